@@ -1,21 +1,21 @@
-"""What a program that clusterrun runs can ask of it.
+"""The API of clusterrun for the programs that it runs.
 
-Importing this package inside a task makes the program answer when somebody asks
-what it is doing: with `clusterrun stacks RUN`, or when the timeout of the run has
-passed. The capture then has the Python stacks of all its threads, also while it is
-stuck in native code or waits for a lock. Forked children answer for themselves.
-Outside of a task the import does nothing.
+If a task imports this package, the program can answer when somebody asks what it is
+doing: with `clusterrun stacks RUN`, or when the timeout of the run has passed. The
+capture then has the Python stacks of all its threads, even while it is stuck in native
+code or waits for a lock. Forked children answer for themselves. Outside a task the import
+does nothing.
 
 Programs find the package with
 
     PYTHONPATH=$(clusterrun task python --dir) clusterrun run -n 4 -- python3 train.py
 
-unless pip has installed it, with the programs or without. Others start runs with it:
+unless pip has installed it, with the programs or without. Other programs can start runs
+with it:
 
     clusterrun.run(["-n", "4", "--", "python3", "train.py"], check=True)
 
-With the other tasks a program meets at a barrier, and it has something to say of
-itself:
+A program meets the other tasks at a barrier, and can report about itself:
 
     import clusterrun
 
@@ -35,7 +35,7 @@ All tasks stop together when one of them asks for it, and each ends by itself:
         clusterrun.request_stop(e)           # the first error is that of the run
         raise
 
-It can offer functions that a coordinator schedules:
+A program can offer functions that a coordinator schedules:
 
     @clusterrun.function
     def step(rate):
@@ -50,16 +50,16 @@ and another task, such as the chief, can be that coordinator:
     coordinator.join()
     print(coordinator.fetch(losses))
 
-It needs Python 3.8 or later, and nothing else. No set-up in here ever fails: a
-program that cannot answer runs as it would without this package.
+The package needs Python 3.8 or later, and nothing else. Its set-up never fails: a program
+that cannot answer runs as it would without this package.
 
 How it works, for other languages: the environment names a signal and a file,
 
     CLUSTERRUN_STACK_SIGNAL   the number of the signal
     CLUSTERRUN_STACK_FILE     the file, to which a dot and the process ID are added
 
-A process that has this file open for appending and handles the signal is sent
-it, and is to append text to the file, promptly.
+A process that has this file open for appending and handles the signal gets the signal,
+and must then append text to the file promptly.
 """
 
 from importlib import import_module
@@ -82,8 +82,8 @@ __all__ = [
     "info", "main", "progress", "record", "request_stop", "restart_count", "result", "run", "serve", "should_stop", "wait_for_stop",
 ]
 
-# Most tasks call none of these, and their modules are the larger half: they are imported
-# when a program first asks for one.
+# Most tasks use none of these, and their modules are the larger half of the package, so they
+# are imported at first use.
 _LATER = {
     "ClosureError": "remote", "ClusterCoordinator": "closures", "InputError": "remote", "PerWorkerValues": "remote",
     "Pool": "pool", "PoolError": "_pooltasks", "RemoteValue": "remote", "RemoteValueStatus": "remote", "WatchDog": "watchdog",

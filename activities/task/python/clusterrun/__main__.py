@@ -1,4 +1,4 @@
-"""python -m clusterrun is the program clusterrun."""
+"""python -m clusterrun runs the program clusterrun."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What is scheduled, as the queue takes it."""
+"""Encodes scheduled functions in the form that the queue accepts."""
 
 import json
 from typing import Any, Callable, Dict, List, Mapping, Optional
@@ -11,7 +11,7 @@ _MAX_ARGUMENTS = 256 << 10  # bytes of JSON
 
 
 def arguments(name: str, args: Any, kwargs: Any) -> str:
-    """The arguments of a function as members of an object."""
+    """Return the arguments of a function as members of an object."""
     if args is None:
         args = ()
     elif not isinstance(args, (tuple, list)):
@@ -40,7 +40,7 @@ def arguments(name: str, args: Any, kwargs: Any) -> str:
     try:
         try:
             raw = members(to_json)
-        except TypeError:  # something special is among them
+        except TypeError:  # they contain special values
             raw = members(json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=special).encode)
     except RecursionError as e:
         raise ValueError("the arguments of %s are no JSON: %s" % (name, e)) from None
@@ -59,7 +59,7 @@ def closure_options(
     key: Optional[str], task: Optional[str], priority: int, timeout: Optional[float], retries: int, max_losses: Optional[int],
     detached: bool, retry: bool
 ) -> str:
-    """The options of a closure as a member of an object, if there are some."""
+    """Return the options of a closure as a member of an object, or "" if there are none."""
     options: Dict[str, Any] = {}
     if key is not None:
         if not isinstance(key, str) or not 0 < len(key.encode("utf-8", "replace")) <= MAX_NAME or not key.isprintable():

@@ -1,16 +1,16 @@
-"""The program clusterrun, which does what this package has it do."""
+"""Finds the program clusterrun, which this package executes."""
 
 import os
 import shutil
 import site
 import sysconfig
 
-PATH = ""  # of the program that this package came from; "" where it is not known
+PATH = ""  # of the program that this package belongs to; "" if unknown
 
 
 def find_binary() -> str:
-    """The program: the one that is named, that this package came from, that was installed
-    with it by pip, or the first in PATH."""
+    """Return the path of the program: the one that CLUSTERRUN_BIN names, the one that
+    this package belongs to, one that pip installed with it, or the first one in PATH."""
     beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     scripts = [sysconfig.get_path("scripts"), os.path.join(site.getuserbase(), "bin"), os.path.join(beside, "bin")]
     installed = [os.path.join(directory, "clusterrun") for directory in scripts]

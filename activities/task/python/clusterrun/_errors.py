@@ -1,4 +1,4 @@
-"""The errors of what the host is asked, and the words for those of the program."""
+"""The errors of requests to the host, and descriptions of the program's own errors."""
 
 import threading
 from types import TracebackType
@@ -11,7 +11,7 @@ MAX_MESSAGE, MAX_TRACEBACK = 64 << 10, 256 << 10
 
 class TaskError(RuntimeError):
     """The host refuses a request, or does not answer. code is for programs, such as
-    "too_large"; field is the field of the request that is wrong, if it is one."""
+    "too_large"; field is the wrong field of the request, if there is one."""
 
     __module__ = "clusterrun"
 
@@ -22,7 +22,7 @@ class TaskError(RuntimeError):
 
 
 class BrokenBarrierError(threading.BrokenBarrierError):
-    """A barrier broke: all who waited at it are told. missing are the participants
+    """A barrier broke, which all that waited at it are told. missing are the participants
     that had not arrived, and arrived those that had."""
 
     __module__ = "clusterrun"
@@ -34,23 +34,24 @@ class BrokenBarrierError(threading.BrokenBarrierError):
 
 
 class BarrierTimeoutError(BrokenBarrierError, TimeoutError):
-    """A barrier broke because the timeout of somebody who waited had passed."""
+    """A barrier broke because the timeout of a participant had passed."""
 
     __module__ = "clusterrun"
 
 
 class CancelledError(BaseException):
-    """Raised in a function whose call was cancelled, or has run out of time, at the
-    next line of Python that it comes to. In the main thread it also ends a wait, such
-    as time.sleep. It is no Exception, so that it passes handlers of those."""
+    """Raised in a function whose call was cancelled or has exceeded its timeout, at the
+    next line of Python that it executes. In the main thread it also ends a wait, such as
+    time.sleep. It is not an Exception, so handlers of Exception do not catch it."""
 
     __module__ = "clusterrun"
 
 
 class UnavailableError(RuntimeError):
-    """What a function raises that cannot do its work because another task, such as a
-    parameter server, does not answer. It is called again then, and only when that
-    happens too often is it an error of the coordinator. task is who does not answer."""
+    """Raised by a function that cannot do its work because another task, such as a
+    parameter server, does not answer. The function is called again, and only if that
+    happens too often the coordinator gets the error. task is the task that does not
+    answer."""
 
     __module__ = "clusterrun"
 
@@ -67,7 +68,7 @@ class ResourceError(Exception):
 
 
 class OwnError(Exception):
-    """An error of one of our kinds."""
+    """An error with one of our own kinds."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -87,7 +88,7 @@ def refusal(status: int, problem: Dict[str, Any]) -> Exception:
 
 
 def describe(what: Union[BaseException, str]) -> Tuple[str, str, str]:
-    """Kind, message and traceback of an error."""
+    """Return the kind, message and traceback of an error."""
     if not isinstance(what, BaseException):
         return "", printable(what[:MAX_MESSAGE]), ""
     return type(what).__name__, printable(message_of(what)[:MAX_MESSAGE]), printable(traceback_of(what, what.__traceback__, MAX_TRACEBACK))
@@ -96,38 +97,39 @@ def describe(what: Union[BaseException, str]) -> Tuple[str, str, str]:
 def message_of(e: BaseException) -> str:
     try:
         return str(e)
-    except BaseException:  # of whatever: it is not what the program raised
+    except BaseException:  # anything: it is not the program's error
         return "the error cannot be written"
 
 
 def traceback_of(e: BaseException, frames: Optional[TracebackType], most: int) -> str:
-    """The traceback of an error. Long words do not take the place of its frames."""
+    """Return the traceback of an error. Long messages do not displace its frames."""
     import traceback
 
     return _shorten("".join(_shorten(part, most // 8) for part in traceback.format_exception(type(e), e, frames)), most)
 
 
 def _shorten(text: str, most: int) -> str:
-    """A text without its middle, if it is too long."""
+    """Shorten a text in the middle if it is too long."""
     if len(text) <= most:
         return text
     return "%s\n… %d characters are left out …\n%s" % (text[:most // 2 - 32], len(text) - most + 64, text[32 - most // 2:])
 
 
 def printable(text: str) -> str:
-    # A surrogate, of a file's name perhaps, is no reason to lose a report.
+    # A surrogate, for example from a file name, must not lose the report.
     return text.encode("utf-8", "replace").decode()
 
 
 class RemoteTraceback(Exception):
-    """Where it happened, for who prints the error."""
+    """The traceback of a remote error, shown when the error is printed."""
 
     def __str__(self) -> str:
         return "\n" + str(self.args[0])
 
 
 def exc_info(ex: Any) -> ExcInfo:
-    """What is known of an exception; that it is none is an exception, too."""
+    """Return the type, value and traceback of an exception; if ex is not one, those of an
+    exception that says so."""
     if isinstance(ex, BaseException):
         return type(ex), ex, ex.__traceback__
     if isinstance(ex, tuple) and len(ex) == 3 and isinstance(ex[1], BaseException):

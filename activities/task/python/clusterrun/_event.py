@@ -1,4 +1,4 @@
-"""An event that handlers of signals may set."""
+"""An event that signal handlers can set."""
 
 import collections
 import threading
@@ -6,9 +6,10 @@ from typing import Deque, Optional
 
 
 class Event:
-    """A threading.Event whose set may be called by a handler of a signal that came while its own
-    thread was in wait or set: that of threading.Event waits for ever then, for a lock that
-    its thread holds. Nothing here holds one: each step is a single one of the interpreter."""
+    """Like threading.Event, but a signal handler may call set while its own thread is in
+    wait or set. With threading.Event it would then wait forever for a lock that its
+    thread holds. This class holds no lock: each step is a single operation of the
+    interpreter."""
 
     def __init__(self) -> None:
         self._flag = False
@@ -23,18 +24,18 @@ class Event:
             try:
                 waiter.release()
             except RuntimeError:
-                pass  # somebody else has woken it
+                pass  # another call has woken it
 
     def clear(self) -> None:
         self._flag = False
 
     def wait(self, timeout: Optional[float] = None) -> bool:
-        """Wait until it is set, for at most so many seconds; whether it was."""
+        """Wait until it is set, for at most timeout seconds; return whether it was."""
         waiter = threading.Lock()
         waiter.acquire()
         self._waiters.append(waiter)
         try:
-            if self._flag:  # perhaps since before the waiter could be seen
+            if self._flag:  # perhaps set before the waiter was added
                 return True
             return waiter.acquire(timeout=-1 if timeout is None else max(0.0, timeout)) or self._flag
         finally:

@@ -1,17 +1,17 @@
-"""What the host understands and answers: HTTP/1.1, without the sockets it goes through."""
+"""HTTP/1.1 as the host uses it, without the sockets."""
 
 from typing import NamedTuple, Optional, Union
 
 from ._errors import TaskError
 
 MAX_NAME = 200  # bytes, of a barrier, a function or a key
-FIRST_RETRY, LAST_RETRY = 0.005, 0.2  # seconds after which a request is sent again
+FIRST_RETRY, LAST_RETRY = 0.005, 0.2  # seconds between retries of a request
 FOREVER = float("inf")
-MAX_WAIT = 20  # seconds for which a request of closures may wait
+MAX_WAIT = 20  # seconds that a request for closures may wait
 
 
 class Answer(NamedTuple):
-    """An answer of the host. keep says that its connection can be used again."""
+    """An answer of the host. keep tells whether its connection can be used again."""
 
     status: int
     body: bytes
@@ -19,24 +19,24 @@ class Answer(NamedTuple):
 
 
 class NotUnderstoodError(TaskError):
-    """The answer is not of the host's own making: the request is none that it understands."""
+    """The answer does not come from the API: the host does not understand the request."""
 
     def __init__(self, status: int) -> None:
         super().__init__("the request is none the host understands (status %d)" % status)
 
 
 def head(method: str, path: str) -> bytes:
-    """The beginning of a request, up to the length of its body."""
+    """Return the beginning of a request, up to the length of its body."""
     return ("%s %s HTTP/1.1\r\nHost: task\r\nContent-Length: " % (method, path)).encode()
 
 
 def request(head: bytes, body: bytes) -> bytes:
-    """A request with its body."""
+    """Return a request with its body."""
     return b"%s%d\r\n\r\n%s" % (head, len(body), body)
 
 
 def parse(data: Union[bytes, bytearray]) -> Optional[Answer]:
-    """The answer that data begins with. None: there is more to come."""
+    """Return the answer that data begins with, or None if it is not complete."""
     end = data.find(b"\r\n\r\n")
     if end < 0:
         return None

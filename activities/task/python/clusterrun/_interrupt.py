@@ -1,4 +1,4 @@
-"""Ending what another thread does."""
+"""Interrupts other threads."""
 
 import signal
 import threading
@@ -8,13 +8,13 @@ from ._errors import CancelledError
 
 
 def interrupt(thread: int) -> bool:
-    """Have CancelledError raised in a thread, at the next line of Python it comes to.
-    The main thread is woken up from a wait for that, by a signal that does nothing."""
+    """Raise CancelledError in a thread, at the next line of Python that it executes. A
+    signal without effect wakes the main thread from a wait for that."""
     try:
         import ctypes
 
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(CancelledError))
-    except Exception:  # another interpreter: the function can only ask cancelled()
+    except Exception:  # another interpreter: the function can only check cancelled()
         return False
     wake_thread(thread)
     return True
@@ -38,7 +38,7 @@ _woken = False
 
 
 def wake_main_thread() -> Any:
-    """Make SIGURG, which nobody minds, interrupt what the main thread waits for."""
+    """Make SIGURG, which is otherwise ignored, interrupt a wait of the main thread."""
     global _woken
     try:
         if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGURG) == signal.SIG_DFL:

@@ -1,4 +1,4 @@
-"""What a process that serves has of closures, and what it tells the host of them."""
+"""The closures of a serving process, and what it tells the host about them."""
 
 import collections
 import json
@@ -8,9 +8,9 @@ from ._http import FIRST_RETRY, FOREVER, LAST_RETRY, MAX_WAIT
 from ._values import error_outcome
 
 _MAX_DONE = 512 << 10  # bytes of outcomes in one request
-_OUTCOMES_WAIT = 0.020  # for others, while calls go on
-_SLOT_WAITS = 0.0005  # for the other slots, which may be as quick
-_HAND_BACK_AFTER = 0.100  # what waits behind calls for so long is for others
+_OUTCOMES_WAIT = 0.020  # seconds that outcomes wait for others while calls continue
+_SLOT_WAITS = 0.0005  # seconds that an idle slot waits for the others, which may be as fast
+_HAND_BACK_AFTER = 0.100  # seconds after which closures behind calls are handed back
 
 
 class Call:
@@ -27,17 +27,17 @@ class Call:
         self.args: List[Any] = raw.get("args") or []
         self.kwargs: Dict[str, Any] = raw.get("kwargs") or {}
         self.resources: bool = bool(raw.get("resources"))
-        self.began = 0.0  # once it has
+        self.began = 0.0  # the time at which it began
         self.thread = 0
-        self.told = False  # to end
-        self.inside = False  # of what catches CancelledError
+        self.told = False  # that it must end
+        self.inside = False  # the code that catches CancelledError
         self.interrupted = False  # CancelledError was sent
-        self.wakes: List[float] = []  # when its thread is to be woken up again for that
+        self.wakes: List[float] = []  # times at which its thread is woken up again for that
 
 
 class Request:
-    """A request on its way, and what it takes along: outcomes by the IDs of their
-    closures, and closures that are handed back."""
+    """A request in flight, with its outcomes by the IDs of their closures, and the
+    closures that it hands back."""
 
     def __init__(self, free: int, done: List[Tuple[int, bytes]], returned: List[int], names: Optional[List[str]]) -> None:
         self.free = free
@@ -47,41 +47,41 @@ class Request:
         self.body = b""
 
     def taken(self) -> List[int]:
-        """The closures that the process has no more once this is answered."""
+        """Return the closures that the process no longer has once this is answered."""
         return [key for key, _ in self.done] + self.returned
 
 
 class Ledger:
-    """A process says with each request how it stands. What an answer brings has a
-    number, so that nothing is taken twice; an outcome that was sent and not answered
-    is sent again. One thread at a time may use a ledger.
+    """The state of a serving process, all of which it sends with each request. Answers
+    with news have a number, so that nothing is taken twice; an outcome that was sent but
+    not answered is sent again. A ledger may be used by one thread at a time.
 
-    functions are those that are registered, by name. resource makes what a resource is
-    here of what the host says of it."""
+    functions are the registered functions, by name. resource turns the host's definition
+    of a resource into an object."""
 
     def __init__(self, name: str, slots: int, functions: Iterable[str], resource: Callable[[Dict[str, Any]], Any]) -> None:
         self.name = name
         self.slots = slots
         self.functions = functions
         self.resource = resource
-        self.calls: Dict[int, Call] = {}  # all that are here
+        self.calls: Dict[int, Call] = {}  # all closures of this process
         self.queue: Deque[Call] = collections.deque()  # those that have not begun
         self.running: Dict[int, Call] = {}  # by thread
-        self.progress = 0.0  # when a call was begun, or closures came
-        self.done: List[Tuple[int, bytes]] = []  # outcomes that no request has,
-        self.since = 0.0  # and since when
+        self.progress = 0.0  # when the last call began, or closures last arrived
+        self.done: List[Tuple[int, bytes]] = []  # outcomes that are in no request,
+        self.since = 0.0  # and the time of the first of them
         self.returned: List[int] = []
         self.unanswered: Dict[int, int] = {}  # requests with the outcome of a closure
         self.seq = 0
         self.got = 0
         self.open: List[Request] = []
         self.introduced: Optional[List[str]] = None
-        self.delay = 0.0  # before the next try
-        self.retry = 0.0  # when that is
-        self.stopping = False  # together: no call begins any more
+        self.delay = 0.0  # before the next retry
+        self.retry = 0.0  # the time of the next retry
+        self.stopping = False  # all tasks stop together: no more calls begin
         self.over = False
         self.resources: Dict[int, Any] = {}
-        self.dropped: List[Any] = []  # nobody needs them any more
+        self.dropped: List[Any] = []  # resources that are no longer needed
 
     def begin(self, thread: int, now: float) -> Call:
         """Take the first call of the queue for a thread."""
@@ -100,11 +100,11 @@ class Ledger:
         self.done.append((call.id, b'{"id":%d,"call":%d%s}' % (call.id, call.number, outcome)))
 
     def next(self, now: float) -> Tuple[Optional[Request], Optional[float]]:
-        """The request that is due, or for how long none is."""
+        """Return the request that is due, or else how long none is."""
         if self.stopping and not (self.calls or self.done or self.returned):
-            return None, None  # the host counts it as ended already, or the farewell tells it
+            return None, None  # the host knows that it has ended, or the farewell tells it
         if len(self.open) > 1:
-            return None, None  # the older one is answered because of the newer one
+            return None, None  # the newer request makes the host answer the older one
         if self.retry > now:
             return None, self.retry - now
         free = 0 if self.queue or self.stopping else self.slots - len(self.running)
@@ -113,7 +113,7 @@ class Ledger:
             if now - self.progress >= _HAND_BACK_AFTER:
                 self.hand_back()
             else:
-                due.append(_OUTCOMES_WAIT)  # to see what has come of them
+                due.append(_OUTCOMES_WAIT)  # to check them again
         if self.returned:
             due.append(0.0)
         wait = 0.0 if free == self.slots else _SLOT_WAITS if free else _OUTCOMES_WAIT
@@ -129,14 +129,14 @@ class Ledger:
         return self.compose(free, MAX_WAIT), None
 
     def hand_back(self) -> None:
-        """Have others make the calls that have not begun."""
+        """Hand back the calls that have not begun."""
         while self.queue:
             call = self.queue.popleft()
             self.calls.pop(call.id, None)
             self.returned.append(call.id)
 
     def compose(self, free: int, wait: int) -> Request:
-        """Say how the process stands."""
+        """Return a request with the state of the process."""
         names: Optional[List[str]] = sorted(self.functions)
         if names == self.introduced:
             names = None
@@ -165,21 +165,21 @@ class Ledger:
         return request
 
     def failed(self, request: Request, now: float, again: bool) -> None:
-        """A request was not answered: another one says the same, and more, after a while
-        unless it is to be sent again at once."""
+        """Handle a request that was not answered: the next one repeats its content, after
+        a delay unless again is set."""
         self.take_back(request)
         if not again:
             self.delay = min(max(2 * self.delay, FIRST_RETRY), LAST_RETRY)
             self.retry = now + self.delay
 
     def take_back(self, request: Request) -> None:
-        """What the request says is unsaid."""
+        """Put the content of a request back."""
         self._settle(request)
         self.done = request.done + self.done
         self.returned = request.returned + self.returned
 
     def _settle(self, request: Request) -> None:
-        """A request is on its way no more."""
+        """Remove a request from those in flight."""
         self.open.remove(request)
         for key in request.taken():
             left = self.unanswered[key] - 1
@@ -189,14 +189,14 @@ class Ledger:
                 del self.unanswered[key]
 
     def answered(self, request: Request, answer: Dict[str, Any], now: float) -> List[Call]:
-        """Take in an answer. Returns the calls that it tells to end while they are made."""
+        """Handle an answer. Return the running calls that it tells to end."""
         self.delay = 0.0
         self._settle(request)
         if request.names is not None:
             self.introduced = request.names
         if answer.get("introduce"):
             self.introduced = None
-        # Before what comes: a closure of this answer may use anew what was released earlier.
+        # This comes first: a closure of this answer may use again what was released earlier.
         for span in answer.get("released") or ():
             for key in [k for k in self.resources if span["first"] <= k <= span["last"]]:
                 self.dropped.append(self.resources.pop(key))
@@ -219,14 +219,14 @@ class Ledger:
         if key in self.returned:
             self.returned.remove(key)
         call = self.calls.get(key)
-        if call is not None:  # a host that was started again may not know that it is here
+        if call is not None:  # a restarted host may not know that this process has it
             call.number = raw["call"]
             return
         call = self.calls[key] = Call(raw)
         self.queue.append(call)
 
     def _cancel(self, key: int, now: float) -> Optional[Call]:
-        """Have a call end. It is returned if it has begun."""
+        """Tell a call to end. Return it if it has begun."""
         call = self.calls.get(key)
         if call is None or call.told:
             return None

@@ -1,4 +1,4 @@
-"""The processes of a pool, which import the program that has the pool."""
+"""The processes of a pool. They import the program that has the pool."""
 
 import importlib
 import json
@@ -16,9 +16,9 @@ from .serving import serve
 
 GRACE = 3.0  # seconds for a process to end by itself
 _CALL_GRACE = 1.0  # seconds for a call that runs to return when the pool is shut down
-# What tasks do not get of our environment, and their own pools need.
+# Variables of our environment that tasks do not inherit but their own pools need.
 _ENVIRON = ("CLUSTERRUN_STATE_DIR", "CLUSTERRUN_DEVSERVER")
-_MAIN = "__mp_main__"  # what the main program is called there, as with multiprocessing
+_MAIN = "__mp_main__"  # the name of the main program there, as with multiprocessing
 _TOO_EARLY = """a pool was used while a process of a pool imports the main program.
 
 The processes of a pool import the main program, and must not do there what only the
@@ -32,17 +32,17 @@ _importing_main = False
 
 
 def refuse_while_importing() -> None:
-    """Raise RuntimeError in a process of a pool that imports the main program."""
+    """Raise RuntimeError in a process of a pool that is importing the main program."""
     if _importing_main:
         raise RuntimeError(_TOO_EARLY)
 
 
 def pool_function(fn: Any) -> str:
-    """The name of a function that the processes of a pool can have."""
+    """Return the name of a function that the processes of a pool can have."""
     name = name_of(fn)
     if getattr(functions[name], "__module__", None) in ("__main__", _MAIN):
         why = main_program()[2]
-        if why and not _importing_main:  # which is refused with other words
+        if why and not _importing_main:  # which has an error of its own
             raise ValueError(
                 "the function %r is of the main program, which the processes of a pool cannot import: %s. "
                 "The main program must be a file, or the function in a module" % (name, why)
@@ -51,8 +51,8 @@ def pool_function(fn: Any) -> str:
 
 
 def main_program() -> Tuple[Optional[str], Optional[str], str]:
-    """The main program for who imports it: the name of a module, or a file, or why it is
-    neither."""
+    """Return how to import the main program: the name of a module, or a file, or the
+    reason why neither is possible."""
     main = sys.modules.get("__main__")
     name = getattr(getattr(main, "__spec__", None), "name", None)
     path = getattr(main, "__file__", None)
@@ -71,7 +71,7 @@ def main_program() -> Tuple[Optional[str], Optional[str], str]:
 
 
 def run_of(groups: List[Dict[str, Any]], initializer: Optional[str]) -> Dict[str, Any]:
-    """The run of a pool: a task that ends badly ends all."""
+    """Return the run spec of a pool. A task that fails ends all tasks."""
     name, path, _ = main_program()
     knows = {
         "main_name": name, "main_path": path, "path": [p or os.getcwd() for p in sys.path],
@@ -91,7 +91,7 @@ def run_of(groups: List[Dict[str, Any]], initializer: Optional[str]) -> Dict[str
 
 
 def main(knows: Dict[str, Any]) -> None:
-    """What a process of a pool does."""
+    """The main function of a process of a pool."""
     signal.signal(signal.SIGTERM, _end)
     os.environ.update(knows["environ"])
     sys.argv[:] = knows["argv"]
@@ -111,8 +111,8 @@ def _end(*_: Any) -> None:
 
 
 def _import_main(name: Optional[str], path: Optional[str]) -> None:
-    """Import the main program as multiprocessing does: under another name, and as
-    __main__ for who looks there."""
+    """Import the main program as multiprocessing does: under another name, and also as
+    __main__ for code that looks there."""
     global _importing_main
     if name is None and path is None:
         return

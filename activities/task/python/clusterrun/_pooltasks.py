@@ -1,4 +1,4 @@
-"""What a pool has its tasks do, and what comes of it."""
+"""The requests of a pool to its tasks, and their outcomes."""
 
 import json
 import re
@@ -10,7 +10,7 @@ _TASK_TYPE = r"[a-z][a-z0-9_]*(-[a-z][a-z0-9_]*)*"
 
 
 def tasks_of(cluster: Any) -> List[Dict[str, Any]]:
-    """The groups of tasks of a cluster."""
+    """Return the groups of tasks of a cluster."""
     if isinstance(cluster, int) and not isinstance(cluster, bool):
         cluster = {"worker": cluster}
     if not isinstance(cluster, Mapping) or not cluster:
@@ -40,7 +40,8 @@ def size_of(group: Dict[str, Any]) -> int:
 
 
 def request_of(groups: List[Dict[str, Any]], name: str, args: List[Any], kwargs: Dict[str, Any]) -> Dict[str, Any]:
-    """The function, for each task once. A call is never made twice."""
+    """Return a request that calls the function once in each task. No call is ever
+    repeated."""
     try:
         json.dumps([args, kwargs], allow_nan=False)
     except (TypeError, ValueError) as e:
@@ -53,9 +54,9 @@ def request_of(groups: List[Dict[str, Any]], name: str, args: List[Any], kwargs:
 
 
 class PoolError(RuntimeError):
-    """An error of a function in a process of a pool, of a type that Python has not
-    built in: kind is its name. Those built in are raised as what they are. task is
-    where it was, and the traceback from there is the cause."""
+    """An error of a function in a process of a pool whose type is not built into Python:
+    kind is its name. Errors of built-in types are raised as such. task is the task with
+    the error, and the traceback there is the cause."""
 
     __module__ = "clusterrun"
 
@@ -66,7 +67,7 @@ class PoolError(RuntimeError):
 
 
 def error_of(said: Dict[str, Any]) -> BaseException:
-    """The error of a function, or that there is none, as the program sees it."""
+    """Return the exception for an error of a function, or for a refused request."""
     import builtins
 
     kind, message = said.get("kind", ""), said.get("message", "")
@@ -75,7 +76,7 @@ def error_of(said: Dict[str, Any]) -> BaseException:
     if isinstance(known, type) and issubclass(known, Exception):
         try:
             error = known(*said.get("args", (message,)))
-        except TypeError:  # one with arguments of its own, such as UnicodeDecodeError
+        except TypeError:  # a type with arguments of its own, such as UnicodeDecodeError
             error = PoolError(message, kind, said.get("task", ""))
     else:
         error = PoolError(message, kind, said.get("task", ""))

@@ -1,4 +1,4 @@
-"""A run, as subprocess.run has a command."""
+"""Starts runs as subprocess.run starts commands."""
 
 import json
 import signal
@@ -22,11 +22,12 @@ def run(
         clusterrun.run(["-n", "4", "--", "python3", "train.py"], check=True)
         clusterrun.run({"command": ["python3", "train.py"], "tasks": [{"type": "worker", "count": 4}]})
 
-    args are those of the command `clusterrun run`, or a run spec. Everything else is as with
-    subprocess.run, whose options it takes and whose CompletedProcess it returns: returncode is
-    the exit code of the root cause, and with check CalledProcessError is raised when that is
-    not 0. When timeout passes, or with Ctrl-C, the tasks are stopped as their spec says, with
-    their grace, before the exception is raised.
+    args are the arguments of the command `clusterrun run`, or a run spec. Everything else
+    is as in subprocess.run, whose options it accepts and whose CompletedProcess it
+    returns: returncode is the exit code of the root cause, and with check
+    CalledProcessError is raised if that is not 0. When timeout passes, or with Ctrl-C,
+    the tasks are stopped as their spec says, with their grace, before the exception is
+    raised.
     """
     if isinstance(args, (str, bytes)):
         raise TypeError('args is %r; give the arguments of `clusterrun run` as a list, such as ["-n", "4", "--", "./program"]' % args)
@@ -48,8 +49,8 @@ def run(
             raise ValueError("stdout and stderr are taken by capture_output")
         options["stdout"] = options["stderr"] = subprocess.PIPE
     with subprocess.Popen(command, **options) as process:
-        # The signal below has to come at once: right after that of the terminal it is
-        # taken for the same, and later for the wish to kill.
+        # The signal below must be sent at once: right after the terminal's it counts as the
+        # same one, but later as the wish to kill.
         process._sigint_wait_secs = 0.0  # type: ignore[attr-defined]
         try:
             stdout, stderr = process.communicate(input, timeout=timeout)

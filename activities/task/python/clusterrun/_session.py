@@ -27,30 +27,30 @@ _MAX_BATCH, _MAX_BATCH_BYTES = 1000, 512 << 10  # closures in a request
 _MAX_UNSENT, _MAX_UNSENT_BYTES = 2 * _MAX_BATCH, 2 * _MAX_BATCH_BYTES
 _MAX_EARLY = 8 * _MAX_BATCH
 _MAX_FIND = 4096
-_ASK_DONE = 1.0  # how often the queue is asked while the answer is known here
-FLUSH_PATIENCE = 2.0  # at the end of the program
-_GATHER_RELEASES = 0.05  # how long resources that are released wait for others
+_ASK_DONE = 1.0  # seconds between questions to the queue while the answer is known here
+FLUSH_PATIENCE = 2.0  # seconds, at the end of the program
+_GATHER_RELEASES = 0.05  # seconds that a release waits for others
 COORDINATOR = "/v1/coordinator/"
 
 
 class Unsent:
-    """A closure that is to be sent, or is on its way."""
+    """A closure that is unsent or in flight."""
 
     __slots__ = ("number", "value", "raw", "epoch", "detached", "cancelled")
 
     def __init__(self, value: RemoteValue, raw: bytes, detached: bool) -> None:
-        self.number = 0  # of what comes later a higher one
+        self.number = 0  # increases with each closure
         self.value = value
         self.raw = raw
         self.epoch = 0
         self.detached = detached
-        self.cancelled = False  # to be, once it has an ID
+        self.cancelled = False  # it must be cancelled once it has an ID
 
 
 class Open:
-    """A closure in the queue that has not ended, as far as this process knows, and who
-    waits for its value here. Nobody may want it any more. known: it was in the queue
-    before it was scheduled here, by its key."""
+    """A closure in the queue that has not ended, as far as this process knows, and the
+    values that wait for it here, if there are any. known tells whether the queue already
+    had it, by its key, when it was scheduled here."""
 
     __slots__ = ("values", "detached", "known")
 
@@ -65,53 +65,54 @@ sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
 
 class Session:
     """A client of the queue of the run. One thread sends what is scheduled, in batches;
-    another follows what has come of it. What is sent has a number, so that it can be
-    sent again when the answer gets lost, and the queue answers it the same. Where the
-    history of the queue was read to is known here, and the host need not remember it.
+    another follows the outcomes. Each request has a number, so that it can be sent again
+    when its answer is lost, and the queue gives the same answer. The position in the
+    history of the queue is known here, so the host need not remember it.
 
-    The handler of a signal may raise an exception between any two lines of the main thread.
-    So what is scheduled, and who joins, is one entry of a collection each, and nothing is
-    counted beside it."""
+    A signal handler may raise an exception between any two lines of the main thread.
+    Therefore each scheduled closure and each join is a single entry of a collection, and
+    is counted nowhere else."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.name = os.urandom(16).hex()
-        self.over = ""  # why nothing can be asked any more
+        self.over = ""  # why no more requests are possible
         self.closing = False
-        # A finalizer may want it in a thread that holds it.
+        # A finalizer may need the lock in a thread that holds it.
         self.lock = threading.RLock()
-        self.work = threading.Condition(self.lock)  # something is to be sent
+        self.work = threading.Condition(self.lock)  # something must be sent
         self.wanted = threading.Condition(self.lock)  # somebody waits for outcomes
         self.room = threading.Condition(self.lock)  # more can be scheduled
-        self.ended = threading.Condition(self.lock)  # of closures
+        self.ended = threading.Condition(self.lock)  # signals the end of closures
         self.unsent: Deque[Unsent] = collections.deque()
-        self.bytes = 0  # of those
-        self.sent_now: List[Unsent] = []  # on their way, so many of which
-        self.sending = 0  # have no answer yet
+        self.bytes = 0  # of unsent
+        self.sent_now: List[Unsent] = []  # the last batch, of which
+        self.sending = 0  # this many have no answer yet
         self.batch = 0
         self.numbers = itertools.count(1)
-        self.passed = 0  # so many of them the queue has answered for
+        self.passed = 0  # how many closures the queue has answered for
         self.open: Dict[int, Open] = {}
-        self.attached = 0  # of those: not detached
+        self.attached = 0  # how many of those are not detached
         self.early: Dict[int, Dict[str, Any]] = {}  # outcomes that came before the ID
         self.early_ranges: List[Dict[str, Any]] = []
-        self.early_full = False  # and some are not there
+        self.early_full = False  # some outcomes were dropped
         self.epoch = 0
-        self.raised: Optional[BaseException] = None  # an error that has to be told
-        self.failed = False  # a function has, and nobody was told
-        self.stop: Optional[Dict[str, Any]] = None  # why the tasks of the run are to stop
-        self.joins: Set[Line] = set()  # one for each that waits
+        self.raised: Optional[BaseException] = None  # an error that must be raised
+        self.failed = False  # a function has failed, and the error was not raised yet
+        self.stop: Optional[Dict[str, Any]] = None  # the state of the run while its tasks are to stop
+        self.joins: Set[Line] = set()  # one for each waiting join
         self.calls = itertools.count(1)
         self.abandoned: List[int] = []  # calls of joins that were interrupted
         self.resources = itertools.count(1)
-        # Held by who creates one: the queue remembers the numbers of the latest requests.
+        # It is held while a resource is created: the queue remembers the numbers of the
+        # latest requests.
         self.creating = threading.Lock()
-        self.kept: Set[int] = set()  # resources that somebody here refers to
-        # Those that nobody does, and the number up to which closures may use them.
+        self.kept: Set[int] = set()  # resources that are referred to here
+        # Resources that are not, each with the number up to which closures may use them.
         self.released: Deque[Tuple[int, int]] = collections.deque()
-        self.releasing = 0  # on their way
-        self.release_at = 0.0  # others may come until then
-        self.asked = 0.0  # when the queue was last asked whether all is done
+        self.releasing = 0  # releases in flight
+        self.release_at = 0.0  # others may be added until then
+        self.asked = 0.0  # when the queue was last asked whether everything is done
         self.counts = {"closure_execution": 0, "remote_value_fetch": 0}
         self.dog: Optional[WatchDog] = None
         self.started = False
@@ -119,8 +120,8 @@ class Session:
         self.lines = [Line(path), Line(path)]
         opened = self.ask("open", {})
         self.at = opened["at"]
-        # How many closures the queue has room for, as far as it has said. What it has not
-        # answered for takes some of that.
+        # How many closures the queue has room for, as last reported. Closures that it has not
+        # answered for count against that.
         self.free = opened.get("room", _MAX_UNSENT)
         sessions.add(self)
         self.hear_stop(listen(self, Session.hear_stop, Session.forked).said)
@@ -138,12 +139,12 @@ class Session:
             raise
 
     def check(self) -> None:
-        """For holders of the lock, as are all below that do not take it."""
+        """The lock must be held, as for all methods below that do not take it."""
         if self.over:
             raise TaskError(self.over, "over")
 
     def hear_stop(self, said: Dict[str, Any]) -> None:
-        """The tasks of the run are to stop, or that is taken back."""
+        """Handle a stop of the tasks of the run, or the end of one."""
         with self.lock:
             self.stop = said if said["stop"] else None
             if self.stop is not None:
@@ -153,15 +154,15 @@ class Session:
                 self.ended.notify_all()
 
     def wait(self, condition: threading.Condition, seconds: Optional[float] = None) -> None:
-        """Wait for what others do. Where the tasks are to stop it may never come: those
-        that serve end, and what is queued stays there."""
+        """Wait for a condition. While the tasks are to stop it may never come true:
+        serving tasks end, and what is queued stays queued."""
         if self.stop is not None:
             raise wait_ended(self.stop)
         try:
             condition.wait(seconds)
         except BaseException:
-            # That of a signal may come when wait has just released the lock, or before it
-            # has taken it again.
+            # The exception of a signal handler may come when wait has just released the lock,
+            # or before it has acquired it again.
             if not self.lock._is_owned():  # type: ignore[attr-defined]
                 self.lock.acquire()
             raise
@@ -174,30 +175,30 @@ class Session:
             threading.Thread(target=self.receive, name="clusterrun-outcomes", daemon=True),
         ]
         for thread in self.threads:
-            if thread.ident is not None:  # it was, when a signal came
+            if thread.ident is not None:  # it was started before a signal came
                 continue
             try:
                 thread.start()
-            except RuntimeError as e:  # may stand before the exception of a signal
+            except RuntimeError as e:  # may replace the exception of a signal handler
                 raise e.__context__ or e
         self.started = True
 
     def close(self) -> None:
-        """End the threads. No closure is unsent then, and nobody waits for anything."""
+        """End the threads. No closure is unsent, and nobody waits for anything."""
         with self.lock:
             self.closing = True
             releases = (self.released or self.releasing) and not self.over
             self.lines[0].patience = time.monotonic() + FLUSH_PATIENCE
             self.work.notify_all()
             self.wanted.notify_all()
-        if not releases:  # else the thread that sends them hangs up
+        if not releases:  # otherwise the thread that sends them hangs up
             self.lines[0].cut()
         self.lines[1].cut()
         if self.dog is not None:
             self.dog.stop()
 
     def end(self, why: str) -> None:
-        """Nothing can be asked any more."""
+        """Record that no more requests are possible, and why."""
         with self.lock:
             self.over = self.over or why
             for unsent in self.unsent:
@@ -215,7 +216,7 @@ class Session:
                 condition.notify_all()
 
     def forked(self) -> None:
-        """In a forked child: nobody there asks for anything."""
+        """Called in a forked child, which makes no requests."""
         self.lock, self.creating = threading.RLock(), threading.Lock()
         self.work, self.wanted, self.room, self.ended = (threading.Condition(self.lock) for _ in range(4))
         for line in self.lines:
@@ -229,7 +230,7 @@ class Session:
     def schedule(self, coordinator: "ClusterCoordinator", closure: str, detached: bool) -> RemoteValue:
         try:
             raw = closure.encode()
-        except UnicodeEncodeError:  # a surrogate, of a file's name perhaps
+        except UnicodeEncodeError:  # a surrogate, for example from a file name
             raw = json.dumps(json.loads(closure)).encode()
         value = RemoteValue(coordinator)
         one = Unsent(value, raw, detached)
@@ -247,11 +248,11 @@ class Session:
                 self.unsent.append(one)
                 self.bytes += len(raw)
                 self.work.notify_all()
-                # One that the queue has no room for waits there.
+                # If the queue has no room for it, it waits there.
                 while self.unanswered() > self.free and not value._id and value._status is RemoteValueStatus.NOT_READY and not self.over:
                     self.wait(self.room)
                 return value
-        except BaseException:  # such as KeyboardInterrupt: nobody has the value
+        except BaseException:  # such as KeyboardInterrupt: the caller does not get the value
             self.take_back(one)
             raise
 
@@ -259,14 +260,14 @@ class Session:
         return len(self.unsent) + self.sending
 
     def answered(self, until: int) -> bool:
-        """Whether the queue has answered for the closures up to a number."""
+        """Return whether the queue has answered for the closures up to a number."""
         first = self.sent_now[-self.sending] if self.sending else self.unsent[0] if self.unsent else None
         return first is None or first.number > until
 
     def take_back(self, one: Unsent) -> None:
-        """Cancel a closure that nobody has the value of, if it was scheduled at all."""
+        """Cancel a closure whose value nobody has, if it was scheduled at all."""
         with self.lock:
-            one.cancelled = True  # where it is on its way
+            one.cancelled = True  # in case it is in flight
             if one in self.unsent:
                 self.unsent.remove(one)
                 self.unsent_cancelled(one)
@@ -282,7 +283,7 @@ class Session:
         self.bytes -= len(one.raw)
 
     def tell(self) -> None:
-        """Raise the error that has to be told, once."""
+        """Raise the error that must be raised, once."""
         error, self.raised = self.raised, None
         if error is not None:
             raise error
@@ -306,7 +307,7 @@ class Session:
                     self.release(resources)
                     continue
                 self.deliver(batch)
-                del batch  # which keeps the coordinator
+                del batch  # it refers to the coordinator
         except Away:
             pass
         except BaseException as e:
@@ -317,8 +318,8 @@ class Session:
                 self.lines[0].hang_up()
 
     def due(self) -> List[int]:
-        """The resources that can be released: the queue has answered for what uses them.
-        They are sent together with others of the next moment."""
+        """Return the resources that can be released: the queue has answered for the
+        closures that use them. Releases are gathered for a moment."""
         found: List[int] = []
         if self.over or (time.monotonic() < self.release_at and not self.closing):
             return found
@@ -330,8 +331,8 @@ class Session:
         return found
 
     def release(self, resources: List[int]) -> None:
-        """Say that nobody needs resources any more. A host that does not take that is one
-        of an earlier version, which keeps them."""
+        """Release resources. If the host does not accept that, it has an earlier version,
+        which keeps them."""
         try:
             self.lines[0].ask(COORDINATOR + "release", json.dumps({"session": self.name, "resources": resources}).encode())
         except TaskError as e:
@@ -342,8 +343,8 @@ class Session:
             self.ended.notify_all()
 
     def next_batch(self) -> List[Unsent]:
-        """What fits into a request: closures that were scheduled when the same errors
-        had been told, for those are cancelled together, and no detached ones among
+        """Return what fits into a request. Its closures were scheduled in the same epoch,
+        because an error cancels them together, and detached ones are not mixed with
         others."""
         batch = [self.unsent.popleft()]
         size = len(batch[0].raw)
@@ -357,8 +358,7 @@ class Session:
         return batch
 
     def deliver(self, batch: List[Unsent]) -> None:
-        """Send closures. Where the queue refuses some of them, the others are sent all
-        the same."""
+        """Send closures. If the queue refuses some of them, the others are still sent."""
         self.batch += 1
         raw = b'{"session":"%s","batch":%d,"epoch":%d,"closures":[%s]}' % (
             self.name.encode(), self.batch, batch[0].epoch, b",".join(one.raw for one in batch)
@@ -383,8 +383,8 @@ class Session:
             self.look(unseen)
 
     def sent(self, batch: List[Unsent], answer: Optional[Dict[str, Any]]) -> Tuple[List[int], List[int]]:
-        """Take in the answer to a request. Returns which closures may have ended before,
-        and which are to be cancelled."""
+        """Handle the answer to a request. Return the closures that may have ended before,
+        and those that must be cancelled."""
         unseen, cancelled = [], []
         with self.lock:
             self.sending -= len(batch)
@@ -412,7 +412,8 @@ class Session:
                     if self.over:
                         one.value._abort()
                         continue
-                    # Join may not wait for one that another has scheduled under its key.
+                    # Join may not wait for a closure that another client has scheduled under
+                    # its key.
                     self.expect(one.value, one.detached or i in known, i in known)
                     if i in known or self.early_full:
                         unseen.append(key)
@@ -441,7 +442,7 @@ class Session:
         if answer.get("raised"):
             self.failed = False
 
-    # -- what has come of it
+    # -- outcomes
 
     def receive(self) -> None:
         try:
@@ -486,7 +487,7 @@ class Session:
         key = outcome["id"]
         opened = self.open.pop(key, None)
         if opened is None:
-            # It may be of one whose ID is on its way. The first one counts.
+            # The ID of the closure may still be in flight. The first outcome counts.
             if self.sending and key not in self.early and self.early_range(key) is None and self.early_room():
                 self.early[key] = outcome
             return
@@ -498,7 +499,8 @@ class Session:
                 value._settle(outcome)
 
     def early_room(self) -> bool:
-        """Others may have closures called, too: there is a bound to what is kept."""
+        """Return whether an outcome can be kept. Their number is bounded, because other
+        clients may have closures called, too."""
         if len(self.early) + len(self.early_ranges) >= _MAX_EARLY:
             self.early, self.early_ranges, self.early_full = {}, [], True
         return not self.early_full
@@ -521,8 +523,8 @@ class Session:
             self.dog.report_closure_done()
 
     def look(self, keys: List[int]) -> None:
-        """Look for what has come of closures that may have ended before anybody waited
-        for them here. What ends later is told to all who do."""
+        """Look up the outcomes of closures that may have ended before they were awaited
+        here. Later outcomes arrive by the history."""
         raw = json.dumps({"closures": keys, "tuples": True}).encode()
         self.found(json.loads(self.lines[0].ask(COORDINATOR + "find", raw).decode()))
 
@@ -574,7 +576,7 @@ class Session:
         try:
             with self.lock:
                 self.joins.add(line)
-                self.work.notify_all()  # a signal may have kept schedule from it
+                self.work.notify_all()  # a signal may have interrupted schedule before that
                 until = next(self.numbers)
                 while not self.answered(until) and self.raised is None and not self.over:
                     self.wait(self.ended)
@@ -586,7 +588,7 @@ class Session:
             if stop is None:
                 try:
                     answer = self.ask("join", {"session": self.name, "call": call}, line)
-                except BaseException as e:  # such as KeyboardInterrupt: the next join is this one
+                except BaseException as e:  # such as KeyboardInterrupt: the next join continues this one
                     with self.lock:
                         self.abandoned.append(call)
                         stop = self.stop or {}
@@ -615,15 +617,15 @@ class Session:
         return self.conclude(self.ask("done", {"session": self.name, "call": call}))
 
     def conclude(self, answer: Dict[str, Any]) -> bool:
-        """Take in that all is done, or the error that has come out of it. The queue knows
-        of the end of functions a little earlier than this process."""
+        """Return the result of a join: that everything is done, or the error. The queue
+        knows of the end of functions a little earlier than this process."""
         with self.lock:
             self.hear(answer)
             raised = answer.get("raised")
             known = [key for key, opened in self.open.items() if opened.known] if raised or answer["done"] else []
         for i in range(0, len(known), _MAX_FIND):
-            # Those that were in the queue before may have ended there, or be detached.
-            with contextlib.suppress(TaskError):  # else they come a little later
+            # Closures that were in the queue before may have ended there, or be detached.
+            with contextlib.suppress(TaskError):  # otherwise they arrive a little later
                 self.found(self.ask("find", {"closures": known[i:i + _MAX_FIND], "tuples": True}))
         with self.lock:
             if raised or answer["done"]:
@@ -637,7 +639,7 @@ class Session:
                 self.tell()
         return bool(answer["done"])
 
-    # -- the rest
+    # -- resources, cancellation, and the end
 
     def create_resource(self, what: str) -> int:
         if building():
@@ -653,9 +655,9 @@ class Session:
             raise
 
     def keep(self, values: PerWorkerValues) -> None:
-        """Have the resource released when nobody refers to it any more."""
+        """Release the resource when nothing refers to it any more."""
         with self.lock:
-            self.start()  # a finalizer may be no place for that
+            self.start()  # a finalizer may be unable to do that
             self.kept.add(values._id)
         weakref.finalize(values, self.drop, values._id).atexit = False  # see _flush_sessions
 
@@ -701,7 +703,7 @@ class Session:
                 self.dog = dog if dog.timeout > 0 else None
 
     def flush(self, end: float) -> None:
-        """At the end of the program: what is unsent is sent, and resources are nobody's."""
+        """At the end of the program, send what is unsent and release all resources."""
         with self.lock:
             for resource in sorted(self.kept):
                 self.drop(resource)
@@ -712,8 +714,8 @@ class Session:
 
 
 def building() -> bool:
-    """Whether this is called by the function of a per-worker resource. What builds those
-    may be interrupted at any line, so it keeps no note of it."""
+    """Return whether the caller is called by the function of a per-worker resource. It
+    looks at the stack, because a note could be lost when that is interrupted at any line."""
     frame = sys._getframe()
     while frame is not None and frame.f_code is not Server.resource.__code__:
         frame = frame.f_back  # type: ignore[assignment]
@@ -724,7 +726,7 @@ REFUSALS = ("queue_refused", "invalid")
 
 
 def refused(e: TaskError) -> Dict[str, Any]:
-    """The error of a closure that the queue does not take."""
+    """Return the error of a closure that the queue refuses."""
     message, field = str(e), e.field
     if field:
         message = message[len("field %s: " % field):]

@@ -1,4 +1,4 @@
-"""The sockets by which a task reaches its host."""
+"""The sockets through which a task reaches its host."""
 
 import contextlib
 import itertools
@@ -16,29 +16,30 @@ _NOT_A_TASK = (
     "main process. get_barrier() can only be called in the subprocesses. "
     "(CLUSTERRUN_SOCKET is not set: clusterrun did not start this process.)"
 )
-PATIENCE = 60.0  # seconds for a host that is away for a moment
+PATIENCE = 60.0  # seconds to wait for a host that is away
 
 
 class Away(Exception):
-    """The host did not answer in the time there was."""
+    """The host did not answer in time."""
 
 
 def body_of(answer: Answer) -> bytes:
-    """What the host answers, if it does not refuse the request."""
+    """Return the body of an answer, or raise the error if the host refuses the request."""
     if answer.status == 200:
         return answer.body
     raise refusal(answer.status, json.loads(answer.body.decode()).get("error", {}))
 
 
 class Host:
-    """The host, as its task reaches it. Each request has a connection for itself,
-    which is kept for the next one."""
+    """The host of the task. Each request has a connection of its own, which is kept for
+    the next one."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.idle: List[socket.socket] = []
         self.key = "%x.%s." % (os.getpid(), os.urandom(8).hex())
-        # No lock: the handler of a signal may ask while its thread would hold it.
+        # There is no lock: a signal handler may make a request while its thread would hold
+        # it.
         self.keys = itertools.count(1)
         self.progress_sent = -1.0
 
@@ -49,7 +50,7 @@ class Host:
         return self.exchange(head(method, path), lambda: raw, time.monotonic() + patience)
 
     def exchange(self, head: bytes, body: Callable[[], bytes], deadline: Optional[float]) -> Dict[str, Any]:
-        """Send a request until there is an answer; Away when the time has passed."""
+        """Send a request until there is an answer; Away when the time is over."""
         delay = FIRST_RETRY
         while True:
             reused = False
@@ -61,13 +62,13 @@ class Host:
                     connection = self.connect(deadline)
                 try:
                     answer = exchange(connection, request(head, raw), deadline)
-                except BaseException:  # KeyboardInterrupt, too: it withdraws an arrival
+                except BaseException:  # including KeyboardInterrupt, which withdraws an arrival
                     close(connection)
                     raise
             except socket.timeout:
                 raise Away("it did not answer in time") from None
             except (ConnectionError, FileNotFoundError, BlockingIOError) as e:
-                # Its half that answers is being started again, or is busy.
+                # The host worker is being restarted, or is busy.
                 if reused:
                     continue
                 if deadline is not None and time.monotonic() + delay >= deadline:
@@ -76,7 +77,7 @@ class Host:
                 delay = min(2 * delay, LAST_RETRY)
                 continue
             except OSError:
-                if reused:  # the program has closed all its descriptors, ours too
+                if reused:  # the program has closed all descriptors, including ours
                     continue
                 raise
             if answer.keep and len(self.idle) < 4:
@@ -98,12 +99,12 @@ class Host:
 
 
 def close(connection: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # somebody has closed its descriptor
+    with contextlib.suppress(OSError):  # its descriptor was closed by the program
         connection.close()
 
 
 def set_timeout(connection: socket.socket, deadline: Optional[float]) -> None:
-    # Setting it is a system call, so is waiting with one.
+    # Setting it is a system call, and so is each wait with one.
     if deadline is not None:
         connection.settimeout(max(0.001, deadline - time.monotonic()))
     elif connection.gettimeout() is not None:
@@ -111,13 +112,13 @@ def set_timeout(connection: socket.socket, deadline: Optional[float]) -> None:
 
 
 def exchange(connection: socket.socket, raw: bytes, deadline: Optional[float]) -> Answer:
-    """Send a request and read its answer."""
+    """Send a request and return its answer."""
     set_timeout(connection, deadline)
     sent = True
     try:
         connection.sendall(raw)
     except (BrokenPipeError, ConnectionResetError):
-        sent = False  # it may have answered all the same, to refuse the request
+        sent = False  # the host may have refused the request before reading it
     data = bytearray()
     while True:
         if deadline is not None:
@@ -148,7 +149,7 @@ def get_host() -> Host:
 
 
 def in_forked_children(call: Callable[[], None]) -> Callable[[], None]:
-    """A decorator: forked children make the call first."""
+    """A decorator for a function that forked children call first."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=call)
     return call
@@ -157,7 +158,7 @@ def in_forked_children(call: Callable[[], None]) -> Callable[[], None]:
 @in_forked_children
 def _forget_host() -> None:
     global _host
-    _host = None  # its connections are the parent's
+    _host = None  # its connections belong to the parent
 
 
 def ask(method: str, path: str, body: str = "", patience: float = PATIENCE) -> Dict[str, Any]:
@@ -169,16 +170,16 @@ def ask(method: str, path: str, body: str = "", patience: float = PATIENCE) -> D
 
 
 class Line:
-    """A connection to the host for one thread, made anew as long as somebody wants it."""
+    """A connection to the host for one thread, which is reopened as long as it is needed."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.connection: Optional[socket.socket] = None
         self.over = False
-        self.patience = FOREVER  # until when it is tried
+        self.patience = FOREVER  # the time until which requests are retried
 
     def ask(self, path: str, raw: bytes) -> bytes:
-        """Send a request until there is an answer. Away: nobody wants it any more."""
+        """Send a request until there is an answer; Away when it is no longer wanted."""
         asked = request(head("POST", path), raw)
         delay = FIRST_RETRY
         while not self.over:
@@ -187,10 +188,10 @@ class Line:
                 if self.connection is None:
                     self.connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
                     self.connection.connect(self.path)
-                    if self.over:  # it was cut while there was nothing to cut
+                    if self.over:  # cut was called before the connection was open
                         continue
                 answer = exchange(self.connection, asked, None)
-            except OSError as e:  # its half that answers is being started again
+            except OSError as e:  # the host worker is being restarted
                 self.hang_up()
                 if reused:
                     continue
@@ -212,7 +213,7 @@ class Line:
             close(connection)
 
     def cut(self) -> None:
-        """End it, from another thread."""
+        """End the connection, from another thread."""
         self.over = True
         connection = self.connection
         if connection is not None:

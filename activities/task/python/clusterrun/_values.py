@@ -1,4 +1,4 @@
-"""What closures take along and bring back, as JSON."""
+"""Arguments and values of closures as JSON."""
 
 import json
 from typing import Any, Dict, List, Optional
@@ -17,8 +17,8 @@ _ATOMS = frozenset((str, int, float, bool, type(None)))
 
 
 def mark_tuples(value: Any) -> Any:
-    """The value with objects in the place of tuples, which coordinators in Python make
-    tuples again, and others lists. One without tuples is returned as it is."""
+    """Replace tuples by objects, which coordinators in Python turn into tuples again, and
+    others into lists. A value without tuples is returned unchanged."""
     if type(value) in _ATOMS:
         return value
     if isinstance(value, tuple):
@@ -37,7 +37,7 @@ def mark_tuples(value: Any) -> Any:
 
 
 def unmark_tuples(value: Any) -> Any:
-    """Make tuples again what stands for them."""
+    """Turn the objects that stand for tuples into tuples again."""
     if isinstance(value, list):
         return [unmark_tuples(v) for v in value]
     if isinstance(value, dict):
@@ -48,7 +48,7 @@ def unmark_tuples(value: Any) -> Any:
 
 
 def value_outcome(function: str, value: Any, seconds: float) -> bytes:
-    """The outcome of a call that returned something."""
+    """Return the outcome of a call that returned a value."""
     try:
         text = to_json(value)
         marked = mark_tuples(value)
@@ -56,7 +56,7 @@ def value_outcome(function: str, value: Any, seconds: float) -> bytes:
             value, text = marked, to_json(marked)
         try:
             raw = text.encode()
-        except UnicodeEncodeError:  # a surrogate, of a file's name perhaps
+        except UnicodeEncodeError:  # a surrogate, for example from a file name
             raw = json.dumps(value, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as e:
         raise OwnError("NotJSONError", "the value of %s is no JSON: %s" % (function, e)) from None
@@ -70,7 +70,7 @@ def value_outcome(function: str, value: Any, seconds: float) -> bytes:
 
 
 def failure_outcome(e: BaseException, seconds: float) -> bytes:
-    """The outcome of a call that raised something."""
+    """Return the outcome of a call that raised an exception."""
     kind, stack = "error", ""
     name = type(e).__name__
     message = message_of(e)
@@ -84,7 +84,7 @@ def failure_outcome(e: BaseException, seconds: float) -> bytes:
     elif isinstance(e, UnavailableError):
         kind = "unavailable"
     if not isinstance(e, OwnError):
-        # Without the lines of this package.
+        # The frames of this package are left out.
         frames = e.__traceback__
         while frames is not None and frames.tb_frame.f_globals.get("__package__") == __package__ and frames.tb_next is not None:
             frames = frames.tb_next
@@ -94,8 +94,8 @@ def failure_outcome(e: BaseException, seconds: float) -> bytes:
 
 
 def _built_from(e: BaseException) -> Optional[List[Any]]:
-    """What an exception that Python has built in was made of, so that it can be made
-    again elsewhere; None where that is too much, or no JSON."""
+    """Return the arguments of a built-in exception, so that it can be recreated
+    elsewhere; None if they are too long or not JSON."""
     if type(e).__module__ != "builtins":
         return None
     args = list(e.args)
@@ -112,7 +112,7 @@ def _built_from(e: BaseException) -> Optional[List[Any]]:
 def error_outcome(
     kind: str, name: str, message: str, stack: str, seconds: float, task: str = "", args: Optional[List[Any]] = None
 ) -> bytes:
-    # All of it is bounded: a request that is too large would never be answered.
+    # Everything is bounded: a request that is too large would never be answered.
     said: Dict[str, Any] = {
         "kind": name[:MAX_NAME], "message": message[:_MAX_CLOSURE_ERROR], "traceback": stack, "task": str(task)[:MAX_NAME],
     }

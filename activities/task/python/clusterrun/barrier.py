@@ -8,10 +8,10 @@ from ._errors import BarrierTimeoutError
 from ._http import MAX_NAME, head, request
 from ._transport import Away, Host, close, get_host
 
-_ANSWER_SLACK = 5.0  # how much later than a timeout the host may say that it passed
+_ANSWER_SLACK = 5.0  # seconds that the host may answer later than the timeout
 
 class Barrier:
-    """A barrier among tasks, which can be used again and again; see get_barrier."""
+    """A barrier among tasks, which can be used repeatedly; see get_barrier."""
 
     __module__ = "clusterrun"
 
@@ -28,7 +28,7 @@ class Barrier:
             raise ValueError("the name of a barrier has 1 to %d bytes; this one has %d" % (MAX_NAME, size))
         if isinstance(participants, str):
             raise TypeError("participants is a list of names, not one name")
-        from urllib.parse import quote  # most programs have no barrier
+        from urllib.parse import quote  # imported late: most programs have no barrier
 
         self.name = name
         self.timeout = timeout
@@ -41,8 +41,8 @@ class Barrier:
             self._more += ',"participants":' + json.dumps(list(participants))
 
     def wait(self, timeout: Optional[float] = None) -> int:
-        """Wait until all participants have arrived. Returns the place of this task
-        among them, from 0; BrokenBarrierError when the barrier breaks."""
+        """Wait until all participants have arrived. Return the place of this task among
+        them, from 0. Raise BrokenBarrierError if the barrier breaks."""
         if timeout is None:
             timeout = self.timeout
         host = get_host()
@@ -50,11 +50,11 @@ class Barrier:
         if timeout is None:
             raw = ('{"key":"%s"%s}' % (key, self._more)).encode()
             index = _arrive(host, request(self._head, raw))
-            # Sent again, it is the same arrival.
+            # If sent again, it is the same arrival.
             return _index(host.exchange(self._head, lambda: raw, None)) if index is None else index
         end = time.monotonic() + max(0.0, timeout)
 
-        def body() -> bytes:  # an arrival that is sent again has less time left
+        def body() -> bytes:  # a repeated arrival has less time left
             left = max(0.0, end - time.monotonic())
             return ('{"key":"%s","timeout":"%.6fs"%s}' % (key, left, self._more)).encode()
 
@@ -72,8 +72,8 @@ def _index(release: Dict[str, Any]) -> int:
 
 
 def _arrive(host: Host, request: bytes) -> Optional[int]:
-    """The short way of an arrival: one send and one receive on a connection that is
-    there. None where it is not, or the answer is not the usual one."""
+    """The fast path of an arrival: one send and one receive on an idle connection. Return
+    None if there is none, or if the answer is not the usual one."""
     try:
         connection = host.idle.pop()
     except IndexError:
@@ -86,7 +86,7 @@ def _arrive(host: Host, request: bytes) -> Optional[int]:
     except OSError:
         close(connection)
         return None
-    except BaseException:  # KeyboardInterrupt withdraws
+    except BaseException:  # KeyboardInterrupt withdraws the arrival
         close(connection)
         raise
     start = answer.find(b'"index":') + 8
@@ -104,12 +104,13 @@ def get_barrier(
     participants: Optional[Sequence[str]] = None,
     local: bool = False,
 ) -> Barrier:
-    """A barrier among all tasks of the run, or among the participants: names of
-    tasks such as "worker-0", and types such as "worker" for all their tasks. All who
-    take part have to name the same. timeout is in seconds; None waits without limit.
-    local has the host release it alone, in microseconds: all have to be on it.
+    """Return a barrier among all tasks of the run, or among the participants: names of
+    tasks such as "worker-0", and types such as "worker" for all their tasks. All
+    participants must name the same ones. timeout is in seconds; None waits without limit.
+    local lets the host release it alone, within microseconds: all participants must be on
+    it.
 
-    ValueError in a process that is no task.
+    Raise ValueError in a process that is not a task.
     """
     return Barrier(name, timeout, participants, local)
 

@@ -1,4 +1,4 @@
-"""Coordinating: a program schedules functions on the tasks that serve."""
+"""Coordinating: a program schedules functions on the serving tasks."""
 
 import atexit
 import contextlib
@@ -21,7 +21,8 @@ _P = TypeVar("_P", bound=PerWorkerValues)
 
 
 class ClusterCoordinator:
-    """Has the tasks of the run that serve call functions; TensorFlow's ClusterCoordinator.
+    """Lets the serving tasks of the run call functions, like TensorFlow's
+    ClusterCoordinator.
 
         @clusterrun.function
         def train(step, rate=0.1):
@@ -33,20 +34,21 @@ class ClusterCoordinator:
         coordinator.join()
         losses = coordinator.fetch(values)
 
-    Any task can be the coordinator; usually the chief is. The tasks that call the
-    functions have registered the same ones and serve; see serve. A function is called
-    at least once: where its task dies in the middle another one calls it again.
+    Any task can be the coordinator; usually it is the chief. The tasks that call the
+    functions must have registered the same ones and serve; see serve. A function is
+    called at least once: if its task dies during the call, another one calls it again.
 
-    The first error of a function is raised by the next schedule, join or done, also where
-    a fetch has raised it before. By then everything that was queued is cancelled, and
-    nothing is executing. Then all begins anew, with other functions or the same. That a
-    function is refused, such as one that no task has registered, is an error of that
-    kind, too, but cancels nothing.
+    The first error of a function is raised by the next schedule, join or done, even if a
+    fetch has raised it before. By then everything that was queued has been cancelled, and
+    nothing is executing. After that, functions can be scheduled again. The refusal of a
+    function, for example because no task has registered it, is such an error, too, but
+    cancels nothing.
 
-    The queue is that of the run, and outlives this process and the coordinator; however
-    often a program makes one, it is the same. It is used by several threads safely.
-    watchdog is for how many seconds no function may end, while some have not, before
-    the stacks of this process are written to stderr; see WatchDog.
+    The queue belongs to the run, and outlives this process and the coordinator; however
+    often a program makes a coordinator, it is the same one. It may be used by several
+    threads. watchdog is the number of seconds without the end of any function, while some
+    are unfinished, after which the stacks of this process are written to stderr; see
+    WatchDog.
     """
 
     __module__ = "clusterrun"
@@ -67,7 +69,7 @@ class ClusterCoordinator:
                 self = super().__new__(cls)
                 self.strategy = strategy
                 self._session = session = Session(path)
-                weakref.finalize(self, session.close).atexit = False  # what is unsent is sent then
+                weakref.finalize(self, session.close).atexit = False  # which sends what is unsent
                 _coordinator = weakref.ref(self)
         self._session.watch(watchdog)
         return self
@@ -87,24 +89,24 @@ class ClusterCoordinator:
         detached: bool = False,
         retry: bool = False
     ) -> RemoteValue:
-        """Have some task call a function, and return what stands for its value at once.
-        While the queue is full it waits, and while another thread joins; StopError when
-        the tasks of the run are to stop, since those that serve end then.
+        """Schedule a function for some task, and return a RemoteValue for its value at
+        once. While the queue is full, or another thread joins, it waits; StopError is
+        raised when the tasks of the run are to stop, since the serving tasks then end.
 
-        fn is a registered function, or the name of one. Arguments are what JSON has, a
-        tuple being a list there, and PerWorkerValues.
+        fn is a registered function, or the name of one. Arguments are JSON values, in
+        which a tuple becomes a list, and PerWorkerValues.
 
         key: a closure with the same key is the same closure for as long as the run lives,
-        unless that was cancelled. One that has failed raises its error again, and with
-        retry it is called again. The keys of a run have 1 MiB at most, 8 bytes for each
-        included, and what finds no room is refused. task: only this task may call it, and
-        one that the run does not have is an error. priority: higher ones go first. timeout
-        bounds one call, in seconds.
-        retries: how often it is called again after an error. max_losses: how often its
-        task may die under it before that is an error; 10, and less than 0 is any number.
-        A chief that handles that error, and ends before the task is back, has not undone
-        the death: the run fails by it.
-        detached: join and done do not wait for it, and its error is only its own.
+        unless that closure was cancelled. If it has failed, its error is raised again, or
+        with retry it is called again. The keys of a run may have 1 MiB in total,
+        including 8 bytes for each, and keys beyond that are refused. task: only this task
+        may call it; it is an error if the run has no such task. priority: higher ones go
+        first. timeout bounds one call, in seconds. retries: how often it is called again
+        after an error. max_losses: how often its task may die during the call before that
+        is an error; the default is 10, and a negative number means no limit. If a chief
+        handles that error and ends before the task has been restarted, the run still
+        fails because of the death. detached: join and done do not wait for it, and its
+        error is reported only by its value.
         """
         name = name_to_schedule(fn)
         raw = arguments(name, args, kwargs)
@@ -112,20 +114,22 @@ class ClusterCoordinator:
         return self._session.schedule(self, '{"function":%s%s%s}' % (to_json(name), raw, options), bool(detached))
 
     def join(self) -> None:
-        """Wait until all functions that were scheduled have ended. Raises the first
-        error, if there is one, once nothing is executing any more. StopError when the
-        tasks of the run are to stop and some have not ended: nobody might call them."""
+        """Wait until all functions that were scheduled have ended. Raise the first error,
+        if there is one, once nothing is executing any more. Raise StopError if the tasks
+        of the run are to stop and some functions have not ended: they may never be
+        called."""
         self._session.join()
 
     def done(self) -> bool:
-        """Whether all functions that were scheduled have ended. Raises the first error,
-        if there is one, once nothing is executing any more."""
+        """Return whether all functions that were scheduled have ended. Raise the first
+        error, if there is one, once nothing is executing any more."""
         return self._session.done()
 
     def fetch(self, val: Any, timeout: Optional[float] = None) -> Any:
         """Wait for a RemoteValue, or for all in a structure of tuples, lists and dicts,
-        which is returned with values in their places. Anything else stays as it is.
-        StopError when the tasks of the run are to stop and a function has not ended."""
+        which is returned with values in their places. Anything else is returned
+        unchanged. Raise StopError if the tasks of the run are to stop and a function has
+        not ended."""
         end = None if timeout is None else time.monotonic() + timeout
 
         def one(value: Any) -> Any:
@@ -145,9 +149,9 @@ class ClusterCoordinator:
     def create_per_worker_resource(
         self, fn: Union[str, Callable[..., Any]], args: Optional[Sequence[Any]] = None, kwargs: Optional[Mapping[str, Any]] = None
     ) -> PerWorkerValues:
-        """What a registered function returns in each task, for functions that are
-        scheduled. A process builds it when it first calls one of those, and keeps it as
-        long as somebody here refers to the PerWorkerValues."""
+        """Create the value of a registered function in each task, for use as an argument
+        of scheduled functions. A process builds it when it first calls one of those, and
+        keeps it as long as this process refers to the PerWorkerValues."""
         return self._create(PerWorkerValues, fn, args, kwargs)
 
     def _create(self, what: Type[_P], fn: Any, args: Any, kwargs: Any) -> _P:
@@ -159,28 +163,28 @@ class ClusterCoordinator:
     def create_per_worker_dataset(
         self, dataset_fn: Union[str, Callable[..., Any]], args: Optional[Sequence[Any]] = None, kwargs: Optional[Mapping[str, Any]] = None
     ) -> PerWorkerDataset:
-        """A dataset of each worker. dataset_fn is a registered function that returns an
-        iterator, such as a generator function. iter() of the dataset is a per-worker
-        resource, which functions take the next element of; each iter() begins anew, and
-        the iterators of one that nobody refers to any more are dropped."""
+        """Create a dataset for each worker. dataset_fn is a registered function that
+        returns an iterator, such as a generator function. iter() of the dataset is a
+        per-worker resource, from which functions take the next element. Each iter()
+        starts again, and iterators that are no longer referred to are dropped."""
         name_to_schedule(dataset_fn)
         return PerWorkerDataset(self, dataset_fn, args, kwargs)
 
     def remote_value(self, closure: int) -> RemoteValue:
-        """The value of a closure by its ID, also one that another process, or an earlier
-        one of this task, has scheduled."""
+        """Return the value of a closure by its ID, even if another process, or an earlier
+        one of this task, has scheduled it."""
         return self._session.find(self, closure)
 
     def cancel(self, values: Union[RemoteValue, Iterable[RemoteValue], None] = None) -> None:
-        """Cancel functions that have not ended; without values all, whoever scheduled
-        them. Those being called have CancelledError raised in them."""
+        """Cancel functions that have not ended; without values, cancel all, whoever
+        scheduled them. CancelledError is raised in those that are being called."""
         if isinstance(values, RemoteValue):
             values = [values]
         self._session.cancel(None if values is None else list(values))
 
     def metrics(self) -> Dict[str, int]:
-        """Counts, of this process: closure_execution of the functions that have ended,
-        remote_value_fetch of the values that came here."""
+        """Return counts of this process: closure_execution of the functions that have
+        ended, and remote_value_fetch of the values that have arrived."""
         return self._session.metrics()
 
 
@@ -190,9 +194,9 @@ _coordinator_lock = threading.RLock()
 
 @contextlib.contextmanager
 def handle_parameter_server_failure() -> Iterator[None]:
-    """With this around it, a program that cannot go on without a parameter server ends
-    with the exit code that TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE says, where it is set: a
-    sign for who starts programs again that this is no error of its own.
+    """A context manager with which a program that cannot continue without a parameter
+    server exits with the code in TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE, if that is set.
+    The code tells whoever restarts programs that this is not an error of the program.
 
         with clusterrun.handle_parameter_server_failure():
             coordinator.join()

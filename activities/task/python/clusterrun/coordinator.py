@@ -1,4 +1,4 @@
-"""The threads of a program stop together."""
+"""Stops the threads of a program together."""
 
 import contextlib
 import threading
@@ -24,20 +24,20 @@ class Coordinator:
                 while not coord.should_stop():
                     ...
 
-    The first thread that fails, or finds the end of its input, stops the others, and
-    whoever waits for them is told the reason. Threads may take a grace of two
-    minutes to end after that; join names those that take longer.
+    The first thread that fails, or finds the end of its input, stops the others, and join
+    raises the reason. After that threads have a grace of two minutes to end; join names
+    those that take longer.
 
-    With run=True it is one for all tasks of the run whose processes have such a
-    coordinator, or ask clusterrun.should_stop: what stops the threads here stops the
-    run, and a stop of the run, whoever asked, stops the threads. join raises the first
-    exception anywhere, a StopError if that is another process's, and clear_stop is for
-    all. request_stop returns, and join does, when the run knows of the stop.
+    With run=True it is united with all tasks of the run whose processes have such a
+    coordinator, or use clusterrun.should_stop: what stops the threads here stops the run,
+    and a stop of the run, whoever asked for it, stops the threads. join raises the first
+    exception anywhere, as a StopError if it comes from another process, and clear_stop
+    applies to all. request_stop and join return when the run knows of the stop.
 
-    It is tf.train.Coordinator, with the same arguments and texts. What differs:
-    join returns as soon as the last thread has ended, where the original looks once
-    a second; it names threads in the order in which they were registered; and
-    request_stop takes any exception, not only the one that is being handled.
+    It is tf.train.Coordinator, with the same arguments and texts. The differences are:
+    join returns as soon as the last thread has ended, while the original checks once a
+    second; it names threads in the order in which they were registered; and request_stop
+    accepts any exception, not only the one that is being handled.
     """
 
     __module__ = "clusterrun"
@@ -48,32 +48,31 @@ class Coordinator:
         *,
         run: bool = False,
     ) -> None:
-        """Make a coordinator that nobody has told to stop; with run it is tied to the
-        run, and a ValueError in a process that is no task.
+        """Make a coordinator without a stop. With run it is tied to the run; this raises
+        ValueError in a process that is not a task.
 
-        An exception of one of the given types stops the threads as
-        request_stop(None) does, and is not raised. Without types these are EOFError,
-        StopIteration, and every class with the name OutOfRangeError, by which
-        TensorFlow says that an input has ended. Types that are given replace them.
-        The run is told of such a stop as of one without an exception; of others it
-        decides by their kind.
+        An exception of one of the given types stops the threads as request_stop(None)
+        does, and is not raised. By default the types are EOFError, StopIteration, and
+        every class with the name OutOfRangeError, with which TensorFlow signals the end
+        of an input. Types that are given replace these. Such a stop reaches the run
+        without an exception; for other exceptions the run decides by their kind.
         """
         self._clean_names: Tuple[str, ...] = ()
         if clean_stop_exception_types is None:
             clean_stop_exception_types = (EOFError, StopIteration)
             self._clean_names = ("OutOfRangeError",)
         self._clean_stop_exception_types = tuple(clean_stop_exception_types)
-        # A handler of a signal may come here while its thread holds the lock.
+        # A signal handler may need the lock while its thread holds it.
         self._lock = threading.RLock()
         self._stop_event = Event()
-        self._wakers: List[Event] = []  # of joins that wait
+        self._wakers: List[Event] = []  # one for each waiting join
         self._exc_info_to_raise: Optional[ExcInfo] = None
         self._joined = False
-        self._registered_threads: Dict[threading.Thread, None] = {}  # in their order
+        self._registered_threads: Dict[threading.Thread, None] = {}  # in the order of registration
         self._run = run
-        self._said: Dict[str, Any] = {"seq": 0, "stop": False}  # by the run, last
-        self._asking = 0  # requests under way: the run speaks without having heard of them
-        self._told: Optional[Event] = None  # the stop has been passed on
+        self._said: Dict[str, Any] = {"seq": 0, "stop": False}  # the latest state from the run
+        self._asking = 0  # requests in flight: states of the run may precede them
+        self._told: Optional[Event] = None  # set when the stop has been passed on
         if run:
             self._hear(listen(self, Coordinator._hear, Coordinator._forked).said)
 
@@ -86,9 +85,9 @@ class Coordinator:
         """Ask all threads to stop, because of ex if it is given.
 
         ex is an exception, or a tuple of sys.exc_info(). The first request since the
-        coordinator was made, or cleared, decides what join raises: an exception that
-        comes with a later one is only logged. After join, where nobody would hear of
-        it, an exception is raised here, unless it is a clean stop.
+        coordinator was made or cleared decides what join raises; an exception of a later
+        one is only logged. After join, when nobody would learn of it, an exception is
+        raised here, unless it is a clean stop.
         """
         reported = info = None if ex is None else exc_info(ex)
         if info is not None and self._is_clean(info[1]):
@@ -100,7 +99,7 @@ class Coordinator:
             first = not self._stop_event.is_set()
             if first:
                 self._set_stop(info)
-            # Once, though the run may have stopped it: that may be cleared there already.
+            # Once per stop, even if it came from the run, where it may be cleared already.
             if self._run and self._told is None:
                 told = self._told = Event()
         try:
@@ -126,7 +125,7 @@ class Coordinator:
             _log("Error reported to Coordinator: %s, %s", info[0], info[1])
 
     def clear_stop(self) -> None:
-        """Forget the stop, its exception, and that join was called."""
+        """Clear the stop, its exception, and that join was called."""
         with self._lock:
             stopped = self._stop_event.is_set()
             self._clear()
@@ -143,7 +142,7 @@ class Coordinator:
         self._stop_event.clear()
 
     def _tell(self, told: Event, reported: Optional[ExcInfo], info: Optional[ExcInfo], first: bool) -> None:
-        """Pass a stop on to the run. One that it does not hear of is no good end."""
+        """Pass a stop on to the run. If that fails, join raises the failure."""
         ex = None if info is None else info[1]
         reason = None if reported is None or ex is not None else "%s: %s" % (type(reported[1]).__name__, reported[1])
         try:
@@ -157,7 +156,7 @@ class Coordinator:
             told.set()
 
     def _ask(self, call: Callable[[], None]) -> None:
-        """Have the run hear of something, and agree with what it says then."""
+        """Send a request to the run, and then follow its state."""
         with self._lock:
             self._asking += 1
         try:
@@ -171,7 +170,7 @@ class Coordinator:
             self._agree()
 
     def _hear(self, said: Dict[str, Any]) -> None:
-        """Take in what the run says."""
+        """Handle a state of the run."""
         with self._lock:
             if said["seq"] > self._said["seq"]:
                 self._said = said
@@ -191,28 +190,29 @@ class Coordinator:
             self._set_stop(None if ex is None else (StopError, ex, None))
 
     def should_stop(self) -> bool:
-        """Whether a stop was requested."""
+        """Return whether a stop was requested."""
         if self._run:
             keep_watching()
         return self._stop_event.is_set()
 
     @contextlib.contextmanager
     def stop_on_exception(self) -> Iterator[None]:
-        """Turn every exception of the body into a stop request, SystemExit and
-        KeyboardInterrupt too. It does not leave the body, except after join."""
+        """Turn every exception of the body into a stop request, including SystemExit and
+        KeyboardInterrupt. The exception does not leave the body, except after join."""
         try:
             yield
         except BaseException as ex:
             self.request_stop((type(ex), ex, ex.__traceback__))
 
     def wait_for_stop(self, timeout: Optional[float] = None) -> bool:
-        """Wait until a stop is requested, for at most so many seconds; whether it was."""
+        """Wait until a stop is requested, for at most timeout seconds; return whether it
+        was."""
         if self._run:
             keep_watching()
         return self._stop_event.wait(bounded(timeout))
 
     def register_thread(self, thread: threading.Thread) -> None:
-        """Have join wait for the thread."""
+        """Make join wait for the thread."""
         with self._lock:
             self._registered_threads[thread] = None
 
@@ -222,18 +222,18 @@ class Coordinator:
         stop_grace_period_secs: float = 120,
         ignore_live_threads: bool = False,
     ) -> None:
-        """Wait until the registered threads and those given have ended.
+        """Wait until the registered threads and the given ones have ended.
 
-        Without a stop it waits without limit. Once a stop is requested they have the
-        grace, counted from the stop, or from this call where that is later: 0 is a
-        millisecond, and less is nothing.
+        Without a stop it waits without limit. Once a stop is requested, the threads have
+        the grace, counted from the stop or from this call, whichever is later: 0 is a
+        millisecond, and a negative value is no time at all.
 
-        Then the exception of the stop is raised, if there is one, and by each later
-        join again; otherwise, if threads are still running, a RuntimeError that
-        names them, registered ones first. With ignore_live_threads it is logged only.
+        Then the exception of the stop is raised, if there is one, and again by each later
+        join; otherwise, if threads are still running, a RuntimeError that names them,
+        registered ones first. With ignore_live_threads they are only logged.
 
-        No thread is registered afterwards; those that were registered while join
-        was waiting are not waited for.
+        Afterwards no thread is registered. Join does not wait for threads that were
+        registered while it was waiting.
         """
         if self._run:
             keep_watching()
@@ -256,7 +256,7 @@ class Coordinator:
         stragglers = [t.name for t in waiting if t.is_alive()]
         told = self._told
         if told is not None:
-            told.wait()  # who returns from here may end the process
+            told.wait()  # the caller may end the process after join
         with self._lock:
             self._joined = True
             self._registered_threads = {}
@@ -269,7 +269,7 @@ class Coordinator:
 
     @property
     def joined(self) -> bool:
-        """Whether join has been called since the coordinator was made, or cleared."""
+        """Whether join has returned since the coordinator was made or cleared."""
         return self._joined
 
     def raise_requested_exception(self) -> None:
@@ -281,16 +281,16 @@ class Coordinator:
 
 
 def _await_end(threads: List[threading.Thread], wake: Event) -> None:
-    """Wait until all threads have ended, or somebody sets wake.
+    """Wait until all threads have ended, or wake is set.
 
-    Python can wait for one thread or for one event at a time; so another thread
-    waits for the threads.
+    Python can wait for only one thread or one event at a time, so another thread waits
+    for the threads.
     """
 
     def watch() -> None:
         while _any_alive(threads):
             for t in threads:
-                if t.is_alive():  # one that was not started yet cannot be joined
+                if t.is_alive():  # a thread that was not started cannot be joined
                     t.join()
         wake.set()
 
@@ -298,7 +298,7 @@ def _await_end(threads: List[threading.Thread], wake: Event) -> None:
         return
     try:
         threading.Thread(target=watch, name="clusterrun-join", daemon=True).start()
-    except RuntimeError:  # while the interpreter ends it starts no thread
+    except RuntimeError:  # a terminating interpreter starts no threads
         while _any_alive(threads) and not wake.wait(0.05):
             pass
     else:
@@ -306,7 +306,7 @@ def _await_end(threads: List[threading.Thread], wake: Event) -> None:
 
 
 def _join_all(threads: List[threading.Thread], timeout: float) -> None:
-    """Wait until all threads have ended, for at most so many seconds."""
+    """Wait until all threads have ended, for at most timeout seconds."""
     deadline = time.monotonic() + timeout
     for t in threads:
         if t is not threading.current_thread() and t.is_alive():
@@ -318,6 +318,6 @@ def _any_alive(threads: List[threading.Thread]) -> bool:
 
 
 def _log(text: str, *args: Any, exc_info: Optional[ExcInfo] = None) -> None:
-    import logging  # most programs never get here, and all of them import this module
+    import logging  # imported late: most programs never log
 
     logging.getLogger("clusterrun").info(text, *args, exc_info=exc_info)

@@ -1,4 +1,4 @@
-"""The functions that a program offers to call."""
+"""The functions that a program offers."""
 
 import functools
 from typing import Any, Callable, Dict, Optional, Tuple
@@ -10,8 +10,8 @@ functions: Dict[str, Callable[..., Any]] = {}
 
 
 def function(fn: Any = None, *, name: Optional[str] = None) -> Any:
-    """A decorator that offers a function to call; see serve. Its name is that of the
-    function, or the one given: @clusterrun.function(name="train")."""
+    """A decorator that registers a function for serve. Its name is that of the function,
+    or the given one: @clusterrun.function(name="train")."""
     if fn is None:
         return functools.partial(function, name=name)
     if isinstance(fn, str):
@@ -33,12 +33,12 @@ def function(fn: Any = None, *, name: Optional[str] = None) -> Any:
 
 
 def _origin(fn: Any) -> Tuple[Any, Any]:
-    """Where a function is from: a module that is loaded again brings the same ones."""
+    """Return the origin of a function, which stays the same if its module is reloaded."""
     return getattr(fn, "__module__", None), getattr(fn, "__qualname__", id(fn))
 
 
 def name_of(fn: Any) -> str:
-    """The name under which a function is registered."""
+    """Return the name under which a function is registered."""
     if isinstance(fn, str) and fn in functions:
         return fn
     for name, known in functions.items():
@@ -48,7 +48,7 @@ def name_of(fn: Any) -> str:
 
 
 def name_to_schedule(fn: Any) -> str:
-    """The name of a function. One that is named may be registered only elsewhere."""
+    """Return the name of a function. A name may be registered only in other tasks."""
     if isinstance(fn, str):
         return fn
     name = getattr(fn, "__name__", None)

@@ -1,4 +1,4 @@
-"""A thread that does something again and again."""
+"""A thread that repeats something."""
 
 import threading
 import time
@@ -8,15 +8,15 @@ from .coordinator import Coordinator
 
 
 class Looper(threading.Thread):
-    """A thread that does something again and again until its coordinator stops.
+    """A thread that repeats something until its coordinator stops.
 
-    It calls target, or a subclass has a method run_loop. What it raises stops the
-    coordinator. It is a daemon, registers itself, and still has to be started.
-    LooperThread is another name for it.
+    It calls target, or the method run_loop of a subclass. An exception stops the
+    coordinator. It is a daemon, registers itself, and must still be started. LooperThread
+    is another name for it.
 
-    Calls come at fixed times counted from the first, however long one takes; those
-    that were missed meanwhile are made up, back to back. Setting the clock of the
-    machine changes nothing. Without an interval all calls are back to back.
+    Calls happen at fixed times counted from the first, however long each takes; missed
+    calls are made up, back to back. Setting the machine's clock changes nothing. Without
+    an interval all calls are back to back.
     """
 
     __module__ = "clusterrun"
@@ -70,10 +70,10 @@ class Looper(threading.Thread):
         """Called once, before the first call."""
 
     def stop_loop(self) -> None:
-        """Called once, after the last call, unless one has failed."""
+        """Called once, after the last call, unless a call has failed."""
 
     def run_loop(self) -> None:
-        """The call."""
+        """The repeated call."""
         target, args, kwargs = self._call
         if target:
             target(*args, **kwargs)

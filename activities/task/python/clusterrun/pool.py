@@ -1,4 +1,4 @@
-"""A pool of processes: functions that a program has all of them call."""
+"""A pool of processes, all of which call the functions of a program."""
 
 import atexit
 import contextlib
@@ -20,7 +20,7 @@ _UNEXPECTED_EOF = "Unexpected EOF. Worker process may have died"
 
 
 class Pool:
-    """Processes of a cluster, on this machine, that stay for many calls; TensorFlow's
+    """Processes of a cluster on this machine that stay for many calls, like TensorFlow's
     MultiProcessPoolRunner.
 
         @clusterrun.function
@@ -33,24 +33,24 @@ class Pool:
                 losses = pool.run(train, args=(10,))
 
     cluster is a cluster spec such as {"worker": ["localhost:2222"]}, in which a number
-    may stand for the addresses, or the number of workers. The processes are started
-    at the first run, and stay the same for all others. They are tasks of a run of
-    clusterrun, which is there for them alone, and have all that such tasks have:
-    TF_CONFIG, barriers, and so on.
+    may replace the addresses, or it is the number of workers. The processes are started
+    by the first run, and stay the same for all later ones. They are tasks of a clusterrun
+    run of their own, and have everything that such tasks have: TF_CONFIG, barriers, and
+    so on.
 
-    Functions have to be registered, with @clusterrun.function, in the main program or
-    in a module, before the first run: the processes import both. As with
-    multiprocessing they import the main program under another name, and what only the
-    main program is to do has to stand under if __name__ == "__main__". A main program
-    that is no file, such as one from stdin, from -c or in a notebook, cannot be imported,
-    and only functions of modules can be called then. Arguments and
-    values are what JSON has, of up to 256 KiB each.
+    Functions must be registered with @clusterrun.function, in the main program or in a
+    module, before the first run: the processes import both. As with multiprocessing they
+    import the main program under another name, so code for the main program alone must be
+    under if __name__ == "__main__". A main program that is not a file, for example from
+    stdin, from -c or in a notebook, cannot be imported; then only functions of modules
+    can be called. Arguments and values are JSON values of up to 256 KiB each.
 
-    initializer is a registered function without arguments; each process calls it
-    once, before anything else.
+    initializer is a registered function without arguments; each process calls it once,
+    before anything else.
 
-    The pool ends with shutdown, with the program, however that ends, or as a context
-    manager; the next run starts another one. One thread at a time can use it.
+    The pool ends with shutdown, at the end of the program, however that ends, or as a
+    context manager; the next run starts another one. Only one thread at a time can use
+    it.
     """
 
     __module__ = "clusterrun"
@@ -81,13 +81,13 @@ class Pool:
     def run(
         self, fn: Any, args: Optional[Sequence[Any]] = None, kwargs: Optional[Mapping[str, Any]] = None
     ) -> List[Any]:
-        """Have all processes call a function, and return the values in the order of
-        the cluster. As in TensorFlow, None is left out of them.
+        """Call a function in all processes, and return the values in the order of the
+        cluster. As in TensorFlow, None is left out.
 
-        It waits for all. If some fail, the first in the order of the cluster is raised,
-        and the pool goes on; ValueError says that the processes do not have the
-        function. If a process has died RuntimeError is raised, and the
-        pool is shut down; the next run has new processes.
+        It waits for all processes. If some fail, the first error in the order of the
+        cluster is raised, and the pool can still be used; ValueError means that the
+        processes do not have the function. If a process has died, RuntimeError is raised,
+        and the pool is shut down; the next run starts new processes.
         """
         name = pool_function(fn)
         request = request_of(self._tasks, name, list(args or ()), dict(kwargs or {}))
@@ -114,8 +114,8 @@ class Pool:
         return [o["value"] for o in outcomes if o.get("value") is not None]
 
     def shutdown(self) -> None:
-        """End the processes, if there are some, and wait for that. What goes wrong with
-        it is only logged."""
+        """End the processes, if there are any, and wait for their end. Problems are only
+        logged."""
         with self._lock:
             self._shutdown(self._let_go())
 
@@ -134,7 +134,7 @@ class Pool:
                 )
                 stdin = self._process.stdin
                 assert stdin is not None
-                with contextlib.suppress(BrokenPipeError):  # it says why
+                with contextlib.suppress(BrokenPipeError):  # the run reports the reason
                     stdin.write(spec.encode())
                     stdin.close()
             except BaseException:
@@ -144,14 +144,14 @@ class Pool:
         self._socket, self._buffer, self._over = ours, bytearray(), ""
 
     def _ask(self, request: Dict[str, Any]) -> Optional[Dict[str, Any]]:
-        """The answer to a request; None: there will be none."""
+        """Return the answer to a request, or None if there will be none."""
         assert self._socket is not None
         self._requests += 1
         number = self._requests
         try:
             self._socket.sendall(json.dumps(dict(request, id=number)).encode() + b"\n")
         except OSError:
-            return None  # nobody is there any more
+            return None  # the run has ended
         except BaseException:  # KeyboardInterrupt, in the middle of a line
             self._shutdown(self._let_go())
             raise
@@ -163,11 +163,11 @@ class Pool:
             if said.get("event") == "over":
                 self._over = said.get("message", "")
                 return None
-            if said.get("id") == number:  # another one is that of a run that was interrupted
+            if said.get("id") == number:  # another number belongs to an interrupted request
                 return said
 
     def _line(self) -> bytes:
-        """A line without its end; nothing at the end of all."""
+        """Return a line without its end, or nothing at the end of the stream."""
         assert self._socket is not None
         searched = 0
         while True:
@@ -186,7 +186,8 @@ class Pool:
             self._buffer += data
 
     def _why(self, outcomes: Iterable[Dict[str, Any]]) -> str:
-        """What is known of the death of a process. The run may be about to say it."""
+        """Return what is known about the death of a process. The run may be about to
+        report it."""
         assert self._socket is not None
         try:
             self._socket.settimeout(2 * GRACE)
@@ -203,8 +204,8 @@ class Pool:
         return self._over or (lost[0] if lost else "")
 
     def _let_go(self) -> Any:
-        """Ask for nothing more, by which the run ends in order. Its process is returned,
-        and keeps the socket: one that is closed as a whole is the death of this program."""
+        """Send no more requests, which ends the run in order. Return its process, which
+        keeps the socket: closing it completely would count as the death of this program."""
         process, self._process = self._process, None
         if self._socket is not None:
             with contextlib.suppress(OSError):
@@ -223,18 +224,18 @@ class Pool:
             if code != 0 and not died:
                 raise RuntimeError("the run of the pool has ended with exit code %d" % code)
         except subprocess.TimeoutExpired as e:
-            process.kill()  # its processes end with it
+            process.kill()  # the processes end with the run
             process.wait()
             logging.getLogger("clusterrun").error("Ignoring exception when shutting down the pool: %s", e)
         except Exception as e:
             logging.getLogger("clusterrun").error("Ignoring exception when shutting down the pool: %s", e)
 
     def _forget(self) -> None:
-        """In a forked child: the processes are those of its parent."""
+        """Called in a forked child: the processes belong to its parent."""
         self._lock = threading.Lock()
         process, self._process = self._process, None
         if self._socket is not None:
-            self._socket.close()  # and no more: the other end is the parent's
+            self._socket.close()  # and nothing else: the connection belongs to the parent
             self._socket = None
         if process is not None:
             process.returncode = 0  # nothing to wait for

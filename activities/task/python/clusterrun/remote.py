@@ -1,4 +1,4 @@
-"""What stands for the values, errors and resources of functions that were scheduled."""
+"""Represents the values, errors and resources of scheduled functions."""
 
 import enum
 from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence
@@ -13,12 +13,12 @@ _TEXT_ABORTED = "The corresponding function is aborted. Please reschedule the fu
 
 
 class ClosureError(Exception):
-    """An error of a function that was scheduled. kind is the type that it had there.
-    Where Python has such a type it is one of those, too: an error of the kind
-    "ValueError" can be caught as ValueError, and as ClosureError. Then it has the args
-    that it had there, and an OSError its errno and filename, where these are short.
-    traceback is the one from there, task who called the function, and closure the ID of
-    the call. It can be pickled."""
+    """An error of a scheduled function. kind is the name of its type there. If Python has
+    such a type, the error is an instance of it, too: an error of the kind "ValueError"
+    can be caught as ValueError and as ClosureError. It then has the args that it had
+    there, and an OSError has its errno and filename, if these are short. traceback is the
+    traceback there, task the task that called the function, and closure the ID of the
+    closure. The error can be pickled."""
 
     __module__ = "clusterrun"
 
@@ -26,7 +26,7 @@ class ClosureError(Exception):
         self, kind: str = "", message: str = "", traceback: str = "", task: str = "", closure: int = 0,
         args: Optional[Sequence[Any]] = None,
     ) -> None:
-        BaseException.__init__(self, *((message,) if args is None else args))  # that of a kind may want something else
+        BaseException.__init__(self, *((message,) if args is None else args))  # a built-in type may require other arguments
         if isinstance(self, OSError) and args is not None and len(args) > 1:
             self.args = tuple(args[:2])
             self.errno, self.strerror = self.args
@@ -45,7 +45,7 @@ class ClosureError(Exception):
         return "%s: %s" % (self.kind, self.message)
 
     def __reduce__(self) -> Any:
-        # The types of kinds are nowhere to be found by their names.
+        # The types of kinds cannot be found by name.
         said = {
             "kind": self.kind, "message": self.message, "traceback": self.traceback, "task": self.task,
             "closure": self.closure, "args": self._built_from,
@@ -63,7 +63,7 @@ _error_types: Dict[str, Any] = {}
 
 
 def _error_type(kind: str) -> Any:
-    """The type of errors of a kind."""
+    """Return the type for errors of a kind."""
     found = _error_types.get(kind)
     if found is None:
         import builtins
@@ -88,7 +88,7 @@ def closure_error(said: Dict[str, Any]) -> ClosureError:
     values = (kind, message, said.get("traceback", ""), said.get("task", ""), said.get("closure", 0), said.get("args"))
     try:
         error: ClosureError = _error_type(kind)(*values)
-    except TypeError:  # a group of exceptions
+    except TypeError:  # an exception group
         error = ClosureError(*values)
     if error.traceback:
         error.__cause__ = RemoteTraceback("\n\n%s: %s" % (error.task, error.traceback))
@@ -96,17 +96,17 @@ def closure_error(said: Dict[str, Any]) -> ClosureError:
 
 
 class RemoteValueStatus(enum.Enum):
-    """Where the value of a closure is."""
+    """The status of the value of a closure."""
 
     __module__ = "clusterrun"
 
     NOT_READY = "NOT_READY"
-    ABORTED = "ABORTED"  # nobody will know it: the run has ended, or this is a forked child
+    ABORTED = "ABORTED"  # it will never be known: the run has ended, or this is a forked child
     READY = "READY"  # a value, or an error
 
 
 class RemoteValue:
-    """What a function that was scheduled returns, once it does."""
+    """The value that a scheduled function returns, once it has."""
 
     __module__ = "clusterrun"
 
@@ -121,7 +121,7 @@ class RemoteValue:
 
     @property
     def status(self) -> RemoteValueStatus:
-        """Whether it is there."""
+        """Whether the value is known."""
         return self._status
 
     @property
@@ -130,9 +130,9 @@ class RemoteValue:
         return self._id or None
 
     def fetch(self, timeout: Optional[float] = None) -> Any:
-        """Wait for the value. An error of the function is raised as a ClosureError.
-        CancelledError: it was cancelled, because another one failed or on request.
-        With a timeout, TimeoutError."""
+        """Wait for the value. An error of the function is raised as a ClosureError, and
+        CancelledError if it was cancelled, on request or because another one failed. If
+        timeout passes, TimeoutError is raised."""
         return self._coordinator._session.fetch(self, timeout)
 
     get = fetch
@@ -157,9 +157,9 @@ class PerWorkerValues:
     that calls the function has built.
 
     When nothing in this process refers to it any more, and the functions that were
-    scheduled with it have ended, the tasks drop what they have built. One that was
-    unpickled, or made from an ID, only names the resource: it does not keep it, and
-    once that is gone, functions with it are refused."""
+    scheduled with it have ended, the tasks drop what they have built. A copy that was
+    unpickled, or made from an ID, only names the resource and does not keep it; once the
+    resource is gone, functions with it are refused."""
 
     __module__ = "clusterrun"
 
@@ -185,7 +185,7 @@ class PerWorkerValues:
 
 
 class PerWorkerDataset:
-    """A dataset of each worker; see ClusterCoordinator.create_per_worker_dataset."""
+    """A dataset for each worker; see ClusterCoordinator.create_per_worker_dataset."""
 
     def __init__(self, coordinator: "ClusterCoordinator", fn: Any, args: Any, kwargs: Any) -> None:
         self._coordinator = coordinator

@@ -22,13 +22,13 @@ from .stop import wait_for_stop
 _HEAD = head("POST", "/v1/closures/next")
 
 _LEAVE_PATIENCE = 2.0
-_WAKE_AGAIN = (0.1, 0.5, 2.0)  # after a thread was woken up
+_WAKE_AGAIN = (0.1, 0.5, 2.0)  # seconds after the first wake-up of a thread
 
 
 def serve(slots: int = 1) -> None:
-    """Call the functions that coordinators schedule. It returns when the tasks of the
-    run are to stop together: at once where no function is being called, and else when
-    those that are have returned; they may ask should_stop().
+    """Call the functions that coordinators schedule. It returns when the tasks of the run
+    are to stop together: at once if no function is being called, otherwise when the
+    running ones have returned; they may check should_stop().
 
         @clusterrun.function
         def train(step, rate=0.1):
@@ -37,23 +37,22 @@ def serve(slots: int = 1) -> None:
 
         clusterrun.serve()
 
-    Arguments and values are what JSON has; a value has at most 256 KiB. An exception
-    is the error of the call. SystemExit ends the process, and the call is lost; it is
-    made again elsewhere. A process that ends within a call has failed, whatever its exit
-    code, so that its task is started again where tasks are.
+    Arguments and values are JSON values; a value has at most 256 KiB. An exception is the
+    error of the call. SystemExit ends the process, and the call is lost; it is repeated
+    elsewhere. A process that ends during a call has failed, whatever its exit code, so
+    its task is restarted if the run restarts tasks.
 
-    With one slot functions are called in the thread that calls serve, one after the
-    other; with more, that many are called at the same time in threads of their own.
-    While they are called another thread asks the host for more, so a function that
-    holds the interpreter in native code for long is not heard of, and cannot be
-    cancelled, until it lets go. A call that is cancelled has CancelledError raised in
-    it; functions may ask cancelled(), too. One that does not end then costs its
-    process: the host has the task restarted.
+    With one slot, functions are called in the thread that calls serve, one after the
+    other; with more, that many are called concurrently in threads of their own. Meanwhile
+    another thread asks the host for more. A function that holds the interpreter in native
+    code for long therefore cannot be cancelled, and the process sends no news, until it
+    releases the interpreter. CancelledError is raised in a call that is cancelled;
+    functions may check cancelled(), too. If the call does not end then, its process is
+    lost: the host restarts the task.
 
-    A program that a function has started, such as with subprocess.Popen, goes on when the
-    call is cancelled: it may be meant to stay for the calls that follow, and nobody else
-    can tell. End it in a finally, as subprocess.run does. It ends with the process at the
-    latest.
+    A program that a function has started, for example with subprocess.Popen, continues
+    when the call is cancelled, because it may be meant to stay for later calls. End it in
+    a finally clause, as subprocess.run does. At the latest it ends with the process.
     """
     if not os.environ.get("CLUSTERRUN_SOCKET"):
         raise ValueError("serve is for tasks: CLUSTERRUN_SOCKET is not set, clusterrun did not start this process")
@@ -66,9 +65,9 @@ def serve(slots: int = 1) -> None:
 
 
 def cancelled() -> bool:
-    """Whether the function that is being called is to end: its call was cancelled, or
-    has run out of time. False outside of one. Threads that a function has started
-    are answered, too, where there is one slot."""
+    """Return whether the function that is being called must end, because its call was
+    cancelled or has exceeded its timeout; False outside a call. With one slot, threads
+    that a function has started get the same answer."""
     server = _server
     if server is None or server.pid != os.getpid():
         return False
@@ -79,18 +78,19 @@ def cancelled() -> bool:
 
 
 def _stagger(seconds: float) -> bool:
-    """Wait before the first closure; whether the tasks are to stop meanwhile."""
+    """Wait before the first closure; return whether the tasks are to stop meanwhile."""
     end = time.monotonic() + seconds
     try:
         return seconds > 0 and wait_for_stop(seconds)
-    except TaskError:  # the host cannot say
+    except TaskError:  # the host cannot be asked
         time.sleep(max(0.0, end - time.monotonic()))
         return False
 
 
 def start_delay(environ: Mapping[str, str]) -> float:
-    """Seconds before the first closure, so that the tasks of a large run do not all
-    begin at once: the index of the task times the delay, and at most the maximum."""
+    """Return the seconds before the first closure, which keep the tasks of a large run
+    from beginning all at once: the index of the task times the delay, and at most the
+    maximum."""
     values = []
     for name in ("TF_COORDINATOR_SCHEDULE_START_DELAY", "TF_COORDINATOR_SCHEDULE_START_DELAY_MAX"):
         text = environ.get(name) or "0"
@@ -106,7 +106,7 @@ def start_delay(environ: Mapping[str, str]) -> float:
 
 
 class Resource:
-    """What is built once in this process, when it is first needed."""
+    """Something that is built once in this process, at its first use."""
 
     def __init__(self, raw: Dict[str, Any]) -> None:
         self.raw = raw
@@ -120,7 +120,7 @@ _server: Optional["Server"] = None
 
 
 class _Sent:
-    """A request on its way, and what there is of its answer."""
+    """A request in flight, and the received part of its answer."""
 
     __slots__ = ("request", "connection", "reused", "data")
 
@@ -132,17 +132,17 @@ class _Sent:
 
 
 class Server:
-    """A process that serves. One thread does all that has to do with the host; the
-    others call functions."""
+    """A process that serves. One thread communicates with the host; the others call
+    functions."""
 
     def __init__(self, path: str, slots: int) -> None:
         self.path = path
         self.ledger = Ledger(os.urandom(16).hex(), slots, functions, Resource)
         self.pid = os.getpid()
-        self.lock = threading.Lock()  # of the ledger
-        self.change = threading.Condition(self.lock)  # of queue, stopping and over, for who calls
-        self.finished = threading.Condition(self.lock)  # of workers and over, for the others
-        self.workers = 0  # threads that call, where those are others
+        self.lock = threading.Lock()  # guards the ledger
+        self.change = threading.Condition(self.lock)  # signals changes of queue, stopping and over to callers
+        self.finished = threading.Condition(self.lock)  # signals changes of workers and over to the others
+        self.workers = 0  # threads that call, if serve's own thread does not
         self.sent: Dict[int, _Sent] = {}  # by descriptors
         self.idle: List[socket.socket] = []
         self.failure: Optional[BaseException] = None
@@ -185,11 +185,11 @@ class Server:
         self.wake()
 
     def guard(self) -> None:
-        """work, in a thread of its own: its end is the end of all."""
+        """Run work in a thread of its own, whose failure ends the whole service."""
         try:
             self.work()
         except BaseException as e:
-            if self.pid != os.getpid():  # nothing of this is there any more
+            if self.pid != os.getpid():  # in a forked child nothing of this exists
                 sys.stderr.write("%s\n" % e)
                 sys.stderr.flush()
                 os._exit(1)
@@ -210,15 +210,15 @@ class Server:
                 if not dropped:
                     call = ledger.begin(threading.get_ident(), time.monotonic())
             if dropped:
-                # What ends with them, such as a generator's finally, is the program's: it
-                # runs where functions do, and without the lock.
+                # Code that runs when they are dropped, such as a generator's finally, belongs
+                # to the program: it runs in the threads of functions, and without the lock.
                 del dropped
                 continue
             self.run(call)
 
     def run(self, call: Call) -> None:
-        """Call a function, and keep its outcome. CancelledError may come until the
-        lock is held and the interpreter has forgotten it."""
+        """Call a function, and keep its outcome. CancelledError may still come until the
+        lock is held and the interpreter has dropped it."""
         outcome: Optional[bytes] = None
         while True:
             try:
@@ -231,7 +231,7 @@ class Server:
                     self.ledger.ended(call, outcome, time.monotonic())
                     idle = not self.ledger.queue
                 break
-            except CancelledError as e:  # late, when the function had returned
+            except CancelledError as e:  # too late: the function had returned
                 if outcome is None:
                     outcome = error_outcome("cancelled", "CancelledError", str(e), "", time.monotonic() - call.began)
         if idle:
@@ -252,8 +252,8 @@ class Server:
 
     def check_fork(self, call: Call) -> None:
         if self.pid != os.getpid():
-            # Its parent has a closure that returns here, too, and only its thread asks
-            # the host. The copy has nothing to do any more.
+            # The parent has the closure, too, and only its thread communicates with the host.
+            # The child has nothing left to do.
             raise SystemExit(
                 "clusterrun: the function %s has forked, and the child has returned from it; end it with os._exit" % call.function
             )
@@ -268,7 +268,7 @@ class Server:
         return fn(*args, **kwargs)
 
     def fill(self, value: Any) -> Any:
-        """Put what was built of resources in the place of their references."""
+        """Replace references to resources by what was built."""
         if isinstance(value, list):
             return [self.fill(v) for v in value]
         if isinstance(value, dict):
@@ -278,8 +278,9 @@ class Server:
         return value
 
     def resource(self, key: int) -> Any:
-        """Build a resource, or have it. One that could not be built stays so as long as
-        this process lives, unless that was because a task did not answer."""
+        """Return a resource, and build it first if necessary. If that fails, it stays
+        failed as long as this process lives, unless the reason was a task that did not
+        answer."""
         resource = self.ledger.resources.get(key)
         if resource is None:
             raise ResourceError(ValueError("the host has not said what the resource %r is, or nobody needs it any more" % (key,)))
@@ -310,14 +311,14 @@ class Server:
             try:
                 self.leave()
             except Exception:
-                pass  # the host hears of the end of the process
+                pass  # the host learns of the end of the process
             self.hang_up()
 
     def wake(self) -> None:
         try:
             os.write(self.waker, b"\0")
         except BlockingIOError:
-            pass  # it is about to wake up
+            pass  # the thread is about to wake up
 
     def ask_until_over(self) -> None:
         poll = select.poll()
@@ -342,8 +343,8 @@ class Server:
                     poll.unregister(fd)
 
     def wake_again(self, now: float) -> Optional[float]:
-        """For how long nobody is to be woken up again. A signal may come just before the
-        wait that it is to end, and then it ends nothing."""
+        """Wake threads up again that are due, and return the seconds until the next is. A
+        signal may come just before the wait that it should end, and then has no effect."""
         waits = []
         for call in self.ledger.running.values():
             if call.wakes and call.wakes[0] <= now:
@@ -354,7 +355,7 @@ class Server:
         return min(waits, default=None)
 
     def send(self, what: Request) -> Optional[socket.socket]:
-        """Send a request. None: that did not work, and it is composed anew."""
+        """Send a request. Return None if that fails; the next one replaces it."""
         reused = bool(self.idle)
         connection = self.idle.pop() if reused else socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -370,7 +371,8 @@ class Server:
         return connection
 
     def receive(self, sent: _Sent) -> bool:
-        """Read what there is of an answer. True: it has come to an end."""
+        """Read the available part of an answer. Return True if it is complete or has
+        failed."""
         connection = sent.connection
         fd = connection.fileno()
         try:
@@ -403,7 +405,7 @@ class Server:
         return True
 
     def failed(self, what: Request, error: OSError, reused: bool) -> None:
-        """A request was not answered."""
+        """Handle a request that was not answered."""
         if not isinstance(error, (ConnectionError, FileNotFoundError, BlockingIOError, socket.timeout)):
             raise TaskError("the host cannot be asked: %s" % error, "away")
         with self.lock:
@@ -412,7 +414,7 @@ class Server:
     def answered(self, what: Request, said: Dict[str, Any]) -> None:
         now = time.monotonic()
         for call in self.ledger.answered(what, said, now):
-            # Where it is not inside yet it looks at told first.
+            # A call that is not inside yet checks told first.
             call.interrupted = call.inside and interrupt(call.thread)
             if call.interrupted:
                 call.wakes = [now + after for after in _WAKE_AGAIN]
@@ -427,7 +429,8 @@ class Server:
         self.sent.clear()
 
     def leave(self) -> None:
-        """Say that this process serves no more, and what came of its last calls."""
+        """Tell the host that this process no longer serves, with the outcomes of its last
+        calls."""
         deadline = time.monotonic() + _LEAVE_PATIENCE
         self.hang_up()
         with self.lock:
@@ -460,7 +463,7 @@ class Server:
 
 @in_forked_children
 def _leave_server() -> None:
-    """A forked child serves nothing: the connections are its parent's."""
+    """A forked child does not serve: the connections belong to its parent."""
     global _server
     server, _server = _server, None
     if server is None:

@@ -1,4 +1,4 @@
-"""Answering with stacks when somebody asks what a program is doing."""
+"""Writes the stacks of a program when somebody asks what it is doing."""
 
 import atexit
 import os
@@ -6,8 +6,8 @@ from typing import Optional, Tuple
 
 
 class _Registration:
-    """The handler of this process. Its descriptor has to stay open as long as it
-    is there, because it writes without asking the interpreter for anything."""
+    """The handler of this process. Its descriptor must stay open as long as the handler
+    exists, because the handler writes without the interpreter."""
 
     def __init__(self, number: int, base: str) -> None:
         import faulthandler  # not in every interpreter
@@ -33,7 +33,7 @@ class _Registration:
         faulthandler.unregister(self.number)
 
     def close(self) -> None:
-        """Close the descriptor, unless somebody else has and uses its number."""
+        """Close the descriptor, unless the program has reused its number."""
         try:
             if self._identity() == self.file:
                 os.close(self.fd)
@@ -53,10 +53,11 @@ _hooked: bool = False
 
 
 def enable_stacks(signal: Optional[int] = None, file: Optional[str] = None) -> bool:
-    """Answer the signal with the stacks of all threads; False where that cannot be.
+    """Write the stacks of all threads when the signal comes. Return False if that is
+    impossible.
 
-    Both are by default what the environment says. The import has done this
-    already; it is needed again only after a process has closed all its descriptors.
+    The defaults of both come from the environment. The import has called this already; it
+    is needed again only after a process has closed all its descriptors.
     """
     global _current, _hooked
     try:
@@ -80,7 +81,7 @@ def enable_stacks(signal: Optional[int] = None, file: Optional[str] = None) -> b
 
 
 def disable_stacks() -> None:
-    """Undo enable_stacks: the process is not asked any more."""
+    """Undo enable_stacks: the process is no longer asked."""
     global _current
     old, _current = _current, None
     if old is not None:
@@ -93,7 +94,7 @@ def disable_stacks() -> None:
 
 
 def _after_fork() -> None:
-    """A child has the handler with its parent's file, and gets one of its own."""
+    """Give a child, which inherits the handler with its parent's file, a file of its own."""
     global _current
     if _current is None or enable_stacks(_current.number, _current.base):
         return

@@ -13,25 +13,25 @@ from ._transport import Away, Host, ask, get_host, in_forked_children
 
 _STOP = "/v1/stop"
 _STOP_WAIT = 60  # seconds that one request waits at the host
-_FIRST_PATIENCE = 1.0  # for the first answer of a host that is away
+_FIRST_PATIENCE = 1.0  # seconds for the first answer of a host that is away
 
 
 def request_stop(ex: Union[BaseException, ExcInfo, None] = None, reason: Optional[str] = None) -> None:
-    """Ask for all tasks of the run to stop: because of the exception ex, which may be
-    a tuple of sys.exc_info(), or for a reason that is no error, or for none.
+    """Ask for all tasks of the run to stop: because of the exception ex, which may be a
+    tuple of sys.exc_info(), or for a reason that is not an error, or for none.
 
-    The first exception is the verdict of the run, unless it is of a kind that is none:
-    by default StopIteration, EOFError and OutOfRangeError. It returns when the run
-    knows of it; TaskError if it takes no such request, or is away for long.
+    The first exception is the verdict of the run, unless its kind means a clean stop: by
+    default StopIteration, EOFError and OutOfRangeError. The call returns when the run
+    knows of the stop. It raises TaskError if the run refuses it, or is away for long.
     """
     get_host()
     ask_to_stop(None if ex is None else exc_info(ex)[1], reason)
 
 
 def should_stop() -> bool:
-    """Whether the tasks of the run are to stop. It is cheap enough for every step: the
-    first call starts a thread by which the host tells of every change, and the others
-    only look. TaskError where the host cannot tell."""
+    """Return whether the tasks of the run are to stop. It is cheap enough for every step:
+    the first call starts a thread that follows every change, and later calls only read
+    the state. Raise TaskError if the host cannot be asked."""
     watch = _watch or watching()
     if watch.error is not None:
         watch.raise_error()
@@ -39,11 +39,11 @@ def should_stop() -> bool:
 
 
 def wait_for_stop(timeout: Optional[float] = None) -> bool:
-    """Wait until the tasks of the run are to stop, for at most so many seconds; whether
-    they are."""
+    """Wait until the tasks of the run are to stop, for at most timeout seconds; return
+    whether they are."""
     end = None if timeout is None else time.monotonic() + timeout
     watch = _watch or watching()
-    if watch.thread is None:  # the interpreter starts none any more
+    if watch.thread is None:  # the interpreter starts no more threads
         watch.keep_up_until(end)
     told = watch.stop.wait(None if end is None else bounded(max(0.0, end - time.monotonic())))
     if watch.error is not None:
@@ -52,15 +52,15 @@ def wait_for_stop(timeout: Optional[float] = None) -> bool:
 
 
 def clear_stop() -> None:
-    """Take the stop back, whoever asked for it: should_stop says False afterwards, in
-    all tasks that still run."""
+    """Clear the stop, whoever asked for it: afterwards should_stop returns False in all
+    tasks that still run."""
     get_watch().learn(ask("DELETE", _STOP))
 
 
 class StopError(RuntimeError):
-    """What stopped a Coordinator that is tied to the run, an error of another process, or
-    what ended the wait of a ClusterCoordinator. by is its task, empty for an operator;
-    kind, message and traceback are the error, if it was one."""
+    """The error of another process that stopped a Coordinator that is tied to the run, or
+    the stop that ended the wait of a ClusterCoordinator. by is the task that asked, empty
+    for an operator; kind, message and traceback describe the error, if there was one."""
 
     __module__ = "clusterrun"
 
@@ -73,7 +73,7 @@ class StopError(RuntimeError):
 
 
 def stop_error(said: Dict[str, Any]) -> Optional[StopError]:
-    """The error of a stop, if there is one and it counts."""
+    """Return the error of a stop, if there is one and it counts."""
     error = said.get("error")
     if not error or said.get("clean"):
         return None
@@ -86,7 +86,7 @@ def stop_error(said: Dict[str, Any]) -> Optional[StopError]:
 
 
 def wait_ended(said: Dict[str, Any]) -> StopError:
-    """The error of a wait that a stop has ended, whatever it is because of."""
+    """Return the error of a wait that a stop has ended, whatever the reason of the stop."""
     by, reason = said.get("by", ""), said.get("reason") or "the tasks of the run are to stop together"
     return stop_error(said) or StopError("%s stopped the run: %s" % (by or "an operator", reason), by)
 
@@ -103,15 +103,15 @@ def ask_to_stop(ex: Optional[BaseException], reason: Optional[str]) -> None:
 
 
 class Watch:
-    """Keeps up with whether the tasks of the run are to stop, with one request to the
-    host that waits, on a thread, for all who ask in this process."""
+    """Follows whether the tasks of the run are to stop, with one waiting request to the
+    host on a thread, for all callers in this process."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
         self.stop = Event()
         self.said: Dict[str, Any] = {"seq": 0, "stop": False}
-        self.error: Optional[Exception] = None  # why the host does not tell
-        self.heard = Event()  # it has answered for the first time
+        self.error: Optional[Exception] = None  # why the host cannot be asked
+        self.heard = Event()  # set after the first answer
         self.thread: Optional[threading.Thread] = None
         self.lock = threading.RLock()
 
@@ -122,7 +122,7 @@ class Watch:
             thread = threading.Thread(target=self.run, name="clusterrun-stop", daemon=True)
             try:
                 thread.start()
-            except RuntimeError:  # while the interpreter ends it starts no thread
+            except RuntimeError:  # a terminating interpreter starts no threads
                 self.keep_up(time.monotonic() + _FIRST_PATIENCE)
                 return
             self.thread = thread
@@ -137,7 +137,7 @@ class Watch:
             self.keep_up(deadline)
 
     def keep_up(self, deadline: Optional[float]) -> None:
-        """Ask how it stands: at first at once, and then when that changes."""
+        """Ask for the state: the first time at once, and then when it changes."""
         path = _STOP
         if self.heard.is_set():
             path += "?wait=%ds&after=%d" % (_STOP_WAIT, self.said["seq"])
@@ -148,12 +148,12 @@ class Watch:
         except Exception as e:
             if not self.stop.is_set():
                 self.error = e
-                self.stop.set()  # for who waits
+                self.stop.set()  # wakes those that wait
         self.heard.set()
 
     def learn(self, said: Dict[str, Any]) -> None:
-        """Take in what the host says, unless something later is known: a host worker
-        that was started again may need a moment."""
+        """Record a state, unless a later one is known: a restarted host worker may not
+        know the latest one yet."""
         with self.lock:
             if said["seq"] <= self.said["seq"]:
                 return
@@ -189,7 +189,7 @@ def get_watch() -> Watch:
 
 
 def watching() -> Watch:
-    """The watch of this process, which is started if it was not."""
+    """Return the watch of this process, and start it if necessary."""
     global _watch
     watch = get_watch()
     watch.start()
@@ -198,14 +198,14 @@ def watching() -> Watch:
 
 
 def keep_watching() -> None:
-    """Start the watch anew in a forked child."""
+    """Start the watch again in a forked child."""
     if _watch is None:
         watching()
 
 
 def listen(listener: Any, hear: _Hear, forked: _Forked) -> Watch:
-    """Have hear called with the listener and all that the run says from now on, for as
-    long as the listener lives, and forked in a forked child."""
+    """Call hear with the listener and each state of the run from now on, for as long as
+    the listener lives, and call forked in a forked child."""
     watch = watching()
     with _listeners_lock:
         _listeners[listener] = hear, forked
@@ -214,7 +214,7 @@ def listen(listener: Any, hear: _Hear, forked: _Forked) -> Watch:
 
 @in_forked_children
 def _forget_watch() -> None:
-    """A forked child has locks that nobody holds, and no thread that keeps up with the run."""
+    """A forked child gets unlocked locks, and has no thread that follows the run."""
     global _watch, _listeners_lock
     _watch, _listeners_lock = None, threading.RLock()
     _watches.clear()

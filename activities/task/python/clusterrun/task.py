@@ -1,4 +1,4 @@
-"""What a task tells its host of itself, and asks of the run."""
+"""What a task reports to its host about itself, and asks about the run."""
 
 import functools
 import json
@@ -15,9 +15,9 @@ _PROGRESS_PATIENCE = 1.0
 
 
 def result(value: Any) -> None:
-    """Set what the task returns, in place of what it was: anything that JSON has. It
-    counts if the process exits with 0. A value of more than 256 KiB stays in a file on
-    the host, which the result of the run names."""
+    """Set the value that the task returns, which replaces an earlier one: any JSON value.
+    It counts if the process exits with 0. A value of more than 256 KiB stays in a file on
+    the host, whose path is in the result of the run."""
     get_host()
     try:
         body = json.dumps(value, allow_nan=False)
@@ -31,7 +31,7 @@ def result(value: Any) -> None:
 
 
 def _keep(path: str, text: str) -> None:
-    """Write a file for those who may read what is beside it."""
+    """Write a file that users who may read its directory may read."""
     new = "%s.%d.new" % (path, os.getpid())
     mode = 0o600 | os.stat(os.path.dirname(path)).st_mode & 0o044
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w") as f:
@@ -41,8 +41,7 @@ def _keep(path: str, text: str) -> None:
 
 def error(what: Union[BaseException, str], kind: str = "") -> None:
     """Report why the program is about to fail: an exception, with its traceback, or a
-    text. It takes the place of what was reported before, and counts if the process
-    does not exit with 0."""
+    text. It replaces an earlier report, and counts if the process does not exit with 0."""
     get_host()
     _report(what, kind)
 
@@ -62,7 +61,7 @@ def _report(what: Union[BaseException, str], kind: str, patience: float = PATIEN
 
 
 def _write_error_file(path: str, message: str, stack: str, now: float) -> None:
-    """What the host would have written, where it cannot be asked."""
+    """Write what the host would have written, if the host cannot be asked."""
     extra = {"py_callstack": stack, "timestamp": str(int(now))}
     new = "%s.%d.new" % (path, os.getpid())
     with open(new, "w") as f:
@@ -71,9 +70,9 @@ def _write_error_file(path: str, message: str, stack: str, now: float) -> None:
 
 
 def progress(current: float, total: Optional[float] = None, message: str = "") -> None:
-    """Say how far the task has got; people see it while it runs. It is cheap to call
-    often: at most ten a second are sent, and the one that reaches the total. A host
-    that is away for longer than a second does not get it."""
+    """Report how far the task has got; people see it while the task runs. It is cheap to
+    call often: at most ten updates a second are sent, and always the one that reaches the
+    total. If the host is away for longer than a second, the update is dropped."""
     host = get_host()
     now = time.monotonic()
     if now - host.progress_sent < _PROGRESS_EVERY and not (total and current >= total):
@@ -83,34 +82,34 @@ def progress(current: float, total: Optional[float] = None, message: str = "") -
     try:
         host.call("PUT", "/v1/progress", json.dumps(body, allow_nan=False).encode(), _PROGRESS_PATIENCE)
     except Away:
-        pass  # the next one gets there
+        pass  # a later update will arrive
 
 
 def cluster() -> List[Dict[str, Any]]:
-    """All tasks of the cluster, in rank order: task, type, index, rank, local_rank,
-    host and address."""
+    """Return all tasks of the cluster, in rank order: task, type, index, rank,
+    local_rank, host and address."""
     members: List[Dict[str, Any]] = ask("GET", "/v1/cluster")["members"]
     return members
 
 
 def info() -> Dict[str, Any]:
-    """Which task of which run this is, and where."""
+    """Return which task of which run this is, and where."""
     return ask("GET", "/v1/task")
 
 
 def restart_count() -> int:
-    """How many processes of the task there were before this one; 0 outside a task."""
+    """Return how many processes the task had before this one; 0 outside a task."""
     return int(os.environ.get("CLUSTERRUN_RESTART_COUNT") or 0)
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-_REPORT_PATIENCE = 2.0  # seconds; then the error goes straight into its file
+_REPORT_PATIENCE = 2.0  # seconds, after which the error is written straight to its file
 
 
 def record(fn: _F) -> _F:
     """A decorator for the main function of a program: an exception that leaves it is
-    reported as the task's error before it goes on. Outside a task it does nothing."""
+    reported as the task's error before it propagates. Outside a task it has no effect."""
 
     @functools.wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -127,8 +126,8 @@ def record(fn: _F) -> _F:
 
 
 def main(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run the main function of a program: its value is the task's result, unless it
-    is None, and an exception that leaves it is the task's error."""
+    """Run the main function of a program: its value is the task's result, unless it is
+    None, and an exception that leaves it is the task's error."""
     value = record(fn)(*args, **kwargs)
     if value is not None and os.environ.get("CLUSTERRUN_SOCKET"):
         record(result)(value)

@@ -1,4 +1,4 @@
-"""Stacks of a program in which nothing moves."""
+"""Writes the stacks of a program that makes no progress."""
 
 import contextlib
 import os
@@ -10,9 +10,9 @@ from typing import Any, Callable, Optional
 
 class WatchDog:
     """Writes the stacks of all threads of this process to a file when no function has
-    ended for so many seconds, and calls on_triggered. TF_CLUSTER_COORDINATOR_WATCH_DOG_TIMEOUT
-    is in the place of timeout; without either, or with 0, there is none. waits says
-    whether there is something to wait for."""
+    ended for timeout seconds, and calls on_triggered.
+    TF_CLUSTER_COORDINATOR_WATCH_DOG_TIMEOUT overrides timeout; without either, or with 0,
+    it does nothing. waits returns whether there is anything to wait for."""
 
     __module__ = "clusterrun"
 
@@ -35,11 +35,11 @@ class WatchDog:
             threading.Thread(target=self._watch, name="clusterrun-watchdog", daemon=True).start()
 
     def report_closure_done(self) -> None:
-        """Begin to count anew."""
+        """Start the time again."""
         self._reported = time.monotonic()
 
     def stop(self) -> None:
-        """It does nothing any more."""
+        """Stop watching."""
         with self._change:
             self._stopped = True
             self._change.notify_all()
