@@ -15,15 +15,14 @@ const (
 	PathCoordinatorFind      = "/v1/coordinator/find"
 )
 
-// CodeQueueRefused: the queue does not take a request.
+// CodeQueueRefused means that the queue refuses a request.
 const CodeQueueRefused = "queue_refused"
 
-// CoordinatorOpened says where the history of the queue is.
+// CoordinatorOpened is the answer to a request to open the queue.
 type CoordinatorOpened struct {
-	// At is a position in it: what is scheduled from now on ends after it.
+	// At is a position in the history: closures that are scheduled from now on end after it.
 	At string `json:"at"`
-	// Room is how many closures can be scheduled before the queue says how much room it
-	// has.
+	// Room is how many closures can be scheduled before the queue reports its room.
 	Room int `json:"room"`
 }
 
@@ -31,38 +30,38 @@ type CoordinatorOpened struct {
 type ScheduleRequest struct {
 	// Session is a random name that no other process has.
 	Session string `json:"session"`
-	// Batch counts such requests of the session, from 1. One that is sent again has the
-	// same, and the same closures.
+	// Batch counts such requests of the session, from 1. A repeated request has the same
+	// number and the same closures.
 	Batch uint64 `json:"batch"`
-	// Epoch is the highest that the process was told when the closures were scheduled.
+	// Epoch is the highest epoch that the process knew when the closures were scheduled.
 	Epoch    uint64            `json:"epoch,omitempty"`
 	Closures []closure.Closure `json:"closures"`
 }
 
-// Scheduled is the answer.
+// Scheduled is the answer to a [ScheduleRequest].
 type Scheduled struct {
-	// IDs are those of the closures, in the order of the request.
+	// IDs are the IDs of the closures, in the order of the request.
 	IDs []uint64 `json:"ids"`
-	// Known are the places of those that were there before, by their keys.
+	// Known are the places of closures that the queue already had, by their keys.
 	Known []int  `json:"known,omitempty"`
 	Epoch uint64 `json:"epoch,omitempty"`
-	// Raised is the queue's error, which this request has taken. Then, and where
-	// Cancelled is set, its closures are cancelled.
+	// Raised is the queue's error, which this request has received. If it or Cancelled is
+	// set, the closures of the request are cancelled.
 	Raised    *closure.Error `json:"raised,omitempty"`
 	Cancelled bool           `json:"cancelled,omitempty"`
-	// Room is how many more closures can be queued. nil: any number.
+	// Room is how many more closures can be queued; nil if there is no limit.
 	Room *int `json:"room,omitempty"`
 }
 
-// WaitRequest asks whether all is done, or waits for that.
+// WaitRequest asks whether everything is done, or waits for that.
 type WaitRequest struct {
 	Session string `json:"session"`
-	// Call counts such requests of the session, from 1. One that is sent again has the
-	// same.
+	// Call counts such requests of the session, from 1. A repeated request has the same
+	// number.
 	Call uint64 `json:"call"`
 }
 
-// ResourceRequest makes a per-worker resource known.
+// ResourceRequest creates a per-worker resource.
 type ResourceRequest struct {
 	Session string `json:"session"`
 	// Number counts such requests of the session, from 1.
@@ -70,17 +69,17 @@ type ResourceRequest struct {
 	closure.Resource
 }
 
-// ReleaseRequest says that nobody needs resources any more that the session has
-// created. Its closures with them have been answered before.
+// ReleaseRequest releases resources that the session has created. The closures of the session
+// that use them must have been answered before.
 type ReleaseRequest struct {
 	Session   string   `json:"session"`
 	Resources []uint64 `json:"resources"`
 }
 
-// OutcomesRequest asks what has come of closures.
+// OutcomesRequest asks for the outcomes of closures.
 type OutcomesRequest struct {
 	Session string `json:"session"`
-	// After is the position that the process has read to.
+	// After is the position up to which the process has read.
 	After string `json:"after"`
 	// Wait is how long to wait for something new, in seconds.
 	Wait float64 `json:"wait,omitempty"`
@@ -88,16 +87,16 @@ type OutcomesRequest struct {
 	Tuples bool `json:"tuples,omitempty"`
 }
 
-// CoordinatorOutcomes are what closures of the queue have come to, whoever has
-// scheduled them: first Outcomes, and then Cancelled.
+// CoordinatorOutcomes are outcomes of closures of the queue, whoever has scheduled them:
+// first Outcomes, and then Cancelled.
 type CoordinatorOutcomes struct {
-	// At is where the history was read to.
+	// At is the position up to which the history was read.
 	At        string              `json:"at"`
 	Outcomes  []closure.Outcome   `json:"outcomes,omitempty"`
 	Cancelled []CancelledClosures `json:"cancelled,omitempty"`
 }
 
-// CancelledClosures are closures that the queue has cancelled by itself.
+// CancelledClosures are closures that the queue has cancelled itself.
 type CancelledClosures struct {
 	First uint64 `json:"first"`
 	Last  uint64 `json:"last"`

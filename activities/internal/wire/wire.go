@@ -1,6 +1,6 @@
-// Package wire is what a task and its host say to each other: the paths, the
-// requests and the answers of the task API. It is a contract; openapi.yaml
-// describes it, and a test holds the two together.
+// Package wire defines the messages between a task and its host: the paths, the requests and
+// the answers of the task API. It is a contract; openapi.yaml describes it, and a test
+// compares the two.
 package wire
 
 // SocketVar is the environment variable with the path of a task's socket.
@@ -19,23 +19,23 @@ const (
 
 // Limits, in bytes.
 const (
-	// MaxResult bounds the value a task returns.
+	// MaxResult bounds the value that a task returns.
 	MaxResult = 256 << 10
 	// MaxName bounds the name of a barrier, and MaxKey the key of an arrival.
 	MaxName = 200
 	MaxKey  = 100
-	// MaxValue bounds what an arrival brings.
+	// MaxValue bounds the value of an arrival.
 	MaxValue = 64 << 10
-	// MaxMessage and MaxTraceback are what is kept of an error.
+	// MaxMessage and MaxTraceback bound what is kept of an error.
 	MaxMessage   = 64 << 10
 	MaxTraceback = 256 << 10
-	// MaxStopText is what the run is told of the reason of a stop, and of the message
-	// of its error; MaxStopTraceback of the traceback.
+	// MaxStopText bounds what the run is told of the reason of a stop, and of the message of
+	// its error; MaxStopTraceback bounds the traceback.
 	MaxStopText      = 8 << 10
 	MaxStopTraceback = 32 << 10
 )
 
-// Task is who asks.
+// Task describes the calling task.
 type Task struct {
 	// Run is the run ID, and Execution is Temporal's for this execution of it.
 	Run            string `json:"run"`
@@ -70,33 +70,32 @@ type Cluster struct {
 	Members []Member `json:"members"`
 }
 
-// Error is an error that a program reports of itself.
+// Error is an error that a program reports about itself.
 type Error struct {
 	// Kind is the kind of the error, such as ValueError.
 	Kind    string `json:"kind,omitempty"`
 	Message string `json:"message"`
 	// Traceback is where it happened.
 	Traceback string `json:"traceback,omitempty"`
-	// Timestamp is when, in seconds since 1970; none: now.
+	// Timestamp is the time of the error, in seconds since 1970; 0 means now.
 	Timestamp float64 `json:"timestamp,omitempty"`
 }
 
 // Progress is how far a task has got.
 type Progress struct {
 	Current float64 `json:"current"`
-	// Total is where Current ends. 0: nobody knows.
+	// Total is where Current ends; 0 if unknown.
 	Total   float64 `json:"total,omitempty"`
 	Message string  `json:"message,omitempty"`
 }
 
 // Arrive is a task's arrival at a barrier.
 type Arrive struct {
-	// Key names this arrival: one that is sent again with the same key is the
-	// same.
+	// Key names this arrival: a repeated arrival has the same key.
 	Key string `json:"key,omitempty"`
-	// Timeout is how long to wait, as a Go duration. None: without limit.
+	// Timeout is how long to wait, as a Go duration. If empty, there is no limit.
 	Timeout string `json:"timeout,omitempty"`
-	// Participants are names of tasks, and types for all their tasks. None: all
+	// Participants are names of tasks, and types for all their tasks. If empty, they are all
 	// tasks of the spec.
 	Participants []string `json:"participants,omitempty"`
 	// Local reports whether the host alone may release the barrier.
@@ -105,60 +104,60 @@ type Arrive struct {
 	Value string `json:"value,omitempty"`
 }
 
-// Released is the answer at a barrier.
+// Released is the answer to an arrival whose barrier was released.
 type Released struct {
 	// Round counts the rounds of the barrier, from 1.
 	Round int `json:"round"`
 	// Index is the place of the task among the participants, from 0.
 	Index int `json:"index"`
-	// Parties is their number.
+	// Parties is the number of participants.
 	Parties int `json:"parties"`
-	// Values are what the participants have brought, in their order. None: nobody has
-	// brought anything.
+	// Values are the values of the participants, in their order. If empty, nobody has brought
+	// a value.
 	Values []string `json:"values,omitempty"`
 }
 
 // Stop is a task's request that all tasks of the run stop.
 type Stop struct {
-	// Key names this request: one that is sent again with the same key is the same.
+	// Key names this request: a repeated request has the same key.
 	Key    string `json:"key,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Error is why, where something went wrong.
+	// Error is the reason, if something went wrong.
 	Error *Error `json:"error,omitempty"`
 }
 
 // Stopping says whether the tasks of the run are to stop.
 type Stopping struct {
-	// Seq grows with every stop and every clear. What has a lower one is older.
+	// Seq grows with every stop and every clear. A state with a lower number is older.
 	Seq int `json:"seq"`
 	// Stop reports whether the tasks are stopping together. If not, the rest is empty.
 	Stop bool `json:"stop"`
-	// By is the task that asked first; none: an operator did.
+	// By is the task that asked first; empty for an operator.
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Error is the first error, which is the verdict of the run, unless Clean says
-	// that it is of a kind that is none.
+	// Error is the first error, which is the verdict of the run unless Clean is set because
+	// its kind means a clean stop.
 	Error *Error `json:"error,omitempty"`
 	Clean bool   `json:"clean,omitempty"`
-	// Deadline is when tasks that still live are stopped, after RFC 3339, and Left
-	// the seconds from the answer until then.
+	// Deadline is when tasks that still live are stopped, in RFC 3339, and Left the seconds
+	// from the answer until then.
 	Deadline string  `json:"deadline,omitempty"`
 	Left     float64 `json:"left_seconds,omitempty"`
 }
 
-// Done is the answer of a request that asks for nothing.
+// Done is the answer to a request that returns nothing.
 type Done struct {
 	OK bool `json:"ok"`
 }
 
-// Withdrawn is the answer to an arrival that is taken back.
+// Withdrawn is the answer to the withdrawal of an arrival.
 type Withdrawn struct {
 	Withdrawn bool `json:"withdrawn"`
-	// Released is set where it is too late: the round had all participants.
+	// Released is set if it was too late: the round had all participants.
 	Released *Released `json:"released,omitempty"`
 }
 
-// Failure is the answer of a request that failed.
+// Failure is the answer to a request that failed.
 type Failure struct {
 	Error Problem `json:"error"`
 }
@@ -169,19 +168,19 @@ type Problem struct {
 	Message string `json:"message"`
 	// Field is the field of the request that is wrong.
 	Field string `json:"field,omitempty"`
-	// Barrier says who is where, for a barrier that broke.
+	// Barrier has the arrived and missing tasks of a barrier that broke.
 	Barrier *Standing `json:"barrier,omitempty"`
 }
 
-// Standing is how a round of a barrier stood when it broke.
+// Standing is the state of a round of a barrier when it broke.
 type Standing struct {
 	Name    string   `json:"name"`
 	Round   int      `json:"round"`
 	Arrived []string `json:"arrived"`
 	Missing []string `json:"missing"`
-	// Since is when the first task arrived, after RFC 3339, by the clock of whoever
-	// keeps the round. Waited is how long it was waited, in seconds of a clock that
-	// nobody sets: since then at a local barrier, since this task's arrival at others.
+	// Since is when the first task arrived, in RFC 3339, by the clock of the server or host
+	// that keeps the round. Waited is the length of the wait in seconds of a clock that is
+	// never set: since Since at a local barrier, and since this task's arrival at others.
 	Since  string  `json:"since"`
 	Waited float64 `json:"waited_seconds"`
 }
@@ -203,10 +202,10 @@ const (
 	CodeNotLocal         = "not_local"
 	CodeNotThere         = "not_implemented"
 	CodeBarrierWithdrawn = "barrier_withdrawn"
-	// CodeStopRefused: the run does not take the request.
+	// CodeStopRefused means that the run refuses the request.
 	CodeStopRefused = "stop_refused"
-	// CodeOver: the run, or the generation of the task, is over on this host.
+	// CodeOver means that the run, or the generation of the task, is over on this host.
 	CodeOver = "over"
-	// CodeUnavailable: the run did not answer in time; ask again.
+	// CodeUnavailable means that the run did not answer in time; ask again.
 	CodeUnavailable = "unavailable"
 )
