@@ -56,7 +56,7 @@ func (h *Host) sameSpec(p *plan, l leave) error {
 	if !h.Guard.HasPolicy() || p.Statement == l.statement {
 		return nil
 	}
-	why := "the run has another spec here, or other signers"
+	why := "the run has a different spec or different signers here"
 	h.refused(p.Run, guard.Entry{Asked: "reserve", Signers: l.signers}, why)
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %s; start it under another ID", h.Name, why), spec.ErrPlacement, nil)
 }
@@ -117,7 +117,7 @@ func sameUser(d policy.Decision, as string) policy.Decision {
 		return d
 	}
 	name := func(user string) string { return cmp.Or(user, "the host worker") }
-	return policy.Decision{Rule: d.Rule, Reason: fmt.Sprintf("rule %d has it run as %s, and the run runs as %s here", d.Rule, name(d.User), name(as))}
+	return policy.Decision{Rule: d.Rule, Reason: fmt.Sprintf("rule %d runs it as %s, but the run has the user %s here", d.Rule, name(d.User), name(as))}
 }
 
 // denial returns the problem that tells a user why the policy does not allow a task.
@@ -228,6 +228,6 @@ func (h *Host) forgetSignatures() {
 		return err == nil
 	})
 	if err != nil {
-		h.Log.Warn("notes of signatures stay", zap.Error(err))
+		h.Log.Warn("the notes of expired signatures cannot be removed", zap.Error(err))
 	}
 }

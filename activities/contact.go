@@ -61,7 +61,7 @@ func (l *taskLease) contact() (supervisor.Contact, error) {
 	case server.IsGone(err):
 		return supervisor.Contact{}, errSuperseded
 	case server.IsContact(err):
-		return supervisor.Contact{}, retryAt("it is not started any more: "+err.Error(), "NotStarted", 0, nil)
+		return supervisor.Contact{}, retryAt("it is no longer started: "+err.Error(), "NotStarted", 0, nil)
 	default:
 		return supervisor.Contact{}, fmt.Errorf("%w: the Temporal server does not answer for it: %v", errAway, err)
 	}

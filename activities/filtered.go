@@ -79,7 +79,7 @@ func (h *Host) collectRest(ctx context.Context, p *plan) {
 	ctx, cancel := context.WithTimeout(ctx, collectPatience)
 	defer cancel()
 	if err := h.endCollecting(ctx, p.Run); err != nil {
-		h.Log.Warn("filtered lines come late", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+		h.Log.Warn("filtered lines are late", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 	}
 }
 

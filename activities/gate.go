@@ -65,10 +65,10 @@ func (l *taskLease) written(c supervisor.Command) error {
 	if l.Guard.HasPolicy() {
 		ships := l.shipsTo(l.key.Run, l.plan.Spec)
 		if got := known(ships, c.Path); got != l.asked.Program {
-			return fmt.Errorf("the policy was asked about %s, and the program is %s", l.asked.Program, got)
+			return fmt.Errorf("the policy was asked about %s, but the program is now %s", l.asked.Program, got)
 		}
 		if got := known(ships, c.Dir); got != l.asked.Directories[0] {
-			return fmt.Errorf("the policy was asked about the directory %s, and it is %s now", l.asked.Directories[0], got)
+			return fmt.Errorf("the policy was asked about the directory %s, but it is now %s", l.asked.Directories[0], got)
 		}
 	}
 	return l.Guard.Log(guard.Entry{

@@ -129,8 +129,8 @@ func TestOnlyWhatWasDecidedOnIsStarted(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, d.Allowed)
 	require.NoError(t, l.written(supervisor.Command{Path: "/opt/jobs/a", Dir: "/"}))
-	assert.ErrorContains(t, l.written(supervisor.Command{Path: "/opt/jobs/b", Dir: "/"}), "the policy was asked about /opt/jobs/a, and the program is /opt/jobs/b")
-	assert.ErrorContains(t, l.written(supervisor.Command{Path: "/opt/jobs/a", Dir: "/etc"}), "the policy was asked about the directory /, and it is /etc now")
+	assert.ErrorContains(t, l.written(supervisor.Command{Path: "/opt/jobs/b", Dir: "/"}), "the policy was asked about /opt/jobs/a, but the program is now /opt/jobs/b")
+	assert.ErrorContains(t, l.written(supervisor.Command{Path: "/opt/jobs/a", Dir: "/etc"}), "the policy was asked about the directory /, but it is now /etc")
 }
 
 // Under the execution of a run nobody else's spec gets in, in whatever generation.
@@ -151,8 +151,8 @@ func TestRunGoesOnWithItsOwnSpec(t *testing.T) {
 	require.NoError(t, err)
 	p := &plan{Run: run, Statement: of(unsigned).statement}
 	require.NoError(t, h.sameSpec(p, of(unsigned)))
-	assert.ErrorContains(t, h.sameSpec(p, of(other)), "the run has another spec here, or other signers")
-	assert.ErrorContains(t, h.sameSpec(p, of(&signed)), "the run has another spec here, or other signers")
+	assert.ErrorContains(t, h.sameSpec(p, of(other)), "the run has a different spec or different signers here")
+	assert.ErrorContains(t, h.sameSpec(p, of(&signed)), "the run has a different spec or different signers here")
 
 	elastic := &spec.RunSpec{
 		Command: []string{"/bin/true"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(4)}},

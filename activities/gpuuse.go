@@ -52,7 +52,7 @@ func (g *gpuUse) ask(h *Host, program string) {
 	g.asking = false
 	g.pause = sampleShare * took
 	if err != nil {
-		h.Log.Debug("what GPUs are used for is not known now", zap.Error(err))
+		h.Log.Debug("the use of the GPUs is unknown at the moment", zap.Error(err))
 		return
 	}
 	g.processes, g.answered = processes, time.Now()

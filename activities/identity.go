@@ -8,7 +8,7 @@ import (
 )
 
 // errStranger is returned if the server is not the one that the run is on.
-var errStranger = errors.New("the Temporal server is another one, or its database is new; the processes of the run are left alone")
+var errStranger = errors.New("the Temporal server is a different one, or its database is new; the processes of the run are left alone")
 
 // knows returns nil if the server is the one that the run is on. Only then does it mean
 // anything if the server does not know the run.

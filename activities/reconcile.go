@@ -93,7 +93,7 @@ func (h *Host) reconcile(ctx context.Context, p *plan) error {
 		if err := h.knows(ctx, p); err != nil {
 			return err
 		}
-		return h.abandon(p, "the server does not know the run any more", &workflowpb.WorkflowExecutionInfo{})
+		return h.abandon(p, "the server no longer knows the run", &workflowpb.WorkflowExecutionInfo{})
 	case err != nil:
 		return err
 	case d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
@@ -136,7 +136,7 @@ func (h *Host) leave(ctx context.Context, p *plan) error {
 	if err != nil || now.Generation != p.Generation || len(now.Tasks)+len(now.Added) == 0 {
 		return err
 	}
-	h.Log.Info("a run goes on without this host", zap.String("run", p.Run.WorkflowID), zap.Int("generation", p.Generation))
+	h.Log.Info("a run continues without this host", zap.String("run", p.Run.WorkflowID), zap.Int("generation", p.Generation))
 	return h.free(ctx, now)
 }
 

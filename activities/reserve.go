@@ -227,7 +227,7 @@ func (h *Host) tasksFor(in ReserveInput) ([]spec.Task, error) {
 		}
 	}
 	if len(tasks) != len(in.Tasks) {
-		return nil, fmt.Errorf("the run has not all of the tasks %v", in.Tasks)
+		return nil, fmt.Errorf("the run does not have all of the tasks %v", in.Tasks)
 	}
 	return tasks, nil
 }

@@ -36,7 +36,7 @@ func (h *Host) pruneLogs(ctx context.Context) {
 			h.Log.Info("removed the logs of runs that ended long ago, or had too many", zap.Strings("runs", removed))
 		}
 		if err != nil {
-			h.Log.Warn("logs of runs stay that are not to be kept", zap.Error(err))
+			h.Log.Warn("expired logs of runs cannot be removed", zap.Error(err))
 		}
 	}
 }
@@ -61,7 +61,7 @@ func (h *Host) noteEnd(p *plan, closed *workflowpb.WorkflowExecutionInfo) error 
 		return err
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		h.Log.Warn("the logs of a run stay until somebody removes them: its end is not noted", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+		h.Log.Warn("the end of a run cannot be noted; its logs stay until somebody removes them", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 	}
 	return nil
 }

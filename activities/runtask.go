@@ -50,7 +50,7 @@ type RunTaskOutput struct {
 var errSuperseded = errors.New("this attempt of the activity is over; the process is not touched")
 
 // errAway ends an attempt without ending the process: the next attempt adopts it.
-var errAway = errors.New("the host worker let go of the process; it goes on and the next attempt adopts it")
+var errAway = errors.New("the host worker released the process; it continues, and the next attempt adopts it")
 
 // RunTask holds a lease on the process of a task. It starts the process unless the journal
 // knows one: it adopts a living process, and uses a recorded exit as it is. The kind of
@@ -105,7 +105,7 @@ func (h *Host) answer(task string, err error) error {
 	case errors.Is(err, supervisor.ErrReleased):
 		// A run releases its hosts after its tasks have ended, so nobody listens. If somebody
 		// does, a retry would never succeed.
-		return h.lost(task, "the run was given back before")
+		return h.lost(task, "the run was released before")
 	case errors.Is(err, supervisor.ErrFenced):
 		return errSuperseded
 	case errors.Is(err, supervisor.ErrClosing):

@@ -41,7 +41,7 @@ func (h *Host) settle(ctx context.Context, run runkey.Run, in ControlInput) (Con
 	if len(left) == 0 {
 		return ControlOutput{}, nil
 	}
-	h.Log.Info("stopping processes of which their run has lost sight", zap.Strings("tasks", tasksOf(left)))
+	h.Log.Info("stopping processes that their run has lost sight of", zap.Strings("tasks", tasksOf(left)))
 	if p != nil {
 		err = h.stopProcesses(ctx, p, left, supervisor.ReasonCollateral)
 	} else {

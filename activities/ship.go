@@ -45,7 +45,7 @@ func (h *Host) bring(ctx context.Context, run runkey.Run, in ReserveInput, state
 	}
 	if a == nil {
 		return nil, refusedSpec([]spec.Problem{{
-			Path: "ship", Message: "the directory is not packed", Remedy: "start the run with `clusterrun run` or `clusterrun submit`, which do that",
+			Path: "ship", Message: "the directory is not packed", Remedy: "start the run with `clusterrun run` or `clusterrun submit`, which pack it",
 		}})
 	}
 	var now atomic.Pointer[spec.Fetching]
@@ -81,7 +81,7 @@ func (h *Host) bring(ctx context.Context, run runkey.Run, in ReserveInput, state
 	}
 	h.sweepShipped(nil) // frees the space for others
 	return nil, temporal.NewApplicationErrorWithOptions(
-		fmt.Sprintf("what the run ships cannot be had: %v", err), spec.ErrPlacement,
+		fmt.Sprintf("what the run ships cannot be fetched: %v", err), spec.ErrPlacement,
 		// A run with its own host has no other to go to.
 		temporal.ApplicationErrorOptions{NonRetryable: h.Owned})
 }
@@ -142,7 +142,7 @@ func (h *Host) fetch(ctx context.Context, a spec.Archive, sources []spec.HostSer
 		}
 	}
 	if len(problems) == 0 {
-		return errors.New("no host serves it; the host workers need --listen, where their server is on this machine")
+		return errors.New("no host serves it; the host workers need --listen if their server is on this machine")
 	}
 	return errors.New(strings.Join(problems, "; "))
 }
@@ -202,7 +202,7 @@ func dirIn(ships string, s *spec.RunSpec, t spec.Task) string {
 // keepStore removes what is no longer needed of what runs have shipped, until ctx is done.
 func (h *Host) keepStore(ctx context.Context) {
 	if err := h.shipped.Clear(); err != nil {
-		h.Log.Warn("what was being fetched stays", zap.Error(err))
+		h.Log.Warn("unfinished downloads cannot be removed", zap.Error(err))
 	}
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -243,7 +243,7 @@ func (h *Host) sweepShipped(over func(string, time.Time) bool) {
 		Over: over,
 	})
 	if err != nil {
-		h.Log.Warn("what runs have shipped stays", zap.Error(err))
+		h.Log.Warn("what runs have shipped cannot be removed", zap.Error(err))
 	}
 }
 

@@ -132,7 +132,7 @@ func TestWhatIsShippedIsNotPacked(t *testing.T) {
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)
 	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())
-	assert.ErrorContains(t, err, "ship: the directory is not packed; start the run with `clusterrun run` or `clusterrun submit`, which do that")
+	assert.ErrorContains(t, err, "ship: the directory is not packed; start the run with `clusterrun run` or `clusterrun submit`, which pack it")
 }
 
 // refusedAs is the error of a reservation that another host may take.
@@ -141,7 +141,7 @@ func refusedAs(t *testing.T, err error, texts ...string) {
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)
 	assert.Equal(t, spec.ErrPlacement, app.Type())
-	for _, text := range append(texts, "what the run ships cannot be had: ") {
+	for _, text := range append(texts, "what the run ships cannot be fetched: ") {
 		assert.Contains(t, app.Message(), text)
 	}
 }
@@ -165,9 +165,9 @@ func TestSourcesThatAreNoGood(t *testing.T) {
 	}{
 		"another archive":          {*damaged.DescribeArchive(archive.Digest), "host host-c: the archive has the digest "},
 		"removed":                  {*empty.DescribeArchive(archive.Digest), "host host-d at 127.0.0.1:"},
-		"a token of another run":   {*good.DescribeArchive(other.Digest), "it does not have what the run ships, or not for this run"},
-		"a token for its files":    {*good.Describe(iris, "/logs", nil), "it does not have what the run ships, or not for this run"},
-		"a token to store":         {*good.DescribeStore(), "it does not have what the run ships, or not for this run"},
+		"a token of another run":   {*good.DescribeArchive(other.Digest), "it does not have what the run ships, or does not offer it to this run"},
+		"a token for its files":    {*good.Describe(iris, "/logs", nil), "it does not have what the run ships, or does not offer it to this run"},
+		"a token to store":         {*good.DescribeStore(), "it does not have what the run ships, or does not offer it to this run"},
 		"another certificate":      {strange, "the certificate is not the one that the run knows"},
 		"a host that is not there": {*gone.DescribeArchive(archive.Digest), "connection refused"},
 	} {

@@ -27,7 +27,7 @@ func (l *taskLease) noteStart(c supervisor.Command) {
 	// Without a key, no hashes of values are kept.
 	key, keyErr := tasklog.OpenValueKey(cmp.Or(l.KeyDir, l.StateDir))
 	if keyErr != nil {
-		l.Log.Warn("whether variables are the same as in other runs is not kept", zap.Error(keyErr))
+		l.Log.Warn("the values of variables are not recorded, and cannot be compared with other runs", zap.Error(keyErr))
 	}
 	err := user.Do(func() error {
 		s := tasklog.Start{Version: spec.Version, Dir: c.Dir, Files: tasklog.FilesOf(c.Path, t.Command[1:], c.Dir)}
@@ -36,7 +36,7 @@ func (l *taskLease) noteStart(c supervisor.Command) {
 	})
 	// If the directory is missing, the process could not be started, and its exit says why.
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		l.Log.Warn("how a process was started is not kept", zap.String("task", l.key.String()), zap.Error(err))
+		l.Log.Warn("the start of a process is not recorded", zap.String("task", l.key.String()), zap.Error(err))
 	}
 }
 

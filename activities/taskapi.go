@@ -49,7 +49,7 @@ func (h *Host) ServeTasks(ctx context.Context) error {
 				continue
 			}
 			if err := h.listenFor(p, q); err != nil {
-				h.Log.Error("a task cannot ask its host any more", zap.String("task", q.Key.String()), zap.Error(err))
+				h.Log.Error("a task can no longer reach its host", zap.String("task", q.Key.String()), zap.Error(err))
 			}
 		}
 		for key, processes := range byTask {

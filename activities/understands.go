@@ -68,7 +68,7 @@ func UnderstandsPlans(stateDir string) error {
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&p); err != nil && json.Unmarshal(text, &p) == nil && !p.Released {
-			return fmt.Errorf("what run %s wants is not understood: %s", p.Run.WorkflowID, strings.TrimPrefix(err.Error(), "json: "))
+			return fmt.Errorf("the plan of run %s is not understood: %s", p.Run.WorkflowID, strings.TrimPrefix(err.Error(), "json: "))
 		}
 	}
 	return nil

@@ -81,7 +81,7 @@ func TestPlansThatAreNotUnderstood(t *testing.T) {
 		require.NoError(t, os.WriteFile(name, raw, 0o600))
 	}
 	write(s.path(run))
-	assert.EqualError(t, UnderstandsPlans(dir), `what run iris wants is not understood: unknown field "nice"`)
+	assert.EqualError(t, UnderstandsPlans(dir), `the plan of run iris is not understood: unknown field "nice"`)
 	text["released"] = true
 	write(s.path(run))
 	assert.NoError(t, UnderstandsPlans(dir))

@@ -65,7 +65,7 @@ func (s *samples) look(ctx context.Context, h *Host) {
 	s.looking = false
 	s.pause = sampleShare * time.Since(s.begun)
 	if err != nil {
-		h.Log.Debug("what processes use is not known now", zap.Error(err))
+		h.Log.Debug("the use of processes is unknown at the moment", zap.Error(err))
 		return
 	}
 	s.seen = s.begun

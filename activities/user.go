@@ -71,7 +71,7 @@ func (p *plan) userOf(q supervisor.Process) (*hostuser.User, error) {
 		return p.User, nil
 	}
 	if q.User != "" {
-		return nil, fmt.Errorf("the process ran as the user %s, and nothing says any more that its files may be read", q.User)
+		return nil, fmt.Errorf("the process ran as the user %s, and there is no longer a record that allows reading its files", q.User)
 	}
 	return nil, nil
 }

@@ -207,7 +207,7 @@ func TestTooManyArrivals(t *testing.T) {
 	})
 	var tooMany *barriers.TooManyError
 	require.ErrorAs(t, await(t, all[refused]).err, &tooMany)
-	require.EqualError(t, tooMany, "barrier epoch: worker-0 waits there too often at the same time; let one thread of it wait")
+	require.EqualError(t, tooMany, "barrier epoch: worker-0 has too many waits there at the same time; let only one thread wait")
 	delete(all, refused)
 	released(t, arrive(t.Context(), b, arrival("worker-1", "epoch", "k", two...)), 0)
 	for _, w := range all {

@@ -63,7 +63,7 @@ func openStore(stateDir string, log *zap.Logger) (*store, error) {
 		}
 		if err != nil {
 			// The numbers are found again on the server, starting at round 0.
-			log.Warn("the numbers of barriers cannot be read; the server is asked", zap.String("file", path), zap.Error(err))
+			log.Warn("the numbers of barriers cannot be read; asking the server instead", zap.String("file", path), zap.Error(err))
 			continue
 		}
 		s.files[keyOf(n.Run)] = &n
@@ -132,7 +132,7 @@ func (s *store) write(key runKey, n *numbers) {
 		err = atomicfile.Write(s.path(key), b, 0o600)
 	}
 	if err != nil && !s.failed {
-		s.log.Warn("the numbers of barriers cannot be kept; after a restart the server is asked", zap.Error(err))
+		s.log.Warn("the numbers of barriers cannot be stored; after a restart the server is asked instead", zap.Error(err))
 	}
 	s.failed = err != nil
 }

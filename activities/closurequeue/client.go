@@ -149,7 +149,7 @@ func (c *Client) Status(ctx context.Context) (closure.QueueStatus, error) {
 	}
 	var r closure.QueueResult
 	if err := c.server.GetWorkflow(ctx, c.id, "").Get(ctx, &r); err != nil {
-		return closure.QueueStatus{}, fmt.Errorf("the queue of run %s left no account of its closures: %w", c.run.WorkflowID, err)
+		return closure.QueueStatus{}, fmt.Errorf("the queue of run %s left no record of its closures: %w", c.run.WorkflowID, err)
 	}
 	return closure.QueueStatus{State: closure.QueueEnded, Counts: r.Counts, Executions: r.Executions, Workers: []closure.WorkerStatus{}}, nil
 }

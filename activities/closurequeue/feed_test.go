@@ -193,6 +193,6 @@ func TestPositions(t *testing.T) {
 	assert.Equal(t, p, back)
 	for _, bad := range []string{"", "x", "x:", ":1", "x:-1", "x:y"} {
 		_, err := ParsePosition(bad)
-		assert.ErrorContains(t, err, "is no position in the history of a queue", bad)
+		assert.ErrorContains(t, err, "is not a position in the history of a queue", bad)
 	}
 }

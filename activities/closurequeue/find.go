@@ -54,7 +54,7 @@ func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]closure.Ou
 		switch {
 		case errors.As(err, &notFound):
 			for _, id := range here {
-				found[id] = lost(id, "the server does not keep the history any more that has its value")
+				found[id] = lost(id, "the server no longer has the history with its value")
 			}
 		case err != nil:
 			return nil, err
@@ -62,7 +62,7 @@ func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]closure.Ou
 	}
 	if s.State == closure.QueueEnded {
 		for id := range missing {
-			found[id] = lost(id, "the queue ended before it did")
+			found[id] = lost(id, "the queue ended before the closure")
 		}
 	}
 	return found, nil

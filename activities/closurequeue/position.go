@@ -22,7 +22,7 @@ func ParsePosition(s string) (Position, error) {
 	execution, event, found := strings.Cut(s, ":")
 	n, err := strconv.ParseInt(event, 10, 64)
 	if !found || execution == "" || err != nil || n < 0 {
-		return Position{}, fmt.Errorf("%.60q is no position in the history of a queue; take one that the queue gave", s)
+		return Position{}, fmt.Errorf("%.60q is not a position in the history of a queue; use one that the queue returned", s)
 	}
 	return Position{execution, n}, nil
 }

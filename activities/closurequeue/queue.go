@@ -78,7 +78,7 @@ func Attach(s Server, run spec.RunRef) *Queue {
 func attach(c *Client, o Options) *Queue {
 	if c.Warn == nil {
 		c.Warn = func(request string, err error) {
-			slog.Warn("a request to the queue of closures is tried again and again", "queue", c.id, "request", request, "error", err)
+			slog.Warn("a request to the queue of closures keeps failing; retrying", "queue", c.id, "request", request, "error", err)
 		}
 	}
 	q := &Queue{

@@ -297,7 +297,7 @@ func TestFetch(t *testing.T) {
 		require.EqualError(t, err, message)
 	}
 	f.Forget()
-	f.assertError("NotFoundError: closure 1 has no value: the server does not keep the history any more that has its value", fetch(1))
+	f.assertError("NotFoundError: closure 1 has no value: the server no longer has the history with its value", fetch(1))
 	f.End("over")
 	f.assertValue(`"released"`, fetch(3))
 }

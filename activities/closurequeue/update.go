@@ -28,7 +28,7 @@ func (c *Client) noQueue() error {
 }
 
 // ErrRunEnded is returned if the run of a queue has ended.
-var ErrRunEnded = errors.New("the run has ended; its closures cannot be scheduled any more")
+var ErrRunEnded = errors.New("the run has ended; closures can no longer be scheduled")
 
 // update sends a request to the queue until it is answered: the server may be away, and the
 // execution that received the request may have continued as new meanwhile.

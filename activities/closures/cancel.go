@@ -191,7 +191,7 @@ func judge(e *entry, in taskapi.CallOutcome) closure.Outcome {
 		out.Kind = closure.OutcomeError
 	}
 	if out.Error == nil {
-		out.Error = &closure.Error{Message: "the process does not say why"}
+		out.Error = &closure.Error{Message: "the process gave no reason"}
 	}
 	return out
 }
@@ -208,7 +208,7 @@ func boundedArgs(args json.RawMessage) json.RawMessage {
 func tooLarge(function string, bytes int, escaped bool) *closure.Error {
 	of := ""
 	if escaped {
-		of = ", where < > and & have six each"
+		of = ", in which <, > and & take six each"
 	}
 	return &closure.Error{Kind: closure.ErrValueTooLarge, Message: fmt.Sprintf(
 		"the value of %s has %d bytes of JSON%s; the limit is %d: write it to a file and return the file's path", function, bytes, of, closure.MaxBytes)}

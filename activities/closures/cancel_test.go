@@ -257,7 +257,7 @@ func TestTextsAreBounded(t *testing.T) {
 		large := judge(&entry{closure: closure.Closure{Function: "f"}}, taskapi.CallOutcome{Value: fits})
 		require.NotNil(t, large.Error, sign)
 		assert.Equal(t, closure.ErrValueTooLarge, large.Error.Kind)
-		assert.Contains(t, large.Error.Message, "the value of f has 262148 bytes of JSON, where < > and & have six each")
+		assert.Contains(t, large.Error.Message, "the value of f has 262148 bytes of JSON, in which <, > and & take six each")
 	}
 	assert.Equal(t, "CancelledError", judge(&entry{}, taskapi.CallOutcome{Kind: "cancelled", Error: &closure.Error{Kind: "CancelledError"}}).Error.Kind)
 }

@@ -65,9 +65,9 @@ func (k *Keys) load() error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a file", k.file)
 	case !isOurs(info):
-		return fmt.Errorf("%s belongs to another user, who knows the keys: take a file of your own", k.file)
+		return fmt.Errorf("%s belongs to another user, who knows the keys: use a file of your own", k.file)
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%s may be read by others (mode %04o): chmod 600 it, and take a new key if anybody has", k.file, info.Mode().Perm())
+		return fmt.Errorf("%s may be read by others (mode %04o): chmod 600 it, and use a new key if anybody has read it", k.file, info.Mode().Perm())
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {

@@ -66,7 +66,7 @@ func isEncoded(p *commonpb.Payload) bool {
 type MissingKeyError struct{ ID string }
 
 func (e *MissingKeyError) Error() string {
-	return fmt.Sprintf("it is encoded with the key %q, which is not here, or another one of that name: give the file that has it with --codec-keys or CLUSTERRUN_CODEC_KEYS", e.ID)
+	return fmt.Sprintf("it is encoded with the key %q, which is missing or has another value here: name the file with that key with --codec-keys or CLUSTERRUN_CODEC_KEYS", e.ID)
 }
 
 // Missing returns an error if a payload is still encoded.

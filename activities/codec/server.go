@@ -34,12 +34,12 @@ type Server struct {
 // resolve to this machine.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if host, _, err := net.SplitHostPort(r.Host); err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback() {
-		http.Error(w, "This is not the name of the codec server: use 127.0.0.1 or localhost.", http.StatusForbidden)
+		http.Error(w, "The codec server does not answer to this name: use 127.0.0.1 or localhost.", http.StatusForbidden)
 		return
 	}
 	if origin := r.Header.Get("Origin"); origin != "" {
 		if !slices.Contains(s.Origins, origin) {
-			http.Error(w, "Pages of this origin may not ask; see --origin of clusterrun codec-server.", http.StatusForbidden)
+			http.Error(w, "Pages of this origin are not allowed; see --origin of clusterrun codec-server.", http.StatusForbidden)
 			return
 		}
 		h := w.Header()
@@ -60,7 +60,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !s.allows(r) {
-		http.Error(w, "It wants a token: the one that clusterrun codec-server prints.", http.StatusUnauthorized)
+		http.Error(w, "A token is required: use the one that clusterrun codec-server prints.", http.StatusUnauthorized)
 		return
 	}
 	if r.URL.Path == "/" && r.Method == http.MethodGet {

@@ -100,7 +100,7 @@ func TestPolicyOfSomebodyElseIsRefused(t *testing.T) {
 func TestPolicyThatCannotBeReadIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	for file, want := range map[string]string{
-		filepath.Join(dir, "none"): "no such file", dir: "no regular file",
+		filepath.Join(dir, "none"): "no such file", dir: "not a regular file",
 	} {
 		assert.ErrorContains(t, New(file, "", dir).Check(), want)
 	}

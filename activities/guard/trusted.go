@@ -43,7 +43,7 @@ func readTrusted(file string) ([]byte, os.FileInfo, error) {
 		return nil, nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("%s is no regular file", file)
+		return nil, nil, fmt.Errorf("%s is not a regular file", file)
 	}
 	if err := trusted(real, info); err != nil {
 		return nil, nil, err
@@ -59,7 +59,7 @@ func readTrusted(file string) ([]byte, os.FileInfo, error) {
 func trusted(path string, info os.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return errors.New("no owner can be found out")
+		return errors.New("its owner cannot be determined")
 	}
 	if stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s belongs to user %d; it must belong to root or to the user of the host worker", path, stat.Uid)

@@ -123,7 +123,7 @@ func (c *Client) readArchive(ctx context.Context, a spec.Archive, sink Sink) err
 	if err != nil {
 		var missing *statusError
 		if errors.As(err, &missing) && missing.code == http.StatusNotFound {
-			return c.failed(&statusError{missing.code, "it does not have what the run ships, or not for this run"})
+			return c.failed(&statusError{missing.code, "it does not have what the run ships, or does not offer it to this run"})
 		}
 		return err
 	}

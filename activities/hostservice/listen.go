@@ -76,7 +76,7 @@ type portTaken struct {
 }
 
 func (e portTaken) Error() string {
-	return fmt.Sprintf("--listen %s: another program listens there; give another port, or none to have a free one", e.address)
+	return fmt.Sprintf("--listen %s: another program listens there; give another port, or none for a free one", e.address)
 }
 
 func (e portTaken) Unwrap() error { return e.error }

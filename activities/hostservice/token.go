@@ -49,7 +49,7 @@ func (g grant) user() (*hostuser.User, error) {
 	case os.Geteuid() != 0:
 		return nil, nil
 	case g.User == nil:
-		return nil, errors.New("the token does not say whose files they are, and root does not read them for anybody")
+		return nil, errors.New("the token does not name the owner of the files, and they are never read as root")
 	case g.User.UID == 0:
 		return nil, nil
 	}

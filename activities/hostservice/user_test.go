@@ -57,5 +57,5 @@ func TestFilesAreReadAsTheUserOfTheRun(t *testing.T) {
 
 	// A token that does not say whose they are.
 	_, err = h.client(*h.describe(grant{Run: h.run, Dir: h.dir})).ReadFile(t.Context(), 0, 0, "stdout")
-	require.ErrorContains(t, err, "the token does not say whose files they are")
+	require.ErrorContains(t, err, "the token does not name the owner of the files")
 }

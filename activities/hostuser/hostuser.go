@@ -56,7 +56,7 @@ func Lookup(ctx context.Context, name string) (*User, error) {
 	}
 	switch me := os.Geteuid(); {
 	case u.UID == 0 && !root[name]:
-		return nil, fmt.Errorf("the user %s has the number of root, who has to be named to be meant", name)
+		return nil, fmt.Errorf("the user %s has the number of root; to use root, name root", name)
 	case int(u.UID) == me:
 		return nil, nil
 	case me != 0:
@@ -89,7 +89,7 @@ func Group(ctx context.Context, name string) (uint32, error) {
 	}
 	fields := strings.Split(entry, ":")
 	if len(fields) < 3 {
-		return 0, fmt.Errorf("look up the group %q: %q is no entry of group(5)", name, entry)
+		return 0, fmt.Errorf("look up the group %q: %q is not an entry of group(5)", name, entry)
 	}
 	gid, err := strconv.ParseUint(fields[2], 10, 32)
 	return uint32(gid), err
@@ -119,7 +119,7 @@ func ask(ctx context.Context, program string, args ...string) (string, error) {
 func parse(entry string) (*User, error) {
 	f := strings.Split(entry, ":")
 	if len(f) != 7 {
-		return nil, fmt.Errorf("%q is no entry of passwd(5)", entry)
+		return nil, fmt.Errorf("%q is not an entry of passwd(5)", entry)
 	}
 	uid, err := strconv.ParseUint(f[2], 10, 32)
 	if err != nil {

@@ -72,7 +72,7 @@ func (c *checker) check(p *Policy) {
 			}
 		}
 		if strings.ContainsAny(r.User, " :/\x00") {
-			c.add(at+"user", fmt.Sprintf("%q is no name of a user", r.User), "write a name or a number")
+			c.add(at+"user", fmt.Sprintf("%q is not the name of a user", r.User), "write a name or a number")
 		}
 	}
 }
@@ -96,9 +96,9 @@ func (c *checker) path(where, pattern string) {
 	case err != nil:
 		c.add(where, fmt.Sprintf("%q is no pattern", pattern), "write a path, such as /opt/jobs/*")
 	case !path.IsAbs(rest):
-		c.add(where, fmt.Sprintf("%q is no absolute path", pattern), "write one, such as /usr/bin/python3, or ship:/ and more for what a run ships")
+		c.add(where, fmt.Sprintf("%q is not an absolute path", pattern), "write one, such as /usr/bin/python3, or ship:/ and more for what a run ships")
 	case path.Clean(rest) != rest && path.Clean(rest)+"/" != rest:
-		c.add(where, fmt.Sprintf("%q is not how the path is looked up", pattern), "write "+path.Clean(rest))
+		c.add(where, fmt.Sprintf("%q is not a clean path", pattern), "write "+path.Clean(rest))
 	case strings.Contains(strings.TrimSuffix(rest, everythingBelow), "**"):
 		c.add(where, fmt.Sprintf("%q has ** before its end", pattern), "write /** at the end, for everything below")
 	}

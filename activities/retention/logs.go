@@ -43,7 +43,7 @@ func (l *Logs) Close() {
 }
 
 // ErrBusy is returned if another process is removing logs from the same directory.
-var ErrBusy = errors.New("another prune is at work there; try again when it is done")
+var ErrBusy = errors.New("another prune is in progress there; try again when it has finished")
 
 // Lock keeps others from removing anything until Close.
 func (l *Logs) Lock() error {

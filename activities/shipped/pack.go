@@ -151,7 +151,7 @@ func checkLink(root *os.Root, name, target string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the symbolic link %s -> %s leaves the directory, and hosts have no such place; exclude it, or copy what it names", name, target)
+	return fmt.Errorf("the symbolic link %s -> %s leaves the directory, and its target is not on the hosts; exclude it, or copy the target", name, target)
 }
 
 func (l *Listing) add(e entry) {
@@ -193,7 +193,7 @@ func (l *Listing) tooLarge(limit int64) error {
 	for _, name := range names[:min(most, len(names))] {
 		largest = append(largest, name+" "+Size(sizes[name]))
 	}
-	return fmt.Errorf("%s has %s in %s, and at most %s are shipped; exclude what hosts need not have, or raise the limit; the largest: %s",
+	return fmt.Errorf("%s has %s in %s, and at most %s are shipped; exclude what the hosts do not need, or raise the limit; the largest: %s",
 		l.Dir, Size(l.Size), plural.Of(l.Files, "file", "files"), Size(limit), strings.Join(largest, ", "))
 }
 

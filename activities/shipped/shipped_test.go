@@ -151,7 +151,7 @@ func TestDirectoryIsOfOneRunAndOneSpec(t *testing.T) {
 		require.NoError(t, os.Lchown(s.Dir(key("iris")), 0, 0))
 	}
 	require.NoError(t, os.Remove(s.Dir(key("iris"))+".json"))
-	assert.ErrorContains(t, unpackFor(key("iris"), evil.Archive, "mine"), "nothing says of which run")
+	assert.ErrorContains(t, unpackFor(key("iris"), evil.Archive, "mine"), "it is unknown which run it belongs to")
 }
 
 func TestWhatStaysBehind(t *testing.T) {
@@ -360,7 +360,7 @@ func TestWrongDigest(t *testing.T) {
 	wrong[600]++
 	var mismatch *DigestError
 	require.ErrorAs(t, s.Put(a, bytes.NewReader(wrong)), &mismatch)
-	require.ErrorContains(t, s.Put(a, bytes.NewReader(append(wrong, 0))), "more comes than the")
+	require.ErrorContains(t, s.Put(a, bytes.NewReader(append(wrong, 0))), "the archive is larger than its")
 	require.ErrorAs(t, s.Put(a, bytes.NewReader(b[:1000])), &mismatch, "cut off")
 	assert.False(t, s.Has(a.Digest))
 	assert.Equal(t, []string{"shipped/", "shipped/archives/", "shipped/new/"}, names(t, state), "nothing is left")

@@ -131,7 +131,7 @@ func (in *Incoming) Len() int64 { return in.n }
 // Write implements [io.Writer].
 func (in *Incoming) Write(b []byte) (int, error) {
 	if in.n+int64(len(b)) > int64(in.want.Size) {
-		return 0, fmt.Errorf("more comes than the %d bytes of the archive", in.want.Size)
+		return 0, fmt.Errorf("the archive is larger than its %d bytes", in.want.Size)
 	}
 	n, err := in.file.Write(b)
 	in.n += int64(n)
@@ -228,7 +228,7 @@ func (s *Store) check(u unpacked, user *hostuser.User) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case readJSON(dir+".json", &there) != nil:
-		return &TakenError{dir, "and nothing says of which run"}
+		return &TakenError{dir, "and it is unknown which run it belongs to"}
 	case there.Run != u.Run:
 		return &TakenError{dir, "of another run"}
 	case there.Digest != u.Digest:

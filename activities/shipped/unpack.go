@@ -35,7 +35,7 @@ func unpack(ctx context.Context, r io.Reader, size int64, dir string) error {
 			return fmt.Errorf("the archive is damaged: %w", err)
 		}
 		if size -= h.Size; size < 0 {
-			return fmt.Errorf("the archive has %q, which is larger than itself", h.Name) // a sparse file
+			return fmt.Errorf("the archive has %q, which is larger than the archive", h.Name) // a sparse file
 		}
 		if err := unpackEntry(root, h, archive); err != nil {
 			var of *fs.PathError
@@ -61,7 +61,7 @@ func unpack(ctx context.Context, r io.Reader, size int64, dir string) error {
 func unpackEntry(root *os.Root, h *tar.Header, content io.Reader) error {
 	name := strings.TrimSuffix(h.Name, "/")
 	if !filepath.IsLocal(name) || path.Clean(name) != name || name == "." {
-		return fmt.Errorf("the archive has %q, which is no name in it", h.Name)
+		return fmt.Errorf("the archive has %q, which is not a valid name", h.Name)
 	}
 	switch h.Typeflag {
 	case tar.TypeDir:

@@ -82,7 +82,7 @@ func TestSignatureIsOfOneRunAndOneSpec(t *testing.T) {
 	_, _, err = OfRun("iris-1", s).Verify(*signature, signersOf(t, line("bob", newKey(t))), now)
 	assert.ErrorContains(t, err, "is not among the allowed signers")
 	_, _, err = OfRun("iris-1", s).Verify(spec.Signature{Expires: signature.Expires, SSH: "x"}, by, now)
-	assert.ErrorContains(t, err, "no SSH signature")
+	assert.ErrorContains(t, err, "not an SSH signature")
 	assert.True(t, Expired(*signature, now))
 	assert.False(t, Expired(*signature, now.Add(-time.Second)))
 	assert.True(t, Expired(spec.Signature{Expires: "x"}, now))
@@ -158,9 +158,9 @@ func TestSignersAreThoseOfTheTime(t *testing.T) {
 func TestBadSigners(t *testing.T) {
 	key := line("a", newKey(t))
 	for text, want := range map[string]string{
-		"alice": "write PRINCIPALS", "alice ssh-ed25519 xx": "no key that can be read", strings.Replace(key, "a ", "* ", 1): "is a pattern",
+		"alice": "write PRINCIPALS", "alice ssh-ed25519 xx": "no readable key", strings.Replace(key, "a ", "* ", 1): "is a pattern",
 		strings.Replace(key, "a ", "unsigned ", 1): "is no principal", strings.Replace(key, "a ", "a cert-authority ", 1): "not supported",
-		strings.Replace(key, "a ", `a valid-after="soon" `, 1): "is no time",
+		strings.Replace(key, "a ", `a valid-after="soon" `, 1): "is not a time",
 	} {
 		_, err := ParseSigners([]byte("\n" + text))
 		assert.ErrorContains(t, err, want, text)

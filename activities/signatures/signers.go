@@ -58,7 +58,7 @@ func parseSigner(line string) (signer, error) {
 	}
 	key, _, options, more, err := ssh.ParseAuthorizedKey([]byte(rest))
 	if err != nil || len(bytes.TrimSpace(more)) > 0 {
-		return one, errors.New("there is no key that can be read behind the principals")
+		return one, errors.New("there is no readable key after the principals")
 	}
 	one.key = key.Marshal()
 	for _, o := range options {
@@ -107,7 +107,7 @@ func parseTime(text string) (time.Time, error) {
 			return time.ParseInLocation(layout, text, zone)
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time; write it like 20261123 or 202611230800Z", text)
+	return time.Time{}, fmt.Errorf("%q is not a time; write it like 20261123 or 202611230800Z", text)
 }
 
 // of returns the principals of a key at a time.

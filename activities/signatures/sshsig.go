@@ -72,7 +72,7 @@ func sign(key ssh.Signer, namespace string, message []byte) (string, error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: ssh.Marshal(e)})), nil
 }
 
-var errNoSignature = errors.New("it is no SSH signature")
+var errNoSignature = errors.New("it is not an SSH signature")
 
 // verify returns the key that signed a message.
 func verify(text, namespace string, message []byte) (ssh.PublicKey, error) {
@@ -85,7 +85,7 @@ func verify(text, namespace string, message []byte) (ssh.PublicKey, error) {
 		return nil, errNoSignature
 	}
 	if e.Namespace != namespace {
-		return nil, fmt.Errorf("it is for %q, and not for %s", e.Namespace, namespace)
+		return nil, fmt.Errorf("it is for %q, not for %s", e.Namespace, namespace)
 	}
 	hash := hashes[e.HashAlgorithm]
 	if hash == nil {
@@ -112,4 +112,4 @@ func verify(text, namespace string, message []byte) (ssh.PublicKey, error) {
 }
 
 // errMismatch is returned if the key has signed something else.
-var errMismatch = errors.New("it is of something else")
+var errMismatch = errors.New("it is for other content")

@@ -63,7 +63,7 @@ func (s Statement) Verify(signature spec.Signature, by *Signers, now time.Time) 
 	}
 	key, err := verify(signature.SSH, Namespace, text)
 	if errors.Is(err, errMismatch) {
-		return nil, "", fmt.Errorf("it is of another run ID or another %s, or its expiry was changed", s.what())
+		return nil, "", fmt.Errorf("it is for another run ID or another %s, or its expiry was changed", s.what())
 	}
 	if err != nil {
 		return nil, "", err

@@ -74,7 +74,7 @@ func send(p *process) (*pendingAnswer, error) {
 		return nil, errEnded
 	}
 	if s, err := readStatus(procDir(p.pid)); err != nil || !s.catches(Signal) {
-		return nil, errors.New("not asked: it does not handle the signal any more")
+		return nil, errors.New("not asked: it no longer handles the signal")
 	}
 	if err == nil {
 		err = unix.PidfdSendSignal(fd, unix.Signal(Signal), nil, 0)

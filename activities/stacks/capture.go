@@ -132,7 +132,7 @@ func (r *report) read(ctx context.Context, all table, pids []int, slots chan str
 		}
 		if ctx.Err() != nil {
 			r.unshown += len(pids) - i
-			r.gaps = append(r.gaps, "there was no time to look at all processes")
+			r.gaps = append(r.gaps, "there was no time to read all processes")
 			break
 		}
 		n++

@@ -251,7 +251,7 @@ func TestAReaderThatHangs(t *testing.T) {
 	}
 	p := startProgram(t, nil, "bash", "-c", `echo ready; exec sleep 1000`).sleeps()
 	text := p.capture()
-	assert.Contains(t, text, "not read: too many other processes hang")
+	assert.Contains(t, text, "not read: too many reads of other processes hang")
 	assert.Contains(t, text, "[sleep]", "what was known before is there")
 	close(hang)
 	for _, done := range all {

@@ -61,7 +61,7 @@ func readProcess(ctx context.Context, pid int, s stat, logDir string) *process {
 		readPieces(ctx, pid, s.ticks, logDir, func(piece func(*process)) { pieces <- piece })
 	})
 	if !started {
-		p.gaps = append(p.gaps, "not read: too many other processes hang whoever reads them")
+		p.gaps = append(p.gaps, "not read: too many reads of other processes hang")
 		return p
 	}
 	for {
@@ -83,7 +83,7 @@ func readProcess(ctx context.Context, pid int, s stat, logDir string) *process {
 func readPieces(ctx context.Context, pid int, ticks uint64, logDir string, send func(func(*process))) {
 	dir := procDir(pid)
 	if now, err := readStat(dir); err != nil || now.ticks != ticks {
-		send(func(p *process) { p.gaps = append(p.gaps, "it ended while it was looked at") })
+		send(func(p *process) { p.gaps = append(p.gaps, "it ended while it was being read") })
 		return
 	}
 	if logDir != "" {

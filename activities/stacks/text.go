@@ -73,7 +73,7 @@ func (t *thread) write(w io.Writer) {
 	case t.call.name != "":
 		fmt.Fprintf(w, ", in %s", t.call)
 	case t.barred:
-		fmt.Fprint(w, ", system call not permitted to see")
+		fmt.Fprint(w, ", no permission to see the system call")
 	}
 	if t.channel != "" {
 		fmt.Fprintf(w, ", waits in %s", t.channel)

@@ -53,7 +53,7 @@ func delegate(instance string, self int) ControllersReply {
 		err = writeCgroup(instance, "cgroup.subtree_control", handDown)
 	}
 	if err != nil {
-		return ControllersReply{Why: fmt.Sprintf("its cgroup does not hand controllers down: %v; start the host worker as a service with Delegate=yes", reasonOf(err))}
+		return ControllersReply{Why: fmt.Sprintf("its cgroup does not delegate controllers: %v; start the host worker as a service with Delegate=yes", reasonOf(err))}
 	}
 	return onlyThese(there)
 }
@@ -82,7 +82,7 @@ func prospect(own string) ControllersReply {
 
 // Reasons why controllers are missing.
 const (
-	noCgroupV2   = "the host worker has no cgroup of version 2 in which it may make others; start it as a service with Delegate=yes"
+	noCgroupV2   = "the host worker has no cgroup of version 2 in which it may create others; start it as a service with Delegate=yes"
 	sharedCgroup = "other processes share the cgroup of the host worker; start it as a service of its own with Delegate=yes"
 )
 

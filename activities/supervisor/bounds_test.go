@@ -53,7 +53,7 @@ func TestControllersAreHandedDown(t *testing.T) {
 			Controllers: []string{"memory", "pids"}, Why: "the cgroup of the host worker has the controllers memory and pids only",
 		}},
 		"not ours": {map[string]string{"cgroup.controllers": "memory", "clusterrun-x/cgroup.subtree_control": ""}, ControllersReply{
-			Why: "its cgroup does not hand controllers down: no such file or directory; start the host worker as a service with Delegate=yes",
+			Why: "its cgroup does not delegate controllers: no such file or directory; start the host worker as a service with Delegate=yes",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -266,7 +266,7 @@ func TestOutputThatIsTooMuchIsDropped(t *testing.T) {
 	assert.True(t, strings.HasPrefix(text, "begin\n"))
 	lines := strings.Split(strings.TrimSpace(text[quota:]), "\n")
 	assert.Equal(t, []string{
-		"clusterrun: what follows is dropped: logs.quota is 65536 bytes",
+		"clusterrun: further output is dropped: logs.quota is 65536 bytes",
 		"clusterrun: at least " + strconv.FormatInt(e.Dropped, 10) + " bytes of this output were dropped",
 	}, slices.DeleteFunc(lines, func(l string) bool { return l == "" }))
 

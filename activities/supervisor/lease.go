@@ -201,7 +201,7 @@ func (s *supervisor) lapsePorts(run *run, timer **time.Timer) {
 	}
 	run.ports.lapse = nil
 	if len(run.ports.held) > 0 {
-		s.log.Info("Leased ports are let go, because nothing was started for them.", zap.String("run", run.key.WorkflowID))
+		s.log.Info("Leased ports are released, because nothing was started for them.", zap.String("run", run.key.WorkflowID))
 	}
 	run.ports.letGo(nil)
 }
@@ -220,11 +220,11 @@ func (s *supervisor) keepPorts(run *run, generation int) {
 		for _, port := range l.all() {
 			// The port is not probed: a task of the run may already listen.
 			if _, err := run.ports.hold(port, false); err != nil {
-				s.log.Warn("A port of a run is not leased to it any more.", zap.String("run", run.key.WorkflowID), zap.Error(err))
+				s.log.Warn("A port of a run is no longer leased to it.", zap.String("run", run.key.WorkflowID), zap.Error(err))
 			}
 		}
 		if err := s.serveStore(run, key, l.store); err != nil {
-			s.log.Warn("The store of a run is not served any more.", zap.String("run", run.key.WorkflowID), zap.Error(err))
+			s.log.Warn("The store of a run is no longer served.", zap.String("run", run.key.WorkflowID), zap.Error(err))
 		}
 	}
 }

@@ -17,7 +17,7 @@ func LimitOf(err error) string {
 	case errors.Is(err, unix.EMFILE):
 		return fmt.Sprintf(" (a process may have %d open files here; raise that limit: ulimit -n)", mostFiles())
 	case errors.Is(err, unix.ENFILE):
-		return " (the machine has as many open files as it may have; raise that limit: sysctl fs.file-max)"
+		return " (the machine has reached its limit of open files; raise that limit: sysctl fs.file-max)"
 	}
 	return ""
 }

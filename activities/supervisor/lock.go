@@ -84,9 +84,9 @@ func inUse(dir string, pid int, role string) error {
 	case pid <= 0:
 		return fmt.Errorf("the state directory %s is in use by another process; choose another state directory", dir)
 	case role == roleSweep:
-		return fmt.Errorf("the state directory %s is in use by process %d, which ends what a dead host worker has left; try again in a moment", dir, pid)
+		return fmt.Errorf("the state directory %s is in use by process %d, which is cleaning up after a dead host worker; try again in a moment", dir, pid)
 	}
-	return fmt.Errorf("the state directory %s is in use by the host worker with pid %d; choose another state directory, or end that one and all tasks that it runs: kill %d", dir, pid, pid)
+	return fmt.Errorf("the state directory %s is in use by the host worker with pid %d; choose another state directory, or end that host worker with all its tasks: kill %d", dir, pid, pid)
 }
 
 // LockFree reports whether no supervisor uses a state directory. It is true if the

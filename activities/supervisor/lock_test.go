@@ -18,7 +18,7 @@ func TestWhoeverHoldsAStateDirectoryIsNamedWithItsTasks(t *testing.T) {
 	defer lock.Close()
 	_, err = waitLock(dir)
 	require.EqualError(t, err, fmt.Sprintf("the state directory %s is in use by the host worker with pid %d; "+
-		"choose another state directory, or end that one and all tasks that it runs: kill %d", dir, os.Getpid(), os.Getpid()))
+		"choose another state directory, or end that host worker with all its tasks: kill %d", dir, os.Getpid(), os.Getpid()))
 	require.NoError(t, lock.Truncate(0))
 	_, err = waitLock(dir)
 	require.ErrorContains(t, err, "in use by another process")

@@ -40,7 +40,7 @@ func newOwner(o Owner) owner {
 // foreground.
 func (o *owner) standard() (fds []int, err error) {
 	if o.Stdin == nil {
-		return nil, &startError{"it is to be in the foreground, and there is no owner whose stdin it could have", exitNotExecutable}
+		return nil, &startError{"it must run in the foreground, but there is no owner with a stdin for it", exitNotExecutable}
 	}
 	for _, f := range []*os.File{o.Stdin, o.Stdout, o.Stderr} {
 		fd, err := duplicate(f)

@@ -211,7 +211,7 @@ func (f *watchedFile) cut(over, quota int64) int64 {
 	}
 	f.kept = f.seen - n
 	if f.dropped == 0 {
-		f.kept = f.note(f.kept, fmt.Sprintf("\nclusterrun: what follows is dropped: logs.quota is %d bytes\n", quota))
+		f.kept = f.note(f.kept, fmt.Sprintf("\nclusterrun: further output is dropped: logs.quota is %d bytes\n", quota))
 	}
 	f.dropped += n
 	f.seen = f.kept

@@ -42,7 +42,7 @@ func (s *supervisor) Start(ctx context.Context, r StartRequest) (Process, error)
 func checkStart(r StartRequest) error {
 	switch {
 	case r.Key.Task == "" || strings.ContainsFunc(r.Key.Task, func(c rune) bool { return c <= ' ' || c == '/' }):
-		return refuse(ErrInvalid, fmt.Sprintf("%q is no name of a task", r.Key.Task))
+		return refuse(ErrInvalid, fmt.Sprintf("%q is not the name of a task", r.Key.Task))
 	case r.Number < 0:
 		return refuse(ErrInvalid, fmt.Sprintf("process number %d is negative", r.Number))
 	case !filepath.IsAbs(r.Command.Path):

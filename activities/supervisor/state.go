@@ -133,7 +133,7 @@ func loadInstance(dir string, o StateOptions) (name string, fresh bool, err erro
 	if err == nil {
 		name = strings.TrimSpace(string(raw))
 		if !instancePattern.MatchString(name) {
-			return "", false, fmt.Errorf("%s does not have the 8 letters and digits that were written to it: remove the state directory, with the journals in it, to start anew", path)
+			return "", false, fmt.Errorf("%s does not have the 8 letters and digits that were written to it: remove the state directory, with the journals in it, to start over", path)
 		}
 		return name, false, nil
 	}

@@ -163,7 +163,7 @@ func (n *successor) read(h *handover) error {
 		return err
 	}
 	if a.Held != h.held() {
-		return fmt.Errorf("clusterrun %s finds %+v in what is handed over, and that is %+v", a.Handover, a.Held, h.held())
+		return fmt.Errorf("clusterrun %s finds %+v in what is handed over, but it has %+v", a.Handover, a.Held, h.held())
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func newSupervisor(cfg Config) *supervisor {
 	s.controllers = delegate(s.cgroup, os.Getpid())
 	if s.cgroup != "" {
 		if err := writeCgroupFile(s.state.dir, s.state.boot, s.cgroup); err != nil {
-			s.log.Warn("The place of the cgroups is not recorded; what leaves its session may outlive a killed supervisor.", zap.Error(err))
+			s.log.Warn("The location of the cgroups is not recorded; processes that leave their session may outlive a killed supervisor.", zap.Error(err))
 		}
 	}
 	s.reaper = newReaper(s)

@@ -161,7 +161,7 @@ func (h *handedRun) run(s *State, open func(fd int, name string) *os.File) (*run
 	for _, handed := range q.Outputs {
 		p := r.find(handed.Process)
 		if p == nil {
-			return nil, fmt.Errorf("the output of %s is that of no process", handed.Process.Key)
+			return nil, fmt.Errorf("the output of %s belongs to no process", handed.Process.Key)
 		}
 		o := &output{stopped: handed.Stopped}
 		for _, f := range handed.Files {
@@ -185,7 +185,7 @@ func (h *handedProcess) process(t *task) (*process, error) {
 		}
 	}
 	if p.phase == starting || (p.phase == ended || p.phase == abandoned) != (p.Exit != nil) {
-		return nil, fmt.Errorf("process %d of %s is in no phase that can be handed over: %q", p.Number, t.key(), h.Phase)
+		return nil, fmt.Errorf("process %d of %s is in a phase in which it cannot be handed over: %q", p.Number, t.key(), h.Phase)
 	}
 	close(p.settled)
 	if p.Exit != nil {
@@ -249,7 +249,7 @@ func (s *supervisor) resume(r *run, h *handedRun) {
 	for _, handed := range h.Ports.Stores {
 		server, err := tcpstore.Resume(handed.Server, s.log.With(zap.String("run", r.key.WorkflowID)))
 		if err != nil {
-			s.log.Error("The store of a run is not served any more.", zap.String("run", r.key.WorkflowID), zap.Error(err))
+			s.log.Error("The store of a run is no longer served.", zap.String("run", r.key.WorkflowID), zap.Error(err))
 			continue
 		}
 		if r.ports.stores == nil {

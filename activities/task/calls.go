@@ -101,7 +101,7 @@ func (s *server) value(ctx context.Context, c *wire.Call) (json.RawMessage, erro
 	}
 	b, err := json.Marshal(v.Interface())
 	if err != nil {
-		return nil, &ownError{closure.ErrNotJSON, fmt.Sprintf("the value of %s is no JSON: %s", c.Function, strings.TrimPrefix(err.Error(), "json: "))}
+		return nil, &ownError{closure.ErrNotJSON, fmt.Sprintf("the value of %s is not JSON: %s", c.Function, strings.TrimPrefix(err.Error(), "json: "))}
 	}
 	if len(b) > closure.MaxBytes {
 		return nil, &ownError{closure.ErrValueTooLarge, fmt.Sprintf(

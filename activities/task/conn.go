@@ -112,7 +112,7 @@ func (t *Task) callWith(ctx context.Context, method, path string, body func([]by
 				return nil
 			}
 			if err := json.Unmarshal(answer, out); err != nil {
-				return fmt.Errorf("the host's answer is of another version: %w", err)
+				return fmt.Errorf("the host's answer is from another version: %w", err)
 			}
 			return nil
 		case err == nil:

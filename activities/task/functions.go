@@ -63,7 +63,7 @@ func (f *Functions) Register(name string, fn any) error {
 
 func checkFunctionName(name string) error {
 	if problem := wire.CheckFunction(name); problem != "" {
-		return fmt.Errorf("the name %.60q is none for a function: %s", name, problem)
+		return fmt.Errorf("%.60q is not a valid name for a function: %s", name, problem)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func check(name string, fn any) (*function, error) {
 			in = in.Elem()
 		}
 		if in.Kind() == reflect.Func || in.Kind() == reflect.Chan {
-			return nil, fmt.Errorf("argument %d is of type %s, which no JSON can become", i, in)
+			return nil, fmt.Errorf("argument %d is of type %s, which cannot be decoded from JSON", i, in)
 		}
 		out.takes = append(out.takes, in)
 	}
@@ -120,12 +120,12 @@ func (e *argumentError) Error() string { return e.message }
 // resource; it is nil if there are none.
 func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) (reflect.Value, error)) ([]reflect.Value, error) {
 	if names, err := keysOf(kwargs); err != nil || len(names) > 0 {
-		return nil, &argumentError{fmt.Sprintf("%s takes no arguments by name, as it is written in Go; it was given %s", f.name, strings.Join(names, ", "))}
+		return nil, &argumentError{fmt.Sprintf("%s is written in Go and takes no arguments by name; it was given %s", f.name, strings.Join(names, ", "))}
 	}
 	var raw []json.RawMessage
 	if len(args) > 0 {
 		if err := json.Unmarshal(args, &raw); err != nil {
-			return nil, &argumentError{fmt.Sprintf("%s: its arguments are no JSON array: %v", f.name, err)}
+			return nil, &argumentError{fmt.Sprintf("%s: its arguments are not a JSON array: %v", f.name, err)}
 		}
 	}
 	if len(raw) != len(f.takes) && !f.variadic || f.variadic && len(raw) < len(f.takes)-1 {

@@ -31,9 +31,9 @@ func TestFunctionsAreCheckedWhenTheyAreRegistered(t *testing.T) {
 		{"f", func(context.Context) {}, `the function "f" cannot be registered: it has to return (T, error), or an error: it is a func(context.Context)`},
 		{"f", func(context.Context) int { return 0 }, `the function "f" cannot be registered: it has to return (T, error), or an error: it is a func(context.Context) int`},
 		{"f", func(context.Context) (int, int, error) { return 0, 0, nil }, `the function "f" cannot be registered: it has to return (T, error), or an error: it is a func(context.Context) (int, int, error)`},
-		{"f", func(context.Context, int, chan int) error { return nil }, `the function "f" cannot be registered: argument 2 is of type chan int, which no JSON can become`},
-		{"", func(context.Context) error { return nil }, `the name "" is none for a function: it has 0 bytes; want 1 to 200`},
-		{"a\nb", func(context.Context) error { return nil }, `the name "a\nb" is none for a function: it has control characters, or is not UTF-8`},
+		{"f", func(context.Context, int, chan int) error { return nil }, `the function "f" cannot be registered: argument 2 is of type chan int, which cannot be decoded from JSON`},
+		{"", func(context.Context) error { return nil }, `"" is not a valid name for a function: it has 0 bytes; want 1 to 200`},
+		{"a\nb", func(context.Context) error { return nil }, `"a\nb" is not a valid name for a function: it has control characters, or is not UTF-8`},
 		{"known", func(context.Context) error { return nil }, `a function "known" is registered already`},
 	} {
 		f := NewFunctions()
@@ -93,8 +93,8 @@ func TestArguments(t *testing.T) {
 		{join, `[]`, ``, `f takes at least 1 argument, but was given 0`},
 		{add, `["one",2]`, ``, `f: argument 1 has to be a whole number (int), and is "one"`},
 		{join, `["a","b",{"c":1}]`, ``, `f: argument 3 has to be a text, and is {"c":1}`},
-		{add, `{"a":1}`, ``, `f: its arguments are no JSON array: json: cannot unmarshal object into Go value of type []json.RawMessage`},
-		{add, `[1,2]`, `{"b":1,"a":2}`, `f takes no arguments by name, as it is written in Go; it was given a, b`},
+		{add, `{"a":1}`, ``, `f: its arguments are not a JSON array: json: cannot unmarshal object into Go value of type []json.RawMessage`},
+		{add, `[1,2]`, `{"b":1,"a":2}`, `f is written in Go and takes no arguments by name; it was given a, b`},
 		{func(_ context.Context, p point) error { return nil }, `[{"X":"` + strings.Repeat("é", 100) + `"}]`, ``,
 			`f: argument 1 has to be an object of the right kind, and is {"X":"` + strings.Repeat("é", 25) + `…: its X has to be a whole number (int), and is a JSON string`},
 	} {
@@ -120,8 +120,8 @@ func TestOutcomes(t *testing.T) {
 		{fail(ownKind{}), "error", "task.ownKind", "of my own"},
 		{fail(fmt.Errorf("step: %w", &UnavailableError{Task: "ps-0", Err: errors.New("refused")})), "unavailable", closure.ErrUnavailable, "step: ps-0 does not answer: refused"},
 		{func(context.Context) error { panic("at the disco") }, "error", "panic", "at the disco"},
-		{func(context.Context) (any, error) { return make(chan int), nil }, "error", closure.ErrNotJSON, "the value of f is no JSON: unsupported type: chan int"},
-		{func(context.Context) (float64, error) { return math.NaN(), nil }, "error", closure.ErrNotJSON, "the value of f is no JSON: unsupported value: NaN"},
+		{func(context.Context) (any, error) { return make(chan int), nil }, "error", closure.ErrNotJSON, "the value of f is not JSON: unsupported type: chan int"},
+		{func(context.Context) (float64, error) { return math.NaN(), nil }, "error", closure.ErrNotJSON, "the value of f is not JSON: unsupported value: NaN"},
 		{func(context.Context) (string, error) { return strings.Repeat("x", closure.MaxBytes-1), nil }, "error", closure.ErrValueTooLarge,
 			"the value of f has 262145 bytes of JSON; the limit is 262144: write it to a file and return the file's path"},
 	} {

@@ -172,7 +172,7 @@ func (s *server) build(one *resource) (reflect.Value, error) {
 	case f == nil:
 		return reflect.Value{}, s.unknown(one.Function)
 	case !f.returns:
-		return reflect.Value{}, fmt.Errorf("%s returns only an error, so it is none that builds a resource", one.Function)
+		return reflect.Value{}, fmt.Errorf("%s returns only an error, so it cannot build a resource", one.Function)
 	}
 	args, err := f.arguments(one.Args, one.Kwargs, nil)
 	if err != nil {

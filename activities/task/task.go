@@ -82,7 +82,7 @@ func (t *Task) RestartCount() int {
 func (t *Task) Result(ctx context.Context, value any) error {
 	b, err := encode(value)
 	if err != nil {
-		return fmt.Errorf("the result is no JSON value: %w", err)
+		return fmt.Errorf("the result is not a JSON value: %w", err)
 	}
 	if file := os.Getenv("CLUSTERRUN_RESULT_FILE"); len(b) > wire.MaxResult && file != "" {
 		return keepResult(file, b)

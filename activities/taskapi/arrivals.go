@@ -74,7 +74,7 @@ func (r *request) arrival(in wire.Arrive) (a Arrival, local bool, problem *wire.
 	}
 	if !slices.Contains(a.Participants, a.Task) {
 		return a, false, &wire.Problem{Code: wire.CodeNotAParticipant, Message: fmt.Sprintf(
-			"%s is none of the participants of this barrier, which are %s; name them with participants", a.Task, enumerate(a.Participants))}
+			"%s is not a participant of this barrier; its participants are %s; name them with participants", a.Task, enumerate(a.Participants))}
 	}
 	away := r.server.away(task, a.Participants)
 	switch {

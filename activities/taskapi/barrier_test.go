@@ -236,7 +236,7 @@ func TestATaskThatArrivesTooOften(t *testing.T) {
 	}
 	require.Len(t, told, 1)
 	assert.Equal(t, wire.CodeAlreadyWaiting, told[maxArrivals].problem.Code)
-	assert.Equal(t, `barrier "x", round 1: worker-0 waits there too often at the same time; let one thread of it wait`, told[maxArrivals].problem.Message)
+	assert.Equal(t, `barrier "x", round 1: worker-0 has too many waits there at the same time; let only one thread wait`, told[maxArrivals].problem.Message)
 	r.arrive(Arrival{Task: "worker-1", Name: "x", Key: "k", Participants: h.view.Tasks}, func(o outcome) { told[-1] = o })
 	for i := range maxArrivals {
 		require.NotNil(t, told[i].released, i)
@@ -262,7 +262,7 @@ func TestATaskOutsideTheSpec_SEED28(t *testing.T) {
 	path, err := h.Listen(Task{ID: runkey.Task{Run: h.run, Task: "extra-0"}, View: &extra})
 	require.NoError(t, err)
 	_, err = clientAt(t, path).Barrier(testContext(t), "x")
-	require.ErrorContains(t, err, "extra-0 is none of the participants of this barrier, which are worker-0, worker-1")
+	require.ErrorContains(t, err, "extra-0 is not a participant of this barrier; its participants are worker-0, worker-1")
 	a := h.arrive(testContext(t), 0, "x")
 	require.NoError(t, (<-h.arrive(testContext(t), 1, "x")).err)
 	require.NoError(t, (<-a).err)

@@ -25,9 +25,9 @@ type Closures interface {
 var (
 	// ErrClosuresAway is the answer of a host that is being restarted: the process must ask
 	// again.
-	ErrClosuresAway = errors.New("the host takes no outcomes and gives no closures at the moment; ask again")
+	ErrClosuresAway = errors.New("the host cannot handle closures at the moment; ask again")
 	// ErrProcessEnded is the answer to a process that counts as ended.
-	ErrProcessEnded = errors.New("for its host this process has ended: the closures it had are called again, and it gets no more")
+	ErrProcessEnded = errors.New("the host counts this process as ended: the closures that it had are called again, and it gets no more")
 )
 
 // The messages between a serving process and its host.

@@ -82,7 +82,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		// theirs.
 		if time.Since(warned) > warnAgain {
 			warned = time.Now()
-			l.server.Log.Warn("a task cannot ask its host at the moment", zap.String("task", l.endpoint.id.Task), zap.Error(err))
+			l.server.Log.Warn("a task cannot reach its host at the moment", zap.String("task", l.endpoint.id.Task), zap.Error(err))
 		}
 		l.mu.Lock()
 		l.closeIdle()

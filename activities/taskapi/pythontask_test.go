@@ -78,8 +78,8 @@ for call in (lambda: clusterrun.barrier("x" * (10 << 20)), lambda: clusterrun.ba
         print(e)
 `)
 	assert.Equal(t, strings.TrimSpace(`
-the result is no JSON value: Object of type object is not JSON serializable
-the result is no JSON value: Out of range float values are not JSON compliant
+the result is not a JSON value: Object of type object is not JSON serializable
+the result is not a JSON value: Out of range float values are not JSON compliant
 too_large  the result has more than 262144 bytes, the limit of a result that is sent: write it to the file that CLUSTERRUN_RESULT_FILE names
 too_large  the result has more than 262144 bytes, the limit of a result that is sent: write it to the file that CLUSTERRUN_RESULT_FILE names
 invalid participants[0] field participants[0]: the cluster has no task and no type "nobody"; it has worker-0, ps-0

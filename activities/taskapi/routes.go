@@ -96,7 +96,7 @@ func putProgress(r *request) (any, *wire.Problem) {
 	case *p.Current < 0:
 		return nil, invalid("current", "it cannot be negative")
 	case p.Total < 0:
-		return nil, invalid("total", "it cannot be negative; leave it out where nobody knows")
+		return nil, invalid("total", "it cannot be negative; leave it out if it is unknown")
 	}
 	r.endpoint.setProgress(wire.Progress{Current: *p.Current, Total: p.Total, Message: shorten.Text(p.Message, keepProgress)})
 	return wire.Done{OK: true}, nil

@@ -206,7 +206,7 @@ func TestResult(t *testing.T) {
 	for body, want := range map[string]string{
 		"": "the body is empty", "  ": "the body is empty", "nonsense": "not one JSON value", "1 2": "not one JSON value",
 		"NaN": "not one JSON value", "\"\xff\"": "the result is not UTF-8",
-		strings.Repeat("[", 9999) + strings.Repeat("]", 9999): "the result has lists and objects in each other to a depth of 9999; the limit is 500",
+		strings.Repeat("[", 9999) + strings.Repeat("]", 9999): "the result has lists and objects nested to a depth of 9999; the limit is 500",
 	} {
 		p := h.refused(400, wire.CodeInvalid, "PUT", wire.PathResult, body)
 		assert.Contains(t, p.Message, want)

@@ -39,7 +39,7 @@ func socketDir(stateDir string, shared []string) (string, error) {
 		}
 		return dir, privateDir(dir)
 	}
-	return "", fmt.Errorf("the paths of the sockets of tasks would be too long (Linux takes %d bytes): choose a shorter state directory than %s, or a shorter TMPDIR", maxSocketPath, stateDir)
+	return "", fmt.Errorf("the paths of the sockets of tasks would be too long (Linux allows %d bytes): choose a shorter state directory than %s, or a shorter TMPDIR", maxSocketPath, stateDir)
 }
 
 // sharedDirs returns directories for sockets that cannot be below the state directory.

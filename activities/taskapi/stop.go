@@ -142,7 +142,7 @@ func (r *request) canStop() *wire.Problem {
 		return &wire.Problem{Code: wire.CodeOver, Message: why.Error()}
 	}
 	if r.server.Stops == nil {
-		return &wire.Problem{Code: wire.CodeNotThere, Message: "this host worker cannot have the tasks of a run stop together"}
+		return &wire.Problem{Code: wire.CodeNotThere, Message: "this host worker cannot stop the tasks of a run together"}
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func Environ(base []string, p Process) ([]string, error) {
 	}
 	for name, value := range p.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return nil, fmt.Errorf("env: %q cannot be a variable: the name must not be empty or have a =, and nothing a zero byte", name)
+			return nil, fmt.Errorf("env: %q cannot be a variable: the name must not be empty or contain =, and neither name nor value may contain a zero byte", name)
 		}
 		if !strings.HasPrefix(name, ownPrefix) {
 			env[name] = value
@@ -147,7 +147,7 @@ func toList(env map[string]string) ([]string, error) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		kv := name + "=" + env[name]
 		if len(kv) >= maxVariable {
-			return nil, fmt.Errorf("the variable %s has %d bytes and Linux takes at most %d%s",
+			return nil, fmt.Errorf("the variable %s has %d bytes, but Linux allows at most %d%s",
 				name, len(kv), maxVariable-1, tooLongRemedy(name))
 		}
 		list = append(list, kv)

@@ -203,7 +203,7 @@ func TestRefused(t *testing.T) {
 	p := process("worker-0")
 	p.Env = map[string]string{"BIG": strings.Repeat("x", maxVariable)}
 	_, err = Environ(nil, p)
-	assert.EqualError(t, err, "the variable BIG has 131076 bytes and Linux takes at most 131071")
+	assert.EqualError(t, err, "the variable BIG has 131076 bytes, but Linux allows at most 131071")
 }
 
 func TestTheLargestRunFits(t *testing.T) {

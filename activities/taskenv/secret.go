@@ -35,7 +35,7 @@ func Secret(base []string, from spec.Source, allowed policy.Secrets) (string, *s
 	name := from.FromEnv
 	if isOwn(name) {
 		// The host worker uses these to reach the server, and no task may have them.
-		return "", &spec.Problem{Path: "from_env", Message: name + " is the host worker's own, and no task gets it", Remedy: "name another variable, or a file"}
+		return "", &spec.Problem{Path: "from_env", Message: name + " belongs to the host worker itself, and no task gets it", Remedy: "name another variable, or a file"}
 	}
 	if !allowed.AllowsEnv(name) {
 		return "", &spec.Problem{Path: "from_env", Message: name + ": " + errNotLent.Error(), Remedy: "ask its owner for secrets.env in a rule, or name another variable"}

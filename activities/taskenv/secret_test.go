@@ -26,8 +26,8 @@ func TestSecretFromTheEnvironment(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"MISSING":                   "from_env: the host worker has no variable MISSING; start the host worker with it, or name another one, or a file",
-		"TEMPORAL_API_KEY":          "from_env: TEMPORAL_API_KEY is the host worker's own, and no task gets it; name another variable, or a file",
-		"CLUSTERRUN_WORKER_OPTIONS": "from_env: CLUSTERRUN_WORKER_OPTIONS is the host worker's own, and no task gets it; name another variable, or a file",
+		"TEMPORAL_API_KEY":          "from_env: TEMPORAL_API_KEY belongs to the host worker itself, and no task gets it; name another variable, or a file",
+		"CLUSTERRUN_WORKER_OPTIONS": "from_env: CLUSTERRUN_WORKER_OPTIONS belongs to the host worker itself, and no task gets it; name another variable, or a file",
 	} {
 		value, problem := Secret(base, spec.Source{FromEnv: name}, anything)
 		require.NotNil(t, problem, name)
@@ -91,12 +91,12 @@ func TestSecretsThatThePolicyDoesNotLend(t *testing.T) {
 	}
 	const notLent = ": the policy of the host does not lend it to this run; ask its owner for secrets."
 	for want, from := range map[string]spec.Source{
-		"from_env: THEIRS" + notLent + "env in a rule, or name another variable":                                     {FromEnv: "THEIRS"},
-		"from_env: TEMPORAL_API_KEY is the host worker's own, and no task gets it; name another variable, or a file": {FromEnv: "TEMPORAL_API_KEY"},
-		"from_file: " + theirs + notLent + "files in a rule, or name another file":                                   {FromFile: theirs},
-		"from_file: " + link + notLent + "files in a rule, or name another file":                                     {FromFile: link},
-		"from_file: " + dir + "/../x" + notLent + "files in a rule, or name another file":                            {FromFile: dir + "/../x"},
-		"from_file: /nonexistent" + notLent + "files in a rule, or name another file":                                {FromFile: "/nonexistent"},
+		"from_env: THEIRS" + notLent + "env in a rule, or name another variable":                                              {FromEnv: "THEIRS"},
+		"from_env: TEMPORAL_API_KEY belongs to the host worker itself, and no task gets it; name another variable, or a file": {FromEnv: "TEMPORAL_API_KEY"},
+		"from_file: " + theirs + notLent + "files in a rule, or name another file":                                            {FromFile: theirs},
+		"from_file: " + link + notLent + "files in a rule, or name another file":                                              {FromFile: link},
+		"from_file: " + dir + "/../x" + notLent + "files in a rule, or name another file":                                     {FromFile: dir + "/../x"},
+		"from_file: /nonexistent" + notLent + "files in a rule, or name another file":                                         {FromFile: "/nonexistent"},
 	} {
 		value, problem := Secret(base, from, allowed)
 		require.NotNil(t, problem, want)

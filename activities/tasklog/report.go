@@ -109,7 +109,7 @@ func parseTimestamp(raw json.RawMessage) (time.Time, error) {
 	}
 	seconds, err := strconv.ParseFloat(string(bytes.Trim(raw, `"`)), 64)
 	if err != nil || !(seconds >= 0 && seconds < 1e11) {
-		return time.Time{}, fmt.Errorf(`its "timestamp" %s is no number of seconds`, raw)
+		return time.Time{}, fmt.Errorf(`its "timestamp" %s is not a number of seconds`, raw)
 	}
 	if seconds == 0 {
 		return time.Time{}, nil

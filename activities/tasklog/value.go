@@ -24,7 +24,7 @@ func Value(text []byte) (json.RawMessage, error) {
 		return nil, errors.New("is not UTF-8")
 	}
 	if deep := depth(compact.Bytes()); deep > maxDepth {
-		return nil, fmt.Errorf("has lists and objects in each other to a depth of %d; the limit is %d", deep, maxDepth)
+		return nil, fmt.Errorf("has lists and objects nested to a depth of %d; the limit is %d", deep, maxDepth)
 	}
 	return compact.Bytes(), nil
 }

@@ -28,7 +28,7 @@ func TestValue(t *testing.T) {
 		"-Infinity":          "is not one JSON value: invalid character 'I'",
 		"1 2":                "is not one JSON value: invalid character '2' after top-level value",
 		"\"\xff\"":           "is not UTF-8",
-		nested(maxDepth + 1): "has lists and objects in each other to a depth of 501; the limit is 500",
+		nested(maxDepth + 1): "has lists and objects nested to a depth of 501; the limit is 500",
 		strings.Repeat(`{"a":`, 9999) + "1" + strings.Repeat("}", 9999): "a depth of 9999; the limit is 500",
 		nested(10001): "exceeded max depth",
 	} {

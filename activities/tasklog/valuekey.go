@@ -34,7 +34,7 @@ func OpenValueKey(stateDir string) (ValueKey, error) {
 		key, err = os.ReadFile(path)
 	}
 	if err == nil && len(key) != sha256.Size {
-		err = fmt.Errorf("%s is damaged; remove it to have a new one made", path)
+		err = fmt.Errorf("%s is damaged; remove it, and a new one is created", path)
 	}
 	if err != nil {
 		return nil, err

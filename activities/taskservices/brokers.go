@@ -194,7 +194,7 @@ func (b *Brokers) tell(ctx context.Context, s *Broker) {
 			if tries++; tries == tellWarnsAfter {
 				level = zap.WarnLevel
 			}
-			b.Log.Log(level, "the queue of closures was not told who serves; telling it again", zap.String("run", s.in.Run.WorkflowID), zap.Error(err))
+			b.Log.Log(level, "the queue of closures could not be told which tasks serve; retrying", zap.String("run", s.in.Run.WorkflowID), zap.Error(err))
 			if again.Sleep(ctx) != nil {
 				return
 			}
@@ -269,6 +269,6 @@ func (c *Config) noteQueue(run *Run) {
 		return
 	}
 	if _, err := c.Plans.Note(run.Key, func(n *Notes) { n.Served = true }); err != nil {
-		c.Log.Warn("that the run has a queue of closures is not noted; it may stay open after the run", zap.Error(err))
+		c.Log.Warn("the queue of closures of a run could not be noted; it may stay open after the run", zap.Error(err))
 	}
 }

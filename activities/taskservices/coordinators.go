@@ -44,7 +44,7 @@ func (c *coordinators) queueOf(ctx context.Context, by runkey.Task) (*Run, *clos
 		client, err := c.Queues.Client(run.ofQueue())
 		if err == nil {
 			client.Warn = func(request string, err error) {
-				c.Log.Warn("a request to the queue of closures is tried again and again",
+				c.Log.Warn("a request to the queue of closures keeps failing; retrying",
 					zap.String("queue", client.ID()), zap.String("request", request), zap.Error(err))
 			}
 			return &run, client, nil
@@ -74,7 +74,7 @@ func (c *coordinators) Open(ctx context.Context, by runkey.Task, process int) (t
 				return taskapi.Opened{At: here.String(), Room: closurequeue.FirstRoom(in.QueueSize)}, forTasks(err)
 			}
 		}
-		c.Log.Debug("a queue of closures was not opened; trying again", zap.String("queue", client.ID()), zap.Error(err))
+		c.Log.Debug("a queue of closures could not be opened; retrying", zap.String("queue", client.ID()), zap.Error(err))
 		if again.Sleep(ctx) != nil {
 			return taskapi.Opened{}, err
 		}
@@ -112,7 +112,7 @@ func (c *coordinators) taskEnded(k runkey.Task, process int) {
 			err = c.releaseBefore(ctx, client, k.Task, process+1)
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, closurequeue.ErrRunEnded) && !errors.Is(err, taskapi.ErrRunOver) {
-			c.Log.Warn("what a task created for closures is not released", zap.String("task", k.Task), zap.Error(err))
+			c.Log.Warn("the resources of a task for closures could not be released", zap.String("task", k.Task), zap.Error(err))
 		}
 	})
 }
@@ -244,6 +244,6 @@ func (c *coordinators) noteCoordinator(run *Run, task string) {
 		}
 	})
 	if err != nil {
-		c.Log.Warn("that a task schedules closures is not noted; what it creates for them may stay until the run ends", zap.Error(err))
+		c.Log.Warn("it could not be noted that a task schedules closures; its resources may stay until the run ends", zap.Error(err))
 	}
 }

@@ -47,11 +47,11 @@ func (c *coordinators) tasksOf(run *Run) *closurequeue.Tasks {
 // askTasks asks the run for its tasks.
 func (c *coordinators) askTasks(ctx context.Context, run runkey.Run) ([]string, bool, error) {
 	if c.Runs == nil {
-		return nil, false, errors.New("this host worker asks no runs")
+		return nil, false, errors.New("this host worker sends no requests to runs")
 	}
 	names, err := c.Runs.Tasks(ctx, run)
 	if err != nil {
-		c.Log.Debug("a run does not say which tasks it has", zap.Error(err))
+		c.Log.Debug("a run did not list its tasks", zap.Error(err))
 	}
 	return names, true, err
 }

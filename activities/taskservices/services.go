@@ -179,7 +179,7 @@ func (s *Services) HasQueue(ctx context.Context, run Run) bool {
 	}
 	left, err := s.Queues.Left(ctx, run.ofQueue())
 	if err != nil {
-		s.Log.Debug("whether the run has a queue of closures is not known; such a queue finds out by itself that the run is over", zap.Error(err))
+		s.Log.Debug("it is unknown whether the run has a queue of closures; such a queue finds out by itself that the run is over", zap.Error(err))
 	}
 	return left
 }

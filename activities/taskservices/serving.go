@@ -29,14 +29,14 @@ func (b *Brokers) noteServing(run Run, task, process string, s *Broker) error {
 		b.Log.Warn("a process that serves closures cannot be noted and is given none; it asks again", zap.String("task", task), zap.Error(err))
 		return taskapi.ErrClosuresAway
 	}
-	b.Log.Warn("that a task serves closures is not noted; should it exit with 0 while this host worker is down, it counts as completed", zap.Error(err))
+	b.Log.Warn("it could not be noted that a task serves closures; if it exits with 0 while this host worker is down, it counts as completed", zap.Error(err))
 	return nil
 }
 
 // noteLeft notes that the last serving process of a task has left.
 func (b *Brokers) noteLeft(run Run, task string) {
 	if _, err := b.Plans.Note(run.Key, func(n *Notes) { n.left(task) }); err != nil {
-		b.Log.Warn("that a task serves closures no more is not noted; should it exit with 0, it may be started again", zap.Error(err))
+		b.Log.Warn("it could not be noted that a task no longer serves closures; if it exits with 0, it may be started again", zap.Error(err))
 	}
 }
 

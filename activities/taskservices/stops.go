@@ -82,7 +82,7 @@ func (s *stops) ask(ctx context.Context, run Run, q RunUpdate) (spec.Stopping, e
 			known, err := s.learn(run.Key, now)
 			if err != nil {
 				// The run has decided, and tells this host again.
-				s.Log.Warn("what a run answered could not be kept", zap.String("run", run.Key.WorkflowID), zap.Error(err))
+				s.Log.Warn("the answer of a run could not be stored", zap.String("run", run.Key.WorkflowID), zap.Error(err))
 				return now, nil
 			}
 			return known, nil

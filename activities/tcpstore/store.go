@@ -253,7 +253,7 @@ func (s *store) compareSet(key string, expected, value []byte) ([]byte, error) {
 	return value, s.set(key, value)
 }
 
-var errNoNumber = errors.New("the value of the key is no number")
+var errNoNumber = errors.New("the value of the key is not a number")
 
 // add adds to the number in a key.
 func (s *store) add(key string, n int64) (int64, error) {

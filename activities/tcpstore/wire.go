@@ -79,7 +79,7 @@ type reader struct {
 }
 
 var (
-	errNoRequest = errors.New("that is no request of torch's TCPStore")
+	errNoRequest = errors.New("this is not a request of torch's TCPStore")
 	errTooMany   = errors.New("too many clients send large values at once")
 )
 

@@ -21,7 +21,7 @@ const barrierQueryTimeout = 10 * time.Second
 // BarrierCheck is an activity that checks, by asking the run, whether the tasks that are
 // missing at a barrier can still arrive. It lasts as long as all of them can.
 func (s *Barriers) BarrierCheck(ctx context.Context, in spec.BarrierCheckInput) (out spec.BarrierCheckOutput, err error) {
-	unchanged := temporal.NewApplicationErrorWithOptions("all who are missing can still come", spec.ErrBarrierUnchanged,
+	unchanged := temporal.NewApplicationErrorWithOptions("all missing tasks can still arrive", spec.ErrBarrierUnchanged,
 		temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
 	err = watch(ctx, unchanged, func(ctx context.Context) (bool, error) {
 		out, err = s.lookForMissing(ctx, in)
@@ -38,7 +38,7 @@ func (s *Barriers) lookForMissing(ctx context.Context, in spec.BarrierCheckInput
 	var notFound *serviceerror.NotFound
 	switch {
 	case errors.As(err, &notFound):
-		out.RunEnded = fmt.Sprintf("there is no run %s any more", in.Run.WorkflowID)
+		out.RunEnded = fmt.Sprintf("run %s no longer exists", in.Run.WorkflowID)
 		return out, nil
 	case err != nil:
 		return out, err

@@ -37,7 +37,7 @@ const leaseBeats, firstLeaseBeat, beatPatience = 2 * time.Second, 250 * time.Mil
 func (c *Closures) RunClosures(ctx context.Context, in closure.Lease) (closure.LeaseResult, error) {
 	broker := c.brokers.Serving(runOf(ctx, in.Run))
 	if broker == nil {
-		return closure.LeaseResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run (any more)", closure.ErrNotServed, nil)
+		return closure.LeaseResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run, or no longer", closure.ErrNotServed, nil)
 	}
 	// The context of the activity ends when a heartbeat fails, but a server that is away for
 	// a second is no reason to return the lease.
@@ -51,7 +51,7 @@ func (c *Closures) RunClosures(ctx context.Context, in closure.Lease) (closure.L
 	go c.keep(ctx, leased, broker, activity.GetInfo(ctx).TaskToken, executing, release)
 	out, err := broker.Lease(leased, in)
 	if err != nil {
-		return out, temporal.NewApplicationErrorWithOptions("the host lets go of the lease: "+err.Error(), "LeaseEnded",
+		return out, temporal.NewApplicationErrorWithOptions("the host releases the lease: "+err.Error(), "LeaseEnded",
 			temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond, Category: temporal.ApplicationErrorCategoryBenign})
 	}
 	return out, nil

@@ -45,13 +45,13 @@ func (s *Queues) Over(ctx context.Context, run spec.RunRef) (string, error) {
 	var notFound *serviceerror.NotFound
 	switch {
 	case errors.As(err, &notFound):
-		return fmt.Sprintf("the server does not know run %s any more", run.WorkflowID), nil
+		return fmt.Sprintf("the server no longer knows run %s", run.WorkflowID), nil
 	case err != nil:
 		return "", err
 	}
 	info := d.GetWorkflowExecutionInfo()
 	if cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()) != run.RunID {
-		return fmt.Sprintf("run %s has ended, and there is another one of that ID", run.WorkflowID), nil
+		return fmt.Sprintf("run %s has ended, and there is another run with that ID", run.WorkflowID), nil
 	}
 	switch info.GetStatus() {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:

@@ -85,7 +85,7 @@ func (s *Server) Identity(ctx context.Context, namespace string) (string, error)
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("ask the server who it is: %w", err)
+		return "", fmt.Errorf("ask the server for its identity: %w", err)
 	}
 	return d.GetNamespaceInfo().GetId(), nil
 }

@@ -185,7 +185,7 @@ func TestTaskStopRefused(t *testing.T) {
 	assert.Contains(t, h.exits(125, "stop"), "run iris has ended")
 	h = newTaskHost(t, func(c *taskapi.Config) { c.Stops = nil })
 	for _, args := range [][]string{{"stop"}, {"should-stop"}, {"wait-for-stop"}, {"clear-stop"}} {
-		assert.Contains(t, h.exits(125, args...), "cannot have the tasks of a run stop together")
+		assert.Contains(t, h.exits(125, args...), "cannot stop the tasks of a run together")
 	}
 }
 

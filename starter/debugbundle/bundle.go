@@ -80,7 +80,7 @@ func (b *Bundle) AddTail(name, path string) {
 	defer f.Close()
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", path)
+		err = fmt.Errorf("%s is not a regular file", path)
 	}
 	if err != nil {
 		b.LeaveOut(name, err)

@@ -187,7 +187,7 @@ func TestAServerThatWasEmptiedKillsNothing(t *testing.T) {
 	f.Empty()
 	f.Restart()
 	harness.Eventually(t, "the host worker sees that it is another server", func() bool {
-		return strings.Contains(f.worker.Stderr(), "the Temporal server is another one")
+		return strings.Contains(f.worker.Stderr(), "the Temporal server is a different one")
 	})
 	assert.Contains(t, harness.Alive(f.mark), pid)
 	touch(t, f, "go")

@@ -225,8 +225,8 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 		want string
 	}{
 		"by-hand": {g.job(), "nobody has signed"},
-		"other":   {signed, "it is of another run ID or another spec"},
-		"mine":    {&changed, "it is of another run ID or another spec"},
+		"other":   {signed, "it is for another run ID or another spec"},
+		"mine":    {&changed, "it is for another run ID or another spec"},
 		"late":    {g.sign("late", g.job(), -time.Second), "it has expired at"},
 		"by-file": {g.sign("by-hand", g.job(), time.Hour), "it is of another run ID"},
 	} {
@@ -379,8 +379,8 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	assert.Contains(t, errs[1], "the cluster is not that of the run's spec")
 	assert.Contains(t, errs[2], "rule 1 does not allow the request signal")
 	assert.Contains(t, errs[3], "the run has no task worker-5 here")
-	assert.Contains(t, errs[4], "the run has another spec here, or other signers")
-	assert.Contains(t, errs[5], "the run has another spec here, or other signers")
+	assert.Contains(t, errs[4], "the run has a different spec or different signers here")
+	assert.Contains(t, errs[5], "the run has a different spec or different signers here")
 	var refused []string
 	for _, e := range g.audited()[lines:] {
 		if e.Run == "by-alice" {

@@ -129,7 +129,7 @@ func TestShipIsRefused(t *testing.T) {
 	harness.Eventually(t, "there is a host", func() bool { return len(f.hosts()) == 1 })
 	assert.Contains(t, submit("--ship", dir), "none of the hosts of queue clusterrun takes the files, so the run is not started: host host-a serves no files (start its `clusterrun worker` with --listen)")
 	assert.Contains(t, submit("--ship", dir, "--queue", "nobody"), "no host has joined the queue nobody")
-	assert.Contains(t, submit("--ship", dir, "--ship-limit", "2KiB"), "at most 2.0 KiB are shipped; exclude what hosts need not have, or raise the limit; the largest: ")
+	assert.Contains(t, submit("--ship", dir, "--ship-limit", "2KiB"), "at most 2.0 KiB are shipped; exclude what the hosts do not need, or raise the limit; the largest: ")
 	assert.Contains(t, submit("--ship", dir, "--ship-limit", "much"), `--ship-limit: "much" is no size; write it like 512GiB`)
 	assert.Contains(t, submit("--ship", dir, "--dir", "../elsewhere"), `--dir: "../elsewhere" leaves the directory that the run ships`)
 	assert.Contains(t, submit("--exclude", "x"), "ship.dir: missing; name the directory to ship")

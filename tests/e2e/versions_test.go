@@ -126,7 +126,7 @@ func TestAHostDoesNotKnowWhatARunWants(t *testing.T) {
 	programs["b"].Replace(now)
 	code, stderr = hosts["b"].Upgrade()
 	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, `what run nicer wants is not understood: unknown field "nice"`)
+	assert.Contains(t, stderr, `the plan of run nicer is not understood: unknown field "nice"`)
 	assert.Contains(t, stderr, "goes on as it is, with clusterrun "+harness.NextVersion)
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "nicer"), nil, 0o600))

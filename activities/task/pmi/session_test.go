@@ -162,7 +162,7 @@ func TestServeEnds(t *testing.T) {
 	for line, want := range map[string]string{
 		"cmd=abort exitcode=3":       "MPI_Abort was called with 3",
 		"cmd=barrier_in":             "broken",
-		"GET / HTTP/1.1":             `"GET / HTTP/1.1" is no request of PMI-1`,
+		"GET / HTTP/1.1":             `"GET / HTTP/1.1" is not a request of PMI-1`,
 		strings.Repeat("x", maxLine): "a request of PMI-1 has more than 65536 bytes",
 	} {
 		c, ended := serve(t, func(context.Context, string) ([]string, error) { return nil, broken })

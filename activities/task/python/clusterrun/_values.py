@@ -59,7 +59,7 @@ def value_outcome(function: str, value: Any, seconds: float) -> bytes:
         except UnicodeEncodeError:  # a surrogate, for example from a file name
             raw = json.dumps(value, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as e:
-        raise OwnError("NotJSONError", "the value of %s is no JSON: %s" % (function, e)) from None
+        raise OwnError("NotJSONError", "the value of %s is not JSON: %s" % (function, e)) from None
     if len(raw) > _MAX_VALUE:
         raise OwnError(
             "ValueTooLargeError",

@@ -22,7 +22,7 @@ def result(value: Any) -> None:
     try:
         body = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as e:
-        raise TypeError("the result is no JSON value: %s" % e) from None
+        raise TypeError("the result is not a JSON value: %s" % e) from None
     path = os.environ.get("CLUSTERRUN_RESULT_FILE")
     if len(body) > _MAX_RESULT and path:
         _keep(path, body)
