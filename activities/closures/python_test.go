@@ -156,7 +156,7 @@ clusterrun.serve()
 	assert.Equal(t, strings.Repeat("x", maxKind), long[30].Error.Kind)
 	assert.Len(t, long[31].Error.Message, closure.MaxError)
 	assert.Equal(t, strings.Repeat("x", maxTask), long[32].Error.Task)
-	assertText(t, "error Unwritable: the error cannot be written", long[33])
+	assertText(t, "error Unwritable: the error has no readable text", long[33])
 	m.mu.Lock()
 	assert.Equal(t, []string{"add", "bad", "connection", "fail.now", "lengthy", "nothing", "ps"}, m.serving[0].Functions)
 	m.mu.Unlock()
@@ -199,7 +199,7 @@ for delay, most, index in (("", "", "3"), ("5", "", "3"), ("5", "10", "3"), ("5"
 		"TypeError only a function can be registered, not 7",
 		"TypeError write @clusterrun.function(name='name')",
 		"TypeError later is a coroutine function: register one that calls asyncio.run",
-		`ValueError 'a\nb' is no name for a function: want 1 to 200 bytes that can be printed`,
+		`ValueError 'a\nb' is not a name for a function: want 1 to 200 printable bytes`,
 		"ValueError a function 'f' is registered already",
 		"ValueError slots is 0; want 1 to 1024",
 		"ValueError TF_COORDINATOR_SCHEDULE_START_DELAY is 'soon'; want a number of seconds, such as 5",

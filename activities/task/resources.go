@@ -115,7 +115,7 @@ func (r *resources) get(ctx context.Context, s *server, id uint64) (value reflec
 	one := r.all[id]
 	if one == nil {
 		r.mu.Unlock()
-		return value, nil, &inputError{fmt.Errorf("the host has not said what the resource %d is, or nobody needs it any more", id)}
+		return value, nil, &inputError{fmt.Errorf("the host has not defined the resource %d, or it is no longer needed", id)}
 	}
 	one.uses++
 	if !one.started {

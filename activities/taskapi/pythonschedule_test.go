@@ -116,10 +116,10 @@ only registered functions are accepted: decorate
 only registered functions are accepted: decorate 7 with @clusterrun.function
 args is 7; want a tuple of arguments, such as (7,)
 kwargs is [1]; want a dict of arguments by name
-the arguments of add: <class 'object'> is no JSON
+the arguments of add: <class 'object'> is not JSON
 the arguments of add
 the arguments of add have 262156 bytes of JSON; the limit is 262144: pass large data in files
-key is ''; want 1 to 200 bytes that can be printed
+key is ''; want 1 to 200 printable bytes
 task is ''; want the name of one, such as 'worker-1'
 priority is 1001; want a whole number from -1000 to 1000
 timeout is 0; want a number of seconds greater than 0
@@ -563,7 +563,7 @@ if pid == 0:
         assert raised(waits.fetch, clusterrun.CancelledError) == ABORTED
         assert ready.fetch() == 7
         text = raised(lambda: c.schedule("same", (1,)), clusterrun.TaskError)
-        assert text == "this coordinator is that of the parent process; make another one here", text
+        assert text == "this coordinator belongs to the parent process; make another one here", text
         mine = clusterrun.ClusterCoordinator()
         assert mine is not c and mine.schedule("same", (8,)).fetch() == 8
         os._exit(0)

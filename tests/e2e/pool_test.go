@@ -398,7 +398,7 @@ print(clusterrun.Pool(1).run(pid))
 		for _, language := range []string{"python", "go"} {
 			r := p.begin(t, language, "same", "CLUSTERRUN_BIN="+filepath.Join(p.home, "nowhere"))
 			assert.NotZero(t, r.ExitCode())
-			assert.Contains(t, r.Stderr(), "the program clusterrun is not found")
+			assert.Contains(t, r.Stderr(), "the program clusterrun was not found")
 		}
 	})
 }

@@ -30,8 +30,8 @@ def arguments(name: str, args: Any, kwargs: Any) -> str:
         if isinstance(value, RemoteValue):
             raise ValueError("a RemoteValue is not supported as an argument of a scheduled function; fetch it first")
         if isinstance(value, PerWorkerDataset):
-            raise TypeError("a dataset of each worker is no argument; its iterator is: iter(dataset)")
-        raise TypeError("%r is no JSON" % (value,))
+            raise TypeError("a per-worker dataset cannot be an argument; pass its iterator: iter(dataset)")
+        raise TypeError("%r is not JSON" % (value,))
 
     def members(encode: Callable[[Any], str]) -> str:
         raw = ',"args":' + encode(args) if args else ""
@@ -43,7 +43,7 @@ def arguments(name: str, args: Any, kwargs: Any) -> str:
         except TypeError:  # they contain special values
             raw = members(json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=special).encode)
     except RecursionError as e:
-        raise ValueError("the arguments of %s are no JSON: %s" % (name, e)) from None
+        raise ValueError("the arguments of %s are not JSON: %s" % (name, e)) from None
     except (TypeError, ValueError) as e:
         raise type(e)("the arguments of %s: %s" % (name, e)) from None
     if len(raw) > _MAX_ARGUMENTS:
@@ -63,7 +63,7 @@ def closure_options(
     options: Dict[str, Any] = {}
     if key is not None:
         if not isinstance(key, str) or not 0 < len(key.encode("utf-8", "replace")) <= MAX_NAME or not key.isprintable():
-            raise ValueError("key is %r; want 1 to %d bytes that can be printed" % (key, MAX_NAME))
+            raise ValueError("key is %r; want 1 to %d printable bytes" % (key, MAX_NAME))
         options["key"] = key
     if retry:
         if key is None:

@@ -17,4 +17,4 @@ def find_binary() -> str:
     for path in [os.environ.get("CLUSTERRUN_BIN"), PATH, *installed, shutil.which("clusterrun")]:
         if path and os.access(path, os.X_OK):
             return path
-    raise RuntimeError("the program clusterrun is not found; put it into PATH, or name it with CLUSTERRUN_BIN")
+    raise RuntimeError("the program clusterrun was not found; put it into PATH, or name it with CLUSTERRUN_BIN")

@@ -98,7 +98,7 @@ def message_of(e: BaseException) -> str:
     try:
         return str(e)
     except BaseException:  # anything: it is not the program's error
-        return "the error cannot be written"
+        return "the error has no readable text"
 
 
 def traceback_of(e: BaseException, frames: Optional[TracebackType], most: int) -> str:

@@ -22,7 +22,7 @@ class NotUnderstoodError(TaskError):
     """The answer does not come from the API: the host does not understand the request."""
 
     def __init__(self, status: int) -> None:
-        super().__init__("the request is none the host understands (status %d)" % status)
+        super().__init__("the host does not understand the request (status %d)" % status)
 
 
 def head(method: str, path: str) -> bytes:

@@ -44,7 +44,7 @@ def pool_function(fn: Any) -> str:
         why = main_program()[2]
         if why and not _importing_main:  # which has an error of its own
             raise ValueError(
-                "the function %r is of the main program, which the processes of a pool cannot import: %s. "
+                "the function %r belongs to the main program, which the processes of a pool cannot import: %s. "
                 "The main program must be a file, or the function in a module" % (name, why)
             )
     return name
@@ -58,7 +58,7 @@ def main_program() -> Tuple[Optional[str], Optional[str], str]:
     path = getattr(main, "__file__", None)
     if name is not None:
         if name == "__main__" or name.endswith(".__main__"):
-            return None, None, "the __main__ of a package, a directory or an archive does what it does at once"
+            return None, None, "the __main__ of a package, a directory or an archive runs at import"
         return name, None, ""
     if path is None:
         return None, None, "it was typed in, or given with -c"
@@ -66,7 +66,7 @@ def main_program() -> Tuple[Optional[str], Optional[str], str]:
     if not os.path.isfile(path):
         return None, None, "there is no file %s" % path
     if os.path.splitext(os.path.basename(path))[0] == "ipython":
-        return None, None, "it is that of ipython"
+        return None, None, "it is the program of ipython"
     return None, path, ""
 
 
@@ -101,7 +101,7 @@ def main(knows: Dict[str, Any]) -> None:
     initializer = knows["initializer"]
     if initializer is not None:
         if initializer not in functions:
-            raise RuntimeError("the initializer %r is not registered where the main program is only imported" % initializer)
+            raise RuntimeError("the initializer %r is not registered when the main program is only imported" % initializer)
         functions[initializer]()
     serve()
 

@@ -45,7 +45,7 @@ def request_of(groups: List[Dict[str, Any]], name: str, args: List[Any], kwargs:
     try:
         json.dumps([args, kwargs], allow_nan=False)
     except (TypeError, ValueError) as e:
-        raise TypeError("the arguments of %s are no JSON: %s" % (name, e)) from None
+        raise TypeError("the arguments of %s are not JSON: %s" % (name, e)) from None
     return {"op": "call", "closures": [
         {"function": name, "args": args, "kwargs": kwargs,
          "options": {"task": "%s-%d" % (group["type"], i), "detached": True, "max_losses": 0}}

@@ -34,7 +34,7 @@ def run(
     command = [find_binary(), "run"]
     if isinstance(args, Mapping):
         if input is not None:
-            raise ValueError("a run spec goes to the stdin of `clusterrun run`, and so does input")
+            raise ValueError("a run spec is passed through the stdin of `clusterrun run`, so input cannot be used")
         text = any(options.get(name) for name in ("text", "encoding", "errors", "universal_newlines"))
         input = json.dumps(args) if text else json.dumps(args).encode()
         command.append("-")
@@ -42,11 +42,11 @@ def run(
         command.extend(args)
     if input is not None:
         if "stdin" in options:
-            raise ValueError("stdin is taken by input, or by a run spec")
+            raise ValueError("stdin cannot be used with input or a run spec")
         options["stdin"] = subprocess.PIPE
     if capture_output:
         if "stdout" in options or "stderr" in options:
-            raise ValueError("stdout and stderr are taken by capture_output")
+            raise ValueError("stdout and stderr cannot be used with capture_output")
         options["stdout"] = options["stderr"] = subprocess.PIPE
     with subprocess.Popen(command, **options) as process:
         # The signal below must be sent at once: right after the terminal's it counts as the

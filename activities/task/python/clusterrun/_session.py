@@ -223,7 +223,7 @@ class Session:
             line.hang_up()
         self.joins.clear()
         self.dog = None
-        self.end("this coordinator is that of the parent process; make another one here")
+        self.end("this coordinator belongs to the parent process; make another one here")
 
     # -- scheduling
 
@@ -465,7 +465,7 @@ class Session:
             pass
         except BaseException as e:
             over = isinstance(e, TaskError) and e.code == "over"
-            self.end(str(e) if over else "what has come of closures is not known any more: %s" % e)
+            self.end(str(e) if over else "the outcomes of closures can no longer be followed: %s" % e)
 
     def take(self, answer: Dict[str, Any]) -> None:
         self.at = answer["at"]

@@ -21,7 +21,7 @@ def function(fn: Any = None, *, name: Optional[str] = None) -> Any:
     known = str(name or getattr(fn, "__name__", ""))
     size = len(known.encode("utf-8", "replace"))
     if not 0 < size <= MAX_NAME or not known.isprintable():
-        raise ValueError("%r is no name for a function: want 1 to %d bytes that can be printed" % (known, MAX_NAME))
+        raise ValueError("%r is not a name for a function: want 1 to %d printable bytes" % (known, MAX_NAME))
     code = getattr(fn, "__code__", None)
     if code is not None and code.co_flags & 0x80:  # inspect.CO_COROUTINE
         raise TypeError("%s is a coroutine function: register one that calls asyncio.run" % known)

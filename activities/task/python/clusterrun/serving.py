@@ -283,7 +283,7 @@ class Server:
         answer."""
         resource = self.ledger.resources.get(key)
         if resource is None:
-            raise ResourceError(ValueError("the host has not said what the resource %r is, or nobody needs it any more" % (key,)))
+            raise ResourceError(ValueError("the host has not defined the resource %r, or it is no longer needed" % (key,)))
         with resource.lock:
             if not resource.built:
                 try:

@@ -26,10 +26,10 @@ def say():
 say()
 """
 REFUSED = (
-    "refused: the function 'mine' is of the main program, which the processes of a pool cannot import: %s. "
+    "refused: the function 'mine' belongs to the main program, which the processes of a pool cannot import: %s. "
     "The main program must be a file, or the function in a module"
 )
-AT_ONCE = "the __main__ of a package, a directory or an archive does what it does at once"
+AT_ONCE = "the __main__ of a package, a directory or an archive runs at import"
 
 
 class MainPrograms(unittest.TestCase):

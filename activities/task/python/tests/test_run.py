@@ -89,10 +89,10 @@ class RunTest(unittest.TestCase):
     def test_what_is_no_run(self):
         for args, options, says in (
             ("-n 4 ./program", {}, "as a list"),
-            (["./program"], {"input": "", "stdin": subprocess.PIPE}, "stdin is taken"),
-            ({"command": ["./program"]}, {"input": ""}, "and so does input"),
-            ({"command": ["./program"]}, {"stdin": subprocess.PIPE}, "stdin is taken"),
-            (["./program"], {"capture_output": True, "stdout": None}, "taken by capture_output"),
+            (["./program"], {"input": "", "stdin": subprocess.PIPE}, "stdin cannot be used"),
+            ({"command": ["./program"]}, {"input": ""}, "so input cannot be used"),
+            ({"command": ["./program"]}, {"stdin": subprocess.PIPE}, "stdin cannot be used"),
+            (["./program"], {"capture_output": True, "stdout": None}, "cannot be used with capture_output"),
         ):
             with self.assertRaisesRegex((TypeError, ValueError), says):
                 clusterrun.run(args, **options)
