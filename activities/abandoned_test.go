@@ -22,14 +22,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// twoHosts is a cluster of two workers, of which this host has the first.
+// twoHosts is a cluster of two workers; this host has the first.
 func twoHosts() taskenv.Cluster {
 	return taskenv.Cluster{Hosts: 2, Members: []taskenv.Member{
 		{Type: "worker", Host: "host-a", Address: "host-a:1"}, {Type: "worker", Index: 1, Rank: 1, Host: "host-b", Address: "host-b:1"},
 	}}
 }
 
-// opens takes what it is told, releases nobody, and says what was ended.
+// opens takes messages, releases nobody, and reports which barriers were ended.
 type opens struct {
 	barriers.Server
 	told  chan spec.BarrierMessage
@@ -59,14 +59,14 @@ func (s opens) End(_ context.Context, id, _ string) error {
 	return nil
 }
 
-// releasing is a supervisor that has nothing left of a run.
+// releasing is a supervisor that has nothing left of a run to release.
 type releasing struct{ listed }
 
 func (*releasing) Release(context.Context, supervisor.ReleaseRequest) (supervisor.ProcessesReply, error) {
 	return supervisor.ProcessesReply{}, nil
 }
 
-// A run that was closed without being released leaves no barriers behind, either.
+// A run that was closed without being released leaves no barriers behind either.
 func TestAbandonedRunsLeaveNoBarriers(t *testing.T) {
 	s := opens{told: make(chan spec.BarrierMessage, 1), ended: make(chan string, 1)}
 	state := t.TempDir()
@@ -97,7 +97,7 @@ func TestAbandonedRunsLeaveNoBarriers(t *testing.T) {
 	assert.Equal(t, "iris/barrier/1/0/epoch/1", <-s.ended)
 }
 
-// A run that is open has not ended, though nothing of it is here any more.
+// An open run has not ended, even if this host has nothing of it any more.
 func TestOnlyTheEndOfARunIsNoted(t *testing.T) {
 	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: &releasing{}, Log: zap.NewNop()})
 	require.NoError(t, err)

@@ -20,10 +20,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// queues are those of a server that takes everything.
+// queues are the queues of a server that takes every message.
 type queues struct {
 	taskservices.Queues
-	// asked is called when somebody asks whether a queue is open.
+	// asked is called when the host asks whether a queue is open.
 	asked func()
 }
 
@@ -46,7 +46,7 @@ func (emptied) Release(context.Context, supervisor.ReleaseRequest) (supervisor.P
 	return supervisor.ProcessesReply{}, nil
 }
 
-// serving is a host that has been reserved for a run, and the run.
+// serving is a host and a run for which it has been reserved.
 type serving struct {
 	*Host
 	t      *testing.T
@@ -62,7 +62,7 @@ func newServing(t *testing.T) *serving {
 	return s
 }
 
-// servingOf is one whose queues are those.
+// servingOf returns a host with these queues.
 func servingOf(t *testing.T, q taskservices.Queues) *serving {
 	t.Helper()
 	s := &serving{t: t}
@@ -80,7 +80,7 @@ func servingOf(t *testing.T, q taskservices.Queues) *serving {
 	return s
 }
 
-// do runs something as an activity of the run.
+// do calls a function as an activity of the run.
 func (s *serving) do(activity func(context.Context) error) {
 	s.t.Helper()
 	var suite testsuite.WorkflowTestSuite
@@ -107,8 +107,8 @@ func (s *serving) lease(closures ...closure.Closure) (out closure.LeaseResult, e
 	return out, err
 }
 
-// asksForItsQueue has the release ask the server whether the run has a queue, as where only
-// a coordinator elsewhere has opened it.
+// asksForItsQueue makes the release ask the server whether the run has a queue, as it does
+// when only a coordinator on another host has opened one.
 func (s *serving) asksForItsQueue() {
 	s.t.Helper()
 	_, err := s.plans.update(s.run, func(p *plan) (*plan, error) {
@@ -123,8 +123,8 @@ func notServed(err error) bool {
 	return errors.As(err, &app) && app.Type() == closure.ErrNotServed
 }
 
-// The leases of a run end when it is released, and the server tries them again at once.
-// That must not make a broker which nobody ends any more.
+// The leases of a run end when the run is released, and the server retries them at once. That
+// must not create a broker that nobody ends.
 func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 	s := newServing(t)
 	require.NotNil(t, s.Brokers().Serving(s.run))
@@ -140,7 +140,7 @@ func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 			}
 		}
 	}()
-	// In the middle of the release something may ask for the broker still.
+	// In the middle of the release, the broker may still be requested.
 	asked := false
 	s.queues.asked = func() { asked = s.Brokers().Serving(s.run) != nil }
 	s.do(func(ctx context.Context) error {
@@ -155,7 +155,7 @@ func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 	assert.True(t, notServed(err))
 }
 
-// A host worker that was just started may hear of a cancellation before anything else.
+// A host worker that has just started may hear of a cancellation before anything else.
 func TestACancellationIsTheFirstThatABrokerHears(t *testing.T) {
 	s := newServing(t)
 	s.do(func(ctx context.Context) error {

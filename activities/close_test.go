@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// slow is a call that ends a while after its context: entered is told of the call, ending
-// that the context is done, and let has the call return.
+// slow is a call that returns a while after its context is done. It sends to entered when it
+// is called and to ending when the context is done, and returns once let is closed.
 type slow struct{ entered, ending, let chan struct{} }
 
 func newSlow() *slow {
@@ -37,7 +37,7 @@ func (s *slow) call(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// slowSupervisor has processes that do not end. What is nil answers at once.
+// slowSupervisor has processes that do not end. A nil call does not delay.
 type slowSupervisor struct {
 	supervisor.API
 	wait, stop *slow
@@ -62,7 +62,7 @@ func (*slowSupervisor) Sample(context.Context, supervisor.SampleRequest) (superv
 	return supervisor.SampleReply{}, nil
 }
 
-// slowServer takes heartbeats, at once where beat is nil.
+// slowServer takes heartbeats, at once if beat is nil.
 type slowServer struct {
 	Server
 	beat *slow
@@ -75,8 +75,8 @@ func (s *slowServer) RecordActivityHeartbeat(ctx context.Context, _ []byte, _ ..
 	return s.beat.call(ctx)
 }
 
-// The end of a host waits for what its leases have asked, and ends the leases: whoever
-// comes next finds nobody at work.
+// A host that ends waits for the calls of its leases, and ends the leases, so that the next
+// host worker finds nobody at work.
 func TestTheEndOfAHostWaitsForItsLeases(t *testing.T) {
 	for name, cancelled := range map[string]bool{"wait": false, "confirm": true, "stop": true} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// listening takes in what queues are told.
+// listening receives the messages that queues are sent.
 type listening struct {
 	taskservices.Queues
 	messages chan closure.ServingMessage
@@ -27,15 +27,15 @@ func (l *listening) Tell(_ context.Context, _ closure.QueueInput, m closure.Serv
 	return nil
 }
 
-// forgetful does not know any activity.
+// forgetful is a server that does not know any activity.
 type forgetful struct{ client.Client }
 
 func (forgetful) RecordActivityHeartbeat(context.Context, []byte, ...any) error {
 	return serviceerror.NewNotFound("no such activity")
 }
 
-// The queue of a host that died gives it nothing more. One that only seemed dead says
-// that it is there, when it sees that what it holds was lost.
+// The queue gives nothing more to a host that died. A host that only seemed dead reports that
+// it is there, once it sees that its lease was lost.
 func TestAHostWhoseLeaseWasLostSaysThatItIsThere(t *testing.T) {
 	queue := &listening{messages: make(chan closure.ServingMessage, 10)}
 	s := servingOf(t, queue)
@@ -55,7 +55,8 @@ func TestAHostWhoseLeaseWasLostSaysThatItIsThere(t *testing.T) {
 	assert.Greater(t, again.Seq, first.Seq)
 }
 
-// One that holds nothing says so after a silence that was long enough for that.
+// A host without leases reports that it is there after a silence long enough for the queue to
+// have given it up.
 func TestAHostThatWasCutOffSaysThatItIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := &listening{messages: make(chan closure.ServingMessage, 10)}

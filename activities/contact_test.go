@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A host that is well tries four times within the time that it has.
+// A healthy host tries four times within the time that it has.
 func TestHurry(t *testing.T) {
 	p := &plan{Spec: &spec.RunSpec{OnDisconnect: "6s"}, Cluster: taskenv.Cluster{Hosts: 1}}
 	assert.Equal(t, 1500*time.Millisecond, p.hurry(beatPatience))
@@ -22,7 +22,7 @@ func TestHurry(t *testing.T) {
 	assert.Equal(t, 8*time.Second, p.hurry(8*time.Second))
 }
 
-// The rules of a run count on it.
+// The rules of a run depend on this bound.
 func TestKillBound(t *testing.T) {
 	assert.LessOrEqual(t, supervisor.DefaultKillBound, lifecycle.KillBound)
 }

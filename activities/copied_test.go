@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A run is told where its logs lie in the end, whatever the host calls the place in which
-// it writes them.
+// A run is told where its logs lie in the end, whatever the host calls the directory that it
+// writes them to.
 func TestWhereCopiedLogsLie(t *testing.T) {
 	for name, c := range map[string]struct{ copiedTo, inSpec, root, told string }{
 		"on the host":                       {"", "", "/host/logs", "/host/logs/run/attempt_0/1"},
@@ -30,7 +30,7 @@ func TestWhereCopiedLogsLie(t *testing.T) {
 	assert.Equal(t, "/elsewhere/x", h.told(nil, "/elsewhere/x"), "of a run without a plan nothing is known")
 }
 
-// What another host is told can be reached from there.
+// An address that is passed to another host can be reached from there.
 func TestAddressesForOtherHosts(t *testing.T) {
 	plain, reached := &Host{Config: Config{Name: "a"}}, &Host{Config: Config{Name: "a", Advertise: "10.0.0.2"}}
 	for _, c := range []struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ended is a process that has ended and left these files.
+// ended returns a process that has ended and left these files.
 func ended(t *testing.T, exit supervisor.Exit, files map[string]string) supervisor.Process {
 	t.Helper()
 	dir := t.TempDir()
@@ -27,7 +27,8 @@ func ended(t *testing.T, exit supervisor.Exit, files map[string]string) supervis
 
 const tracedError = `{"message": {"message": "KeyError: 'lr'", "extraInfo": {"py_callstack": "…", "timestamp": "10"}}}`
 
-// An error of the program's own words: message, file and time (TE-58, TE-60).
+// If the program reported an error itself, the description has its message, file and time
+// (TE-58, TE-60).
 func TestDescribeReportedExit_TE58_TE60_SEED87(t *testing.T) {
 	p := ended(t, supervisor.Exit{Code: 1}, map[string]string{tasklog.ErrorFile: tracedError, tasklog.StderrFile: "noise\n"})
 	e, _ := describeExit("host-a", p, false, "")
@@ -41,7 +42,8 @@ func TestDescribeReportedExit_TE58_TE60_SEED87(t *testing.T) {
 	assert.WithinDuration(t, time.Now(), e.ErrorTime, time.Minute, "the file's, where there is no other")
 }
 
-// Without an error file: torch's words, and the last of stderr (TE-31, TE-61, TE-62).
+// Without an error file, the description has torch's words and the end of stderr (TE-31,
+// TE-61, TE-62).
 func TestDescribeUnreportedExit_TE31_TE61_TE62_SEED87(t *testing.T) {
 	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: 138}, map[string]string{tasklog.StderrFile: "last words\n"}), false, "")
 	assert.False(t, e.Reported)
@@ -58,8 +60,8 @@ func TestDescribeUnreportedExit_TE31_TE61_TE62_SEED87(t *testing.T) {
 	assert.Equal(t, "Signal 35 (<N/A>) received by PID 123", spec.FailureMessage(e))
 }
 
-// A malformed error file reports nothing, and is named; what the program wrote to
-// stderr is told as well (TE-57).
+// A malformed error file reports nothing, but is named, and the description has what the
+// program wrote to stderr (TE-57).
 func TestDescribeMalformedErrorFile_TE57(t *testing.T) {
 	p := ended(t, supervisor.Exit{Code: 1}, map[string]string{
 		tasklog.ErrorFile:  `{"mess": "` + strings.Repeat("x", 5000) + `"}`,
@@ -85,7 +87,8 @@ func TestDescribeGoodExit(t *testing.T) {
 	assert.Zero(t, e.ErrorTime)
 }
 
-// A result that is none: the failure says so, and is no report of the program's.
+// If the result is invalid, the failure says so, and does not count as reported by the
+// program.
 func TestDescribeBadResult(t *testing.T) {
 	e, value := describeExit("host-a", ended(t, supervisor.Exit{}, map[string]string{tasklog.ResultFile: "not json", tasklog.StderrFile: "noise\n"}), false, "")
 	assert.Nil(t, value)
@@ -96,8 +99,8 @@ func TestDescribeBadResult(t *testing.T) {
 	assert.ErrorContains(t, failed("worker-0", e), "Subprocess worker-0 exited with exit code 0, but what it returned cannot be used: result file")
 }
 
-// A program that could not be executed has said nothing yet: whatever its log
-// directory has is none of its words.
+// A program that could not be executed has written nothing, so nothing in its log directory
+// is its output.
 func TestDescribeStartError(t *testing.T) {
 	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: 127, StartError: "no such file"}, map[string]string{tasklog.StderrFile: "noise\n"}), false, "")
 	assert.Equal(t, "no such file", e.Message)
@@ -112,7 +115,7 @@ func TestDescribeExitWithoutLogs(t *testing.T) {
 	assert.Nil(t, value)
 }
 
-// A host worker that was stopped in order used to read as a crash.
+// A host worker that was told to end used to be reported as crashed.
 func TestAHostWorkerThatWasToldToEndSaysSo(t *testing.T) {
 	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: -15, Reason: supervisor.ReasonShutdown}, nil), false, "")
 	assert.Equal(t, spec.CauseHostLost, e.Cause)

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// again is the next host worker of the host, which knows what is on disk.
+// again returns the next host worker of the host, which knows only what is on disk.
 func (s *serving) again() *serving {
 	s.t.Helper()
 	next := *s
@@ -24,7 +24,7 @@ func (s *serving) again() *serving {
 	return &next
 }
 
-// asks has a process of worker-0 ask for closures; with no slots it leaves.
+// asks requests closures for a process of worker-0. With no slots, the process leaves.
 func (s *serving) asks(process string, seq uint64, slots int) {
 	s.t.Helper()
 	_, err := s.Brokers().Next(s.t.Context(), runkey.Task{Run: s.run, Task: "worker-0"}, taskapi.ClosuresRequest{
@@ -33,8 +33,8 @@ func (s *serving) asks(process string, seq uint64, slots int) {
 	require.NoError(s.t, err)
 }
 
-// ended judges that a process of worker-0 has ended, and returns the call that it was in.
-// Those before it that the supervisor still knows may be given.
+// ended reports that a process of worker-0 has ended, and returns the call that it was in.
+// Earlier processes that the supervisor still knows may be passed as well.
 func (s *serving) ended(number, code int, before ...supervisor.Process) (call string) {
 	s.t.Helper()
 	key := runkey.Task{Run: s.run, Task: "worker-0"}
@@ -47,7 +47,7 @@ func (s *serving) ended(number, code int, before ...supervisor.Process) (call st
 }
 
 // A process that served and exited with 0 while no host worker was there has not completed:
-// what it was calling died with the host worker before.
+// the call it was in was lost with the host worker before.
 func TestAServingProcessExitsWhileItsHostWorkerIsDown(t *testing.T) {
 	first := newServing(t)
 	first.asks("a", 1, 1)
@@ -84,8 +84,8 @@ func TestAServingProcessExitsWhileItsHostWorkerIsDown(t *testing.T) {
 	assert.Empty(t, fifth.ended(7, 0), "the tasks stop together")
 }
 
-// A task that ends in calls again and again leaves no more behind than the supervisor
-// remembers of its processes: the whole plan is written each time.
+// A task that ends in calls again and again leaves no more calls behind than the supervisor
+// remembers processes, because each change writes the whole plan.
 func TestCallsOfProcessesThatAreOmittedAreForgotten(t *testing.T) {
 	s := newServing(t)
 	known := func(numbers ...int) (processes []supervisor.Process) {

@@ -28,8 +28,8 @@ func execution(id, first string, status enumspb.WorkflowExecutionStatus, events 
 
 const running = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 
-// An execution that goes on with a run lists no task before its first workflow task, which
-// the server may put off. Nothing is stopped then.
+// An execution that continues a run lists no task before its first workflow task, which the
+// server may delay. Until then, nothing is stopped.
 func TestTasksAreNotStoppedBeforeTheyAreTakenOver(t *testing.T) {
 	s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 0)}}}
 	server := &describes{}
@@ -57,8 +57,8 @@ type oneAnswer struct {
 
 func (s oneAnswer) RecordActivityHeartbeat(context.Context, []byte, ...any) error { return s.err }
 
-// A server may push a cancellation where it closes an execution that another one goes on
-// after. The answer for the attempt says which of the two it is.
+// A server may push a cancellation when it closes an execution that another one continues.
+// The answer to a heartbeat of the attempt tells the two cases apart.
 func TestAPushedCancellationIsConfirmed(t *testing.T) {
 	pushed := temporal.NewCanceledError()
 	for _, c := range []struct{ answer, want error }{

@@ -77,7 +77,7 @@ func TestBeatInterval(t *testing.T) {
 	assert.Equal(t, 24*time.Second, beatInterval(1000, time.Minute))
 }
 
-// An attempt at a run that this host has given back is told so once, not for ever.
+// An attempt at a run that this host has released fails once and is not retried.
 func TestATaskOfAReleasedRunIsLost(t *testing.T) {
 	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Log: zap.NewNop()})
 	require.NoError(t, err)
@@ -88,12 +88,12 @@ func TestATaskOfAReleasedRunIsLost(t *testing.T) {
 	assert.Equal(t, spec.ErrHostLost, app.Type())
 }
 
-// The supervisor does not tell of all processes of a launch, but of how many failed.
+// The supervisor does not report all processes of a launch, but it reports how many failed.
 func TestRestartsBeyondTheProcessesThatAreKnown(t *testing.T) {
 	failed := func(number, failures int) supervisor.Process {
 		return supervisor.Process{Number: number, Failures: failures, Exit: &supervisor.Exit{Code: 1}}
 	}
-	// Two of those between were stopped by an operator.
+	// Two of the processes in between were stopped by an operator.
 	processes := []supervisor.Process{failed(0, 1), failed(400, 399), failed(401, 400), failed(402, 0)}
 	p := &plan{Spec: (&spec.RunSpec{AutoRestart: true}).WithDefaults()}
 	history := p.historyOf(processes, 0, false)

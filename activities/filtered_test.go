@@ -50,7 +50,7 @@ func filtered(t *testing.T, runDir string, attempt string) string {
 	return string(b)
 }
 
-// TE-26, TE-29: one file for all tasks of the host, with their prefixes, complete
+// TE-26, TE-29: all tasks of the host share one file, with their prefixes, which is complete
 // when the run is released.
 func TestFilteredLines_TE26_TE29(t *testing.T) {
 	h, p, dir := filtering(t, nil)
@@ -69,8 +69,8 @@ func TestFilteredLines_TE26_TE29(t *testing.T) {
 	assert.Empty(t, h.collectors.byRun)
 }
 
-// The host worker died, and only the release meets the next one: it has all lines
-// nevertheless, and a late task of the released run spoils nothing.
+// The host worker died, and the next one has only the release. It still collects all lines,
+// and a late task of the released run does no harm.
 func TestFilteredLinesOfAnotherHostWorker(t *testing.T) {
 	h, p, dir := filtering(t, func(p *plan) { p.Spec.Logs.Prefix = new("{{.Type}}/{{.Rank}}@{{.Host}}#{{.Attempt}} ") })
 	write(t, dir, 0, 0, "loss 1\n")
@@ -103,7 +103,7 @@ func TestNothingIsFiltered(t *testing.T) {
 	}
 }
 
-// Hosts that may share a log directory write files of their own, of their own tasks.
+// Hosts that may share a log directory each write their own file, for their own tasks.
 func TestFilteredLinesOfHostsWithOneDirectory(t *testing.T) {
 	h, p, dir := filtering(t, func(p *plan) {
 		p.Cluster.Hosts, p.Spec.Logs.Dir, p.Tasks = 2, p.LogRoot, []string{"worker-0"}

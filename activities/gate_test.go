@@ -26,7 +26,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// policedHost is a host with that policy, and the key of alice.
+// policedHost returns a host with that policy, and the key of alice.
 func policedHost(t *testing.T, rules string) (*Host, ssh.Signer) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(nil)
@@ -95,7 +95,7 @@ func TestPolicyIsAskedAboutWhereLinksLead(t *testing.T) {
 	assert.Empty(t, r.Program)
 }
 
-// The kernel goes up from where a link leads to, and not from where it is.
+// The kernel resolves .. from the target of a link, not from the link.
 func TestPolicyFollowsNoPathThatGoesUp(t *testing.T) {
 	h, _ := policedHost(t, "[{signers: [unsigned], user: root, programs: [/opt/jobs/selftest], directories: [/srv]}]")
 	ships := t.TempDir()
@@ -120,7 +120,8 @@ func TestPolicyFollowsNoPathThatGoesUp(t *testing.T) {
 	assert.True(t, decide(spec.Task{Dir: "/srv/..a", Command: job}, "/srv/b..").Allowed)
 }
 
-// What is executed is what the policy was asked about, also where a link has changed since.
+// Only the program that the policy was asked about is started, even if a link has changed
+// since.
 func TestOnlyWhatWasDecidedOnIsStarted(t *testing.T) {
 	h, _ := policedHost(t, "[{signers: [unsigned], user: root, programs: [/opt/jobs/*]}]")
 	s := &spec.RunSpec{Command: []string{"/opt/jobs/a"}, Dir: "/", Tasks: []spec.TaskGroup{{Type: "worker"}}}
@@ -133,7 +134,7 @@ func TestOnlyWhatWasDecidedOnIsStarted(t *testing.T) {
 	assert.ErrorContains(t, l.written(supervisor.Command{Path: "/opt/jobs/a", Dir: "/etc"}), "the policy was asked about the directory /, but it is now /etc")
 }
 
-// Under the execution of a run nobody else's spec gets in, in whatever generation.
+// Nobody else's spec is accepted under the execution of a run, whatever the generation.
 func TestRunGoesOnWithItsOwnSpec(t *testing.T) {
 	h, key := policedHost(t, "[{signers: [alice], user: root}, {signers: [unsigned], user: root}]")
 	run := runkey.Run{Namespace: "default", WorkflowID: "r", RunID: "1"}
@@ -164,7 +165,7 @@ func TestRunGoesOnWithItsOwnSpec(t *testing.T) {
 	assert.NoError(t, h.sameSpec(p, leave{}))
 }
 
-// The tasks of a spec are not listed before their number is known to be one.
+// The tasks of a spec are listed only once their number is known to be allowed.
 func TestNumberOfTasksIsBoundedOnTheHost(t *testing.T) {
 	h, _ := policedHost(t, "[]")
 	s := &spec.RunSpec{Command: []string{"/bin/true"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2_000_000_000)}}}
@@ -183,8 +184,8 @@ func TestNumberOfTasksIsBoundedOnTheHost(t *testing.T) {
 	assert.ErrorContains(t, ask(), "2000000000 tasks; a run has up to 10000")
 }
 
-// policedControl is a host with a run whose tasks only alice may have signed; bounds are those
-// of her rule.
+// policedControl returns a host with a run whose tasks only alice may have signed; bounds are
+// added to her rule.
 func policedControl(t *testing.T, bounds string) (c *control, audit string, ask func(ControlInput) error) {
 	c = newControl(t)
 	h, _ := policedHost(t, "[{signers: [alice], user: root"+bounds+"}]")
@@ -230,7 +231,7 @@ func TestRequestsAreHeldAgainstWhatRuns(t *testing.T) {
 	}
 }
 
-// To end a task is never denied, but it lends no signal, and no time after its stop.
+// Ending a task is never denied, but it does not permit another signal or a longer grace.
 func TestStopLendsNoSignal(t *testing.T) {
 	long, short := time.Hour, time.Millisecond
 	for bounds, free := range map[string]bool{", requests: [restart]": false, ", requests: [restart, signal]": true, "": true} {

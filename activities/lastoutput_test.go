@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// written is process n of a task that has written this.
+// written returns process n of a task that has written this output.
 func written(t *testing.T, root, task string, n int, stdout, stderr string) supervisor.Process {
 	t.Helper()
 	dir := filepath.Join(root, fmt.Sprintf("attempt_%d", n), task)
@@ -39,7 +39,8 @@ func planOf(types ...string) *plan {
 	return p
 }
 
-// SEED-05, MPR-05: lines with the prefix of their task; of several attempts all.
+// SEED-05, MPR-05: the lines have the prefix of their task, and include those of all its
+// attempts.
 func TestLastOutput_MPR05_SEED05(t *testing.T) {
 	dir := t.TempDir()
 	out := lastOutput(planOf("chief", "worker"), []supervisor.Process{
@@ -54,8 +55,8 @@ func TestLastOutput_MPR05_SEED05(t *testing.T) {
 	}, out)
 }
 
-// A run that keeps no files has no output to return; what lies in the host
-// worker's own directory is none of it.
+// A run that keeps no files has no output to return. A file in the host worker's own
+// directory is not its output.
 func TestLastOutputWithoutFiles_SEED76(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile(tasklog.StdoutFile, []byte("not ours\n"), 0o600))
@@ -70,7 +71,7 @@ func size(lines []string) (n int) {
 	return n
 }
 
-// Where it is too much, what each task wrote last goes first.
+// If there is too much output, the end of what each task wrote has priority.
 func TestLastOutputIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	line := strings.Repeat("x", 999) + "\n"
@@ -90,7 +91,7 @@ func TestLastOutputIsBounded(t *testing.T) {
 	}
 	assert.Less(t, strings.Index(strings.Join(out, "\n"), "end of 18"), strings.Index(strings.Join(out, "\n"), "end of 19"))
 
-	// Prefixes count: a thousand tasks that wrote many short lines.
+	// Prefixes count towards the limit: here a thousand tasks wrote many short lines.
 	processes = processes[:0]
 	var types []string
 	for i := range 1000 {

@@ -79,7 +79,7 @@ func TestPreflightReportsEverything(t *testing.T) {
 		"logs.dir: log_dir: " + plain + " is a file on host host-a",
 	}, texts)
 
-	// Where nothing else is wrong, the exit code is a shell's.
+	// If nothing else is wrong, the exit code is that of a shell.
 	for program, want := range map[string]int{"no-such-program": 127, "./plain": 126, dir: 126} {
 		problems := h.preflight(runkey.Run{}, &spec.RunSpec{}, nil, []spec.Task{task("one", dir, program)})
 		assert.Equal(t, want, (&spec.InvalidSpecError{Problems: problems}).ExitCode())
@@ -118,7 +118,7 @@ func TestWhoWaitsForTheEndOfARunHere(t *testing.T) {
 	require.NoError(t, err)
 	h := &Host{plans: s}
 	run := runkey.Run{Namespace: "n", WorkflowID: "w", RunID: "r"}
-	h.AwaitOver(t.Context(), run) // it was never here
+	h.AwaitOver(t.Context(), run) // the run was never here
 	begin := func() {
 		_, err := s.update(run, func(*plan) (*plan, error) { return &plan{Run: run, Spec: &spec.RunSpec{}}, nil })
 		require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// stopped is a supervisor that notes whom it was told to stop.
+// stopped is a supervisor that records which tasks it was told to stop.
 type stopped struct {
 	listed
 	stops    []supervisor.StopRequest
@@ -33,15 +33,15 @@ func (s *stopped) Stop(_ context.Context, r supervisor.StopRequest) (supervisor.
 	return supervisor.TasksReply{}, nil
 }
 
-// describes is a server that answers with what it knows of a run.
+// describes is a server that answers with these descriptions of a run.
 type describes struct {
 	Server
 	run *workflowservice.DescribeWorkflowExecutionResponse
-	// groups are those of the run, by ID.
+	// groups are the groups of the run by ID.
 	groups map[string]*workflowservice.DescribeWorkflowExecutionResponse
 	// answering is called before each answer.
 	answering func()
-	// id is that of its namespace.
+	// id is the identity of its namespace.
 	id string
 }
 
@@ -60,7 +60,7 @@ func (d *describes) DescribeRun(_ context.Context, id, _ string) (*workflowservi
 
 func (d *describes) Identity(context.Context, string) (string, error) { return d.id, nil }
 
-// open is a run with the activities of those IDs.
+// open describes a run with activities of these IDs.
 func open(ids ...string) *workflowservice.DescribeWorkflowExecutionResponse {
 	d := &workflowservice.DescribeWorkflowExecutionResponse{
 		WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING},
@@ -76,8 +76,8 @@ func living(task string, generation, number int) supervisor.Process {
 	return supervisor.Process{Key: runkey.Task{Run: servedRun, Generation: generation, Task: task}, Number: number}
 }
 
-// The list of a run's activities says nothing of what was started after it was made: the
-// next generation of a group began while the server answered, and goes on.
+// The list of a run's activities does not cover what was started after it was made: here the
+// next generation of a group began while the server answered, and it goes on.
 func TestOnlyWhatIsOlderThanTheListIsStopped(t *testing.T) {
 	s := &stopped{listed: listed{processes: []supervisor.Process{
 		living("worker-0", 0, 0), living("worker-1", 0, 2), living("worker-2", 0, 0),
@@ -95,8 +95,8 @@ func TestOnlyWhatIsOlderThanTheListIsStopped(t *testing.T) {
 	assert.Equal(t, supervisor.ReasonCollateral, s.stops[0].Reason)
 }
 
-// The tasks of a large run are listed by its groups. One that has still to begin says
-// nothing of them, and those of other hosts are not asked.
+// The tasks of a large run are listed by its groups. A group that has not begun lists none,
+// and groups of other hosts are not asked.
 func TestTasksOfGroupsAreListedThere(t *testing.T) {
 	here, there := spec.GroupID("run", "1-2", 0, "host-a", 0), spec.GroupID("run", "1-2", 0, "host-b", 0)
 	group := open(spec.TaskActivityID("worker-1", 0, 0))
@@ -127,8 +127,9 @@ func (f *freed) Freed(_ context.Context, run fleet.Run) error {
 	return nil
 }
 
-// A host that was lost and is back gives back what it holds of a generation that is over,
-// though its run goes on: once nothing lives of it, and not where it is to have tasks again.
+// A host that was lost and is back releases a generation that is over, even if its run goes
+// on, as soon as nothing of that generation lives here and unless the host is to have tasks
+// again.
 func TestAHostThatWasLostLeavesTheRun(t *testing.T) {
 	ended := living("worker-0", 1, 0)
 	ended.Exit = &supervisor.Exit{}
@@ -166,7 +167,7 @@ func TestAHostThatWasLostLeavesTheRun(t *testing.T) {
 	assert.NoError(t, err, "the release tells how it ended")
 }
 
-// So does the later generation of a large run, which its groups have.
+// The same holds for a later generation of a large run, whose groups have the tasks.
 func TestGenerationsOfGroups(t *testing.T) {
 	d := open()
 	d.PendingChildren = []*workflowpb.PendingChildExecutionInfo{
@@ -182,8 +183,8 @@ func (s *stopped) Release(_ context.Context, r supervisor.ReleaseRequest) (super
 	return supervisor.ProcessesReply{}, nil
 }
 
-// A server that does not know a run because it is another one, or has lost its database,
-// says nothing about its processes.
+// A server that does not know a run, because it is another server or has lost its database,
+// says nothing about the run's processes.
 func TestAnotherServerKillsNothing(t *testing.T) {
 	s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 0)}}}
 	server := &describes{id: "another"}
@@ -208,8 +209,8 @@ func (s *stopped) Wait(_ context.Context, r supervisor.ProcessRef) (supervisor.P
 	return supervisor.Process{}, nil
 }
 
-// A host settles a generation by fencing it off, and by the end of what lives of it and of
-// those before, also where it has no plan of the run any more.
+// A host settles a generation by fencing it off and ending what lives of it and of earlier
+// ones, even if it has no plan of the run any more.
 func TestSettle(t *testing.T) {
 	for _, planned := range []bool{true, false} {
 		s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 3), living("worker-1", 1, 0), living("worker-0", 2, 0)}}}

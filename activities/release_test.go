@@ -16,7 +16,7 @@ func textValue(sign string, bytes int) json.RawMessage {
 	return json.RawMessage(`"` + strings.Repeat(sign, bytes-2) + `"`)
 }
 
-// One value of the largest size is handed on whatever it is made of.
+// One value of the largest size is always returned, whatever it consists of.
 func TestTheLargestValueFits(t *testing.T) {
 	o := ReleaseOutput{Values: map[string]json.RawMessage{"worker-0": textValue("x", taskapi.MaxResult)}}
 	o.fit()
@@ -24,13 +24,13 @@ func TestTheLargestValueFits(t *testing.T) {
 	assert.Empty(t, o.LeftOut)
 }
 
-// Where not all fit the largest are left out, by what they have on the way, and no
-// more of them than has to be.
+// If not all values fit, the largest are left out, measured as they are sent, and no more of
+// them than necessary.
 func TestValuesThatDoNotFit(t *testing.T) {
 	o := ReleaseOutput{
 		Exits: map[string][]spec.Exit{"worker-0": {{Message: "first"}, {Message: strings.Repeat("m", 1000)}}},
 		Values: map[string]json.RawMessage{
-			"angles": textValue("<", 100<<10), // six times as much on the way
+			"angles": textValue("<", 100<<10), // six times as long when sent
 			"small":  json.RawMessage("1"),
 		},
 	}

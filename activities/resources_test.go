@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The tasks of a run that meet on a host share, however they came there.
+// The tasks of a run on one host share its resources, however they came there.
 func TestResourcesOfAHost_MPR33(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c")
 	plans, err := openPlans(t.TempDir())
@@ -46,7 +46,7 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, problems)
 
-	// The order of local ranks counts, not that of the reservations.
+	// The order of local ranks counts, not the order of the reservations.
 	p, err := plans.get(run)
 	require.NoError(t, err)
 	p.Tasks = []string{"ps-0", "worker-1", "chief-0"}
@@ -57,7 +57,7 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 	l := &taskLease{Host: h, plan: p}
 	for name, want := range map[string]string{"chief-0": "GPU-a,GPU-c", "worker-1": "GPU-b", "ps-0": "", "worker-2": "GPU-a,GPU-c", "worker-3": "GPU-b"} {
 		task, ok := p.task(name)
-		if !ok { // one that came later
+		if !ok { // a task that was added later
 			typ, index, err := spec.ParseTaskName(name)
 			require.NoError(t, err)
 			task = spec.Task{Type: typ, Index: index}
@@ -70,12 +70,12 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 		assert.Len(t, cpus, process.CPUs)
 	}
 
-	// What was there is gone when the task is to start.
+	// The devices have gone by the time the task is to start.
 	t.Setenv("CUDA_VISIBLE_DEVICES", "GPU-a")
 	_, err = l.resources(all[0], &taskenv.Process{})
 	assert.ErrorContains(t, err, "2 tasks share out 1 device (auto) on host a")
 
-	// Nothing wanted, nothing done.
+	// If no resources are requested, nothing is set.
 	p.Spec = &spec.RunSpec{Tasks: s.Tasks[:2]}
 	var process taskenv.Process
 	cpus, err := l.resources(all[0], &process)

@@ -31,7 +31,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// source is a host that has what a run ships.
+// source is a host that has the archive of a run.
 type source struct {
 	*hostservice.Server
 	store *shipped.Store
@@ -73,7 +73,7 @@ func shippingTo(t *testing.T, state string) *Host {
 
 var iris = runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "0199-aa"}
 
-// bringTo calls bring as Reserve does.
+// bringTo calls bring the way Reserve does.
 func bringTo(t *testing.T, h *Host, a spec.Archive, from ...spec.HostService) error {
 	t.Helper()
 	in := ReserveInput{Spec: &spec.RunSpec{Ship: spec.Ship{Archive: &a}}, Shipped: from}
@@ -93,7 +93,7 @@ func bringTo(t *testing.T, h *Host, a spec.Archive, from ...spec.HostService) er
 	return err
 }
 
-// leftIn lists the files in what a host keeps of runs.
+// leftIn lists the files in a host's directory of archives.
 func leftIn(t *testing.T, state string) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join(state, "shipped"), func(path string, d fs.DirEntry, err error) error {
@@ -135,7 +135,7 @@ func TestWhatIsShippedIsNotPacked(t *testing.T) {
 	assert.ErrorContains(t, err, "ship: the directory is not packed; start the run with `clusterrun run` or `clusterrun submit`, which pack it")
 }
 
-// refusedAs is the error of a reservation that another host may take.
+// refusedAs checks that a reservation failed with an error after which another host is tried.
 func refusedAs(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	var app *temporal.ApplicationError
@@ -183,7 +183,7 @@ func TestSourcesThatAreNoGood(t *testing.T) {
 	refusedAs(t, bringTo(t, shippingTo(t, t.TempDir()), archive.Archive), "no host serves it; the host workers need --listen")
 }
 
-// The source is lost while a host fetches, which goes on with another one.
+// The source is lost during a fetch, and the host continues with another one.
 func TestSourceIsLost(t *testing.T) {
 	archive := packed(t, 32<<20)
 	first, second := newSource(t, "host-a", archive), newSource(t, "host-c", archive)
@@ -218,7 +218,7 @@ func TestNoRoomForWhatIsShipped(t *testing.T) {
 	}
 }
 
-// A run whose archive is here has ended when the server says so of that run.
+// A run whose archive came from here has ended when the server says so of that very run.
 func TestRunsThatHaveTheirArchiveFromHere(t *testing.T) {
 	now := time.Now()
 	h := &Host{now: func() time.Time { return now }}
@@ -247,7 +247,7 @@ func TestRunsThatHaveTheirArchiveFromHere(t *testing.T) {
 	}
 }
 
-// answering is a server that says this of every run.
+// answering is a server that gives this answer for every run.
 type answering struct {
 	description *workflowservice.DescribeWorkflowExecutionResponse
 	err         error

@@ -16,7 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// silentSupervisor records who is stopped, and knows no process whose stacks there are.
+// silentSupervisor records who is stopped, and knows no processes, so that no stacks are
+// captured.
 type silentSupervisor struct {
 	supervisor.API
 	stops []supervisor.StopRequest
@@ -31,8 +32,8 @@ func (s *silentSupervisor) Processes(context.Context, runkey.Run) (supervisor.Pr
 	return supervisor.ProcessesReply{}, nil
 }
 
-// on_silence is carried out once, when all tasks of the run on the host are silent, and again
-// only after a sign.
+// on_silence is carried out once all tasks of the run on the host are silent, and again only
+// after one has given a sign.
 func TestOnSilence(t *testing.T) {
 	s := &silentSupervisor{}
 	h := &Host{

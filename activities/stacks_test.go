@@ -24,7 +24,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// listed is a supervisor of which one can only ask for processes.
+// listed is a supervisor that can only list processes.
 type listed struct {
 	supervisor.API
 	processes []supervisor.Process
@@ -34,7 +34,7 @@ func (l *listed) Processes(context.Context, runkey.Run) (supervisor.ProcessesRep
 	return supervisor.ProcessesReply{Processes: l.processes}, nil
 }
 
-// control is a host with a run of one execution on it.
+// control is a host with one execution of a run.
 type control struct {
 	t    *testing.T
 	env  *testsuite.TestActivityEnvironment
@@ -57,7 +57,7 @@ func newControl(t *testing.T) *control {
 	return c
 }
 
-// reserved keeps a plan for the run that the environment has.
+// reserved stores a plan for the run of the environment.
 func (c *control) reserved(ctx context.Context) error {
 	run := runOf(ctx, "")
 	_, err := c.host.plans.update(run, func(*plan) (*plan, error) {
@@ -76,7 +76,7 @@ func (c *control) stacks(tasks ...string) (ControlOutput, error) {
 	return out, nil
 }
 
-// process adds a process of a task, which sleeps.
+// process adds a sleeping process of a task.
 func (c *control) process(task, logDir string) {
 	c.t.Helper()
 	cmd := exec.Command("sleep", "1000")
@@ -91,7 +91,7 @@ func (c *control) process(task, logDir string) {
 	})
 }
 
-// written makes a log directory whose stdout was last written so long ago.
+// writtenAgo makes a log directory whose stdout was last written that long ago.
 func writtenAgo(t *testing.T, ago time.Duration, text string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -180,7 +180,7 @@ func TestStacksOfARunWithoutLogs(t *testing.T) {
 	assert.FileExists(t, path)
 	assert.FileExists(t, again.Files["worker-0"])
 
-	// The state directory of `clusterrun run` goes with the run.
+	// The state directory of `clusterrun run` is removed with the run.
 	c.host.LogRoot = t.TempDir()
 	out, err = c.stacks()
 	require.NoError(t, err)
@@ -188,7 +188,7 @@ func TestStacksOfARunWithoutLogs(t *testing.T) {
 	assert.True(t, strings.HasSuffix(filepath.Dir(out.Files["worker-0"]), "/attempt_0/0"), out.Files["worker-0"])
 }
 
-// A directory among the logs may be that of another user, who has put a link there.
+// A directory among the logs may belong to another user who has put a link there.
 func TestStacksLeaveTheLogsOfOthersAlone(t *testing.T) {
 	c := newControl(t)
 	c.host.LogRoot = t.TempDir()
@@ -221,8 +221,8 @@ func TestStacksLeaveTheLogsOfOthersAlone(t *testing.T) {
 	assert.Zero(t, info.Mode().Perm()&0o077)
 }
 
-// Where nothing can be captured that is said at once: the end of a run may wait
-// for it.
+// If nothing can be captured, the error is reported at once, because the end of a run may
+// wait for it.
 func TestStacksThatCannotBeWritten(t *testing.T) {
 	c := newControl(t)
 	file := filepath.Join(t.TempDir(), "file")

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// `start-task RUN extra-0 -- /no/such/program` used to print "started", and then the
-// whole run failed.
+// `start-task RUN extra-0 -- /no/such/program` used to print "started", and then the whole
+// run failed.
 func TestAStartThatWouldFailIsRefusedBeforehand(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "script")
 	require.NoError(t, os.WriteFile(script, []byte("#! /no/such/interpreter -u\n"), 0o700))
@@ -43,7 +43,7 @@ func TestAStartThatWouldFailIsRefusedBeforehand(t *testing.T) {
 	})
 }
 
-// check controls a run of which an operator has started gone-0.
+// check sends a request to a run in which an operator has started gone-0.
 func (c *control) check(in ControlInput) error {
 	c.t.Helper()
 	for _, p := range c.host.plans.all() {

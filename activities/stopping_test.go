@@ -12,9 +12,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A host that is told of a stop starts nothing again until it is told of its clear,
-// whatever the order in which it hears of them. What the chief's end has sealed stays
-// so.
+// A host that is told of a stop restarts nothing until it is told that the stop was cleared,
+// in whatever order it hears of the two. A run that the end of its chief has sealed stays
+// sealed.
 func TestAHostIsToldOfAStop(t *testing.T) {
 	c := newControl(t)
 	run := c.host.plans.all()[0].Run
@@ -55,8 +55,8 @@ func TestNobodyComesBackDuringAStop(t *testing.T) {
 	assert.True(t, p.comesBack(failed, false))
 }
 
-// The plan of the next generation begins with what was said last, so that an older
-// word that arrives late means nothing.
+// The plan of the next generation starts with the latest message, so that an older one that
+// arrives late has no effect.
 func TestTheNextPlanKnowsOfAClear(t *testing.T) {
 	h := &Host{now: time.Now}
 	p := h.newPlan(servedRun, ReserveInput{Generation: 2, Spec: &spec.RunSpec{}, Stopping: &spec.Stopping{Seq: 2}}, nil)

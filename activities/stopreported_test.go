@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// stopNotes is a supervisor that notes what it is asked to stop.
+// stopNotes is a supervisor that records its stop requests.
 type stopNotes struct {
 	supervisor.API
 	requests []supervisor.StopRequest
@@ -28,8 +28,8 @@ func (s *stopNotes) Stop(_ context.Context, r supervisor.StopRequest) (superviso
 	return supervisor.TasksReply{}, nil
 }
 
-// What a process reported before it was stopped is an error of its own; it gets a
-// moment to end of it by itself. What it reports because of the stop is none.
+// An error that a process reported before it was stopped is its own, and the process gets a
+// moment to end by itself. An error that it reports because of the stop is not.
 func TestAProcessThatReportedBeforeItWasStoppedHasFailed(t *testing.T) {
 	const grace = 50 * time.Millisecond
 	begin := func(t *testing.T) (*stopNotes, *taskLease, supervisor.Process) {

@@ -52,7 +52,7 @@ func TestHeartbeatIsSmall(t *testing.T) {
 	assert.Less(t, len(b), 800)
 }
 
-// served is a host with a plan of two workers whose processes are given.
+// served returns a host with a plan of two workers and these processes.
 func served(t *testing.T, state string, processes ...supervisor.Process) *Host {
 	t.Helper()
 	h, err := NewHost(Config{Name: "host-a", StateDir: state, Supervisor: &listed{processes: processes}, Log: zap.NewNop()})
@@ -65,8 +65,8 @@ var servedRun = runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "1"}
 
 func workerKey(i string) runkey.Task { return runkey.Task{Run: servedRun, Task: "worker-" + i} }
 
-// Another host worker serves the tasks of the one before at the same sockets, and
-// knows which of them have ended for good.
+// The next host worker serves the tasks of the one before at the same sockets, and knows
+// which of them have ended for good.
 func TestServeTasksAgain(t *testing.T) {
 	state := t.TempDir()
 	two := 2

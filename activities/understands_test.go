@@ -16,8 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// What a newer program asks for is refused by name where it is not known, as a refusal of this host and
-// not as a mistake of the run.
+// If a newer program asks for something unknown, the error names it, and counts as a refusal
+// by this host and not as a mistake of the run.
 func TestWhatIsNotUnderstood(t *testing.T) {
 	h := &Host{Config: Config{Name: "host-a"}}
 	for text, want := range map[string]string{
@@ -42,7 +42,7 @@ func TestWhatIsNotUnderstood(t *testing.T) {
 	}
 }
 
-// An elastic run that has lost a host asks the others for fewer tasks than its spec is for.
+// An elastic run that has lost a host requests fewer tasks of the others than its spec has.
 func TestAPartOfAnElasticRunIsUnderstood(t *testing.T) {
 	s, err := spec.DecodeYAML([]byte(`{command: ["true"], tasks: [{type: worker, count: 4, overrides: {"3": {env: {LAST: "1"}}}}],
 		hosts: {count: "1:2", per_host: 2}, restart_scope: group}`))
@@ -56,7 +56,8 @@ func TestAPartOfAnElasticRunIsUnderstood(t *testing.T) {
 	assert.NoError(t, (&Host{Config: Config{Guard: &guard.Guard{}}}).understands(ReserveInput{Spec: part}), "a host with a policy")
 }
 
-// A program does not take over runs of which it would forget something. Those that are over do not count.
+// A program does not take over runs if it would lose a part of their plans. Runs that are
+// over do not count.
 func TestPlansThatAreNotUnderstood(t *testing.T) {
 	dir := t.TempDir()
 	assert.NoError(t, UnderstandsPlans(dir))

@@ -63,7 +63,7 @@ func (s *sampler) Sample(_ context.Context, r supervisor.SampleRequest) (supervi
 	return s.reply, s.err
 }
 
-// All heartbeats share a look, and a host whose looks take long is looked at less often.
+// All heartbeats share a look, and a host on which looks take long is looked at less often.
 func TestSamplesAreShared(t *testing.T) {
 	t.Setenv("PATH", "")
 	ref := supervisor.ProcessRef{Number: 3}

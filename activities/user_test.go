@@ -16,8 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// As whom files are read has been written down. That their directory is ours by now, or looks
-// so, is nothing to go by.
+// The plan records as which user files are read. That their directory belongs to us now, or
+// seems to, proves nothing.
 func TestFilesOfAnotherUserAreNotReadAsUs(t *testing.T) {
 	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Log: zap.NewNop()})
 	require.NoError(t, err)

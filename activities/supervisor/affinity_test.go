@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process is bound before it executes anything, with all its threads and
-// children, and only it is (MPR-33).
+// Only the process is bound, and it is bound with all its threads and children before it
+// executes anything (MPR-33).
 func TestCPUs_MPR33(t *testing.T) {
 	own := unix.NewCPUSet(mostCPUs)
 	require.NoError(t, unix.SchedGetaffinityDynamic(0, own))

@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree makes a directory for each path and the files in it, which stand for those of
-// cgroups: the machine of a test may have none of version 2 with controllers.
+// tree makes a directory for each path and writes the files in it. They stand for the files
+// of cgroups, because the machine of a test may have no cgroups of version 2 with
+// controllers.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -85,7 +86,7 @@ func TestLimitsOfACgroup(t *testing.T) {
 	assert.Equal(t, "limits.memory is 67108864 bytes, and it had used 67100672; the kernel killed 2 processes", p.oom())
 	assert.Empty(t, (&process{cgroup: dir}).oom(), "it has no limit")
 
-	// What is optional may be missing; nothing else may, and no file is made.
+	// Optional files may be missing and others may not, and limitCgroup creates none.
 	bare := tree(t, map[string]string{"memory.max": "max"})
 	require.NoError(t, s.limitCgroup(bare, Limits{Memory: 1 << 20}))
 	assert.NoFileExists(t, filepath.Join(bare, "memory.swap.max"))
@@ -101,7 +102,7 @@ func TestLimitsOfACgroup(t *testing.T) {
 func TestLimitsOfAProcess(t *testing.T) {
 	h := newHost(t, nil)
 	r := h.request("limits", 0, "")
-	// No shell, which would take its time.
+	// This program is no shell, because a shell would use up its time.
 	r.Command.Path, r.Command.Args = "/bin/cat", []string{"cat", "/proc/self/limits"}
 	r.Command.Limits.Rlimits = []Rlimit{{unix.RLIMIT_NOFILE, 64}, {unix.RLIMIT_CORE, 0}}
 	p, err := h.client.Start(h.ctx(), r)
@@ -113,14 +114,15 @@ func TestLimitsOfAProcess(t *testing.T) {
 	assert.Regexp(t, `Max open files +64 +64 `, limits)
 	assert.Regexp(t, `Max core file size +0 +0 `, limits)
 
-	// A process that is not limited has the limits of the supervisor, still.
+	// A process without limits has those of the supervisor.
 	r = h.request("free", 0, "ulimit -Hn")
 	_, err = h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	require.Zero(t, h.wait("free", 0).Code)
 	assert.Equal(t, strconv.FormatUint(mostFiles(), 10)+"\n", content(t, r.Command.Stdout))
 
-	// It is stopped and restarted as any other, and programs that cannot be executed are told.
+	// A limited process is stopped and restarted like any other, and a program that cannot be
+	// executed is reported.
 	r = h.request("stopped", 0, `trap 'exit 5' TERM; echo up > $D/up; while :; do sleep 0.01; done`)
 	r.Command.Limits.Rlimits = []Rlimit{{unix.RLIMIT_NOFILE, 64}}
 	_, err = h.client.Start(h.ctx(), r)
@@ -149,7 +151,7 @@ func TestLimitsThatCannotBeEnforcedAreAnError(t *testing.T) {
 	assert.Equal(t, "its limits cannot be enforced: there is no memory controller for its cgroup: "+reply.Why, e.StartError)
 }
 
-// What a memory hog and a fork bomb can do, where the machine has cgroups of version 2 with
+// A memory hog and a fork bomb are stopped if the machine has cgroups of version 2 with
 // controllers.
 func TestAttacksOnMemoryAndProcesses(t *testing.T) {
 	h := newHost(t, nil)
@@ -175,7 +177,8 @@ func TestAttacksOnMemoryAndProcesses(t *testing.T) {
 	h.stop(int(unix.SIGKILL), 0, "neighbour")
 }
 
-// The supervisor is protected from the OOM killer where it may be, and its children never.
+// The supervisor is protected from the OOM killer if that is permitted, and its children
+// never are.
 func TestOOMScores(t *testing.T) {
 	h := newHost(t, nil)
 	r := h.request("score", 0, "")
@@ -221,7 +224,7 @@ func TestALoggerThatWritesTooMuchIsEnded(t *testing.T) {
 	quiet.Command.LogQuota = 1 << 20
 	_, err := h.client.Start(h.ctx(), quiet)
 	require.NoError(t, err)
-	// 100 GB, if nobody stopped it.
+	// This would write 100 GB if nobody stopped it.
 	loud := h.request("loud", 0, "while head -c 1M /dev/zero; do sleep 0.01; done")
 	loud.Command.LogQuota = 1 << 20
 	_, err = h.client.Start(h.ctx(), loud)
@@ -232,8 +235,8 @@ func TestALoggerThatWritesTooMuchIsEnded(t *testing.T) {
 	assert.Regexp(t, `^the tasks of the run have written \d{7,} bytes of output on this host, and logs.quota is 1048576$`, e.Detail)
 	assert.False(t, gone(h.pidIn("quiet")), "the one that wrote nothing goes on")
 
-	// The others have the whole quota then. One that was quicker than any look has written
-	// too much all the same.
+	// The others then have the whole quota. A process that ended before anyone looked has
+	// written too much as well.
 	little := h.request("little", 0, "echo x")
 	little.Command.LogQuota = 1 << 20
 	_, err = h.client.Start(h.ctx(), little)

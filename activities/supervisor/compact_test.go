@@ -23,9 +23,8 @@ func crashed(t *testing.T, j *journal, boot string, generation, number int) {
 	}
 }
 
-// A task that is started again every few seconds for weeks costs no more from one
-// restart to the next: the first process and the last hundred are known, and how many
-// failed.
+// A task that is started again every few seconds for weeks does not cost more with every
+// restart: the journal keeps the first process, the last hundred, and the number of failures.
 func TestCrashLoopIsBounded(t *testing.T) {
 	const restarts = 9000
 	h := newHost(t, nil)
@@ -71,7 +70,7 @@ func TestCrashLoopIsBounded(t *testing.T) {
 	require.Equal(t, known, reply.Processes)
 }
 
-// So does a group, of whose generations the first and the last hundred are known.
+// The same is true of a group: the journal keeps its first generation and the last hundred.
 func TestCrashLoopOfAGroupIsBounded(t *testing.T) {
 	const generations = 1500
 	dir := t.TempDir()
@@ -94,8 +93,8 @@ func TestCrashLoopOfAGroupIsBounded(t *testing.T) {
 	require.Equal(t, generations-1-KeepProcesses, views[1].Key.Generation)
 }
 
-// What is left out of a journal is out of the middle of a task: what lives, what was
-// taken back and where each launch began stay.
+// Compacting leaves out records from the middle of a task. It keeps living processes, starts
+// that were taken back, and the beginning of each launch.
 func TestCompact(t *testing.T) {
 	dir := t.TempDir()
 	s, err := OpenState(dir)

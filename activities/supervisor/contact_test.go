@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// contact is one that is over after so long.
+// contact returns a contact that is over after the given time.
 func contact(after, grace time.Duration) Contact {
 	return Contact{Until: BootNanos() + after.Nanoseconds(), Signal: sigTERM, Grace: grace}
 }
@@ -26,7 +26,8 @@ func (h *host) renew(task string, fence Fence, after time.Duration) error {
 	return h.client.Renew(h.ctx(), RenewRequest{Key: keyOf(task), Fence: fence, Until: BootNanos() + after.Nanoseconds()})
 }
 
-// What nobody renews ends, whatever has become of the side: it need not even be there.
+// A process whose contact nobody renews ends, whatever has become of the side, even if there
+// is none.
 func TestContactThatIsNotRenewed(t *testing.T) {
 	h := newHost(t, nil)
 	h.startIn(contact(300*time.Millisecond, long), "polite", "exec sleep 1000")
@@ -46,8 +47,8 @@ func TestContactThatIsNotRenewed(t *testing.T) {
 	require.ElementsMatch(t, []string{"free", "kept"}, h.stop(sigKILL, 0))
 }
 
-// An old commander, such as one that was frozen while the server gave it up, extends
-// nothing; nor does one start a process on an answer that is too old.
+// An old commander, such as one that was frozen while the server gave it up, extends no
+// contact, and no process is started on an answer that is too old.
 func TestContactOfAnOldCommander(t *testing.T) {
 	h := newHost(t, nil)
 	r := h.request("late", 0, "exec sleep 1000")
@@ -67,7 +68,7 @@ func TestContactOfAnOldCommander(t *testing.T) {
 	require.NoError(t, h.renew("worker-7", Fence{Attempt: 1}, time.Hour))
 }
 
-// A machine that was suspended leaves no grace to what was to be gone by now.
+// After a machine was suspended, processes that should be gone by now get no grace.
 func TestNext(t *testing.T) {
 	c := Contact{Until: 100, Grace: 50}
 	for _, k := range []struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An exit whose record hangs, as it does on a bad disk, holds up neither the reaper nor who
-// wants a lease once the upgrade is refused.
+// If the record of an exit hangs, as on a bad disk, the upgrade is refused, and neither the
+// reaper nor a request for a lease is held up.
 func TestWhatHangsEndsATryAlone(t *testing.T) {
 	for what, hang := range map[string]func(*supervisor) (end func()){
 		"the record of an exit": func(s *supervisor) func() {
@@ -35,7 +35,7 @@ func TestWhatHangsEndsATryAlone(t *testing.T) {
 			s.mu.Unlock()
 			end()
 			<-s.records.none()
-			s.portsMu.Lock() // the try has let go of what it was still waiting for
+			s.portsMu.Lock() // the try has released the lock it was still waiting for
 		})
 	}
 }

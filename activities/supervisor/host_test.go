@@ -19,10 +19,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is for what happens at once, on a machine that is busy.
+// patience bounds the wait for things that happen at once, on a busy machine.
 const patience = 30 * time.Second
 
-// host is a supervisor in a process of its own, and what a test does to it.
+// host is a supervisor in a process of its own, with what a test needs to control it.
 type host struct {
 	t    *testing.T
 	role role
@@ -53,7 +53,7 @@ func newHost(t *testing.T, change func(*role)) *host {
 	return h
 }
 
-// start starts a supervisor on the host's state directory, again if need be.
+// start starts a supervisor on the host's state directory, the first time or again.
 func (h *host) start() {
 	h.t.Helper()
 	sides := h.count("side ")
@@ -65,7 +65,7 @@ func (h *host) start() {
 		require.NoError(h.t, err)
 		h.cmd = exec.Command("/bin/sh", "-c", "ulimit "+h.role.Files+` && exec "$0" -test.run='^$'`, exe)
 	}
-	// Or every process of a test with -race takes a second to exit.
+	// Otherwise every process of a test with -race takes a second to exit.
 	h.cmd.Env = append(os.Environ(), roleVar+"="+string(text), "GORACE=atexit_sleep_ms=0 halt_on_error=1 exitcode=66")
 	log, err := os.OpenFile(filepath.Join(h.dir, "supervisor.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	require.NoError(h.t, err)
@@ -210,7 +210,7 @@ func (h *host) awaitCount(prefix string, n int) {
 	h.until(prefix+"is heard", func() bool { return h.count(prefix) >= n })
 }
 
-// lastEvent returns what followed a prefix the last time.
+// lastEvent returns what followed the prefix in its last event.
 func (h *host) lastEvent(prefix string) string {
 	last := ""
 	for _, e := range h.events() {

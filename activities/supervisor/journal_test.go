@@ -77,7 +77,7 @@ func TestJournalTorn(t *testing.T) {
 	require.NoError(t, err)
 	lines := bytes.SplitAfter(whole, []byte("\n"))
 	lines = lines[:len(lines)-1]
-	// Wherever it is cut, what was whole is read and nothing is damaged.
+	// Wherever the journal is cut, the whole records are read and nothing is damaged.
 	for cut := 0; cut <= len(whole); cut += 7 {
 		require.NoError(t, os.WriteFile(path, whole[:cut], 0o600))
 		size := 0
@@ -93,7 +93,7 @@ func TestJournalTorn(t *testing.T) {
 		require.Equal(t, size, len(c.good))
 		require.EqualValues(t, size, r.journal.size)
 	}
-	// And the next record replaces the torn one.
+	// The next record replaces the torn one.
 	require.NoError(t, os.WriteFile(path, whole[:len(whole)-5], 0o600))
 	s, r := reopen(t, dir)
 	require.Empty(t, r.damaged)
@@ -155,7 +155,7 @@ func TestJournalDamaged(t *testing.T) {
 	}
 }
 
-// What a later version has written is kept for it: when the journal is read, written, and
+// Records that a later version has written are kept when the journal is read, written and
 // rewritten.
 func TestJournalOfALaterVersion(t *testing.T) {
 	dir, path := journalFixture(t)
@@ -183,12 +183,12 @@ func TestJournalOfAnotherBoot(t *testing.T) {
 	require.NoError(t, s.Close())
 	raw, err := os.ReadFile(path)
 	require.NoError(t, err)
-	// Our own pid, under another boot: must not be taken for a task.
+	// This is our own pid under another boot. It must not be taken for a task.
 	stat, err := readStat(os.Getpid())
 	require.NoError(t, err)
 	text := strings.ReplaceAll(string(raw), fmt.Sprintf("%q", boot), `"another boot"`)
 	text = strings.ReplaceAll(text, "999998", fmt.Sprint(stat.session))
-	// Forget what the first opening found lost.
+	// Drop the records of what the first opening found lost.
 	var kept []string
 	for _, line := range strings.SplitAfter(text, "\n") {
 		if !strings.Contains(line, `"lost":true`) {
@@ -254,8 +254,7 @@ func TestStateDirectory(t *testing.T) {
 	require.True(t, LockFree(dir), "a failed opening leaves no lock")
 }
 
-// Whatever is in a journal, reading it neither panics nor forgets that there was
-// something.
+// Whatever a journal holds, reading it neither panics nor forgets that there was something.
 func FuzzJournal(f *testing.F) {
 	f.Add([]byte(`{"type":"starting","task":"w","fence":{"launch":0,"attempt":1}}` + "\n" + `{"type":"aborted","task":"w"}` + "\n"))
 	f.Add([]byte(`{"type":"exited","task":"w","number":-1,"exit":{}}` + "\n"))

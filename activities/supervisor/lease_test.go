@@ -66,7 +66,7 @@ func TestLease(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	busy := l.Addr().(*net.TCPAddr).Port
-	free := other[0] // of b itself: it may have it by number too
+	free := other[0] // b has leased this port itself, so it may also request it by number
 	_, err = lease("b", 1, 2, free, busy)
 	require.ErrorIs(t, err, ErrPortTaken)
 	require.ErrorContains(t, err, "port "+strconv.Itoa(busy)+" is taken: address already in use")
@@ -112,14 +112,14 @@ func TestLeasesLapse(t *testing.T) {
 	require.True(t, leased(t, kept), "a run with processes keeps its ports")
 	require.Equal(t, lapsed, lease("lapses"))
 	h.until("it lapses again", func() bool { return !leased(t, lapsed) })
-	// A start that comes too late takes its port back.
+	// A start that comes too late leases its port again.
 	r.Key.Run = runNamed("lapses")
 	_, err = h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	require.True(t, leased(t, lapsed))
 }
 
-// A store is served while its port is leased, and each generation has another.
+// A store is served while its port is leased, and each generation has its own store.
 func TestStoresOfLeases(t *testing.T) {
 	h := newHost(t, func(r *role) { r.PortsLapse = 100 * time.Millisecond })
 	lease := func(generation int, store string, fixed ...int) (int, error) {
@@ -235,8 +235,8 @@ func TestChoosePorts(t *testing.T) {
 	}
 }
 
-// Two tasks of a run that were pinned to one port of one machine, under two names of
-// it, used to wait for each other until the placement timed out.
+// Two tasks of a run that were pinned to one port of one machine, under two of its names,
+// used to wait for each other until the placement timed out.
 func TestAPortThatTwoTasksOfARunWantIsRefusedForGood(t *testing.T) {
 	a, b := newHost(t, nil), newHost(t, nil)
 	l, err := net.Listen("tcp", ":0")
@@ -266,7 +266,8 @@ func TestAPortThatTwoTasksOfARunWantIsRefusedForGood(t *testing.T) {
 	require.ErrorIs(t, lease(b, "x", 1, 0, "worker-0"), ErrPortShared)
 }
 
-// A port that the kernel chose for one task must not be that of another by number.
+// A port that the kernel chose for one task must not be one that another task requests by
+// number.
 func TestPortsThatTasksWantByNumberAreLeftAlone(t *testing.T) {
 	h := newHost(t, nil)
 	low, high := portRange()

@@ -11,8 +11,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// What the owner has written is done once we have caught up, whoever reads it. Otherwise the
-// run's stop, which the owner asks for next, could come first and send another signal.
+// After catchUp, the owner's request has been carried out, whichever goroutine read it.
+// Otherwise the run's stop, which the owner requests next, could come first and send another
+// signal.
 func TestCatchingUpWithTheOwner(t *testing.T) {
 	theirs, ours, err := os.Pipe()
 	require.NoError(t, err)

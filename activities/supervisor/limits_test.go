@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A limit of open files is named by whatever meets it, and what it never allows is
-// refused.
+// Whatever meets the limit of open files names it, and a request that the limit can never
+// allow is refused.
 func TestLimitOfOpenFilesIsNamed(t *testing.T) {
 	const named = "a process may have 40 open files here; raise that limit: ulimit -n"
 	h := newHost(t, func(r *role) { r.Files = "-n 40" })
@@ -41,8 +41,8 @@ func TestLimitOfOpenFilesIsNamed(t *testing.T) {
 	require.Contains(t, p.Exit.StartError, named)
 }
 
-// The supervisor has as many files as it may. Its tasks have the limit that its owner
-// gave them.
+// The supervisor raises its limit of open files as far as it may. Its tasks have the limit
+// that its owner set.
 func TestSoftLimitIsRaisedAndNotLeaked(t *testing.T) {
 	h := newHost(t, func(r *role) { r.Files = "-Sn 40" })
 	_, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Count: 60})

@@ -66,7 +66,7 @@ func TestSupervisorKilled(t *testing.T) {
 			}
 			h.until("the side has ended", func() bool { return gone(side) })
 
-			// What comes next knows what there was, and starts nothing twice.
+			// The next supervisor knows the processes there were, and starts nothing twice.
 			h.start()
 			e := h.wait("worker-0", 0)
 			require.True(t, e.Lost)
@@ -84,7 +84,7 @@ func TestSupervisorKilled(t *testing.T) {
 	}
 }
 
-// Supervisor and side die together: the next supervisor sweeps.
+// If the supervisor and the side die together, the next supervisor sweeps.
 func TestBothKilled(t *testing.T) {
 	for way, change := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestBothKilled(t *testing.T) {
 				setsid sh -c 'setsid sh -c "echo \$\$ >$D/pid; exec sleep 1000" & ' &
 				while :; do sleep 1000; done`)
 			pids := []int{h.pidIn("child"), h.pidIn("pid")}
-			// Stopped, the side can do nothing before it is dead as well.
+			// A stopped side can do nothing before it is killed as well.
 			require.NoError(t, unix.Kill(h.sidePID(), unix.SIGSTOP))
 			h.kill9()
 			require.NoError(t, unix.Kill(h.sidePID(), unix.SIGKILL))
@@ -116,7 +116,7 @@ func TestSecondSupervisorIsRefused(t *testing.T) {
 	_, err := OpenState(h.role.Dir)
 	require.ErrorContains(t, err, h.role.Dir)
 	require.ErrorContains(t, err, "kill "+strconv.Itoa(h.cmd.Process.Pid))
-	for range 100 { // looking does not disturb
+	for range 100 { // checking the lock does not disturb its holder
 		require.False(t, LockFree(h.role.Dir))
 	}
 	h.sh("fine", 0, "exit 0")
@@ -147,19 +147,19 @@ func TestLifeline(t *testing.T) {
 				require.True(t, gone(pid))
 			}
 			require.Equal(t, "true", h.lastEvent("closing "))
-			// The side was told how all ended before it went.
+			// The side was told how all processes ended before it went.
 			require.Equal(t, 1, h.count("exit deaf -9 shutdown"))
 			require.Equal(t, 1, h.count("exit polite 3 shutdown"))
 
-			h.start() // and so is the next one
+			h.start() // the next side is told as well
 			require.Equal(t, 3, h.wait("polite", 0).Code)
 			require.False(t, h.wait("deaf", 0).Lost)
 		})
 	}
 }
 
-// The owner can have everything stopped with signals and graces of its choice, and
-// is gone when that takes it too long.
+// The owner can have everything stopped with signals and graces of its choice. When it ends
+// before that is done, the remaining processes are stopped as those of a lost owner are.
 func TestTheOwnerHasEverythingStopped(t *testing.T) {
 	h := newHost(t, func(r *role) {
 		r.Lifeline = true
@@ -189,7 +189,7 @@ func TestTheOwnerHasEverythingStopped(t *testing.T) {
 	require.NoError(t, h.ended())
 	require.Equal(t, 1, h.count("exit slow -15 shutdown"))
 
-	// What it wrote down can be read by whoever comes after it.
+	// What the supervisor recorded can be read after it has ended.
 	processes, err := Journalled(h.role.Dir)
 	require.NoError(t, err)
 	codes := map[string]int{}
@@ -215,7 +215,7 @@ func TestShutdown(t *testing.T) {
 	require.False(t, reply.OwnerGone)
 	p := h.sh("slow", 0, "what there is can still be asked for")
 	require.Nil(t, p.Exit)
-	require.NoError(t, h.cmd.Process.Signal(unix.SIGTERM)) // the second time: at once
+	require.NoError(t, h.cmd.Process.Signal(unix.SIGTERM)) // the second signal ends everything at once
 	require.NoError(t, h.ended())
 	require.Equal(t, 1, h.count("exit slow -9 shutdown"))
 }
@@ -227,8 +227,8 @@ func TestSideThatStays(t *testing.T) {
 	require.Equal(t, 1, h.count("side terminated"))
 }
 
-// Everything a supervisor opened is closed again, over restarts of the side,
-// abandoned calls and failed starts.
+// A supervisor closes everything it opened, over restarts of the side, abandoned calls and
+// failed starts.
 func TestNoLeaks(t *testing.T) {
 	h := newHost(t, nil)
 	before := func() int { return h.fds() }
@@ -277,9 +277,9 @@ func (h *host) fds() int {
 	return len(entries)
 }
 
-// However long a run has not written to its journal, it goes on after the loss of the
-// supervisor: the same generation where each task is started again by itself, and the
-// next where the whole group is.
+// However long ago a run last wrote to its journal, it goes on after the loss of the
+// supervisor: in the same generation if each task is restarted on its own, and in the next if
+// the whole group is.
 func TestOldJournalOfAnOpenRun(t *testing.T) {
 	for _, days := range []int{8, 400} {
 		for _, generation := range []int{0, 1} {
@@ -324,7 +324,7 @@ func TestOldJournalOfAnOpenRun(t *testing.T) {
 	}
 }
 
-// A side that has nothing to say does not hold up the end, though it would stay.
+// A side that has nothing left to report does not hold up the end, even if it would stay.
 func TestTheSideOfRecordedRunsIsKilled(t *testing.T) {
 	h := newHost(t, func(r *role) { r.Lifeline, r.SlowSide = true, true })
 	h.sh("worker-0", 0, `trap 'exit 3' TERM; echo $$ >$D/worker; while :; do sleep 0.01; done`)
@@ -341,8 +341,8 @@ func TestTheSideOfRecordedRunsIsKilled(t *testing.T) {
 	require.Equal(t, 3, processes[0].Exit.Code, "the processes come first")
 }
 
-// An owner that was interrupted has the run's own stop send that signal. What an operator names
-// is sent as it is.
+// If the owner was interrupted, the run's own stop sends that signal. A stop that an operator
+// requests sends the operator's signal.
 func TestTheOwnersSignalIsSentLater(t *testing.T) {
 	h := newHost(t, func(r *role) { r.Lifeline = true })
 	const loop = `trap 'exit 2' INT; trap 'exit 3' TERM; echo $$ >$D/%[1]s; while :; do sleep 0.01; done`

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ownerIn is an owner whose stdin, stdout and stderr are files.
+// ownerIn returns an owner whose stdin, stdout and stderr are files.
 func ownerIn(dir string) Owner {
 	open := func(name string) *os.File {
 		f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)

@@ -14,7 +14,7 @@ func newOwned(t *testing.T) *host {
 	return newHost(t, func(r *role) { r.Lifeline, r.OwnersSide, r.Instance = true, true, NewInstance() })
 }
 
-// An owner that has died with its side leaves its supervisor with processes. A side is started
+// If the owner has died with its side, its supervisor still has processes. It starts a side
 // to report how they end.
 func TestTheOwnerDiesWithItsSide(t *testing.T) {
 	h := newOwned(t)
@@ -28,7 +28,7 @@ func TestTheOwnerDiesWithItsSide(t *testing.T) {
 	require.Equal(t, "w -15 shutdown", h.lastEvent("exit "))
 }
 
-// A side of an owner that goes on may end. The next one has its processes.
+// The side of a living owner may end. The next side takes over its processes.
 func TestTheOwnersSideEnds(t *testing.T) {
 	h := newOwned(t)
 	h.sh("w", 0, "exec sleep 1000")
@@ -42,7 +42,7 @@ func TestTheOwnersSideEnds(t *testing.T) {
 	require.Equal(t, 1, h.count("side "))
 }
 
-// One that leaves has nothing more to report, so no other is started.
+// A side that leaves has nothing more to report, so no other is started.
 func TestTheOwnersSideLeaves(t *testing.T) {
 	h := newOwned(t)
 	h.sh("w", 0, "exec sleep 1000")
@@ -53,7 +53,7 @@ func TestTheOwnersSideLeaves(t *testing.T) {
 	require.Zero(t, h.count("side "))
 }
 
-// An owner that has all recorded does not have to take leave.
+// An owner that has asked for everything to be recorded does not have to leave.
 func TestTheOwnersSideIsCutOff(t *testing.T) {
 	h := newOwned(t)
 	h.sh("w", 0, "exec sleep 1000")

@@ -160,7 +160,7 @@ func TestClientGivesUpAndLoses(t *testing.T) {
 	<-api.waiting
 	cancel()
 	wg.Wait()
-	<-api.ended // the supervisor does not go on waiting for nobody
+	<-api.ended // the supervisor stops waiting when the caller gives up
 	_, err := c.Wait(ctx, ProcessRef{})
 	require.ErrorIs(t, err, context.Canceled)
 
@@ -174,11 +174,11 @@ func TestClientGivesUpAndLoses(t *testing.T) {
 	wg.Wait()
 	require.ErrorIs(t, c.Grant(context.Background(), GrantRequest{}), ErrLost)
 	require.NoError(t, c.rpc.Close())
-	<-api.ended // and neither when the side is gone
+	<-api.ended // it also stops when the side has gone
 	<-served
 }
 
-// A call that is given up at once ends, however the two are scheduled.
+// A call that is given up at once ends, in whatever order the two requests are handled.
 func TestGiveUpDoesNotOvertakeItsCall(t *testing.T) {
 	server, conn := pair(t)
 	const calls = 2000

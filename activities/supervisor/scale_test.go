@@ -49,8 +49,7 @@ func TestManyTasks(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			h := newHost(t, change)
 			h.startMany(n, "exec sleep 1000")
-			// A process that executes another program in this moment has no environment to
-			// be read.
+			// A process that is just executing another program has no environment to read.
 			require.Eventually(t, func() bool { return len(h.cookied()) == n }, long, 10*time.Millisecond)
 			require.Len(t, h.stop(sigTERM, long), n)
 			for _, e := range h.waitMany(n) {
@@ -62,7 +61,7 @@ func TestManyTasks(t *testing.T) {
 	}
 }
 
-// Starts and ends in every order and at the same time, with orphans in between.
+// Processes start and end in every order and at the same time, with orphans in between.
 func TestChurn(t *testing.T) {
 	for way, change := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -98,7 +97,8 @@ func TestChurn(t *testing.T) {
 	}
 }
 
-// Measurements, not a test: CLUSTERRUN_MEASURE=1 go test -v -run Measure
+// TestMeasure is a measurement, not a test. Run it with CLUSTERRUN_MEASURE=1 go test -v -run
+// Measure.
 func TestMeasure(t *testing.T) {
 	if os.Getenv("CLUSTERRUN_MEASURE") == "" {
 		t.Skip("set CLUSTERRUN_MEASURE=1 to measure")

@@ -19,7 +19,7 @@ import (
 )
 
 func TestStart(t *testing.T) {
-	// With a lifeline, which the supervisor inherits and must not pass on.
+	// The supervisor inherits a lifeline here, and must not pass it on.
 	h := newHost(t, func(r *role) { r.Lifeline = true })
 
 	t.Run("exit codes and signals", func(t *testing.T) {
@@ -106,8 +106,8 @@ func TestStart(t *testing.T) {
 		raw, err := os.ReadFile(r.Command.Stdout)
 		require.NoError(t, err)
 		require.Regexp(t, `SigBlk:\s0{16}\n`, string(raw))
-		// The supervisor needs SIGCHLD and is deaf to SIGPIPE; a task is neither.
-		// Two of glibc's own signals stay as whoever spawned us left them.
+		// The supervisor needs SIGCHLD and ignores SIGPIPE; a task must do neither. Two
+		// signals of glibc's own stay as the process that started us left them.
 		ignored := regexp.MustCompile(`SigIgn:\s([0-9a-f]{16})\n`).FindStringSubmatch(string(raw))
 		require.Len(t, ignored, 2)
 		mask, err := strconv.ParseUint(ignored[1], 16, 64)
@@ -161,7 +161,7 @@ func TestStartErrors(t *testing.T) {
 		assert.Contains(t, p.Exit.StartError, c.text)
 		assert.NotZero(t, p.Exit.BootNanos)
 		assert.Equal(t, *p.Exit, h.wait(task, 0))
-		// It counts as a process: the next number needs a grant.
+		// The failed start counts as a process: the next number needs a grant.
 		_, err = h.client.Start(h.ctx(), h.request(task, 1, "true"))
 		require.ErrorIs(t, err, ErrNotGranted)
 	}
@@ -184,8 +184,7 @@ func TestStartErrors(t *testing.T) {
 	require.Equal(t, 3, h.wait("fine", 0).Code, "all that disturbed nobody")
 }
 
-// A journal that cannot be written, or a log directory that cannot be made, is
-// an error of that start only.
+// If a journal cannot be written, or a log directory cannot be made, only that start fails.
 func TestDiskFull(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting needs root")
@@ -241,7 +240,7 @@ func TestDiskFull(t *testing.T) {
 		h.wait("granted", 0)
 		ballast := fill(t, mounted)
 
-		// The last block of the journal still has room for some.
+		// The last block of the journal still has room for some records.
 		var err error
 		last := ""
 		for i := 0; err == nil; i++ {
@@ -271,12 +270,12 @@ func TestDiskFull(t *testing.T) {
 		_, err = h.client.Wait(h.ctx(), ref("refused", 0))
 		require.ErrorIs(t, err, ErrUnknownProcess)
 
-		// What lives goes on, and its end is told.
+		// Living processes go on, and their ends are reported.
 		require.Equal(t, []string{"alive"}, h.stop(sigTERM, long, "alive"))
 		require.Equal(t, -15, h.wait("alive", 0).Code)
 
-		// With space again, all is well, and the end that could not be written
-		// has been.
+		// Once there is space again, everything works, and the end that could not be written
+		// is written.
 		require.NoError(t, os.Remove(ballast))
 		h.sh("refused", 0, "exit 5")
 		require.Equal(t, 5, h.wait("refused", 0).Code)
@@ -364,7 +363,7 @@ func TestRestartsNeedAGrant(t *testing.T) {
 	require.True(t, reply.Processes[1].Granted)
 	require.False(t, reply.Processes[2].Granted)
 
-	// The attached commander has superseded the second one in everything.
+	// The attached commander has superseded the second one in every request.
 	require.ErrorIs(t, start(3, second, "exit 1"), ErrFenced)
 	require.ErrorIs(t, start(0, second, "exit 1"), ErrFenced, "even for what there is")
 	require.ErrorIs(t, grant(2, second), ErrFenced)
@@ -378,10 +377,9 @@ func TestRestartsNeedAGrant(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Attempts are counted anew in each generation: those of an earlier one fence
-// nobody in a later, and an old commander stops nothing of a new generation.
-// A launch that another execution of the workflow goes on with has attempts of its own,
-// counted from 1 again.
+// Attempts are counted anew in each generation: attempts of an earlier generation fence
+// nobody in a later one, and an old commander stops nothing of a new generation. If another
+// execution of the workflow goes on with a launch, it counts its own attempts from 1.
 func TestALaterExecutionBeatsAnEarlierOne(t *testing.T) {
 	require.True(t, Fence{Attempt: 7}.Less(Fence{Execution: 1, Attempt: 1}))
 	require.True(t, Fence{Execution: 1, Attempt: 1}.Less(Fence{Execution: 1, Attempt: 2}))

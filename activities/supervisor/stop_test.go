@@ -78,7 +78,7 @@ func TestStop(t *testing.T) {
 		h.pidIn("twice")
 		h.stop(sigTERM, long, "twice")
 		h.until("it was asked", func() bool { return h.exists("asks") })
-		// It neither repeats the signal nor gives more time nor another reason.
+		// A second request neither repeats the signal nor gives more time or another reason.
 		_, err := h.client.Stop(h.ctx(), StopRequest{Run: testRun, Signal: sigTERM, Grace: 2 * long, Reason: ReasonTimeout})
 		require.NoError(t, err)
 		_, err = h.client.Stop(h.ctx(), StopRequest{Run: testRun, Signal: sigTERM, Grace: time.Millisecond, Reason: ReasonRestart})
@@ -119,8 +119,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// A process that ends by itself just before we stop it must not be taken for our
-// victim: it may be the cause of everything.
+// A process that ends by itself just before we stop it must not be reported as stopped: it
+// may be the cause of the whole failure.
 func TestStopDoesNotClaimTheDead(t *testing.T) {
 	h := newHost(t, nil)
 	for i := range 20 {
@@ -159,7 +159,7 @@ func TestKillAt(t *testing.T) {
 	require.Equal(t, []string{"free", "late"}, reached)
 }
 
-// TE-37, TE-38: what does not die of SIGKILL is reported after a bound.
+// TE-37, TE-38: a process that does not die of SIGKILL is reported after a bound.
 func TestUnkillable(t *testing.T) {
 	h := newHost(t, func(r *role) {
 		r.KillBound = 100 * time.Millisecond
@@ -175,7 +175,7 @@ func TestUnkillable(t *testing.T) {
 	require.Equal(t, ReasonTerminate, e.Reason)
 	require.False(t, gone(p.PID))
 
-	// A leader that ends but leaves something that does not.
+	// Here the leader ends but leaves a process that does not.
 	h.sh("parent", 0, `sh -c 'trap "" TERM; echo $$ >$D/orphan; exec sleep 1000' & while [ ! -s $D/orphan ]; do sleep 0.01; done; exit 4`)
 	e = h.wait("parent", 0)
 	require.True(t, e.Unkillable)
@@ -183,7 +183,7 @@ func TestUnkillable(t *testing.T) {
 	orphan := h.pidIn("orphan")
 	require.False(t, gone(orphan))
 
-	// Nobody waits for them: the run can be released, the task started again.
+	// Nobody waits for these processes: the run can be released, and the task started again.
 	require.NoError(t, h.client.Grant(h.ctx(), GrantRequest{Key: keyOf("stuck"), Fence: Fence{Attempt: 1}}))
 	h.sh("stuck", 1, "exit 1")
 	require.Equal(t, 1, h.wait("stuck", 1).Code)
@@ -232,7 +232,8 @@ func TestRelease(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, all, listed.Processes)
 
-	// Also one of which this host never heard: its start may still be on its way.
+	// A run this host has never heard of is released as well: its start may still be on its
+	// way.
 	other := runkey.Run{Namespace: "default", WorkflowID: "other", RunID: "r9"}
 	reply, err := h.client.Release(h.ctx(), ReleaseRequest{Run: other, Signal: sigTERM})
 	require.NoError(t, err)
@@ -242,7 +243,7 @@ func TestRelease(t *testing.T) {
 	_, err = h.client.Start(h.ctx(), r)
 	require.ErrorIs(t, err, ErrReleased)
 
-	// And all that outlives the supervisor.
+	// All this outlives the supervisor.
 	h.kill9()
 	h.awaitCount("swept", 1)
 	h.start()
@@ -251,7 +252,7 @@ func TestRelease(t *testing.T) {
 	require.ErrorIs(t, err, ErrReleased)
 }
 
-// A stop that names a process reaches no other, however the task is called that it is of.
+// A stop that names a process reaches no other, even one of the same task.
 func TestStopOfOneProcess(t *testing.T) {
 	h := newHost(t, nil)
 	h.sh("worker-0", 0, "exit 1")

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ways are those in which a host can hold its processes together.
+// ways are the ways in which a host can keep its processes together.
 var ways = map[string]func(*role){
 	"cgroups":    func(*role) {},
 	"no cgroups": func(r *role) { r.NoCgroups = true },
@@ -21,7 +21,7 @@ var ways = map[string]func(*role){
 	},
 }
 
-// daemons are ways to leave something behind, each writing its pid to $D/pid.
+// daemons are ways to leave a process behind. Each writes its pid to $D/pid.
 var daemons = map[string]string{
 	"same group":     `sh -c 'echo $$ >$D/pid; exec sleep 1000' & `,
 	"ignores all":    `sh -c 'trap "" TERM HUP INT; echo $$ >$D/pid; exec sleep 1000' & `,
@@ -42,14 +42,14 @@ func TestNothingIsLeftBehind(t *testing.T) {
 					e := h.wait("leaver", 0)
 					require.Equal(t, 5, e.Code)
 					require.False(t, e.Unkillable)
-					if way != "cgroups" { // those kill at once, and who was who is not always known
+					if way != "cgroups" { // a cgroup is killed at once, so the count is not always known
 						require.Positive(t, e.Swept)
 					}
 					require.Equal(t, ReasonNone, e.Reason)
 					require.True(t, gone(h.pidIn("pid")), "a task has ended only when all of it has")
 					require.Empty(t, h.cookied())
 
-					// The same with a leader that is stopped.
+					// The same holds if the leader is stopped.
 					require.NoError(t, h.client.Grant(h.ctx(), GrantRequest{Key: keyOf("leaver"), Fence: Fence{Attempt: 1}}))
 					h.sh("leaver", 1, `rm $D/pid; `+script+`while [ ! -s $D/pid ]; do sleep 0.01; done; echo $$ >$D/up; while :; do sleep 1000; done`)
 					h.pidIn("up")
@@ -65,8 +65,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-// An orphan may end after the children were listed and before it is reaped. What it
-// leaves is then on no list yet, and belongs to the task all the same.
+// An orphan may end after the children were listed and before it is reaped. Its own children
+// are then on no list yet, but they belong to the task all the same.
 func TestNothingIsLeftBehindByWhatDiesWhileChildrenAreListed(t *testing.T) {
 	for way, change := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestNothingIsLeftBehindByWhatDiesWhileChildrenAreListed(t *testing.T) {
 	}
 }
 
-// One task's end does not touch what another one has in the background.
+// The end of one task does not touch the background processes of another.
 func TestSweepsOnlyItsOwn(t *testing.T) {
 	for way, change := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestOrphansAreReaped(t *testing.T) {
 	}
 }
 
-// What the side starts for itself is no task's, whatever tasks come and go.
+// A process that the side starts for itself belongs to no task, whatever tasks come and go.
 func TestDaemonsOfTheSideAreLeftAlone(t *testing.T) {
 	for way, change := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -151,7 +151,8 @@ func TestDaemonsOfTheSideAreLeftAlone(t *testing.T) {
 	}
 }
 
-// With cgroups even what has no name left goes with its task and not later.
+// With cgroups, even a process that nothing identifies any more is killed with its task, and
+// no later.
 func TestCgroups(t *testing.T) {
 	parent := makeInstanceCgroup("probe000")
 	if parent == "" {
@@ -183,8 +184,7 @@ func TestCgroups(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
-// A supervisor may itself be in a task of another one; nothing of it outlives
-// that task.
+// A supervisor may itself run in a task of another one. Nothing of it outlives that task.
 func TestNestedSupervisor(t *testing.T) {
 	for way, change := range ways {
 		t.Run(way, func(t *testing.T) {

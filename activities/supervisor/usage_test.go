@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// burn uses processor time in the shell that runs it, and says how much that and its children
-// have used by then.
+// burn uses processor time in the shell that runs it, and prints how much that shell and its
+// children have used.
 const burn = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done; times"
 
-// sample returns the sample of a task.
+// sample samples all tasks and returns the sample of one.
 func (h *host) sample(task string, gpus ...GPUProcess) (Sample, bool) {
 	h.t.Helper()
 	reply, err := h.client.Sample(h.ctx(), SampleRequest{GPUs: gpus})
@@ -28,7 +28,7 @@ func (h *host) sample(task string, gpus ...GPUProcess) (Sample, bool) {
 	return Sample{}, false
 }
 
-// timesIn reads what the times of a shell has written: those of the shell, and those of its
+// timesIn adds up what a shell's times has written: the times of the shell and of its
 // children.
 func (h *host) timesIn(name string) (all time.Duration) {
 	h.t.Helper()
@@ -43,8 +43,8 @@ func (h *host) timesIn(name string) (all time.Duration) {
 	return all
 }
 
-// Programs that end before anybody has looked are in the account of their task, whoever has
-// reaped them.
+// The account of a task includes programs that ended before anyone looked, whoever reaped
+// them.
 func TestUsageOfShortLives(t *testing.T) {
 	const rounding = 50 * time.Millisecond
 	for way, change := range ways {
@@ -72,8 +72,8 @@ func TestUsageOfShortLives(t *testing.T) {
 	})
 }
 
-// A sample has the whole tree, and daemons that have left it; the exit keeps the most of what
-// was seen.
+// A sample covers the whole tree and the daemons that have left it. The exit keeps the
+// highest values seen.
 func TestSample(t *testing.T) {
 	const held = 32 << 20
 	hold := fmt.Sprintf("(head -c %d /dev/zero; echo >> $D/held; exec sleep 1000) | tail -c %d > /dev/null", held, held)
@@ -90,7 +90,7 @@ func TestSample(t *testing.T) {
 				return len(raw) == 2
 			})
 			var v Sample
-			h.until("it is seen", func() bool { // tail may not have read all yet
+			h.until("it is seen", func() bool { // tail may not have read everything yet
 				v, living = h.sample("tree", GPUProcess{PID: p.PID, Memory: 5 << 30, Busy: 0.5}, GPUProcess{PID: os.Getpid(), Memory: 1})
 				return living && v.RSS > 2*held
 			})
@@ -134,7 +134,7 @@ func TestSampleAsAnotherUser(t *testing.T) {
 	h.wait("is", 0)
 }
 
-// What happens between two looks, and what a clock says, makes no sample that is wrong.
+// No event between two looks, and no reading of the clock, makes a sample wrong.
 func TestSampleArithmetic(t *testing.T) {
 	at := time.Now()
 	p := &process{task: &task{run: &run{}}}
@@ -165,8 +165,8 @@ func TestSampleArithmetic(t *testing.T) {
 	require.Equal(t, time.Hour, used.User)
 }
 
-// BenchmarkSample prints what looking at 256 tasks costs the supervisor, as the part of a
-// processor that it takes every ten seconds.
+// BenchmarkSample prints what it costs the supervisor to look at 256 tasks every ten seconds,
+// as a share of one processor.
 func BenchmarkSample(b *testing.B) {
 	const tasks = 256
 	b.Run("256 tasks", func(b *testing.B) {

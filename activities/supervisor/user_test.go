@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/hostuser"
 )
 
-// another returns a user that is not in the files of the host, and the host with a directory
+// another returns a user that the files of the host do not list, and a host with a directory
 // that the user can reach.
 func another(t *testing.T) (*host, *hostuser.User) {
 	t.Helper()
@@ -31,7 +31,7 @@ func TestAsAnotherUser(t *testing.T) {
 	as := func(task string, number int, script string) StartRequest {
 		r := h.request(task, number, script)
 		r.Command.User = u
-		// What the user cannot make is there already.
+		// The directories that the user cannot make exist already.
 		require.NoError(t, os.MkdirAll(filepath.Dir(r.Command.LogDir), 0o711))
 		require.NoError(t, os.MkdirAll(r.Command.LogDir, 0o700))
 		require.NoError(t, os.Lchown(r.Command.LogDir, int(u.UID), int(u.GID)))
@@ -113,7 +113,7 @@ func TestAsAnotherUser(t *testing.T) {
 	})
 }
 
-// Whoever may write where logs go has put links there that lead elsewhere.
+// Somebody who may write in the log directory has put links there that lead elsewhere.
 func TestLinksInTheLogDirectoryLeadNowhere(t *testing.T) {
 	h := newHost(t, nil)
 	elsewhere := h.file("elsewhere")
