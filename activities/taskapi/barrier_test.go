@@ -21,13 +21,13 @@ import (
 	"github.com/clusterrun/clusterrun/activities/task"
 )
 
-// answer is what a task was told at a barrier.
+// answer is what the barrier answered a task.
 type answer struct {
 	task.Release
 	err error
 }
 
-// arrive has a task arrive, and returns where its answer will be.
+// arrive makes a task arrive, and returns a channel for its answer.
 func (h *host) arrive(ctx context.Context, i int, name string, options ...task.Option) <-chan answer {
 	told := make(chan answer, 1)
 	t := h.task(i)
@@ -38,7 +38,7 @@ func (h *host) arrive(ctx context.Context, i int, name string, options ...task.O
 	return told
 }
 
-// awaitArrived waits until so many tasks are in the open round.
+// awaitArrived waits until n tasks are in the open round.
 func (h *host) awaitArrived(name string, n int) {
 	h.t.Helper()
 	r := h.groups[group{h.run, 0}]
@@ -56,7 +56,7 @@ func broken(t *testing.T, a answer) *task.BarrierError {
 	return b
 }
 
-// MPR-11: the barrier is obtained in each task, and holds it until all are there.
+// MPR-11: each task gets the barrier, which holds the task until all have arrived.
 func TestBarrierInRounds(t *testing.T) {
 	const tasks, rounds = 8, 200
 	h := newHost(t, tasks)
@@ -84,7 +84,8 @@ func TestBarrierInRounds(t *testing.T) {
 	group.Wait()
 }
 
-// What tasks bring all of them get, in rank order, and a round is not all in one body.
+// Every task gets the values of all tasks, in rank order, even if the values of a round are
+// longer than one body.
 func TestBarrierValues(t *testing.T) {
 	h := newHost(t, 3)
 	large := strings.Repeat("x", wire.MaxValue)
@@ -178,8 +179,8 @@ func TestParticipants(t *testing.T) {
 	require.NoError(t, (<-all).err)
 }
 
-// A task counts once in a round, however often it has arrived: all its arrivals are
-// answered the same, also by the next server, and each can be taken back alone.
+// A task counts once in a round, however often it has arrived. All its arrivals get the same
+// answer, also from the next server, and each can be withdrawn alone.
 func TestATaskThatArrivesTwice(t *testing.T) {
 	h := newHost(t, 2)
 	r := h.groups[group{h.run, 0}]
@@ -225,12 +226,12 @@ func TestATaskThatArrivesTwice(t *testing.T) {
 	}
 }
 
-// There is a bound to it.
+// The number of arrivals of one task is bounded.
 func TestATaskThatArrivesTooOften(t *testing.T) {
 	h := newHost(t, 2)
 	r := h.groups[group{h.run, 0}]
 	told := map[int]outcome{}
-	const maxArrivals = 64 // by the rules
+	const maxArrivals = 64 // the bound that the rules set
 	for i := range maxArrivals + 1 {
 		r.arrive(Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(i), Participants: h.view.Tasks}, func(o outcome) { told[i] = o })
 	}
@@ -242,7 +243,7 @@ func TestATaskThatArrivesTooOften(t *testing.T) {
 		require.NotNil(t, told[i].released, i)
 	}
 
-	// All of them go with their process.
+	// All arrivals end with their process.
 	clear(told)
 	for i := range 3 {
 		r.arrive(Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(1000 + i), Participants: h.view.Tasks}, func(o outcome) { told[i] = o })
@@ -254,7 +255,7 @@ func TestATaskThatArrivesTooOften(t *testing.T) {
 	assert.Empty(t, r.open)
 }
 
-// SEED-28: a task outside the spec is not among those who are waited for.
+// SEED-28: nobody waits for a task outside the spec.
 func TestATaskOutsideTheSpec_SEED28(t *testing.T) {
 	h := newHost(t, 2)
 	extra := *h.view
@@ -282,7 +283,8 @@ func TestParticipantsOnOtherHosts(t *testing.T) {
 	assert.Empty(t, h.groups[group{h.run, 0}].open)
 }
 
-// In a run whose spec says so all barriers are local, whether arrivals say it or not.
+// If the spec of a run makes all barriers local, they are local whether or not the arrivals
+// say so.
 func TestAllBarriersAreLocal(t *testing.T) {
 	h := newHost(t, 2)
 	h.view.Local = true
@@ -303,7 +305,7 @@ func TestAllBarriersAreLocal(t *testing.T) {
 	assert.Contains(t, refused.Message, "the spec of the run makes all its barriers local (barriers: local), and ps-0 is not on this host")
 }
 
-// elsewhere releases barriers across hosts.
+// elsewhere is a function that releases barriers across hosts.
 type elsewhere func(context.Context, Arrival) (Release, error)
 
 func (e elsewhere) Arrive(ctx context.Context, a Arrival) (Release, error) { return e(ctx, a) }
@@ -333,7 +335,7 @@ func TestBarriersAcrossHosts(t *testing.T) {
 	assert.True(t, b.Timeout)
 	assert.Equal(t, []string{"ps-0"}, b.Missing)
 
-	// Whose caller has gone is told so.
+	// The barrier learns that the caller has gone.
 	gone := make(chan error, 1)
 	h.Barriers = elsewhere(func(ctx context.Context, _ Arrival) (Release, error) {
 		answers <- Arrival{}
@@ -348,13 +350,13 @@ func TestBarriersAcrossHosts(t *testing.T) {
 	require.ErrorIs(t, <-gone, context.Canceled)
 	require.ErrorIs(t, (<-told).err, context.Canceled)
 
-	// Asked for, the host does it alone.
+	// With task.Local, the host releases the barrier alone.
 	first := h.arrive(testContext(t), 0, "x", task.Local())
 	require.NoError(t, (<-h.arrive(testContext(t), 1, "x", task.Local())).err)
 	require.NoError(t, (<-first).err)
 }
 
-// Who gives up in the moment of the release is told of that.
+// A task that gives up at the moment of the release is told of the release.
 func TestGivingUpTooLateAcrossHosts(t *testing.T) {
 	h := newHost(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -383,7 +385,7 @@ func TestBarrierTimeout(t *testing.T) {
 	b := broken(t, <-h.arrive(ctx, 2, "x", task.Timeout(0)))
 	assert.Contains(t, b.Message, "round 2: worker-0, worker-1 had not arrived, and the timeout is 0")
 
-	// A timeout does not matter to who is released.
+	// A timeout has no effect on tasks that are released.
 	var all []<-chan answer
 	for i := range 3 {
 		all = append(all, h.arrive(ctx, i, "x", task.Timeout(time.Minute)))
@@ -398,7 +400,7 @@ func TestBarrierTimeout(t *testing.T) {
 	}
 }
 
-// A task that ends and does not come back breaks the rounds that wait for it.
+// A task that has ended for good breaks the rounds that wait for it.
 func TestAParticipantEnds(t *testing.T) {
 	h := newHost(t, 3)
 	ctx := testContext(t)
@@ -420,14 +422,14 @@ func TestAParticipantEnds(t *testing.T) {
 	require.NoError(t, (<-h.arrive(ctx, 1, "y", task.Participants("worker-0", "worker-1"))).err, "those without it are not touched")
 	require.NoError(t, (<-other).err)
 
-	h.listen(2, 1) // it was started again all the same
+	h.listen(2, 1) // the task was started again all the same
 	all := []<-chan answer{h.arrive(ctx, 0, "x"), h.arrive(ctx, 1, "x"), h.arrive(ctx, 2, "x")}
 	for _, w := range all {
 		require.NoError(t, (<-w).err)
 	}
 }
 
-// The round belongs to the barrier: who was started again joins the open one.
+// The round belongs to the barrier: a restarted task joins the open round.
 func TestAParticipantIsStartedAgain(t *testing.T) {
 	h := newHost(t, 2)
 	ctx := testContext(t)
@@ -457,7 +459,7 @@ func TestAClosedConnectionIsAWithdrawal(t *testing.T) {
 	require.NoError(t, (<-other).err)
 }
 
-// What is sent twice counts once, and is answered the same.
+// An arrival that is sent twice counts once, and gets the same answer.
 func TestAnArrivalThatComesAgain(t *testing.T) {
 	h := newHost(t, 2)
 	const path = wire.PathBarriers + "x"
@@ -489,7 +491,7 @@ func TestAnArrivalThatComesAgain(t *testing.T) {
 	status, body, _ := h.do(0, "DELETE", path+"?key=k1", "")
 	assert.Equal(t, reply{200, "{\"withdrawn\":false,\"released\":{\"round\":1,\"index\":0,\"parties\":2}}\n"}, reply{status, body}, "too late")
 
-	// Another server knows it, too.
+	// Another server knows the answer, too.
 	require.NoError(t, h.Close())
 	h.start()
 	send()
@@ -508,7 +510,7 @@ func TestTheServerIsStartedAgain(t *testing.T) {
 	waiting := []<-chan answer{h.arrive(ctx, 0, "x"), h.arrive(ctx, 1, "x", task.Timeout(time.Minute))}
 	h.awaitArrived("x", 2)
 	require.NoError(t, h.Close())
-	late := h.arrive(ctx, 2, "x") // while nobody is there
+	late := h.arrive(ctx, 2, "x") // while no server is there
 	h.start()
 	for _, w := range append(waiting, late) {
 		got := <-w
@@ -517,7 +519,7 @@ func TestTheServerIsStartedAgain(t *testing.T) {
 	}
 }
 
-// A new generation is another cluster, and the old one's rounds are over.
+// A new generation is another cluster, and ends the rounds of the old one.
 func TestGenerations(t *testing.T) {
 	h := newHost(t, 2)
 	old := h.arrive(testContext(t), 0, "x")
@@ -548,7 +550,7 @@ func TestNotATask_MPR12_SEED28(t *testing.T) {
 
 func TestNoHost(t *testing.T) {
 	c := clientAt(t, filepath.Join(t.TempDir(), "nobody"))
-	// Between two tries, so that the last one has said why.
+	// The time ends between two tries, so that the last one has failed with a reason.
 	ctx, cancel := context.WithTimeout(context.Background(), 250*time.Millisecond)
 	defer cancel()
 	err := c.Result(ctx, 1)
@@ -560,7 +562,7 @@ func TestNoHost(t *testing.T) {
 	require.ErrorContains(t, err, "not a directory", "what does not pass is not tried again")
 }
 
-// The log of rounds stays small, and what matters of it is read.
+// The log of rounds stays small, and the part of it that matters is read.
 func TestRoundLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rounds")
 	l, err := openRoundLog(path)
@@ -598,7 +600,7 @@ func TestRoundLog(t *testing.T) {
 	}
 }
 
-// What a server keeps does not grow with the barriers it has released.
+// The memory of a server does not grow with the barriers it has released.
 func TestManyBarrierNames(t *testing.T) {
 	h := newHost(t, 1)
 	r := h.groups[group{h.run, 0}]

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// nextOf answers serving processes.
+// nextOf is a function that answers serving processes.
 type nextOf func(ctx context.Context, by runkey.Task, in ClosuresRequest) (ClosuresAnswer, error)
 
 func (f nextOf) Next(ctx context.Context, by runkey.Task, in ClosuresRequest) (ClosuresAnswer, error) {
@@ -114,7 +114,7 @@ func TestWhatTheBrokerRefuses(t *testing.T) {
 	}
 }
 
-// A process that goes away does not wait any more.
+// A process that goes away stops waiting.
 func TestAServingProcessGoesAway(t *testing.T) {
 	h := newHost(t, 1)
 	waits, left := make(chan struct{}), make(chan struct{})
@@ -133,7 +133,7 @@ func TestAServingProcessGoesAway(t *testing.T) {
 	<-left
 }
 
-// manyNames is a list of n names of functions that have so many bytes.
+// manyNames returns a list of n names of functions, each of that many bytes.
 func manyNames(n, bytes int) string {
 	var names []string
 	for i := range n {
@@ -143,8 +143,8 @@ func manyNames(n, bytes int) string {
 	return string(text)
 }
 
-// A process that serves is told to stop with the others: at once where it waits. It is
-// given nothing from then on, and is not told again when it serves no more.
+// A serving process is told to stop with the others, at once if it is waiting. It gets no
+// closures from then on, and is not told again once it has stopped serving.
 func TestAServingProcessIsToldToStop(t *testing.T) {
 	h := newHost(t, 1)
 	waits := make(chan bool, 1)

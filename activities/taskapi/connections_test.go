@@ -40,8 +40,8 @@ func exchange(c net.Conn, in *bufio.Reader) (int, error) {
 	return r.StatusCode, err
 }
 
-// Ten thousand connections of one task: a bounded number is served at a time, and
-// other tasks do not notice. Those that are not used make room for others.
+// One task opens ten thousand connections. A bounded number is served at a time, and other
+// tasks do not notice. Idle connections make room for others.
 func TestManyConnections(t *testing.T) {
 	h := newHost(t, 2)
 	l := h.tasks[h.ids[0]].listener
@@ -74,8 +74,8 @@ func TestManyConnections(t *testing.T) {
 	assert.LessOrEqual(t, len(l.open), maxConns)
 }
 
-// Tasks that hold all the connections they can get leave the others theirs, and files
-// can be opened, whatever the limit on descriptors is.
+// Tasks that hold all the connections they can get leave the others their share, and files
+// can still be opened, whatever the limit on descriptors.
 func TestEachTaskHasItsShare(t *testing.T) {
 	h := newHost(t, 4)
 	h.mu.Lock()
@@ -101,7 +101,7 @@ func TestEachTaskHasItsShare(t *testing.T) {
 	for i := range 3 {
 		assert.Equal(t, 25, open(i))
 	}
-	// When others have ended there is more for those who stay.
+	// Once other tasks have ended, the rest have larger shares.
 	h.mu.Lock()
 	delete(h.tasks, h.ids[3])
 	h.divide()
@@ -137,7 +137,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		status, err := exchange(c, bufio.NewReader(c))
 		require.NoError(t, err)
 		assert.Equal(t, 200, status)
-		l.awaitIdle(t) // the answer comes before the server knows
+		l.awaitIdle(t) // the answer arrives before the server has marked the connection idle
 		if i == 0 {
 			first = c
 		}
@@ -145,7 +145,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	_, err := first.Read(make([]byte, 1))
 	assert.ErrorIs(t, err, io.EOF, "the one that was idle for longest has been closed")
 
-	// One that waits at a barrier is not idle.
+	// A connection that waits at a barrier is not idle.
 	told := h.arrive(testContext(t), 0, "x")
 	h.awaitArrived("x", 1)
 	for range 10 {
@@ -194,8 +194,8 @@ func TestStrangeBytes(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Arrivals in the form of our clients and other requests follow each other on one
-// connection, also without waiting for answers.
+// One connection may carry both arrivals in the form our clients send and other requests,
+// even if the caller does not wait for answers.
 func TestArrivalsAmongOtherRequests(t *testing.T) {
 	h := newHost(t, 1)
 	const arrival = "POST /v1/barriers/x HTTP/1.1\r\nHost: task\r\nContent-Length: 24\r\n\r\n{\"key\":\"%d\",\"local\":true}"
@@ -240,7 +240,8 @@ func TestArrivalsAmongOtherRequests(t *testing.T) {
 	require.NoError(t, err, "it was closed: half a request is not waited for after an arrival either")
 }
 
-// Half a request is not waited for without end, and holds nobody up meanwhile.
+// The server does not wait for half a request for ever, and meanwhile it serves everybody
+// else.
 func TestHalfARequest(t *testing.T) {
 	h := newHost(t, 2)
 	h.restartWith(patience{head: 50 * time.Millisecond, body: 200 * time.Millisecond})
@@ -274,7 +275,7 @@ func TestHalfARequest(t *testing.T) {
 		assert.Contains(t, string(answer), wire.CodeTooSlow, request)
 	}
 
-	// The time for a request is none for a wait.
+	// The time limit of a request does not apply to a wait.
 	told := h.arrive(testContext(t), 0, "x")
 	h.awaitArrived("x", 1)
 	late := dial(t, h.paths[0])
@@ -297,7 +298,7 @@ func TestSocketsArePrivate(t *testing.T) {
 	assert.True(t, strings.HasPrefix(h.paths[0], h.state))
 }
 
-// Where the state directory makes paths too long, sockets lie elsewhere.
+// If the state directory makes paths too long, the sockets lie elsewhere.
 func TestALongStateDirectory(t *testing.T) {
 	short, err := os.MkdirTemp("/tmp", "t")
 	require.NoError(t, err)
@@ -341,7 +342,7 @@ func TestADirectoryThatIsNotOurs(t *testing.T) {
 	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 }
 
-// What a server before this one left of other runs is removed.
+// Sweep removes what an earlier server has left of other runs.
 func TestSweep(t *testing.T) {
 	h := newHost(t, 1)
 	other := runkey.Run{WorkflowID: "other"}

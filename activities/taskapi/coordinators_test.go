@@ -23,11 +23,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// queueClient brings tasks to a queue as a host does, which may be another host
-// after a while.
+// queueClient connects tasks to a queue the way a host does. It may later stand for another
+// host.
 type queueClient struct {
 	client *closurequeue.Client
-	size   atomic.Int64 // of the queue, as the run's spec says
+	size   atomic.Int64 // the size of the queue in the run's spec
 	mu     sync.Mutex
 	feeds  *closurequeue.Feeds
 }
@@ -114,7 +114,7 @@ func newCoordinated(t *testing.T, functions map[string]queues.Function) *coordin
 	return h
 }
 
-// kill ends the host without a word, and starts the next one.
+// kill ends the host without notice, and starts the next one.
 func (h *coordinatedHost) kill() {
 	h.t.Helper()
 	require.NoError(h.t, h.Close())
@@ -125,7 +125,7 @@ func (h *coordinatedHost) kill() {
 	h.start()
 }
 
-// asks has a task ask, and reads the answer.
+// asks sends a request of a task, and reads the answer.
 func asks[A any](h *coordinatedHost, path, body string) (out A) {
 	h.t.Helper()
 	status, text, _ := h.do(0, "POST", path, body)
@@ -146,8 +146,8 @@ func forever(ctx context.Context, _ []any, _ map[string]any) (any, error) {
 	return nil, ctx.Err()
 }
 
-// What a coordinator has created that was killed is dropped once the next process of its
-// task coordinates, and not what another task, or that process itself, has created.
+// The resources that a killed coordinator has created are dropped once the next process of
+// its task coordinates. Those of another task, and of that process itself, are kept.
 func TestResourcesOfAKilledCoordinator(t *testing.T) {
 	h := newCoordinated(t, map[string]queues.Function{"same": same})
 	create := func(session string, of int) {
@@ -216,7 +216,7 @@ func TestATaskSchedules(t *testing.T) {
 	found := asks[wire.Found](h, wire.PathCoordinatorFind, `{"closures":[4],"tuples":true}`)
 	assert.Equal(t, `{"$clusterrun.tuple":[1,{"$clusterrun.tuple":[]}]}`, string(found.Outcomes[0].Value))
 
-	// An error, which join takes, and cancels what is left.
+	// Join returns the error and cancels the remaining closures.
 	asks[wire.Scheduled](h, wire.PathCoordinatorSchedule, `{"session":"s","batch":3,"closures":[{"function":"forever"},{"function":"fails"}]}`)
 	waited := asks[closure.WaitAnswer](h, wire.PathCoordinatorJoin, `{"session":"s","call":2}`)
 	assert.Equal(t, &closure.Error{Kind: "ValueError", Message: "no", Traceback: "here", Closure: 6, Task: "worker-0"}, waited.Raised)
@@ -256,7 +256,7 @@ func TestATaskSchedules(t *testing.T) {
 	assert.Equal(t, "the run has ended, and its closures with it", p.Message)
 }
 
-// Arguments count as many bytes as they have in the history.
+// Arguments count as many bytes as they take in the history.
 func TestArgumentsAreEscapedEarly(t *testing.T) {
 	large := `{"session":"s","batch":1,"closures":[{"function":"f","args":["` + strings.Repeat("<", 50_000) + `"]}]}`
 	h := newCoordinated(t, nil)
@@ -307,7 +307,7 @@ func TestBadCoordinatorsAreRefused(t *testing.T) {
 	}
 }
 
-// Who waits is told when the run is released here.
+// Waiting coordinators are told when the run is released here.
 func TestWaitingCoordinatorsAreReleased(t *testing.T) {
 	h := newCoordinated(t, map[string]queues.Function{"forever": forever})
 	at := asks[wire.CoordinatorOpened](h, wire.PathCoordinatorOpen, "").At

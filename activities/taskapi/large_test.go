@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Participants of a large run: by type, by name, and both at once.
+// Participants of a large run are given by type, by name, or both.
 func TestParticipantsOfALargeRun(t *testing.T) {
 	v := &View{}
 	var all []string

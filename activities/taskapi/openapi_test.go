@@ -33,7 +33,7 @@ type content struct {
 	} `json:"content"`
 }
 
-// schema is the name of the one that a body has.
+// schema returns the name of the schema of a body.
 func (c content) schema() string {
 	return strings.TrimPrefix(c.Content["application/json"].Schema.Ref, "#/components/schemas/")
 }
@@ -46,7 +46,7 @@ type document struct {
 	} `json:"components"`
 }
 
-// described are the types of requests and answers by their routes.
+// described lists the types of requests and answers by route.
 var described = map[string]struct{ request, answer any }{
 	"GET " + wire.PathTask:                   {nil, wire.Task{}},
 	"POST " + wire.PathClosures:              {wire.ClosuresRequest{}, wire.ClosuresAnswer{}},
@@ -70,8 +70,8 @@ var described = map[string]struct{ request, answer any }{
 	"DELETE " + wire.PathBarriers + "{name}": {nil, wire.Withdrawn{}},
 }
 
-// TestOpenAPI holds openapi.yaml against the routes that the server has and the
-// types it reads and writes.
+// TestOpenAPI compares openapi.yaml with the routes of the server and the types that it reads
+// and writes.
 func TestOpenAPI(t *testing.T) {
 	raw, err := os.ReadFile("openapi.yaml")
 	require.NoError(t, err)
@@ -118,7 +118,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// same compares a schema with a type, and those in it.
+// same compares a schema, and the schemas in it, with a type.
 func (d document) same(t *testing.T, seen map[string]bool, name string, v any) {
 	t.Helper()
 	if v == nil {
@@ -134,7 +134,7 @@ func (d document) sameType(t *testing.T, seen map[string]bool, name string, typ 
 	require.True(t, ok, "there is no schema %q for %s", name, typ)
 	seen[name] = true
 	if typ.PkgPath() == reflect.TypeFor[closure.Closure]().PkgPath() {
-		name = strings.TrimPrefix(name, "Closure") // Error there is another one than here
+		name = strings.TrimPrefix(name, "Closure") // Error in the document is another type than here
 	}
 	assert.Contains(t, []string{name, "Closure"}, typ.Name())
 	var fields, required []string
@@ -162,7 +162,7 @@ func (d document) sameField(t *testing.T, seen map[string]bool, where string, s 
 		typ = typ.Elem()
 	}
 	if typ == reflect.TypeFor[json.RawMessage]() {
-		return // anything, or what only people can check
+		return // anything, or a schema that only people can check
 	}
 	switch typ.Kind() {
 	case reflect.Struct:

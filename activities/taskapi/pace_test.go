@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
 )
 
-// A task that asks 100,000 times gets a few at once and five a second from then on, however
-// many connections it has.
+// A task that sends 100,000 requests has a few handled at once and five a second from then
+// on, over however many connections.
 func TestATaskAsksItsRunAtAPace(t *testing.T) {
 	var p pace
 	start := time.Unix(1e9, 0)
@@ -29,7 +29,7 @@ func TestATaskAsksItsRunAtAPace(t *testing.T) {
 	took := at.Sub(start)
 	assert.InDelta(t, float64((took+most)/askEvery)+askAtOnce, float64(turns), 2)
 
-	// Once it has been quiet for a while it may ask at once again.
+	// After a quiet while, the next request is handled at once again.
 	wait, ok := p.turn(at.Add(time.Hour), most)
 	assert.True(t, ok)
 	assert.Zero(t, wait)
@@ -67,7 +67,7 @@ func TestStopAndClearInAFlood(t *testing.T) {
 	}
 	assert.Positive(t, count["done"], count)
 	assert.Positive(t, count["refused"], count)
-	// Another task, of this run or another, asks as if nobody else did.
+	// Another task, of this run or another, is not affected.
 	status, text, _ := h.do(1, http.MethodPost, wire.PathStop, "{}")
 	assert.Equal(t, http.StatusOK, status, text)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// CC-29, SEED-45: resources that nothing refers to any more are released, and no earlier
-// than what uses them is in the queue.
+// CC-29, SEED-45: resources are released once nothing refers to them, and no earlier than the
+// closures that use them are in the queue.
 func TestPythonReleasesResources_CC29(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "load": same})
 	program := p.background(h.host, 0, coordinates+`
@@ -80,8 +80,8 @@ print("ends")
 	assert.Empty(t, h.queue.Built())
 }
 
-// A coordinator that nobody has any more releases its resources before it ends, and a
-// forked child releases none.
+// A coordinator that nothing refers to releases its resources before it ends. A forked child
+// releases none.
 func TestPythonCoordinatorsReleaseAtTheirEnd(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "load": same})
 	program := p.background(h.host, 0, strings.Replace(coordinates, "c = ", "", 1)+`

@@ -29,7 +29,7 @@ func (g gate) wait(ctx context.Context, args []any, _ map[string]any) (any, erro
 	}
 }
 
-// counter adds up what it is called with.
+// counter adds up its arguments.
 type counter struct{ sum atomic.Int64 }
 
 func (c *counter) add(_ context.Context, args []any, _ map[string]any) (any, error) {
@@ -40,7 +40,7 @@ func fails(_ context.Context, args []any, _ map[string]any) (any, error) {
 	return nil, &closure.Error{Kind: args[0].(string), Message: args[1].(string), Traceback: "Traceback: in fails\n", Task: "worker-0"}
 }
 
-// coordinates is what the programs of these tests begin with.
+// coordinates is the beginning of the programs of these tests.
 const coordinates = `
 import clusterrun, os, signal, sys, threading, time
 c = clusterrun.ClusterCoordinator()
@@ -129,8 +129,8 @@ max_losses is 'many'; want a whole number
 	assert.Equal(t, int64(20), sum.sum.Load())
 }
 
-// CC-32 to CC-36, CC-39, SEED-36, SEED-37, SEED-38: the first error is raised once, by
-// join, schedule or done, and what was not called is cancelled.
+// CC-32 to CC-36, CC-39, SEED-36, SEED-37, SEED-38: the first error is raised once, by join,
+// schedule or done, and closures that were not called are cancelled.
 func TestPythonErrorsOfClosures(t *testing.T) {
 	var sum counter
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"add": sum.add, "fails": fails, "forever": forever})
@@ -246,8 +246,8 @@ Iterating over an `+"`AsyncDistributedIterator`"+` is not supported right now.
 	assert.Equal(t, 3, h.queue.Calls("load"), "each is built once")
 }
 
-// Nothing is lost and nothing scheduled twice, whatever happens to the host and to its
-// server, and every value comes to those who wait for it.
+// No closure is lost and none is scheduled twice, whatever happens to the host and its
+// server, and every value reaches those who wait for it.
 func TestPythonCoordinatesAcrossHosts(t *testing.T) {
 	var sum counter
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "add": sum.add})
@@ -290,8 +290,8 @@ print(c.metrics())
 	assert.Less(t, h.queue.Updates(closure.UpdateSchedule), 2000, "they go together")
 }
 
-// CC-30, CC-41, SEED-34: a full queue has schedule wait, and everything comes through. What
-// the process has not sent counts against the bound.
+// CC-30, CC-41, SEED-34: schedule waits while the queue is full, and all closures are called.
+// Closures that the process has not sent count towards the bound.
 func TestPythonScheduleWaitsInAFullQueue_CC30_CC41_SEED34(t *testing.T) {
 	g := make(gate)
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"wait": g.wait, "same": same, "fails": fails})
@@ -325,7 +325,7 @@ print("done")
 	assert.Equal(t, "done\n", program.ends())
 }
 
-// SEED-35: while a join waits, schedule in another thread does, too; detached ones go.
+// SEED-35: while a join waits, schedule waits in other threads, except for detached closures.
 func TestPythonScheduleWaitsForAJoin_SEED35(t *testing.T) {
 	g := make(gate)
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"wait": g.wait, "same": same})
@@ -356,7 +356,7 @@ print(done)
 	assert.Equal(t, "['joined', 'scheduled']\n", program.ends())
 }
 
-// What the queue refuses is the error of one closure, and of the program.
+// A closure that the queue refuses fails alone, and its error is raised in the program.
 func TestPythonRefusedClosures(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same})
 	p.coordinates(h, `
@@ -414,8 +414,9 @@ print("ok")
 	assert.Equal(t, 1, h.queue.Calls("same"))
 }
 
-// The key of a function that has failed gives the same error again, to whoever schedules it
-// anew: after a restart of the chief its join raises it, too. With retry it is called again.
+// The key of a function that has failed gives the same error to whoever schedules it again:
+// after a restart of the chief, its join raises the error, too. With retry, the function is
+// called again.
 func TestPythonTheKeyOfAFailedFunction(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "fails": fails})
 	chief := `
@@ -443,10 +444,10 @@ assert raised(lambda: c.schedule("same", retry=True), ValueError) == "retry is s
 	assert.Equal(t, 2, h.queue.Calls("same"))
 }
 
-// Cancelling everything is possible while the queue is full, too.
+// Everything can be cancelled even while the queue is full.
 func TestPythonCancelsWhatIsNotSent(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"forever": forever})
-	h.queue.Limit(1) // of which the program hears with the first answer
+	h.queue.Limit(1) // the program learns of the limit with the first answer
 	p.coordinates(h, `
 values = []
 def fill():
@@ -465,8 +466,9 @@ c.join()
 `)
 }
 
-// A signal in the middle of schedule takes it back, wherever it comes: an exception is raised
-// at each line of it, one after the other, and join never waits for what nobody has.
+// A signal in the middle of schedule takes the closure back, wherever it arrives: an
+// exception is raised at each line in turn, and join never waits for a closure that nobody
+// has.
 func TestPythonTakesBackWhatASignalInterrupts(t *testing.T) {
 	const interrupted = `
 import itertools, linecache
@@ -532,8 +534,8 @@ c.join()
 	})
 }
 
-// CC-60, CC-88: a coordinator that nobody has leaves nothing behind, and another one goes on.
-// So do a forked child and the end of the program.
+// CC-60, CC-88: a coordinator that nothing refers to leaves nothing behind, and another one
+// goes on. The same is true of a forked child and of the end of the program.
 func TestPythonCoordinatorsEnd_CC60(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "forever": forever})
 	p.coordinates(h, `
@@ -584,7 +586,7 @@ except ValueError as e:
 `))
 }
 
-// The end of the run is the end of everything.
+// The end of the run ends everything.
 func TestPythonTheRunOfACoordinatorEnds(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "forever": forever})
 	program := p.background(h.host, 0, coordinates+`
@@ -604,7 +606,7 @@ print(raised(c.done, clusterrun.TaskError))
 	assert.Equal(t, strings.Repeat("the run has ended, and its closures with it\n", 3), program.ends())
 }
 
-// A join that Ctrl-C has ended does not keep the error from the next one.
+// A join that was interrupted by Ctrl-C leaves the error to the next join.
 func TestPythonJoinIsInterrupted(t *testing.T) {
 	g := make(gate)
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"fails": func(ctx context.Context, args []any, kwargs map[string]any) (any, error) {
@@ -631,8 +633,8 @@ c.join()
 	assert.Equal(t, "no\n", program.ends())
 }
 
-// CC-98: the watchdog fires when nothing ends, not while there is nothing to wait for,
-// and never after it was stopped.
+// CC-98: the watchdog fires when nothing ends, but not if there is nothing to wait for, and
+// never after it was stopped.
 func TestPythonWatchDog_CC98(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "forever": forever})
 	out := p.coordinates(h, `
@@ -667,7 +669,7 @@ print("ok")
 	assert.Equal(t, "ok\n", out)
 }
 
-// Many threads schedule, fetch and ask side by side.
+// Many threads schedule, fetch and send requests side by side.
 func TestPythonManyThreadsCoordinate(t *testing.T) {
 	var sum counter
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"add": sum.add, "same": same})
@@ -692,7 +694,7 @@ c.join()
 	assert.Equal(t, uint64(3200), h.queue.Counts().Scheduled)
 }
 
-// Errors are of the types that they had, as far as Python has them.
+// Errors keep their types, as far as Python has them.
 func TestPythonTypesOfErrors(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"fails": fails})
 	out := p.coordinates(h, `
@@ -723,15 +725,15 @@ UnavailableError ['ClosureError', 'UnavailableError'] text
 ClosureTimeoutError ['ClosureError', 'TimeoutError'] text`)+"\n", out)
 }
 
-// goOn lets a program go on that reads a line.
+// goOn lets a program go on that waits for a line.
 func (p *program) goOn() {
 	p.t.Helper()
 	_, err := fmt.Fprintln(p.in)
 	require.NoError(p.t, err)
 }
 
-// What was scheduled as detached once is so for all who schedule it by its key: no join
-// waits for it.
+// A closure that was first scheduled as detached is detached for everyone who schedules it by
+// its key: no join waits for it.
 func TestPythonJoinDoesNotWaitForAKnownDetachedClosure(t *testing.T) {
 	g := make(gate)
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"wait": g.wait})
@@ -747,8 +749,8 @@ assert c.done()
 `)
 }
 
-// Where the tasks of a run are to stop nobody may call what is queued: those who wait for it
-// are told, and not left to be stragglers.
+// When the tasks of a run are to stop, nobody may call queued closures. Those who wait for
+// them are told, so that they do not become stragglers.
 func TestPythonWaitsEndWhenTheTasksStop(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"forever": forever, "same": same})
 	h.client.size.Store(2)

@@ -36,7 +36,7 @@ func (p *python) background(h *host, i int, source string) *program {
 	return &program{p.t, cmd, bufio.NewReader(out), in}
 }
 
-// says is the next line the program prints.
+// says checks the next line the program prints.
 func (p *program) says(want string) {
 	p.t.Helper()
 	line, err := p.out.ReadString('\n')
@@ -44,7 +44,7 @@ func (p *program) says(want string) {
 	assert.Equal(p.t, want+"\n", line)
 }
 
-// ends reads what is left of its output and waits for its end.
+// ends reads the rest of the program's output and waits for its end.
 func (p *program) ends() string {
 	p.t.Helper()
 	rest, err := io.ReadAll(p.out)
@@ -67,7 +67,7 @@ print(should_stop(), wait_for_stop(0.01), request_stop(reason="enough"), should_
 	assert.False(t, other.ShouldStop())
 }
 
-// The run is told everything of an exception; what it makes of it is its own.
+// The run is told everything about an exception, and decides what to make of it.
 func TestPythonStopErrors(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
@@ -105,7 +105,7 @@ clusterrun.request_stop("no exception")
 	assert.Len(t, keys, 4)
 }
 
-// CO-02: threads that wait, and one that looks, while the server is killed twice.
+// CO-02: some threads wait and one polls while the server is killed twice.
 func TestPythonStopAcrossServers_CO02(t *testing.T) {
 	p := newPython(t)
 	h, _ := newStopping(t, 1)
@@ -142,7 +142,7 @@ print(clusterrun.wait_for_stop(60))
 	assert.Equal(t, "True\n", program.ends())
 }
 
-// CO-08, CO-12, SEED-67: threads of two processes, of which one fails.
+// CO-08, CO-12, SEED-67: threads run in two processes, and one of them fails.
 func TestPythonTiedCoordinators_CO08_CO12_SEED67(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 2)
@@ -177,8 +177,8 @@ except RuntimeError as e:
 	assert.Equal(t, "worker-0", r.wish(t).Task, "what came from the run does not go back")
 }
 
-// CO-11, SEED-62: what the coordinator takes for a clean stop is one for the run; of
-// other kinds the run decides.
+// CO-11, SEED-62: a stop that is clean for the coordinator is clean for the run. About other
+// kinds, the run decides.
 func TestPythonCleanStopsOfProcesses_CO11_SEED62(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 2)
@@ -209,7 +209,8 @@ print("joined")
 `), "clean by the rules of the run")
 }
 
-// A stop by hand, its end, and another one reach a coordinator; old ones let go of.
+// A stop by an operator, its clear, and another stop reach a coordinator. Coordinators that
+// nothing refers to have been dropped.
 func TestPythonTheRunStopsACoordinator(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
@@ -244,8 +245,8 @@ for _ in range(2):
 	assert.Empty(t, r.heard())
 }
 
-// The process ends right after join, and the run has heard all the same: also of a
-// stop that a thread asked for which join does not know.
+// The process ends right after join, and yet the run has heard of everything, including a
+// stop requested by a thread that join does not know.
 func TestPythonJoinWaitsUntilTheRunKnows(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
@@ -293,7 +294,7 @@ for call in (clusterrun.should_stop, clusterrun.should_stop, clusterrun.wait_for
 `))
 }
 
-// SEED-28: a process that is no task is told so.
+// SEED-28: a process that is not a task gets an error that says so.
 func TestPythonStopOutsideATask(t *testing.T) {
 	p := newPython(t)
 	assert.Equal(t, strings.Repeat("ValueError\n", 5), p.output(`
@@ -310,7 +311,7 @@ coord.join()
 `))
 }
 
-// Forked children keep up with the run by themselves, with their own key.
+// A forked child follows the run by itself, with its own key.
 func TestPythonStopAndForks(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
@@ -335,7 +336,7 @@ print("parent", coord.wait_for_stop(60), clusterrun.should_stop())
 	assert.NotEqual(t, r.heard()[0].Key, r.heard()[1].Key)
 }
 
-// A handler of a signal may ask, and so may who is called at the end.
+// A signal handler may send requests, and so may a function that is called at exit.
 func TestPythonStopInAHandler(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
@@ -359,7 +360,7 @@ atexit.register(lambda: print(clusterrun.should_stop(), clusterrun.wait_for_stop
 `), "first of all at the end, where some interpreters start no threads")
 }
 
-// Many threads ask, clear and look side by side; in the end all agree.
+// Many threads request, clear and poll a stop side by side, and in the end all agree.
 func TestPythonStopSideBySide(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 2)

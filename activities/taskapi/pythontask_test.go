@@ -24,7 +24,7 @@ func (p *python) run(h *host, i int, source string, env ...string) string {
 	}, env...)...)
 }
 
-// MPR-12, SEED-28: outside a task there is no barrier, and the rest goes on.
+// MPR-12, SEED-28: outside a task there is no barrier, and everything else works.
 func TestPythonOutsideATask_MPR12_SEED28(t *testing.T) {
 	p := newPython(t)
 	assert.Equal(t, "barrier is not defined. It is likely because you are calling get_barrier() in the main process. get_barrier() can only be called in the subprocesses.\n", p.output(`
@@ -112,7 +112,7 @@ except clusterrun.BrokenBarrierError as e:
 `), "worker-1 exited with exit code 7 and does not come back")
 }
 
-// Threads and forked children ask side by side.
+// Threads and forked children send requests side by side.
 func TestPythonThreadsAndForks(t *testing.T) {
 	p, h := newPython(t), newHost(t, 2)
 	told := h.arrive(testContext(t), 1, "all")
@@ -138,7 +138,7 @@ print("parent", len(done))
 	require.NoError(t, (<-told).err)
 }
 
-// The error is in its file whether the host is there or not, as torch writes it.
+// The error is in its file, in the form torch writes it, whether or not the host is there.
 func TestPythonErrors(t *testing.T) {
 	p, h := newPython(t), newHost(t, 1)
 	file := filepath.Join(h.logs, "0", "0", tasklog.ErrorFile)
@@ -190,7 +190,7 @@ func TestPythonMain(t *testing.T) {
 	assert.JSONEq(t, `{"sum": 3}`, string(b))
 }
 
-// The server is started again while a Python task waits.
+// The server is restarted while a Python task waits.
 func TestPythonAcrossServers(t *testing.T) {
 	p, h := newPython(t), newHost(t, 2)
 	out := make(chan string, 1)

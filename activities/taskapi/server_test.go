@@ -29,8 +29,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// host is a server with the tasks worker-0 to worker-N of a run on it, and ps-0
-// elsewhere.
+// host is a server with the tasks worker-0 to worker-N of a run. Another host has ps-0.
 type host struct {
 	*Server
 	t     testing.TB
@@ -41,9 +40,9 @@ type host struct {
 	ids   []runkey.Task
 	paths []string
 	stops Stops
-	// coordinators of its servers, if there are some.
+	// coordinators are those of its servers, if any.
 	coordinators Coordinators
-	// patience of its servers.
+	// patience is the patience of its servers.
 	patience patience
 }
 
@@ -69,13 +68,13 @@ func newHostWith(t testing.TB, workers int, stops Stops) *host {
 	return h
 }
 
-// start starts a server, the first or another one after that.
+// start starts the first server or the next one.
 func (h *host) start() {
 	h.t.Helper()
 	h.startKnowing(spec.Stopping{})
 }
 
-// restartWith starts a server with less patience in place of the first.
+// restartWith replaces the server by one with less patience.
 func (h *host) restartWith(p patience) {
 	h.t.Helper()
 	require.NoError(h.t, h.Close())
@@ -105,10 +104,11 @@ func (h *host) listen(i, restart int) string {
 	return path
 }
 
-// task is the Go client of a task.
+// task returns the Go client of a task.
 func (h *host) task(i int) *task.Task { return clientAt(h.t, h.paths[i]) }
 
-// environment is held by who changes it: tests make clients side by side.
+// environment is locked while the environment is changed, because tests make clients side by
+// side.
 var environment sync.Mutex
 
 func clientAt(t testing.TB, path string) *task.Task {
@@ -140,7 +140,7 @@ func (h *host) do(i int, method, path, body string) (int, string, http.Header) {
 	return answer.StatusCode, string(b), answer.Header
 }
 
-// refused checks that a request is, and returns why.
+// refused checks that a request is refused, and returns the problem.
 func (h *host) refused(status int, code, method, path, body string) wire.Problem {
 	h.t.Helper()
 	got, text, header := h.do(0, method, path, body)
@@ -236,7 +236,7 @@ func TestError(t *testing.T) {
 	assert.Contains(t, r.Callstack, "TestError")
 	assert.WithinDuration(t, time.Now(), r.When(), time.Minute)
 
-	// Bytes that JSON writes with six each do not make it too long to be read.
+	// Bytes that JSON writes as six each do not make the report too long to be read.
 	require.NoError(t, h.task(0).Report(testContext(t), task.Report{Message: strings.Repeat("\x01", 1<<20), Traceback: strings.Repeat("<", 200<<10) + "end"}))
 	r, err = tasklog.ReadErrorFile(file)
 	require.NoError(t, err)
@@ -272,8 +272,8 @@ func TestProgress(t *testing.T) {
 	assert.Nil(t, h.Progress(h.ids[0]), "the next process has not said anything")
 }
 
-// A task that sends its progress in every iteration, without one of our clients, takes
-// nothing from others: they meet while it goes on.
+// A task that sends its progress in every iteration, without one of our clients, does not
+// slow down others: they meet while it goes on.
 func TestAFloodOfProgress(t *testing.T) {
 	h := newHost(t, 3)
 	c := dial(t, h.paths[0])
@@ -373,7 +373,7 @@ func TestBadRequests(t *testing.T) {
 	h.refused(400, wire.CodeInvalid, "DELETE", wire.PathBarriers+"x", "")
 }
 
-// What is longer than what is kept is cut by the client, and not refused.
+// The client cuts a report that is longer than the host keeps, so that it is not refused.
 func TestLongReports(t *testing.T) {
 	h := newHost(t, 1)
 	file := filepath.Join(h.logs, "0", "0", tasklog.ErrorFile)
@@ -386,19 +386,18 @@ func TestLongReports(t *testing.T) {
 	assert.True(t, strings.HasSuffix(r.Callstack, "end"))
 	require.NoError(t, h.task(0).Progress(testContext(t), 1, 2, strings.Repeat("x", 10<<20)))
 
-	// Those who write JSON that is as long as it has to be get as much through as they
-	// may.
+	// JSON that is written as compactly as possible may use the whole limit.
 	require.NoError(t, h.task(0).Result(testContext(t), strings.Repeat("<", wire.MaxResult-2)))
 }
 
-// noClosures has none.
+// noClosures has no closures.
 type noClosures struct{}
 
 func (noClosures) Next(context.Context, runkey.Task, ClosuresRequest) (ClosuresAnswer, error) {
 	return ClosuresAnswer{}, nil
 }
 
-// Every field of every request says so itself when it has a value of another type.
+// The error for a field of the wrong type names the field, for every field of every request.
 func TestWrongTypes(t *testing.T) {
 	h, _ := newStopping(t, 1)
 	h.Closures = noClosures{}
@@ -422,7 +421,7 @@ func TestWrongTypes(t *testing.T) {
 				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 				field := f.Type.Kind()
 				if f.Anonymous {
-					continue // its fields come by themselves
+					continue // its fields are visited one by one
 				}
 				if field == reflect.Slice || field == reflect.Int || field == reflect.Uint64 {
 					continue // their elements and bounds have tests of their own

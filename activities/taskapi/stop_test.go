@@ -25,8 +25,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// together is a run whose tasks stop together. It tells the host of others what it
-// decides when the test has it do so.
+// together is a run whose tasks stop together. It tells other hosts of its decisions only
+// when a test makes it do so.
 type together struct {
 	mu     sync.Mutex
 	now    spec.Stopping
@@ -34,7 +34,7 @@ type together struct {
 	wishes []wished
 	refuse error
 	held   chan struct{}
-	asked  chan context.Context // of each wish, when it comes
+	asked  chan context.Context // the context of each wish when it arrives
 }
 
 type wished struct {
@@ -87,14 +87,14 @@ func (r *together) ClearStop(context.Context, runkey.Task) (spec.Stopping, error
 	return r.now, r.refuse
 }
 
-// heard are the wishes that the run has taken.
+// heard returns the wishes that the run has accepted.
 func (r *together) heard() []wished {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.wishes)
 }
 
-// wish is the only one there was.
+// wish returns the only wish.
 func (r *together) wish(t *testing.T) wished {
 	t.Helper()
 	all := r.heard()
@@ -102,7 +102,7 @@ func (r *together) wish(t *testing.T) wished {
 	return all[0]
 }
 
-// hold has wishes wait until release is called, or their task has gone.
+// hold makes wishes wait until release is called or their task has gone.
 func (r *together) hold() (release func()) {
 	held := make(chan struct{})
 	r.mu.Lock()
@@ -114,28 +114,28 @@ func (r *together) hold() (release func()) {
 	return func() { close(held) }
 }
 
-// refuses has the run take no wishes any more.
+// refuses makes the run refuse all further wishes.
 func (r *together) refuses(why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refuse = errors.New(why)
 }
 
-// is says how the run stands, which nobody has been told.
+// is sets how the run stands without telling anybody.
 func (r *together) is(now spec.Stopping) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now = now
 }
 
-// newStopping is a host whose run can be stopped.
+// newStopping returns a host whose run can be stopped.
 func newStopping(t testing.TB, workers int) (*host, *together) {
 	t.Helper()
 	r := newTogether()
 	return newHostWith(t, workers, r), r
 }
 
-// stop asks as any HTTP client does.
+// stop sends a request as any HTTP client does.
 func (h *host) stop(i int, method, query, body string) wire.Stopping {
 	h.t.Helper()
 	status, text, _ := h.do(i, method, wire.PathStop+query, body)
@@ -152,7 +152,7 @@ func shortContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// CO-01, for tasks in the place of threads.
+// CO-01, with tasks in the place of threads.
 func TestTasksStop_CO01(t *testing.T) {
 	h, r := newStopping(t, 2)
 	asks, other := h.task(0), h.task(1)
@@ -177,7 +177,7 @@ func TestTasksStop_CO01(t *testing.T) {
 	assert.Equal(t, h.ids[0], wish.by)
 }
 
-// CO-02: all who wait are told when another host's task asks.
+// CO-02: all waiting tasks are told when a task on another host requests a stop.
 func TestTasksStopLater_CO02(t *testing.T) {
 	h, _ := newStopping(t, 4)
 	ctx := testContext(t)
@@ -199,7 +199,7 @@ func TestTasksStopLater_CO02(t *testing.T) {
 
 func TestWhatATaskIsTold(t *testing.T) {
 	h, _ := newStopping(t, 1)
-	asked := time.Now().Add(time.Hour) // the run's clock is another
+	asked := time.Now().Add(time.Hour) // the clock of the run differs
 	h.SetStopping(h.run, spec.Stopping{
 		Seq: 3, Stop: true, By: "worker-7", Reason: "r", Asked: asked, Deadline: asked.Add(2 * time.Minute), Clean: true,
 		Error: &spec.TogetherError{Kind: "StopIteration", Message: "m", Traceback: "t"},
@@ -216,7 +216,7 @@ func TestWhatATaskIsTold(t *testing.T) {
 	assert.Equal(t, wire.Stopping{Seq: 4}, h.stop(0, "GET", "", ""))
 }
 
-// SEED-63 is the run's to decide; it is told everything that it needs for that.
+// SEED-63 is decided by the run, which is told everything it needs for that.
 func TestTheErrorOfAStop(t *testing.T) {
 	for name, c := range map[string]struct {
 		err                error
@@ -239,7 +239,8 @@ func TestTheErrorOfAStop(t *testing.T) {
 	}
 }
 
-// What is too long for the run is cut, and refused only where it would not be read.
+// Texts that are too long for the run are cut. A request is refused only if it is too long to
+// be read.
 func TestLongStops(t *testing.T) {
 	h, r := newStopping(t, 1)
 	long := strings.Repeat("ü", 5<<20)
@@ -297,7 +298,8 @@ func TestBadStops(t *testing.T) {
 	assert.NotEmpty(t, r.wish(t).Key)
 }
 
-// A wish that comes again is the same, also side by side and at another server.
+// A wish that is sent again is the same wish, even if it is sent side by side or to another
+// server.
 func TestAWishThatComesAgain(t *testing.T) {
 	h, r := newStopping(t, 2)
 	var all sync.WaitGroup
@@ -313,8 +315,8 @@ func TestAWishThatComesAgain(t *testing.T) {
 	r.wish(t)
 }
 
-// Who waits for news waits, on whatever connection and for however long: the time that
-// a body may take is that of requests with a body.
+// A wait for news has no deadline, on any connection: the time limit of a body applies only
+// to requests with a body.
 func TestAWaitForNewsHasNoDeadline(t *testing.T) {
 	h, _ := newStopping(t, 2)
 	h.restartWith(patience{body: 50 * time.Millisecond})
@@ -324,8 +326,8 @@ func TestAWaitForNewsHasNoDeadline(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
 	}
-	// A body that does not come is answered when its time is over, and by then that of
-	// every request before it is.
+	// A request whose body does not arrive is answered when its time is over. By then, the
+	// time of every earlier request is over, too.
 	patienceIsOver := func() {
 		t.Helper()
 		for range 2 {
@@ -350,7 +352,7 @@ func TestAWaitForNewsHasNoDeadline(t *testing.T) {
 	}
 }
 
-// CO-13, SEED-65: a stop is taken back for all, and there may be another.
+// CO-13, SEED-65: a stop is cleared for all, and there may be another one.
 func TestAStopIsCleared_CO13_SEED65(t *testing.T) {
 	h, _ := newStopping(t, 2)
 	ctx := testContext(t)
@@ -374,7 +376,7 @@ func TestAStopIsCleared_CO13_SEED65(t *testing.T) {
 	assert.Equal(t, 6, s.Seq, "there was nothing to clear")
 }
 
-// A stop that was there for a moment only is told to those who waited for it.
+// A stop that stood only for a moment is reported to those who waited for it.
 func TestAStopThatIsClearedAtOnce(t *testing.T) {
 	h, _ := newStopping(t, 1)
 	h.SetStopping(h.run, spec.Stopping{Seq: 4})
@@ -391,13 +393,13 @@ func TestAStopThatIsClearedAtOnce(t *testing.T) {
 	assert.Equal(t, wire.Stopping{Seq: 6}, h.stop(0, "GET", "?wait=1m&after=5", ""), "and that it is cleared, to who knows of the stop")
 }
 
-// awaitStopWaiters waits until so many requests wait for a stop.
+// awaitStopWaiters waits until n requests wait for a stop.
 func awaitStopWaiters(t *testing.T, n int) {
 	t.Helper()
 	awaitGoroutines(t, "taskapi.getStop(", n)
 }
 
-// awaitGoroutines waits until so many goroutines are in a function.
+// awaitGoroutines waits until n goroutines are in a function.
 func awaitGoroutines(t *testing.T, function string, n int) {
 	t.Helper()
 	buffer := make([]byte, 64<<20)
@@ -415,7 +417,7 @@ func TestTheWaitEnds(t *testing.T) {
 	assert.Equal(t, stopQuery{wait: maxStopWait, after: 7}, q)
 }
 
-// What is older than what is known changes nothing, wherever it comes from.
+// News that is older than what the host knows changes nothing, wherever it comes from.
 func TestOldNews(t *testing.T) {
 	h, _ := newStopping(t, 1)
 	h.SetStopping(h.run, spec.Stopping{Seq: 3, Stop: true, By: "ps-0"})
@@ -426,7 +428,8 @@ func TestOldNews(t *testing.T) {
 	assert.Equal(t, "ps-0", h.stop(0, "GET", "", "").By)
 }
 
-// What was said before a task was there, it finds; another run does not.
+// A task learns of a stop that was announced before it was there. A task of another run does
+// not.
 func TestStoppingIsKeptUntilRelease(t *testing.T) {
 	h, _ := newStopping(t, 1)
 	other := runkey.Run{WorkflowID: "other"}
@@ -443,7 +446,7 @@ func TestStoppingIsKeptUntilRelease(t *testing.T) {
 	assert.Empty(t, h.Server.stops)
 }
 
-// Whose task is over does not wait for ever, and asks nobody.
+// Once its task is over, a request neither waits for ever nor reaches the run.
 func TestTheTaskIsOver(t *testing.T) {
 	h, r := newStopping(t, 2)
 	c := h.task(0)
@@ -505,8 +508,8 @@ func TestWithoutStops(t *testing.T) {
 	require.ErrorAs(t, c.RequestStop(testContext(t), nil), &refused)
 }
 
-// A run that does not answer is asked again, with the same key, for as long as the
-// task likes.
+// If a run does not answer, the request is repeated with the same key for as long as the task
+// wants.
 func TestTheRunIsAway(t *testing.T) {
 	h, r := newStopping(t, 1)
 	h.restartWith(patience{run: 20 * time.Millisecond})
@@ -534,7 +537,7 @@ func TestTheRunIsAway(t *testing.T) {
 	require.ErrorIs(t, <-told, context.Canceled)
 }
 
-// Who goes away, or has its task end, does not wait for the run any more.
+// A request stops waiting for the run when its caller goes away or its task ends.
 func TestNobodyWaitsForTheRun(t *testing.T) {
 	h, r := newStopping(t, 2)
 	r.hold()
@@ -555,19 +558,19 @@ func TestNobodyWaitsForTheRun(t *testing.T) {
 	assert.Equal(t, wire.CodeOver, refused.Code)
 }
 
-// Half a wish is none.
+// Half a wish does not count.
 func TestHalfAWish(t *testing.T) {
 	h, r := newStopping(t, 1)
 	c := dial(t, h.paths[0])
 	_, err := io.WriteString(c, "POST /v1/stop HTTP/1.1\r\nHost: task\r\nContent-Length: 30\r\n\r\n{\"reason\": \"x\"")
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
-	require.NoError(t, h.Close()) // and with it all that it still served
+	require.NoError(t, h.Close()) // this ends all requests it still served
 	h.start()
 	assert.Empty(t, r.heard())
 }
 
-// The server is killed while tasks wait, and the stop comes while nobody is there.
+// The server is killed while tasks wait, and the stop comes while no server is there.
 func TestAStopWhileTheServerIsAway(t *testing.T) {
 	h, _ := newStopping(t, 2)
 	a, b := h.task(0), h.task(1)
@@ -586,7 +589,7 @@ func TestAStopWhileTheServerIsAway(t *testing.T) {
 	require.NoError(t, <-told)
 	require.NoError(t, <-told)
 
-	// A server that does not know yet changes nothing for who knows.
+	// A server that does not know of the stop yet changes nothing for tasks that do.
 	require.NoError(t, h.Close())
 	h.startKnowing(spec.Stopping{})
 	awaitStopWaiters(t, 2)
@@ -595,7 +598,7 @@ func TestAStopWhileTheServerIsAway(t *testing.T) {
 	require.Eventually(t, func() bool { return !a.ShouldStop() && !b.ShouldStop() }, time.Minute, time.Millisecond)
 }
 
-// The wish is under way when the server is killed: it is sent again, and counts once.
+// The server is killed while a wish is under way: the wish is sent again, and counts once.
 func TestAWishWhileTheServerIsKilled(t *testing.T) {
 	h, r := newStopping(t, 1)
 	release := r.hold()
@@ -611,8 +614,8 @@ func TestAWishWhileTheServerIsKilled(t *testing.T) {
 	assert.True(t, c.ShouldStop())
 }
 
-// Ten thousand waiters of one process are one request; the others are served in turn;
-// and afterwards nothing is left of either.
+// Ten thousand waiters of one process are one request. Ten thousand other connections are
+// served in turn. Afterwards nothing is left of either.
 func TestManyWaitForAStop(t *testing.T) {
 	h, _ := newStopping(t, 2)
 	const all = 10000
@@ -650,12 +653,12 @@ func TestManyWaitForAStop(t *testing.T) {
 			defer conn.Close()
 			_, err = io.WriteString(conn, "GET /v1/stop?wait=1m HTTP/1.1\r\nHost: task\r\n\r\n")
 			assert.NoError(t, err)
-			if i%2 == 0 { // it goes away, perhaps before the stop
+			if i%2 == 0 { // the caller goes away, perhaps before the stop
 				return
 			}
 			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if assert.NoError(t, err) {
-				<-stopped // it would not have been answered before
+				<-stopped // nobody is answered before the stop
 				assert.Equal(t, 200, answer.StatusCode)
 			}
 		})
@@ -667,7 +670,7 @@ func TestManyWaitForAStop(t *testing.T) {
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+5 }, time.Minute, 5*time.Millisecond)
 }
 
-// What a training step pays for looking whether it should stop.
+// BenchmarkShouldStop measures what a training step pays for checking whether it should stop.
 func BenchmarkShouldStop(b *testing.B) {
 	h, _ := newStopping(b, 1)
 	c := h.task(0)

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// tied is a coordinator in a process of the task.
+// tied returns a coordinator in a process of the task.
 func tied(t *testing.T, c *task.Task, options ...coordinator.Option) *coordinator.Coordinator {
 	t.Helper()
 	coord := coordinator.New(append(options, coordinator.Logger(slog.New(slog.DiscardHandler)))...)
@@ -27,8 +27,8 @@ func tied(t *testing.T, c *task.Task, options ...coordinator.Option) *coordinato
 
 func untilStopped(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 
-// CO-08: goroutines of two processes, of which one fails; the joins of both return
-// the first error.
+// CO-08: goroutines run in two processes, and one of them fails. Both joins return the first
+// error.
 func TestCoordinatorsOfTwoProcesses_CO08(t *testing.T) {
 	h, r := newStopping(t, 2)
 	fails, other := tied(t, h.task(0)), tied(t, h.task(1))
@@ -47,7 +47,7 @@ func TestCoordinatorsOfTwoProcesses_CO08(t *testing.T) {
 	assert.Equal(t, "First", r.wish(t).Error.Message, "what came from the run does not go back")
 }
 
-// SEED-62: a clean stop of one is a clean stop of all, whoever finds it clean.
+// SEED-62: a stop that is clean for one coordinator is clean for all.
 func TestCleanStopsOfProcesses_SEED62(t *testing.T) {
 	h, r := newStopping(t, 2)
 	asks, other := h.task(0), tied(t, h.task(1))
@@ -70,7 +70,7 @@ func TestCleanStopsOfProcesses_SEED62(t *testing.T) {
 	}
 }
 
-// A stop by hand, and its end, reach the coordinator.
+// A stop by an operator, and its clear, reach the coordinator.
 func TestTheRunStopsACoordinator(t *testing.T) {
 	h, r := newStopping(t, 1)
 	coord := tied(t, h.task(0))
@@ -87,7 +87,7 @@ func TestTheRunStopsACoordinator(t *testing.T) {
 	assert.Empty(t, r.heard())
 }
 
-// What the run cleared while a stop was on its way does not clear that.
+// If the run clears an old stop while a new one is on its way, the new one stands.
 func TestAStopAndAClearMeet(t *testing.T) {
 	h, r := newStopping(t, 1)
 	c := h.task(0)
@@ -113,7 +113,7 @@ func TestAStopAndAClearMeet(t *testing.T) {
 	require.Equal(t, first, coord.Join())
 }
 
-// Panics are told with their own stack, and are never clean.
+// A panic is reported with its own stack, and is never a clean stop.
 func TestAPanicStopsTheRun(t *testing.T) {
 	h, r := newStopping(t, 1)
 	coord := tied(t, h.task(0))
@@ -128,7 +128,7 @@ func TestAPanicStopsTheRun(t *testing.T) {
 
 func panics() { panic(io.EOF) }
 
-// A stop that the run refuses is not a good end.
+// If the run refuses a stop, join fails.
 func TestTheRunRefusesACoordinator(t *testing.T) {
 	h, r := newStopping(t, 1)
 	r.refuses("run iris has ended")

@@ -20,12 +20,12 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 )
 
-// ask keeps a result at the socket of a task, as a user, and says what came of it.
+// ask sends a result to the socket of a task as a user, and returns the outcome.
 func ask(t *testing.T, u *hostuser.User, path string) string {
 	t.Helper()
 	said := make(chan string)
 	go func() {
-		// This thread, which ends with the goroutine, is a process of the user's to the kernel.
+		// To the kernel, this thread is a process of the user. It ends with the goroutine.
 		runtime.LockOSThread()
 		if u != nil {
 			for _, call := range [][4]uintptr{
@@ -52,7 +52,7 @@ func ask(t *testing.T, u *hostuser.User, path string) string {
 	return <-said
 }
 
-// A task that runs as another user asks at its own socket, and at no other user's.
+// A task that runs as another user reaches its own socket, and no other user's.
 func TestTheSocketIsTheUsers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be another user")
@@ -91,19 +91,19 @@ func TestTheSocketIsTheUsers(t *testing.T) {
 	}
 	assert.Equal(t, "HTTP/1.0 200 OK", ask(t, nil, his), "root is let in")
 
-	// Whoever gets hold of a socket all the same is not served.
+	// A user who gets access to another's socket is still not served.
 	require.NoError(t, os.Chmod(his, 0o777))
 	assert.Empty(t, ask(t, alice, his))
 	assert.Equal(t, "HTTP/1.0 200 OK", ask(t, bob, his))
 
-	// Nor can the user change what is in the directory, or see what there is.
+	// The user can neither change the directory nor list it.
 	cmd := exec.Command("sh", "-c", `rm -f "$0"; ls "$(dirname "$0")"; echo x >"$0.new"; true`, hers)
 	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: alice.Credential()}
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err)
 	assert.Equal(t, 3, strings.Count(string(out), "ermission denied"), string(out))
 
-	// A link in the place of a result leads the host worker nowhere.
+	// A link in the place of the log directory does not make the host worker write elsewhere.
 	secret := filepath.Join(dir, "secret")
 	require.NoError(t, os.Mkdir(secret, 0o700))
 	require.NoError(t, os.RemoveAll(logs))

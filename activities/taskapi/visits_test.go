@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/task"
 )
 
-// waits are barriers that release nobody before their arrivals end. They say who
-// arrived, and why each of them went.
+// waits are barriers that release nobody until their arrivals end. They report who arrived
+// and why each arrival ended.
 type waits struct {
 	arrived chan Arrival
 	left    chan error
@@ -30,7 +30,7 @@ func waitElsewhere(h *host) waits {
 	return w
 }
 
-// Barriers that end while a task waits tell it nothing: its client comes again.
+// A barrier that ends while a task waits answers nothing: the client comes again.
 func TestComeAgain(t *testing.T) {
 	h := newHost(t, 1)
 	keys := make(chan string, 2)
@@ -47,7 +47,7 @@ func TestComeAgain(t *testing.T) {
 	assert.Equal(t, <-keys, <-keys, "it is the same arrival")
 }
 
-// Who has other participants is told so with the same code as at a local barrier.
+// A mismatch of participants has the same code as at a local barrier.
 func TestRefusedElsewhere(t *testing.T) {
 	h := newHost(t, 1)
 	for why, code := range map[BarrierWhy]string{OtherParticipants: wire.CodeBarrierMismatch, TooOften: wire.CodeAlreadyWaiting} {
@@ -64,7 +64,7 @@ func TestRefusedElsewhere(t *testing.T) {
 	assert.Equal(t, `barrier "x": on fire`, p.Message)
 }
 
-// An arrival at a barrier that is not local is taken back by its key, too.
+// An arrival at a barrier across hosts can be withdrawn by its key, too.
 func TestWithdrawnElsewhere(t *testing.T) {
 	h := newHost(t, 1)
 	w := waitElsewhere(h)
@@ -82,7 +82,7 @@ func TestWithdrawnElsewhere(t *testing.T) {
 	require.ErrorContains(t, <-w.left, `the arrival at barrier "x" was withdrawn`)
 	assert.Contains(t, <-told, wire.CodeBarrierWithdrawn)
 
-	// Too late: it was answered, whether anybody read that or not.
+	// This is too late: the arrival was answered, whether or not anybody read the answer.
 	h.Barriers = elsewhere(func(_ context.Context, a Arrival) (Release, error) {
 		if a.Key == "broken" {
 			return Release{}, &BarrierError{Why: Broken, Message: "worker-1 has ended"}
@@ -101,8 +101,8 @@ func TestWithdrawnElsewhere(t *testing.T) {
 	assert.JSONEq(t, `{"withdrawn": true}`, text, "the keys were those of the process that ended")
 }
 
-// The end of a process ends what it waits for, also where another one holds its
-// connection open; and so does the end of its generation.
+// The end of a process ends its waits even if another process holds its connection open. The
+// end of its generation does so, too.
 func TestVisitsEndWithTheProcess(t *testing.T) {
 	h := newHost(t, 1)
 	w := waitElsewhere(h)
