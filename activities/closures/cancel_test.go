@@ -48,12 +48,12 @@ func TestCancelTellsTheProcess(t *testing.T) {
 		a := <-listening
 		assert.Equal(t, []taskapi.CallCancel{{ID: 1}, {ID: 2}}, a.Cancel)
 		p.read(a)
-		// Once it has heard of that it is not told again and again.
+		// Once the process has acknowledged the cancellation, it is not told again.
 		listening = p.waiting(0)
 		synctest.Wait()
 		assert.Empty(t, listening)
 		p.done(taskapi.CallOutcome{ID: 1, Kind: "cancelled"}, value(2))
-		// What came to its end first counts.
+		// The first end of a closure counts.
 		assert.Equal(t, []closure.Outcome{wasCancelled(1, "worker-0"), valued(2, "worker-0")}, l.get(t).Outcomes)
 		time.Sleep(time.Minute)
 		assert.Empty(t, h.restarts())
@@ -73,7 +73,7 @@ func TestACancellationIsToldUntilItIsHeard(t *testing.T) {
 		a := p.send(p.request())
 		p.read(a)
 		assert.Empty(t, p.send(p.request()).Cancel)
-		// As often as it asks and waits in vain it is told all the same.
+		// A process that asks and waits in vain is told again each time.
 		in := p.request()
 		in.Wait = 1
 		assert.Len(t, p.send(in).Cancel, 1)
@@ -82,13 +82,13 @@ func TestACancellationIsToldUntilItIsHeard(t *testing.T) {
 	})
 }
 
-// A call that does not end takes its process with it, and is cancelled then.
+// If a call does not end, its process is restarted, and the call is cancelled then.
 func TestAProcessThatDoesNotEndACallIsRestarted(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 2)
 		l := h.lease(closuresFrom(1, 2)...)
 		require.Equal(t, []uint64{1, 2}, p.take(2, 0))
-		p.take(0, 0) // it has begun them
+		p.take(0, 0) // the process has begun them
 		h.Cancel(closure.CancelLease{Closures: []uint64{1}, Grace: 3 * time.Second})
 		h.Cancel(closure.CancelLease{Closures: []uint64{1}, Grace: time.Hour})
 		time.Sleep(3*time.Second - time.Nanosecond)
@@ -130,8 +130,8 @@ func TestAnErrorCanBeTriedAgain(t *testing.T) {
 	})
 }
 
-// The queue counts what went wrong by itself: calls whose process or host was lost take
-// nothing of the retries.
+// The queue itself counts other failures: calls whose process or host was lost use up no
+// retries.
 func TestRetriesThatAreLeft(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 2)
@@ -145,7 +145,8 @@ func TestRetriesThatAreLeft(t *testing.T) {
 		assert.Equal(t, closure.OutcomeAgain, r.Outcomes[0].Kind)
 		assert.Equal(t, closure.OutcomeError, r.Outcomes[1].Kind)
 
-		// A lease that gives it again knows what is left now, where the one before was lost.
+		// If a lease was lost, the next one that gives the closure knows how many retries are
+		// left.
 		l = h.lease(some)
 		require.Equal(t, []uint64{1}, p.take(1, 0))
 		some.Attempt, some.Left = 10, 0
@@ -164,7 +165,7 @@ func TestTimeout(t *testing.T) {
 		second.Left = 0
 		l := h.lease(with(newClosure(1), options), second, with(newClosure(3), options), with(newClosure(4), options))
 		require.Len(t, p.take(4, 0), 4)
-		p.take(0, 0) // it has begun them
+		p.take(0, 0) // the process has begun them
 		time.Sleep(59 * time.Second)
 		p.done(value(4))
 		require.Equal(t, []uint64{4}, ids(l.get(t).Outcomes))
@@ -208,8 +209,8 @@ func TestAProcessThatIsStuckIsRestartedAfterTheTimeout(t *testing.T) {
 	})
 }
 
-// A timeout is the call's: it does not count while a closure waits, and what has one
-// never waits behind another in its process.
+// A timeout belongs to the call: it does not run while a closure waits, and a closure with a
+// timeout never waits behind another in its process.
 func TestATimeoutBeginsWithTheCall(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
@@ -217,7 +218,7 @@ func TestATimeoutBeginsWithTheCall(t *testing.T) {
 		require.Equal(t, []uint64{1}, p.take(1, 0))
 		p.done(quick(1))
 		l.get(t)
-		here := closure.Options{Task: "worker-0"} // so it lies here
+		here := closure.Options{Task: "worker-0"} // so that it waits at this broker
 		short := here
 		short.Timeout = closure.TimeoutOf(time.Second)
 		l = h.lease(with(newClosure(2), here), with(newClosure(3), here), with(newClosure(4), short), with(newClosure(5), here))
@@ -249,7 +250,7 @@ func TestTextsAreBounded(t *testing.T) {
 	large := judge(&entry{closure: closure.Closure{Function: "f"}}, taskapi.CallOutcome{Value: make([]byte, closure.MaxBytes+1)})
 	assert.Equal(t, closure.ErrValueTooLarge, large.Error.Kind)
 	assert.Empty(t, large.Value)
-	// What counts is what it has in the history.
+	// A value is measured by its size in the history.
 	for _, sign := range []string{"<", ">", "&", "\u2028"} {
 		fits := json.RawMessage(`"` + strings.Repeat(sign, closure.MaxBytes/6) + `"`)
 		assert.LessOrEqual(t, len(judge(&entry{}, taskapi.CallOutcome{Value: fits}).Value), closure.MaxBytes)

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// Each function that is called says how often it was.
+// Each function returns how often it was called.
 const pythonCounts = `
 import itertools
 calls = itertools.count(1)
@@ -36,7 +36,7 @@ func goCounts() map[string]any {
 	}}
 }
 
-// whoCounts has a process of each language call, with one slot and with some.
+// whoCounts runs a test with a process of each language, with one slot and with several.
 func whoCounts(t *testing.T, test func(*testing.T, *machine)) {
 	for _, slots := range []int{1, 3} {
 		for name, start := range map[string]func(m *machine){
@@ -53,8 +53,7 @@ func whoCounts(t *testing.T, test func(*testing.T, *machine)) {
 	}
 }
 
-// However often connections are cut, each closure is called once, and no outcome gets
-// lost.
+// However often connections are cut, each closure is called once, and no outcome is lost.
 func TestNothingIsDoubledWhenConnectionsAreCut(t *testing.T) {
 	whoCounts(t, func(t *testing.T, m *machine) {
 		total := 0
@@ -80,8 +79,8 @@ func TestNothingIsDoubledWhenConnectionsAreCut(t *testing.T) {
 	})
 }
 
-// What is given to a process is called by it, one way or the other: a process that
-// overlooks what it has would hand it back.
+// A process calls every closure it is given. If it overlooked one, it would hand it back, and
+// the closure would be given again.
 func TestNothingIsGivenTwice(t *testing.T) {
 	whoCounts(t, func(t *testing.T, m *machine) {
 		given := func() uint64 {
@@ -94,7 +93,7 @@ func TestNothingIsGivenTwice(t *testing.T) {
 		for id := range uint64(200) {
 			m.one(call(id+1, "f", 1))
 		}
-		// On a machine that is busy a few may be.
+		// On a busy machine a few may be given again.
 		assert.Less(t, given()-before, uint64(240))
 	})
 }

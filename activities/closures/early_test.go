@@ -16,13 +16,13 @@ func (h *host) cancel(ids ...uint64) {
 	h.Cancel(closure.CancelLease{Closures: ids, Grace: 3 * time.Second})
 }
 
-// settles waits until no process of an earlier broker is waited for any more.
+// settles waits until the broker no longer waits for a process of an earlier one.
 func settles() {
 	time.Sleep(settleAfter)
 	synctest.Wait()
 }
 
-// A cancellation and a lease come by two activities, and either may be the first.
+// A cancellation and a lease arrive by two activities, and either may be the first.
 func TestACancellationMayComeBeforeItsLease(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		settles()
@@ -35,8 +35,8 @@ func TestACancellationMayComeBeforeItsLease(t *testing.T) {
 	})
 }
 
-// A lease says which of its closures were cancelled, so that one that goes to another
-// broker than the cancellation did takes it along.
+// A lease names its cancelled closures, so that another broker than the one that was told of
+// the cancellation learns of it as well.
 func TestALeaseNamesWhatWasCancelled(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		settles()
@@ -58,8 +58,8 @@ func TestALeaseNamesWhatWasCancelled(t *testing.T) {
 	})
 }
 
-// What was cancelled before the processes of an earlier broker are back may still be
-// called there: then it ends as that call does, and not before (SEED-58).
+// A closure that is cancelled before the processes of an earlier broker are back may still be
+// running in one of them. It then ends when that call ends, and not before (SEED-58).
 func TestWhatAnEarlierBrokerGaveIsCancelledThere(t *testing.T) {
 	for name, tell := range map[string]func(h *host) *leasing{
 		"first": func(h *host) *leasing { h.cancel(1, 2); return h.lease(closuresFrom(1, 2)...) },
@@ -95,8 +95,8 @@ func TestWhatAnEarlierBrokerGaveIsCancelledThere(t *testing.T) {
 	}
 }
 
-// A process may be back before anybody names its closure, and may have ended the call
-// meanwhile.
+// A process may be back before any lease names its closure, and may have ended the call by
+// then.
 func TestAProcessMayBeBackBeforeTheCancelledClosureIs(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 2)
@@ -113,7 +113,7 @@ func TestAProcessMayBeBackBeforeTheCancelledClosureIs(t *testing.T) {
 	})
 }
 
-// What is remembered of cancellations that name nothing is bounded.
+// The number of remembered cancellations of unknown closures is bounded.
 func TestEarlyCancellationsAreBounded(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		settles()

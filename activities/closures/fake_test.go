@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// run runs a test in a time of its own, which passes only while everything waits.
+// run runs a test with its own clock, which advances only while everything waits.
 func run(t *testing.T, test func(t *testing.T, h *host)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -29,11 +29,11 @@ func run(t *testing.T, test func(t *testing.T, h *host)) {
 	})
 }
 
-// host is a broker, the tasks that it had restarted, and what it said of who serves.
+// host is a broker, the tasks it has restarted, and its reports of serving processes.
 type host struct {
 	*Broker
 	t testing.TB
-	// earlier is what the next broker is told of the processes of the one before.
+	// earlier names the processes of the previous broker for the next one.
 	earlier map[string][]string
 
 	mu        sync.Mutex
@@ -41,7 +41,7 @@ type host struct {
 	reports   [][]closure.ServingTask
 }
 
-// start starts a broker, the first one or the next.
+// start starts the first broker or the next one.
 func (h *host) start() {
 	if h.Broker != nil {
 		h.Broker.Close()
@@ -62,7 +62,7 @@ func (h *host) start() {
 	})
 }
 
-// leasing is a lease that goes on.
+// leasing is a lease in progress.
 type leasing struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -89,7 +89,7 @@ func (h *host) leaseAll(in closure.Lease) *leasing {
 	return l
 }
 
-// waits says that the lease has not returned.
+// waits reports whether the lease has not returned yet.
 func (l *leasing) waits() bool {
 	select {
 	case <-l.done:
@@ -99,17 +99,17 @@ func (l *leasing) waits() bool {
 	}
 }
 
-// get is its result.
+// get waits for the result of the lease.
 func (l *leasing) get(t testing.TB) closure.LeaseResult {
 	t.Helper()
 	<-l.done
 	require.NoError(t, l.err)
 	r := l.result
-	r.Done, r.Took = 0, 0 // the pace is the machine's that tests run on
+	r.Done, r.Took = 0, 0 // the pace depends on the machine that runs the test
 	return r
 }
 
-// fake is a process that serves closures, and does what a test says.
+// fake is a process that serves closures under the control of a test.
 type fake struct {
 	h         *host
 	task      string
@@ -128,7 +128,7 @@ func (h *host) process(task, name string, slots int, functions ...string) *fake 
 	return &fake{h: h, task: task, name: name, slots: slots, functions: functions, calls: map[uint64]uint64{}}
 }
 
-// request is the next one of the process, with how it stands.
+// request returns the next request of the process, with its present state.
 func (p *fake) request() taskapi.ClosuresRequest {
 	p.seq++
 	return taskapi.ClosuresRequest{Process: p.name, Seq: p.seq, Got: p.got, Slots: p.slots, Functions: p.functions, Held: slices.Clone(p.held)}
@@ -142,7 +142,7 @@ func (p *fake) send(in taskapi.ClosuresRequest) taskapi.ClosuresAnswer {
 	return a
 }
 
-// read takes an answer in, and says which closures it brought.
+// read takes an answer, and returns the closures it brought.
 func (p *fake) read(a taskapi.ClosuresAnswer) []uint64 {
 	if a.News <= p.got {
 		return nil
@@ -157,7 +157,7 @@ func (p *fake) read(a taskapi.ClosuresAnswer) []uint64 {
 	return ids
 }
 
-// take asks for closures, and waits up to so many seconds.
+// take requests closures, and waits for up to wait seconds.
 func (p *fake) take(free int, wait float64) []uint64 {
 	p.h.t.Helper()
 	in := p.request()
@@ -165,7 +165,7 @@ func (p *fake) take(free int, wait float64) []uint64 {
 	return p.read(p.send(in))
 }
 
-// report is a request with outcomes, which the process holds no longer.
+// report returns a request with outcomes, whose closures the process holds no longer.
 func (p *fake) report(outcomes ...taskapi.CallOutcome) taskapi.ClosuresRequest {
 	for i := range outcomes {
 		o := &outcomes[i]
@@ -184,7 +184,7 @@ func (p *fake) done(outcomes ...taskapi.CallOutcome) taskapi.ClosuresAnswer {
 	return p.send(p.report(outcomes...))
 }
 
-// waiting has the process wait for what comes next.
+// waiting makes the process wait for its next answer.
 func (p *fake) waiting(free int) <-chan taskapi.ClosuresAnswer {
 	in := p.request()
 	in.Free, in.Wait = free, 20
@@ -216,12 +216,13 @@ func with(c closure.Closure, o closure.Options) closure.Closure {
 	return c
 }
 
-// value is the outcome of a call that took long, so that the next one is given alone.
+// value returns the outcome of a call that took long, so that the next closure is given
+// alone.
 func value(id uint64) taskapi.CallOutcome {
 	return taskapi.CallOutcome{ID: id, Value: json.RawMessage(fmt.Sprint(id)), Seconds: 1}
 }
 
-// quick is that of one that took no time.
+// quick returns the outcome of a call that took no time.
 func quick(id uint64) taskapi.CallOutcome {
 	o := value(id)
 	o.Seconds = 1e-6
@@ -252,14 +253,14 @@ func numbers(first uint64, n int) []uint64 {
 	return list
 }
 
-// one is the only outcome of a result.
+// one returns the only outcome of a result.
 func one(t testing.TB, r closure.LeaseResult) closure.Outcome {
 	t.Helper()
 	require.Len(t, r.Outcomes, 1)
 	return r.Outcomes[0]
 }
 
-// longLater lets processes that have just begun something go on with it for long.
+// longLater waits until calls that have just begun count as long ones.
 func longLater() { time.Sleep(time.Second) }
 
 func assertEmpty(t testing.TB, h *host) {

@@ -23,7 +23,7 @@ func TestOneIsGivenWhereNobodyKnowsHowLongItTakes(t *testing.T) {
 	})
 }
 
-// About 20 ms of work is given, and not more than a fair share.
+// A process is given about 20 ms of work, and not more than a fair share.
 func TestBatchesFollowHowLongCallsTake(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		for first := range uint64(20) {
@@ -66,7 +66,7 @@ func TestASmallRestIsShared(t *testing.T) {
 	})
 }
 
-// Where a process does not say how long a call took, the broker measures it.
+// If a process does not report how long a call took, the broker measures it.
 func TestTimesAreMeasuredWhereTheyAreNotTold(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		h.lease(closuresFrom(1, 100)...)
@@ -101,8 +101,8 @@ func TestLargeArgumentsAreNotGivenTogether(t *testing.T) {
 	})
 }
 
-// A function that nobody has registered is for anybody, who says so. While a task
-// that had registered it is away it is waited for.
+// A function that nobody has registered is given to anybody, and that process reports it as
+// unknown. While a task that had registered it is away, the closure waits for the task.
 func TestUnknownFunctions(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
@@ -146,7 +146,7 @@ func TestResourcesAreToldOnce(t *testing.T) {
 	})
 }
 
-// Every slot gets something, however many there are: sums of fractions are not exact.
+// Every slot gets something, however many slots there are: sums of fractions are not exact.
 func TestAllSlotsAreFilled(t *testing.T) {
 	for slots := 1; slots <= 100; slots++ {
 		run(t, func(t *testing.T, h *host) {

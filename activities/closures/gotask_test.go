@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// goProcess is a process that serves, in this one.
+// goProcess is a serving process inside the test's own process.
 type goProcess struct {
 	stop  context.CancelFunc
 	ended chan error
@@ -103,7 +103,7 @@ func TestGoResources(t *testing.T) {
 	assertText(t, `{"$clusterrun.resource":1}`, m.one(call(10, "any", resource(1))))
 }
 
-// Cancelling ends the context of the function.
+// Cancelling a closure ends the context of its function.
 func TestGoCancel(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	began := make(chan error, 10)
@@ -138,8 +138,7 @@ func TestGoCancel(t *testing.T) {
 	assert.Equal(t, task.ErrCallTimeout, <-began)
 }
 
-// A call that takes long holds back neither the closures behind it nor what has ended
-// before it.
+// A long call holds back neither the closures behind it nor the outcomes of earlier calls.
 func TestGoHandsBack(t *testing.T) {
 	m := newMachine(t, "worker-0", "worker-1")
 	release := make(chan struct{})
@@ -155,7 +154,7 @@ func TestGoHandsBack(t *testing.T) {
 	}
 	m.goProcess("worker-0", 1, functions("worker-0"))
 	m.awaitServing(1)
-	for id := range uint64(50) { // so that it gets many at once
+	for id := range uint64(50) { // so that the process gets many at once
 		m.one(call(100+id, "f", 0))
 	}
 	first := make(chan closure.LeaseResult, 1)
@@ -177,7 +176,7 @@ func TestGoHandsBack(t *testing.T) {
 	assertText(t, "3", m.one(call(3, "f", 3)))
 }
 
-// The host may be killed at any time: processes go on, and report to the next one.
+// The host may be killed at any time: processes go on, and report to the next host.
 func TestGoGoesOnWhenTheHostIsKilled(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	began, release := make(chan struct{}), make(chan struct{})
@@ -204,8 +203,8 @@ func TestGoGoesOnWhenTheHostIsKilled(t *testing.T) {
 	m.awaitServing(1)
 }
 
-// When its context ends a process hands back what it has, says so, and what it was
-// calling counts if it has come to an end.
+// When its context ends, a process hands back its closures and leaves. A call that still ends
+// by itself counts.
 func TestGoLeaves(t *testing.T) {
 	m := newMachine(t, "worker-0", "worker-1")
 	began := make(chan struct{}, 2)
@@ -239,7 +238,7 @@ func TestGoIsToldThatItHasEnded(t *testing.T) {
 	assert.Equal(t, "process_ended", refused.Code)
 }
 
-// Many large values do not make requests that the host refuses.
+// Many large values do not lead to requests that the host refuses.
 func TestGoReturnsLargeValues(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	large := strings.Repeat("x", closure.MaxBytes-2)

@@ -44,7 +44,7 @@ func TestAnEmptyLeaseReturns(t *testing.T) {
 	})
 }
 
-// What takes long holds back nothing, neither in its lease nor in its process.
+// A long call holds back nothing, neither in its lease nor in its process.
 func TestALongClosureHoldsNothingBack(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p, q := h.process("worker-0", "a", 1), h.process("worker-1", "b", 1)
@@ -56,7 +56,7 @@ func TestALongClosureHoldsNothingBack(t *testing.T) {
 		in := q.report(value(2))
 		in.Free = 1
 		require.Equal(t, []uint64{3}, q.read(q.send(in)))
-		// 3 has just been begun, so it may end soon, too.
+		// Closure 3 has just begun, so it may end soon, too.
 		assert.Equal(t, closure.LeaseResult{Outcomes: []closure.Outcome{valued(2, "worker-1")}, Rest: []uint64{1, 3}}, l.get(t))
 		assert.Equal(t, soon, time.Since(at))
 
@@ -67,7 +67,7 @@ func TestALongClosureHoldsNothingBack(t *testing.T) {
 		assert.Equal(t, []uint64{3}, ids(l.get(t).Outcomes))
 		assert.Zero(t, time.Since(at))
 
-		// Where all others go on for long, nobody waits for them.
+		// If all the other closures take long, the lease does not wait for them.
 		r := h.process("worker-2", "c", 3)
 		l = h.lease(closuresFrom(4, 3)...)
 		require.Equal(t, numbers(4, 3), r.take(3, 0))
@@ -79,7 +79,7 @@ func TestALongClosureHoldsNothingBack(t *testing.T) {
 	})
 }
 
-// A flood comes back in hundreds, not one by one.
+// A flood of outcomes is returned in hundreds, not one by one.
 func TestAFloodReturnsInHundreds(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
@@ -124,7 +124,7 @@ func TestAFloodReturnsInHundreds(t *testing.T) {
 	})
 }
 
-// What is returned is JSON in the history, where some characters have six bytes.
+// A result is measured as JSON in the history, where some characters take six bytes.
 func TestAResultIsBounded(t *testing.T) {
 	const n = 32
 	text := func(sign string, bytes int) string { return strings.Repeat(sign, bytes) }
@@ -170,7 +170,7 @@ func TestAResultIsBounded(t *testing.T) {
 	}
 }
 
-// The end of a lease ends no call, and the next one takes over.
+// The end of a lease ends no call, and the next lease takes over.
 func TestALeaseThatEndsLeavesItsClosures(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
@@ -208,7 +208,7 @@ func TestWhatNoLeaseAsksForIsForgotten(t *testing.T) {
 		require.Equal(t, []uint64{1, 2}, ids(l.get(t).Outcomes))
 		p.done(value(3))
 		require.Equal(t, []uint64{4}, p.take(1, 0))
-		p.take(0, 0) // it has begun it
+		p.take(0, 0) // the process has begun it
 
 		time.Sleep(keptFor - time.Millisecond)
 		l = h.lease(closure.Closure{ID: 3})
@@ -228,14 +228,14 @@ func TestWhatNoLeaseAsksForIsForgotten(t *testing.T) {
 	})
 }
 
-// held are the closures that the broker holds.
+// held returns the closures that the broker holds.
 func (h *host) held() []uint64 {
 	h.Broker.mu.Lock()
 	defer h.Broker.mu.Unlock()
 	return slices.Sorted(maps.Keys(h.entries))
 }
 
-// A lease that is lost with its result names the same closures again.
+// If a lease is lost with its result, the next one names the same closures.
 func TestAResultThatWasLostIsReturnedAgain(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 2)
@@ -248,7 +248,7 @@ func TestAResultThatWasLostIsReturnedAgain(t *testing.T) {
 		assert.Equal(t, want, l.get(t))
 		assert.Empty(t, p.take(2, 0), "nothing is called twice for that")
 
-		// What does not end a closure comes back to be called again.
+		// A closure that did not end comes back to be called again.
 		l = h.lease(closure.Closure{ID: 3, Function: "f", Attempt: 1, Left: 1, Options: &closure.Options{Retries: 1}})
 		require.Equal(t, []uint64{3}, p.take(2, 0))
 		p.done(failed(3, "ValueError", "no"))

@@ -18,7 +18,7 @@ func lost(id uint64, task string, started bool) closure.Outcome {
 	}}
 }
 
-// fast has a process known for calls that take no time, so that it gets many at once.
+// fast makes a process known for quick calls, so that it gets many closures at once.
 func (p *fake) fast() {
 	p.h.t.Helper()
 	l := p.h.lease(with(newClosure(1<<40), closure.Options{Task: p.task, Priority: 1}))
@@ -41,7 +41,7 @@ func TestCallsOfAProcessThatEndsAreLost(t *testing.T) {
 		assert.Equal(t, []closure.Outcome{lost(1, "worker-0", true), lost(2, "worker-0", true)}, l.get(t).Outcomes)
 		_, err := h.Next(t.Context(), "worker-0", p.request())
 		require.ErrorIs(t, err, taskapi.ErrProcessEnded)
-		// The next process of the task is another.
+		// The next process of the task is a different one.
 		l = h.lease(closuresFrom(1, 1)...)
 		next := h.process("worker-0", "c", 1)
 		require.Equal(t, []uint64{1}, next.take(1, 0))
@@ -50,8 +50,8 @@ func TestCallsOfAProcessThatEndsAreLost(t *testing.T) {
 	})
 }
 
-// It is known for its task whether the last process to serve has ended in the middle of a
-// call, whoever says first that it has ended.
+// The broker knows whether the last serving process of a task has ended in the middle of a
+// call, whoever reports first that it has ended.
 func TestTheCallThatAProcessEndedIn(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
@@ -69,7 +69,7 @@ func TestTheCallThatAProcessEndedIn(t *testing.T) {
 		assert.Equal(t, "closure 8 of f", h.ProcessEnded("worker-0", ""))
 		l.get(t)
 
-		// One whose parent has started another, and one that had nothing to do.
+		// Here the parent has started another process, and that one had nothing to do.
 		p = h.process("worker-0", "c", 1)
 		l = h.lease(newClosure(9))
 		require.Equal(t, []uint64{9}, p.take(1, 0))
@@ -78,7 +78,7 @@ func TestTheCallThatAProcessEndedIn(t *testing.T) {
 		h.process("worker-0", "d", 1).take(1, 0)
 		assert.Empty(t, h.ProcessEnded("worker-0", ""))
 
-		// One that has left, though another had not.
+		// Here one process ended in a call, but another one has left in order.
 		p, leaves := h.process("worker-0", "e", 1), h.process("worker-0", "f", 1)
 		leaves.take(0, 0)
 		l = h.lease(newClosure(10))
@@ -92,8 +92,8 @@ func TestTheCallThatAProcessEndedIn(t *testing.T) {
 	})
 }
 
-// What a process had not begun is for others. And because nobody knows what it was
-// in when it ended, none of that is given together with others again.
+// Closures that a process had not begun go to others. Because nobody knows which of them it
+// was in when it ended, none of them is given together with others again.
 func TestWhatAProcessHadNotBegunIsPutBack(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p, q := h.process("worker-0", "a", 1), h.process("worker-1", "b", 1)
@@ -171,7 +171,7 @@ func TestWithoutOthersWhatWasNotBegunIsLostUnstarted(t *testing.T) {
 	})
 }
 
-// What is behind a call that takes long is given back.
+// Closures behind a long call are handed back.
 func TestClosuresAreHandedBack(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p, q := h.process("worker-0", "a", 1), h.process("worker-1", "b", 1)
@@ -184,15 +184,15 @@ func TestClosuresAreHandedBack(t *testing.T) {
 		in.Held, in.Begun, in.Returned = p.held, p.held, []uint64{3}
 		p.send(in)
 		assert.Equal(t, []uint64{3}, q.read(<-asked))
-		// The same request once more is none: 3 is somebody else's.
+		// A repeated request has no effect: closure 3 belongs to another process now.
 		p.send(in)
 		q.done(value(3))
 		assert.Equal(t, []uint64{1, 3}, ids(l.get(t).Outcomes))
 	})
 }
 
-// What was handed back may be given to the same process again; the old word does not
-// count for that.
+// A closure that was handed back may be given to the same process again. The old request does
+// not hand it back a second time.
 func TestWhatIsHandedBackMayComeAgain(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
@@ -232,7 +232,7 @@ func TestAnswersThatAreLostAreRepeated(t *testing.T) {
 		assert.Equal(t, first, again)
 		require.Equal(t, numbers(1, 3), p.read(first))
 
-		// An outcome that is sent twice is one. It is no other call's, either.
+		// An outcome that is sent twice counts once, and for no other call.
 		report := p.report(quick(2), quick(1), failed(3, "ValueError", "no"))
 		p.send(report)
 		r := l.get(t)
@@ -242,8 +242,8 @@ func TestAnswersThatAreLostAreRepeated(t *testing.T) {
 	})
 }
 
-// An outcome is that of its call, also where the closure was given to the same
-// process again meanwhile.
+// An outcome counts only for its own call, even if the closure was meanwhile given to the
+// same process again.
 func TestAnOutcomeIsThatOfItsCall(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
@@ -263,8 +263,7 @@ func TestAnOutcomeIsThatOfItsCall(t *testing.T) {
 	})
 }
 
-// A request that comes late has outcomes, and what is handed back, and nothing else
-// that counts.
+// Of a request that arrives late, only the outcomes and the closures handed back count.
 func TestAnOldRequestDoesNotSayHowTheProcessStands(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 2)
@@ -273,7 +272,7 @@ func TestAnOldRequestDoesNotSayHowTheProcessStands(t *testing.T) {
 		require.Equal(t, []uint64{1, 2, 3}, p.take(2, 0))
 		old := p.report(value(1))
 		old.Held, old.Free, old.Wait, old.Returned = nil, 1, 20, []uint64{3}
-		p.held = []uint64{1, 2, 3} // it does not know yet that the rest has arrived
+		p.held = []uint64{1, 2, 3} // the process does not know yet that the rest has arrived
 		listening := p.waiting(0)
 		at := time.Now()
 		assert.Empty(t, p.send(old))
@@ -283,7 +282,7 @@ func TestAnOldRequestDoesNotSayHowTheProcessStands(t *testing.T) {
 		longLater()
 		assert.Equal(t, closure.LeaseResult{Outcomes: []closure.Outcome{valued(1, "worker-0")}, Rest: []uint64{2, 3}}, l.get(t))
 		p.held = []uint64{2}
-		// A newer one has the older answered.
+		// A newer request ends the wait of the older one.
 		p.waiting(0)
 		assert.Equal(t, taskapi.ClosuresAnswer{}, <-listening)
 	})
@@ -356,7 +355,7 @@ func TestWhoServesIsReported(t *testing.T) {
 	})
 }
 
-// The host was killed, and processes go on with what they have.
+// The host was killed, and the processes go on with their closures.
 func TestABrokerThatFollowsAnother(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p, q := h.process("worker-0", "a", 3), h.process("worker-1", "b", 1)
@@ -402,8 +401,8 @@ func TestABrokerThatFollowsAnother(t *testing.T) {
 	})
 }
 
-// What a process brought is called again if the process ends before any lease has
-// named it, and it can be cancelled.
+// A closure that a process brought along is called again if the process ends before a lease
+// has named it, and it can be cancelled.
 func TestClosuresOfAnEarlierBroker(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 2)

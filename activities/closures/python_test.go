@@ -61,17 +61,17 @@ func (m *machine) pyProcess(task, source string, env ...string) *pyProcess {
 	return p
 }
 
-// line is the next that it prints.
+// line returns the next line that the process prints.
 func (p *pyProcess) line() string {
 	p.t.Helper()
-	// A line that never comes would be waited for until all tests have run out of time.
+	// Otherwise the test would wait for a missing line until all tests have run out of time.
 	late := time.AfterFunc(time.Minute, func() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) })
 	defer late.Stop()
 	require.True(p.t, p.lines.Scan(), "it has ended: %v", p.lines.Err())
 	return p.lines.Text()
 }
 
-// end waits for its end, and is its exit code and what it wrote to stderr.
+// end waits for the end of the process, and returns its exit code and its stderr.
 func (p *pyProcess) end() (int, string) {
 	p.t.Helper()
 	for p.lines.Scan() {
@@ -151,7 +151,7 @@ clusterrun.serve()
 	assertText(t, "error NotJSONError: the value of bad is not JSON: Circular reference detected", out[13])
 	assertText(t, `"\udc80"`, out[14])
 	assert.Len(t, out[15].Value, 256<<10)
-	// Errors of any size get here, or those who wait for them would wait for ever.
+	// Errors of any size must arrive, or those who wait for them would wait for ever.
 	long := m.all(call(30, "lengthy", "kind"), call(31, "lengthy", "message"), call(32, "lengthy", "task"), call(33, "lengthy", "str"))
 	assert.Equal(t, strings.Repeat("x", maxKind), long[30].Error.Kind)
 	assert.Len(t, long[31].Error.Message, closure.MaxError)
@@ -257,8 +257,8 @@ clusterrun.serve(`+slots+`)
 	}
 }
 
-// Cancelling raises CancelledError in the function, also while it waits, and a
-// function that catches everything can ask.
+// Cancelling raises CancelledError in the function, even while it waits. A function that
+// catches everything can ask whether it was cancelled.
 func TestPythonCancel(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	p := m.pyProcess("worker-0", `
@@ -329,7 +329,8 @@ clusterrun.serve()
 	assertText(t, "error ClosureTimeoutError: the function sleeps has not ended within its timeout of 10ms", m.one(c))
 }
 
-// The signal that ends a wait of the main thread may come just before the wait, and be lost.
+// The signal that is to end a wait of the main thread may arrive just before the wait, and be
+// lost.
 func TestPythonWakesUpAgain(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	p := m.pyProcess("worker-0", `
@@ -356,8 +357,7 @@ clusterrun.serve()
 	assertText(t, "2", m.one(call(2, "f")))
 }
 
-// A process that does not end a call is restarted for it, and then the call is
-// cancelled.
+// If a call does not end, its process is restarted, and the call is cancelled then.
 func TestAPythonFunctionThatIsStuckCostsItsProcess(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	p := m.pyProcess("worker-0", `
@@ -380,7 +380,7 @@ clusterrun.serve()
 	assertText(t, "cancelled CancelledError: "+closure.TextCancelled, <-outcome)
 }
 
-// What is cancelled at any moment of its life ends, once, and nothing else does.
+// A closure may be cancelled at any moment. It ends once, and no other call ends with it.
 func TestPythonCancelAtAnyMoment(t *testing.T) {
 	for _, slots := range []string{"1", "3"} {
 		t.Run(slots, func(t *testing.T) {
@@ -395,7 +395,7 @@ def f(n):
 clusterrun.serve(`+slots+`)
 `)
 			m.awaitServing(1)
-			var chunk atomic.Uint64 // the closures that are called at the moment
+			var chunk atomic.Uint64 // the closures that are being called
 			stop := make(chan struct{})
 			cancelling := make(chan struct{})
 			go func() {
@@ -435,8 +435,7 @@ clusterrun.serve(`+slots+`)
 	}
 }
 
-// Calls that take long hold back neither the closures behind them nor what has ended
-// before them.
+// Long calls hold back neither the closures behind them nor the outcomes of earlier calls.
 func TestPythonHandsBack(t *testing.T) {
 	for slots := range 3 {
 		if slots == 0 {
@@ -455,7 +454,7 @@ clusterrun.serve(%d)
 `, slots, slots)
 			m.pyProcess("worker-0", source, "WHO=worker-0", "FLAG="+flag)
 			m.awaitServing(1)
-			for id := range uint64(50) { // so that it gets many at once
+			for id := range uint64(50) { // so that the process gets many at once
 				m.one(call(100+id, "f", 0))
 			}
 			var list []closure.Closure
@@ -504,7 +503,7 @@ clusterrun.serve(2)
 	m.awaitServing(1)
 }
 
-// SystemExit is the end of the process, and its call is lost.
+// SystemExit ends the process, and its call is lost.
 func TestPythonEnds(t *testing.T) {
 	for _, slots := range []string{"1", "2"} {
 		for name, code := range map[string]int{"sys.exit(7)": 7, "os._exit(8)": 8, "raise KeyboardInterrupt": -1} {
@@ -528,8 +527,7 @@ clusterrun.serve(`+slots+`)
 	}
 }
 
-// Functions may fork. A child serves nothing, and one that returns from the function
-// ends.
+// Functions may fork. A child does not serve, and ends when it returns from the function.
 func TestPythonForks(t *testing.T) {
 	for _, slots := range []string{"1", "2"} {
 		t.Run(slots, func(t *testing.T) {
@@ -568,7 +566,7 @@ clusterrun.serve(`+slots+`)
 	}
 }
 
-// What a task has forked serves like any process, and its end is noticed, too.
+// A child that a task has forked serves like any process, and its end is noticed, too.
 func TestTheEndOfAForkedChildIsNoticed(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	p := m.pyProcess("worker-0", `

@@ -35,8 +35,8 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// SEED-45, CC-29: all processes are told, those that wait at once and the others with
-// their next answer, until they have acknowledged one that tells it.
+// SEED-45, CC-29: all processes are told of a release, waiting ones at once and others with
+// their next answer, until they have acknowledged it.
 func TestReleasedResourcesAreTold(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		waits, busy := h.process("worker-0", "a", 1), h.process("worker-1", "b", 1)
@@ -64,7 +64,7 @@ func TestReleasedResourcesAreTold(t *testing.T) {
 	})
 }
 
-// A lease tells it, too, together with its closures.
+// A lease may announce a release together with its closures.
 func TestALeaseTellsOfReleasedResources(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
@@ -83,7 +83,7 @@ func TestALeaseTellsOfReleasedResources(t *testing.T) {
 	})
 }
 
-// A process that knew an earlier broker is told all that this one has heard of.
+// A process that served an earlier broker is told of all releases this broker has heard of.
 func TestReleasedResourcesOfAnEarlierBroker(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
@@ -96,7 +96,7 @@ func TestReleasedResourcesOfAnEarlierBroker(t *testing.T) {
 	})
 }
 
-// A closure that the queue has ended may still be called here, and build it again.
+// A closure that the queue has ended may still be called here, and build its resource again.
 func TestResourcesThatAreBuiltAgainAreReleasedAgain(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
@@ -114,7 +114,7 @@ func TestResourcesThatAreBuiltAgainAreReleasedAgain(t *testing.T) {
 	})
 }
 
-// closer is a resource that says when it is closed.
+// closer is a resource that reports when it is closed.
 type closer struct {
 	id     int
 	closed chan int
@@ -131,8 +131,8 @@ func (c *closer) Close() error {
 	panic("at the disco")
 }
 
-// SEED-45, CC-29: what was built is closed once nobody calls with it, whatever Close
-// thinks of that, and the definition is forgotten.
+// SEED-45, CC-29: a resource is closed once no call uses it, even if Close fails, and its
+// definition is forgotten.
 func TestGoReleasesResources(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	closed, began, goOn := make(chan int, 10), make(chan bool), make(chan bool)
@@ -184,12 +184,13 @@ func TestGoReleasesResources(t *testing.T) {
 	assert.ElementsMatch(t, []int{40, 41, 42}, []int{<-closed, <-closed, <-closed})
 	m.now().Release([][2]uint64{{14, 15}})
 
-	// A call that has it keeps it, and so does one that is cancelled while it is built.
+	// A call that uses a resource keeps it, and so does one that is cancelled while the
+	// resource is built.
 	held := make(chan []closure.Outcome)
 	go func() { held <- lease(nil, using(call(8, "hold", resource(16)), 16)) }()
 	<-began
 	m.now().Release([][2]uint64{{16, 16}})
-	require.Len(t, lease(nil, call(9, "use", 1)), 1) // by then the process has heard of it
+	require.Len(t, lease(nil, call(9, "use", 1)), 1) // by then the process has heard of the release
 	assert.Empty(t, closed)
 	goOn <- true
 	assertText(t, "43", (<-held)[0])
@@ -204,7 +205,7 @@ func TestGoReleasesResources(t *testing.T) {
 	goOn <- true
 	assert.Equal(t, 44, <-closed, "it was built in vain")
 
-	// Where it is wanted after all it is built anew.
+	// If the resource is needed again after all, it is built anew.
 	mu.Lock()
 	before := len(loaded)
 	mu.Unlock()
@@ -215,8 +216,8 @@ func TestGoReleasesResources(t *testing.T) {
 	assert.Len(t, loaded, before+1)
 }
 
-// SEED-45, CC-29: what was built ends where functions are called, and soon, whether
-// functions are being called or not.
+// SEED-45, CC-29: resources end in the processes that call functions, and soon, whether or
+// not functions are being called.
 func TestPythonReleasesResources(t *testing.T) {
 	for _, slots := range []string{"1", "4"} {
 		t.Run(slots, func(t *testing.T) {

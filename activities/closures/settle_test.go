@@ -11,13 +11,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// follow starts the next broker, which knows whom the one before may have given closures.
+// follow starts the next broker, which knows the processes that the previous one may have
+// given closures to.
 func (h *host) follow(earlier map[string][]string) {
 	h.earlier = earlier
 	h.start()
 }
 
-// What lies here is given out as soon as all have said what they have, or have ended.
+// Waiting closures are given out as soon as all earlier processes have reported their
+// closures or have ended.
 func TestASuccessorSettlesWithTheLastThatItAwaits(t *testing.T) {
 	for name, last := range map[string]func(h *host, b *fake){
 		"back":              func(_ *host, b *fake) { b.done() },
@@ -52,7 +54,7 @@ func TestASuccessorSettlesWithTheLastThatItAwaits(t *testing.T) {
 	}
 }
 
-// Where nobody has noted the processes of a task, they are waited for.
+// If nobody recorded the processes of a task, the broker waits for them.
 func TestASuccessorThatKnowsNoProcessesWaits(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		a := h.process("worker-0", "a", 1)
@@ -67,7 +69,7 @@ func TestASuccessorThatKnowsNoProcessesWaits(t *testing.T) {
 	})
 }
 
-// The queue hears who serves once all are back, and not of the first of them alone.
+// The queue is told who serves once all processes are back, and not after the first of them.
 func TestASuccessorReportsOnceItIsSettled(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		a, b := h.process("worker-0", "a", 1), h.process("worker-1", "b", 1)

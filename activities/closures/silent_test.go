@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// A worker that was idle when it was frozen has been given a closure and does not know it.
-// Another one calls it, and the first, when it thaws, is told to leave it.
+// An idle worker was given a closure just when it was frozen, and does not know it. Another
+// one calls the closure, and when the first thaws, it is told to leave the closure alone.
 func TestAFrozenIdleWorkerDoesNotKeepAClosure(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		time.Sleep(settleAfter)
@@ -51,7 +51,7 @@ func TestAFrozenIdleWorkerDoesNotKeepAClosure(t *testing.T) {
 	})
 }
 
-// Where nobody else is on the host, another host gets it.
+// If nobody else is on the host, another host gets the closure.
 func TestAFrozenHostsOnlyWorkerGivesBack(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		time.Sleep(settleAfter)
@@ -67,8 +67,8 @@ func TestAFrozenHostsOnlyWorkerGivesBack(t *testing.T) {
 	})
 }
 
-// A process that thaws before somebody else has what was taken from it keeps it, and so
-// what it has done by then counts.
+// A process that thaws before anyone else has the closure that was taken from it keeps it,
+// and its outcome counts.
 func TestAThawedWorkerKeepsWhatNobodyElseHas(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		time.Sleep(settleAfter)
@@ -89,7 +89,7 @@ func TestAThawedWorkerKeepsWhatNobodyElseHas(t *testing.T) {
 	})
 }
 
-// Nothing is taken from a process that has begun it, or that asks.
+// No closure is taken from a process that has begun it, or that sends requests.
 func TestABusyWorkerKeepsWhatItHasBegun(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		time.Sleep(settleAfter)

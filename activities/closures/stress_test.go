@@ -19,20 +19,20 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// world is a host whose processes end, lose answers and get stuck, and whose broker
-// is killed, as chance has it.
+// world is a host whose processes end, lose answers and get stuck at random, and whose broker
+// is killed at random.
 type world struct {
 	t      testing.TB
 	random *rand.Rand // guarded by mu
 
 	mu     sync.Mutex
 	broker *Broker
-	// alive are the processes, by task; closing one's channel ends it.
+	// alive has the living processes by task. Closing the channel of a process ends it.
 	alive map[string]*unreliable
 	names int
 	over  bool
 	work  sync.WaitGroup
-	// calls counts those that have ended with a value.
+	// calls counts the calls that have ended with a value, by closure.
 	calls map[uint64]int
 }
 
@@ -63,7 +63,7 @@ func (w *world) current() *Broker {
 	return w.broker
 }
 
-// restart ends the process of a task, has the broker know, and starts the next one.
+// restart ends the process of a task, tells the broker, and starts the next process.
 func (w *world) restart(task string) {
 	w.mu.Lock()
 	old, b, over := w.alive[task], w.broker, w.over
@@ -83,8 +83,9 @@ func (w *world) restart(task string) {
 	go next.serve()
 }
 
-// unreliable is a process that calls closures. Those whose ID is a multiple of 50 go
-// on for long, and until its end whatever it is told; others take some milliseconds.
+// unreliable is a process that calls closures. A closure whose ID is a multiple of 50 takes
+// long, and ends only with its process whatever the process is told; others take some
+// milliseconds.
 type unreliable struct {
 	w          *world
 	task, name string
@@ -121,7 +122,7 @@ func (p *unreliable) duration(id uint64) time.Duration {
 	return time.Duration(id%5) * time.Millisecond
 }
 
-// callSome goes on with the calls that have begun, and reports those that have ended.
+// callSome continues the calls that have begun, and reports those that have ended.
 func (p *unreliable) callSome() {
 	time.Sleep(time.Duration(p.w.below(5)) * time.Millisecond)
 	running := 0
@@ -169,7 +170,7 @@ func (p *unreliable) drop(id uint64) {
 	}
 }
 
-// ask says how the process stands, until it has an answer.
+// ask sends the state of the process until it gets an answer.
 func (p *unreliable) ask() {
 	p.seq++
 	in := taskapi.ClosuresRequest{Process: p.name, Seq: p.seq, Got: p.got, Slots: p.slots, Functions: []string{"f"}, Done: p.done}
@@ -246,7 +247,7 @@ func slicesContains(list []taskapi.CallCancel, id uint64) bool {
 	return false
 }
 
-// trouble ends processes and brokers until the end.
+// trouble ends processes and brokers until stop is closed.
 func (w *world) trouble(tasks int, stop <-chan struct{}) {
 	for {
 		select {
@@ -262,7 +263,7 @@ func (w *world) trouble(tasks int, stop <-chan struct{}) {
 	}
 }
 
-// simulate has a queue with some closures, until all of them have ended.
+// simulate runs a queue with some closures until all of them have ended.
 func simulate(t *testing.T, seed uint64) {
 	const tasks, total = 3, 200
 	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1)), alive: map[string]*unreliable{}, calls: map[uint64]int{}}
@@ -287,7 +288,7 @@ func simulate(t *testing.T, seed uint64) {
 		}
 		open[id] = &c
 	}
-	// pick takes closures that no lease has.
+	// pick takes closures that are in no lease.
 	pick := func() (list []closure.Closure) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -359,7 +360,7 @@ func simulate(t *testing.T, seed uint64) {
 			}
 		})
 	}
-	// Calls that take a minute are hardly ever let be for that long.
+	// Calls that take a minute are rarely left alone for that long.
 	queue.Go(func() {
 		time.Sleep(time.Minute)
 		for {
@@ -405,7 +406,7 @@ func simulate(t *testing.T, seed uint64) {
 	w.work.Wait()
 }
 
-// Whatever happens, every closure gets an outcome, and no lease tells of one twice.
+// Whatever happens, every closure gets an outcome, and no lease returns the same one twice.
 func TestEveryClosureGetsAnOutcome(t *testing.T) {
 	seeds := 60
 	if testing.Short() {
@@ -424,7 +425,7 @@ func FuzzEveryClosureGetsAnOutcome(f *testing.F) {
 	})
 }
 
-// A million closures leave nothing behind.
+// After a million closures, nothing is left behind.
 func TestMemoryIsFlat(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a million closures take some seconds")

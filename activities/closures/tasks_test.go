@@ -35,7 +35,7 @@ type machine struct {
 	reported  chan struct{}
 }
 
-// Next is that of the broker that is there at the moment.
+// Next calls that of the present broker.
 func (m *machine) Next(ctx context.Context, by runkey.Task, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
 	return m.now().Next(ctx, by.Task, in)
 }
@@ -57,7 +57,7 @@ func newMachine(t testing.TB, tasks ...string) *machine {
 	return m
 }
 
-// start starts a server and a broker, the first or the next.
+// start starts the first server and broker or the next ones.
 func (m *machine) start() {
 	m.t.Helper()
 	m.startBroker()
@@ -99,7 +99,7 @@ func (m *machine) startBroker() {
 	})
 }
 
-// kill ends server and broker, and starts the next ones.
+// kill ends the server and the broker, and starts the next ones.
 func (m *machine) kill() {
 	m.t.Helper()
 	require.NoError(m.t, m.server.Close())
@@ -114,7 +114,7 @@ func (m *machine) cut() {
 	m.startServer()
 }
 
-// awaitServing waits until so many processes serve.
+// awaitServing waits until n processes serve.
 func (m *machine) awaitServing(n int) {
 	m.t.Helper()
 	patience := time.After(time.Minute)
@@ -164,7 +164,7 @@ func (m *machine) one(c closure.Closure) closure.Outcome {
 	return m.all(c)[c.ID]
 }
 
-// client is the Go client of a task.
+// client returns the Go client of a task.
 func (m *machine) client(name string) *task.Task {
 	m.t.Helper()
 	before := os.Getenv(taskapi.SocketVar)
