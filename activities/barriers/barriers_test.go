@@ -72,8 +72,8 @@ func arrival(task, name, key string, participants ...string) barriers.Arrival {
 	return barriers.Arrival{Run: run, Task: task, Name: name, Key: key, Participants: participants}
 }
 
-// What tasks bring all hosts get, also one whose host worker was started anew before it heard
-// the answer. What is too large is refused, and takes nothing from the round.
+// All hosts get the values of the tasks, even a host whose host worker was restarted before
+// it heard the answer. A value that is too large is refused, and does not affect the round.
 func TestValuesAcrossHosts(t *testing.T) {
 	s := newFakeServer()
 	a, b := newHost(t, s, t.TempDir()), newHost(t, s, t.TempDir())
@@ -93,8 +93,8 @@ func TestValuesAcrossHosts(t *testing.T) {
 	}
 }
 
-// The tasks of a host that arrive together are one message, and the last of them
-// is not kept waiting for a moment that is over.
+// Tasks of a host that arrive together are sent in one message, and the last of them does not
+// wait for a moment that is over.
 func TestArrivalsAreOneMessage(t *testing.T) {
 	s := newFakeServer()
 	b := newHost(t, s, t.TempDir())
@@ -151,7 +151,7 @@ func TestArrivalsThatCannotBe(t *testing.T) {
 	}
 }
 
-// A refusal that does not pass is told, instead of trying for ever.
+// A final refusal is returned, instead of trying for ever.
 func TestServerRefuses(t *testing.T) {
 	s := newFakeServer()
 	s.refuse = errors.New("too large")
@@ -161,7 +161,7 @@ func TestServerRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "too large")
 }
 
-// A timeout counts from the arrival, also where the server was away at first.
+// A timeout counts from the arrival, even if the server was away at first.
 func TestTimeoutDuringAnOutage(t *testing.T) {
 	s := newFakeServer()
 	s.fault = 100
@@ -187,7 +187,8 @@ func TestTimeoutDuringAnOutage(t *testing.T) {
 	released(t, w, 0)
 }
 
-// A task that arrives too often is told so, and the round goes on without the last.
+// A task that arrives too often gets an error, and the round goes on without its last
+// arrival.
 func TestTooManyArrivals(t *testing.T) {
 	b := newHost(t, newFakeServer(), t.TempDir())
 	two := []string{"worker-0", "worker-1"}
@@ -216,7 +217,7 @@ func TestTooManyArrivals(t *testing.T) {
 	released(t, arrive(t.Context(), b, arrival("worker-1", "epoch", "k", two...)), 0)
 }
 
-// The answer to a broken round is an answer: the same arrival again gets it again.
+// A broken round is an answer, too: the same arrival gets it again when it is repeated.
 func TestBrokenIsRemembered(t *testing.T) {
 	s := newFakeServer()
 	state := t.TempDir()
@@ -236,7 +237,7 @@ func TestBrokenIsRemembered(t *testing.T) {
 	require.ErrorContains(t, await(t, arrive(t.Context(), newHost(t, s, state), arrival("worker-0", "epoch", "k", "worker-0", "worker-1"))).err, "worker-1 ended (exit code 3)")
 }
 
-// An arrival is sought behind broken rounds: those that others had while it was away.
+// The search for an arrival passes broken rounds that others had while this host was away.
 func TestLooksBehindBrokenRounds(t *testing.T) {
 	s := newFakeServer()
 	state := t.TempDir()
@@ -279,7 +280,7 @@ func TestForgottenNumberIsFound(t *testing.T) {
 	require.Less(t, s.asked("state"), 40)
 }
 
-// A round that the server has lost with its last moments is told again.
+// An arrival that the server has lost is sent again.
 func TestLostArrivalIsToldAgain(t *testing.T) {
 	s := newFakeServer()
 	b := newHost(t, s, t.TempDir())
@@ -292,7 +293,7 @@ func TestLostArrivalIsToldAgain(t *testing.T) {
 	released(t, w, 0)
 }
 
-// A run that is given back leaves nothing: no open round, no file, no memory.
+// A run that is released leaves nothing: no open round, no file, no memory.
 func TestForget(t *testing.T) {
 	s := newFakeServer()
 	state := t.TempDir()
@@ -310,8 +311,8 @@ func TestForget(t *testing.T) {
 	require.Empty(t, files(t, state))
 }
 
-// A group that was started again has barriers of its own, and what is left of the
-// generation before is refused.
+// A restarted group has its own barriers, and late arrivals of the generation before are
+// refused.
 func TestGenerations(t *testing.T) {
 	s := newFakeServer()
 	b := newHost(t, s, t.TempDir())
@@ -335,7 +336,7 @@ func files(t *testing.T, state string) []string {
 	return list
 }
 
-// 10,000 barriers of different names leave nothing that grows.
+// 10,000 barriers of different names leave nothing behind that grows.
 func TestManyBarriersAreForgotten(t *testing.T) {
 	s := &forgetfulServer{newFakeServer()}
 	state := t.TempDir()
@@ -357,7 +358,7 @@ func TestManyBarriersAreForgotten(t *testing.T) {
 	require.Less(t, info.Size(), int64(64<<10))
 }
 
-// forgetfulServer drops rounds that have closed, so that its memory is not in the way.
+// forgetfulServer drops closed rounds, so that its own memory does not grow.
 type forgetfulServer struct{ *fakeServer }
 
 func (s *forgetfulServer) Result(ctx context.Context, id string) (spec.BarrierResult, error) {
@@ -377,9 +378,9 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// Everything goes wrong at once: calls and answers are lost, hosts are killed at
-// any moment and come back with or without their memory, and tasks call again with
-// the key they had. Every task passes every round exactly once, in order.
+// Everything goes wrong at once: calls and answers are lost, hosts are killed at any moment
+// and come back with or without their memory, and tasks call again with the same key. Every
+// task passes every round exactly once, in order.
 func TestEveryRoundOnceWhateverHappens(t *testing.T) {
 	const hosts, tasksPerHost, rounds = 3, 2, 30
 	s := newFakeServer()

@@ -14,8 +14,8 @@ import (
 
 var errAway = errors.New("the server is away")
 
-// fakeServer keeps rounds in memory and loses what it is asked to lose: calls
-// before they had an effect, and answers after.
+// fakeServer keeps rounds in memory. At random it loses calls before they take effect, and
+// answers after that.
 type fakeServer struct {
 	mu     sync.Mutex
 	rounds map[string]*fakeRound
@@ -40,7 +40,7 @@ func newFakeServer() *fakeServer {
 	return &fakeServer{rounds: map[string]*fakeRound{}, calls: map[string]int{}, random: rand.New(rand.NewPCG(1, 2))}
 }
 
-// faulty says whether a call is lost, before or after it had its effect.
+// faulty reports whether a call is lost, before or after its effect.
 func (s *fakeServer) faulty(call string) (before, after bool) {
 	s.calls[call]++
 	if s.random.IntN(100) >= s.fault {
@@ -190,7 +190,7 @@ func (s *fakeServer) End(_ context.Context, id, _ string) error {
 	return nil
 }
 
-// step has something happen to an open round.
+// step passes an event to an open round.
 func (s *fakeServer) step(id string, e rendezvous.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,21 +200,21 @@ func (s *fakeServer) step(id string, e rendezvous.Event) {
 	}
 }
 
-// messages is how many took effect.
+// messages returns the number of messages that took effect.
 func (s *fakeServer) messages() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.told)
 }
 
-// asked is how often a call was made.
+// asked returns how often a call was made.
 func (s *fakeServer) asked(call string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[call]
 }
 
-// waiting are those the round has.
+// waiting returns the tasks that wait in the round.
 func (s *fakeServer) waiting(id string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

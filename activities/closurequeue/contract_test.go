@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/queues/contract"
 )
 
-// The queue of package queues is like the real one, for which package e2e runs the same
-// script.
+// The queue of package queues behaves like the real one: package e2e runs the same script
+// with that.
 func TestTheQueueOfTestsIsLikeTheRealOne(t *testing.T) {
 	holds := map[string]chan struct{}{}
 	for _, name := range []string{"never", "cancelled", "long", "for ever"} {

@@ -13,11 +13,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// follower is a process that follows a queue through a host, and knows where it is.
+// follower follows a queue through a host, and knows its position.
 type follower struct {
 	t  *testing.T
 	at Position
-	// got are the outcomes that it has had, in order.
+	// got are the outcomes it has received, in order.
 	got []string
 }
 
@@ -52,7 +52,7 @@ func TestAFeedGoesOnWhereItsProcessIs(t *testing.T) {
 	require.NoError(t, process.ask(feed))
 	assert.Equal(t, []string{"2=1"}, process.got, "nothing from before")
 
-	// The answer to the next one gets lost. Then the host is another one.
+	// The answer to the next request is lost. After that the host is another one.
 	f.assertValue("2", f.schedule(newClosure("same", 2)))
 	lost, err := feed.Next(patience(t), process.at, time.Minute)
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestAFeedGoesOnWhereItsProcessIs(t *testing.T) {
 	}
 	assert.Equal(t, []string{"2=1", "3=2", "4=3"}, process.got)
 
-	// The server is away, and executions are forgotten.
+	// The server is away, and forgets executions.
 	f.Away(true)
 	b, err := other.Next(patience(t), process.at, 10*time.Millisecond)
 	require.NoError(t, err)
@@ -92,8 +92,8 @@ func TestAFeedGoesOnWhereItsProcessIs(t *testing.T) {
 	require.ErrorIs(t, err, ErrRunEnded)
 }
 
-// In a batch come outcomes first and then what was cancelled: where the history has it
-// the other way around, there are two.
+// A batch has outcomes first and cancelled closures after them. If the history has them the
+// other way around, there are two batches.
 func TestTheOrderOfABatch(t *testing.T) {
 	f := newFixture(t)
 	process := &follower{t: t}
@@ -102,7 +102,7 @@ func TestTheOrderOfABatch(t *testing.T) {
 	require.NoError(t, err)
 	wait := f.schedule(newClosure("wait"))
 	f.assertError("no", f.schedule(newClosure("fails", "no")))
-	_, err = f.Schedule(patience(t), newClosure("same", 1)) // takes the error
+	_, err = f.Schedule(patience(t), newClosure("same", 1)) // returns the error
 	require.NoError(t, err)
 	_, err = wait.Wait(patience(t))
 	require.Error(t, err)
@@ -120,7 +120,7 @@ func TestTheOrderOfABatch(t *testing.T) {
 	assert.Equal(t, "4=5", process.got[3])
 }
 
-// What a feed has read ahead is bounded, however slowly it is asked.
+// The amount that a feed reads ahead is bounded, however slowly it is asked.
 func TestAFeedReadsLittleAhead(t *testing.T) {
 	f := newFixture(t)
 	at, err := f.client.Here(patience(t))
@@ -147,7 +147,7 @@ func TestAFeedReadsLittleAhead(t *testing.T) {
 	assert.Equal(t, 40, got)
 }
 
-// Who asks no more is forgotten, and so is one of too many.
+// A feed that is not asked any more is forgotten, and so is one of too many.
 func TestFeeds(t *testing.T) {
 	f := newFixture(t)
 	at, err := f.client.Here(patience(t))

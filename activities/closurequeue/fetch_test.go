@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// Many values are found in one go.
+// Many values are looked up in one request.
 func TestFetchAll(t *testing.T) {
 	f := newFixture(t)
 	const n = 1500
@@ -47,7 +47,7 @@ func TestFetchAll(t *testing.T) {
 	f.assertValue(`"released"`, remotes[n+2])
 }
 
-// secondQuery fails.
+// secondQuery is a server whose second query fails.
 type secondQuery struct {
 	Server
 	asked int
@@ -61,7 +61,7 @@ func (s *secondQuery) QueryWorkflow(ctx context.Context, workflow, execution, qu
 	return s.Server.QueryWorkflow(ctx, workflow, execution, query, args...)
 }
 
-// What cannot be told is waited for by nobody.
+// If outcomes cannot be looked up, nobody waits for them.
 func TestAFetchThatFails(t *testing.T) {
 	f := newFixture(t)
 	f.schedule(newClosure("wait"))
@@ -82,7 +82,7 @@ func TestAFetchThatFails(t *testing.T) {
 	f.assertValue(`"released"`, r)
 }
 
-// A server that is away for a moment is waited for, and so is whoever executes the queue.
+// A fetch waits for a server that is away for a moment, and for the worker of the queue.
 func TestAFetchWaitsForTheServer(t *testing.T) {
 	for _, away := range []error{context.DeadlineExceeded, serviceerror.NewUnavailable(""), serviceerror.NewFailedPrecondition("no poller seen")} {
 		f := newFixture(t)
@@ -99,8 +99,8 @@ func TestAFetchWaitsForTheServer(t *testing.T) {
 	}
 }
 
-// endsMeanwhile is a server whose run ends after the first look for outcomes, which whoever
-// follows the history learns during the second one.
+// endsMeanwhile is a server whose run ends after the first lookup of outcomes. A follower of
+// the history learns of the end during the second lookup.
 type endsMeanwhile struct {
 	Server
 	described  int
@@ -110,7 +110,7 @@ type endsMeanwhile struct {
 
 func (s *endsMeanwhile) DescribeWorkflowExecution(ctx context.Context, workflow, execution string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	switch s.described++; s.described {
-	case 2: // where the history is followed from
+	case 2: // the lookup of the position from which the history is followed
 		s.end()
 	case 3:
 		close(s.second)
@@ -129,7 +129,7 @@ func (s *endsMeanwhile) GetWorkflowHistory(ctx context.Context, workflow, execut
 	return s.Server.GetWorkflowHistory(ctx, workflow, execution, follow, filter)
 }
 
-// A run that ends while its closures are looked up has their outcomes.
+// The outcomes of a run that ends while its closures are looked up are still returned.
 func TestARunThatEndsDuringAFetch(t *testing.T) {
 	f := newFixture(t)
 	f.schedule(newClosure("wait"))

@@ -25,7 +25,7 @@ type fixture struct {
 	release chan struct{}
 }
 
-// newFixture has a queue of that size, if one is given.
+// newFixture returns a fixture whose queue has that size, if one is given.
 func newFixture(t *testing.T, size ...int) *fixture {
 	t.Helper()
 	f := &fixture{t: t, release: make(chan struct{})}
@@ -85,7 +85,7 @@ func (f *fixture) assertError(want string, r *Remote) {
 	assert.EqualError(f.t, err, want)
 }
 
-// assertEnded and assertOpen say whether the outcome of a closure is here.
+// assertEnded and assertOpen check whether the outcome of a closure has arrived.
 func (f *fixture) assertEnded(r *Remote) {
 	f.t.Helper()
 	select {

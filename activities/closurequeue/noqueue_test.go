@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// A run may have no queue. Nobody makes one by asking for something of it.
+// A run may have no queue. Requests do not create one.
 func TestNoQueue(t *testing.T) {
 	s := queues.New(t, nil)
 	q := Attach(s, queues.Run)

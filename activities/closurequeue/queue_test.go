@@ -25,8 +25,8 @@ func TestOneClosure(t *testing.T) {
 	require.NoError(t, f.Join(patience(t)))
 }
 
-// Everything that can go wrong between a client and its queue does, and each closure
-// is scheduled once and has its value.
+// Everything that can go wrong between a client and its queue does, and yet each closure is
+// scheduled once and has its value.
 func TestNothingIsLostOrScheduledTwice(t *testing.T) {
 	f := newFixture(t)
 	const n = 5000
@@ -38,7 +38,7 @@ func TestNothingIsLostOrScheduledTwice(t *testing.T) {
 		case 300:
 			f.ContinueAsNew()
 		case 500:
-			require.NoError(t, f.Flush(patience(t))) // so that there is room for what follows
+			require.NoError(t, f.Flush(patience(t))) // so that there is room for the next closures
 			f.Away(true)
 		case 600:
 			f.Away(false)
@@ -58,11 +58,11 @@ func TestNothingIsLostOrScheduledTwice(t *testing.T) {
 	assert.Less(t, f.Updates(closure.UpdateSchedule), n/10, "they go together")
 }
 
-// CC-09, CC-33, SEED-38: an error is told once, by the next schedule, which
-// is not taken. What was scheduled before anybody was told is cancelled.
+// CC-09, CC-33, SEED-38: an error is returned once, by the next schedule, whose closure is
+// not accepted. Closures scheduled before the error was returned are cancelled.
 func TestAnErrorIsRaisedOnce(t *testing.T) {
 	f := newFixture(t)
-	f.Away(true) // so that they go together
+	f.Away(true) // so that they are sent together
 	forever := f.schedule(newClosure("forever"))
 	fails := f.schedule(newClosure("fails", "Some error."))
 	f.Away(false)
@@ -84,7 +84,7 @@ func TestAnErrorIsRaisedOnce(t *testing.T) {
 	f.assertValue("2", f.schedule(newClosure("same", 2)))
 }
 
-// CC-05, CC-06, CC-32: join raises, too, and only once nothing is executing.
+// CC-05, CC-06, CC-32: join returns an error, too, and only once nothing is executing.
 func TestJoinRaises(t *testing.T) {
 	f := newFixture(t)
 	forever := f.schedule(newClosure("forever"))
@@ -113,8 +113,8 @@ func TestDoneRaises(t *testing.T) {
 	assert.True(t, done)
 }
 
-// A full queue has schedule wait, but not done (CC-30): what a client has taken counts
-// against the bound as what is in the queue does.
+// In a full queue schedule waits, but done does not (CC-30). Closures that a client has
+// accepted count towards the bound like those in the queue.
 func TestScheduleWaitsInAFullQueue(t *testing.T) {
 	f := newFixture(t, 2)
 	taken := make(chan *Remote)
@@ -157,15 +157,15 @@ func TestScheduleWaitsInAFullQueue(t *testing.T) {
 	assert.LessOrEqual(t, f.Calls("wait"), len(remotes)+1)
 }
 
-// A client that has not heard from a large queue does not wait for it, and from a small
-// one does.
+// Until a client has heard from its queue, it does not wait for a large queue, but for a
+// small one it does.
 func TestTheFirstRoom(t *testing.T) {
 	for size, want := range map[int]int{-1: maxPending, 0: maxPending, 1: 0, maxPending - 1: 0, maxPending: maxPending} {
 		assert.Equal(t, want, FirstRoom(size), size)
 	}
 }
 
-// What waits to be sent is bounded in bytes, too.
+// The closures that wait to be sent are bounded in bytes, too.
 func TestMuchInBytesWaits(t *testing.T) {
 	f := newFixture(t)
 	f.Away(true)
@@ -195,10 +195,10 @@ func TestMuchInBytesWaits(t *testing.T) {
 	assert.Zero(t, f.pendingBytes)
 }
 
-// One closure that is refused does not take those along that were sent with it.
+// A closure that is refused does not affect those that were sent with it.
 func TestOneOfManyIsRefused(t *testing.T) {
 	f := newFixture(t)
-	f.Away(true) // so that they go together
+	f.Away(true) // so that they are sent together
 	first := f.schedule(newClosure("same", 0))
 	var good []*Remote
 	var bad *Remote
@@ -223,7 +223,7 @@ func TestOneOfManyIsRefused(t *testing.T) {
 	require.NoError(t, f.Join(patience(t)))
 }
 
-// Detached closures are not sent with others, whose error would cancel them.
+// Detached closures are not sent with others, because the error of another would cancel them.
 func TestDetachedClosuresGoByThemselves(t *testing.T) {
 	f := newFixture(t)
 	f.assertError("no", f.schedule(newClosure("fails", "no")))
@@ -236,7 +236,7 @@ func TestDetachedClosuresGoByThemselves(t *testing.T) {
 	require.EqualError(t, f.Join(patience(t)), "no")
 }
 
-// A key that is known is the same closure, also one that ended long ago.
+// A known key means the same closure, even if that ended long ago.
 func TestTheSameKeyIsTheSameClosure(t *testing.T) {
 	f := newFixture(t)
 	keyed := func(v any) closure.Closure { return with(newClosure("same", v), closure.Options{Key: "k"}) }
@@ -335,7 +335,8 @@ func TestClose(t *testing.T) {
 	require.EqualError(t, f.Join(patience(t)), "the coordinator was closed")
 }
 
-// Outcomes that come before their IDs: the first one counts, and there is a bound.
+// Outcomes may arrive before the IDs of their closures: the first outcome counts, and their
+// number is bounded.
 func TestEarlyOutcomes(t *testing.T) {
 	var e early
 	e.cancel([2]uint64{3, 5}, "why")
@@ -357,7 +358,7 @@ func TestEarlyOutcomes(t *testing.T) {
 	assert.Empty(t, e.outcomes)
 }
 
-// Where too many came, the history has them.
+// If too many arrived early, they are read from the history.
 func TestTooManyEarlyOutcomes(t *testing.T) {
 	f := newFixture(t)
 	require.NoError(t, f.follow(patience(t)))
@@ -373,8 +374,8 @@ func TestTooManyEarlyOutcomes(t *testing.T) {
 	f.assertValue("1", r)
 }
 
-// SEED-48: when join returns the values are here. The queue knows of them earlier than
-// who reads its history.
+// SEED-48: when join returns, the values have arrived, although the queue knows of them
+// earlier than a reader of its history.
 func TestJoinWaitsForTheValues(t *testing.T) {
 	f := newFixture(t)
 	f.Still(true)
@@ -387,7 +388,7 @@ func TestJoinWaitsForTheValues(t *testing.T) {
 	f.assertOpen(detached)
 }
 
-// joinAndGiveUp gives a join up when the queue has answered it.
+// joinAndGiveUp gives up a join once the queue has answered it.
 func (f *fixture) joinAndGiveUp() error {
 	f.t.Helper()
 	ctx, cancel := context.WithCancel(patience(f.t))
@@ -398,7 +399,7 @@ func (f *fixture) joinAndGiveUp() error {
 	return <-joined
 }
 
-// The same for what an error has cancelled, and for done.
+// The same is true of closures that an error has cancelled, and of done.
 func TestValuesAreThereAfterAnError(t *testing.T) {
 	f := newFixture(t)
 	for range 20 {
@@ -417,7 +418,8 @@ func TestValuesAreThereAfterAnError(t *testing.T) {
 	}
 }
 
-// The queue has told an error, and will not again: it is returned in any case.
+// The queue has returned an error and will not return it again, so the client returns it in
+// any case.
 func TestAnErrorIsToldWithoutTheValues(t *testing.T) {
 	f := newFixture(t)
 	f.Still(true)
@@ -425,8 +427,8 @@ func TestAnErrorIsToldWithoutTheValues(t *testing.T) {
 	require.EqualError(t, f.joinAndGiveUp(), "no")
 }
 
-// What was scheduled as detached once is so for all who schedule it by its key: no join
-// waits for it.
+// A closure that was first scheduled as detached is detached for everyone who schedules it by
+// its key: no join waits for it.
 func TestJoinDoesNotWaitForAKnownDetachedClosure(t *testing.T) {
 	f := newFixture(t)
 	f.schedule(with(newClosure("forever"), closure.Options{Key: "k", Detached: true}))
@@ -435,7 +437,8 @@ func TestJoinDoesNotWaitForAKnownDetachedClosure(t *testing.T) {
 	f.assertOpen(other)
 }
 
-// The error of a detached closure is its own, also where the queue refuses it.
+// The error of a detached closure concerns nobody else, even if the queue refuses the
+// closure.
 func TestARefusedDetachedClosureTellsNobodyElse(t *testing.T) {
 	f := newFixture(t)
 	refused := f.schedule(with(newClosure("nobody has this"), closure.Options{Detached: true}))
@@ -445,7 +448,7 @@ func TestARefusedDetachedClosureTellsNobodyElse(t *testing.T) {
 	require.NoError(t, f.Join(patience(t)))
 }
 
-// Nor does one take an error that others have to be told.
+// A detached closure does not take an error that others have to be told of.
 func TestADetachedClosureTakesNoError(t *testing.T) {
 	f := newFixture(t)
 	refused := f.schedule(newClosure("nobody has this"))
@@ -456,7 +459,7 @@ func TestADetachedClosureTakesNoError(t *testing.T) {
 	require.ErrorIs(t, raised, err)
 }
 
-// It may break while the sender waits for the server.
+// The error may come while the sender waits for the server.
 func TestItBreaksBeforeSomethingIsSent(t *testing.T) {
 	f := newFixture(t)
 	f.Away(true)
@@ -469,11 +472,11 @@ func TestItBreaksBeforeSomethingIsSent(t *testing.T) {
 	f.Queue.Close()
 }
 
-// What no server would take is refused at once, and not sent again and again.
+// A closure that no server would accept is refused at once, and not sent again and again.
 func TestWhatIsFarTooLargeIsRefused(t *testing.T) {
 	f := newFixture(t)
 	large := strings.Repeat("x", 10<<20)
-	f.Away(true) // it does not get there
+	f.Away(true) // the closure does not get there
 	_, err := f.Schedule(patience(t), newClosure("same", large))
 	var refused *closure.RefusedError
 	require.ErrorAs(t, err, &refused)
@@ -488,7 +491,7 @@ func TestWhatIsFarTooLargeIsRefused(t *testing.T) {
 	require.NoError(t, f.Join(patience(t)), "it is no error of what else was scheduled")
 }
 
-// To cancel all is to cancel also what waits here for room in the queue.
+// Cancelling all also cancels closures that wait here for room in the queue.
 func TestCancelAll(t *testing.T) {
 	f := newFixture(t)
 	f.Away(true)
@@ -517,8 +520,8 @@ func TestCancelAll(t *testing.T) {
 	assert.Zero(t, a.Cancelled)
 }
 
-// The key of a closure that has failed gives the same error again, to whoever schedules it
-// anew, and joins. Who retries has it called again.
+// The key of a closure that has failed gives the same error to whoever schedules it again and
+// joins. With retry it is called again.
 func TestTheKeyOfAFailedClosure(t *testing.T) {
 	f := newFixture(t)
 	keyed := with(newClosure("fails", "no"), closure.Options{Key: "k"})
@@ -542,7 +545,7 @@ func TestTheKeyOfAFailedClosure(t *testing.T) {
 	assert.Equal(t, 2, f.Calls("fails"))
 }
 
-// Who waits for all waits for detached closures, too.
+// Waiting for all closures includes detached ones.
 func TestJoinAllWaitsForDetachedClosures(t *testing.T) {
 	f := newFixture(t)
 	detached := f.schedule(with(newClosure("wait"), closure.Options{Detached: true}))

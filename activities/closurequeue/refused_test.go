@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// What a queue refuses is never asked again, whether the request is a mistake or cannot
-// be met now.
+// A request that a queue refuses is never repeated, whether it is a mistake or cannot be met
+// now.
 func TestWhatIsRefusedIsFinal(t *testing.T) {
 	for _, kind := range []string{spec.ErrRefused, spec.ErrInvalidRequest} {
 		err := (&Client{}).final(t.Context(), temporal.NewNonRetryableApplicationError("no", kind, nil))

@@ -23,8 +23,9 @@ func with1(c closure.Closure, resource uint64) closure.Closure {
 	return c
 }
 
-// SEED-45, CC-29: what was scheduled before has its resource, however late it comes to
-// the queue, and then the tasks drop it. What is scheduled after that is refused.
+// SEED-45, CC-29: closures that were scheduled before the release have their resource,
+// however late they reach the queue, and then the tasks drop it. Closures scheduled
+// afterwards are refused.
 func TestResourcesAreReleased(t *testing.T) {
 	f := newFixture(t)
 	f.Limit(1)
@@ -47,7 +48,7 @@ func TestResourcesAreReleased(t *testing.T) {
 	f.assertValue("7", f.schedule(with1(newClosure("same"), second)))
 }
 
-// Nobody releases what another client has created.
+// Nobody can release what another client has created.
 func TestResourcesAreReleasedByTheirCreator(t *testing.T) {
 	f := newFixture(t)
 	other := f.open()
@@ -60,7 +61,7 @@ func TestResourcesAreReleasedByTheirCreator(t *testing.T) {
 	f.eventually("it is gone", func() bool { return f.Counts().Resource == 1 })
 }
 
-// Answers that get lost, a server that is away and executions that end lose nothing.
+// Lost answers, a server that is away and executions that end lose no release.
 func TestReleasesAreSentAgain(t *testing.T) {
 	f := newFixture(t)
 	const n = 2 * closure.MaxBatch
@@ -78,7 +79,7 @@ func TestReleasesAreSentAgain(t *testing.T) {
 	assert.Less(t, f.Updates(closure.UpdateReleaseResources), n/10, "they go together")
 }
 
-// The end of a client releases what is left; closures with it go on.
+// The end of a client releases its remaining resources. Closures that use them go on.
 func TestCloseReleasesResources(t *testing.T) {
 	f := newFixture(t)
 	left, released := f.create(t), f.create(t)
@@ -94,7 +95,7 @@ func TestCloseReleasesResources(t *testing.T) {
 	f.eventually("nothing is left", func() bool { return f.Counts().Resource == 0 })
 }
 
-// The end of the run is the end of all resources, and nobody waits for it.
+// The end of the run ends all resources, and nobody waits for it.
 func TestReleaseAfterTheRun(t *testing.T) {
 	f := newFixture(t)
 	id := f.create(t)
@@ -103,8 +104,8 @@ func TestReleaseAfterTheRun(t *testing.T) {
 	f.Queue.Close()
 }
 
-// As many as there are may create some at the same time: none of their requests is
-// older than what the queue remembers.
+// As many clients as there can be may create resources at the same time: none of their
+// requests is older than the queue remembers.
 func TestManyCreateResources(t *testing.T) {
 	f := newFixture(t)
 	var all sync.WaitGroup

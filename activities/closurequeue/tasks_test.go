@@ -15,8 +15,8 @@ func on(task string) closure.Closure {
 	return closure.Closure{Function: "same", Args: []byte("[1]"), Options: &closure.Options{Task: task}}
 }
 
-// A task may be started outside the spec of the run, also later; one that is not there
-// is refused, and the run is asked only for those that were not there before.
+// A task may be started outside the spec of the run, even later. A closure for an unknown
+// task is refused, and the run is asked only about tasks that are not known yet.
 func TestOnlyTasksOfTheRunAreAskedFor(t *testing.T) {
 	names, asked := []string{"worker-0"}, 0
 	tasks := NewTasks(func(context.Context) ([]string, bool, error) { asked++; return names, true, nil }, "chief-0")
@@ -34,7 +34,7 @@ func TestOnlyTasksOfTheRunAreAskedFor(t *testing.T) {
 	assert.Equal(t, 2, asked)
 }
 
-// Where the run does not say which tasks it has, nothing is refused.
+// If the run does not say which tasks it has, no closure is refused.
 func TestTheRunDoesNotSayItsTasks(t *testing.T) {
 	for name, says := range map[string]TaskNames{
 		"not all":  func(context.Context) ([]string, bool, error) { return []string{"worker-0"}, false, nil },
@@ -54,7 +54,7 @@ func TestTheRunDoesNotSayItsTasks(t *testing.T) {
 	}
 }
 
-// A closure that is refused is not in the queue, and nobody else is told.
+// A closure that is refused is not in the queue, and affects nobody else.
 func TestAClosureForATaskThatIsNotThere(t *testing.T) {
 	f := newFixture(t)
 	f.tasks = NewTasks(func(context.Context) ([]string, bool, error) { return []string{"worker-0"}, true, nil })

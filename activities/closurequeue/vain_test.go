@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// busy is a server that takes no update, or takes one and forgets it.
+// busy is a server that accepts no update, or accepts one and forgets it.
 type busy struct {
 	closurequeue.Server
 	err   error
@@ -35,8 +35,8 @@ func (b *busy) UpdateWorkflow(ctx context.Context, _ client.UpdateWorkflowOption
 	}
 }
 
-// A request that a server does not take for long is told of, with what can be done, once
-// a minute.
+// If a server does not accept a request for long, the log says so once a minute, with what
+// can be done about it.
 func TestARequestInVainIsToldOf(t *testing.T) {
 	full := serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_CONCURRENT_LIMIT, "limit on number of concurrent in-flight updates has been reached (10)")
 	for name, test := range map[string]struct {

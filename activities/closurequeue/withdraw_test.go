@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// Who does not wait any more takes no error from those who do: the queue has it until
-// somebody asks.
+// A caller that has stopped waiting takes no error from those who wait: the queue keeps it
+// until somebody asks.
 func TestWhoDoesNotWaitTakesNoError(t *testing.T) {
 	f := newFixture(t)
 	waits := f.schedule(newClosure("wait"))
@@ -36,8 +36,8 @@ func TestWhoDoesNotWaitTakesNoError(t *testing.T) {
 	require.EqualError(t, f.Join(patience(t)), "no")
 }
 
-// A join that was taken back, as one whose host worker ended, can be asked for again, and
-// one that is asked for elsewhere goes on although it is taken back here.
+// A join that was withdrawn, for instance because its host worker ended, can be requested
+// again. One that another caller requested goes on even if it is withdrawn here.
 func TestAJoinThatWasTakenBackIsAskedForAgain(t *testing.T) {
 	f := newFixture(t)
 	f.schedule(newClosure("wait"))

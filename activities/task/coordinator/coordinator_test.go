@@ -66,7 +66,7 @@ func TestTheContextEndsWithTheStop(t *testing.T) {
 	assert.Same(t, context.Canceled, context.Cause(c.Context()))
 }
 
-// CO-10, SEED-62: by default the end of the input is a clean stop, and nothing else.
+// CO-10, SEED-62: by default only the end of the input is a clean stop.
 func TestTheEndOfInputIsACleanStop(t *testing.T) {
 	for _, err := range []error{io.EOF, fmt.Errorf("shard 3: %w", io.EOF)} {
 		c := New()
@@ -88,7 +88,7 @@ func TestTheEndOfInputIsACleanStop(t *testing.T) {
 	require.ErrorIs(t, c.Join(), io.ErrUnexpectedEOF)
 }
 
-// CO-11, SEED-62: own kinds replace the default.
+// CO-11, SEED-62: the caller's own kinds replace the default.
 func TestCleanStops(t *testing.T) {
 	result := func(err error, opts ...Option) error {
 		c := New(opts...)
@@ -107,7 +107,7 @@ func TestCleanStops(t *testing.T) {
 	require.ErrorIs(t, result(io.EOF, CleanStopFunc(isFirst)), io.EOF)
 }
 
-// SEED-63: only what stops the coordinator is recorded; the rest is logged.
+// SEED-63: only the error that stops the coordinator is recorded; later ones are logged.
 func TestAnErrorAfterThePlainStopIsNotRecorded(t *testing.T) {
 	c, logged := newLogged()
 	require.NoError(t, c.RequestStop(nil))
@@ -123,7 +123,7 @@ func TestAnErrorAfterThePlainStopIsNotRecorded(t *testing.T) {
 	assert.Equal(t, `level=INFO msg="Error reported to Coordinator" error=First`, logged())
 }
 
-// D-17: an error need not be in the middle of being handled.
+// D-17: an error need not be raised to be recorded.
 func TestANewErrorIsRecorded(t *testing.T) {
 	c := New()
 	require.NoError(t, c.RequestStop(errors.New("made here")))
@@ -178,7 +178,7 @@ func TestClearStop(t *testing.T) {
 	})
 }
 
-// Whoever waits is not lost by a ClearStop of what was never stopped.
+// A waiting caller is not lost when a coordinator is cleared that was never stopped.
 func TestClearStopWithoutAStop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := New()
@@ -191,7 +191,7 @@ func TestClearStopWithoutAStop(t *testing.T) {
 	})
 }
 
-// Many at once: one error is recorded, and everybody has stopped.
+// Many stop at once: one error is recorded, and everybody has stopped.
 func TestStopsAtTheSameTime(t *testing.T) {
 	c, logged := newLogged()
 	gate := make(chan struct{})

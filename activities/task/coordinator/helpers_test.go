@@ -20,14 +20,14 @@ var (
 	errSecond  = errors.New("Second")
 )
 
-// bubble runs a test in which time passes only while everybody waits, and which
-// fails if a goroutine is left.
+// bubble runs a test in which time passes only while everybody waits, and which fails if a
+// goroutine is left.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, f)
 }
 
-// newLogged is a coordinator and what it logged.
+// newLogged returns a coordinator and a function that returns its log.
 func newLogged(opts ...Option) (*Coordinator, func() string) {
 	out := &lockedBuffer{}
 	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -56,8 +56,8 @@ func (b *lockedBuffer) String() string {
 	return strings.TrimSpace(b.buf.String())
 }
 
-// sleeper is a thread that nobody registered and that ends after d, whatever is
-// requested; only with the test it ends before.
+// sleeper returns a thread that nobody registered and that ends after d whatever is
+// requested, or with the test if that is earlier.
 func sleeper(t *testing.T, name string, d time.Duration) *Thread {
 	t.Helper()
 	done := make(chan struct{})
@@ -71,7 +71,7 @@ func sleeper(t *testing.T, name string, d time.Duration) *Thread {
 	return NewThread(name, done)
 }
 
-// failing is a thread that reports err after d.
+// failing returns a thread that reports err after d.
 func failing(t *testing.T, c *Coordinator, name string, d time.Duration, err error) *Thread {
 	t.Helper()
 	done := make(chan struct{})
@@ -91,7 +91,7 @@ func waits(c *Coordinator, d time.Duration) bool {
 	return c.WaitForStop(ctx)
 }
 
-// stopped is a coordinator that was told to stop without a reason.
+// stopped returns a coordinator that was told to stop without a reason.
 func stopped(t *testing.T) *Coordinator {
 	t.Helper()
 	c := New()

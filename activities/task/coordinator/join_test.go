@@ -42,7 +42,8 @@ func TestJoinAllRegistered(t *testing.T) {
 	})
 }
 
-// CO-05, SEED-65: the union; registered and passed twice is fine.
+// CO-05, SEED-65: join waits for the union, in which a thread may be both registered and
+// passed.
 func TestJoinSomeRegistered(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := New()
@@ -74,7 +75,7 @@ func TestJoinGraceExpires(t *testing.T) {
 	}
 }
 
-// CO-07, SEED-61: the text is logged then.
+// CO-07, SEED-61: the stragglers are logged instead.
 func TestJoinIgnoresLiveThreads(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, logged := newLogged()
@@ -97,7 +98,7 @@ func TestJoinWithoutAStopHasNoLimit(t *testing.T) {
 	})
 }
 
-// SEED-59: nothing is polled. The original takes 1.0 s and 2.0 s for these.
+// SEED-59: join does not poll. The original takes 1.0 s and 2.0 s for these.
 func TestJoinReturnsWithTheLastThread(t *testing.T) {
 	for _, d := range []time.Duration{200 * time.Millisecond, 1200 * time.Millisecond} {
 		bubble(t, func(t *testing.T) {
@@ -114,7 +115,7 @@ func TestJoinReturnsWithTheLastThread(t *testing.T) {
 	})
 }
 
-// SEED-59: the grace is 120 s, and counts from the stop, or from Join if that is later.
+// SEED-59: the grace is 120 s, counted from the stop, or from Join if that is later.
 func TestTheGraceOfJoin(t *testing.T) {
 	took := func(t *testing.T, stopAfter, joinAfter time.Duration, opts ...JoinOption) time.Duration {
 		c := New()
@@ -132,7 +133,7 @@ func TestTheGraceOfJoin(t *testing.T) {
 	bubble(t, func(t *testing.T) { assert.Equal(t, 12*time.Second, took(t, 2*time.Second, 0, Grace(10*time.Second))) })
 }
 
-// SEED-60: no grace is still a millisecond, less than none is nothing.
+// SEED-60: a grace of zero still means a millisecond, and a negative one means no wait.
 func TestJoinWithNoGrace(t *testing.T) {
 	join := func(t *testing.T, lives, grace time.Duration) error {
 		c := stopped(t)
@@ -149,8 +150,8 @@ func TestJoinWithNoGrace(t *testing.T) {
 	})
 }
 
-// SEED-61: the order is that of registration, then that of the call, and each has
-// one place.
+// SEED-61: stragglers are named in the order of registration, then in the order of the call,
+// each once.
 func TestStragglersAreNamedInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := stopped(t)
@@ -171,7 +172,7 @@ func TestStragglersAreNamedInOrder(t *testing.T) {
 	})
 }
 
-// SEED-61: the recorded error comes instead of the stragglers.
+// SEED-61: the recorded error is returned instead of the stragglers.
 func TestTheErrorCountsMoreThanStragglers(t *testing.T) {
 	for _, opts := range [][]JoinOption{{}, {IgnoreLive()}} {
 		bubble(t, func(t *testing.T) {
@@ -183,7 +184,7 @@ func TestTheErrorCountsMoreThanStragglers(t *testing.T) {
 	}
 }
 
-// CO-08, CO-09: the first one that is reported.
+// CO-08, CO-09: join returns the error that was reported first.
 func TestJoinReturnsTheFirstError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := New()
@@ -198,7 +199,8 @@ func TestJoinReturnsTheFirstError(t *testing.T) {
 	})
 }
 
-// SEED-65: what is registered while Join waits is not waited for, and forgotten.
+// SEED-65: threads that are registered while Join waits are not waited for, and are
+// forgotten.
 func TestThreadsRegisteredDuringJoin(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := New()
@@ -215,7 +217,7 @@ func TestThreadsRegisteredDuringJoin(t *testing.T) {
 	})
 }
 
-// SEED-65: joining empties the registry.
+// SEED-65: Join empties the registry.
 func TestJoinForgetsThreads(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := stopped(t)

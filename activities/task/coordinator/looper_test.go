@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// CO-16, CO-17, CO-18: what a target is given, in whatever way, is what a function
-// holds. It counts down and then requests a stop.
+// CO-16, CO-17, CO-18: the arguments of a target are the variables of a function here. The
+// looper counts down and then requests a stop.
 func TestLooperCountsDown(t *testing.T) {
 	for _, interval := range []time.Duration{0, time.Minute} {
 		bubble(t, func(t *testing.T) {
@@ -37,8 +37,8 @@ func TestLooperCountsDown(t *testing.T) {
 	}
 }
 
-// SEED-68: a looper registers itself. That it needs a coordinator, and arguments a
-// target, is for the compiler to say; what it cannot see is an error of the looper.
+// SEED-68: a looper registers itself. The compiler checks that it has a coordinator and a
+// target; what the compiler cannot see is an error of the looper.
 func TestLooperThatCannotRun(t *testing.T) {
 	c := New()
 	c.Loop(Looper{Name: "saver", Interval: time.Second})
@@ -49,7 +49,7 @@ func TestLooperThatCannotRun(t *testing.T) {
 	require.EqualError(t, c.Join(), `looper "saver": Interval is -1s: it has to be 0, for calls back to back, or more`)
 }
 
-// calls notes when each call of a looper began.
+// calls records when each call of a looper began.
 func calls(interval time.Duration, n int, durations map[int]time.Duration) []time.Duration {
 	c := New()
 	began := time.Now()
@@ -68,7 +68,8 @@ func calls(interval time.Duration, n int, durations map[int]time.Duration) []tim
 	return at
 }
 
-// SEED-69: fixed times from the start; what was missed is made up back to back.
+// SEED-69: the beats are at fixed times from the start, and missed ones are made up back to
+// back.
 func TestLooperSchedule(t *testing.T) {
 	const ms = time.Millisecond
 	bubble(t, func(t *testing.T) {
@@ -83,7 +84,7 @@ func TestLooperSchedule(t *testing.T) {
 	})
 }
 
-// SEED-69: the start hook is before the first beat, not a part of it.
+// SEED-69: the start hook runs before the first beat and is not a part of it.
 func TestLooperScheduleBeginsAfterStart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := New()
@@ -104,8 +105,8 @@ func TestLooperScheduleBeginsAfterStart(t *testing.T) {
 	})
 }
 
-// Steps of the clock do not matter: what is compared has a monotonic reading, and
-// keeps it.
+// Steps of the clock do not matter, because the times compared have a monotonic reading and
+// keep it.
 func TestLooperScheduleIsMonotonic(t *testing.T) {
 	s := newSchedule(time.Microsecond)
 	for range 3 {
@@ -114,7 +115,7 @@ func TestLooperScheduleIsMonotonic(t *testing.T) {
 	}
 }
 
-// A stop ends the waiting for the next beat.
+// A stop ends the wait for the next beat.
 func TestLooperStopsBetweenBeats(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := New()
@@ -129,7 +130,7 @@ func TestLooperStopsBetweenBeats(t *testing.T) {
 	})
 }
 
-// recorder is a looper that says what it is doing.
+// recorder returns a looper that records what it does.
 func recorder(log *[]string, run func(context.Context) error) Looper {
 	note := func(what string) { *log = append(*log, what) }
 	return Looper{
@@ -140,7 +141,7 @@ func recorder(log *[]string, run func(context.Context) error) Looper {
 	}
 }
 
-// SEED-70: start, calls, stop; no stop after a call that failed.
+// SEED-70: the order is start, calls, stop, and there is no stop after a call that failed.
 func TestLooperHooks(t *testing.T) {
 	hooks := func(c *Coordinator, run func(context.Context) error) string {
 		var log []string
@@ -178,7 +179,7 @@ func TestLooperStartedAfterTheStop(t *testing.T) {
 	}
 }
 
-// Errors of the hooks are reported, and after Start fails nothing else is called.
+// Errors of the hooks are reported, and if Start fails, nothing else is called.
 func TestLooperHooksThatFail(t *testing.T) {
 	c := New()
 	var log []string

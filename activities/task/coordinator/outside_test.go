@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// heard is an outside that writes down what it is told.
+// heard is an outside that records what it is told.
 type heard struct {
 	mu   sync.Mutex
 	told []any
-	took time.Duration // that telling takes
+	took time.Duration // the time that a call takes
 	fail error
 }
 
@@ -59,7 +59,7 @@ func TestWhatIsPassedOn(t *testing.T) {
 	require.NoError(t, c.RequestStop(errSecond))
 	assert.Len(t, o.told, 5)
 
-	// What stands already when they are tied.
+	// This coordinator has stopped before it is tied.
 	other := &heard{}
 	defer c.Tie(other)()
 	assert.Equal(t, []any{passedOn{errSecond, false}}, other.told)
@@ -76,7 +76,7 @@ func TestAPanicIsNoCleanStopOutside(t *testing.T) {
 	assert.IsType(t, &PanicError{}, got.err)
 }
 
-// Nothing comes back from where it came.
+// A stop that comes from outside is not sent back there.
 func TestWhatComesFromOutside(t *testing.T) {
 	c, o := New(), &heard{}
 	defer c.Tie(o)()
@@ -102,7 +102,7 @@ func TestWhatComesFromOutside(t *testing.T) {
 	require.NoError(t, c.Join())
 	assert.Empty(t, o.told)
 
-	// Who asks as well may do so because it was cleared there meanwhile.
+	// A stop may be requested while it is cleared outside.
 	c.OutsideCleared()
 	c.OutsideStopped(nil)
 	require.NoError(t, c.RequestStop(errTooLate))
@@ -111,12 +111,12 @@ func TestWhatComesFromOutside(t *testing.T) {
 	assert.Equal(t, []any{passedOn{errTooLate, false}}, o.told)
 }
 
-// Who returns from Join may end the process: then everybody has to know.
+// The caller of Join may end the process next, so by then everybody must know.
 func TestJoinWaitsUntilItIsPassedOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, o := New(), &heard{took: time.Hour}
 		defer c.Tie(o)()
-		go func() { _ = c.RequestStop(nil) }() // no thread that Join knows
+		go func() { _ = c.RequestStop(nil) }() // this is no thread that Join knows
 		synctest.Wait()
 		assert.True(t, c.ShouldStop(), "in here at once")
 		began := time.Now()
@@ -126,7 +126,7 @@ func TestJoinWaitsUntilItIsPassedOn(t *testing.T) {
 	})
 }
 
-// A stop that nobody outside hears of is not a good end.
+// If a stop cannot be passed on, Join fails.
 func TestItCannotBePassedOn(t *testing.T) {
 	away := errors.New("away")
 	c, log := newLogged()

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// CO-12: what fails in the scope does not go on in its goroutine.
+// CO-12: a scope stops at the failure and does not return it.
 func TestDo(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := New()
@@ -41,7 +41,7 @@ func TestDo(t *testing.T) {
 
 func panics(value any) error { panic(value) }
 
-// SEED-67: the scope takes everything, panics too, and they keep their stack.
+// SEED-67: the scope catches panics, too, and they keep their stack.
 func TestDoTakesPanics(t *testing.T) {
 	c := New()
 	require.NoError(t, c.Do(func() error { return panics("boom") }))
@@ -67,7 +67,7 @@ func TestDoTakesPanics(t *testing.T) {
 	require.ErrorIs(t, c.Join(), io.EOF, "a panic is never a clean stop")
 }
 
-// SEED-67: the end of a goroutine as well, which still ends.
+// SEED-67: the scope also catches the end of the goroutine, which still ends.
 func TestDoTakesTheEndOfTheGoroutine(t *testing.T) {
 	c := New()
 	th := c.Go("worker", func(context.Context) error {
@@ -78,7 +78,7 @@ func TestDoTakesTheEndOfTheGoroutine(t *testing.T) {
 	assert.False(t, th.Alive())
 }
 
-// After Join the scope hands errors back.
+// After Join, the scope returns errors.
 func TestDoAfterJoin(t *testing.T) {
 	c := New()
 	require.NoError(t, c.Join())
@@ -106,7 +106,7 @@ func TestGo(t *testing.T) {
 	})
 }
 
-// A thread that returns its context's error has only done what it was told to.
+// A thread that returns its context's error has only done what it was told to do.
 func TestTheContextsErrorIsNoNews(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, logged := newLogged()
@@ -125,7 +125,7 @@ func TestTheContextsErrorIsNoNews(t *testing.T) {
 	require.ErrorIs(t, c.Join(), context.Canceled, "before a stop it is an error like another")
 }
 
-// What a straggler reports is logged; it disturbs nothing that goes on later.
+// An error of a straggler is logged, and does not disturb later work.
 func TestStragglersThatFail(t *testing.T) {
 	for _, clear := range []bool{false, true} {
 		bubble(t, func(t *testing.T) {
