@@ -102,7 +102,7 @@ func TestTheOrderOfABatch(t *testing.T) {
 	require.NoError(t, err)
 	wait := f.schedule(newClosure("wait"))
 	f.assertError("no", f.schedule(newClosure("fails", "no")))
-	_, err = f.Schedule(patience(t), newClosure("same", 1)) // returns the error
+	_, err = f.Schedule(patience(t), newClosure("same", 1)) // the error cancels it
 	require.NoError(t, err)
 	_, err = wait.Wait(patience(t))
 	require.Error(t, err)

@@ -459,7 +459,7 @@ func TestADetachedClosureTakesNoError(t *testing.T) {
 	require.ErrorIs(t, raised, err)
 }
 
-// The error may come while the sender waits for the server.
+// The queue may fail while the sender waits for the server.
 func TestItBreaksBeforeSomethingIsSent(t *testing.T) {
 	f := newFixture(t)
 	f.Away(true)

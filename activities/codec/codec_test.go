@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/codec"
 )
 
-// line is one key of a file.
+// line returns one line of a key file.
 func line(id string, size int) string {
 	key := make([]byte, size)
 	_, _ = rand.Read(key)
@@ -55,7 +55,7 @@ func encode(t *testing.T, k *codec.Keys, v any) *commonpb.Payload {
 	return out[0]
 }
 
-// decode returns the text of a payload, or why there is none.
+// decode returns the text of a payload, or the reason why there is none.
 func decode(t *testing.T, k *codec.Keys, p *commonpb.Payload) (text string, err error) {
 	t.Helper()
 	out, err := k.Decode([]*commonpb.Payload{p})
@@ -99,7 +99,7 @@ func TestWhatIsNotOurs(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "plain", text, "histories from before the codec can be read")
 
-	// Another key of the same name, and a payload that somebody has changed.
+	// The payload is decoded with another key of the same name, and after it was changed.
 	other, _ := keys(t, line("a", 32))
 	var missing *codec.MissingKeyError
 	_, err = decode(t, other, encode(t, k, "canary"))
@@ -145,7 +145,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	assert.ErrorContains(t, err, "is not a file")
 }
 
-// What failed for want of a key is not tried again.
+// A failure for lack of a key is not retried.
 func TestFailures(t *testing.T) {
 	err := fmt.Errorf("unable to decode: %w", codec.Missing(&commonpb.Payload{Metadata: map[string][]byte{"encoding": []byte("binary/encrypted"), "encryption-key-id": []byte("a")}}))
 	f := codec.Failures.ErrorToFailure(err)
@@ -154,7 +154,7 @@ func TestFailures(t *testing.T) {
 	f = codec.Failures.ErrorToFailure(errors.New("other"))
 	assert.False(t, f.GetApplicationFailureInfo().GetNonRetryable())
 
-	// A failure that nobody here can read, and its cause.
+	// This is a failure that nobody here can read, with its cause.
 	k, _ := keys(t, line("b", 32))
 	f.Message, f.EncodedAttributes = "Encoded failure", encode(t, k, map[string]string{"message": "canary"})
 	var app *temporal.ApplicationError

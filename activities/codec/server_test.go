@@ -17,7 +17,7 @@ import (
 
 const origin = "http://127.0.0.1:8080"
 
-// ask returns the status and the body of an answer.
+// ask returns the response to a request.
 func ask(t *testing.T, h http.Handler, method, path, body string, header ...string) *http.Response {
 	t.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
@@ -64,7 +64,7 @@ func TestServer(t *testing.T) {
 		assert.Empty(t, answer.Header.Get("Access-Control-Allow-Origin"))
 	}
 
-	// A browser: the link once, then a cookie, for the pages of one origin.
+	// A browser uses the link once, then a cookie, for the pages of one origin.
 	answer = ask(t, s, "GET", "/?token=word", "")
 	require.Equal(t, http.StatusSeeOther, answer.StatusCode)
 	assert.Equal(t, "/", answer.Header.Get("Location"))

@@ -115,7 +115,7 @@ func TestPolicyThatCannotBeReadIsRefused(t *testing.T) {
 	assert.ErrorContains(t, g.Check(), "can be written by others")
 }
 
-// signedBy is a guard with a signer, and what he signs.
+// signedBy returns a guard with a signer, and a function that signs as that signer.
 func signedBy(t *testing.T) (*Guard, func(id string, s *spec.RunSpec, expires time.Time) *spec.Signature) {
 	_, private, err := ed25519.GenerateKey(nil)
 	require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestExpiryBoundsTheFirstUse(t *testing.T) {
 	_, _, err = g.Signers(of, signature, Use{Namespace: "default", Workflow: "r", Run: "second"})
 	assert.ErrorContains(t, err, "it was used before")
 
-	// Whoever runs here is remembered, and nobody else.
+	// The guard remembers the uses of runs that are here, and no others.
 	now = begin.Add(2 * time.Hour)
 	require.NoError(t, g.Forget(func(u Use) bool { return u == run }))
 	_, _, err = g.Signers(of, signature, run)
@@ -180,7 +180,7 @@ func TestSignatureOfAStartIsGoodForOneInAGeneration(t *testing.T) {
 	assert.ErrorContains(t, err, "it was used before")
 }
 
-// The same signature, written in another way, is no other one.
+// A signature that is written in another way is still the same signature.
 func TestSignatureIsUsedUpHoweverItIsWritten(t *testing.T) {
 	g, sign := signedBy(t)
 	s := &spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker"}}}

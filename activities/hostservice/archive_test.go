@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// keeping is a host that keeps archives.
+// keeping returns a host that keeps archives.
 func keeping(t *testing.T) (*Server, *shipped.Store, string) {
 	t.Helper()
 	state := t.TempDir()
@@ -65,7 +65,7 @@ func TestArchives(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, store.Has(a.Digest))
 	var got buffer
-	got.Write(content[:1000]) // of an earlier try
+	got.Write(content[:1000]) // these bytes are from an earlier try
 	require.NoError(t, clientOf(t, from).ReadArchive(t.Context(), a, &got))
 	assert.Equal(t, content, got.Bytes())
 

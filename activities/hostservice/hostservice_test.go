@@ -28,7 +28,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// host is one whose files are served.
+// host is a host whose files are served.
 type host struct {
 	*Server
 	t     *testing.T
@@ -87,7 +87,7 @@ type sink struct {
 	t    *testing.T
 	mu   sync.Mutex
 	text map[tasklog.Stream]string
-	// changed has an element after something came.
+	// changed receives an element after each delivery.
 	changed chan struct{}
 }
 
@@ -108,7 +108,7 @@ func (s *sink) deliver(c tasklog.Chunk) {
 	}
 }
 
-// await waits until a stream has that text.
+// await waits until a stream has this text.
 func (s *sink) await(st tasklog.Stream, text string) {
 	s.t.Helper()
 	for deadline := time.After(time.Minute); ; {
@@ -162,8 +162,8 @@ func TestAllThatIsThere(t *testing.T) {
 	assert.Equal(t, map[tasklog.Stream]string{{Rank: 1}: "two\n", {Rank: 1, Attempt: 1}: "fou"}, part)
 }
 
-// What comes while it is followed, a host worker that is away in the middle of a line
-// included, comes once; and all of it, before the end is said.
+// All output is delivered once, and before the end is reported, even if a host worker is away
+// in the middle of a line.
 func TestFollowedThroughARestart(t *testing.T) {
 	h, s := newHost(t), newSink(t)
 	trouble := make(chan error, 10)
@@ -191,7 +191,7 @@ func TestFollowedThroughARestart(t *testing.T) {
 	assert.Equal(t, map[int][]int{3: {0, 1}}, f.Attempts())
 }
 
-// A run may come back to a host that it has given back.
+// A run may come back to a host that it has released.
 func TestAfterTheEnd(t *testing.T) {
 	h, s := newHost(t), newSink(t)
 	h.write(0, 0, tasklog.StdoutFile, "one\n")
@@ -203,7 +203,8 @@ func TestAfterTheEnd(t *testing.T) {
 	s.await(tasklog.Stream{}, "one\ntwo\n")
 }
 
-// relay passes bytes on from clients to a service, and ends each connection after some.
+// relay passes bytes from a service to its clients, and ends each connection after some of
+// them.
 type relay struct {
 	net.Listener
 	to    string
@@ -245,7 +246,7 @@ func (r *relay) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Connections that are cut off at any byte are gone on with where they were.
+// A connection that is cut off at any byte is resumed there.
 func TestCutOffAgainAndAgain(t *testing.T) {
 	h, s := newHost(t), newSink(t)
 	var want strings.Builder
@@ -260,7 +261,7 @@ func TestCutOffAgainAndAgain(t *testing.T) {
 	assert.Equal(t, want.String(), s.text[tasklog.Stream{}])
 }
 
-// A host that sends nothing of what is there is given up, and that is an error.
+// A follower gives up on a host that does not send the existing output, and returns an error.
 func TestTruncated(t *testing.T) {
 	h, s := newHost(t), newSink(t)
 	h.write(0, 0, tasklog.StdoutFile, strings.Repeat("x", 300_000)+"\n")
@@ -316,7 +317,7 @@ func TestWhoMayRead(t *testing.T) {
 	assert.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
 }
 
-// get asks for a file as any program may, and returns what it got with the trailer.
+// get requests a file as any program may, and returns the body and the trailer.
 func (h *host) get(path string) (code int, body, end string) {
 	h.t.Helper()
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // HTTP/1.1
@@ -367,7 +368,7 @@ func TestFiles(t *testing.T) {
 	assert.Equal(t, []any{200, "late", "4"}, []any{code, body, end})
 }
 
-// A value may be of any size. What is read into memory may not, and is not cut either.
+// A value may be of any size. A file that is read into memory may not, and is not cut either.
 func TestLargeFiles(t *testing.T) {
 	h := newHost(t)
 	large := strings.Repeat("0123456789abcde\n", maxFile/16+1)
@@ -409,8 +410,8 @@ func TestPrunedAttempts(t *testing.T) {
 	assert.Equal(t, "24\n", string(b))
 }
 
-// Who does not read is waited for, and gets all of it afterwards. What waits is bounded by
-// the buffers on the way, so the host has not read all of the file meanwhile.
+// The host waits for a slow reader, who gets everything afterwards. The buffers in between
+// bound what waits, so the host has not read the whole file meanwhile.
 func TestSlowReader(t *testing.T) {
 	h := newHost(t)
 	const size = 64 << 20
@@ -429,7 +430,7 @@ func TestSlowReader(t *testing.T) {
 		got += int64(len(c.Data))
 	}, newSink(t).options(FollowOptions{}))
 	<-begun
-	// The service answers others meanwhile.
+	// Meanwhile the service answers others.
 	for range 20 {
 		_, err := h.client(h.service()).List(t.Context())
 		require.NoError(t, err)
@@ -440,7 +441,7 @@ func TestSlowReader(t *testing.T) {
 	assert.EqualValues(t, size/100*100, got)
 }
 
-// A client that is gone keeps nothing busy, and a service that is full says so.
+// A client that has gone occupies nothing, and a service that is full says so.
 func TestTooManyRequests(t *testing.T) {
 	h := newHost(t)
 	h.write(0, 0, tasklog.StdoutFile, "one\n")
@@ -460,7 +461,7 @@ func TestTooManyRequests(t *testing.T) {
 	f.stop()
 	cancel()
 	assert.ErrorIs(t, f.Stop(ctx), context.Canceled)
-	for range maxRequests { // only once the request of the follower is over
+	for range maxRequests { // this succeeds only once the request of the follower is over
 		h.requests <- struct{}{}
 	}
 }
@@ -473,7 +474,7 @@ func TestListen(t *testing.T) {
 	assert.ErrorContains(t, err, "--listen")
 	for _, c := range []struct{ listen, advertise, want string }{
 		{"127.0.0.1:0", "", "127.0.0.1:PORT"},
-		{":0", "", "127.0.0.1:PORT"}, // by which it reaches the peer
+		{":0", "", "127.0.0.1:PORT"}, // the address from which it reaches the peer
 		{"", "", "127.0.0.1:PORT"},
 		{"127.0.0.1", "gpu-2", "gpu-2:PORT"},
 		{"127.0.0.1", "gpu-2:80", "gpu-2:80"},
@@ -481,7 +482,7 @@ func TestListen(t *testing.T) {
 	} {
 		s, err := Listen(Config{StateDir: t.TempDir(), Listen: c.listen, Advertise: c.advertise, Peer: "127.0.0.1:7233"})
 		if c.listen == "[::1]" && err != nil {
-			continue // there is no IPv6
+			continue // this machine has no IPv6
 		}
 		require.NoError(t, err)
 		assert.Equal(t, strings.ReplaceAll(c.want, "PORT", portOf(s.listener.Addr())), s.Address(), "%+v", c)
@@ -492,7 +493,7 @@ func TestListen(t *testing.T) {
 	assert.ErrorContains(t, err, "is damaged")
 }
 
-// Records of a later version may have more.
+// Records of a later version may have more fields.
 func TestRecordsOfALaterVersion(t *testing.T) {
 	var r record
 	require.NoError(t, json.NewDecoder(bytes.NewReader([]byte(`{"rank":1,"attempt":0,"stderr":true,"offset":7,"length":3,"colour":"red"}`))).Decode(&r))

@@ -76,7 +76,8 @@ func TestTheNumberOfRootByAnotherName(t *testing.T) {
 	require.EqualError(t, err, "the user toor has the number of root; to use root, name root")
 }
 
-// A directory service that hangs, and has started something that hangs, keeps nobody.
+// A directory service that hangs, and has started a process that hangs, does not block the
+// caller.
 func TestLookupIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "getent"), []byte("#!/bin/sh\n/bin/sleep 1000 &\necho $! > "+dir+"/pid\nwait\n"), 0o755))
@@ -97,7 +98,7 @@ func TestLookupIsBounded(t *testing.T) {
 	require.ErrorContains(t, err, `look up the group "staff": getent has not answered in time`)
 }
 
-// What is done as a user is done with that user's rights, and everything else with ours.
+// Actions as a user have that user's rights, and all others have ours.
 func TestDo(t *testing.T) {
 	u := nobody(t)
 	dir := t.TempDir()

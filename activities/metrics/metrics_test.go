@@ -37,7 +37,7 @@ func used() *Metrics {
 	return m
 }
 
-// scrape returns what is served now.
+// scrape returns the metrics that are served now.
 func scrape(t *testing.T, m *Metrics) string {
 	t.Helper()
 	l, err := Listen("127.0.0.1:0")
@@ -53,7 +53,7 @@ func scrape(t *testing.T, m *Metrics) string {
 	return string(body)
 }
 
-// Whatever runs and tasks are called, there is nothing of it, and no series for it.
+// Whatever the names of runs and tasks, they do not appear and do not add series.
 func TestNoNamesOfRuns(t *testing.T) {
 	m := used()
 	before := strings.Count(scrape(t, m), "\n")
@@ -62,7 +62,7 @@ func TestNoNamesOfRuns(t *testing.T) {
 			"workflow_id": fmt.Sprint("secret-", i), "run_id": fmt.Sprint("secret-", i), "nexus_operation": "secret"})
 		sdk.Counter("clusterrun_runs_ended").Inc()
 	}
-	// One series is new, of the labels above together.
+	// There is one new series, with all the labels above.
 	after := scrape(t, m)
 	assert.NotContains(t, after, "secret")
 	assert.Equal(t, before+1, strings.Count(after, "\n"))
@@ -70,7 +70,7 @@ func TestNoNamesOfRuns(t *testing.T) {
 
 var metricName = regexp.MustCompile(`\b(clusterrun|temporal)_[a-z_]+\b`)
 
-// What alerts and the dashboard ask for is there, and the dashboard shows all of ours.
+// All metrics in the alerts and the dashboard exist, and the dashboard shows all of ours.
 func TestMonitoringNamesMetrics(t *testing.T) {
 	there := map[string]bool{}
 	for _, line := range strings.Split(scrape(t, used()), "\n") {
@@ -143,7 +143,8 @@ func TestTaken(t *testing.T) {
 	assert.ErrorContains(t, err, "another program listens there; give another port")
 }
 
-// A crowd is served in turn or told to come later; nothing but GET /metrics is answered.
+// Many requests at once are served in turn or told to come later. Only GET /metrics is
+// answered.
 func TestCrowd(t *testing.T) {
 	l, err := Listen("127.0.0.1:0")
 	require.NoError(t, err)
@@ -169,7 +170,7 @@ func TestCrowd(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, r.StatusCode)
 }
 
-// BenchmarkScrape prints what one costs the side. It does not depend on how many tasks there are.
+// BenchmarkScrape measures one scrape, which does not depend on the number of tasks.
 func BenchmarkScrape(b *testing.B) {
 	m := used()
 	for range 256 {
@@ -182,8 +183,8 @@ func BenchmarkScrape(b *testing.B) {
 	}
 }
 
-// The first run that fails is an increase: it adds to a series that is there as 0, with the
-// labels that the SDK gives it.
+// The first failed run is visible as an increase: it adds to a series that already exists as
+// 0, with the labels that the SDK sets.
 func TestRunsAreCountedFromZero(t *testing.T) {
 	m := New()
 	m.BeginRuns("default", "clusterrun")

@@ -144,7 +144,7 @@ func TestInvalidPolicies(t *testing.T) {
 	}
 }
 
-// TestSchemaHasEachField holds the schema against the types.
+// TestSchemaHasEachField compares the schema with the types.
 func TestSchemaHasEachField(t *testing.T) {
 	var s jsonschema.Schema
 	require.NoError(t, json.Unmarshal(Schema, &s))
@@ -182,8 +182,8 @@ func TestSchemaHasEachField(t *testing.T) {
 	assert.Error(t, resolved.Validate(bad))
 }
 
-// FuzzDecide: what is allowed is within the bounds of the rule that says so, and of none
-// before it; a signer whom no rule names gets nothing.
+// FuzzDecide checks that an allowed request is within the bounds of the rule that allows it
+// and of no rule before it, and that a signer whom no rule names is allowed nothing.
 func FuzzDecide(f *testing.F) {
 	f.Add(example, "alice@example.com", "/usr/bin/python3", "/srv/alice", "EPOCHS", false)
 	f.Add("rules: [{signers: [unsigned], programs: [\"/a/**\"]}]", "", "/a/b", "/", "A", true)

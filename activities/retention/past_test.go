@@ -39,7 +39,7 @@ func (p place) write(path string) string {
 	return path
 }
 
-// run makes the logs of a run, which has ended that long ago unless 0.
+// run makes the logs of a run that ended that long ago, or that has not ended if ago is 0.
 func (p place) run(id, execution string, ago time.Duration) (runkey.Run, string) {
 	p.t.Helper()
 	key := runkey.Run{Namespace: "default", WorkflowID: id, RunID: "x-" + execution}
@@ -98,7 +98,7 @@ func TestApply(t *testing.T) {
 	assert.NoDirExists(t, filepath.Dir(kept))
 }
 
-// What nobody has noted, what another state directory has left, and what is no log stays.
+// Logs without a note, logs of another state directory, and other files stay.
 func TestOthersStay(t *testing.T) {
 	p, other := newPlace(t), newPlace(t)
 	other.logs = p.logs
@@ -119,7 +119,7 @@ func TestOthersStay(t *testing.T) {
 	assert.Empty(t, p.apply(holdsNone))
 }
 
-// edit changes a note, as another host or another clock would have written it.
+// edit changes a note to what another host or another clock would have written.
 func (p place) edit(note string, do func(*Note)) {
 	p.t.Helper()
 	dir, err := os.OpenRoot(filepath.Dir(note))
@@ -131,8 +131,8 @@ func (p place) edit(note string, do func(*Note)) {
 	require.NoError(p.t, writeNote(dir, filepath.Base(note), n))
 }
 
-// Another host has a state directory of the same path, and a process of our number that
-// writes a note.
+// Another host has a state directory at the same path, and its process that writes a note has
+// our number.
 func TestAnotherHost(t *testing.T) {
 	p := newPlace(t)
 	_, lives := p.run("lives", "1", 0)
@@ -162,8 +162,8 @@ func TestAnotherHost(t *testing.T) {
 	p.edit(lives, func(n *Note) { assert.Equal(t, Host(), n.Host, "we have begun there") })
 }
 
-// Nobody leads us elsewhere: not by a link in place of a run, an execution, an attempt or a
-// note, and not by a note of their own.
+// Nobody can lead us elsewhere, neither by a link in place of a run, an execution, an attempt
+// or a note, nor by a forged note.
 func TestLinksAreNotFollowed(t *testing.T) {
 	p := newPlace(t)
 	outside := p.write(filepath.Join(t.TempDir(), "attempt_0/0/stdout.log"))
@@ -191,7 +191,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	_, forged := p.run("forged", "1", long)
 	forgery, err := os.ReadFile(forged + noteEnding)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(victim+noteEnding, forgery, 0o600)) // of another run
+	require.NoError(t, os.WriteFile(victim+noteEnding, forgery, 0o600)) // this is the note of another run
 
 	removed, _ := Policy{Home: p.home, For: DefaultFor}.Apply(p.logs, now, holdsNone)
 	assert.ElementsMatch(t, []string{"attempt", "forged"}, removed)
@@ -213,7 +213,7 @@ func TestNotesOfOthersDoNotCount(t *testing.T) {
 	assert.DirExists(t, dir)
 }
 
-// A prune that was killed left the note, and with it the rest for the next one.
+// A prune that was killed has left the note, so that the next one removes the rest.
 func TestAPruneThatWasKilled(t *testing.T) {
 	p := newPlace(t)
 	_, dir := p.run("run", "1", long)
@@ -238,7 +238,7 @@ func TestTwoAtOnce(t *testing.T) {
 	assert.Equal(t, []string{"run"}, p.apply(holdsNone))
 }
 
-// It begins to live between the look and the removal.
+// The run begins again between the check and the removal.
 func TestARunThatBeginsAgain(t *testing.T) {
 	p := newPlace(t)
 	key, dir := p.run("run", "1", long)
@@ -267,7 +267,7 @@ func TestWrongClocks(t *testing.T) {
 	assert.DirExists(t, late)
 }
 
-// Somebody keeps it while whoever prunes is asked.
+// The run is marked as kept while the user of the prune is asked.
 func TestARunThatIsKeptMeanwhile(t *testing.T) {
 	p := newPlace(t)
 	_, dir := p.run("run", "1", long)
@@ -288,7 +288,8 @@ func TestARunThatIsKeptMeanwhile(t *testing.T) {
 	assert.NoDirExists(t, dir)
 }
 
-// The state directory of a run goes with it, and then it has ended when it last wrote.
+// If the state directory of a run has gone with it, the run counts as ended when it last
+// wrote.
 func TestAStateDirectoryThatIsGone(t *testing.T) {
 	p := newPlace(t)
 	_, dir := p.run("run", "1", 0)

@@ -44,7 +44,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// Those that ended first go until the rest is small enough; what may not go counts as well.
+// The runs that ended first are removed until the rest is small enough. Runs that may not be
+// removed count as well.
 func TestChooseBySize(t *testing.T) {
 	day := func(n int, bytes int64) Facts { return Facts{Noted: true, Ended: now.AddDate(0, 0, -n), Bytes: bytes} }
 	lives, kept := Facts{Held: true, Bytes: 40}, day(9, 40)
@@ -62,7 +63,7 @@ func TestChooseBySize(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, Rule{MostBytes: c.most}.Choose(runs), "%d", c.most)
 	}
-	// What is too old goes first, and makes room for others.
+	// Runs that are too old are removed first, which makes room for others.
 	rule := Rule{Before: now.Add(-60 * time.Hour), MostBytes: 140}
 	assert.Equal(t, []Reason{Wanted, "", Lives, Wanted, Kept, ""}, rule.Choose(runs))
 }

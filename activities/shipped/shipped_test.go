@@ -26,8 +26,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// tree writes files: a name that ends in a slash is a directory, one in * can be executed,
-// and "a -> b" is a symbolic link.
+// tree writes files: a name that ends in a slash is a directory, one that ends in * is
+// executable, and "a -> b" is a symbolic link.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,7 +49,7 @@ func tree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// names lists what is below a directory, in the same way.
+// names lists the contents of a directory in the form that tree takes.
 func names(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -123,7 +123,7 @@ func TestPackAndUnpack(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(s.Dir(key("other")), "out"), "each run has its own")
 }
 
-// What one run has put into its directory is not executed for another.
+// A file that one run has put into its directory is not executed for another run.
 func TestDirectoryIsOfOneRunAndOneSpec(t *testing.T) {
 	s := Open(t.TempDir())
 	evil, good := pack(t, tree(t, map[string]string{"train.sh": "evil"}), Options{}), pack(t, tree(t, map[string]string{"train.sh": "good"}), Options{})
@@ -167,7 +167,7 @@ func TestWhatStaysBehind(t *testing.T) {
 		{".", nil, []string{".gitignore", "keep.ckpt", "src/", "src/.gitignore", "src/data/", "src/data/small", "sub/", "tmp/", "tmp/y", "train.py"}},
 		{".", []string{"/src", "!*.ckpt", ".gitignore", "sub"}, []string{"a.ckpt", "keep.ckpt", "tmp/", "tmp/y", "train.py"}},
 		{"src", []string{"/data"}, []string{".gitignore"}},
-		{"data", nil, []string{"big"}}, // it was named by hand
+		{"data", nil, []string{"big"}}, // the path was given explicitly
 	} {
 		a := pack(t, filepath.Join(tree(t, files), c.dir), Options{Exclude: c.exclude})
 		s := Open(t.TempDir())
@@ -228,7 +228,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// tarOf makes an archive of any entries, and what its digest is.
+// tarOf makes an archive of any entries, and returns it with its digest.
 func tarOf(t testing.TB, headers ...tar.Header) ([]byte, spec.Archive) {
 	t.Helper()
 	var b bytes.Buffer
@@ -250,7 +250,7 @@ func archiveOf(b []byte) spec.Archive {
 	return spec.Archive{Digest: hex.EncodeToString(sum[:]), Size: len(b)}
 }
 
-// hostile are archives that Pack does not make.
+// hostile returns archives that Pack does not make.
 func hostile(t testing.TB) map[string][]byte {
 	all := map[string][]tar.Header{
 		"a name from above":      {{Name: "../evil", Typeflag: tar.TypeReg, Size: 1}},
@@ -279,7 +279,7 @@ func hostile(t testing.TB) map[string][]byte {
 	return archives
 }
 
-// sparse makes an archive with a file that is one hole.
+// sparse makes an archive with a file that consists of one hole.
 func sparse(t testing.TB) []byte {
 	var records string
 	for _, r := range []string{"GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.name=evil", "GNU.sparse.realsize=1099511627776"} {
@@ -319,7 +319,7 @@ func TestHostileArchives(t *testing.T) {
 	}
 }
 
-// FuzzUnpack holds that nothing is written outside, whatever an archive has.
+// FuzzUnpack checks that nothing is written outside, whatever the archive has.
 func FuzzUnpack(f *testing.F) {
 	for _, b := range hostile(f) {
 		f.Add(b)
@@ -365,7 +365,7 @@ func TestWrongDigest(t *testing.T) {
 	assert.False(t, s.Has(a.Digest))
 	assert.Equal(t, []string{"shipped/", "shipped/archives/", "shipped/new/"}, names(t, state), "nothing is left")
 
-	// One that was damaged after it was checked.
+	// Here the archive was damaged after it was checked.
 	require.NoError(t, s.Put(a, bytes.NewReader(b)))
 	require.NoError(t, os.WriteFile(s.archive(a.Digest), wrong, 0o600))
 	require.ErrorAs(t, s.Unpack(t.Context(), key("iris"), a, "", "", nil, func(int64) {}), &mismatch)

@@ -46,7 +46,7 @@ func aSpec(command ...string) *spec.RunSpec {
 	return &spec.RunSpec{Command: command, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(4)}}}
 }
 
-// arrived is a spec as a host gets it: with defaults, and through JSON.
+// arrived returns a spec as a host gets it: with defaults, and through JSON.
 func arrived(t testing.TB, s *spec.RunSpec) *spec.RunSpec {
 	b, err := json.Marshal(s.WithDefaults())
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestSignatureIsOfOneRunAndOneSpec(t *testing.T) {
 	assert.True(t, Expired(spec.Signature{Expires: "x"}, now))
 }
 
-// Of an ECDSA signature (r, s) anybody can make another valid one, (r, n-s).
+// From an ECDSA signature (r, s) anybody can make another valid one, (r, n-s).
 func TestTurnedSignatureIsOfTheSame(t *testing.T) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -168,7 +168,7 @@ func TestBadSigners(t *testing.T) {
 	}
 }
 
-// TestAgreesWithSSHKeygen holds both directions against OpenSSH, for each type of key.
+// TestAgreesWithSSHKeygen compares both directions with OpenSSH, for each type of key.
 func TestAgreesWithSSHKeygen(t *testing.T) {
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("there is no ssh-keygen here")
@@ -237,7 +237,7 @@ func FuzzParseSigners(f *testing.F) {
 	})
 }
 
-// BenchmarkVerify verifies a signed spec of 250 tasks: less than 5 ms.
+// BenchmarkVerify verifies a signed spec of 250 tasks, which takes less than 5 ms.
 func BenchmarkVerify(b *testing.B) {
 	key := newKey(b)
 	s := aSpec("python3", "train.py")

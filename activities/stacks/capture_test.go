@@ -40,8 +40,8 @@ func TestACallShowsItsFile(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// Most programs die of a signal they do not expect, and a program that
-// ignores it does not answer.
+// Most programs die of an unexpected signal, and a program that ignores the signal does not
+// answer.
 func TestNobodyIsAskedWhoHasNotOptedIn(t *testing.T) {
 	for name, script := range map[string]string{
 		"does not catch it":                      `echo ready; while :; do sleep 1000; done`,
@@ -64,7 +64,7 @@ func TestAProgramAnswers(t *testing.T) {
 	p := startSelf(t, "answer", "SAYS=I wait for \x1b[31mGodot")
 	text := p.capture()
 	assert.Contains(t, text, "--- by its own account\nI wait for \\x1b[31mGodot\n", "without what terminals act on")
-	// What it says later does not hide what it said at first, nor repeat it.
+	// A later answer neither hides nor repeats an earlier one.
 	again := p.capture()
 	assert.Equal(t, 1, strings.Count(again, "Godot"), again)
 	files, err := filepath.Glob(filepath.Join(p.dir, "stacks-*.txt"))
@@ -108,7 +108,7 @@ func TestAStoppedProcess(t *testing.T) {
 	assert.Equal(t, "something\n", string(raw), "it was asked once")
 }
 
-// One that answers only when its child has ended is not waited for.
+// The capture does not wait for a program that answers only when its child has ended.
 func TestNoAnswer(t *testing.T) {
 	p := startProgram(t, nil, "bash", "-c", `exec 3>>$CLUSTERRUN_STACK_FILE.$$; trap 'echo late >&3' 60; echo ready; sleep 1000`).sleeps()
 	text := p.capture()
@@ -149,8 +149,8 @@ func TestManyProcessesAreBounded(t *testing.T) {
 	assert.Contains(t, text, "\n45 more processes are not shown\n")
 }
 
-// A child in a session of its own is found by its parent, and an orphan by the
-// mark that the supervisor gave the task.
+// A child in a session of its own is found through its parent, and an orphan by the mark that
+// the supervisor gave the task.
 func TestProcessesThatLeftTheSession(t *testing.T) {
 	p := startProgram(t, []string{cookieVar + "=instance/run/0/worker-0/0 outer/run/0/x-0/0"}, "bash", "-c", `
 setsid bash -c 'echo $$ > $LOGS/child; exec sleep 1001' &
@@ -163,7 +163,8 @@ until [ -s $LOGS/child ] && [ -s $LOGS/orphan ]; do sleep 0.01; done; echo ready
 		_ = syscall.Kill(p.number("child"), syscall.SIGKILL)
 	})
 
-	// As if the orphan had fallen to us, who are a subreaper otherwise.
+	// This is the table as if the orphan had been reparented past us, because otherwise we
+	// are a subreaper.
 	all, err := readTable()
 	require.NoError(t, err)
 	s := all[orphan]
@@ -209,7 +210,7 @@ func TestACaptureThatCannotBeWritten(t *testing.T) {
 	require.ErrorContains(t, p.captureTask(task).Err, "not a directory")
 }
 
-// Many tasks share the time: they answer side by side.
+// Many tasks share the time, because they answer side by side.
 func TestManyTasks(t *testing.T) {
 	var tasks []Task
 	for i := range 24 {
@@ -240,7 +241,7 @@ func TestNoTimeLeft(t *testing.T) {
 	require.ErrorIs(t, results[0].Err, errLate)
 }
 
-// Whoever reads of a process may hang with it, and must not take us along.
+// A reader of a process's files may hang with the process, and must not block us.
 func TestAReaderThatHangs(t *testing.T) {
 	hang := make(chan struct{})
 	var all []chan struct{}

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The tests run this binary again as the programs they look at.
+// The tests run this binary again as the programs whose stacks they capture.
 const roleVar = "CLUSTERRUN_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -54,7 +54,7 @@ func manyThreads() {
 	select {}
 }
 
-// answer is a program in another language than Python that has opted in.
+// answer is a program in a language other than Python that has opted in.
 func answer() {
 	f, err := os.OpenFile(os.Getenv("CLUSTERRUN_STACK_FILE")+"."+strconv.Itoa(os.Getpid()), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
@@ -75,7 +75,7 @@ func answer() {
 	}
 }
 
-// program is a task's: the leader of a session, with a log directory.
+// program is the program of a task: the leader of a session, with a log directory.
 type program struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -120,7 +120,7 @@ func (p *program) task() Task {
 	return Task{Name: "worker-0", PID: p.pid, LogDir: p.dir, Root: p.dir, Head: []string{"a line of the caller"}}
 }
 
-// capture captures one task and returns what is in the file.
+// capture captures one task and returns the contents of the file.
 func (p *program) capture() string {
 	p.t.Helper()
 	r := p.captureTask(p.task())
@@ -132,7 +132,7 @@ func (p *program) capture() string {
 
 func (p *program) captureTask(task Task) Result {
 	p.t.Helper()
-	// Much more than it takes: no test is about how long it is.
+	// This is much more than a capture takes: no test is about its duration.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	results, err := Capture(ctx, []Task{task}, cookieVar)
@@ -143,7 +143,7 @@ func (p *program) captureTask(task Task) Result {
 
 const cookieVar = "CLUSTERRUN_COOKIE"
 
-// alive fails the test where the process has ended.
+// alive fails the test if the process has ended.
 func (p *program) alive() {
 	p.t.Helper()
 	s, err := readStat(procDir(p.pid))
@@ -151,8 +151,8 @@ func (p *program) alive() {
 	require.False(p.t, s.dead(), "it has died of it")
 }
 
-// sleeps waits until the program, or a child of it, executes sleep: a script says
-// that it is ready before it does that.
+// sleeps waits until the program, or a child of it, executes sleep, because a script says
+// that it is ready before that.
 func (p *program) sleeps() *program {
 	p.t.Helper()
 	eventually(p.t, "it sleeps", func() bool {
@@ -167,7 +167,7 @@ func (p *program) sleeps() *program {
 	return p
 }
 
-// eventually waits for something that another process does.
+// eventually waits for an effect of another process.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// A process that has nothing left, when the tasks stop, is asked for its farewell alone: for
-// its host it may have ended by then.
+// Once the tasks stop, a process that has nothing left says goodbye with its last request and
+// sends no other, because for its host it may have ended by then.
 func TestNothingIsSaidTwiceWhenTheTasksStop(t *testing.T) {
 	functions := NewFunctions()
 	require.NoError(t, functions.Register("f", func(context.Context) error { return nil }))

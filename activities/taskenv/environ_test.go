@@ -72,7 +72,8 @@ func TestTFConfigOfATaskOutsideTheSpec(t *testing.T) {
 	assert.Contains(t, environ(t, nil, next)["TF_CONFIG"], `"worker":["10.0.0.1:2223","10.0.0.1:2224","10.0.0.1:2230"]`)
 }
 
-// What the spec unsets of the host worker's is not there, and what it sets is.
+// The environment lacks the host worker's variables that the spec unsets, and has those that
+// the spec sets.
 func TestUnset(t *testing.T) {
 	base := []string{"PATH=/bin", "LD_PRELOAD=x.so", "NCCL_DEBUG=INFO", "NCCL_ALGO=Ring", "LD_PRELOAD_2=y", "MASTER=m"}
 	p := process("worker-1")
@@ -268,7 +269,7 @@ func TestClusterAsJSON(t *testing.T) {
 	assert.Equal(t, *c, back)
 }
 
-// What is too long for a variable is in a file.
+// A value that is too long for a variable is in a file.
 func TestLongTFConfig(t *testing.T) {
 	p := process("worker-7")
 	p.Cluster.Members, p.TFConfigFile = members(10_000), "/logs/tf_config.json"

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// members returns so many tasks on hosts of 40 each.
+// members returns n tasks on hosts of 40 each.
 func members(n int) Members {
 	m := Members{{Type: "chief", Host: "h0", Address: "h0:2222", LocalWorldSize: 1}}
 	for i := range n - 1 {

@@ -10,8 +10,8 @@ import (
 
 const cuda, hip = "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"
 
-// What a task sees of its host comes after what the host worker sees, and before
-// what the spec says of the task (MPR-33).
+// The devices assigned to a task override what the host worker has, and the spec of the task
+// overrides them (MPR-33).
 func TestVisibleDevices_MPR33(t *testing.T) {
 	base := []string{cuda + "=0,1,2,3"}
 	p := process("worker-1")

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// anything is what is allowed without a policy.
+// anything permits all secrets, as a host without a policy does.
 var anything = (*policy.Policy)(nil).Decide(policy.Request{}).Secrets
 
 func TestSecretFromTheEnvironment(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The real torchrun is the judge of what torchrun gives to a process.
+// The variables are compared with those that the real torchrun sets.
 func TestSameVariablesAsTorchrun(t *testing.T) {
 	const python = "/usr/bin/python3" // where distributions put a packaged torch
 	if testing.Short() || exec.Command(python, "-c", "import torch.distributed.run").Run() != nil {
@@ -31,7 +31,7 @@ with open(os.path.join(os.environ["OUT"], os.environ["RANK"]), "w") as f:
 `), 0o600))
 	base := []string{"PATH=/usr/bin:/bin", "HOME=" + dir, "LC_ALL=C.UTF-8", "OUT=" + dir}
 
-	// Redirecting one stream explicitly: torch 1.13 cannot parse its own default
+	// One stream is redirected explicitly, because torch 1.13 cannot parse its own default
 	// for these options under Python 3.11.
 	cmd := exec.Command(python, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2",
 		"-r", "1", "-t", "1", "--log_dir", filepath.Join(dir, "logs"), script)
@@ -67,7 +67,7 @@ with open(os.path.join(os.environ["OUT"], os.environ["RANK"]), "w") as f:
 		}
 		assert.ElementsMatch(t, names(theirs), names(ours))
 
-		// What depends on neither the launch nor the machine has the same value.
+		// Variables that depend on neither the launch nor the machine have the same value.
 		for name, value := range theirs {
 			if !slices.Contains([]string{"TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE", "MASTER_ADDR", "MASTER_PORT"}, name) {
 				assert.Equal(t, value, ours[name], name)

@@ -39,8 +39,8 @@ func (t *onTerminal) rowsOf(test *testing.T) []string {
 	return t.terminal.text()
 }
 
-// A line that leaves a colour on ends with a reset, and the next line of its
-// task goes on with it; nobody else is coloured.
+// A line that leaves a colour on ends with a reset, and the next line of its task goes on
+// with the colour. Other tasks are not coloured.
 func TestColoursStayWithTheirTask(t *testing.T) {
 	c := newOnTerminal(80, 20)
 	c.say(0, false, "\x1b[31mred\n")
@@ -76,7 +76,7 @@ func TestColoursOfUnfinishedLines(t *testing.T) {
 	assert.Equal(t, "[worker-0]:    {32}green", c.pens(0))
 	assert.Equal(t, "[worker-1]:    other", c.pens(1))
 	assert.Equal(t, "[worker-0]:    {32} on", c.pens(2))
-	// Another process begins with nothing on.
+	// Another process starts without attributes.
 	c.Deliver(Chunk{Stream: Stream{Attempt: 1}, Data: []byte("new\n"), Start: true})
 	assert.Equal(t, "[worker-0]:    new", c.pens(3))
 }
@@ -107,7 +107,7 @@ func TestBytesStayAsTheyAreWithoutATerminal(t *testing.T) {
 	assert.Equal(t, text+"in pieces\r\nbegun \r\r\n", b.out.String())
 }
 
-// SEED-90: what a terminal would show in the end.
+// SEED-90: the output is what a terminal would show in the end.
 func TestFinishedBars(t *testing.T) {
 	for in, want := range map[string]string{
 		"\r 10%\r 50%\r100%\n":          "100%",
@@ -124,7 +124,7 @@ func TestFinishedBars(t *testing.T) {
 		for i := range len(in) {
 			plain.say(0, false, in[i:i+1])
 			c.say(0, false, in[i:i+1])
-			if i == 0 && in[0] != '\r' { // the beginning was no bar yet
+			if i == 0 && in[0] != '\r' { // the text does not begin as a bar
 				break
 			}
 		}
@@ -226,7 +226,7 @@ func TestBarsOfSeveralRows(t *testing.T) {
 	}
 }
 
-// A redraw for each change would be too many.
+// Bars are not redrawn for each change, which would be too often.
 func TestBarsAreRedrawnNowAndThen(t *testing.T) {
 	c := newOnTerminal(80, 20)
 	c.bed.Console.err.place.redraw = time.Hour
@@ -277,7 +277,7 @@ func TestBarsWithoutATerminal(t *testing.T) {
 	tick()
 }
 
-// Others write to the terminal too, so that nothing can stay below.
+// Others write to the terminal, too, so that nothing can stay at the bottom.
 func TestBarsOnASharedTerminal(t *testing.T) {
 	term := newTerminal(80, 20)
 	c := NewConsole(term, term, ConsoleOptions{Prefix: workers, Terminal: always, Shared: true})
@@ -317,8 +317,8 @@ func TestTimestamps(t *testing.T) {
 	assert.Equal(t, want, b.out.String())
 }
 
-// Neither colours, nor bars, nor wrapped lines, nor the status line tear
-// anything, whoever writes when.
+// Colours, bars, wrapped lines and the status line never tear each other, whoever writes
+// when.
 func TestNothingIsTornOnATerminal(t *testing.T) {
 	c := newOnTerminal(60, 12)
 	c.bed.Console.err.place.redraw = time.Millisecond
@@ -337,7 +337,7 @@ func TestNothingIsTornOnATerminal(t *testing.T) {
 					}
 				}
 				for i := range lines {
-					// From the first byte on it is a bar, so that it stays one line.
+					// The text is a bar from the first byte on, so that it stays one line.
 					deliver(fmt.Sprintf("\r\x1b[%dm%d/%d\x1b[A\r\x1b[2J<%t %d>\n", 31+rank, i, lines, stderr, i))
 				}
 			})
@@ -387,8 +387,8 @@ func TestTheFollowerHandsBarsOnSooner(t *testing.T) {
 	})
 }
 
-// What is no bar is passed on in order, however long: in pieces of more than
-// maxBar nothing is written over.
+// Text that is not a bar is passed on in order, however long it is: nothing is overwritten in
+// pieces of more than maxBar.
 func TestALongLineWithCarriageReturns(t *testing.T) {
 	for name, o := range map[string]ConsoleOptions{"terminal": {Terminal: always}, "none": {}} {
 		t.Run(name, func(t *testing.T) {

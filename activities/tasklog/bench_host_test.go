@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkCollect is what filtering costs a host, for logs of which few lines match.
+// BenchmarkCollect measures what filtering costs a host, for logs in which few lines match.
 func BenchmarkCollect(b *testing.B) {
 	run := b.TempDir()
 	dir := ProcessDir(run, 0, 0)
@@ -24,7 +24,7 @@ func BenchmarkCollect(b *testing.B) {
 	}
 }
 
-// BenchmarkTimes is what each heartbeat of a process that writes pays to note it.
+// BenchmarkTimes measures what each heartbeat of a writing process pays to note its output.
 func BenchmarkTimes(b *testing.B) {
 	dir := b.TempDir()
 	f, err := os.Create(filepath.Join(dir, StdoutFile))

@@ -15,7 +15,7 @@ func linesPerSecond(b *testing.B) {
 	b.ReportMetric(float64(b.N)*1e6/b.Elapsed().Seconds(), "lines/s")
 }
 
-// From files to the console, which is the whole way.
+// BenchmarkFollow measures the whole way from files to the console.
 func BenchmarkFollow(b *testing.B) {
 	run := b.TempDir()
 	dir := ProcessDir(run, 0, 0)
@@ -54,7 +54,7 @@ func BenchmarkConsole(b *testing.B) {
 	linesPerSecond(b)
 }
 
-// What a program written for the purpose does, to compare.
+// BenchmarkBarePrefixLoop measures a minimal program for comparison.
 func BenchmarkBarePrefixLoop(b *testing.B) {
 	prefix := []byte(workers(0, 0))
 	for range b.N {
@@ -70,7 +70,8 @@ func BenchmarkBarePrefixLoop(b *testing.B) {
 	linesPerSecond(b)
 }
 
-// Lines that are coloured, on a terminal, and lines of another system elsewhere.
+// BenchmarkConsoleWithCare measures coloured lines on a terminal, and lines with carriage
+// returns elsewhere.
 func BenchmarkConsoleWithCare(b *testing.B) {
 	for name, line := range map[string]string{"colours": "\x1b[32mINFO\x1b[0m a line\n", "returns": "a short line of a progr\r\n", "bars": "\r 10% of 20\r 20% of 20\r\n"} {
 		b.Run(name, func(b *testing.B) {

@@ -41,7 +41,7 @@ func newBed(o ConsoleOptions) *bed {
 	return b
 }
 
-// say delivers what a follower would.
+// say delivers what a follower would deliver.
 func (b *bed) say(rank int, stderr bool, text string) {
 	s := Stream{Rank: rank, Stderr: stderr}
 	c := Chunk{Stream: s, Data: []byte(text), Start: !b.open[s]}
@@ -131,10 +131,10 @@ func TestConsoleAfterAWriteError(t *testing.T) {
 	assert.EqualError(t, c.Close(), "broken pipe")
 }
 
-// What is broken is written to no more, and the other output is shown on.
+// A broken output is not written to again, and the other output goes on.
 func TestConsoleWithOneBrokenOutput(t *testing.T) {
 	var good bytes.Buffer
-	for _, broken := range []bool{false, true} { // whether it is stderr
+	for _, broken := range []bool{false, true} { // whether stderr is the broken output
 		good.Reset()
 		c := NewConsole(&failing{}, &good, ConsoleOptions{Prefix: workers})
 		if broken {
@@ -157,7 +157,7 @@ func (u unread) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Who writes to an output that nobody reads waits, and nobody else does.
+// A writer to an output that nobody reads waits, and no other writer does.
 func TestConsoleWithOneOutputThatNobodyReads(t *testing.T) {
 	var stderr bytes.Buffer
 	u := unread{make(chan struct{}), make(chan struct{})}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// collect is a collector of a test, whose prefixes are torch's of TE-29.
+// collect returns a collector whose prefixes are those of torch in TE-29.
 func collect(t *testing.T, run string, o CollectOptions) *Collector {
 	t.Helper()
 	o.Prefix = func(rank, _ int) string { return fmt.Sprintf("[trainer%d]:", rank) }
@@ -26,8 +26,8 @@ func content(t *testing.T, path ...string) string {
 	return string(b)
 }
 
-// Lines that contain one of the texts, with the prefix of their task, in one file
-// of all tasks (TE-26, TE-29).
+// All tasks share one file of the lines that contain one of the texts, each with the prefix
+// of its task (TE-26, TE-29).
 func TestFilteredFiles_TE26_TE29(t *testing.T) {
 	run := t.TempDir()
 	c := collect(t, run, CollectOptions{Stdout: []string{"helloA"}, Stderr: []string{"worldA", "B"}})
@@ -42,7 +42,7 @@ func TestFilteredFiles_TE26_TE29(t *testing.T) {
 		SplitLines(content(t, run, "attempt_0", "filtered_stderr.log")))
 }
 
-// Each attempt has its files, also those that nothing is in.
+// Each attempt has its own files, even if they are empty.
 func TestFilteredFilesOfAttempts(t *testing.T) {
 	run := t.TempDir()
 	appendTo(t, makeProcess(t, run, 0, 0), StdoutFile, "loss 1\n")
@@ -57,8 +57,8 @@ func TestFilteredFilesOfAttempts(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(run, "attempt_0", "filtered_stderr.log"), "nothing is looked for there")
 }
 
-// One that takes the place of another, which was killed wherever, writes the files
-// anew: no line is missing, and none is there twice.
+// A collector that replaces one that was killed at any point writes the files anew: no line
+// is missing, and none is there twice.
 func TestFilteredFilesAreWrittenAnew(t *testing.T) {
 	run := t.TempDir()
 	dir := makeProcess(t, run, 0, 0)
@@ -71,14 +71,14 @@ func TestFilteredFilesAreWrittenAnew(t *testing.T) {
 	})
 	require.NoError(t, first.Stop(t.Context()))
 	appendTo(t, dir, StdoutFile, "ss 2\n")
-	appendTo(t, run, "attempt_0/filtered_stdout.log", "[trainer0]:lo") // it was killed within a write
+	appendTo(t, run, "attempt_0/filtered_stdout.log", "[trainer0]:lo") // the collector was killed within a write
 	second := collect(t, run, o)
 	appendTo(t, dir, StdoutFile, "loss 3\n")
 	require.NoError(t, second.Stop(t.Context()))
 	assert.Equal(t, "[trainer0]:loss 1\n[trainer0]:loss 2\n[trainer0]:loss 3\n", content(t, run, "attempt_0", "filtered_stdout.log"))
 }
 
-// A line is matched whole, however it is written.
+// A line is matched as a whole, however it is written.
 func TestFilteredLinesAreWhole(t *testing.T) {
 	run := t.TempDir()
 	dir := makeProcess(t, run, 0, 0)
@@ -94,8 +94,8 @@ func TestFilteredLinesAreWhole(t *testing.T) {
 	assert.Equal(t, "[trainer0]:hay needle hay\n", content(t, run, "attempt_0", "filtered_stdout.log"))
 }
 
-// Very long lines are matched by their first 64 KiB, and are taken whole or not at
-// all. Lines of others may break them.
+// Very long lines are matched by their first 64 KiB, and are copied as a whole or not at all.
+// Lines of other tasks may interrupt them.
 func TestFilteredLongLines(t *testing.T) {
 	run := t.TempDir()
 	hay := strings.Repeat("x", 300<<10)
@@ -106,8 +106,8 @@ func TestFilteredLongLines(t *testing.T) {
 	text := content(t, run, "attempt_0", "filtered_stdout.log")
 	assert.Contains(t, "\n"+text, "\n[trainer1]:needle of another\n")
 	text = strings.Replace(text, "[trainer1]:needle of another\n", "", 1)
-	text = strings.ReplaceAll(text, "\n[trainer0]:xx", "xx") // where it was broken
-	text = strings.TrimSuffix(text, "\n")                    // or finished for the other's
+	text = strings.ReplaceAll(text, "\n[trainer0]:xx", "xx") // where the line was interrupted
+	text = strings.TrimSuffix(text, "\n")                    // or ended for the line of the other task
 	assert.True(t, text == "[trainer0]:needle "+hay+"\n[trainer0]:needle "+hay+hay, "%d bytes: %.40q", len(text), text)
 }
 
@@ -120,7 +120,7 @@ func TestFilteredFilesOfAHost(t *testing.T) {
 	assert.Equal(t, "[trainer0]:loss\n", content(t, run, "attempt_0", "filtered_stdout.host%2Fa.log"))
 }
 
-// What was collected of an attempt goes with the last files of it.
+// The collected lines of an attempt are removed with the last files of the attempt.
 func TestPruneOfFilteredFiles(t *testing.T) {
 	run := t.TempDir()
 	for n := range 3 {

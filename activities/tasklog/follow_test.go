@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// collector is a sink that keeps what it gets.
+// collector is a sink that keeps everything it gets.
 type collector struct {
 	mu      sync.Mutex
 	streams map[Stream][]byte
@@ -59,7 +59,7 @@ func (c *collector) problems() []string {
 	return c.errors
 }
 
-// process is the writing side.
+// makeProcess makes the log directory of a process.
 func makeProcess(t *testing.T, run string, attempt, rank int) (dir string) {
 	t.Helper()
 	dir = ProcessDir(run, attempt, rank)
@@ -101,8 +101,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	require.Eventually(t, ok, 10*time.Second, time.Millisecond, what)
 }
 
-// TE-46 and TE-47: the files are created after the start, below a directory
-// that is not there either.
+// TE-46 and TE-47: the files are created after the start, below a directory that does not
+// exist at first either.
 func TestTail(t *testing.T) {
 	const writers, lines = 32, 1000
 	for name, prefix := range map[string]string{"default": spec.DefaultPrefix, "custom": "[worker{{.Index}}][{{.Rank}}]:"} {
@@ -237,7 +237,7 @@ func TestTailFilesInsteadOfDirectories(t *testing.T) {
 	})
 }
 
-// What is on disk when Drain is called has been delivered when it returns.
+// Everything that is on disk when Drain is called has been delivered when it returns.
 func TestDrain(t *testing.T) {
 	bothWays(t, func(t *testing.T, o FollowOptions) {
 		o.Hold = time.Hour
@@ -290,7 +290,7 @@ func TestDrainEndsWhileTheProcessWrites(t *testing.T) {
 			}
 		}
 	})
-	// Slower than the writer: the end of the file is never reached.
+	// The sink is slower than the writer, so that the end of the file is never reached.
 	f := Follow(run, func(Chunk) { time.Sleep(5 * time.Millisecond) }, FollowOptions{})
 	for range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -349,7 +349,7 @@ func TestAttemptsOfATaskComeOneAfterTheOther(t *testing.T) {
 	bothWays(t, func(t *testing.T, o FollowOptions) {
 		o.Hold = time.Hour
 		run := t.TempDir()
-		for n := range 3 { // there from the start, and not in the order of names
+		for n := range 3 { // they exist from the start, and their order is not that of the names
 			appendTo(t, makeProcess(t, run, n*10, 4), StdoutFile, fmt.Sprintf("old %d", n))
 		}
 		var c collector
@@ -433,7 +433,7 @@ func TestSelect(t *testing.T) {
 		require.NoError(t, MakeDir(filepath.Join(run, "attempt_x", "0")))
 		require.NoError(t, MakeDir(filepath.Join(run, "attempt_0", "not a rank")))
 		var c collector
-		// As redirects and tee masks ask for: 0 both, 1 stderr, 2 nothing.
+		// The selection is that of redirects and tee masks: 0 both, 1 stderr, 2 nothing.
 		o.Select = func(s Stream) bool { return s.Rank == 0 || s.Rank == 1 && s.Stderr }
 		f := Follow(run, c.add, o)
 		for range 3 {
@@ -461,8 +461,8 @@ func TestTruncatedFile(t *testing.T) {
 	assert.Equal(t, "before, and longer\nafter\n", c.text(Stream{}))
 }
 
-// Writers that write their lines in pieces, at the same time, to both streams:
-// on the console every line is whole, and in the order of its stream.
+// Several writers write their lines in pieces, at the same time, to both streams. On the
+// console every line is whole, and in the order of its stream.
 func TestLinesAreNeitherLostNorTorn(t *testing.T) {
 	const writers, lines = 16, 400
 	bothWays(t, func(t *testing.T, o FollowOptions) {
@@ -541,7 +541,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// Where inotify refuses, the follower looks by itself.
+// If inotify refuses, the follower polls.
 func TestPollingWhereInotifyRefuses(t *testing.T) {
 	w := newWatcher(0)
 	require.NotNil(t, w.inotify)
@@ -577,8 +577,8 @@ func TestOutputIsSeenAtOnce(t *testing.T) {
 	stop(t, f)
 }
 
-// What is drained is whole lines, too, wherever a piece that is read at once ends: another
-// source may deliver in between.
+// Drained pieces are whole lines, too, wherever a read ends, because another source may
+// deliver in between.
 func TestDrainedPiecesAreWholeLines(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, MakeDir(ProcessDir(dir, 0, 0)))

@@ -15,13 +15,13 @@ const (
 	plainError  = "{\"message\": \"boom\",   \"timestamp\": 10}\n"
 )
 
-// The child's file becomes ours (TE-69, TE-76), whatever was there (TE-77). What
-// upstream's test of TE-69 compares is nothing; this one compares.
+// The child's file becomes ours (TE-69, TE-76), whatever was there (TE-77). The test of TE-69
+// upstream compares nothing; this one does.
 func TestHandOn_TE69_TE76_TE77_SEED88(t *testing.T) {
 	for name, c := range map[string]struct {
 		content  string
 		exitCode int
-		want     string // "": byte for byte
+		want     string // "": equal to the content
 	}{
 		"simple form":              {plainError, 3, ""},
 		"exit code 0":              {tracedError, 0, ""},

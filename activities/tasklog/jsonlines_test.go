@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asLines are the lines of a run, as JSON.
+// asLines returns the lines of a run, decoded from JSON.
 func asLines(t *testing.T, run string) (lines []Line) {
 	t.Helper()
 	var out bytes.Buffer
@@ -41,7 +41,7 @@ func TestJSONLines(t *testing.T) {
 	}, asLines(t, run))
 }
 
-// A line beyond all bounds comes in parts, and no character is torn.
+// A line beyond all bounds is split into parts, and no character is torn.
 func TestJSONLinesOfALongLine(t *testing.T) {
 	run := t.TempDir()
 	dir := makeProcess(t, run, 0, 0)
@@ -61,7 +61,7 @@ func TestJSONLinesOfALongLine(t *testing.T) {
 	assert.Equal(t, "short", lines[len(lines)-1].Text)
 }
 
-// A line that takes its time is one line all the same.
+// A line that is written slowly is still one line.
 func TestJSONLinesWaitForTheEndOfALine(t *testing.T) {
 	run := t.TempDir()
 	dir := makeProcess(t, run, 0, 0)

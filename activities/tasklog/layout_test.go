@@ -17,7 +17,7 @@ func TestLayout(t *testing.T) {
 }
 
 func TestRunsOfOneMinuteHaveTheirOwnDirectories(t *testing.T) {
-	// Two UUIDs of version 7 that a server made in the same millisecond.
+	// These are two UUIDs of version 7 that a server made in the same millisecond.
 	assert.NotEqual(t,
 		RunDir("/logs", "iris", "0198f2a0-1111-7abc-8def-0123456789ab"),
 		RunDir("/logs", "iris", "0198f2a0-1111-7abd-8123-4123456789ab"))

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/pty"
 )
 
-// openPTY opens a real terminal, with the side of whoever shows it.
+// openPTY opens a real terminal, and returns both its sides.
 func openPTY(t *testing.T, width, height int) (shower, tty *os.File) {
 	t.Helper()
 	shower, tty, err := pty.Open()
@@ -25,8 +25,8 @@ func openPTY(t *testing.T, width, height int) (shower, tty *os.File) {
 	return shower, tty
 }
 
-// A file that is a terminal is found to be one, with its height, and both
-// outputs to be the same place.
+// A file that is a terminal is recognized, with its height, and both outputs are recognized
+// as the same terminal.
 func TestARealTerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	shower, tty := openPTY(t, 40, 6)

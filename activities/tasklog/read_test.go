@@ -62,14 +62,14 @@ func TestLastLinesReadsOnlyTheEnd(t *testing.T) {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer f.Close()
-	// A tebibyte, nearly all of it a hole.
+	// The file has a tebibyte, nearly all of it a hole.
 	_, err = f.WriteAt([]byte("\nlast\nlines\n"), 1<<40)
 	require.NoError(t, err)
 	start := time.Now()
 	assert.Equal(t, "last\nlines", LastLines(path, 2, 1000))
 	assert.Less(t, time.Since(start), time.Minute)
 
-	// The line that the window cuts is not shown as one.
+	// A line that the window cuts is not shown.
 	path = fileWith(t, strings.Repeat("x", 10_000)+"\nwhole\n")
 	assert.Equal(t, "whole", LastLines(path, 5, 1000))
 }
@@ -80,7 +80,7 @@ func TestSplitLines(t *testing.T) {
 	assert.Equal(t, []string{"", ""}, SplitLines("\n\n"))
 }
 
-// Both forms of an error file, with and without a timestamp.
+// Error files have two forms, with and without a timestamp.
 func TestReadErrorFile_TE58_TE59_TE60_TE64_SEED87_SEED88(t *testing.T) {
 	for content, want := range map[string]Report{
 		`{"message": "bad", "timestamp": 10}`:                     {Message: "bad", Timestamp: time.Unix(10, 0)},
@@ -104,8 +104,8 @@ func TestReadErrorFile_TE58_TE59_TE60_TE64_SEED87_SEED88(t *testing.T) {
 	}
 }
 
-// TE-60, SEED-85: torch's timestamps are whole seconds, which would make any two
-// failures of one second a tie.
+// TE-60, SEED-85: torch's timestamps are whole seconds, so that any two failures within a
+// second would be a tie.
 func TestWhenAnErrorHappened(t *testing.T) {
 	second := time.Unix(1_700_000_000, 0)
 	for name, c := range map[string]struct {
@@ -203,10 +203,10 @@ func TestReadResult(t *testing.T) {
 	assert.Equal(t, "12345678", string(got), "just as long as it may be")
 }
 
-// pythonWithTorch is where distributions put a packaged torch.
+// pythonWithTorch is the interpreter for which distributions install their package of torch.
 const pythonWithTorch = "/usr/bin/python3"
 
-// The real @record is the judge of what it writes (TE-64, TE-66, TE-67, TE-68).
+// The files that the real @record writes are read (TE-64, TE-66, TE-67, TE-68).
 func TestReadErrorFileOfTorch(t *testing.T) {
 	if testing.Short() || exec.Command(pythonWithTorch, "-c", "import torch.distributed.elastic").Run() != nil {
 		t.Skip("needs torch for " + pythonWithTorch)

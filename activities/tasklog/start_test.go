@@ -49,7 +49,8 @@ func TestStart(t *testing.T) {
 	assert.Nil(t, ReadStart(t.TempDir()))
 }
 
-// What is kept of inherited values tells whether they are the same, and not what they are.
+// The digests of inherited values tell whether the values are the same, and nothing else
+// about them.
 func TestInheritedValuesAreDigests(t *testing.T) {
 	dir := t.TempDir()
 	key, err := OpenValueKey(dir)

@@ -10,17 +10,16 @@ import (
 	"unicode/utf8"
 )
 
-// terminal is a small terminal: what is written to it moves its cursor, wraps,
-// scrolls and colours as on a real one. A sequence that it does not know is a
-// failure of whoever sent it.
+// terminal is a small terminal: writing to it moves its cursor, wraps, scrolls and colours as
+// on a real one. A sequence that it does not know counts as an error of the writer.
 type terminal struct {
 	mu            sync.Mutex
 	width, height int
-	scrolled      []row // gone at the top
+	scrolled      []row // scrolled off at the top
 	rows          []row
 	x, y          int
-	on            map[int]string // SGR in force, by what they are about
-	pen           string         // the same as text
+	on            map[int]string // the SGR codes in force, by group
+	pen           string         // the codes in force, as text
 	link          string
 	noWrap        bool
 	writes        int
@@ -55,8 +54,8 @@ func (t *terminal) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// take does what the text begins with, and returns its length; 0: it is
-// unfinished.
+// take carries out the first element of the text, and returns its length, or 0 if it is
+// incomplete.
 func (t *terminal) take(text string) int {
 	switch text[0] {
 	case '\n': // the tty makes it CR LF
@@ -120,8 +119,8 @@ func (t *terminal) down() {
 	t.rows = append(t.rows[1:], row{})
 }
 
-// about are the codes that say the same thing in different ways, by the first of
-// them; the last of each list switches it off.
+// about lists groups of codes that exclude each other. A group is known by its first code,
+// and its last one switches it off.
 var about = [][]int{
 	{1, 22}, {2, 22}, {3, 20, 23}, {4, 21, 24}, {5, 6, 25}, {7, 27}, {8, 28}, {9, 29},
 	{11, 12, 13, 14, 15, 16, 17, 18, 19, 10}, {51, 52, 54}, {53, 55}, {58, 59}, {73, 74, 75},
@@ -211,7 +210,7 @@ func (t *terminal) sequence(text string) int {
 	return end + 1
 }
 
-// text is all that was ever shown, from the first line on.
+// text returns all lines ever shown, from the first on.
 func (t *terminal) text() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// timed is the directory of process 0 of rank 0, in that of its run.
+// timed returns the directory of a run, and that of process 0 of rank 0 in it.
 func timed(t *testing.T) (run, dir string) {
 	t.Helper()
 	run = t.TempDir()
@@ -21,7 +21,7 @@ func timed(t *testing.T) (run, dir string) {
 	return run, dir
 }
 
-// noted are the lines of the file without their times.
+// noted returns the lines of the file without their times.
 func noted(t *testing.T, dir string) (sizes []string) {
 	t.Helper()
 	for _, r := range readTimes(dir) {
@@ -42,7 +42,7 @@ func TestTimes(t *testing.T) {
 	times.Note()
 	assert.Equal(t, []string{"[4 0]", "[4 3]"}, noted(t, dir), "a line for each change")
 
-	again := NewTimes(dir) // another host worker goes on with it
+	again := NewTimes(dir) // another host worker continues the file
 	again.Note()
 	assert.Len(t, noted(t, dir), 2)
 	appendTo(t, dir, StdoutFile, "three")
@@ -54,7 +54,7 @@ func TestTimes(t *testing.T) {
 	assert.NoDirExists(t, filepath.Join(dir, "missing"), "what was pruned stays away")
 }
 
-// The end is noted with its own time, however late that is done.
+// The end is noted with its own time, however late it is noted.
 func TestTimesOfTheEnd(t *testing.T) {
 	_, dir := timed(t)
 	appendTo(t, dir, StdoutFile, "out")
@@ -71,7 +71,7 @@ func TestTimesOfTheEnd(t *testing.T) {
 	assert.Equal(t, []record{{later.Add(clockTick).UnixNano(), [2]int64{0, 17}}}, readTimes(dir))
 }
 
-// Whoever wrote the last line may have been killed within it.
+// The writer of the last line may have been killed within it.
 func TestTimesWithATornLine(t *testing.T) {
 	_, dir := timed(t)
 	appendTo(t, dir, StdoutFile, "12345")
@@ -83,7 +83,7 @@ func TestTimesWithATornLine(t *testing.T) {
 	assert.Len(t, noted(t, dir), 2, "what is no record is passed over")
 }
 
-// A long life is told more coarsely; its end stays.
+// For a long life the notes become coarser, but the last one is kept.
 func TestTimesAreBounded(t *testing.T) {
 	run, dir := timed(t)
 	times := NewTimes(dir)
@@ -116,7 +116,7 @@ func TestSince(t *testing.T) {
 	require.NoError(t, os.Chtimes(filepath.Join(dir, StderrFile), at(150), at(150)))
 	out, errs := Stream{}, Stream{Stderr: true}
 
-	// Without records it is all or nothing.
+	// Without records, all of the output is shown or none.
 	assert.Equal(t, int64(0), Since(run, at(499))(out))
 	assert.Equal(t, int64(0), Since(run, at(500))(out), "files are stamped with the time of a tick before")
 	assert.Equal(t, int64(28), Since(run, at(501))(out))
@@ -143,7 +143,7 @@ func TestSinceWithAClockSetBack(t *testing.T) {
 	assert.Equal(t, int64(2), Since(run, time.Unix(0, 200))(Stream{}))
 }
 
-// The follower begins where it is told, and goes on from there.
+// The follower begins where it is told to, and continues from there.
 func TestFollowFrom(t *testing.T) {
 	run, dir := timed(t)
 	appendTo(t, dir, StdoutFile, "old\nnew\n")

@@ -12,7 +12,7 @@ func nested(deep int) string { return strings.Repeat("[", deep) + strings.Repeat
 
 func TestValue(t *testing.T) {
 	for text, want := range map[string]string{
-		` {"a": 1, "a": [2, "]["]}`: `{"a":1,"a":[2,"]["]}`, // what a name given twice means is for the reader to say
+		` {"a": 1, "a": [2, "]["]}`: `{"a":1,"a":[2,"]["]}`, // the reader decides what a repeated name means
 		`"\ud800\"[[["`:             `"\ud800\"[[["`,
 		`1e400`:                     `1e400`,
 		nested(maxDepth):            nested(maxDepth),

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// told is a server that takes nothing and shows what it was told.
+// told is a server that accepts nothing and shows the messages it was sent.
 type told struct {
 	barriers.Server
 	inputs   chan spec.BarrierInput
@@ -45,7 +45,7 @@ func twoWorkers() taskapi.Arrival {
 	}
 }
 
-// What a task asks for comes to the round, and an error of the server to the task.
+// The arrival of a task reaches the round, and an error of the server reaches the task.
 func TestArrivalsAreBroughtToTheServer(t *testing.T) {
 	s := told{inputs: make(chan spec.BarrierInput, 1), messages: make(chan spec.BarrierMessage, 1)}
 	across := acrossHosts{meetingsOf(t, s), metrics.New().BarrierWaits}
@@ -70,8 +70,8 @@ func (away) Withdraw(context.Context, string, spec.BarrierMessage) error {
 	return errors.New("no connection yet")
 }
 
-// Tasks can arrive before there is a connection to the server; they wait for it. When
-// the host worker ends meanwhile they are to come again, and nothing has gone wrong.
+// Tasks that arrive before there is a connection to the server wait for it. If the host
+// worker ends meanwhile, they are told to come again, and this is no error.
 func TestArrivingWithoutAServer(t *testing.T) {
 	meetings := meetingsOf(t, away{})
 	across := acrossHosts{meetings, metrics.New().BarrierWaits}
@@ -101,7 +101,7 @@ func TestErrorsAcrossHosts(t *testing.T) {
 	require.ErrorAs(t, forTask(&barriers.TimeoutError{BrokenError: broken}, a, time.Now().Add(-time.Minute)), &told)
 	assert.Equal(t, taskapi.TimedOut, told.Why)
 	assert.Equal(t, "barrier epoch (round 3) is broken: nobody came", told.Message)
-	// The clock of the server has nothing to do with how long it took.
+	// The wait does not depend on the clock of the server.
 	assert.InDelta(t, 60, told.Standing.Waited, 30)
 	told.Standing.Waited = 0
 	assert.Equal(t, &taskapi.Standing{

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// servedQueue is a queue that answers.
+// servedQueue is a queue that answers requests.
 type servedQueue struct {
 	Queues
 	server *fakes.Server
@@ -29,9 +29,8 @@ func (q *servedQueue) Open(ctx context.Context, c *closurequeue.Client, _ closur
 	return c.Open(ctx, closurequeue.Options{})
 }
 
-// What a coordinator has created that was killed is released by its host: when the next
-// process of its task is there, and when there will be none, also by the host worker after
-// the one that has seen it coordinate.
+// The host releases what a killed coordinator has created, when the next process of its task
+// is there or when there will be none. The next host worker does so, too.
 func TestAHostReleasesWhatKilledCoordinatorsCreated(t *testing.T) {
 	q := &servedQueue{server: fakes.New(t, map[string]fakes.Function{"f": nil})}
 	plans := plansOf(&spec.RunSpec{})
@@ -56,7 +55,7 @@ func TestAHostReleasesWhatKilledCoordinatorsCreated(t *testing.T) {
 	ended := func(task string, process int) {
 		h.Ended(runkey.Task{Run: servedRun, Generation: 1, Task: task}, process, "exited with exit code 1")
 	}
-	ended("worker-1", 0) // it has not opened the queue here
+	ended("worker-1", 0) // worker-1 has not opened the queue here
 	ended("worker-0", 3)
 	require.Eventually(t, func() bool { return q.server.Counts().Resource == 1 }, time.Minute, time.Millisecond)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // A closure for a task that the run does not have is refused. Tasks of the spec are known
-// here, and the run is asked for others, once for one that is there.
+// here, and the run is asked about other tasks, once for each that exists.
 func TestACoordinatorAsksForTasksOfTheRun(t *testing.T) {
 	r := newRun(t)
 	h := newServices(t, Config{Runs: r})

@@ -41,7 +41,7 @@ func (p *remembered) Note(k runkey.Run, change func(*Notes)) (Run, error) {
 	return r, nil
 }
 
-// change changes a run as its host does.
+// change changes a run the way its host does.
 func (p *remembered) change(k runkey.Run, change func(*Run)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,7 +52,7 @@ func (p *remembered) change(k runkey.Run, change func(*Run)) {
 
 var servedRun = runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "1"}
 
-// plansOf has generation 1 of the run, with two workers.
+// plansOf returns generation 1 of the run, with two workers.
 func plansOf(s *spec.RunSpec) *remembered {
 	if s.Tasks == nil {
 		s.Tasks = []spec.TaskGroup{{Type: "worker", Count: new(2), Command: []string{"x"}}}
@@ -66,7 +66,7 @@ func by(task string) runkey.Task {
 	return runkey.Task{Run: servedRun, Generation: 1, Task: task}
 }
 
-// newServices returns those of a host with these plans, until the test ends.
+// newServices returns the services of a host with these plans, until the test ends.
 func newServices(t *testing.T, c Config) *Services {
 	t.Helper()
 	if c.Plans == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// toldQueues note with what a queue would be opened.
+// toldQueues records the settings with which queues would be opened.
 type toldQueues struct {
 	Queues
 	told chan closure.QueueInput
@@ -38,8 +38,8 @@ func (q *toldQueues) Open(ctx context.Context, _ *closurequeue.Client, in closur
 	return ctx.Err()
 }
 
-// A host opens the queue of a run with what the run's spec says, whether a task serves
-// first or coordinates (SEED-34, SEED-53).
+// A host opens the queue of a run with the settings in the run's spec, whether a task first
+// serves or coordinates (SEED-34, SEED-53).
 func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 	run := spec.RunRef{WorkflowID: servedRun.WorkflowID, RunID: servedRun.RunID}
 	for name, test := range map[string]struct {
@@ -81,7 +81,7 @@ func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 	}
 }
 
-// deafQueues take no message at first, such as one that is too large.
+// deafQueues refuse messages at first, as if they were too large.
 type deafQueues struct {
 	Queues
 	mu    sync.Mutex
@@ -102,8 +102,7 @@ func (q *deafQueues) Tell(context.Context, closure.QueueInput, closure.ServingMe
 	return nil
 }
 
-// A queue that hears nothing of who serves calls nothing, so that is in the log of the
-// host, once.
+// A queue that never hears who serves calls nothing, so the host logs that, once.
 func TestAHostWarnsThatItsQueueHearsNothing(t *testing.T) {
 	log, logged := observer.New(zap.WarnLevel)
 	queues := &deafQueues{heard: make(chan struct{}, 1)}

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// full are plans that cannot be written while it is set.
+// full are plans that cannot be written while full.is is true.
 type full struct {
 	*remembered
 	is bool
@@ -32,7 +32,7 @@ func asks(process string, slots int) taskapi.ClosuresRequest {
 	return taskapi.ClosuresRequest{Process: process, Seq: 1, Slots: slots, Free: slots, Functions: []string{"f"}}
 }
 
-// All processes that may have been given something are noted, and only those.
+// The plan names all processes that may have been given closures, and no others.
 func TestWhoServesIsNoted(t *testing.T) {
 	plans := plansOf(&spec.RunSpec{})
 	s := newServices(t, Config{Plans: plans, Queues: anyQueue()})
@@ -58,7 +58,7 @@ func TestWhoServesIsNoted(t *testing.T) {
 	assert.Equal(t, map[string][]string{"worker-0": {"a", "another"}}, run.servers())
 }
 
-// A process that nobody would wait for is given nothing.
+// A process that the next host worker would not wait for is given nothing.
 func TestAProcessThatCannotBeNotedAsksAgain(t *testing.T) {
 	plans := &full{remembered: plansOf(&spec.RunSpec{})}
 	s := newServices(t, Config{Plans: plans, Queues: anyQueue()})

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// aRun is a run that answers as the real one does, as far as the host can tell.
+// aRun answers as the real run does, as far as the host can tell.
 type aRun struct {
 	t *testing.T
 
@@ -26,11 +26,12 @@ type aRun struct {
 	stands  spec.Stopping
 	answers map[string]spec.Stopping // by the ID of the update
 	asked   []RunUpdate
-	// fails are the errors of the next updates, after which they are carried out or
-	// not, as lost says.
+	// fails are the errors of the next updates. The updates are carried out all the same if
+	// lost is set.
 	fails []error
 	lost  bool
-	// tasks are those of the run, for which it was asked so often, or tasksFail is.
+	// tasks are the tasks of the run, tasksAsked counts the requests for them, and tasksFail
+	// is their error.
 	tasks      []string
 	tasksAsked int
 	tasksFail  error
@@ -92,7 +93,7 @@ func planned(t *testing.T, s *Services) *spec.Stopping {
 	return r.Stopping
 }
 
-// A wish is the run's to answer, and what that says is kept for the next host worker.
+// The run answers a wish, and the host keeps the answer for the next host worker.
 func TestATaskAsksTheRunToStop_CO01(t *testing.T) {
 	r := newRun(t)
 	h := newServices(t, Config{Runs: r})
@@ -113,8 +114,8 @@ func TestATaskAsksTheRunToStop_CO01(t *testing.T) {
 	assert.Equal(t, &s, planned(t, h))
 }
 
-// Once the host knows of a stop the run is not asked again: often all tasks ask at
-// once, and a run takes two thousand requests in all.
+// Once the host knows of a stop, it does not ask the run again, because often all tasks ask
+// at once, and a run accepts two thousand requests in all.
 func TestAllTasksAskAtOnce(t *testing.T) {
 	r := newRun(t)
 	h := newServices(t, Config{Runs: r})
@@ -130,8 +131,8 @@ func TestAllTasksAskAtOnce(t *testing.T) {
 	assert.Len(t, r.asked, 1)
 }
 
-// CO-13: after a clear the next wish is a first one again. One that was made before
-// is not made again.
+// CO-13: after a clear, the next wish counts as the first again. A wish that was made before
+// is not repeated.
 func TestATaskClearsAStop_CO13(t *testing.T) {
 	r := newRun(t)
 	h := newServices(t, Config{Runs: r})
@@ -151,7 +152,7 @@ func TestATaskClearsAStop_CO13(t *testing.T) {
 	assert.Equal(t, "Second", s.Error.Message)
 }
 
-// An outage is waited for, and what was carried out though its answer was lost is
+// A request waits for an outage to end. If it was carried out but its answer was lost, it is
 // not carried out twice.
 func TestAskingOutlivesAnOutage(t *testing.T) {
 	for _, lost := range []bool{false, true} {
@@ -175,7 +176,7 @@ func TestAskingOutlivesAnOutage(t *testing.T) {
 	assert.Nil(t, planned(t, h))
 }
 
-// While one asks, the others wait in line, and give up when nobody waits for them.
+// While one request is under way, the others wait in line, and give up when their callers do.
 func TestWaitingInLine(t *testing.T) {
 	h := newServices(t, Config{Runs: newRun(t)})
 	_, leave, err := h.stops.enter(t.Context(), by("worker-1"))
@@ -191,7 +192,7 @@ func TestWaitingInLine(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What the run refuses is not asked again.
+// A request that the run refuses is not repeated.
 func TestRefusals(t *testing.T) {
 	r := newRun(t)
 	h := newServices(t, Config{Runs: r})

@@ -31,7 +31,7 @@ func dial(t *testing.T, s *Server) net.Conn {
 	return c
 }
 
-// answered sends a request and requires the answer.
+// answered sends a request and requires this answer.
 func answered(t *testing.T, c net.Conn, q *request, want reply) {
 	_, err := c.Write(sent(numbers22, q))
 	require.NoError(t, err)
@@ -53,20 +53,21 @@ func TestAClientWakesAnother(t *testing.T) {
 	answered(t, a, &request{op: opGet, keys: []string{"k"}}, reply{}.text([]byte("v")))
 }
 
-// A client that sends what is no request is disconnected, and the others are served.
+// A client that sends something else than requests is disconnected, and the others are
+// served.
 func TestAStrangerIsDisconnected(t *testing.T) {
 	s := serve(t)
 	stranger, c := dial(t, s), dial(t, s)
 	_, err := stranger.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
 	require.NoError(t, err)
-	_, err = io.ReadAll(stranger) // it ends, with or without a reset
+	_, err = io.ReadAll(stranger) // the connection ends, with or without a reset
 	_ = err
 	_, err = c.Write(hello)
 	require.NoError(t, err)
 	answered(t, c, &request{op: opPing, number: 7}, reply{7, 0, 0, 0})
 }
 
-// A client that reads nothing keeps nobody else waiting.
+// A client that reads nothing does not make others wait.
 func TestAClientThatDoesNotReadIsWaitedFor(t *testing.T) {
 	s := serve(t)
 	lazy, c := dial(t, s), dial(t, s)
@@ -85,7 +86,7 @@ func TestAClientThatDoesNotReadIsWaitedFor(t *testing.T) {
 	require.NoError(t, err, "once it reads, it gets everything")
 }
 
-// Values are large and watchers are many, so that a copy for each of them would be too much.
+// All watchers are sent the same slice, because values may be large and watchers many.
 func TestWatchersAreSentOneSlice(t *testing.T) {
 	const watchers, size = 32, 512 << 10
 	s := serve(t)
@@ -118,7 +119,7 @@ func connected(s *Server) (*conn, net.Conn) {
 	return s.conns[s.last], theirs
 }
 
-// What was not sent to a client that has gone does not count for the others.
+// Bytes that were not sent to a client that has gone do not count against the others.
 func TestAClientGoesBeforeItHasReadEverything(t *testing.T) {
 	s := serve(t)
 	c, end := connected(s)
@@ -143,13 +144,13 @@ func TestAClientIsDisconnectedIfTooMuchIsUnsent(t *testing.T) {
 	s.unsent.Add(maxUnsentToAll)
 	_, err := c.Write(append(slices.Clone(hello), sent(numbers22, &request{op: opPing})...))
 	require.NoError(t, err)
-	got, _ := io.ReadAll(c) // it ends, with or without a reset
+	got, _ := io.ReadAll(c) // the connection ends, with or without a reset
 	require.Empty(t, got)
 	s.Close()
 	require.Equal(t, int64(maxUnsentToAll), s.unsent.Load())
 }
 
-// Clients that stop in the middle of a large value keep nobody else from sending one.
+// Clients that stop in the middle of a large value do not keep others from sending one.
 func TestAClientThatDoesNotSendTheRest(t *testing.T) {
 	s := serve(t)
 	value := make([]byte, 1<<20)
@@ -170,7 +171,7 @@ func TestALargeValueIsRefusedWhileTooMuchIsRead(t *testing.T) {
 	s.read.Add(maxRead)
 	large, c := dial(t, s), dial(t, s)
 	set := sent(numbers22, &request{op: opSet, keys: []string{"k"}, values: [][]byte{make([]byte, 2*piece)}})
-	// It ends, with or without a reset.
+	// The connection ends, with or without a reset.
 	_, _ = large.Write(append(slices.Clone(hello), set...))
 	_, _ = io.ReadAll(large)
 	_, err := c.Write(hello)
@@ -195,7 +196,7 @@ func TestCloseFreesThePort(t *testing.T) {
 	again.Close()
 }
 
-// The clients of the torch that is installed agree with us.
+// The clients of the installed torch work with this server.
 func TestClientsOfTorch(t *testing.T) {
 	const python = "/usr/bin/python3" // where distributions put a packaged torch
 	if testing.Short() {
@@ -246,7 +247,8 @@ assert client().get("large") == b"x" * 1000000
 	require.NoError(t, err, "%s", out)
 }
 
-// A server goes on in another one with its clients, what they wait for, and half of what they send.
+// Another server takes over with the clients, what they wait for, and the half of a request
+// they have sent.
 func TestAnotherServerResumes(t *testing.T) {
 	s := serve(t)
 	waiting, half := dial(t, s), dial(t, s)
@@ -259,7 +261,7 @@ func TestAnotherServerResumes(t *testing.T) {
 	require.NoError(t, err)
 	_, err = waiting.Write(sent(numbers22, &request{op: opWait, keys: []string{"k"}}))
 	require.NoError(t, err)
-	for { // until it waits
+	for { // until the client waits
 		s.mu.Lock()
 		n := len(s.store.awaited)
 		s.mu.Unlock()
@@ -271,7 +273,7 @@ func TestAnotherServerResumes(t *testing.T) {
 	set := sent(numbers22, &request{op: opSet, keys: []string{"k"}, values: [][]byte{[]byte("v")}})
 	_, err = half.Write(set[:3])
 	require.NoError(t, err)
-	for { // until it is read
+	for { // until the bytes are read
 		s.mu.Lock()
 		var busy bool
 		for _, c := range s.conns {
@@ -307,7 +309,7 @@ func TestAnotherServerResumes(t *testing.T) {
 	_, err = late.Write(hello)
 	require.NoError(t, err)
 	answered(t, late, &request{op: opGet, keys: []string{"k"}}, reply{}.text([]byte("v")))
-	// The first one has nothing any more.
+	// The first server has nothing any more.
 	_ = s.listener.Close()
 	for _, c := range s.conns {
 		c.close()

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// names are those of the requests in testdata.
+// names are the names of requests in testdata.
 var names = map[string]op{
 	"set": opSet, "compare-set": opCompareSet, "get": opGet, "add": opAdd, "check": opCheck, "wait": opWait,
 	"count": opCountKeys, "watch": opWatch, "delete": opDelete, "append": opAppend, "multi-get": opMultiGet,
@@ -23,7 +23,7 @@ var names = map[string]op{
 	"length": opQueueLength, "list": opListKeys, "barrier": opBarrier,
 }
 
-// asked returns the request that a line of testdata is, as torch would make it.
+// asked returns the request of a line of testdata, as torch would make it.
 func asked(t testing.TB, words []string) *request {
 	o, known := names[words[0]]
 	require.True(t, known, words[0])
@@ -46,8 +46,8 @@ func asked(t testing.TB, words []string) *request {
 	return q
 }
 
-// TestStore runs testdata: a line is a client and its request, and what everybody is sent then.
-// - is an empty value.
+// TestStore runs testdata: a line is a client and its request, followed by what every client
+// is sent. A hyphen stands for an empty value.
 func TestStore(t *testing.T) {
 	datadriven.RunTest(t, "testdata/store", func(t *testing.T, d *datadriven.TestData) string {
 		s := newStore()
@@ -92,12 +92,12 @@ func TestAFullStoreRefusesMore(t *testing.T) {
 	require.Zero(t, s.size)
 }
 
-// Keys that clients wait for or watch take room as others do, until nobody does any more.
+// Keys that clients wait for or watch take room like others, for as long as somebody does.
 func TestAFullStoreRefusesToWaitForMore(t *testing.T) {
 	a, b := strings.Repeat("a", maxKey/2), strings.Repeat("b", maxKey/2)
 	for _, requests := range []string{"wait " + a + " " + b, "watch " + a + "|watch " + b, "barrier " + a + " 2"} {
 		s := newStore()
-		s.size = maxSize - maxKey // of other keys
+		s.size = maxSize - maxKey // the size of other keys
 		var err error
 		for line := range strings.SplitSeq(requests, "|") {
 			require.NoError(t, err, line[:8])
@@ -109,7 +109,7 @@ func TestAFullStoreRefusesToWaitForMore(t *testing.T) {
 	}
 }
 
-// sent writes a request as a client of torch does that numbers them so.
+// sent encodes a request as a client of torch with these request numbers does.
 func sent(numbers []op, q *request) []byte {
 	var b reply
 	for i, o := range numbers {
@@ -146,7 +146,7 @@ func readerOf(b []byte) *reader {
 	return &reader{in: bufio.NewReader(bytes.NewReader(b)), read: new(atomic.Int64)}
 }
 
-// Each version of torch is understood.
+// Requests of each version of torch are understood.
 func TestRequestsOfAllVersions(t *testing.T) {
 	lines := map[*op]string{
 		&numbers20[0]: "set k v|compare-set k a b|get k|add k -3|check k l|wait k l|count|delete k|append k v|multi-get k l|multi-set k v l w|cancel",
@@ -154,7 +154,7 @@ func TestRequestsOfAllVersions(t *testing.T) {
 		&numbers22[0]: "set k v|compare-set k a b|get k|add k 1|check k l|wait k l|count|delete k|append k v|multi-get k l|multi-set k v l w|cancel|ping 7|push q v|pop q|length q|list|barrier k 3",
 	}
 	for _, numbers := range [][]op{numbers20, numbers21, numbers22} {
-		// A client waits for the answers of most requests, so they come one by one.
+		// A client waits for the answer to most requests, so they arrive one by one.
 		pieces := make(chan []byte)
 		in, out := io.Pipe()
 		go func() {
@@ -176,7 +176,7 @@ func TestRequestsOfAllVersions(t *testing.T) {
 		}
 		close(pieces)
 	}
-	// Up to 2.0 a client watches keys by a connection of its own.
+	// Up to torch 2.0, a client watches keys on a connection of its own.
 	watch := &request{op: opWatch, keys: []string{"k"}}
 	r := readerOf(bytes.Repeat(sent(numbers20, watch), 2))
 	for range 2 {
@@ -204,7 +204,7 @@ func TestWhatIsNoRequest(t *testing.T) {
 	}
 }
 
-// Whatever a client sends, the store stays whole.
+// Whatever a client sends, the store remains consistent.
 func FuzzRequests(f *testing.F) {
 	for _, line := range []string{"set k v", "wait k l", "push k v", "barrier k 2", "add k 1", "multi-set a b c d"} {
 		f.Add(append(hello, sent(numbers22, asked(f, strings.Fields(line)))...))
@@ -212,7 +212,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add(sent(numbers20, asked(f, []string{"watch", "k"})))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := newStore()
-		// Two clients send the same, so that each waits for and wakes the other.
+		// Two clients send the same, so that each waits for the other and wakes it.
 		for _, c := range []client{1, 2} {
 			r := readerOf(b)
 			for {

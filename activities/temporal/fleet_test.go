@@ -12,8 +12,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
 
-// A run that gives this host back while it joins tells the fleet before the fleet hears what
-// is held: this host joins once more, or the fleet would believe that for ever.
+// If a run releases this host while the host joins, the fleet may hear of the release before
+// it hears what the host holds. The host joins once more, because otherwise the fleet would
+// believe that for ever.
 func TestAHostJoinsAgainWhenWhatIsHeldHasChanged(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	handle := &mocks.WorkflowUpdateHandle{}
@@ -25,7 +26,7 @@ func TestAHostJoinsAgainWhenWhatIsHeldHasChanged(t *testing.T) {
 	c.On("UpdateWithStartWorkflow", mock.Anything, mock.Anything).Run(func(args mock.Arguments) {
 		o := args.Get(1).(client.UpdateWithStartWorkflowOptions)
 		said = append(said, o.UpdateOptions.Args[0].(fleet.Joined).Holds)
-		held = nil // the run gives it back
+		held = nil // the run releases the host
 	}).Return(handle, nil)
 	s := &Server{}
 	s.Connect(c)
@@ -33,7 +34,7 @@ func TestAHostJoinsAgainWhenWhatIsHeldHasChanged(t *testing.T) {
 		func() []fleet.Holding { return held },
 		func(err error) {
 			assert.NoError(t, err)
-			cancel() // it has joined
+			cancel() // the host has joined
 		})
 	assert.Equal(t, [][]fleet.Holding{{{Run: fleet.Run{WorkflowID: "iris", RunID: "1"}, Tasks: 2}}, nil}, said)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// chained is a server that knows executions of a workflow, the last one last.
+// chained is a server that knows the executions of a workflow in order.
 type chained struct {
 	client.Client
 	all []*workflowservice.DescribeWorkflowExecutionResponse
@@ -50,7 +50,7 @@ func TestARunIsFoundInItsLastExecution(t *testing.T) {
 	for name, c := range map[string]struct {
 		all   []*workflowservice.DescribeWorkflowExecutionResponse
 		began string
-		found string // none: the server does not know it
+		found string // empty if the server does not know it
 	}{
 		"the only one":                {all: []*workflowservice.DescribeWorkflowExecutionResponse{execution("a", "a", running, 9)}, began: "a", found: "a"},
 		"it went on":                  {all: []*workflowservice.DescribeWorkflowExecutionResponse{execution("a", "a", continued, 9), execution("b", "a", running, 9)}, began: "a", found: "b"},
@@ -75,7 +75,7 @@ func TestARunIsFoundInItsLastExecution(t *testing.T) {
 	}
 }
 
-// What the run or its server refuses is final, and said in words.
+// A refusal by the run or its server is final, and says why.
 func TestRefusals(t *testing.T) {
 	var refused *taskservices.RefusedError
 	for want, err := range map[string]error{

@@ -14,8 +14,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// watching executes an activity that watches as looks do, with a worker that stops once stop is
-// closed, and returns how it ends.
+// watching executes an activity that waits the way looks do, with a worker that stops once
+// stop is closed, and returns how the activity ends.
 func watching(t *testing.T, stop chan struct{}, watching func(context.Context) error) error {
 	t.Helper()
 	e := (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
@@ -33,7 +33,7 @@ func watching(t *testing.T, stop chan struct{}, watching func(context.Context) e
 
 var errNothing = errors.New("nothing")
 
-// Looks that last leave slots to those who start and end tasks.
+// Long looks leave slots to the activities that start and end tasks.
 func TestLooksThatLastAreBounded(t *testing.T) {
 	for _, test := range []struct {
 		others int64
@@ -58,7 +58,7 @@ func TestLooksThatLastAreBounded(t *testing.T) {
 	}
 }
 
-// A worker that stops ends the contexts of activities, too: that is no failure of a look.
+// A worker that stops ends the contexts of activities, too. This is not a failure of a look.
 func TestALookEndsWithItsWorker(t *testing.T) {
 	for range 20 {
 		stop := make(chan struct{})
@@ -75,7 +75,7 @@ func TestALookEndsWithItsWorker(t *testing.T) {
 	}
 }
 
-// A look that is not needed any more is cancelled.
+// A look that is no longer needed is cancelled.
 func TestALookIsCancelled(t *testing.T) {
 	err := watching(t, make(chan struct{}), func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)

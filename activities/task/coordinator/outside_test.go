@@ -102,7 +102,8 @@ func TestWhatComesFromOutside(t *testing.T) {
 	require.NoError(t, c.Join())
 	assert.Empty(t, o.told)
 
-	// A stop may be requested while it is cleared outside.
+	// A request here is passed on as well, because the stop may have been cleared outside
+	// meanwhile.
 	c.OutsideCleared()
 	c.OutsideStopped(nil)
 	require.NoError(t, c.RequestStop(errTooLate))

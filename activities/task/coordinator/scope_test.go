@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// CO-12: a scope stops at the failure and does not return it.
+// CO-12: an error ends in the scope, which does not return it.
 func TestDo(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := New()

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestScripts runs testdata: what a process asks, line by line, and what it is answered.
-// `go test -run Scripts -rewrite` writes the answers anew.
+// TestScripts runs testdata: the requests of a process, line by line, and their answers. `go
+// test -run Scripts -rewrite` writes the answers anew.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var s *Session
@@ -73,8 +73,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// A mapping that is longer than a value may be is left out: MPICH then asks all for the names
-// of their hosts.
+// A mapping that is longer than a value may be is left out: MPICH then asks all processes for
+// the names of their hosts.
 func TestALongMappingIsLeftOut(t *testing.T) {
 	var hosts []string
 	for i := range 1000 {
@@ -84,8 +84,8 @@ func TestALongMappingIsLeftOut(t *testing.T) {
 	assert.Equal(t, "cmd=get_result rc=-1 msg=no_such_key value=unknown\n", s.Line("cmd=get kvsname=clusterrun key=PMI_process_mapping").Text)
 }
 
-// FuzzSession holds two processes to what clients rely on, whatever one of them sends: an
-// answer is one line, and what the other gets after a barrier is what was put.
+// FuzzSession checks what clients rely on, whatever one of two processes sends: an answer is
+// one line, and after a barrier the other process gets the values that were put.
 func FuzzSession(f *testing.F) {
 	f.Add("cmd=init pmi_version=1 pmi_subversion=1\ncmd=put kvsname=clusterrun key=k value=v\ncmd=barrier_in")
 	f.Add("mcmd=spawn\nnprocs=1\nendcmd\ncmd=get kvsname=clusterrun key=PMI_process_mapping")
@@ -156,7 +156,7 @@ func TestServe(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// What ends a session but its process's wish.
+// These are the ends of a session that its process did not ask for.
 func TestServeEnds(t *testing.T) {
 	broken := errors.New("broken")
 	for line, want := range map[string]string{

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// installed are the files of the package in a directory.
+// installed returns the files of the package in a directory.
 func installed(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -63,7 +63,7 @@ func TestInstall(t *testing.T) {
 	assert.Len(t, entries, 1, "nothing else is left there")
 }
 
-// The package knows the program it came from, whatever that is called.
+// The package knows the program it came from, whatever the name of the program.
 func TestInstallOfAProgram(t *testing.T) {
 	dir, err := Install(t.TempDir(), `/opt/it's "here"/clusterrun`)
 	require.NoError(t, err)
@@ -79,8 +79,8 @@ func TestArchive(t *testing.T) {
 	assert.Equal(t, "/opt/clusterrun\n", binaryOf(t, "python3", file))
 }
 
-// pip installs the project and the archive, and the wheel with its programs. It needs no
-// package index for that.
+// pip installs the project and the archive, and the wheel with its programs, without a
+// package index.
 func TestPip(t *testing.T) {
 	venv := filepath.Join(t.TempDir(), "venv")
 	if out, err := exec.Command("python3", "-m", "venv", venv).CombinedOutput(); err != nil {
@@ -115,7 +115,7 @@ func TestPip(t *testing.T) {
 	assert.Equal(t, "clusterrun run -n 2 true\n", string(out))
 }
 
-// wheel builds one with stand-ins for the programs, and returns its name.
+// wheel builds a wheel with stand-ins for the programs, and returns its name.
 func wheel(t *testing.T, dir string) string {
 	t.Helper()
 	args := []string{"-B", "backend.py", dir, "linux_x86_64.linux_aarch64"}
@@ -172,14 +172,14 @@ func TestWheel(t *testing.T) {
 	}
 }
 
-// binaryOf returns the program that a package in PYTHONPATH has come from.
+// binaryOf returns the program that a package in PYTHONPATH came from.
 func binaryOf(t *testing.T, interpreter, path string) string {
 	t.Helper()
 	if _, err := exec.LookPath(interpreter); err != nil {
 		t.Skip("there is no " + interpreter)
 	}
 	cmd := exec.Command(interpreter, "-c", "import clusterrun, clusterrun._binary as b; print(b.PATH)")
-	cmd.Dir = t.TempDir() // not where the package is, too
+	cmd.Dir = t.TempDir() // not a directory that has the package, too
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+path, "PYTHONDONTWRITEBYTECODE=1")
 	out, err := cmd.Output()
 	require.NoError(t, err)

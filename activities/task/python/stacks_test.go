@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/stacks"
 )
 
-// interpreter is one that finds the package, and a task's log directory.
+// interpreter is an interpreter that finds the package, with a task's log directory.
 type interpreter struct {
 	t       *testing.T
 	program string
@@ -87,7 +87,7 @@ func (p *interpreter) capture(pid int) string {
 	return string(text)
 }
 
-// answers are the files in which processes answer.
+// answers returns the files in which processes answer.
 func (p *interpreter) answers() []string {
 	p.t.Helper()
 	files, err := filepath.Glob(stacks.AnswerBase(p.logs) + ".*")
@@ -120,8 +120,8 @@ waits_for_a_lock()
 	assert.Contains(t, kernel, "in futex")
 }
 
-// captureUntil captures until a program that has said that it is ready has got to
-// where it stays.
+// captureUntil captures until a program has reached the place where it stays, because the
+// program says that it is ready before that.
 func (p *interpreter) captureUntil(pid int, there func(text string) bool) (text string) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool {
@@ -131,7 +131,7 @@ func (p *interpreter) captureUntil(pid int, there func(text string) bool) (text 
 	return text
 }
 
-// The handler asks nothing of an interpreter that is busy elsewhere.
+// The handler does not need an interpreter that is busy elsewhere.
 func TestAProgramStuckInNativeCode(t *testing.T) {
 	p := newInterpreter(t)
 	pid := p.start(`
@@ -164,7 +164,7 @@ parent()
 	assert.Len(t, p.answers(), 2)
 }
 
-// A program that was executed in the place of one that had opted in has not.
+// A program that replaces one that had opted in has not opted in itself.
 func TestAProgramAfterExec(t *testing.T) {
 	p := newInterpreter(t)
 	pid := p.start(`
@@ -175,7 +175,7 @@ os.execvp("bash", ["bash", "-c", "echo ready; while :; do sleep 1000; done"])
 	require.NoError(t, syscall.Kill(pid, 0))
 }
 
-// The number of a descriptor that a program closed may be another file's by now.
+// The number of a descriptor that a program has closed may belong to another file by now.
 func TestAProgramThatClosesAllDescriptors(t *testing.T) {
 	p := newInterpreter(t)
 	pid := p.start(`
@@ -220,7 +220,7 @@ time.sleep(1000)
 	assert.Empty(t, p.answers())
 }
 
-// TE-72, TE-73: it is set up by the import, once, and that never fails.
+// TE-72, TE-73: the import sets up the handler once, and never fails.
 func TestSetUpNeverFails(t *testing.T) {
 	p := newInterpreter(t)
 	const state = `
@@ -255,7 +255,8 @@ name = os.environ["CLUSTERRUN_STACK_FILE"]
 print(sum(os.readlink("/proc/self/fd/" + fd).startswith(name) for fd in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + fd)))`), "one descriptor")
 }
 
-// What was never asked leaves no file, though its end be a hard one.
+// A process that was never asked leaves no file, unless it ended abruptly, and then the next
+// one removes it.
 func TestNoEmptyFilesStay(t *testing.T) {
 	p := newInterpreter(t)
 	p.output("import clusterrun")
@@ -263,7 +264,7 @@ func TestNoEmptyFilesStay(t *testing.T) {
 	p.output("import clusterrun, os; os._exit(0)")
 	require.Len(t, p.answers(), 1)
 	require.NoError(t, os.WriteFile(filepath.Join(p.logs, "stacks.notes"), nil, 0o644))
-	full := stacks.AnswerBase(p.logs) + ".4194305" // no process has this number
+	full := stacks.AnswerBase(p.logs) + ".4194305" // no process has this ID
 	require.NoError(t, os.WriteFile(full, []byte("an answer"), 0o644))
 	p.output("import clusterrun")
 	assert.ElementsMatch(t, []string{filepath.Join(p.logs, "stacks.notes"), full}, p.answers())

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tests in tests/ pass with each interpreter that is there: those of threads that
+// The tests in tests/ pass with each interpreter that is installed. Those of threads that
 // stop together are CO-01 to CO-18 and SEED-59 to SEED-70.
 func TestPythonUnittests(t *testing.T) {
 	found := 0
@@ -24,7 +24,7 @@ func TestPythonUnittests(t *testing.T) {
 		found++
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()
-			// Tests that hang say where.
+			// A test that hangs shows where.
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, program, "-B", "-W", "error", "-X", "faulthandler", "-m", "unittest", "discover", "-v", "tests")
