@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// limited is a supervisor that can limit memory only.
+// limited is a supervisor that can only limit memory.
 type limited struct{ supervisor.API }
 
 func (limited) Controllers(context.Context) (supervisor.ControllersReply, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The host of rank 0 is reached whether it takes the connection or refuses it.
+// The host of rank 0 counts as reached whether it accepts the connection or refuses it.
 func TestReachMaster(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -55,7 +55,7 @@ func TestWriteNew(t *testing.T) {
 			assert.Equal(t, fs.FileMode(0o600), info.Mode())
 			require.ErrorIs(t, write(path, writes("another")), fs.ErrExist)
 
-			// One that somebody else makes meanwhile stays.
+			// A file that somebody else creates meanwhile is kept.
 			other := filepath.Join(dir, "other")
 			require.ErrorIs(t, write(other, func(io.Writer) error { return os.WriteFile(other, []byte("theirs"), 0o600) }), fs.ErrExist)
 			b, err := os.ReadFile(other)
@@ -72,7 +72,8 @@ func TestWriteNew(t *testing.T) {
 	assert.ErrorContains(t, err, "nosuch/file:", "the name that was given")
 }
 
-// Whoever is killed while a file is written leaves nothing: until it is whole it has no name.
+// A process that is killed while it writes a file leaves nothing: the file has no name until
+// it is complete.
 func TestNothingIsThereBeforeItIsWhole(t *testing.T) {
 	dir := t.TempDir()
 	if f, err := createUnnamed(dir); errors.Is(err, errNoUnnamed) {

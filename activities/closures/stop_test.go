@@ -21,10 +21,10 @@ func (m *machine) stop() {
 	m.server.SetStopping(runkey.Run{}, spec.Stopping{Seq: 1, Stop: true})
 }
 
-// noStops: nobody asks for a stop here.
+// noStops is for tests in which nobody asks for a stop.
 type noStops struct{ taskapi.Stops }
 
-// queued holds so many closures of the function hold.
+// queued leases n closures of the function hold.
 func (m *machine) queued(n int) (outcomes func() []closure.Outcome) {
 	m.t.Helper()
 	out := make(chan closure.LeaseResult, n)
@@ -43,8 +43,8 @@ func (m *machine) queued(n int) (outcomes func() []closure.Outcome) {
 	return func() []closure.Outcome { return (<-out).Outcomes }
 }
 
-// Tasks that serve stop together with the others: who is idle at once, who is busy after
-// its calls, whose values count.
+// Serving tasks stop together with the others: idle ones at once, and busy ones after their
+// calls, whose values count.
 func TestGoStopsTogether(t *testing.T) {
 	m := newMachine(t, "worker-0", "worker-1")
 	began, goOn := make(chan bool, 9), make(chan bool)
@@ -71,7 +71,7 @@ func TestGoStopsTogether(t *testing.T) {
 		values = append(values, string(o.Value))
 	}
 	assert.ElementsMatch(t, []string{`"hold-1"`, `"hold-2"`}, values)
-	// One that begins to serve when the others stop is none of them.
+	// A process that begins to serve while the others stop ends at once.
 	late := m.goProcess("worker-0", 1, functions)
 	require.NoError(t, <-late.ended)
 }

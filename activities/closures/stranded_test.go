@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
-// Who served has ended for good: what waits here is given back, not begun, so that
-// another host may call it.
+// The only serving process has ended for good: closures that wait here are returned as not
+// begun, so that another host may call them.
 func TestWhatNobodyServesIsGivenBack(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
@@ -34,8 +34,8 @@ func TestWhatNobodyServesIsGivenBack(t *testing.T) {
 	})
 }
 
-// A task that is started again has what waited for it, and one that serves something else
-// takes nothing of it.
+// A restarted task gets the closures that waited for it. A task that serves other functions
+// gets none of them.
 func TestWhoIsBackSoonHasWhatWaited(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		time.Sleep(settleAfter)
@@ -56,8 +56,8 @@ func TestWhoIsBackSoonHasWhatWaited(t *testing.T) {
 	})
 }
 
-// What lies behind a long call is given back, so that another host may call it, but for
-// what only a task of this host may call.
+// Closures behind a long call are returned, so that another host may call them, except those
+// that only a task of this host may call.
 func TestWhatLiesBehindALongCallIsGivenBack(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		time.Sleep(settleAfter)
@@ -82,8 +82,8 @@ func TestWhatLiesBehindALongCallIsGivenBack(t *testing.T) {
 	})
 }
 
-// A host worker that was started again and whose tasks have ended meanwhile says so, once
-// it has waited for them: the queue still believes what the last one said.
+// If a host worker was restarted and its tasks have ended meanwhile, it reports that, once it
+// has waited for them, because the queue still believes the last report.
 func TestTheFirstReportIsMadeAlsoOfNobody(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		l := h.lease(newClosure(1))

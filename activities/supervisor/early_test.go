@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newGraceful returns a host with a task that ends by itself with 7 when it is asked to.
+// newGraceful returns a host with a task that exits with 7 when it is told to end.
 func newGraceful(t *testing.T, change func(*role)) *host {
 	t.Helper()
 	h := newUpgradable(t, change)
@@ -22,7 +22,8 @@ func newGraceful(t *testing.T, change func(*role)) *host {
 	return h
 }
 
-// endsInGrace waits for the supervisor to end. Its task has had its grace, as the next one knows.
+// endsInGrace waits for the supervisor to end, and checks through the next one that the task
+// had its grace.
 func (h *host) endsInGrace() {
 	h.t.Helper()
 	require.NoError(h.t, h.ended())
@@ -33,8 +34,8 @@ func (h *host) endsInGrace() {
 	assert.False(h.t, exit.Lost)
 }
 
-// A program that takes over has hundreds of packages to initialize. A signal that comes meanwhile
-// neither ends it nor is lost.
+// A program that takes over has hundreds of packages to initialize. A signal that arrives
+// meanwhile neither ends it nor is lost.
 func TestSignalsWhileAnotherProgramIsInitialized(t *testing.T) {
 	for _, sig := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, SignalEnd} {
 		t.Run(unix.SignalName(sig), func(t *testing.T) {
@@ -50,14 +51,15 @@ func TestSignalsWhileAnotherProgramIsInitialized(t *testing.T) {
 	}
 }
 
-// A request to end is heard whenever it comes, also where each of its signals could be lost.
+// A request to end is heard whenever it arrives, even where each of its signals could be
+// lost.
 func TestARequestToEndWhileAnotherProgramTakesOver(t *testing.T) {
 	for ms := range 12 {
 		t.Run(fmt.Sprintf("after %d ms", ms), func(t *testing.T) {
 			t.Parallel()
 			h := newGraceful(t, nil)
 			require.NoError(t, h.cmd.Process.Signal(SignalUpgrade))
-			time.Sleep(time.Duration(ms) * time.Millisecond) // another moment each time
+			time.Sleep(time.Duration(ms) * time.Millisecond) // a different moment each time
 			require.NoError(t, RequestEnd(h.ctx(), h.role.Dir, h.cmd.Process.Pid))
 			h.endsInGrace()
 		})

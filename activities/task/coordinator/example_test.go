@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/task/coordinator"
 )
 
-// A reader feeds a trainer until the trainer fails; then both end, and the reason
-// is known.
+// A reader feeds a trainer until the trainer fails. Then both end, and Join returns the
+// reason.
 func Example() {
 	coord := coordinator.New()
 	batches := make(chan int)
@@ -36,9 +36,9 @@ func Example() {
 	// Output: the loss is not a number
 }
 
-// The end of the input stops everything, and is no error.
+// The end of the input stops everything and is not an error.
 func ExampleCleanStop() {
-	coord := coordinator.New() // with coordinator.CleanStop(io.EOF), unless told otherwise
+	coord := coordinator.New() // includes coordinator.CleanStop(io.EOF) by default
 	coord.Go("reader", func(context.Context) error { return fmt.Errorf("no more shards: %w", io.EOF) })
 	coord.Go("trainer", func(ctx context.Context) error {
 		<-ctx.Done()
@@ -51,7 +51,7 @@ func ExampleCleanStop() {
 	// <nil>
 }
 
-// Something is done at fixed times as long as the others run.
+// A function is called at fixed times for as long as the other threads run.
 func ExampleCoordinator_Loop() {
 	coord := coordinator.New()
 	saves := 0
@@ -75,7 +75,7 @@ func ExampleCoordinator_Loop() {
 	// <nil>
 }
 
-// Threads that do not look whether they should stop are named.
+// Join names threads that do not check whether they should stop.
 func ExampleCoordinator_Join() {
 	coord := coordinator.New()
 	never := make(chan struct{})
@@ -86,7 +86,7 @@ func ExampleCoordinator_Join() {
 	// Output: Coordinator stopped with threads still running: reader-1 reader-2
 }
 
-// A deadline, a signal or anything else that has a context stops a coordinator so.
+// A deadline, a signal or anything else that has a context can stop a coordinator like this.
 func ExampleCoordinator_RequestStop() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	coord := coordinator.New()
