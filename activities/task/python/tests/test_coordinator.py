@@ -1,4 +1,4 @@
-"""Tests of Coordinator and Looper, by the numbers of the behaviours they pin down.
+"""Tests of Coordinator and Looper, named by the numbers of the behaviours they check.
 
 Run them with `python3 -m unittest discover tests` in the directory above; `go test`
 there does so with every interpreter it finds.
@@ -16,12 +16,12 @@ from unittest import mock
 import clusterrun
 from clusterrun import Coordinator, Looper, LooperThread
 
-# How long a test waits for what has to come, in seconds.
+# How long a test waits for an event that must happen, in seconds.
 PATIENCE = 60
 
 
 class OutOfRangeError(Exception):
-    """As TensorFlow names the end of an input."""
+    """The end of an input, by the name TensorFlow gives it."""
 
 
 class DerivedOutOfRangeError(OutOfRangeError):
@@ -43,11 +43,11 @@ class Case(unittest.TestCase):
         return t
 
     def stuck(self, name=None):
-        """A thread that ends with the test."""
+        """Return a thread that ends with the test."""
         return self.thread(self._release.wait, name)
 
     def reporting(self, coord, ex, tuples=False):
-        """A thread that raises ex and reports it."""
+        """Return a thread that raises ex and reports it."""
 
         def run():
             try:
@@ -58,7 +58,7 @@ class Case(unittest.TestCase):
         return self.thread(run)
 
     def raised(self, call):
-        """The functions in the traceback of the first error, which call raises."""
+        """Return the functions in the traceback of the first error, which call raises."""
         try:
             call()
         except RuntimeError as ex:
@@ -67,7 +67,7 @@ class Case(unittest.TestCase):
         return self.fail("nothing was raised")
 
     def one_after_the_other(self, report):
-        """Two threads, of which the second reports when the first has."""
+        """Return two threads, the second of which reports after the first."""
         first_done = threading.Event()
 
         def first():
@@ -111,7 +111,7 @@ class StopTest(Case):
         self.assertTrue(coord.wait_for_stop(float("inf")))
 
     def test_the_end_of_input_is_a_clean_stop(self):
-        """CO-10, SEED-62: by default that, and nothing else."""
+        """CO-10, SEED-62: by default, only the end of the input is a clean stop."""
         for ex in (EOFError(), StopIteration(), OutOfRangeError("end"), DerivedOutOfRangeError("end")):
             for tuples in (False, True):
                 with self.subTest(ex=ex, tuples=tuples):
@@ -124,7 +124,7 @@ class StopTest(Case):
             coord.join([self.reporting(coord, KeyError("key"))])
 
     def test_own_clean_stop_types(self):
-        """CO-11, SEED-62: they replace the default."""
+        """CO-11, SEED-62: the given types replace the default."""
         for types in ((ValueError,), [KeyError, ValueError]):
             coord = Coordinator(clean_stop_exception_types=types)
             coord.join([self.reporting(coord, UnicodeDecodeError("x", b"", 0, 1, "a kind of ValueError"))])
@@ -136,7 +136,7 @@ class StopTest(Case):
                     coord.join([self.reporting(coord, ex)])
 
     def test_an_error_after_a_plain_stop_is_lost(self):
-        """SEED-63: it is logged."""
+        """SEED-63: the error is logged."""
         coord = Coordinator()
         coord.request_stop()
         with self.assertLogs("clusterrun", "INFO") as logs:
@@ -157,7 +157,7 @@ class StopTest(Case):
         self.assertIn("in run", logs.output[1])
 
     def test_an_exception_that_nobody_handles(self):
-        """D-17: it is recorded as it is."""
+        """D-17: the exception is recorded unchanged."""
         ex = RuntimeError("made here")
         for reported in (ex, (RuntimeError, ex, None)):
             coord = Coordinator()
@@ -168,7 +168,7 @@ class StopTest(Case):
             self.assertIs(ex, raised.exception)
 
     def test_what_is_no_exception(self):
-        """D-17: join raises a ValueError that says so, and all stop."""
+        """D-17: join raises a ValueError that says so, and all threads stop."""
         for wrong in ((None, None, None), (1, 2), "text", RuntimeError):
             coord = Coordinator()
             coord.request_stop(wrong)
@@ -238,7 +238,7 @@ class JoinTest(Case):
         self.assertFalse(coord.should_stop())
 
     def test_join_all_registered(self):
-        """CO-04: they register themselves."""
+        """CO-04: the threads register themselves."""
         coord = Coordinator()
         registered = threading.Barrier(4)
 
@@ -253,7 +253,7 @@ class JoinTest(Case):
         self.assertFalse(any(t.is_alive() for t in threads))
 
     def test_join_some_registered(self):
-        """CO-05, SEED-65: the union; registered and passed twice is fine."""
+        """CO-05, SEED-65: join waits for the union, in which a thread may be both registered and passed."""
         coord = Coordinator()
         threads = [self.thread(lambda d=d: time.sleep(d)) for d in (0.01, 0.02, 0.03)]
         coord.register_thread(threads[0])
@@ -276,7 +276,7 @@ class JoinTest(Case):
             coord.join()  # SEED-65: it is not registered any more
 
     def test_join_ignores_live_threads(self):
-        """CO-07, SEED-61: the text is logged then."""
+        """CO-07, SEED-61: the text is logged instead of raised."""
         coord = Coordinator()
         coord.request_stop()
         slow = self.stuck("slow")
@@ -305,7 +305,7 @@ class JoinTest(Case):
         self.assertLess(time.monotonic() - began, 15)
 
     def test_a_stop_wakes_join(self):
-        """SEED-59: it comes when join waits already."""
+        """SEED-59: the stop comes while join is already waiting."""
         coord = Coordinator()
         waiting = threading.Event()
 
@@ -321,7 +321,7 @@ class JoinTest(Case):
             coord.join([watched, self.stuck("stuck")], stop_grace_period_secs=1.0)
 
     def test_the_default_grace(self):
-        """SEED-59: 120 s. What join waits for a thread is noted instead of waited."""
+        """SEED-59: the grace is 120 s. The thread notes how long join would wait, and join does not wait."""
         coord = Coordinator()
         coord.request_stop()
         slow = NotingThread()
@@ -330,7 +330,7 @@ class JoinTest(Case):
         self.assertAlmostEqual(120, slow.waits[0], delta=30)
 
     def test_no_grace(self):
-        """SEED-60: 0 is a millisecond, less is nothing."""
+        """SEED-60: a grace of 0 means a millisecond, and a negative one means no wait."""
         for grace, waits in ((0, 1), (-1, 0)):
             coord = Coordinator()
             coord.request_stop()
@@ -343,7 +343,7 @@ class JoinTest(Case):
                 self.assertAlmostEqual(0.001, wait)
 
     def test_one_grace_for_all(self):
-        """SEED-60: it is not a grace for each."""
+        """SEED-60: the threads share one grace."""
         coord = Coordinator()
         coord.request_stop()
         now = [100.0]
@@ -359,7 +359,7 @@ class JoinTest(Case):
         coord.join([self.thread(lambda: time.sleep(0.01))], stop_grace_period_secs=float("inf"))
 
     def test_stragglers_are_named_in_order(self):
-        """SEED-61: that of registration, then that of the call."""
+        """SEED-61: the order is that of registration, then that of the call."""
         coord = Coordinator()
         coord.request_stop()
         names = ["t%02d" % i for i in range(12)]
@@ -404,7 +404,7 @@ class JoinTest(Case):
         self.assertIn("report", self.raised(lambda: coord.join(self.one_after_the_other(report))))
 
     def test_join_raises_what_a_scope_caught(self):
-        """CO-12: and it does not go on in its thread."""
+        """CO-12: the exception ends in the scope of its thread."""
         coord = Coordinator()
         went_on = []
 
@@ -418,7 +418,7 @@ class JoinTest(Case):
         self.assertEqual(["First", "Too late"], went_on)
 
     def test_the_scope_takes_everything(self):
-        """SEED-67: exit requests, too."""
+        """SEED-67: the scope catches exit requests, too."""
         for ex in (SystemExit(3), KeyboardInterrupt(), GeneratorExit()):
             coord = Coordinator()
             with coord.stop_on_exception():
@@ -437,7 +437,7 @@ class JoinTest(Case):
         self.assertFalse(coord.should_stop())
 
     def test_the_scope_after_join(self):
-        """SEED-64: the exception goes on."""
+        """SEED-64: the scope does not catch the exception."""
         coord = Coordinator(())
         coord.join()
         for ex in (KeyError("key"), StopIteration(), SystemExit()):
@@ -447,7 +447,7 @@ class JoinTest(Case):
             self.assertIs(ex, raised.exception)
 
     def test_threads_registered_during_join(self):
-        """SEED-65: they are not joined, and forgotten."""
+        """SEED-65: the threads are not joined, and are forgotten."""
         coord = Coordinator()
         go = threading.Event()
 
@@ -475,7 +475,7 @@ class JoinTest(Case):
         coord.join()
 
     def test_a_thread_that_was_not_started(self):
-        """It is not alive, as in the original, and hinders nobody."""
+        """Such a thread is not alive, as in the original, and does not delay join."""
         coord = Coordinator()
         coord.join([threading.Thread(), self.thread(lambda: time.sleep(0.01))])
         coord.request_stop()
@@ -489,7 +489,7 @@ class JoinTest(Case):
             coord.join(stop_grace_period_secs=PATIENCE)
 
     def test_join_where_no_thread_can_be_started(self):
-        """As while the interpreter ends, where at-exit functions join."""
+        """This is the state at the end of the interpreter, when functions called at exit join."""
         coord = Coordinator()
         t = self.thread(lambda: time.sleep(0.1))
         with mock.patch.object(threading.Thread, "start", side_effect=RuntimeError("can't start")):
@@ -497,7 +497,7 @@ class JoinTest(Case):
         self.assertFalse(t.is_alive())
 
     def test_signatures(self):
-        """They are those of the original."""
+        """The names are those of the original."""
         parameters = inspect.signature(Coordinator.join).parameters
         self.assertEqual(["self", "threads", "stop_grace_period_secs", "ignore_live_threads"], list(parameters))
         self.assertEqual([None, 120, False], [p.default for p in list(parameters.values())[1:]])
@@ -528,7 +528,7 @@ class NotingThread(threading.Thread):
 
 
 class FakeTime(Coordinator):
-    """A coordinator whose waits pass at once, on a clock of its own."""
+    """A coordinator with its own clock, whose waits end at once."""
 
     def __init__(self):
         super().__init__()
@@ -546,7 +546,7 @@ class FakeTime(Coordinator):
 
 
 class Recorder(Looper):
-    """A looper that says what it is doing."""
+    """A looper that records what it does."""
 
     def __init__(self, coord, interval=None, fails=None):
         super().__init__(coord, interval)
@@ -650,13 +650,13 @@ class LooperTest(Case):
         return at
 
     def test_schedule(self):
-        """SEED-69: fixed times from the start, what was missed is made up."""
+        """SEED-69: calls are at fixed times from the start, and missed ones are made up."""
         self.assertEqual([0, 0.1, 0.45, 0.45, 0.45, 0.5, 0.6], self.schedule(0.1, 7, {2: 0.35}))
         self.assertEqual([0, 0.1, 0.2], self.schedule(0.1, 3, {1: 0.099, 2: 0.1}))
         self.assertEqual([0, 7, 7], self.schedule(0, 3, {1: 7}))
 
     def test_no_interval_is_back_to_back(self):
-        """SEED-69: it does not even ask for the time."""
+        """SEED-69: the looper does not even read the clock."""
         self.assertEqual([0, 7, 7], self.schedule(None, 3, {1: 7}))
 
     def test_a_stop_ends_the_wait_for_the_next_call(self):
@@ -669,7 +669,7 @@ class LooperTest(Case):
         self.assertFalse(looper.is_alive())
 
     def test_hooks(self):
-        """SEED-70: start, calls, stop; no stop after a call that raised."""
+        """SEED-70: the order is start, calls, stop, and there is no stop after a call that raised."""
 
         def hooks(fails=None, interval=None):
             coord = Coordinator()
@@ -689,7 +689,7 @@ class LooperTest(Case):
                 self.assertEqual(["start", "run"], hooks(ex, interval))
 
     def test_a_looper_started_after_the_stop(self):
-        """SEED-70: it makes no calls."""
+        """SEED-70: the looper makes no calls."""
         for interval in (None, 0, 1):
             coord = Coordinator()
             coord.request_stop()

@@ -1,4 +1,4 @@
-"""Tests of what the error of a function is for those who have scheduled it."""
+"""Tests of the exceptions that a function's caller gets for the errors of the function."""
 
 import copy
 import json
@@ -13,7 +13,7 @@ from clusterrun.remote import closure_error
 
 
 def happened(e, kind=None):
-    """What a coordinator raises for an exception of a function."""
+    """Return what a coordinator and a pool raise for an exception of a function."""
     try:
         raise e
     except BaseException as raised:

@@ -10,11 +10,11 @@ from clusterrun._event import Event
 
 
 class Blocked(Exception):
-    """Somebody would wait now."""
+    """A caller would wait now."""
 
 
 class Lock:
-    """A lock that says when somebody would wait for it."""
+    """A lock that raises Blocked where a caller would wait for it."""
 
     def __init__(self):
         self.held = False
@@ -33,8 +33,8 @@ class Lock:
 
 
 def interrupted(do, at, handler):
-    """Call do, and handler before its instruction number at, as the handler of a signal is called.
-    Returns whether do had so many, and whether it would have waited."""
+    """Call do, and call handler before the instruction of do with number at, like a signal handler.
+    Returns whether do has that many instructions, and whether it would have waited."""
     left = at
 
     def trace(frame, event, arg):
@@ -62,7 +62,7 @@ def interrupted(do, at, handler):
 
 class TestEvent(unittest.TestCase):
     def interrupt(self, do, check):
-        """Have an event set at each instruction of do."""
+        """Set an event at each instruction of do in turn."""
         at, done = 0, True
         with mock.patch.object(_event, "threading", types.SimpleNamespace(Lock=Lock)):
             while done:

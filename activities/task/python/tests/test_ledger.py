@@ -1,4 +1,4 @@
-"""Tests of what a process that serves tells its host, without a host."""
+"""Tests of the requests that a serving process sends to its host, without a host."""
 
 import json
 import unittest
@@ -15,13 +15,13 @@ class LedgerTest(unittest.TestCase):
         self.ledger = Ledger("p", 1, {"f": None}, dict)
 
     def ask(self, now):
-        """The request that is due, and what it says."""
+        """Return the next request, and its decoded body."""
         request, _ = self.ledger.next(now)
         self.assertIsNotNone(request)
         return request, json.loads(request.body.decode())
 
     def begin(self):
-        """Have closures 7 and 8, and begin to call the first."""
+        """Receive closures 7 and 8, and begin to call the first."""
         request, says = self.ask(1.0)
         self.assertEqual(says["functions"], ["f"])
         self.ledger.answered(request, {"news": 1, "closures": [closure(7), closure(8)]}, 1.0)

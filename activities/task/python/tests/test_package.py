@@ -1,4 +1,4 @@
-"""Tests of the package as a whole: its public names, and which of its modules know what."""
+"""Tests of the package as a whole: its public names, and the imports of its modules."""
 
 import ast
 import importlib
@@ -17,7 +17,7 @@ LooperThread PerWorkerValues Pool PoolError RemoteValue RemoteValueStatus StopEr
 barrier cancelled clear_stop cluster disable_stacks enable_stacks error function get_barrier handle_parameter_server_failure
 info main progress record request_stop restart_count result run serve should_stop wait_for_stop
 """.split()
-# Rules that need no host: they have no sockets, processes or clocks.
+# These modules are rules that need no host: they use no sockets, processes or clocks.
 PURE = ("_arguments", "_errors", "_event", "_http", "_ledger", "_pooltasks", "_values", "functions", "remote")
 IMPURE = {"os", "select", "signal", "socket", "subprocess", "time", "clusterrun._transport"}
 
@@ -54,7 +54,7 @@ class PackageTest(unittest.TestCase):
         known = {}
 
         def imports(name):
-            """What a module imports, and what its modules do."""
+            """Return what a module imports, directly or through modules of the package."""
             if name not in known:
                 known[name] = found = set()
                 for node in ast.parse((HERE / (name + ".py")).read_text()).body:

@@ -1,4 +1,4 @@
-"""Tests of clusterrun.run, and of which program it runs. A script stands in for that."""
+"""Tests of clusterrun.run, and of the program it runs, for which a script stands in."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import clusterrun
 from clusterrun import _binary
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# Says what it was called with, and how it was asked to stop.
+# The script prints its arguments, and the signal that told it to stop.
 PROGRAM = """#!%s
 import json, os, signal, sys, time
 said = {"args": sys.argv[1:]}
