@@ -2,22 +2,21 @@ package activities
 
 import (
 	"context"
+	"os"
 	"os/exec"
-	"strconv"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/resources"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
-// gpuStale is how old the output of nvidia-smi may be.
+// gpuStale is how old an answer of the driver may be.
 const gpuStale = time.Minute
 
-// gpuUse is the latest information of NVIDIA's driver about the processes on the GPUs. It
-// comes from nvidia-smi, which hangs if a GPU does, so nothing waits for it.
+// gpuUse is the latest information of the driver about the processes on the GPUs. A query hangs
+// if a GPU does, so nothing waits for it.
 type gpuUse struct {
 	mu        sync.Mutex
 	asking    bool
@@ -29,15 +28,15 @@ type gpuUse struct {
 
 // latest returns the latest information, and starts a new query if it is old.
 func (g *gpuUse) latest(h *Host) []supervisor.GPUProcess {
-	program, err := exec.LookPath("nvidia-smi")
-	if err != nil {
+	ask := gpuDriver()
+	if ask == nil {
 		return nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.asking && (g.asked.IsZero() || time.Since(g.asked) >= max(g.pause, sampleEvery)) {
 		g.asking, g.asked = true, time.Now()
-		go g.ask(h, program) // not in the group: the end of the host does not wait for it
+		go g.ask(h, ask) // not in the group: the end of the host does not wait for it
 	}
 	if time.Since(g.answered) > gpuStale+g.pause {
 		return nil
@@ -45,8 +44,25 @@ func (g *gpuUse) latest(h *Host) []supervisor.GPUProcess {
 	return g.processes
 }
 
-func (g *gpuUse) ask(h *Host, program string) {
-	processes, took, err := readGPUUse(h.group.Context(), program)
+// askGPUs queries a driver for the processes on its GPUs, and returns also how much processor
+// time that took at most.
+type askGPUs func(context.Context) (_ []supervisor.GPUProcess, took time.Duration, _ error)
+
+// gpuDriver returns the query for the driver of this host, or nil if there is no such driver.
+func gpuDriver() askGPUs {
+	if program, err := exec.LookPath("nvidia-smi"); err == nil {
+		return func(ctx context.Context) ([]supervisor.GPUProcess, time.Duration, error) {
+			return readNVIDIAUse(ctx, program)
+		}
+	}
+	if _, err := os.Stat(amdProcesses("/")); err == nil {
+		return func(context.Context) ([]supervisor.GPUProcess, time.Duration, error) { return readAMDUse("/") }
+	}
+	return nil
+}
+
+func (g *gpuUse) ask(h *Host, ask askGPUs) {
+	processes, took, err := ask(h.group.Context())
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.asking = false
@@ -56,37 +72,4 @@ func (g *gpuUse) ask(h *Host, program string) {
 		return
 	}
 	g.processes, g.answered = processes, time.Now()
-}
-
-// readGPUUse runs nvidia-smi, and returns also how much processor time that took. The use of
-// a GPU is divided equally among the processes that share it.
-func readGPUUse(ctx context.Context, program string) ([]supervisor.GPUProcess, time.Duration, error) {
-	gpus, took, err := resources.AskNVIDIA(ctx, program, "--query-gpu=uuid,utilization.gpu")
-	if err != nil {
-		return nil, took, err
-	}
-	apps, more, err := resources.AskNVIDIA(ctx, program, "--query-compute-apps=gpu_uuid,pid,used_gpu_memory")
-	if err != nil {
-		return nil, took + more, err
-	}
-	sharing := map[string]float64{}
-	for _, app := range apps {
-		sharing[app[0]]++
-	}
-	busy := map[string]float64{} // share of each process of a GPU; 0 if unknown
-	for _, gpu := range gpus {
-		if percent, err := strconv.ParseFloat(gpu[1], 64); err == nil && sharing[gpu[0]] > 0 {
-			busy[gpu[0]] = percent / 100 / sharing[gpu[0]]
-		}
-	}
-	var processes []supervisor.GPUProcess
-	for _, app := range apps {
-		pid, err := strconv.Atoi(app[1])
-		if err != nil || len(app) < 3 {
-			continue
-		}
-		mebibytes, _ := strconv.ParseInt(app[2], 10, 64) // "[N/A]" in a container or with MIG
-		processes = append(processes, supervisor.GPUProcess{PID: pid, Memory: mebibytes << 20, Busy: busy[app[0]]})
-	}
-	return processes, took + more, nil
 }

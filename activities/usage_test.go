@@ -26,7 +26,7 @@ func fakeSMI(t *testing.T, gpus, apps string) string {
 	return program
 }
 
-func TestGPUUse(t *testing.T) {
+func TestNVIDIAUse(t *testing.T) {
 	two := "echo 'GPU-a, 80'; echo 'GPU-b, [N/A]'"
 	for name, c := range map[string]struct {
 		gpus, apps string
@@ -43,7 +43,7 @@ func TestGPUUse(t *testing.T) {
 		"nonsense":    {"printf '\\377\\n,\\n\"'", "echo a; echo 'b, 1'; echo ,,,", nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, _, err := readGPUUse(t.Context(), fakeSMI(t, c.gpus, c.apps))
+			got, _, err := readNVIDIAUse(t.Context(), fakeSMI(t, c.gpus, c.apps))
 			assert.Equal(t, c.err, err != nil, "%v", err)
 			assert.Equal(t, c.want, got)
 		})

@@ -17,15 +17,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// MetricsAddress returns the address that --metrics names.
-func MetricsAddress(given string) (string, error) { return metrics.Address(given) }
+// MetricsAddress returns the address that a flag names.
+func MetricsAddress(flag, given string) (string, error) { return metrics.Address(flag, given) }
 
-// CheckMetrics returns why metrics could not be served at the address.
-func (o Options) CheckMetrics() error {
-	if o.Metrics == "" {
+// CheckMetrics returns why metrics could not be served at the address that a flag names; "": they
+// are not to be.
+func CheckMetrics(flag, address string) error {
+	if address == "" {
 		return nil
 	}
-	l, err := metrics.Listen(o.Metrics)
+	l, err := metrics.Listen(flag, address)
 	if err == nil {
 		l.Close()
 	}
@@ -38,7 +39,7 @@ func (s *side) serveMetrics(ctx context.Context) {
 	tries := retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 	again, said := tries, ""
 	for ctx.Err() == nil {
-		l, err := metrics.Listen(s.Metrics)
+		l, err := metrics.Listen("metrics", s.Metrics)
 		if err == nil {
 			s.serveMetricsOn(ctx, l)
 			again, said = tries, ""

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 
@@ -54,7 +52,7 @@ func Supervise(ctx context.Context, o Options, command []string, owner Owner) er
 	if err := o.checkListen(); err != nil {
 		return err
 	}
-	if err := o.CheckMetrics(); err != nil {
+	if err := CheckMetrics("metrics", o.Metrics); err != nil {
 		return err
 	}
 	return supervise(ctx, o, state, command, owner)
@@ -94,21 +92,18 @@ func supervise(ctx context.Context, o Options, state *supervisor.State, command 
 			}
 		}
 	}
-	signals := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}
+	ends, upgrades := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}, []os.Signal(nil)
 	if service {
 		if c.Upgrade, err = o.upgrade(owner.Program); err != nil {
 			return err
 		}
-		signals = signals[:2] // see requests
+		// With a terminal, SIGHUP comes from that or from its shell.
+		if !hasTerminal() {
+			ends, upgrades = ends[:2], ends[2:]
+		}
 	}
-	ctx, end, killNow, listen, stop := endings(ctx, signals)
+	ctx, end, stop := c.ObeySignals(ctx, ends, upgrades)
 	defer stop()
-	c.KillNow = killNow
-	if u := c.Upgrade; u != nil {
-		requests, listenToo, stop := requests(end)
-		defer stop()
-		u.Requests, u.Listen = requests, func() { listen(); listenToo() }
-	}
 	if service {
 		defer context.AfterFunc(ctx, func() { tellService(log, serviceStopping) })()
 	}
@@ -117,39 +112,6 @@ func supervise(ctx context.Context, o Options, state *supervisor.State, command 
 	}
 	go returnMemory(ctx)
 	return supervisor.Run(ctx, c)
-}
-
-// endings has the context end with the first of the signals, with [supervisor.SignalEnd], or when end
-// is called, and the channel close with the second of the signals: whoever asks twice wants no more
-// graces.
-func endings(ctx context.Context, those []os.Signal) (_ context.Context, end func(), killNow <-chan struct{}, listen, stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	twice := make(chan struct{})
-	signals, asked := make(chan os.Signal, 2), make(chan os.Signal, 1)
-	// Who starts us with one ignored, as nohup does, means it.
-	those = slices.DeleteFunc(those, signal.Ignored)
-	listen = func() {
-		for _, s := range those {
-			signal.Notify(signals, s) // of none it would be all
-		}
-		signal.Notify(asked, supervisor.SignalEnd)
-	}
-	listen()
-	go func() {
-		<-asked
-		cancel()
-	}()
-	go func() {
-		<-signals
-		cancel()
-		<-signals
-		close(twice)
-	}()
-	return ctx, cancel, twice, listen, func() {
-		signal.Stop(signals)
-		signal.Stop(asked)
-		cancel()
-	}
 }
 
 func (o Options) withDefaults() (Options, error) {

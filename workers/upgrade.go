@@ -6,9 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -73,35 +70,6 @@ func TakeOver(ctx context.Context, command []string, begin func(context.Context,
 	}
 	begin(ctx, h.Options)
 	return supervise(ctx, h.Options, state, command, Owner{Program: h.Program})
-}
-
-// requests returns the requests for an upgrade: [supervisor.SignalUpgrade], and SIGHUP where
-// we were started without a terminal. With one, SIGHUP comes from that or from its shell, and end is
-// called.
-func requests(end func()) (_ <-chan struct{}, listen, stop func()) {
-	means := !signal.Ignored(syscall.SIGHUP) // as nohup has it
-	terminal := hasTerminal()
-	signals, asked := make(chan os.Signal, 1), make(chan struct{}, 1)
-	listen = func() { signal.Notify(signals, syscall.SIGHUP, supervisor.SignalUpgrade) }
-	listen()
-	go func() {
-		for s := range signals {
-			if terminal && s == syscall.SIGHUP {
-				if means {
-					end()
-				}
-				continue
-			}
-			select {
-			case asked <- struct{}{}:
-			default: // there is one already
-			}
-		}
-	}()
-	return asked, listen, func() {
-		signal.Stop(signals)
-		close(signals)
-	}
 }
 
 // hasTerminal reports whether this process has a controlling terminal.

@@ -40,7 +40,7 @@ func used() *Metrics {
 // scrape returns the metrics that are served now.
 func scrape(t *testing.T, m *Metrics) string {
 	t.Helper()
-	l, err := Listen("127.0.0.1:0")
+	l, err := Listen("metrics", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
 	go m.Serve(l)
@@ -123,12 +123,12 @@ func TestAddress(t *testing.T) {
 	for given, want := range map[string]string{
 		"9464": "127.0.0.1:9464", ":9464": ":9464", "10.1.2.3:1": "10.1.2.3:1", "[::1]:65535": "[::1]:65535", "0.0.0.0:9464": "0.0.0.0:9464",
 	} {
-		got, err := Address(given)
+		got, err := Address("metrics", given)
 		require.NoError(t, err, given)
 		assert.Equal(t, want, got)
 	}
 	for _, given := range []string{":", "nonsense", "host:", "host:http", ":0", ":65536", "-1", "a:b:c", "http://host:9464", "::1", " 9464"} {
-		_, err := Address(given)
+		_, err := Address("metrics", given)
 		require.Error(t, err, given)
 		assert.Contains(t, err.Error(), "--metrics")
 		assert.Contains(t, err.Error(), "give HOST:PORT")
@@ -136,17 +136,17 @@ func TestAddress(t *testing.T) {
 }
 
 func TestTaken(t *testing.T) {
-	l, err := Listen("127.0.0.1:0")
+	l, err := Listen("metrics", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	_, err = Listen(l.Addr().String())
+	_, err = Listen("metrics", l.Addr().String())
 	assert.ErrorContains(t, err, "another program listens there; give another port")
 }
 
 // Many requests at once are served in turn or told to come later. Only GET /metrics is
 // answered.
 func TestCrowd(t *testing.T) {
-	l, err := Listen("127.0.0.1:0")
+	l, err := Listen("metrics", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
 	go used().Serve(l)

@@ -21,27 +21,27 @@ const (
 	patience = 10 * time.Second
 )
 
-// Address returns the address that --metrics names: HOST:PORT, :PORT for all addresses of the
+// Address returns the address that a flag names: HOST:PORT, :PORT for all addresses of the
 // machine, or PORT for this machine only.
-func Address(given string) (string, error) {
+func Address(flag, given string) (string, error) {
 	host, port, err := net.SplitHostPort(given)
 	if err != nil {
 		host, port = "127.0.0.1", given
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return "", fmt.Errorf("--metrics %q: give HOST:PORT, :PORT for all addresses of this machine, or PORT for itself only, such as 9464", given)
+		return "", fmt.Errorf("--%s %q: give HOST:PORT, :PORT for all addresses of this machine, or PORT for itself only, such as 9464", flag, given)
 	}
 	return net.JoinHostPort(host, port), nil
 }
 
-// Listen listens on an address of [Address].
-func Listen(address string) (net.Listener, error) {
+// Listen listens on an address of [Address]. Errors name the flag.
+func Listen(flag, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("--metrics %s: another program listens there; give another port", address)
+		return nil, fmt.Errorf("--%s %s: another program listens there; give another port", flag, address)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--metrics %s: %w", address, err)
+		return nil, fmt.Errorf("--%s %s: %w", flag, address, err)
 	}
 	return netutil.LimitListener(l, maxConnections), nil
 }

@@ -134,19 +134,29 @@ func countAMD(root string) int {
 		return 0
 	}
 	nodes := usableNodes(filepath.Join(root, "dev/dri"), "renderD")
-	listed, err := filepath.Glob(filepath.Join(root, "sys/class/kfd/kfd/topology/nodes/*/properties"))
-	if err != nil {
-		return 0
-	}
 	n := 0
-	for _, path := range listed {
-		simd, _ := numberAfter(path, "simd_count ")
-		minor, ok := numberAfter(path, "drm_render_minor ")
-		if simd > 0 && ok && nodes[minor] {
+	for _, minor := range AMDGPUs(root) {
+		if nodes[minor] {
 			n++
 		}
 	}
 	return n
+}
+
+// AMDGPUs returns the numbers of the device files /dev/dri/renderD<N> of AMD's compute nodes that are
+// GPUs, by the IDs that the driver gives them.
+func AMDGPUs(root string) map[string]int {
+	gpus := map[string]int{}
+	listed, _ := filepath.Glob(filepath.Join(root, "sys/class/kfd/kfd/topology/nodes/*/properties")) // the pattern is right
+	for _, path := range listed {
+		simd, _ := numberAfter(path, "simd_count ")
+		minor, ok := numberAfter(path, "drm_render_minor ")
+		id, err := os.ReadFile(filepath.Join(filepath.Dir(path), "gpu_id"))
+		if simd > 0 && ok && err == nil {
+			gpus[strings.TrimSpace(string(id))] = minor
+		}
+	}
+	return gpus
 }
 
 // usableNodes returns the numbers of the device files of that name that may be

@@ -46,6 +46,7 @@ func TestGPUsThatAreThere(t *testing.T) {
 		return files
 	}
 	kfd := func(files map[string]string, node, simd, minor int) {
+		files["sys/class/kfd/kfd/topology/nodes/"+strconv.Itoa(node)+"/gpu_id"] = strconv.Itoa(1000*node) + "\n"
 		files["sys/class/kfd/kfd/topology/nodes/"+strconv.Itoa(node)+"/properties"] =
 			"cpu_cores_count 0\nsimd_count " + strconv.Itoa(simd) + "\ndrm_render_minor " + strconv.Itoa(minor) + "\n"
 	}

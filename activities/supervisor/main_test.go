@@ -121,14 +121,14 @@ func supervisorMain(text string) int {
 			zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), zapcore.Lock(os.Stderr), zapcore.DebugLevel)),
 		Ready: func() { event(r.Events, "ready %d", os.Getpid()) },
 	}
-	asked := make(chan os.Signal, 1)
+	var upgrades []os.Signal
 	if r.Nohup {
 		if !TakesOver() {
 			signal.Ignore(unix.SIGHUP)
 		}
 		cfg.Ignored = Ignored()
 		event(r.Events, "ignored %v", cfg.Ignored)
-		signal.Notify(asked, unix.SIGHUP)
+		upgrades = []os.Signal{unix.SIGHUP}
 	}
 	if r.Next != "" && !TakesOver() {
 		// As a server that was brought up before.
@@ -140,14 +140,7 @@ func supervisorMain(text string) int {
 		event(r.Events, "bystander %d", bystander.Process.Pid)
 	}
 	if r.Next != "" {
-		requests := make(chan struct{}, 1)
-		signal.Notify(asked, SignalUpgrade)
-		go func() {
-			for range asked {
-				requests <- struct{}{}
-			}
-		}()
-		cfg.Upgrade = &Upgrade{Requests: requests, Path: r.Next, Check: []string{"check"}, Version: version, Program: []byte(`"of the test"`)}
+		cfg.Upgrade = &Upgrade{Path: r.Next, Check: []string{"check"}, Version: version, Program: []byte(`"of the test"`)}
 	}
 	if r.Lifeline {
 		cfg.Lifeline = os.NewFile(3, "lifeline")
@@ -170,32 +163,10 @@ func supervisorMain(text string) int {
 	if r.LateKills {
 		cfg.kill = killLate()
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	killNow := make(chan struct{})
-	cfg.KillNow = killNow
-	signals, end := make(chan os.Signal, 2), make(chan os.Signal, 1)
-	signal.Notify(signals, unix.SIGTERM, unix.SIGINT)
-	signal.Notify(end, SignalEnd)
-	if cfg.Upgrade != nil {
-		cfg.Upgrade.Listen = func() {
-			signal.Notify(asked, SignalUpgrade)
-			signal.Notify(signals, unix.SIGTERM, unix.SIGINT)
-			signal.Notify(end, SignalEnd)
-		}
-	}
-	go func() {
-		<-end
-		cancel()
-	}()
-	go func() {
-		<-signals
-		cancel()
-		<-signals
-		close(killNow)
-	}()
+	ctx, _, stop := cfg.ObeySignals(context.Background(), []os.Signal{unix.SIGTERM, unix.SIGINT}, upgrades)
 	goroutines, open := runtime.NumGoroutine(), descriptors()
 	err = Run(ctx, cfg)
-	cancel()
+	stop()
 	for range 1000 { // those that are told to end still have to
 		if runtime.NumGoroutine() <= goroutines {
 			break

@@ -12,8 +12,6 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
-
-	"github.com/clusterrun/clusterrun/activities/supervisor/internal/early"
 )
 
 // Config configures [Run].
@@ -39,8 +37,6 @@ type Config struct {
 	ShutdownGrace time.Duration
 	// KillBound is how long after SIGKILL a process is given up. Default 10 s.
 	KillBound time.Duration
-	// KillNow, when closed during the shutdown, ends its graces.
-	KillNow <-chan struct{}
 	// PortsLapse is how long ports are held for a run of which nothing is
 	// started. Default 60 s.
 	PortsLapse time.Duration
@@ -57,6 +53,7 @@ type Config struct {
 	// Upgrade, when set, lets another program take over. There is no Lifeline then, and no Owner.
 	Upgrade *Upgrade
 
+	killNow <-chan struct{} // closed: the shutdown has no graces any more; see ObeySignals
 	// kill replaces kill(2) and cgroup.kill, for tests of the unkillable.
 	kill func(pid int, sig syscall.Signal) error
 }
@@ -128,8 +125,6 @@ func Run(ctx context.Context, cfg Config) error {
 		signal.Notify(pipe, sig)
 	}
 	defer signal.Stop(pipe)
-
-	early.Repeat()
 
 	if err := sealDescriptors(); err != nil {
 		return err
@@ -227,7 +222,7 @@ func (s *supervisor) endProcesses(how StopAll, ownerGone <-chan struct{}, orphan
 			<-p.done
 		}
 	}()
-	kill := s.cfg.KillNow
+	kill := s.cfg.killNow
 	// A start that hangs in the kernel cannot be stopped, so the wait is bounded.
 	bound := time.NewTimer(how.longest() + 2*s.cfg.KillBound)
 	defer bound.Stop()

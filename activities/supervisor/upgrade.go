@@ -27,19 +27,19 @@ import (
 // its number, its children and its open files. Before that it has to prove that it understands
 // what it is handed; see [Answer].
 type Upgrade struct {
-	// Requests has an element for each request.
-	Requests <-chan struct{}
 	// Path is the file of the program, and Check its arguments, without its name, with which it calls
 	// [Answer].
 	Path  string
 	Check []string
-	// Listen listens for signals again, where that was not possible: they are ignored from
-	// just before the program is executed.
-	Listen func()
 	// Version is that of the program that runs.
 	Version string
 	// Program is what it has to say to the next: JSON, which [Inherit] returns.
 	Program json.RawMessage
+
+	// By [Config.ObeySignals]: an element for each request, and what listens for signals again where
+	// the program could not be executed. They are ignored from just before that.
+	requests <-chan struct{}
+	listen   func()
 }
 
 const (
@@ -55,7 +55,7 @@ const (
 func (s *supervisor) awaitSide() (status syscall.WaitStatus, killed bool) {
 	var requests <-chan struct{}
 	if s.cfg.Upgrade != nil {
-		requests = s.cfg.Upgrade.Requests
+		requests = s.cfg.Upgrade.requests
 	}
 	for {
 		select {
@@ -297,7 +297,7 @@ func (s *supervisor) ignoreSignals() (ignored string, listen func()) {
 	}
 	signal.Ignore(append(slices.Clone(s.ignored), early.Asking...)...)
 	return strings.Join(were, ","), func() {
-		s.cfg.Upgrade.Listen()
+		s.cfg.Upgrade.listen()
 		if len(s.ignored) > 0 {
 			signal.Notify(s.pipe, s.ignored...)
 		}
@@ -312,12 +312,6 @@ func ignoreAgain(ignored string) {
 		}
 	}
 }
-
-// The signals by which [RequestUpgrade] and [RequestEnd] ask.
-const (
-	SignalUpgrade = early.SignalUpgrade
-	SignalEnd     = early.SignalEnd
-)
 
 // Upgraded is what became of the last try of a supervisor to have another program take over.
 type Upgraded struct {

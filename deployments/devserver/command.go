@@ -96,6 +96,7 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	f.DurationVar(&opts.IdleExit, "idle-exit", opts.IdleExit, "stop after no client has asked for anything for this `DURATION`; 0 means never")
 	f.StringVar(&opts.ReadyFile, "ready-file", opts.ReadyFile, "write address and pid as JSON to this `FILE` once clients can connect; removed at a clean stop")
 	f.StringVar(&opts.Key, "key", opts.Key, "certificate and key, in a `FILE`, of the server and of whoever may use it; made when missing. Without it everybody on this machine may")
+	f.StringVar(&opts.Metrics, "metrics", opts.Metrics, "serve the server's metrics for Prometheus at this `ADDRESS`, to anyone who can reach it")
 	f.StringVar(&opts.UIFor, "ui-for", opts.UIFor, "serve only a Web UI, that of the server at this `ADDRESS`")
 	f.IntVar(&opts.LifelineFD, "lifeline-fd", opts.LifelineFD, "stop when this inherited file descriptor `N` reaches its end; -1 means none")
 	f.StringVar(&opts.LogLevel, "log-level", opts.LogLevel, "`LEVEL` of the server's log on stderr: debug, info, warn, error")

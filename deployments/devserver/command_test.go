@@ -15,7 +15,7 @@ func TestHelpNamesFlagsExamplesAndExitCodes(t *testing.T) {
 	assert.Empty(t, errs.String())
 	for _, want := range []string{
 		"--db", "--ip", "--port", "--ui-port", "--headless", "--namespace", "--retention", "--idle-exit",
-		"--ready-file", "--lifeline-fd", "--log-level", "--json", "--version", "Examples:", "Exit codes:",
+		"--ready-file", "--lifeline-fd", "--metrics", "--log-level", "--json", "--version", "Examples:", "Exit codes:",
 	} {
 		assert.Contains(t, out.String(), want)
 	}
@@ -47,6 +47,8 @@ func TestMistakesInTheCommandLine(t *testing.T) {
 		{[]string{"--retention=1m"}, "--retention 1m0s is too short"},
 		{[]string{"--idle-exit=-1s"}, "--idle-exit -1s is negative"},
 		{[]string{"--idle-exit=soon"}, "--idle-exit"},
+		{[]string{"--metrics=9465"}, `--metrics "9465": give HOST:PORT`},
+		{[]string{"--metrics=127.0.0.1:70000"}, "give HOST:PORT"},
 		{[]string{"--log-level=loud"}, `--log-level "loud"`},
 		{[]string{"--lifeline-fd=-7"}, "--lifeline-fd -7"},
 		{[]string{"--lifeline-fd=" + notOpen}, "--lifeline-fd " + notOpen + ": bad file descriptor"},

@@ -18,7 +18,7 @@ const clusterName = "active"
 const storeName = "sqlite"
 
 // serverConfig is Temporal's static configuration: one shard, everything in one
-// SQLite database, no archive, no metrics, no profiler, no HTTP API.
+// SQLite database, no archive, no profiler, no HTTP API.
 func serverConfig(o Options, p ports, db *config.SQL, k key) *config.Config {
 	frontend := address(o.IP, p.frontend)
 	service := func(port int) config.Service {
@@ -28,6 +28,7 @@ func serverConfig(o Options, p ports, db *config.SQL, k key) *config.Config {
 		Global: config.Global{
 			Membership: config.Membership{MaxJoinDuration: 30 * time.Second, BroadcastAddress: o.IP},
 			TLS:        k.server(),
+			Metrics:    metricsConfig(o.Metrics),
 		},
 		Persistence: config.Persistence{
 			DefaultStore:     storeName,

@@ -3,6 +3,7 @@ package devserver
 import (
 	"fmt"
 	"net"
+	"strconv"
 	"time"
 )
 
@@ -28,6 +29,7 @@ type Options struct {
 	IdleExit   time.Duration // 0: never
 	ReadyFile  string        // "": none
 	Key        string        // the file of the key that clients need; "": they need none
+	Metrics    string        // HOST:PORT at which metrics are served; "": they are not
 	UIFor      string        // the address of a server that runs: only its Web UI is served
 	LifelineFD int           // an inherited file descriptor, or NoLifeline
 	LogLevel   string
@@ -73,6 +75,12 @@ func (o *Options) validate() error {
 			return usagef("--port and --ui-port are both %d: the Web UI needs a port of its own", o.Port)
 		}
 	}
+	if o.Metrics != "" {
+		_, port, err := net.SplitHostPort(o.Metrics)
+		if n, perr := strconv.Atoi(port); err != nil || perr != nil || n < 1 || n > maxPort {
+			return usagef("--metrics %q: give HOST:PORT, such as 127.0.0.1:9465", o.Metrics)
+		}
+	}
 	switch {
 	case o.Database == "":
 		return usagef("--db is empty: give a file, or %q", InMemory)
@@ -104,8 +112,10 @@ func (o *Options) validateIP() error {
 	return nil
 }
 
+const maxPort = 65535
+
 func validatePort(flag string, port int) error {
-	if port < 0 || port > 65535 {
+	if port < 0 || port > maxPort {
 		return usagef("%s %d is not a port: give 1 to 65535, or 0 for any free one", flag, port)
 	}
 	return nil

@@ -1,10 +1,10 @@
 package devserver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"syscall"
 )
 
@@ -39,9 +39,9 @@ func choosePorts(o Options) (ports, error) {
 			continue
 		}
 		// Held until all are chosen, so that no port is chosen twice.
-		l, err := net.Listen("tcp", net.JoinHostPort(o.IP, strconv.Itoa(*w.port)))
+		l, err := net.Listen("tcp", address(o.IP, *w.port))
 		if err != nil {
-			return ports{}, portError(w.flag, o.IP, *w.port, err)
+			return ports{}, portError(cmp.Or(w.flag, "an internal port"), address(o.IP, *w.port), err)
 		}
 		defer l.Close()
 		*w.port = l.Addr().(*net.TCPAddr).Port
@@ -52,15 +52,11 @@ func choosePorts(o Options) (ports, error) {
 	return p, nil
 }
 
-func portError(flag, ip string, port int, err error) error {
-	if flag == "" {
-		flag = "an internal port"
-	}
+func portError(flag, address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s %d: %s is in use by another program; choose another port, or 0 for any free one",
-			flag, port, net.JoinHostPort(ip, strconv.Itoa(port)))
+		return fmt.Errorf("%s: %s is in use by another program; choose another port", flag, address)
 	}
-	return fmt.Errorf("%s %d: %w", flag, port, err)
+	return fmt.Errorf("%s: %s: %w", flag, address, err)
 }
 
 // keepFromOthers leaves a connection of the listener's port in TIME_WAIT. The

@@ -16,6 +16,8 @@ func TestTakenPort(t *testing.T) {
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 
+	assert.Contains(t, refused(t, ExitFailure, "--port=0", "--headless", fmt.Sprintf("--metrics=127.0.0.1:%d", port)),
+		fmt.Sprintf("--metrics: 127.0.0.1:%d is in use by another program", port))
 	for flag, args := range map[string][]string{
 		"--port":    {"--headless"},
 		"--ui-port": {"--port=0"},
@@ -24,7 +26,7 @@ func TestTakenPort(t *testing.T) {
 		ready := filepath.Join(filepath.Dir(db), "ready.json")
 		args = append(args, fmt.Sprintf("%s=%d", flag, port), "--db", db, "--ready-file", ready)
 		says := refused(t, ExitFailure, args...)
-		assert.Contains(t, says, fmt.Sprintf("%s %d: 127.0.0.1:%d is in use by another program", flag, port, port))
+		assert.Contains(t, says, fmt.Sprintf("%s: 127.0.0.1:%d is in use by another program", flag, port))
 		assert.False(t, exists(db), "nothing is half started")
 		assert.False(t, exists(ready))
 	}

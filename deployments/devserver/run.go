@@ -53,6 +53,9 @@ func claimAndServe(ctx context.Context, o Options, started time.Time, logger *se
 	if err != nil {
 		return err
 	}
+	if err := checkMetrics(o.Metrics); err != nil {
+		return err
+	}
 	ports, err := choosePorts(o)
 	if err != nil {
 		return err

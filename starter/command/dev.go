@@ -41,6 +41,7 @@ func (a *app) devCommand() *cobra.Command {
 		background   detached
 		keep         keepLogs
 		metered      meteredAt
+		server       meteredAt
 	)
 	cmd := &cobra.Command{
 		Use:   "dev [flags]",
@@ -84,15 +85,22 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			address, err := metered.address()
+			address, err := metered.address(metricsFlag)
 			if err != nil {
 				return err
+			}
+			serverAddress, err := server.address(serverMetricsFlag)
+			if err != nil {
+				return err
+			}
+			if address != "" && address == serverAddress {
+				return usagef("--%s and --%s are both %s: give them different ports", metricsFlag, serverMetricsFlag, address)
 			}
 			if background.parent() {
 				return a.detachDev(cmd.Context(), cmd.Flags().Changed("port") || cmd.Flags().Changed("ui-port"))
 			}
 			background.closeOnExec()
-			d := &dev{app: a, port: port, uiPort: uiPort, headless: headless, background: background,
+			d := &dev{app: a, port: port, uiPort: uiPort, headless: headless, background: background, serverMetrics: serverAddress,
 				options: workers.Options{StateDir: a.devDir(), KeyDir: a.global.stateDir, Host: host, Queue: spec.TaskQueue, Slots: slots, LogRoot: a.logsDir(), Retention: policy, Metrics: address, Debug: a.debug()}}
 			return d.run(cmd.Context())
 		},
@@ -105,6 +113,7 @@ Exit codes:
 	cmd.Flags().IntVar(&slots, "slots", 0, "run at most `NUMBER` tasks at a time; 0 for no limit")
 	keep.register(cmd)
 	metered.register(cmd)
+	server.registerServers(cmd)
 	return cmd
 }
 
@@ -114,9 +123,11 @@ type dev struct {
 	port, uiPort int
 	headless     bool
 	background   detached
-	options      workers.Options
-	decodes      *codecServer // for the Web UI; nil: nothing is encoded
-	client       client.Client
+	// serverMetrics is where the server's metrics are served, as HOST:PORT; empty: they are not.
+	serverMetrics string
+	options       workers.Options
+	decodes       *codecServer // for the Web UI; nil: nothing is encoded
+	client        client.Client
 }
 
 func (d *dev) run(ctx context.Context) error {
@@ -133,7 +144,7 @@ func (d *dev) run(ctx context.Context) error {
 	if err := d.takeItsPlace(ctx); err != nil {
 		return err
 	}
-	if err := d.options.CheckMetrics(); err != nil {
+	if err := cmp.Or(workers.CheckMetrics(metricsFlag, d.options.Metrics), workers.CheckMetrics(serverMetricsFlag, d.serverMetrics)); err != nil {
 		return err
 	}
 	if d.decodes, err = d.serveUICodec(); err != nil {
@@ -272,6 +283,9 @@ func (d *dev) startServer(ctx context.Context) (*embedded.Foreground, error) {
 	var extra []string
 	if d.headless {
 		extra = append(extra, "--headless")
+	}
+	if d.serverMetrics != "" {
+		extra = append(extra, "--metrics", d.serverMetrics)
 	}
 	home := d.home()
 	home.Env = d.decodes.environment()

@@ -19,7 +19,7 @@ func (a *app) usageCommand() *cobra.Command {
 		Use:   "usage [flags] RUN",
 		Short: "Show the processors, memory and GPUs that the tasks of a run use",
 		Long: `Shows what the tasks of a run have used: processor time, maximum memory, GPU time and
-maximum GPU memory (with NVIDIA's driver), and the size of their output. For running tasks
+maximum GPU memory (with the driver of NVIDIA or AMD), and the size of their output. For running tasks
 it also shows what they use now; their totals are those of the current process. For a run
 that has ended the totals include all processes, restarts too. See ` + "`clusterrun help usage`" + `.
 

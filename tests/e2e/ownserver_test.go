@@ -151,7 +151,8 @@ func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 	own := l.start(append([]string{"run", "--id", "own", "-n", "1"}, untilGo(l)...)...)
 	harness.Eventually(t, "a server is there", func() bool { return strings.Contains(own.Stdout(), "started") })
 
-	code, stdout, stderr := l.run("dev", "--detach", "--port", "0", "--headless")
+	metrics := harness.FreeAddress(t)
+	code, stdout, stderr := l.run("dev", "--detach", "--port", "0", "--headless", "--server-metrics", metrics)
 	require.Zero(t, code, stderr)
 	_, text, found := strings.Cut(stdout, "End with         kill ")
 	require.True(t, found, stdout)
@@ -180,6 +181,10 @@ func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 	require.NotNil(t, first)
 	require.NoError(t, syscall.Kill(first.PID, syscall.SIGKILL))
 	assert.Equal(t, first.Address, l.awaitServer(first).Address, "a server that ends by itself is started again")
+	harness.Eventually(t, "with its metrics", func() bool {
+		_, text := scrape(t, metrics)
+		return strings.Contains(text, "service_requests{")
+	})
 
 	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
 	harness.Eventually(t, "it asks", said("again within"))

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -143,17 +144,29 @@ func TestPyTorch(t *testing.T) {
 			for test := range why {
 				assert.True(t, slices.ContainsFunc(names, func(name string) bool { return after(name, ".") == test }), "there is no %s", test)
 			}
-			done := run(append([]string{"3"}, names...)...)
-			for line := range strings.Lines(done.Stdout()) {
-				var told pytorchOutcome
-				require.NoError(t, json.Unmarshal([]byte(line), &told), line)
+			outcomes := func(processes string, names ...string) (outcomes []pytorchOutcome) {
+				for line := range strings.Lines(run(append([]string{processes}, names...)...).Stdout()) {
+					var told pytorchOutcome
+					require.NoError(t, json.Unmarshal([]byte(line), &told), line)
+					outcomes = append(outcomes, told)
+				}
+				return outcomes
+			}
+			for _, told := range outcomes("3", names...) {
 				names = slices.DeleteFunc(names, func(name string) bool { return name == told.Name })
 				t.Run(told.Name, func(t *testing.T) {
 					if reason := why[after(told.Name, ".")]; reason != "" {
 						assert.False(t, told.passed(), "it is said not to apply, since it %s, but it passes", reason)
 						t.Skip("does not apply: it " + reason)
 					}
-					assert.True(t, told.passed(), "%s; started clusterrun: %t\n%s\n%s", told.Outcome, told.Calls, told.Said, told.Output)
+					if !told.passed() {
+						// Now and then gloo aborts a process that has done all it was to do, under torchrun too.
+						t.Logf("%s; once more", told)
+						again := outcomes("1", told.Name)
+						require.Len(t, again, 1)
+						told = again[0]
+					}
+					assert.True(t, told.passed(), "%s", told)
 				})
 			}
 			assert.Empty(t, names, "of these nothing is known")
@@ -166,6 +179,10 @@ type pytorchOutcome struct {
 	Name, Outcome, Said, Output string
 	// Calls reports whether clusterrun was started.
 	Calls bool
+}
+
+func (o pytorchOutcome) String() string {
+	return fmt.Sprintf("%s; started clusterrun: %t\n%s\n%s", o.Outcome, o.Calls, o.Said, o.Output)
 }
 
 func (o pytorchOutcome) passed() bool { return o.Outcome == "passed" && o.Calls }

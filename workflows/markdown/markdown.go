@@ -37,15 +37,15 @@ func Inline(text string, most int) string {
 	if longest(text) > 3 {
 		text = strings.ReplaceAll(text, "`", "ˋ") // the marks would be as long
 	}
+	// The parser takes a space away from both ends of code, but not from blanks alone.
+	if strings.Trim(text, " ") == "" {
+		text = strings.Repeat("␠", len(text))
+	}
 	text = cut(text, most)
 	if isPlain(text) {
 		return text
 	}
 	quote := strings.Repeat("`", longest(text)+1)
-	// The parser takes a space away from both ends, but not from blanks alone.
-	if strings.Trim(text, " ") == "" {
-		text = strings.Repeat("␠", len(text))
-	}
 	if strings.ContainsAny(text[:1]+text[len(text)-1:], "` ") {
 		text = " " + text + " "
 	}

@@ -26,24 +26,26 @@ const SignalUpgrade = syscall.SIGUSR2
 // Asking are the signals that ask a supervisor for something.
 var Asking = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, SignalEnd, SignalUpgrade}
 
-// caught has the signals that came before somebody else listened for them.
-var caught = make(chan os.Signal, 16)
+// caught gets the signals from the initialization on; nil: this program does not take over.
+var caught chan os.Signal
 
 func init() {
 	if os.Getenv(Handover) != "" {
+		caught = make(chan os.Signal, waiting)
 		signal.Notify(caught, Asking...)
 	}
 }
 
-// Repeat sends the signals that came so far again, to who listens now.
-func Repeat() {
-	signal.Stop(caught)
-	for {
-		select {
-		case sig := <-caught:
-			_ = syscall.Kill(os.Getpid(), sig.(syscall.Signal)) //nolint:forcetypeassert // all are, on Linux
-		default:
-			return
-		}
+// waiting is how many signals wait until they are read.
+const waiting = 16
+
+// Signals returns a channel for signals. The first one has those that were caught early. They are not
+// caught by another channel as well, since a signal that came while there are two would come twice.
+func Signals() chan os.Signal {
+	c := caught
+	caught = nil
+	if c == nil {
+		c = make(chan os.Signal, waiting)
 	}
+	return c
 }

@@ -1,0 +1,31 @@
+package devserver
+
+import (
+	"net"
+
+	"go.temporal.io/server/common/metrics"
+)
+
+// metricsConfig has Temporal serve its metrics for Prometheus, under the names that it gives them
+// everywhere. Task queues are no labels, since a run on one host has one of its own.
+func metricsConfig(address string) *metrics.Config {
+	if address == "" {
+		return nil
+	}
+	return &metrics.Config{
+		ClientConfig: metrics.ClientConfig{ExcludeTags: map[string][]string{"taskqueue": nil, "worker_version": nil}},
+		Prometheus:   &metrics.PrometheusConfig{ListenAddress: address},
+	}
+}
+
+// checkMetrics returns why metrics could not be served at an address: Temporal only logs that.
+func checkMetrics(address string) error {
+	if address == "" {
+		return nil
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return portError("--metrics", address, err)
+	}
+	return l.Close()
+}
