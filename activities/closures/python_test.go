@@ -602,7 +602,7 @@ func TestPythonIsToldThatItHasEnded(t *testing.T) {
 	m.now().ProcessEnded("worker-0", "")
 	code, stderr := p.end()
 	assert.Equal(t, 1, code)
-	assert.Contains(t, stderr, "clusterrun.TaskError: for its host this process has ended")
+	assert.Contains(t, stderr, "clusterrun.TaskError: the host counts this process as ended")
 }
 
 func TestPythonReturnsLargeValues(t *testing.T) {

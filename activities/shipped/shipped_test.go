@@ -216,7 +216,7 @@ func TestTooLarge(t *testing.T) {
 		"big.bin": strings.Repeat("x", 3<<20), "data/one": strings.Repeat("x", 1<<20), "data/two": strings.Repeat("x", 1<<20), "train.py": "",
 	})
 	_, err := Pack(t.Context(), dir, t.TempDir(), Options{Limit: 4 << 20})
-	assert.ErrorContains(t, err, dir+" has 5.0 MiB in 4 files, and at most 4.0 MiB are shipped; exclude what hosts need not have, or raise the limit; "+
+	assert.ErrorContains(t, err, dir+" has 5.0 MiB in 4 files, and at most 4.0 MiB are shipped; exclude what the hosts do not need, or raise the limit; "+
 		"the largest: big.bin 3.0 MiB, data/ 2.0 MiB, data/one 1.0 MiB, data/two 1.0 MiB, train.py 512 bytes")
 	_, err = Pack(t.Context(), dir, t.TempDir(), Options{Limit: 4 << 20, Exclude: []string{"/data"}})
 	assert.NoError(t, err)

@@ -163,7 +163,7 @@ func TestParticipants(t *testing.T) {
 	got = <-h.arrive(ctx, 1, "pair", task.Participants("worker-0", "worker-2"))
 	require.ErrorAs(t, got.err, &refused)
 	assert.Equal(t, wire.CodeNotAParticipant, refused.Code)
-	assert.Contains(t, refused.Message, "worker-1 is none of the participants")
+	assert.Contains(t, refused.Message, "worker-1 is not a participant of this barrier")
 
 	assert.Equal(t, task.Release{Round: 1, Index: 0, Parties: 2}, (<-h.arrive(ctx, 0, "pair", task.Participants("worker-0", "worker-2"))).Release)
 	assert.Equal(t, task.Release{Round: 1, Index: 1, Parties: 2}, (<-first).Release)

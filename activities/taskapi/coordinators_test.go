@@ -293,7 +293,7 @@ func TestBadCoordinatorsAreRefused(t *testing.T) {
 		{wire.PathCoordinatorCancel, `{"closures":` + many + `}`, wire.CodeInvalid, "closures", "it has 4097 elements; the limit is 4096"},
 		{wire.PathCoordinatorOutcomes, `{"session":"s"}`, wire.CodeInvalid, "after", "it is missing; give the at of the answer before, or that of /v1/coordinator/open"},
 		{wire.PathCoordinatorOutcomes, `{"session":"s","after":"x:1","wait":21}`, wire.CodeInvalid, "wait", "it is 21; want 0 to 20 seconds"},
-		{wire.PathCoordinatorOutcomes, `{"session":"s","after":"x"}`, wire.CodeQueueRefused, "", `"x" is no position in the history of a queue`},
+		{wire.PathCoordinatorOutcomes, `{"session":"s","after":"x"}`, wire.CodeQueueRefused, "", `"x" is not a position in the history of a queue`},
 		{wire.PathCoordinatorFind, `{}`, wire.CodeInvalid, "closures", "it is empty; want the IDs of closures"},
 		{wire.PathCoordinatorFind, `{"closures":[7]}`, wire.CodeQueueRefused, "", "there is no closure 7; 0 were scheduled"},
 	} {
