@@ -60,13 +60,20 @@ func (l *logReader) logFiles(s *starter.Status) []logFiles {
 			f.meant = meant.HasAttempt(t.Rank, f.attempt)
 			files = append(files, f)
 		}
-		// A run that has ended without a result, or that nobody executes, does not say
-		// where its tasks have run; the latter may yet.
-		if silent := !s.Open && s.Result == nil || s.Unanswered && !l.follow; silent && len(own) == 0 && len(l.there[t.Rank]) == 0 {
+		// A run that has ended without a result, or that nobody executes, does not say where its tasks
+		// have run, nor does a host that has not been heard from yet, while others have. With follow
+		// the latter two may yet.
+		silent := !s.Open && s.Result == nil || !l.follow && (s.Unanswered || t.State == spec.TaskRunning && someHeard(s))
+		if silent && len(own) == 0 && len(l.there[t.Rank]) == 0 {
 			files = append(files, logFiles{name: t.Name, host: t.Host, meant: true})
 		}
 	}
 	return files
+}
+
+// someHeard reports whether it is known where the output of a task is.
+func someHeard(s *starter.Status) bool {
+	return slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.LogDir != "" })
 }
 
 // ownDir returns the log directory of a run that names none and whose host worker has

@@ -192,7 +192,13 @@ func (l *logReader) find(ctx context.Context) (*starter.Status, []string, error)
 		}
 		l.learnServices(ctx, s)
 		dirs := l.runDirs(s)
-		known := slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.LogDir != "" })
+		if tries <= mostBeats && l.isUnheard(s) {
+			if err := retry.Sleep(ctx, lookAgain); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		known := someHeard(s)
 		switch {
 		case len(dirs) > 0 || len(s.Services) > 0 || l.follow && s.Open && known:
 			return s, dirs, nil
@@ -225,7 +231,22 @@ const (
 	lookSeldom = 5 * time.Second
 	// mostTries is how often a run that this command has started is asked.
 	mostTries = 40
+	// mostBeats is how often a run is looked at whose hosts are about to say where the output is.
+	mostBeats = 10
 )
+
+// isUnheard reports whether there are processes whose output is meant to be shown now, and of which
+// it is not known yet where it is: hosts say that with the first heartbeat.
+func (l *logReader) isUnheard(s *starter.Status) bool {
+	if l.follow || !s.Open || s.Unanswered {
+		return false
+	}
+	here, _ := tasklog.Attempts(l.ownDir(s)) // an error is said when they are read
+	meant := l.selected.of(s, nil)
+	return slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool {
+		return t.State == spec.TaskRunning && t.LogDir == "" && len(here[t.Rank]) == 0 && meant.HasTask(t.Rank)
+	})
+}
 
 // toTheEnd follows the run until it has ended, and returns its last status.
 func (l *logReader) toTheEnd(ctx context.Context, s *starter.Status) (*starter.Status, error) {

@@ -151,6 +151,9 @@ func TestLogsOfARunOnSeveralHosts(t *testing.T) {
 	for _, name := range []string{"up-worker-0", "up-worker-1", "up-worker-2"} {
 		f.file(name)
 	}
+	code, stdout, stderr := f.CLI(t, "logs", run.GetID())
+	assert.Zero(t, code, stderr)
+	assert.Len(t, linesWith(stdout), 3, "hosts have not said yet where the output is: %s", stderr)
 	// As if that host were another machine.
 	logs := filepath.Join(away.State, "logs")
 	require.NoError(t, os.Rename(logs, logs+".away"))
@@ -167,7 +170,7 @@ func TestLogsOfARunOnSeveralHosts(t *testing.T) {
 	}
 	f.result(run)
 
-	code, stdout, stderr := f.CLI(t, "logs", run.GetID())
+	code, stdout, stderr = f.CLI(t, "logs", run.GetID())
 	assert.Zero(t, code, stderr)
 	assert.Len(t, linesWith(stdout), 6)
 	assert.Empty(t, stderr)
