@@ -96,6 +96,10 @@ compare: build ## do the same work with the other launchers that are installed, 
 pytorch: build ## run PyTorch's own tests of its launcher, with clusterrun in the place of torchrun
 	CLUSTERRUN_PYTORCH_TESTS=$$(.ci/pytorch-tests $(TOOLS)/pytorch) $(GO) test -count 1 -v -run '^TestPyTorch$$' ./tests/e2e
 
+.PHONY: systemd
+systemd: build ## use host workers and a controller as services of a virtual machine with systemd; takes root and Debian
+	CLUSTERRUN_SYSTEMD_ROOT=$$(.ci/systemd-image $(TOOLS)/systemd) $(GO) test -count 1 -v -run '^TestUnderSystemd$$' ./tests/e2e
+
 .PHONY: record
 record: build ## record histories of the workflows for a version that is to be released
 	CLUSTERRUN_RECORD=$(abspath workflows/testdata/replay)/v$(shell sed -n 's/^const Version = "\(.*\)"/\1/p' workflows/spec/version.go) $(GO) test -count 1 -run '^TestRecord' ./tests/e2e

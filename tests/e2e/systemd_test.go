@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+)
+
+// A machine whose process 1 is systemd runs host workers and a controller as the units have it that
+// install-service writes: with cgroups of version 2, which are delegated, and with the hardening. It
+// is one of qemu, and its server is here.
+func TestUnderSystemd(t *testing.T) {
+	t.Parallel()
+	root := os.Getenv("CLUSTERRUN_SYSTEMD_ROOT")
+	if root == "" {
+		t.Skip("CLUSTERRUN_SYSTEMD_ROOT does not name the files of a Debian, which .ci/systemd-image makes")
+	}
+	server := harness.StartServer(t, "--headless")
+	_, port, err := net.SplitHostPort(server.Address)
+	require.NoError(t, err)
+
+	own := t.TempDir()
+	for from, to := range map[string]string{
+		harness.Clusterrun(t): "usr/bin/clusterrun",
+		filepath.Join(harness.Root(), "tests/e2e/testdata/systemd/scenario"): "usr/bin/scenario",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Join(own, filepath.Dir(to)), 0o755))
+		require.NoError(t, exec.Command("cp", from, filepath.Join(own, to)).Run())
+	}
+	for name, text := range map[string]string{
+		"etc/systemd/network/all.network": "[Match]\nName=e*\n[Network]\nDHCP=yes\n",
+		"etc/systemd/system/scenario.service": "[Service]\nType=idle\nExecStart=/usr/bin/scenario 10.0.2.2:" + port +
+			"\n[Install]\nWantedBy=multi-user.target\n",
+		"etc/hostname": "node\n",
+		"etc/hosts":    "127.0.0.1 localhost node\n",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Join(own, filepath.Dir(name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(own, name), []byte(text), 0o644))
+	}
+	wants := filepath.Join(own, "etc/systemd/system/multi-user.target.wants")
+	require.NoError(t, os.MkdirAll(wants, 0o755))
+	require.NoError(t, os.Symlink("/etc/systemd/system/scenario.service", filepath.Join(wants, "scenario.service")))
+	require.NoError(t, os.Symlink("/lib/systemd/system/systemd-networkd.service", filepath.Join(wants, "systemd-networkd.service")))
+
+	dir := t.TempDir()
+	disk, said, console := filepath.Join(dir, "disk"), filepath.Join(dir, "said"), filepath.Join(dir, "console")
+	files := filepath.Join(dir, "files")
+	for _, args := range [][]string{
+		{"cp", "-a", root, files},
+		{"cp", "-a", own + "/.", files},
+		{"chown", "-R", "root:root", filepath.Join(files, "usr/bin/scenario"), filepath.Join(files, "usr/bin/clusterrun")},
+		{"chmod", "755", files},
+		{"truncate", "-s", "2G", disk},
+		{"mke2fs", "-q", "-t", "ext4", "-d", files, disk},
+		{"rm", "-r", files},
+	} {
+		out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+		require.NoError(t, err, "%s: %s", args, out)
+	}
+	newest := func(pattern string) string {
+		found, err := filepath.Glob(filepath.Join(root, "boot", pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, found)
+		return found[len(found)-1]
+	}
+	vm := harness.Start(t, dir, harness.Env(dir), "qemu-system-x86_64", "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2G",
+		"-display", "none", "-no-reboot", "-serial", "file:"+console, "-serial", "file:"+said,
+		"-kernel", newest("vmlinuz-*"), "-initrd", newest("initrd.img-*"), "-append", "root=/dev/vda rw console=ttyS0",
+		"-drive", "file="+disk+",if=virtio,format=raw", "-nic", "user,model=virtio-net-pci")
+	require.Eventually(t, vm.Exited, 10*time.Minute, time.Second, "it is powered off in the end") // emulated processors are slow
+	code := vm.ExitCode()
+	text, err := os.ReadFile(said)
+	require.NoError(t, err)
+	is := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		is[name] = strings.TrimSpace(value)
+	}
+	all, _ := os.ReadFile(console)
+	t.Logf("%s\n%s", text, all)
+	require.Zero(t, code, vm.Stderr())
+	require.Equal(t, "yes", is["done"])
+
+	assert.Equal(t, "cgroup2fs", is["cgroups"])
+	assert.Equal(t, "active enabled", is["installed"])
+	assert.Contains(t, is["eater"], "used all the memory that its limits allow")
+	assert.Equal(t, "0", is["task_no_new_privileges"], "tasks inherit no hardening")
+	assert.Equal(t, "0 the same", is["reload"], "the tasks and the host worker are the same processes")
+	assert.Equal(t, "active", is["restart"], "without a task of before")
+	assert.Contains(t, is["restart_report"], "the host worker on node was told to end, and its tasks end with it")
+	assert.Equal(t, "active", is["killed"], "without a task of before")
+	assert.Contains(t, is["killed_report"], "run killed failed")
+	assert.Equal(t, "active 1", is["controller"], "it is hardened")
+	assert.Contains(t, is["apart"], "run apart succeeded")
+	for _, task := range []string{"worker-0", "worker-1"} {
+		assert.Contains(t, is["apart"], fmt.Sprintf("[%s]: NoNewPrivs:\t0", task))
+	}
+}
