@@ -13,7 +13,7 @@ func metricsConfig(address string) *metrics.Config {
 		return nil
 	}
 	return &metrics.Config{
-		ClientConfig: metrics.ClientConfig{ExcludeTags: map[string][]string{"taskqueue": nil, "worker_version": nil}},
+		ClientConfig: metrics.ClientConfig{ExcludeTags: map[string][]string{"taskqueue": nil}},
 		Prometheus:   &metrics.PrometheusConfig{ListenAddress: address},
 	}
 }

@@ -202,7 +202,7 @@ func find(path string) (string, error) {
 		found, err = filepath.Abs(found) // tasks have a directory of their own
 	}
 	if err != nil {
-		return "", fmt.Errorf("the program clusterrun is not found (%w); put it into PATH, or name it in Options.Clusterrun or CLUSTERRUN_BIN", err)
+		return "", fmt.Errorf("the program clusterrun was not found (%w); put it into PATH, or name it in Options.Clusterrun or CLUSTERRUN_BIN", err)
 	}
 	return found, nil
 }

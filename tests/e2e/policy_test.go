@@ -228,7 +228,7 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 		"other":   {signed, "it is for another run ID or another spec"},
 		"mine":    {&changed, "it is for another run ID or another spec"},
 		"late":    {g.sign("late", g.job(), -time.Second), "it has expired at"},
-		"by-file": {g.sign("by-hand", g.job(), time.Hour), "it is of another run ID"},
+		"by-file": {g.sign("by-hand", g.job(), time.Hour), "it is for another run ID"},
 	} {
 		assert.ErrorContains(t, g.byHand(id, c.spec), c.want, id)
 	}
@@ -320,7 +320,7 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	q.Signature = signature
 	changed := q
 	changed.Command = []string{g.path("job"), "other"}
-	assert.ErrorContains(t, start(changed), "it is of another run ID or another request")
+	assert.ErrorContains(t, start(changed), "it is for another run ID or another request")
 	require.NoError(t, start(q))
 	ran(5)
 	code, said = g.cli("terminate", "r", "worker-3")

@@ -332,7 +332,7 @@ func TestPools(t *testing.T) {
 						"chiefs":      "cluster has 2 chiefs; there can be one",
 						"empty":       "cluster has no tasks",
 						"large":       "the arguments have 300006 bytes",
-						"odd":         "the arguments of swap are no JSON",
+						"odd":         "the arguments of swap are not JSON",
 						"elsewhere":   `no task has registered a function "only_here"`,
 					},
 					"go": {

@@ -7,7 +7,7 @@ from ._errors import CancelledError, OwnError, ResourceError, UnavailableError, 
 from ._http import MAX_NAME
 
 _MAX_VALUE = 256 << 10  # bytes of JSON
-_MAX_CLOSURE_ERROR, _MAX_CLOSURE_TRACEBACK, _MAX_ERROR_ARGS = 8 << 10, 16 << 10, 512
+_MAX_CLOSURE_ERROR, _MAX_CLOSURE_TRACEBACK, _MAX_ERROR_ARGS = 8 << 10, 16 << 10, 1 << 10
 RESOURCE = "$clusterrun.resource"
 to_json = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
 
@@ -104,8 +104,8 @@ def _built_from(e: BaseException) -> Optional[List[Any]]:
     if not _ATOMS.issuperset(map(type, args)):
         return None
     try:
-        return args if len(to_json(args)) <= _MAX_ERROR_ARGS else None
-    except ValueError:  # NaN
+        return args if len(to_json(args).encode()) <= _MAX_ERROR_ARGS else None
+    except ValueError:  # NaN, or half a surrogate pair
         return None
 
 
