@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,50 +15,29 @@ import (
 // computes on its GPUs.
 func amdProcesses(root string) string { return filepath.Join(root, "sys/class/kfd/kfd/proc") }
 
-// readAMDUse reads the files of AMD's driver, and returns also the time that took. The use of a
-// GPU is divided equally among the processes that share it.
+// readAMDUse reads the files of AMD's driver, and returns also the time that took.
 func readAMDUse(root string) ([]supervisor.GPUProcess, time.Duration, error) {
 	began := time.Now()
-	processes, err := os.ReadDir(amdProcesses(root))
+	if _, err := os.Stat(amdProcesses(root)); err != nil {
+		return nil, time.Since(began), err
+	}
+	files, err := filepath.Glob(filepath.Join(amdProcesses(root), "*/vram_*"))
 	if err != nil {
 		return nil, time.Since(began), err
 	}
-	var uses []supervisor.GPUProcess
-	using := map[string][]int{} // indexes in uses of the processes of a GPU
-	for _, process := range processes {
-		pid, err := strconv.Atoi(process.Name())
-		if err != nil {
-			continue
-		}
-		files, err := fs.Glob(os.DirFS(amdProcesses(root)), process.Name()+"/vram_*")
-		if err != nil {
-			return nil, time.Since(began), err
-		}
-		for _, name := range files {
-			bytes, ok := readNumber(filepath.Join(amdProcesses(root), name))
-			if !ok || bytes == 0 {
-				continue // it does not use this GPU: a process opens all GPUs it can see
-			}
-			_, gpu, _ := strings.Cut(filepath.Base(name), "_")
-			using[gpu] = append(using[gpu], len(uses))
-			uses = append(uses, supervisor.GPUProcess{PID: pid, Memory: bytes})
+	var processes []onGPU
+	for _, file := range files {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		// A process opens all GPUs that it can see, and uses those on which it has memory.
+		if bytes := resources.ReadNumber(file); err == nil && bytes > 0 {
+			gpu := strings.TrimPrefix(filepath.Base(file), "vram_")
+			processes = append(processes, onGPU{gpu: gpu, pid: pid, memory: int64(bytes)})
 		}
 	}
+	busy := map[string]float64{}
 	for gpu, minor := range resources.AMDGPUs(root) {
-		percent, _ := readNumber(filepath.Join(root, "sys/class/drm", "renderD"+strconv.Itoa(minor), "device/gpu_busy_percent"))
-		for _, i := range using[gpu] {
-			uses[i].Busy = float64(percent) / 100 / float64(len(using[gpu]))
-		}
+		percent := resources.ReadNumber(filepath.Join(root, "sys/class/drm", "renderD"+strconv.Itoa(minor), "device/gpu_busy_percent"))
+		busy[gpu] = float64(percent) / 100
 	}
-	return uses, time.Since(began), nil
-}
-
-// readNumber reads a number from a file.
-func readNumber(path string) (int64, bool) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, false // the process has ended, or belongs to another user
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	return n, err == nil
+	return sharing(processes, busy), time.Since(began), nil
 }

@@ -61,6 +61,28 @@ func gpuDriver() askGPUs {
 	return nil
 }
 
+// onGPU is what the driver knows of a process on one GPU.
+type onGPU struct {
+	gpu    string
+	pid    int   // 0: the driver does not tell
+	memory int64 // bytes
+}
+
+// sharing returns the use of the GPUs by processes. busy is the use of each GPU, from 0 to 1, which is
+// divided equally among the processes on it; a missing one counts as 0.
+func sharing(processes []onGPU, busy map[string]float64) (uses []supervisor.GPUProcess) {
+	count := map[string]float64{}
+	for _, p := range processes {
+		count[p.gpu]++
+	}
+	for _, p := range processes {
+		if p.pid != 0 {
+			uses = append(uses, supervisor.GPUProcess{PID: p.pid, Memory: p.memory, Busy: busy[p.gpu] / count[p.gpu]})
+		}
+	}
+	return uses
+}
+
 func (g *gpuUse) ask(h *Host, ask askGPUs) {
 	processes, took, err := ask(h.group.Context())
 	g.mu.Lock()

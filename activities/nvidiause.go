@@ -9,8 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
-// readNVIDIAUse runs nvidia-smi, and returns also how much processor time that took. The use of
-// a GPU is divided equally among the processes that share it.
+// readNVIDIAUse runs nvidia-smi, and returns also how much processor time that took.
 func readNVIDIAUse(ctx context.Context, program string) ([]supervisor.GPUProcess, time.Duration, error) {
 	gpus, took, err := resources.AskNVIDIA(ctx, program, "--query-gpu=uuid,utilization.gpu")
 	if err != nil {
@@ -20,24 +19,21 @@ func readNVIDIAUse(ctx context.Context, program string) ([]supervisor.GPUProcess
 	if err != nil {
 		return nil, took + more, err
 	}
-	sharing := map[string]float64{}
-	for _, app := range apps {
-		sharing[app[0]]++
-	}
-	busy := map[string]float64{} // share of each process of a GPU; 0 if unknown
+	busy := map[string]float64{}
 	for _, gpu := range gpus {
-		if percent, err := strconv.ParseFloat(gpu[1], 64); err == nil && sharing[gpu[0]] > 0 {
-			busy[gpu[0]] = percent / 100 / sharing[gpu[0]]
+		if percent, err := strconv.ParseFloat(gpu[1], 64); err == nil {
+			busy[gpu[0]] = percent / 100
 		}
 	}
-	var processes []supervisor.GPUProcess
-	for _, app := range apps {
-		pid, err := strconv.Atoi(app[1])
-		if err != nil || len(app) < 3 {
+	processes := make([]onGPU, len(apps))
+	for i, app := range apps {
+		processes[i].gpu = app[0]
+		if len(app) < 3 {
 			continue
 		}
+		processes[i].pid, _ = strconv.Atoi(app[1])       // not told to everybody
 		mebibytes, _ := strconv.ParseInt(app[2], 10, 64) // "[N/A]" in a container or with MIG
-		processes = append(processes, supervisor.GPUProcess{PID: pid, Memory: mebibytes << 20, Busy: busy[app[0]]})
+		processes[i].memory = mebibytes << 20
 	}
-	return processes, took + more, nil
+	return sharing(processes, busy), took + more, nil
 }

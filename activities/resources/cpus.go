@@ -51,7 +51,7 @@ func readCPUs(root string, ids []int) []CPU {
 		c, known := siblings[id]
 		if !known {
 			topology := filepath.Join(system, fmt.Sprintf("cpu/cpu%d/topology", id))
-			c = CPU{Core: id, Package: readNumber(filepath.Join(topology, "physical_package_id"))}
+			c = CPU{Core: id, Package: ReadNumber(filepath.Join(topology, "physical_package_id"))}
 			threads := readList(filepath.Join(topology, "thread_siblings_list"))
 			if slices.Contains(threads, id) {
 				c.Core = slices.Min(threads)
@@ -89,7 +89,8 @@ func nodesOf(system string) map[int]int {
 	return nodes
 }
 
-func readNumber(path string) int {
+// ReadNumber reads a file with a number, as the kernel writes them. One that cannot be read counts as 0.
+func ReadNumber(path string) int {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return 0
