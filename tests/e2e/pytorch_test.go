@@ -160,7 +160,7 @@ func TestPyTorch(t *testing.T) {
 						t.Skip("does not apply: it " + reason)
 					}
 					if !told.passed() {
-						// Now and then gloo aborts a process that has done all it was to do, under torchrun too.
+						// Now and then gloo aborts a process that has done all it was to do.
 						t.Logf("%s; once more", told)
 						again := outcomes("1", told.Name)
 						require.Len(t, again, 1)
