@@ -25,7 +25,7 @@ func checkMetrics(address string) error {
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return portError("--metrics", address, err)
+		return portError("--metrics", address, "choose another port", err)
 	}
 	return l.Close()
 }

@@ -41,7 +41,7 @@ func choosePorts(o Options) (ports, error) {
 		// Held until all are chosen, so that no port is chosen twice.
 		l, err := net.Listen("tcp", address(o.IP, *w.port))
 		if err != nil {
-			return ports{}, portError(cmp.Or(w.flag, "an internal port"), address(o.IP, *w.port), err)
+			return ports{}, portError(cmp.Or(w.flag, "an internal port"), address(o.IP, *w.port), anotherPort, err)
 		}
 		defer l.Close()
 		*w.port = l.Addr().(*net.TCPAddr).Port
@@ -52,9 +52,13 @@ func choosePorts(o Options) (ports, error) {
 	return p, nil
 }
 
-func portError(flag, address string, err error) error {
+// anotherPort is the remedy for a flag that takes 0 for any free port.
+const anotherPort = "choose another port, or 0 for any free one"
+
+// portError explains why an address cannot be listened on; remedy is what helps if it is taken.
+func portError(flag, address, remedy string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s: %s is in use by another program; choose another port", flag, address)
+		return fmt.Errorf("%s: %s is in use by another program; %s", flag, address, remedy)
 	}
 	return fmt.Errorf("%s: %s: %w", flag, address, err)
 }

@@ -29,7 +29,7 @@ type webUI struct {
 func startUI(o Options, k key, frontend string, port int) (*webUI, error) {
 	l, err := net.Listen("tcp", address(o.IP, port))
 	if err != nil {
-		return nil, portError("--ui-port", address(o.IP, port), err)
+		return nil, portError("--ui-port", address(o.IP, port), anotherPort, err)
 	}
 	handler, err := uiHandler(o, k, frontend)
 	if err != nil {
