@@ -17,6 +17,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
+// MetricsFlag is the flag for [Options]'s Metrics.
+const MetricsFlag = "metrics"
+
 // MetricsAddress returns the address that a flag names.
 func MetricsAddress(flag, given string) (string, error) { return metrics.Address(flag, given) }
 
@@ -39,7 +42,7 @@ func (s *side) serveMetrics(ctx context.Context) {
 	tries := retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 	again, said := tries, ""
 	for ctx.Err() == nil {
-		l, err := metrics.Listen("metrics", s.Metrics)
+		l, err := metrics.Listen(MetricsFlag, s.Metrics)
 		if err == nil {
 			s.serveMetricsOn(ctx, l)
 			again, said = tries, ""

@@ -52,7 +52,7 @@ func Supervise(ctx context.Context, o Options, command []string, owner Owner) er
 	if err := o.checkListen(); err != nil {
 		return err
 	}
-	if err := CheckMetrics("metrics", o.Metrics); err != nil {
+	if err := CheckMetrics(MetricsFlag, o.Metrics); err != nil {
 		return err
 	}
 	return supervise(ctx, o, state, command, owner)

@@ -85,16 +85,16 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			address, err := metered.address(metricsFlag)
+			address, err := metered.address()
 			if err != nil {
 				return err
 			}
-			serverAddress, err := server.address(serverMetricsFlag)
+			serverAddress, err := server.address()
 			if err != nil {
 				return err
 			}
 			if address != "" && address == serverAddress {
-				return usagef("--%s and --%s are both %s: give them different ports", metricsFlag, serverMetricsFlag, address)
+				return usagef("--%s and --%s are both %s: give them different ports", metered.flag, server.flag, address)
 			}
 			if background.parent() {
 				return a.detachDev(cmd.Context(), cmd.Flags().Changed("port") || cmd.Flags().Changed("ui-port"))
@@ -113,7 +113,7 @@ Exit codes:
 	cmd.Flags().IntVar(&slots, "slots", 0, "run at most `NUMBER` tasks at a time; 0 for no limit")
 	keep.register(cmd)
 	metered.register(cmd)
-	server.registerServers(cmd)
+	server.registerServer(cmd)
 	return cmd
 }
 
@@ -144,7 +144,7 @@ func (d *dev) run(ctx context.Context) error {
 	if err := d.takeItsPlace(ctx); err != nil {
 		return err
 	}
-	if err := cmp.Or(workers.CheckMetrics(metricsFlag, d.options.Metrics), workers.CheckMetrics(serverMetricsFlag, d.serverMetrics)); err != nil {
+	if err := cmp.Or(workers.CheckMetrics(workers.MetricsFlag, d.options.Metrics), workers.CheckMetrics(serverMetricsFlag, d.serverMetrics)); err != nil {
 		return err
 	}
 	if d.decodes, err = d.serveUICodec(); err != nil {

@@ -19,9 +19,9 @@ func (a *app) usageCommand() *cobra.Command {
 		Use:   "usage [flags] RUN",
 		Short: "Show the processors, memory and GPUs that the tasks of a run use",
 		Long: `Shows what the tasks of a run have used: processor time, maximum memory, GPU time and
-maximum GPU memory (with the driver of NVIDIA or AMD), and the size of their output. For running tasks
-it also shows what they use now; their totals are those of the current process. For a run
-that has ended the totals include all processes, restarts too. See ` + "`clusterrun help usage`" + `.
+maximum GPU memory (with the driver of NVIDIA or AMD), and the size of their output. For
+running tasks it also shows what they use now; their totals are those of the current
+process. For a run that has ended the totals include all processes, restarts too. See ` + "`clusterrun help usage`" + `.
 
 ` + exitCodesOfRequests,
 		Example: "  clusterrun usage iris-x2k4\n  clusterrun usage --json --last | jq '.usage.user_seconds + .usage.system_seconds'",

@@ -121,7 +121,7 @@ func (a *app) serve(ctx context.Context, o workers.Options, b *detached, onDeman
 			return err
 		}
 	}
-	if err := workers.CheckMetrics(metricsFlag, o.Metrics); err != nil {
+	if err := workers.CheckMetrics(workers.MetricsFlag, o.Metrics); err != nil {
 		return err
 	}
 	s, err := a.bringUp(ctx)

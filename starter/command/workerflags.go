@@ -81,7 +81,7 @@ func (f *workerFlags) options(a *app, cmd *cobra.Command) (o workers.Options, er
 	if o.Retention, err = f.keep.policy(a.global.stateDir); err != nil {
 		return o, err
 	}
-	if o.Metrics, err = f.metered.address(metricsFlag); err != nil {
+	if o.Metrics, err = f.metered.address(); err != nil {
 		return o, err
 	}
 	if err := o.CheckPolicy(); err != nil {
