@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 )
 
 // A cgroup of version 2 contains a process and all its descendants, whatever they do to their
@@ -90,12 +90,12 @@ func makeInstanceCgroup(instance string) string {
 	return dir
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+var plainName = lazyregexp.New(`^[A-Za-z0-9._-]+$`)
 
 // cgroupName returns a file name that is unique to a process.
 func cgroupName(hash string, key runkey.Task, number int) string {
 	task := key.Task
-	if !plainName.MatchString(task) {
+	if len(task) > 64 || !plainName().MatchString(task) {
 		sum := sha256.Sum256([]byte(task))
 		task = "+" + hex.EncodeToString(sum[:16])
 	}

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 )
 
 const (
@@ -113,7 +113,7 @@ func (s *State) Close() error {
 }
 
 // instancePattern matches the instances that OpenState makes.
-var instancePattern = regexp.MustCompile(`^[a-z0-9]{8}$`)
+var instancePattern = lazyregexp.New(`^[a-z0-9]{8}$`)
 
 // InstanceIn returns the instance of a state directory; empty if there is none yet.
 func InstanceIn(dir string) string {
@@ -132,7 +132,7 @@ func loadInstance(dir string, o StateOptions) (name string, fresh bool, err erro
 	raw, err := os.ReadFile(path)
 	if err == nil {
 		name = strings.TrimSpace(string(raw))
-		if !instancePattern.MatchString(name) {
+		if !instancePattern().MatchString(name) {
 			return "", false, fmt.Errorf("%s does not have the 8 letters and digits that were written to it: remove the state directory, with the journals in it, to start over", path)
 		}
 		return name, false, nil

@@ -3,11 +3,11 @@ package tasklog
 import (
 	"bytes"
 	"os"
-	"regexp"
 	"strings"
 	"syscall"
 	"unicode"
 
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 
@@ -75,11 +75,11 @@ func openToRead(path string) (*os.File, error) {
 }
 
 // escape matches sequences that control a terminal: CSI, OSC, and short ones.
-var escape = regexp.MustCompile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b\n]*(\x07|\x1b\\\\)?|[ -/]*[0-~])")
+var escape = lazyregexp.New("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b\n]*(\x07|\x1b\\\\)?|[ -/]*[0-~])")
 
 // Printable returns roughly the text that a terminal would show for the output of a program.
 func Printable(b []byte) string {
-	text := escape.ReplaceAllString(string(bytes.ToValidUTF8(b, []byte("\uFFFD"))), "")
+	text := escape().ReplaceAllString(string(bytes.ToValidUTF8(b, []byte("\uFFFD"))), "")
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		// A progress bar overwrites itself.

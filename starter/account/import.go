@@ -254,7 +254,7 @@ func (m *Manifest) check(limit int64) error {
 	seen := map[string]bool{}
 	for i, e := range m.Files {
 		switch {
-		case i > 1 && !logName.MatchString(e.Name):
+		case i > 1 && !logName().MatchString(e.Name):
 			return refused("%q is no name of a file of an export", e.Name)
 		case seen[e.Name]:
 			return refused("%q is there twice", e.Name)

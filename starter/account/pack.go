@@ -13,7 +13,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"syscall"
@@ -23,6 +22,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -60,7 +60,7 @@ const (
 )
 
 // logName matches the names of files of processes.
-var logName = regexp.MustCompile(`^logs/attempt_(0|[1-9][0-9]{0,8})/(0|[1-9][0-9]{0,8})/[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
+var logName = lazyregexp.New(`^logs/attempt_(0|[1-9][0-9]{0,8})/(0|[1-9][0-9]{0,8})/[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
 
 // source is a file that is packed: what it is in memory, or where.
 type source struct {
@@ -145,7 +145,7 @@ func addLogs(sources []source, dir string) ([]source, error) {
 			for _, f := range files {
 				name := path.Join(logsDir, "attempt_"+strconv.Itoa(n), strconv.Itoa(rank), f.Name())
 				info, err := f.Info()
-				if errors.Is(err, fs.ErrNotExist) || known[name] || !logName.MatchString(name) || err == nil && !info.Mode().IsRegular() {
+				if errors.Is(err, fs.ErrNotExist) || known[name] || !logName().MatchString(name) || err == nil && !info.Mode().IsRegular() {
 					continue
 				}
 				if err != nil {

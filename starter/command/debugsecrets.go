@@ -6,10 +6,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -20,8 +20,8 @@ var harmlessInProfile = []string{"address", "namespace", "server_name", "endpoin
 const mostSecrets = 1 << 20
 
 var (
-	secretFileName = regexp.MustCompile(`(?i)(key|token|secret|\.pem)`)
-	profileValue   = regexp.MustCompile(`(?m)^\s*"?([A-Za-z_][A-Za-z0-9_.-]*)"?\s*=\s*["']{1,3}([^"']+)["']`)
+	secretFileName = lazyregexp.New(`(?i)(key|token|secret|\.pem)`)
+	profileValue   = lazyregexp.New(`(?m)^\s*"?([A-Za-z_][A-Za-z0-9_.-]*)"?\s*=\s*["']{1,3}([^"']+)["']`)
 )
 
 // knownSecrets returns what this host knows to be secret: no file that is packed may have it.
@@ -41,7 +41,7 @@ func (a *app) knownSecrets() []string {
 	for _, pattern := range []string{"*", "*/*", "*/*/*"} {
 		paths, _ := filepath.Glob(filepath.Join(a.global.stateDir, pattern))
 		for _, path := range paths {
-			if secretFileName.MatchString(filepath.Base(path)) && !strings.HasPrefix(path, a.logsDir()+"/") {
+			if secretFileName().MatchString(filepath.Base(path)) && !strings.HasPrefix(path, a.logsDir()+"/") {
 				files = append(files, path)
 			}
 		}
@@ -55,7 +55,7 @@ func (a *app) knownSecrets() []string {
 	if dir, err := os.UserConfigDir(); err == nil && profiles == "" {
 		profiles = filepath.Join(dir, "temporalio", "temporal.toml")
 	}
-	for _, m := range profileValue.FindAllStringSubmatch(secretText(profiles), -1) {
+	for _, m := range profileValue().FindAllStringSubmatch(secretText(profiles), -1) {
 		// What else there is in a profile are headers, keys and certificates.
 		if !slices.Contains(harmlessInProfile, m[1]) && !strings.HasSuffix(m[1], "_path") {
 			known = append(known, m[2])

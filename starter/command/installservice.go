@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/starter/service"
 	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 )
 
 func (a *app) installServiceCommand() *cobra.Command {
@@ -76,10 +76,10 @@ type installation struct {
 	name, runAs                        string
 }
 
-var unitName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+var unitName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 func (s *installation) run(cmd *cobra.Command) error {
-	if !unitName.MatchString(s.name) || strings.HasSuffix(s.name, ".service") {
+	if !unitName().MatchString(s.name) || strings.HasSuffix(s.name, ".service") {
 		return usagef("--name %q: give a name of letters, digits, _, . and -, without .service", s.name)
 	}
 	if s.uninstall && s.enable {

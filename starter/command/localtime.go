@@ -1,10 +1,10 @@
 package command
 
 import (
-	"regexp"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 )
 
 // localTime is how a time is shown to people: in their zone, which is named.
@@ -13,9 +13,7 @@ const localTime = "2006-01-02 15:04:05 MST"
 // utcTime matches times in what a run says. It is in UTC, since it is kept in the run's history
 // for readers anywhere. One that is part of a name, such as those of runs that a schedule has
 // started, is matched with what is before it.
-var utcTime = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?:\S*-)?\b\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{3})? UTC|T\d\d:\d\d:\d\dZ)\b`)
-})
+var utcTime = lazyregexp.New(`(?:\S*-)?\b\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{3})? UTC|T\d\d:\d\d:\d\dZ)\b`)
 
 // inLocalTime returns what a run says with its times in the zone of whoever reads it.
 func inLocalTime(text string) string {

@@ -8,10 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -84,11 +84,11 @@ func (p mpiProgram) shown() string {
 	return p.command[0]
 }
 
-var pythons = regexp.MustCompile(`^python[0-9.]*$`)
+var pythons = lazyregexp.New(`^python[0-9.]*$`)
 
 // script returns the file that a command line of Python runs; empty: it is none, or a module.
 func (p mpiProgram) script() string {
-	if !pythons.MatchString(filepath.Base(p.command[0])) {
+	if !pythons().MatchString(filepath.Base(p.command[0])) {
 		return ""
 	}
 	for _, arg := range p.command[1:] {
@@ -139,7 +139,7 @@ func (p mpiProgram) from(name string, isPath bool) string {
 	return cmp.Or(p.dir, ".") + "/" + name
 }
 
-var mpi4py = regexp.MustCompile(`^\s*(import|from)\s+mpi4py\b`)
+var mpi4py = lazyregexp.New(`^\s*(import|from)\s+mpi4py\b`)
 
 // importsMPI reports whether a script imports mpi4py. Of a line that is very long nothing
 // behind it is looked at.
@@ -150,7 +150,7 @@ func importsMPI(script string) bool {
 	}
 	defer file.Close()
 	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if mpi4py.Match(lines.Bytes()) {
+		if mpi4py().Match(lines.Bytes()) {
 			return true
 		}
 	}

@@ -37,17 +37,28 @@ const rootExamples = `  # Four processes of one program, on this machine
   clusterrun dev
   clusterrun submit iris.yaml`
 
-// rootFor returns the root of the commands that args may name. To build all of them takes two
-// milliseconds, which the start of a host worker would spend twice.
+// rootFor returns the root of the commands that args may name. To build all of them takes
+// milliseconds, which commands that are executed often would spend each time.
 func (a *app) rootFor(args []string) *cobra.Command {
-	for _, c := range []*cobra.Command{a.superviseCommand(), a.sideCommand()} {
-		if len(args) == 1 && args[0] == c.Name() {
+	if len(args) > 0 {
+		if build, ok := a.oftenExecuted()[args[0]]; ok {
 			root := a.bareRoot()
-			root.AddCommand(c)
+			root.AddCommand(build()...)
 			return root
 		}
 	}
 	return a.root()
+}
+
+// oftenExecuted returns what builds commands by name, each with the others that it looks up.
+func (a *app) oftenExecuted() map[string]func() []*cobra.Command {
+	return map[string]func() []*cobra.Command{
+		"run":       func() []*cobra.Command { return []*cobra.Command{a.runCommand()} },
+		"torchrun":  func() []*cobra.Command { return []*cobra.Command{a.torchrunCommand(), a.runCommand()} },
+		"task":      func() []*cobra.Command { return []*cobra.Command{a.taskCommand()} },
+		"supervise": func() []*cobra.Command { return []*cobra.Command{a.superviseCommand()} },
+		"side":      func() []*cobra.Command { return []*cobra.Command{a.sideCommand()} },
+	}
 }
 
 // bareRoot returns the root without commands.

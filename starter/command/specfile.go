@@ -8,14 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -67,7 +66,7 @@ func parseSource(cmd *cobra.Command, args []string) (source, error) {
 }
 
 // assignment is a word such as worker=2 or LEVEL=debug.
-var assignment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*=`) })
+var assignment = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]*=`)
 
 // noProgram refuses a word in the place of the program that looks like more of a flag in front
 // of it, unless there is a program of that name.

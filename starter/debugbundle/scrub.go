@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -49,23 +49,23 @@ func NewScrubber(values []string) *Scrubber {
 
 var (
 	// A key, or the end of one whose beginning was cut off.
-	privateKey = regexp.MustCompile(`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----)?([A-Za-z0-9+/=\s]|\\n)*-----END [A-Z ]*PRIVATE KEY-----|-----BEGIN [A-Z ]*PRIVATE KEY-----.*`)
-	userinfo   = regexp.MustCompile(`://[^/\s@"']+@`)
-	header     = regexp.MustCompile(`(?i)\b(authorization|cookie|set-cookie|x-api-key)("?\s*[:=]\s*)[^\r\n"]+`)
-	scheme     = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}`)
-	token      = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*|\b(gh[opusr]_|github_pat_|sk-|xox[abp]-|AKIA)[A-Za-z0-9_-]{8,}`)
+	privateKey = lazyregexp.New(`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----)?([A-Za-z0-9+/=\s]|\\n)*-----END [A-Z ]*PRIVATE KEY-----|-----BEGIN [A-Z ]*PRIVATE KEY-----.*`)
+	userinfo   = lazyregexp.New(`://[^/\s@"']+@`)
+	header     = lazyregexp.New(`(?i)\b(authorization|cookie|set-cookie|x-api-key)("?\s*[:=]\s*)[^\r\n"]+`)
+	scheme     = lazyregexp.New(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}`)
+	token      = lazyregexp.New(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*|\b(gh[opusr]_|github_pat_|sk-|xox[abp]-|AKIA)[A-Za-z0-9_-]{8,}`)
 	// NAME=value, "name": "value", name: value, --name value
-	assigned = regexp.MustCompile(`(-{0,2})([A-Za-z_][A-Za-z0-9_.-]*)(\\?["']?\s*[=:]\s*|\s+)(\\?"[^"\r\n]*"|\\?'[^'\r\n]*'|[^\s"',;&]+)`)
+	assigned = lazyregexp.New(`(-{0,2})([A-Za-z_][A-Za-z0-9_.-]*)(\\?["']?\s*[=:]\s*|\s+)(\\?"[^"\r\n]*"|\\?'[^'\r\n]*'|[^\s"',;&]+)`)
 )
 
 // Text replaces what is or looks like a secret.
 func (s *Scrubber) Text(text string) string {
 	text = s.known.Replace(text)
-	text = privateKey.ReplaceAllString(text, leftOut)
-	text = userinfo.ReplaceAllString(text, "://"+leftOut+"@")
-	text = header.ReplaceAllString(text, "$1$2"+leftOut)
-	text = scheme.ReplaceAllString(text, "$1 "+leftOut)
-	text = token.ReplaceAllString(text, leftOut)
+	text = privateKey().ReplaceAllString(text, leftOut)
+	text = userinfo().ReplaceAllString(text, "://"+leftOut+"@")
+	text = header().ReplaceAllString(text, "$1$2"+leftOut)
+	text = scheme().ReplaceAllString(text, "$1 "+leftOut)
+	text = token().ReplaceAllString(text, leftOut)
 	return replaceAssigned(text)
 }
 
@@ -74,7 +74,7 @@ func (s *Scrubber) Text(text string) string {
 func replaceAssigned(text string) string {
 	var out strings.Builder
 	for {
-		m := assigned.FindStringSubmatchIndex(text)
+		m := assigned().FindStringSubmatchIndex(text)
 		if m == nil {
 			out.WriteString(text)
 			return out.String()
@@ -93,11 +93,11 @@ func replaceAssigned(text string) string {
 	}
 }
 
-var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+var camel = lazyregexp.New(`([a-z0-9])([A-Z])`)
 
 // looksSecret is [spec.LooksSecret] for names as they are in files, in flags and in JSON.
 func looksSecret(name, value string) bool {
-	name = camel.ReplaceAllString(name, "${1}_$2")
+	name = camel().ReplaceAllString(name, "${1}_$2")
 	return spec.LooksSecret(strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name)), value)
 }
 

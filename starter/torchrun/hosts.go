@@ -3,9 +3,10 @@ package torchrun
 import (
 	"fmt"
 	"net"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 )
 
 // hosts says how many hosts there are, and where their agents meet. It refuses more than this
@@ -113,13 +114,13 @@ func (t *translation) onHosts(least, most int) string {
 	return strings.Join(commands, "\n")
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+var plainWord = lazyregexp.New(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // quoted writes words for a shell.
 func quoted(words []string) string {
 	var out []string
 	for _, w := range words {
-		if !plainWord.MatchString(w) {
+		if !plainWord().MatchString(w) {
 			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 		out = append(out, w)

@@ -3,10 +3,11 @@ package torchrun
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 )
 
 // A Launch is a command line of torchrun in the words of `clusterrun run`.
@@ -226,12 +227,12 @@ func (t *translation) tasks() error {
 func (t *translation) role() string { return t.text("role", "default") }
 
 // plainRole is a role that is fit for a type of tasks.
-var plainRole = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
+var plainRole = lazyregexp.New(`^[a-z][a-z0-9_]{0,39}$`)
 
 // taskType returns the role where that can be a type, which a chief is not: its end would be
 // that of the run.
 func (t *translation) taskType() string {
-	if role := t.role(); plainRole.MatchString(role) && role != "chief" {
+	if role := t.role(); plainRole().MatchString(role) && role != "chief" {
 		return role
 	}
 	return "default"

@@ -1,19 +1,20 @@
 package torchrun
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 )
 
 // localRank is what torchrun replaces in arguments, as Python's string.Template does.
-var localRank = regexp.MustCompile(`\$(\$|local_rank\b|\{local_rank\})`)
+var localRank = lazyregexp.New(`\$(\$|local_rank\b|\{local_rank\})`)
 
 // WithLocalRank returns the command in whose arguments each process has its local rank where
 // ${local_rank} was written. A shell puts it there, and is the process no more then.
 func WithLocalRank(command []string) []string {
 	has := func(arg string) bool {
-		return slices.ContainsFunc(localRank.FindAllString(arg, -1), func(found string) bool { return found != "$$" })
+		return slices.ContainsFunc(localRank().FindAllString(arg, -1), func(found string) bool { return found != "$$" })
 	}
 	if !slices.ContainsFunc(command[1:], has) {
 		return command
@@ -26,7 +27,7 @@ func WithLocalRank(command []string) []string {
 		}
 		var word strings.Builder
 		end := 0
-		for _, at := range localRank.FindAllStringIndex(arg, -1) {
+		for _, at := range localRank().FindAllStringIndex(arg, -1) {
 			word.WriteString(quoted([]string{arg[end:at[0]]}))
 			if arg[at[0]:at[1]] == "$$" {
 				word.WriteString(`'$'`)

@@ -2,10 +2,11 @@ package torchrun
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 )
 
 // logs says where the output goes. torchrun's default is that processes write to its own
@@ -40,11 +41,11 @@ func (t *translation) ofRanks(name string) string {
 	}), ",")
 }
 
-var templateField = regexp.MustCompile(`\$(\$|role_name\b|rank\b|local_rank\b|hostname\b|\{(role_name|hostname)\})`)
+var templateField = lazyregexp.New(`\$(\$|role_name\b|rank\b|local_rank\b|hostname\b|\{(role_name|hostname)\})`)
 
 // prefix writes a template of Python's for `clusterrun run`.
 func (t *translation) prefix(template string) string {
-	return templateField.ReplaceAllStringFunc(template, func(field string) string {
+	return templateField().ReplaceAllStringFunc(template, func(field string) string {
 		switch name := strings.Trim(field[1:], "{}"); name {
 		case "$":
 			return "$"

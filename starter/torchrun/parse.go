@@ -2,10 +2,10 @@ package torchrun
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -117,7 +117,7 @@ func (g *given) letters(args []string) (n int, err error) {
 	return 1, nil
 }
 
-var negative = regexp.MustCompile(`^-\d+$|^-\d*\.\d+$`)
+var negative = lazyregexp.New(`^-\d+$|^-\d*\.\d+$`)
 
 // set gives a flag its value: what was written with it, else the next argument.
 func (g *given) set(f flag, written, text string, has bool, args []string) (n int, err error) {
@@ -127,7 +127,7 @@ func (g *given) set(f flag, written, text string, has bool, args []string) (n in
 		g.values[f.name] = value{"1", written}
 		return 1, nil
 	case has:
-	case len(args) < 2, strings.HasPrefix(args[1], "-") && args[1] != "-" && !negative.MatchString(args[1]) && !strings.Contains(args[1], " "):
+	case len(args) < 2, strings.HasPrefix(args[1], "-") && args[1] != "-" && !negative().MatchString(args[1]) && !strings.Contains(args[1], " "):
 		return 0, fmt.Errorf("%s: the value is missing; write %s %s", written, written, f.value)
 	default:
 		text, n = args[1], 2

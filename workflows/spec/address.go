@@ -4,11 +4,13 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 )
 
 // hostRegexp is what the name of a host, and so of a host worker, is made of.
 // It becomes part of a task queue's name, where "/" separates.
-var hostRegexp = lazily(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
+var hostRegexp = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
 
 // SplitAddress splits "host:port" or "host". The port is 0 where there is
 // none. An IPv6 address stands in brackets, "[::1]:2222", and comes back

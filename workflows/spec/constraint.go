@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 )
 
 // Constraint is what a host must meet to get tasks: "gpu.model == H100".
@@ -40,7 +42,7 @@ const constraintRemedy = `write it like "gpu.model == H100", "memory >= 512GiB" 
 // maxConstraint bounds a constraint, in bytes.
 const maxConstraint = 500
 
-var labelRegexp = lazily(`^[A-Za-z0-9]([A-Za-z0-9._/-]{0,126}[A-Za-z0-9])?$`)
+var labelRegexp = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._/-]{0,126}[A-Za-z0-9])?$`)
 
 // IsLabel reports whether a host may have a label of that name.
 func IsLabel(name string) bool {

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 )
 
 // Env are environment variables by name.
@@ -41,9 +43,9 @@ type Source struct {
 func (v Variable) IsReference() bool { return v.From != Source{} }
 
 var (
-	secretName = lazily(`(?i)SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|WEBHOOK|API_?KEY|PASS$|` +
+	secretName = lazyregexp.New(`(?i)SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|WEBHOOK|API_?KEY|PASS$|` +
 		`(^|_)(TOKEN|PASS|COOKIE|PWD|PW|PAT|AUTH|KEY|DSN|JWT)(_|$)`)
-	secretValue = lazily(`://[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY|` +
+	secretValue = lazyregexp.New(`://[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY|` +
 		`(^|[^A-Za-z0-9])(gh[opusr]_|github_pat_|sk-[A-Za-z0-9_-]{8}|xox[abp]-|AKIA[0-9A-Z]{8})`)
 	// paths are variables whose names only look like those of secrets.
 	paths = []string{"PWD", "OLDPWD", "SSH_AUTH_SOCK"}

@@ -3,6 +3,8 @@ package spec
 import (
 	"strconv"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 )
 
 // Std says which of the two output streams of a process something applies to.
@@ -56,7 +58,7 @@ func (m StdMasks) highest() int {
 	return highest
 }
 
-var stdRegexp = lazily(stdPattern)
+var stdRegexp = lazyregexp.New(stdPattern)
 
 // ParseStd reads a mask: one digit for all ranks ("3"), or a list by rank,
 // where ranks that are left out get none ("0:3,1-7:1"). Unlike torch's, it

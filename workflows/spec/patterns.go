@@ -1,9 +1,9 @@
 package spec
 
 import (
-	"regexp"
 	"strings"
-	"sync"
+
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 )
 
 // syntax is what a value has to look like beyond its Go type: the pattern is for the JSON
@@ -49,7 +49,7 @@ func rule[T any](check func(c *checker, path string, value T)) func(*checker, st
 
 // matching returns the syntax of texts that match the pattern.
 func matching(pattern, what, remedy string) syntax {
-	compiled := lazily(pattern)
+	compiled := lazyregexp.New(pattern)
 	return syntax{pattern, rule(func(c *checker, path, text string) {
 		isItem := strings.HasSuffix(path, "]")
 		if (text != "" || isItem) && !compiled().MatchString(text) {
@@ -87,15 +87,8 @@ const (
 const maxTypeLength = 63
 
 var (
-	typeRegexp  = lazily(typePattern)
-	indexRegexp = lazily(indexPattern)
+	typeRegexp  = lazyregexp.New(typePattern)
+	indexRegexp = lazyregexp.New(indexPattern)
 )
-
-// lazily compiles a pattern when it is first used. Every process of clusterrun
-// links this package, and hardly any reads a spec: compiling them all at the
-// start would cost each of them milliseconds.
-func lazily(pattern string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
-}
 
 func validType(typ string) bool { return len(typ) <= maxTypeLength && typeRegexp().MatchString(typ) }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 )
 
 // Resources are numbered things of a host, GPUs or CPUs, that its tasks share
@@ -110,8 +112,8 @@ func (c *checker) fillResources(path, key string, n *node, v reflect.Value) bool
 }
 
 var (
-	deviceRegexp = lazily(devicesPattern)
-	cpuRegexp    = lazily(cpusPattern)
+	deviceRegexp = lazyregexp.New(devicesPattern)
+	cpuRegexp    = lazyregexp.New(cpusPattern)
 )
 
 func (c *checker) checkDevices(path string, r Resources) { c.checkResources(path, r, deviceRegexp) }

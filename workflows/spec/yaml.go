@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 )
 
 // DecodeYAML is [Decode] for a spec in YAML, or in JSON: what begins with a
@@ -63,7 +65,7 @@ func parseYAML(c *checker, data []byte) *node {
 	return &n
 }
 
-var yamlErrorLine = lazily(`^line (\d+): `)
+var yamlErrorLine = lazyregexp.New(`^line (\d+): `)
 
 // yamlProblem takes the line number out of the parser's text.
 func yamlProblem(data []byte, err error) Problem {
@@ -80,7 +82,7 @@ func yamlProblem(data []byte, err error) Problem {
 	return p
 }
 
-var tabIndent = lazily(`(?m)^ *\t`)
+var tabIndent = lazyregexp.New(`(?m)^ *\t`)
 
 // Bounds on what a document expands to. A few nested aliases are enough to
 // write a document of a billion values in ten lines.
