@@ -2,10 +2,14 @@ package workflows
 
 import (
 	"context"
+	"errors"
+	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // call starts an activity by its wire name. The method is there for the
@@ -13,6 +17,35 @@ import (
 // one would decode to an empty struct on the host.
 func call[I, O any](ctx workflow.Context, name string, _ func(*activities.Host, context.Context, I) (O, error), in I) future[O] {
 	return future[O]{workflow.ExecuteActivity(ctx, name, in)}
+}
+
+// hereTakes is how long an activity of callHere may take as part of the workflow task. Whoever asks
+// for the status of a run waits for the end of its workflow task.
+const hereTakes = 2 * time.Second
+
+// callHere is [call] for an activity that mostly takes milliseconds and may be repeated. On a local
+// queue its first try is part of the workflow task, which spares the server a third of its work for a
+// short run. If that try fails or takes long, the server has it retried as any other activity, and
+// shows meanwhile what the run waits for.
+func callHere[I, O any](ctx workflow.Context, name string, method func(*activities.Host, context.Context, I) (O, error), in I) future[O] {
+	o := workflow.GetActivityOptions(ctx)
+	if !spec.IsLocalQueue(o.TaskQueue) {
+		return call(ctx, name, method, in)
+	}
+	here := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		ScheduleToCloseTimeout: hereTakes, RetryPolicy: once(), Summary: o.Summary,
+	})
+	answer, settable := workflow.NewFuture(ctx)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		out, err := future[O]{workflow.ExecuteLocalActivity(here, name, in)}.get(ctx)
+		var refused *temporal.ApplicationError
+		final := temporal.IsCanceledError(err) || errors.As(err, &refused) && refused.NonRetryable()
+		if err != nil && !final {
+			out, err = call(ctx, name, method, in).get(ctx)
+		}
+		settable.Set(out, err)
+	})
+	return future[O]{answer}
 }
 
 // future is a workflow.Future that knows the type of its value.

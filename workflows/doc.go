@@ -37,7 +37,9 @@
 //
 // A run with hosts of its own asks nobody. Tasks without an address go together to one
 // host that takes them; an address names its host. Tasks of both kinds may land on the
-// same host, which is then one host of the run with one order of local ranks.
+// same host, which is then one host of the run with one order of local ranks. On a local
+// queue ([spec.LocalQueue]) Reserve and Release are part of the workflow task before and
+// after the tasks run, as local activities (call.go).
 //
 // Two tasks may turn out to be pinned to one port of one
 // machine, under two names of it and on two host workers. The supervisors notice, by the

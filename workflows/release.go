@@ -42,19 +42,19 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 	e := lifecycle.Released{Exits: map[string][]spec.Exit{}, Values: map[string][]byte{}, Hosts: map[string]string{}}
 	// Those that the group has left come first: what the others say is newer.
 	hosts := append(slices.Clone(r.former), r.hosts...)
-	futures := make([]workflow.Future, len(hosts))
+	futures := make([]future[activities.ReleaseOutput], len(hosts))
 	for i, h := range hosts {
 		if h.queue != "" && (!spec.IsAgentsQueue(r.queue) || !r.lost[h.queue]) {
-			futures[i] = workflow.ExecuteActivity(releasing(ctx, h.queue, r.spec, "give back "+markdown.Name(h.name)), spec.ActivityRelease, activities.ReleaseInput{Run: r.began})
+			futures[i] = callHere(releasing(ctx, h.queue, r.spec, "give back "+markdown.Name(h.name)), spec.ActivityRelease, (*activities.Host).Release, activities.ReleaseInput{Run: r.began})
 		}
 	}
 	for i, h := range hosts {
-		if futures[i] == nil {
+		if futures[i].Future == nil {
 			continue
 		}
 		former := i < len(r.former)
-		var out activities.ReleaseOutput
-		if err := futures[i].Get(ctx, &out); err != nil {
+		out, err := futures[i].get(ctx)
+		if err != nil {
 			if !former {
 				e.Problems = append(e.Problems, fmt.Sprintf("host %s could not be given back: %s", h.name, reasonOf(err)))
 			}

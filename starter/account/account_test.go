@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	historypb "go.temporal.io/api/history/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/clusterrun/clusterrun/activities/tasklog"
@@ -65,6 +66,16 @@ func TestPhases(t *testing.T) {
 	a, _ := sample(t, "run-aaaa", "1")
 	assert.Equal(t, []Phase{{"queued", 2}, {"placing", 3}, {"launch", 2}, {"running", 23}, {"ending", 3}}, a.Phases)
 	assert.Empty(t, phases(&starter.Status{Open: true, Started: at(0)}, nil), "it is not placed yet")
+	local := &historypb.History{Events: []*historypb.HistoryEvent{
+		{EventTime: timestamppb.New(at(0)), Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+			WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{TaskQueue: &taskqueuepb.TaskQueue{Name: spec.LocalQueue("x")}},
+		}},
+		{EventTime: timestamppb.New(at(1)), Attributes: &historypb.HistoryEvent_WorkflowTaskStartedEventAttributes{
+			WorkflowTaskStartedEventAttributes: &historypb.WorkflowTaskStartedEventAttributes{},
+		}},
+		scheduled(3, spec.ActivityRunTask),
+	}}
+	assert.Equal(t, []Phase{{"queued", 1}, {"placing", 2}}, phases(&starter.Status{Open: true, Started: at(0)}, []*historypb.History{local}))
 	assert.Nil(t, a.Spec.Signature)
 	assert.Nil(t, a.Spec.Ship.From, "a key to the files of the run")
 }

@@ -26,12 +26,15 @@ func phases(s *starter.Status, histories []*historypb.History) []Phase {
 			*at = e.GetEventTime().AsTime()
 		}
 	}
+	local := false
 	for _, h := range histories {
 		for _, e := range h.GetEvents() {
+			local = local || spec.IsLocalQueue(e.GetWorkflowExecutionStartedEventAttributes().GetTaskQueue().GetName())
 			activity := e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName()
 			child := e.GetStartChildWorkflowExecutionInitiatedEventAttributes().GetWorkflowType().GetName()
 			switch {
-			case activity == spec.ActivityReserve:
+			case activity == spec.ActivityReserve,
+				local && e.GetWorkflowTaskStartedEventAttributes() != nil: // of which the reservation is part
 				first(&placing, e)
 			case activity == spec.ActivityRunTask, child == spec.GroupWorkflowType:
 				first(&launch, e)

@@ -1,0 +1,78 @@
+package workflows_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// localTries runs a task on a local queue, on a host that answers a reservation as answer says, and
+// returns which of the tries of Reserve and Release were part of a workflow task.
+func localTries(t *testing.T, answer func(try int) error) (tries map[string][]bool, env *testsuite.TestWorkflowEnvironment) {
+	var suite testsuite.WorkflowTestSuite
+	env = suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(time.Minute)
+	env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.LocalQueue("test")})
+	env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+	tries = map[string][]bool{}
+	note := func(ctx context.Context, name string) int {
+		tries[name] = append(tries[name], activity.GetInfo(ctx).IsLocalActivity)
+		return len(tries[name])
+	}
+	register := func(name string, f any) {
+		env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
+	}
+	register(spec.ActivityReserve, func(ctx context.Context, _ activities.ReserveInput) (activities.ReserveOutput, error) {
+		try := note(ctx, spec.ActivityReserve)
+		return activities.ReserveOutput{Host: "a", Instance: "abcdefgh", Addresses: []string{"127.0.0.1:1"}}, answer(try)
+	})
+	register(spec.ActivityRunTask, func(context.Context, activities.RunTaskInput) (activities.RunTaskOutput, error) {
+		return activities.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
+	})
+	register(spec.ActivityRelease, func(ctx context.Context, _ activities.ReleaseInput) (activities.ReleaseOutput, error) {
+		note(ctx, spec.ActivityRelease)
+		return activities.ReleaseOutput{}, nil
+	})
+	execute(t, env, spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(1)}}})
+	return tries, env
+}
+
+func TestALocalReservationIsPartOfTheWorkflowTask(t *testing.T) {
+	tries, env := localTries(t, func(int) error { return nil })
+	require.NoError(t, env.GetWorkflowError())
+	assert.Equal(t, map[string][]bool{spec.ActivityReserve: {true}, spec.ActivityRelease: {true}}, tries)
+}
+
+// A workflow task does not wait for what may become free: people would wait for it with their requests.
+func TestALocalReservationThatFailsIsRetriedByTheServer(t *testing.T) {
+	tries, env := localTries(t, func(try int) error {
+		if try < 3 {
+			return temporal.NewApplicationError("the port is taken", spec.ErrPlacement)
+		}
+		return nil
+	})
+	require.NoError(t, env.GetWorkflowError())
+	assert.Equal(t, []bool{true, false, false}, tries[spec.ActivityReserve])
+}
+
+func TestALocalRefusalIsForGood(t *testing.T) {
+	tries, env := localTries(t, func(int) error {
+		return temporal.NewNonRetryableApplicationError("no such program", spec.ErrInvalidRunSpec, nil)
+	})
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, env.GetWorkflowError(), &app)
+	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())
+	assert.Equal(t, []bool{true}, tries[spec.ActivityReserve])
+}
