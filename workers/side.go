@@ -47,7 +47,6 @@ func Side(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Sync() }()
 	sup, err := supervisor.ClientFromEnv()
 	if err != nil {
 		return err

@@ -64,7 +64,6 @@ func supervise(ctx context.Context, o Options, state *supervisor.State, command 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Sync() }()
 	options, err := json.Marshal(o)
 	if err != nil {
 		return err

@@ -181,9 +181,9 @@ func cgroupOf(pid int, instance string) string {
 }
 
 // writeCgroupFile records the path of the instance's cgroup: the next supervisor may be
-// started in another one.
+// started in another one. It is not synced, since no cgroup outlives the boot.
 func writeCgroupFile(dir, boot, cgroup string) error {
-	return atomicfile.WriteSynced(filepath.Join(dir, cgroupFile), []byte(boot+"\n"+cgroup+"\n"), 0o600)
+	return atomicfile.Write(filepath.Join(dir, cgroupFile), []byte(boot+"\n"+cgroup+"\n"), 0o600)
 }
 
 func readCgroupFile(dir, boot string) string {
