@@ -92,13 +92,16 @@ bench: build ## measure, each figure beside its floor or peer in the same run
 compare: build ## do the same work with the other launchers that are installed, for the table of `clusterrun help compare`
 	$(GO) run -trimpath ./tests/compare
 
+# DEBIAN is a release whose PyTorch is meant; without it it is the one that is installed.
+in_debian = $(if $(DEBIAN),$(abspath .ci/in-debian) $(DEBIAN) $(abspath $(TOOLS)/debian-$(DEBIAN)))
+
 .PHONY: pytorch
-pytorch: build ## run PyTorch's own tests of its launcher, with clusterrun in the place of torchrun
-	CLUSTERRUN_PYTORCH_TESTS=$$(.ci/pytorch-tests $(TOOLS)/pytorch) $(GO) test -count 1 -v -run '^TestPyTorch$$' ./tests/e2e
+pytorch: build ## run PyTorch's own tests of its launcher, with clusterrun in the place of torchrun; DEBIAN=trixie takes PyTorch 2.6, and root
+	tests=$$($(in_debian) .ci/pytorch-tests $(TOOLS)/pytorch) && CLUSTERRUN_PYTORCH_TESTS=$$tests $(GO) test $(if $(DEBIAN),-exec '$(in_debian)') -count 1 -v -run '^TestPyTorch$$' ./tests/e2e
 
 .PHONY: systemd
 systemd: build ## use host workers and a controller as services of a virtual machine with systemd; takes root and Debian
-	CLUSTERRUN_SYSTEMD_ROOT=$$(.ci/systemd-image $(TOOLS)/systemd) $(GO) test -count 1 -v -run '^TestUnderSystemd$$' ./tests/e2e
+	root=$$(.ci/systemd-image $(TOOLS)/systemd) && CLUSTERRUN_SYSTEMD_ROOT=$$root $(GO) test -count 1 -v -run '^TestUnderSystemd$$' ./tests/e2e
 
 .PHONY: record
 record: build ## record histories of the workflows for a version that is to be released
