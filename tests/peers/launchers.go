@@ -117,7 +117,7 @@ func gnuParallel() *bench.Launcher {
 			return all, nil
 		}
 	}
-	return &bench.Launcher{Launch: start(), Restart: start("--retries", "2"), End: start("--halt", "now,fail=1"), Tee: start("--tag", "--line-buffer")}
+	return &bench.Launcher{Launch: start(), Restart: start("--retries", "2"), End: start("--halt", "now,fail=1"), Tee: start("--tagstring", "[{#}]", "--line-buffer")}
 }
 
 func supervisord() *bench.Launcher {
@@ -160,7 +160,9 @@ func processCompose() *bench.Launcher {
 			config := filepath.Join(dir, "process-compose.yaml")
 			text := fmt.Sprintf("version: \"0.5\"\nprocesses:\n  copy:\n    command: %q\n    replicas: %d\n    availability:\n      restart: %q\n      max_restarts: 1\n",
 				strings.ReplaceAll(quoted(argv), "$", "$$"), n, restart)
-			return []string{path, "-f", config, "-t=false", "--no-server", "up"}, os.WriteFile(config, []byte(text), 0o600)
+			return []string{
+				path, "-f", config, "-t=false", "--no-server", "--log-file", filepath.Join(dir, "process-compose.log"), "up",
+			}, os.WriteFile(config, []byte(text), 0o600)
 		}
 	}
 	return &bench.Launcher{Launch: start("no"), Restart: start("on_failure"), End: start("exit_on_failure"), Tee: start("no")}
