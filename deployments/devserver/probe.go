@@ -32,7 +32,11 @@ func awaitReady(ctx context.Context, frontend, namespace string, c credentials.T
 	conn, err := grpc.NewClient("passthrough:///"+frontend,
 		grpc.WithTransportCredentials(c),
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: redial, Multiplier: 1, MaxDelay: redial}}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{BaseDelay: redial, Multiplier: 1, MaxDelay: redial},
+			// Else the handshake has no more time than there is between two tries.
+			MinConnectTimeout: startBound,
+		}),
 	)
 	if err != nil {
 		return err
