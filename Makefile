@@ -40,7 +40,7 @@ $(BIN)/clusterrun:
 $(BIN)/clusterrun-devserver:
 	@mkdir -p $(BIN)
 	@[ -e $@ ] || echo 'building the embedded Temporal server, 1,200 packages: about four minutes on two processors the first time'
-	cd deployments/devserver && $(GO) build -trimpath -ldflags '-s -w' -o $(abspath $@) ./clusterrun-devserver
+	cd deployments/devserver && $(GO) build -trimpath -tags osusergo -ldflags '-s -w' -o $(abspath $@) ./clusterrun-devserver
 
 .PHONY: wheel
 wheel: ## build a Python wheel with both programs and the package into dist/

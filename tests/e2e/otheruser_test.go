@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -72,4 +73,24 @@ clusterrun list --address $TEMPORAL_ADDRESS | grep -c first
 	require.Zero(t, p.ExitCode(), p.Stderr())
 	assert.Equal(t, "1\n1\n1\n2\n1\n", p.Stdout())
 	assert.Contains(t, p.Stderr(), "--address localhost:1 is not the embedded server", "an address that is given counts")
+}
+
+// A container may be started with any user ID. The password file has no name for it then, and the
+// environment none either.
+func TestUserWithoutAName(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can be another user")
+	}
+	h := newStranger(t)
+	const unknown = 4000000
+	require.NoError(t, os.Chown(h.home, unknown, unknown))
+	h.credential = &syscall.Credential{Uid: unknown, Gid: unknown}
+	server := h.path("clusterrun-devserver")
+	copyProgram(t, harness.Devserver(t), server)
+	// Without HOME, too: the state directory is told otherwise.
+	p := harness.StartAs(t, h.credential, h.home, []string{"PATH=" + os.Getenv("PATH"), "CLUSTERRUN_STATE_DIR=" + h.path("state")},
+		h.program, "run", "-n", "1", "--", "id", "-u")
+	require.Zero(t, p.ExitCode(), p.Stderr())
+	assert.Contains(t, p.Stdout(), "4000000")
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -15,7 +16,7 @@ var (
 		return built("CLUSTERRUN_BIN", "bin/clusterrun", ".", "./starter/clusterrun")
 	})
 	devserverOnce = sync.OnceValues(func() (string, error) {
-		return built("CLUSTERRUN_DEVSERVER", "bin/clusterrun-devserver", "deployments/devserver", "./clusterrun-devserver")
+		return built("CLUSTERRUN_DEVSERVER", "bin/clusterrun-devserver", "deployments/devserver", "./clusterrun-devserver", "-tags", "osusergo")
 	})
 )
 
@@ -49,14 +50,14 @@ func must(t testing.TB, f func() (string, error)) string {
 
 // built takes the binary make built, or builds it: a test of an old binary is
 // worse than none, so without make it is always built afresh.
-func built(variable, path, module, pkg string) (string, error) {
+func built(variable, path, module, pkg string, flags ...string) (string, error) {
 	if p := os.Getenv(variable); p != "" {
 		if _, err := os.Stat(p); err == nil {
 			return p, nil
 		}
 	}
 	out := filepath.Join(Root(), path)
-	cmd := exec.Command("go", "build", "-trimpath", "-o", out, pkg)
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-trimpath", "-o", out}, flags, []string{pkg})...)
 	cmd.Dir = filepath.Join(Root(), module)
 	if b, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, b)

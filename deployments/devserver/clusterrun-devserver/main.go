@@ -5,16 +5,44 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/user"
+	"strconv"
 	"syscall"
 
 	"github.com/clusterrun/clusterrun/deployments/devserver"
 )
 
 func main() {
+	if err := nameUser(); err != nil {
+		fmt.Fprintln(os.Stderr, "clusterrun-devserver: giving this process's user a name:", err)
+		os.Exit(devserver.ExitFailure)
+	}
 	// It has keys, and tasks have its user: its memory and its files are closed to them.
 	if _, _, err := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_DUMPABLE, 0, 0); err != 0 {
 		fmt.Fprintln(os.Stderr, "clusterrun-devserver: closing this process to others of its user:", err)
 		os.Exit(devserver.ExitFailure)
 	}
 	os.Exit(devserver.Main(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// nameUser executes this program anew with a name for its user where the password file has none,
+// as in a container that was started with any user ID: Temporal does not start without. Go takes
+// the name from the environment then, before main begins, and only without libc: make builds this
+// program with the tag osusergo.
+func nameUser() error {
+	if _, err := user.Current(); err == nil || os.Getenv("USER") != "" && os.Getenv("HOME") != "" {
+		return nil
+	}
+	for variable, value := range map[string]string{"USER": strconv.Itoa(os.Getuid()), "HOME": "/"} {
+		if os.Getenv(variable) == "" {
+			if err := os.Setenv(variable, value); err != nil {
+				return err
+			}
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(self, os.Args, os.Environ())
 }
