@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,8 +142,9 @@ func TestSBOM(t *testing.T) {
 	assert.True(t, cobra, "which the commands are made with")
 }
 
-// A release is packed twice, from programs that are there.
-func TestRelease(t *testing.T) {
+// packed packs a release for an architecture, from programs that are there.
+func packed(t *testing.T, architecture string) (dist string, names []string) {
+	t.Helper()
 	need(t, "bash", "python3", "tar", "gzip", "sha256sum")
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
 	t.Setenv("NFPM", nfpm())
@@ -155,70 +155,44 @@ func TestRelease(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(self, filepath.Join(programs, "release")))
-	const program = "package main\nimport \"os\"\nfunc main() { os.Stdout.WriteString(os.Args[1]) }\n"
+	const program = "package main\nimport (\"os\"; \"runtime\")\nfunc main() { os.Stdout.WriteString(os.Args[1] + \" \" + runtime.GOARCH) }\n"
 	require.NoError(t, os.WriteFile(filepath.Join(programs, "main.go"), []byte(program), 0o600))
+	t.Setenv("GOARCH", architecture)
+	t.Setenv("CGO_ENABLED", "0")
 	for _, name := range []string{"clusterrun", "clusterrun-devserver"} {
 		output(t, programs, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", name, "main.go")
 		require.NoError(t, os.Chmod(filepath.Join(programs, name), 0o700))
 	}
 	t.Setenv("PROGRAMS", programs)
-	build := func() string {
-		dist := filepath.Join(t.TempDir(), "dist")
-		t.Setenv("DIST", dist)
-		output(t, ".", "./build", "release", runtime.GOARCH)
-		return dist
+	dist = filepath.Join(t.TempDir(), "dist")
+	t.Setenv("DIST", dist)
+	output(t, ".", "./build", "release", architecture)
+	entries, err := os.ReadDir(dist)
+	require.NoError(t, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
 	}
-	dist := build()
+	return dist, names
+}
+
+// A release is packed twice, from programs that are there.
+func TestRelease(t *testing.T) {
+	dist, names := packed(t, runtime.GOARCH)
 	sums, err := os.ReadFile(filepath.Join(dist, "SHA256SUMS"))
 	require.NoError(t, err)
-	again, err := os.ReadFile(filepath.Join(build(), "SHA256SUMS"))
+	second, _ := packed(t, runtime.GOARCH)
+	again, err := os.ReadFile(filepath.Join(second, "SHA256SUMS"))
 	require.NoError(t, err)
 	assert.Equal(t, string(sums), string(again), "the same programs make the same packages")
 
 	output(t, dist, "sha256sum", "--check", "--strict", "SHA256SUMS")
-	entries, err := os.ReadDir(dist)
-	require.NoError(t, err)
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
 	base := "clusterrun-" + spec.Version + "-linux-" + runtime.GOARCH
 	assert.Subset(t, names, []string{base + ".tar.gz", base + ".cdx.json", "SHA256SUMS"})
 	for _, name := range []string{"clusterrun", "clusterrun-devserver"} {
 		imageIn(t, filepath.Join(dist, name+"-"+spec.Version+"-linux-"+runtime.GOARCH+".oci.tar"))
 	}
 	assert.Len(t, strings.Split(strings.TrimSpace(string(sums)), "\n"), len(names)-1, "all have a sum")
-
-	unpacked := t.TempDir()
-	output(t, unpacked, "tar", "--strip-components", "1", "-xzf", filepath.Join(dist, base+".tar.gz"))
-	works(t, unpacked)
-	t.Run("deb", func(t *testing.T) {
-		need(t, "dpkg-deb")
-		i := slices.IndexFunc(names, func(n string) bool { return strings.HasSuffix(n, ".deb") })
-		if i < 0 {
-			t.Skip("there is no nfpm; `make release` builds it")
-		}
-		root := t.TempDir()
-		output(t, root, "dpkg-deb", "-x", filepath.Join(dist, names[i]), root)
-		works(t, filepath.Join(root, "usr"))
-	})
-}
-
-// works checks that programs, pages and completions are below dir for all users.
-func works(t *testing.T, dir string) {
-	t.Helper()
-	for _, name := range []string{"clusterrun", "clusterrun-devserver"} {
-		assert.Equal(t, "hello", output(t, dir, filepath.Join(dir, "bin", name), "hello"))
-		info, err := os.Stat(filepath.Join(dir, "bin", name))
-		require.NoError(t, err)
-		assert.Equal(t, fs.FileMode(0o755), info.Mode())
-		assert.Equal(t, int64(1700000000), info.ModTime().Unix())
-	}
-	for _, name := range []string{"man/man1/clusterrun-run.1.gz", "bash-completion/completions/clusterrun", "doc/clusterrun/licenses.md"} {
-		info, err := os.Stat(filepath.Join(dir, "share", name))
-		require.NoError(t, err)
-		assert.Equal(t, fs.FileMode(0o644), info.Mode())
-	}
+	installs(t, dist, names, machine{runtime.GOARCH, ""})
 }
 
 // nfpm returns the program that NFPM names, or that `make release` has built.
