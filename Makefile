@@ -103,6 +103,10 @@ pytorch: build ## run PyTorch's own tests of its launcher, with clusterrun in th
 systemd: build ## use host workers and a controller as services of a virtual machine with systemd; takes root and Debian
 	root=$$(.ci/systemd-image $(TOOLS)/systemd) && CLUSTERRUN_SYSTEMD_ROOT=$$root $(GO) test -count 1 -v -run '^TestUnderSystemd$$' ./tests/e2e
 
+.PHONY: arm64
+arm64: build ## execute runs on an emulated machine for arm64; takes root and Debian
+	CLUSTERRUN_ARM64_ROOT=$$(.ci/arm64-image $(TOOLS)/arm64) $(GO) test -count 1 -v -run '^TestOnARM64$$' ./tests/e2e
+
 .PHONY: record
 record: build ## record histories of the workflows for a version that is to be released
 	CLUSTERRUN_RECORD=$(abspath workflows/testdata/replay)/v$(shell sed -n 's/^const Version = "\(.*\)"/\1/p' workflows/spec/version.go) $(GO) test -count 1 -run '^TestRecord' ./tests/e2e
