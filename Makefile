@@ -62,7 +62,7 @@ demo: build ## train a model on six processes: a chief, three workers, two param
 test: build $(TOOLS)/temporal ## run all tests, those of the embedded server included
 	$(GO) vet ./...
 	$(GO) test $(TESTFLAGS) $(PACKAGES)
-	cd deployments/devserver && $(GO) vet -trimpath ./... && $(GO) test -trimpath $(TESTFLAGS) ./...
+	cd deployments/devserver && $(GO) vet -trimpath -tags osusergo ./... && $(GO) test -trimpath -tags osusergo $(TESTFLAGS) ./...
 
 .PHONY: test-race
 test-race: ## the same with the race detector
@@ -105,7 +105,7 @@ systemd: build ## use host workers and a controller as services of a virtual mac
 
 .PHONY: arm64
 arm64: build ## execute runs on an emulated machine for arm64; takes root and Debian
-	CLUSTERRUN_ARM64_ROOT=$$(.ci/arm64-image $(TOOLS)/arm64) $(GO) test -count 1 -v -run '^TestOnARM64$$' ./tests/e2e
+	root=$$(.ci/arm64-image $(TOOLS)/arm64) && CLUSTERRUN_ARM64_ROOT=$$root $(GO) test -count 1 -v -run '^TestOnARM64$$' ./tests/e2e
 
 .PHONY: record
 record: build ## record histories of the workflows for a version that is to be released
