@@ -22,6 +22,7 @@ const launcherBound = 5 * time.Minute
 func TestLaunchersDoWhatTheirEntriesSay(t *testing.T) {
 	for _, peer := range peers.Launchers {
 		t.Run(peer.Name, func(t *testing.T) {
+			t.Parallel()
 			launcher := peer.Find()
 			if launcher == nil {
 				t.Skip("it is not installed")
