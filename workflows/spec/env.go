@@ -43,18 +43,39 @@ type Source struct {
 func (v Variable) IsReference() bool { return v.From != Source{} }
 
 var (
-	secretName = lazyregexp.New(`(?i)SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|WEBHOOK|API_?KEY|PASS$|` +
-		`(^|_)(TOKEN|PASS|COOKIE|PWD|PW|PAT|AUTH|KEY|DSN|JWT)(_|$)`)
-	secretValue = lazyregexp.New(`://[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY|` +
-		`(^|[^A-Za-z0-9])(gh[opusr]_|github_pat_|sk-[A-Za-z0-9_-]{8}|xox[abp]-|AKIA[0-9A-Z]{8})`)
+	// secretWords are those in the names of variables that probably hold secrets, secretParts
+	// whole parts of such names.
+	secretWords = []string{"SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "WEBHOOK", "API_KEY", "APIKEY"}
+	secretParts = []string{"TOKEN", "PASS", "COOKIE", "PWD", "PW", "PAT", "AUTH", "KEY", "DSN", "JWT"}
 	// paths are variables whose names only look like those of secrets.
 	paths = []string{"PWD", "OLDPWD", "SSH_AUTH_SOCK"}
+
+	secretValue = lazyregexp.New(`://[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY|` +
+		`(^|[^A-Za-z0-9])(gh[opusr]_|github_pat_|sk-[A-Za-z0-9_-]{8}|xox[abp]-|AKIA[0-9A-Z]{8})`)
+	// inSecretValues are texts of which secretValue matches none without one.
+	inSecretValues = []string{"://", "-----BEGIN ", "gh", "sk-", "xox", "AKIA"}
 )
 
 // LooksSecret reports whether a variable probably holds a secret: by its name, or since the
-// value is an address with a user or a password, a private key, or begins as tokens do.
+// value is an address with a user or a password, a private key, or begins as tokens do. Hosts ask
+// it of each variable of each process, so no regular expression is matched in vain.
 func LooksSecret(name, value string) bool {
-	return secretName().MatchString(name) && !slices.Contains(paths, name) || secretValue().MatchString(value)
+	in := func(text string) func(string) bool {
+		return func(part string) bool { return strings.Contains(text, part) }
+	}
+	upper := strings.ToUpper(name)
+	switch {
+	case slices.Contains(paths, name):
+	case slices.ContainsFunc(secretWords, in(upper)), strings.HasSuffix(upper, "PASS"):
+		return true
+	default:
+		for part := range strings.SplitSeq(upper, "_") {
+			if slices.Contains(secretParts, part) {
+				return true
+			}
+		}
+	}
+	return slices.ContainsFunc(inSecretValues, in(value)) && secretValue().MatchString(value)
 }
 
 // WithoutSecrets returns the spec without the values of variables that probably are secrets.
