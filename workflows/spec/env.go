@@ -53,7 +53,7 @@ var (
 	secretValue = lazyregexp.New(`://[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY|` +
 		`(^|[^A-Za-z0-9])(gh[opusr]_|github_pat_|sk-[A-Za-z0-9_-]{8}|xox[abp]-|AKIA[0-9A-Z]{8})`)
 	// inSecretValues are texts of which secretValue matches none without one.
-	inSecretValues = []string{"://", "-----BEGIN ", "gh", "sk-", "xox", "AKIA"}
+	inSecretValues = []string{"://", "-----BEGIN ", "gh", "github_pat_", "sk-", "xox", "AKIA"}
 )
 
 // LooksSecret reports whether a variable probably holds a secret: by its name, or since the
