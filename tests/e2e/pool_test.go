@@ -336,7 +336,8 @@ func TestPools(t *testing.T) {
 						"elsewhere":   `no task has registered a function "only_here"`,
 					},
 					"go": {
-						"plain":       `no function "unregistered" is registered here`,
+						// A task says that, or the queue if it knows already what the tasks have.
+						"plain":       `function "unregistered"`,
 						"initializer": `the initializer "pid" is no registered func(context.Context) error`,
 						"empty":       "tasks",
 						"large":       "bytes",
