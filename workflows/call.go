@@ -26,10 +26,10 @@ const hereTakes = 2 * time.Second
 // callHere is [call] for an activity that mostly takes milliseconds and may be repeated. On a local
 // queue its first try is part of the workflow task, which spares the server a third of its work for a
 // short run. If that try fails or takes long, the server has it retried as any other activity, and
-// shows meanwhile what the run waits for.
+// shows meanwhile what the run waits for. One that has heartbeats is meant to take long.
 func callHere[I, O any](ctx workflow.Context, name string, method func(*activities.Host, context.Context, I) (O, error), in I) future[O] {
 	o := workflow.GetActivityOptions(ctx)
-	if !spec.IsLocalQueue(o.TaskQueue) {
+	if !spec.IsLocalQueue(o.TaskQueue) || o.HeartbeatTimeout > 0 {
 		return call(ctx, name, method, in)
 	}
 	here := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{

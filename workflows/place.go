@@ -162,11 +162,7 @@ func onRefusal(ctx workflow.Context, futures []future[activities.ReserveOutput],
 func (r *clusterRun) reserve(ctx workflow.Context, h *host, in activities.ReserveInput, before string, deadline time.Duration) future[activities.ReserveOutput] {
 	summary := reserveSummary(h, in.Generation)
 	ask := func(ctx workflow.Context, queue string, deadline time.Duration) future[activities.ReserveOutput] {
-		ctx = placing(ctx, queue, deadline, summary)
-		if r.spec.Ships() {
-			return call(shipping(ctx, r.spec), spec.ActivityReserve, (*activities.Host).Reserve, in)
-		}
-		return callHere(ctx, spec.ActivityReserve, (*activities.Host).Reserve, in)
+		return callHere(shipping(placing(ctx, queue, deadline, summary), r.spec), spec.ActivityReserve, (*activities.Host).Reserve, in)
 	}
 	if before == "" {
 		return ask(ctx, h.reserveQueue(r.queue), deadline)
