@@ -30,6 +30,6 @@ func TestCommandsThatAreOftenExecuted(t *testing.T) {
 		whole, _, err := a.root().Find([]string{name})
 		require.NoError(t, err)
 		assert.Equal(t, name, whole.Name())
+		assert.Less(t, len(a.rootFor([]string{name}).Commands()), 3, "others are not built")
 	}
-	assert.Greater(t, len(a.root().Commands()), len(a.oftenExecuted()))
 }

@@ -1,12 +1,10 @@
 package e2e
 
 import (
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,9 +20,7 @@ func TestOnARM64(t *testing.T) {
 	if root == "" {
 		t.Skip("CLUSTERRUN_ARM64_ROOT does not name the files of a Debian for arm64, which .ci/arm64-image makes")
 	}
-	server := harness.StartServer(t, "--headless")
-	_, port, err := net.SplitHostPort(server.Address)
-	require.NoError(t, err)
+	server := guestsServer(t)
 
 	dir := t.TempDir()
 	files, image, console := filepath.Join(dir, "files"), filepath.Join(dir, "image"), filepath.Join(dir, "console")
@@ -32,7 +28,7 @@ func TestOnARM64(t *testing.T) {
 mkdir -p "$files/bin" "$files/usr/bin" "$files/modules" "$files/proc" "$files/sys" "$files/dev" "$files/root" "$files/tmp"
 cp "$root/bin/busybox" "$files/bin"
 cp tests/e2e/testdata/arm64/init "$files"
-echo "$port" > "$files/port"
+echo "$server" > "$files/server"
 for module in failover net_failover virtio virtio_ring virtio_pci virtio_pci_legacy_dev virtio_pci_modern_dev virtio_net; do
   find "$root/lib/modules" -name "$module.ko" -exec cp {} "$files/modules" \;
 done
@@ -40,17 +36,15 @@ GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$files/usr/bi
 cd "$files"
 find . | cpio --quiet -o -H newc > "$image"`)
 	script.Dir = harness.Root()
-	script.Env = append(os.Environ(), "root="+root, "port="+port, "files="+files, "image="+image)
+	script.Env = append(os.Environ(), "root="+root, "server="+server, "files="+files, "image="+image)
 	out, err := script.CombinedOutput()
 	require.NoError(t, err, string(out))
 	kernels, err := filepath.Glob(filepath.Join(root, "boot", "vmlinuz-*"))
 	require.NoError(t, err)
 	require.Len(t, kernels, 1)
 
-	vm := harness.Start(t, dir, harness.Env(dir), "qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a72", "-accel", "tcg,thread=multi", "-smp", "2", "-m", "2G",
-		"-display", "none", "-no-reboot", "-serial", "file:"+console, "-kernel", kernels[0], "-initrd", image,
-		"-append", "console=ttyAMA0 quiet panic=-1", "-nic", "user,model=virtio-net-pci")
-	require.True(t, vm.EndsWithin(10*time.Minute), "it is powered off in the end")
+	vm := emulate(t, dir, "aarch64", "-M", "virt", "-cpu", "cortex-a72", "-serial", "file:"+console, "-kernel", kernels[0], "-initrd", image,
+		"-append", "console=ttyAMA0 quiet panic=-1")
 	said, err := os.ReadFile(console)
 	require.NoError(t, err)
 	t.Logf("%s", said)
