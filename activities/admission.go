@@ -23,25 +23,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// checkSpec returns the problems of a spec, before its tasks are listed. It does not rely on
-// the checks of a workflow: anyone who can write to the namespace can ask for anything.
-func (h *Host) checkSpec(s *spec.RunSpec) []spec.Problem {
-	var invalid *spec.InvalidSpecError
-	if !errors.As(s.Validate(), &invalid) {
-		return nil
-	}
-	if !s.IsElastic() {
-		return invalid.Problems
-	}
-	// This may be a part of the run, with fewer tasks than its hosts settings require.
-	return slices.DeleteFunc(invalid.Problems, func(p spec.Problem) bool {
-		if h.Guard == nil {
-			return p.Path != "tasks" // the number of tasks is bounded in any case
-		}
-		return p.Path == "hosts.count" || p.Path == "hosts.per_host"
-	})
-}
-
 // leave is the permission for a run whose tasks the host takes.
 type leave struct {
 	signers []string

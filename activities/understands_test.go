@@ -44,16 +44,28 @@ func TestWhatIsNotUnderstood(t *testing.T) {
 
 // An elastic run that has lost a host requests fewer tasks of the others than its spec has.
 func TestAPartOfAnElasticRunIsUnderstood(t *testing.T) {
-	s, err := spec.DecodeYAML([]byte(`{command: ["true"], tasks: [{type: worker, count: 4, overrides: {"3": {env: {LAST: "1"}}}}],
-		hosts: {count: "1:2", per_host: 2}, restart_scope: group}`))
+	s, err := spec.DecodeYAML([]byte(`{tasks: [{type: worker, count: 6, logs: {tee: "5:3"},
+		overrides: {"0": {command: [a]}, "1": {command: [a]}, "2": {command: [a]}, "3": {command: [a]}, "4": {command: [a]}, "5": {command: [b]}}}],
+		logs: {filter: [worker-4], redirects: "4:1"}, hosts: {count: "1:3"}, restart_scope: group}`))
 	require.NoError(t, err)
 	require.NoError(t, s.Validate())
-	part := s.Sized(2)
-	require.Error(t, part.Validate())
-	assert.NoError(t, (&Host{}).understands(ReserveInput{Spec: part}))
+	for _, h := range []*Host{{}, {Config: Config{Guard: &guard.Guard{}}}} {
+		alone := s.Sized(2)
+		require.Error(t, alone.Validate())
+		assert.NoError(t, h.understands(ReserveInput{Spec: alone}))
+		assert.NoError(t, h.understands(ReserveInput{Spec: s.Sized(4), Tasks: []string{"worker-0", "worker-1"}}))
+		assert.NoError(t, h.understands(ReserveInput{Spec: s, Tasks: []string{"worker-0", "worker-1"}}))
 
-	part.Tasks[0].Overrides = nil
-	assert.NoError(t, (&Host{Config: Config{Guard: &guard.Guard{}}}).understands(ReserveInput{Spec: part}), "a host with a policy")
+		newer := *alone
+		newer.OnFailure = "hibernate"
+		assert.ErrorContains(t, h.understands(ReserveInput{Spec: &newer}), "hibernate")
+		huge := *alone
+		huge.Hosts.Count = "1:9223372036854775807"
+		assert.ErrorContains(t, h.understands(ReserveInput{Spec: &huge}), "hosts.count")
+		empty := *alone
+		empty.Tasks = nil
+		assert.ErrorContains(t, h.understands(ReserveInput{Spec: &empty}), "tasks")
+	}
 }
 
 // A program does not take over runs if it would lose a part of their plans. Runs that are

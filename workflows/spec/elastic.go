@@ -39,15 +39,31 @@ func (s *RunSpec) TasksPerHost() int {
 // Sized returns the spec of a generation that has so many tasks: fewer of the last type. It
 // shares all else with s.
 func (s *RunSpec) Sized(tasks int) *RunSpec {
-	missing := s.total() - tasks
-	if missing <= 0 {
+	if tasks >= s.total() {
 		return s
 	}
-	sized := *s
-	sized.Tasks = slices.Clone(s.Tasks)
-	last := &sized.Tasks[len(sized.Tasks)-1]
-	last.Count = new(last.Size() - missing)
-	return &sized
+	return s.resized(tasks)
+}
+
+// Whole returns the spec of an elastic run of which s is a generation, with perHost tasks on
+// each of its hosts; 0: all of s are on one host. It shares all else with s.
+func (s *RunSpec) Whole(perHost int) *RunSpec {
+	n := s.total()
+	perHost = cmp.Or(perHost, n)
+	_, most := s.Hosts.Count.Bounds()
+	if !s.IsElastic() || n > MaxTasks || most > MaxTasks || perHost*most <= n {
+		return s
+	}
+	return s.resized(perHost * most)
+}
+
+// resized returns the spec with so many tasks, by more or fewer of the last type.
+func (s *RunSpec) resized(tasks int) *RunSpec {
+	r := *s
+	r.Tasks = slices.Clone(s.Tasks)
+	last := &r.Tasks[len(r.Tasks)-1]
+	last.Count = new(last.Size() + tasks - s.total())
+	return &r
 }
 
 // checkElastic holds an elastic run against what it needs.

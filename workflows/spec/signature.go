@@ -1,7 +1,5 @@
 package spec
 
-import "slices"
-
 // Signature is an SSH signature of a run, or of a request to one. It is made last: what
 // changes afterwards makes it worthless.
 type Signature struct {
@@ -21,15 +19,10 @@ func (s *RunSpec) AsSigned() *RunSpec {
 	signed := s.WithDefaults()
 	signature := signed.Signature
 	signed.Signature = nil
-	if signature == nil || !signed.IsElastic() || len(signed.Tasks) == 0 {
+	if signature == nil || !signed.IsElastic() || len(signed.Tasks) == 0 || signature.Size <= signed.total() {
 		return signed
 	}
-	if missing := signature.Size - signed.total(); missing > 0 {
-		signed.Tasks = slices.Clone(signed.Tasks)
-		last := &signed.Tasks[len(signed.Tasks)-1]
-		last.Count = new(last.Size() + missing)
-	}
-	return signed
+	return signed.resized(signature.Size)
 }
 
 // AsSigned returns the request that its signature is of.
