@@ -53,15 +53,12 @@ func (h *Host) endOlder(ctx context.Context, run runkey.Run, in ReserveInput) er
 	if len(older) == 0 {
 		return nil
 	}
-	signal, grace, err := stopOfRun(in.Spec)
+	p, err := h.plans.get(run)
 	if err != nil {
-		return err
+		p = &plan{Run: run, Spec: in.Spec}
 	}
 	h.Log.Info("stopping what an earlier generation left", zap.Strings("tasks", tasksOf(older)))
-	_, err = h.Supervisor.Stop(ctx, supervisor.StopRequest{
-		Run: run, Processes: refsOf(older), Signal: signal, Grace: grace, Reason: supervisor.ReasonCollateral,
-	})
-	if err != nil {
+	if err := h.stopProcesses(ctx, p, older, supervisor.ReasonCollateral); err != nil {
 		return err
 	}
 	for _, p := range older {

@@ -186,14 +186,11 @@ func (h *Host) abandon(p *plan, why string, closed *workflowpb.WorkflowExecution
 	if !p.Released {
 		h.Log.Info("stopping what is left of a run", zap.String("run", p.Run.WorkflowID), zap.String("why", why))
 	}
-	signal, grace, err := stopOfRun(p.Spec)
-	if err != nil {
-		signal, grace = int(sigterm), defaultGrace
-	}
+	stops, _ := p.stops() // of those that are understood
 	// It gets a context of its own: processes may use up their grace.
-	ctx, cancel := context.WithTimeout(h.group.Context(), grace+time.Minute)
+	ctx, cancel := context.WithTimeout(h.group.Context(), stops.Longest()+time.Minute)
 	defer cancel()
-	_, err = h.Supervisor.Release(ctx, supervisor.ReleaseRequest{Run: p.Run, Signal: signal, Grace: grace})
+	_, err := h.Supervisor.Release(ctx, supervisor.ReleaseRequest{Run: p.Run, Stops: stops})
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ type stopped struct {
 	listed
 	stops    []supervisor.StopRequest
 	released []runkey.Run
+	as       supervisor.Stops // of the last release
 	fenced   []supervisor.AttachRequest
 	awaited  []supervisor.ProcessRef
 }
@@ -179,7 +180,7 @@ func TestGenerationsOfGroups(t *testing.T) {
 }
 
 func (s *stopped) Release(_ context.Context, r supervisor.ReleaseRequest) (supervisor.ProcessesReply, error) {
-	s.released = append(s.released, r.Run)
+	s.released, s.as = append(s.released, r.Run), r.Stops
 	return supervisor.ProcessesReply{}, nil
 }
 

@@ -48,16 +48,15 @@ const (
 // call returns the same: the plan stays until the reconciler finds the run closed.
 func (h *Host) Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, error) {
 	run := runOf(ctx, in.Run)
-	signal, grace := int(sigterm), defaultGrace
 	p, err := h.plans.get(run)
-	if err == nil {
-		if signal, grace, err = stopOfRun(p.Spec); err != nil {
-			return ReleaseOutput{}, err
-		}
-	} else if !errors.Is(err, errNoPlan) {
+	if err != nil && !errors.Is(err, errNoPlan) {
 		return ReleaseOutput{}, err
 	}
-	reply, err := h.Supervisor.Release(ctx, supervisor.ReleaseRequest{Run: run, Signal: signal, Grace: grace})
+	stops, err := p.stops()
+	if err != nil {
+		return ReleaseOutput{}, err
+	}
+	reply, err := h.Supervisor.Release(ctx, supervisor.ReleaseRequest{Run: run, Stops: stops})
 	if err != nil {
 		return ReleaseOutput{}, err
 	}

@@ -2,6 +2,8 @@ package activities
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/runkey"
@@ -92,10 +94,26 @@ func (h *Host) stopProcesses(ctx context.Context, p *plan, processes []superviso
 	return nil
 }
 
-// stopOfRun returns the signal and grace for what is left of a run.
-func stopOfRun(s *spec.RunSpec) (int, time.Duration, error) {
-	n, err := spec.SignalNumber(s.Stop.Signal)
-	return n, s.Stop.Grace.Std(), err
+// stops returns how what is left of a run is stopped, each process with the signal and grace of
+// its type. Without a plan it is as without a spec.
+func (p *plan) stops() (supervisor.Stops, error) {
+	stops := supervisor.Stops{Stop: supervisor.Stop{Signal: int(sigterm), Grace: defaultGrace}}
+	if p == nil {
+		return stops, nil
+	}
+	n, err := spec.SignalNumber(p.Spec.Stop.Signal)
+	if err != nil {
+		return stops, err
+	}
+	stops.Stop = supervisor.Stop{Signal: n, Grace: p.Spec.Stop.Grace.Std()}
+	for _, task := range slices.Concat(p.Tasks, slices.Collect(maps.Keys(p.Added))) {
+		n, grace, err := p.stopOf(task, "", nil)
+		if err != nil {
+			return stops, err
+		}
+		stops.Except(task, supervisor.Stop{Signal: n, Grace: grace})
+	}
+	return stops, nil
 }
 
 // restart stops the process of a task that does not end a call. The process is started again,

@@ -121,20 +121,26 @@ func (r *clusterRun) resumption(ctx workflow.Context) *Resumption {
 
 func (r *clusterRun) held(hosts []*host) []HeldHost {
 	var held []HeldHost
-	placed := sortedKeys(r.placed)
+	tasks := r.tasksByHost()
 	for _, h := range hosts {
 		if h.queue == "" {
 			continue
 		}
-		k := HeldHost{Name: h.name, Queue: h.queue, Pin: h.pin, Groups: h.groups, Devices: h.devices, Service: h.out.Service}
-		for _, task := range placed {
-			if r.placed[task] == h {
-				k.Tasks = append(k.Tasks, task)
-			}
-		}
-		held = append(held, k)
+		held = append(held, HeldHost{
+			Name: h.name, Queue: h.queue, Pin: h.pin, Groups: h.groups, Devices: h.devices, Service: h.out.Service, Tasks: tasks[h],
+		})
 	}
 	return held
+}
+
+// tasksByHost returns the tasks that are placed on each host, also those outside the spec.
+func (r *clusterRun) tasksByHost() map[*host][]string {
+	tasks := map[*host][]string{}
+	for _, task := range sortedKeys(r.placed) {
+		h := r.placed[task]
+		tasks[h] = append(tasks[h], task)
+	}
+	return tasks
 }
 
 // takeOver is the other end of resumption.

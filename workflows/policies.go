@@ -170,7 +170,7 @@ func releasing(ctx workflow.Context, queue string, s *spec.RunSpec, summary stri
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
 		ScheduleToStartTimeout: releaseWait,
-		StartToCloseTimeout:    s.Stop.Grace.Std() + 2*time.Minute,
+		StartToCloseTimeout:    s.LongestGrace() + 2*time.Minute,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, BackoffCoefficient: 1, MaximumAttempts: 5,
 		},

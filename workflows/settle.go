@@ -18,6 +18,7 @@ import (
 func (r *clusterRun) settle(ctx workflow.Context, hosts []*host) error {
 	var futures []future[activities.ControlOutput]
 	var asked []*host
+	tasks := r.tasksByHost()
 	for _, h := range hosts {
 		if !r.unsettled[h.queue] {
 			continue
@@ -25,7 +26,7 @@ func (r *clusterRun) settle(ctx workflow.Context, hosts []*host) error {
 		actx := settling(ctx, h.queue, r.givenUp(len(hosts)), r.spec, "what "+h.name+" may have left")
 		asked = append(asked, h)
 		futures = append(futures, call(actx, spec.ActivityControl, (*activities.Host).Control, activities.ControlInput{
-			Run: r.began, Op: lifecycle.ControlSettle, Generation: r.machine.Generation() - 1, Tasks: names(h.tasks),
+			Run: r.began, Op: lifecycle.ControlSettle, Generation: r.machine.Generation() - 1, Tasks: tasks[h],
 		}))
 	}
 	for i, f := range futures {

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"fmt"
-	"syscall"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/runkey"
@@ -177,16 +176,16 @@ func (s *supervisor) Closing(ctx context.Context) (ClosingReply, error) {
 
 // Release ends a run here; see [API].
 func (s *supervisor) Release(ctx context.Context, r ReleaseRequest) (ProcessesReply, error) {
-	if err := checkSignal(r.Signal); err != nil {
+	if err := r.check(); err != nil {
 		return ProcessesReply{}, err
 	}
-	deadline := time.Now().Add(r.Grace)
+	begun := time.Now()
 	s.mu.Lock()
 	run := s.ensureRun(r.Run)
 	run.releasing = true
 	var all []*process
 	run.each(func(p *process) { all = append(all, p) })
-	s.stopLocked(all, syscall.Signal(r.Signal), deadline, ReasonCollateral, false)
+	s.stopEach(all, r.Stops, begun, ReasonCollateral)
 	first := run.released == nil
 	if first {
 		run.released = make(chan struct{})

@@ -65,7 +65,7 @@ func TestCrashLoopIsBounded(t *testing.T) {
 	require.Len(t, known, 1+KeepProcesses)
 	require.Equal(t, restarts, known[len(known)-1].Number)
 
-	reply, err := h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Signal: sigTERM})
+	reply, err := h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM}}})
 	require.NoError(t, err)
 	require.Equal(t, known, reply.Processes)
 }

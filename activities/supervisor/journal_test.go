@@ -143,7 +143,7 @@ func TestJournalDamaged(t *testing.T) {
 			require.ErrorIs(t, err, ErrDamaged)
 			_, err = h.client.Wait(h.ctx(), ref("new", 0))
 			require.ErrorIs(t, err, ErrDamaged)
-			_, err = h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Signal: sigTERM})
+			_, err = h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM}}})
 			require.NoError(t, err)
 			require.False(t, h.exists("ran"))
 			// Another run is not concerned.

@@ -81,7 +81,7 @@ func TestLease(t *testing.T) {
 	_, err = lease("c", 0, 13000)
 	require.ErrorIs(t, err, ErrPortTaken)
 
-	_, err = h.client.Release(h.ctx(), ReleaseRequest{Run: runNamed("a"), Signal: sigTERM})
+	_, err = h.client.Release(h.ctx(), ReleaseRequest{Run: runNamed("a"), Stops: Stops{Stop: Stop{Signal: sigTERM}}})
 	require.NoError(t, err)
 	for _, port := range first {
 		require.False(t, leased(t, port))
@@ -188,7 +188,7 @@ func TestStoresOfLeases(t *testing.T) {
 	_, err = h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	require.Equal(t, byte(1), count(port), "the next supervisor serves it for the next process")
-	_, err = h.client.Release(h.ctx(), ReleaseRequest{Run: runNamed("s"), Signal: sigTERM})
+	_, err = h.client.Release(h.ctx(), ReleaseRequest{Run: runNamed("s"), Stops: Stops{Stop: Stop{Signal: sigTERM}}})
 	require.NoError(t, err)
 	require.True(t, refused(port))
 }

@@ -23,7 +23,7 @@ func TestCatchingUpWithTheOwner(t *testing.T) {
 	require.NoError(t, err)
 	defer l.stop()
 	for i := range time.Duration(2000) {
-		line, err := json.Marshal(StopAll{Stop: Stop{Signal: sigTERM, Grace: i}, Later: true})
+		line, err := json.Marshal(StopAll{Stops: Stops{Stop: Stop{Signal: sigTERM, Grace: i}}, Later: true})
 		require.NoError(t, err)
 		half := len(line) / 2
 		_, err = ours.Write(line[:half])
@@ -38,7 +38,7 @@ func TestCatchingUpWithTheOwner(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, ours.Close())
 	<-gone
-	require.Equal(t, StopAll{Stop: Stop{Signal: 2}}, <-told, "the first counts")
+	require.Equal(t, StopAll{Stops: Stops{Stop: Stop{Signal: 2}}}, <-told, "the first counts")
 	l.catchUp()
 }
 

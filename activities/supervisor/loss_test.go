@@ -171,10 +171,10 @@ func TestTheOwnerHasEverythingStopped(t *testing.T) {
 	for _, name := range []string{"worker", "ps", "slow"} {
 		h.pidIn(name)
 	}
-	line, err := json.Marshal(StopAll{
+	line, err := json.Marshal(StopAll{Stops: Stops{
 		Stop:  Stop{Signal: int(unix.SIGINT), Grace: long},
 		Tasks: map[string]Stop{"ps-0": {Signal: sigTERM, Grace: 10 * time.Millisecond}},
-	})
+	}})
 	require.NoError(t, err)
 	_, err = h.lifeline.Write(append([]byte("not understood\n"), append(line, '\n')...))
 	require.NoError(t, err)
@@ -253,7 +253,7 @@ func TestNoLeaks(t *testing.T) {
 	reply, err := h.client.Lease(h.ctx(), PortLeaseRequest{Run: testRun, Count: 5})
 	require.NoError(t, err)
 	require.Len(t, reply.Ports, 5)
-	_, err = h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Signal: sigTERM})
+	_, err = h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM}}})
 	require.NoError(t, err)
 	h.until("ports and journal are closed", func() bool { return before() < base })
 	require.NoError(t, h.cmd.Process.Signal(unix.SIGTERM))
@@ -329,7 +329,7 @@ func TestTheSideOfRecordedRunsIsKilled(t *testing.T) {
 	h := newHost(t, func(r *role) { r.Lifeline, r.SlowSide = true, true })
 	h.sh("worker-0", 0, `trap 'exit 3' TERM; echo $$ >$D/worker; while :; do sleep 0.01; done`)
 	h.pidIn("worker")
-	line, err := json.Marshal(StopAll{Stop: Stop{Signal: sigTERM, Grace: long}, Recorded: true})
+	line, err := json.Marshal(StopAll{Stops: Stops{Stop: Stop{Signal: sigTERM, Grace: long}}, Recorded: true})
 	require.NoError(t, err)
 	_, err = h.lifeline.Write(append(line, '\n'))
 	require.NoError(t, err)
@@ -350,7 +350,7 @@ func TestTheOwnersSignalIsSentLater(t *testing.T) {
 		h.sh(task, 0, fmt.Sprintf(loop, task))
 		h.pidIn(task)
 	}
-	line, err := json.Marshal(StopAll{Stop: Stop{Signal: int(unix.SIGINT)}, Later: true, Tasks: map[string]Stop{"ps-0": {Signal: sigTERM}}})
+	line, err := json.Marshal(StopAll{Stops: Stops{Stop: Stop{Signal: int(unix.SIGINT)}, Tasks: map[string]Stop{"ps-0": {Signal: sigTERM}}}, Later: true})
 	require.NoError(t, err)
 	_, err = h.lifeline.Write(append(line, '\n'))
 	require.NoError(t, err)

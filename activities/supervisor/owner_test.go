@@ -55,7 +55,7 @@ func TestOwnersDescriptors(t *testing.T) {
 	assert.Equal(t, "to stderr\n", written("err"))
 	assert.NoFileExists(t, r.Command.Stdout)
 
-	_, err = h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Signal: sigTERM})
+	_, err = h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM}}})
 	require.NoError(t, err)
 	require.NoError(t, h.cmd.Process.Signal(os.Interrupt))
 	require.NoError(t, h.ended())

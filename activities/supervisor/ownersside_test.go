@@ -57,7 +57,7 @@ func TestTheOwnersSideLeaves(t *testing.T) {
 func TestTheOwnersSideIsCutOff(t *testing.T) {
 	h := newOwned(t)
 	h.sh("w", 0, "exec sleep 1000")
-	line, err := json.Marshal(StopAll{Stop: Stop{Signal: int(unix.SIGTERM), Grace: patience}, Recorded: true})
+	line, err := json.Marshal(StopAll{Stops: Stops{Stop: Stop{Signal: int(unix.SIGTERM), Grace: patience}}, Recorded: true})
 	require.NoError(t, err)
 	_, err = h.lifeline.Write(append(line, '\n'))
 	require.NoError(t, err)

@@ -258,9 +258,7 @@ type StopRequest struct {
 // everything in this way and end. It is for an owner whose side cannot continue, for example
 // without a server.
 type StopAll struct {
-	Stop
-	// Tasks has the tasks that are to be stopped in another way.
-	Tasks map[string]Stop `json:"tasks,omitempty"`
+	Stops
 	// Recorded reports whether the server knows how all runs have ended. The side then has
 	// nothing to report, and is killed.
 	Recorded bool `json:"recorded,omitempty"`
@@ -269,22 +267,40 @@ type StopAll struct {
 	Later bool `json:"later,omitempty"`
 }
 
+// Stops describe how the processes of several tasks are stopped.
+type Stops struct {
+	Stop
+	// Tasks has the tasks that are to be stopped in another way.
+	Tasks map[string]Stop `json:"tasks,omitempty"`
+}
+
 // Stop describes how a process is stopped: a signal by number, and the time until SIGKILL.
 type Stop struct {
 	Signal int           `json:"signal"`
 	Grace  time.Duration `json:"grace"`
 }
 
+// Except has the processes of a task stopped in another way.
+func (a *Stops) Except(task string, s Stop) {
+	if s == a.Stop {
+		return
+	}
+	if a.Tasks == nil {
+		a.Tasks = map[string]Stop{}
+	}
+	a.Tasks[task] = s
+}
+
 // of returns how the processes of a task are stopped.
-func (a StopAll) of(task string) Stop {
+func (a Stops) of(task string) Stop {
 	if s, ok := a.Tasks[task]; ok {
 		return s
 	}
 	return a.Stop
 }
 
-// longest returns the longest grace.
-func (a StopAll) longest() time.Duration {
+// Longest returns the longest grace.
+func (a Stops) Longest() time.Duration {
 	grace := a.Grace
 	for _, s := range a.Tasks {
 		grace = max(grace, s.Grace)
@@ -293,7 +309,7 @@ func (a StopAll) longest() time.Duration {
 }
 
 // check returns an error for an invalid signal.
-func (a StopAll) check() error {
+func (a Stops) check() error {
 	err := checkSignal(a.Signal)
 	for _, s := range a.Tasks {
 		err = errors.Join(err, checkSignal(s.Signal))
@@ -341,9 +357,8 @@ type PortLeaseReply struct{ Ports []int }
 // the release, the run's processes stay readable for seven days and no new ones can be
 // started.
 type ReleaseRequest struct {
-	Run    runkey.Run
-	Signal int
-	Grace  time.Duration
+	Run runkey.Run
+	Stops
 }
 
 // ProcessesReply has processes, by task and number.

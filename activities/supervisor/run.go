@@ -159,7 +159,7 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg.Ready()
 	}
 
-	orphans := StopAll{Stop: Stop{int(unix.SIGTERM), cfg.OrphanGrace}}
+	orphans := Stops{Stop: Stop{int(unix.SIGTERM), cfg.OrphanGrace}}
 	var all StopAll
 	ownerGone := true // or it wants the same
 	select {
@@ -171,7 +171,7 @@ func Run(ctx context.Context, cfg Config) error {
 		select {
 		case all = <-told: // before it went
 		default:
-			gone, all = nil, orphans
+			gone, all.Stops = nil, orphans
 		}
 		s.log.Info("The owner is gone; everything is stopped.")
 	case all = <-told:
@@ -179,7 +179,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	s.close(ownerGone, all.Recorded)
 	close(stopSide)
-	s.endProcesses(all, gone, orphans)
+	s.endProcesses(all.Stops, gone, orphans)
 	s.endSide(sideGone)
 	return nil
 }
@@ -209,7 +209,7 @@ func (s *supervisor) close(ownerGone, recorded bool) {
 
 // endProcesses stops all processes as how says, or as orphans says once the owner is gone.
 // It returns when all have ended or were given up.
-func (s *supervisor) endProcesses(how StopAll, ownerGone <-chan struct{}, orphans StopAll) {
+func (s *supervisor) endProcesses(how Stops, ownerGone <-chan struct{}, orphans Stops) {
 	begun := time.Now()
 	all := s.stopAll(how, begun)
 	gone := make(chan struct{})
@@ -224,7 +224,7 @@ func (s *supervisor) endProcesses(how StopAll, ownerGone <-chan struct{}, orphan
 	}()
 	kill := s.cfg.killNow
 	// A start that hangs in the kernel cannot be stopped, so the wait is bounded.
-	bound := time.NewTimer(how.longest() + 2*s.cfg.KillBound)
+	bound := time.NewTimer(how.Longest() + 2*s.cfg.KillBound)
 	defer bound.Stop()
 	for {
 		select {
@@ -234,7 +234,7 @@ func (s *supervisor) endProcesses(how StopAll, ownerGone <-chan struct{}, orphan
 			s.log.Error("Not everything has ended; the supervisor does not wait any longer.")
 			return
 		case <-kill:
-			s.stopAll(StopAll{Stop: Stop{Signal: int(unix.SIGKILL)}}, time.Now())
+			s.stopAll(Stops{Stop: Stop{Signal: int(unix.SIGKILL)}}, time.Now())
 			kill = nil
 		case <-ownerGone:
 			s.stopAll(orphans, time.Now())
@@ -244,15 +244,21 @@ func (s *supervisor) endProcesses(how StopAll, ownerGone <-chan struct{}, orphan
 }
 
 // stopAll stops all processes and returns them. The graces count from begun.
-func (s *supervisor) stopAll(how StopAll, begun time.Time) []*process {
+func (s *supervisor) stopAll(how Stops, begun time.Time) []*process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.pick(func(p *process) bool { return p.phase != abandoned })
+	s.stopEach(all, how, begun, ReasonShutdown)
+	return all
+}
+
+// stopEach stops processes, each as its task is to be stopped. The graces count from begun. The
+// caller holds mu.
+func (s *supervisor) stopEach(all []*process, how Stops, begun time.Time, why Reason) {
 	for _, p := range all {
 		stop := how.of(p.Key.Task)
-		s.stopLocked([]*process{p}, syscall.Signal(stop.Signal), begun.Add(stop.Grace), ReasonShutdown, false)
+		s.stopLocked([]*process{p}, syscall.Signal(stop.Signal), begun.Add(stop.Grace), why, false)
 	}
-	return all
 }
 
 // stopLater has the runs' own stops send the owner's signals.

@@ -187,7 +187,7 @@ func TestUnkillable(t *testing.T) {
 	require.NoError(t, h.client.Grant(h.ctx(), GrantRequest{Key: keyOf("stuck"), Fence: Fence{Attempt: 1}}))
 	h.sh("stuck", 1, "exit 1")
 	require.Equal(t, 1, h.wait("stuck", 1).Code)
-	reply, err := h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Signal: sigTERM})
+	reply, err := h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM}}})
 	require.NoError(t, err)
 	require.Len(t, reply.Processes, 3)
 
@@ -202,16 +202,21 @@ func TestRelease(t *testing.T) {
 	h.wait("worker-0", 0)
 	h.sh("worker-1", 0, `trap 'exit 8' TERM; echo $$ >$D/up; while :; do sleep 0.01; done`)
 	h.pidIn("up")
+	h.sh("worker-9", 0, `trap 'exit 9' INT; echo $$ >$D/up9; while :; do sleep 0.01; done`)
+	h.pidIn("up9")
 	release := func() []Process {
-		reply, err := h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Signal: sigTERM, Grace: long})
+		reply, err := h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{
+			Stop: Stop{Signal: sigTERM, Grace: long}, Tasks: map[string]Stop{"worker-9": {Signal: int(unix.SIGINT), Grace: long}},
+		}})
 		require.NoError(t, err)
 		return reply.Processes
 	}
 	all := release()
-	require.Len(t, all, 2)
+	require.Len(t, all, 3)
 	require.Equal(t, keyOf("worker-0"), all[0].Key)
 	require.Equal(t, 3, all[0].Exit.Code)
 	require.Equal(t, 8, all[1].Exit.Code)
+	require.Equal(t, 9, all[2].Exit.Code)
 	require.Equal(t, ReasonCollateral, all[1].Exit.Reason)
 	require.Equal(t, all, release(), "again, the same")
 
@@ -235,7 +240,7 @@ func TestRelease(t *testing.T) {
 	// A run this host has never heard of is released as well: its start may still be on its
 	// way.
 	other := runkey.Run{Namespace: "default", WorkflowID: "other", RunID: "r9"}
-	reply, err := h.client.Release(h.ctx(), ReleaseRequest{Run: other, Signal: sigTERM})
+	reply, err := h.client.Release(h.ctx(), ReleaseRequest{Run: other, Stops: Stops{Stop: Stop{Signal: sigTERM}}})
 	require.NoError(t, err)
 	require.Empty(t, reply.Processes)
 	r := h.request("worker-0", 0, "exit 1")

@@ -254,7 +254,7 @@ func TestUpgradeOfWhatIsStuck(t *testing.T) {
 	h.pidIn("t")
 	released := make(chan error, 1)
 	go func() {
-		_, err := h.client.Release(context.Background(), ReleaseRequest{Run: testRun, Signal: sigTERM, Grace: time.Second})
+		_, err := h.client.Release(context.Background(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM, Grace: time.Second}}})
 		released <- err
 	}()
 	h.until("it is being released", func() bool {
@@ -264,7 +264,7 @@ func TestUpgradeOfWhatIsStuck(t *testing.T) {
 	require.NoError(t, unix.Kill(h.sidePID(), unix.SIGSTOP))
 	h.upgrade()
 	require.ErrorIs(t, <-released, ErrLost)
-	reply, err := h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Signal: sigTERM, Grace: long})
+	reply, err := h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigTERM, Grace: long}}})
 	require.NoError(t, err)
 	require.Len(t, reply.Processes, 1)
 	assert.Equal(t, -sigKILL, reply.Processes[0].Exit.Code)

@@ -103,15 +103,15 @@ func TestStopsOfASpec(t *testing.T) {
 		{Type: "chief", Count: &count},
 		{Type: "ps", Count: &count, Stop: spec.Stop{Signal: "SIGINT"}},
 	}, Stop: spec.Stop{Grace: &second}}
-	assert.Equal(t, supervisor.StopAll{
+	assert.Equal(t, supervisor.StopAll{Stops: supervisor.Stops{
 		Stop:  supervisor.Stop{Signal: int(syscall.SIGTERM), Grace: time.Second},
 		Tasks: map[string]supervisor.Stop{"ps-0": {Signal: int(syscall.SIGINT), Grace: time.Second}},
-	}, stopsOf(s, nil))
+	}}, stopsOf(s, nil))
 	assert.Equal(t, stopsOf(s, nil), stopsOf(s, syscall.SIGPIPE), "no signal that anybody sent")
-	assert.Equal(t, supervisor.StopAll{
+	assert.Equal(t, supervisor.StopAll{Stops: supervisor.Stops{
 		Stop:  supervisor.Stop{Signal: int(syscall.SIGHUP), Grace: time.Second}, // the signal that came
 		Tasks: map[string]supervisor.Stop{"ps-0": {Signal: int(syscall.SIGINT), Grace: time.Second}},
-	}, stopsOf(s, syscall.SIGHUP))
+	}}, stopsOf(s, syscall.SIGHUP))
 }
 
 // The second signal may come as the run ends: what kills it must still find the host

@@ -140,13 +140,11 @@ func stopsOf(given *spec.RunSpec, came os.Signal) supervisor.StopAll {
 		}
 		return supervisor.Stop{Signal: n, Grace: grace}
 	}
-	all := supervisor.StopAll{Stop: stop(spec.Task{}), Tasks: map[string]supervisor.Stop{}}
+	all := supervisor.Stops{Stop: stop(spec.Task{})}
 	for _, t := range s.TaskList() {
-		if own := stop(t); own != all.Stop {
-			all.Tasks[t.Name()] = own
-		}
+		all.Except(t.Name(), stop(t))
 	}
-	return all
+	return supervisor.StopAll{Stops: all}
 }
 
 // kill has the run kill its processes; where that cannot be had at once, the

@@ -202,7 +202,7 @@ func TestStopAll(t *testing.T) {
 	s, err := Launch(t.Context(), c, named("a"), noneAwaited)
 	require.NoError(t, err)
 	defer s.Close()
-	s.StopAll(t.Context(), supervisor.StopAll{Stop: supervisor.Stop{Signal: 7}})
+	s.StopAll(t.Context(), supervisor.StopAll{Stops: supervisor.Stops{Stop: supervisor.Stop{Signal: 7}}})
 	require.EqualError(t, <-s.Lost(), "host a: agent: told to stop with signal 7")
 }
 
