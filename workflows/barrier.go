@@ -88,7 +88,7 @@ func (b *barrier) run(ctx workflow.Context) (closed bool) {
 	// that a round whose participants are all there costs one workflow task.
 	b.drain(free)
 	for b.round.Result() == nil {
-		if b.outgrown(ctx) {
+		if ctx.Err() == nil && b.outgrown(ctx) {
 			return false
 		}
 		b.setDeadline(free)

@@ -200,8 +200,13 @@ func (r *clusterRun) servePlacing(q request) {
 	case lifecycle.TerminateAll:
 		r.unplacedWhy = "it was terminated " + when
 	default:
-		if err := r.machine.Check(q.event); err != nil && q.done != nil {
+		if q.done == nil {
+			return
+		}
+		if err := r.machine.Check(q.event); err != nil {
 			q.done.SetError(refused(err))
+		} else if q.stopping { // it was answered before
+			q.done.SetValue(r.machine.Stopping())
 		}
 		return
 	}

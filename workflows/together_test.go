@@ -39,6 +39,8 @@ type togetherWorld struct {
 	groups map[string]string
 	// reserved is what reservations were told.
 	reserved []*spec.Stopping
+	// busy is how often a host has no room for a next generation yet.
+	busy int
 }
 
 func newTogetherWorld(t *testing.T) *togetherWorld {
@@ -62,6 +64,10 @@ func newTogetherWorld(t *testing.T) *togetherWorld {
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		if in.Generation > 0 && w.busy > 0 {
+			w.busy--
+			return activities.ReserveOutput{}, errors.New("no room yet")
+		}
 		w.reserved = append(w.reserved, in.Stopping)
 		return activities.ReserveOutput{Host: host, Instance: "i", Addresses: []string{"127.0.0.1:1", "127.0.0.1:2"}}, nil
 	})
@@ -268,11 +274,13 @@ func TestStopTogetherIsRefused(t *testing.T) {
 }
 
 // The next generation of a group is reserved with what was said last, so that no
-// host goes by what it was told before.
+// host goes by what it was told before. Whoever repeats a request meanwhile is answered.
 func TestTheNextGenerationKnowsOfAClear(t *testing.T) {
 	w := newTogetherWorld(t)
+	w.busy = 1
 	ok := func(_ spec.Stopping, err error) { require.NoError(t, err) }
-	w.ask(time.Second, spec.UpdateStopTogether, spec.TogetherRequest{}, ok)
+	stop := spec.TogetherRequest{Key: "once"}
+	w.ask(time.Second, spec.UpdateStopTogether, stop, ok)
 	w.ask(2*time.Second, spec.UpdateClearStop, spec.ClearStopRequest{}, ok)
 	w.RegisterDelayedCallback(func() {
 		w.UpdateWorkflow(spec.UpdateRestartTask, "", &testsuite.TestUpdateCallback{
@@ -280,9 +288,17 @@ func TestTheNextGenerationKnowsOfAClear(t *testing.T) {
 			OnComplete: func(_ any, err error) { require.NoError(t, err) },
 		}, spec.TaskRequest{Tasks: []string{"worker-0"}})
 	}, 3*time.Second)
+	var again []spec.Stopping
+	w.ask(3*time.Second+100*time.Millisecond, spec.UpdateStopTogether, stop, func(s spec.Stopping, err error) {
+		require.NoError(t, err)
+		assert.Equal(t, 0, w.busy)
+		assert.Equal(t, spec.RunRestarting, w.status().State)
+		again = append(again, s)
+	})
 	w.RegisterDelayedCallback(func() { w.end(0, "worker-0", "worker-1", "ps-0") }, time.Minute)
 	r, err := w.run(spec.RunSpec{RestartScope: spec.RestartScopeGroup})
 	require.NoError(t, err)
+	assert.Equal(t, []spec.Stopping{{Seq: 2}}, again)
 	assert.Equal(t, 1, r.Generation)
 	cleared := &spec.Stopping{Seq: 2}
 	assert.Equal(t, []*spec.Stopping{nil, nil, cleared, cleared}, w.reserved)
