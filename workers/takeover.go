@@ -53,8 +53,10 @@ func (s *side) takeOver(ctx context.Context, inherited []string) {
 // giveBackPatience bounds the tries: by then the server has lost its patience, too.
 const giveBackPatience = 30 * time.Second
 
-func (s *side) giveBack(ctx context.Context, file string) {
-	ctx, cancel := context.WithTimeout(ctx, giveBackPatience)
+// giveBack gives back what the file names, and removes the file. A side that ends before it has
+// done so leaves the file to its successor.
+func (s *side) giveBack(ending context.Context, file string) {
+	ctx, cancel := context.WithTimeout(ending, giveBackPatience)
 	defer cancel()
 	what, err := os.ReadFile(file)
 	if err != nil {
@@ -69,7 +71,9 @@ func (s *side) giveBack(ctx context.Context, file string) {
 		s.log.Debug("the server does not take back what an earlier side held", zap.Error(err))
 		_ = again.Sleep(ctx)
 	}
-	_ = os.Remove(file)
+	if ending.Err() == nil {
+		_ = os.Remove(file)
+	}
 }
 
 func (s *side) giveBackOnce(ctx context.Context, kind string, what []byte) error {

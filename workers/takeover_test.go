@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -91,4 +92,11 @@ func TestTheServerDoesNotTakeBack(t *testing.T) {
 		assert.Greater(t, len(f.told), 10)
 		require.Empty(t, h.inherited(), "by then the server knows by itself")
 	})
+	h := newHeldTasks(t.TempDir(), zap.NewNop())
+	h.keep(heldActivity, []byte("a"))
+	ending, end := context.WithCancel(t.Context())
+	end()
+	f := &fakeServer{t: t, fail: []error{away}}
+	f.side().takeOver(ending, h.inherited())
+	assert.Len(t, h.inherited(), 1, "its successor gives it back")
 }

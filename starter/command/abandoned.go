@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -72,8 +73,15 @@ func (a *app) terminateAbandoned(ctx context.Context, r rundir.Record, c client.
 	defer closeClient()
 	run := starter.Get(c, r.RunID, r.ExecutionID)
 	queue, open, err := run.Queue(ctx)
-	if err != nil {
-		return nil // it is not there any more
+	var (
+		unknown *starter.NotFoundError
+		ended   *starter.EndedError
+	)
+	switch {
+	case errors.As(err, &unknown), errors.As(err, &ended):
+		return nil
+	case err != nil:
+		return err
 	}
 	// The same run ID on another queue is somebody else's run.
 	if queue != r.Queue {

@@ -85,17 +85,16 @@ func Launch(ctx context.Context, c Config, hosts []Host, awaited func(names []st
 	bounded, giveUp := context.WithCancelCause(bounded)
 	defer giveUp(nil)
 	var mu sync.Mutex
-	waiting := map[int]bool{}
+	answered := make([]bool, len(hosts))
 	var starting sync.WaitGroup
 	for i, h := range hosts {
 		one := &host{name: h.Name, login: h.Login, ending: make(chan struct{})}
 		s.all = append(s.all, one)
-		waiting[i] = true
 		starting.Go(func() {
 			facts, err := one.start(bounded, c, h.Options)
 			mu.Lock()
 			defer mu.Unlock()
-			delete(waiting, i)
+			answered[i] = true
 			s.facts[i], s.errs[i] = facts, err
 			if err != nil {
 				time.AfterFunc(others, func() { giveUp(errors.New("it had not answered when another host had failed")) })
@@ -106,7 +105,7 @@ func Launch(ctx context.Context, c Config, hosts []Host, awaited func(names []st
 		mu.Lock()
 		var names []string
 		for i, h := range hosts {
-			if waiting[i] {
+			if !answered[i] {
 				names = append(names, h.Name)
 			}
 		}
