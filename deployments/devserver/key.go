@@ -28,7 +28,7 @@ const (
 	// keyName is the name in the certificate. Addresses change, and all are loopback.
 	keyName = "clusterrun"
 	// keyLasts is how long a certificate is valid: no server runs for longer. keyRotates
-	// is the age at which the next start makes another.
+	// is the age at which the next start of a server makes another.
 	keyLasts, keyRotates = 10 * 365 * 24 * time.Hour, 30 * 24 * time.Hour
 )
 
@@ -39,19 +39,29 @@ type key struct {
 	pair tls.Certificate
 }
 
-// openKey reads the key of a file. It makes one where there is none, or one that is old.
+// ownKey reads the key of a file for its server. It makes one where there is none, or an old one.
+func ownKey(file string) (key, error) {
+	if file == "" {
+		return key{}, nil
+	}
+	info, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().Perm()&0o077 == 0 && time.Since(info.ModTime()) > keyRotates {
+		if err := makeKey(file); err != nil {
+			return key{}, fmt.Errorf("--key: %w", err)
+		}
+	}
+	return openKey(file)
+}
+
+// openKey reads the key of a file. Others than its server make none: that one would no longer
+// know whoever comes with another.
 func openKey(file string) (key, error) {
 	if file == "" {
 		return key{}, nil
 	}
 	info, err := os.Stat(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		err = makeKey(file)
-	case err == nil && info.Mode().Perm()&0o077 != 0:
+	if err == nil && info.Mode().Perm()&0o077 != 0 {
 		err = fmt.Errorf("%s may be read by others, who could run commands as you: chmod 600 it, or remove it for a new one", file)
-	case err == nil && time.Since(info.ModTime()) > keyRotates:
-		err = makeKey(file)
 	}
 	if err != nil {
 		return key{}, fmt.Errorf("--key: %w", err)

@@ -35,7 +35,7 @@ func TestOnlyWhoHasTheKeyIsServed(t *testing.T) {
 
 	k, err := openKey(file)
 	require.NoError(t, err)
-	stranger, err := openKey(filepath.Join(t.TempDir(), "key.pem"))
+	stranger, err := ownKey(filepath.Join(t.TempDir(), "key.pem"))
 	require.NoError(t, err)
 	ports := listening(t, p.cmd.Process.Pid)
 	require.Len(t, ports, 4)
@@ -97,27 +97,27 @@ func listening(t *testing.T, pid int) []string {
 
 func TestTheKey(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key.pem")
-	first, err := openKey(file)
+	first, err := ownKey(file)
 	require.NoError(t, err)
-	again, err := openKey(file)
+	again, err := ownKey(file)
 	require.NoError(t, err)
 	assert.Equal(t, first.token(), again.token())
 	assert.Len(t, first.token(), 32)
 
 	old := time.Now().Add(-keyRotates - time.Hour)
 	require.NoError(t, os.Chtimes(file, old, old))
-	next, err := openKey(file)
+	next, err := ownKey(file)
 	require.NoError(t, err)
 	assert.NotEqual(t, first.token(), next.token(), "an old key is replaced")
 
 	require.NoError(t, os.Chmod(file, 0o640))
-	_, err = openKey(file)
+	_, err = ownKey(file)
 	require.ErrorContains(t, err, "may be read by others")
 	require.NoError(t, os.Chmod(file, 0o600))
 	require.NoError(t, os.WriteFile(file, []byte("nonsense"), 0o600))
-	_, err = openKey(file)
+	_, err = ownKey(file)
 	require.ErrorContains(t, err, "remove it for a new one")
-	_, err = openKey(filepath.Join(file, "key.pem"))
+	_, err = ownKey(filepath.Join(file, "key.pem"))
 	require.ErrorContains(t, err, "--key")
 }
 
@@ -178,6 +178,10 @@ func TestTheWebUIIsForItsUser(t *testing.T) {
 func TestAWebUIForAServerThatRuns(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key.pem")
 	p := start(t, "--key", key)
+	before, err := os.ReadFile(key)
+	require.NoError(t, err)
+	old := time.Now().Add(-2 * keyRotates)
+	require.NoError(t, os.Chtimes(key, old, old))
 	u := startCommand(t, command("--json", "--ui-port=0", "--key", key, "--ui-for", p.ready.Address))
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
@@ -191,6 +195,9 @@ func TestAWebUIForAServerThatRuns(t *testing.T) {
 	require.NoError(t, err)
 	resp.Body.Close()
 	assert.Equal(t, http.StatusOK, resp.StatusCode)
+	after, err := os.ReadFile(key)
+	require.NoError(t, err)
+	assert.Equal(t, before, after, "the server has this one")
 	u.signal(os.Interrupt)
 	assert.Equal(t, ExitOK, u.await())
 }

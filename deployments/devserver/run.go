@@ -49,7 +49,7 @@ func claimAndServe(ctx context.Context, o Options, started time.Time, logger *se
 		return err
 	}
 	defer db.release()
-	k, err := openKey(o.Key)
+	k, err := ownKey(o.Key)
 	if err != nil {
 		return err
 	}
