@@ -146,25 +146,33 @@ func endedEarly(s os.Signal) error {
 	return &exitError{code: codeOfSignal(s), cause: fmt.Errorf("got %s before the run was started", nameOfSignal(s))}
 }
 
-// start brings everything up. The first signal ends it.
-func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOptions) (err error) {
-	started := make(chan struct{})
-	interrupted := make(chan os.Signal, 1)
+// cancelBySignal has the first signal call cancel, until stop is called. stop returns the signal;
+// nil: none came.
+func (l *localRun) cancelBySignal(cancel context.CancelFunc) (stop func() os.Signal) {
+	stopped, ended := make(chan struct{}), make(chan struct{})
+	var came os.Signal
 	go func() {
+		defer close(ended)
 		select {
-		case s := <-l.signals:
-			interrupted <- s
+		case came = <-l.signals:
 			l.voice.hurry()
 			cancel()
-		case <-started:
+		case <-stopped:
 		}
 	}()
+	return func() os.Signal {
+		close(stopped)
+		<-ended
+		return came
+	}
+}
+
+// start brings everything up. The first signal ends it.
+func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOptions) (err error) {
+	stop := l.cancelBySignal(cancel)
 	defer func() {
-		close(started)
-		select {
-		case s := <-interrupted:
+		if s := stop(); s != nil {
 			err = endedEarly(s)
-		default:
 		}
 	}()
 	if err := fullDisk(l.global.stateDir); err != nil {
@@ -373,6 +381,7 @@ func (l *localRun) workerDied(ctx context.Context, err error) *ending {
 			return nil
 		}
 	}
+	l.worker.exited <- err // endWorker waits for it
 	words := l.worker.lastWords()
 	asked, done := context.WithTimeout(ctx, killAnswer)
 	defer done()
