@@ -107,27 +107,25 @@ func (h *Host) Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, err
 	return out, nil
 }
 
-// fit leaves details out until the answer is small enough for the server: first older exits,
-// then the messages, and last, listed in LeftOut, the largest values.
+// fit leaves details out until the answer is small enough for the server: of exits, which may have
+// half of it and most of which the run knows from RunTask, and then the largest values, which are
+// listed in LeftOut.
 func (o *ReleaseOutput) fit() {
-	if o.size() <= maxReleasePayload {
-		return
-	}
-	for task, exits := range o.Exits {
-		o.Exits[task] = exits[len(exits)-1:]
-	}
-	if o.size() <= maxReleasePayload {
-		return
-	}
-	for _, exits := range o.Exits {
-		for i := range exits {
-			exits[i].Message = shorten.Text(exits[i].Message, 200)
+	for _, less := range []func(exits []spec.Exit) []spec.Exit{
+		func(exits []spec.Exit) []spec.Exit { return exits[len(exits)-1:] },
+		each(func(e *spec.Exit) { e.Message = shorten.Text(e.Message, 200) }),
+		each(func(e *spec.Exit) { e.Message, e.LogDir, e.ErrorFile, e.Usage = "", "", "", spec.Usage{} }),
+		func(exits []spec.Exit) []spec.Exit { return slices.DeleteFunc(exits, spec.Exit.OK) },
+		func([]spec.Exit) []spec.Exit { return []spec.Exit{} },
+	} {
+		if carried(o.Exits) <= maxReleasePayload/2 {
+			break
+		}
+		for task, exits := range o.Exits { // its key says that the task was here
+			o.Exits[task] = less(exits)
 		}
 	}
-	left := o.size() - maxReleasePayload
-	if left <= 0 {
-		return
-	}
+	left := carried(o) - maxReleasePayload
 	sizes := map[string]int{}
 	for task, value := range o.Values {
 		sizes[task] = carried(value)
@@ -143,7 +141,15 @@ func (o *ReleaseOutput) fit() {
 	}
 }
 
-func (o *ReleaseOutput) size() int { return carried(o) }
+// each returns a function that changes each of the exits.
+func each(change func(*spec.Exit)) func([]spec.Exit) []spec.Exit {
+	return func(exits []spec.Exit) []spec.Exit {
+		for i := range exits {
+			change(&exits[i])
+		}
+		return exits
+	}
+}
 
 // carried returns the size of v on the way to the server. A value can be larger there than by
 // itself: every < and > takes six bytes.

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -41,6 +43,34 @@ func TestValuesThatDoNotFit(t *testing.T) {
 	assert.Equal(t, []string{"angles"}, o.LeftOut)
 	assert.Len(t, o.Values, 5)
 	assert.LessOrEqual(t, carried(o), maxReleasePayload)
-	assert.Len(t, o.Exits["worker-0"], 1, "older exits go first")
+	assert.Len(t, o.Exits["worker-0"], 2, "the exits take little")
+}
+
+// However many tasks a host has, it can give the run back.
+func TestTheMostTasksOfAHostFit(t *testing.T) {
+	o := ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
+	for i := range spec.MaxTasks {
+		task := spec.TaskName("worker", i)
+		e := spec.Exit{PID: i, Cause: spec.CauseCompleted, Started: time.Now(), Ended: time.Now(), BootNanos: 1 << 60, LogDir: strings.Repeat("d", 200)}
+		if i == 7 {
+			e.Cause, e.ExitCode, e.Message = spec.CauseOrigin, 3, "no such file"
+		}
+		o.Exits[task] = []spec.Exit{e}
+		o.Values[task] = json.RawMessage("1")
+	}
+	o.fit()
+	assert.LessOrEqual(t, carried(o), maxReleasePayload)
+	assert.Len(t, o.Exits, spec.MaxTasks, "all are tasks of this host")
+	assert.Equal(t, 3, o.Exits["worker-7"][0].ExitCode)
+	assert.Empty(t, o.Exits["worker-8"])
+	assert.Empty(t, o.LeftOut)
+
+	o = ReleaseOutput{Exits: map[string][]spec.Exit{}}
+	for i := range 1000 {
+		o.Exits[spec.TaskName("worker", i)] = []spec.Exit{{Message: "first"}, {Message: strings.Repeat("m", 1000)}}
+	}
+	o.fit()
+	assert.LessOrEqual(t, carried(o), maxReleasePayload)
+	require.Len(t, o.Exits["worker-0"], 1, "older exits go first")
 	assert.Len(t, o.Exits["worker-0"][0].Message, 200)
 }
