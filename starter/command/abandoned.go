@@ -21,6 +21,10 @@ const abandonedBound = 10 * time.Second
 // waits for that.
 const abandonedPatience = time.Second
 
+// startSettles is how long the server may take to carry out a start whose client is gone. Until
+// then it may not know the run yet.
+const startSettles = time.Minute
+
 // endAbandoned ends the runs of this user whose owners were killed: nobody
 // polls their private queues, so they would stay open for ever. It returns at
 // once; done waits a moment until it is through. What it has not done by then
@@ -78,6 +82,8 @@ func (a *app) terminateAbandoned(ctx context.Context, r rundir.Record, c client.
 		ended   *starter.EndedError
 	)
 	switch {
+	case errors.As(err, &unknown) && r.ExecutionID == "" && time.Since(r.Started) < startSettles:
+		return err
 	case errors.As(err, &unknown), errors.As(err, &ended):
 		return nil
 	case err != nil:

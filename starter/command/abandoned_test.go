@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/mock"
@@ -17,19 +18,24 @@ import (
 // The directory of a run is all that is known of it here. It goes only when the server has said
 // that the run is over: whoever is asked in too little time does not know.
 func TestAnAbandonedRunIsKeptUntilItIsKnownToBeOver(t *testing.T) {
+	unknown := serviceerror.NewNotFound("no such workflow")
 	for name, c := range map[string]struct {
-		answer error
-		kept   bool
+		answer    error
+		execution string
+		since     time.Duration
+		kept      bool
 	}{
-		"the server does not know it": {serviceerror.NewNotFound("no such workflow"), false},
-		"there was no time":           {context.Canceled, true},
-		"the server is away":          {serviceerror.NewUnavailable("away"), true},
+		"the server does not know it":     {unknown, "1", 0, false},
+		"the server does not know it yet": {unknown, "", time.Second, true},
+		"the server was never asked":      {unknown, "", time.Hour, false},
+		"there was no time":               {context.Canceled, "1", 0, true},
+		"the server is away":              {serviceerror.NewUnavailable("away"), "1", 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := t.TempDir()
 			d, err := rundir.Create(parent)
 			require.NoError(t, err)
-			require.NoError(t, d.Save(rundir.Record{Embedded: true, RunID: "a", ExecutionID: "1", Queue: "q"}))
+			require.NoError(t, d.Save(rundir.Record{Embedded: true, RunID: "a", ExecutionID: c.execution, Queue: "q", Started: time.Now().Add(-c.since)}))
 			path := d.Path
 			d.Close() // its owner is gone
 			found, err := rundir.Abandoned(parent)
