@@ -71,9 +71,13 @@ func (a *app) allLogs(ctx context.Context, r *starter.Run, of *starter.Status, d
 	if ctx.Err() != nil {
 		return e, context.Cause(ctx)
 	}
-	leftOut, incomplete := l.namesLeftOut(s), l.missesSome()
-	e.missing = leftOut || incomplete || l.broken.Load()
 	e.dirs = append(l.runDirs(s), copies)
+	for _, dir := range e.dirs {
+		numbers, _ := tasklog.Attempts(dir) // an error is said when they are packed
+		l.found(numbers)
+	}
+	leftOut, incomplete, earlier := l.namesLeftOut(s), l.missesSome(), l.missesEarlier(s)
+	e.missing = leftOut || incomplete || earlier || l.broken.Load()
 	return e, nil
 }
 

@@ -64,11 +64,20 @@ func (l *logReader) logFiles(s *starter.Status) []logFiles {
 		// have run, nor does a host that has not been heard from yet, while others have. With follow
 		// the latter two may yet.
 		silent := !s.Open && s.Result == nil || !l.follow && (s.Unanswered || t.State == spec.TaskRunning && someHeard(s))
-		if silent && len(own) == 0 && len(l.there[t.Rank]) == 0 {
+		lost := s.Result != nil && t.Host != "" && isLost(s.Result, t.Host) && !l.answered(t.Host)
+		if (silent || lost) && len(own) == 0 && len(l.there[t.Rank]) == 0 {
 			files = append(files, logFiles{name: t.Name, host: t.Host, meant: true})
 		}
 	}
 	return files
+}
+
+// isLost reports whether a run has lost a task with that host, which did not say then where the
+// output is.
+func isLost(r *spec.RunResult, host string) bool {
+	return slices.ContainsFunc(r.Tasks, func(t spec.TaskResult) bool {
+		return t.Host == host && t.Exit != nil && t.Exit.Cause == spec.CauseHostLost && t.Exit.LogDir == ""
+	})
 }
 
 // someHeard reports whether it is known where the output of a task is.
@@ -85,9 +94,17 @@ func (l *logReader) ownDir(s *starter.Status) string {
 // runDirs returns the directories of the run's logs that are here.
 func (l *logReader) runDirs(s *starter.Status) []string {
 	dirs := []string{l.ownDir(s)}
+	add := func(dir string) {
+		if dir != "" && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
 	for _, f := range l.logFiles(s) {
-		if f.runDir != "" && !slices.Contains(dirs, f.runDir) {
-			dirs = append(dirs, f.runDir)
+		add(f.runDir)
+	}
+	for _, h := range l.hosts {
+		if h.here {
+			add(h.dir)
 		}
 	}
 	return slices.DeleteFunc(dirs, func(dir string) bool {

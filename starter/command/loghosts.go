@@ -10,14 +10,17 @@ import (
 	"github.com/clusterrun/clusterrun/activities/hostservice"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // logHost is a host that serves its files.
 type logHost struct {
 	name   string
 	client *hostservice.Client
-	// here reports whether its files can be read on this machine.
+	// here reports whether its files can be read on this machine, in dir.
 	here bool
+	dir  string
 	// attempts are the processes that have files there; see [tasklog.Attempts].
 	attempts map[int][]int
 	reader   *hostservice.Follower // nil: it is here, or could not be reached yet
@@ -27,17 +30,44 @@ type logHost struct {
 }
 
 // learnServices asks a run that has ended how its hosts serve its files, where some are
-// not here.
+// not here, or may not be: it does not say otherwise where earlier generations have run. The
+// host workers of a private queue have ended with the run.
 func (l *logReader) learnServices(ctx context.Context, s *starter.Status) {
-	if s.Open || len(l.hosts) > 0 && s.Generation == 0 {
+	if s.Open || spec.IsPrivateQueue(s.Queue) || len(l.hosts) > 0 && s.Generation == 0 {
 		return
 	}
 	files := l.logFiles(s)
-	if len(files) > 0 && !slices.ContainsFunc(files, func(f logFiles) bool { return whyNotHere(f) != "" && !l.isRead(f) }) {
+	if s.Generation == 0 && len(files) > 0 && !slices.ContainsFunc(files, func(f logFiles) bool { return whyNotHere(f) != "" && !l.isRead(f) }) {
 		return
 	}
 	// A run that nobody executes any more does not answer; what is left out is named.
-	s.Services, _ = l.run.Services(ctx)
+	var err error
+	s.Services, err = l.run.Services(ctx)
+	l.unknown = err != nil
+}
+
+// missesEarlier names the tasks whose earlier processes are not here, where nobody says which hosts
+// have had them, and reports whether there are any.
+func (l *logReader) missesEarlier(s *starter.Status) bool {
+	if !l.unknown || s.Generation == 0 {
+		return false
+	}
+	meant := l.selected.of(s, l.there)
+	var names []string
+	for _, t := range s.Tasks {
+		there := l.there[t.Rank]
+		_, _, pruned := tasklog.Pruned(there)
+		gaps := len(there) == 0 || there[len(there)-1] != len(there)-1
+		if gaps && !pruned && meant.HasTask(t.Rank) {
+			names = append(names, t.Name)
+		}
+	}
+	if len(names) == 0 {
+		return false
+	}
+	l.say("%s", l.color.bad(fmt.Sprintf("the output may be incomplete: nobody executes run %s any more, which could say on which hosts earlier processes of %s were",
+		l.run.ID, shorten.List(names, 5))))
+	return true
 }
 
 // addHosts asks the hosts that are not read yet what they have, all at the same time, and
@@ -100,7 +130,7 @@ func (h *logHost) ask(ctx context.Context) {
 	if h.err = err; err != nil {
 		return
 	}
-	h.attempts = listing.Attempts
+	h.attempts, h.dir = listing.Attempts, listing.Dir
 	for rank, attempts := range listing.Attempts {
 		for _, n := range attempts {
 			// No two hosts have the same process of a task.
@@ -168,6 +198,16 @@ func (l *logReader) missesSome() (some bool) {
 func (l *logReader) isRead(f logFiles) bool {
 	for _, h := range l.hosts {
 		if h.err == nil && h.reader != nil && (h.name == f.host && !l.finished || slices.Contains(h.attempts[f.rank], f.attempt)) {
+			return true
+		}
+	}
+	return false
+}
+
+// answered reports whether a host has said which files it has.
+func (l *logReader) answered(host string) bool {
+	for _, h := range l.hosts {
+		if h.name == host && h.err == nil {
 			return true
 		}
 	}

@@ -100,6 +100,7 @@ type logReader struct {
 	there    map[int][]int       // see [tasklog.Attempts]
 	named    map[logFiles]bool   // see namesLeftOut
 	finished bool                // all that there is of the hosts has been read
+	unknown  bool                // nobody says which hosts had the run
 	// broken: something that can be had could not be read.
 	broken atomic.Bool
 
@@ -118,7 +119,7 @@ func newLogReader(a *app, run *starter.Run, selected logSelection) *logReader {
 }
 
 func (l *logReader) show(ctx context.Context) error {
-	s, dirs, err := l.find(ctx)
+	s, err := l.find(ctx)
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (l *logReader) show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.read(ctx, s, dirs)
+	l.read(ctx, s)
 	defer l.closeHosts()
 	if err := l.selected.checkAttempts(s, l.there); err != nil {
 		return err
@@ -155,7 +156,8 @@ func (l *logReader) show(ctx context.Context) error {
 	if err := finish(); err != nil {
 		return err
 	}
-	if l.namesLeftOut(s) || l.broken.Load() || l.missesSome() {
+	leftOut, incomplete, earlier := l.namesLeftOut(s), l.missesSome(), l.missesEarlier(s)
+	if leftOut || incomplete || earlier || l.broken.Load() {
 		return &exitError{code: exitMachinery}
 	}
 	if mistake != nil {
@@ -177,49 +179,48 @@ func (l *logReader) sayPruned(s *starter.Status) {
 
 // find waits, if the logs are to be followed, until the run has some, here or
 // elsewhere.
-func (l *logReader) find(ctx context.Context) (*starter.Status, []string, error) {
+func (l *logReader) find(ctx context.Context) (*starter.Status, error) {
 	for tries := 1; ; tries++ {
 		s, err := l.run.Status(ctx)
 		switch {
 		case err != nil && l.spec != nil && tries < mostTries && retry.Sleep(ctx, lookAgain) == nil:
 			continue // the run has only just been started: the server comes back
 		case err != nil:
-			return nil, nil, err
+			return nil, err
 		}
 		l.tasks.learn(s)
 		if wanted, err := l.selected.ranks(s); err != nil && len(wanted) == 0 {
-			return nil, nil, err
+			return nil, err
 		}
 		l.learnServices(ctx, s)
-		dirs := l.runDirs(s)
 		if tries <= mostBeats && l.isUnheard(s) {
 			if err := retry.Sleep(ctx, lookAgain); err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			continue
 		}
 		known := someHeard(s)
 		switch {
-		case len(dirs) > 0 || len(s.Services) > 0 || l.follow && s.Open && known:
-			return s, dirs, nil
+		case len(l.runDirs(s)) > 0 || len(s.Services) > 0 || l.follow && s.Open && known:
+			return s, nil
 		case !l.follow || !s.Open:
 			if l.namesLeftOut(s) {
-				return nil, nil, &exitError{code: exitMachinery}
+				return nil, &exitError{code: exitMachinery}
 			}
 			if _, imported := l.imported[l.run]; imported {
-				return nil, nil, fmt.Errorf("run %s was exported without the output of its processes, which takes export --logs", l.run.ID)
+				return nil, fmt.Errorf("run %s was exported without the output of its processes, which takes export --logs", l.run.ID)
 			}
 			if s.Result != nil && s.Result.ErrorType == spec.ErrInvalidRunSpec {
-				return nil, nil, fmt.Errorf("run %s was refused and has started nothing, so it has no logs; `clusterrun status %s` says why", l.run.ID, l.run.ID)
+				return nil, fmt.Errorf("run %s was refused and has started nothing, so it has no logs; `clusterrun status %s` says why", l.run.ID, l.run.ID)
 			}
 			if s.Open && !known {
-				return nil, nil, fmt.Errorf("run %s has not started its tasks yet; -f waits for their output", l.run.ID)
+				return nil, fmt.Errorf("run %s has not started its tasks yet; -f waits for their output", l.run.ID)
 			}
 			own := &fs.PathError{Op: "open", Path: l.ownDir(s), Err: fs.ErrNotExist}
-			return nil, nil, fmt.Errorf("run %s has no logs on this host: %w", l.run.ID, own)
+			return nil, fmt.Errorf("run %s has no logs on this host: %w", l.run.ID, own)
 		}
 		if err := retry.Sleep(ctx, lookAgain); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 }
@@ -275,7 +276,7 @@ func (l *logReader) toTheEnd(ctx context.Context, s *starter.Status) (*starter.S
 			s = now
 			l.tasks.learn(s)
 			l.learnServices(ctx, s)
-			l.read(ctx, s, l.runDirs(s))
+			l.read(ctx, s)
 		case over:
 			return nil, err
 		}
@@ -286,9 +287,10 @@ func (l *logReader) toTheEnd(ctx context.Context, s *starter.Status) (*starter.S
 }
 
 // read begins to read those of the directories, and of the hosts, that are not read yet.
-func (l *logReader) read(ctx context.Context, s *starter.Status, dirs []string) {
+func (l *logReader) read(ctx context.Context, s *starter.Status) {
+	hosts := l.addHosts(ctx, s)
 	var added []string
-	for _, dir := range dirs {
+	for _, dir := range l.runDirs(s) {
 		info, err := os.Stat(dir)
 		if err != nil || slices.ContainsFunc(l.dirs, func(d os.FileInfo) bool { return os.SameFile(d, info) }) {
 			continue
@@ -300,7 +302,6 @@ func (l *logReader) read(ctx context.Context, s *starter.Status, dirs []string) 
 		}
 		l.found(numbers)
 	}
-	hosts := l.addHosts(ctx, s)
 	selection := l.selected.of(s, l.there)
 	for _, dir := range added {
 		options := tasklog.FollowOptions{Select: selection.Has, From: selection.From(dir), OnError: l.unreadable}
