@@ -43,11 +43,12 @@ such as Ctrl-C go to the task, and Ctrl-] three times within a second stops the 
 stdin is not a terminal, the task gets stdin, stdout and stderr themselves. Its output
 goes to no file; -q hides the output of the others.
 
-Otherwise Ctrl-C stops the run: every process gets SIGINT, or the spec's stop signal, and
-SIGKILL after the grace. This works without the server, too, if it does not answer within
-5 s. A second Ctrl-C kills the run. If nobody reads the output, the command waits until a
-signal comes, and 2 s longer; the logs have all of it. If this command is killed, its
-processes end with it. Ctrl-Z suspends the command, and not the run.
+Otherwise Ctrl-C stops the run: every process gets the spec's stop signal, by default
+SIGTERM, and SIGKILL after the grace. This works without the server, too, if it does not
+answer within 5 s. A second Ctrl-C kills the run. With --remote, Ctrl-C only ends the
+waiting. If nobody reads the output, the command waits until a signal comes, and 2 s
+longer; the logs have all of it. If this command is killed, its processes end with it.
+Ctrl-Z suspends the command, and not the run.
 TORCHELASTIC_SIGNALS_TO_HANDLE replaces the list of signals that stop a run,
 SIGTERM,SIGINT,SIGHUP,SIGQUIT.
 
