@@ -25,6 +25,7 @@ func (a *app) addCompletion(root *cobra.Command) {
 	if err != nil {
 		return
 	}
+	asGroup(completion)
 	completion.Short = "Print a script that completes commands in a shell"
 	completion.Long = "Prints a script that completes commands, flags, and the IDs of runs in a shell.\nThe help of each shell's command says how to use it."
 	for _, c := range completion.Commands() {

@@ -149,16 +149,9 @@ func (a *app) hostCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "host COMMAND",
 		Short: "Take a host out of service, and back",
-		Args:  cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("the command is missing; see `%s --help`", cmd.CommandPath())
-			}
-			return unknownCommand(cmd, args[0])
-		},
 	}
 	cmd.AddCommand(a.cordonCommand(false), a.cordonCommand(true), a.uncordonCommand())
-	return cmd
+	return asGroup(cmd)
 }
 
 func (a *app) cordonCommand(drain bool) *cobra.Command {

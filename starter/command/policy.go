@@ -48,7 +48,6 @@ Only a host worker that runs as root runs tasks as another user, one per run and
 that user's groups and the environment of a login. Users must be able to pass through its
 state directory: --state-dir /var/lib/clusterrun. Tasks run as root only if a rule names
 root or 0.`,
-		Args: noArgs,
 	}
 	cmd.AddCommand(a.policyCheckCommand(), &cobra.Command{
 		Use:     "schema",
@@ -58,7 +57,7 @@ root or 0.`,
 		Args:    noArgs,
 		RunE:    func(*cobra.Command, []string) error { return a.printRaw(policy.Schema) },
 	})
-	return cmd
+	return asGroup(cmd)
 }
 
 func (a *app) policyCheckCommand() *cobra.Command {

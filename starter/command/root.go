@@ -72,13 +72,6 @@ func (a *app) bareRoot() *cobra.Command {
 		Version:       versionLine(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			return unknownCommand(cmd, args[0])
-		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.given = cmd.Flags()
 			return a.prepare()
@@ -92,8 +85,7 @@ func (a *app) bareRoot() *cobra.Command {
 	})
 	a.global.register(root.PersistentFlags())
 	root.SetHelpCommand(a.helpCommand())
-
-	return root
+	return asGroup(root)
 }
 
 func (a *app) root() *cobra.Command {
@@ -123,6 +115,18 @@ func (a *app) root() *cobra.Command {
 	a.completeAll(root)
 	a.addCompletion(root)
 	return root
+}
+
+// asGroup has a command that only has others show its help, and refuse what is none of them.
+func asGroup(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ArbitraryArgs // Cobra would show the help for these, too, as if all were well
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		return unknownCommand(cmd, args[0])
+	}
+	return cmd
 }
 
 // flagError turns what pflag says into a mistake with a remedy.

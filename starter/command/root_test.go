@@ -2,6 +2,9 @@ package command
 
 import (
 	"bytes"
+	"io"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -31,5 +34,36 @@ func TestCommandsThatAreOftenExecuted(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, name, whole.Name())
 		assert.Less(t, len(a.rootFor([]string{name}).Commands()), 3, "others are not built")
+	}
+}
+
+// What is no command of a group is a mistake, and not a question for its help.
+func TestUnknownCommandsOfGroups(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	var groups [][]string
+	var find func(path []string, cmd *cobra.Command)
+	find = func(path []string, cmd *cobra.Command) {
+		if cmd.HasSubCommands() {
+			groups = append(groups, path)
+		}
+		for _, c := range cmd.Commands() {
+			find(append(slices.Clone(path), c.Name()), c)
+		}
+	}
+	find(nil, Commands(io.Discard))
+	require.Contains(t, groups, []string{"completion"})
+	for _, group := range groups {
+		var out, problem bytes.Buffer
+		code := run(append(slices.Clone(group), "frobnicate"), nil, &out, &problem)
+		assert.Equal(t, exitUsage, code, group)
+		assert.Empty(t, out.String(), group)
+		assert.Contains(t, problem.String(), `"frobnicate"`, group)
+
+		if name := strings.Join(group, " "); name != "worker" && name != "bench" { // which do something themselves
+			assert.Contains(t, problem.String(), "there is no command", group)
+			code = run(group, nil, &out, &problem)
+			assert.Equal(t, exitOK, code, group)
+			assert.Contains(t, out.String(), "  clusterrun "+strings.Join(append(slices.Clone(group), "[command]\n"), " "), group)
+		}
 	}
 }

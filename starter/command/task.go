@@ -14,18 +14,11 @@ Exit codes:
   2    mistake in the command line
   125  it could not be done`,
 		Example: "  clusterrun task barrier --timeout 5m\n  clusterrun task result 0.97\n  clusterrun task python --help",
-		Args:    cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			return unknownCommand(cmd, args[0])
-		},
 	}
 	cmd.AddCommand(
 		a.taskStopCommand(), a.taskShouldStopCommand(), a.taskWaitForStopCommand(), a.taskClearStopCommand(),
 		a.taskBarrierCommand(), a.taskMPICommand(), a.taskResultCommand(), a.taskErrorCommand(), a.taskProgressCommand(),
 		a.taskClusterCommand(), a.taskInfoCommand(), a.taskRestartCountCommand(), a.taskPythonCommand(),
 	)
-	return cmd
+	return asGroup(cmd)
 }
