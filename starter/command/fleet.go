@@ -178,12 +178,11 @@ reverses it.
 				if err := f.Cordon(cmd.Context(), q); err != nil {
 					return err
 				}
+				text := fmt.Sprintf("host %s gets no new tasks", args[0])
 				if drain {
-					a.say("host %s is draining; `clusterrun hosts` shows what is left on it", args[0])
-				} else {
-					a.say("host %s gets no new tasks", args[0])
+					text = fmt.Sprintf("host %s is draining; `clusterrun hosts` shows what is left on it", args[0])
 				}
-				return nil
+				return a.printService(serviceOfHost{Host: args[0], Cordoned: true, Draining: drain}, text)
 			})
 		},
 	}
@@ -201,6 +200,23 @@ other hosts as soon as there is room; other runs stay until they end. ` + "`clus
 	return cmd
 }
 
+// serviceOfHost is whether a host gets tasks, after a request about that. Whether it answers is
+// another matter.
+type serviceOfHost struct {
+	Host     string `json:"host"`
+	Cordoned bool   `json:"cordoned"`
+	Draining bool   `json:"draining"`
+}
+
+// printService prints it as JSON where that is wanted, and elsewhere says the text.
+func (a *app) printService(h serviceOfHost, text string) error {
+	if a.global.json {
+		return a.printJSON(h)
+	}
+	a.say("%s", text)
+	return nil
+}
+
 func (a *app) uncordonCommand() *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
@@ -213,8 +229,7 @@ func (a *app) uncordonCommand() *cobra.Command {
 				if err := f.Uncordon(cmd.Context(), args[0]); err != nil {
 					return err
 				}
-				a.say("host %s gets tasks again", args[0])
-				return nil
+				return a.printService(serviceOfHost{Host: args[0]}, fmt.Sprintf("host %s gets tasks again", args[0]))
 			})
 		},
 	}
