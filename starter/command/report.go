@@ -63,6 +63,11 @@ func (a *app) printResult(r *spec.RunResult) error {
 	if !a.global.json {
 		return nil
 	}
+	if r.Tasks == nil { // nothing was started: null is no list to programs
+		changed := *r
+		changed.Tasks = []spec.TaskResult{}
+		r = &changed
+	}
 	return a.printJSON(r)
 }
 

@@ -68,6 +68,7 @@ func TestReportAsJSON(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
 	assert.Equal(t, "Terminated", got.ErrorType)
 	assert.Equal(t, 125, got.ExitCode)
+	assert.Contains(t, stdout, `"tasks": []`, "a list, also where nothing was started")
 	assert.Contains(t, stderr, "run iris-1 was terminated (why) and left no result")
 	assert.Equal(t, 125, code)
 
