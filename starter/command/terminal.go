@@ -183,7 +183,7 @@ func (t *lentTerminal) readKeys(modes *unix.Termios) {
 		typed := buf[:0]
 		for _, key := range buf[:n] {
 			if leave.typed(key, time.Now()) {
-				t.keys(syscall.SIGINT)
+				t.keys(escaped{})
 				continue
 			}
 			if s := signalOf(modes, key); s != 0 && t.nobodys() {
@@ -226,6 +226,12 @@ const (
 	escapeTimes = 3
 	escapeTime  = time.Second
 )
+
+// escaped stops the run as a signal does, and is none: nobody sent one.
+type escaped struct{}
+
+func (escaped) String() string { return "Ctrl-] three times" }
+func (escaped) Signal()        {}
 
 // escape looks for the escape among the keys that are typed.
 type escape struct {

@@ -55,3 +55,12 @@ func TestScreen(t *testing.T) {
 		"x\r\nline\r\n"+
 		"prompt\nafter\n", string(got))
 }
+
+// Nobody has sent a signal where the escape was typed.
+func TestEscapeIsNoSignal(t *testing.T) {
+	var i interruption
+	assert.Equal(t, 1, i.add(escaped{}))
+	assert.Zero(t, i.add(escaped{}), "so soon it is the same")
+	assert.Equal(t, "Ctrl-] three times", nameOfSignal(i.first))
+	assert.Equal(t, exitInterrupted, codeOfSignal(i.first))
+}
