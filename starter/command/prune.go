@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
@@ -176,6 +177,7 @@ func (a *app) withServer(ctx context.Context, runs []*pastRun, rule retention.Ru
 		return nil, "", nil, err
 	}
 	all, err := starter.List(ctx, c, starter.ListOptions{Until: rule.Before, Limit: math.MaxInt32})
+	var doubts []error
 	here := map[string]bool{}
 	for _, r := range runs {
 		here[r.RunID+"\x00"+r.ExecutionID] = true
@@ -192,8 +194,18 @@ func (a *app) withServer(ctx context.Context, runs []*pastRun, rule retention.Ru
 		}
 		r.ExecutionID = summary.ExecutionID
 		r.setSummary(summary)
-		r.facts.Kept = a.keeps(logDir, r, a.logDirsOf(ctx, c, listed.RunID, listed.ExecutionID))
+		its, doubt := logDirsOf(ctx, c, listed.RunID, listed.ExecutionID)
+		if doubt == nil {
+			r.facts.Kept, doubt = a.keeps(logDir, r, its)
+		}
+		if doubt != nil {
+			doubts = append(doubts, fmt.Errorf("run %s: %w", r.RunID, doubt))
+			continue
+		}
 		runs = append(runs, r)
+	}
+	if len(doubts) > 0 {
+		a.say("the server does not forget %s that may be kept: %s", plural.Of(len(doubts), "run", "runs"), doubts[0])
 	}
 	if err != nil {
 		c.Close()
@@ -203,21 +215,28 @@ func (a *app) withServer(ctx context.Context, runs []*pastRun, rule retention.Ru
 }
 
 // keeps reports whether an execution is kept in one of its log directories on this host, or
-// in the one that is pruned, where it is another's.
-func (a *app) keeps(logDir string, r *pastRun, its []string) bool {
+// in the one that is pruned, where it is another's. It fails if one of them cannot be read: the
+// mark may be there.
+func (a *app) keeps(logDir string, r *pastRun, its []string) (bool, error) {
 	_, execution := filepath.Split(tasklog.RunDir("", r.RunID, r.ExecutionID))
 	for _, dir := range append(its, a.logsDir(), cmp.Or(logDir, a.logsDir())) {
 		l, err := retention.OpenLogs(dir)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		entries, _ := l.EntriesOf(r.RunID)
+		if err != nil {
+			return false, err
+		}
+		entries, err := l.EntriesOf(r.RunID)
 		l.Close()
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", dir, err)
+		}
 		if slices.ContainsFunc(entries, func(e retention.Entry) bool { return e.Execution == execution && e.Kept }) {
-			return true
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 // printPruned says what was removed, or would be.

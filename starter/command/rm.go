@@ -90,7 +90,11 @@ func (a *app) remove(ctx context.Context, c client.Client, namespace, id, logDir
 			return done, &starter.OpenError{RunID: id}
 		}
 		if known {
-			dirs = append(dirs, a.logDirsOf(ctx, c, id, "")...)
+			its, err := logDirsOf(ctx, c, id, "")
+			if err != nil {
+				return done, err
+			}
+			dirs = append(dirs, slices.DeleteFunc(its, func(dir string) bool { return dir == a.logsDir() || !opens(dir) })...)
 		}
 	}
 	found := known
@@ -138,25 +142,30 @@ func (a *app) remove(ctx context.Context, c client.Client, namespace, id, logDir
 	return done, err
 }
 
-// logDirsOf returns the log directories on this host that an execution of a run, "" the
-// latest, was given, as far as it still says which.
-func (a *app) logDirsOf(ctx context.Context, c client.Client, id, execution string) (dirs []string) {
+// logDirsOf returns the log directories that an execution of a run, "" the latest, was given, as
+// far as it still says which. Some may be on other hosts.
+func logDirsOf(ctx context.Context, c client.Client, id, execution string) (dirs []string, err error) {
 	s, err := starter.Get(c, id, execution).Status(ctx)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	for _, t := range s.Tasks {
 		runDir, _, _, ok := tasklog.SplitProcessDir(t.LogDir)
 		dir := filepath.Dir(filepath.Dir(runDir))
-		if !ok || dir == a.logsDir() || slices.Contains(dirs, dir) {
-			continue
-		}
-		if l, err := retention.OpenLogs(dir); err == nil {
-			l.Close()
+		if ok && !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
 	}
-	return dirs
+	return dirs, nil
+}
+
+// opens reports whether there is a log directory that can be read.
+func opens(dir string) bool {
+	l, err := retention.OpenLogs(dir)
+	if err == nil {
+		l.Close()
+	}
+	return err == nil
 }
 
 const (
