@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/filelock"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -50,19 +51,21 @@ func (i Imported) Dir() string { return i.dir }
 // At returns when it was imported.
 func (i Imported) At() time.Time { return i.at }
 
-// Remove removes it. What is interrupted leaves what the next [Import] removes.
+// Remove removes it. What is interrupted leaves what the next one removes, or the next
+// [Import].
 func (i Imported) Remove() error {
 	run := filepath.Dir(i.dir)
-	tmp, err := os.MkdirTemp(filepath.Dir(run), unfinished+"*")
+	tmp, remove, err := filelock.TempDir(filepath.Dir(run), unfinished)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp)
-	if err := os.Rename(i.dir, filepath.Join(tmp, "removed")); err != nil {
+	defer remove()
+	removed := filepath.Join(tmp, "removed")
+	if err := os.Rename(i.dir, removed); err != nil {
 		return err
 	}
 	_ = os.Remove(run) // fails while there are other executions
-	return os.RemoveAll(tmp)
+	return os.RemoveAll(removed)
 }
 
 // Find returns the runs imported below a directory whose IDs begin like that, and of those with
