@@ -23,18 +23,17 @@ const reportPatience = 5 * time.Second
 func servePMI(ctx context.Context, t *task.Task, w mpiRank, conn *os.File, program *os.Process) error {
 	defer conn.Close()
 	members, err := t.Cluster(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		w.World = placed(w.World, members)
+		err = pmi.Serve(ctx, conn, pmi.NewSession(w.World), func(ctx context.Context, brings string) ([]string, error) {
+			options := []task.Option{task.Value(brings)}
+			if w.localSize == w.Size {
+				options = append(options, task.Local())
+			}
+			r, err := t.Barrier(ctx, mpiBarrier, options...)
+			return r.Values, err
+		})
 	}
-	w.World = placed(w.World, members)
-	err = pmi.Serve(ctx, conn, pmi.NewSession(w.World), func(ctx context.Context, brings string) ([]string, error) {
-		options := []task.Option{task.Value(brings)}
-		if w.localSize == w.Size {
-			options = append(options, task.Local())
-		}
-		r, err := t.Barrier(ctx, mpiBarrier, options...)
-		return r.Values, err
-	})
 	if err == nil || ctx.Err() != nil {
 		return nil
 	}
