@@ -46,14 +46,24 @@ func (l *logReader) learnServices(ctx context.Context, s *starter.Status) {
 	l.unknown = err != nil
 }
 
-// missesEarlier names the tasks whose earlier processes are not here, where nobody says which hosts
-// have had them, and reports whether there are any.
+// missesEarlier names the tasks of [logReader.earlier], and reports whether there are any.
 func (l *logReader) missesEarlier(s *starter.Status) bool {
-	if !l.unknown || s.Generation == 0 {
+	names := l.earlier(s)
+	if len(names) == 0 {
 		return false
 	}
+	l.say("%s", l.color.bad(fmt.Sprintf("the output may be incomplete: nobody executes run %s any more, which could say on which hosts earlier processes of %s were",
+		l.run.ID, shorten.List(names, 5))))
+	return true
+}
+
+// earlier returns the tasks whose earlier processes are not here, where nobody says which hosts
+// have had them.
+func (l *logReader) earlier(s *starter.Status) (names []string) {
+	if !l.unknown || s.Generation == 0 {
+		return nil
+	}
 	meant := l.selected.of(s, l.there)
-	var names []string
 	for _, t := range s.Tasks {
 		there := l.there[t.Rank]
 		_, _, pruned := tasklog.Pruned(there)
@@ -62,12 +72,7 @@ func (l *logReader) missesEarlier(s *starter.Status) bool {
 			names = append(names, t.Name)
 		}
 	}
-	if len(names) == 0 {
-		return false
-	}
-	l.say("%s", l.color.bad(fmt.Sprintf("the output may be incomplete: nobody executes run %s any more, which could say on which hosts earlier processes of %s were",
-		l.run.ID, shorten.List(names, 5))))
-	return true
+	return names
 }
 
 // addHosts asks the hosts that are not read yet what they have, all at the same time, and
