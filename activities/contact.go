@@ -38,13 +38,13 @@ func (l *taskLease) contact() (supervisor.Contact, error) {
 	if after == 0 {
 		return supervisor.Contact{}, nil
 	}
-	signal, grace, err := l.plan.stopOf(l.key.Task, "", nil)
+	stop, err := l.plan.stopOf(l.key.Task, "", nil)
 	if err != nil {
 		return supervisor.Contact{}, err
 	}
 	if l.AskedAt != nil {
 		if at := l.AskedAt(l.token); at > 0 && time.Duration(supervisor.BootNanos()-at) < after/2 {
-			return supervisor.Contact{Until: at + after.Nanoseconds(), Signal: signal, Grace: grace}, nil
+			return supervisor.Contact{Until: at + after.Nanoseconds(), Signal: stop.Signal, Grace: stop.Grace}, nil
 		}
 	}
 	// There is no process to report, but the details of an earlier one must be kept.
@@ -57,7 +57,7 @@ func (l *taskLease) contact() (supervisor.Contact, error) {
 	sent := supervisor.BootNanos()
 	switch err := l.Server.RecordActivityHeartbeat(ctx, l.token, details...); {
 	case err == nil:
-		return supervisor.Contact{Until: sent + after.Nanoseconds(), Signal: signal, Grace: grace}, nil
+		return supervisor.Contact{Until: sent + after.Nanoseconds(), Signal: stop.Signal, Grace: stop.Grace}, nil
 	case server.IsGone(err):
 		return supervisor.Contact{}, errSuperseded
 	case server.IsContact(err):

@@ -237,7 +237,7 @@ func TestStopLendsNoSignal(t *testing.T) {
 	for bounds, free := range map[string]bool{", requests: [restart]": false, ", requests: [restart, signal]": true, "": true} {
 		c, _, _ := policedControl(t, bounds)
 		p := c.host.plans.all()[0]
-		of := func(in ControlInput) howToStop {
+		of := func(in ControlInput) supervisor.Stop {
 			in.Tasks = []string{"worker-0"}
 			order, _, err := c.host.byStop(p, in)
 			require.NoError(t, err)
@@ -245,11 +245,11 @@ func TestStopLendsNoSignal(t *testing.T) {
 			return order[0]
 		}
 		own := of(ControlInput{})
-		assert.Equal(t, own.grace, p.Spec.Stop.Grace.Std())
-		assert.Equal(t, short, of(ControlInput{Grace: &short}).grace, bounds)
+		assert.Equal(t, own.Grace, p.Spec.Stop.Grace.Std())
+		assert.Equal(t, short, of(ControlInput{Grace: &short}).Grace, bounds)
 		got := of(ControlInput{Signal: "SIGUSR1", Grace: &long})
 		if free {
-			assert.Equal(t, howToStop{int(syscall.SIGUSR1), long}, got, bounds)
+			assert.Equal(t, supervisor.Stop{Signal: int(syscall.SIGUSR1), Grace: long}, got, bounds)
 		} else {
 			assert.Equal(t, own, got, bounds)
 		}

@@ -323,13 +323,13 @@ func (l *taskLease) stop(waiting context.Context, p supervisor.Process) {
 const reportedGrace = time.Second
 
 func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) error {
-	signal, grace, err := l.plan.stopOf(l.key.Task, "", nil)
+	stop, err := l.plan.stopOf(l.key.Task, "", nil)
 	if err != nil {
 		return err
 	}
 	request := supervisor.StopRequest{
 		Run: l.key.Run, Tasks: []string{l.key.Task}, Generation: l.key.Generation, Fence: &l.fence,
-		Signal: signal, Grace: grace, Reason: supervisor.ReasonCollateral,
+		Signal: stop.Signal, Grace: stop.Grace, Reason: supervisor.ReasonCollateral,
 		// Later nobody could tell whether the process reported this before our signal or
 		// because of it.
 		Failed: hasReported(p),
@@ -338,7 +338,7 @@ func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) e
 	case l.plan.overdue():
 		request.Signal, request.Grace, request.Reason = sigkill, 0, supervisor.ReasonMaxRunTime
 	case request.Failed:
-		wait := min(reportedGrace, grace)
+		wait := min(reportedGrace, stop.Grace)
 		if retry.Sleep(waiting, wait) != nil {
 			return nil //nolint:nilerr // the process has ended: there is nothing to stop
 		}

@@ -67,11 +67,11 @@ func (l *taskLease) actOnSilence(ctx context.Context, p supervisor.Process) {
 	if l.plan.Spec.OnSilence != spec.OnSilenceStop {
 		return
 	}
-	signal, grace, err := l.plan.stopOf(l.key.Task, "", nil)
+	stop, err := l.plan.stopOf(l.key.Task, "", nil)
 	if err == nil {
 		_, err = l.Supervisor.Stop(ctx, supervisor.StopRequest{
 			Run: l.key.Run, Processes: []supervisor.ProcessRef{p.Ref()},
-			Signal: signal, Grace: grace, Reason: supervisor.ReasonSilence, Detail: detail,
+			Signal: stop.Signal, Grace: stop.Grace, Reason: supervisor.ReasonSilence, Detail: detail,
 		})
 	}
 	if err != nil {

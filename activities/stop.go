@@ -14,7 +14,7 @@ import (
 
 // stopOf returns the signal and grace for stopping a task. Values of a request override those
 // of the spec for the task's type.
-func (p *plan) stopOf(task, signal string, grace *time.Duration) (int, time.Duration, error) {
+func (p *plan) stopOf(task, signal string, grace *time.Duration) (supervisor.Stop, error) {
 	t, _ := p.task(task) // an unknown task gets the spec's defaults
 	name, g := p.Spec.StopOf(t)
 	if signal != "" {
@@ -24,25 +24,18 @@ func (p *plan) stopOf(task, signal string, grace *time.Duration) (int, time.Dura
 		g = *grace
 	}
 	n, err := spec.SignalNumber(name)
-	return n, g, err
-}
-
-// howToStop is the signal and grace of one request to the supervisor.
-type howToStop struct {
-	signal int
-	grace  time.Duration
+	return supervisor.Stop{Signal: n, Grace: g}, err
 }
 
 // byStop groups tasks of a request by signal and grace, in their order.
-func (h *Host) byStop(p *plan, in ControlInput) (order []howToStop, groups map[howToStop][]string, err error) {
-	groups = map[howToStop][]string{}
+func (h *Host) byStop(p *plan, in ControlInput) (order []supervisor.Stop, groups map[supervisor.Stop][]string, err error) {
+	groups = map[supervisor.Stop][]string{}
 	for _, task := range in.Tasks {
 		signal, grace := h.mayStop(p, task, in)
-		n, g, err := p.stopOf(task, signal, grace)
+		how, err := p.stopOf(task, signal, grace)
 		if err != nil {
 			return nil, nil, err
 		}
-		how := howToStop{n, g}
 		if groups[how] == nil {
 			order = append(order, how)
 		}
@@ -61,7 +54,7 @@ func (h *Host) stopTasks(ctx context.Context, p *plan, in ControlInput, reason s
 	for _, how := range order {
 		reply, err := h.Supervisor.Stop(ctx, supervisor.StopRequest{
 			Run: p.Run, Tasks: groups[how], Generation: in.Generation,
-			Signal: how.signal, Grace: how.grace, Reason: reason,
+			Signal: how.Signal, Grace: how.Grace, Reason: reason,
 		})
 		if err != nil {
 			return out, err
@@ -74,18 +67,17 @@ func (h *Host) stopTasks(ctx context.Context, p *plan, in ControlInput, reason s
 // stopProcesses stops exactly these processes, each with the signal and grace of its type,
 // and none of their successors.
 func (h *Host) stopProcesses(ctx context.Context, p *plan, processes []supervisor.Process, reason supervisor.Reason) error {
-	groups := map[howToStop][]supervisor.ProcessRef{}
+	groups := map[supervisor.Stop][]supervisor.ProcessRef{}
 	for _, q := range processes {
-		n, grace, err := p.stopOf(q.Key.Task, "", nil)
+		how, err := p.stopOf(q.Key.Task, "", nil)
 		if err != nil {
 			return err
 		}
-		how := howToStop{n, grace}
 		groups[how] = append(groups[how], q.Ref())
 	}
 	for how, refs := range groups {
 		_, err := h.Supervisor.Stop(ctx, supervisor.StopRequest{
-			Run: p.Run, Processes: refs, Signal: how.signal, Grace: how.grace, Reason: reason,
+			Run: p.Run, Processes: refs, Signal: how.Signal, Grace: how.Grace, Reason: reason,
 		})
 		if err != nil {
 			return err
@@ -95,23 +87,23 @@ func (h *Host) stopProcesses(ctx context.Context, p *plan, processes []superviso
 }
 
 // stops returns how what is left of a run is stopped, each process with the signal and grace of
-// its type. Without a plan it is as without a spec.
+// its type. If there is no plan, its spec is not known.
 func (p *plan) stops() (supervisor.Stops, error) {
 	stops := supervisor.Stops{Stop: supervisor.Stop{Signal: int(sigterm), Grace: defaultGrace}}
 	if p == nil {
 		return stops, nil
 	}
-	n, err := spec.SignalNumber(p.Spec.Stop.Signal)
+	usual, err := p.stopOf("", "", nil)
 	if err != nil {
 		return stops, err
 	}
-	stops.Stop = supervisor.Stop{Signal: n, Grace: p.Spec.Stop.Grace.Std()}
+	stops.Stop = usual
 	for _, task := range slices.Concat(p.Tasks, slices.Collect(maps.Keys(p.Added))) {
-		n, grace, err := p.stopOf(task, "", nil)
+		own, err := p.stopOf(task, "", nil)
 		if err != nil {
 			return stops, err
 		}
-		stops.Except(task, supervisor.Stop{Signal: n, Grace: grace})
+		stops.Except(task, own)
 	}
 	return stops, nil
 }
