@@ -92,7 +92,7 @@ func (a *app) addStarts(ctx context.Context, r *starter.Run, of *account.Account
 	l.addHosts(ctx, s)
 	var failed []error
 	for _, h := range l.hosts {
-		if h.err == nil && !h.here {
+		if h.err == nil && h.here == "" {
 			h.err = of.AddStarts(func(rank, attempt int) (*tasklog.Start, error) {
 				if !slices.Contains(h.attempts[rank], attempt) {
 					return nil, nil

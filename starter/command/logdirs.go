@@ -25,6 +25,7 @@ type logFiles struct {
 // run that has ended those before it that its host has kept.
 func (l *logReader) logFiles(s *starter.Status) []logFiles {
 	wanted, _ := l.selected.ranks(s)
+	lost := lostHosts(s.Result)
 	var files []logFiles
 	for _, t := range s.Tasks {
 		if wanted != nil && !wanted[t.Rank] {
@@ -64,20 +65,26 @@ func (l *logReader) logFiles(s *starter.Status) []logFiles {
 		// have run, nor does a host that has not been heard from yet, while others have. With follow
 		// the latter two may yet.
 		silent := !s.Open && s.Result == nil || !l.follow && (s.Unanswered || t.State == spec.TaskRunning && someHeard(s))
-		lost := s.Result != nil && t.Host != "" && isLost(s.Result, t.Host) && !l.answered(t.Host)
-		if (silent || lost) && len(own) == 0 && len(l.there[t.Rank]) == 0 {
+		if (silent || lost[t.Host] && !l.answered(t.Host)) && len(own) == 0 && len(l.there[t.Rank]) == 0 {
 			files = append(files, logFiles{name: t.Name, host: t.Host, meant: true})
 		}
 	}
 	return files
 }
 
-// isLost reports whether a run has lost a task with that host, which did not say then where the
-// output is.
-func isLost(r *spec.RunResult, host string) bool {
-	return slices.ContainsFunc(r.Tasks, func(t spec.TaskResult) bool {
-		return t.Host == host && t.Exit != nil && t.Exit.Cause == spec.CauseHostLost && t.Exit.LogDir == ""
-	})
+// lostHosts returns the hosts with which a run has lost tasks, and which did not say then where
+// the output is. r may be nil.
+func lostHosts(r *spec.RunResult) map[string]bool {
+	lost := map[string]bool{}
+	if r == nil {
+		return lost
+	}
+	for _, t := range r.Tasks {
+		if t.Host != "" && t.Exit != nil && t.Exit.Cause == spec.CauseHostLost && t.Exit.LogDir == "" {
+			lost[t.Host] = true
+		}
+	}
+	return lost
 }
 
 // someHeard reports whether it is known where the output of a task is.
@@ -103,9 +110,7 @@ func (l *logReader) runDirs(s *starter.Status) []string {
 		add(f.runDir)
 	}
 	for _, h := range l.hosts {
-		if h.here {
-			add(h.dir)
-		}
+		add(h.here)
 	}
 	return slices.DeleteFunc(dirs, func(dir string) bool {
 		info, err := os.Stat(dir)

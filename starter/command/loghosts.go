@@ -18,9 +18,8 @@ import (
 type logHost struct {
 	name   string
 	client *hostservice.Client
-	// here reports whether its files can be read on this machine, in dir.
-	here bool
-	dir  string
+	// here is the directory in which its files can be read on this machine; empty: they cannot.
+	here string
 	// attempts are the processes that have files there; see [tasklog.Attempts].
 	attempts map[int][]int
 	reader   *hostservice.Follower // nil: it is here, or could not be reached yet
@@ -89,7 +88,7 @@ func (l *logReader) addHosts(ctx context.Context, s *starter.Status) (added []*l
 		case h == nil:
 			h = &logHost{name: service.Host, client: hostservice.NewClient(service, s.ExecutionID)}
 			l.hosts[service.Address] = h
-		case h.here || h.reader != nil:
+		case h.here != "" || h.reader != nil:
 			continue
 		}
 		hosts = append(hosts, h)
@@ -97,7 +96,7 @@ func (l *logReader) addHosts(ctx context.Context, s *starter.Status) (added []*l
 	}
 	asked.Wait()
 	for _, h := range hosts {
-		if h.err == nil && !h.here {
+		if h.err == nil && h.here == "" {
 			l.found(h.attempts)
 			added = append(added, h)
 		}
@@ -135,12 +134,12 @@ func (h *logHost) ask(ctx context.Context) {
 	if h.err = err; err != nil {
 		return
 	}
-	h.attempts, h.dir = listing.Attempts, listing.Dir
+	h.attempts = listing.Attempts
 	for rank, attempts := range listing.Attempts {
 		for _, n := range attempts {
 			// No two hosts have the same process of a task.
 			if info, err := os.Stat(tasklog.ProcessDir(listing.Dir, n, rank)); err == nil && info.IsDir() {
-				h.here = true
+				h.here = listing.Dir
 				return
 			}
 		}
@@ -189,7 +188,7 @@ func (l *logReader) closeHosts() {
 // are any.
 func (l *logReader) missesSome() (some bool) {
 	for _, h := range l.hosts {
-		if h.err == nil || h.here {
+		if h.err == nil || h.here != "" {
 			continue
 		}
 		if some = true; !h.said {
