@@ -22,18 +22,7 @@ const reportPatience = 5 * time.Second
 // its answer fails by itself; one that aborts waits to be killed.
 func servePMI(ctx context.Context, t *task.Task, w mpiRank, conn *os.File, program *os.Process) error {
 	defer conn.Close()
-	members, err := t.Cluster(ctx)
-	if err == nil {
-		w.World = placed(w.World, members)
-		err = pmi.Serve(ctx, conn, pmi.NewSession(w.World), func(ctx context.Context, brings string) ([]string, error) {
-			options := []task.Option{task.Value(brings)}
-			if w.localSize == w.Size {
-				options = append(options, task.Local())
-			}
-			r, err := t.Barrier(ctx, mpiBarrier, options...)
-			return r.Values, err
-		})
-	}
+	err := answerPMI(ctx, t, w, conn)
 	if err == nil || ctx.Err() != nil {
 		return nil
 	}
@@ -49,6 +38,22 @@ func servePMI(ctx context.Context, t *task.Task, w mpiRank, conn *os.File, progr
 	defer cancel()
 	_ = t.Report(ctx, report)
 	return err
+}
+
+// answerPMI answers the program until it has closed the connection, or an answer fails.
+func answerPMI(ctx context.Context, t *task.Task, w mpiRank, conn *os.File) error {
+	members, err := t.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	return pmi.Serve(ctx, conn, pmi.NewSession(placed(w.World, members)), func(ctx context.Context, brings string) ([]string, error) {
+		options := []task.Option{task.Value(brings)}
+		if w.localSize == w.Size {
+			options = append(options, task.Local())
+		}
+		r, err := t.Barrier(ctx, mpiBarrier, options...)
+		return r.Values, err
+	})
 }
 
 // placed adds what the cluster says of all.
