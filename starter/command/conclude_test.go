@@ -136,23 +136,3 @@ func TestASecondSignalAsTheRunEnds(t *testing.T) {
 	<-killed
 	assert.True(t, l.worker.isCut())
 }
-
-// A signal that comes as a run has just been started either ends it there, or is left for
-// whoever supervises the run.
-func TestNoSignalIsLostWhileARunIsStarted(t *testing.T) {
-	for range 2000 {
-		signals := make(chan os.Signal, 1)
-		l := &localRun{app: &app{}, signals: signals}
-		l.voice.hurried = make(chan struct{})
-		ctx, cancel := context.WithCancel(t.Context())
-		stop := l.cancelBySignal(cancel)
-		go func() { signals <- syscall.SIGINT }()
-		if s := stop(); s == nil {
-			assert.Equal(t, syscall.SIGINT, <-signals)
-			assert.NoError(t, ctx.Err())
-		} else {
-			assert.Error(t, ctx.Err())
-		}
-		cancel()
-	}
-}

@@ -176,3 +176,24 @@ func (i *interruption) add(s os.Signal) int {
 	i.count++
 	return i.count
 }
+
+// cancelBySignal has the first signal call cancel, until stop is called. stop returns the signal;
+// nil: none came.
+func (l *localRun) cancelBySignal(cancel context.CancelFunc) (stop func() os.Signal) {
+	stopped, ended := make(chan struct{}), make(chan struct{})
+	var came os.Signal
+	go func() {
+		defer close(ended)
+		select {
+		case came = <-l.signals:
+			l.voice.hurry()
+			cancel()
+		case <-stopped:
+		}
+	}()
+	return func() os.Signal {
+		close(stopped)
+		<-ended
+		return came
+	}
+}

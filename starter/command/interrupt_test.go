@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"os"
 	"syscall"
 	"testing"
@@ -59,4 +60,24 @@ func TestABrokenConnectionIsNoBrokenOutput(t *testing.T) {
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGUSR1))
 	assert.Equal(t, os.Signal(syscall.SIGUSR1), <-signals)
 	assert.Empty(t, signals)
+}
+
+// A signal that comes as a run has just been started either ends it there, or is left for
+// whoever supervises the run.
+func TestNoSignalIsLostWhileARunIsStarted(t *testing.T) {
+	for range 2000 {
+		signals := make(chan os.Signal, 1)
+		l := &localRun{app: &app{}, signals: signals}
+		l.voice.hurried = make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		stop := l.cancelBySignal(cancel)
+		go func() { signals <- syscall.SIGINT }()
+		if s := stop(); s == nil {
+			assert.Equal(t, syscall.SIGINT, <-signals)
+			assert.NoError(t, ctx.Err())
+		} else {
+			assert.Error(t, ctx.Err())
+		}
+		cancel()
+	}
 }

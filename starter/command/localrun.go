@@ -146,27 +146,6 @@ func endedEarly(s os.Signal) error {
 	return &exitError{code: codeOfSignal(s), cause: fmt.Errorf("got %s before the run was started", nameOfSignal(s))}
 }
 
-// cancelBySignal has the first signal call cancel, until stop is called. stop returns the signal;
-// nil: none came.
-func (l *localRun) cancelBySignal(cancel context.CancelFunc) (stop func() os.Signal) {
-	stopped, ended := make(chan struct{}), make(chan struct{})
-	var came os.Signal
-	go func() {
-		defer close(ended)
-		select {
-		case came = <-l.signals:
-			l.voice.hurry()
-			cancel()
-		case <-stopped:
-		}
-	}()
-	return func() os.Signal {
-		close(stopped)
-		<-ended
-		return came
-	}
-}
-
 // start brings everything up. The first signal ends it.
 func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOptions) (err error) {
 	stop := l.cancelBySignal(cancel)
