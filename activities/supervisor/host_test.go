@@ -207,11 +207,14 @@ func (h *host) count(prefix string) int {
 
 func (h *host) awaitCount(prefix string, n int) {
 	h.t.Helper()
-	h.until(prefix+"is heard", func() bool { return h.count(prefix) >= n })
+	h.until("there is an event "+prefix, func() bool { return h.count(prefix) >= n })
 }
 
-// lastEvent returns what followed the prefix in its last event.
+// lastEvent waits for an event with the prefix, which another process writes, and returns
+// what follows the prefix in the last one.
 func (h *host) lastEvent(prefix string) string {
+	h.t.Helper()
+	h.awaitCount(prefix, 1)
 	last := ""
 	for _, e := range h.events() {
 		if rest, ok := strings.CutPrefix(e, prefix); ok {
