@@ -10,6 +10,7 @@ GOLANGCI_LINT  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
 WORKFLOWCHECK  := go.temporal.io/sdk/contrib/tools/workflowcheck@v0.6.0
 GOVULNCHECK    := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 HELM           := helm.sh/helm/v3/cmd/helm@v3.16.4
+GOTESTSUM      := gotest.tools/gotestsum@v1.13.0
 NFPM           := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.1
 
 # What a package's tests need of the built programs they find here.
@@ -59,10 +60,8 @@ demo: build ## train a model on six processes: a chief, three workers, two param
 	$(BIN)/clusterrun run starter/examples/logistic/run.yaml
 
 .PHONY: test
-test: build $(TOOLS)/temporal ## run all tests, those of the embedded server included
-	$(GO) vet ./...
-	$(GO) test $(TESTFLAGS) $(PACKAGES)
-	cd deployments/devserver && $(GO) vet -trimpath -tags osusergo ./... && $(GO) test -trimpath -tags osusergo $(TESTFLAGS) ./...
+test: build $(TOOLS)/temporal $(TOOLS)/gotestsum ## run all tests, those of the embedded server included; logs are in .tools/tests
+	GO=$(GO) GOTESTSUM=$(abspath $(TOOLS)/gotestsum) LOGS=$(abspath $(TOOLS))/tests TESTFLAGS='$(TESTFLAGS)' .ci/tests $(PACKAGES)
 
 .PHONY: test-race
 test-race: ## the same with the race detector
@@ -116,7 +115,7 @@ recording: build ## record anew what the README shows of a terminal
 	python3 tests/recording/record.py
 
 .PHONY: tools
-tools: $(TOOLS)/temporal $(TOOLS)/golangci-lint $(TOOLS)/workflowcheck $(TOOLS)/govulncheck ## build the temporal CLI and the linters into .tools/
+tools: $(TOOLS)/temporal $(TOOLS)/gotestsum $(TOOLS)/golangci-lint $(TOOLS)/workflowcheck $(TOOLS)/govulncheck ## build the temporal CLI, gotestsum and the linters into .tools/
 
 $(TOOLS)/temporal:
 	@echo 'building the temporal CLI: about four minutes the first time'
@@ -133,6 +132,9 @@ $(TOOLS)/govulncheck:
 
 $(TOOLS)/nfpm:
 	GOBIN=$(abspath $(TOOLS)) $(GO) install -trimpath $(NFPM)
+
+$(TOOLS)/gotestsum:
+	GOBIN=$(abspath $(TOOLS)) $(GO) install -trimpath $(GOTESTSUM)
 
 # For the tests of the chart, which are skipped without it.
 $(TOOLS)/helm:
