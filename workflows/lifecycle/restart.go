@@ -97,7 +97,7 @@ func (p RestartPolicy) Next(h RestartHistory) (delay time.Duration, again bool) 
 		if p.AutoRestart {
 			return backoff(h.Quick), true
 		}
-	case spec.CauseOrigin, spec.CauseOOM:
+	case spec.CauseOrigin, spec.CauseOOM, spec.CauseSilence:
 		if p.AutoRestart && (p.MaxRestarts == nil || h.Counted < *p.MaxRestarts) {
 			return backoff(h.Quick), true
 		}

@@ -45,6 +45,8 @@ func TestRestartPolicy(t *testing.T) {
 		{"a lost host: again, uncounted", budget, []Attempt{lost, lost, lost, lost}, 400 * time.Millisecond},
 		{"a lost host without auto_restart", never, []Attempt{lost}, 0},
 		{"what the run stopped stays stopped", auto, []Attempt{quick(spec.CauseCollateral)}, 0},
+		{"what was stopped for its silence is a failure like any other", auto, []Attempt{quick(spec.CauseSilence), quick(spec.CauseSilence)}, 100 * time.Millisecond},
+		{"and is counted", budget, repeat(quick(spec.CauseSilence), 3), 0},
 		{"what ran out of time as well", auto, []Attempt{quick(spec.CauseTimeout)}, 0},
 		{"nothing to start again", auto, nil, 0},
 	} {
@@ -59,6 +61,21 @@ func TestRestartPolicy(t *testing.T) {
 				t.Errorf("a sealed task is started again after %s", delay)
 			}
 		})
+	}
+}
+
+// A cause of failure restarts a task in one scope if and only if it restarts the group in the
+// other.
+func TestScopesRestartTheSameFailures(t *testing.T) {
+	for _, c := range spec.Causes {
+		if !c.Cause.ByItself() {
+			continue
+		}
+		_, task := RestartPolicy{AutoRestart: true}.Next(HistoryOf([]Attempt{{Cause: c.Cause}}))
+		group := (&Machine{spec: &spec.RunSpec{RestartScope: spec.RestartScopeGroup}, phase: running}).mayRegroup(c.Cause)
+		if want := c.Cause != spec.CauseLogQuota; task != want || group != want {
+			t.Errorf("%s: restarts the task: %t, the group: %t; want %t for both", c.Cause, task, group, want)
+		}
 	}
 }
 

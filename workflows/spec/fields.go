@@ -234,7 +234,7 @@ var fields = []field{
 	},
 	{
 		of: "RunSpec.auto_restart", def: false,
-		doc:     "Whether failed and terminated tasks restart.",
+		doc:     "Whether tasks that failed, were terminated or were stopped for their silence restart.",
 		example: "auto_restart: true",
 		flag:    "auto-restart", usage: "restart failed tasks",
 	},
@@ -366,7 +366,7 @@ var fields = []field{
 	},
 	{
 		of: "RunSpec.on_silence", enum: names(onSilences),
-		doc:     "What a host does once all its tasks of the run are silent: stacks saves their stacks, and stop does so and ends them as failures with the cause silence. Needs silence. Default: they are only shown.",
+		doc:     "What a host does once all its tasks of the run are silent: stacks saves their stacks, and stop does so and ends them as failures with the cause silence, which restart like others. Needs silence. Default: they are only shown.",
 		example: "on_silence: stacks",
 		flag:    "on-silence", usage: "what a host does with silent tasks: `stacks|stop` (default: they are only shown)",
 	},
