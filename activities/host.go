@@ -113,6 +113,7 @@ type Host struct {
 	Config
 	group      *background.Group
 	plans      *planStore
+	claiming   sync.Mutex // held while the slots of a run are claimed; see claimSlots
 	collectors collectors
 	services   *taskservices.Services
 	shipped    *shipped.Store

@@ -126,12 +126,12 @@ var errNoPlan = errors.New("this host has no plan of the run")
 // planStore keeps plans as one JSON file per run, and in memory.
 type planStore struct {
 	dir string
-	// changing is held while a plan is being changed, until it is on disk. It is acquired
-	// before mu, which is never held during file access: a slow disk blocks no readers.
-	changing sync.Mutex
 
+	// mu is never held during file access: a slow disk blocks no readers, and no other runs.
 	mu    sync.RWMutex
 	plans map[runkey.Run]*plan
+	// changing has the runs whose plans are being changed, or wait for that.
+	changing map[runkey.Run]*planLock
 	// changes has a new value after each change.
 	changes news.Feed[struct{}]
 	// damaged are the files that were set aside when the store was opened.
@@ -139,7 +139,7 @@ type planStore struct {
 }
 
 func openPlans(stateDir string) (*planStore, error) {
-	s := &planStore{dir: plansIn(stateDir), plans: map[runkey.Run]*plan{}}
+	s := &planStore{dir: plansIn(stateDir), plans: map[runkey.Run]*plan{}, changing: map[runkey.Run]*planLock{}}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
@@ -224,10 +224,9 @@ func (s *planStore) change(run runkey.Run, change func(*plan) error) (*plan, err
 }
 
 // update is like change, but passes nil if there is no plan yet, and keeps the plan that the
-// function returns. Changes are serialised, so one may depend on all plans.
+// function returns. Changes of one run are serialised.
 func (s *planStore) update(run runkey.Run, change func(*plan) (*plan, error)) (*plan, error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
+	defer s.lock(run)()
 	old, err := s.get(run)
 	if err != nil {
 		old = nil
@@ -247,6 +246,33 @@ func (s *planStore) update(run runkey.Run, change func(*plan) (*plan, error)) (*
 	return &c, nil
 }
 
+// planLock is held while the plan of a run is being changed, until it is on disk.
+type planLock struct {
+	sync.Mutex
+	users int // that hold it or wait for it; guarded by planStore.mu
+}
+
+// lock locks the plan of a run, which need not exist, against other changes.
+func (s *planStore) lock(run runkey.Run) (unlock func()) {
+	s.mu.Lock()
+	l := s.changing[run]
+	if l == nil {
+		l = new(planLock)
+		s.changing[run] = l
+	}
+	l.users++
+	s.mu.Unlock()
+	l.Lock()
+	return func() {
+		l.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(s.changing, run)
+		}
+	}
+}
+
 func (s *planStore) write(p *plan) error {
 	b, err := json.Marshal(p)
 	if err != nil {
@@ -261,8 +287,7 @@ func (s *planStore) write(p *plan) error {
 }
 
 func (s *planStore) drop(run runkey.Run) error {
-	s.changing.Lock()
-	defer s.changing.Unlock()
+	defer s.lock(run)()
 	s.mu.Lock()
 	delete(s.plans, run)
 	s.mu.Unlock()

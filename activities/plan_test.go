@@ -3,6 +3,7 @@ package activities
 import (
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -37,6 +38,40 @@ func TestPlansAreOnDisk(t *testing.T) {
 	last, err := openPlans(dir)
 	require.NoError(t, err)
 	assert.Empty(t, last.all())
+}
+
+// A plan that is being written to a slow disk holds up that of no other run.
+func TestPlansOfOtherRunsDoNotWait(t *testing.T) {
+	s, err := openPlans(t.TempDir())
+	require.NoError(t, err)
+	keep := func(p *plan) func(*plan) (*plan, error) {
+		return func(*plan) (*plan, error) { return p, nil }
+	}
+	slow, other := runkey.Run{WorkflowID: "slow"}, runkey.Run{WorkflowID: "other"}
+	_, err = s.update(slow, func(*plan) (*plan, error) {
+		_, err := s.update(other, keep(&plan{Run: other, Spec: &spec.RunSpec{}}))
+		return &plan{Run: slow, Spec: &spec.RunSpec{}}, err
+	})
+	require.NoError(t, err)
+	assert.Len(t, s.all(), 2)
+	assert.Empty(t, s.changing)
+
+	// Those of one run wait for each other: none is lost.
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			_, err := s.change(slow, func(p *plan) error {
+				p.Generation++
+				return nil
+			})
+			assert.NoError(t, err)
+		})
+	}
+	wg.Wait()
+	p, err := s.get(slow)
+	require.NoError(t, err)
+	assert.Equal(t, 20, p.Generation)
+	assert.Empty(t, s.changing)
 }
 
 func TestADamagedPlanIsSetAside(t *testing.T) {

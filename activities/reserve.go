@@ -130,6 +130,10 @@ func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, err
 		Host: h.Name, Instance: h.Instance, Addresses: addresses,
 		MasterPort: lease[0], JAXPort: lease[1],
 	}
+	if h.Slots > 0 {
+		h.claiming.Lock()
+		defer h.claiming.Unlock()
+	}
 	p, err := h.plans.update(run, func(p *plan) (*plan, error) {
 		if p != nil {
 			if err := h.sameSpec(p, leave); err != nil {
@@ -232,9 +236,9 @@ func (h *Host) tasksFor(in ReserveInput) ([]spec.Task, error) {
 	return tasks, nil
 }
 
-// claimSlots checks the bound on tasks of this host. It is called while a plan is being
-// changed, so that two runs cannot both get the last slots. Slots that the run had in an
-// earlier generation, perhaps under other ranks, are free for this one.
+// claimSlots checks the bound on tasks of this host. h.claiming must be held until
+// the plan with the tasks is kept, so that two runs cannot both get the last slots. Slots that
+// the run had in an earlier generation, perhaps under other ranks, are free for this one.
 func (h *Host) claimSlots(run runkey.Run, generation int, tasks []spec.Task) error {
 	if h.Slots == 0 {
 		return nil

@@ -11,8 +11,7 @@ import (
 
 // Attach announces a commander; see [API].
 func (s *supervisor) Attach(ctx context.Context, r AttachRequest) (AttachReply, error) {
-	s.mu.Lock()
-	run := s.ensureRun(r.Key.Run)
+	run := s.lockOrAddRun(r.Key.Run)
 	t := run.task(taskID{r.Key.Generation, r.Key.Task})
 	if r.Fence.Less(t.fence) {
 		defer s.mu.Unlock()
@@ -42,15 +41,9 @@ func (s *supervisor) Attach(ctx context.Context, r AttachRequest) (AttachReply, 
 	return reply, nil
 }
 
-// find looks up a process.
-func (s *supervisor) find(ref ProcessRef) (*process, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.findLocked(ref)
-}
-
-func (s *supervisor) findLocked(ref ProcessRef) (*process, error) {
-	run := s.run(ref.Key.Run)
+// lockProcess locks s.mu and looks up a process.
+func (s *supervisor) lockProcess(ref ProcessRef) (*process, error) {
+	run := s.lockRun(ref.Key.Run)
 	if run != nil {
 		t := run.tasks[taskID{ref.Key.Generation, ref.Key.Task}]
 		if t != nil {
@@ -67,7 +60,8 @@ func (s *supervisor) findLocked(ref ProcessRef) (*process, error) {
 
 // Wait returns once a process has ended; see [API].
 func (s *supervisor) Wait(ctx context.Context, r ProcessRef) (Process, error) {
-	p, err := s.find(r)
+	p, err := s.lockProcess(r)
+	s.mu.Unlock()
 	if err != nil {
 		return Process{}, err
 	}
@@ -86,8 +80,7 @@ func (s *supervisor) Wait(ctx context.Context, r ProcessRef) (Process, error) {
 
 // Grant allows a successor to be started; see [API].
 func (s *supervisor) Grant(_ context.Context, r GrantRequest) error {
-	s.mu.Lock()
-	p, err := s.findLocked(ProcessRef{Key: r.Key, Number: r.Number})
+	p, err := s.lockProcess(ProcessRef{Key: r.Key, Number: r.Number})
 	if err == nil {
 		switch t := p.task; {
 		case r.Fence.Less(t.fence):
@@ -121,15 +114,17 @@ func (s *supervisor) Grant(_ context.Context, r GrantRequest) error {
 
 // Processes returns processes; see [API].
 func (s *supervisor) Processes(_ context.Context, key runkey.Run) (ProcessesReply, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var reply ProcessesReply
 	if key != (runkey.Run{}) {
-		if run := s.run(key); run != nil {
+		run := s.lockRun(key)
+		defer s.mu.Unlock()
+		if run != nil {
 			reply.Processes = run.views()
 		}
 		return reply, nil
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, run := range s.runs {
 		if run.released == nil {
 			reply.Processes = append(reply.Processes, run.views()...)
@@ -180,8 +175,7 @@ func (s *supervisor) Release(ctx context.Context, r ReleaseRequest) (ProcessesRe
 		return ProcessesReply{}, err
 	}
 	begun := time.Now()
-	s.mu.Lock()
-	run := s.ensureRun(r.Run)
+	run := s.lockOrAddRun(r.Run)
 	run.releasing = true
 	var all []*process
 	run.each(func(p *process) { all = append(all, p) })
@@ -224,6 +218,7 @@ func (s *supervisor) release(r *run, all []*process) {
 	if err == nil {
 		// From now on it is read from disk on request.
 		delete(s.runs, r.hash)
+		s.archives++
 	}
 	now := time.Now()
 	prune := now.Sub(s.state.pruned) > time.Hour

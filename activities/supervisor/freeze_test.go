@@ -19,8 +19,7 @@ func TestWhatHangsEndsATryAlone(t *testing.T) {
 			return func() { close(disk) }
 		},
 		"a lease of ports": func(s *supervisor) func() {
-			s.portsMu.Lock()
-			return s.portsMu.Unlock
+			return s.lockPorts(&run{})
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -35,7 +34,7 @@ func TestWhatHangsEndsATryAlone(t *testing.T) {
 			s.mu.Unlock()
 			end()
 			<-s.records.none()
-			s.portsMu.Lock() // the try has released the lock it was still waiting for
+			s.leases.Lock() // the try has released the lock it was still waiting for
 		})
 	}
 }

@@ -6,14 +6,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 )
 
-// runPorts are the ports of a run. Guarded by supervisor.portsMu.
+// runPorts are the ports of a run. See lockPorts.
 type runPorts struct {
+	mu sync.Mutex
 	// leased holds the replies, as journalled.
 	leased map[portLeaseKey]portLease
 	held   map[int]int // by port, the descriptor of the socket that holds it
@@ -45,6 +47,17 @@ func (p *runPorts) remember(key portLeaseKey, l portLease) {
 // users of a machine see each other's leases. The kernel frees them with their holder.
 const portPrefix = "clusterrun-port-"
 
+// lockPorts locks the ports of a run. Other runs do not wait for it: ports are probed, and
+// leases written to disk, while it is held.
+func (s *supervisor) lockPorts(run *run) (unlock func()) {
+	s.leases.RLock()
+	run.ports.mu.Lock()
+	return func() {
+		run.ports.mu.Unlock()
+		s.leases.RUnlock()
+	}
+}
+
 // Lease leases ports; see [API].
 func (s *supervisor) Lease(_ context.Context, r PortLeaseRequest) (PortLeaseReply, error) {
 	if r.Count < 0 {
@@ -53,10 +66,10 @@ func (s *supervisor) Lease(_ context.Context, r PortLeaseRequest) (PortLeaseRepl
 	if err := checkFiles(r.Count + len(r.Ports)); err != nil {
 		return PortLeaseReply{}, err
 	}
-	s.portsMu.Lock()
-	defer s.portsMu.Unlock()
+	run := s.lockOrAddRun(r.Run)
+	s.mu.Unlock()
+	defer s.lockPorts(run)()
 	s.mu.Lock()
-	run := s.ensureRun(r.Run)
 	var err error
 	switch {
 	case run.damaged != "":
@@ -158,7 +171,8 @@ func (s *supervisor) Lease(_ context.Context, r PortLeaseRequest) (PortLeaseRepl
 	return PortLeaseReply{Ports: got.any}, nil
 }
 
-// lapseLater lets the ports of a run lapse unless it starts a process. portsMu must be held.
+// lapseLater lets the ports of a run lapse unless it starts a process. Its ports must be
+// locked.
 func (s *supervisor) lapseLater(run *run) {
 	var timer *time.Timer
 	timer = time.AfterFunc(s.cfg.PortsLapse, func() { s.lapsePorts(run, &timer) })
@@ -194,8 +208,7 @@ func (s *supervisor) dropOldPorts(run *run, generation int) {
 
 // lapsePorts frees the ports of a run that has never started a process.
 func (s *supervisor) lapsePorts(run *run, timer **time.Timer) {
-	s.portsMu.Lock() // under which the timer was set
-	defer s.portsMu.Unlock()
+	defer s.lockPorts(run)() // under which the timer was set
 	if run.ports.lapse != *timer {
 		return // a process was started meanwhile, or the lease was renewed
 	}
@@ -209,8 +222,7 @@ func (s *supervisor) lapsePorts(run *run, timer **time.Timer) {
 // keepPorts keeps the ports of a run that starts a process until its release, and leases them
 // again if they have just lapsed.
 func (s *supervisor) keepPorts(run *run, generation int) {
-	s.portsMu.Lock()
-	defer s.portsMu.Unlock()
+	defer s.lockPorts(run)()
 	stopTimer(run.ports.lapse)
 	run.ports.lapse = nil
 	for key, l := range run.ports.leased {
@@ -230,8 +242,7 @@ func (s *supervisor) keepPorts(run *run, generation int) {
 }
 
 func (s *supervisor) freePorts(run *run) {
-	s.portsMu.Lock()
-	defer s.portsMu.Unlock()
+	defer s.lockPorts(run)()
 	stopTimer(run.ports.lapse)
 	run.ports.lapse = nil
 	run.ports.letGo(nil)

@@ -56,9 +56,8 @@ func checkStart(r StartRequest) error {
 // admit returns the process of a request, or a new one. mine reports whether the caller must
 // call make, and afterwards starts.Done.
 func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
-	s.mu.Lock()
+	run := s.lockOrAddRun(r.Key.Run)
 	defer s.mu.Unlock()
-	run := s.ensureRun(r.Key.Run)
 	id := taskID{r.Key.Generation, r.Key.Task}
 	t := run.task(id)
 	if r.Fence.Less(t.fence) {

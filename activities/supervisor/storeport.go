@@ -36,7 +36,7 @@ func storeAddress(wanted string, anyPorts []int) (string, error) {
 }
 
 // serveStore serves the store of a lease, if it has one and does not serve it yet. The port
-// must be held, and portsMu as well.
+// must be held, and the ports of the run be locked.
 func (s *supervisor) serveStore(run *run, key portLeaseKey, address string) error {
 	if address == "" {
 		return nil

@@ -14,9 +14,9 @@ import (
 
 // supervisor is the table of processes and the parts that work on it.
 //
-// mu guards the table; nothing is written to disk while it is held. The journals have locks
-// of their own. portsMu guards ports. mu may be locked while portsMu or the forker's window
-// is held, but never the other way round.
+// mu guards the table; the disk is not used while it is held. The journals have locks
+// of their own. leases and the lock of a run's ports guard its ports. mu may be locked while
+// these or the forker's window are held, but never the other way round.
 type supervisor struct {
 	cfg    Config
 	state  *State
@@ -30,10 +30,12 @@ type supervisor struct {
 	fork   *forker
 	reaper *reaper
 
-	mu     sync.Mutex
-	runs   map[string]*run
-	living map[int]*process // by the leader's pid, until it is reaped
-	side   int              // the side's pid, until it is reaped
+	mu   sync.Mutex
+	runs map[string]*run
+	// archives counts the runs that were deleted from runs, and are on disk only.
+	archives int
+	living   map[int]*process // by the leader's pid, until it is reaped
+	side     int              // the side's pid, until it is reaped
 	// ownersSide is the link to a side in the owner's process, until that has ended.
 	ownersSide *sideLink
 	// sideEnded receives the status of a side that has ended.
@@ -51,7 +53,9 @@ type supervisor struct {
 	bootNext  int64
 	noCgroup  bool // the kernel allows cgroups, but no starts in them
 
-	portsMu sync.Mutex
+	// leases is held for reading while the ports of a run are changed, and for writing by
+	// [freeze]. See lockPorts.
+	leases sync.RWMutex
 	// sampling is held while processes are sampled. It is acquired before mu.
 	sampling sync.Mutex
 
@@ -101,23 +105,33 @@ func newSupervisor(cfg Config) *supervisor {
 	return s
 }
 
-// run returns a run, even one that was released and is only on disk; nil if this host never
-// had it. s.mu must be held.
-func (s *supervisor) run(key runkey.Run) *run {
+// lockRun locks s.mu and returns a run, even one that was released and is only on disk; nil if
+// this host never had it. The disk may hang, so it is read before s.mu is locked.
+func (s *supervisor) lockRun(key runkey.Run) *run {
 	hash := runHash(key)
+	s.mu.Lock()
 	r := s.runs[hash]
-	if r == nil {
-		r = s.state.archived(hash)
+	for r == nil {
+		before := s.archives
+		s.mu.Unlock()
+		archived := s.state.archived(hash)
+		s.mu.Lock()
+		if r = s.runs[hash]; r != nil || archived == nil && s.archives != before {
+			continue // the run was added meanwhile, or may have been added and archived
+		}
+		if r = archived; r == nil {
+			return nil
+		}
 	}
-	if r != nil && r.key == (runkey.Run{}) {
+	if r.key == (runkey.Run{}) {
 		r.key = key // its journal has lost the line with the key
 	}
 	return r
 }
 
-// ensureRun is like run but adds the run if this host never had it. s.mu must be held.
-func (s *supervisor) ensureRun(key runkey.Run) *run {
-	if r := s.run(key); r != nil {
+// lockOrAddRun is like lockRun but adds the run if this host never had it.
+func (s *supervisor) lockOrAddRun(key runkey.Run) *run {
+	if r := s.lockRun(key); r != nil {
 		return r
 	}
 	hash := runHash(key)

@@ -164,7 +164,7 @@ func (s *supervisor) stopAndLock(f *freezer, until time.Time) error {
 	if err := f.lock("the end of a run", &s.releases); err != nil {
 		return err
 	}
-	if err := f.lock("a lease of ports", &s.portsMu); err != nil {
+	if err := f.lock("a lease of ports", &s.leases); err != nil {
 		return err
 	}
 	s.mu.Lock()
