@@ -102,6 +102,10 @@
 // The host reports why a process ended, and is believed: a process that ended by itself
 // just before a stop arrived has failed.
 //
+// If a final failure stops the others (on_failure: stop), the root cause is a failure that
+// restarts did not mend. A task that waits for its restart at that moment has failed before,
+// but did not end the run.
+//
 // Two failures are known only from the exits that [Released] brings. A task that was
 // stopped between two processes has ended with the last one, as in TensorFlow's
 // MultiProcessRunner. A failure right before the chief's end cannot be told from one

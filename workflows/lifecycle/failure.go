@@ -104,7 +104,37 @@ func (t *task) lastReport(exits []spec.Exit) (spec.Exit, bool) {
 	return spec.Exit{}, false
 }
 
-// earliest returns the root cause among failures in order of arrival. Between hosts the
+// rootOf returns the root cause: the earliest of the failures that can have ended the run.
+func (m *Machine) rootOf(all []failure) *failure {
+	var final []failure
+	for _, f := range all {
+		if m.final(f) {
+			final = append(final, f)
+		}
+	}
+	if len(final) > 0 {
+		return earliest(final)
+	}
+	return earliest(all)
+}
+
+// final reports whether a failure was one that restarts do not mend. If a failure has stopped
+// the others, a task that was waiting for its restart then, or would have been given one, has
+// failed before but did not end the run.
+func (m *Machine) final(f failure) bool {
+	if m.decided != byFailure || !m.spec.RestartsTasks() || f.request != nil || !f.exit.Cause.ByItself() {
+		return true
+	}
+	return f.task.arrived <= m.decidedAt && !f.task.waiting || m.usedUp(f)
+}
+
+// usedUp reports whether the task of a failure had no restart left.
+func (m *Machine) usedUp(f failure) bool {
+	most := m.spec.MaxRestarts
+	return m.spec.RestartsTasks() && most != nil && f.exit.Restart-f.task.first >= *most
+}
+
+// earliest returns the earliest of failures in order of arrival. Between hosts the
 // order of the history decides, since their clocks are never compared. On the host of
 // the first failure its monotonic clock decides, which is more exact than the order in
 // which activities returned; rank breaks ties.

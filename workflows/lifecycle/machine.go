@@ -50,7 +50,10 @@ type task struct {
 	// stopped is the Why of the Stop sent to the task; empty if there was none.
 	stopped spec.Cause
 	// exit is how the launch ended. It stays nil if the stop found no process.
-	exit    *spec.Exit
+	exit *spec.Exit
+	// waiting reports whether it was stopped while it waited for its restart, so that exit is
+	// that of the process before.
+	waiting bool
 	arrived int // the position of that end among all ends, from 1
 	// host is where the launch ended.
 	host string

@@ -109,9 +109,17 @@ func (m *Machine) rootCause(w *writer, j judgement) {
 func (m *Machine) afterRestarts(f failure) string {
 	switch n := f.exit.Restart - f.task.first; {
 	case n > 0:
-		return ", after " + plural.Of(n, "restart", "restarts")
+		return ", after " + plural.Of(n, "restart", "restarts") + allAllowed(m.usedUp(f))
 	case m.group.generation > 0 && f.exit.Restart >= m.group.first:
-		return ", after " + plural.Of(m.group.generation, "restart", "restarts") + " of the group"
+		most := m.spec.MaxRestarts
+		return ", after " + plural.Of(m.group.generation, "restart", "restarts") + " of the group" + allAllowed(most != nil && m.group.counted >= *most)
+	}
+	return ""
+}
+
+func allAllowed(usedUp bool) string {
+	if usedUp {
+		return ", all that max_restarts allows"
 	}
 	return ""
 }
@@ -142,6 +150,8 @@ func (m *Machine) othersFailed(w *writer, j judgement) {
 	told, rest := others[:min(len(others), maxOthers)], others[min(len(others), maxOthers):]
 	if j.asked != nil {
 		w.line("%s after that:", plural.Of(len(others), "task failed", "tasks failed"))
+	} else if slices.ContainsFunc(others, func(f failure) bool { return !m.final(f) }) {
+		w.line("%s:", plural.Of(len(others), "other failed", "others failed"))
 	} else {
 		w.line("%s after it:", plural.Of(len(others), "other failed", "others failed"))
 	}
@@ -153,6 +163,9 @@ func (m *Machine) othersFailed(w *writer, j judgement) {
 		line := fmt.Sprintf("    %s: %s", j.who(f), how)
 		if a, b := j.root.instant(), f.instant(); f.host != "" && f.host == j.root.host && a > 0 && b > a && j.asked == nil {
 			line += ", " + span(b-a) + " later"
+		}
+		if !m.final(f) {
+			line += ", and was to be restarted"
 		}
 		if f.exit.LogDir != "" {
 			line += ", logs: " + f.exit.LogDir

@@ -68,7 +68,7 @@ func (t *task) complete(exits []spec.Exit) {
 	}
 	if last := exits[len(exits)-1]; last.Restart >= t.first {
 		exit := t.relabel(last)
-		t.exit = &exit
+		t.exit, t.waiting = &exit, true
 	}
 }
 

@@ -34,7 +34,7 @@ type judgement struct {
 // errors: those were consequences.
 func (m *Machine) judge(e Released) judgement {
 	j := judgement{failures: m.failures(e), hosts: e.Hosts}
-	j.root = earliest(j.failures)
+	j.root = m.rootOf(j.failures)
 	var reports []failure
 	for _, f := range j.failures {
 		if f.reported() {
