@@ -43,7 +43,7 @@ var levels = [][]string{
 	{"starter/mpirun"},
 	{"starter/hostlist", "starter/torchrun", "starter/help"},
 	{"workflows/spec", "workflows/markdown"},
-	{"workflows/shorten", "workflows/plural", "workflows/lazyregexp"},
+	{"workflows/shorten", "workflows/plural", "workflows/lazyregexp", "workflows/stacktree"},
 }
 
 // forbidden are arrows that point down and are still wrong.

@@ -1,0 +1,102 @@
+package stacktree
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Class is the ranks that do the same.
+type Class struct {
+	Ranks Ranks `json:"ranks"`
+	Count int   `json:"count"`
+	// Wait is what they wait for; its reason is empty if that is unknown.
+	Wait Wait `json:"wait,omitzero"`
+	// Place is where they are in the user's program, innermost frame first.
+	Place []Frame `json:"place,omitempty"`
+	// Missing is why there is no stack, in words that follow the ranks. If Ended is set, they
+	// have no process.
+	Missing string `json:"missing,omitempty"`
+	Ended   bool   `json:"ended,omitempty"`
+	// Outlier reports whether the ranks are named by [Findings.Sentence].
+	Outlier bool `json:"outlier,omitempty"`
+}
+
+// waiting reports whether the ranks are known to wait for other ranks.
+func (c *Class) waiting() bool { return c.known() && c.Wait.Reason.peers() }
+
+func (c *Class) known() bool { return c.Missing == "" && !c.Ended }
+
+// classes returns the classes of a tree, the largest first.
+func (t Tree) classes() []*Class {
+	byKey := map[string]*Class{}
+	var all []*Class
+	for _, l := range t.leaves() {
+		c := classOf(l.Stack)
+		key := c.key()
+		known := byKey[key]
+		if known == nil {
+			known = c
+			byKey[key] = c
+			all = append(all, c)
+		}
+		known.Ranks = known.Ranks.Union(l.Ranks)
+		known.Count = known.Ranks.Len()
+	}
+	slices.SortFunc(all, func(a, b *Class) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Ranks[0].First, b.Ranks[0].First))
+	})
+	return all
+}
+
+func classOf(s Stack) *Class {
+	switch f := s[len(s)-1]; f.Kind {
+	case Unknown:
+		return &Class{Missing: cmp.Or(f.Function, "has no stack")}
+	case Ended:
+		return &Class{Missing: cmp.Or(f.Function, "has ended"), Ended: true}
+	}
+	wait, at := waitOf(s)
+	c := &Class{Wait: wait}
+	if at < 0 {
+		at = len(s)
+	}
+	for i, f := range slices.Backward(s) {
+		if i < at && f.userCode() {
+			c.Place = append(c.Place, f)
+		}
+	}
+	if len(c.Place) > 0 {
+		return c
+	}
+	// There is none of the user's code: show what called the wait.
+	for _, f := range slices.Backward(s[:at]) {
+		if f.Kind != Kernel {
+			c.Place = append(c.Place, f)
+		}
+	}
+	return c
+}
+
+func (c *Class) key() string {
+	var b strings.Builder
+	b.WriteString(c.Missing + "\x00" + string(c.Wait.Reason))
+	if reasons[c.Wait.Reason].byName {
+		b.WriteString("\x00" + c.Wait.Name)
+	}
+	for _, f := range c.Place {
+		b.WriteString("\x00" + string(f.Kind) + "\x00" + f.File + "\x00" + f.Function + "\x00" + f.String())
+	}
+	return b.String()
+}
+
+// where returns the function of the user's program that the class is in.
+func (c *Class) where() string {
+	if len(c.Place) == 0 {
+		return ""
+	}
+	if f := c.Place[0]; f.Kind == Program {
+		return f.String()
+	}
+	return c.Place[0].Function
+}

@@ -1,0 +1,183 @@
+package stacktree
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Findings is what the stacks of a run tell.
+type Findings struct {
+	// Total is the number of ranks.
+	Total int `json:"total"`
+	// Classes has the class that most are in first if others are named, then those that are
+	// named, and then the rest by size.
+	Classes []Class `json:"classes"`
+	// Outliers are the ranks that hold the others up, as far as the stacks tell; if there are
+	// none, it cannot be told.
+	Outliers Ranks `json:"outliers,omitempty"`
+	// Sentence says so.
+	Sentence string `json:"sentence"`
+}
+
+// Explain compares the stacks of a run. hostOf returns the host of a rank, or "" if it is
+// unknown or all are on one.
+func Explain(t Tree, hostOf func(rank int) string) Findings {
+	all := t.classes()
+	f := Findings{}
+	for _, c := range all {
+		f.Total += c.Count
+	}
+	f.Outliers, f.Sentence = blame(all, f.Total, hostOf)
+	slices.SortStableFunc(all, func(a, b *Class) int { return place(a, all) - place(b, all) })
+	for _, c := range all {
+		f.Classes = append(f.Classes, *c)
+	}
+	return f
+}
+
+// place returns the position of a class: the majority, those that differ, the rest. all has
+// the classes by size.
+func place(c *Class, all []*Class) int {
+	named := slices.ContainsFunc(all, func(c *Class) bool { return c.Outlier })
+	switch {
+	case !named:
+		return 0
+	case c.Outlier:
+		return 1
+	case c == all[0]:
+		return 0
+	}
+	return 2
+}
+
+// blame applies the rules of the package and marks the classes of the ranks that it names.
+func blame(all []*Class, total int, hostOf func(int) string) (Ranks, string) {
+	var waiting, others, unknown, ended []*Class
+	for _, c := range all {
+		switch {
+		case c.waiting():
+			waiting = append(waiting, c)
+		case c.Ended:
+			ended = append(ended, c)
+		case !c.known():
+			unknown = append(unknown, c)
+		default:
+			others = append(others, c)
+		}
+	}
+	n := ranksOf(waiting).Len()
+	name := func(classes []*Class, format string, args ...any) (Ranks, string) {
+		for _, c := range classes {
+			c.Outlier = true
+		}
+		ranks := ranksOf(classes)
+		return ranks, subject(ranks, hostOf) + " " + number(ranks, "is the only one that ", "are the only ones that ") + fmt.Sprintf(format, args...)
+	}
+	switch {
+	case n > 0:
+		what := "does not wait for others"
+		if one := names(waiting); len(one) == 1 {
+			what = "is not in " + one[0]
+		}
+		for _, suspects := range [][]*Class{slices.Concat(others, ended), unknown} {
+			count := ranksOf(suspects).Len()
+			if count == 0 {
+				continue
+			}
+			if count > n {
+				return nil, fmt.Sprintf("cannot tell who holds the others up: %d of %d do not wait for others", count, total)
+			}
+			if count > 1 {
+				what = strings.Replace(strings.Replace(what, "is not", "are not", 1), "does not", "do not", 1)
+			}
+			ranks, sentence := name(suspects, "%s", what)
+			if missed := ranksOf(unknown); len(missed) > 0 && missed.String() != ranks.String() {
+				sentence += "; " + missed.words() + " could not be looked at"
+			} else if len(missed) > 0 {
+				sentence = subject(ranks, hostOf) + " could not be looked at, and all others wait for others"
+				if one := names(waiting); len(one) == 1 {
+					sentence = subject(ranks, hostOf) + " could not be looked at, and all others are in " + one[0]
+				}
+			}
+			return ranks, sentence
+		}
+		return apart(waiting, total, name)
+	case len(unknown) == 0 && len(ended) == 0 && len(all) > 1:
+		most, rest := all[0], all[1:]
+		if most.Wait.Reason != "" && most.Wait.Reason != Running && most.Count >= 3 && 4*most.Count >= 3*total {
+			return name(rest, "%s not in %s", number(ranksOf(rest), "is", "are"), most.where())
+		}
+	case len(ended) > 0 && len(unknown) == 0 && len(others) > 0:
+		if ranks := ranksOf(others); 2*ranks.Len() < total {
+			return name(others, "%s not ended", number(ranks, "has", "have"))
+		}
+	}
+	return nil, "cannot tell who holds the others up: no ranks wait for others"
+}
+
+// apart finds those that wait for others elsewhere than most do.
+func apart(waiting []*Class, total int, name func([]*Class, string, ...any) (Ranks, string)) (Ranks, string) {
+	most := waiting[0]
+	var rest []*Class
+	for _, c := range waiting {
+		if c != most {
+			rest = append(rest, c)
+		}
+	}
+	if len(rest) == 0 {
+		if total == 1 {
+			return nil, "cannot tell who holds the others up: there is only one rank"
+		}
+		return nil, fmt.Sprintf("cannot tell who holds the others up: all %d are in %s", total, most.Wait.Name)
+	}
+	if most.Wait.Reason != Collective || 2*most.Count <= ranksOf(waiting).Len() {
+		return nil, "cannot tell who holds the others up: all wait for others, in different places"
+	}
+	ranks := ranksOf(rest)
+	verb := number(ranks, "waits", "wait")
+	if one := names(rest); len(one) == 1 && one[0] != most.Wait.Name {
+		return name(rest, "%s in %s; the others are in %s", verb, one[0], most.Wait.Name)
+	}
+	return name(rest, "%s elsewhere than in %s at %s", verb, most.Wait.Name, most.Place[0])
+}
+
+func names(classes []*Class) []string {
+	var all []string
+	for _, c := range classes {
+		all = append(all, c.Wait.Name)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func ranksOf(classes []*Class) Ranks {
+	var all Ranks
+	for _, c := range classes {
+		all = append(all, c.Ranks...)
+	}
+	return all.normal()
+}
+
+// subject returns "rank 2 on gpu-3", or the ranks with the hosts of the first of them.
+func subject(ranks Ranks, hostOf func(int) string) string {
+	const most = 4
+	var hosts []string
+	for _, r := range ranks.First(most) {
+		if h := hostOf(r); h != "" && !slices.Contains(hosts, h) {
+			hosts = append(hosts, h)
+		}
+	}
+	text := ranks.words()
+	if len(hosts) > 0 && ranks.Len() <= most {
+		text += " on " + strings.Join(hosts, ", ")
+	}
+	return text
+}
+
+func number(ranks Ranks, one, many string) string {
+	if ranks.Len() == 1 {
+		return one
+	}
+	return many
+}

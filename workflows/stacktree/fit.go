@@ -1,0 +1,92 @@
+package stacktree
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+)
+
+// Fit returns the tree in at most so many bytes of JSON. It leaves out what tells the least,
+// until the rest fits: the frames of libraries; lines; all frames but the wait and where the
+// user's code is; and then the stacks of the fewest ranks, which count as unknown.
+func (t Tree) Fit(bytes int) Tree {
+	for _, coarser := range []func(Stack) Stack{
+		func(s Stack) Stack { return s },
+		withoutLibraries,
+		func(s Stack) Stack { return withoutLines(withoutLibraries(s)) },
+		func(s Stack) Stack { return innermost(withoutLines(withoutLibraries(s))) },
+	} {
+		t = t.mapped(coarser)
+		if t.size() <= bytes {
+			return t
+		}
+	}
+	leaves := t.leaves()
+	slices.SortStableFunc(leaves, func(a, b leaf) int { return cmp.Compare(b.Ranks.Len(), a.Ranks.Len()) })
+	for keep := len(leaves) / 2; ; keep /= 2 {
+		var kept []Tree
+		for _, l := range leaves[:keep] {
+			kept = append(kept, treeOf(l.Ranks, l.Stack))
+		}
+		var rest Ranks
+		for _, l := range leaves[keep:] {
+			rest = append(rest, l.Ranks...)
+		}
+		unknown := Stack{{Kind: Unknown, Function: "differs from the others in its stack, for which there was no room"}}
+		out := Merge(append(kept, treeOf(rest.normal(), unknown))...)
+		if keep == 0 || out.size() <= bytes {
+			return out
+		}
+	}
+}
+
+func (t Tree) size() int {
+	raw, err := json.Marshal(t)
+	if err != nil {
+		panic(err) // there is nothing in it that cannot be encoded
+	}
+	return len(raw)
+}
+
+func (t Tree) mapped(do func(Stack) Stack) Tree {
+	var all []Tree
+	for _, l := range t.leaves() {
+		all = append(all, treeOf(l.Ranks, do(l.Stack)))
+	}
+	return Merge(all...)
+}
+
+// withoutLibraries returns the user's frames, what is waited for, and the innermost frame.
+func withoutLibraries(s Stack) Stack {
+	_, at := waitOf(s)
+	return keepFrames(s, func(i int) bool {
+		return i == 0 || i == at || i == len(s)-1 || s[i].userCode() || s[i].Kind == Kernel
+	})
+}
+
+func withoutLines(s Stack) Stack {
+	out := slices.Clone(s)
+	for i := range out {
+		out[i].Line = 0
+	}
+	return out
+}
+
+func innermost(s Stack) Stack {
+	_, at := waitOf(s)
+	user := len(s) - 1
+	for user > 0 && !s[user].userCode() {
+		user--
+	}
+	return keepFrames(s, func(i int) bool { return i == at || i == user || i == len(s)-1 })
+}
+
+func keepFrames(s Stack, keep func(int) bool) Stack {
+	var out Stack
+	for i, f := range s {
+		if keep(i) {
+			out = append(out, f)
+		}
+	}
+	return out
+}

@@ -1,0 +1,111 @@
+package stacktree
+
+import (
+	"cmp"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Kind is the kind of a frame.
+type Kind string
+
+const (
+	Python Kind = "python"
+	Native Kind = "native"
+	// Kernel is the system call that a thread is in, or what else is known of its state.
+	Kernel Kind = "kernel"
+	// Program is the program of the process, the outermost frame of a stack.
+	Program Kind = "program"
+	// Unknown is in place of a stack that could not be captured; its function is the reason, in
+	// words that follow "rank 3": "did not answer".
+	Unknown Kind = "unknown"
+	// Ended is in place of the stack of a rank without a living process.
+	Ended Kind = "ended"
+)
+
+// Functions of frames of the kind [Kernel] that are not system calls.
+const (
+	// OnCPU is for a thread that runs.
+	OnCPU = "on a processor"
+	// Uninterruptible is below the system call of a thread that no signal reaches.
+	Uninterruptible = "uninterruptible sleep"
+	// Stopped is for a thread that a signal or a debugger has stopped.
+	Stopped = "stopped"
+)
+
+// Frame is one frame of a stack. It has no address and no arguments, so that the frames of
+// different processes can be equal.
+type Frame struct {
+	Kind     Kind   `json:"kind"`
+	Function string `json:"function,omitempty"`
+	// File is the file of the source or, if that is unknown, of the machine code.
+	File string `json:"file,omitempty"`
+	// Line is 0 if it is unknown.
+	Line int `json:"line,omitempty"`
+}
+
+func (f Frame) compare(g Frame) int {
+	return cmp.Or(cmp.Compare(f.Kind, g.Kind), cmp.Compare(f.Function, g.Function),
+		cmp.Compare(f.File, g.File), cmp.Compare(f.Line, g.Line))
+}
+
+// String returns the frame as people read it: "train.py:9 step".
+func (f Frame) String() string {
+	if f.Kind == Program {
+		return path.Base(f.Function)
+	}
+	if f.File == "" {
+		return f.Function
+	}
+	file := path.Base(f.File)
+	if f.Line > 0 {
+		file += ":" + strconv.Itoa(f.Line)
+	}
+	return strings.TrimSpace(file + " " + f.Function)
+}
+
+// libraryDirs are in the paths of modules that come with Python or from a package index.
+var libraryDirs = []string{"/site-packages/", "/dist-packages/", "/lib/python2", "/lib/python3", "/lib64/python3", "/lib/pypy"}
+
+// userCode reports whether the frame is of the program that the user has written, by what its
+// file is called.
+func (f Frame) userCode() bool {
+	switch f.Kind {
+	case Python:
+		if strings.HasPrefix(f.File, "<frozen ") {
+			return false
+		}
+		for _, dir := range libraryDirs {
+			if strings.Contains(f.File, dir) {
+				return false
+			}
+		}
+		return true
+	case Native:
+		return f.File != "" && !strings.Contains(path.Base(f.File), ".so") && f.Function != "_start"
+	}
+	return false
+}
+
+// Stack is the stack of a thread, with the outermost frame first.
+type Stack []Frame
+
+// most bounds the frames of a stack.
+const (
+	mostOuter = 24
+	mostInner = 72
+)
+
+// Omitted is the function of the frame in place of the middle of a deep stack.
+const Omitted = "…"
+
+// bounded returns the stack without the middle of a deep one: recursion repeats there.
+func (s Stack) bounded() Stack {
+	if len(s) <= mostOuter+1+mostInner {
+		return s
+	}
+	out := append(Stack{}, s[:mostOuter]...)
+	out = append(out, Frame{Kind: s[mostOuter].Kind, Function: Omitted})
+	return append(out, s[len(s)-mostInner:]...)
+}

@@ -1,0 +1,97 @@
+package stacktree
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"unicode/utf8"
+)
+
+const (
+	// mostLines is how many classes a text has.
+	mostLines = 10
+	// mostPlaces and placeWidth bound the frames on a line.
+	mostPlaces = 6
+	placeWidth = 90
+)
+
+// Write writes the findings for people: a line for each class, at most ten, and the sentence.
+func (f Findings) Write(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 8, 1, ' ', 0)
+	shown := f.Classes[:min(len(f.Classes), mostLines)]
+	for _, c := range shown {
+		fmt.Fprintf(t, "%d of %d (%s)\t%s", c.Count, f.Total, c.Ranks.words(), c.Does())
+		if place := c.places(); place != "" && c.known() {
+			fmt.Fprintf(t, "\t %s", place)
+		}
+		fmt.Fprintln(t)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if rest := f.Classes[len(shown):]; len(rest) > 0 {
+		n := 0
+		for _, c := range rest {
+			n += c.Count
+		}
+		if _, err := fmt.Fprintf(w, "%d of %d are in %d more places\n", n, f.Total, len(rest)); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(w, f.Sentence)
+	return err
+}
+
+// Does returns what the ranks of the class do: "wait in all_reduce", or with one rank "sleeps
+// in load_batch".
+func (c Class) Does() string {
+	if !c.known() {
+		if c.Count > 1 {
+			return plural(c.Missing)
+		}
+		return c.Missing
+	}
+	how := reasons[c.Wait.Reason]
+	verb := how.verb
+	if c.Count == 1 {
+		verb += "s"
+	}
+	text := verb
+	if how.rest != "" {
+		text += " " + how.rest
+	}
+	where := c.where()
+	if how.byName {
+		where = c.Wait.Name
+	}
+	if where != "" {
+		text += " in " + where
+	}
+	return text
+}
+
+// plural changes the verb that a reason begins with for more than one rank.
+func plural(reason string) string {
+	verb, rest, _ := strings.Cut(reason, " ")
+	if many, ok := map[string]string{"has": "have", "is": "are", "does": "do", "differs": "differ", "ended": "ended"}[verb]; ok {
+		verb = many
+	}
+	return strings.TrimSpace(verb + " " + rest)
+}
+
+// places returns the innermost frames: "train.py:11 load_batch ← train.py:8 step ← …".
+func (c Class) places() string {
+	var b strings.Builder
+	for i, f := range c.Place {
+		text := f.String()
+		if i > 0 {
+			text = " ← " + text
+		}
+		if i == mostPlaces || i > 0 && utf8.RuneCountInString(b.String()+text) > placeWidth {
+			return b.String() + " ← …"
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}

@@ -1,0 +1,109 @@
+package stacktree
+
+import "slices"
+
+// Tree has the stacks of ranks as a prefix tree. The zero value has none. A rank should be in
+// it once.
+type Tree struct {
+	Roots []Node `json:"roots,omitempty"`
+}
+
+// Node is a frame that some stacks share, with the frames that they share above it.
+type Node struct {
+	Frame
+	// Ranks are those whose stack ends here.
+	Ranks Ranks `json:"ranks,omitempty"`
+	// Calls are the frames below, in the order of their fields.
+	Calls []Node `json:"calls,omitempty"`
+}
+
+// Of returns the tree of one rank. An empty stack counts as unknown.
+func Of(rank int, s Stack) Tree { return treeOf(RanksOf(rank), s) }
+
+func treeOf(ranks Ranks, s Stack) Tree {
+	if len(s) == 0 {
+		s = Stack{{Kind: Unknown, Function: "has no stack"}}
+	}
+	s = s.bounded()
+	n := Node{Frame: s[len(s)-1], Ranks: ranks}
+	for _, f := range slices.Backward(s[:len(s)-1]) {
+		n = Node{Frame: f, Calls: []Node{n}}
+	}
+	return Tree{Roots: []Node{n}}
+}
+
+// Merge returns a tree with the stacks of all trees. It changes none of them.
+func Merge(trees ...Tree) Tree {
+	lists := make([][]Node, len(trees))
+	for i, t := range trees {
+		lists[i] = t.Roots
+	}
+	return Tree{Roots: mergeNodes(lists)}
+}
+
+func mergeNodes(lists [][]Node) []Node {
+	all := slices.Concat(lists...)
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(all, func(a, b Node) int { return a.compare(b.Frame) })
+	var out []Node
+	for i := 0; i < len(all); {
+		j := i + 1
+		for j < len(all) && all[j].Frame == all[i].Frame {
+			j++
+		}
+		var ranks Ranks
+		calls := make([][]Node, 0, j-i)
+		for _, n := range all[i:j] {
+			ranks = append(ranks, n.Ranks...)
+			calls = append(calls, n.Calls)
+		}
+		out = append(out, Node{Frame: all[i].Frame, Ranks: ranks.normal(), Calls: mergeNodes(calls)})
+		i = j
+	}
+	return out
+}
+
+// leaf is a stack of the tree and the ranks that have it.
+type leaf struct {
+	Stack
+	Ranks
+}
+
+// leaves returns the different stacks of the tree.
+func (t Tree) leaves() []leaf {
+	var out []leaf
+	var walk func(above Stack, nodes []Node)
+	walk = func(above Stack, nodes []Node) {
+		for _, n := range nodes {
+			s := append(slices.Clip(above), n.Frame)
+			if len(n.Ranks) > 0 {
+				out = append(out, leaf{s, n.Ranks})
+			}
+			walk(s, n.Calls)
+		}
+	}
+	walk(nil, t.Roots)
+	return out
+}
+
+// Ranks returns the ranks of the tree.
+func (t Tree) Ranks() Ranks {
+	var all Ranks
+	for _, l := range t.leaves() {
+		all = append(all, l.Ranks...)
+	}
+	return all.normal()
+}
+
+// Without returns the tree without some ranks.
+func (t Tree) Without(ranks Ranks) Tree {
+	var kept []Tree
+	for _, l := range t.leaves() {
+		if rest := l.Ranks.minus(ranks); len(rest) > 0 {
+			kept = append(kept, treeOf(rest, l.Stack))
+		}
+	}
+	return Merge(kept...)
+}

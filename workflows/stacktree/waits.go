@@ -1,0 +1,126 @@
+package stacktree
+
+import (
+	_ "embed"
+	"path"
+	"strings"
+	"sync"
+)
+
+// Reason is what a rank waits for, or that it does not wait.
+type Reason string
+
+// The reasons that [Explain] judges by. The table of waits has more.
+const (
+	// Collective is an operation that all ranks of a group must come to.
+	Collective Reason = "collective"
+	// Message is a message from or to another rank.
+	Message Reason = "message"
+	// Join is the beginning or the end of a group of ranks.
+	Join Reason = "join"
+	// Running is for a thread that runs, as far as the kernel knows.
+	Running Reason = "running"
+)
+
+// peers reports whether the wait ends when other ranks have done something.
+func (r Reason) peers() bool { return r == Collective || r == Message || r == Join }
+
+// wording is how a reason is told: "wait" and "for a lock", and whether the function that
+// waits follows or the user's function that called it.
+type wording struct {
+	verb, rest string
+	byName     bool
+}
+
+var reasons = map[Reason]wording{
+	Collective: {verb: "wait", byName: true},
+	Message:    {verb: "wait", rest: "for another rank", byName: true},
+	Join:       {verb: "wait", rest: "for others to join", byName: true},
+	Running:    {verb: "run"},
+	"":         {verb: "wait"},
+	"device":   {verb: "wait", rest: "for a GPU"},
+	"loader":   {verb: "wait", rest: "for a data loader"},
+	"queue":    {verb: "wait", rest: "for a queue"},
+	"pipe":     {verb: "wait", rest: "for a pipe"},
+	"pool":     {verb: "wait", rest: "for a pool of processes"},
+	"child":    {verb: "wait", rest: "for a child process"},
+	"thread":   {verb: "wait", rest: "for a thread"},
+	"future":   {verb: "wait", rest: "for a future"},
+	"lock":     {verb: "wait", rest: "for a lock"},
+	"socket":   {verb: "wait", rest: "for a socket"},
+	"events":   {verb: "wait", rest: "for events"},
+	"input":    {verb: "wait", rest: "for input"},
+	"disk":     {verb: "wait", rest: "for a file or a disk"},
+	"sleep":    {verb: "sleep"},
+	"stopped":  {verb: "stay", rest: "stopped"},
+}
+
+//go:embed waits.txt
+var waitsText string
+
+// row is a line of the table of waits.
+type row struct {
+	kind                 Kind
+	function, file, name string
+	reason               Reason
+}
+
+// table is parsed when it is first needed: most programs of ours never need it.
+var table = sync.OnceValue(func() []row {
+	var rows []row
+	for line := range strings.Lines(waitsText) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		c := strings.Split(line, "\t")
+		rows = append(rows, row{kind: Kind(c[0]), function: c[1], file: c[2], reason: Reason(c[3]), name: c[4]})
+	}
+	return rows
+})
+
+func (r row) fits(f Frame) bool {
+	if r.kind != f.Kind {
+		return false
+	}
+	if r.file != "*" && f.File != r.file && !strings.HasSuffix(f.File, "/"+r.file) {
+		return false
+	}
+	name := f.Function
+	if f.Kind == Native {
+		name = strings.ToLower(name)
+	}
+	ok, err := path.Match(r.function, name)
+	return ok && err == nil
+}
+
+// Wait is what a stack waits for.
+type Wait struct {
+	Reason Reason `json:"reason,omitempty"`
+	// Name is the function that waits, as people call it.
+	Name string `json:"name,omitempty"`
+}
+
+// waitOf returns what a stack waits for, and the index of the frame that tells it; -1 if none
+// does. It is the outermost one below the innermost frame of the user's code: what a library
+// calls for its own purposes does not matter, and what the user's code does in a callback is
+// no wait of the library.
+func waitOf(s Stack) (Wait, int) {
+	from := len(s)
+	for from > 0 && !s[from-1].userCode() {
+		from--
+	}
+	for i := from; i < len(s); i++ {
+		for _, r := range table() {
+			if !r.fits(s[i]) {
+				continue
+			}
+			name := r.name
+			if name == "-" {
+				name = s[i].Function
+			}
+			return Wait{Reason: r.reason, Name: name}, i
+		}
+	}
+	return Wait{}, -1
+}
