@@ -11,7 +11,6 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/rundir"
 	"github.com/clusterrun/clusterrun/workers/connect"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // abandonedBound is how long looking after abandoned runs may take.
@@ -30,6 +29,24 @@ const startSettles = time.Minute
 // once; done waits a moment until it is through. What it has not done by then
 // is for the next command to do.
 func (a *app) endAbandoned(ctx context.Context, c client.Client, s server) (done func()) {
+	return a.endEachAbandoned(ctx, func(ctx context.Context, d *rundir.Dir) { a.endOne(ctx, d, c, s) })
+}
+
+// endAbandonedOf is endAbandoned for the runs of one server, where no supervisor lives that may
+// still report how a run has ended. It is for commands that execute nothing: a server that is not
+// theirs must not delay them.
+func (a *app) endAbandonedOf(ctx context.Context, c client.Client, s server) (done func()) {
+	return a.endEachAbandoned(ctx, func(ctx context.Context, d *rundir.Dir) {
+		r, err := d.Load()
+		if err != nil || r.RunID != "" && !isOf(r, s) || !sweep(d.Path) {
+			d.Close()
+			return
+		}
+		a.endOne(ctx, d, c, s)
+	})
+}
+
+func (a *app) endEachAbandoned(ctx context.Context, end func(context.Context, *rundir.Dir)) (done func()) {
 	dirs, err := rundir.Abandoned(a.runsDir())
 	if err != nil || len(dirs) == 0 {
 		return func() {}
@@ -39,7 +56,7 @@ func (a *app) endAbandoned(ctx context.Context, c client.Client, s server) (done
 	go func() {
 		defer close(finished)
 		for _, d := range dirs {
-			a.endOne(ctx, d, c, s)
+			end(ctx, d)
 		}
 	}()
 	return func() {
@@ -93,32 +110,26 @@ func (a *app) terminateAbandoned(ctx context.Context, r rundir.Record, c client.
 	if queue != r.Queue {
 		return nil
 	}
-	if open {
-		if err := run.Terminate(ctx, ownerGone); err != nil {
-			return err
-		}
-		a.say("run %s was still open but its owner is gone; ended it", r.RunID)
-	}
-	if err := endFleet(ctx, c, r.Queue); err != nil {
+	if err := run.EndUnexecuted(ctx, ownerGone); err != nil {
 		return err
 	}
-	return run.TerminateClosures(ctx, ownerGone)
-}
-
-// endFleet ends the fleet of a run whose agents have met: nobody else uses it.
-func endFleet(ctx context.Context, c client.Client, queue string) error {
-	if spec.IsPrivateQueue(queue) {
-		return nil // it has none
+	if open {
+		a.say("run %s was still open but its owner is gone; ended it", r.RunID)
 	}
-	return starter.GetFleet(c, queue).Terminate(ctx, ownerGone)
+	return nil
 }
 
 const ownerGone = "its owner is gone"
 
+// isOf reports whether an abandoned run is one of that server.
+func isOf(r rundir.Record, s server) bool {
+	return r.Embedded == s.Embedded && (s.Embedded || r.Server == s.Options)
+}
+
 // clientOf returns a client for the server of an abandoned run: usually the one we
 // have.
 func (a *app) clientOf(ctx context.Context, r rundir.Record, c client.Client, s server) (client.Client, func(), error) {
-	if r.Embedded == s.Embedded && (s.Embedded || r.Server == s.Options) {
+	if isOf(r, s) {
 		return c, func() {}, nil
 	}
 	if r.Embedded {

@@ -170,7 +170,7 @@ func (l *localRun) endAgents() {
 	if l.client != nil && l.agents.queue != "" {
 		ctx, done := context.WithTimeout(context.Background(), killAnswer)
 		defer done()
-		_ = endFleet(ctx, l.client, l.agents.queue) // else the next command does
+		_ = starter.GetFleet(l.client, l.agents.queue).Terminate(ctx, ownerGone) // else the next command does
 	}
 }
 

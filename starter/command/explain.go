@@ -10,6 +10,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func (a *app) explainCommand() *cobra.Command {
@@ -27,7 +28,7 @@ placed.
 			return err
 		}
 		if a.global.json {
-			return a.printJSON(map[string]any{"run_id": s.RunID, "state": s.State, "elastic": s.Elastic, "waiting": s.Waiting, "hosts": tasksByHost(s)})
+			return a.printJSON(map[string]any{"run_id": s.RunID, "state": s.State, "unanswered": s.Unanswered, "elastic": s.Elastic, "waiting": s.Waiting, "hosts": tasksByHost(s)})
 		}
 		a.printWhere(s)
 		return nil
@@ -42,6 +43,8 @@ func (a *app) printWhere(s *starter.Status) {
 		}
 	case !s.Open:
 		fmt.Fprintf(a.out, "run %s has ended\n", s.RunID)
+	case s.Unanswered:
+		fmt.Fprintf(a.out, "run %s: %s\n", s.RunID, nobodyExecutes(s.RunID, s.Queue))
 	default:
 		hosts := tasksByHost(s)
 		if len(hosts) == 0 {
@@ -54,6 +57,14 @@ func (a *app) printWhere(s *starter.Status) {
 			fmt.Fprintf(a.out, "elastic: %s\n", s.Elastic)
 		}
 	}
+}
+
+// nobodyExecutes returns that nobody executes an open run, and what to do about it.
+func nobodyExecutes(run, queue string) string {
+	if spec.IsPrivateQueue(queue) || spec.IsAgentsQueue(queue) {
+		return fmt.Sprintf("nobody executes it: the command that ran it is gone or does not answer; `clusterrun stop %s` ends it", run)
+	}
+	return fmt.Sprintf("nobody executes it; a `clusterrun worker` for the queue %s would, and `clusterrun stop %s` ends it", queue, run)
 }
 
 // hostTasks are the tasks of a run on one host.

@@ -17,6 +17,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/remotehosts"
@@ -58,6 +59,8 @@ type localRun struct {
 	std         standardFiles
 	interrupted interruption
 	successors  int
+	early       os.Signal     // came while the server was asked to start the run; nil: none did
+	asked       bool          // the server was asked to start the run, and may have done it
 	stopAsked   chan struct{} // closed with the first signal
 	alone       sync.Once     // stopAlone
 	troubled    atomic.Bool   // the server does not answer, or the run does not get on
@@ -146,9 +149,10 @@ func endedEarly(s os.Signal) error {
 	return &exitError{code: codeOfSignal(s), cause: fmt.Errorf("got %s before the run was started", nameOfSignal(s))}
 }
 
-// start brings everything up. The first signal ends it.
+// start brings everything up. The first signal ends it, until the server is asked to start the
+// run: signals that come later are for supervise.
 func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOptions) (err error) {
-	stop := l.cancelBySignal(cancel)
+	stop := sync.OnceValue(l.cancelBySignal(cancel))
 	defer func() {
 		if s := stop(); s != nil {
 			err = endedEarly(s)
@@ -209,7 +213,10 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if l.hosts == nil && o.meeting == nil {
 		start.Host, _ = os.Hostname() // otherwise the run notes it
 	}
-	if l.run, err = starter.Start(ctx, l.client, l.spec, start); err != nil {
+	if stop() != nil {
+		return ctx.Err() // what that signal means is said above
+	}
+	if err := l.startRun(ctx, start); err != nil {
 		return err
 	}
 	record.ExecutionID = l.run.ExecutionID
@@ -228,6 +235,43 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	}
 	l.copyOutput()
 	return l.lendTerminal(o)
+}
+
+// startRun has the server start the run. A signal does not cancel the request, or nobody would know
+// whether there is a run: it only bounds the wait for the answer, and the second one ends that.
+func (l *localRun) startRun(ctx context.Context, o starter.Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l.asked = true
+	started := make(chan error, 1)
+	go func() {
+		var err error
+		l.run, err = starter.Start(ctx, l.client, l.spec, o)
+		started <- err
+	}()
+	for {
+		select {
+		case err := <-started:
+			l.asked = l.run != nil || mayHaveStarted(err)
+			if err != nil && l.early != nil {
+				return endedEarly(l.early)
+			}
+			return err
+		case s := <-l.signals:
+			if l.early != nil {
+				cancel()
+				continue
+			}
+			l.early = s
+			l.voice.hurry()
+			time.AfterFunc(serverPatience, cancel)
+		}
+	}
+}
+
+// mayHaveStarted reports whether the server may have taken a start that failed with err.
+func mayHaveStarted(err error) bool {
+	return closurequeue.Transient(err) || errors.Is(err, context.Canceled)
 }
 
 // newQueue returns the name of the run's queue.
@@ -316,6 +360,9 @@ func (l *localRun) supervise(ctx context.Context) ending {
 	}()
 	go l.watchDisks(waiting)
 	go l.pruneOldLogs()
+	if l.early != nil {
+		l.signal(ctx, l.early)
+	}
 	exited := l.worker.exited
 	lost := l.hosts.Lost()
 	for {
@@ -394,10 +441,11 @@ func (l *localRun) trouble(err error) {
 
 // abort is finish for a run that did not get as far as that.
 func (l *localRun) abort() {
-	if l.run != nil && l.agents.joined == nil {
-		ctx, done := context.WithTimeout(context.Background(), killAnswer)
+	ended := true
+	if l.asked {
+		ctx, done := context.WithTimeout(context.Background(), serverPatience)
 		defer done()
-		_ = l.run.Cancel(ctx)
+		ended = l.endStarted(ctx)
 	}
 	l.hosts.Close()
 	l.endWorker()
@@ -406,8 +454,25 @@ func (l *localRun) abort() {
 		l.client.Close()
 	}
 	if l.dir != nil {
-		l.leave(l.run == nil)
+		l.leave(ended)
 	}
+}
+
+// endStarted ends the run that the server was asked to start, and reports whether it is known to
+// have ended, or not to be.
+func (l *localRun) endStarted(ctx context.Context) bool {
+	if l.run == nil {
+		r, err := l.dir.Load()
+		if err != nil {
+			return false
+		}
+		return l.terminateAbandoned(ctx, r, l.client, l.server) == nil
+	}
+	if err := l.run.Cancel(ctx); err != nil {
+		return false
+	}
+	result, err := l.run.Wait(ctx)
+	return ending{result: result, err: err}.closed()
 }
 
 func (l *localRun) endWorker() {

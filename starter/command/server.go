@@ -181,8 +181,9 @@ func (a *app) dialOnce(ctx context.Context, s server) (client.Client, error) {
 // ask.
 var errNoServer = errors.New("there are no runs: the embedded server was never started here; name another server with --address or TEMPORAL_ADDRESS")
 
-// dialExisting is dial for commands that only look at runs: where there is no
-// database yet, there is nothing to look at.
+// dialExisting is dial for commands that start no run: where there is no database yet, there is
+// nothing to look at. Runs that were abandoned here are ended first, so that no command shows one
+// as open, or waits for it.
 func (a *app) dialExisting(ctx context.Context) (client.Client, server, error) {
 	s, external, err := a.external(ctx)
 	if err != nil {
@@ -193,7 +194,11 @@ func (a *app) dialExisting(ctx context.Context) (client.Client, server, error) {
 			return nil, s, errNoServer
 		}
 	}
-	return a.dial(ctx)
+	c, s, err := a.dial(ctx)
+	if err == nil {
+		a.endAbandonedOf(ctx, c, s)()
+	}
+	return c, s, err
 }
 
 func (s server) String() string {

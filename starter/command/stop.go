@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,8 +19,10 @@ func (a *app) stopCommand() *cobra.Command {
 		Use:   "stop [flags] RUN...",
 		Short: "Stop runs by their stop signal and grace, or ask their tasks to stop together",
 		Long: `Stops runs: every task gets the spec's stop signal, and SIGKILL after its grace. It returns
-when the runs have been asked or, with --wait, when they have ended. If one run cannot be
-stopped, the others still are; the exit code is then that of the worst.
+when the runs have been asked or, with --wait, when they have ended. A run that nobody
+executes is ended on the server, without a result; if it still has processes, their hosts
+stop them. If one run cannot be stopped, the others still are; the exit code is then that
+of the worst.
 
 With --together no signal is sent. The tasks learn that they are to stop, as if one of them
 had asked for it, and end by themselves when it suits them. Tasks that still run when the
@@ -113,9 +116,14 @@ func (a *app) stopRuns(ctx context.Context, runs []*starter.Run, stop func(conte
 	}
 	for i, r := range asked {
 		// However it ends, it has ended.
-		result, err := r.Wait(ctx)
+		var result *spec.RunResult
+		var err error
+		if answers[i].State != stateTerminated {
+			if result, err = r.WaitNotify(ctx, a.sayUnreachable); result != nil || err == nil {
+				answers[i].State, answers[i].line = "stopped", "stopped: "+r.ID
+			}
+		}
 		if result != nil || err == nil {
-			answers[i].State, answers[i].line = "stopped", "stopped: "+r.ID
 			err = a.printStopped(answers[i])
 		}
 		if err != nil {
@@ -139,8 +147,30 @@ func (a *app) stopSignal(ctx context.Context, r *starter.Run) (stopped, error) {
 	} else if !open {
 		return stopped{}, &starter.EndedError{RunID: r.ID}
 	}
-	return stopped{RunID: r.ID, State: "stopping", line: "stopping: " + r.ID}, r.Cancel(ctx)
+	if err := r.Cancel(ctx); err != nil {
+		return stopped{}, err
+	}
+	nobody, err := r.Unexecuted(ctx)
+	var stuck *starter.StuckError
+	switch {
+	case nobody:
+		return endUnexecuted(ctx, r)
+	case errors.As(err, &stuck) && stuck.Attempt > 1:
+		return stopped{}, fmt.Errorf("%w; `clusterrun terminate --force %s` ends it without a result", err, r.ID)
+	}
+	return stopped{RunID: r.ID, State: "stopping", line: "stopping: " + r.ID}, nil // it has been asked
 }
+
+// endUnexecuted ends a run that nobody executes, since nobody would do what it is asked.
+func endUnexecuted(ctx context.Context, r *starter.Run) (stopped, error) {
+	if err := r.EndUnexecuted(ctx, "nobody executed it when it was to stop"); err != nil {
+		return stopped{}, err
+	}
+	return stopped{RunID: r.ID, State: stateTerminated, line: fmt.Sprintf("ended: %s, without a result: nobody executes it", r.ID)}, nil
+}
+
+// stateTerminated is the state of a run that was ended on the server.
+const stateTerminated = "terminated"
 
 // stopTogether asks the tasks of a run to stop, each by itself.
 func (a *app) stopTogether(q spec.TogetherRequest) func(context.Context, *starter.Run) (stopped, error) {

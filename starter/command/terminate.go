@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -26,8 +27,9 @@ tasks have no place yet is cancelled.
 
 ` + severalTasks + `
 
---force ends the run itself, on the server, if nothing executes it any more. The run then
-has no result, and the host workers stop its processes when they are back.
+A run that nobody executes is ended on the server, and so is any run with --force. It then
+has no result, and if it still has processes, their hosts stop them: at once, or when they
+are back.
 
 ` + exitCodesOfRequests,
 		Example: `  clusterrun terminate iris-x2k4 worker-1
@@ -49,10 +51,10 @@ has no result, and the host workers stop its processes when they are back.
 			if cmd.Flags().Changed("grace") {
 				g = grace.spec()
 			}
+			if len(tasks) == 0 {
+				return a.terminateAll(cmd.Context(), id, spec.TerminateAllRequest{Signal: signal, Grace: g})
+			}
 			return a.request(cmd.Context(), id, "terminated", tasks, func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
-				if len(tasks) == 0 {
-					return r.TerminateAll(ctx, spec.TerminateAllRequest{Signal: signal, Grace: g})
-				}
 				return r.TerminateTask(ctx, spec.TaskRequest{Tasks: tasks, Signal: signal, Grace: g})
 			})
 		},
@@ -63,6 +65,40 @@ has no result, and the host workers stop its processes when they are back.
 	cmd.Flags().StringVar(&reason, "reason", "", "with --force: the reason, a `TEXT` for people")
 	return cmd
 }
+
+// terminateAll ends all tasks of a run, or the run where nobody executes it, so that nobody would
+// answer.
+func (a *app) terminateAll(ctx context.Context, id string, q spec.TerminateAllRequest) error {
+	c, _, err := a.dialExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	r := starter.Get(c, id, "")
+	asking, nobodyAnswers := context.WithCancelCause(ctx)
+	defer nobodyAnswers(nil)
+	go func() {
+		if starter.Get(c, id, "").AwaitUnexecuted(asking) == nil {
+			nobodyAnswers(errNobodyExecutes)
+		}
+	}()
+	answer, err := r.TerminateAll(asking, q)
+	switch {
+	case err == nil:
+		return a.printAnswer(id, "terminated", answer)
+	case context.Cause(asking) != errNobodyExecutes:
+		return err
+	}
+	ended, err := endUnexecuted(ctx, r)
+	if err != nil {
+		return err
+	}
+	return a.printStopped(ended)
+}
+
+var errNobodyExecutes = errors.New("nobody executes the run")
 
 func (a *app) forceEnd(ctx context.Context, id, reason string) error {
 	c, _, err := a.dialExisting(ctx)
@@ -77,7 +113,7 @@ func (a *app) forceEnd(ctx context.Context, id, reason string) error {
 		return err
 	}
 	if a.global.json {
-		return a.printJSON(map[string]string{"run_id": id, "state": "terminated"})
+		return a.printJSON(map[string]string{"run_id": id, "state": stateTerminated})
 	}
 	fmt.Fprintf(a.out, "terminated: %s\n", id)
 	return nil

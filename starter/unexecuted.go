@@ -1,0 +1,130 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// untakenFor is how long a workflow task of a run lies before its queue is asked whether anybody
+// serves it: whoever does takes a task in milliseconds.
+const untakenFor = 3 * time.Second
+
+var looks = retry.Backoff{First: 5 * time.Millisecond, Most: 250 * time.Millisecond}
+
+// Unexecuted reports whether nobody executes the workflow of an open run. It looks until somebody
+// has done what the run was told before, which takes milliseconds where somebody is there, or until
+// it is certain that nobody is: after a few seconds. It fails with [*StuckError] if ctx ends before
+// either, as where the workflow fails again and again.
+func (r *Run) Unexecuted(ctx context.Context) (bool, error) { return r.unexecuted(ctx, false) }
+
+// AwaitUnexecuted is like Unexecuted, but goes on to look as long as somebody executes the run. It
+// returns nil once nobody does, and the error of ctx, or that of a run that has ended, otherwise.
+func (r *Run) AwaitUnexecuted(ctx context.Context) error {
+	_, err := r.unexecuted(ctx, true)
+	return err
+}
+
+func (r *Run) unexecuted(ctx context.Context, wait bool) (bool, error) {
+	var lies lyingTask
+	for again := looks; ; {
+		d, err := r.describe(ctx)
+		switch {
+		case err != nil:
+			return false, r.requestError(err)
+		case d.GetWorkflowExecutionInfo().GetCloseTime() != nil:
+			if wait {
+				return false, &EndedError{RunID: r.ID}
+			}
+			return false, nil
+		}
+		lies.look(time.Now(), d)
+		if lies.taken && !wait {
+			return false, nil
+		}
+		if lies.untaken(time.Now()) {
+			polled, err := r.polledSince(ctx, d.GetWorkflowExecutionInfo().GetTaskQueue(), lies.scheduled)
+			if err == nil && !polled {
+				return true, nil
+			}
+		}
+		if err := again.Sleep(ctx); err != nil {
+			if wait {
+				return false, err
+			}
+			return false, &StuckError{RunID: r.ID, Attempt: lies.attempt}
+		}
+	}
+}
+
+// lyingTask is the workflow task of a run that waits to be taken, as several looks have found it.
+type lyingTask struct {
+	scheduled time.Time // by the server's clock
+	since     time.Time // by ours
+	attempt   int
+	changes   int
+	waits     bool
+	taken     bool
+}
+
+// look notes what is known of the run now.
+func (l *lyingTask) look(now time.Time, d *workflowservice.DescribeWorkflowExecutionResponse) {
+	t := d.GetPendingWorkflowTask()
+	if t == nil {
+		*l = lyingTask{taken: true}
+		return
+	}
+	l.attempt, l.waits = int(t.GetAttempt()), t.GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED
+	if at := t.GetScheduledTime().AsTime(); !at.Equal(l.scheduled) {
+		if !l.scheduled.IsZero() && l.attempt <= 1 {
+			l.changes++
+		}
+		l.scheduled, l.since = at, now
+	}
+	// The server itself replaces one that a host was to take which has it cached, once. Others are
+	// new ones, and somebody has completed those before.
+	l.taken = l.changes > 1
+}
+
+func (l *lyingTask) untaken(now time.Time) bool { return l.waits && now.Sub(l.since) >= untakenFor }
+
+// polledSince reports whether anybody has asked for workflow tasks of a queue since a time of the
+// server's clock. A host worker asks again after each task that it gets, and is given a task that
+// lies: who has not asked since then is gone, though the server names it for some minutes.
+func (r *Run) polledSince(ctx context.Context, queue string, since time.Time) (bool, error) {
+	d, err := r.client.DescribeTaskQueue(ctx, queue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(d.GetPollers(), func(p *taskqueuepb.PollerInfo) bool {
+		return p.GetLastAccessTime().AsTime().After(since)
+	}), nil
+}
+
+// EndUnexecuted ends a run that nobody executes, with its closures and, where no other run uses it,
+// its fleet. If processes of it live, their hosts stop them: at once, or when they are back.
+func (r *Run) EndUnexecuted(ctx context.Context, reason string) error {
+	queue, open, err := r.Queue(ctx)
+	if err != nil {
+		return err
+	}
+	if open {
+		if err := r.Terminate(ctx, reason); err != nil {
+			return err
+		}
+	}
+	if spec.IsAgentsQueue(queue) {
+		if err := GetFleet(r.client, queue).Terminate(ctx, reason); err != nil {
+			return fmt.Errorf("end the fleet of run %s: %w", r.ID, err)
+		}
+	}
+	return r.TerminateClosures(ctx, reason)
+}
