@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Comparison is what is different between two runs.
@@ -290,7 +291,7 @@ func results(s *starter.Status) values {
 	}
 	for _, t := range r.Tasks {
 		if len(t.Value) > 0 {
-			out["value of "+t.Name] = new(string(t.Value))
+			out["value of "+t.Name] = new(spec.ShownValue(t.Value))
 		}
 	}
 	return out

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -164,13 +163,10 @@ func lines(tasks []spec.TaskResult) string {
 
 // short returns a return value fit for a line.
 func short(v json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Compact(&b, v) != nil {
-		return string(v)
-	}
 	const most = 300
-	if b.Len() > most {
-		return shorten.Text(b.String(), most) + " (all of it with --json)"
+	text := spec.ShownValue(v)
+	if len(text) > most {
+		return shorten.Text(text, most) + " (all of it with --json)"
 	}
-	return b.String()
+	return text
 }

@@ -190,8 +190,8 @@ func (c *checker) checkArgument(path func(string) string, field string, value js
 // reservedKeys is how the keys begin of objects that stand for something else.
 const reservedKeys = "$clusterrun."
 
-// checkStandIns looks at the objects among arguments that stand for something
-// else. Only resources may: what another closure will return is no argument.
+// checkStandIns looks at the objects among arguments that stand for something else. Only
+// resources may, and what JSON has no word for: what another closure will return is no argument.
 func (c *checker) checkStandIns(path func(string) string, field string, value json.RawMessage, resources []uint64) {
 	var decoded any
 	d := json.NewDecoder(bytes.NewReader(value))
@@ -200,6 +200,9 @@ func (c *checker) checkStandIns(path func(string) string, field string, value js
 		return // checked before
 	}
 	walk(decoded, func(key string, value any) {
+		if _, isText := value.(string); isText && (key == spec.NumberKey || key == spec.BytesKey) {
+			return
+		}
 		if key != ResourceKey {
 			c.Add(path(field), fmt.Sprintf("has %s, and only a per-worker resource can be among the arguments", spec.Quote(key)),
 				"fetch the value of the other closure, and pass that")

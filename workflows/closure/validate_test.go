@@ -66,6 +66,11 @@ func TestValidateScheduleNamesEveryProblem(t *testing.T) {
 		// CC-24, D-13
 		"value of another": {func(r *ScheduleRequest) { r.Closures[0].Kwargs = json.RawMessage(`{"a":[{"$clusterrun.value":3}]}`) },
 			[]string{`closures[0].kwargs: has "$clusterrun.value", and only a per-worker resource can be among the arguments`}},
+		"numbers and bytes": {func(r *ScheduleRequest) {
+			r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.number":"NaN"},{"$clusterrun.bytes":"AA=="}]`)
+		}, nil},
+		"a number of another kind": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.number":7}]`) },
+			[]string{`closures[0].args: has "$clusterrun.number", and only a per-worker resource can be among the arguments`}},
 		"resource not listed": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":3}]`) },
 			[]string{`closures[0].args: uses resource "3", which is not in the list of resources that it uses`}},
 		"resource by name": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":"x"}]`) },

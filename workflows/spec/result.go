@@ -121,6 +121,7 @@ type TaskResult struct {
 	Restarts int `json:"restarts,omitempty"`
 	// Value is the JSON value the last process returned. None: no value, or one that is in
 	// Exit.ValueFile, or that the result has no room for beside others, as its message says.
+	// [NumberKey] and [BytesKey] are in it for what JSON has no word for.
 	Value json.RawMessage `json:"value,omitempty"`
 	// Failure is set when the task's end counts as a failure of the run.
 	Failure *ProcessFailure `json:"failure,omitempty"`

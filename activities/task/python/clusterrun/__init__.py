@@ -4,7 +4,8 @@ If a task imports this package, the program can answer when somebody asks what i
 doing: with `clusterrun stacks RUN`, or when the timeout of the run has passed. The
 capture then has the Python stacks of all its threads, even while it is stuck in native
 code or waits for a lock. Forked children answer for themselves. Outside a task the import
-does nothing.
+does nothing, and a program that is started by itself, as in `python3 train.py`, is a task alone:
+its rank is 0 of 1, it waits at no barrier, and what it reports goes nowhere.
 
 Programs find the package with
 
@@ -66,6 +67,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, List
 
 from ._errors import BarrierTimeoutError, BrokenBarrierError, CancelledError, TaskError, UnavailableError
+from ._json import loads
 from .barrier import Barrier, barrier, get_barrier
 from .coordinator import Coordinator
 from .functions import function
@@ -79,7 +81,8 @@ __all__ = [
     "Coordinator", "InputError", "Looper", "LooperThread", "PerWorkerValues", "Pool", "PoolError", "RemoteValue",
     "RemoteValueStatus", "StopError", "TaskError", "UnavailableError", "WatchDog", "barrier", "cancelled", "clear_stop",
     "cluster", "disable_stacks", "enable_stacks", "error", "function", "get_barrier", "handle_parameter_server_failure",
-    "info", "main", "progress", "record", "request_stop", "restart_count", "result", "run", "serve", "should_stop", "wait_for_stop",
+    "info", "loads", "main", "progress", "record", "request_stop", "restart_count", "result", "run", "serve", "should_stop",
+    "wait_for_stop",
 ]
 
 # Most tasks use none of these, and their modules are the larger half of the package, so they

@@ -1,10 +1,10 @@
 """Encodes scheduled functions in the form that the queue accepts."""
 
-import json
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 from ._http import MAX_NAME
-from ._values import RESOURCE, to_json
+from ._json import encode_arguments, to_json
+from ._values import RESOURCE
 from .remote import PerWorkerDataset, PerWorkerValues, RemoteValue
 
 _MAX_ARGUMENTS = 256 << 10  # bytes of JSON
@@ -33,15 +33,10 @@ def arguments(name: str, args: Any, kwargs: Any) -> str:
             raise TypeError("a per-worker dataset cannot be an argument; pass its iterator: iter(dataset)")
         raise TypeError("%r is not JSON" % (value,))
 
-    def members(encode: Callable[[Any], str]) -> str:
-        raw = ',"args":' + encode(args) if args else ""
-        return raw + ',"kwargs":' + encode(dict(kwargs)) if kwargs else raw
-
     try:
-        try:
-            raw = members(to_json)
-        except TypeError:  # they contain special values
-            raw = members(json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=special).encode)
+        raw = ',"args":' + encode_arguments(args, special) if args else ""
+        if kwargs:
+            raw += ',"kwargs":' + encode_arguments(dict(kwargs), special)
     except RecursionError as e:
         raise ValueError("the arguments of %s are not JSON: %s" % (name, e)) from None
     except (TypeError, ValueError) as e:

@@ -94,11 +94,11 @@ def describe(what: Union[BaseException, str]) -> Tuple[str, str, str]:
     return type(what).__name__, printable(message_of(what)[:MAX_MESSAGE]), printable(traceback_of(what, what.__traceback__, MAX_TRACEBACK))
 
 
-def message_of(e: BaseException) -> str:
+def message_of(e: Any) -> str:
     try:
         return str(e)
     except BaseException:  # anything: it is not the program's error
-        return "the error has no readable text"
+        return "the %s has no readable text" % ("error" if isinstance(e, BaseException) else type(e).__name__)
 
 
 def traceback_of(e: BaseException, frames: Optional[TracebackType], most: int) -> str:

@@ -5,6 +5,7 @@ import re
 from typing import Any, Dict, List, Mapping
 
 from ._errors import RemoteTraceback
+from ._json import encode_arguments
 
 _TASK_TYPE = r"[a-z][a-z0-9_]*(-[a-z][a-z0-9_]*)*"
 
@@ -42,9 +43,12 @@ def size_of(group: Dict[str, Any]) -> int:
 def request_of(groups: List[Dict[str, Any]], name: str, args: List[Any], kwargs: Dict[str, Any]) -> Dict[str, Any]:
     """Return a request that calls the function once in each task. No call is ever
     repeated."""
+    def refuse(value: Any) -> Any:
+        raise TypeError("%r is not JSON" % (value,))
+
     try:
-        json.dumps([args, kwargs], allow_nan=False)
-    except (TypeError, ValueError) as e:
+        args, kwargs = json.loads(encode_arguments([args, kwargs], refuse))
+    except (TypeError, ValueError, RecursionError) as e:
         raise TypeError("the arguments of %s are not JSON: %s" % (name, e)) from None
     return {"op": "call", "closures": [
         {"function": name, "args": args, "kwargs": kwargs,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Set, Tuple
 
 from ._errors import TaskError
 from ._http import MAX_WAIT, head
+from ._json import loads
 from ._transport import Away, Line, get_host
-from ._values import TUPLE, unmark_tuples
 from .remote import TEXT_CANCELLED, PerWorkerValues, RemoteValue, RemoteValueStatus, closure_error
 from .serving import Server
 from .stop import listen, wait_ended
@@ -130,7 +130,7 @@ class Session:
         raw = json.dumps(what).encode()
         try:
             if line is not None:
-                answer: Dict[str, Any] = json.loads(line.ask(COORDINATOR + name, raw).decode())
+                answer: Dict[str, Any] = loads(line.ask(COORDINATOR + name, raw))
                 return answer
             return get_host().exchange(head("POST", COORDINATOR + name), lambda: raw, None)
         except TaskError as e:
@@ -454,10 +454,7 @@ class Session:
                         return
                     what = {"session": self.name, "after": self.at, "wait": MAX_WAIT, "tuples": True}
                 raw = self.lines[1].ask(COORDINATOR + "outcomes", json.dumps(what).encode())
-                answer = json.loads(raw.decode())
-                if TUPLE.encode() in raw:
-                    for outcome in answer.get("outcomes") or ():
-                        outcome["value"] = unmark_tuples(outcome.get("value"))
+                answer = loads(raw)
                 with self.lock:
                     self.take(answer)
                 del answer
@@ -526,12 +523,11 @@ class Session:
         """Look up the outcomes of closures that may have ended before they were awaited
         here. Later outcomes arrive by the history."""
         raw = json.dumps({"closures": keys, "tuples": True}).encode()
-        self.found(json.loads(self.lines[0].ask(COORDINATOR + "find", raw).decode()))
+        self.found(loads(self.lines[0].ask(COORDINATOR + "find", raw)))
 
     def found(self, answer: Dict[str, Any]) -> None:
         with self.lock:
             for outcome in answer["outcomes"]:
-                outcome["value"] = unmark_tuples(outcome.get("value"))
                 self.settle(outcome)
             self.ended.notify_all()
 

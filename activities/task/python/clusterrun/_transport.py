@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ._errors import TaskError, refusal
 from ._http import FIRST_RETRY, FOREVER, LAST_RETRY, Answer, NotUnderstoodError, head, parse, request
+from ._json import loads
 
 _NOT_A_TASK = (
     "barrier is not defined. It is likely because you are calling get_barrier() in the "
@@ -84,7 +85,7 @@ class Host:
                 self.idle.append(connection)
             else:
                 close(connection)
-            said: Dict[str, Any] = json.loads(body_of(answer).decode())
+            said: Dict[str, Any] = loads(body_of(answer))
             return said
 
     def connect(self, deadline: Optional[float]) -> socket.socket:
@@ -138,14 +139,21 @@ def exchange(connection: socket.socket, raw: bytes, deadline: Optional[float]) -
 _host: Optional[Host] = None
 
 
-def get_host() -> Host:
+def find_host() -> Optional[Host]:
+    """Return the host, or None in a process that is not a task."""
     global _host
     path = os.environ.get("CLUSTERRUN_SOCKET", "")
-    if not path:
-        raise ValueError(_NOT_A_TASK)
-    if _host is None or _host.path != path:
+    if path and (_host is None or _host.path != path):
         _host = Host(path)
-    return _host
+    return _host if path else None
+
+
+def get_host() -> Host:
+    """Return the host. Raise ValueError in a process that is not a task."""
+    host = find_host()
+    if host is None:
+        raise ValueError(_NOT_A_TASK)
+    return host
 
 
 def in_forked_children(call: Callable[[], None]) -> Callable[[], None]:

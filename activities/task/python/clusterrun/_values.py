@@ -1,65 +1,20 @@
-"""Arguments and values of closures as JSON."""
+"""The outcomes of closures as JSON."""
 
 import json
 from typing import Any, Dict, List, Optional
 
 from ._errors import CancelledError, OwnError, ResourceError, UnavailableError, message_of, traceback_of
 from ._http import MAX_NAME
+from ._json import ATOMS, encode, to_json
 
 _MAX_VALUE = 256 << 10  # bytes of JSON
 _MAX_CLOSURE_ERROR, _MAX_CLOSURE_TRACEBACK, _MAX_ERROR_ARGS = 8 << 10, 16 << 10, 1 << 10
 RESOURCE = "$clusterrun.resource"
-to_json = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
-
-
-TUPLE = "$clusterrun.tuple"
-_ATOMS = frozenset((str, int, float, bool, type(None)))
-
-
-def mark_tuples(value: Any) -> Any:
-    """Replace tuples by objects, which coordinators in Python turn into tuples again, and
-    others into lists. A value without tuples is returned unchanged."""
-    if type(value) in _ATOMS:
-        return value
-    if isinstance(value, tuple):
-        return {TUPLE: [mark_tuples(v) for v in value]}
-    if isinstance(value, list):
-        if _ATOMS.issuperset(map(type, value)):
-            return value
-        elements = [mark_tuples(v) for v in value]
-        return value if all(a is b for a, b in zip(elements, value)) else elements
-    if isinstance(value, dict):
-        if _ATOMS.issuperset(map(type, value.values())):
-            return value
-        members = {k: mark_tuples(v) for k, v in value.items()}
-        return value if all(a is b for a, b in zip(members.values(), value.values())) else members
-    return value
-
-
-def unmark_tuples(value: Any) -> Any:
-    """Turn the objects that stand for tuples into tuples again."""
-    if isinstance(value, list):
-        return [unmark_tuples(v) for v in value]
-    if isinstance(value, dict):
-        if len(value) == 1 and isinstance(value.get(TUPLE), list):
-            return tuple(unmark_tuples(v) for v in value[TUPLE])
-        return {k: unmark_tuples(v) for k, v in value.items()}
-    return value
 
 
 def value_outcome(function: str, value: Any, seconds: float) -> bytes:
     """Return the outcome of a call that returned a value."""
-    try:
-        text = to_json(value)
-        marked = mark_tuples(value)
-        if marked is not value:
-            value, text = marked, to_json(marked)
-        try:
-            raw = text.encode()
-        except UnicodeEncodeError:  # a surrogate, for example from a file name
-            raw = json.dumps(value, allow_nan=False).encode()
-    except (TypeError, ValueError, RecursionError) as e:
-        raise OwnError("NotJSONError", "the value of %s is not JSON: %s" % (function, e)) from None
+    raw = encode(value, "the value of " + function, tuples=True)
     if len(raw) > _MAX_VALUE:
         raise OwnError(
             "ValueTooLargeError",
@@ -101,7 +56,7 @@ def _built_from(e: BaseException) -> Optional[List[Any]]:
     args = list(e.args)
     if isinstance(e, OSError) and e.filename is not None:
         args += [e.filename] if e.filename2 is None else [e.filename, None, e.filename2]
-    if not _ATOMS.issuperset(map(type, args)):
+    if not ATOMS.issuperset(map(type, args)):
         return None
     try:
         return args if len(to_json(args).encode()) <= _MAX_ERROR_ARGS else None

@@ -11,9 +11,9 @@ from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, S
 
 from ._arguments import arguments, closure_options
 from ._errors import UnavailableError
+from ._json import to_json
 from ._session import FLUSH_PATIENCE, Session, sessions
 from ._transport import in_forked_children
-from ._values import to_json
 from .functions import name_to_schedule
 from .remote import PerWorkerDataset, PerWorkerValues, RemoteValue
 
@@ -94,7 +94,7 @@ class ClusterCoordinator:
         raised when the tasks of the run are to stop, since the serving tasks then end.
 
         fn is a registered function, or the name of one. Arguments are JSON values, in
-        which a tuple becomes a list, and PerWorkerValues.
+        which a tuple becomes a list, NaN, the infinities, bytes, and PerWorkerValues.
 
         key: a closure with the same key is the same closure for as long as the run lives,
         unless that closure was cancelled. If it has failed, its error is raised again, or

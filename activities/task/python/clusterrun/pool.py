@@ -11,6 +11,7 @@ import weakref
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
 
 from ._binary import find_binary
+from ._json import loads
 from ._poolprocess import GRACE, pool_function, refuse_while_importing, run_of
 from ._pooltasks import error_of, request_of, tasks_of
 from ._transport import in_forked_children
@@ -43,7 +44,8 @@ class Pool:
     import the main program under another name, so code for the main program alone must be
     under if __name__ == "__main__". A main program that is not a file, for example from
     stdin, from -c or in a notebook, cannot be imported; then only functions of modules
-    can be called. Arguments and values are JSON values of up to 256 KiB each.
+    can be called. Arguments and values are JSON values of up to 256 KiB each, and NaN, the
+    infinities and bytes; of other values the text is returned, with a warning there.
 
     initializer is a registered function without arguments; each process calls it once,
     before anything else.
@@ -159,7 +161,7 @@ class Pool:
             line = self._line()
             if not line:
                 return None
-            said: Dict[str, Any] = json.loads(line.decode())
+            said: Dict[str, Any] = loads(line)
             if said.get("event") == "over":
                 self._over = said.get("message", "")
                 return None

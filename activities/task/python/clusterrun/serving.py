@@ -1,6 +1,5 @@
 """Serving: a process calls the functions that coordinators schedule."""
 
-import json
 import math
 import os
 import select
@@ -13,6 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional
 from ._errors import CancelledError, ResourceError, TaskError, UnavailableError
 from ._http import head, parse, request
 from ._interrupt import forget_interrupt, interrupt, leave_main_thread, wake_main_thread, wake_thread
+from ._json import loads
 from ._ledger import Call, Ledger, Request
 from ._transport import body_of, exchange, in_forked_children, set_timeout
 from ._values import RESOURCE, error_outcome, failure_outcome, value_outcome
@@ -37,8 +37,9 @@ def serve(slots: int = 1) -> None:
 
         clusterrun.serve()
 
-    Arguments and values are JSON values; a value has at most 256 KiB. An exception is the
-    error of the call. SystemExit ends the process, and the call is lost; it is repeated
+    Arguments and values are JSON values, and NaN, the infinities and bytes; of another value
+    the text is kept, with a warning. A value has at most 256 KiB. An exception is the error
+    of the call. SystemExit ends the process, and the call is lost; it is repeated
     elsewhere. A process that ends during a call has failed, whatever its exit code, so
     its task is restarted if the run restarts tasks.
 
@@ -394,7 +395,7 @@ class Server:
         else:
             connection.close()
         try:
-            said = json.loads(body_of(answer).decode())
+            said = loads(body_of(answer))
         except TaskError as e:
             if e.code != "closures_away":
                 raise
@@ -456,7 +457,7 @@ class Server:
             if answer.status != 200:
                 return
             with self.lock:
-                self.answered(what, json.loads(answer.body.decode()))
+                self.answered(what, loads(answer.body))
                 if not self.ledger.done and not self.ledger.returned:
                     return
 

@@ -6,10 +6,10 @@ import time
 import weakref
 from typing import Any, Callable, Dict, Optional, Tuple, Union
 
-from ._errors import MAX_MESSAGE, ExcInfo, RemoteTraceback, TaskError, describe, exc_info, printable
+from ._errors import MAX_MESSAGE, ExcInfo, RemoteTraceback, TaskError, describe, exc_info, message_of, printable
 from ._event import Event
 from ._http import head
-from ._transport import Away, Host, ask, get_host, in_forked_children
+from ._transport import Away, Host, ask, find_host, in_forked_children
 
 _STOP = "/v1/stop"
 _STOP_WAIT = 60  # seconds that one request waits at the host
@@ -22,16 +22,17 @@ def request_stop(ex: Union[BaseException, ExcInfo, None] = None, reason: Optiona
 
     The first exception is the verdict of the run, unless its kind means a clean stop: by
     default StopIteration, EOFError and OutOfRangeError. The call returns when the run
-    knows of the stop. It raises TaskError if the run refuses it, or is away for long.
+    knows of the stop. It raises TaskError if the run refuses it, or is away for long. In a
+    process that is not a task the stop is for this process alone.
     """
-    get_host()
     ask_to_stop(None if ex is None else exc_info(ex)[1], reason)
 
 
 def should_stop() -> bool:
     """Return whether the tasks of the run are to stop. It is cheap enough for every step:
     the first call starts a thread that follows every change, and later calls only read
-    the state. Raise TaskError if the host cannot be asked."""
+    the state. Raise TaskError if the host cannot be asked. In a process that is not a task
+    only its own request_stop counts."""
     watch = _watch or watching()
     if watch.error is not None:
         watch.raise_error()
@@ -43,7 +44,7 @@ def wait_for_stop(timeout: Optional[float] = None) -> bool:
     whether they are."""
     end = None if timeout is None else time.monotonic() + timeout
     watch = _watch or watching()
-    if watch.thread is None:  # the interpreter starts no more threads
+    if watch.thread is None and watch.host is not None:  # the interpreter starts no more threads
         watch.keep_up_until(end)
     told = watch.stop.wait(None if end is None else bounded(max(0.0, end - time.monotonic())))
     if watch.error is not None:
@@ -54,7 +55,7 @@ def wait_for_stop(timeout: Optional[float] = None) -> bool:
 def clear_stop() -> None:
     """Clear the stop, whoever asked for it: afterwards should_stop returns False in all
     tasks that still run."""
-    get_watch().learn(ask("DELETE", _STOP))
+    change("DELETE", {})
 
 
 class StopError(RuntimeError):
@@ -92,21 +93,34 @@ def wait_ended(said: Dict[str, Any]) -> StopError:
 
 
 def ask_to_stop(ex: Optional[BaseException], reason: Optional[str]) -> None:
-    host = get_host()
-    body: Dict[str, Any] = {"key": host.new_key()}
+    body: Dict[str, Any] = {}
     if reason:
-        body["reason"] = printable(str(reason)[:MAX_MESSAGE])
+        body["reason"] = printable(message_of(reason)[:MAX_MESSAGE])
     if ex is not None:
         kind, message, stack = describe(ex)
         body["error"] = {"kind": kind, "message": message, "traceback": stack}
-    get_watch().learn(ask("POST", _STOP, json.dumps(body)))
+    change("POST", body)
+
+
+def change(method: str, body: Dict[str, Any]) -> None:
+    """Have the run stop, or no longer stop, and learn its state. Without a host there is only
+    the state of this process."""
+    watch = get_watch()
+    if watch.host is None:
+        with watch.lock:
+            watch.learn(dict(body, seq=watch.said["seq"] + 1, stop=method == "POST"))
+    elif method == "POST":
+        watch.learn(ask(method, _STOP, json.dumps(dict(body, key=watch.host.new_key()))))
+    else:
+        watch.learn(ask(method, _STOP))
 
 
 class Watch:
     """Follows whether the tasks of the run are to stop, with one waiting request to the
-    host on a thread, for all callers in this process."""
+    host on a thread, for all callers in this process. Without a host there is nothing
+    to follow."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Optional[Host]) -> None:
         self.host = host
         self.stop = Event()
         self.said: Dict[str, Any] = {"seq": 0, "stop": False}
@@ -117,7 +131,7 @@ class Watch:
 
     def start(self) -> None:
         with self.lock:
-            if self.thread is not None:
+            if self.thread is not None or self.host is None:
                 return
             thread = threading.Thread(target=self.run, name="clusterrun-stop", daemon=True)
             try:
@@ -138,6 +152,7 @@ class Watch:
 
     def keep_up(self, deadline: Optional[float]) -> None:
         """Ask for the state: the first time at once, and then when it changes."""
+        assert self.host is not None
         path = _STOP
         if self.heard.is_set():
             path += "?wait=%ds&after=%d" % (_STOP_WAIT, self.said["seq"])
@@ -178,13 +193,13 @@ _Hear = Callable[[Any, Dict[str, Any]], None]
 _Forked = Callable[[Any], None]
 
 _watch: Optional[Watch] = None  # once it has been started
-_watches: Dict[Host, Watch] = {}
+_watches: Dict[Optional[Host], Watch] = {}
 _listeners: "weakref.WeakKeyDictionary[Any, Tuple[_Hear, _Forked]]" = weakref.WeakKeyDictionary()
 _listeners_lock = threading.RLock()
 
 
 def get_watch() -> Watch:
-    host = get_host()
+    host = find_host()
     return _watches.get(host) or _watches.setdefault(host, Watch(host))
 
 

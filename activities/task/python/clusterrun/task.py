@@ -2,12 +2,15 @@
 
 import functools
 import json
+import math
 import os
+import sys
 import time
 from typing import Any, Callable, Dict, List, Optional, TypeVar, Union
 
-from ._errors import TaskError, describe
-from ._transport import PATIENCE, Away, ask, get_host
+from ._errors import TaskError, describe, message_of
+from ._json import encode
+from ._transport import PATIENCE, Away, ask, find_host
 
 _MAX_RESULT = 256 << 10
 _PROGRESS_EVERY = 0.1
@@ -15,39 +18,46 @@ _PROGRESS_PATIENCE = 1.0
 
 
 def result(value: Any) -> None:
-    """Set the value that the task returns, which replaces an earlier one: any JSON value.
-    It counts if the process exits with 0. A value of more than 256 KiB stays in a file on
-    the host, whose path is in the result of the run."""
-    get_host()
-    try:
-        body = json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError) as e:
-        raise TypeError("the result is not a JSON value: %s" % e) from None
+    """Set the value that the task returns, which replaces an earlier one. It counts if the
+    process exits with 0. It is kept as JSON, whatever it is: NaN and the infinities as
+    {"$clusterrun.number": "NaN"}, bytes as {"$clusterrun.bytes": BASE64}, which loads turns
+    back; sets and arrays as lists, dataclasses as objects; and of anything else the text,
+    with a warning that names the field. A value of more than 256 KiB stays in a file on the
+    host, whose path is in the result of the run. Outside a task it has no effect."""
+    body = encode(value, "the result")
+    if find_host() is None:
+        return
     path = os.environ.get("CLUSTERRUN_RESULT_FILE")
     if len(body) > _MAX_RESULT and path:
         _keep(path, body)
-    else:
-        ask("PUT", "/v1/result", body)
+        return
+    try:
+        ask("PUT", "/v1/result", body.decode())
+    except TaskError as e:
+        if e.code != "away" or not path:
+            raise
+        _keep(path, body)  # as the host would have
 
 
-def _keep(path: str, text: str) -> None:
+def _keep(path: str, body: bytes) -> None:
     """Write a file that users who may read its directory may read."""
     new = "%s.%d.new" % (path, os.getpid())
     mode = 0o600 | os.stat(os.path.dirname(path)).st_mode & 0o044
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w") as f:
-        f.write(text)
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as f:
+        f.write(body)
     os.replace(new, path)
 
 
 def error(what: Union[BaseException, str], kind: str = "") -> None:
     """Report why the program is about to fail: an exception, with its traceback, or a
-    text. It replaces an earlier report, and counts if the process does not exit with 0."""
-    get_host()
-    _report(what, kind)
+    text. It replaces an earlier report, and counts if the process does not exit with 0.
+    Outside a task it has no effect."""
+    if find_host() is not None:
+        _report(what, kind)
 
 
 def _report(what: Union[BaseException, str], kind: str, patience: float = PATIENCE) -> None:
-    own, message, stack = describe(what if isinstance(what, BaseException) else str(what))
+    own, message, stack = describe(what if isinstance(what, BaseException) else message_of(what))
     kind = kind or own
     now = time.time()
     try:
@@ -72,28 +82,51 @@ def _write_error_file(path: str, message: str, stack: str, now: float) -> None:
 def progress(current: float, total: Optional[float] = None, message: str = "") -> None:
     """Report how far the task has got; people see it while the task runs. It is cheap to
     call often: at most ten updates a second are sent, and always the one that reaches the
-    total. If the host is away for longer than a second, the update is dropped."""
-    host = get_host()
+    total. If the host is away for longer than a second, the update is dropped. NaN and the
+    infinities count as 0, which for a total means that it is unknown. Outside a task it has
+    no effect."""
+    host = find_host()
+    if host is None:
+        return
     now = time.monotonic()
     if now - host.progress_sent < _PROGRESS_EVERY and not (total and current >= total):
         return
     host.progress_sent = now
-    body = {"current": float(current), "total": float(total or 0), "message": str(message)[:1000]}
+    body = {"current": _finite(current), "total": _finite(total or 0), "message": message_of(message)[:1000]}
     try:
-        host.call("PUT", "/v1/progress", json.dumps(body, allow_nan=False).encode(), _PROGRESS_PATIENCE)
+        host.call("PUT", "/v1/progress", json.dumps(body).encode(), _PROGRESS_PATIENCE)
     except Away:
         pass  # a later update will arrive
 
 
+def _finite(number: Any) -> float:
+    try:
+        value = float(number)
+    except OverflowError:
+        return 0.0
+    return value if math.isfinite(value) else 0.0
+
+
 def cluster() -> List[Dict[str, Any]]:
     """Return all tasks of the cluster, in rank order: task, type, index, rank,
-    local_rank, host and address."""
+    local_rank, host and address. A process that is not a task is alone in its cluster."""
+    if find_host() is None:
+        alone = info()
+        return [{k: alone[k] for k in ("task", "type", "index", "rank", "local_rank", "host", "address")}]
     members: List[Dict[str, Any]] = ask("GET", "/v1/cluster")["members"]
     return members
 
 
 def info() -> Dict[str, Any]:
-    """Return which task of which run this is, and where."""
+    """Return which task of which run this is, and where: run, execution, task, type, index,
+    rank, local_rank, world_size, local_world_size, restart_count, generation, host and
+    address. A process that is not a task is the only one of a run without a name."""
+    if find_host() is None:
+        return {
+            "run": "", "execution": "", "task": "worker-0", "type": "worker", "index": 0, "rank": 0, "local_rank": 0,
+            "world_size": 1, "local_world_size": 1, "restart_count": 0, "generation": 0, "host": os.uname().nodename,
+            "address": "localhost:0",
+        }
     return ask("GET", "/v1/task")
 
 
@@ -127,11 +160,13 @@ def record(fn: _F) -> _F:
 
 def main(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Run the main function of a program: its value is the task's result, unless it is
-    None, and an exception that leaves it is the task's error."""
+    None, and an exception that leaves it is the task's error. A result that cannot be kept
+    is told on stderr: the function has done its work. Outside a task it only runs the
+    function and returns its value."""
     value = record(fn)(*args, **kwargs)
-    if value is not None and os.environ.get("CLUSTERRUN_SOCKET"):
-        record(result)(value)
+    if value is not None and find_host() is not None:
+        try:
+            result(value)
+        except Exception as e:
+            sys.stderr.write("clusterrun: the result is lost: %s\n" % e)
     return value
-
-
-# End of: asking the host

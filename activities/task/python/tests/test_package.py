@@ -15,10 +15,10 @@ NAMES = """
 Barrier BarrierTimeoutError BrokenBarrierError CancelledError ClosureError ClusterCoordinator Coordinator InputError Looper
 LooperThread PerWorkerValues Pool PoolError RemoteValue RemoteValueStatus StopError TaskError UnavailableError WatchDog
 barrier cancelled clear_stop cluster disable_stacks enable_stacks error function get_barrier handle_parameter_server_failure
-info main progress record request_stop restart_count result run serve should_stop wait_for_stop
+info loads main progress record request_stop restart_count result run serve should_stop wait_for_stop
 """.split()
 # These modules are rules that need no host: they use no sockets, processes or clocks.
-PURE = ("_arguments", "_errors", "_event", "_http", "_ledger", "_pooltasks", "_values", "functions", "remote")
+PURE = ("_arguments", "_errors", "_event", "_http", "_json", "_ledger", "_pooltasks", "_values", "functions", "remote")
 IMPURE = {"os", "select", "signal", "socket", "subprocess", "time", "clusterrun._transport"}
 
 
@@ -47,7 +47,7 @@ class PackageTest(unittest.TestCase):
         loaded = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True, cwd=str(HERE.parent)).stdout
         names = [name.split(".")[1] for name in loaded.decode().split()]
         self.assertEqual(
-            names, ["_errors", "_event", "_http", "_transport", "barrier", "coordinator", "functions", "looper", "stacks", "stop", "task"]
+            names, ["_errors", "_event", "_http", "_json", "_transport", "barrier", "coordinator", "functions", "looper", "stacks", "stop", "task"]
         )
 
     def test_rules_are_apart_from_sockets(self):
