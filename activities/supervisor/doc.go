@@ -62,13 +62,15 @@
 //     stopped when the contact has not been renewed in time.
 //   - Another program takes over ([Upgrade]): it is executed in this process, on the thread that
 //     forks, for the parent-death signals of the children of all others are sent then. It has
-//     read all that we hold before. A side is started anew. A request to end ([RequestEnd]) is heard
-//     whenever it comes. A SIGTERM is not in the two milliseconds or so until Go's runtime is up: it is
+//     read all that we hold before. A side is started anew, and so is the guard. A request to end
+//     ([RequestEnd]) is heard whenever it comes. A SIGTERM is not in the two milliseconds or so until Go's runtime is up: it is
 //     lost in the first of them, and in the second the runtime ends the program.
 //   - The supervisor dies: parent-death signals kill the leaders, and the side kills the rest
 //     (SweepAfterLoss) and exits. The next OpenState sweeps once more and journals as Lost
 //     what had no end. The kernel frees the ports.
-//   - Both die: the next OpenState sweeps.
+//   - Both die: the guard sweeps. It is this program again, small and under another name
+//     ("task-guard"), which a supervisor has as soon as a process runs, and starts again if it ends.
+//   - All three die: the next OpenState sweeps.
 //   - The owner dies: the lifeline closes, everything is stopped with a short grace, and the
 //     side reports what is left to report. The owner can request the same with the signals
 //     and graces of its choice ([StopAll]), or have the stops of runs send the signal that it

@@ -79,6 +79,8 @@ type forking struct {
 	login bool  // it has the mask of a login
 	// limits are those of setrlimit(2).
 	limits []Rlimit
+	// protected reports whether it keeps the supervisor's OOM score.
+	protected bool
 }
 
 // loginMask is the file mode creation mask of a login.
@@ -97,7 +99,9 @@ func (f *forker) forkIn(how forking, path string, argv []string, attr *syscall.P
 			// (fs.suid_dumpable).
 			defer func() { _ = undumpable.Set() }()
 		}
-		defer f.score.lower()()
+		if !how.protected {
+			defer f.score.lower()()
+		}
 		pid, err := onCPUs(how.cpus, func() (int, error) { return forkWithin(how.limits, path, argv, attr) })
 		if err == nil {
 			register(pid)

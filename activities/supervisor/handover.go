@@ -51,6 +51,7 @@ type handover struct {
 	// OOMScore is the score of children if the supervisor's own is lower.
 	OOMScore *int `json:"oom_score,omitempty"`
 
+	Guard   int            `json:"guard,omitempty"` // process ID
 	Foreign []int          `json:"foreign,omitempty"`
 	Orphans []handedOrphan `json:"orphans,omitempty"`
 	Runs    []handedRun    `json:"runs,omitempty"`
@@ -303,7 +304,7 @@ func (s *supervisor) describe(version int) (*handover, error) {
 		Version: version, From: s.cfg.Upgrade.Version, Program: s.cfg.Upgrade.Program, Tries: s.upgrades,
 		Dir: s.state.dir, Instance: s.state.instance, Boot: s.state.boot, Lock: int(s.state.lock.Fd()), Pruned: s.state.pruned,
 		Cgroup: s.cgroup, NoCgroup: s.noCgroup, Controllers: s.controllers,
-		Foreign: s.foreign(),
+		Guard: s.guard.pid, Foreign: s.foreign(),
 	}
 	if s.fork.score.protected {
 		h.OOMScore = &s.fork.score.children

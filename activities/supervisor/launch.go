@@ -91,6 +91,7 @@ func (s *supervisor) forkTask(p *process, cgroup string, c Command, attr *syscal
 		s.living[pid] = p
 		s.applyStop(p)
 		s.watch(p)
+		s.needGuard()
 	})
 }
 

@@ -84,32 +84,6 @@ func TestSupervisorKilled(t *testing.T) {
 	}
 }
 
-// If the supervisor and the side die together, the next supervisor sweeps.
-func TestBothKilled(t *testing.T) {
-	for way, change := range ways {
-		t.Run(way, func(t *testing.T) {
-			h := newHost(t, change)
-			h.sh("worker-0", 0, `
-				sh -c 'trap "" TERM HUP; echo $$ >$D/child; exec sleep 1000' &
-				setsid sh -c 'setsid sh -c "echo \$\$ >$D/pid; exec sleep 1000" & ' &
-				while :; do sleep 1000; done`)
-			pids := []int{h.pidIn("child"), h.pidIn("pid")}
-			// A stopped side can do nothing before it is killed as well.
-			require.NoError(t, unix.Kill(h.sidePID(), unix.SIGSTOP))
-			h.kill9()
-			require.NoError(t, unix.Kill(h.sidePID(), unix.SIGKILL))
-			for _, pid := range pids {
-				require.False(t, gone(pid))
-			}
-			h.start()
-			for _, pid := range pids {
-				require.True(t, gone(pid), "swept before anything else")
-			}
-			require.True(t, h.wait("worker-0", 0).Lost)
-		})
-	}
-}
-
 func TestSecondSupervisorIsRefused(t *testing.T) {
 	h := newHost(t, nil)
 	require.False(t, LockFree(h.role.Dir))

@@ -84,7 +84,7 @@ func (r *reaper) meet(pids []int) bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, pid := range pids {
-			if s.living[pid] == nil && pid != s.side {
+			if s.living[pid] == nil && pid != s.side && pid != s.guard.pid {
 				r.orphans[pid] = &orphan{unknown: true}
 			}
 		}

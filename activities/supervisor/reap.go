@@ -169,6 +169,7 @@ func (r *reaper) findEnded() []*process {
 			s.sideEnded <- status
 		}
 	}
+	s.guardEnded()
 	var dead []*process
 	// Repeat until no new one is found. A leader found later may have ended earlier, so
 	// all leaders of one pass get the same time.

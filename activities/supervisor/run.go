@@ -180,6 +180,7 @@ func Run(ctx context.Context, cfg Config) error {
 	s.close(ownerGone, all.Recorded)
 	close(stopSide)
 	s.endProcesses(all.Stops, gone, orphans)
+	s.endGuard()
 	s.endSide(sideGone)
 	return nil
 }
@@ -271,6 +272,7 @@ func (s *supervisor) stopLater(how StopAll) {
 // shut ends the parts of the supervisor, when nothing is left to do.
 func (s *supervisor) shut() {
 	s.fork.close()
+	s.endGuard()
 	s.reaper.close()
 	<-s.records.none()
 	s.mu.Lock()

@@ -36,6 +36,7 @@ type supervisor struct {
 	archives int
 	living   map[int]*process // by the leader's pid, until it is reaped
 	side     int              // the side's pid, until it is reaped
+	guard    guard
 	// ownersSide is the link to a side in the owner's process, until that has ended.
 	ownersSide *sideLink
 	// sideEnded receives the status of a side that has ended.

@@ -147,7 +147,8 @@ func killExactly(pid int, ticks uint64) {
 }
 
 // sweepAfterLoss kills every process that a dead supervisor left and returns how many there
-// were. If the next supervisor already has the state directory, that one has done it.
+// were. The side calls it and the guard does: either may have been killed together with the
+// supervisor. If the next supervisor already has the state directory, that one has done it.
 func sweepAfterLoss(ctx context.Context, dir string, dead int) (int, error) {
 	lock, err := lockBehind(ctx, dir, dead)
 	if err != nil || lock == nil {
@@ -183,20 +184,21 @@ func sweepAfterLoss(ctx context.Context, dir string, dead int) (int, error) {
 }
 
 // lockBehind takes the lock of a supervisor that is dying, whose end of the socket may close
-// a moment before its lock does. It returns nil without an error if another supervisor has
-// taken over.
+// a moment before its lock does. If another process sweeps, it waits for that. It returns nil
+// without an error if another supervisor has taken over.
 func lockBehind(ctx context.Context, dir string, dead int) (*os.File, error) {
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(sweepPatience)
 	for {
 		lock, err := tryLock(dir, roleSweep)
 		if !errors.Is(err, filelock.ErrLocked) {
 			return lock, err
 		}
-		if pid, _ := holder(dir); pid != dead {
+		pid, role := holder(dir)
+		if role == roleSupervisor && pid != dead {
 			return nil, nil
 		}
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("the supervisor with pid %d still holds %s", dead, dir)
+			return nil, inUse(dir, pid, role)
 		}
 		select {
 		case <-ctx.Done():

@@ -212,6 +212,10 @@ func (s *supervisor) takeOver(h *handover) {
 	for _, pid := range h.Foreign {
 		s.reaper.foreign[pid] = true
 	}
+	if h.Guard != 0 { // a guard of this program follows, which reads what this one writes
+		s.reaper.foreign[h.Guard] = true
+		_ = unix.Kill(h.Guard, unix.SIGKILL)
+	}
 	for _, o := range h.Orphans {
 		orphan := &orphan{ticks: o.Ticks, ours: o.Ours, unknown: o.Unknown}
 		if o.Owner != nil {
@@ -236,6 +240,7 @@ func (s *supervisor) resume(r *run, h *handedRun) {
 			return
 		}
 		s.living[p.PID] = p
+		s.needGuard()
 		if p.phase == running {
 			if !p.deadline.IsZero() && p.killed.IsZero() {
 				s.armKill(p, now)

@@ -183,6 +183,9 @@ func (s *supervisor) stopAndLock(f *freezer, until time.Time) error {
 			}
 		}
 	}
+	if err := f.lock("the start of the guard", &s.guard.starting); err != nil {
+		return err
+	}
 	if err := f.lock("a request", &s.mu); err != nil {
 		return err
 	}

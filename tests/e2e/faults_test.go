@@ -103,11 +103,12 @@ func TestTheSupervisorIsKilled(t *testing.T) {
 func TestEverythingOnTheHostIsKilled(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	run := f.start(&spec.RunSpec{AutoRestart: true, Tasks: []spec.TaskGroup{group("worker", 2, until)}})
+	run := f.start(&spec.RunSpec{AutoRestart: true, Tasks: []spec.TaskGroup{group("worker", 2, "(setsid sleep 10000 &); "+until)}})
 	f.startedOnce(0)
 	f.startedOnce(1)
 	f.worker.KillWithSide()
 	f.worker.ExitCode()
+	// No host worker is needed for that: the guard does it.
 	harness.Eventually(t, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
 	f.worker.Restart()
 	touch(t, f, "go")

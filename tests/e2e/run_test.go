@@ -193,6 +193,27 @@ func TestTheSupervisorOfARunIsKilled(t *testing.T) {
 	harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 }
 
+// The side of such a run is in the process of the command.
+func TestRunIsKilledWithItsSupervisor(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	p := l.start("run", "--env", l.mark, "-n", "2", "--", "bash", "-c", withGrandchild)
+	harness.Eventually(t, "the tasks run", func() bool { return countSleeps(l.tasks()) == 4 })
+	ours := []int{p.Cmd.Process.Pid}
+	for _, pid := range harness.Children(p.Cmd.Process.Pid) {
+		if strings.Contains(harness.Cmdline(pid), "supervise") {
+			ours = append(ours, pid)
+		}
+	}
+	require.Len(t, ours, 2)
+	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} { // so that neither sees the other's end
+		for _, pid := range ours {
+			require.NoError(t, syscall.Kill(pid, signal))
+		}
+	}
+	harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
+}
+
 func TestServerUnreachable(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -1,4 +1,5 @@
-// Package early catches signals as soon as a program that takes over can.
+// Package early has what must happen before the rest of a program is initialized: a program that
+// takes over catches signals, and a guard waits.
 //
 // From its start until it listens for them, Go's runtime ends a program at the first SIGTERM, also
 // where that was ignored before the program was executed, and also where it is blocked: the runtime
