@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/tcpstore"
 )
@@ -77,7 +79,7 @@ type handedRun struct {
 	Touched   time.Time     `json:"touched"`
 	Journal   handedJournal `json:"journal"`
 	Ports     handedPorts   `json:"ports"`
-	Quota     handedQuota   `json:"quota"`
+	Output    handedOutputs `json:"output"`
 }
 
 type handedTask struct {
@@ -164,24 +166,36 @@ type handedStore struct {
 	Server     tcpstore.Handover `json:"server"`
 }
 
-type handedQuota struct {
-	Bytes   int64          `json:"bytes,omitempty"`
+// handedOutputs is an [outputs].
+type handedOutputs struct {
+	Quota   int64          `json:"quota,omitempty"`
 	Drop    bool           `json:"drop,omitempty"`
-	Ended   int64          `json:"ended,omitempty"`
+	Written int64          `json:"written,omitempty"`
 	Outputs []handedOutput `json:"outputs,omitempty"`
 }
 
 type handedOutput struct {
-	Process ProcessRef   `json:"process"`
-	Stopped bool         `json:"stopped,omitempty"`
-	Files   []handedFile `json:"files"`
+	// Process is nil if it has ended.
+	Process *ProcessRef    `json:"process,omitempty"`
+	Written int64          `json:"written,omitempty"`
+	Dropped int64          `json:"dropped,omitempty"`
+	Stopped bool           `json:"stopped,omitempty"`
+	Streams []handedStream `json:"streams,omitempty"`
 }
 
-type handedFile struct {
-	File    int   `json:"file"` // descriptor
-	Kept    int64 `json:"kept"`
-	Dropped int64 `json:"dropped"`
-	Seen    int64 `json:"seen"`
+type handedStream struct {
+	Pipe    int            `json:"pipe"` // descriptor
+	File    int            `json:"file"` // descriptor
+	Path    string         `json:"path"`
+	User    *hostuser.User `json:"user,omitempty"`
+	LogDir  string         `json:"log_dir,omitempty"`
+	LogRoot string         `json:"log_root,omitempty"`
+	LogMode fs.FileMode    `json:"log_mode,omitempty"`
+	Midline bool           `json:"midline,omitempty"`
+	Lost    int64          `json:"lost,omitempty"`
+	Why     string         `json:"why,omitempty"`
+	Cut     int64          `json:"cut,omitempty"`
+	Ended   bool           `json:"ended,omitempty"`
 }
 
 // phases has the names of the phases in which a process can be handed over. A process that is
@@ -228,9 +242,9 @@ func (h *handover) files() []int {
 		for _, s := range r.Ports.Stores {
 			files = append(files, s.Server.Files()...)
 		}
-		for _, o := range r.Quota.Outputs {
-			for _, f := range o.Files {
-				files = append(files, f.File)
+		for _, o := range r.Output.Outputs {
+			for _, s := range o.Streams {
+				files = append(files, s.Pipe, s.File)
 			}
 		}
 	}
@@ -354,7 +368,7 @@ func (s *supervisor) foreign() []int {
 func (r *run) describe() (handedRun, error) {
 	h := handedRun{
 		Hash: r.hash, Key: r.key, Newest: r.newest, Releasing: r.releasing, Damaged: r.damaged, Touched: r.touched,
-		Journal: r.journal.describe(), Ports: r.ports.describe(), Quota: r.quota.describe(),
+		Journal: r.journal.describe(), Ports: r.ports.describe(), Output: r.output.describe(),
 	}
 	if r.released != nil {
 		select {
@@ -435,14 +449,78 @@ func (p *runPorts) describeStores() (all []handedStore, err error) {
 	return all, nil
 }
 
-func (q *quota) describe() handedQuota {
-	h := handedQuota{Bytes: q.bytes, Drop: q.drop, Ended: q.ended}
-	for p, o := range q.outputs {
-		out := handedOutput{Process: ProcessRef{p.task.key(), p.Number}, Stopped: o.stopped}
-		for _, f := range o.files {
-			out.Files = append(out.Files, handedFile{int(f.Fd()), f.kept, f.dropped, f.seen})
+func (o *outputs) describe() handedOutputs {
+	h := handedOutputs{Quota: o.bytes, Drop: o.drop, Written: o.written}
+	streams := make(map[*output][]handedStream)
+	for i := range o.copiers {
+		// The streams of processes that have ended may still be open.
+		for _, s := range o.copiers[i].streams {
+			streams[s.output] = append(streams[s.output], s.describe())
 		}
-		h.Outputs = append(h.Outputs, out)
+	}
+	handed := func(out *output) handedOutput {
+		all := streams[out]
+		delete(streams, out)
+		return handedOutput{Written: out.written, Dropped: out.dropped, Stopped: out.stopped, Streams: all}
+	}
+	for p, out := range o.of {
+		of := handed(out)
+		of.Process = &ProcessRef{p.task.key(), p.Number}
+		h.Outputs = append(h.Outputs, of)
+	}
+	for out := range streams {
+		h.Outputs = append(h.Outputs, handed(out))
 	}
 	return h
+}
+
+func (s *stream) describe() handedStream {
+	c := s.place.c
+	return handedStream{
+		Pipe: s.pipe, File: int(s.file.Fd()),
+		Path: s.place.path, User: c.User, LogDir: c.LogDir, LogRoot: c.LogRoot, LogMode: c.LogMode,
+		Midline: s.midline, Lost: s.lost, Why: s.why, Cut: s.cut, Ended: s.ended,
+	}
+}
+
+// outputs restores the [outputs] of a run, which is not copying yet; see resume.
+func (h handedOutputs) outputs(r *run, open func(fd int, name string) *os.File) error {
+	o := &r.output
+	o.bytes, o.drop, o.written = h.Quota, h.Drop, h.Written
+	o.of = make(map[*process]*output)
+	for _, of := range h.Outputs {
+		out := &output{written: of.Written, dropped: of.Dropped, stopped: of.Stopped}
+		for _, s := range of.Streams {
+			out.streams = append(out.streams, &stream{
+				pipe: s.Pipe, file: open(s.File, s.Path),
+				place:   place{s.Path, Command{User: s.User, LogDir: s.LogDir, LogRoot: s.LogRoot, LogMode: s.LogMode}},
+				midline: s.Midline, lost: s.Lost, why: s.Why, cut: s.Cut, ended: s.Ended,
+			})
+		}
+		o.handed = append(o.handed, o.enterLocked(out))
+		if of.Process == nil {
+			continue
+		}
+		p := r.find(*of.Process)
+		if p == nil {
+			return fmt.Errorf("the output of %s belongs to no process", of.Process.Key)
+		}
+		o.of[p] = out
+	}
+	return nil
+}
+
+// resume goes on with the streams that were handed over.
+func (o *outputs) resume(stop func(*process)) (err error) {
+	o.mu.Lock()
+	handed := o.handed
+	o.handed, o.stop = nil, stop
+	o.mu.Unlock()
+	for _, out := range handed {
+		for _, s := range out.streams {
+			s.identify()
+		}
+		err = errors.Join(err, out.copier.add(out.streams))
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -16,8 +17,9 @@ func (s *supervisor) launch(p *process, c Command) error {
 	limit := p.task.run.files
 	limit <- struct{}{}
 	var files []int
+	var streams []*stream
 	err := c.User.Do(func() (err error) {
-		files, err = s.openFiles(c)
+		files, streams, err = s.openFiles(c)
 		return err
 	})
 	<-limit
@@ -25,6 +27,9 @@ func (s *supervisor) launch(p *process, c Command) error {
 		return err
 	}
 	defer closeAll(files)
+	if err := p.task.run.output.begin(p, c, streams, s.stopLoud); err != nil {
+		return err
+	}
 	attr := &syscall.ProcAttr{
 		Dir:   c.Dir,
 		Env:   withCookie(c.Env, p.cookie, s.outer),
@@ -35,11 +40,6 @@ func (s *supervisor) launch(p *process, c Command) error {
 	}
 	if c.Foreground {
 		s.owner.lendTerminal(attr.Sys)
-	}
-	if c.LogQuota > 0 {
-		if err := s.watchOutput(p, c, files[1:]); err != nil {
-			return err
-		}
 	}
 	dir, dirFD := s.enterCgroup(p)
 	if err := s.limitCgroup(dir, c.Limits); err != nil {
@@ -130,59 +130,79 @@ func closeAll(fds []int) {
 	}
 }
 
-// openFiles opens stdin, stdout and stderr. They are closed on exec, since the fork
-// duplicates them to 0, 1 and 2.
-func (s *supervisor) openFiles(c Command) (fds []int, err error) {
+// openFiles opens stdin, stdout and stderr of a process. They are closed on exec, since the
+// fork duplicates them to 0, 1 and 2. Those that go to files are pipes, which must be copied.
+func (s *supervisor) openFiles(c Command) (fds []int, streams []*stream, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(fds)
+			closeStreams(streams)
 		}
 	}()
 	if err := checkDir(c.Dir); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	logs, err := makeLogDir(c)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer logs.close()
 	if c.Foreground {
-		return s.owner.standard()
+		fds, err = s.owner.standard()
+		return fds, nil, err
 	}
-	open := func(path string, flags int) error {
-		fd, err := logs.open(path, flags)
+	stdin, err := s.openStdin(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	fds = append(fds, stdin)
+	for i, path := range []string{c.Stdout, c.Stderr} {
+		var fd int
+		var copied *stream
+		if path == OwnersOutput {
+			fd, err = duplicate([]*os.File{s.owner.Stdout, s.owner.Stderr}[i])
+		} else if fd, err = logs.openAt(cmp.Or(path, os.DevNull), appending); err == nil {
+			fd, copied, err = throughPipe(fd, placeOf(c, path))
+		}
 		if err != nil {
-			return &startError{fmt.Sprintf("opening %s: %s", path, reasonOf(err)), exitNotExecutable}
+			return fds, streams, err
 		}
 		fds = append(fds, fd)
-		return nil
+		if copied != nil {
+			streams = append(streams, copied)
+		}
 	}
+	return fds, streams, nil
+}
+
+func (s *supervisor) openStdin(c Command) (int, error) {
 	if c.Stdin == "" {
-		err = open(os.DevNull, unix.O_RDONLY)
-	} else {
-		var fd int
-		if fd, err = s.owner.input(c.Stdin); err == nil {
-			fds = append(fds, fd)
-		}
+		return logDir{}.openAt(os.DevNull, unix.O_RDONLY)
 	}
+	return s.owner.input(c.Stdin)
+}
+
+// openAt is like open, with an error for the exit of the process.
+func (l logDir) openAt(path string, flags int) (int, error) {
+	fd, err := l.open(path, flags)
 	if err != nil {
-		return fds, err
+		return -1, &startError{fmt.Sprintf("opening %s: %s", path, reasonOf(err)), exitNotExecutable}
 	}
-	for i, path := range []string{c.Stdout, c.Stderr} {
-		switch path {
-		case "":
-			path = os.DevNull
-		case OwnersOutput:
-			fd, err := duplicate([]*os.File{s.owner.Stdout, s.owner.Stderr}[i])
-			if err != nil {
-				return fds, err
-			}
-			fds = append(fds, fd)
-			continue
-		}
-		if err := open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT); err != nil {
-			return fds, err
-		}
+	return fd, nil
+}
+
+// throughPipe returns the write end of a pipe to a regular file, and the stream to be copied.
+// Anything else than a regular file, such as /dev/null, is returned itself. It owns fd.
+func throughPipe(fd int, at place) (int, *stream, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fd, nil, nil
 	}
-	return fds, nil
+	r, w, err := newPipe()
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, nil, &startError{"making a pipe for its output: " + reasonOf(err), exitNotExecutable}
+	}
+	file := os.NewFile(uintptr(fd), at.path) //nolint:gosec // a descriptor
+	return w, &stream{pipe: r, file: file, place: at, dev: st.Dev, ino: st.Ino}, nil
 }

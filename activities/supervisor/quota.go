@@ -2,230 +2,195 @@ package supervisor
 
 import (
 	"fmt"
-	"os"
+	"runtime"
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 )
 
-// quota tracks how much the processes of a run write to their output files. It has a lock of
-// its own, which may be held while supervisor.mu is acquired: a file may be on a server that
-// is gone.
-type quota struct {
+// outputs is what the processes of a run write to their files, and a limit of that.
+type outputs struct {
+	copiers [4]copier // as many as there are processors, at most; see copierOf
+	// stop is called with a process that has written too much. mu is not held then.
+	stop func(*process)
+
 	mu sync.Mutex
-	// bytes is the limit. Output beyond it is dropped, or ends processes.
+	of map[*process]*output
+	// next counts the processes.
+	next int
+	// bytes is the limit; 0 is none. Output beyond it is dropped, or ends processes.
 	bytes int64
 	drop  bool
-	// ended is the output of processes that have ended, except those stopped for it: after
-	// that the others have the whole limit.
-	ended   int64
-	outputs map[*process]*output
-	// watched reports whether a goroutine watches the files.
-	watched bool
+	// written is what the run has written, except for processes that were stopped for it: after
+	// their end the others have the whole limit.
+	written int64
+	// handed are the outputs of the previous program, until they are resumed.
+	handed []*output
 }
 
-// output is the output of a process.
+// output is what a process writes. All of its streams have one copier, so that they are copied
+// in the order in which they are written.
 type output struct {
-	files []*watchedFile
-	// stopped reports whether it was stopped for writing too much.
+	copier  *copier
+	streams []*stream
+	// written is how many bytes of it are in files, and dropped how many are not.
+	written, dropped int64
+	// stopped reports whether the process was stopped for writing too much.
 	stopped bool
 }
 
-// watchedFile is an output file of a process. It is identified by a descriptor, because the
-// process may give its name to another file.
-type watchedFile struct {
-	*os.File
-	// kept is its size after the last check, and dropped what was cut off by then, except for
-	// what the process wrote at that very moment.
-	kept, dropped int64
-	// seen is its size at this check. Later output is not part of any decision of this check,
-	// or a little more would stay with each check.
-	seen int64
-}
-
-// watchEvery is how often the sizes of files are checked.
-const watchEvery = 100 * time.Millisecond
-
-// watchOutput starts to watch the output files of a process. It must be called before the
-// process can write.
-func (s *supervisor) watchOutput(p *process, c Command, fds []int) error {
-	o := &output{}
-	for _, fd := range fds {
-		var st unix.Stat_t
-		if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-			continue
-		}
-		// This opens the same file without O_APPEND, so that we can write at any offset.
-		f, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_WRONLY, 0)
-		if err != nil {
-			o.close()
-			return &startError{"watching its output for logs.quota: " + reasonOf(err), exitNotExecutable}
-		}
-		o.files = append(o.files, &watchedFile{File: f})
+// begin copies the streams of a process from now on, and owns them. It must be called before
+// the process can write.
+func (o *outputs) begin(p *process, c Command, streams []*stream, stop func(*process)) error {
+	o.mu.Lock()
+	o.stop, o.bytes, o.drop = stop, c.LogQuota, c.LogDrop
+	made := o.enterLocked(&output{streams: streams})
+	if o.of == nil {
+		o.of = make(map[*process]*output)
 	}
-	q := &p.task.run.quota
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.bytes, q.drop = c.LogQuota, c.LogDrop
-	if q.outputs == nil {
-		q.outputs = map[*process]*output{}
-	}
-	q.outputs[p] = o
-	if !q.watched {
-		q.watched = true
-		go s.keepQuota(q)
+	o.of[p] = made
+	o.mu.Unlock()
+	err := made.copier.add(streams)
+	if err != nil {
+		o.mu.Lock()
+		delete(o.of, p)
+		o.mu.Unlock()
+		return &startError{"copying its output: " + reasonOf(err), exitNotExecutable}
 	}
 	return nil
 }
 
-// keepQuota watches the files of a run until all of its processes have ended.
-func (s *supervisor) keepQuota(q *quota) {
-	ticker := time.NewTicker(watchEvery)
-	defer ticker.Stop()
-	for range ticker.C {
-		q.mu.Lock()
-		if len(q.outputs) == 0 {
-			q.watched = false
-			q.mu.Unlock()
-			return
-		}
-		if most := q.look(); most != nil {
-			s.mu.Lock()
-			s.stopLocked([]*process{most}, unix.SIGKILL, time.Now(), ReasonLogQuota, false)
-			s.mu.Unlock()
-		}
-		q.mu.Unlock()
+// enterLocked gives an output its copier. A file is written by one thread at a time, and a
+// processor may not be enough for all files.
+func (o *outputs) enterLocked(out *output) *output {
+	out.copier = &o.copiers[o.next%min(len(o.copiers), runtime.GOMAXPROCS(0))]
+	if out.copier.of == nil {
+		out.copier.of = o
+	}
+	o.next++
+	for _, s := range out.streams {
+		s.output = out
+	}
+	return out
+}
+
+// end completes the exit of a process once what it has written is in its files. Nothing that is
+// known to belong to the process may be alive.
+func (o *outputs) end(p *process, exit *Exit) {
+	o.mu.Lock()
+	out := o.of[p]
+	o.mu.Unlock()
+	if out == nil {
+		return
+	}
+	out.copier.end(out.streams)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	exit.Dropped += out.dropped
+	// It may have written too much since the last check.
+	if exit.Reason == ReasonNone && (out.stopped || o.loudestLocked() == p) {
+		exit.Reason = ReasonLogQuota
+	}
+	delete(o.of, p)
+	if exit.Reason == ReasonLogQuota {
+		exit.Detail = fmt.Sprintf("the tasks of the run have written %d bytes of output on this host, and logs.quota is %d", o.written, o.bytes)
+		o.written -= out.written
 	}
 }
 
-// look drops the excess, or returns the process to stop. mu must be held.
-func (q *quota) look() *process {
-	over := q.total() - q.bytes
-	if q.drop {
-		for _, o := range q.outputs {
-			over -= o.cut(over, q.bytes)
-		}
-		return nil
+// close copies what is there and ends.
+func (o *outputs) close() {
+	for i := range o.copiers {
+		o.copiers[i].close()
 	}
-	p := q.loudest(over)
+}
+
+// admit returns how many of n bytes may be written, and counts them as written. The others are
+// dropped.
+func (o *outputs) admit(out *output, n int) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if room := max(0, o.bytes-o.written); o.drop && o.bytes > 0 && int64(n) > room {
+		out.dropped += int64(n) - room
+		n = int(room)
+	}
+	out.written += int64(n)
+	o.written += int64(n)
+	return n
+}
+
+// miss counts bytes that were admitted and could not be written.
+func (o *outputs) miss(out *output, bytes int64) {
+	if bytes == 0 {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out.written -= bytes
+	o.written -= bytes
+	out.dropped += bytes
+}
+
+func (o *outputs) quota() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes
+}
+
+// stopExcess stops the process that has written most if the run is over the limit.
+func (o *outputs) stopExcess() {
+	o.mu.Lock()
+	p, stop := o.loudestLocked(), o.stop
 	if p != nil {
-		q.outputs[p].stopped = true
+		o.of[p].stopped = true
 	}
-	return p
+	o.mu.Unlock()
+	if p != nil {
+		stop(p)
+	}
 }
 
-// loudest returns the process that has written most if the run is over the limit; nil while a
-// process that was stopped for it has not ended. mu must be held.
-func (q *quota) loudest(over int64) (most *process) {
-	if over <= 0 {
+// loudestLocked returns the process that has written most if the run is over the limit; nil
+// while a process that was stopped for it has not ended.
+func (o *outputs) loudestLocked() (most *process) {
+	if o.drop || o.bytes == 0 || o.written <= o.bytes {
 		return nil
 	}
 	var bytes int64
-	for p, o := range q.outputs {
-		if o.stopped {
+	for p, out := range o.of {
+		if out.stopped {
 			return nil
 		}
-		if n := o.size(); n > bytes {
-			most, bytes = p, n
+		if out.written > bytes {
+			most, bytes = p, out.written
 		}
 	}
 	return most
 }
 
-// endOutput completes the exit of a process, which may have exceeded the limit since the last
-// check.
+// stopLoud stops a process that has written too much.
+func (s *supervisor) stopLoud(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopLocked([]*process{p}, unix.SIGKILL, time.Now(), ReasonLogQuota, false)
+}
+
+// endOutput completes the exit of a process when its output is complete. The disk of the files
+// may hang, so it does not wait without limit.
 func (s *supervisor) endOutput(p *process, exit *Exit) {
-	q := &p.task.run.quota
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	o := q.outputs[p]
-	if o == nil {
-		return
+	written := make(chan Exit, 1)
+	e := *exit
+	go func() {
+		p.task.run.output.end(p, &e)
+		written <- e
+	}()
+	late := time.NewTimer(s.cfg.KillBound)
+	defer late.Stop()
+	select {
+	case *exit = <-written:
+	case <-late.C:
+		s.log.Error("A process has ended, but its last output cannot be written yet; the disk hangs.", zap.Stringer("task", p.Key))
 	}
-	total := q.total()
-	switch {
-	case q.drop:
-		o.cut(total-q.bytes, q.bytes)
-	case exit.Reason == ReasonNone && q.loudest(total-q.bytes) == p:
-		exit.Reason = ReasonLogQuota
-	}
-	if exit.Reason == ReasonLogQuota {
-		exit.Detail = fmt.Sprintf("the tasks of the run have written %d bytes of output on this host, and logs.quota is %d", total, q.bytes)
-	}
-	delete(q.outputs, p)
-	for _, f := range o.files {
-		if f.dropped > 0 {
-			f.seen = f.note(f.seen, fmt.Sprintf("clusterrun: at least %d bytes of this output were dropped\n", f.dropped))
-		}
-		exit.Dropped += f.dropped
-	}
-	o.close()
-	if exit.Reason != ReasonLogQuota {
-		q.ended += o.size()
-	}
-}
-
-func (o *output) close() {
-	for _, f := range o.files {
-		_ = f.Close()
-	}
-}
-
-// total checks all files, and returns what the run has written. mu must be held.
-func (q *quota) total() int64 {
-	n := q.ended
-	for _, o := range q.outputs {
-		for _, f := range o.files {
-			if info, err := f.Stat(); err == nil {
-				f.seen = info.Size()
-			}
-		}
-		n += o.size()
-	}
-	return n
-}
-
-// size returns the size at the last check.
-func (o *output) size() (n int64) {
-	for _, f := range o.files {
-		n += f.seen
-	}
-	return n
-}
-
-// cut cuts off at most over of the bytes that were written since the last check, and returns
-// how many. The first time it writes a note into the file.
-func (o *output) cut(over, quota int64) (n int64) {
-	for _, f := range o.files {
-		n += f.cut(over-n, quota)
-	}
-	return n
-}
-
-func (f *watchedFile) cut(over, quota int64) int64 {
-	n := min(over, f.seen-f.kept)
-	if n <= 0 || f.Truncate(f.seen-n) != nil {
-		f.kept = f.seen
-		return 0
-	}
-	f.kept = f.seen - n
-	if f.dropped == 0 {
-		f.kept = f.note(f.kept, fmt.Sprintf("\nclusterrun: further output is dropped: logs.quota is %d bytes\n", quota))
-	}
-	f.dropped += n
-	f.seen = f.kept
-	return n
-}
-
-// note writes a text as the end of the file, and returns where it ends.
-func (f *watchedFile) note(at int64, text string) int64 {
-	n, err := f.WriteAt([]byte(text), at)
-	if err == nil {
-		err = f.Truncate(at + int64(n))
-	}
-	if err != nil {
-		return at
-	}
-	return at + int64(n)
 }

@@ -106,7 +106,7 @@ func Ignored() (ignored []os.Signal) {
 //
 // While it runs all children of this OS process are its children: nothing else
 // in the program may start any, os/exec included. It does not touch signals,
-// but for SIGCHLD and SIGPIPE.
+// but for SIGCHLD, SIGPIPE and SIGXFSZ.
 func Run(ctx context.Context, cfg Config) error {
 	if cfg.State == nil {
 		return errors.New("supervisor: no state")
@@ -117,10 +117,10 @@ func Run(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("becoming a subreaper: %w", err)
 	}
 	// The supervisor's output may be a pipe to an owner that is gone. SIGPIPE must not
-	// kill it before it has cleaned up. The signal is caught and not ignored, since
-	// tasks would inherit that.
+	// kill it before it has cleaned up, nor SIGXFSZ where the size of files is limited
+	// (ulimit -f). The signals are caught and not ignored, since tasks would inherit that.
 	pipe := make(chan os.Signal, 1)
-	signal.Notify(pipe, unix.SIGPIPE)
+	signal.Notify(pipe, unix.SIGPIPE, unix.SIGXFSZ)
 	for _, sig := range cfg.Ignored {
 		signal.Notify(pipe, sig)
 	}
@@ -286,6 +286,7 @@ func (s *supervisor) shut() {
 	s.mu.Unlock()
 	for _, r := range runs {
 		s.freePorts(r)
+		r.output.close()
 	}
 	if s.cgroup != "" {
 		removeCgroup(s.cgroup)

@@ -26,8 +26,8 @@ type run struct {
 	// touched is when the journal last grew.
 	touched time.Time
 
-	ports runPorts
-	quota quota
+	ports  runPorts
+	output outputs
 	// files bounds how many processes of the run have their files created at the same time.
 	// Each may block a thread, and the runtime never ends threads. It is per run because the
 	// files of one run may be on a server that is gone.

@@ -156,21 +156,8 @@ func (h *handedRun) run(s *State, open func(fd int, name string) *os.File) (*run
 		}
 		r.ports.pins[p.Port] = pin{p.Task, p.Generation, p.Socket}
 	}
-	q := h.Quota
-	r.quota.bytes, r.quota.drop, r.quota.ended = q.Bytes, q.Drop, q.Ended
-	for _, handed := range q.Outputs {
-		p := r.find(handed.Process)
-		if p == nil {
-			return nil, fmt.Errorf("the output of %s belongs to no process", handed.Process.Key)
-		}
-		o := &output{stopped: handed.Stopped}
-		for _, f := range handed.Files {
-			o.files = append(o.files, &watchedFile{File: open(f.File, "output"), kept: f.Kept, dropped: f.Dropped, seen: f.Seen})
-		}
-		if r.quota.outputs == nil {
-			r.quota.outputs = map[*process]*output{}
-		}
-		r.quota.outputs[p] = o
+	if err := h.Output.outputs(r, open); err != nil {
+		return nil, err
 	}
 	return r, nil
 }
@@ -265,9 +252,8 @@ func (s *supervisor) resume(r *run, h *handedRun) {
 	if h.Ports.Lapses {
 		s.lapseLater(r)
 	}
-	if len(r.quota.outputs) > 0 {
-		r.quota.watched = true
-		go s.keepQuota(&r.quota)
+	if err := r.output.resume(s.stopLoud); err != nil {
+		s.log.Error("Some output is no longer copied to its files.", zap.String("run", r.key.WorkflowID), zap.Error(err))
 	}
 	r.journal.resume()
 	if r.releasing && !h.Released {

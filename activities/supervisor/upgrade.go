@@ -171,8 +171,10 @@ func (s *supervisor) stopAndLock(f *freezer, until time.Time) error {
 	runs := slices.Collect(maps.Values(s.runs))
 	s.mu.Unlock()
 	for _, r := range runs {
-		if err := f.lock("a quota of output", &r.quota.mu); err != nil {
-			return err
+		for i := range r.output.copiers {
+			if err := f.lock("a write of output", &r.output.copiers[i].mu); err != nil {
+				return err
+			}
 		}
 	}
 	for _, r := range runs {

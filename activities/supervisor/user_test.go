@@ -44,7 +44,7 @@ func TestAsAnotherUser(t *testing.T) {
 	}
 
 	t.Run("what it is", func(t *testing.T) {
-		r := as("is", 0, `id -u; id -g; id -G; umask; pwd; grep -E "^(Uid|Gid|Groups|CapEff|CapPrm|CapAmb)" /proc/self/status; echo x >$D/made; echo again >>/dev/stdout`)
+		r := as("is", 0, `id -u; id -g; id -G; umask; pwd; grep -E "^(Uid|Gid|Groups|CapEff|CapPrm|CapAmb)" /proc/self/status; echo x >$D/made; echo again >/dev/stdout; echo mine >/dev/stderr; echo too >&2`)
 		p := start(r)
 		require.Equal(t, "somebody", p.User)
 		require.Zero(t, h.wait("is", 0).Code)
@@ -55,6 +55,7 @@ func TestAsAnotherUser(t *testing.T) {
 			"Uid:\t54321\t54321\t54321\t54321", "Gid:\t54322\t54322\t54322\t54322", "Groups:\t54322 54323 ",
 			"CapPrm:\t0000000000000000", "CapEff:\t0000000000000000", "CapAmb:\t0000000000000000", "again", "",
 		}, "\n"), string(raw))
+		require.Equal(t, "mine\ntoo\n", content(t, r.Command.Stderr))
 		for path, mode := range map[string]uint32{r.Command.Stdout: 0o600, h.file("made"): 0o644} {
 			var stat unix.Stat_t
 			require.NoError(t, unix.Stat(path, &stat))

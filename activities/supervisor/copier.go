@@ -1,0 +1,279 @@
+package supervisor
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// copier copies what processes of a run write: from pipes, whose read ends it owns, to their
+// files. A program that opens /dev/stderr again opens the pipe and not the file, so it cannot
+// truncate what was written before.
+//
+// It is one goroutine, which serves the pipes in the order in which they became readable. It
+// needs a thread only while it copies, and it exists only while there is a pipe.
+type copier struct {
+	of *outputs
+	// mu is held while something is copied. It may be held while outputs.mu or supervisor.mu
+	// is acquired. A file may be on a server that is gone, so whoever waits for mu must limit
+	// that wait.
+	mu sync.Mutex
+	// ready is an epoll(7) of the pipes; nil if there are none.
+	ready   *os.File
+	streams map[int]*stream // by the descriptor of the pipe
+	buf     []byte
+}
+
+const (
+	// pipeSize is the size of a pipe at first, the default of the kernel where pages have
+	// 4 KiB, and loudSize that of a pipe that was once nearly full. All pipes of a user together
+	// have a limit, so not all of them are large from the beginning.
+	pipeSize = 64 << 10
+	loudSize = 256 << 10
+	// readSize is the size of one read. It is larger than a pipe, so that no read ends within
+	// what a program wrote at once, unless that is larger than a pipe.
+	readSize = loudSize + 4<<10
+	// shortest and longest are how long the copier waits between two rounds, so that many small
+	// writes become one. It depends on how full the pipes are afterwards: a program must not
+	// have to wait because its pipe is full. A pipe that was idle is read at once.
+	shortest = 50 * time.Microsecond
+	longest  = time.Millisecond
+)
+
+// add copies streams from now on, and owns them.
+func (c *copier) add(streams []*stream) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range streams {
+		if err := c.addLocked(s); err != nil {
+			for _, s := range streams {
+				c.removeLocked(s)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *copier) addLocked(s *stream) error {
+	if c.ready == nil {
+		fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+		if err != nil {
+			return err
+		}
+		// This makes os use the poller of the runtime, instead of a thread that blocks.
+		_ = unix.SetNonblock(fd, true)
+		c.ready = os.NewFile(uintptr(fd), "epoll") //nolint:gosec // a descriptor
+		c.streams, c.buf = make(map[int]*stream), make([]byte, readSize)
+		go c.run(c.ready)
+	}
+	err := c.control(unix.EPOLL_CTL_ADD, s.pipe)
+	if err == nil {
+		c.streams[s.pipe] = s
+	} else if len(c.streams) == 0 {
+		c.closeLocked()
+	}
+	return err
+}
+
+// control changes what is waited for. A pipe is reported once and has to be armed again,
+// because each write to a pipe that is armed wakes us, even while we know that it is readable.
+func (c *copier) control(op, pipe int) error {
+	conn, err := c.ready.SyscallConn()
+	if err != nil {
+		return err
+	}
+	e := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: int32(pipe)}             //nolint:gosec // a descriptor
+	cerr := conn.Control(func(epoll uintptr) { err = unix.EpollCtl(int(epoll), op, pipe, &e) }) //nolint:gosec // a descriptor
+	return errors.Join(cerr, err)
+}
+
+// armLocked waits for the pipes again that were reported.
+func (c *copier) armLocked(events []unix.EpollEvent) {
+	for _, e := range events {
+		if pipe := int(e.Fd); c.streams[pipe] != nil {
+			_ = c.control(unix.EPOLL_CTL_MOD, pipe)
+		}
+	}
+}
+
+func (c *copier) closeLocked() {
+	_ = c.ready.Close()
+	c.ready, c.buf, c.streams = nil, nil, nil
+}
+
+// removeLocked closes a stream, which may not have been added.
+func (c *copier) removeLocked(s *stream) {
+	if c.streams[s.pipe] == s {
+		_ = c.control(unix.EPOLL_CTL_DEL, s.pipe)
+		delete(c.streams, s.pipe)
+		if len(c.streams) == 0 {
+			c.closeLocked()
+		}
+	}
+	s.end()
+	s.close()
+}
+
+// run copies until there are no pipes in ready.
+func (c *copier) run(ready *os.File) {
+	conn, err := ready.SyscallConn()
+	if err != nil {
+		return
+	}
+	events := make([]unix.EpollEvent, 128)
+	gather, waited := longest, false
+	for {
+		n := 0
+		err := conn.Read(func(epoll uintptr) bool {
+			n = pollNow(int(epoll), events) //nolint:gosec // a descriptor
+			return n != 0
+		})
+		if err != nil {
+			return
+		}
+		c.mu.Lock()
+		full := c.roundLocked(ready, events[:max(n, 0)])
+		c.of.stopExcess()
+		switch {
+		case waited && full >= 0.5:
+			gather = max(gather/2, shortest)
+		case waited && full < 0.1:
+			gather = min(gather*2, longest)
+		}
+		if waited = full < 0.5; waited {
+			c.mu.Unlock()
+			pause(gather)
+			c.mu.Lock()
+		}
+		if c.ready == ready {
+			c.armLocked(events[:max(n, 0)])
+		}
+		c.mu.Unlock()
+	}
+}
+
+// pause is like [time.Sleep], which is not that precise: the poller of the runtime counts in
+// milliseconds.
+func pause(d time.Duration) {
+	_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &unix.Timespec{Nsec: int64(d)}, nil)
+}
+
+// pollNow returns how many pipes are readable, at most as many as there is room for; -1 after an
+// error.
+func pollNow(epoll int, events []unix.EpollEvent) int {
+	for {
+		n, err := unix.EpollWait(epoll, events, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return n
+		}
+	}
+}
+
+// roundLocked reads once from each of the pipes that ready has reported. It returns how full
+// the fullest was, from 0 to 1.
+func (c *copier) roundLocked(ready *os.File, events []unix.EpollEvent) (full float64) {
+	for _, e := range events {
+		if s := c.streams[int(e.Fd)]; s != nil && c.ready == ready {
+			full = max(full, float64(c.copyLocked(s))/float64(s.size()))
+		}
+	}
+	return full
+}
+
+// copyLocked reads once from a pipe, and writes what it has read. It returns how much that is;
+// 0 if there is nothing now, or if there was an end.
+func (c *copier) copyLocked(s *stream) int {
+	n, err := read(s.pipe, c.buf)
+	switch {
+	case errors.Is(err, unix.EAGAIN):
+		return 0
+	case err != nil || n == 0:
+		c.removeLocked(s)
+		return 0
+	}
+	// A page may have room for one write of half its size, and no more.
+	if n >= pipeSize/2 && !s.loud {
+		s.loud = true
+		setPipeSize(s.pipe, loudSize)
+	}
+	o := s.output
+	room := c.of.admit(o, n)
+	lost, err := s.write(c.buf[:room])
+	if room < n {
+		s.cutOff(int64(n-room), c.of.quota())
+	}
+	c.of.miss(o, lost)
+	if errors.Is(err, errReaderGone) {
+		c.removeLocked(s) // its program gets SIGPIPE, too
+	}
+	return n
+}
+
+func read(fd int, buf []byte) (n int, err error) {
+	for {
+		n, err = unix.Read(fd, buf)
+		if !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}
+
+// drainLocked copies everything that is in a pipe now, and not what comes meanwhile.
+func (c *copier) drainLocked(s *stream) {
+	left, err := unix.IoctlGetInt(s.pipe, unix.TIOCINQ)
+	if err != nil {
+		return
+	}
+	for left >= 0 && c.streams[s.pipe] == s { // once more at the end, which may be there
+		n := c.copyLocked(s)
+		if n == 0 {
+			return
+		}
+		left -= n
+	}
+}
+
+// end copies the rest of what a process has written. Should anything else have its pipes, that
+// is copied on until it closes them.
+func (c *copier) end(streams []*stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.catchUpLocked()
+	for _, s := range streams {
+		c.drainLocked(s)
+		s.end()
+	}
+}
+
+// catchUpLocked copies what is readable, in the order in which it became so.
+func (c *copier) catchUpLocked() {
+	if c.ready == nil || len(c.streams) == 0 {
+		return
+	}
+	conn, err := c.ready.SyscallConn()
+	if err != nil {
+		return
+	}
+	events := make([]unix.EpollEvent, len(c.streams))
+	n := 0
+	_ = conn.Control(func(epoll uintptr) { n = pollNow(int(epoll), events) }) //nolint:gosec // a descriptor
+	c.roundLocked(c.ready, events[:max(n, 0)])
+	if c.ready != nil {
+		c.armLocked(events[:max(n, 0)])
+	}
+}
+
+// close copies what is there and ends.
+func (c *copier) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.catchUpLocked()
+	for _, s := range c.streams {
+		c.drainLocked(s)
+		c.removeLocked(s)
+	}
+}

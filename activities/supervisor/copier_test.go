@@ -1,0 +1,215 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func numbers(last int) string {
+	var b strings.Builder
+	for i := range last {
+		b.WriteString(strconv.Itoa(i + 1))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// begin starts a process that must start, and returns its command.
+func (h *host) begin(task, script string, change func(*Command)) Command {
+	h.t.Helper()
+	r := h.request(task, 0, script)
+	if change != nil {
+		change(&r.Command)
+	}
+	p, err := h.client.Start(h.ctx(), r)
+	require.NoError(h.t, err)
+	require.True(h.t, p.Exit == nil || p.Exit.StartError == "", "%+v", p.Exit)
+	return r.Command
+}
+
+func (h *host) touch(name string) {
+	h.t.Helper()
+	require.NoError(h.t, os.WriteFile(h.file(name), nil, 0o600))
+}
+
+// However a program opens its streams again, nothing of them is lost.
+func TestStreamsThatAreOpenedAgain(t *testing.T) {
+	h := newHost(t, nil)
+	const steps = "for i in $(seq 20); do echo step $i >&2; done; "
+	want := ""
+	for i := range 20 {
+		want += fmt.Sprintf("step %d\n", i+1)
+	}
+	for name, c := range map[string]struct{ script, stdout, stderr string }{
+		"truncate":   {"for i in $(seq 20); do echo step $i >/dev/stderr; done; echo FATAL >/dev/stderr; echo cleaning up >/dev/stderr", "", want + "FATAL\ncleaning up\n"},
+		"tee":        {steps + "echo both | tee /dev/stderr; echo more >&2", "both\n", want + "both\nmore\n"},
+		"proc":       {steps + "echo own >/proc/self/fd/2; echo other >/dev/fd/1; echo more", "other\nmore\n", want + "own\n"},
+		"dd":         {"echo first; echo second | dd of=/dev/stdout 2>/dev/null; echo third", "first\nsecond\nthird\n", ""},
+		"background": {steps + "(setsid sh -c 'echo daemon >/dev/stderr; echo >$D/daemon; exec sleep 1000' &); while ! test -e $D/daemon; do sleep 0.01; done", "", want + "daemon\n"},
+	} {
+		command := h.begin(name, c.script, nil)
+		require.Zero(t, h.wait(name, 0).Code, name)
+		assert.Equal(t, c.stdout, content(t, command.Stdout), name)
+		assert.Equal(t, c.stderr, content(t, command.Stderr), name)
+	}
+}
+
+// A stopped supervisor makes programs wait that write more than a pipe holds.
+func TestOutputWhileTheSupervisorIsStopped(t *testing.T) {
+	h := newHost(t, nil)
+	const last = 500_000
+	c := h.begin("t", fmt.Sprintf("echo $$ >$D/pid; while ! test -e $D/go; do sleep 0.01; done; echo first >&2; echo >$D/writes; seq %d; echo last >&2", last), nil)
+	h.pidIn("pid")
+	require.NoError(t, h.cmd.Process.Signal(unix.SIGSTOP))
+	h.until("it is stopped", func() bool {
+		stat, err := readStat(h.cmd.Process.Pid)
+		return err == nil && stat.state == 'T'
+	})
+	h.touch("go")
+	h.until("it writes", func() bool { return h.exists("writes") })
+	require.Empty(t, content(t, c.Stderr))
+	require.NoError(t, h.cmd.Process.Signal(unix.SIGCONT))
+	require.Zero(t, h.wait("t", 0).Code)
+	assert.True(t, content(t, c.Stdout) == numbers(last), "every byte is there once")
+	assert.Equal(t, "first\nlast\n", content(t, c.Stderr))
+}
+
+// Another program takes over while tasks write.
+func TestOutputWhileAnotherProgramTakesOver(t *testing.T) {
+	h := newUpgradable(t, nil)
+	const script = "i=0; while ! test -e $D/stop; do i=$((i+1)); echo $i; echo $i >/dev/stderr; done; echo $i >$D/last-%s"
+	commands := map[string]Command{}
+	for name, change := range map[string]func(*Command){
+		"plain": nil,
+		"quota": func(c *Command) { c.LogQuota = 1 << 40 },
+		"drop":  func(c *Command) { c.LogQuota, c.LogDrop = 1<<40, true },
+	} {
+		commands[name] = h.begin(name, fmt.Sprintf(script, name), change)
+	}
+	for range 3 {
+		h.upgrade()
+	}
+	h.touch("stop")
+	for name, c := range commands {
+		require.Zero(t, h.wait(name, 0).Code)
+		last := h.pidIn("last-" + name)
+		assert.True(t, content(t, c.Stdout) == numbers(last), "every byte is there once: %s", name)
+		assert.True(t, content(t, c.Stderr) == numbers(last), "every byte is there once: %s", name)
+	}
+}
+
+func TestFilesThatAreRenamedOrRemovedAreMadeAnew(t *testing.T) {
+	const note = "clusterrun: this file was renamed or removed while it was written; what came before is not here\n"
+	h := newHost(t, nil)
+	for name, c := range map[string]struct {
+		do     func(c Command) error
+		before string // in the file old
+	}{
+		"rename":  {func(c Command) error { return os.Rename(c.Stdout, h.file("old")) }, "one\ntwo\n"},
+		"remove":  {func(c Command) error { return os.Remove(c.Stdout) }, ""},
+		"all":     {func(c Command) error { return os.RemoveAll(c.LogDir) }, ""},
+		"replace": {func(c Command) error { return exec.Command("sed", "-i", "s/one/uno/", c.Stdout).Run() }, ""},
+	} {
+		command := h.begin(name, fmt.Sprintf(`echo one; echo two; while ! test -e $D/go-%s; do sleep 0.01; done; echo three; echo four`, name), nil)
+		h.until("two lines are there", func() bool { return content(t, command.Stdout) == "one\ntwo\n" })
+		require.NoError(t, c.do(command))
+		h.touch("go-" + name)
+		require.Zero(t, h.wait(name, 0).Code)
+		want := note + "three\nfour\n"
+		if name == "replace" {
+			want = "uno\ntwo\n" + want
+		}
+		assert.Equal(t, want, content(t, command.Stdout), name)
+		if c.before != "" {
+			assert.Equal(t, c.before, content(t, h.file("old")))
+		}
+	}
+}
+
+// A file is never made anew through a link, or where a FIFO is.
+func TestFilesThatAreReplacedByOthers(t *testing.T) {
+	h := newHost(t, nil)
+	for name, put := range map[string]func(path string) error{
+		"link": func(path string) error { return os.Symlink(h.file("elsewhere"), path) },
+		"fifo": func(path string) error { return unix.Mkfifo(path, 0o600) },
+	} {
+		command := h.begin(name, fmt.Sprintf(`echo one; while ! test -e $D/go-%s; do sleep 0.01; done; echo two`, name), nil)
+		h.until("the line is there", func() bool { return content(t, command.Stdout) == "one\n" })
+		require.NoError(t, os.Rename(command.Stdout, h.file("old-"+name)))
+		require.NoError(t, put(command.Stdout))
+		h.touch("go-" + name)
+		require.Zero(t, h.wait(name, 0).Code)
+		assert.Equal(t, "one\ntwo\n", content(t, h.file("old-"+name)))
+	}
+	assert.False(t, h.exists("elsewhere"))
+}
+
+// A process outside of the task has its pipe: the end of the task does not wait for it, and
+// its output is not lost.
+func TestAPipeThatOutlivesItsProcess(t *testing.T) {
+	h := newHost(t, nil)
+	before := h.fds()
+	c := h.begin("t", "echo one; echo $$ >$D/pid; while ! test -e $D/go; do sleep 0.01; done; echo two", nil)
+	held, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/1", h.pidIn("pid")), os.O_WRONLY, 0)
+	require.NoError(t, err)
+	h.touch("go")
+	require.Zero(t, h.wait("t", 0).Code)
+	require.Equal(t, "one\ntwo\n", content(t, c.Stdout))
+	_, err = held.WriteString("three\n")
+	require.NoError(t, err)
+	h.until("its line is there", func() bool { return content(t, c.Stdout) == "one\ntwo\nthree\n" })
+	require.NoError(t, held.Close())
+	h.until("all of it is closed", func() bool { return h.fds() <= before+1 }) // the journal stays
+}
+
+// What cannot be written to a full disk is counted, and the program goes on.
+func TestOutputOnAFullDisk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount a small disk")
+	}
+	h := newHost(t, nil)
+	disk := h.file("disk")
+	require.NoError(t, os.Mkdir(disk, 0o755))
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=256k"); err != nil {
+		t.Skip("no small disk can be mounted: ", err)
+	}
+	t.Cleanup(func() { assert.NoError(t, unix.Unmount(disk, unix.MNT_DETACH)) })
+	ballast := filepath.Join(disk, "ballast")
+	require.NoError(t, os.WriteFile(ballast, make([]byte, 216<<10), 0o600))
+
+	const last = 20_000
+	c := h.begin("t", fmt.Sprintf("seq %d; echo >$D/full; while ! test -e $D/room; do sleep 0.01; done; echo again; exit 3", last), func(c *Command) {
+		c.LogDir = filepath.Join(disk, "logs")
+		c.Stdout, c.Stderr = filepath.Join(c.LogDir, "stdout.log"), ""
+	})
+	h.until("the disk is full", func() bool { return h.exists("full") })
+	require.NoError(t, os.Remove(ballast))
+	h.touch("room")
+	exit := h.wait("t", 0)
+	assert.Equal(t, 3, exit.Code)
+	text, whole := content(t, c.Stdout), numbers(last)+"again\n"
+	before, after, found := strings.Cut(text, fmt.Sprintf("clusterrun: %d bytes of this output are missing here, because they could not be written: no space left on device\n", exit.Dropped))
+	require.True(t, found, "the file says what is missing")
+	kept := len(whole) - int(exit.Dropped) - len(after)
+	require.Positive(t, kept)
+	assert.True(t, before == whole[:kept] || before == whole[:kept]+"\n", "what comes before is whole")
+	assert.True(t, after == whole[kept+int(exit.Dropped):], "and what comes after")
+}
+
+// A limit of the size of files (ulimit -f) ends neither the supervisor nor its tasks.
+func TestOutputBeyondALimitOfFileSize(t *testing.T) {
+	h := newHost(t, func(r *role) { r.Files = "-f 2048" })
+	h.begin("t", "head -c 3000000 /dev/zero; exit 3", nil)
+	exit := h.wait("t", 0)
+	assert.Equal(t, 3, exit.Code)
+	assert.Positive(t, exit.Dropped)
+}
