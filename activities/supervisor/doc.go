@@ -10,7 +10,7 @@
 //	          │  │  │
 //	journal ◄─┘  │  └─► ports: abstract sockets
 //	             ▼
-//	  sessions of task processes ──► log files
+//	  sessions of task processes ──► pipes ──► supervisor ──► log files
 //
 // [OpenState] locks a state directory and settles what an earlier supervisor left in it.
 // [Run] is the supervisor. In the side, [ClientFromEnv] returns a [Client], which has the
@@ -30,8 +30,8 @@
 // its runs end with their owner, so nobody asks about them after a crash of the machine.
 //
 // Every process leads a session and a group of its own. Its stdin is /dev/null, and its
-// output goes to files or to the owner's output; a process in the foreground has the owner's
-// stdin and terminal. Each gets a parent-death signal, a cookie in its environment and, where
+// output goes through pipes to files, or to the owner's output; a process in the foreground has
+// the owner's stdin and terminal. Each gets a parent-death signal, a cookie in its environment and, where
 // the kernel permits it, a cgroup.
 //
 // A supervisor that is root starts a process as the user of its command: the child changes
@@ -53,6 +53,25 @@
 // The end of a process is the time at which its leader was seen dead, by one clock that
 // counts suspension too. Ends that were seen together have the same time, because the kernel
 // does not tell which of them came first.
+//
+// # Output
+//
+// A stream that goes to a file is a pipe, of which the supervisor has the read end. So a program
+// may open /dev/stderr again, however it does that: only a pipe cannot be truncated. See [copier].
+//
+//   - The rest of a process's pipes is copied before its exit is known, after everything that
+//     belongs to the process is gone.
+//   - If the supervisor is stopped or replaced by another program, writers wait once their pipe is
+//     full, and nothing is lost or written twice. If it is killed, its processes end with it, and
+//     what was in their pipes, of the last milliseconds, is lost.
+//   - If a file is renamed or removed, another is created in its place, which begins with a note.
+//   - What cannot be written, because the disk is full, is counted: a note follows in the file as
+//     soon as there is room, and the exit has the number. The program goes on.
+//   - If the disk hangs, writers wait, and exits are reported after KillBound without the rest.
+//
+// An output costs four open files per process and a few kilobytes of the kernel; a pipe holds up
+// to 64 KiB, or 256 KiB once it was nearly full. A run has a goroutine for each processor, four at
+// most, with a buffer of 260 KiB each, and no thread while nothing is written.
 //
 // # What survives what
 //
@@ -100,14 +119,13 @@
 // which is stopped there until they are set. The supervisor lowers its own OOM score where it
 // may, so that the OOM killer takes it last; its children do not inherit the score.
 //
-// For a run with a quota, the sizes of output files are checked ten times a second. A process
-// can therefore exceed the quota for a tenth of a second, but if the rest is to be dropped no
-// more than the quota is kept.
+// A run with a quota of output keeps exactly that much if the rest is to be dropped. A process
+// that is to be ended for it may exceed the quota by what it writes until it is dead.
 //
 // # Limits
 //
 // Each leased port is an open file of the supervisor, and so is each task's socket of the
-// side: the hard limit (ulimit -n) bounds them. Tasks get the owner's soft limit.
+// side and each output: the hard limit (ulimit -n) bounds them. Tasks get the owner's soft limit.
 //
 // Where there are no cgroups, a program that leaves its session and clears its environment
 // cannot be told from another task's. It is killed once every task that could have started it

@@ -78,8 +78,7 @@ const (
 	OwnersFile = "owner's file"
 )
 
-// Command is what to execute. Its output goes directly to files, not through the
-// supervisor.
+// Command is what to execute.
 type Command struct {
 	Path string   `json:"path"` // absolute: PATH is not searched
 	Args []string `json:"args"` // argv, including the program's name
@@ -97,8 +96,9 @@ type Command struct {
 	LogMode fs.FileMode `json:"log_mode,omitempty"`
 	// Stdin is the source of stdin: [OwnersInput], [OwnersFile], or /dev/null if empty.
 	Stdin string `json:"stdin,omitempty"`
-	// Stdout and Stderr are opened for appending; /dev/null is allowed, and
-	// [OwnersOutput] stands for the same output of the supervisor's owner.
+	// Stdout and Stderr are the files to which the output is appended. The process itself has
+	// pipes. /dev/null is allowed, and [OwnersOutput] stands for the same output of the
+	// supervisor's owner.
 	Stdout string `json:"stdout"`
 	Stderr string `json:"stderr"`
 	// Foreground gives the process the owner's stdin, stdout and stderr, and its terminal if
@@ -166,7 +166,8 @@ type Exit struct {
 	// Detail has the numbers of [ReasonOOM] and [ReasonLogQuota], or the Detail of a
 	// [StopRequest].
 	Detail string `json:"detail,omitempty"`
-	// Dropped is how many bytes of its output were dropped; see [Command.LogDrop].
+	// Dropped is how many bytes of its output are not in its files: beyond the quota, see
+	// [Command.LogDrop], or because they could not be written.
 	Dropped int64 `json:"dropped,omitempty"`
 	// Swept is how many processes it left behind, which were killed after it.
 	Swept int `json:"swept,omitempty"`

@@ -2,8 +2,8 @@
 //
 // # On disk
 //
-// A process writes straight into files, by descriptor, so nothing here can slow it down. The
-// files are in
+// The supervisor copies what a process writes into files, so nothing here can slow the process
+// down. The files are in
 //
 //	<log dir>/<workflow id>/<short run id>/attempt_<n>/<rank>/
 //	    stdout.log stderr.log error.json result.json times start.json

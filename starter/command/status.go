@@ -177,7 +177,7 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 	}
 	for _, t := range s.Tasks {
 		if t.Exit != nil && t.Exit.DroppedBytes > 0 {
-			fmt.Fprintf(out, "at least %s of the output of %s were dropped (logs.on_full)\n", shipped.Size(t.Exit.DroppedBytes), t.Name)
+			fmt.Fprintf(out, "%s of the output of %s were dropped (logs.on_full), or could not be written\n", shipped.Size(t.Exit.DroppedBytes), t.Name)
 		}
 	}
 	if len(s.Tasks) == 0 {

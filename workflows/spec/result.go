@@ -94,7 +94,8 @@ type Exit struct {
 	// Call names the closure that the process was calling when it exited with 0, such
 	// as "closure 17 of train", or [UnknownCall]. It has failed then: nobody has the value.
 	Call string `json:"call,omitempty"`
-	// DroppedBytes is how much of its output was dropped, at least; see logs.on_full.
+	// DroppedBytes is how much of its output was dropped (see logs.on_full), or could not be
+	// written, for example because the disk was full.
 	DroppedBytes int64 `json:"dropped_bytes,omitempty"`
 	// Unkillable reports whether the process was still there a while after SIGKILL.
 	Unkillable bool `json:"unkillable,omitempty"`
