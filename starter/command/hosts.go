@@ -147,6 +147,9 @@ func (o runOptions) place(s *spec.RunSpec, machines map[string]machine) error {
 	if err := o.others.place(s, machines); err != nil {
 		return usagef("%s", err)
 	}
+	if _, ok := s.Task(o.stdin); !ok && o.stdin != "" && o.others.placed {
+		return usagef("--stdin %s: give none or a task; the run has %s", o.stdin, taskNames(s))
+	}
 	if t, ok := s.Task(o.foreground); ok {
 		host, _, _ := spec.SplitAddress(t.Address) // none: the slots of some host are not known
 		if !isThisMachine(host) {

@@ -234,6 +234,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 		return err
 	}
 	l.copyOutput()
+	l.sendStdin()
 	return l.lendTerminal(o)
 }
 

@@ -46,8 +46,8 @@ type remoteWorker struct {
 	stopped chan struct{} // closed when no successor is started any more
 }
 
-func startRemoteWorker(o workers.Options, died func(error)) (remotehosts.Worker, error) {
-	w, err := startHostWorker(o, standardFiles{})
+func startRemoteWorker(o workers.Options, stdin *os.File, died func(error)) (remotehosts.Worker, error) {
+	w, err := startHostWorker(o, standardFiles{in: stdin})
 	if err != nil {
 		return nil, err
 	}

@@ -136,7 +136,7 @@ func (o *runOptions) register(fs *pflag.FlagSet, f *specFlags) {
 	fs.BoolVar(&o.launch.copyBinary, "copy-binary", false, "let other hosts execute a copy of this program, which is put into ~/.cache/clusterrun if missing")
 	fs.StringVar(&o.id, "id", "", "run `ID`; default: the name and a random part")
 	fs.StringVar(&o.foreground, "foreground", "", "`TASK` that gets this terminal, or stdin, stdout and stderr, such as chief-0")
-	fs.StringVar(&o.stdin, stdinFlag, "", "who reads stdin: none, all or one `TASK` (default the first task, if stdin is a pipe or a file)")
+	fs.StringVar(&o.stdin, stdinFlag, "", "who reads stdin: none, all or one `TASK`, also on another host (default the first task, if stdin is a pipe or a file)")
 	fs.BoolVarP(&o.quiet, "quiet", "q", false, "show neither the output of the processes nor that the run succeeded")
 	fs.BoolVar(&o.remote, "remote", false, "run on the host workers that serve the queue, show the output, and wait")
 	fs.StringVar(&o.queue, "queue", spec.TaskQueue, "with --remote: task `QUEUE` of the host workers")

@@ -70,7 +70,7 @@ func (l *localRun) launchHosts(ctx context.Context, queue string, o runOptions) 
 		return nil, fmt.Errorf("find our own executable: %w", err)
 	}
 	options := workers.Options{
-		Queue: queue, Owned: true, Role: workers.RoleHost, LogsCopiedTo: logRoot(l.app, l.spec), Debug: l.debug(),
+		Queue: queue, Owned: true, Role: workers.RoleHost, LogsCopiedTo: logRoot(l.app, l.spec), Debug: l.debug(), Stdin: l.stdin,
 	}
 	options.Server.CodecKeys = l.global.server.CodecKeys
 	if options.Server.Namespace, err = l.namespace(ctx); err != nil {

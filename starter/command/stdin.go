@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/pty"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
@@ -37,10 +38,15 @@ func (a *app) setStdin(cmd *cobra.Command, args []string, s *spec.RunSpec, f *sp
 		reader = "the spec is read from stdin"
 	case o.foreground != "":
 		reader = o.foreground + " has stdin, with --foreground"
-	case o.remote || f.others != nil:
-		reader = "only tasks of a run that is on this machine alone can read its stdin"
+	case o.remote:
+		reader = "with --remote no task can read the stdin of this command"
+	case f.others != nil && o.stdin == stdinAll:
+		reader = "only one task can read it where hosts are given"
 	}
 	if !cmd.Flags().Changed(stdinFlag) {
+		if o.remote && src.file != "-" && hasInput(tasklog.FileOf(a.in)) {
+			return usagef("stdin has input, and %s; put it into a file that the hosts have, or drop it with --stdin none", reader)
+		}
 		if reader == "" && !cmd.Flags().Changed(coordinatorFlag) {
 			o.stdin = a.readerOf(s)
 		}
@@ -50,7 +56,7 @@ func (a *app) setStdin(cmd *cobra.Command, args []string, s *spec.RunSpec, f *sp
 	switch {
 	case o.stdin == stdinNone:
 		o.stdin = ""
-	case o.stdin != stdinAll && !isTask:
+	case o.stdin != stdinAll && !isTask && f.others == nil: // otherwise the tasks may not be known yet
 		return usagef("--stdin %s: give none, all, or a task; the run has %s", o.stdin, taskNames(s))
 	case reader != "":
 		return usagef("--stdin %s: %s; leave --stdin out", o.stdin, reader)
@@ -72,6 +78,30 @@ func (a *app) readerOf(s *spec.RunSpec) string {
 		return ""
 	}
 	return s.TaskList()[0].Name()
+}
+
+// hasInput reports whether there is something to read from a file or a pipe now.
+func hasInput(in *os.File) bool {
+	if in == nil || pty.Is(in) {
+		return false
+	}
+	n, err := unix.IoctlGetInt(int(in.Fd()), unix.TIOCINQ)
+	return err == nil && n > 0
+}
+
+// sendStdin sends our stdin to the host of the task that reads it, if that is another one.
+func (l *localRun) sendStdin() {
+	t, ok := l.spec.Task(l.stdin)
+	if !ok || l.hosts == nil {
+		return
+	}
+	host, _, err := spec.SplitAddress(t.Address)
+	if err != nil || isThisMachine(host) {
+		return
+	}
+	l.hosts.SendStdin(host, l.std.in, func(err error) {
+		l.say("%s gets no more of stdin: %s", l.stdin, err)
+	})
 }
 
 // stdinFor returns our stdin for whom it is meant. For all tasks it becomes a file: what comes from a

@@ -16,6 +16,7 @@
 //	POST /connections  one connection of the host worker to the Temporal server
 //	POST /archive      what the run ships, for the host worker to unpack; see package shipped
 //	POST /output       files of the run's logs, as they grow, and that they are complete
+//	POST /stdin        what the task that reads stdin gets, if it is on this host
 //	POST /stop         stop all processes, without the server
 //	POST /end          end the host worker
 //

@@ -181,6 +181,35 @@ func (s *Hosts) CopyOutput(workflowID, runID, dir string, tell func(error)) {
 	}
 }
 
+// SendStdin begins to send what in has to the task of that host that reads stdin. It returns at
+// once. If in cannot be read, tell is called, and the task reads the end.
+func (s *Hosts) SendStdin(name string, in io.Reader, tell func(error)) {
+	for _, h := range s.all {
+		if h.name == name {
+			go func() {
+				if response, err := h.post(s.ctx, "/stdin", toldReader{in, tell}); err == nil {
+					_ = response.Body.Close()
+				} // otherwise the host is lost, which is told elsewhere
+			}()
+		}
+	}
+}
+
+// toldReader ends where its reader fails, and tells of that.
+type toldReader struct {
+	io.Reader
+	tell func(error)
+}
+
+func (r toldReader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	if err != nil && err != io.EOF {
+		r.tell(err)
+		err = io.EOF
+	}
+	return n, err
+}
+
 // StopAll has all hosts stop their processes without the server. A host that cannot be told
 // is cut off.
 func (s *Hosts) StopAll(ctx context.Context, how supervisor.StopAll) {

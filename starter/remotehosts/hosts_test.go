@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -31,11 +33,20 @@ func TestMain(m *testing.M) {
 	}
 	err := Serve(context.Background(), os.Stdin, os.Stdout, ServeConfig{
 		Version: "1", Parent: dir,
-		StartWorker: func(o workers.Options, died func(error)) (Worker, error) {
+		StartWorker: func(o workers.Options, stdin *os.File, died func(error)) (Worker, error) {
 			if o.Host == "bad" {
 				return nil, errors.New("this host is bad")
 			}
-			return &fakeWorker{o, died}, nil
+			w := &fakeWorker{o, died, make(chan []byte, 1)}
+			if stdin == nil || o.Stdin == "unread" {
+				w.read <- nil
+				return w, nil
+			}
+			go func() {
+				b, _ := io.ReadAll(stdin)
+				w.read <- b
+			}()
+			return w, nil
 		},
 	})
 	if err != nil {
@@ -48,6 +59,7 @@ func TestMain(m *testing.M) {
 type fakeWorker struct {
 	workers.Options
 	died func(error)
+	read chan []byte // gets what the stdin of its task had
 }
 
 func (w *fakeWorker) StopAll(how supervisor.StopAll) {
@@ -66,6 +78,9 @@ func (w *fakeWorker) Stop(context.Context) {
 	_ = tasklog.MakeDir(dir)
 	_ = os.WriteFile(filepath.Join(dir, tasklog.StdoutFile), []byte(strings.Repeat(answer, 1e5)+"unfinished"), 0o600)
 	_ = os.WriteFile(filepath.Join(dir, tasklog.ErrorFile), []byte("{}"), 0o600)
+	if w.Stdin == w.Host {
+		_ = os.WriteFile(filepath.Join(dir, tasklog.StderrFile), <-w.read, 0o600)
+	}
 }
 
 // newConfig returns a configuration of hosts that are processes of this machine, and of a
@@ -143,6 +158,43 @@ func TestHosts(t *testing.T) {
 	}
 	assert.Empty(t, s.Lost())
 	require.NoError(t, s.End(t.Context()), "there is nothing to end any more")
+}
+
+// Stdin gets to one host, whole. A task that leaves it unread holds up nothing else.
+func TestStdin(t *testing.T) {
+	c, _ := newConfig(t)
+	hosts := named("a", "b")
+	hosts[0].Options.Stdin, hosts[1].Options.Stdin = "a", "unread"
+	s, err := Launch(t.Context(), c, hosts, noneAwaited)
+	require.NoError(t, err)
+	logs, want := t.TempDir(), strings.Repeat("line\n", 1e6)
+	s.CopyOutput("run", "execution", logs, func(err error) { t.Error(err) })
+	told := make(chan error, 1)
+	s.SendStdin("a", io.MultiReader(strings.NewReader(want), iotest.ErrReader(io.ErrNoProgress)), func(err error) { told <- err })
+	unread := &endless{full: make(chan struct{})}
+	s.SendStdin("b", unread, func(err error) { t.Error(err) })
+	<-unread.full
+	require.NoError(t, s.End(t.Context()))
+	require.ErrorIs(t, <-told, io.ErrNoProgress)
+	got, err := os.ReadFile(filepath.Join(tasklog.ProcessDir(logs, 0, 0), tasklog.StderrFile))
+	require.NoError(t, err)
+	assert.True(t, want == string(got), "%d bytes", len(got))
+	assert.FileExists(t, filepath.Join(tasklog.ProcessDir(logs, 0, 1), tasklog.StdoutFile))
+}
+
+// endless is a stdin without an end. full is closed when more was read of it than a request may
+// have on its way.
+type endless struct {
+	read int
+	full chan struct{}
+}
+
+func (e *endless) Read(b []byte) (int, error) {
+	before := e.read
+	if e.read += len(b); before <= 1<<20 && e.read > 1<<20 {
+		close(e.full)
+	}
+	return len(b), nil
 }
 
 // One that cannot be had leaves none.

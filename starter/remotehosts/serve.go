@@ -35,8 +35,9 @@ type ServeConfig struct {
 	Version string
 	// Parent is the directory below which the run gets one of its own.
 	Parent string
-	// StartWorker starts a host worker. died is called when it is dead for good.
-	StartWorker func(o workers.Options, died func(error)) (Worker, error)
+	// StartWorker starts a host worker. stdin is for the task that the options name for it; nil:
+	// they name none. died is called when the host worker is dead for good.
+	StartWorker func(o workers.Options, stdin *os.File, died func(error)) (Worker, error)
 }
 
 const (
@@ -64,11 +65,16 @@ func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, c ServeConfig)
 	mux.HandleFunc("POST /connections", s.connect)
 	mux.HandleFunc("POST /archive", s.archive)
 	mux.HandleFunc("POST /output", s.output)
+	mux.HandleFunc("POST /stdin", s.stdin)
 	mux.HandleFunc("POST /stop", s.stop)
 	mux.HandleFunc("POST /end", s.end)
 	server := http.Server{
 		Handler: mux, Protocols: protocols(),
-		HTTP2:             &http.HTTP2Config{SendPingTimeout: time.Minute, PingTimeout: silence},
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: time.Minute, PingTimeout: silence,
+			// More than one request may take: a task may leave its stdin unread.
+			MaxReceiveBufferPerConnection: 3 << 20, MaxReceiveBufferPerStream: 1 << 20,
+		},
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: silence,
 	}
@@ -92,6 +98,7 @@ type service struct {
 	mu     sync.Mutex
 	dir    *rundir.Dir
 	socket *net.UnixListener
+	input  *os.File // what a task here reads as its stdin; nil: none does
 	worker Worker
 
 	ending sync.Once
@@ -138,7 +145,13 @@ func (s *service) startWorker(o workers.Options, facts Facts) (err error) {
 	if s.socket, err = net.ListenUnix("unix", &net.UnixAddr{Name: o.Server.Socket, Net: "unix"}); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	s.worker, err = s.StartWorker(o, s.fail)
+	var stdin *os.File
+	if o.Stdin != "" {
+		if stdin, s.input, err = os.Pipe(); err != nil {
+			return err
+		}
+	}
+	s.worker, err = s.StartWorker(o, stdin, s.fail)
 	return err
 }
 
@@ -165,6 +178,21 @@ func (s *service) stop(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// stdin writes the body of the request to the stdin of a task, which ends with it. Where the
+// body does not come to its end, neither does the stdin: the task must not take a part for all.
+func (s *service) stdin(w http.ResponseWriter, r *http.Request) {
+	if _, ok := s.running(w); !ok {
+		return
+	}
+	if s.input == nil {
+		http.Error(w, "no task reads stdin", http.StatusConflict)
+		return
+	}
+	if _, err := io.Copy(s.input, r.Body); err == nil {
+		_ = s.input.Close()
+	}
+}
+
 func (s *service) end(w http.ResponseWriter, _ *http.Request) {
 	if _, ok := s.running(w); ok {
 		s.endWorker()
@@ -187,6 +215,9 @@ func (s *service) close() {
 	defer s.mu.Unlock()
 	if s.socket != nil {
 		_ = s.socket.Close() // what was behind it is gone
+	}
+	if s.input != nil {
+		defer s.input.Close() // after the tasks have ended
 	}
 	if s.worker != nil {
 		s.endWorker()

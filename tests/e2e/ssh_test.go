@@ -138,6 +138,22 @@ else:
 		})
 	}
 
+	t.Run("stdin goes to the first task, or another, wherever it is", func(t *testing.T) {
+		for _, c := range []struct{ flags, want string }{
+			{"-H a,b", "[worker-0]:    0:1 2 3"},
+			{"-H localhost,a", "[worker-0]:    0:1 2 3"},
+			{"-H localhost,a --stdin worker-1", "[worker-1]:    1:1 2 3"},
+			{"-H a,localhost --stdin worker-1", "[worker-1]:    1:1 2 3"},
+		} {
+			p := harness.Start(t, h.home, harness.Env(h.home), "bash", "-c", fmt.Sprintf(
+				`seq 3 | %s run --dir . --launch-agent '%s' %s -- bash -c 'echo $RANK:$(cat)'`, harness.Clusterrun(t), h.Agent, c.flags))
+			assert.Zero(t, p.ExitCode(), p.Stderr())
+			assert.Contains(t, p.Stdout(), c.want+"\n")
+			assert.Equal(t, 1, strings.Count(p.Stdout(), ":1 2 3\n"))
+		}
+		h.gone()
+	})
+
 	t.Run("without logs", func(t *testing.T) {
 		code, stdout, stderr := h.run(h.args(h.Agent, "--id", "unkept", "-H", "a,localhost", "--log-dir", "/dev/null", "--", "bash", "-c", "echo shown; echo too >&2")...)
 		require.Zero(t, code, stderr)

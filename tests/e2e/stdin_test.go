@@ -49,7 +49,10 @@ func TestStdin(t *testing.T) {
 		"no such task":   {"run -n 2 --stdin boss-0 -- true", "--stdin boss-0: give none, all, or a task; the run has worker-0 to worker-1"},
 		"the spec":       {"run --stdin all -", "--stdin all: the spec is read from stdin; leave --stdin out"},
 		"the foreground": {"run --foreground worker-0 --stdin all -- true", "--stdin all: worker-0 has stdin, with --foreground; leave --stdin out"},
-		"elsewhere":      {"run --remote --stdin all -- true", "only tasks of a run that is on this machine alone can read its stdin"},
+		"elsewhere":      {"run --remote --stdin all -- true", "with --remote no task can read the stdin of this command"},
+		"by default":     {"run --remote -- true", "stdin has input, and with --remote no task can read the stdin of this command; put it into a file that the hosts have, or drop it with --stdin none"},
+		"all of hosts":   {"run -H host.invalid:2 --stdin all -- true", "--stdin all: only one task can read it where hosts are given; leave --stdin out"},
+		"no task there":  {"run -H host.invalid:2 --stdin boss-0 -- true", "--stdin boss-0: give none or a task; the run has worker-0 to worker-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := harness.Start(t, t.TempDir(), harness.Env(l.home), "bash", "-c",
