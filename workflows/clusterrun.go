@@ -26,6 +26,11 @@ import (
 // The second argument is nobody's but the workflow's own: what it takes along when
 // it continues as new.
 func ClusterRun(ctx workflow.Context, input, resumption converter.RawValue) (*spec.RunResult, error) {
+	return runCluster(ctx, input, resumption, maxOwn)
+}
+
+// runCluster is ClusterRun with groups for more launches at once than groupsAbove.
+func runCluster(ctx workflow.Context, input, resumption converter.RawValue, groupsAbove int) (*spec.RunResult, error) {
 	for _, v := range []converter.RawValue{input, resumption} {
 		if key := codec.Missing(v.Payload()); key != nil {
 			if workflow.IsReplaying(ctx) || workflow.GetInfo(ctx).ContinuedExecutionRunID != "" {
@@ -53,6 +58,7 @@ func ClusterRun(ctx workflow.Context, input, resumption converter.RawValue) (*sp
 	}
 	r := newRun(ctx, s.WithDefaults(), from)
 	r.patient = s.PlacementTimeout == nil
+	r.groupsAbove = groupsAbove
 	r.inputBytes = len(input.Payload().GetData())
 	if err := r.register(ctx); err != nil {
 		return nil, err
@@ -109,10 +115,15 @@ type clusterRun struct {
 	shipped []spec.HostService
 	// lost are the queues of hosts that went under a task.
 	lost map[string]bool
+	// absent are the queues of hosts that the run has given up because they did not come
+	// back, and that have not been heard of since.
+	absent map[string]bool
 	// draining are the names of hosts that the group is to leave.
 	draining map[string]bool
 	// answers are those of the fleet that nobody has read yet.
 	answers []fleet.Answer
+	// groupsAbove is how many launches the run carries out at once by itself.
+	groupsAbove int
 	// inputBytes is the size of the spec as it came.
 	inputBytes int
 	// specBytes is the size of the spec, where several hosts are told it.
@@ -171,6 +182,7 @@ func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun
 		queue:     workflow.GetInfo(ctx).TaskQueueName,
 		began:     cmp.Or(workflow.GetInfo(ctx).OriginalRunID, workflow.GetInfo(ctx).WorkflowExecution.RunID),
 		lost:      map[string]bool{},
+		absent:    map[string]bool{},
 		draining:  map[string]bool{},
 		unsettled: map[string]bool{},
 		placed:    map[string]*host{},

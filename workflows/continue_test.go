@@ -40,7 +40,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), hosts: []string{"a"}, onRelease: func(int) {}}
 	w.SetTestTimeout(time.Minute)
 	w.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
-	w.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+	w.RegisterWorkflowWithOptions(clusterRun(t), workflow.RegisterOptions{Name: spec.WorkflowType})
 	w.RegisterWorkflowWithOptions(workflows.TaskGroup, workflow.RegisterOptions{Name: spec.GroupWorkflowType})
 	hearEnds(w.TestWorkflowEnvironment)
 	w.SetContinueAsNewSuggested(true)

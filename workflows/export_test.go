@@ -1,10 +1,13 @@
 package workflows
 
-import "testing"
+import (
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
 
-// AlwaysInGroups has groups carry the tasks of all runs in a test.
-func AlwaysInGroups(t *testing.T) {
-	before := groupsAbove
-	groupsAbove = 0
-	t.Cleanup(func() { groupsAbove = before })
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// ClusterRunInGroups is ClusterRun with groups that carry out the launches of every run.
+func ClusterRunInGroups(ctx workflow.Context, input, resumption converter.RawValue) (*spec.RunResult, error) {
+	return runCluster(ctx, input, resumption, 0)
 }

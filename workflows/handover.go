@@ -114,7 +114,7 @@ func (r *clusterRun) resumption(ctx workflow.Context) *Resumption {
 		Machine: r.machine.Snapshot(), Started: r.started, Queued: r.queued,
 		Run: r.began, Execution: r.execution + 1,
 		Hosts: r.held(r.hosts), Former: r.held(r.former), Addresses: r.addresses,
-		Lost: sortedKeys(r.lost), Unsettled: sortedKeys(r.unsettled), Draining: sortedKeys(r.draining),
+		Lost: sortedKeys(r.lost), Absent: sortedKeys(r.absent), Unsettled: sortedKeys(r.unsettled), Draining: sortedKeys(r.draining),
 		Shipped: r.shipped, Output: lastOf(r.output, keepOutputBytes),
 	}
 }
@@ -148,6 +148,9 @@ func (r *clusterRun) takeOver(from *Resumption) {
 	r.began, r.execution = from.Run, from.Execution
 	for _, queue := range from.Lost {
 		r.lost[queue] = true
+	}
+	for _, queue := range from.Absent {
+		r.absent[queue] = true
 	}
 	for _, queue := range from.Unsettled {
 		r.unsettled[queue] = true

@@ -29,11 +29,11 @@ func (r *clusterRun) launch(ctx workflow.Context, a lifecycle.Launch) {
 	h := r.hostOf(name)
 	actx, cancel := workflow.WithCancel(ctx)
 	r.placed[name], r.launches[name] = h, newLaunch(a, cancel)
-	at := r.carrierOn(h)
-	f := at.runTask(actx, r.runTaskInput(a))
+	at, in := r.carrierOn(h), r.runTaskInput(a)
+	f := at.runTask(actx, in)
 	r.selector.AddFuture(f.Future, func(workflow.Future) {
 		out, err := f.get(ctx)
-		r.ended(ctx, TaskEnd{Task: name, Generation: a.Generation, Launch: a.Launch, Exit: at.exitFrom(out, err)})
+		r.ended(ctx, at.endOf(in, out, err))
 	})
 }
 
@@ -56,6 +56,8 @@ type TaskEnd struct {
 	Generation int        `json:"generation,omitempty"`
 	Launch     int        `json:"launch,omitempty"`
 	Exit       *spec.Exit `json:"exit,omitempty"`
+	// GivenUp reports whether the run gave the host up because it did not come back.
+	GivenUp bool `json:"given_up,omitempty"`
 }
 
 // ended tells the machine how a launch ended. A group may say so twice.
@@ -70,6 +72,12 @@ func (r *clusterRun) ended(ctx workflow.Context, e TaskEnd) {
 	}
 	if e.Exit != nil && e.Exit.Cause == spec.CauseHostLost {
 		r.lost[h.queue] = true
+	}
+	switch {
+	case e.GivenUp:
+		r.absent[h.queue] = true
+	case e.Exit != nil: // the host itself says so
+		delete(r.absent, h.queue)
 	}
 	r.step(ctx, lifecycle.TaskEnded{Task: e.Task, Generation: e.Generation, Launch: e.Launch, Host: h.name, Exit: e.Exit})
 }
@@ -112,31 +120,33 @@ func (c Carrier) runTask(ctx workflow.Context, in activities.RunTaskInput) futur
 	return call(ctx, spec.ActivityRunTask, (*activities.Host).RunTask, in)
 }
 
-// exitFrom reads how the process ended from how the activity did. A host's own
+// endOf reads how the process ended from how its activity did. A host's own
 // account is in the details of errors. Where there is none the machine is told
 // so: the activity was cancelled while no process ran, or between a failure and
 // the restart, and Release will have the rest.
-func (c Carrier) exitFrom(out activities.RunTaskOutput, err error) *spec.Exit {
+func (c Carrier) endOf(in activities.RunTaskInput, out activities.RunTaskOutput, err error) TaskEnd {
+	end := TaskEnd{Task: in.Task, Generation: in.Generation, Launch: in.Launch}
 	var exit spec.Exit
 	var app *temporal.ApplicationError
 	var cancelled *temporal.CanceledError
 	var timeout *temporal.TimeoutError
 	switch {
 	case err == nil:
-		return &out.Exit
+		end.Exit = &out.Exit
 	case errors.As(err, &cancelled):
 		if cancelled.HasDetails() && cancelled.Details(&exit) == nil && exit.Cause != "" {
-			return &exit
+			end.Exit = &exit
 		}
 	case errors.As(err, &app):
 		if app.HasDetails() && app.Details(&exit) == nil && exit.Cause != "" {
-			return &exit
+			end.Exit = &exit
 		}
 	case errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
-		return &spec.Exit{
+		end.GivenUp = true
+		end.Exit = &spec.Exit{
 			ExitCode: -1, Cause: spec.CauseHostLost,
 			Message: fmt.Sprintf("host %s did not come back within %s", c.Host, spec.Duration(c.GivenUp.Round(time.Second))),
 		}
 	}
-	return nil
+	return end
 }

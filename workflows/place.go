@@ -134,6 +134,7 @@ const maxShipped = 4
 func (r *clusterRun) reserved(h *host, out activities.ReserveOutput) {
 	h.out, h.name = out, out.Host
 	h.queue = spec.InstanceQueue(r.queue, out.Host, out.Instance)
+	delete(r.absent, h.queue)
 	if s := out.Shipped; s != nil && !slices.Contains(r.shipped, *s) {
 		r.shipped = append(r.shipped, *s)
 		r.shipped = r.shipped[max(0, len(r.shipped)-maxShipped):]

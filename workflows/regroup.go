@@ -54,8 +54,9 @@ type Resumption struct {
 	Queued time.Time `json:"queued,omitzero"`
 	// Addresses are those of the tasks, by name.
 	Addresses map[string]string `json:"addresses,omitempty"`
-	// Lost and Unsettled are queues of hosts, and Draining their names.
+	// Lost, Absent and Unsettled are queues of hosts, and Draining their names.
 	Lost      []string `json:"lost,omitempty"`
+	Absent    []string `json:"absent,omitempty"`
 	Unsettled []string `json:"unsettled,omitempty"`
 	Draining  []string `json:"draining,omitempty"`
 	// Shipped are hosts that have what the run ships.

@@ -37,6 +37,9 @@ type givenBack struct {
 
 // giveBack runs Release on every host that was reserved. A host that does not
 // answer is a problem for the report, not for the others. It may be done again.
+//
+// A host that the run has given up is not asked: nothing of the run lives there, and the
+// end does not wait for it. Its reconciler frees what the run holds there when it is back.
 func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 	var back givenBack
 	e := lifecycle.Released{Exits: map[string][]spec.Exit{}, Values: map[string][]byte{}, Hosts: map[string]string{}}
@@ -44,15 +47,18 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 	hosts := append(slices.Clone(r.former), r.hosts...)
 	futures := make([]future[activities.ReleaseOutput], len(hosts))
 	for i, h := range hosts {
-		if h.queue != "" && (!spec.IsAgentsQueue(r.queue) || !r.lost[h.queue]) {
+		if h.queue != "" && !r.absent[h.queue] && (!spec.IsAgentsQueue(r.queue) || !r.lost[h.queue]) {
 			futures[i] = callHere(releasing(ctx, h.queue, r.spec, "give back "+markdown.Name(h.name)), spec.ActivityRelease, (*activities.Host).Release, activities.ReleaseInput{Run: r.began})
 		}
 	}
 	for i, h := range hosts {
+		former := i < len(r.former)
 		if futures[i].Future == nil {
+			if r.absent[h.queue] && !former {
+				e.Problems = append(e.Problems, fmt.Sprintf("host %s did not come back; what only it knows is missing, such as values and earlier exits", h.name))
+			}
 			continue
 		}
-		former := i < len(r.former)
 		out, err := futures[i].get(ctx)
 		if err != nil {
 			if !former {

@@ -1,8 +1,10 @@
 package workflows
 
 import (
+	"errors"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/activities"
@@ -35,6 +37,10 @@ func (r *clusterRun) settle(ctx workflow.Context, hosts []*host) error {
 		} else if err != nil {
 			workflow.GetLogger(ctx).Warn("a host is given up", "host", asked[i].name, "error", err)
 			r.gone(asked[i])
+			var timeout *temporal.TimeoutError
+			if errors.As(err, &timeout) {
+				r.absent[asked[i].queue] = true
+			}
 		}
 	}
 	clear(r.unsettled)

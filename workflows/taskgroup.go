@@ -13,12 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// maxOwn is how many launches one workflow carries out at once.
+// maxOwn is how many launches one workflow carries out at once. A run with more has groups
+// carry them out.
 const maxOwn = 250
-
-// groupsAbove is how many launches a run carries out at once by itself. More are carried out
-// by groups. Tests change it.
-var groupsAbove = maxOwn
 
 // GroupInput is the input of [TaskGroup].
 type GroupInput struct {
@@ -55,7 +52,7 @@ func TaskGroup(ctx workflow.Context, in GroupInput) ([]TaskEnd, error) {
 		f := in.Carrier.runTask(ctx, task)
 		selector.AddFuture(f.Future, func(workflow.Future) {
 			out, err := f.get(free)
-			unheard = append(unheard, TaskEnd{Task: l.Task, Generation: task.Generation, Launch: l.Launch, Exit: in.Carrier.exitFrom(out, err)})
+			unheard = append(unheard, in.Carrier.endOf(task, out, err))
 			open, news = open-1, true
 		})
 	}
@@ -91,7 +88,7 @@ func (r *clusterRun) launchAll(ctx workflow.Context, actions []lifecycle.Action)
 			others = append(others, a)
 		}
 	}
-	if len(launches) <= groupsAbove || workflow.GetVersion(ctx, "task-groups", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if len(launches) <= r.groupsAbove || workflow.GetVersion(ctx, "task-groups", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return actions
 	}
 	var hosts []*host

@@ -1,10 +1,13 @@
 package workflows_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -13,7 +16,6 @@ import (
 // A run behaves the same whoever carries its tasks. The environment of the tests cannot
 // terminate a group that has not begun; tests/e2e has a run that goes on with its groups.
 func TestInGroups(t *testing.T) {
-	workflows.AlwaysInGroups(t)
 	for name, test := range map[string]func(*testing.T){
 		"TimeoutWhileARunThatGoesOnIsPlaced":              TestTimeoutWhileARunThatGoesOnIsPlaced,
 		"AGroupThatIsLongKeepsItsHosts":                   TestAGroupThatIsLongKeepsItsHosts,
@@ -27,6 +29,14 @@ func TestInGroups(t *testing.T) {
 	} {
 		t.Run(name, test)
 	}
+}
+
+// clusterRun returns the workflow of runs for a test: below TestInGroups one whose tasks groups carry.
+func clusterRun(t *testing.T) func(workflow.Context, converter.RawValue, converter.RawValue) (*spec.RunResult, error) {
+	if strings.HasPrefix(t.Name(), "TestInGroups/") {
+		return workflows.ClusterRunInGroups
+	}
+	return workflows.ClusterRun
 }
 
 // hearEnds has runs in a test hear what their groups signal.

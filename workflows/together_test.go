@@ -51,7 +51,7 @@ func newTogetherWorld(t *testing.T) *togetherWorld {
 	}
 	w.SetTestTimeout(time.Minute)
 	w.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
-	w.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+	w.RegisterWorkflowWithOptions(clusterRun(t), workflow.RegisterOptions{Name: spec.WorkflowType})
 	w.RegisterWorkflowWithOptions(workflows.TaskGroup, workflow.RegisterOptions{Name: spec.GroupWorkflowType})
 	hearEnds(w.TestWorkflowEnvironment)
 	register := func(name string, f any) {

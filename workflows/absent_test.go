@@ -1,0 +1,78 @@
+package workflows_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/activities"
+	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// The end of a run waits for no host that the run has given up, and says what is missing. A
+// host that reports a loss itself is there, and is released.
+func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		loss     error // of worker-1, which is on host b
+		released []string
+		missing  bool
+	}{
+		{"given up", temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil), []string{"a/i"}, true},
+		{"the host reports the loss", temporal.NewNonRetryableApplicationError("its record is gone", spec.ErrHostLost, nil,
+			spec.Exit{ExitCode: -1, Cause: spec.CauseHostLost}), []string{"a/i", "b/i"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var suite testsuite.WorkflowTestSuite
+			env := suite.NewTestWorkflowEnvironment()
+			env.SetTestTimeout(time.Minute)
+			env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
+			env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+			register := func(name string, f any) { env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name}) }
+			register(spec.ActivityReserve, func(_ context.Context, in activities.ReserveInput) (activities.ReserveOutput, error) {
+				host := map[string]string{"worker-0": "a", "worker-1": "b"}[in.Tasks[0]]
+				return activities.ReserveOutput{Host: host, Instance: "i", Addresses: []string{host + ":1"}}, nil
+			})
+			register(spec.ActivityPrepare, func(context.Context, activities.PrepareInput) error { return nil })
+			register(spec.ActivityRunTask, func(ctx context.Context, in activities.RunTaskInput) (activities.RunTaskOutput, error) {
+				if in.Task == "worker-1" {
+					return activities.RunTaskOutput{}, c.loss
+				}
+				<-ctx.Done()
+				return activities.RunTaskOutput{}, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"})
+			})
+			var mu sync.Mutex
+			var released []string
+			register(spec.ActivityRelease, func(ctx context.Context) (activities.ReleaseOutput, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				released = append(released, strings.Split(activity.GetInfo(ctx).TaskQueue, "/host/")[1])
+				return activities.ReleaseOutput{}, nil
+			})
+			execute(t, env, spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"a:1", "b:1"}}}})
+			var app *temporal.ApplicationError
+			require.ErrorAs(t, env.GetWorkflowError(), &app)
+			assert.Equal(t, spec.ErrHostLost, app.Type(), app.Message())
+			slices.Sort(released)
+			assert.Equal(t, c.released, released)
+			if c.missing {
+				assert.Contains(t, app.Message(), "host b did not come back; what only it knows is missing, such as values and earlier exits")
+			} else {
+				assert.NotContains(t, app.Message(), "is missing")
+			}
+		})
+	}
+}
