@@ -23,7 +23,7 @@ type Barrier struct {
 	Round      int    `json:"round"`
 	Generation int    `json:"generation"`
 	WorkflowID string `json:"workflow_id"`
-	// Unanswered reports whether nobody executes the barrier's workflow at the moment, so
+	// Unanswered reports whether nobody answers for the barrier's workflow at the moment, so
 	// that it is not known who waits.
 	Unanswered bool                 `json:"unanswered,omitempty"`
 	Opened     time.Time            `json:"opened,omitzero"`
@@ -141,10 +141,8 @@ func (r *Run) rounds(ctx context.Context, prefix string, open bool) ([]*workflow
 // barrier asks one of them; nil when it has closed since.
 func (r *Run) barrier(ctx context.Context, prefix, id string, tasks map[string]TaskStatus) *Barrier {
 	b := &Barrier{WorkflowID: id, Waiting: []spec.BarrierWaiter{}, Missing: []MissingTask{}}
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
-	defer cancel()
 	var status spec.BarrierStatus
-	v, err := r.client.QueryWorkflow(ctx, id, "", spec.QueryBarrier)
+	v, err := queryOf(ctx, r.client, id, "", spec.QueryBarrier)
 	if err == nil {
 		err = v.Get(&status)
 	}

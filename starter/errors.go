@@ -86,7 +86,7 @@ func (e *EndedError) Error() string {
 	return fmt.Sprintf("run %s has ended", e.RunID)
 }
 
-// UnansweredError reports that a run lives but nobody executes its workflow now,
+// UnansweredError reports that a run lives but nobody answers for its workflow now,
 // so it could not be asked.
 type UnansweredError struct {
 	RunID string
@@ -94,8 +94,12 @@ type UnansweredError struct {
 }
 
 func (e *UnansweredError) Error() string {
-	return fmt.Sprintf("run %s does not answer: nobody executes its workflow at the moment; "+
-		"is a `clusterrun worker` or `clusterrun dev` running for its queue?", e.RunID)
+	frozen := ""
+	if !isUnattended(e.Cause) {
+		frozen = ", or who does is frozen or cut off"
+	}
+	return fmt.Sprintf("run %s does not answer: nobody executes its workflow at the moment%s; "+
+		"is a `clusterrun worker` or `clusterrun dev` running for its queue?", e.RunID, frozen)
 }
 
 // Unwrap gives the error of the client.

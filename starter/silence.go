@@ -70,25 +70,33 @@ func silentHosts(now time.Time, activities []*workflowpb.PendingActivityInfo, ho
 // signOfLife returns when an activity was last heard of, and when its host is given up if it
 // is not heard of again.
 func signOfLife(now time.Time, a *workflowpb.PendingActivityInfo) (heard, givenUp time.Time) {
-	heard = a.GetLastHeartbeatTime().AsTime()
-	if started := a.GetLastStartedTime(); started != nil && started.AsTime().After(heard) {
-		heard = started.AsTime()
-	}
-	scheduled := a.GetScheduledTime().AsTime()
 	o := a.GetActivityOptions()
-	switch a.GetState() {
-	case enumspb.PENDING_ACTIVITY_STATE_SCHEDULED:
-		if now.Sub(scheduled) < silentAfter {
-			// It waits to be started again, or the host has not had the time to take it.
-			if a.GetLastFailure().GetTimeoutFailureInfo() == nil {
-				heard = now
-			}
-		} else if heard.Unix() <= 0 {
-			heard = scheduled
+	beat := a.GetLastHeartbeatTime().AsTime()
+	taken := a.GetLastStartedTime().AsTime()
+	scheduled := a.GetScheduledTime().AsTime()
+	lost := a.GetLastFailure().GetTimeoutFailureInfo() != nil
+	isScheduled := a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED
+	switch heard = beat; {
+	case lost:
+		// An attempt that the server has given to a poll of the host is no sign of life after
+		// one that was lost: the host may have been cut off with its poll open.
+		if beat.Unix() <= 0 {
+			heard = a.GetLastAttemptCompleteTime().AsTime().Add(-o.GetHeartbeatTimeout().AsDuration())
 		}
-	default:
+	case isScheduled && now.Sub(scheduled) < silentAfter:
+		heard = now // it waits to be started again, or the host has not had the time to take it
+	case isScheduled && beat.Unix() <= 0:
+		heard = scheduled
+	case taken.After(beat):
+		heard = taken
+	}
+	if !isScheduled {
 		// When the beats have stopped for so long it is offered to the host once more.
-		scheduled = heard.Add(o.GetHeartbeatTimeout().AsDuration() + time.Second)
+		last := beat
+		if taken.After(last) {
+			last = taken
+		}
+		scheduled = last.Add(o.GetHeartbeatTimeout().AsDuration() + time.Second)
 	}
 	if wait := o.GetScheduleToStartTimeout().AsDuration(); wait > 0 {
 		givenUp = scheduled.Add(wait)

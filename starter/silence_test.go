@@ -29,6 +29,15 @@ func TestASilentHostIsNamed(t *testing.T) {
 	timedOut := started("gpu-2/0", 10, fenced)
 	timedOut.State, timedOut.Attempt, timedOut.ScheduledTime = enumspb.PENDING_ACTIVITY_STATE_SCHEDULED, 2, at(31)
 	timedOut.LastFailure = &failurepb.Failure{FailureInfo: &failurepb.Failure_TimeoutFailureInfo{TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{}}}
+	// The server has given the next attempt to the poll that the host had open when it was cut off.
+	again := started("gpu-2/0", 10, fenced)
+	again.Attempt, again.LastStartedTime, again.LastFailure = 2, at(31), timedOut.LastFailure
+	// It was cut off before its first beat.
+	never := started("gpu-2/0", 0, fenced)
+	never.LastHeartbeatTime, never.LastAttemptCompleteTime = nil, at(21)
+	never.Attempt, never.LastStartedTime, never.LastFailure = 2, at(22), timedOut.LastFailure
+	back := started("gpu-2/0", 39, fenced)
+	back.Attempt, back.LastStartedTime, back.LastFailure = 2, at(38), timedOut.LastFailure
 	restarting := started("gpu-3/0", 10, fenced)
 	restarting.State, restarting.Attempt, restarting.ScheduledTime = enumspb.PENDING_ACTIVITY_STATE_SCHEDULED, 2, at(600)
 	restarting.LastFailure = &failurepb.Failure{}
@@ -44,6 +53,9 @@ func TestASilentHostIsNamed(t *testing.T) {
 		{"silent", 24, []*workflowpb.PendingActivityInfo{started("gpu-1/0", 23, fenced), started("gpu-2/0", 10, fenced)},
 			[]string{"host gpu-2 has not been heard of for 14s; the run gives it up in 1m47s"}},
 		{"its attempt has timed out", 32, []*workflowpb.PendingActivityInfo{timedOut}, []string{"host gpu-2 has not been heard of for 22s; the run gives it up in 1m39s"}},
+		{"its next attempt is taken by nobody", 32, []*workflowpb.PendingActivityInfo{again}, []string{"host gpu-2 has not been heard of for 22s; the run gives it up in 2m0s"}},
+		{"it was never heard of", 32, []*workflowpb.PendingActivityInfo{never}, []string{"host gpu-2 has not been heard of for 31s; the run gives it up in 1m51s"}},
+		{"it is back", 40, []*workflowpb.PendingActivityInfo{back}, nil},
 		{"the time is over", 132, []*workflowpb.PendingActivityInfo{timedOut}, []string{"host gpu-2 has not been heard of for 2m2s; the run gives it up now"}},
 		{"kept", 3610, []*workflowpb.PendingActivityInfo{started("gpu-2/0", 10, nil)},
 			[]string{"host gpu-2 has not been heard of for 1h0m0s; the run waits for it (on_disconnect: keep)"}},

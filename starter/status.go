@@ -10,8 +10,10 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -34,10 +36,13 @@ type Status struct {
 	Generation int           `json:"generation"`
 	Started    time.Time     `json:"started,omitzero"`
 	Ended      time.Time     `json:"ended,omitzero"`
-	// Unanswered reports whether nobody executes the run's workflow at the moment: of the
+	// Unanswered reports whether nobody answers for the run's workflow at the moment: of the
 	// tasks of its spec it is known which run, and of the others nothing. The latter
 	// goes for all tasks of a run that has ended without a result.
-	Unanswered bool         `json:"unanswered,omitempty"`
+	Unanswered bool `json:"unanswered,omitempty"`
+	// Unattended reports whether it is unanswered because nobody executes it. Otherwise
+	// somebody was there less than half a minute ago, who may be frozen or cut off.
+	Unattended bool         `json:"unattended,omitempty"`
 	Tasks      []TaskStatus `json:"tasks"`
 	// Waiting are the places that the run waits for.
 	Waiting []Waiting `json:"waiting,omitempty"`
@@ -81,9 +86,25 @@ type TaskStatus struct {
 	LastFailure string `json:"last_failure,omitempty"`
 }
 
-// queryTimeout bounds the query: with nobody there to answer it would wait for
-// as long as it is allowed to.
-const queryTimeout = 3 * time.Second
+const (
+	// queryTimeout bounds a query: with nobody there to answer it would wait for
+	// as long as it is allowed to.
+	queryTimeout = 3 * time.Second
+	// queryTries is how often a query is sent that nobody answers in time. The server may
+	// have given the first one to a host worker that is frozen; another one takes the next.
+	queryTries = 2
+)
+
+// Absence returns what is wrong with a run that does not answer, or an empty string.
+func (s *Status) Absence() string {
+	switch {
+	case s.Unattended:
+		return "nobody executes it"
+	case s.Unanswered:
+		return "the worker that executes it does not answer"
+	}
+	return ""
+}
 
 // Status asks how the run is doing. An ended run is described from its result.
 func (r *Run) Status(ctx context.Context) (*Status, error) {
@@ -125,7 +146,7 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	default:
-		s.Unanswered = true
+		s.Unanswered, s.Unattended = true, isUnattended(err)
 		s.fillFromSpec(r.spec(ctx, info.GetExecution().GetRunId()))
 	}
 	pending, err := r.pending(ctx, d)
@@ -151,9 +172,7 @@ func (r *Run) Services(ctx context.Context) ([]spec.HostService, error) {
 }
 
 func (r *Run) query(ctx context.Context) (*spec.Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
-	defer cancel()
-	v, err := r.client.QueryWorkflow(ctx, r.ID, r.latest(), spec.QueryStatus)
+	v, err := queryOf(ctx, r.client, r.ID, r.latest(), spec.QueryStatus)
 	if err != nil {
 		return nil, err
 	}
@@ -162,6 +181,26 @@ func (r *Run) query(ctx context.Context) (*spec.Status, error) {
 		return nil, fmt.Errorf("the status of run %s is of another version: %w", r.ID, err)
 	}
 	return &answer, nil
+}
+
+// queryOf sends a query to a workflow.
+func queryOf(ctx context.Context, c client.Client, id, execution, query string) (v converter.EncodedValue, err error) {
+	for range queryTries {
+		trying, cancel := context.WithTimeout(ctx, queryTimeout)
+		v, err = c.QueryWorkflow(trying, id, execution, query)
+		cancel()
+		var slow *serviceerror.DeadlineExceeded
+		if !errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &slow) || ctx.Err() != nil {
+			break
+		}
+	}
+	return v, err
+}
+
+// isUnattended reports whether a query failed because nobody has polled for its workflow lately.
+func isUnattended(err error) bool {
+	var precondition *serviceerror.FailedPrecondition
+	return errors.As(err, &precondition)
 }
 
 func (s *Status) fillOpen(answer *spec.Status) {

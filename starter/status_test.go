@@ -13,6 +13,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -131,18 +132,46 @@ func historyOf(t *testing.T, s *spec.RunSpec) client.HistoryEventIterator {
 	return events
 }
 
+// A frozen host worker takes one query away; another one answers the next.
+func TestStatusIsAskedAgain(t *testing.T) {
+	c := mocks.NewClient(t)
+	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING), nil)
+	value := mocks.NewEncodedValue(t)
+	value.On("Get", mock.Anything).Run(func(args mock.Arguments) {
+		*args.Get(0).(*spec.Status) = spec.Status{State: spec.RunRunning}
+	}).Return(nil)
+	c.On("QueryWorkflow", mock.Anything, "iris-1", "", spec.QueryStatus).Return(nil, serviceerror.NewDeadlineExceeded("frozen")).Once()
+	c.On("QueryWorkflow", mock.Anything, "iris-1", "", spec.QueryStatus).Return(value, nil).Once()
+	s, err := starter.Get(c, "iris-1", "").Status(t.Context())
+	require.NoError(t, err)
+	assert.False(t, s.Unanswered)
+	assert.Equal(t, spec.RunRunning, s.State)
+	assert.Empty(t, s.Absence())
+}
+
+// That nobody executes a run is said where the server knows it, and not where somebody is slow.
 func TestStatusOfARunThatNobodyExecutes(t *testing.T) {
+	for absence, failure := range map[string]error{
+		"the worker that executes it does not answer": context.DeadlineExceeded,
+		"nobody executes it":                          serviceerror.NewFailedPrecondition("no poller seen for task queue recently, worker may be down"),
+	} {
+		t.Run(absence, func(t *testing.T) { testStatusOfARunThatNobodyExecutes(t, failure, absence) })
+	}
+}
+
+func testStatusOfARunThatNobodyExecutes(t *testing.T, failure error, absence string) {
 	c := mocks.NewClient(t)
 	beat, err := converter.GetDefaultDataConverter().ToPayloads(spec.Heartbeat{Host: "host-b", LogDir: "/logs"})
 	require.NoError(t, err)
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 		&workflowpb.PendingActivityInfo{ActivityId: "worker-1/0.0", HeartbeatDetails: beat}), nil)
-	c.On("QueryWorkflow", mock.Anything, "iris-1", "", spec.QueryStatus).Return(nil, context.DeadlineExceeded)
+	c.On("QueryWorkflow", mock.Anything, "iris-1", "", spec.QueryStatus).Return(nil, failure)
 	c.On("GetWorkflowHistory", mock.Anything, "iris-1", "execution", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Return(historyOf(t, validSpec()))
 	s, err := starter.Get(c, "iris-1", "").Status(t.Context())
 	require.NoError(t, err)
 	assert.True(t, s.Open)
 	assert.True(t, s.Unanswered)
+	assert.Equal(t, absence, s.Absence())
 	require.Len(t, s.Tasks, 2, "those of the spec")
 	assert.Empty(t, s.Tasks[0].State)
 	assert.Equal(t, spec.TaskRunning, s.Tasks[1].State)

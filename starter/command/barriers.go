@@ -51,7 +51,7 @@ func (a *app) printBarriers(run string, barriers []starter.Barrier) {
 			fmt.Fprintf(a.out, ", generation %d", b.Generation)
 		}
 		if b.Unanswered {
-			fmt.Fprintln(a.out, ": open, but nobody executes it at the moment (is its `clusterrun worker`, `dev` or `run` there?)")
+			fmt.Fprintln(a.out, ": open, but nobody answers for it at the moment (is its `clusterrun worker`, `dev` or `run` there?)")
 			continue
 		}
 		fmt.Fprintf(a.out, ": %d waiting, %d missing", len(b.Waiting), len(b.Missing))

@@ -132,7 +132,12 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 	case !s.Open && s.Message != "":
 		state = strings.TrimPrefix(s.Message, fmt.Sprintf("run %s was ", s.RunID))
 	case s.Unanswered:
-		state = "open, but nobody executes it at the moment (is its `clusterrun worker`, `dev` or `run` there?)"
+		state = "open, but " + s.Absence() + " at the moment ("
+		if s.Unattended {
+			state += "is its `clusterrun worker`, `dev` or `run` there?)"
+		} else {
+			state += "a host worker may be frozen, cut off or just gone)"
+		}
 	}
 	took := time.Since(s.Started)
 	if !s.Open {

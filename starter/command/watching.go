@@ -101,7 +101,7 @@ func stateLine(s *starter.Status) string {
 	case !s.Open:
 		return cmp.Or(s.Ending, string(s.Verdict))
 	case s.Unanswered:
-		state = "open, but nobody executes it"
+		state = "open, but " + s.Absence()
 	}
 	if counts := starter.TallyOf(s.Doing()).String(); counts != "" {
 		state += ": " + counts

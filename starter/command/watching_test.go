@@ -40,6 +40,8 @@ func TestNewsOfARun(t *testing.T) {
 	assert.Empty(t, n.of(unanswered), "it may be late")
 	assert.Empty(t, n.of(s))
 	assert.Empty(t, n.of(unanswered))
+	assert.Equal(t, "open, but the worker that executes it does not answer", n.of(unanswered))
+	unanswered.Unattended = true
 	assert.Equal(t, "open, but nobody executes it", n.of(unanswered))
 	s.Open, s.Verdict = false, spec.VerdictFailed
 	assert.Equal(t, "failed", n.of(s))

@@ -98,8 +98,8 @@ func (m *Model) title() string {
 		text = "run " + m.subject.Run
 		if s := m.found.Status; s != nil {
 			text += ": " + cmp.Or(s.Ending, string(s.Verdict), string(s.State))
-			if s.Unanswered {
-				text += ", but nobody executes it"
+			if absence := s.Absence(); absence != "" {
+				text += ", but " + absence
 			}
 			if m.counts != "" {
 				text += " · " + m.counts
