@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -128,10 +129,15 @@ func (c *Client) readArchive(ctx context.Context, a spec.Archive, sink Sink) err
 		return err
 	}
 	defer response.Body.Close()
-	_, err = io.Copy(sinkOf{sink}, response.Body)
+	_, err = io.Copy(sinkOf{sink}, io.LimitReader(response.Body, int64(a.Size)-sink.Len()+1))
 	var broken *sinkError
-	if err == nil || errors.As(err, &broken) {
+	switch {
+	case errors.As(err, &broken):
 		return err
+	case err == nil && sink.Len() > int64(a.Size):
+		return c.failed(&statusError{http.StatusOK, fmt.Sprintf("it sends more than the %d bytes of what the run ships", a.Size)})
+	case err == nil:
+		return nil
 	}
 	return c.failed(err)
 }

@@ -69,6 +69,12 @@ func TestArchives(t *testing.T) {
 	require.NoError(t, clientOf(t, from).ReadArchive(t.Context(), a, &got))
 	assert.Equal(t, content, got.Bytes())
 
+	less := a
+	less.Size = 2000 // of what the run is said to ship
+	got.Reset()
+	assert.ErrorContains(t, clientOf(t, from).ReadArchive(t.Context(), less, &got), "it sends more than the 2000 bytes of what the run ships")
+	assert.Equal(t, 2001, got.Buffer.Len())
+
 	unending, w := io.Pipe()
 	again, err := stores.StoreArchive(t.Context(), a, "other", unending)
 	require.NoError(t, w.Close())

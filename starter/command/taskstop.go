@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,14 +41,11 @@ run: another task may have asked first.
 			case given("kind") && !given("error"):
 				return usagef("--kind %s is that of an error, and none is given; say it with --error TEXT", kind)
 			case given("error"):
-				if message == "-" {
-					b, err := io.ReadAll(a.in)
-					if err != nil {
-						return fmt.Errorf("stdin: %w", err)
-					}
-					message = string(b)
+				text, err := a.argumentOrStdin(message) // of which the beginning is kept
+				if err != nil {
+					return err
 				}
-				if message == "" {
+				if message = string(text); message == "" {
 					return usagef("the text of --error is empty; say what is wrong")
 				}
 				request.Error = &task.Report{Kind: kind, Message: message}

@@ -401,19 +401,23 @@ type heard struct {
 	lines []string
 }
 
-// mostHeard is the most lines that are kept: what is older is not seen.
-const mostHeard = 5000
+const (
+	// mostHeard is the most lines that are kept: what is older is not seen.
+	mostHeard = 5000
+	// longestHeard bounds what is kept of a line, in bytes: no terminal shows more.
+	longestHeard = 4 << 10
+)
 
 func (h *heard) Write(b []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.rest = append(h.rest, b...)
-	for {
-		line, rest, ended := bytes.Cut(h.rest, []byte("\n"))
-		if !ended {
-			break
+	for left := b; len(left) > 0; {
+		line, rest, ended := bytes.Cut(left, []byte("\n"))
+		h.rest = append(h.rest, line[:min(len(line), longestHeard-len(h.rest))]...)
+		if ended {
+			h.lines, h.rest = append(h.lines, string(h.rest)), h.rest[:0]
 		}
-		h.lines, h.rest = append(h.lines, string(line)), rest
+		left = rest
 	}
 	if len(h.lines) > 2*mostHeard {
 		h.lines = slices.Clone(h.lines[len(h.lines)-mostHeard:])

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,4 +78,14 @@ func TestHeardOutputIsBounded(t *testing.T) {
 	assert.LessOrEqual(t, len(lines), 2*mostHeard)
 	assert.Equal(t, "new", lines[len(lines)-1])
 	assert.Empty(t, h.take())
+	// So is a line that does not end.
+	for range 100 {
+		_, _ = h.Write(bytes.Repeat([]byte("x"), 1000))
+	}
+	assert.LessOrEqual(t, len(h.rest), longestHeard)
+	_, _ = h.Write([]byte("\nnext\n"))
+	lines = h.take()
+	require.Len(t, lines, 2)
+	assert.Equal(t, "rest"+strings.Repeat("x", longestHeard-4), lines[0])
+	assert.Equal(t, "next", lines[1])
 }

@@ -1,7 +1,6 @@
 package remotehosts
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,10 +16,10 @@ func Ask(ctx context.Context, agent []string, login, program string) (version st
 	argv := commandLine(agent, login, askScript(program))
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.WaitDelay = time.Second
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
+	var answer, said tail
+	cmd.Stdout, cmd.Stderr = &answer, &said
 	began := time.Now()
-	out, err := cmd.Output()
+	err = cmd.Run()
 	ended := time.Now()
 	if err != nil {
 		if ctx.Err() != nil {
@@ -29,9 +28,9 @@ func Ask(ctx context.Context, agent []string, login, program string) (version st
 		if cmd.ProcessState.ExitCode() == notThere {
 			return "", 0, 0, errors.New("there is no clusterrun in its PATH, nor where it is here")
 		}
-		return "", 0, 0, fmt.Errorf("%s %s: %w: %s", agent[0], login, err, strings.TrimSpace(stderr.String()))
+		return "", 0, 0, fmt.Errorf("%s %s: %w: %s", agent[0], login, err, strings.Join(said.lines(), "; "))
 	}
-	version, at, err := readAnswer(string(out))
+	version, at, err := readAnswer(string(answer.text))
 	// Its time was taken between those two.
 	middle := began.Add(ended.Sub(began) / 2)
 	return version, at.Sub(middle), ended.Sub(began)/2 + time.Second, err

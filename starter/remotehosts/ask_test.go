@@ -29,6 +29,12 @@ func TestAsk(t *testing.T) {
 	assert.LessOrEqual(t, ahead.Abs(), doubt)
 	assert.GreaterOrEqual(t, doubt, time.Second)
 
+	// One whose shell writes a lot before.
+	loud := []string{scriptFile(t, `shift; head -c 1000000 /dev/zero; echo; exec sh -c "$1"`)}
+	version, _, _, err = Ask(ctx, loud, "a", scriptFile(t, `echo "clusterrun 2 ($1)"`))
+	require.NoError(t, err)
+	assert.Equal(t, "clusterrun 2 (version)", version)
+
 	t.Setenv("PATH", "/usr/bin:/bin")
 	_, _, _, err = Ask(ctx, agent, "a", "/nowhere/clusterrun")
 	require.ErrorContains(t, err, "there is no clusterrun in its PATH")

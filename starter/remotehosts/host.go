@@ -78,7 +78,7 @@ func (h *host) greet(ctx context.Context, c Config, o workers.Options) (Facts, e
 		return facts, errors.New(c.otherVersion(refused.text))
 	}
 	if err == nil {
-		err = json.NewDecoder(response.Body).Decode(&facts)
+		err = json.NewDecoder(io.LimitReader(response.Body, maxMessage)).Decode(&facts)
 		_ = response.Body.Close()
 	}
 	if err != nil {

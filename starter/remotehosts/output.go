@@ -3,7 +3,6 @@ package remotehosts
 import (
 	"context"
 	"encoding/gob"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,8 +24,7 @@ const unfinished = 20 * time.Millisecond
 // them are sent.
 func (s *service) output(w http.ResponseWriter, r *http.Request) {
 	var in outputRequest
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	if !read(w, r, &in) {
 		return
 	}
 	if _, ok := s.running(w); !ok {
@@ -121,11 +119,16 @@ func (h *host) copyOutput(ctx context.Context, in outputRequest, dir string, tel
 		return err
 	}
 	defer response.Body.Close()
-	pieces := gob.NewDecoder(response.Body)
+	body := &io.LimitedReader{R: response.Body}
+	pieces := gob.NewDecoder(body)
 	known := map[string]bool{} // directories
 	for {
 		var p piece
+		body.N = maxPiece
 		if pieces.Decode(&p) != nil {
+			if body.N <= 0 {
+				return fmt.Errorf("it sends more than %d MiB of a file at once", maxPiece>>20)
+			}
 			return errLost
 		}
 		switch {

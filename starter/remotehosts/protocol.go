@@ -1,6 +1,9 @@
 package remotehosts
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/clusterrun/clusterrun/workers"
@@ -24,6 +27,27 @@ type Facts struct {
 	// Peer is the address by which this host sees the machine of the command. None: the
 	// agent does not say.
 	Peer string `json:"peer,omitempty"`
+}
+
+const (
+	// maxMessage bounds a request of the command and an answer of a host, in bytes. The
+	// options of a host worker have an environment in them.
+	maxMessage = 16 << 20
+	// maxPiece bounds a piece on its way, in bytes.
+	maxPiece = 8 << 20
+)
+
+// read reads a request of the command into v. If that fails, it answers the request.
+func read(w http.ResponseWriter, r *http.Request, v any) bool {
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxMessage)).Decode(v)
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		http.Error(w, fmt.Sprintf("the request has more than %d MiB", maxMessage>>20), http.StatusRequestEntityTooLarge)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	}
+	return err == nil
 }
 
 // outputRequest names the run whose logs are copied.

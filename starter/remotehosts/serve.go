@@ -107,8 +107,7 @@ type service struct {
 
 func (s *service) start(w http.ResponseWriter, r *http.Request) {
 	var in startRequest
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	if !read(w, r, &in) {
 		return
 	}
 	if in.Version != s.Version {
@@ -169,8 +168,7 @@ func (s *service) running(w http.ResponseWriter) (Worker, bool) {
 
 func (s *service) stop(w http.ResponseWriter, r *http.Request) {
 	var how supervisor.StopAll
-	if err := json.NewDecoder(r.Body).Decode(&how); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	if !read(w, r, &how) {
 		return
 	}
 	if worker, ok := s.running(w); ok {
