@@ -99,8 +99,9 @@ func (c *Client) List(ctx context.Context) (l Listing, err error) {
 // maxFile bounds a file that is read into memory.
 const maxFile = 16 << 20
 
-// ReadFile returns a whole file of a process: stdout, stderr, error, result or start. It
-// fails with [fs.ErrNotExist] if there is none, and if it has more than 16 MiB.
+// ReadFile returns a whole file of a process: stdout, stderr, error, result, start or the
+// name of a file of stacks. It fails with [fs.ErrNotExist] if there is none, and if it has
+// more than 16 MiB.
 func (c *Client) ReadFile(ctx context.Context, rank, attempt int, file string) ([]byte, error) {
 	var b []byte
 	err := c.EachPiece(ctx, rank, attempt, file, func(piece []byte, offset int64) error {

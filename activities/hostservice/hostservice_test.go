@@ -339,13 +339,15 @@ func TestFiles(t *testing.T) {
 	h.write(2, 1, tasklog.StdoutFile, "one\ntwo\n")
 	h.write(2, 1, tasklog.ErrorFile, `{"message": "x"}`)
 	h.write(2, 1, tasklog.ResultFile, `[1, 2]`)
+	const stacks = "stacks-20260102T030405.678Z-2.txt"
+	h.write(2, 1, stacks, "What worker-1 was doing")
 	c := h.client(h.service())
-	for file, want := range map[string]string{"stdout": "one\ntwo\n", "error": `{"message": "x"}`, "result": "[1, 2]"} {
+	for file, want := range map[string]string{"stdout": "one\ntwo\n", "error": `{"message": "x"}`, "result": "[1, 2]", stacks: "What worker-1 was doing"} {
 		b, err := c.ReadFile(t.Context(), 1, 2, file)
 		require.NoError(t, err)
 		assert.Equal(t, want, string(b))
 	}
-	for _, missing := range []string{"stderr", "plan", "times"} {
+	for _, missing := range []string{"stderr", "plan", "times", "stacks-", "stacks-x.txt"} {
 		_, err := c.ReadFile(t.Context(), 1, 2, missing)
 		assert.ErrorIs(t, err, fs.ErrNotExist)
 	}
@@ -356,7 +358,7 @@ func TestFiles(t *testing.T) {
 	assert.Equal(t, []any{200, "2]", "6"}, []any{code, body, end})
 	for path, want := range map[string]int{
 		of + "stdout?offset=-1": 400, of + "stdout?offset=x": 400, of + "stdout?follow=perhaps": 400,
-		"/tasks/x/attempts/2/stdout": 404, "/tasks/1/attempts/../stdout": 404, of + "..%2Fstdout": 404,
+		"/tasks/x/attempts/2/stdout": 404, "/tasks/1/attempts/../stdout": 404, of + "..%2Fstdout": 404, of + "stacks-..%2F" + stacks: 404,
 	} {
 		code, _, _ := h.get(path)
 		assert.Equal(t, want, code, path)

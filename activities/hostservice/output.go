@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/stacks"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 )
 
@@ -138,6 +139,9 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request, g grant) {
 	name, known := map[string]string{
 		"stdout": tasklog.StdoutFile, "stderr": tasklog.StderrFile, "error": tasklog.ErrorFile, "result": tasklog.ResultFile, "start": tasklog.StartFile,
 	}[r.PathValue("file")]
+	if file := r.PathValue("file"); stacks.IsFile(file) {
+		name, known = file, true
+	}
 	if err != nil || nErr != nil || !known {
 		http.NotFound(w, r)
 		return

@@ -5,9 +5,16 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"time"
 )
+
+// IsFile reports whether a name is that of a file of stacks beside the logs of a process.
+func IsFile(name string) bool {
+	matches, err := path.Match("stacks-*.txt", name) // which no separator matches
+	return err == nil && matches
+}
 
 // create creates a new file <dir>/<prefix>stacks-<time>.txt, with a number if there is one of
 // the same millisecond already.
@@ -18,11 +25,11 @@ func create(root *os.Root, dir, prefix string, taken time.Time) (*os.File, error
 	base := filepath.Join(dir, prefix+"stacks-"+taken.UTC().Format("20060102T150405.000Z"))
 	const most = 1000
 	for n := 1; ; n++ {
-		path := base + ".txt"
+		name := base + ".txt"
 		if n > 1 {
-			path = fmt.Sprintf("%s-%d.txt", base, n)
+			name = fmt.Sprintf("%s-%d.txt", base, n)
 		}
-		f, err := root.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if !errors.Is(err, fs.ErrExist) || n == most {
 			return f, err
 		}

@@ -67,7 +67,7 @@ machine.
 		},
 	}
 	choice.flags(cmd)
-	cmd.Flags().BoolVar(&show, "show", false, "print the stacks; if some are not on this machine, name them and exit with 125")
+	cmd.Flags().BoolVar(&show, "show", false, "print the stacks; if some cannot be read from here, name them and exit with 125")
 	return cmd
 }
 
@@ -76,7 +76,7 @@ type stacksOfTask struct {
 	Task string `json:"task"`
 	Host string `json:"host,omitempty"`
 	File string `json:"file"`
-	// Text is what is in the file, with --show and on this machine.
+	// Text is what is in the file, with --show and where it can be read.
 	Text *string `json:"text,omitempty"`
 	rank int
 }
@@ -98,8 +98,10 @@ func (a *app) stacks(ctx context.Context, run *starter.Run, tasks []string, show
 		captured = append(captured, stacksOfTask{Task: task, File: file})
 	}
 	// Without the hosts the paths are still worth something.
+	var read stackReader
 	if s, err := run.Status(ctx); err == nil {
 		addHosts(captured, s)
+		read = a.stackReader(s)
 	}
 	slices.SortFunc(captured, func(x, y stacksOfTask) int {
 		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.Task, y.Task))
@@ -108,7 +110,7 @@ func (a *app) stacks(ctx context.Context, run *starter.Run, tasks []string, show
 	asked := slices.DeleteFunc(slices.Clone(tasks), func(task string) bool {
 		return slices.ContainsFunc(answer.Problems, func(p spec.TaskProblem) bool { return p.Task == task })
 	})
-	if err := a.printStacks(run.ID, asked, captured, show); err != nil {
+	if err := a.printStacks(ctx, run.ID, asked, captured, show, read); err != nil {
 		return err
 	}
 	return a.leftOut(answer.Problems)
@@ -121,8 +123,9 @@ func (a *app) keptStacks(ctx context.Context, run *starter.Run, tasks []string, 
 		return err
 	}
 	var kept []stacksOfTask
+	read := a.stackReader(s)
 	for _, t := range s.Tasks {
-		if len(tasks) > 0 && !slices.Contains(tasks, t.Name) || t.LogDir == "" {
+		if len(tasks) > 0 && !slices.Contains(tasks, t.Name) || t.LogDir == "" || !read.isHere(t.Host, t.LogDir) {
 			continue
 		}
 		files, _ := fs.Glob(os.DirFS(t.LogDir), "stacks-*.txt") // by time
@@ -133,7 +136,7 @@ func (a *app) keptStacks(ctx context.Context, run *starter.Run, tasks []string, 
 	if len(kept) == 0 {
 		return fmt.Errorf("run %s has ended, and this machine has no stacks of it; they are captured while a run goes on, by this command or when its timeout passes", run.ID)
 	}
-	return a.printStacks(run.ID, tasks, kept, show)
+	return a.printStacks(ctx, run.ID, tasks, kept, show, read)
 }
 
 func addHosts(captured []stacksOfTask, s *starter.Status) {
@@ -145,18 +148,17 @@ func addHosts(captured []stacksOfTask, s *starter.Status) {
 	}
 }
 
-func (a *app) printStacks(id string, asked []string, captured []stacksOfTask, show bool) error {
+func (a *app) printStacks(ctx context.Context, id string, asked []string, captured []stacksOfTask, show bool, read stackReader) error {
 	var elsewhere []string
 	if show {
 		for i := range captured {
-			switch text, err := os.ReadFile(captured[i].File); {
+			switch text, err := read.read(ctx, captured[i]); {
 			case err == nil:
-				s := string(text)
-				captured[i].Text = &s
+				captured[i].Text = &text
 			case errors.Is(err, fs.ErrNotExist):
 				elsewhere = append(elsewhere, fmt.Sprintf("%s: %s on %s", captured[i].Task, captured[i].File, dash(captured[i].Host)))
 			default:
-				elsewhere = append(elsewhere, fmt.Sprintf("%s: %s", captured[i].Task, err))
+				elsewhere = append(elsewhere, fmt.Sprintf("%s: %s on %s: %s", captured[i].Task, captured[i].File, dash(captured[i].Host), err))
 			}
 		}
 	}
@@ -178,7 +180,7 @@ func (a *app) printStacks(id string, asked []string, captured []stacksOfTask, sh
 		}
 	}
 	if len(elsewhere) > 0 {
-		a.say("not on this machine, and left out:\n%s", strings.Join(elsewhere, "\n"))
+		a.say("what cannot be read from here is left out:\n%s", strings.Join(elsewhere, "\n"))
 	}
 	if len(captured) == 0 {
 		a.say("run %s: no task has a process to look at", id)

@@ -2,27 +2,70 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/hostservice"
+	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// What --show cannot show is named, and the command has not done what it was asked.
+// Stacks are read where their host has them: here, or through its service. What cannot be read
+// is named, and the command has not done what it was asked.
 func TestStacksOfAnotherHost(t *testing.T) {
-	here := filepath.Join(t.TempDir(), "stacks.txt")
-	require.NoError(t, os.WriteFile(here, []byte("main\n"), 0o600))
-	captured := []stacksOfTask{{Task: "worker-0", Host: "a", File: here}, {Task: "worker-1", Host: "b", File: here + ".away"}}
-	for _, json := range []bool{false, true} {
-		var out, errs bytes.Buffer
-		a := &app{out: &out, err: &errs}
-		a.global.json = json
-		assert.Equal(t, exitMachinery, codeOf(a.printStacks("iris-1", nil, captured, true)))
-		assert.Contains(t, out.String(), "main")
-		assert.Equal(t, "clusterrun: not on this machine, and left out:\n  worker-1: "+here+".away on b\n", errs.String())
-		assert.NoError(t, a.printStacks("iris-1", nil, captured[:1], true))
-		assert.NoError(t, a.printStacks("iris-1", nil, captured, false))
+	const name = "stacks-20260102T030405.678Z.txt"
+	write := func(runDir, text string) string {
+		dir := tasklog.ProcessDir(runDir, 0, 1)
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		return filepath.Join(dir, name)
+	}
+	// What is here at the path that another host names is a file of ours.
+	logs, ours, theirs := t.TempDir(), t.TempDir(), t.TempDir()
+	here, secret := write(logs, "main\n"), write(ours, "a file of ours\n")
+	write(theirs, "its own\n")
+	files, err := hostservice.Listen(hostservice.Config{Host: "served", StateDir: t.TempDir(), Listen: "127.0.0.1"})
+	require.NoError(t, err)
+	defer files.Close()
+	go files.Serve(func(ctx context.Context, _ runkey.Run) { <-ctx.Done() })
+	served := *files.Describe(runkey.Run{WorkflowID: "iris-1", RunID: "0199-aa"}, theirs, nil)
+	read := stackReader{
+		execution: "0199-aa", own: "a", logs: logs, services: []spec.HostService{served},
+		isOwn: func(string) bool { return false },
+	}
+
+	for _, c := range []struct {
+		host, file, text string
+	}{
+		{"a", here, "main\n"},
+		{"shares", here, "main\n"}, // the directory of the logs of the run
+		{"served", secret, "its own\n"},
+		{"served", "/somewhere/else/" + name, ""},
+		{"unserved", secret, ""},
+		{"", secret, ""},
+	} {
+		captured := []stacksOfTask{{Task: "worker-1", Host: c.host, File: c.file}}
+		for _, json := range []bool{false, true} {
+			var out, errs bytes.Buffer
+			a := &app{out: &out, err: &errs}
+			a.global.json = json
+			err := a.printStacks(t.Context(), "iris-1", nil, captured, true, read)
+			assert.NotContains(t, out.String(), "a file of ours")
+			if c.text != "" {
+				assert.NoError(t, err)
+				require.NotNil(t, captured[0].Text)
+				assert.Equal(t, c.text, *captured[0].Text)
+			} else {
+				assert.Equal(t, exitMachinery, codeOf(err))
+				assert.Equal(t, "clusterrun: what cannot be read from here is left out:\n  worker-1: "+c.file+" on "+dash(c.host)+"\n", errs.String())
+			}
+			assert.NoError(t, a.printStacks(t.Context(), "iris-1", nil, captured, false, read))
+		}
 	}
 }
