@@ -44,7 +44,8 @@ type Options struct {
 	// is below LogRoot; see [activities.Config].
 	LogsCopiedTo string `json:"logs_copied_to,omitempty"`
 	// Advertise is the address by which tasks of other hosts reach those of this one.
-	// Default: Host.
+	// Default: Host, where the others find this host by it, and otherwise the address by
+	// which it reaches the server.
 	Advertise string `json:"advertise,omitempty"`
 	// Listen is where the files of runs are served to others, as HOST:PORT or a part of it;
 	// empty: they are not. ListenAs is the address by which others reach that, where it is

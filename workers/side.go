@@ -107,6 +107,7 @@ func (s *side) run(ctx context.Context) error {
 // they ask.
 func (s *side) prepare(ctx context.Context) (err error) {
 	s.server = &temporal.Server{}
+	s.Advertise = s.advertised(ctx)
 	s.rounds, s.queues = temporal.NewBarriers(s.server, s.Queue), temporal.NewQueues(s.server, s.Queue)
 	s.files = s.openFiles()
 	s.held = newHeldTasks(s.StateDir, s.log)

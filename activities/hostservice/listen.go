@@ -95,11 +95,20 @@ func advertised(l net.Listener, wished, peer string) (string, error) {
 	if ip := l.Addr().(*net.TCPAddr).IP; !ip.IsUnspecified() {
 		return net.JoinHostPort(ip.String(), port), nil
 	}
-	// Nothing is sent: dialling UDP only consults the routing table.
-	c, err := net.Dial("udp", peer)
+	ip, err := RouteTo(peer)
 	if err != nil {
 		return "", fmt.Errorf("find the address of this host (or give one with --advertise): %w", err)
 	}
+	return net.JoinHostPort(ip.String(), port), nil
+}
+
+// RouteTo returns the address by which this host reaches a peer, as HOST:PORT.
+func RouteTo(peer string) (net.IP, error) {
+	// Nothing is sent: dialling UDP only consults the routing table.
+	c, err := net.Dial("udp", peer)
+	if err != nil {
+		return nil, err
+	}
 	defer c.Close()
-	return net.JoinHostPort(c.LocalAddr().(*net.UDPAddr).IP.String(), port), nil
+	return c.LocalAddr().(*net.UDPAddr).IP, nil
 }

@@ -38,7 +38,7 @@ func (f *workerFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.audit, "audit", "", "`FILE` for a line of JSON about each start, refusal and request; if it cannot be written, starts are refused")
 	cmd.Flags().StringVar(&f.listen, "listen", "", "`ADDRESS` (HOST:PORT, HOST or :PORT) at which this host serves the output of its runs to `clusterrun logs` elsewhere, or off; "+
 		"default: a free port on all addresses, or off with a server on this machine")
-	cmd.Flags().StringVar(&f.advertise, "advertise", "", "`HOST[:PORT]` at which others reach this host; default: the host name for tasks, and the address from which it reaches the server for output")
+	cmd.Flags().StringVar(&f.advertise, "advertise", "", "`HOST[:PORT]` at which others reach this host; default: the host name, where DNS has it, and otherwise the address from which it reaches the server; for output always the latter")
 }
 
 // options checks the flags, and makes files of theirs absolute.

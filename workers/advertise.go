@@ -1,0 +1,72 @@
+package workers
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/hostservice"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// resolveTakes bounds the look-up of the name of this host: its address will do as well.
+	resolveTakes = time.Second
+	// farAway is an address outside every network (RFC 5737). Packets to it would leave by the
+	// default route.
+	farAway = "198.51.100.1:9"
+	// loopback is for a machine without any network.
+	loopback = "127.0.0.1"
+)
+
+// advertised returns the address by which other hosts reach this one, where the options do
+// not say: its name, where the others find this host by it, and otherwise the address by which
+// this host reaches the server.
+func (s *side) advertised(ctx context.Context) string {
+	if s.Advertise != "" || spec.IsPrivateQueue(s.Queue) || !s.Role.servesTasks() {
+		return s.Advertise
+	}
+	addresses, isPublic := resolve(ctx, s.Host)
+	if isPublic && slices.ContainsFunc(addresses, isOwnOutside) {
+		return s.Host
+	}
+	peers := []string{farAway} // the server may be on this machine
+	if server, err := s.Server.HostPort(); err == nil {
+		peers = []string{server, farAway}
+	}
+	for _, peer := range peers {
+		if ip, err := hostservice.RouteTo(peer); err == nil && !ip.IsLoopback() {
+			return ip.String()
+		}
+	}
+	return loopback
+}
+
+// resolve returns the addresses of a name, and whether they are from DNS: what only our own
+// file of hosts has may be unknown to the other hosts.
+func resolve(ctx context.Context, name string) (addresses []string, isPublic bool) {
+	ctx, cancel := context.WithTimeout(ctx, resolveTakes)
+	defer cancel()
+	var asked atomic.Bool
+	resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		asked.Store(true)
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}}
+	addresses, err := resolver.LookupHost(ctx, name)
+	return addresses, err == nil && asked.Load()
+}
+
+// isOwnOutside reports whether an address is one of this host by which others reach it.
+func isOwnOutside(address string) bool {
+	ip := net.ParseIP(address)
+	if ip == nil || ip.IsLoopback() {
+		return false
+	}
+	own, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(ip)
+	})
+}
