@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
@@ -52,7 +51,7 @@ func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResu
 	if r.past != nil {
 		return r.pastResult()
 	}
-	watch := newWatch(ctx, r.look, notify)
+	watch := newWatch(ctx, (&looker{run: r}).look, notify)
 	defer watch.stop()
 	for {
 		attempt, cancel := watch.untilAnew(ctx)
@@ -76,35 +75,6 @@ func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResu
 			return &result, nil
 		}
 	}
-}
-
-const (
-	// stuckAfter is how long a workflow task may lie before it counts as stuck,
-	// and stuckAttempts how often it may fail.
-	stuckAfter    = 10 * time.Second
-	stuckAttempts = 4
-)
-
-// look asks how the run is doing. Its error is a [*StuckError], or that the
-// server does not answer. That the server does not know the run is an answer
-// too, and for the long poll to tell.
-func (r *Run) look(ctx context.Context) (closed bool, err error) {
-	d, err := r.describe(ctx)
-	switch {
-	case isNotFound(err):
-		return true, nil
-	case err != nil:
-		return false, err
-	case d.GetWorkflowExecutionInfo().GetCloseTime() != nil:
-		return true, nil
-	}
-	if t := d.GetPendingWorkflowTask(); t != nil {
-		lies := t.GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED && time.Since(t.GetScheduledTime().AsTime()) > stuckAfter
-		if lies || t.GetAttempt() >= stuckAttempts {
-			return false, &StuckError{RunID: r.ID, Attempt: int(t.GetAttempt())}
-		}
-	}
-	return false, nil
 }
 
 // ended makes of a workflow's error the result that is in its details.

@@ -109,6 +109,21 @@ func (r *Run) polledSince(ctx context.Context, queue string, since time.Time) (b
 	}), nil
 }
 
+// Begun reports whether the workflow of the run was ever executed.
+func (r *Run) Begun(ctx context.Context) (bool, error) {
+	events := r.client.GetWorkflowHistory(ctx, r.ID, r.ExecutionID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			return false, r.requestError(err)
+		}
+		if e.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // EndUnexecuted ends a run that nobody executes, with its closures and, where no other run uses it,
 // its fleet. If processes of it live, their hosts stop them: at once, or when they are back.
 func (r *Run) EndUnexecuted(ctx context.Context, reason string) error {

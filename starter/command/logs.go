@@ -119,6 +119,7 @@ func newLogReader(a *app, run *starter.Run, selected logSelection) *logReader {
 }
 
 func (l *logReader) show(ctx context.Context) error {
+	ended := l.awaitEnd(ctx)
 	s, err := l.find(ctx)
 	if err != nil {
 		return err
@@ -141,7 +142,7 @@ func (l *logReader) show(ctx context.Context) error {
 	defer stop(nil)
 	l.whenBroken(func(err error) { stop(err) }) // nobody would see the rest
 	if l.follow && s.Open {
-		if s, err = l.toTheEnd(following, s); err != nil {
+		if s, err = l.toTheEnd(following, s, ended); err != nil {
 			return cmp.Or(context.Cause(following), err)
 		}
 	}
@@ -249,14 +250,22 @@ func (l *logReader) isUnheard(s *starter.Status) bool {
 	})
 }
 
-// toTheEnd follows the run until it has ended, and returns its last status.
-func (l *logReader) toTheEnd(ctx context.Context, s *starter.Status) (*starter.Status, error) {
+// awaitEnd returns a channel that is closed when a run that is followed has ended. Meanwhile notify
+// is told what keeps the run from that, also before it has logs.
+func (l *logReader) awaitEnd(ctx context.Context) <-chan struct{} {
 	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		// However it ends: its logs are what was asked for.
-		_, _ = l.run.WaitNotify(ctx, l.notify)
-	}()
+	if l.follow {
+		go func() {
+			defer close(ended)
+			// However it ends: its logs are what was asked for.
+			_, _ = l.run.WaitNotify(ctx, l.notify)
+		}()
+	}
+	return ended
+}
+
+// toTheEnd follows the run until it has ended, and returns its last status.
+func (l *logReader) toTheEnd(ctx context.Context, s *starter.Status, ended <-chan struct{}) (*starter.Status, error) {
 	for {
 		l.namesLeftOut(s)
 		every := lookSeldom

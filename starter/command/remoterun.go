@@ -3,10 +3,13 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -37,6 +40,7 @@ func (a *app) runRemote(cmd *cobra.Command, s *spec.RunSpec, o runOptions) error
 	placing, placed := context.WithCancel(ctx)
 	defer placed()
 	go a.sayPlacing(placing, r)
+	go a.endUnserved(placing, r, o.queue, s.PlacementTimeout.Std())
 	shown := make(chan error, 1)
 	if o.quiet || s.Logs.Dir == spec.NullDir {
 		shown <- nil
@@ -44,6 +48,28 @@ func (a *app) runRemote(cmd *cobra.Command, s *spec.RunSpec, o runOptions) error
 		go func() { shown <- a.showRemote(ctx, r, s.WithDefaults()) }()
 	}
 	return a.await(ctx, r, shown)
+}
+
+// servedWithin is added to the placement timeout of a run that nobody executes: those who do keep
+// the timeout themselves.
+const servedWithin = 2 * time.Second
+
+// endUnserved ends a run that nobody has begun to execute within its placement timeout: nobody
+// else would.
+func (a *app) endUnserved(ctx context.Context, r *starter.Run, queue string, patience time.Duration) {
+	for wait := patience + servedWithin; retry.Sleep(ctx, wait) == nil; wait = servedWithin {
+		if begun, err := r.Begun(ctx); err != nil {
+			continue // others tell of a server that is away
+		} else if begun {
+			return
+		}
+		looking, done := context.WithTimeout(ctx, requestTimeout)
+		nobody, err := r.Unexecuted(looking)
+		done()
+		if err == nil && nobody && r.EndUnexecuted(ctx, fmt.Sprintf("nobody served the queue %s within the placement timeout of %s", queue, patience)) == nil {
+			return
+		}
+	}
 }
 
 // showRemote shows the output of a run on other hosts to its end, as [app.show] does that of

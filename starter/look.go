@@ -1,0 +1,70 @@
+package starter
+
+import (
+	"context"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+)
+
+const (
+	// stuckAfter is how long a workflow task may lie before it counts as stuck,
+	// and stuckAttempts how often it may fail.
+	stuckAfter    = 10 * time.Second
+	stuckAttempts = 4
+	// askEvery is how often it is asked whether anybody serves the queue of a run that has no
+	// workflow task, and pollTakes more than the time between two polls of whoever does.
+	askEvery  = 10 * time.Second
+	pollTakes = 90 * time.Second
+)
+
+// looker looks at a run again and again while others wait for its end.
+type looker struct {
+	run   *Run
+	asked time.Time // when somebody was last known to execute the run
+	stuck *StuckError
+}
+
+// look asks how the run is doing. Its error is a [*StuckError], or that the
+// server does not answer. That the server does not know the run is an answer
+// too, and for the long poll to tell.
+func (l *looker) look(ctx context.Context) (closed bool, err error) {
+	r := l.run
+	d, err := r.describe(ctx)
+	switch {
+	case isNotFound(err):
+		return true, nil
+	case err != nil:
+		return false, err
+	case d.GetWorkflowExecutionInfo().GetCloseTime() != nil:
+		return true, nil
+	}
+	t := d.GetPendingWorkflowTask()
+	if t == nil {
+		return false, l.attended(ctx, d)
+	}
+	lies := t.GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED && time.Since(t.GetScheduledTime().AsTime()) > stuckAfter
+	if lies || t.GetAttempt() >= stuckAttempts {
+		return false, &StuckError{RunID: r.ID, Attempt: int(t.GetAttempt())}
+	}
+	return false, nil
+}
+
+// attended returns a [*StuckError] where nobody would take the next workflow task of a run: its
+// host worker may be gone while the run waits for that. The query is for clocks that differ.
+func (l *looker) attended(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) error {
+	if l.stuck == nil && time.Since(l.asked) < askEvery {
+		return nil
+	}
+	l.asked, l.stuck = time.Now(), nil
+	polled, err := l.run.polledSince(ctx, d.GetWorkflowExecutionInfo().GetTaskQueue(), time.Now().Add(-pollTakes))
+	if err != nil || polled {
+		return nil
+	}
+	if _, err := l.run.query(ctx); err == nil || ctx.Err() != nil {
+		return nil
+	}
+	l.stuck = &StuckError{RunID: l.run.ID, Attempt: 1}
+	return l.stuck
+}
