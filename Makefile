@@ -27,6 +27,9 @@ PACKAGES  ?= ./...
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
+# The programs need no libc, so they run on every Linux.
+STATIC := CGO_ENABLED=0
+
 .PHONY: build
 build: $(BIN)/clusterrun $(BIN)/clusterrun-devserver ## build clusterrun and its embedded server into bin/
 
@@ -35,13 +38,13 @@ build: $(BIN)/clusterrun $(BIN)/clusterrun-devserver ## build clusterrun and its
 $(BIN)/clusterrun:
 	@mkdir -p $(BIN)
 	@[ -e $@ ] || echo 'building clusterrun: about a minute the first time'
-	$(GO) build -trimpath -buildvcs=auto -ldflags '-s -w' -o $@ ./starter/clusterrun
+	$(STATIC) $(GO) build -trimpath -buildvcs=auto -ldflags '-s -w' -o $@ ./starter/clusterrun
 
 .PHONY: $(BIN)/clusterrun-devserver
 $(BIN)/clusterrun-devserver:
 	@mkdir -p $(BIN)
 	@[ -e $@ ] || echo 'building the embedded Temporal server, 1,200 packages: about four minutes on two processors the first time'
-	cd deployments/devserver && $(GO) build -trimpath -tags osusergo -ldflags '-s -w' -o $(abspath $@) ./clusterrun-devserver
+	cd deployments/devserver && $(STATIC) $(GO) build -trimpath -ldflags '-s -w' -o $(abspath $@) ./clusterrun-devserver
 
 .PHONY: wheel
 wheel: ## build a Python wheel with both programs and the package into dist/

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 )
@@ -16,7 +15,7 @@ var (
 		return built("CLUSTERRUN_BIN", "bin/clusterrun", ".", "./starter/clusterrun")
 	})
 	devserverOnce = sync.OnceValues(func() (string, error) {
-		return built("CLUSTERRUN_DEVSERVER", "bin/clusterrun-devserver", "deployments/devserver", "./clusterrun-devserver", "-tags", "osusergo")
+		return built("CLUSTERRUN_DEVSERVER", "bin/clusterrun-devserver", "deployments/devserver", "./clusterrun-devserver")
 	})
 )
 
@@ -50,14 +49,15 @@ func must(t testing.TB, f func() (string, error)) string {
 
 // built takes the binary make built, or builds it: a test of an old binary is
 // worse than none, so without make it is always built afresh.
-func built(variable, path, module, pkg string, flags ...string) (string, error) {
+func built(variable, path, module, pkg string) (string, error) {
 	if p := os.Getenv(variable); p != "" {
 		if _, err := os.Stat(p); err == nil {
 			return p, nil
 		}
 	}
 	out := filepath.Join(Root(), path)
-	cmd := exec.Command("go", slices.Concat([]string{"build", "-trimpath", "-o", out}, flags, []string{pkg})...)
+	cmd := exec.Command("go", "build", "-trimpath", "-o", out, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Dir = filepath.Join(Root(), module)
 	if b, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, b)

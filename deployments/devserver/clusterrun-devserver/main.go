@@ -27,8 +27,8 @@ func main() {
 
 // nameUser executes this program anew with a name for its user where the password file has none,
 // as in a container that was started with any user ID: Temporal does not start without. Go takes
-// the name from the environment then, before main begins, and only without libc: make builds this
-// program with the tag osusergo.
+// the name from the environment then, before main begins, and only without cgo, which
+// make builds this program without.
 func nameUser() error {
 	if _, err := user.Current(); err == nil || os.Getenv("USER") != "" && os.Getenv("HOME") != "" {
 		return nil
