@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
 	"syscall"
 	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/detach"
 )
 
 // Config configures [Run].
@@ -126,7 +127,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer signal.Stop(pipe)
 
-	if err := sealDescriptors(); err != nil {
+	if err := detach.Seal(); err != nil { // of the lifeline, too
 		return err
 	}
 
@@ -182,21 +183,6 @@ func Run(ctx context.Context, cfg Config) error {
 	s.endProcesses(all.Stops, gone, orphans)
 	s.endGuard()
 	s.endSide(sideGone)
-	return nil
-}
-
-// sealDescriptors closes on exec the descriptors that the supervisor was started with, such
-// as the lifeline. Those that it opens itself are closed on exec anyway.
-func sealDescriptors() error {
-	open, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return fmt.Errorf("listing open files: %w", err)
-	}
-	for _, e := range open {
-		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
-			unix.CloseOnExec(fd)
-		}
-	}
 	return nil
 }
 

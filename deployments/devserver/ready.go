@@ -21,11 +21,13 @@ type Ready struct {
 	Database  string    `json:"database"`
 	Server    string    `json:"server_version"`
 	Started   time.Time `json:"started"`
-	// Host, Boot and UID are where it runs: the file may lie on a disk that several
-	// machines share.
-	Host string `json:"host,omitempty"`
-	Boot string `json:"boot,omitempty"`
-	UID  int    `json:"uid"`
+	// Host, Boot, UID and Container are where it runs: the file may lie on a disk that
+	// several machines or containers share. Container has the namespaces of the network and
+	// of process IDs, as /proc/self/ns names them.
+	Host      string `json:"host,omitempty"`
+	Boot      string `json:"boot,omitempty"`
+	UID       int    `json:"uid"`
+	Container string `json:"container,omitempty"`
 }
 
 // here says where this process runs.
@@ -33,6 +35,9 @@ func (r *Ready) here() {
 	r.Host, _ = os.Hostname()
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	r.Boot, r.UID = strings.TrimSpace(string(boot)), os.Getuid()
+	network, _ := os.Readlink("/proc/self/ns/net")
+	processes, _ := os.Readlink("/proc/self/ns/pid")
+	r.Container = network + " " + processes
 }
 
 // announce tells that clients can connect: first the file, then the line, so that

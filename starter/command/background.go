@@ -101,7 +101,7 @@ func (a *app) detachWorker(ctx context.Context) error {
 		a.say("a host worker runs already, as process %d; `clusterrun worker stop` ends it", pid)
 		return nil
 	}
-	w, err := a.startWorker(ctx, daemon{name: workerDaemon, args: a.args})
+	w, err := a.startWorker(ctx, daemon{name: workerDaemon, args: a.args, start: asAsked})
 	if err != nil {
 		return err
 	}
@@ -160,11 +160,7 @@ func (a *app) ensureWorker(ctx context.Context, c client.Client) (w, killed *bac
 	if keys := a.global.server.CodecKeys; keys != "" {
 		args = append(args, "--codec-keys", keys)
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		home = "/"
-	}
-	w, err = a.startWorker(ctx, daemon{name: workerDaemon, args: args, dir: home})
+	w, err = a.startWorker(ctx, daemon{name: workerDaemon, args: args, start: asService})
 	return w, killed, err
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/activities/detach"
 	"github.com/clusterrun/clusterrun/activities/filelock"
 )
 
@@ -64,7 +65,33 @@ func (b *detached) tell(text string) error {
 type daemon struct {
 	name string // for people, and of its log
 	args []string
-	dir  string // empty: the current one
+	// start executes it.
+	start func(*exec.Cmd) error
+}
+
+// asService has a command begin like a service, since nobody has asked for it: in the home
+// directory, and with nothing of this shell that later ones do not share.
+func asService(cmd *exec.Cmd) error {
+	cmd.Dir = "/"
+	if home, err := os.UserHomeDir(); err == nil && isDir(home) {
+		cmd.Dir = home
+	}
+	cmd.Env = detach.Environ(os.Environ())
+	return detach.Start(cmd)
+}
+
+// asAsked has a command begin with what its caller has given it, but for open files.
+func asAsked(cmd *exec.Cmd) error {
+	if err := detach.Seal(); err != nil {
+		return err
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd.Start()
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // startDaemon starts the command in a session of its own, and returns what it tells when it is
@@ -90,11 +117,9 @@ func (a *app) startDaemon(ctx context.Context, d daemon) ([]byte, error) {
 	ctx, stop := endedBy(ctx)
 	defer stop()
 	cmd := exec.Command(self, append(d.args, fmt.Sprintf("--%s=%d", readyFlag, lifelineFD))...)
-	cmd.Dir = d.dir
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{theirs}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	err = cmd.Start()
+	err = d.start(cmd)
 	theirs.Close()
 	if err != nil {
 		return nil, fmt.Errorf("start %s in the background: %w", d.name, err)
@@ -149,7 +174,7 @@ func (a *app) detachDev(ctx context.Context, portsGiven bool) error {
 		a.say("`clusterrun dev` runs already, as process %s; `kill %s` ends it", pid, pid)
 		return nil
 	}
-	text, err := a.startDaemon(ctx, daemon{name: "dev", args: a.args})
+	text, err := a.startDaemon(ctx, daemon{name: "dev", args: a.args, start: asAsked})
 	if err != nil {
 		return err
 	}

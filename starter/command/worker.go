@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/activities/detach"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -34,7 +35,11 @@ With --detach all this happens in the background, without a terminal: the comman
 when runs are served, and ` + "`clusterrun worker stop`" + ` ends the worker. Its messages go to
 worker.log in the state directory. With --idle-exit it ends when no run has been on this
 host for that time. If nobody serves the embedded server, submit starts such a worker, which
-ends after 10 minutes without runs. To serve runs after each boot, see install-service.
+ends after 10 minutes without runs. That one begins like a service, and not with what the
+shell has set for itself: nice 0, all processors, umask 022, the limits of process 1 as far
+as it may have them, the home directory, and of the environment PATH, HOME, the language,
+proxies and the like. Processes get more of it by -x and --env-from-shell. To serve runs
+after each boot, see install-service.
 
 With --role host it executes no workflows. With --role controller it executes nothing else:
 it starts no processes and has no slots. A queue needs both. A server can therefore
@@ -80,6 +85,9 @@ Exit codes:
 				return a.detachWorker(ctx)
 			}
 			background.closeOnExec()
+			if onDemand {
+				detach.RaiseLimits(0)
+			}
 			return a.serve(ctx, o, &background, onDemand)
 		},
 	}

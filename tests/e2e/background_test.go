@@ -50,6 +50,10 @@ func TestSubmitAlone(t *testing.T) {
 	said := first.Stderr() + second.Stderr()
 	started := fmt.Sprintf("started a host worker in the background (process %d); it ends after 10m without runs, or by `clusterrun worker stop`", worker)
 	assert.Equal(t, 1, strings.Count(said, started), said)
+	// It has nothing of the shell that happened to start it.
+	cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", worker))
+	require.NoError(t, err)
+	assert.Equal(t, l.home, cwd)
 	for _, id := range []string{"first", "second"} {
 		code, _, stderr := l.run("wait", id)
 		assert.Zero(t, code, stderr)

@@ -64,7 +64,7 @@ func fakeServer() int {
 		return 1
 	}
 	time.Sleep(50 * time.Millisecond) // so that others can come in between
-	b, _ := json.Marshal(Server{PID: os.Getpid(), Address: l.Addr().String(), Namespace: "default", Boot: activities.BootID(), UID: os.Getuid()})
+	b, _ := json.Marshal(Server{PID: os.Getpid(), Address: l.Addr().String(), Namespace: "default", Boot: activities.BootID(), UID: os.Getuid(), Container: container()})
 	_ = os.WriteFile(*ready+".tmp", b, 0o600)
 	_ = os.Rename(*ready+".tmp", *ready)
 	signals := make(chan os.Signal, 1)
@@ -240,4 +240,25 @@ func TestAMissingProgram(t *testing.T) {
 	t.Setenv(ProgramVariable, filepath.Join(t.TempDir(), "none"))
 	_, err = Home{Dir: t.TempDir()}.Ensure(t.Context(), "")
 	require.ErrorContains(t, err, ProgramVariable+" names ")
+}
+
+// A server in the background has nothing open that its caller has: the lock of flock(1) is free
+// when the command is done, and the reader of a pipe sees its end.
+func TestABackgroundServerHasNoFilesOfItsCaller(t *testing.T) {
+	h := newHome(t)
+	pipe := make([]int, 2)
+	require.NoError(t, unix.Pipe(pipe)) // not closed on exec, as what a shell leaves open
+	defer unix.Close(pipe[0])
+	defer unix.Close(pipe[1])
+	ours, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", pipe[1]))
+	require.NoError(t, err)
+	s, err := h.Ensure(t.Context(), "")
+	require.NoError(t, err)
+	files := fmt.Sprintf("/proc/%d/fd", s.PID)
+	open, err := os.ReadDir(files)
+	require.NoError(t, err)
+	for _, e := range open {
+		theirs, _ := os.Readlink(filepath.Join(files, e.Name()))
+		assert.NotEqual(t, ours, theirs, e.Name())
+	}
 }

@@ -23,15 +23,33 @@ type Server struct {
 	UI        string    `json:"ui,omitempty"`
 	Namespace string    `json:"namespace"`
 	Started   time.Time `json:"started,omitzero"`
-	// Host, Boot and UID are where it runs.
-	Host string `json:"host,omitempty"`
-	Boot string `json:"boot,omitempty"`
-	UID  int    `json:"uid"`
+	// Host, Boot, UID and Container are where it runs. Container has the namespaces of the
+	// network and of process IDs.
+	Host      string `json:"host,omitempty"`
+	Boot      string `json:"boot,omitempty"`
+	UID       int    `json:"uid"`
+	Container string `json:"container,omitempty"`
 }
 
-// isHere reports whether the server runs on this machine as this user. A directory on a
-// disk that machines share may be that of another one.
-func (s *Server) isHere() bool { return s.Boot == activities.BootID() && s.UID == os.Getuid() }
+// elsewhere returns where the server runs if this process cannot use it; empty if it can. A
+// directory on a disk that machines or containers share may be that of another one.
+func (s *Server) elsewhere() string {
+	switch {
+	case s.Boot != activities.BootID() || s.UID != os.Getuid():
+		return fmt.Sprintf("on the host %s as the user %d", s.Host, s.UID)
+	case s.Container != "" && s.Container != container():
+		// Its loopback address, and its process ID, are another's here.
+		return "in another container of this machine, " + s.Host
+	}
+	return ""
+}
+
+// container names the namespaces of this process that a server must share with its clients.
+func container() string {
+	network, _ := os.Readlink("/proc/self/ns/net")
+	processes, _ := os.Readlink("/proc/self/ns/pid")
+	return network + " " + processes
+}
 
 // Home is the directory of a user's embedded server.
 type Home struct {
@@ -93,10 +111,10 @@ func (h Home) settled(ctx context.Context) (*Server, error) {
 		// Read after the lock was seen held: whoever starts a server removes an
 		// old ready file before that server takes its lock.
 		switch s := h.ready(); {
-		case s != nil && s.isHere():
+		case s != nil && s.elsewhere() == "":
 			return s, nil
 		case s != nil:
-			return nil, fmt.Errorf("the embedded server of %s runs on the host %s as the user %d; choose another directory with --state-dir", h.Dir, s.Host, s.UID)
+			return nil, fmt.Errorf("the embedded server of %s runs %s; choose another directory with --state-dir", h.Dir, s.elsewhere())
 		}
 		if retry.Sleep(ctx, settleEvery) != nil {
 			return nil, fmt.Errorf("the embedded server (pid %s) holds its database but is not ready; its log is %s", h.holder(), h.Log())

@@ -118,19 +118,21 @@ func TestAStrangerThatIsSilent(t *testing.T) {
 	}
 }
 
-// The directory may lie on a disk that machines share: the server of another one, or of
-// another user or boot, is not taken for ours.
+// The directory may lie on a disk that machines or containers share: the server of another one,
+// or of another user or boot, is not taken for ours.
 func TestTheServerOfAnotherMachine(t *testing.T) {
 	h := newHome(t)
 	s, err := h.Ensure(t.Context(), "")
 	require.NoError(t, err)
-	for _, other := range []Server{
-		{PID: s.PID, Address: s.Address, Host: "node-7", Boot: "another", UID: s.UID},
-		{PID: s.PID, Address: s.Address, Host: "node-7", Boot: s.Boot, UID: s.UID + 1},
+	for where, other := range map[string]Server{
+		"on the host node-7 as":                         {PID: s.PID, Host: "node-7", Boot: "another", UID: s.UID, Container: s.Container},
+		"on the host node-7 as the user":                {PID: s.PID, Host: "node-7", Boot: s.Boot, UID: s.UID + 1, Container: s.Container},
+		"in another container of this machine, node-7;": {PID: s.PID, Host: "node-7", Boot: s.Boot, UID: s.UID, Container: "net:[1] pid:[2]"},
 	} {
+		other.Address = s.Address
 		writeReady(t, h, &other)
 		_, err := h.Find(t.Context())
-		require.ErrorContains(t, err, "runs on the host node-7")
+		require.ErrorContains(t, err, "runs "+where)
 		assert.ErrorContains(t, err, "--state-dir")
 	}
 	writeReady(t, h, s)

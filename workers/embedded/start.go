@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/detach"
 	"github.com/clusterrun/clusterrun/activities/filelock"
 	"github.com/clusterrun/clusterrun/activities/retry"
 )
@@ -65,9 +66,8 @@ func (h Home) startBackground(ctx context.Context, port int) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A session of its own: it outlives the terminal, and Ctrl-C is not for it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	s, err := h.launch(ctx, cmd, make(chan error, 1))
+	// It outlives the terminal, and serves other shells as well.
+	s, err := h.launch(ctx, cmd, detach.Start, make(chan error, 1))
 	if err != nil {
 		// Whoever held the start lock before us may have been killed while a server
 		// of theirs started: then that one has the database, and is as good.
@@ -116,7 +116,7 @@ func (h Home) startForeground(ctx context.Context, port, uiPort int, extra ...st
 		return nil, err
 	}
 	defer theirs.Close()
-	s, err := h.launch(ctx, cmd, f.exited)
+	s, err := h.launch(ctx, cmd, (*exec.Cmd).Start, f.exited)
 	if err != nil {
 		f.lifeline.Close()
 		return nil, err
@@ -206,9 +206,9 @@ func environment() []string {
 	return env
 }
 
-// launch starts the server and waits until it is ready. exited gets its end. The
+// launch starts the server by start and waits until it is ready. exited gets its end. The
 // start lock must be held.
-func (h Home) launch(ctx context.Context, cmd *exec.Cmd, exited chan error) (*Server, error) {
+func (h Home) launch(ctx context.Context, cmd *exec.Cmd, start func(*exec.Cmd) error, exited chan error) (*Server, error) {
 	if err := checkFiles(); err != nil {
 		return nil, err
 	}
@@ -221,7 +221,7 @@ func (h Home) launch(ctx context.Context, cmd *exec.Cmd, exited chan error) (*Se
 	}
 	defer log.Close()
 	cmd.Stderr = log // stdin and stdout are /dev/null
-	if err := cmd.Start(); err != nil {
+	if err := start(cmd); err != nil {
 		return nil, fmt.Errorf("start the embedded server: %w", err)
 	}
 	go func() {

@@ -1,0 +1,74 @@
+package detach
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Seal closes on exec all descriptors of this process above 2. Those that Go opens are closed
+// on exec anyway; this is for those that the process was started with.
+func Seal() error {
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("listing open files: %w", err)
+	}
+	for _, e := range open {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
+}
+
+// Start starts a command as a service would be started; see the package's documentation. The
+// command should name its working directory and its environment.
+func Start(cmd *exec.Cmd) error {
+	if err := Seal(); err != nil {
+		return err
+	}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setsid = true
+	started := make(chan error)
+	go func() {
+		// The child inherits these from the thread. That is never unlocked, so that it ends
+		// with this goroutine.
+		runtime.LockOSThread()
+		err := unix.Unshare(unix.CLONE_FS)
+		if err == nil {
+			unix.Umask(0o022)
+		}
+		reset()
+		started <- cmd.Start()
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	RaiseLimits(cmd.Process.Pid)
+	return nil
+}
+
+// reset gives this thread the usual priorities and processors, as far as it may have them.
+func reset() {
+	const (
+		thread     = 0
+		ioOfThread = 1 // IOPRIO_WHO_PROCESS
+	)
+	_ = unix.SchedSetAttr(thread, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}, 0)
+	_ = unix.Setpriority(unix.PRIO_PROCESS, thread, 0)
+	_, _, _ = unix.RawSyscall(unix.SYS_IOPRIO_SET, ioOfThread, thread, 0)
+	// The kernel leaves out those that the cgroup does not have.
+	all := unix.NewCPUSet(mostCPUs)
+	all.Fill()
+	_ = unix.SchedSetaffinityDynamic(thread, all)
+}
+
+// mostCPUs bounds the numbers of processors.
+const mostCPUs = 8192

@@ -1,0 +1,31 @@
+package detach
+
+import (
+	"slices"
+	"strings"
+)
+
+var (
+	// kept are variables that are true for the user, and not for one shell.
+	kept = []string{
+		"HOME", "PATH", "SHELL", "USER", "LOGNAME", "TMPDIR", "TZ", "LANG",
+		"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
+		"GOMAXPROCS", "SSL_CERT_FILE", "SSL_CERT_DIR",
+		"http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+	}
+	keptPrefixes = []string{"LC_", "CLUSTERRUN_", "TEMPORAL_"}
+)
+
+// Environ returns what a program that serves several shells gets of the environment of one:
+// the user's names and directories, PATH, the language and time zone, proxies and authorities,
+// and what configures clusterrun and Temporal.
+func Environ(env []string) []string {
+	var out []string
+	for _, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		if slices.Contains(kept, name) || slices.ContainsFunc(keptPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+			out = append(out, kv)
+		}
+	}
+	return out
+}

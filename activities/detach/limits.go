@@ -1,0 +1,71 @@
+package detach
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// limits are the limits of setrlimit(2).
+const limits = 16
+
+// RaiseLimits raises the limits of a process, of which 0 is this one, to those of process 1 as
+// far as it may have them, that of open files to the hard one, and sets its score for the OOM
+// killer to 0. No limit is lowered.
+func RaiseLimits(pid int) {
+	for resource := range limits {
+		var first, own unix.Rlimit
+		if unix.Prlimit(pid, resource, nil, &own) != nil {
+			continue
+		}
+		if unix.Prlimit(1, resource, nil, &first) != nil {
+			// Without a privilege the limits of process 1 are unknown. They are hardly lower
+			// than our own hard ones, of which some have a soft one that means something else.
+			first = usual(resource, own)
+		}
+		wanted := raised(resource, own, first)
+		if wanted == own {
+			continue
+		}
+		if unix.Prlimit(pid, resource, &wanted, nil) != nil {
+			wanted = unix.Rlimit{Cur: min(wanted.Cur, own.Max), Max: own.Max}
+			_ = unix.Prlimit(pid, resource, &wanted, nil)
+		}
+	}
+	if pid == 0 {
+		keepFiles()
+		pid = os.Getpid()
+	}
+	// It needs a privilege if an ancestor has raised the score, and not if this shell has.
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("0"), 0)
+}
+
+// usual returns what a limit is without anything set: no limit but for the stack and core
+// files, whose soft limits are not raised.
+func usual(resource int, own unix.Rlimit) unix.Rlimit {
+	if resource == unix.RLIMIT_STACK || resource == unix.RLIMIT_CORE {
+		return own
+	}
+	return unix.Rlimit{Cur: own.Max, Max: own.Max}
+}
+
+// raised returns what a limit is to be, given that of process 1.
+func raised(resource int, own, first unix.Rlimit) unix.Rlimit {
+	most := max(own.Max, first.Max)
+	soft := max(own.Cur, first.Cur)
+	if resource == unix.RLIMIT_NOFILE {
+		soft = most
+	}
+	return unix.Rlimit{Cur: min(soft, most), Max: most}
+}
+
+// keepFiles keeps the soft limit of open files for the programs that this one starts. The
+// runtime of Go would give them the one that this process was started with.
+func keepFiles() {
+	var files syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil {
+		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &files)
+	}
+}
