@@ -51,6 +51,9 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 	if process.Socket, err = l.listen(l.plan, l.key, process.Restart, process.LogDir); err != nil {
 		return supervisor.Command{}, err
 	}
+	if hook := l.plan.Spec.PythonStacks; hook == nil || *hook {
+		process.PythonHook = l.pythonHook()
+	}
 	cpus, err := l.resources(t, &process)
 	if err != nil {
 		return supervisor.Command{}, err

@@ -9,6 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // ControlInput is a short operation on the host of running tasks.
@@ -33,6 +34,8 @@ type ControlOutput struct {
 	Tasks []string `json:"tasks"`
 	// Files are the paths of the captured stacks, by task.
 	Files map[string]string `json:"files,omitempty"`
+	// Stacks has the stacks of the main threads, by rank, in at most [stacktree.HostBytes].
+	Stacks stacktree.Tree `json:"stacks,omitzero"`
 }
 
 // Control terminates, restarts or signals processes, captures their stacks, checks whether a

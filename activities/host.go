@@ -120,6 +120,9 @@ type Host struct {
 	samples    samples
 	silences   sync.Map // from runkey.Task to time.Duration
 
+	// pythonHook returns the directory for taskenv.Process.PythonHook.
+	pythonHook func() string
+
 	// strangers are the runs for which a changed server has been logged.
 	strangers sync.Map // of runkey.Run
 
@@ -146,15 +149,16 @@ func NewHost(c Config) (*Host, error) {
 		c.Metrics = metrics.New()
 	}
 	h := &Host{
-		Config:    c,
-		shipped:   shipped.Open(c.StateDir),
-		group:     background.NewGroup(),
-		plans:     plans,
-		attached:  map[runkey.Task]int{},
-		nudge:     make(chan struct{}, 1),
-		ended:     make(chan struct{}, 1),
-		now:       time.Now,
-		lastHeard: time.Now(),
+		Config:     c,
+		shipped:    shipped.Open(c.StateDir),
+		group:      background.NewGroup(),
+		plans:      plans,
+		attached:   map[runkey.Task]int{},
+		nudge:      make(chan struct{}, 1),
+		ended:      make(chan struct{}, 1),
+		now:        time.Now,
+		lastHeard:  time.Now(),
+		pythonHook: sync.OnceValue(func() string { return installHook(c) }),
 	}
 	if c.Files != nil {
 		h.shipped = c.Files.Archives

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // stacksError is the type of errors of captures.
@@ -59,12 +60,12 @@ func (h *Host) captureStacks(ctx context.Context, run runkey.Run, p *plan, tasks
 	if err != nil {
 		return ControlOutput{}, h.notCaptured("stacks", err)
 	}
-	return h.captured(results)
+	return h.captured(p, results)
 }
 
 // captured returns the answer. Failures are an error only if all captures have failed: some
 // stacks are better than none.
-func (h *Host) captured(results []stacks.Result) (ControlOutput, error) {
+func (h *Host) captured(p *plan, results []stacks.Result) (ControlOutput, error) {
 	out := ControlOutput{Files: map[string]string{}}
 	var failed []error
 	for _, r := range results {
@@ -78,10 +79,32 @@ func (h *Host) captured(results []stacks.Result) (ControlOutput, error) {
 		}
 	}
 	slices.Sort(out.Tasks)
+	out.Stacks = treeOf(p, results)
 	if len(out.Files) == 0 && len(failed) > 0 {
 		return ControlOutput{}, failed[0]
 	}
 	return out, nil
+}
+
+// treeOf returns the stacks by rank. Tasks whose stack is not known are in it as well.
+func treeOf(p *plan, results []stacks.Result) stacktree.Tree {
+	var all []stacktree.Tree
+	for _, r := range results {
+		m, err := p.clusterFor(r.Name).Member(r.Name)
+		if err != nil {
+			continue
+		}
+		stack := r.Stack
+		switch {
+		case len(stack) > 0:
+		case errors.Is(r.Err, stacks.ErrGone):
+			stack = stacktree.Stack{{Kind: stacktree.Ended, Function: "ended during the capture"}}
+		case r.Err != nil:
+			stack = stacktree.Stack{{Kind: stacktree.Unknown, Function: "has no stack: " + bounded(r.Err.Error())}}
+		}
+		all = append(all, stacktree.Of(m.Rank, stack))
+	}
+	return stacktree.Merge(all...).Fit(stacktree.HostBytes)
 }
 
 // notCaptured returns a non-retryable error: a user may be waiting for the capture before

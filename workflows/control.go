@@ -11,6 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // control runs Control on the hosts of the tasks and answers with those that
@@ -73,6 +74,7 @@ func (r *clusterRun) controlHosts(ctx workflow.Context, a lifecycle.Control, opt
 	}
 	var answer spec.RequestAnswer
 	var failure error
+	var stacks []stacktree.Tree
 	for _, q := range all {
 		out, err := q.answer.get(ctx)
 		if err != nil {
@@ -83,6 +85,7 @@ func (r *clusterRun) controlHosts(ctx workflow.Context, a lifecycle.Control, opt
 			}
 		}
 		answer.Tasks = append(answer.Tasks, out.Tasks...)
+		stacks = append(stacks, out.Stacks)
 		for _, task := range sortedKeys(out.Files) {
 			if answer.Files == nil {
 				answer.Files = map[string]string{}
@@ -90,5 +93,6 @@ func (r *clusterRun) controlHosts(ctx workflow.Context, a lifecycle.Control, opt
 			answer.Files[task] = out.Files[task]
 		}
 	}
+	answer.Stacks = stacktree.Merge(stacks...).Fit(stacktree.RunBytes)
 	return answer, failure
 }

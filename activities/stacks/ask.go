@@ -25,6 +25,8 @@ const (
 // pendingAnswer is the answer of one process that was asked.
 type pendingAnswer struct {
 	*process
+	// file stays readable when the process has ended.
+	file       *os.File
 	from, size int64
 	grew       time.Time
 	done       bool
@@ -57,24 +59,38 @@ func send(p *process) (*pendingAnswer, error) {
 		// It would answer when it continues, when nobody wants the answer any more.
 		return nil, errors.New("not asked: it is stopped")
 	}
-	info, err := os.Stat(p.answers)
+	f, err := os.Open(p.answers)
 	if err != nil {
 		return nil, errors.New("not asked: " + err.Error())
 	}
-	a := &pendingAnswer{process: p, from: info.Size(), size: info.Size()}
+	a := &pendingAnswer{process: p, file: f}
+	if err := a.signal(); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *pendingAnswer) signal() error {
+	p := a.process
+	info, err := a.file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return errors.New("not asked: the file for its answer has gone")
+	}
+	a.from, a.size = info.Size(), info.Size()
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	switch {
 	case err == nil:
 		defer unix.Close(fd)
 	case errors.Is(err, unix.ESRCH):
-		return nil, errEnded
+		return errEnded
 	}
 	// Check again, now that the process ID cannot be reused.
 	if now, err := readStat(procDir(p.pid)); err != nil || now.ticks != p.ticks {
-		return nil, errEnded
+		return errEnded
 	}
 	if s, err := readStatus(procDir(p.pid)); err != nil || !s.catches(Signal) {
-		return nil, errors.New("not asked: it no longer handles the signal")
+		return errors.New("not asked: it no longer handles the signal")
 	}
 	if err == nil {
 		err = unix.PidfdSendSignal(fd, unix.Signal(Signal), nil, 0)
@@ -83,11 +99,11 @@ func send(p *process) (*pendingAnswer, error) {
 	}
 	switch {
 	case errors.Is(err, unix.ESRCH):
-		return nil, errEnded
+		return errEnded
 	case err != nil:
-		return nil, errors.New("not asked: " + err.Error())
+		return errors.New("not asked: " + err.Error())
 	}
-	return a, nil
+	return nil
 }
 
 var errEnded = errors.New("not asked: it has ended")
@@ -122,7 +138,7 @@ func (a *pendingAnswer) look() bool {
 	// This comes before the size: what a process wrote before its end is then in its file.
 	s, err := readStat(procDir(a.pid))
 	ended := err != nil || s.ticks != a.ticks || s.dead()
-	info, err := os.Stat(a.answers)
+	info, err := a.file.Stat()
 	if err != nil {
 		a.done = true
 		return true
@@ -135,17 +151,15 @@ func (a *pendingAnswer) look() bool {
 }
 
 func (a *pendingAnswer) collect() {
-	f, err := os.Open(a.answers)
-	if err != nil {
-		a.silence = "its answer cannot be read: " + err.Error()
-		return
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.NewSectionReader(f, a.from, mostAnswer+1))
+	defer a.file.Close()
+	text, err := io.ReadAll(io.NewSectionReader(a.file, a.from, mostAnswer+1))
 	switch {
 	case len(text) > mostAnswer:
 		a.answer = strings.ToValidUTF8(string(text[:mostAnswer]), "?")
-		a.silence = "the rest of its answer is in " + a.answers
+		a.silence = "the rest of its answer is too long"
+		if target, err := os.Readlink(a.answers); err == nil && !isInMemory(a.answers) {
+			a.silence = "the rest of its answer is in " + target
+		}
 	case len(text) > 0:
 		a.answer = strings.ToValidUTF8(string(text), "?")
 	case err != nil:
@@ -155,4 +169,24 @@ func (a *pendingAnswer) collect() {
 	default:
 		a.silence = "it was asked and has not answered within " + answerBound.String()
 	}
+	a.free()
+}
+
+// free gives back the memory of the answer. The process continues to write behind it, so the
+// file keeps its size.
+func (a *pendingAnswer) free() {
+	if !isInMemory(a.answers) {
+		return
+	}
+	f, err := os.OpenFile(a.answers, os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, a.from+mostAnswer)
+}
+
+func isInMemory(link string) bool {
+	target, err := os.Readlink(link)
+	return err == nil && strings.HasPrefix(target, "/memfd:")
 }

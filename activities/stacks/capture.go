@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // Task is a task whose processes are captured.
@@ -16,7 +17,7 @@ type Task struct {
 	PID int
 	// Head has the first lines of the file.
 	Head []string
-	// LogDir is the directory in which its processes answer. If empty, they are not asked.
+	// LogDir is the directory in which its processes may answer; empty if there is none.
 	LogDir string
 	// Dir is the directory of the file, below Root, which no link leaves; Prefix begins the
 	// name of the file.
@@ -30,7 +31,10 @@ type Result struct {
 	Name string
 	// File is the path of the capture.
 	File string
-	Err  error
+	// Stack is that of the main thread of the process that does the work. It is empty if it is
+	// not known.
+	Stack stacktree.Stack
+	Err   error
 }
 
 // ErrGone is returned if a task has no living process.
@@ -97,12 +101,18 @@ func Capture(ctx context.Context, tasks []Task, cookieVar string) ([]Result, err
 		go func() {
 			rest.Wait()
 			var file string
-			err := t.User.Do(func() (err error) {
+			err := t.User.Do(func() error {
 				ask(ctx, r.processes)
-				file, err = r.save()
-				return err
+				return nil
 			})
-			done <- numbered{i, Result{Name: t.Name, File: file, Err: err}}
+			if err == nil {
+				r.unwind(reading)
+				err = t.User.Do(func() (err error) {
+					file, err = r.save()
+					return err
+				})
+			}
+			done <- numbered{i, Result{Name: t.Name, File: file, Stack: r.stack(), Err: err}}
 		}()
 	}
 	for range started {

@@ -7,11 +7,16 @@
 // language that wants to be asked
 //
 //   - opens the file $CLUSTERRUN_STACK_FILE.<its process ID> for appending and keeps it open,
-//     and
+//     or has a file in memory (memfd_create) called clusterrun-stacks.<its process ID>, and
 //   - handles the signal $CLUSTERRUN_STACK_SIGNAL ([Signal]) by appending text to that file.
 //
-// In Python, importing the module clusterrun (package taskapi) does both, and its handler
-// works while the interpreter is stuck in native code. In bash:
+// Python programs do so without knowing it: PYTHONPATH begins with a directory of ours whose
+// sitecustomize registers a faulthandler, which works while the interpreter is stuck in native
+// code, and then executes the program's own sitecustomize. A forked child has a file of its
+// own. This does not reach interpreters that are started with -S, -E or -I or without their
+// environment, nor those of a container that cannot see the directory, nor programs that have
+// closed all their descriptors or use the signal for something else; see
+// activities/task/python. In bash:
 //
 //	exec 3>>"$CLUSTERRUN_STACK_FILE.$$"
 //	trap 'echo "in $step, called from ${FUNCNAME[*]}" >&3' "$CLUSTERRUN_STACK_SIGNAL"
@@ -20,6 +25,21 @@
 // unexpected signal, and some runtimes catch every signal for their own purposes. Between the
 // check and the signal a process may still execute another program; that takes microseconds
 // and is the only gap.
+//
+// # Native stacks
+//
+// Processes that do not answer are unwound by eu-stack of elfutils, if the host has it: a few
+// of each task, a few at a time, and of those with very many threads only the main one. It stops
+// a thread while it unwinds it, which takes milliseconds, and is killed when its time is over;
+// the process then continues. It needs the right to trace the process: root, or the same user
+// where Yama does not restrict ptrace. Programs in Go, Java and node are unwound the same way:
+// what their runtimes print goes to the program's own output, or ends it.
+//
+// # The worker of a task
+//
+// [Result.Stack] is the stack of the main thread of one process of the task: the leader or, if
+// that is a shell that waits for its only child, the child. Package stacktree compares it with
+// those of other ranks.
 //
 // # What belongs to a task
 //

@@ -17,3 +17,9 @@ func AnswerBase(logDir string) string { return filepath.Join(logDir, "stacks") }
 func answerFile(logDir string, pid int) string {
 	return AnswerBase(logDir) + "." + strconv.Itoa(pid)
 }
+
+// memoryFile returns how /proc shows the file in memory in which a process answers, if it has
+// one: what Python programs have.
+func memoryFile(pid int) string {
+	return "/memfd:clusterrun-stacks." + strconv.Itoa(pid) + " (deleted)"
+}

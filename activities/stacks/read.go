@@ -3,7 +3,6 @@ package stacks
 import (
 	"bytes"
 	"context"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,13 +28,16 @@ type process struct {
 	command string
 	threads []thread
 	unshown int // number of threads beyond the bound
-	// answers is the file in which it answers the signal; empty if it has not opted in.
+	// answers is its descriptor, in /proc, of the file in which it answers the signal; empty
+	// if it has not opted in.
 	answers string
 	// gaps describes what could not be found out.
 	gaps []string
 	// answer is what the process itself reported, and silence the reason if it should have
 	// and did not.
 	answer, silence string
+	// native is its native stacks, and unnative the reason if there are none or not all.
+	native, unnative string
 }
 
 type thread struct {
@@ -86,50 +88,53 @@ func readPieces(ctx context.Context, pid int, ticks uint64, logDir string, send 
 		send(func(p *process) { p.gaps = append(p.gaps, "it ended while it was being read") })
 		return
 	}
-	if logDir != "" {
-		if answers := findAnswerFile(dir, logDir); answers != "" {
-			send(func(p *process) { p.answers = answers })
-		}
+	if answers := findAnswerFile(dir, logDir); answers != "" {
+		send(func(p *process) { p.answers = answers })
 	}
 	readThreads(ctx, dir, send)
 	command := readCommand(dir)
 	send(func(p *process) { p.command = command })
 }
 
-// findAnswerFile returns the file in which a process is ready to answer: a file that it has
-// open and whose name has its process ID in its own namespace.
+// findAnswerFile returns where a process is ready to answer: the descriptor, in /proc, of a
+// file whose name has its process ID in its own namespace. The file is in memory, or in the
+// log directory.
 func findAnswerFile(dir, logDir string) string {
 	s, err := readStatus(dir)
 	if err != nil || !s.catches(Signal) {
 		return ""
 	}
-	for _, id := range s.ids {
-		path := answerFile(logDir, id)
-		info, err := os.Stat(path)
-		if err == nil && info.Mode().IsRegular() && hasOpen(dir, filepath.Base(path), info) {
-			return path
+	fds, err := readNames(dir+"/fd", mostFiles)
+	if err != nil {
+		return ""
+	}
+	for _, fd := range fds {
+		link := dir + "/fd/" + fd
+		target, err := os.Readlink(link)
+		if err != nil {
+			continue
+		}
+		for _, id := range s.ids {
+			if target == memoryFile(id) || logDir != "" && isAnswerFile(link, target, answerFile(logDir, id)) {
+				return link
+			}
 		}
 	}
 	return ""
 }
 
-func hasOpen(dir, name string, file fs.FileInfo) bool {
-	fds, err := readNames(dir+"/fd", mostFiles)
-	if err != nil {
+// isAnswerFile reports whether a descriptor is of the file at path. Only files with the right
+// name are accessed: the disks of others may hang.
+func isAnswerFile(link, target, path string) bool {
+	if filepath.Base(target) != filepath.Base(path) {
 		return false
 	}
-	for _, fd := range fds {
-		link := dir + "/fd/" + fd
-		// Only files with the right name are accessed: the disks of others may hang.
-		target, err := os.Readlink(link)
-		if err != nil || filepath.Base(target) != name {
-			continue
-		}
-		if info, err := os.Stat(link); err == nil && os.SameFile(info, file) {
-			return true
-		}
+	there, err := os.Stat(path)
+	if err != nil || !there.Mode().IsRegular() {
+		return false
 	}
-	return false
+	open, err := os.Stat(link)
+	return err == nil && os.SameFile(open, there)
 }
 
 // readNames lists a directory of /proc, up to a bound.

@@ -14,6 +14,10 @@ type call struct {
 	name string
 	// file is what its first argument refers to, if that is a descriptor.
 	file string
+	// sort is "pipe", "socket", "terminal" or "file" for such a descriptor, if it is known.
+	sort string
+	// timer reports whether it waits for nothing but time, though its name has another use.
+	timer bool
 }
 
 func (c call) String() string {
@@ -66,7 +70,7 @@ func parseCall(raw []byte, link func(fd int) string) call {
 		return call{} // it waits in the kernel for another reason, such as a page fault
 	}
 	if name, ok := others[number]; ok {
-		return call{name: name}
+		return call{name: name, timer: (name == "pselect6" || name == "select") && fields[1] == "0x0"}
 	}
 	name, ok := onDescriptor[number]
 	if !ok {
@@ -76,7 +80,20 @@ func parseCall(raw []byte, link func(fd int) string) call {
 	if err != nil {
 		return call{name: name}
 	}
-	return call{name: name, file: strings.TrimSpace("descriptor " + strconv.Itoa(int(int32(fd))) + " " + link(int(int32(fd))))}
+	target := link(int(int32(fd)))
+	return call{name: name, file: strings.TrimSpace("descriptor " + strconv.Itoa(int(int32(fd))) + " " + target), sort: sortOf(target)}
+}
+
+// sortOf returns what a descriptor is of, from what /proc shows.
+func sortOf(target string) string {
+	for _, s := range [][2]string{
+		{"(pipe:", "pipe"}, {"(socket:", "socket"}, {"(/dev/pts/", "terminal"}, {"(/dev/tty", "terminal"}, {"(/", "file"},
+	} {
+		if strings.HasPrefix(target, s[0]) {
+			return s[1]
+		}
+	}
+	return ""
 }
 
 // linkOf returns a function that returns what a descriptor of a process refers to.

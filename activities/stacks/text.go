@@ -55,6 +55,12 @@ func (p *process) write(w io.Writer) {
 	if p.silence != "" {
 		fmt.Fprintf(w, "\n--- by its own account: %s\n", p.silence)
 	}
+	if p.native != "" {
+		fmt.Fprintf(w, "\n--- by its machine code\n%s", strings.TrimRight(printableLines(p.native), "\n")+"\n")
+	}
+	if p.unnative != "" {
+		fmt.Fprintf(w, "\n--- by its machine code: %s\n", p.unnative)
+	}
 	if len(p.threads) == 0 {
 		return
 	}

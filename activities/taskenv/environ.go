@@ -36,6 +36,8 @@ type Process struct {
 	TFConfigFile string
 	// Socket is the path of the socket to the host.
 	Socket string
+	// PythonHook is the directory that PYTHONPATH begins with; empty for none.
+	PythonHook string
 	// Devices are the variables that select the GPUs that the process sees, such as
 	// CUDA_VISIBLE_DEVICES. If empty, it sees those of the host worker.
 	Devices map[string]string
@@ -121,10 +123,11 @@ func own(env map[string]string, p Process, m Member) {
 			env[ownPrefix+name] = value
 		}
 	}
+	env[ownPrefix+"STACK_SIGNAL"] = strconv.Itoa(stacks.Signal)
 	if p.LogDir != "" {
-		env[ownPrefix+"STACK_SIGNAL"] = strconv.Itoa(stacks.Signal)
 		env[ownPrefix+"STACK_FILE"] = stacks.AnswerBase(p.LogDir)
 	}
+	pythonHook(env, p.PythonHook)
 }
 
 func setDefault(env map[string]string, name, value string) {

@@ -185,7 +185,7 @@ func TestNoFilesNoVariables(t *testing.T) {
 	p := process("worker-0")
 	p.ResultFile, p.ErrorFile, p.LogDir = "", "", ""
 	got := environ(t, nil, p)
-	for _, name := range []string{"CLUSTERRUN_RESULT_FILE", "CLUSTERRUN_ERROR_FILE", "CLUSTERRUN_LOG_DIR", "TORCHELASTIC_ERROR_FILE", "CLUSTERRUN_STACK_SIGNAL", "CLUSTERRUN_STACK_FILE"} {
+	for _, name := range []string{"CLUSTERRUN_RESULT_FILE", "CLUSTERRUN_ERROR_FILE", "CLUSTERRUN_LOG_DIR", "TORCHELASTIC_ERROR_FILE", "CLUSTERRUN_STACK_FILE"} {
 		assert.NotContains(t, got, name)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // stacksTimeout is how long a run has for captures: longer than for other
@@ -24,27 +25,30 @@ import (
 const stacksTimeout = 30 * time.Second
 
 func (a *app) stacksCommand() *cobra.Command {
-	var show bool
+	var how stacksOptions
 	var choice runChoice
 	cmd := &cobra.Command{
 		Use:   "stacks [flags] RUN [TASK...]",
-		Short: "Save the stacks of the processes of a run",
-		Long: `Saves what the processes of a run, or of the named tasks, are doing now, and prints where:
-one text file for each task, beside its logs on its host. The file has every process of the
-task with each of its threads: state, CPU time, system call and, if the host worker is
-root, kernel stack. The processes continue.
+		Short: "Show what the ranks of a run are doing, and which of them differ",
+		Long: `Shows what the processes of a run, or of the named tasks, are doing now: a line for the ranks
+that do the same, with what they wait for and where, and at the end the ranks that hold the
+others up, if the stacks tell. What counts is the main thread of each rank. The processes
+continue.
 
-Python programs that import the module clusterrun add their Python stacks; see
-` + "`clusterrun task python --help`" + `. When a run times out, the stacks are saved automatically
-before anything is stopped. For a run that has ended, this shows the latest stacks on this
-machine.
+All that was seen is saved as well, in one text file for each task, beside its logs on its
+host: every process with each of its threads, with its Python or native stack, state, CPU time,
+system call and, if the host worker is root, kernel stack. --files lists these files, and --show
+prints them. See ` + "`clusterrun help hangs`" + ` for what can be seen of which programs.
+
+When a run times out, the stacks are saved automatically before anything is stopped. For a run
+that has ended, this lists the latest files on this machine.
 
 ` + severalTasks + `
 
 ` + exitCodesOfRequests,
 		Example: `  clusterrun stacks iris-x2k4
   clusterrun stacks --show iris-x2k4 worker-1
-  clusterrun stacks --json iris-x2k4 | jq -r '.stacks[].file'`,
+  clusterrun stacks --json iris-x2k4 | jq -r .findings.sentence`,
 		Args: choice.args(someArgs(1, "RUN")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tasks := args
@@ -63,13 +67,18 @@ machine.
 			if err != nil {
 				return err
 			}
-			return a.stacks(cmd.Context(), run, tasks, show)
+			return a.stacks(cmd.Context(), run, tasks, how)
 		},
 	}
 	choice.flags(cmd)
-	cmd.Flags().BoolVar(&show, "show", false, "print the stacks; if some cannot be read from here, name them and exit with 125")
+	cmd.Flags().BoolVar(&how.files, "files", false, "list the files with the full stacks")
+	cmd.Flags().BoolVar(&how.show, "show", false, "print the full stacks; if some cannot be read from here, name them and exit with 125")
+	cmd.MarkFlagsMutuallyExclusive("files", "show")
 	return cmd
 }
+
+// stacksOptions is what is printed of stacks.
+type stacksOptions struct{ files, show bool }
 
 // stacksOfTask is what was captured of one task.
 type stacksOfTask struct {
@@ -81,7 +90,7 @@ type stacksOfTask struct {
 	rank int
 }
 
-func (a *app) stacks(ctx context.Context, run *starter.Run, tasks []string, show bool) error {
+func (a *app) stacks(ctx context.Context, run *starter.Run, tasks []string, how stacksOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, stacksTimeout)
 	defer cancel()
 	answer, err := forTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
@@ -89,7 +98,7 @@ func (a *app) stacks(ctx context.Context, run *starter.Run, tasks []string, show
 	})
 	var ended *starter.EndedError
 	if errors.As(err, &ended) {
-		return a.keptStacks(ctx, run, tasks, show)
+		return a.keptStacks(ctx, run, tasks, how.show)
 	} else if err != nil {
 		return err
 	}
@@ -99,7 +108,8 @@ func (a *app) stacks(ctx context.Context, run *starter.Run, tasks []string, show
 	}
 	// Without the hosts the paths are still worth something.
 	var read stackReader
-	if s, err := run.Status(ctx); err == nil {
+	s, statusErr := run.Status(ctx)
+	if statusErr == nil {
 		addHosts(captured, s)
 		read = a.stackReader(s)
 	}
@@ -110,7 +120,16 @@ func (a *app) stacks(ctx context.Context, run *starter.Run, tasks []string, show
 	asked := slices.DeleteFunc(slices.Clone(tasks), func(task string) bool {
 		return slices.ContainsFunc(answer.Problems, func(p spec.TaskProblem) bool { return p.Task == task })
 	})
-	if err := a.printStacks(ctx, run.ID, asked, captured, show, read); err != nil {
+	var found *stacktree.Findings
+	if len(captured) > 0 || len(answer.Stacks.Roots) > 0 {
+		found = new(stacktree.Explain(withOthers(answer, s, tasks), hostsOf(s)))
+	}
+	if !how.files && !how.show && !a.global.json && found != nil {
+		err = found.Write(a.out)
+	} else {
+		err = a.printStacks(ctx, run.ID, asked, captured, found, how.show, read)
+	}
+	if err != nil {
 		return err
 	}
 	return a.leftOut(answer.Problems)
@@ -136,7 +155,49 @@ func (a *app) keptStacks(ctx context.Context, run *starter.Run, tasks []string, 
 	if len(kept) == 0 {
 		return fmt.Errorf("run %s has ended, and this machine has no stacks of it; they are captured while a run goes on, by this command or when its timeout passes", run.ID)
 	}
-	return a.printStacks(ctx, run.ID, tasks, kept, show, read)
+	return a.printStacks(ctx, run.ID, tasks, kept, nil, show, read)
+}
+
+// withOthers returns the stacks of an answer, and why the other tasks have none. s is nil if the
+// status is not known; asked is empty if all tasks were.
+func withOthers(answer spec.RequestAnswer, s *starter.Status, asked []string) stacktree.Tree {
+	tree := answer.Stacks
+	if s == nil {
+		return tree
+	}
+	known := tree.Ranks()
+	for _, t := range s.Tasks {
+		if known.Has(t.Rank) || len(asked) > 0 && !slices.Contains(asked, t.Name) {
+			continue
+		}
+		frame := stacktree.Frame{Kind: stacktree.Unknown, Function: "has no process"}
+		switch problem := slices.IndexFunc(answer.Problems, func(p spec.TaskProblem) bool { return p.Task == t.Name }); {
+		case t.Exit != nil:
+			frame = stacktree.Frame{Kind: stacktree.Ended, Function: "has ended"}
+		case problem >= 0:
+			frame.Function = "is on a host that did not answer"
+		}
+		tree = stacktree.Merge(tree, stacktree.Of(t.Rank, stacktree.Stack{frame}))
+	}
+	return tree
+}
+
+// hostsOf returns a function that returns the host of a rank; "" if all are on one.
+func hostsOf(s *starter.Status) func(int) string {
+	hosts := map[int]string{}
+	different := map[string]bool{}
+	if s != nil {
+		for _, t := range s.Tasks {
+			hosts[t.Rank] = t.Host
+			different[t.Host] = true
+		}
+	}
+	return func(rank int) string {
+		if len(different) < 2 {
+			return ""
+		}
+		return hosts[rank]
+	}
 }
 
 func addHosts(captured []stacksOfTask, s *starter.Status) {
@@ -148,7 +209,7 @@ func addHosts(captured []stacksOfTask, s *starter.Status) {
 	}
 }
 
-func (a *app) printStacks(ctx context.Context, id string, asked []string, captured []stacksOfTask, show bool, read stackReader) error {
+func (a *app) printStacks(ctx context.Context, id string, asked []string, captured []stacksOfTask, found *stacktree.Findings, show bool, read stackReader) error {
 	var elsewhere []string
 	if show {
 		for i := range captured {
@@ -164,7 +225,11 @@ func (a *app) printStacks(ctx context.Context, id string, asked []string, captur
 	}
 	switch {
 	case a.global.json:
-		if err := a.printJSON(map[string]any{"run_id": id, "stacks": captured}); err != nil {
+		out := map[string]any{"run_id": id, "stacks": captured}
+		if found != nil {
+			out["findings"] = found
+		}
+		if err := a.printJSON(out); err != nil {
 			return err
 		}
 	case show:

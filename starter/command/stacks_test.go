@@ -55,7 +55,7 @@ func TestStacksOfAnotherHost(t *testing.T) {
 			var out, errs bytes.Buffer
 			a := &app{out: &out, err: &errs}
 			a.global.json = json
-			err := a.printStacks(t.Context(), "iris-1", nil, captured, true, read)
+			err := a.printStacks(t.Context(), "iris-1", nil, captured, nil, true, read)
 			assert.NotContains(t, out.String(), "a file of ours")
 			if c.text != "" {
 				assert.NoError(t, err)
@@ -65,7 +65,7 @@ func TestStacksOfAnotherHost(t *testing.T) {
 				assert.Equal(t, exitMachinery, codeOf(err))
 				assert.Equal(t, "clusterrun: what cannot be read from here is left out:\n  worker-1: "+c.file+" on "+dash(c.host)+"\n", errs.String())
 			}
-			assert.NoError(t, a.printStacks(t.Context(), "iris-1", nil, captured, false, read))
+			assert.NoError(t, a.printStacks(t.Context(), "iris-1", nil, captured, nil, false, read))
 		}
 	}
 }

@@ -15,20 +15,20 @@ func TestWithDefaults_SEED01(t *testing.T) {
 		Command:           []string{"x"},
 		Tasks:             []TaskGroup{{Type: "worker", Count: new(1)}, {Type: "ps", Addresses: []string{"h:1"}}},
 		RPCLayer:          "grpc",
-		DependenceOnChief: new(true),
-		ChiefGrace:        new(DefaultChiefGrace),
-		OnFailure:         OnFailureStop,
-		RestartScope:      RestartScopeTask,
-		PlacementTimeout:  new(DefaultPlacementTimeout),
-		Priority:          new(3),
-		Hosts:             Hosts{Strategy: StrategyPack},
-		Elastic:           Elastic{JoinWait: new(DefaultJoinWait), Grow: GrowNever},
-		Barriers:          BarriersServer,
-		Stop:              Stop{Signal: "SIGTERM", Grace: new(DefaultStopGrace)},
-		StopTogether:      StopTogether{Grace: new(DefaultTogetherGrace), CleanErrors: []string{"OutOfRangeError", "StopIteration", "EOFError", "EOF"}},
-		Closures:          Closures{QueueSize: new(DefaultQueueSize)},
-		Logs:              Logs{Redirects: "3", Tee: "3", Prefix: new(DefaultPrefix)},
-		EnvProfiles:       []EnvProfile{EnvTensorFlow, EnvTorch, EnvJAX},
+		DependenceOnChief: new(true), PythonStacks: new(true),
+		ChiefGrace:       new(DefaultChiefGrace),
+		OnFailure:        OnFailureStop,
+		RestartScope:     RestartScopeTask,
+		PlacementTimeout: new(DefaultPlacementTimeout),
+		Priority:         new(3),
+		Hosts:            Hosts{Strategy: StrategyPack},
+		Elastic:          Elastic{JoinWait: new(DefaultJoinWait), Grow: GrowNever},
+		Barriers:         BarriersServer,
+		Stop:             Stop{Signal: "SIGTERM", Grace: new(DefaultStopGrace)},
+		StopTogether:     StopTogether{Grace: new(DefaultTogetherGrace), CleanErrors: []string{"OutOfRangeError", "StopIteration", "EOFError", "EOF"}},
+		Closures:         Closures{QueueSize: new(DefaultQueueSize)},
+		Logs:             Logs{Redirects: "3", Tee: "3", Prefix: new(DefaultPrefix)},
+		EnvProfiles:      []EnvProfile{EnvTensorFlow, EnvTorch, EnvJAX},
 	}, d)
 	assert.False(t, d.AutoRestart)
 	assert.Nil(t, d.MaxRunTime, "no limit (SEED-01)")
@@ -40,7 +40,7 @@ func TestWithDefaults_SEED01(t *testing.T) {
 
 func TestWithDefaultsKeepsWhatIsGiven(t *testing.T) {
 	s := &RunSpec{
-		DependenceOnChief: new(false), ChiefGrace: DurationOf(0), PlacementTimeout: DurationOf(1),
+		DependenceOnChief: new(false), PythonStacks: new(false), ChiefGrace: DurationOf(0), PlacementTimeout: DurationOf(1),
 		Stop: Stop{Signal: "KILL", Grace: DurationOf(0)}, StopTogether: StopTogether{Grace: DurationOf(0), CleanErrors: []string{}}, EnvProfiles: []EnvProfile{},
 		Logs: Logs{Redirects: "0", Tee: "1", Prefix: new("x")}, OnFailure: OnFailureContinue, RPCLayer: "x", RestartScope: RestartScopeGroup,
 		Priority: new(1), Hosts: Hosts{Strategy: StrategySpread}, Elastic: Elastic{JoinWait: DurationOf(0), Grow: GrowNextGeneration}, Barriers: BarriersLocal, Closures: Closures{QueueSize: new(0), TransientFailures: new(0)},

@@ -370,6 +370,12 @@ var fields = []field{
 		example: "on_silence: stacks",
 		flag:    "on-silence", usage: "what a host does with silent tasks: `stacks|stop` (default: they are only shown)",
 	},
+	{
+		of: "RunSpec.python_stacks", def: true,
+		doc:     "Whether stacks show the lines of Python programs. For that, PYTHONPATH begins with a directory whose sitecustomize registers a handler of a real-time signal with faulthandler, and then executes the program's own sitecustomize.",
+		example: "python_stacks: false",
+		flag:    "python-stacks", usage: "have stacks show the lines of Python programs, by a directory in front of PYTHONPATH; see `clusterrun help hangs`",
+	},
 
 	{
 		of:      "RunSpec.stop",

@@ -1,5 +1,7 @@
 package spec
 
+import "github.com/clusterrun/clusterrun/workflows/stacktree"
+
 // TaskRequest is the input of [UpdateTerminateTask] and [UpdateRestartTask]:
 // the tasks by name, such as "worker-1".
 type TaskRequest struct {
@@ -63,6 +65,9 @@ type RequestAnswer struct {
 	Problems []TaskProblem `json:"problems,omitempty"`
 	// Files are the paths of what was captured, by task, each on its host.
 	Files map[string]string `json:"files,omitempty"`
+	// Stacks has what was captured of the main threads, by rank; see
+	// [stacktree.Explain].
+	Stacks stacktree.Tree `json:"stacks,omitzero"`
 	// Note says what the request did to the run where there was no task to reach.
 	Note string `json:"note,omitempty"`
 }

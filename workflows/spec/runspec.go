@@ -30,6 +30,7 @@ type RunSpec struct {
 	OnDisconnect      OnDisconnect `json:"on_disconnect,omitempty"`
 	Silence           *Duration    `json:"silence,omitempty"`
 	OnSilence         OnSilence    `json:"on_silence,omitempty"`
+	PythonStacks      *bool        `json:"python_stacks,omitempty"`
 	StopTogether      StopTogether `json:"stop_together,omitzero"`
 	Closures          Closures     `json:"closures,omitzero"`
 	Logs              Logs         `json:"logs,omitzero"`

@@ -6,6 +6,13 @@ import (
 	"slices"
 )
 
+const (
+	// HostBytes bounds the tree of a host, and RunBytes that of a run, which a payload of Temporal
+	// has room for beside the names of files.
+	HostBytes = 32 << 10
+	RunBytes  = 256 << 10
+)
+
 // Fit returns the tree in at most so many bytes of JSON. It leaves out what tells the least,
 // until the rest fits: the frames of libraries; lines; all frames but the wait and where the
 // user's code is; and then the stacks of the fewest ranks, which count as unknown.

@@ -30,6 +30,9 @@ const (
 	OnCPU = "on a processor"
 	// Uninterruptible is below the system call of a thread that no signal reaches.
 	Uninterruptible = "uninterruptible sleep"
+	// NoDescriptors is the system call of a thread that selects from no descriptors, in order to
+	// sleep.
+	NoDescriptors = "select without descriptors"
 	// Stopped is for a thread that a signal or a debugger has stopped.
 	Stopped = "stopped"
 )

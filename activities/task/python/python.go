@@ -15,12 +15,20 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/taskenv"
 )
 
 //go:embed pyproject.toml backend.py clusterrun/*.py clusterrun/py.typed
 var project embed.FS
+
+//go:embed hook/sitecustomize.py
+var chained []byte
+
+// hookFile is the part of the hook that the package has as well.
+const hookFile = "clusterrun/_stackhook.py"
 
 // binaryFile names the program clusterrun that the package belongs to.
 const binaryFile = "clusterrun/_binary.py"
@@ -81,6 +89,31 @@ func Install(dir, binary string) (string, error) {
 		if err := atomicfile.Write(target, f.content, 0o644); err != nil {
 			return "", fmt.Errorf("the Python package: %w", err)
 		}
+	}
+	return own, nil
+}
+
+// InstallHook makes sure that a directory below dir has the module with which every Python
+// program of a task begins if PYTHONPATH names the directory first, and returns the directory.
+// The module lets the host see where the program is, and then executes the sitecustomize that
+// Python would have executed without it. See [taskenv.HookPrefix] for the name.
+func InstallHook(dir string) (string, error) {
+	hook, err := project.ReadFile(hookFile)
+	if err != nil {
+		return "", fmt.Errorf("the hook for Python: %w", err)
+	}
+	hook = slices.Concat(hook, chained)
+	sum := sha256.Sum256(hook)
+	own := filepath.Join(dir, taskenv.HookPrefix+hex.EncodeToString(sum[:6]))
+	target := filepath.Join(own, "sitecustomize.py")
+	if there, err := os.ReadFile(target); err == nil && bytes.Equal(there, hook) {
+		return own, nil
+	}
+	if err = os.MkdirAll(own, 0o755); err == nil {
+		err = atomicfile.Write(target, hook, 0o644)
+	}
+	if err != nil {
+		return "", fmt.Errorf("the hook for Python: %w", err)
 	}
 	return own, nil
 }

@@ -1,11 +1,11 @@
 """The API of clusterrun for the programs that it runs.
 
-If a task imports this package, the program can answer when somebody asks what it is
-doing: with `clusterrun stacks RUN`, or when the timeout of the run has passed. The
-capture then has the Python stacks of all its threads, even while it is stuck in native
-code or waits for a lock. Forked children answer for themselves. Outside a task the import
-does nothing, and a program that is started by itself, as in `python3 train.py`, is a task alone:
-its rank is 0 of 1, it waits at no barrier, and what it reports goes nowhere.
+A Python program of a task can be seen from outside, with or without this package: with
+`clusterrun stacks RUN`, or when the timeout of the run has passed. The capture has the Python
+stacks of all its threads, even while it is stuck in native code or waits for a lock, and of
+its children. Outside a task the import does nothing, and a program that is started by itself,
+as in `python3 train.py`, is a task alone: its rank is 0 of 1, it waits at no barrier, and what
+it reports goes nowhere.
 
 Programs find the package with
 

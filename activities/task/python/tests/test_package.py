@@ -47,7 +47,9 @@ class PackageTest(unittest.TestCase):
         loaded = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True, cwd=str(HERE.parent)).stdout
         names = [name.split(".")[1] for name in loaded.decode().split()]
         self.assertEqual(
-            names, ["_errors", "_event", "_http", "_json", "_transport", "barrier", "coordinator", "functions", "looper", "stacks", "stop", "task"]
+            names,
+            ["_errors", "_event", "_http", "_json", "_stackhook", "_transport"]
+            + ["barrier", "coordinator", "functions", "looper", "stacks", "stop", "task"],
         )
 
     def test_rules_are_apart_from_sockets(self):

@@ -1,0 +1,150 @@
+package stacks
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
+)
+
+// stack returns the stack of the main thread of the process that does the work of the task. It
+// is empty if nothing is known of it.
+func (r *report) stack() stacktree.Stack {
+	p := r.worker()
+	if p == nil {
+		return nil
+	}
+	s := stacktree.Stack{{Kind: stacktree.Program, Function: p.program()}}
+	switch {
+	case p.answer != "":
+		s = append(s, parsePython(p.answer)...)
+	case p.native != "":
+		s = append(s, parseNative(p.native, p.pid)...)
+	}
+	if len(p.threads) == 0 && len(s) == 1 {
+		if len(p.gaps) == 0 {
+			return nil
+		}
+		return stacktree.Stack{{Kind: stacktree.Unknown, Function: "has a process that cannot be read: " + p.gaps[0]}}
+	}
+	if len(p.threads) > 0 {
+		s = append(s, p.threads[0].frames()...)
+	}
+	return s
+}
+
+// worker returns the process that does the work of the task: the leader or, if that is a shell
+// or another program that waits for its only child, the child.
+func (r *report) worker() *process {
+	if len(r.processes) == 0 {
+		return nil
+	}
+	p := r.processes[0]
+	for range r.processes {
+		var children []*process
+		for _, q := range r.processes {
+			if q.ppid == p.pid && !q.dead() {
+				children = append(children, q)
+			}
+		}
+		if len(children) != 1 || p.answer != "" || !p.waitsForChild() {
+			break
+		}
+		p = children[0]
+	}
+	return p
+}
+
+// waitsForChild reports whether a thread waits for a child: in a program in Go that is not the
+// main one.
+func (p *process) waitsForChild() bool {
+	return slices.ContainsFunc(p.threads, func(t thread) bool {
+		return t.call.name == "wait4" || t.call.name == "waitid" || t.channel == "do_wait"
+	})
+}
+
+// program returns the name of the program that the process executes.
+func (p *process) program() string {
+	if words := strings.Fields(p.command); len(words) > 0 {
+		return path.Base(strings.Trim(words[0], `"`))
+	}
+	return p.name
+}
+
+// frames returns what the kernel knows, in the terms of stacktree.
+func (t *thread) frames() stacktree.Stack {
+	var s stacktree.Stack
+	kernel := func(function, file string) {
+		s = append(s, stacktree.Frame{Kind: stacktree.Kernel, Function: function, File: file})
+	}
+	switch {
+	case t.call.timer:
+		kernel(stacktree.NoDescriptors, "")
+	case t.call.name != "":
+		kernel(t.call.name, t.call.sort)
+	case t.channel != "":
+		kernel(t.channel, "")
+	}
+	switch t.state {
+	case 'R':
+		kernel(stacktree.OnCPU, "")
+	case 'D':
+		kernel(stacktree.Uninterruptible, "")
+	case 'T', 't':
+		kernel(stacktree.Stopped, "")
+	}
+	return s
+}
+
+// parsePython returns the main thread's stack from what Python's faulthandler writes. The main
+// thread is the last one, because it is the oldest. If there are too many threads for it to be
+// shown, the result is that of the thread that got the signal.
+func parsePython(text string) stacktree.Stack {
+	var current, last stacktree.Stack
+	inCurrent, cut := false, false
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n\x00")
+		switch {
+		case strings.HasSuffix(line, "(most recent call first):"):
+			inCurrent, last = strings.HasPrefix(line, "Current thread"), nil
+		case line == "...":
+			cut = true
+		default:
+			f, ok := parsePythonFrame(line)
+			if !ok {
+				continue
+			}
+			last = append(last, f)
+			if inCurrent {
+				current = append(current, f)
+			}
+		}
+	}
+	if cut {
+		last = current
+	}
+	return outermostFirst(last)
+}
+
+func parsePythonFrame(line string) (stacktree.Frame, bool) {
+	rest, ok := strings.CutPrefix(line, `  File "`)
+	at := strings.LastIndex(rest, `", line `)
+	if !ok || at < 0 {
+		return stacktree.Frame{}, false
+	}
+	number, function, _ := strings.Cut(rest[at+len(`", line `):], " in ")
+	n, _ := strconv.Atoi(number) // it may be ???
+	return stacktree.Frame{Kind: stacktree.Python, Function: printable(function, maxName), File: printable(rest[:at], maxName), Line: n}, true
+}
+
+const maxName = 256
+
+func outermostFirst(s stacktree.Stack) stacktree.Stack {
+	out := make(stacktree.Stack, 0, len(s))
+	for i := range s {
+		out = append(out, s[len(s)-1-i])
+	}
+	return out
+}

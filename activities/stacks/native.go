@@ -1,0 +1,231 @@
+package stacks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
+)
+
+const (
+	// nativeBound is how long the stacks of one process may take. The process is stopped only
+	// while one of its threads is unwound.
+	nativeBound = 2 * time.Second
+	// mostNativeThreads is for how many threads of a process all are unwound; of more, only the
+	// main one is.
+	mostNativeThreads = 64
+	// mostNative is how many processes of a task are unwound.
+	mostNative = 4
+	// parallelNative is how many are unwound at a time.
+	parallelNative = 4
+	// mostNativeText bounds the output for a process, in bytes.
+	mostNativeText = 256 << 10
+)
+
+var nativeSlots = make(chan struct{}, parallelNative)
+
+// unwind adds the native stacks of processes that have not said where they are, as a user who
+// may read them.
+func (r *report) unwind(ctx context.Context) {
+	var todo []*process
+	worker := r.worker()
+	for _, p := range r.processes {
+		if p.answer == "" && !p.dead() && (p == worker || !p.waitsForChild()) {
+			todo = append(todo, p)
+		}
+	}
+	for i, p := range todo {
+		switch {
+		case i >= mostNative:
+			p.unnative = fmt.Sprintf("not looked at: that is done for %d processes of a task", mostNative)
+		case p.state == 'D':
+			p.unnative = "not looked at: it is in uninterruptible sleep"
+		case p.stopped():
+			p.unnative = "not looked at: it is stopped"
+		default:
+			select {
+			case nativeSlots <- struct{}{}:
+				p.unwind(ctx, r.User)
+				<-nativeSlots
+			case <-ctx.Done():
+				p.unnative = "there was no time left for it"
+			}
+		}
+	}
+}
+
+// unwind runs eu-stack, of which a process does not die: it reads the process and stops each
+// thread for as long as that takes.
+func (p *process) unwind(ctx context.Context, user *hostuser.User) {
+	tool, err := exec.LookPath("eu-stack")
+	if err != nil {
+		p.unnative = "not known: the package elfutils, which has eu-stack, is not installed on this host"
+		return
+	}
+	args := []string{"-s", "-m", "-n", "128", "-p", strconv.Itoa(p.pid)}
+	if p.stat.threads > mostNativeThreads {
+		args = append([]string{"-1"}, args...)
+		p.unnative = fmt.Sprintf("only the main thread: it has %d, and all are shown of at most %d", p.stat.threads, mostNativeThreads)
+	}
+	ctx, cancel := context.WithTimeout(ctx, nativeBound)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, tool, args...)
+	cmd.Env = []string{"LC_ALL=C", "DEBUGINFOD_URLS="}
+	cmd.SysProcAttr = &unix.SysProcAttr{Credential: user.Credential(), Pdeathsig: unix.SIGKILL}
+	var out, errs cappedBuffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.WaitDelay = 100 * time.Millisecond
+	err = cmd.Run()
+	p.native = strings.ToValidUTF8(out.String(), "?")
+	if ctx.Err() != nil {
+		p.resume()
+		p.unnative = fmt.Sprintf("the rest took longer than %s", nativeBound)
+		return
+	}
+	if strings.Contains(p.native, "#0 ") {
+		return
+	}
+	p.native = ""
+	p.unnative = "not known: " + reasonOfTracer(strings.TrimSpace(errs.String()), err)
+}
+
+// resume continues a process that a killed tracer has left stopped.
+func (p *process) resume() {
+	if now, err := readStat(procDir(p.pid)); err == nil && now.ticks == p.ticks && now.state == 'T' {
+		_ = unix.Kill(p.pid, unix.SIGCONT)
+	}
+}
+
+// reasonOfTracer explains why a process could not be traced.
+func reasonOfTracer(text string, err error) string {
+	scope, readErr := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	if readErr == nil && string(bytes.TrimSpace(scope)) != "0" && os.Getuid() != 0 {
+		return "this system lets nobody but root look at processes that are not their own children; sysctl kernel.yama.ptrace_scope=0 allows it"
+	}
+	if strings.Contains(text, "Operation not permitted") {
+		return "the host worker may not trace it; it needs to be the same user, or root with the capability SYS_PTRACE"
+	}
+	if text == "" {
+		text = errors.Join(err, errors.New("no frames")).Error()
+	}
+	first, _, _ := strings.Cut(text, "\n")
+	return "eu-stack: " + printable(first, maxLine)
+}
+
+// cappedBuffer keeps the beginning of what is written to it.
+type cappedBuffer struct{ bytes.Buffer }
+
+func (b *cappedBuffer) Write(text []byte) (int, error) {
+	if room := mostNativeText - b.Len(); room > 0 {
+		b.Buffer.Write(text[:min(room, len(text))])
+	}
+	return len(text), nil
+}
+
+// parseNative returns the stack of a thread from the output of eu-stack.
+func parseNative(text string, tid int) stacktree.Stack {
+	var s stacktree.Stack
+	here, named := false, false
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "TID "):
+			here = line == "TID "+strconv.Itoa(tid)+":"
+		case !here:
+		case strings.HasPrefix(line, "#"):
+			var f stacktree.Frame
+			if f, named = parseNativeFrame(line); named {
+				s = append(s, f)
+			}
+		case strings.HasPrefix(line, "    ") && named:
+			// The source of the frame. That of libraries does not matter.
+			f := &s[len(s)-1]
+			if file, number, ok := parseSource(strings.TrimSpace(line)); ok && !strings.Contains(path.Base(f.File), ".so") {
+				f.File, f.Line = file, number
+			}
+		}
+	}
+	return outermostFirst(s)
+}
+
+// parseNativeFrame parses "#1  0x00007f2b94a0de53 __nanosleep - /usr/lib/libc.so.6". A frame
+// without a name is left out: only its address would tell it from others.
+func parseNativeFrame(line string) (stacktree.Frame, bool) {
+	fields := strings.Fields(line)
+	if len(fields) < 2 || !strings.HasPrefix(fields[1], "0x") {
+		return stacktree.Frame{}, false
+	}
+	_, rest, _ := strings.Cut(line, fields[1])
+	rest = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(rest), "- 1"))
+	function, module := rest, ""
+	if at := strings.LastIndex(rest, "- /"); at == 0 || at > 0 && rest[at-1] == ' ' {
+		function, module = strings.TrimSpace(rest[:at]), rest[at+2:]
+	}
+	if function = withoutArguments(function); function == "" || startsThreads(function) {
+		return stacktree.Frame{}, false
+	}
+	return stacktree.Frame{Kind: stacktree.Native, Function: printable(function, maxName), File: printable(module, maxName)}, true
+}
+
+// startsThreads reports whether a function is what all threads begin with.
+func startsThreads(function string) bool {
+	switch strings.TrimLeft(function, "_") {
+	case "start", "libc_start_main", "libc_start_call_main", "start_thread", "clone", "clone3":
+		return true
+	}
+	return false
+}
+
+// parseSource parses "/root/ring.c:12:3" or "/root/ring.c:12".
+func parseSource(text string) (string, int, bool) {
+	parts := strings.Split(text, ":")
+	for len(parts) > 1 {
+		number, err := strconv.Atoi(parts[1])
+		if err != nil || parts[0] == "" {
+			break
+		}
+		return parts[0], number, true
+	}
+	return "", 0, false
+}
+
+// withoutArguments returns the name of a function without the types of its arguments, template
+// arguments and the version of its symbol.
+func withoutArguments(name string) string {
+	name, _, _ = strings.Cut(name, "@")
+	name = strings.TrimPrefix(name, "__GI_")
+	var b strings.Builder
+	depth := 0
+	for i := 0; i < len(name); i++ {
+		switch c := name[i]; {
+		case c == '(' && strings.HasPrefix(name[i:], "(anonymous namespace)"):
+			if depth == 0 {
+				b.WriteString("(anonymous)")
+			}
+			i += len("(anonymous namespace)") - 1
+		case c == '(' && depth == 0 && !strings.HasSuffix(b.String(), "operator") && !strings.HasPrefix(name[i:], "(*"):
+			return strings.TrimSpace(b.String())
+		case c == '<' && !strings.HasSuffix(strings.TrimRight(b.String(), "<"), "operator"):
+			depth++
+		case c == '>' && depth > 0:
+			depth--
+		case depth == 0:
+			b.WriteByte(c)
+		}
+	}
+	if b.Len() == 0 {
+		return name
+	}
+	return strings.TrimSpace(b.String())
+}

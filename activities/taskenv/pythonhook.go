@@ -1,0 +1,32 @@
+package taskenv
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// HookPrefix begins the names of directories with a hook for Python.
+const HookPrefix = "clusterrun-python-hook-"
+
+// pythonHook puts a hook in front of PYTHONPATH. Those of the runs around this one go: one
+// answer is enough.
+func pythonHook(env map[string]string, dir string) {
+	old, set := env["PYTHONPATH"]
+	var entries []string
+	if dir != "" {
+		entries = append(entries, dir)
+	}
+	if old != "" {
+		for _, entry := range filepath.SplitList(old) {
+			if !strings.HasPrefix(filepath.Base(entry), HookPrefix) {
+				entries = append(entries, entry)
+			}
+		}
+	}
+	switch {
+	case len(entries) > 0:
+		env["PYTHONPATH"] = strings.Join(entries, string(filepath.ListSeparator))
+	case set && old != "":
+		delete(env, "PYTHONPATH")
+	}
+}
