@@ -29,7 +29,9 @@
 // A [Follower] follows all files of a run with one inotify watch per process, and finds new
 // attempts by itself. The files are its buffer: it reads no faster than its sink accepts, and
 // keeps nothing of an unfinished line, which it reads again when there is more of it. So its
-// memory depends neither on the number of tasks nor on the length of lines. [Follower.Drain]
+// memory depends neither on the number of tasks nor on the length of lines. It keeps the files of
+// living processes open, up to a bound: one that is renamed or removed is read to its end, and
+// then the one that takes its place. [Follower.Drain]
 // makes a tail trustworthy: when it returns, everything that was on disk when it was called
 // has been delivered.
 //

@@ -54,6 +54,7 @@ type Follower struct {
 	nextHold  time.Time       // when to check held; zero if it is empty
 	reported  map[string]bool // by path
 	buf       []byte
+	opened    int // files
 }
 
 type drain struct {
@@ -149,6 +150,7 @@ func (f *Follower) Stop(ctx context.Context) error {
 func (f *Follower) run() {
 	defer close(f.done)
 	defer f.watch.close()
+	defer f.closeFiles()
 	f.attach()
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
@@ -195,6 +197,14 @@ func (f *Follower) run() {
 			if more := f.readRound(); !more {
 				nextRound = time.Now().Add(quiet)
 			}
+		}
+	}
+}
+
+func (f *Follower) closeFiles() {
+	for _, p := range f.processes {
+		for _, s := range p.streams {
+			f.closeFile(s)
 		}
 	}
 }

@@ -591,3 +591,39 @@ func TestDrainedPiecesAreWholeLines(t *testing.T) {
 		assert.Equal(t, "\n", p[len(p)-1:])
 	}
 }
+
+// A file that is renamed or removed is read to its end, and then the one that takes its place,
+// even where that is longer.
+func TestReplacedFiles(t *testing.T) {
+	for name, remove := range map[string]func(path string) error{
+		"renamed": func(path string) error { return os.Rename(path, path+".1") },
+		"removed": os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, o FollowOptions) {
+				run := RunDir(t.TempDir(), "w", "r")
+				dir := makeProcess(t, run, 0, 0)
+				var got collector
+				o.OnError, o.Hold = got.fail, time.Hour
+				f := Follow(run, got.add, o)
+				old := openLog(t, dir, StdoutFile)
+				write := func(text string) {
+					_, err := old.WriteString(text)
+					require.NoError(t, err)
+				}
+				write("one\n")
+				eventually(t, "the first line", func() bool { return got.text(Stream{}) == "one\n" })
+				write("two\n")
+				require.NoError(t, remove(filepath.Join(dir, StdoutFile)))
+				write("late\nunfinished")
+				const want = "one\ntwo\nlate\nunfinished\nthree, which is longer than all of the old file\n"
+				appendTo(t, dir, StdoutFile, "\nthree, which is longer than all of the old file\n")
+				eventually(t, "the line of the new file", func() bool { return got.text(Stream{}) == want })
+				appendTo(t, dir, StdoutFile, "four\n")
+				stop(t, f)
+				assert.Equal(t, want+"four\n", got.text(Stream{}))
+				assert.Empty(t, got.problems())
+			})
+		})
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -25,6 +26,12 @@ const (
 type stream struct {
 	Stream
 	path string
+	// file is open while the process may write to it, so that it can be read to its end if it
+	// is renamed or removed; nil if too many are open. info identifies the file, even then.
+	file *os.File
+	info os.FileInfo
+	// removed reports whether the directory was removed: what is there now is another stream.
+	removed bool
 	// offset is where the undelivered part begins.
 	offset int64
 	// open reports whether the delivered part ended within a line.
@@ -62,43 +69,101 @@ func (f *Follower) readRound() (more bool) {
 
 // read delivers a stream up to an offset, or somewhat further, and reports whether there is
 // more. The unfinished line at the end is delivered only if all is true, or if it has been
-// held back long enough.
+// held back long enough. If there is another file at the path now, it comes after the old one.
 func (f *Follower) read(s *stream, upTo int64, all bool) (more bool) {
-	file, err := openToRead(s.path)
-	if err != nil {
+	if err := f.open(s); err != nil {
 		f.cannotRead(s, err)
 		return false
 	}
-	defer file.Close()
+	defer f.closeSurplus(s)
 	for {
-		n, err := file.ReadAt(f.buf, s.offset)
+		n, err := s.file.ReadAt(f.buf, s.offset)
 		if err != nil && !errors.Is(err, io.EOF) {
 			f.cannotRead(s, err)
 			return false
 		}
+		atEnd := n < len(f.buf)
+		next := atEnd && !s.removed && f.isReplaced(s)
 		if n == 0 {
 			f.release(s)
-			if info, err := file.Stat(); err == nil && info.Size() < s.offset {
+			if info, err := s.file.Stat(); err == nil && info.Size() < s.offset {
 				s.offset = 0 // the file was truncated
 				continue
 			}
-			return false
+		} else {
+			data := f.buf[:n]
+			whole := bytes.LastIndexByte(data, '\n') + 1
+			if rest := n - whole; rest == 0 {
+				f.release(s)
+			} else if (all || next) && atEnd || rest >= maxHeld || f.heldLongEnough(s, data[whole:], whole > 0) {
+				whole = n
+				f.release(s)
+			}
+			f.deliver(s, data[:whole])
 		}
-		data := f.buf[:n]
-		whole := bytes.LastIndexByte(data, '\n') + 1
-		if rest := n - whole; rest == 0 {
-			f.release(s)
-		} else if all && n < len(f.buf) || rest >= maxHeld || f.heldLongEnough(s, data[whole:], whole > 0) {
-			whole = n
-			f.release(s)
+		if next {
+			f.closeFile(s)
+			if err := f.open(s); err != nil {
+				f.cannotRead(s, err)
+				return false
+			}
+			continue
 		}
-		f.deliver(s, data[:whole])
-		if n < len(f.buf) {
+		if atEnd {
 			return false
 		}
 		if s.offset >= upTo {
 			return true
 		}
+	}
+}
+
+// maxOpen is how many files a follower keeps open.
+const maxOpen = 1024
+
+// open opens the file of a stream unless it is open. Another file than before is read from its
+// beginning.
+func (f *Follower) open(s *stream) error {
+	if s.file != nil {
+		return nil
+	}
+	file, err := openToRead(s.path)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		_ = file.Close()
+		return err
+	}
+	if s.info != nil && !os.SameFile(s.info, info) {
+		s.offset = 0
+	}
+	s.file, s.info = file, info
+	f.opened++
+	return nil
+}
+
+// isReplaced reports whether the path of a stream leads to another file than the one that is
+// read.
+func (f *Follower) isReplaced(s *stream) bool {
+	info, err := os.Lstat(s.path)
+	return err == nil && !os.SameFile(s.info, info)
+}
+
+// closeSurplus closes a file that need not or cannot be kept open.
+func (f *Follower) closeSurplus(s *stream) {
+	p := f.newest[s.Rank]
+	if f.opened > maxOpen || p == nil || p.attempt != s.Attempt {
+		f.closeFile(s)
+	}
+}
+
+func (f *Follower) closeFile(s *stream) {
+	if s.file != nil {
+		_ = s.file.Close()
+		s.file = nil
+		f.opened--
 	}
 }
 
@@ -179,13 +244,27 @@ func (f *Follower) drain(ranks []int) {
 	}
 }
 
+// behind reports whether there may be something to read, given what is at the path now.
+func (s *stream) behind(now os.FileInfo) bool {
+	return now.Size() != s.offset || s.info != nil && !os.SameFile(s.info, now)
+}
+
+// readRemoved reads the rest of a file that was removed, as far as that is possible.
+func (f *Follower) readRemoved(s *stream, err error) {
+	if s.file == nil {
+		f.cannotRead(s, err)
+		return
+	}
+	f.read(s, math.MaxInt64, true)
+}
+
 // finish delivers what is in the files of a process now. It does not wait for what the
 // process writes meanwhile.
 func (f *Follower) finish(p *process) {
 	for _, s := range p.streams {
-		if info, err := os.Stat(s.path); err != nil {
-			f.cannotRead(s, err)
-		} else if info.Size() != s.offset {
+		if info, err := os.Lstat(s.path); err != nil {
+			f.readRemoved(s, err)
+		} else if s.behind(info) {
 			f.read(s, info.Size(), true)
 		}
 	}

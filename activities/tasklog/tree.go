@@ -116,9 +116,9 @@ func (f *Follower) lookAtAll() {
 	f.scan(nil)
 	for _, p := range f.newest {
 		for _, s := range p.streams {
-			if info, err := os.Stat(s.path); err != nil {
-				f.cannotRead(s, err)
-			} else if info.Size() != s.offset {
+			if info, err := os.Lstat(s.path); err != nil {
+				f.readRemoved(s, err)
+			} else if s.behind(info) {
 				f.markReady(s)
 			}
 		}
@@ -198,6 +198,9 @@ func (f *Follower) found(key processKey) {
 		// It has ended: it causes no more events, and its output comes first.
 		f.watch.remove(last.dir)
 		f.finish(last)
+		for _, s := range last.streams {
+			f.closeFile(s)
+		}
 		f.opts.OnNext(key.rank, key.attempt)
 	}
 	f.newest[key.rank] = p
@@ -211,6 +214,11 @@ func (f *Follower) forget(gone func(*process) bool) {
 	for key, p := range f.processes {
 		if !gone(p) {
 			continue
+		}
+		for _, s := range p.streams {
+			s.removed = true
+			f.readRemoved(s, fs.ErrNotExist)
+			f.closeFile(s)
 		}
 		delete(f.processes, key)
 		if f.newest[p.rank] == p {
