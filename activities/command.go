@@ -89,6 +89,8 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 		LogDir: files.dir, LogRoot: l.plan.keptIn(), LogMode: l.plan.logMode(),
 		Stdout:     l.output(streams, spec.StdOut, files.path(tasklog.StdoutFile)),
 		Stderr:     l.output(streams, spec.StdErr, files.path(tasklog.StderrFile)),
+		StdoutEnd:  files.path(tasklog.StdoutFile),
+		StderrEnd:  files.path(tasklog.StderrFile),
 		Foreground: t.Name() == l.Foreground,
 		Stdin:      l.stdinOf(t.Name()),
 		CPUs:       cpus,

@@ -187,6 +187,14 @@ func (c *copier) roundLocked(ready *os.File, events []unix.EpollEvent) (full flo
 // copyLocked reads once from a pipe, and writes what it has read. It returns how much that is;
 // 0 if there is nothing now, or if there was an end.
 func (c *copier) copyLocked(s *stream) int {
+	n := c.copyOnce(s)
+	if s.relay != nil && n > 0 {
+		c.completeLine(s)
+	}
+	return n
+}
+
+func (c *copier) copyOnce(s *stream) int {
 	n, err := read(s.pipe, c.buf)
 	switch {
 	case errors.Is(err, unix.EAGAIN):

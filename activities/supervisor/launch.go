@@ -27,7 +27,7 @@ func (s *supervisor) launch(p *process, c Command) error {
 		return err
 	}
 	defer closeAll(files)
-	if err := p.task.run.output.begin(p, c, streams, s.stopLoud); err != nil {
+	if err := s.copyOutput(p, c, streams); err != nil {
 		return err
 	}
 	attr := &syscall.ProcAttr{
@@ -160,7 +160,13 @@ func (s *supervisor) openFiles(c Command) (fds []int, streams []*stream, err err
 		var fd int
 		var copied *stream
 		if path == OwnersOutput {
-			fd, err = duplicate([]*os.File{s.owner.Stdout, s.owner.Stderr}[i])
+			if i == 1 && c.Stdout == OwnersOutput && s.owner.oneOutput() && len(streams) > 0 {
+				// One pipe keeps the order of the two.
+				fd, err = unix.FcntlInt(uintptr(fds[1]), unix.F_DUPFD_CLOEXEC, 0) //nolint:gosec // a descriptor
+				streams[0].place = placeOf(c, c.StderrEnd)
+			} else {
+				fd, copied, err = s.owner.relayed(i, placeOf(c, []string{c.StdoutEnd, c.StderrEnd}[i]))
+			}
 		} else if fd, err = logs.openAt(cmp.Or(path, os.DevNull), appending); err == nil {
 			fd, copied, err = throughPipe(fd, placeOf(c, path))
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // Owner has the files of the supervisor's owner that tasks can get. The supervisor itself
-// neither reads, writes nor closes them.
+// neither reads nor closes them, and writes only what tasks have written.
 type Owner struct {
 	// Stdout and Stderr are where a stream with [OwnersOutput] goes; /dev/null if nil.
 	Stdout, Stderr *os.File

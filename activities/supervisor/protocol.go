@@ -101,6 +101,10 @@ type Command struct {
 	// supervisor's owner.
 	Stdout string `json:"stdout"`
 	Stderr string `json:"stderr"`
+	// StdoutEnd and StderrEnd are the files that get the end of an output that goes to the
+	// owner, once the process has ended; empty for none.
+	StdoutEnd string `json:"stdout_end,omitempty"`
+	StderrEnd string `json:"stderr_end,omitempty"`
 	// Foreground gives the process the owner's stdin, stdout and stderr, and its terminal if
 	// they are one. Stdin, Stdout and Stderr are then ignored.
 	Foreground bool `json:"foreground,omitempty"`

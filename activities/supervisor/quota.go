@@ -12,7 +12,8 @@ import (
 
 // outputs is what the processes of a run write to their files, and a limit of that.
 type outputs struct {
-	copiers [4]copier // as many as there are processors, at most; see copierOf
+	copiers [4]copier // used are as many as there are processors, at most
+	single  bool      // one is used
 	// stop is called with a process that has written too much. mu is not held then.
 	stop func(*process)
 
@@ -65,7 +66,11 @@ func (o *outputs) begin(p *process, c Command, streams []*stream, stop func(*pro
 // enterLocked gives an output its copier. A file is written by one thread at a time, and a
 // processor may not be enough for all files.
 func (o *outputs) enterLocked(out *output) *output {
-	out.copier = &o.copiers[o.next%min(len(o.copiers), runtime.GOMAXPROCS(0))]
+	most := min(len(o.copiers), runtime.GOMAXPROCS(0))
+	if o.single {
+		most = 1
+	}
+	out.copier = &o.copiers[o.next%most]
 	if out.copier.of == nil {
 		out.copier.of = o
 	}
@@ -178,12 +183,14 @@ func (s *supervisor) stopLoud(p *process) {
 }
 
 // endOutput completes the exit of a process when its output is complete. The disk of the files
-// may hang, so it does not wait without limit.
+// may hang, or the reader of the owner's output pause, so it does not wait without limit.
 func (s *supervisor) endOutput(p *process, exit *Exit) {
 	written := make(chan Exit, 1)
 	e := *exit
 	go func() {
-		p.task.run.output.end(p, &e)
+		for _, o := range []*outputs{&p.task.run.output, &s.relays[0], &s.relays[1]} {
+			o.end(p, &e)
+		}
 		written <- e
 	}()
 	late := time.NewTimer(s.cfg.KillBound)
@@ -191,6 +198,6 @@ func (s *supervisor) endOutput(p *process, exit *Exit) {
 	select {
 	case *exit = <-written:
 	case <-late.C:
-		s.log.Error("A process has ended, but its last output cannot be written yet; the disk hangs.", zap.Stringer("task", p.Key))
+		s.log.Error("A process has ended, but its last output cannot be written yet.", zap.Stringer("task", p.Key))
 	}
 }

@@ -141,6 +141,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer s.lifeline.stop()
 	gone, told := s.lifeline.news()
+	defer s.closeRelays(gone)
 
 	started := make(chan error, 1)
 	stopSide, sideGone := make(chan struct{}), make(chan struct{})

@@ -56,6 +56,7 @@ type stream struct {
 	cut int64
 	// ended reports whether the process has ended.
 	ended bool
+	relay *relay // of an output that goes to the owner; nil for others
 }
 
 // errReaderGone is returned if nobody reads what is written.
@@ -89,7 +90,11 @@ func (s *stream) write(b []byte) (lost int64, err error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	s.keepPlace()
+	if s.relay != nil {
+		s.relay.keep(b)
+	} else {
+		s.keepPlace()
+	}
 	n := 0
 	if s.tellLoss() {
 		if n, err = s.file.Write(b); n > 0 {
@@ -98,6 +103,9 @@ func (s *stream) write(b []byte) (lost int64, err error) {
 	}
 	if err != nil {
 		s.why = reasonOf(err)
+	}
+	if errors.Is(err, unix.EPIPE) {
+		err = errReaderGone
 	}
 	lost = int64(len(b) - n)
 	s.lost += lost
@@ -123,7 +131,7 @@ func (s *stream) note(line string) bool {
 		s.midline = false
 		return true
 	}
-	if info, serr := s.file.Stat(); n > 0 && serr == nil {
+	if info, serr := s.file.Stat(); n > 0 && serr == nil && s.relay == nil {
 		_ = s.file.Truncate(info.Size() - int64(n))
 	}
 	return false
@@ -143,6 +151,9 @@ func (s *stream) end() {
 		return
 	}
 	s.ended = true
+	if s.relay != nil {
+		s.keepEnd()
+	}
 	if s.cut > 0 {
 		s.note(fmt.Sprintf("clusterrun: %d bytes of this output were dropped\n", s.cut))
 	}

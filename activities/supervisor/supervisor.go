@@ -27,6 +27,7 @@ type supervisor struct {
 	outer       string // cookies of a supervisor whose task we are
 
 	owner  owner
+	relays [2]outputs // to the owner's stdout and stderr; see relayOf
 	fork   *forker
 	reaper *reaper
 
@@ -83,6 +84,9 @@ func newSupervisor(cfg Config) *supervisor {
 		sideEnded: make(chan syscall.WaitStatus, 1),
 		closing:   make(chan struct{}),
 		fork:      newForker(),
+	}
+	for i := range s.relays {
+		s.relays[i].single = true
 	}
 	if h := cfg.State.handed; h != nil {
 		s.takeOver(h)

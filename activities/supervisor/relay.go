@@ -1,0 +1,169 @@
+package supervisor
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// An output that goes to the owner is copied as well, unless it is a terminal: its end is kept,
+// to be shown in the report of a failure. What programs find with isatty(3) is the same as
+// without us.
+
+// keptEnd is how much of an output that goes to the owner is kept.
+const keptEnd = 64 << 10
+
+// relayed returns what a process gets for the owner's stdout (0) or stderr (1), and the stream to
+// be copied, if it is to be. end is where the end of that is kept.
+func (o *owner) relayed(which int, end place) (int, *stream, error) {
+	file := []*os.File{o.Stdout, o.Stderr}[which]
+	fd, err := duplicate(file)
+	if err != nil || file == nil {
+		return fd, nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT == unix.S_IFCHR {
+		return fd, nil, nil // a terminal, or /dev/null
+	}
+	r, w, err := newPipe()
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, nil, &startError{"making a pipe for its output: " + reasonOf(err), exitNotExecutable}
+	}
+	to := os.NewFile(uintptr(fd), "the output of the owner") //nolint:gosec // a descriptor
+	return w, &stream{pipe: r, file: to, place: end, relay: &relay{which: which}}, nil
+}
+
+// oneOutput reports whether the owner's stdout and stderr are the same.
+func (o *owner) oneOutput() bool {
+	if o.Stdout == nil || o.Stderr == nil {
+		return false
+	}
+	a, err := o.Stdout.Stat()
+	if err != nil {
+		return false
+	}
+	b, err := o.Stderr.Stat()
+	return err == nil && os.SameFile(a, b)
+}
+
+// relay is what a stream has that goes to the owner.
+type relay struct {
+	which int // 0: stdout, 1: stderr
+	end   []byte
+	// more reports whether there was more than end.
+	more bool
+}
+
+func (r *relay) keep(b []byte) {
+	r.end = append(r.end, b...)
+	if n := len(r.end); n > 2*keptEnd {
+		r.end = append(r.end[:0], r.end[n-keptEnd:]...)
+		r.more = true
+	}
+}
+
+// last returns the last lines.
+func (r *relay) last() []byte {
+	end := r.end
+	if n := len(end); n > keptEnd {
+		end, r.more = end[n-keptEnd:], true
+	}
+	if !r.more {
+		return end
+	}
+	if _, rest, found := bytes.Cut(end, []byte("\n")); found {
+		end = rest
+	}
+	return append(fmt.Appendf(nil, "clusterrun: this output was not redirected to a file; its last %d KiB follow\n", keptEnd>>10), end...)
+}
+
+// keepEnd writes the last lines to their file.
+func (s *stream) keepEnd() {
+	if s.place.path == "" || len(s.relay.end) == 0 {
+		return
+	}
+	f := s.place.create()
+	if f == nil {
+		return
+	}
+	defer f.Close()
+	_, _ = f.Write(s.relay.last())
+	s.relay.end = nil
+}
+
+// completeLine copies on for a moment while a stream of the owner ends within a line, so that
+// no other comes between two pieces of what was written at once.
+func (c *copier) completeLine(s *stream) {
+	for range 16 {
+		if c.streams[s.pipe] != s || !s.midline {
+			return
+		}
+		ready := []unix.PollFd{{Fd: int32(s.pipe), Events: unix.POLLIN}} //nolint:gosec // a descriptor
+		if n, err := unix.Poll(ready, 1); n == 0 || err != nil {
+			return
+		}
+		if c.copyOnce(s) == 0 {
+			return
+		}
+	}
+}
+
+// copyOutput copies the streams of a process from now on, and owns them. It must be called
+// before the process can write.
+func (s *supervisor) copyOutput(p *process, c Command, streams []*stream) error {
+	parts := map[*outputs][]*stream{}
+	for _, stream := range streams {
+		o := &p.task.run.output
+		if stream.relay != nil {
+			o = s.relayOf(stream.relay.which)
+		}
+		parts[o] = append(parts[o], stream)
+	}
+	for o, part := range parts {
+		c := c
+		if o != &p.task.run.output {
+			c.LogQuota = 0
+		}
+		if err := o.begin(p, c, part, s.stopLoud); err != nil {
+			closeStreams(streams)
+			return err
+		}
+	}
+	return nil
+}
+
+// relayOf returns what copies to the owner's stdout (0) or stderr (1): one copier for each file, so
+// that lines are not mixed.
+func (s *supervisor) relayOf(which int) *outputs {
+	if s.owner.oneOutput() {
+		which = 0
+	}
+	return &s.relays[which]
+}
+
+// closeRelays copies what is there. Its reader may pause for as long as it likes, unless the owner
+// wants to end or is gone.
+func (s *supervisor) closeRelays(ownerGone <-chan struct{}) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range s.relays {
+			s.relays[i].close()
+		}
+	}()
+	select {
+	case <-done:
+		return
+	case <-s.cfg.killNow:
+		return
+	case <-ownerGone:
+	}
+	select {
+	case <-done:
+	case <-time.After(s.cfg.KillBound):
+	}
+}

@@ -1,0 +1,73 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The end of an output that goes to the owner is kept in a file.
+func TestTheEndOfTheOwnersOutputIsKept(t *testing.T) {
+	dir := t.TempDir()
+	h := newHost(t, func(r *role) { r.Owner = dir })
+	begin := func(task, script string) Command {
+		return h.begin(task, script, func(c *Command) {
+			c.StdoutEnd, c.StderrEnd = c.Stdout, c.Stderr
+			c.Stdout, c.Stderr = OwnersOutput, OwnersOutput
+		})
+	}
+	little := begin("little", "echo to stdout >/dev/stdout; echo FATAL >/dev/stderr; exit 3")
+	require.Equal(t, 3, h.wait("little", 0).Code)
+	assert.Equal(t, "to stdout\n", content(t, little.StdoutEnd))
+	assert.Equal(t, "FATAL\n", content(t, little.StderrEnd))
+
+	const last = 100_000
+	much := begin("much", fmt.Sprintf("seq %d", last))
+	require.Zero(t, h.wait("much", 0).Code)
+	assert.True(t, content(t, dir, "out") == "to stdout\n"+numbers(last), "the owner has all of it")
+	assert.NoFileExists(t, much.StderrEnd, "there was none")
+	note, rest, _ := strings.Cut(content(t, much.StdoutEnd), "\n")
+	assert.Equal(t, "clusterrun: this output was not redirected to a file; its last 64 KiB follow", note)
+	assert.True(t, strings.HasSuffix(numbers(last), "\n"+rest), "whole lines")
+	assert.Greater(t, len(rest), keptEnd-10)
+}
+
+// Where the owner's stdout and stderr are the same, they keep their order, and lines of
+// different tasks are not mixed, even where a program writes them in pieces.
+func TestOneOutputOfTheOwner(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "out"), nil, 0o600))
+	require.NoError(t, os.Link(filepath.Join(dir, "out"), filepath.Join(dir, "err")))
+	h := newHost(t, func(r *role) { r.Owner = dir })
+	const tasks, lines = 4, 200
+	var ends []string
+	for i := range tasks {
+		c := h.begin(fmt.Sprint("t", i), fmt.Sprintf("for i in $(seq %d); do echo %d out $i; echo %d err $i >&2; done", lines, i, i), func(c *Command) {
+			c.StdoutEnd, c.StderrEnd = c.Stdout, c.Stderr
+			c.Stdout, c.Stderr = OwnersOutput, OwnersOutput
+		})
+		ends = append(ends, c.StderrEnd)
+	}
+	for i := range tasks {
+		require.Zero(t, h.wait(fmt.Sprint("t", i), 0).Code)
+	}
+	all := content(t, dir, "out")
+	for i := range tasks {
+		var want, got strings.Builder
+		for n := range lines {
+			fmt.Fprintf(&want, "%d out %d\n%d err %d\n", i, n+1, i, n+1)
+		}
+		for line := range strings.Lines(all) {
+			if strings.HasPrefix(line, fmt.Sprint(i, " ")) {
+				got.WriteString(line)
+			}
+		}
+		assert.Equal(t, want.String(), got.String())
+		assert.Equal(t, want.String(), content(t, ends[i]))
+	}
+}
