@@ -148,8 +148,7 @@ func (s *supervisor) openFiles(c Command) (fds []int, streams []*stream, err err
 	}
 	defer logs.close()
 	if c.Foreground {
-		fds, err = s.owner.standard()
-		return fds, nil, err
+		return s.owner.foreground(c)
 	}
 	stdin, err := s.openStdin(c)
 	if err != nil {

@@ -36,21 +36,27 @@ func newOwner(o Owner) owner {
 	return own
 }
 
-// standard returns copies of the owner's stdin, stdout and stderr for a command in the
-// foreground.
-func (o *owner) standard() (fds []int, err error) {
+// foreground returns the owner's stdin, stdout and stderr for a command in the foreground, and
+// the streams to be copied.
+func (o *owner) foreground(c Command) (fds []int, streams []*stream, err error) {
 	if o.Stdin == nil {
-		return nil, &startError{"it must run in the foreground, but there is no owner with a stdin for it", exitNotExecutable}
+		return nil, nil, &startError{"it must run in the foreground, but there is no owner with a stdin for it", exitNotExecutable}
 	}
-	for _, f := range []*os.File{o.Stdin, o.Stdout, o.Stderr} {
-		fd, err := duplicate(f)
+	fd, err := duplicate(o.Stdin)
+	for i, end := range []string{c.StdoutEnd, c.StderrEnd} {
 		if err != nil {
-			closeAll(fds)
-			return nil, err
+			return fds, streams, err
 		}
 		fds = append(fds, fd)
+		var copied *stream
+		if fd, copied, err = o.relayed(i, placeOf(c, end)); copied != nil {
+			streams = append(streams, copied)
+		}
 	}
-	return fds, nil
+	if err != nil {
+		return fds, streams, err
+	}
+	return append(fds, fd), streams, nil
 }
 
 // input returns the owner's stdin, or the file behind it, for a command.

@@ -191,6 +191,9 @@ func (s *supervisor) endOutput(p *process, exit *Exit) {
 		for _, o := range []*outputs{&p.task.run.output, &s.relays[0], &s.relays[1]} {
 			o.end(p, &e)
 		}
+		for _, end := range p.unkept {
+			end.sayUnkept()
+		}
 		written <- e
 	}()
 	late := time.NewTimer(s.cfg.KillBound)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/pty"
 )
 
 // An output that goes to the owner is copied as well, unless it is a terminal: its end is kept,
@@ -35,6 +37,34 @@ func (o *owner) relayed(which int, end place) (int, *stream, error) {
 	}
 	to := os.NewFile(uintptr(fd), "the output of the owner") //nolint:gosec // a descriptor
 	return w, &stream{pipe: r, file: to, place: end, relay: &relay{which: which}}, nil
+}
+
+// isTerminal reports whether a file is a terminal.
+func isTerminal(f *os.File) bool {
+	if f == nil {
+		return false
+	}
+	_, err := pty.Modes(f)
+	return err == nil
+}
+
+// unkept returns where the end of the outputs would be that go to a terminal directly.
+func (o *owner) unkept(c Command) (places []place) {
+	for i, path := range []string{c.Stdout, c.Stderr} {
+		end := placeOf(c, []string{c.StdoutEnd, c.StderrEnd}[i])
+		if (path == OwnersOutput || c.Foreground) && end.path != "" && isTerminal([]*os.File{o.Stdout, o.Stderr}[i]) {
+			places = append(places, end)
+		}
+	}
+	return places
+}
+
+// sayUnkept says why there is no output in a file.
+func (p place) sayUnkept() {
+	if f := p.create(); f != nil {
+		_, _ = f.WriteString("clusterrun: this output went to the terminal only\n")
+		_ = f.Close()
+	}
 }
 
 // oneOutput reports whether the owner's stdout and stderr are the same.
@@ -115,6 +145,7 @@ func (c *copier) completeLine(s *stream) {
 // copyOutput copies the streams of a process from now on, and owns them. It must be called
 // before the process can write.
 func (s *supervisor) copyOutput(p *process, c Command, streams []*stream) error {
+	p.unkept = s.owner.unkept(c)
 	parts := map[*outputs][]*stream{}
 	for _, stream := range streams {
 		o := &p.task.run.output

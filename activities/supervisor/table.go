@@ -76,6 +76,7 @@ type process struct {
 	contact Contact
 	cgroup  string // directory, if it has one
 	limits  Limits
+	unkept  []place // see [owner.unkept]
 
 	// settled is closed once the process runs or could not be started; notMade is the reason
 	// if there is no such process.

@@ -103,6 +103,8 @@ type logReader struct {
 	unknown  bool                // nobody says which hosts had the run
 	// broken: something that can be had could not be read.
 	broken atomic.Bool
+	// shown reports whether there was any output.
+	shown atomic.Bool
 
 	mu      sync.Mutex
 	sources map[logProcess]any // which one delivers the output of a process
@@ -163,6 +165,9 @@ func (l *logReader) show(ctx context.Context) error {
 	}
 	if mistake != nil {
 		return &exitError{code: exitUsage}
+	}
+	if !l.shown.Load() && !l.selected.leavesOut() {
+		l.say("run %s has written nothing to its files; output that goes to no file (--redirects, --tee) is not kept", l.run.ID)
 	}
 	return nil
 }
@@ -343,6 +348,7 @@ func (l *logReader) from(source any) func(tasklog.Chunk) {
 		mine := l.sources[p] == source
 		l.mu.Unlock()
 		if mine {
+			l.shown.Store(true)
 			l.deliver(c)
 		}
 	}

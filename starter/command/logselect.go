@@ -18,6 +18,11 @@ type logSelection struct {
 	tasklog.Selection
 }
 
+// leavesOut reports whether not all output of the run is wanted.
+func (l *logSelection) leavesOut() bool {
+	return len(l.names) > 0 || l.OnlyStdout || l.OnlyStderr || len(l.Attempts) > 0 || l.Last || !l.Since.IsZero()
+}
+
 // lastAttempt is what stands for the last process of each task.
 const lastAttempt = "last"
 

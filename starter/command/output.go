@@ -73,8 +73,12 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, wanted runOptions, spare s
 		a.say("%s", a.color.dim(fmt.Sprintf("run %s: %s, in %s; %s", run.ID, groups(s), place(s), o.logs)))
 	}
 	if o.dir != "" {
+		selected := selection(tasks, s)
 		o.follow = tasklog.Follow(o.dir, o.deliver, tasklog.FollowOptions{
-			Select:  selection(tasks, s),
+			// The task in the foreground writes to our own stdout and stderr.
+			Select: func(st tasklog.Stream) bool {
+				return selected(st) && (wanted.foreground == "" || tasks.task(st.Rank).Name() != wanted.foreground)
+			},
 			OnNext:  a.announce(s, func(rank int) string { return tasks.task(rank).Name() }),
 			OnError: func(err error) { a.say("%s", err) },
 		})

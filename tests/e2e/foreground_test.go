@@ -81,7 +81,10 @@ if [ $RANK = 0 ]; then cat; test -t 0 || echo no terminal; ls /proc/self/fd | wc
 	assert.Contains(t, "\n"+string(errors), "\nto stderr\n")
 	logs, err := filepath.Glob(filepath.Join(l.home, ".local/state/clusterrun/logs/*/*/attempt_0/*/stdout.log"))
 	require.NoError(t, err)
-	require.Len(t, logs, 1, "what goes to the console goes to no file: %v", logs)
+	require.Len(t, logs, 2, "%v", logs)
+	kept, err := os.ReadFile(logs[0])
+	require.NoError(t, err)
+	assert.Equal(t, "some data\nno terminal\n4\n", string(kept), "the end of what goes to our stdout is kept")
 
 	code, stdout, stderr := l.run("run", "--json", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", "echo noise; exit 3")
 	assert.Equal(t, 3, code)

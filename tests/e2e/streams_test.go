@@ -1,0 +1,58 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What a program writes is shown, kept and quoted in the report, however it opens its streams,
+// and even where its file is renamed meanwhile.
+func TestNothingThatIsWrittenIsLost(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	code, stdout, stderr := l.run("run", "--id", "truncates", "-n", "1", "--", "bash", "-c",
+		`for i in $(seq 20); do echo "step $i" > /dev/stderr; done; echo "FATAL: x" > /dev/stderr; echo "cleaning up" > /dev/stderr; exit 3`)
+	require.Equal(t, 3, code, stdout)
+	var want strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&want, "[worker-0]:    step %d\n", i+1)
+	}
+	want.WriteString("[worker-0]:    FATAL: x\n[worker-0]:    cleaning up\n")
+	assert.Contains(t, stderr, want.String())
+	assert.Contains(t, stderr, "\n      FATAL: x\n      cleaning up\n")
+	_, _, logged := l.run("logs", "truncates")
+	assert.Equal(t, want.String(), logged)
+
+	code, stdout, stderr = l.run("run", "-n", "1", "--", "bash", "-c",
+		`log=$(echo ~/.local/state/clusterrun/logs/*/*/attempt_0/0/stdout.log); log=$(ls -t $log | head -1)
+for i in $(seq 30); do echo line $i; [ $i = 11 ] && mv $log $log.1; [ $i = 22 ] && rm $log; done; true`)
+	require.Zero(t, code, stderr)
+	for i := range 30 {
+		assert.Contains(t, stdout, fmt.Sprintf("[worker-0]:    line %d\n", i+1))
+	}
+}
+
+// A failure is reported with its last lines even where the output goes to no file.
+func TestTheLastLinesOfWhatGoesToNoFile(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	code, stdout, stderr := l.run("torchrun", "--no-python", "bash", "-c", `echo out; echo "FATAL: y" > /dev/stderr; exit 3`)
+	require.Equal(t, 1, code, stderr)
+	assert.Equal(t, "out\n", stdout)
+	assert.Contains(t, "\n"+stderr, "\nFATAL: y\n")
+	assert.Contains(t, stderr, "\n      FATAL: y\n")
+	code, stdout, stderr = l.run("logs", "--last")
+	require.Zero(t, code, stderr)
+	assert.Equal(t, "[default-0]:   out\n", stdout)
+	assert.Equal(t, "[default-0]:   FATAL: y\n", stderr)
+
+	code, _, stderr = l.run("run", "-n", "1", "true")
+	require.Zero(t, code, stderr)
+	code, _, stderr = l.run("logs", "--last")
+	require.Zero(t, code, stderr)
+	assert.Contains(t, stderr, "has written nothing to its files")
+}
