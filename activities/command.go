@@ -45,6 +45,7 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 		Restart: l.plan.restartCount(l.key.Generation, n), MaxRestarts: maxRestarts, Generation: l.key.Generation,
 		LogDir: files.dir, ResultFile: files.path(tasklog.ResultFile), ErrorFile: files.path(tasklog.ErrorFile),
 		TFConfigFile: files.path(tasklog.TFConfigFile),
+		Dir:          l.dirOf(l.key.Run, l.plan.Spec, t),
 		Env:          variables, Unset: l.plan.Spec.UnsetEnv,
 		AgentStore: l.plan.Spec.AgentStore,
 	}
@@ -66,7 +67,7 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 	if err := user.Do(func() error { return writeTFConfig(process) }); err != nil {
 		return supervisor.Command{}, err
 	}
-	dir := l.dirOf(l.key.Run, l.plan.Spec, t)
+	dir := process.Dir
 	looksIn := env
 	if user != nil {
 		// The policy was asked about the program that the host worker finds.

@@ -48,6 +48,8 @@ type Process struct {
 	// Unset names variables of the host worker that the process does not get. A name may end
 	// with a * and then matches by prefix.
 	Unset []string
+	// Dir is the directory that the process starts in. It sets PWD, unless it is empty.
+	Dir string
 	// Env has the task's variables from the spec.
 	Env map[string]string
 }
@@ -60,6 +62,10 @@ func Environ(base []string, p Process) ([]string, error) {
 		return nil, err
 	}
 	env := fromList(Clean(base))
+	if p.Dir != "" {
+		env["PWD"] = p.Dir
+		delete(env, "OLDPWD") // the process was in no other
+	}
 	maps.DeleteFunc(env, func(name, _ string) bool { return p.unsets(name) })
 	setDefault(env, "PYTHONUNBUFFERED", "1")
 	resources(env, p)

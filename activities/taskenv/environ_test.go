@@ -87,6 +87,21 @@ func TestUnset(t *testing.T) {
 	assert.NotContains(t, environ(t, base, p), "PATH")
 }
 
+// PWD is where the process starts, and not where the host worker or a shell is.
+func TestWorkingDirectory(t *testing.T) {
+	p := process("worker-1")
+	p.Dir = "/work/b"
+	base := []string{"PWD=/work/a", "OLDPWD=/work"}
+	got := environ(t, base, p)
+	assert.Equal(t, "/work/b", got["PWD"])
+	assert.NotContains(t, got, "OLDPWD")
+	p.Env = map[string]string{"PWD": "/elsewhere", "OLDPWD": "/work"}
+	got = environ(t, base, p)
+	assert.Equal(t, []string{"/elsewhere", "/work"}, []string{got["PWD"], got["OLDPWD"]}, "the spec has the last word")
+	p.Unset, p.Env = []string{"PWD"}, nil
+	assert.NotContains(t, environ(t, base, p), "PWD")
+}
+
 func TestWholeEnvironment(t *testing.T) {
 	got := environ(t, []string{"PATH=/bin", "HOME=/root"}, process("worker-1"))
 	delete(got, "TF_CONFIG")
