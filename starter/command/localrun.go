@@ -59,15 +59,16 @@ type localRun struct {
 	std         standardFiles
 	interrupted interruption
 	successors  int
-	early       os.Signal     // came while the server was asked to start the run; nil: none did
-	asked       bool          // the server was asked to start the run, and may have done it
-	stopAsked   chan struct{} // closed with the first signal
-	alone       sync.Once     // stopAlone
-	troubled    atomic.Bool   // the server does not answer, or the run does not get on
-	broken      atomic.Bool   // not all output of other hosts is here
-	late        chan struct{} // closed by giveUp
-	giveUp      func()        // a run that was stopped here has not ended in time
-	owner       *owner        // whoever coordinates the run; may be nil
+	passing     chan os.Signal // signals for the processes
+	early       os.Signal      // came while the server was asked to start the run; nil: none did
+	asked       bool           // the server was asked to start the run, and may have done it
+	stopAsked   chan struct{}  // closed with the first signal
+	alone       sync.Once      // stopAlone
+	troubled    atomic.Bool    // the server does not answer, or the run does not get on
+	broken      atomic.Bool    // not all output of other hosts is here
+	late        chan struct{}  // closed by giveUp
+	giveUp      func()         // a run that was stopped here has not ended in time
+	owner       *owner         // whoever coordinates the run; may be nil
 }
 
 // ending is what waiting for a run comes to.
@@ -103,11 +104,14 @@ func (a *app) runHere(ctx context.Context, s *spec.RunSpec, o runOptions) error 
 	}
 	signals, stopListening := a.listen(caught(stopping))
 	defer stopListening()
+	passing, stopPassing := catchPassed(stopping)
+	defer stopPassing()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
 	l := &localRun{
-		app: a, spec: s, id: o.id, signals: signals, stopping: stopping, foreground: o.foreground, stdin: o.stdin, torchrun: o.torchrun,
+		passing: passing,
+		app:     a, spec: s, id: o.id, signals: signals, stopping: stopping, foreground: o.foreground, stdin: o.stdin, torchrun: o.torchrun,
 		stopAsked: make(chan struct{}), late: make(chan struct{}),
 	}
 	l.giveUp = sync.OnceFunc(func() { close(l.late) })
@@ -360,6 +364,7 @@ func (l *localRun) supervise(ctx context.Context) ending {
 		ended <- ending{result: result, err: err}
 	}()
 	go l.watchDisks(waiting)
+	go l.passSignals(waiting)
 	go l.pruneOldLogs()
 	if l.early != nil {
 		l.signal(ctx, l.early)

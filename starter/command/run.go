@@ -50,7 +50,7 @@ waiting. If nobody reads the output, the command waits until a signal comes, and
 longer; the logs have all of it. If this command is killed, its processes end with it.
 Ctrl-Z suspends the command, and not the run.
 TORCHELASTIC_SIGNALS_TO_HANDLE replaces the list of signals that stop a run,
-SIGTERM,SIGINT,SIGHUP,SIGQUIT.
+SIGTERM,SIGINT,SIGHUP,SIGQUIT. SIGUSR1 and SIGUSR2 are passed on to all processes that run.
 
 ` + exitCodesOfRuns
 

@@ -160,3 +160,27 @@ func TestSignalsArePassedOn(t *testing.T) {
 		})
 	}
 }
+
+// SIGUSR1 and SIGUSR2 do not stop a run: its processes get them, each once.
+func TestUserSignalsArePassedOn(t *testing.T) {
+	t.Parallel()
+	const script = "trap 'echo one' USR1; trap 'echo two; exit' USR2; echo up; while :; do sleep 0.01; done"
+	for name, args := range map[string][]string{
+		"run":      {"run", "--log-prefix", "", "-n", "2", "--", "bash", "-c", script},
+		"torchrun": {"torchrun", "--nproc-per-node", "2", "--no-python", "bash", "-c", script},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLocal(t)
+			p := l.start(args...)
+			said := func(word string) func() bool {
+				return func() bool { return strings.Count(p.Stdout(), word+"\n") == 2 }
+			}
+			harness.Eventually(t, "the tasks run", said("up"))
+			p.Kill(syscall.SIGUSR1)
+			harness.Eventually(t, "they got the first", said("one"))
+			p.Kill(syscall.SIGUSR2)
+			assert.Zero(t, p.ExitCode(), p.Stderr())
+			assert.Equal(t, 6, strings.Count(p.Stdout(), "\n"), p.Stdout())
+		})
+	}
+}
