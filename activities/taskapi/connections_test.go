@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/privatedir"
 	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
@@ -294,7 +295,7 @@ func TestSocketsArePrivate(t *testing.T) {
 	info, err := os.Stat(h.dir)
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
-	assert.LessOrEqual(t, len(h.paths[0]), maxSocketPath)
+	assert.LessOrEqual(t, len(h.paths[0]), privatedir.MaxSocketPath)
 	assert.True(t, strings.HasPrefix(h.paths[0], h.state))
 }
 
@@ -304,42 +305,39 @@ func TestALongStateDirectory(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(short) })
 	long := filepath.Join(short, strings.Repeat("x", 100))
-	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(short, "run"))
+	t.Setenv("TMPDIR", filepath.Join(short, "tmp"))
 	s, err := NewServer(Config{StateDir: long})
 	require.NoError(t, err)
 	defer s.Close()
-	assert.True(t, strings.HasPrefix(s.dir, filepath.Join(short, "run", "clusterrun")+"/"), s.dir)
+	assert.True(t, strings.HasPrefix(s.dir, filepath.Join(short, "tmp", "clusterrun-")), s.dir)
 	path, err := s.Listen(Task{ID: runkey.Task{Task: "worker-0"}, View: &View{Members: []Member{{Task: "worker-0"}}}})
 	require.NoError(t, err)
 	_, err = clientAt(t, path).Info(testContext(t))
 	require.NoError(t, err)
-
-	other, err := socketDir(long+"y", []string{filepath.Join(short, "run", "clusterrun")})
-	require.NoError(t, err)
-	assert.NotEqual(t, s.dir, other, "each host worker has its own")
-
-	_, err = socketDir(long, []string{"", "relative", filepath.Join(short, strings.Repeat("y", 100))})
-	require.ErrorContains(t, err, "choose a shorter state directory")
 }
 
-func TestADirectoryThatIsNotOurs(t *testing.T) {
-	parent := t.TempDir()
-	link := filepath.Join(parent, "link")
-	require.NoError(t, os.Symlink(t.TempDir(), link))
-	require.ErrorContains(t, privateDir(link), "is not a directory")
-	if os.Getuid() != 0 {
-		t.Skip("only root can give a directory away")
-	}
-	foreign := filepath.Join(parent, "foreign")
-	require.NoError(t, os.Mkdir(foreign, 0o777))
-	require.NoError(t, os.Chown(foreign, 12345, 12345))
-	require.ErrorContains(t, privateDir(foreign), "belongs to another user")
-	open := filepath.Join(parent, "open")
-	require.NoError(t, os.Mkdir(open, 0o777))
-	require.NoError(t, privateDir(open))
-	info, err := os.Stat(open)
+// A socket that something has removed, with its directory, is made again, at once for the next
+// process of the task. Connections stay.
+func TestASocketThatVanishedIsMadeAgain(t *testing.T) {
+	h := newHost(t, 2)
+	before := clientAt(t, h.paths[0])
+	_, err := before.Info(testContext(t))
 	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	require.NoError(t, os.RemoveAll(h.dir))
+	h.restore()
+	for _, path := range h.paths {
+		_, err = clientAt(t, path).Info(testContext(t))
+		require.NoError(t, err)
+	}
+	_, err = before.Info(testContext(t))
+	require.NoError(t, err)
+
+	require.NoError(t, os.Remove(h.paths[0]))
+	h.task(0)
+	path, err := h.Listen(Task{ID: h.ids[0], View: h.view})
+	require.NoError(t, err)
+	_, err = clientAt(t, path).Info(testContext(t))
+	require.NoError(t, err)
 }
 
 // Sweep removes what an earlier server has left of other runs.

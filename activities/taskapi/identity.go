@@ -1,13 +1,11 @@
 package taskapi
 
 import (
-	"crypto/sha256"
-	"encoding/base32"
 	"fmt"
-	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/privatedir"
 	"github.com/clusterrun/clusterrun/activities/runkey"
 )
 
@@ -50,8 +48,7 @@ const SocketVar = wire.SocketVar
 
 // short returns a short name for use in a path: 50 bits of a hash.
 func short(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:10]
+	return privatedir.Short(parts...)
 }
 
 func dirOf(r runkey.Run) string { return short(r.Namespace, r.WorkflowID, r.RunID) }

@@ -74,9 +74,12 @@ type group struct {
 
 // endpoint is one task and its socket.
 type endpoint struct {
-	id       runkey.Task
-	path     string
+	id   runkey.Task
+	path string
+	// listener and missing, whether the socket was removed and could not be made again, are
+	// guarded by Server.mu.
 	listener *listener
+	missing  bool
 	rounds   *rounds
 	stopping *stopping
 	// ended ends when the task is no longer served; its cause says why.
@@ -97,7 +100,7 @@ type endpoint struct {
 func NewServer(c Config) (*Server, error) { return newServer(c, usualPatience) }
 
 func newServer(c Config, p patience) (*Server, error) {
-	dir, err := socketDir(c.StateDir, sharedDirs())
+	dir, err := makeDir(c.StateDir)
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +126,7 @@ func newServer(c Config, p patience) (*Server, error) {
 		},
 		ErrorLog: zap.NewStdLog(zap.NewNop()), // clients are told about their mistakes
 	}
+	s.group.Go(s.keepSockets)
 	return s, nil
 }
 
@@ -138,6 +142,8 @@ func (s *Server) Listen(t Task) (string, error) {
 		if e, err = s.open(t); err != nil {
 			return "", err
 		}
+	} else {
+		s.restoreOf(e)
 	}
 	e.mu.Lock()
 	if e.task.LogDir != t.LogDir || e.task.RestartCount != t.RestartCount {
@@ -150,14 +156,9 @@ func (s *Server) Listen(t Task) (string, error) {
 }
 
 func (s *Server) open(t Task) (*endpoint, error) {
-	dir := filepath.Join(s.dir, dirOf(t.ID.Run))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir, err := s.makeRunDir(&t)
+	if err != nil {
 		return nil, err
-	}
-	if t.User != nil {
-		if err := s.letThrough(dir); err != nil {
-			return nil, err
-		}
 	}
 	g := group{t.ID.Run, t.ID.Generation}
 	r := s.groups[g]
@@ -171,16 +172,11 @@ func (s *Server) open(t Task) (*endpoint, error) {
 	}
 	e := &endpoint{id: t.ID, task: t, rounds: r, stopping: s.stoppingOf(t.ID.Run), path: filepath.Join(dir, fileOf(t.ID))}
 	e.ended, e.end = context.WithCancelCause(context.Background())
-	var err error
-	if e.listener, err = s.listen(e); err != nil {
+	if err := s.bind(e); err != nil {
 		return nil, err
 	}
 	s.tasks[t.ID] = e
 	s.divide()
-	s.group.Go(func(ctx context.Context) {
-		defer context.AfterFunc(ctx, func() { _ = e.listener.Close() })()
-		_ = s.http.Serve(e.listener)
-	})
 	return e, nil
 }
 

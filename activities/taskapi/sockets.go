@@ -1,55 +1,45 @@
 package taskapi
 
 import (
+	"context"
 	"errors"
-	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/privatedir"
 )
 
 const (
-	// maxSocketPath is the longest path of a socket on Linux (sun_path has 108 bytes, the
-	// last of them zero).
-	maxSocketPath = 107
 	// belowDir is the longest path of a socket below the common directory: a directory for
 	// its run, its own name, and ".new".
 	belowDir = len("/0123456789/0123456789.new")
+	// lookEvery is how often sockets are looked for that something has removed, such as a
+	// cleaner of /tmp.
+	lookEvery = 5 * time.Second
 )
 
-// socketDir creates the directory for the sockets of a host worker: below its state directory
-// or, if that makes paths too long for a socket, below the first shared directory that does
-// not.
-func socketDir(stateDir string, shared []string) (string, error) {
-	own := filepath.Join(stateDir, "tasks")
-	if len(own)+belowDir <= maxSocketPath {
-		return own, privateDir(own)
-	}
-	// Only one host worker uses the state directory, and so this name, at a time.
-	name := short(stateDir)
-	for _, parent := range shared {
-		dir := filepath.Join(parent, name)
-		if parent == "" || !filepath.IsAbs(parent) || len(dir)+belowDir > maxSocketPath {
-			continue
-		}
-		// The parent of this directory may be writable by others.
-		if err := privateDir(parent); err != nil {
-			return "", err
-		}
-		return dir, privateDir(dir)
-	}
-	return "", fmt.Errorf("the paths of the sockets of tasks would be too long (Linux allows %d bytes): choose a shorter state directory than %s, or a shorter TMPDIR", maxSocketPath, stateDir)
+// makeDir creates the directory for the sockets of a host worker.
+func makeDir(stateDir string) (string, error) {
+	return privatedir.Sockets(stateDir, "tasks", belowDir)
 }
 
-// sharedDirs returns directories for sockets that cannot be below the state directory.
-func sharedDirs() []string {
-	var dirs []string
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
-		dirs = append(dirs, filepath.Join(dir, "clusterrun"))
+// makeRunDir creates the directory for the sockets of an endpoint's run.
+func (s *Server) makeRunDir(t *Task) (string, error) {
+	if _, err := makeDir(s.StateDir); err != nil {
+		return "", err
 	}
-	name := "clusterrun-" + strconv.Itoa(os.Getuid())
-	return append(dirs, filepath.Join(os.TempDir(), name), filepath.Join("/tmp", name))
+	dir := filepath.Join(s.dir, dirOf(t.ID.Run))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	if t.User == nil {
+		return dir, nil
+	}
+	return dir, s.letThrough(dir)
 }
 
 // letThrough lets other users reach the sockets of their tasks, in the directory of a run,
@@ -59,7 +49,7 @@ func (s *Server) letThrough(dir string) error {
 	const passable = 0o711
 	dirs := []string{s.dir, dir}
 	if filepath.Dir(s.dir) != s.StateDir {
-		dirs = append(dirs, filepath.Dir(s.dir)) // also ours; see [socketDir]
+		dirs = append(dirs, filepath.Dir(s.dir)) // also ours; see [privatedir.Sockets]
 	}
 	for _, d := range dirs {
 		if err := os.Chmod(d, passable); err != nil {
@@ -69,25 +59,62 @@ func (s *Server) letThrough(dir string) error {
 	return nil
 }
 
-// privateDir creates a directory that only we may read. An existing directory must belong to
-// us: its owner could replace our sockets with others.
-func privateDir(dir string) error {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		return fmt.Errorf("sockets of tasks: %w", err)
+// keepSockets makes sockets again that were removed, until ctx is done.
+func (s *Server) keepSockets(ctx context.Context) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			s.restore()
+		}
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("sockets of tasks: %w", err)
+}
+
+// restore makes the sockets again that were removed.
+func (s *Server) restore() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.tasks {
+		s.restoreOf(e)
 	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return fmt.Errorf("sockets of tasks: %w", err)
+}
+
+// restoreOf makes the socket of a task again if it was removed. s.mu must be held.
+func (s *Server) restoreOf(e *endpoint) {
+	if _, err := os.Lstat(e.path); !errors.Is(err, fs.ErrNotExist) {
+		return
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
+	view := e.view()
+	_, err := s.makeRunDir(&view)
+	if err == nil {
+		err = s.bind(e)
+	}
 	switch {
-	case !info.IsDir():
-		return fmt.Errorf("sockets of tasks: %s is not a directory; remove it", dir)
-	case !ok || int(stat.Uid) != os.Geteuid():
-		return fmt.Errorf("sockets of tasks: %s belongs to another user; remove it, or choose a shorter state directory", dir)
+	case err == nil:
+		s.divide()
+		s.Log.Warn("The socket of a task was removed, and is made again.", zap.String("task", e.id.Task), zap.String("path", e.path))
+	case !e.missing:
+		s.Log.Warn("The socket of a task was removed, and cannot be made again yet.", zap.String("task", e.id.Task), zap.Error(err))
 	}
-	return os.Chmod(dir, 0o700)
+	e.missing = err != nil
+}
+
+// bind serves a task at its path, in the place of its previous listener. s.mu must be held.
+func (s *Server) bind(e *endpoint) error {
+	l, err := s.listen(e)
+	if err != nil {
+		return err
+	}
+	if e.listener != nil {
+		_ = e.listener.Close() // its connections stay
+	}
+	e.listener = l
+	s.group.Go(func(ctx context.Context) {
+		defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+		_ = s.http.Serve(l)
+	})
+	return nil
 }

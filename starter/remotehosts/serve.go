@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/privatedir"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/starter/rundir"
 	"github.com/clusterrun/clusterrun/workers"
@@ -95,11 +96,12 @@ type service struct {
 	ServeConfig
 	fail context.CancelCauseFunc
 
-	mu     sync.Mutex
-	dir    *rundir.Dir
-	socket *net.UnixListener
-	input  *os.File // what a task here reads as its stdin; nil: none does
-	worker Worker
+	mu      sync.Mutex
+	dir     *rundir.Dir
+	sockets string // the directory of socket
+	socket  *net.UnixListener
+	input   *os.File // what a task here reads as its stdin; nil: none does
+	worker  Worker
 
 	ending sync.Once
 	ended  chan struct{} // closed when the host worker has ended
@@ -133,8 +135,12 @@ func (s *service) startWorker(o workers.Options, facts Facts) (err error) {
 		return fmt.Errorf("state directory: %w", err)
 	}
 	o.StateDir, o.LogRoot = s.dir.Path, s.logs()
+	const socket = "/server.sock"
+	if s.sockets, err = privatedir.Sockets(s.dir.Path, "server", len(socket)); err != nil {
+		return err
+	}
 	o.Server = connect.Options{
-		Namespace: o.Server.Namespace, CodecKeys: o.Server.CodecKeys, Socket: filepath.Join(s.dir.Path, "server.sock"),
+		Namespace: o.Server.Namespace, CodecKeys: o.Server.CodecKeys, Socket: s.sockets + socket,
 	}
 	if _, err := o.Server.Client(); err != nil {
 		return err // before anything starts
@@ -219,6 +225,9 @@ func (s *service) close() {
 	}
 	if s.worker != nil {
 		s.endWorker()
+	}
+	if s.sockets != "" {
+		_ = os.RemoveAll(s.sockets) // it need not be below the other directory
 	}
 	if s.dir != nil {
 		_ = s.dir.Remove()

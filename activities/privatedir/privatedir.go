@@ -1,0 +1,96 @@
+// Package privatedir makes directories that only the user of this process may read, also below
+// those that others may write to, such as /tmp. It is the one place that knows where sockets
+// lie.
+package privatedir
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// MaxSocketPath is the longest path of a socket on Linux (sun_path has 108 bytes, the last of
+// them zero).
+const MaxSocketPath = 107
+
+// Make creates a directory that only we may read and write. An existing directory must belong to us: its
+// owner could replace our files with others.
+func Make(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.IsDir():
+		return fmt.Errorf("%s is not a directory; remove it", dir)
+	case !ok || int(stat.Uid) != os.Geteuid():
+		return fmt.Errorf("%s belongs to another user; remove it, or choose a shorter state directory", dir)
+	}
+	const passable = 0o711 // one through which others reach what they know the name of
+	if perm := info.Mode().Perm(); perm == 0o700 || perm == passable {
+		return nil
+	}
+	return os.Chmod(dir, 0o700)
+}
+
+// Temp returns the paths of this user's directory for temporary files, the best first. Make
+// creates it. It is not below XDG_RUNTIME_DIR, which is removed when the user logs out: what
+// runs in the background stays.
+func Temp() []string {
+	name := "clusterrun-" + strconv.Itoa(os.Geteuid())
+	return slices.Compact([]string{filepath.Join(os.TempDir(), name), filepath.Join("/tmp", name)})
+}
+
+// Sockets creates the directory for the sockets of that name of a state directory, which only
+// one process uses at a time. Their paths below the directory have at most longest bytes, the
+// slash included. The directory is below the state directory or, if that makes paths too long
+// for a socket, below the first of the directories of [Temp] that does not.
+func Sockets(stateDir, name string, longest int) (string, error) {
+	return socketsIn(stateDir, name, longest, Temp())
+}
+
+func socketsIn(stateDir, name string, longest int, temp []string) (string, error) {
+	own := filepath.Join(stateDir, name)
+	if len(own)+longest <= MaxSocketPath {
+		return own, wrap(Make(own))
+	}
+	for _, parent := range temp {
+		dir := filepath.Join(parent, Short(stateDir, name))
+		if !filepath.IsAbs(parent) || len(dir)+longest > MaxSocketPath {
+			continue
+		}
+		// The parent of this directory may be writable by others.
+		if err := Make(parent); err != nil {
+			return "", wrap(err)
+		}
+		return dir, wrap(Make(dir))
+	}
+	return "", fmt.Errorf("the paths of sockets would be too long (Linux allows %d bytes): choose a shorter state directory than %s, or a shorter TMPDIR", MaxSocketPath, stateDir)
+}
+
+func wrap(err error) error {
+	if err != nil {
+		return fmt.Errorf("directory for sockets: %w", err)
+	}
+	return nil
+}
+
+// Short returns a name of 10 letters and digits for texts. Others have others.
+func Short(texts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:10]
+}

@@ -1,0 +1,67 @@
+package privatedir
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestMake(t *testing.T) {
+	parent := t.TempDir()
+	link := filepath.Join(parent, "link")
+	require.NoError(t, os.Symlink(t.TempDir(), link))
+	require.ErrorContains(t, Make(link), "is not a directory")
+	open := filepath.Join(parent, "open")
+	require.NoError(t, os.Mkdir(open, 0o777))
+	require.NoError(t, Make(open))
+	info, err := os.Stat(open)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	if os.Getuid() != 0 {
+		t.Skip("only root can give a directory away")
+	}
+	foreign := filepath.Join(parent, "foreign")
+	require.NoError(t, os.Mkdir(foreign, 0o777))
+	require.NoError(t, os.Chown(foreign, 12345, 12345))
+	require.ErrorContains(t, Make(foreign), "belongs to another user")
+}
+
+func TestSockets(t *testing.T) {
+	const longest = 27
+	short := t.TempDir()
+	if len(short) > 70 {
+		t.Skip("TMPDIR is too long itself")
+	}
+	dir, err := socketsIn(short, "tasks", longest, nil)
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(short, "tasks"), dir)
+
+	long := filepath.Join(short, strings.Repeat("x", 100))
+	temp := []string{"relative", filepath.Join(short, strings.Repeat("y", 100)), filepath.Join(short, "t")}
+	dir, err = socketsIn(long, "tasks", longest, temp)
+	require.NoError(t, err)
+	assert.Equal(t, temp[2], filepath.Dir(dir))
+	assert.LessOrEqual(t, len(dir)+longest, MaxSocketPath)
+	for _, of := range [][2]string{{long, "server"}, {long + "y", "tasks"}} {
+		other, err := socketsIn(of[0], of[1], longest, temp)
+		require.NoError(t, err)
+		assert.NotEqual(t, dir, other, "each has its own")
+	}
+	_, err = socketsIn(long, "tasks", longest, temp[:2])
+	require.ErrorContains(t, err, "choose a shorter state directory")
+}
+
+// What outlives a login is not where the end of the login removes it.
+func TestNothingIsInTheDirectoryOfTheLogin(t *testing.T) {
+	login := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", login)
+	t.Setenv("TMPDIR", "/var/tmp")
+	for _, dir := range Temp() {
+		assert.False(t, strings.HasPrefix(dir, login), dir)
+	}
+	assert.Equal(t, "/var/tmp", filepath.Dir(Temp()[0]))
+}
