@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
@@ -85,7 +87,7 @@ func (a *app) verdict(id string, r *spec.RunResult) string {
 	for _, line := range stoppedTogether(r) {
 		b.WriteString("\n" + line)
 	}
-	if f := r.FirstFailure; f != nil && f.LogDir != "" && !strings.Contains(r.Message, f.LogDir) {
+	if f := r.FirstFailure; f != nil && f.LogDir != "" && !names(r.Message, f.LogDir) {
 		fmt.Fprintf(&b, "\nlogs of %s: %s", f.Task, f.LogDir)
 	}
 	for _, t := range r.Tasks {
@@ -134,11 +136,29 @@ func afterRestarts(r *spec.RunResult) string {
 func badEnds(r *spec.RunResult) string {
 	var tasks []spec.TaskResult
 	for _, t := range r.Tasks {
-		if t.Failure != nil && !strings.Contains(r.Message, t.Name) {
+		if t.Failure != nil && !names(r.Message, t.Name) {
 			tasks = append(tasks, t)
 		}
 	}
 	return lines(tasks)
+}
+
+// names reports whether a text has a name, and not only as a part of a longer one.
+func names(text, name string) bool {
+	more := func(s string, last bool) bool {
+		r, _ := utf8.DecodeRuneInString(s)
+		if last {
+			r, _ = utf8.DecodeLastRuneInString(s)
+		}
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_'
+	}
+	for before, after, found := strings.Cut(text, name); found; {
+		if !more(before, true) && !more(after, false) {
+			return true
+		}
+		before, after, found = strings.Cut(after, name)
+	}
+	return false
 }
 
 // lines returns how tasks ended, as far as that is known, each in a line after a newline.

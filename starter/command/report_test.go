@@ -55,6 +55,23 @@ func TestReportOfFailure(t *testing.T) {
 	assert.Equal(t, 10, code)
 }
 
+// A name is not that of another task which begins with it, nor is a directory.
+func TestReportOfManyTasks(t *testing.T) {
+	failed := func(name string) spec.TaskResult {
+		return spec.TaskResult{Name: name, Exit: &spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin}, Failure: &spec.ProcessFailure{}}
+	}
+	result := &spec.RunResult{
+		Verdict: spec.VerdictFailed, ExitCode: 3,
+		Message:      "worker-10 exited with exit code 3, and so did my-worker-2 and worker-3.\nLogs: /logs/10",
+		FirstFailure: &spec.ProcessFailure{Task: "worker-1", LogDir: "/logs/1"},
+		Tasks:        []spec.TaskResult{failed("worker-1"), failed("worker-2"), failed("worker-3"), failed("worker-10")},
+	}
+	_, stderr, _ := reported(t, false, result, &starter.Error{Result: result})
+	assert.Contains(t, stderr, "\n  logs of worker-1: /logs/1\n  worker-1: 3, origin\n  worker-2: 3, origin\n")
+	assert.NotContains(t, stderr, "worker-3:")
+	assert.NotContains(t, stderr, "worker-10:")
+}
+
 func TestReportAsJSON(t *testing.T) {
 	result := &spec.RunResult{Verdict: spec.VerdictCancelled, ExitCode: 130, Tasks: []spec.TaskResult{}}
 	stdout, _, code := reported(t, true, result, &starter.Error{Result: result})
