@@ -185,6 +185,11 @@ func (g GPUs) check(devices []string, host string) *spec.Problem {
 	for _, d := range devices {
 		isNumber := strings.Trim(d, "0123456789") == ""
 		switch {
+		case g.LimitedBy == "" && g.Count == 0 && isNumber: // names are not known of any host
+			return &spec.Problem{
+				Message: fmt.Sprintf("there is no device %s on host %s, where no GPU is seen", d, host),
+				Remedy:  "leave it out, or name GPUs that are there all the same in " + cudaVisible + " where clusterrun is started",
+			}
 		case g.LimitedBy != "" && len(g.Visible) == 0:
 			return &spec.Problem{
 				Message: fmt.Sprintf("device %s cannot be used on host %s: the host worker was started with a %s that shows it none", d, host, g.LimitedBy),

@@ -68,8 +68,9 @@ func TestDevicesGoRound_MPR33(t *testing.T) {
 		{"worker=2", gpus(2), spec.Resources{}, []string{"", ""}},
 		{"worker=2", gpus(0), spec.Resources{"auto"}, []string{"all", "all"}},
 		{"worker=2", gpus(0), spec.Resources{}, []string{"", ""}},
-		// Nothing is seen, so the list counts.
-		{"worker=2", gpus(0), spec.Resources{"0-3"}, []string{"0,2", "1,3"}},
+		// Nothing is seen, so the list of the host worker counts.
+		{"worker=2", GPUs{Visible: []string{"0", "1", "2", "3"}, LimitedBy: cudaVisible}, spec.Resources{"0-3"}, []string{"0,2", "1,3"}},
+		{"worker=2", gpus(0), spec.Resources{"GPU-a", "MIG-b"}, []string{"GPU-a", "MIG-b"}},
 		{"worker=2", gpus(1), spec.Resources{"GPU-a", "MIG-b"}, []string{"GPU-a", "MIG-b"}},
 		{"worker=2", GPUs{Count: 8, Visible: []string{"5", "3"}, LimitedBy: cudaVisible}, spec.Resources{"auto"}, []string{"5", "3"}},
 		{"worker=1", GPUs{Count: 8, Visible: []string{"5", "3"}, LimitedBy: cudaVisible}, spec.Resources{"3"}, []string{"3"}},
@@ -103,7 +104,8 @@ func TestWhatCannotBeShared(t *testing.T) {
 	}{
 		{"worker=8", gpus(4), spec.Resources{"auto"}, "devices: 8 tasks share out 4 devices (auto) on host a, and each needs one; give some types devices: [], or have fewer tasks"},
 		{"worker=2", gpus(4), spec.Resources{"3"}, "devices: 2 tasks share out 1 device (3) on host a, and each needs one; give some types devices: [], or have fewer tasks"},
-		{"worker=3", gpus(0), spec.Resources{"0-1"}, "devices: 3 tasks share out 2 devices (0-1) on host a, and each needs one; give some types devices: [], or have fewer tasks"},
+		{"worker=1", gpus(0), spec.Resources{"0", "99"}, "devices: there is no device 0 on host a, where no GPU is seen; leave it out, or name GPUs that are there all the same in CUDA_VISIBLE_DEVICES where clusterrun is started"},
+		{"worker=3", gpus(2), spec.Resources{"0-1"}, "devices: 3 tasks share out 2 devices (0-1) on host a, and each needs one; give some types devices: [], or have fewer tasks"},
 		{"worker=1", gpus(4), spec.Resources{"0", "7"}, "devices: there is no device 7 on host a, which has 4 devices, numbered from 0; list those there are, or write auto for all of them"},
 		{"worker=1", limited, spec.Resources{"0"}, "devices: device 0 cannot be used on host a: the host worker's CUDA_VISIBLE_DEVICES has 5,3; list some of these, or write auto for all of them"},
 		{"worker=1", GPUs{LimitedBy: cudaVisible}, spec.Resources{"0"}, "devices: device 0 cannot be used on host a: the host worker was started with a CUDA_VISIBLE_DEVICES that shows it none; start it without that variable, or with these devices in it"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/clusterrun/clusterrun/activities/resources"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -47,6 +48,31 @@ func prepareHere(s *spec.RunSpec, o runOptions) error {
 		return e
 	}
 	return nil
+}
+
+// checkResources refuses devices and CPUs that this machine does not have. Its host worker would
+// do so, when the run has started.
+func checkResources(s *spec.RunSpec, f *specFlags) error {
+	if !resources.Wanted(s) {
+		return nil
+	}
+	inventory, err := resources.Read(os.Environ())
+	if err != nil {
+		return err
+	}
+	own, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("find the name of this machine: %w", err)
+	}
+	_, problems := inventory.Split(s, own, s.TaskList(), nil)
+	if len(problems) == 0 {
+		return nil
+	}
+	e := &usageError{}
+	for _, p := range problems {
+		e.problems = append(e.problems, f.inFlags(p, false).String())
+	}
+	return e
 }
 
 // inThisDirectory has the processes of a spec that names no directory run in the current one.

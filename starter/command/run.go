@@ -180,6 +180,11 @@ func (a *app) runSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f *spe
 	if err := prepareHere(s, *o); err != nil {
 		return err
 	}
+	if o.others == nil && o.meeting == nil {
+		if err := checkResources(s, f); err != nil {
+			return err
+		}
+	}
 	if cmd.Flags().Changed(coordinatorFlag) && o.coordinator < lifelineFD {
 		return usagef("--%s %d: give the descriptor of a socket, such as %d", coordinatorFlag, o.coordinator, lifelineFD)
 	}

@@ -64,13 +64,19 @@ func TestSharesOfAHost(t *testing.T) {
 		if _, err := os.Stat("/dev/nvidia0"); err == nil {
 			t.Skip("counts the GPUs of this machine")
 		}
-		for devices, want := range map[string][2]string{"0,1,2,3": {"0,2", "1,3"}, "0-1": {"0", "1"}, "auto": {"all", "all"}} {
-			p := l.start("run", "-n", "2", "--devices", devices, "--", "bash", "-c", showShare)
-			require.Zero(t, p.ExitCode(), p.Stderr())
+		for devices, want := range map[string][2]string{"0,1,2,3": {"0,2", "1,3"}, "0-1": {"0", "1"}, "auto": {"0,2", "1,3"}} {
+			code, got, out := run("0,1,2,3", "-n", "2", "--devices", devices, "--", "bash", "-c", showShare)
+			require.Zero(t, code, out)
 			for i, list := range want {
-				assert.Contains(t, shares(p.Stdout())[fmt.Sprintf("worker-%d", i)], "devices="+list+" ")
+				assert.Contains(t, got[fmt.Sprintf("worker-%d", i)], "devices="+list+" ")
 			}
 		}
+		p := l.start("run", "-n", "2", "--devices", "auto", "--", "bash", "-c", showShare)
+		require.Zero(t, p.ExitCode(), p.Stderr())
+		assert.Contains(t, shares(p.Stdout())["worker-1"], "devices=all ")
+		p = l.start("run", "-n", "2", "--devices", "0,99", "--", "true")
+		assert.Equal(t, 2, p.ExitCode())
+		assert.Regexp(t, `^clusterrun: --devices: there is no device 0 on host \S+, where no GPU is seen; leave it out, or .*\n$`, p.Stderr())
 	})
 
 	t.Run("a worker that is to use none, and what is not bound", func(t *testing.T) {
