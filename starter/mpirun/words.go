@@ -79,7 +79,7 @@ var words = []word{
 	{names: []string{"-merge-stderr-to-stdout"}, of: mpirun, instead: "write 2>&1 at the end of the command line"},
 	{names: []string{"-o", "--output"}, of: srun, values: "FILE", instead: "> FILE at the end of the command line collects all output, and --log-dir DIR has a file for each task"},
 	{names: []string{"-e", "--error"}, of: srun, values: "FILE", instead: "2> FILE at the end of the command line collects stderr, and --log-dir DIR has a file for each task"},
-	{names: []string{"-u", "--unbuffered"}, of: srun, unneeded: "output is shown at once"},
+	{names: []string{"-u", "--unbuffered"}, of: srun, unneeded: "what a program writes is shown at once, and Python does not hold it back; for another that does, put stdbuf -oL in front"},
 	{names: []string{"--pty"}, of: srun, here: "`--foreground worker-0`", flags: fixed("--foreground", "worker-0")},
 	{names: []string{"-v", "--verbose"}, of: both, unneeded: "use --log-level info"},
 
