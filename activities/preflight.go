@@ -94,7 +94,7 @@ func (h *Host) checkProgram(t spec.Task, dir string, env map[string]string, repo
 		if errors.Is(err, errNotFound) {
 			exitCode = exitNotFound
 		}
-		report(t.Name(), "command[0]", fmt.Sprintf("%s on host %s: %s", t.Command[0], h.Name, err), remedyOf(t.Command[0], err), exitCode)
+		report(t.Name(), "command[0]", fmt.Sprintf("%s on host %s: %s", t.Command[0], h.Name, err), remedyOf(t.Command, err), exitCode)
 	}
 }
 
@@ -203,6 +203,7 @@ var (
 	errIsDirectory   = errors.New("it is a directory")
 	errNoPermission  = errors.New("no permission to execute it")
 	errNoInterpreter = errors.New("does not exist")
+	errCarriage      = errors.New("its first line ends with a carriage return, as files of Windows do")
 )
 
 func executable(path string) error {
@@ -215,7 +216,11 @@ func executable(path string) error {
 	case info.Mode()&0o111 == 0 || hostuser.Access(path, unix.X_OK) != nil:
 		return errNoPermission
 	}
-	if interpreter := supervisor.Interpreter(path); filepath.IsAbs(interpreter) {
+	interpreter, carriage := supervisor.Interpreter(path)
+	if carriage {
+		return errCarriage
+	}
+	if filepath.IsAbs(interpreter) {
 		if _, err := os.Stat(interpreter); err != nil {
 			return fmt.Errorf("its interpreter %s %w", interpreter, errNoInterpreter)
 		}
@@ -223,8 +228,15 @@ func executable(path string) error {
 	return nil
 }
 
-func remedyOf(program string, err error) string {
-	switch interpreter := interpreters[filepath.Ext(program)]; {
+func remedyOf(command []string, err error) string {
+	program := command[0]
+	switch interpreter := supervisor.InterpreterFor(program); {
+	case errors.Is(err, errCarriage):
+		return `take them out of the file: sed -i 's/\r$//' ` + program
+	case errors.Is(err, errNotFound) && isForShell(command):
+		return "only a shell understands that: sh -c '" + strings.ReplaceAll(strings.Join(command, " "), "'", `'\''`) + "'"
+	case errors.Is(err, errNotFound):
+		return "give a path, or a program that is in PATH there"
 	case interpreter != "":
 		return fmt.Sprintf("name its interpreter first: %s %s", interpreter, program)
 	case errors.Is(err, errNoPermission):
@@ -235,8 +247,18 @@ func remedyOf(program string, err error) string {
 	return "give a path, or a program that is in PATH there"
 }
 
-// interpreters has the interpreter for each suffix of a script.
-var interpreters = map[string]string{".py": "python3", ".sh": "bash"}
+// isForShell reports whether a command that was not found looks like a line for a shell: it is
+// written in one word, or its program is a command that only shells have.
+func isForShell(command []string) bool {
+	return len(command) == 1 && strings.ContainsAny(command[0], " \t\n|&;<>()$`") || slices.Contains(builtins, command[0])
+}
+
+// builtins are commands that shells have and that are no programs.
+var builtins = []string{
+	".", ":", "alias", "bg", "cd", "declare", "eval", "exec", "exit", "export", "fg", "hash", "jobs", "local", "popd", "pushd",
+	"read", "readonly", "return", "set", "shift", "shopt", "source", "times", "trap", "type", "typeset", "ulimit", "umask",
+	"unalias", "unset", "wait",
+}
 
 // reasonOf returns the text of an error without the path, which the caller's text has
 // already.

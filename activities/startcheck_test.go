@@ -18,14 +18,23 @@ import (
 func TestAStartThatWouldFailIsRefusedBeforehand(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "script")
 	require.NoError(t, os.WriteFile(script, []byte("#! /no/such/interpreter -u\n"), 0o700))
+	carriage, byEnv := filepath.Join(t.TempDir(), "carriage"), filepath.Join(t.TempDir(), "by-env")
+	require.NoError(t, os.WriteFile(carriage, []byte("#!/bin/sh\r\necho\r\n"), 0o700))
+	require.NoError(t, os.WriteFile(byEnv, []byte("#!/usr/bin/env python3\r\n"), 0o700))
 	for name, c := range map[string]struct {
 		task spec.Task
 		want string
 	}{
-		"well":              {spec.Task{Type: "extra", Command: []string{"true"}}, ""},
-		"no such program":   {spec.Task{Type: "extra", Command: []string{"/no/such/program"}}, "command[0]: extra-0: /no/such/program on host host-a: command not found"},
-		"no interpreter":    {spec.Task{Type: "extra", Command: []string{script}}, "command[0]: extra-0: " + script + " on host host-a: its interpreter /no/such/interpreter does not exist; install that"},
-		"no such directory": {spec.Task{Type: "extra", Command: []string{"true"}, Dir: "/nonexistent"}, "dir: extra-0: working directory /nonexistent on host host-a: no such file"},
+		"a line for a shell": {spec.Task{Type: "extra", Command: []string{"echo $RANK && echo it's"}}, "echo $RANK && echo it's on host host-a: command not found; only a shell understands that: sh -c 'echo $RANK && echo it'\\''s'"},
+		"an operator":        {spec.Task{Type: "extra", Command: []string{"true|cat"}}, `command not found; only a shell understands that: sh -c 'true|cat'`},
+		"a builtin":          {spec.Task{Type: "extra", Command: []string{"cd", "/tmp"}}, `command not found; only a shell understands that: sh -c 'cd /tmp'`},
+		"no such script":     {spec.Task{Type: "extra", Command: []string{"/no/train.py"}}, "/no/train.py on host host-a: command not found; give a path"},
+		"carriage return":    {spec.Task{Type: "extra", Command: []string{carriage}}, "its first line ends with a carriage return, as files of Windows do; take them out of the file: sed -i 's/\\r$//' " + carriage},
+		"carriage by env":    {spec.Task{Type: "extra", Command: []string{byEnv}}, "its first line ends with a carriage return"},
+		"well":               {spec.Task{Type: "extra", Command: []string{"true"}}, ""},
+		"no such program":    {spec.Task{Type: "extra", Command: []string{"/no/such/program"}}, "command[0]: extra-0: /no/such/program on host host-a: command not found"},
+		"no interpreter":     {spec.Task{Type: "extra", Command: []string{script}}, "command[0]: extra-0: " + script + " on host host-a: its interpreter /no/such/interpreter does not exist; install that"},
+		"no such directory":  {spec.Task{Type: "extra", Command: []string{"true"}, Dir: "/nonexistent"}, "dir: extra-0: working directory /nonexistent on host host-a: no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := newControl(t).check(ControlInput{Op: lifecycle.ControlCheck, Start: &c.task})

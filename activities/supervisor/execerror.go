@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -44,7 +45,10 @@ func execError(c Command, err error) error {
 	case errors.Is(err, unix.ENOENT):
 		if _, serr := os.Stat(c.Path); serr != nil {
 			e.code = exitNotFound
-		} else if interpreter := Interpreter(c.Path); interpreter != "" {
+		} else if interpreter, carriage := Interpreter(c.Path); carriage {
+			e.text = fmt.Sprintf("cannot execute %s: its first line ends with a carriage return, as files of Windows do", c.Path)
+			e.code = exitNotFound
+		} else if interpreter != "" {
 			e.text = fmt.Sprintf("cannot execute %s: its interpreter %s does not exist", c.Path, interpreter)
 			e.code = exitNotFound
 		} else {
@@ -64,12 +68,19 @@ func execError(c Command, err error) error {
 	return e
 }
 
+// InterpreterFor returns the interpreter of a script by the end of its name; empty if no script's
+// name ends so.
+func InterpreterFor(name string) string {
+	return map[string]string{".py": "python3", ".sh": "bash"}[filepath.Ext(name)]
+}
+
 // Interpreter returns the program that a script names in its first line; "" if path is not a
-// script.
-func Interpreter(path string) string {
+// script. carriage reports whether a carriage return belongs to the name, as the kernel and env
+// see it: there is no such program.
+func Interpreter(path string) (program string, carriage bool) {
 	f, err := os.Open(path)
 	if err != nil {
-		return ""
+		return "", false
 	}
 	defer f.Close()
 	head := make([]byte, 256)
@@ -77,11 +88,13 @@ func Interpreter(path string) string {
 	line, _, _ := strings.Cut(string(head[:n]), "\n")
 	rest, ok := strings.CutPrefix(line, "#!")
 	if !ok {
-		return ""
+		return "", false
 	}
-	fields := strings.Fields(rest)
-	if len(fields) == 0 {
-		return ""
+	words := strings.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == '\t' })
+	if len(words) == 0 {
+		return "", false
 	}
-	return fields[0]
+	last := words[len(words)-1]
+	carriage = strings.HasSuffix(last, "\r") && (len(words) == 1 || filepath.Base(words[0]) == "env")
+	return strings.TrimSuffix(words[0], "\r"), carriage
 }

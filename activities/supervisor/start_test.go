@@ -133,6 +133,7 @@ func TestStartErrors(t *testing.T) {
 	plain := write("plain", "echo hi\n", 0o644)
 	noMagic := write("no-magic", "echo hi\n", 0o755)
 	badInterpreter := write("script", "#!/nowhere/python3 -u\n", 0o755)
+	carriage := write("crlf", "#!/bin/sh\r\n", 0o755)
 	blocked := write("blocked", "", 0o644)
 
 	for i, c := range []struct {
@@ -145,6 +146,7 @@ func TestStartErrors(t *testing.T) {
 		{func(c *Command) { c.Path = h.dir }, 126, "permission denied"},
 		{func(c *Command) { c.Path = noMagic }, 126, "begins with #!"},
 		{func(c *Command) { c.Path = badInterpreter }, 127, "its interpreter /nowhere/python3 does not exist"},
+		{func(c *Command) { c.Path = carriage }, 127, "its first line ends with a carriage return"},
 		{func(c *Command) { c.Args = append(c.Args, strings.Repeat("x", 200<<10)) }, 126, "argument list too long"},
 		{func(c *Command) { c.Dir = "/nowhere" }, 126, "working directory /nowhere: no such file"},
 		{func(c *Command) { c.Dir = blocked }, 126, "not a directory"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -49,6 +50,9 @@ func parseSource(cmd *cobra.Command, args []string) (source, error) {
 	if err := noProgram(cmd, args[0]); err != nil {
 		return source{}, err
 	}
+	if err := noScript(cmd, args); err != nil {
+		return source{}, err
+	}
 	switch {
 	case cmd.ArgsLenAtDash() == 0:
 		return source{command: args, notes: notSeparated(args)}, nil
@@ -82,6 +86,23 @@ func noProgram(cmd *cobra.Command, word string) error {
 		return usagef("%q is no program; each type of tasks has a --task of its own: write --task %s", word, word)
 	}
 	return usagef("%q is no program; to set the variable %s write -x %s in front of the program", word, name, word)
+}
+
+// noScript refuses a script that nobody may execute in the place of the program.
+func noScript(cmd *cobra.Command, args []string) error {
+	interpreter := supervisor.InterpreterFor(args[0])
+	if interpreter == "" || cmd.Flags().Changed("dir") || !isFile(args[0]) {
+		return nil
+	}
+	if _, err := exec.LookPath(args[0]); err == nil {
+		return nil
+	}
+	more := ""
+	if len(args) > 1 {
+		more = " ..."
+	}
+	return usagef("%s is neither a spec (.yaml, .yml or .json) nor a program that may be executed; name its interpreter: %s -- %s %s%s",
+		args[0], cmd.CommandPath(), interpreter, args[0], more)
 }
 
 // isFile tells a spec from a program that is called like one: nobody may execute it.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"os"
 	"regexp"
 	"runtime"
 	"strings"
@@ -249,6 +250,43 @@ func TestSpecOrCommand(t *testing.T) {
 			require.NoError(t, cmd.Execute())
 			assert.Equal(t, want, got)
 		})
+	}
+}
+
+// A script in the place of a spec is refused before anything starts.
+func TestAScriptThatIsNoProgram(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	require.NoError(t, os.WriteFile("train.py", nil, 0o600))
+	require.NoError(t, os.WriteFile("job.sh", nil, 0o600))
+	require.NoError(t, os.WriteFile("program.py", nil, 0o700))
+	const neither = " is neither a spec (.yaml, .yml or .json) nor a program that may be executed; name its interpreter: clusterrun run -- "
+	for line, want := range map[string]string{
+		"train.py":         "train.py" + neither + "python3 train.py",
+		"./train.py --lr":  "./train.py" + neither + "python3 ./train.py ...",
+		"-- job.sh":        "job.sh" + neither + "bash job.sh",
+		"./program.py":     "",
+		"nowhere.py":       "",
+		"python3 train.py": "",
+		"--dir / train.py": "",
+	} {
+		root := &cobra.Command{Use: "clusterrun", SilenceErrors: true, SilenceUsage: true}
+		run := &cobra.Command{Use: "run", RunE: func(cmd *cobra.Command, args []string) error {
+			_, err := parseSource(cmd, args)
+			return err
+		}}
+		root.AddCommand(run)
+		run.Flags().SetInterspersed(false)
+		run.Flags().String("dir", "", "")
+		root.SetArgs(append([]string{"run"}, strings.Fields(line)...))
+		err := root.Execute()
+		if want == "" {
+			require.NoError(t, err, line)
+			continue
+		}
+		var usage *usageError
+		require.ErrorAs(t, err, &usage, line)
+		assert.Equal(t, []string{want}, usage.problems)
 	}
 }
 
