@@ -35,7 +35,7 @@ var levels = [][]string{
 	{"activities/retention"},
 	{"activities/shipped"},
 	{"activities/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
-	{"activities/tcpstore", "activities/supervisor/internal/wire", "activities/supervisor/internal/early", "activities/internal/wire", "activities/internal/news", "activities/internal/background", "activities/stacks", "activities/task/coordinator", "activities/task/pmi"},
+	{"activities/tcpstore", "activities/supervisor/internal/wire", "activities/supervisor/internal/early", "activities/internal/wire", "activities/internal/news", "activities/internal/background", "activities/stacks", "activities/evidence", "activities/task/coordinator", "activities/task/pmi"},
 	{"activities/codec", "activities/retry", "activities/filelock", "activities/atomicfile", "activities/pty", "activities/strictjson", "activities/policy", "activities/metrics", "activities/signatures", "activities/hostuser"},
 	{"activities/undumpable", "activities/runkey", "activities/detach", "activities/privatedir"},
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures", "workflows/fleet"},

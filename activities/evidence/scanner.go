@@ -1,0 +1,291 @@
+package evidence
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxLine is how much of a line is looked at, in bytes.
+	maxLine = 1024
+	// maxText bounds [Finding.Line], and maxPlace [Finding.Place], in bytes.
+	maxText  = 240
+	maxPlace = 120
+	// maxFindings bounds the findings of a stream. The oldest are dropped.
+	maxFindings = 64
+)
+
+// Finding is an error that a process has printed.
+type Finding struct {
+	// Kind is the kind of the error, such as "python".
+	Kind string
+	// Line is the error in one line, such as "ValueError: shard 3 is corrupt".
+	Line string
+	// Place is where it happened, such as "train.py:88"; empty if that is not known.
+	Place string
+	// LostPeer reports whether the error speaks of the end of another process.
+	LostPeer bool
+	// Survived reports whether programs usually continue after such an error: it was logged, or
+	// is a warning.
+	Survived bool
+	// Start and End are where the error begins and ends in the stream, in bytes.
+	Start, End int64
+	// Rest is the number of lines that the stream has after the error.
+	Rest int
+}
+
+// Scanner finds errors in the lines of one stream.
+type Scanner struct {
+	found []Finding
+	lines int
+	// open is the error whose lines are being read; nil if there is none.
+	open *Finding
+	then block
+	// chained reports whether a Python traceback that follows belongs to the last finding.
+	chained bool
+	// before is the last line that was not empty and no part of an error.
+	before string
+	state  blockState
+	// stems are those of [stems] that the lines can have; nil if that is not known.
+	stems []string
+}
+
+// Scan returns the errors in the last part of a stream, which begins at a line with that
+// offset.
+func Scan(part []byte, offset int64) []Finding {
+	s := Scanner{stems: make([]string, 0, len(stems))}
+	for _, stem := range stems {
+		if bytes.Contains(part, []byte(stem)) {
+			s.stems = append(s.stems, stem)
+		}
+	}
+	for line := range bytes.Lines(part) {
+		s.Line(line, offset)
+		offset += int64(len(line))
+	}
+	return s.Findings()
+}
+
+// A block reads a line after the first of an error, and reports whether the line belongs to
+// it.
+type block func(f *Finding, s *blockState, line []byte) bool
+
+// blockState is what a block keeps from line to line.
+type blockState struct {
+	lines int
+	ended bool
+	frame string // the last place that was seen
+	own   bool   // frame is in the program, not in a library
+}
+
+// Line takes the next line, with or without its newline, and its offset in the stream.
+func (s *Scanner) Line(line []byte, offset int64) {
+	s.lines++
+	end := offset + int64(len(line))
+	line = bytes.TrimRight(line, "\r\n")
+	if len(line) > maxLine {
+		line = line[:maxLine]
+	}
+	line = withoutRank(line)
+	if s.open != nil {
+		s.state.lines++
+		if s.then(s.open, &s.state, line) {
+			s.open.End = end
+			s.open.Rest = -s.lines
+			return
+		}
+		s.close()
+	}
+	if len(line) == 0 {
+		return
+	}
+	if s.begin(line, offset, end) {
+		return
+	}
+	if bytes.HasPrefix(line, []byte("During handling of the above exception")) || bytes.HasPrefix(line, []byte("The above exception was the direct cause")) {
+		s.chained = len(s.found) > 0
+		return
+	}
+	s.chained = false
+	s.before = string(line)
+}
+
+// begin reports whether an error begins with the line.
+func (s *Scanner) begin(line []byte, offset, end int64) bool {
+	r, ok := s.ruleOf(line)
+	if !ok {
+		return false
+	}
+	f := Finding{
+		Kind: r.kind, Line: text(line), Survived: r.survived, Start: offset, End: end,
+		Rest: -s.lines, LostPeer: SpeaksOfPeer(string(line)),
+	}
+	if r.kind == kindPeer {
+		f.Survived = true
+	}
+	if r.kind == kindLibc {
+		f.Place = assertionPlace(f.Line)
+	}
+	if r.then == nil {
+		s.keep(f)
+		s.before = ""
+		return true
+	}
+	if r.kind == kindPython || r.kind == kindJava {
+		f.Survived = f.Survived || logged(s.before)
+	}
+	s.open, s.then, s.state = &f, r.then, blockState{}
+	return true
+}
+
+// close ends the error that is being read.
+func (s *Scanner) close() {
+	f := *s.open
+	s.open = nil
+	if f.Place == "" {
+		f.Place = bounded(s.state.frame, maxPlace)
+	}
+	f.LostPeer = f.LostPeer || SpeaksOfPeer(f.Line)
+	chained := s.chained && f.Kind == kindPython
+	s.chained, s.before = false, ""
+	if strings.HasPrefix(f.Line, "KeyboardInterrupt") || f.Kind == kindRust && !strings.Contains(f.Line, "panicked at") && s.state.lines < 1 {
+		return
+	}
+	if f.Line == "" {
+		return
+	}
+	if chained && len(s.found) > 0 {
+		// The chain is one error, which began with its first exception.
+		first := &s.found[len(s.found)-1]
+		first.LostPeer = first.LostPeer || f.LostPeer
+		first.Line, first.Place, first.End, first.Rest = f.Line, f.Place, f.End, f.Rest
+		return
+	}
+	s.keep(f)
+}
+
+func (s *Scanner) keep(f Finding) {
+	if len(s.found) >= maxFindings {
+		s.found = append(s.found[:0], s.found[1:]...)
+	}
+	s.found = append(s.found, f)
+}
+
+// Findings returns the errors found so far, in the order of the stream.
+func (s *Scanner) Findings() []Finding {
+	all := append([]Finding(nil), s.found...)
+	if s.open != nil {
+		t := *s
+		t.found = append([]Finding(nil), s.found...)
+		t.close()
+		all = t.found
+	}
+	for i := range all {
+		all[i].Rest += s.lines
+	}
+	return all
+}
+
+// ruleOf returns the rule that a line begins an error by.
+func (s *Scanner) ruleOf(line []byte) (rule, bool) {
+	start := bytes.TrimLeft(line, " |+-")
+	if len(start) > 0 && firstBytes[start[0]] {
+		for _, r := range prefixes {
+			if strings.HasPrefix(string(start[:min(len(start), len(r.text))]), r.text) && r.fits(start) {
+				return r, true
+			}
+		}
+	}
+	possible := s.stems
+	if possible == nil {
+		possible = stems
+	}
+	if !slices.ContainsFunc(possible, func(stem string) bool { return bytes.Contains(line, []byte(stem)) }) {
+		return rule{}, false
+	}
+	for _, r := range insides {
+		if bytes.Contains(line, []byte(r.text)) {
+			return r, true
+		}
+	}
+	if SpeaksOfPeer(string(line)) {
+		return rule{kind: kindPeer}, true
+	}
+	return rule{}, false
+}
+
+// fits reports whether a line that has the prefix of a rule is an error: some prefixes are
+// common words.
+func (r rule) fits(line []byte) bool {
+	switch r.text {
+	case "Killed", "Segmentation fault", "Bus error", "Illegal instruction", "Floating point exception", "Out Of Memory":
+		rest := strings.TrimSpace(string(line[len(r.text):]))
+		return rest == "" || rest == "(core dumped)" || strings.HasPrefix(rest, ":")
+	case "thread '":
+		return bytes.Contains(line, []byte("panicked at "))
+	case "At line ":
+		return bytes.Contains(line, []byte(" of file "))
+	case "Exception in thread ":
+		return true
+	}
+	return true
+}
+
+// firstBytes are the bytes that prefixes begin with.
+var firstBytes = func() (first [256]bool) {
+	for _, r := range prefixes {
+		first[r.text[0]] = true
+	}
+	return first
+}()
+
+// SpeaksOfPeer reports whether a text of an error speaks of the end of another process, or of
+// the connection to it.
+func SpeaksOfPeer(text string) bool {
+	lower := strings.ToLower(bounded(text, 8*maxLine))
+	for _, words := range lostPeer {
+		if strings.Contains(lower, words) {
+			return true
+		}
+	}
+	return false
+}
+
+func logged(before string) bool {
+	for _, word := range loggedWords {
+		if strings.Contains(before, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutRank removes the prefix that torch puts in front of lines: "[rank3]: ".
+func withoutRank(line []byte) []byte {
+	if !bytes.HasPrefix(line, []byte("[rank")) {
+		return line
+	}
+	if i := bytes.Index(line[:min(len(line), 16)], []byte("]:")); i >= 0 {
+		return bytes.TrimPrefix(line[i+2:], []byte(" "))
+	}
+	return line
+}
+
+// text returns a line as it is shown: bounded, valid and without control characters.
+func text(line []byte) string {
+	s := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(string(line), "?"))
+	return bounded(strings.TrimSpace(s), maxText)
+}
+
+func bounded(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most-len("…")], "") + "…"
+}
