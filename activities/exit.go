@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/evidence"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
 	"github.com/clusterrun/clusterrun/activities/tasklog"
@@ -22,6 +23,9 @@ const sigkill = int(unix.SIGKILL)
 
 // stderrLines is how many lines of stderr explain a failure without an error file.
 const stderrLines = 8
+
+// maxReported bounds the line of a reported error among the printed ones, in bytes.
+const maxReported = 240
 
 // exitOf converts the supervisor's record of an exit, without reading any file. call is the
 // call that the process had not ended; see [plan.inCall].
@@ -100,6 +104,12 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 		e.Message, e.Reported = report.Message, e.Cause.ByItself() || p.Exit.Failed
 		e.ErrorFile, e.ErrorTime = file, report.When().UTC()
 	}
+	if e.Cause.ByItself() || p.Exit.Failed && e.Cause != spec.CauseCompleted {
+		e.Printed = printedError(p.LogDir)
+		if report != nil && e.Reported {
+			e.Printed = withReport(e.Printed, report)
+		}
+	}
 	switch e.Cause {
 	case spec.CauseCompleted:
 		// Whatever error it once reported, it did not fail.
@@ -133,6 +143,18 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 		}
 	}
 	return bound(e), nil
+}
+
+// withReport returns the printed error of a process that has reported one as well; what it
+// printed may be nil.
+func withReport(printed *spec.PrintedError, report *tasklog.Report) *spec.PrintedError {
+	if printed == nil {
+		line, _, _ := strings.Cut(report.Message, "\n")
+		printed = &spec.PrintedError{Kind: "reported", Line: shorten.Text(line, maxReported), By: report.When().UTC()}
+	}
+	printed.LostPeer = printed.LostPeer || evidence.SpeaksOfPeer(report.Message)
+	printed.Survivable = false
+	return printed
 }
 
 // describeExit calls the function of that name as the user who owns the files.

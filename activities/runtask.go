@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
-	"github.com/clusterrun/clusterrun/activities/tasklog"
 	server "github.com/clusterrun/clusterrun/activities/temporal"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -318,10 +315,8 @@ func (l *taskLease) stop(waiting context.Context, p supervisor.Process) {
 	l.group.Go(func(context.Context) { l.stopped <- l.stopProcess(waiting, p) })
 }
 
-// reportedGrace is how long a process that has reported an error may take to end by itself
-// before it is stopped. It counts as part of the grace.
-const reportedGrace = time.Second
-
+// stopProcess stops the process. One that has shown an error first gets a moment to end by
+// itself, so that its last words and its exit code are its own.
 func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) error {
 	stop, err := l.plan.stopOf(l.key.Task, "", nil)
 	if err != nil {
@@ -330,15 +325,16 @@ func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) e
 	request := supervisor.StopRequest{
 		Run: l.key.Run, Tasks: []string{l.key.Task}, Generation: l.key.Generation, Fence: &l.fence,
 		Signal: stop.Signal, Grace: stop.Grace, Reason: supervisor.ReasonCollateral,
-		// Later nobody could tell whether the process reported this before our signal or
-		// because of it.
-		Failed: hasReported(p),
+		// Later nobody could tell whether the process showed this before our signal or because
+		// of it.
+		Failed: l.showsError(p),
 	}
 	switch {
 	case l.plan.overdue():
 		request.Signal, request.Grace, request.Reason = sigkill, 0, supervisor.ReasonMaxRunTime
 	case request.Failed:
-		wait := min(reportedGrace, stop.Grace)
+		task, _ := l.plan.task(l.key.Task)
+		wait := min(l.plan.Spec.ErrorGraceOf(task), stop.Grace)
 		if retry.Sleep(waiting, wait) != nil {
 			return nil //nolint:nilerr // the process has ended: there is nothing to stop
 		}
@@ -347,25 +343,6 @@ func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) e
 	// The caller may give up meanwhile; the process is stopped in any case.
 	_, err = l.Supervisor.Stop(l.group.Context(), request)
 	return err
-}
-
-// hasReported reports whether a process has written an error file. If the file system does
-// not answer, it returns false.
-func hasReported(p supervisor.Process) bool {
-	if p.LogDir == "" {
-		return false
-	}
-	found := make(chan bool, 1)
-	go func() { // not in the group: the end of the host does not wait for it
-		_, err := os.Stat(filepath.Join(p.LogDir, tasklog.ErrorFile))
-		found <- err == nil
-	}()
-	select {
-	case is := <-found:
-		return is
-	case <-time.After(reportedGrace):
-		return false
-	}
 }
 
 // judge decides what the end of the last process means: the end of the task, or another

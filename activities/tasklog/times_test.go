@@ -154,3 +154,36 @@ func TestFollowFrom(t *testing.T) {
 	require.NoError(t, f.Stop(t.Context()))
 	assert.Equal(t, "new\nnewer\n", c.text(Stream{}))
 }
+
+// The times of a place in the output come from the records around it, and at its end from the
+// file.
+func TestStreamEnds(t *testing.T) {
+	_, dir := timed(t)
+	assert.Empty(t, StreamEnds(dir, 100))
+	times := NewTimes(dir)
+	times.Note()
+	appendTo(t, dir, StderrFile, "first\n")
+	times.Note()
+	appendTo(t, dir, StderrFile, "second\n")
+	times.Note()
+	appendTo(t, dir, StderrFile, "third\n")
+	records := readTimes(dir)
+	require.Len(t, records, 2)
+
+	ends := StreamEnds(dir, 10)
+	require.Len(t, ends, 1)
+	assert.Equal(t, "third\n", string(ends[0].Text), "from the start of a line")
+	assert.EqualValues(t, 13, ends[0].Offset)
+
+	ends = StreamEnds(dir, 100)
+	require.Len(t, ends, 1)
+	assert.Equal(t, "first\nsecond\nthird\n", string(ends[0].Text))
+	after, by := ends[0].Times(6)
+	assert.True(t, after.IsZero())
+	assert.False(t, by.After(time.Unix(0, records[0].at)))
+	after, by = ends[0].Times(13)
+	assert.Equal(t, records[0].at, after.UnixNano())
+	assert.False(t, by.After(time.Unix(0, records[1].at)))
+	_, by = ends[0].Times(19)
+	assert.Equal(t, ends[0].Written, by)
+}

@@ -106,6 +106,12 @@
 // restarts did not mend. A task that waits for its restart at that moment has failed before,
 // but did not end the run.
 //
+// A process that ended because it lost a peer is not the root cause if the peer is known: if the
+// error that it printed speaks of a lost peer, the root cause is the process that had printed
+// an error of its own before, though it ended later or had to be stopped within its cleanup.
+// Such an error decides nothing else, since a program may survive it. Hosts give processes
+// that show an error a moment to end by themselves (stop.error_grace).
+//
 // Two failures are known only from the exits that [Released] brings. A task that was
 // stopped between two processes has ended with the last one, as in TensorFlow's
 // MultiProcessRunner. A failure right before the chief's end cannot be told from one

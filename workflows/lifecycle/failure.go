@@ -34,14 +34,16 @@ type failure struct {
 	// request is set if the task failed by the error with which it asked all tasks to
 	// stop, and not by the end of its process.
 	request *StopTogether
+	// shown reports whether the error that the process printed makes it the root cause.
+	shown bool
 }
 
 // reported reports whether the program reported an error.
 func (f failure) reported() bool { return f.exit.Reported && !f.hostLost() }
 
-// stopped reports whether the program had reported its error and was stopped before it
+// stopped reports whether the program had reported or shown its error and was stopped before it
 // ended by itself.
-func (f failure) stopped() bool { return f.reported() && !f.exit.Cause.ByItself() }
+func (f failure) stopped() bool { return (f.reported() || f.shown) && !f.exit.Cause.ByItself() }
 
 // hostLost reports whether the process was lost with its host.
 func (f failure) hostLost() bool { return f.exit.Cause == spec.CauseHostLost }
@@ -182,11 +184,11 @@ func (f *failure) instant() int64 {
 // clock of its host. A time after the end of the process or before its start is not
 // believed.
 func (f *failure) errorAge() (age time.Duration, ok bool) {
-	e := &f.exit
-	if e.ErrorTime.IsZero() || e.Ended.IsZero() {
+	e, at := &f.exit, f.errorTime()
+	if at.IsZero() || e.Ended.IsZero() {
 		return 0, false
 	}
-	age = e.Ended.Sub(e.ErrorTime)
+	age = e.Ended.Sub(at)
 	if !e.Started.IsZero() {
 		lived := e.Ended.Sub(e.Started)
 		if age > lived+errorTimeUnit {
@@ -209,7 +211,7 @@ func (f failure) describe() *spec.ProcessFailure {
 	return &spec.ProcessFailure{
 		Task: f.task.Name(), Host: f.host, Rank: f.task.Rank, PID: f.exit.PID,
 		ExitCode: f.exit.ExitCode, Signal: f.exit.Signal, Cause: f.exit.Cause,
-		ErrorFile: f.exit.ErrorFile, Message: message, Reported: f.exit.Reported,
+		ErrorFile: f.exit.ErrorFile, Message: message, Reported: f.exit.Reported, Printed: f.exit.Printed,
 		LogDir: f.exit.LogDir, Timestamp: f.when(),
 	}
 }
@@ -217,8 +219,17 @@ func (f failure) describe() *spec.ProcessFailure {
 // when returns the time of the failure by the wall clock of its host: that of the error
 // if the program reported one, and else that of the end.
 func (f failure) when() time.Time {
-	if f.exit.ErrorTime.IsZero() {
-		return f.exit.Ended
+	if at := f.errorTime(); !at.IsZero() {
+		return at
+	}
+	return f.exit.Ended
+}
+
+// errorTime returns when the program reported its error or, if that makes it the root cause,
+// printed it; zero if it did neither.
+func (f failure) errorTime() time.Time {
+	if f.shown && f.exit.ErrorTime.IsZero() {
+		return f.exit.Printed.By
 	}
 	return f.exit.ErrorTime
 }

@@ -95,11 +95,13 @@ func cutMessages(r *spec.RunResult, most int) {
 		t := &r.Tasks[i]
 		if t.Exit != nil {
 			t.Exit.Message = shorten.Text(t.Exit.Message, most)
+			t.Exit.Printed = nil // the failure has it
 		}
 		if t.Failure != nil {
 			t.Failure.Message = shorten.Text(t.Failure.Message, most)
 		}
 		for k := range t.Exits {
+			t.Exits[k].Printed = nil
 			t.Exits[k].Message = shorten.Text(t.Exits[k].Message, most)
 		}
 	}

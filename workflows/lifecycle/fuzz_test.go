@@ -220,6 +220,11 @@ func (w *world) ended(task string) TaskEnded {
 		return e // no exit
 	}
 	exit := spec.Exit{Restart: w.first + len(w.exits[task]), Cause: cause, BootNanos: int64(w.byte() % 4)}
+	if b := w.byte(); b&1 != 0 {
+		at := time.Unix(int64(b>>4), 0).UTC()
+		exit.Printed = &spec.PrintedError{Kind: "python", Line: "E", LostPeer: b&2 != 0, Survivable: b&4 != 0, After: at, By: at.Add(time.Second)}
+		exit.Ended = at.Add(2 * time.Second)
+	}
 	if cause != spec.CauseCompleted {
 		exit.ExitCode = int(how%5) - 2
 		exit.Reported = how&32 != 0

@@ -75,7 +75,11 @@ func (m *Machine) generationRoot() *failure {
 			all = append(all, failure{task: t, exit: *t.exit, host: t.host})
 		}
 	}
-	return earliest(all)
+	root := earliest(all)
+	if f := m.byEvidence(root, all, func(t *task) string { return t.host }); f != nil {
+		return f
+	}
+	return root
 }
 
 // nextGeneration places the group again. No task of the last generation may be live.

@@ -77,12 +77,15 @@ func (m *Machine) rootCause(w *writer, j judgement) {
 	case f.reported():
 		// The words come first: they are what TensorFlow raises.
 		w.line("%s reported an error: %s", name, firstLine(f.exit.Message))
+	case f.stopped():
+		w.line("%s printed an error and was stopped: %s", name, f.exit.Printed)
 	case f.exit.BadResult():
 		w.line("%s", firstLine(spec.UnexpectedExitText(name, f.exit)))
 	default:
 		w.line("%s", spec.UnexpectedExitText(name, f.exit))
 	}
 	w.line("Root cause: %s %s%s%s.", j.who(f), howEnded(f), m.afterRestarts(f), f.at())
+	m.firstError(w, j)
 	w.quote(f.exit.Message, f.reported() || f.exit.BadResult())
 	w.path("Error file", f.exit.ErrorFile)
 	w.path("Logs", f.exit.LogDir)
@@ -210,7 +213,7 @@ func (m *Machine) others(w *writer, j judgement) {
 	}
 	if m.stragglersFail() {
 		// The tasks that were stopped are named as stragglers.
-	} else if stopped := m.stoppedTasks(); len(stopped) > 0 {
+	} else if stopped := m.stoppedTasks(j); len(stopped) > 0 {
 		w.line("%s stopped %s: %s.", plural.Of(len(stopped), "was", "were"), why, list(stopped))
 	} else if m.decided == byCancel {
 		w.line("Then the run was cancelled%s.", m.because())
@@ -273,7 +276,7 @@ func (m *Machine) cancelled(w *writer, j judgement) {
 	} else {
 		w.line("The run was cancelled: %s.", strings.TrimSuffix(reason, "."))
 	}
-	if stopped := m.stoppedTasks(); len(stopped) > 0 {
+	if stopped := m.stoppedTasks(j); len(stopped) > 0 {
 		w.line("%s stopped: %s.", plural.Of(len(stopped), "was", "were"), list(stopped))
 	}
 	m.lost(w, j)
@@ -317,15 +320,18 @@ func (m *Machine) unkillable(w *writer, j judgement) {
 }
 
 // stoppedTasks returns the tasks that were stopped and had not failed before.
-func (m *Machine) stoppedTasks() []string {
+func (m *Machine) stoppedTasks(j judgement) []string {
 	var names []string
 	for _, t := range m.tasks {
-		if !m.failed(t) && t.stopped != "" && (t.exit == nil || t.endedBy(t.stopped) || t.endedBy(spec.CauseOperator)) {
+		if !m.failed(t) && !j.shows(t) && t.stopped != "" && (t.exit == nil || t.endedBy(t.stopped) || t.endedBy(spec.CauseOperator)) {
 			names = append(names, t.Name())
 		}
 	}
 	return names
 }
+
+// shows reports whether the error that the task printed makes it the root cause.
+func (j judgement) shows(t *task) bool { return j.root != nil && j.root.shown && j.root.task == t }
 
 func (m *Machine) nothingLaunched() bool {
 	for _, t := range m.tasks {

@@ -54,7 +54,9 @@ import (
 //	[lived=DURATION] [unkillable] [code=N]      code: of a process that was stopped
 //	nothing                         no process to tell of
 //
-// with [host=NAME], [boot=N] for the host's clock, [report] for an error the program
+// with [prints=T [peer] [logged] [place=FILE:LINE]] for an error in its output, whose line is
+// the message,
+// [host=NAME], [boot=N] for the host's clock, [report] for an error the program
 // reported, and ": TEXT" for its message. [started=T], [ended=T] and [error=T]
 // are durations after 2026-11-21 10:00:00: when the process started and ended,
 // and when it wrote its error file.
@@ -310,7 +312,13 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 			e.Unkillable = true
 		case "boot":
 			e.BootNanos = int64(n)
-		case "started", "ended", "error":
+		case "peer":
+			e.Printed.LostPeer = true
+		case "logged":
+			e.Printed.Survivable = true
+		case "place":
+			e.Printed.Place = value
+		case "started", "ended", "error", "prints":
 			after, err := time.ParseDuration(value)
 			if err != nil {
 				return nil, err
@@ -321,6 +329,9 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 				e.Started = at
 			case "ended":
 				e.Ended, e.BootNanos = at, int64(time.Hour+after)
+			case "prints":
+				line, _, _ := strings.Cut(text, "\n")
+				e.Printed = &spec.PrintedError{Kind: "python", Line: line, After: at, By: at}
 			case "error":
 				e.ErrorTime, e.ErrorFile = at, e.LogDir+"/error.json"
 			}

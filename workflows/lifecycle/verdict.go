@@ -1,6 +1,10 @@
 package lifecycle
 
-import "github.com/clusterrun/clusterrun/workflows/spec"
+import (
+	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
 
 // Exit codes of `clusterrun run` that are not a program's own.
 const (
@@ -19,6 +23,8 @@ type judgement struct {
 	failures  []failure // in order of arrival
 	root      *failure  // the earliest
 	report    *failure  // the first that a program reported
+	// effect is the process that ended first, if it is not the root cause: it lost its peer.
+	effect *failure
 	// asked is the error of an operator's stop, if no failure came before it.
 	asked *spec.TogetherError
 	hosts map[string]string
@@ -35,6 +41,11 @@ type judgement struct {
 func (m *Machine) judge(e Released) judgement {
 	j := judgement{failures: m.failures(e), hosts: e.Hosts}
 	j.root = m.rootOf(j.failures)
+	if f := m.byEvidence(j.root, j.failures, func(t *task) string { return e.Hosts[t.Name()] }); f != nil {
+		effect := *j.root
+		j.effect, j.root = &effect, f
+		j.failures = append(slices.DeleteFunc(j.failures, func(g failure) bool { return g.task == f.task }), *f)
+	}
 	var reports []failure
 	for _, f := range j.failures {
 		if f.reported() {

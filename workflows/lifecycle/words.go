@@ -13,7 +13,7 @@ import (
 func (f failure) at() string {
 	when := f.exit.Ended
 	if _, ok := f.errorAge(); ok || f.request != nil {
-		when = f.exit.ErrorTime
+		when = f.errorTime()
 	}
 	if when.IsZero() {
 		return ""

@@ -19,6 +19,7 @@ const (
 	DefaultBarriers         = BarriersServer
 	DefaultStopSignal       = "SIGTERM"
 	DefaultStopGrace        = Duration(30 * time.Second)
+	DefaultErrorGrace       = Duration(2 * time.Second)
 	DefaultStdMask          = "3"
 	DefaultTogetherGrace    = Duration(2 * time.Minute)
 )

@@ -394,6 +394,11 @@ var fields = []field{
 		example: "grace: 30s",
 		flag:    "stop-grace", usage: "`TIME` from that signal to SIGKILL",
 	},
+	{
+		of: "Stop.error_grace", def: DefaultErrorGrace,
+		doc:     "How long a process that has printed or reported an error may take to end by itself before it gets the signal. It is part of grace.",
+		example: "error_grace: 2s",
+	},
 
 	{
 		of:      "RunSpec.stop_together",

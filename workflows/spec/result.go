@@ -81,6 +81,9 @@ type Exit struct {
 	// Reported reports whether Message is an error the program itself reported, and that it
 	// did so before anybody asked it to end.
 	Reported bool `json:"reported,omitempty"`
+	// Printed is the error in its output that ended the process, or was about to when it was
+	// stopped; nil if there is none.
+	Printed *PrintedError `json:"printed,omitempty"`
 	// ErrorFile is the path of the error file, where the program wrote one.
 	ErrorFile string `json:"error_file,omitempty"`
 	// ErrorTime is when it was written, by the program's word and the file's:
@@ -101,6 +104,36 @@ type Exit struct {
 	Unkillable bool `json:"unkillable,omitempty"`
 	// Usage is what the process and its descendants used.
 	Usage Usage `json:"usage,omitzero"`
+}
+
+// PrintedError is an error that a process printed, such as a traceback.
+type PrintedError struct {
+	// Kind is the language or the library that printed it, such as "python" or "nccl".
+	Kind string `json:"kind"`
+	// Line is the error in one line of at most 240 bytes, such as "ValueError: shard 3 is corrupt".
+	Line string `json:"line"`
+	// Place is where it happened, such as "train.py:88"; empty if that is not known.
+	Place string `json:"place,omitempty"`
+	// LostPeer reports whether the error speaks of the end of another process.
+	LostPeer bool `json:"lost_peer,omitempty"`
+	// Survivable reports whether programs usually continue after such an error: it was logged, or
+	// is a warning.
+	Survivable bool `json:"survivable,omitempty"`
+	// After and By are between which times it was printed, by the wall clock of the host. After
+	// is zero if that is not known.
+	After time.Time `json:"after,omitzero"`
+	By    time.Time `json:"by,omitzero"`
+}
+
+// Own reports whether it is an error of the process itself, after which programs end. p may be nil.
+func (p *PrintedError) Own() bool { return p != nil && !p.LostPeer && !p.Survivable }
+
+// String returns the line and the place.
+func (p *PrintedError) String() string {
+	if p.Place == "" {
+		return p.Line
+	}
+	return p.Line + " (" + p.Place + ")"
 }
 
 // OK reports whether the process ended by itself with exit code 0.
@@ -133,18 +166,20 @@ type TaskResult struct {
 
 // ProcessFailure describes a failed process the way torch elastic does.
 type ProcessFailure struct {
-	Task      string    `json:"task"`
-	Host      string    `json:"host,omitempty"`
-	Rank      int       `json:"rank"`
-	PID       int       `json:"pid,omitempty"`
-	ExitCode  int       `json:"exit_code"`
-	Signal    string    `json:"signal,omitempty"`
-	Cause     Cause     `json:"cause"`
-	ErrorFile string    `json:"error_file,omitempty"`
-	Message   string    `json:"message"`
-	Reported  bool      `json:"reported,omitempty"`
-	LogDir    string    `json:"log_dir,omitempty"`
-	Timestamp time.Time `json:"timestamp,omitzero"`
+	Task      string `json:"task"`
+	Host      string `json:"host,omitempty"`
+	Rank      int    `json:"rank"`
+	PID       int    `json:"pid,omitempty"`
+	ExitCode  int    `json:"exit_code"`
+	Signal    string `json:"signal,omitempty"`
+	Cause     Cause  `json:"cause"`
+	ErrorFile string `json:"error_file,omitempty"`
+	Message   string `json:"message"`
+	Reported  bool   `json:"reported,omitempty"`
+	// Printed is as in [Exit].
+	Printed   *PrintedError `json:"printed,omitempty"`
+	LogDir    string        `json:"log_dir,omitempty"`
+	Timestamp time.Time     `json:"timestamp,omitzero"`
 }
 
 // RunResult is how a run ended.

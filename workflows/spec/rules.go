@@ -30,6 +30,12 @@ func (s *RunSpec) StopOf(t Task) (signal string, grace time.Duration) {
 	return cmp.Or(g.Stop.Signal, s.Stop.Signal), cmp.Or(g.Stop.Grace, s.Stop.Grace).Std()
 }
 
+// ErrorGraceOf returns how long a task that has printed or reported an error may take to end by
+// itself before it is stopped. The spec has its defaults.
+func (s *RunSpec) ErrorGraceOf(t Task) time.Duration {
+	return cmp.Or(s.group(t.Type).Stop.ErrorGrace, s.Stop.ErrorGrace).Std()
+}
+
 // LongestGrace returns the longest time from the signal to SIGKILL that a task has. The spec
 // has its defaults.
 func (s *RunSpec) LongestGrace() time.Duration {

@@ -91,6 +91,8 @@ type Override struct {
 type Stop struct {
 	Signal string    `json:"signal,omitempty"`
 	Grace  *Duration `json:"grace,omitempty"`
+	// ErrorGrace is part of Grace.
+	ErrorGrace *Duration `json:"error_grace,omitempty"`
 }
 
 // Logs says where the output of the processes goes. With the directory [NullDir] what was

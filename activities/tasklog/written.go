@@ -1,0 +1,69 @@
+package tasklog
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// StreamEnd is the last part of one stream of a process, from the start of a line.
+type StreamEnd struct {
+	Text []byte
+	// Offset is where Text begins in the stream.
+	Offset int64
+	// Written is when the stream was last written, as exactly as the file system records it.
+	Written time.Time
+
+	records []record
+	stream  int
+}
+
+// StreamEnds reads at most that many bytes from the end of stdout and of stderr. Streams without output
+// are left out.
+func StreamEnds(processDir string, maxBytes int64) []StreamEnd {
+	var ends []StreamEnd
+	var records []record
+	for i, name := range outputs {
+		path := filepath.Join(processDir, name)
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+			continue
+		}
+		text, whole := tailOf(path, maxBytes)
+		// More may have been written since, but nothing before From.
+		e := StreamEnd{Text: text, Offset: max(0, info.Size()-int64(len(text))), Written: info.ModTime(), stream: i}
+		if !whole {
+			if at := bytes.IndexByte(text, '\n'); at >= 0 {
+				e.Text, e.Offset = text[at+1:], e.Offset+int64(at)+1
+			}
+		}
+		if records == nil {
+			records = readTimes(processDir)
+		}
+		e.records = records
+		ends = append(ends, e)
+	}
+	return ends
+}
+
+// Times returns between which times the byte before that offset of the stream was written.
+// after is zero if no record is older.
+func (e StreamEnd) Times(offset int64) (after, by time.Time) {
+	by = e.Written
+	for _, r := range e.records {
+		at := time.Unix(0, r.at)
+		if r.sizes[e.stream] >= offset {
+			if at.Before(by) {
+				by = at
+			}
+			break
+		}
+		after = at
+	}
+	if offset >= e.Offset+int64(len(e.Text)) {
+		// It is the last that was written, and the file has that time.
+		after, by = e.Written.Add(-clockTick), e.Written
+	}
+	return after, by
+}
