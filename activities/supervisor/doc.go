@@ -67,7 +67,10 @@
 //   - If a file is renamed or removed, another is created in its place, which begins with a note.
 //   - What cannot be written, because the disk is full, is counted: a note follows in the file as
 //     soon as there is room, and the exit has the number. The program goes on.
-//   - If the disk hangs, writers wait, and exits are reported after KillBound without the rest.
+//   - An output that goes to the owner is copied there, whole lines at a time where that is
+//     possible, and its last 64 KiB become its file when the process has ended. A terminal is
+//     given to the process itself, so that it remains one; then the file says that there is no more.
+//   - If the disk hangs, or the owner's reader pauses, writers wait, and exits are reported after KillBound without the rest.
 //
 // An output costs four open files per process and a few kilobytes of the kernel; a pipe holds up
 // to 64 KiB, or 256 KiB once it was nearly full. A run has a goroutine for each processor, four at

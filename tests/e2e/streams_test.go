@@ -2,11 +2,15 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
 // What a program writes is shown, kept and quoted in the report, however it opens its streams,
@@ -27,13 +31,33 @@ func TestNothingThatIsWrittenIsLost(t *testing.T) {
 	_, _, logged := l.run("logs", "truncates")
 	assert.Equal(t, want.String(), logged)
 
-	code, stdout, stderr = l.run("run", "-n", "1", "--", "bash", "-c",
-		`log=$(echo ~/.local/state/clusterrun/logs/*/*/attempt_0/0/stdout.log); log=$(ls -t $log | head -1)
-for i in $(seq 30); do echo line $i; [ $i = 11 ] && mv $log $log.1; [ $i = 22 ] && rm $log; done; true`)
-	require.Zero(t, code, stderr)
-	for i := range 30 {
-		assert.Contains(t, stdout, fmt.Sprintf("[worker-0]:    line %d\n", i+1))
+	p := l.start("run", "--id", "renamed", "-n", "1", "--log-dir", "logs", "--", "bash", "-c",
+		`for i in $(seq 30); do echo line $i; if [ $((i % 10)) = 0 ]; then until [ -e go-$i ]; do sleep 0.01; done; fi; done`)
+	for i, replace := range []func(path string) error{func(path string) error { return os.Rename(path, path+".1") }, os.Remove, nil} {
+		last := (i + 1) * 10
+		harness.Eventually(t, "the console shows what came before", func() bool {
+			return strings.Contains(p.Stdout(), fmt.Sprintf("line %d\n", last))
+		})
+		if replace != nil {
+			paths, err := filepath.Glob(filepath.Join(l.home, "logs/renamed/*/attempt_0/0/stdout.log"))
+			require.NoError(t, err)
+			require.Len(t, paths, 1)
+			require.NoError(t, replace(paths[0]))
+		}
+		l.write(fmt.Sprintf("go-%d", last), "")
 	}
+	require.Zero(t, p.ExitCode(), p.Stderr())
+	shown := ""
+	for line := range strings.Lines(p.Stdout()) {
+		if strings.Contains(line, "   line ") {
+			shown += line
+		}
+	}
+	want.Reset()
+	for i := range 30 {
+		fmt.Fprintf(&want, "[worker-0]:    line %d\n", i+1)
+	}
+	assert.Equal(t, want.String(), shown)
 }
 
 // A failure is reported with its last lines even where the output goes to no file.
