@@ -70,7 +70,8 @@
 //   - An output that goes to the owner is copied there, whole lines at a time where that is
 //     possible, and its last 64 KiB become its file when the process has ended. A terminal is
 //     given to the process itself, so that it remains one; then the file says that there is no more.
-//   - If the disk hangs, or the owner's reader pauses, writers wait, and exits are reported after KillBound without the rest.
+//   - If the disk hangs, or the owner's reader pauses, writers wait, and exits are reported after
+//     KillBound without the rest.
 //
 // An output costs four open files per process and a few kilobytes of the kernel; a pipe holds up
 // to 64 KiB, or 256 KiB once it was nearly full. A run has a goroutine for each processor, four at
