@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"strconv"
 	"strings"
 	"syscall"
@@ -74,6 +75,25 @@ func Lookup(ctx context.Context, name string) (*User, error) {
 		u.Groups = append(u.Groups, uint32(gid))
 	}
 	return u, nil
+}
+
+// Home returns the home directory of the user of this process, whatever HOME is; empty if the
+// user has no entry.
+func Home(ctx context.Context) string {
+	id := strconv.Itoa(os.Geteuid())
+	if u, err := user.LookupId(id); err == nil {
+		return u.HomeDir
+	}
+	// The password file is not all there is, and getent may be missing.
+	entry, err := find(ctx, id)
+	if err != nil {
+		return ""
+	}
+	u, err := parse(entry)
+	if err != nil {
+		return ""
+	}
+	return u.Home
 }
 
 // notFound is the exit code of getent for an entry that does not exist.

@@ -37,7 +37,7 @@ func (g *globals) register(f *pflag.FlagSet) {
 	f.StringVar(&g.server.ConfigFile, "config-file", "", "`FILE` with profiles; default: that of the temporal CLI")
 	f.StringVar(&g.server.CodecKeys, "codec-keys", os.Getenv("CLUSTERRUN_CODEC_KEYS"), "`FILE` of keys that encrypt what goes through the server; default: $CLUSTERRUN_CODEC_KEYS. See `clusterrun codec-server --help`")
 	f.StringVar(&g.server.APIKeyFile, "api-key-file", os.Getenv("CLUSTERRUN_API_KEY_FILE"), "`FILE` with the API key of the server, read for each request; default: $CLUSTERRUN_API_KEY_FILE, or the key in TEMPORAL_API_KEY")
-	f.StringVar(&g.stateDir, "state-dir", "", "`DIR` for databases, journals and logs; default: $CLUSTERRUN_STATE_DIR, $XDG_STATE_HOME/clusterrun, ~/.local/state/clusterrun")
+	f.StringVar(&g.stateDir, "state-dir", "", "`DIR` for databases, journals and logs; default: $CLUSTERRUN_STATE_DIR, $XDG_STATE_HOME/clusterrun, ~/.local/state/clusterrun, or without a home directory one below $TMPDIR or /tmp")
 	f.BoolVar(&g.json, "json", false, "print the result as JSON on stdout")
 	f.StringVar(&g.logLevel, "log-level", "error", "`LEVEL` of the log on stderr: debug, info, warn, error")
 	f.StringVar(&g.color, "color", "auto", "`WHEN` to colour: auto, always, never")
@@ -61,11 +61,11 @@ func (a *app) prepare() error {
 		return err
 	}
 	if a.global.stateDir == "" {
-		dir, err := defaultStateDir()
-		if err != nil {
+		if dir := defaultStateDir(); dir != "" {
+			a.global.stateDir = dir
+		} else if err := a.keepTemporarily(); err != nil {
 			return err
 		}
-		a.global.stateDir = dir
 	}
 	dir, err := filepath.Abs(a.global.stateDir)
 	if err != nil {
@@ -114,20 +114,6 @@ func checkHostName(name string) error {
 		return usagef("--host-name %q: give a name of letters, digits, \".\", \"-\" and \"_\", or an address, as specs have it", name)
 	}
 	return nil
-}
-
-func defaultStateDir() (string, error) {
-	if dir := os.Getenv("CLUSTERRUN_STATE_DIR"); dir != "" {
-		return dir, nil
-	}
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "clusterrun"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", usagef("there is no home directory to keep state in (%s); give a directory with --state-dir", err)
-	}
-	return filepath.Join(home, ".local", "state", "clusterrun"), nil
 }
 
 // checkUTF8 refuses flags, and a state directory, that would become others on their

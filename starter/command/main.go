@@ -83,9 +83,11 @@ type app struct {
 	given    *pflag.FlagSet // of the subcommand
 	color    palette        // for stderr
 	voice    voice
-	noStatus bool     // no status line, although stderr may be a terminal
-	printed  bool     // JSON was, on stdout
-	notes    []string // about words of other launchers
+	// temporary says where the state is, if that may not last; see keepTemporarily.
+	temporary string
+	noStatus  bool     // no status line, although stderr may be a terminal
+	printed   bool     // JSON was, on stdout
+	notes     []string // about words of other launchers
 	// elsewhere reads the error file of a failure from another host; nil: it is here.
 	elsewhere func(*spec.ProcessFailure) ([]byte, error)
 	imported  map[*starter.Run]*account.Account

@@ -36,6 +36,7 @@ func (a *app) ownServer(ctx context.Context, what string) (*embedded.Server, err
 func (a *app) ensureOwn(ctx context.Context) (*embedded.Server, error) {
 	done := a.sayIfSlow("starting the embedded Temporal server ...")
 	defer done()
+	a.sayTemporary()
 	up, err := a.home().Ensure(ctx, "")
 	if err != nil {
 		return nil, a.explain(err)
