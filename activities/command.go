@@ -55,6 +55,10 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 	if hook := l.plan.Spec.PythonStacks; hook == nil || *hook {
 		process.PythonHook = l.pythonHook()
 	}
+	stop, err := l.plan.stopOf(t.Name(), "", nil)
+	if err != nil {
+		return supervisor.Command{}, err
+	}
 	cpus, err := l.resources(t, &process)
 	if err != nil {
 		return supervisor.Command{}, err
@@ -98,6 +102,7 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 		Limits:     limitsOf(l.plan.Spec, t),
 		LogQuota:   l.plan.Spec.Logs.QuotaBytes(),
 		LogDrop:    l.plan.Spec.Logs.OnFull == spec.OnFullDrop,
+		Stop:       stop,
 		KillAt:     l.plan.killAt(),
 	}, nil
 }

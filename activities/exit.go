@@ -37,6 +37,9 @@ func exitOf(p supervisor.Process, owned bool, call string) spec.Exit {
 		Message: p.Exit.StartError,
 		Usage:   usageOf(p.Exit.Usage),
 	}
+	if p.Exit.Reason == supervisor.ReasonNone {
+		e.LeftBehind = p.Exit.Killed
+	}
 	if p.Exit.Code < 0 {
 		e.Signal = spec.SignalName(-p.Exit.Code)
 	}

@@ -106,3 +106,12 @@ func TestRestartsBeyondTheProcessesThatAreKnown(t *testing.T) {
 		assert.Equal(t, want, again, limit)
 	}
 }
+
+// Only what outlived a program that ended by itself is told: what a stop ends gets no other end.
+func TestExitTellsWhatWasLeftBehind(t *testing.T) {
+	of := func(why supervisor.Reason) int {
+		return exitOf(supervisor.Process{Exit: &supervisor.Exit{Reason: why, Swept: 3, Killed: 2}}, false, "").LeftBehind
+	}
+	require.Equal(t, 2, of(supervisor.ReasonNone))
+	require.Zero(t, of(supervisor.ReasonCollateral))
+}

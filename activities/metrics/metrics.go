@@ -50,7 +50,7 @@ func New() *Metrics {
 		Exits:    counters("clusterrun_process_exits_total", "Processes of tasks that have ended, by cause.", "cause"),
 		Restarts: counter("clusterrun_process_restarts_total", "Processes that a task gets after one that has ended."),
 		LogBytes: counter("clusterrun_log_bytes_total", "Output that processes which have ended had written to files, in bytes."),
-		Orphans:  counter("clusterrun_orphans_swept_total", "Processes that were left behind by one that had ended, and killed."),
+		Orphans:  counter("clusterrun_orphans_swept_total", "Processes that were left behind by one that had ended, and stopped."),
 		BarrierWaits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "clusterrun_barrier_wait_seconds", Help: "Time that a task waited at a barrier across hosts, by outcome.", Buckets: times}, []string{"outcome"}),
 		Closures: counters("clusterrun_closures_total", "Closures whose calls have ended on this host, by outcome.", "outcome"),

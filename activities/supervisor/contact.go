@@ -84,12 +84,12 @@ func (s *supervisor) timeIsUp() {
 	now := BootNanos()
 	s.bootNext = 0
 	for _, p := range s.living {
-		if p.phase != running {
+		if p.phase != running && p.phase != ending {
 			continue
 		}
-		if p.killAt != 0 && p.killAt <= now && !p.overdue && !zombie(p.PID) {
+		if p.killAt != 0 && p.killAt <= now && !p.overdue && (p.phase == ending || !zombie(p.PID)) {
 			p.overdue = true
-			if p.reason == ReasonNone {
+			if p.reason == ReasonNone && p.phase == running {
 				p.reason = ReasonMaxRunTime
 			}
 			s.kill(p)

@@ -38,15 +38,18 @@
 // its user before it enters the directory and sets the parent-death signal, and the files are
 // opened as that user. No helper program is involved.
 //
-// When the leader ends, whether by itself or because it was stopped, everything that it
-// leaves behind gets SIGKILL at once: the group, the cgroup, and orphans in other sessions,
-// which become children of the supervisor because it is a subreaper. The leader is reaped
-// after all of these are gone, and only then has the process ended. See [reaper] for how that
-// works without a scan of /proc.
+// When the leader ends by itself, what it leaves running is stopped as its task is
+// ([Command.Stop]): the group, and orphans in other sessions, which become children of the
+// supervisor because it is a subreaper, get the signal, and they and the cgroup SIGKILL when the
+// grace is over. They may be saving something, or about to end. The leader is reaped after all
+// of these are gone, and only then has the process ended, and may the next one be started. See
+// [reaper] for how that works without a scan of /proc.
 //
 // To stop a process means: the signal to the group, SIGCONT so that a stopped program can act
 // on it, and SIGKILL when the grace is over. A program outside the group, such as a daemon,
-// does not get the signal; it gets SIGKILL with the rest. Only the kernel can keep a process
+// gets the signal when the leader has ended; what is left of the grace is for it and for the rest
+// of the group. A later request to stop the process shortens the grace of what it has left
+// running, but changes nothing in its exit. Only the kernel can keep a process
 // alive after SIGKILL: after a while such a process is reported as unkillable and no longer
 // waited for.
 //

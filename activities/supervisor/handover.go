@@ -65,6 +65,7 @@ type handedOrphan struct {
 	Owner   *ProcessRef `json:"owner,omitempty"`
 	Ours    bool        `json:"ours,omitempty"`
 	Unknown bool        `json:"unknown,omitempty"`
+	Asked   bool        `json:"asked,omitempty"`
 }
 
 type handedRun struct {
@@ -100,6 +101,7 @@ type handedProcess struct {
 	Contact Contact `json:"contact,omitzero"`
 	Cgroup  string  `json:"cgroup,omitempty"`
 	Limits  Limits  `json:"limits,omitzero"`
+	Stop    Stop    `json:"stop,omitzero"`
 
 	Reason    Reason    `json:"reason,omitempty"`
 	Detail    string    `json:"detail,omitempty"`
@@ -324,7 +326,7 @@ func (s *supervisor) describe(version int) (*handover, error) {
 		h.OOMScore = &s.fork.score.children
 	}
 	for pid, o := range s.reaper.orphans {
-		handed := handedOrphan{PID: pid, Ticks: o.ticks, Ours: o.ours, Unknown: o.unknown}
+		handed := handedOrphan{PID: pid, Ticks: o.ticks, Ours: o.ours, Unknown: o.unknown, Asked: o.asked}
 		if o.owner != nil {
 			handed.Owner = &ProcessRef{o.owner.task.key(), o.owner.Number}
 		}
@@ -397,7 +399,7 @@ func (r *run) describe() (handedRun, error) {
 func (p *process) describe() handedProcess {
 	return handedProcess{
 		Process: p.view(), Phase: phases[p.phase], Ticks: p.ticks, Boot: p.boot, Cookie: p.cookie, KillAt: p.killAt,
-		Contact: p.contact, Cgroup: p.cgroup, Limits: p.limits, Reason: p.reason, Detail: p.detail, Failed: p.failed, Signals: p.signals,
+		Contact: p.contact, Cgroup: p.cgroup, Limits: p.limits, Stop: p.stop, Reason: p.reason, Detail: p.detail, Failed: p.failed, Signals: p.signals,
 		Deadline: toBoot(p.deadline), Killed: toBoot(p.killed), EndedAt: p.endedAt, EndedBoot: p.endedBoot,
 		Overdue: p.overdue, CutOff: p.cutOff,
 		Sampled: handedSample{toBoot(p.sampled.at), p.sampled.cpu, p.sampled.ended, p.sampled.maxRSS, p.sampled.gpuTime, p.sampled.maxGPUMemory},

@@ -18,6 +18,7 @@ type orphan struct {
 	ours    bool
 	unknown bool // not attributed yet
 	swept   bool // counted with its owner
+	asked   bool // to end
 }
 
 // reapOrphans reaps the children that have ended and that we did not start, and updates the
@@ -58,12 +59,16 @@ func (r *reaper) reapKnown() int {
 			r.attribute(pid, o) // nothing can be found out once it is reaped
 		}
 		var used syscall.Rusage
-		got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, &used)
+		var status syscall.WaitStatus
+		got, err := syscall.Wait4(pid, &status, syscall.WNOHANG, &used)
 		if got == pid && o.owner != nil {
 			r.s.mu.Lock()
 			o.owner.charge(&used)
 			if o.owner.phase == ending {
 				o.count()
+				if !o.owner.killed.IsZero() && status.Signaled() && status.Signal() == unix.SIGKILL {
+					o.owner.killedOf++
+				}
 			}
 			r.s.mu.Unlock()
 		}
@@ -91,9 +96,9 @@ func (r *reaper) meet(pids []int) bool {
 	})
 }
 
-// killLeftovers kills the orphans whose process has ended and counts them by process.
-// Those without a known process are counted under nil.
-func (r *reaper) killLeftovers() map[*process]int {
+// stopLeftovers stops the orphans whose process has ended and counts them by process. Those
+// without a known process are killed and counted under nil.
+func (r *reaper) stopLeftovers() map[*process]int {
 	rest := make(map[*process]int)
 	if len(r.orphans) == 0 {
 		return rest
@@ -107,23 +112,23 @@ func (r *reaper) killLeftovers() map[*process]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for pid, o := range r.orphans {
-		switch {
-		case r.foreign[pid] || o.unknown:
-		case o.owner != nil && (o.owner.phase == starting || o.owner.phase == running):
-			// A daemon of a living task may continue.
-		case o.owner != nil:
-			s.send(pid, unix.SIGKILL)
-			o.count()
-			if o.owner.phase == ending {
-				rest[o.owner]++
-			} else {
-				rest[nil]++
-			}
-		case o.ours || r.ownerless(o):
-			s.send(pid, unix.SIGKILL)
-			o.count()
-			rest[o.owner]++
+		if r.foreign[pid] || o.unknown || o.owner == nil && !o.ours && !r.ownerless(o) {
+			continue
 		}
+		p := o.owner
+		if p != nil && (p.phase == starting || p.phase == running) {
+			continue // A daemon of a living task may continue.
+		}
+		if p != nil && p.phase == ending && p.killed.IsZero() {
+			s.askOrphan(pid, o)
+		} else {
+			s.send(pid, unix.SIGKILL)
+		}
+		o.count()
+		if p != nil && p.phase != ending {
+			p = nil
+		}
+		rest[p]++
 	}
 	return rest
 }

@@ -116,6 +116,9 @@ type Command struct {
 	// LogDrop is set, the excess is dropped.
 	LogQuota int64 `json:"log_quota,omitempty"`
 	LogDrop  bool  `json:"log_drop,omitempty"`
+	// Stop is how what the program leaves running is stopped if it ends by itself. Without a
+	// grace it is killed at once.
+	Stop Stop `json:"stop,omitzero"`
 	// KillAt is when the process is killed for running too long, in nanoseconds of
 	// CLOCK_BOOTTIME; 0 means never.
 	KillAt int64 `json:"kill_at"`
@@ -173,8 +176,10 @@ type Exit struct {
 	// Dropped is how many bytes of its output are not in its files: beyond the quota, see
 	// [Command.LogDrop], or because they could not be written.
 	Dropped int64 `json:"dropped,omitempty"`
-	// Swept is how many processes it left behind, which were killed after it.
+	// Swept is how many processes it left behind, which were stopped after it.
 	Swept int `json:"swept,omitempty"`
+	// Killed is how many of these SIGKILL has ended: they had outlived the grace, or had none.
+	Killed int `json:"killed,omitempty"`
 	// Failed reports whether it was known to have failed when it was stopped.
 	Failed bool `json:"failed,omitempty"`
 	// Lost reports whether the process ended with its host, supervisor or boot, so that its
@@ -235,7 +240,8 @@ type GrantRequest struct {
 
 // StopRequest stops living processes of a run: Signal to the group, and SIGKILL after Grace.
 // A second request may shorten the grace of the first but never lengthen it, and never
-// changes its reason. The reply comes at once; use Wait for the end.
+// changes its reason. It shortens the grace of what a program that has ended has left running,
+// too, without a word of that in the reply. The reply comes at once; use Wait for the end.
 type StopRequest struct {
 	Run runkey.Run
 	// Tasks limits the request to the living processes of these tasks, in Generation.

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reaper notices the ends of children, kills what the leaders of tasks leave behind, and
+// reaper notices the ends of children, stops what the leaders of tasks leave behind, and
 // reaps. It is one goroutine, woken by SIGCHLD.
 //
 // A leader is not reaped before the rest of its process is gone: until then its
@@ -130,9 +130,9 @@ func (r *reaper) pass() bool {
 	r.reapOrphans()
 	waiting := r.findEnded()
 	if len(waiting) > 0 {
-		r.reapOrphans() // SIGKILL usually works at once
+		r.reapOrphans() // a signal usually works at once
 	}
-	rest := r.killLeftovers()
+	rest := r.stopLeftovers()
 	lingering := false
 	for _, p := range waiting {
 		if r.finish(p, rest[p]) {
@@ -140,7 +140,7 @@ func (r *reaper) pass() bool {
 		}
 	}
 	if len(waiting) > 0 && !lingering {
-		rest = r.killLeftovers() // some may just have lost their last possible owner
+		rest = r.stopLeftovers() // some may just have lost their last possible owner
 	}
 	// Most changes are announced by SIGCHLD, but those of a cgroup are not.
 	if lingering || rest[nil] > 0 {
@@ -190,10 +190,7 @@ func (r *reaper) findEnded() []*process {
 	now, boot := time.Now().UTC(), BootNanos()
 	for _, p := range dead {
 		p.endedAt, p.endedBoot = now, boot
-		stopTimer(p.killTimer)
-		// What a program leaves running when it ends gets no grace: it was not asked to end,
-		// it was forgotten, and holds ports and devices.
-		s.kill(p)
+		s.stopRest(p)
 	}
 	var waiting []*process
 	for _, p := range s.living {
@@ -226,13 +223,17 @@ func (r *reaper) finish(p *process, left int) bool {
 	defer s.mu.Unlock()
 	over := r.overBound(p)
 	if p.phase == ending && !empty && !over {
+		if p.killed.IsZero() {
+			s.tellRest(p, left)
+			return true
+		}
 		if p.cgroup != "" && s.cfg.kill == nil {
 			killCgroup(p.cgroup)
 		}
 		s.signalGroup(p, unix.SIGKILL)
 		return true
 	}
-	exit := &Exit{Reason: p.reason, Detail: p.detail, Swept: p.swept, Failed: p.failed, Ended: p.endedAt, BootNanos: p.endedBoot}
+	exit := &Exit{Reason: p.reason, Detail: p.detail, Swept: p.swept, Killed: p.killedOf, Failed: p.failed, Ended: p.endedAt, BootNanos: p.endedBoot}
 	stopTimer(p.bound)
 	stopTimer(p.killTimer)
 	if p.phase == running {

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 )
 
@@ -118,20 +119,19 @@ func (s *supervisor) stopLocked(chosen []*process, sig syscall.Signal, deadline 
 	now := time.Now()
 	var reached []*process
 	for _, p := range chosen {
+		at := deadline
+		if sig == unix.SIGKILL {
+			at = now
+		}
 		if !s.lives(p) {
+			s.hastenRest(p, at, now)
 			continue
 		}
 		reached = append(reached, p)
 		if p.reason == ReasonNone {
 			p.reason, p.failed = reason, failed
 		}
-		at := deadline
-		if sig == unix.SIGKILL {
-			at = now
-		}
-		if p.deadline.IsZero() || at.Before(p.deadline) {
-			p.deadline = at
-		}
+		p.shorten(at)
 		// A program that is cleaning up might take a second signal as an order to quit at
 		// once.
 		if !slices.Contains(p.signals, int(sig)) {
@@ -182,8 +182,12 @@ func (s *supervisor) armKill(p *process, now time.Time) {
 	p.killTimer = time.AfterFunc(left, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if p.phase == running {
+		if p.phase == running || p.phase == ending {
 			s.kill(p)
+		}
+		if p.phase == ending {
+			s.log.Warn("What the program of a task has left running is killed, since its grace is over.", zap.Stringer("task", p.Key), zap.Int("pid", p.PID))
+			s.reaper.wake()
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -55,7 +56,11 @@ func TestNothingIsLeftBehind(t *testing.T) {
 					h.pidIn("up")
 					pid := h.pidIn("pid")
 					require.False(t, gone(pid), "a daemon of a living task is left alone")
-					h.stop(sigTERM, long)
+					grace := long
+					if name == "ignores all" {
+						grace = 50 * time.Millisecond
+					}
+					h.stop(sigTERM, grace)
 					require.Equal(t, -15, h.wait("leaver", 1).Code)
 					require.True(t, gone(pid))
 					require.Empty(t, h.cookied())

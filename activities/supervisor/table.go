@@ -56,7 +56,8 @@ const (
 	starting phase = iota
 	// running: the leader was alive at the last check.
 	running
-	// ending: the leader is a zombie, kept until the rest of it is gone.
+	// ending: the leader is a zombie, kept until the rest of it is gone. The rest may have a
+	// grace.
 	ending
 	// ended: the exit is journalled or being journalled.
 	ended
@@ -77,6 +78,7 @@ type process struct {
 	cgroup  string // directory, if it has one
 	limits  Limits
 	unkept  []place // see [owner.unkept]
+	stop    Stop    // see [Command.Stop]
 
 	// settled is closed once the process runs or could not be started; notMade is the reason
 	// if there is no such process.
@@ -89,7 +91,8 @@ type process struct {
 	detail    string // see [StopRequest.Detail]
 	failed    bool   // see [StopRequest.Failed]
 	swept     int    // see [Exit.Swept]
-	signals   []int  // signals that Stop has sent, or will send once it runs
+	killedOf  int    // see [Exit.Killed]
+	signals   []int  // signals that ask it to end; those of Stop are sent once it runs
 	deadline  time.Time
 	killTimer *time.Timer
 	// killed is when SIGKILL was first sent; bound is the timer after which the process
@@ -99,6 +102,7 @@ type process struct {
 	// endedAt and endedBoot are when the leader was found dead.
 	endedAt   time.Time
 	endedBoot int64
+	toldRest  bool // see tellRest
 	// overdue and cutOff report whether it was stopped because its time or its contact was
 	// over.
 	overdue, cutOff bool

@@ -179,7 +179,7 @@ func (h *handedProcess) process(t *task) (*process, error) {
 		close(p.done)
 	}
 	p.ticks, p.boot, p.cookie, p.killAt, p.contact = h.Ticks, h.Boot, h.Cookie, h.KillAt, h.Contact
-	p.cgroup, p.limits = h.Cgroup, h.Limits
+	p.cgroup, p.limits, p.stop = h.Cgroup, h.Limits, h.Stop
 	p.reason, p.detail, p.failed, p.signals = h.Reason, h.Detail, h.Failed, h.Signals
 	p.deadline, p.killed = fromBoot(h.Deadline), fromBoot(h.Killed)
 	p.endedAt, p.endedBoot, p.overdue, p.cutOff = h.EndedAt, h.EndedBoot, h.Overdue, h.CutOff
@@ -204,7 +204,7 @@ func (s *supervisor) takeOver(h *handover) {
 		_ = unix.Kill(h.Guard, unix.SIGKILL)
 	}
 	for _, o := range h.Orphans {
-		orphan := &orphan{ticks: o.Ticks, ours: o.Ours, unknown: o.Unknown}
+		orphan := &orphan{ticks: o.Ticks, ours: o.Ours, unknown: o.Unknown, asked: o.Asked}
 		if o.Owner != nil {
 			orphan.owner = s.state.process(*o.Owner)
 		}
@@ -228,7 +228,7 @@ func (s *supervisor) resume(r *run, h *handedRun) {
 		}
 		s.living[p.PID] = p
 		s.needGuard()
-		if p.phase == running {
+		if p.phase == running || p.phase == ending {
 			if !p.deadline.IsZero() && p.killed.IsZero() {
 				s.armKill(p, now)
 			}

@@ -100,6 +100,9 @@ type Exit struct {
 	// DroppedBytes is how much of its output was dropped (see logs.on_full), or could not be
 	// written, for example because the disk was full.
 	DroppedBytes int64 `json:"dropped_bytes,omitempty"`
+	// LeftBehind is how many processes the program left running when it ended by itself, which did
+	// not end within the grace of its task (stop.grace) and were killed.
+	LeftBehind int `json:"left_behind,omitempty"`
 	// Unkillable reports whether the process was still there a while after SIGKILL.
 	Unkillable bool `json:"unkillable,omitempty"`
 	// Usage is what the process and its descendants used.

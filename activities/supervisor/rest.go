@@ -1,0 +1,81 @@
+package supervisor
+
+import (
+	"slices"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+// stopRest starts to stop what a leader that has just ended leaves running. If the leader was
+// being stopped, its group has had the signal, and the rest of the grace applies. If it has ended
+// by itself, they are stopped as its task is: they may be saving something, or about to end.
+// s.mu must be held.
+func (s *supervisor) stopRest(p *process) {
+	if !p.killed.IsZero() {
+		s.kill(p)
+		return
+	}
+	now := time.Now()
+	if len(p.signals) == 0 {
+		p.signals = []int{p.stop.Signal}
+		p.shorten(now.Add(p.stop.Grace))
+		if p.deadline.After(now) {
+			s.askToEnd(p, syscall.Signal(p.stop.Signal))
+		}
+	}
+	s.armKill(p, now)
+}
+
+// shorten brings the deadline of a process forward, or sets it.
+func (p *process) shorten(at time.Time) {
+	if p.deadline.IsZero() || at.Before(p.deadline) {
+		p.deadline = at
+	}
+}
+
+// hastenRest brings the deadline of what a leader that has ended left running forward. s.mu must
+// be held.
+func (s *supervisor) hastenRest(p *process, at, now time.Time) {
+	switch {
+	case p.phase == running: // a zombie that the reaper has not seen
+		p.shorten(at)
+	case p.phase == ending && p.killed.IsZero():
+		p.shorten(at)
+		s.armKill(p, now)
+		s.reaper.wake()
+	}
+}
+
+// askOrphan asks an orphan to end, once. The group of its task has been asked. s.mu must be held.
+func (s *supervisor) askOrphan(pid int, o *orphan) {
+	if o.asked {
+		return
+	}
+	o.asked = true
+	if group, err := unix.Getpgid(pid); err == nil && group == o.owner.PID {
+		return
+	}
+	for _, sig := range o.owner.signals {
+		s.send(pid, syscall.Signal(sig))
+	}
+	if !slices.Contains(o.owner.signals, int(unix.SIGSTOP)) {
+		s.send(pid, unix.SIGCONT)
+	}
+}
+
+// tellRestAfter is how long what a leader leaves running may take to end without a word about it.
+const tellRestAfter = 100 * time.Millisecond
+
+// tellRest logs once why a process whose leader has ended has not ended. s.mu must be held.
+func (s *supervisor) tellRest(p *process, left int) {
+	if p.toldRest || time.Since(p.endedAt) < tellRestAfter {
+		return
+	}
+	p.toldRest = true
+	s.log.Info("The program of a task has ended and left processes running; they were asked to end, and are killed when the grace is over.",
+		zap.Stringer("task", p.Key), zap.Int("pid", p.PID), zap.Int("processes", left),
+		zap.Ints("signals", p.signals), zap.Duration("left", time.Until(p.deadline).Round(time.Millisecond)))
+}
