@@ -17,14 +17,17 @@ import (
 var ErrLocked = errors.New("locked by another process")
 
 // Try locks a file, which it creates if necessary. Closing the file frees the lock.
-func Try(path string) (*os.File, error) { return try(path, unix.LOCK_EX) }
+func Try(path string) (*os.File, error) { return try(path, os.O_CREATE, unix.LOCK_EX) }
+
+// TryExisting is like [Try] but fails if there is no such file.
+func TryExisting(path string) (*os.File, error) { return try(path, 0, unix.LOCK_EX) }
 
 // TryShared is like [Try], but takes a shared lock: many may hold it while nobody holds the
 // file by Try.
-func TryShared(path string) (*os.File, error) { return try(path, unix.LOCK_SH) }
+func TryShared(path string) (*os.File, error) { return try(path, os.O_CREATE, unix.LOCK_SH) }
 
-func try(path string, how int) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+func try(path string, create, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|create, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package filelock
 
 import (
+	"io/fs"
 	"path/filepath"
 	"testing"
 
@@ -17,10 +18,15 @@ func TestLocks(t *testing.T) {
 	}
 	assert.False(t, held(), "no file, no lock")
 
+	_, err := TryExisting(path)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+
 	one, err := Try(path)
 	require.NoError(t, err)
 	assert.True(t, held())
 	_, err = Try(path)
+	require.ErrorIs(t, err, ErrLocked)
+	_, err = TryExisting(path)
 	require.ErrorIs(t, err, ErrLocked)
 	_, err = TryShared(path)
 	require.ErrorIs(t, err, ErrLocked)

@@ -20,9 +20,14 @@ const (
 	roleSweep      = "sweep"
 )
 
-// tryLock takes the lock of a state directory without waiting.
+// tryLock takes the lock of a state directory without waiting. Only a supervisor creates it: a
+// sweep may be late, when the directory is being removed.
 func tryLock(dir, role string) (*os.File, error) {
-	f, err := filelock.Try(filepath.Join(dir, lockFile))
+	try := filelock.Try
+	if role == roleSweep {
+		try = filelock.TryExisting
+	}
+	f, err := try(filepath.Join(dir, lockFile))
 	if err != nil {
 		return nil, fmt.Errorf("locking the state directory: %w", err)
 	}
