@@ -35,7 +35,9 @@ const exitCodesOfRequests = `Exit codes:
   125  the server or the run could not do it`
 
 // severalTasks is what requests to a run have in common.
-const severalTasks = `If it fails for one task, the others are still done; the command says so, and its exit
+const severalTasks = `TASK is the name of a task, such as worker-3, or its rank.
+
+If it fails for one task, the others are still done; the command says so, and its exit
 code is not 0.`
 
 // usageError is a mistake of whoever typed the command. Every problem is a line

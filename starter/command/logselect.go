@@ -48,7 +48,7 @@ func (l *logSelection) ranks(s *starter.Status) (map[int]bool, error) {
 	return ranksOf(s, l.names)
 }
 
-// ranksOf returns the ranks of tasks that are given by their names or types; nil where none
+// ranksOf returns the ranks of tasks that are given by their names, types or ranks; nil where none
 // are. Those that there are come with the error for the others.
 func ranksOf(s *starter.Status, names []string) (map[int]bool, error) {
 	if len(names) == 0 {
@@ -59,7 +59,7 @@ func ranksOf(s *starter.Status, names []string) (map[int]bool, error) {
 	for _, name := range names {
 		found := false
 		for _, t := range s.Tasks {
-			if t.Name == name || t.Type == name {
+			if rank, ok := rankOf(name); t.Name == name || t.Type == name || ok && t.Rank == rank {
 				wanted[t.Rank], found = true, true
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,11 +27,54 @@ func (a *app) request(ctx context.Context, id, did string, tasks []string, ask f
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	run := starter.Get(c, id, "")
+	if tasks, err = tasksOf(ctx, run, tasks); err != nil {
+		return err
+	}
 	answer, err := forTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) { return ask(ctx, run, tasks) })
 	if err != nil {
 		return err
 	}
 	return a.printAnswer(id, did, answer)
+}
+
+// rankOf returns the rank that a name of a task is, as in torchrun and MPI: a bare number.
+func rankOf(name string) (rank int, ok bool) {
+	n, err := strconv.ParseUint(name, 10, 31)
+	return int(n), err == nil
+}
+
+// tasksOf returns the names of tasks that are given by names or ranks.
+func tasksOf(ctx context.Context, run *starter.Run, given []string) ([]string, error) {
+	if !slices.ContainsFunc(given, func(name string) bool { _, ok := rankOf(name); return ok }) {
+		return given, nil
+	}
+	s, err := run.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return namesOfRanks(s, given)
+}
+
+// namesOfRanks replaces ranks by the names of the run's tasks.
+func namesOfRanks(s *starter.Status, given []string) ([]string, error) {
+	e := &usageError{}
+	names := slices.Clone(given)
+	for i, name := range names {
+		rank, ok := rankOf(name)
+		if !ok {
+			continue
+		}
+		at := slices.IndexFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.Rank == rank })
+		if at < 0 {
+			e.problems = append(e.problems, fmt.Sprintf("run %s has no rank %d; `clusterrun status %s` shows its tasks", s.RunID, rank, s.RunID))
+			continue
+		}
+		names[i] = s.Tasks[at].Name
+	}
+	if len(e.problems) > 0 {
+		return nil, e
+	}
+	return names, nil
 }
 
 // forTasks makes a request for tasks. Those for which the run refuses it are left

@@ -93,6 +93,10 @@ type stacksOfTask struct {
 func (a *app) stacks(ctx context.Context, run *starter.Run, tasks []string, how stacksOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, stacksTimeout)
 	defer cancel()
+	tasks, err := tasksOf(ctx, run, tasks)
+	if err != nil {
+		return err
+	}
 	answer, err := forTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
 		return run.CaptureStacks(ctx, spec.StacksRequest{Tasks: tasks})
 	})

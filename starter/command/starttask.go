@@ -37,7 +37,9 @@ the spec has it needs no signature but that of the run.
 		Args: someArgs(2, "RUN or TASK"),
 		RunE: func(cmd *cobra.Command, positional []string) error {
 			id, task, command := positional[0], positional[1], positional[2:]
-			if err := checkTasks([]string{task}); err != nil {
+			if _, isRank := rankOf(task); isRank {
+				return usagef("%s is a rank; write the name of the task, such as worker-%s", task, task)
+			} else if err := checkTasks([]string{task}); err != nil {
 				return err
 			}
 			if len(command) > 0 && cmd.ArgsLenAtDash() != 2 {

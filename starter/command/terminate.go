@@ -119,10 +119,13 @@ func (a *app) forceEnd(ctx context.Context, id, reason string) error {
 	return nil
 }
 
-// checkTasks refuses what is no task's name before a server is asked.
+// checkTasks refuses what is neither the name of a task nor a rank before a server is asked.
 func checkTasks(names []string) error {
 	e := &usageError{}
 	for _, n := range names {
+		if _, ok := rankOf(n); ok {
+			continue
+		}
 		if _, _, err := spec.ParseTaskName(n); err != nil {
 			e.problems = append(e.problems, err.Error())
 		}
