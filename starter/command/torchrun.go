@@ -32,7 +32,7 @@ Where stdin is a pipe or a file, rank 0 reads it; for a debugger at this termina
 The variables PET_NNODES, PET_NPROC_PER_NODE and so on give defaults of the flags.
 Dashes in flags may be underscores, and flags may be abbreviated. clusterrun's own flags stand
 before torchrun: clusterrun --json torchrun train.py. What torchrun does not have, such as
---timeout, hosts reached by ssh, and restarts of single tasks, is for
+hosts reached by ssh and restarts of single tasks, is for
 ` + "`clusterrun run`" + `, whose --nproc-per-node and --nnodes are torchrun's as well.
 
 What torchrun's flags mean here:

@@ -259,6 +259,11 @@ func (t *translation) endings() error {
 		}
 		t.add("--stop-grace", strconv.Itoa(seconds)+"s")
 	}
+	for _, name := range []string{"timeout", "silence", "on-silence"} {
+		if t.has(name) {
+			t.add("--"+name, t.text(name, ""))
+		}
+	}
 	t.launch.Signals = t.text("signals-to-handle", "")
 	return nil
 }
