@@ -162,6 +162,9 @@ func (a *pendingAnswer) collect() {
 		}
 	case len(text) > 0:
 		a.answer = strings.ToValidUTF8(string(text), "?")
+		if isInMemory(a.answers) && len(parsePython(a.answer)) == 0 {
+			a.silence = "the main thread is not in it: Python writes the 100 newest threads"
+		}
 	case err != nil:
 		a.silence = "its answer cannot be read: " + err.Error()
 	case a.done:

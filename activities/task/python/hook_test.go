@@ -182,6 +182,23 @@ calls_native_code()
 	p.captureUntil(pid, func(text string) bool { return strings.Contains(byItself(text), "in calls_native_code") })
 }
 
+// Python writes a hundred threads, and the oldest one, which matters, is the last.
+func TestAProgramOfManyThreads(t *testing.T) {
+	p := newHooked(t)
+	pid := p.start(`
+import threading
+forever = threading.Event()
+for _ in range(500):
+    threading.Thread(target=forever.wait, daemon=True).start()
+print("ready", flush=True)
+forever.wait()
+`)
+	text := p.capture(pid)
+	assert.Contains(t, text, "the main thread is not in it: Python writes the 100 newest threads")
+	assert.Contains(t, text, "more threads are not shown")
+	alive(t, pid)
+}
+
 // The hook is for the tasks of other users as well, who can read it and not change it.
 func TestTheHookIsReadable(t *testing.T) {
 	root := t.TempDir()
