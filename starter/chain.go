@@ -2,16 +2,13 @@ package starter
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/retry"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/activities/servererror"
 )
 
 // A run may go on in another execution of its workflow when the history of one has
@@ -99,7 +96,7 @@ func (r *Run) request(ctx context.Context, do func(execution string) error) erro
 		switch {
 		case isNotFound(err) && r.goesOnAfter(ctx, execution):
 			continue
-		case !isMoving(err) || time.Now().After(until):
+		case !servererror.IsMoving(err) || time.Now().After(until):
 			return err
 		}
 		if again.Sleep(ctx) != nil {
@@ -114,15 +111,6 @@ var moving = retry.Backoff{First: 20 * time.Millisecond, Most: 500 * time.Millis
 
 const moveTimeout = 30 * time.Second
 
-// isMoving reports whether a request was not taken because the run is about to go on in
-// another execution. Where something happened to it in that very moment, the server fails
-// the workflow task, and the request with it.
-func isMoving(err error) bool {
-	var application *temporal.ApplicationError
-	var notReady *serviceerror.WorkflowNotReady
-	return errors.As(err, &application) && application.Type() == spec.ErrTryAgain || errors.As(err, &notReady)
-}
-
 // goesOnAfter reports whether another execution than that one goes on with the run,
 // or has ended it.
 func (r *Run) goesOnAfter(ctx context.Context, execution string) bool {
@@ -133,7 +121,4 @@ func (r *Run) goesOnAfter(ctx context.Context, execution string) bool {
 	return err == nil && r.latest() != execution
 }
 
-func isNotFound(err error) bool {
-	var notFound *serviceerror.NotFound
-	return errors.As(err, &notFound)
-}
+func isNotFound(err error) bool { return servererror.IsNotFound(err) }

@@ -3,6 +3,7 @@ package starter
 import (
 	"fmt"
 
+	"github.com/clusterrun/clusterrun/activities/servererror"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -95,7 +96,7 @@ type UnansweredError struct {
 
 func (e *UnansweredError) Error() string {
 	frozen := ""
-	if !isUnattended(e.Cause) {
+	if !servererror.IsUnpolled(e.Cause) {
 		frozen = ", or who does is frozen or cut off"
 	}
 	return fmt.Sprintf("run %s does not answer: nobody executes its workflow at the moment%s; "+

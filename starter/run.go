@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/servererror"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -64,7 +64,7 @@ func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResu
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil && interrupted:
-		case err != nil && closurequeue.Transient(err):
+		case err != nil && servererror.IsTransient(err):
 			if err := retry.Sleep(ctx, retryEvery); err != nil {
 				return nil, err
 			}

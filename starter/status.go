@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/clusterrun/clusterrun/activities/servererror"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -146,7 +147,7 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	default:
-		s.Unanswered, s.Unattended = true, isUnattended(err)
+		s.Unanswered, s.Unattended = true, servererror.IsUnpolled(err)
 		s.fillFromSpec(r.spec(ctx, info.GetExecution().GetRunId()))
 	}
 	pending, err := r.pending(ctx, d)
@@ -195,12 +196,6 @@ func queryOf(ctx context.Context, c client.Client, id, execution, query string) 
 		}
 	}
 	return v, err
-}
-
-// isUnattended reports whether a query failed because nobody has polled for its workflow lately.
-func isUnattended(err error) bool {
-	var precondition *serviceerror.FailedPrecondition
-	return errors.As(err, &precondition)
 }
 
 func (s *Status) fillOpen(answer *spec.Status) {

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"go.temporal.io/api/serviceerror"
-
+	"github.com/clusterrun/clusterrun/activities/servererror"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
@@ -97,8 +96,7 @@ func (q *Queue) foundAll(remotes []*Remote, found map[uint64]closure.Outcome, er
 func (q *Queue) find(ctx context.Context, ids []uint64) (map[uint64]closure.Outcome, error) {
 	for again := tries; ; {
 		found, err := q.client.Find(ctx, ids...)
-		var unpolled *serviceerror.FailedPrecondition // no worker has polled for queries lately
-		if err == nil || ctx.Err() != nil || !Transient(err) && !errors.As(err, &unpolled) {
+		if err == nil || ctx.Err() != nil || !servererror.IsTransient(err) && !servererror.IsUnpolled(err) {
 			return found, err
 		}
 		if err := again.Sleep(ctx); err != nil {

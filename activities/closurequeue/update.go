@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/servererror"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -102,25 +103,19 @@ func withHint(err error) error {
 
 // final returns an error if a retry would not help; otherwise nil.
 func (c *Client) final(ctx context.Context, err error) error {
-	var (
-		application *temporal.ApplicationError
-		notFound    *serviceerror.NotFound
-		invalid     *serviceerror.InvalidArgument
-		denied      *serviceerror.PermissionDenied
-		namespace   *serviceerror.NamespaceNotFound
-	)
+	var application *temporal.ApplicationError
 	switch {
+	case servererror.IsMoving(err):
+		return nil
 	case errors.As(err, &application):
 		switch application.Type() {
 		case spec.ErrRefused, spec.ErrInvalidRequest:
 			return refusedBy(application)
-		case spec.ErrTryAgain: // continued as new, or about to
-			return nil
 		}
 		return c.ifClosed(ctx, nil)
-	case errors.As(err, &notFound):
+	case servererror.IsNotFound(err):
 		return c.ifClosed(ctx, c.noQueue())
-	case errors.As(err, &invalid), errors.As(err, &denied), errors.As(err, &namespace):
+	case servererror.IsRefused(err):
 		return err
 	}
 	return nil
@@ -144,9 +139,8 @@ func refusedBy(e *temporal.ApplicationError) error {
 // returns unknown if there is no queue at all.
 func (c *Client) ifClosed(ctx context.Context, unknown error) error {
 	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
-	var notFound *serviceerror.NotFound
 	switch {
-	case errors.As(err, &notFound):
+	case servererror.IsNotFound(err):
 		return unknown
 	case err != nil || isOpen(d.GetWorkflowExecutionInfo().GetStatus()):
 		return nil

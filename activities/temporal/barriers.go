@@ -6,11 +6,11 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/barriers"
+	"github.com/clusterrun/clusterrun/activities/servererror"
 	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -109,8 +109,7 @@ func (s *Barriers) End(ctx context.Context, id, why string) error {
 
 // gone returns [barriers.ErrClosed] if the workflow is closed or never existed.
 func gone(err error) error {
-	var notFound *serviceerror.NotFound
-	if errors.As(err, &notFound) {
+	if servererror.IsNotFound(err) {
 		return barriers.ErrClosed
 	}
 	return err
@@ -118,12 +117,7 @@ func gone(err error) error {
 
 // final marks errors that a retry would not change.
 func final(err error) error {
-	var (
-		invalid   *serviceerror.InvalidArgument
-		denied    *serviceerror.PermissionDenied
-		namespace *serviceerror.NamespaceNotFound
-	)
-	if errors.As(err, &invalid) || errors.As(err, &denied) || errors.As(err, &namespace) {
+	if servererror.IsRefused(err) {
 		return &barriers.RefusedError{Err: err}
 	}
 	return err

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/servererror"
 	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -103,22 +103,15 @@ func (s *Server) DescribeRun(ctx context.Context, workflowID, began string) (*wo
 
 // refusal returns an error that a retry would not change as a refusal, and others unchanged.
 func refusal(err error) error {
-	var (
-		application *temporal.ApplicationError
-		notFound    *serviceerror.NotFound
-		invalid     *serviceerror.InvalidArgument
-		denied      *serviceerror.PermissionDenied
-		exhausted   *serviceerror.FailedPrecondition
-		namespace   *serviceerror.NamespaceNotFound
-	)
+	var application *temporal.ApplicationError
 	switch {
-	case errors.As(err, &application) && application.Type() == spec.ErrTryAgain:
+	case servererror.IsMoving(err):
 		return err
 	case errors.As(err, &application):
 		return &taskservices.RefusedError{Message: application.Message()}
-	case errors.As(err, &notFound):
+	case servererror.IsNotFound(err):
 		return &taskservices.RefusedError{Message: "the run has ended"}
-	case errors.As(err, &invalid), errors.As(err, &denied), errors.As(err, &exhausted), errors.As(err, &namespace):
+	case servererror.IsRefused(err):
 		return &taskservices.RefusedError{Message: "the Temporal server refuses it: " + err.Error()}
 	}
 	return err

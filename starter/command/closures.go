@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/servererror"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/plural"
@@ -75,7 +76,7 @@ func (a *app) withQueue(ctx context.Context, run string, how access, do func(con
 		}
 	})
 	q, err := how.attach(r, limited)
-	for again := attachAgain; how.waits && closurequeue.Transient(err) && again.Sleep(limited) == nil; {
+	for again := attachAgain; how.waits && servererror.IsTransient(err) && again.Sleep(limited) == nil; {
 		q, err = how.attach(r, limited)
 	}
 	if err == nil {

@@ -17,7 +17,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/activities/servererror"
 	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/remotehosts"
@@ -276,7 +276,7 @@ func (l *localRun) startRun(ctx context.Context, o starter.Options) error {
 
 // mayHaveStarted reports whether the server may have taken a start that failed with err.
 func mayHaveStarted(err error) bool {
-	return closurequeue.Transient(err) || errors.Is(err, context.Canceled)
+	return servererror.IsTransient(err) || errors.Is(err, context.Canceled)
 }
 
 // newQueue returns the name of the run's queue.

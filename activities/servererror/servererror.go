@@ -1,0 +1,47 @@
+// Package servererror says what errors of the Temporal server mean for a request: whether to make it
+// again, as it is or to another execution of the workflow, or not at all.
+package servererror
+
+import (
+	"context"
+	"errors"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// IsTransient reports whether an error may pass with time: the server is away, busy, or did not
+// answer in time.
+func IsTransient(err error) bool {
+	return is[*serviceerror.Unavailable](err) || is[*serviceerror.DeadlineExceeded](err) ||
+		is[*serviceerror.ResourceExhausted](err) || is[*serviceerror.Canceled](err) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// IsMoving reports whether a request was not taken because the workflow is about to continue in
+// another execution. If something happened to the workflow in that very moment, the server fails the
+// workflow task, and the request with it.
+func IsMoving(err error) bool {
+	application, ok := errors.AsType[*temporal.ApplicationError](err)
+	return ok && application.Type() == spec.ErrTryAgain || is[*serviceerror.WorkflowNotReady](err)
+}
+
+// IsNotFound reports whether the server does not know the execution, or the execution has ended.
+func IsNotFound(err error) bool { return is[*serviceerror.NotFound](err) }
+
+// IsRefused reports whether the server refuses an update or a start for good: it is a mistake, it is
+// not allowed, or the execution has had as many updates as the server lets one have. For a query the
+// last of these errors means that nobody has polled lately; see [IsUnpolled].
+func IsRefused(err error) bool {
+	return is[*serviceerror.InvalidArgument](err) || is[*serviceerror.PermissionDenied](err) ||
+		is[*serviceerror.NamespaceNotFound](err) || is[*serviceerror.FailedPrecondition](err)
+}
+
+// IsUnpolled reports whether a query failed because nobody has polled for its workflow lately.
+func IsUnpolled(err error) bool { return is[*serviceerror.FailedPrecondition](err) }
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
