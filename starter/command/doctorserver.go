@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"go.temporal.io/api/operatorservice/v1"
@@ -47,7 +48,38 @@ func (a *app) examineServer(ctx context.Context, queue string) []doctor.Finding 
 		return found
 	}
 	clock, err := serverClock(ctx, c, facts.Namespace)
-	return slices.Concat(doctor.CheckServer(facts), doctor.CheckServerClock(clock, err), a.examineQueue(ctx, c, queue))
+	return slices.Concat(doctor.CheckServer(facts), doctor.CheckServerClock(clock, err), a.examineQueue(ctx, c, queue), examineRuns(ctx, c))
+}
+
+// mostExamined bounds the open runs that are asked whether anybody executes them, and asked at a
+// time are half of them: each takes three seconds where nobody does.
+const mostExamined = 50
+
+// examineRuns looks for open runs that nobody executes.
+func examineRuns(ctx context.Context, c client.Client) []doctor.Finding {
+	open, err := starter.List(ctx, c, starter.ListOptions{Open: true, Limit: mostExamined})
+	if err != nil {
+		return []doctor.Finding{doctor.Unknown(err, "clusterrun list --open")}
+	}
+	nobody := make([]bool, len(open))
+	places := make(chan struct{}, mostExamined/2)
+	var wg sync.WaitGroup
+	for i, r := range open {
+		wg.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			var unanswered *starter.UnansweredError
+			nobody[i] = errors.As(starter.Get(c, r.RunID, "").Answers(ctx), &unanswered)
+		})
+	}
+	wg.Wait()
+	var ids []string
+	for i, r := range open {
+		if nobody[i] {
+			ids = append(ids, r.RunID)
+		}
+	}
+	return doctor.CheckRuns(len(open), ids)
 }
 
 // askServer returns what is known of a server, or why that is not known.

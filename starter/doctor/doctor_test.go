@@ -176,3 +176,13 @@ func TestExamine(t *testing.T) {
 	assert.Equal(t, "patient", found[3].Check)
 	assert.Equal(t, Problem, Worst(found))
 }
+
+func TestOpenRunsThatNobodyExecutes(t *testing.T) {
+	assert.Equal(t, OK, Worst(CheckRuns(0, nil)))
+	assert.Equal(t, OK, Worst(CheckRuns(2, nil)))
+	found := CheckRuns(2, []string{"iris-1", "iris-2"})
+	require.Len(t, found, 1)
+	assert.Equal(t, Warning, found[0].Level)
+	assert.Equal(t, "nobody executes 2 open runs: iris-1, iris-2", found[0].Text)
+	assert.Contains(t, found[0].Remedy, "clusterrun stop iris-1 iris-2")
+}

@@ -108,6 +108,15 @@ func CheckMembers(queue, version string, hosts []Member) []Finding {
 	return all
 }
 
+// CheckRuns judges the open runs, of which nobody executes some.
+func CheckRuns(open int, unexecuted []string) []Finding {
+	if len(unexecuted) == 0 {
+		return []Finding{ok("somebody executes each of the %s", plural.Of(open, "open run", "open runs"))}
+	}
+	return []Finding{warning("clusterrun stop "+strings.Join(unexecuted, " ")+", or start `clusterrun worker` for their queue",
+		"nobody executes %s: %s", plural.Of(len(unexecuted), "open run", "open runs"), shorten.List(unexecuted, mostNames))}
+}
+
 // CheckClock judges whether the kernel's clock is kept by NTP or another source.
 func CheckClock(synchronized bool, off time.Duration) []Finding {
 	switch {
