@@ -93,6 +93,10 @@ func (s *side) run(ctx context.Context) error {
 	defer s.shut()
 	inherited := s.held.inherited()
 	c, err := s.dial(ctx)
+	if ctx.Err() != nil {
+		s.log.Info("ended before the Temporal server has answered")
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -244,8 +248,12 @@ func (s *side) afterLoss(ctx context.Context, stop func()) error {
 	return errors.Join(errors.New("the supervisor is gone"), err)
 }
 
-// untilServed is the time between tries to reach the server.
-var untilServed = retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
+// untilServed is the time between tries to reach the server, and untilToldAgain the time between
+// messages that it does not answer.
+var (
+	untilServed    = retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
+	untilToldAgain = retry.Backoff{First: 30 * time.Second, Most: time.Hour}
+)
 
 // dial keeps trying: processes are to be looked after as soon as the server is
 // back, and until then the supervisor needs nobody.
@@ -253,13 +261,17 @@ func (s *side) dial(ctx context.Context) (client.Client, error) {
 	server := s.Server
 	server.Identity = identity(s.Host, s.supervisor.Instance())
 	server.Metrics = s.metered
-	for again := untilServed; ; {
+	var told time.Time
+	for again, quiet := untilServed, untilToldAgain; ; {
 		c, err := connect.Dial(ctx, server, sdkLogger{s.log}, 10*time.Second,
 			grpc.WithChainUnaryInterceptor(s.held.intercept))
 		if err == nil {
 			return c, nil
 		}
-		s.log.Warn("no connection to the Temporal server; trying again", zap.Error(err))
+		if ctx.Err() == nil && !time.Now().Before(told) {
+			told = time.Now().Add(quiet.Next())
+			s.log.Warn("no connection to the Temporal server; trying again", zap.Error(err))
+		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
