@@ -28,7 +28,7 @@ func (r *Run) Summary(ctx context.Context) (Summary, error) {
 	d, err := r.describe(ctx)
 	switch {
 	case isNotFound(err):
-		return Summary{}, &NotFoundError{r.ID}
+		return Summary{}, &NotFoundError{RunID: r.ID}
 	case err != nil:
 		return Summary{}, fmt.Errorf("describe run %s: %w", r.ID, err)
 	}

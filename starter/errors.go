@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/clusterrun/clusterrun/activities/servererror"
@@ -55,10 +56,14 @@ func (e *TerminatedError) Result() *spec.RunResult {
 const terminated = "terminated"
 
 // NotFoundError reports that the server does not know a run.
-type NotFoundError struct{ RunID string }
+type NotFoundError struct {
+	RunID string
+	// Hint says what was probably meant; empty: that is not known.
+	Hint string
+}
 
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("there is no run %s on this server; `clusterrun list` shows those there are", e.RunID)
+	return fmt.Sprintf("there is no run %s on this server; %s", e.RunID, cmp.Or(e.Hint, "`clusterrun list` shows those there are"))
 }
 
 // RunningError reports that a run ID is in use.

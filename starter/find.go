@@ -52,7 +52,7 @@ func Find(ctx context.Context, c client.Client, beginning string) (string, error
 	}
 	switch len(ids) {
 	case 0:
-		return "", &NotFoundError{beginning}
+		return "", &NotFoundError{RunID: beginning}
 	case 1:
 		return ids[0], nil
 	}
@@ -61,6 +61,33 @@ func Find(ctx context.Context, c client.Client, beginning string) (string, error
 		err = &AmbiguousError{beginning, ids}
 	}
 	return latest, err
+}
+
+// Hint returns what was probably meant by the ID of a run that the server does not know: a schedule,
+// or a run or a schedule with an ID that is nearly the same. Empty: nothing.
+func Hint(ctx context.Context, c client.Client, unknown string) string {
+	schedules, err := Schedules(ctx, c)
+	if err != nil {
+		return ""
+	}
+	var ids []string
+	for _, s := range schedules {
+		if s.ID == unknown {
+			return fmt.Sprintf("%s is a schedule: `clusterrun schedule-run --delete %s` ends it, and `clusterrun list` shows its runs", unknown, unknown)
+		}
+		ids = append(ids, s.ID)
+	}
+	r, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: lastPage, Query: fmt.Sprintf("WorkflowType = '%s'", spec.WorkflowType)})
+	if err != nil {
+		return ""
+	}
+	for _, e := range r.GetExecutions() {
+		ids = append(ids, e.GetExecution().GetWorkflowId())
+	}
+	if near := spec.Nearest(unknown, ids); near != "" {
+		return fmt.Sprintf("did you mean %s?", near)
+	}
+	return ""
 }
 
 // latestOf returns the ID of the latest run that a schedule has started; empty: there is none.

@@ -55,7 +55,7 @@ func (s Schedule) Check() error {
 type ScheduleExistsError struct{ ID string }
 
 func (e *ScheduleExistsError) Error() string {
-	return fmt.Sprintf("there is a schedule %s already; choose another ID, or delete it: temporal schedule delete --schedule-id %s", e.ID, e.ID)
+	return fmt.Sprintf("there is a schedule %s already; choose another ID, or delete it: clusterrun schedule-run --delete %s", e.ID, e.ID)
 }
 
 // CreateSchedule has the server start runs of a spec. The ID of the options, which it returns, is

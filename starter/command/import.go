@@ -144,10 +144,16 @@ func (a *app) findImported(id, execution string) (*starter.Run, error) {
 }
 
 // ofImported returns the error for a run that the server does not know, where that is an
-// imported one.
+// imported one, or the same one with what was probably meant.
 func (a *app) ofImported(err error) error {
 	var notFound *starter.NotFoundError
-	if !errors.As(err, &notFound) || !a.isImported(notFound.RunID) {
+	if !errors.As(err, &notFound) {
+		return err
+	}
+	if !a.isImported(notFound.RunID) {
+		if a.hint != nil && notFound.Hint == "" {
+			notFound.Hint = a.hint(notFound.RunID)
+		}
 		return err
 	}
 	return usagef("run %s is an imported one: it can be looked at (status, wait, logs, show, diff, usage, trace), run again (rerun) and removed (rm)", notFound.RunID)

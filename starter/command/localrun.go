@@ -220,9 +220,11 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if stop() != nil {
 		return ctx.Err() // what that signal means is said above
 	}
+	earlier := l.earlier(ctx, l.client, o.id)
 	if err := l.startRun(ctx, start); err != nil {
 		return err
 	}
+	earlier()
 	record.ExecutionID = l.run.ExecutionID
 	if err := l.dir.Save(record); err != nil {
 		return fmt.Errorf("state directory: %w", err)

@@ -91,5 +91,8 @@ type app struct {
 	// elsewhere reads the error file of a failure from another host; nil: it is here.
 	elsewhere func(*spec.ProcessFailure) ([]byte, error)
 	imported  map[*starter.Run]*account.Account
-	owned     bool // the run is part of a program, whose user did not ask for one
+	// hint asks the server that a command has connected to what was probably meant by the ID of
+	// a run that it does not know; nil: the command has connected to none.
+	hint  func(string) string
+	owned bool // the run is part of a program, whose user did not ask for one
 }

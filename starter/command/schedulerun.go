@@ -31,6 +31,7 @@ var overlaps = map[string]enumspb.ScheduleOverlapPolicy{
 func (a *app) scheduleRunCommand() *cobra.Command {
 	f := &specFlags{}
 	var id, queue, overlap string
+	var manage scheduleManagement
 	var when starter.Schedule
 	cmd := &cobra.Command{
 		Use:   "schedule-run [flags] SPEC | -- COMMAND [ARG...]",
@@ -45,8 +46,8 @@ buffer-all start it when the previous one has ended, cancel-other and terminate-
 that first, and allow-all lets both run. If the server was down when a run was due, the run
 starts when it is back, unless it is later than --catchup-window.
 
-Use the temporal CLI to list, describe, trigger, toggle (pause) and delete schedules: see
-` + "`clusterrun help schedules`" + `. Hosts must have the directory and the programs: nothing is
+--list shows the schedules there are, and --delete ID ends one; its runs stay. Use the temporal
+CLI to describe, trigger and toggle (pause) schedules: see ` + "`clusterrun help schedules`" + `. Hosts must have the directory and the programs: nothing is
 shipped. Nothing can be signed, because the IDs of future runs are not known.
 
 Exit codes:
@@ -56,8 +57,12 @@ Exit codes:
 		Example: `  clusterrun schedule-run --id nightly --cron '0 3 * * *' --timezone Europe/Berlin iris.yaml
   clusterrun schedule-run --every 6h --overlap-policy buffer-one -n 4 --dir /srv/job -- python3 train.py
   temporal schedule trigger --schedule-id nightly
-  temporal schedule delete --schedule-id nightly`,
+  clusterrun schedule-run --list
+  clusterrun schedule-run --delete nightly`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if manage.wanted() {
+				return a.manageSchedules(cmd, args, manage)
+			}
 			if cmd.Flags().Changed("every") && when.Every == 0 {
 				return usagef("--every 0s: give 1s or more")
 			}
@@ -76,6 +81,8 @@ Exit codes:
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().BoolVar(&manage.list, "list", false, "show the schedules there are, and create none")
+	cmd.Flags().StringVar(&manage.remove, "delete", "", "delete the schedule with that `ID`, and create none")
 	cmd.Flags().StringArrayVar(&when.Cron, "cron", nil, "start runs at these `TIMES`, as cron has them: minute, hour, day of the month, month, day of the week; may be repeated")
 	cmd.Flags().Var((*lengthValue)(&when.Every), "every", "start a run every `TIME`, such as 6h or 7d")
 	cmd.Flags().StringVar(&when.TimeZone, "timezone", "", "time `ZONE` of --cron, such as Europe/Berlin (default: UTC)")
@@ -139,7 +146,7 @@ func (a *app) sayScheduled(ctx context.Context, c client.Client, on server, queu
 	if len(next) == 0 {
 		a.say("it starts no run: all its times have passed")
 	} else {
-		a.say("the next run starts at %s; `temporal schedule delete --schedule-id %s` ends that", next[0].Local().Format(localTime), id)
+		a.say("the next run starts at %s; `clusterrun schedule-run --delete %s` ends that", next[0].Local().Format(localTime), id)
 	}
 	if !unserved(ctx, c, queue) {
 		return

@@ -12,6 +12,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workers/embedded"
 )
@@ -197,8 +198,25 @@ func (a *app) dialExisting(ctx context.Context) (client.Client, server, error) {
 	c, s, err := a.dial(ctx)
 	if err == nil {
 		a.endAbandonedOf(ctx, c, s)()
+		a.hint = func(unknown string) string { return a.hintOf(ctx, s, unknown) }
 	}
 	return c, s, err
+}
+
+// hintTakes bounds the search for what was meant.
+const hintTakes = 2 * time.Second
+
+// hintOf returns what was probably meant by the ID of a run that a server does not know. The
+// command has closed its connection by then.
+func (a *app) hintOf(ctx context.Context, s server, unknown string) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hintTakes)
+	defer cancel()
+	c, err := a.dialOnce(ctx, s)
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	return starter.Hint(ctx, c, unknown)
 }
 
 func (s server) String() string {

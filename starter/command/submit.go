@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -156,10 +157,12 @@ func (a *app) submit(ctx context.Context, c client.Client, on server, s *spec.Ru
 	if err := g.signRun(s, &o); err != nil {
 		return nil, err
 	}
+	earlier := a.earlier(ctx, c, o.ID)
 	r, err := starter.Start(ctx, c, s, o)
 	if err != nil {
 		return nil, err
 	}
+	earlier()
 	if o.Queue == "" {
 		o.Queue = spec.TaskQueue
 	}
@@ -167,6 +170,22 @@ func (a *app) submit(ctx context.Context, c client.Client, on server, s *spec.Ru
 		a.say("run %s waits: %s", r.ID, nobodyServes(o.Queue))
 	}
 	return r, nil
+}
+
+// earlier returns what says that a run is not the first of its ID, once it has been started: it is
+// another execution, and what names the ID alone means the latest.
+func (a *app) earlier(ctx context.Context, c client.Client, id string) (say func()) {
+	if id == "" {
+		return func() {}
+	}
+	s, err := starter.Get(c, id, "").Summary(ctx)
+	if err != nil || s.Open {
+		return func() {} // there is none, or the start says what is wrong
+	}
+	return func() {
+		a.say("there was a run %s already, which ended %s (%s); this is another one, and --execution %s stands for the earlier one",
+			id, s.Ended.Local().Format(localTime), cmp.Or(s.Ending, string(s.Verdict), "failed"), s.ExecutionID)
+	}
 }
 
 // nobodyServes says that a queue is unserved, and what to do about it.

@@ -31,7 +31,7 @@ func TestScheduledRuns(t *testing.T) {
 	require.Zero(t, code, stderr)
 	assert.Contains(t, out, `"schedule_id": "nightly"`)
 	assert.Regexp(t, `"next": \[\n +"\d{4}-01-01T03:00:00Z"`, out)
-	assert.Contains(t, stderr, "temporal schedule delete --schedule-id nightly")
+	assert.Contains(t, stderr, "clusterrun schedule-run --delete nightly")
 	assert.Empty(t, runs("nightly-*"), "none is due")
 
 	code, _, stderr = s.Temporal(t, "schedule", "trigger", "--schedule-id", "nightly")

@@ -1,0 +1,64 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// ScheduleSummary is what a list shows of a schedule of runs.
+type ScheduleSummary struct {
+	ID     string      `json:"schedule_id"`
+	Paused bool        `json:"paused,omitempty"`
+	Next   []time.Time `json:"next"` // when it starts runs; none: never again
+}
+
+// Schedules returns the schedules of runs that a server has, whoever has created them.
+func Schedules(ctx context.Context, c client.Client) ([]ScheduleSummary, error) {
+	list, err := c.ScheduleClient().List(ctx, client.ScheduleListOptions{PageSize: lastPage})
+	if err != nil {
+		return nil, fmt.Errorf("list schedules: %w", err)
+	}
+	all := []ScheduleSummary{}
+	for list.HasNext() {
+		s, err := list.Next()
+		if err != nil {
+			return nil, fmt.Errorf("list schedules: %w", err)
+		}
+		if s.WorkflowType.Name != spec.WorkflowType {
+			continue
+		}
+		next := s.NextActionTimes
+		if next == nil {
+			next = []time.Time{}
+		}
+		all = append(all, ScheduleSummary{ID: s.ID, Paused: s.Paused, Next: next})
+	}
+	return all, nil
+}
+
+// NoScheduleError reports that the server has no schedule of that ID.
+type NoScheduleError struct{ ID string }
+
+func (e *NoScheduleError) Error() string {
+	return fmt.Sprintf("there is no schedule %s on this server; `clusterrun schedule-run --list` shows those there are", e.ID)
+}
+
+// DeleteSchedule has the server start no more runs by a schedule. Those that it has started stay.
+func DeleteSchedule(ctx context.Context, c client.Client, id string) error {
+	err := c.ScheduleClient().GetHandle(ctx, id).Delete(ctx)
+	var none *serviceerror.NotFound
+	switch {
+	case errors.As(err, &none):
+		return &NoScheduleError{id}
+	case err != nil:
+		return fmt.Errorf("delete schedule %s: %w", id, err)
+	}
+	return nil
+}
