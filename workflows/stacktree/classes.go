@@ -27,6 +27,12 @@ func (c *Class) waiting() bool { return c.known() && c.Wait.Reason.peers() }
 
 func (c *Class) known() bool { return c.Missing == "" && !c.Ended }
 
+// seen reports whether there are frames of the program. Without them the ranks may wait for
+// others, or not.
+func (c *Class) seen() bool {
+	return slices.ContainsFunc(c.Place, func(f Frame) bool { return f.Kind != Program })
+}
+
 // classes returns the classes of a tree, the largest first.
 func (t Tree) classes() []*Class {
 	byKey := map[string]*Class{}

@@ -21,6 +21,6 @@
 //  3. None waits for another, at least three quarters and at least three wait in one place, and
 //     the rest are elsewhere. The rest are named.
 //
-// Ranks that have ended count as not waiting. Ranks whose stacks are unknown are named if all
-// others wait.
+// Ranks that have ended count as not waiting. Ranks whose stacks are unknown, or have no frames of
+// their program, are named as that if all others wait.
 package stacktree

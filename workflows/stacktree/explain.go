@@ -60,7 +60,7 @@ func blame(all []*Class, total int, hostOf func(int) string) (Ranks, string) {
 			waiting = append(waiting, c)
 		case c.Ended:
 			ended = append(ended, c)
-		case !c.known():
+		case !c.known() || !c.seen():
 			unknown = append(unknown, c)
 		default:
 			others = append(others, c)
