@@ -44,9 +44,9 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 		WorkflowID: l.key.Run.WorkflowID, RunID: l.key.Run.RunID,
 		Restart: l.plan.restartCount(l.key.Generation, n), MaxRestarts: maxRestarts, Generation: l.key.Generation,
 		LogDir: files.dir, ResultFile: files.path(tasklog.ResultFile), ErrorFile: files.path(tasklog.ErrorFile),
-		TFConfigFile: files.path(tasklog.TFConfigFile),
-		Dir:          l.dirOf(l.key.Run, l.plan.Spec, t),
-		Env:          variables, Unset: l.plan.Spec.UnsetEnv,
+		TFConfigFile: files.path(tasklog.TFConfigFile), TraceFile: files.path(tasklog.TracePrefix),
+		Dir: l.dirOf(l.key.Run, l.plan.Spec, t),
+		Env: variables, Unset: l.plan.Spec.UnsetEnv,
 		AgentStore: l.plan.Spec.AgentStore,
 	}
 	if process.Socket, err = l.listen(l.plan, l.key, process.Restart, process.LogDir); err != nil {

@@ -123,3 +123,17 @@ func TestAHostWorkerThatWasToldToEndSaysSo(t *testing.T) {
 	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -9, Lost: true}, nil), false, "")
 	assert.Contains(t, e.Message, "the process is lost")
 }
+
+// What torch's Flight Recorder wrote is named for a process that failed or was stopped. One that
+// has completed may have left it too, and needs no explanation.
+func TestTheFlightRecorderIsNamed(t *testing.T) {
+	for _, exit := range []supervisor.Exit{{Code: -6}, {Code: -15, Reason: supervisor.ReasonCollateral}, {Code: 0}} {
+		p := ended(t, exit, map[string]string{tasklog.TracePrefix + "3": "pickled"})
+		want := filepath.Join(p.LogDir, tasklog.TracePrefix+"3")
+		if exit.Code == 0 {
+			want = ""
+		}
+		e, _ := describeExit("host-a", p, false, "")
+		assert.Equal(t, want, e.TraceFile, "exit code %d", exit.Code)
+	}
+}

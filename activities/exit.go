@@ -107,6 +107,9 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 		e.Message, e.Reported = report.Message, e.Cause.ByItself() || p.Exit.Failed
 		e.ErrorFile, e.ErrorTime = file, report.When().UTC()
 	}
+	if e.Cause != spec.CauseCompleted {
+		e.TraceFile = tasklog.TraceFile(p.LogDir)
+	}
 	if e.Cause.ByItself() || p.Exit.Failed && e.Cause != spec.CauseCompleted {
 		e.Printed = printedError(p.LogDir)
 		if report != nil && e.Reported {

@@ -29,6 +29,11 @@
 //   - GRPC_FAIL_FAST is set only if the spec's env has it; an inherited one is passed on.
 //   - Of NCCL's error handling only TORCH_NCCL_ASYNC_ERROR_HANDLING is set. The name that old
 //     versions of torch use, without TORCH_, makes new versions warn.
+//   - What torch's Flight Recorder writes when a collective has timed out goes to the directory of
+//     the process (TORCH_FR_DUMP_TEMP_FILE, TORCH_NCCL_DEBUG_INFO_TEMP_FILE), where it outlives the
+//     next attempt. The recorder itself is neither turned on nor off.
+//   - PYTHONFAULTHANDLER is set with the hook for Python: a crash in native code then prints the
+//     lines of Python that led to it.
 //   - JAX reads only the address of its coordinator. The number of processes and the index of
 //     this one are set too, under the names that Kubeflow has made common.
 //

@@ -34,6 +34,9 @@ type Process struct {
 	// TFConfigFile is the path of the file for a TF_CONFIG that is too long for a variable.
 	// If it is empty, such a process cannot be started.
 	TFConfigFile string
+	// TraceFile begins the paths of what torch's Flight Recorder writes. If it is empty, no variable
+	// is set.
+	TraceFile string
 	// Socket is the path of the socket to the host.
 	Socket string
 	// PythonHook is the directory that PYTHONPATH begins with; empty for none.
@@ -67,7 +70,11 @@ func Environ(base []string, p Process) ([]string, error) {
 		delete(env, "OLDPWD") // the process was in no other
 	}
 	maps.DeleteFunc(env, func(name, _ string) bool { return p.unsets(name) })
+	forgetTraces(env, fromList(base))
 	setDefault(env, "PYTHONUNBUFFERED", "1")
+	if p.PythonHook != "" {
+		setDefault(env, "PYTHONFAULTHANDLER", "1")
+	}
 	resources(env, p)
 	for _, profile := range p.Cluster.Profiles {
 		switch profile {

@@ -129,6 +129,42 @@ func TestWholeEnvironment(t *testing.T) {
 	}, got)
 }
 
+// The Flight Recorder of torch writes to the directory of the process unless somebody has chosen
+// another place: by the older name as well, which torch would otherwise not read.
+func TestFlightRecorder(t *testing.T) {
+	const newer, older, ours = "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "/logs/torch_trace_rank_"
+	p := process("worker-1")
+	assert.NotContains(t, environ(t, nil, p), newer, "the run keeps no files")
+	p.TraceFile = ours
+	got := environ(t, nil, p)
+	assert.Equal(t, []string{ours, ours}, []string{got[newer], got[older]})
+	for name := range got {
+		assert.NotContains(t, name, "BUFFER_SIZE", "recording is torch's choice")
+	}
+
+	got = environ(t, []string{older + "=/data/trace_"}, p)
+	assert.Equal(t, "/data/trace_", got[older])
+	assert.NotContains(t, got, newer)
+	p.Env = map[string]string{older: "/data/trace_"}
+	got = environ(t, nil, p)
+	assert.Equal(t, "/data/trace_", got[older])
+	assert.NotContains(t, got, newer)
+
+	p.Env = nil
+	got = environ(t, []string{"CLUSTERRUN_LOG_DIR=/outer", newer + "=/outer/torch_trace_rank_", older + "=/outer/torch_trace_rank_"}, p)
+	assert.Equal(t, []string{ours, ours}, []string{got[newer], got[older]}, "a run in a task of another run")
+	p.Cluster.Profiles = nil
+	assert.NotContains(t, environ(t, nil, p), newer)
+}
+
+func TestFaulthandler(t *testing.T) {
+	p := process("worker-1")
+	assert.NotContains(t, environ(t, nil, p), "PYTHONFAULTHANDLER", "python_stacks: false")
+	p.PythonHook = "/state/" + HookPrefix + "1"
+	assert.Equal(t, "1", environ(t, nil, p)["PYTHONFAULTHANDLER"])
+	assert.Equal(t, "", environ(t, []string{"PYTHONFAULTHANDLER="}, p)["PYTHONFAULTHANDLER"], "set, though to nothing")
+}
+
 func TestSecondHost(t *testing.T) {
 	got := environ(t, nil, process("evaluator-0"))
 	assert.Equal(t, "1", got["GROUP_RANK"])

@@ -137,6 +137,7 @@ func torch(env map[string]string, p Process, m Member) {
 		env["TORCHELASTIC_ERROR_FILE"] = p.ErrorFile
 	}
 	setDefault(env, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")
+	traces(env, p)
 	if m.LocalWorldSize > 1 {
 		// Otherwise each process uses all cores, and they slow each other down.
 		setDefault(env, "OMP_NUM_THREADS", "1")

@@ -54,6 +54,7 @@ func (m *Machine) message(j judgement, e Released, invalid []string) string {
 	case j.verdict == spec.VerdictCancelled:
 		m.cancelled(&w, j)
 	}
+	m.traces(&w, j)
 	m.unkillable(&w, j)
 	for _, problem := range e.Problems {
 		w.line("Not released: %s", problem)

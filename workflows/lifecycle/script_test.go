@@ -55,7 +55,7 @@ import (
 //	nothing                         no process to tell of
 //
 // with [prints=T [peer] [logged] [place=FILE:LINE]] for an error in its output, whose line is
-// the message,
+// the message, [trace=N] for what torch's Flight Recorder wrote,
 // [host=NAME], [boot=N] for the host's clock, [report] for an error the program
 // reported, and ": TEXT" for its message. [started=T], [ended=T] and [error=T]
 // are durations after 2026-11-21 10:00:00: when the process started and ended,
@@ -318,6 +318,8 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 			e.Printed.Survivable = true
 		case "place":
 			e.Printed.Place = value
+		case "trace":
+			e.TraceFile = e.LogDir + "/torch_trace_rank_" + value
 		case "started", "ended", "error", "prints":
 			after, err := time.ParseDuration(value)
 			if err != nil {

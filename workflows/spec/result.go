@@ -89,6 +89,9 @@ type Exit struct {
 	// ErrorTime is when it was written, by the program's word and the file's:
 	// a process may live on for a while after the error that ends it.
 	ErrorTime time.Time `json:"error_time,omitzero"`
+	// TraceFile is the path, on its host, of what torch's Flight Recorder wrote of the process's last
+	// collectives; empty if it wrote nothing.
+	TraceFile string `json:"trace_file,omitempty"`
 	// ValueFile is the path, on its host, of the JSON value that the process returned, where
 	// that has more than 256 KiB. It was not read.
 	ValueFile string `json:"value_file,omitempty"`

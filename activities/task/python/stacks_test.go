@@ -59,9 +59,10 @@ func (p *interpreter) command(source string) *exec.Cmd {
 }
 
 // start starts a program and waits until it says "ready".
-func (p *interpreter) start(source string) (pid int) {
+func (p *interpreter) start(source string, env ...string) (pid int) {
 	p.t.Helper()
 	cmd := p.command(source)
+	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.StdoutPipe()
 	require.NoError(p.t, err)
 	require.NoError(p.t, cmd.Start())

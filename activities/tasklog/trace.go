@@ -1,0 +1,32 @@
+package tasklog
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// TraceFile returns the path of what torch's Flight Recorder wrote for the process of a
+// directory, or for one of its descendants; "" if it wrote nothing. Of several files it returns
+// the one that was written last.
+func TraceFile(logDir string) string {
+	entries, err := os.ReadDir(logDir)
+	if err != nil {
+		return ""
+	}
+	var (
+		path string
+		last time.Time
+	)
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), TracePrefix) {
+			continue
+		}
+		info, err := e.Info()
+		if err == nil && info.Mode().IsRegular() && info.Size() > 0 && (path == "" || info.ModTime().After(last)) {
+			path, last = filepath.Join(logDir, e.Name()), info.ModTime()
+		}
+	}
+	return path
+}
