@@ -105,6 +105,9 @@ func (b *beater) beat(ctx context.Context) {
 		beating, cancel := context.WithTimeout(ctx, b.lease.plan.hurry(beatPatience))
 		defer cancel()
 		b.lease.used.Store(b.lease.usage(b.process, b.times.Written()))
+		if at := b.times.Latest(); !at.IsZero() {
+			b.lease.wrote.Store(&at)
+		}
 		if b.lease.mustAct() {
 			go b.lease.actOnSilence(ctx, b.process) // neither a heartbeat nor the end of the host waits for it
 		}
@@ -125,8 +128,12 @@ func (b *beater) beat(ctx context.Context) {
 
 // details returns the heartbeat details of a running process.
 func (l *taskLease) details(p supervisor.Process) spec.Heartbeat {
+	var wrote time.Time
+	if at := l.wrote.Load(); at != nil {
+		wrote = *at
+	}
 	return spec.Heartbeat{
 		PID: p.PID, Host: l.Name, Restarts: l.restarts, Started: p.Started, LogDir: l.told(l.plan, p.LogDir),
-		Progress: l.progress(l.key), Usage: l.used.Load(),
+		Progress: l.progress(l.key), Usage: l.used.Load(), LastOutput: wrote,
 	}
 }

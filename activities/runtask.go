@@ -146,7 +146,9 @@ type taskLease struct {
 	restarts int             // of the task so far
 	stopping bool            // the activity was cancelled
 	// used is the last sample of what the process uses; nil before the first.
-	used    atomic.Pointer[spec.LiveUsage]
+	used atomic.Pointer[spec.LiveUsage]
+	// wrote is when the process last wrote output; nil: it has not.
+	wrote   atomic.Pointer[time.Time]
 	silence silence
 	// stopped receives the result of the request to stop the process.
 	stopped chan error

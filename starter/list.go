@@ -35,6 +35,8 @@ type ListOptions struct {
 	Dir, Owner, Host string
 	// Cause is why they have ended; see [spec.RunResult.Cause]. Empty: any, and open ones too.
 	Cause string
+	// LastOutput has [Summary.LastOutput] looked up: one request for each open run.
+	LastOutput bool
 	// Limit is the most runs to return. Default 20.
 	Limit int
 }
@@ -72,6 +74,9 @@ type Summary struct {
 	// says, and SilentSeconds is for how long all of them have been.
 	SilentTasks   []string `json:"silent_tasks,omitempty"`
 	SilentSeconds int      `json:"silent_seconds,omitempty"`
+	// LastOutput is when a process of an open run last wrote output, by the clock of its host;
+	// zero where that is not known, or none has.
+	LastOutput time.Time `json:"last_output,omitzero"`
 	// Imported reports whether it was read from a file, and how it was doing then.
 	Imported bool `json:"imported,omitempty"`
 	// looks reports whether the hosts of the run look whether its tasks are silent.
@@ -94,7 +99,7 @@ func List(ctx context.Context, c client.Client, o ListOptions) ([]Summary, error
 		}
 	}
 	verdicts(ctx, c, runs)
-	silences(ctx, c, runs)
+	heartbeats(ctx, c, runs, o.LastOutput)
 	return runs, nil
 }
 
@@ -294,15 +299,15 @@ func verdicts(ctx context.Context, c client.Client, runs []Summary) {
 	})
 }
 
-// silenceTakes bounds how long a list waits for what runs say of silence.
-const silenceTakes = 2 * time.Second
+// heartbeatsTake bounds how long a list waits for what the hosts of open runs have reported.
+const heartbeatsTake = 2 * time.Second
 
-// silences looks which tasks are silent, of those runs whose hosts look at that. What cannot be
-// known now is not.
-func silences(ctx context.Context, c client.Client, runs []Summary) {
-	ctx, cancel := context.WithTimeout(ctx, silenceTakes)
+// heartbeats looks up which tasks of open runs are silent, and with all when each run last wrote
+// output. What cannot be known now is not.
+func heartbeats(ctx context.Context, c client.Client, runs []Summary, all bool) {
+	ctx, cancel := context.WithTimeout(ctx, heartbeatsTake)
 	defer cancel()
-	each(runs, func(s *Summary) bool { return s.looks }, func(s *Summary) {
+	each(runs, func(s *Summary) bool { return s.looks || all && s.Open }, func(s *Summary) {
 		r := Get(c, s.RunID, s.ExecutionID)
 		d, err := r.describe(ctx)
 		if err != nil {
@@ -315,7 +320,13 @@ func silences(ctx context.Context, c client.Client, runs []Summary) {
 		for _, a := range pending {
 			name, _, ofTask := spec.TaskOfActivity(a.GetActivityId())
 			var beat spec.Heartbeat
-			if !ofTask || !decode(a.GetHeartbeatDetails(), &beat) || beat.Usage == nil || beat.Usage.SilentSeconds == 0 {
+			if !ofTask || !decode(a.GetHeartbeatDetails(), &beat) {
+				continue
+			}
+			if beat.LastOutput.After(s.LastOutput) {
+				s.LastOutput = beat.LastOutput
+			}
+			if beat.Usage == nil || beat.Usage.SilentSeconds == 0 {
 				continue
 			}
 			if len(s.SilentTasks) == 0 || beat.Usage.SilentSeconds < s.SilentSeconds {

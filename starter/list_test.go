@@ -147,17 +147,17 @@ func TestTheServerNarrowsTheList(t *testing.T) {
 	}
 }
 
-// Of the open runs whose hosts look at it, the list says which tasks are silent; others are not
-// asked about.
+// Of open runs the list has which tasks are silent, and when one last wrote output.
 func TestTheListHasSilentRuns(t *testing.T) {
 	payload := func(v any) *commonpb.Payload {
 		p, err := converter.GetDefaultDataConverter().ToPayload(v)
 		require.NoError(t, err)
 		return p
 	}
+	wrote := time.Unix(1000, 0).UTC()
 	beat := func(task string, seconds int) *workflowpb.PendingActivityInfo {
 		return &workflowpb.PendingActivityInfo{ActivityId: spec.TaskActivityID(task, 0, 0), HeartbeatDetails: &commonpb.Payloads{Payloads: []*commonpb.Payload{
-			payload(spec.Heartbeat{Usage: &spec.LiveUsage{SilentSeconds: seconds}}),
+			payload(spec.Heartbeat{Usage: &spec.LiveUsage{SilentSeconds: seconds}, LastOutput: wrote.Add(-time.Duration(seconds) * time.Second)}),
 		}}}
 	}
 	listed := func(id string, memo map[string]*commonpb.Payload) *workflowpb.WorkflowExecutionInfo {
@@ -176,9 +176,12 @@ func TestTheListHasSilentRuns(t *testing.T) {
 	c.On("DescribeWorkflowExecution", bounded, "quiet", "quiet").Return(&workflowservice.DescribeWorkflowExecutionResponse{PendingActivities: []*workflowpb.PendingActivityInfo{
 		beat("worker-1", 700), beat("worker-2", 0), beat("worker-0", 650), {ActivityId: "Release"},
 	}}, nil).Once()
-	runs, err := starter.List(t.Context(), c, starter.ListOptions{Open: true})
+	c.On("DescribeWorkflowExecution", bounded, "other", "other").Return(&workflowservice.DescribeWorkflowExecutionResponse{}, nil).Once()
+	runs, err := starter.List(t.Context(), c, starter.ListOptions{Open: true, LastOutput: true})
 	require.NoError(t, err)
 	require.Len(t, runs, 2)
+	assert.Equal(t, wrote, runs[0].LastOutput, "of the task that is not silent")
+	assert.Zero(t, runs[1].LastOutput)
 	assert.Equal(t, []string{"worker-0", "worker-1"}, runs[0].SilentTasks)
 	assert.Equal(t, 650, runs[0].SilentSeconds)
 	assert.Empty(t, runs[1].SilentTasks)

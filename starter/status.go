@@ -81,6 +81,9 @@ type TaskStatus struct {
 	// Usage is what the living process uses; nil while that is not known. Of one that has ended
 	// it is in Exit.
 	Usage *spec.LiveUsage `json:"usage,omitempty"`
+	// LastOutput is when the living process last wrote output, by the clock of its host; zero
+	// where that is not known, or it has written none.
+	LastOutput time.Time `json:"last_output,omitzero"`
 	// NextStart is when the task is started again, while it waits for that.
 	NextStart time.Time `json:"next_start,omitzero"`
 	// LastFailure is why it is started again.
@@ -95,6 +98,21 @@ const (
 	// have given the first one to a host worker that is frozen; another one takes the next.
 	queryTries = 2
 )
+
+// LastOutput returns when a living process of the run last wrote output, or nil where that is
+// not known, or none has.
+func (s *Status) LastOutput() *time.Time {
+	var last time.Time
+	for _, t := range s.Tasks {
+		if t.LastOutput.After(last) {
+			last = t.LastOutput
+		}
+	}
+	if last.IsZero() {
+		return nil
+	}
+	return &last
+}
 
 // Absence returns what is wrong with a run that does not answer, or an empty string.
 func (s *Status) Absence() string {
@@ -295,13 +313,13 @@ func (s *Status) merge(pending []*workflowpb.PendingActivityInfo) {
 		var beat spec.Heartbeat
 		if decode(a.GetHeartbeatDetails(), &beat) {
 			t.PID, t.Restarts, t.Started, t.LogDir = beat.PID, beat.Restarts, beat.Started, beat.LogDir
-			t.Progress, t.Usage = beat.Progress, beat.Usage
+			t.Progress, t.Usage, t.LastOutput = beat.Progress, beat.Usage, beat.LastOutput
 			if beat.Host != "" {
 				t.Host = beat.Host
 			}
 		}
 		if a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED && a.GetAttempt() > 1 {
-			t.PID, t.Usage = 0, nil
+			t.PID, t.Usage, t.LastOutput = 0, nil, time.Time{}
 			t.NextStart = a.GetScheduledTime().AsTime()
 			t.LastFailure = failureText(a.GetLastFailure())
 		}

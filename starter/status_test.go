@@ -54,11 +54,11 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 		&workflowpb.PendingActivityInfo{
 			ActivityId: "a0", State: enumspb.PENDING_ACTIVITY_STATE_STARTED, Attempt: 3,
-			HeartbeatDetails: payloads(t, spec.Heartbeat{PID: 42, Host: "host-a", Restarts: 2, LogDir: "/logs"}),
+			HeartbeatDetails: payloads(t, spec.Heartbeat{PID: 42, Host: "host-a", Restarts: 2, LogDir: "/logs", LastOutput: time.Unix(120, 0)}),
 		},
 		&workflowpb.PendingActivityInfo{
 			ActivityId: "a1", State: enumspb.PENDING_ACTIVITY_STATE_SCHEDULED, Attempt: 2,
-			HeartbeatDetails: payloads(t, spec.Heartbeat{PID: 43, Restarts: 1}),
+			HeartbeatDetails: payloads(t, spec.Heartbeat{PID: 43, Restarts: 1, LastOutput: time.Unix(150, 0)}),
 			ScheduledTime:    timestamppb.New(time.Unix(200, 0)),
 			LastFailure:      &failurepb.Failure{Message: "exit code 1"},
 		},
@@ -84,6 +84,9 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 	assert.Equal(t, 2, s.Tasks[0].Restarts)
 	assert.Equal(t, "host-a", s.Tasks[0].Host)
 	assert.Zero(t, s.Tasks[0].NextStart)
+	assert.Equal(t, time.Unix(120, 0).UTC(), s.Tasks[0].LastOutput)
+	assert.Zero(t, s.Tasks[1].LastOutput, "its process has ended")
+	assert.Equal(t, time.Unix(120, 0).UTC(), *s.LastOutput())
 	assert.Zero(t, s.Tasks[1].PID, "it waits to be started again")
 	assert.Equal(t, "exit code 1", s.Tasks[1].LastFailure)
 	assert.NotZero(t, s.Tasks[1].NextStart)

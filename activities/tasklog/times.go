@@ -38,6 +38,7 @@ type Times struct {
 	max int64
 
 	written atomic.Int64
+	latest  atomic.Int64 // when that was written, in nanoseconds since 1970; 0: nothing was
 
 	mu    sync.Mutex
 	known bool // last is the last record of the file
@@ -75,9 +76,19 @@ func (t *Times) NoteEnd(ended time.Time) {
 // Written returns how many bytes of output there were at the last check.
 func (t *Times) Written() int64 { return t.written.Load() }
 
+// Latest returns when the last of the output was written, as of the last check. It is zero
+// while there is none.
+func (t *Times) Latest() time.Time {
+	if at := t.latest.Load(); at > 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
+}
+
 func (t *Times) note(ended time.Time) {
 	r, written := look(t.dir)
 	t.written.Store(r.sizes[0] + r.sizes[1])
+	t.latest.Store(written.UnixNano())
 	// The time is taken after the sizes, so that nothing below them was written later.
 	r.at = time.Now().UnixNano()
 	if !ended.IsZero() {
@@ -97,7 +108,7 @@ func look(dir string) (r record, written time.Time) {
 	for i, name := range outputs {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
 			r.sizes[i] = info.Size()
-			if info.ModTime().After(written) {
+			if info.Size() > 0 && info.ModTime().After(written) {
 				written = info.ModTime()
 			}
 		}

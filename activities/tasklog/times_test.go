@@ -35,12 +35,18 @@ func TestTimes(t *testing.T) {
 	times := NewTimes(dir)
 	times.Note()
 	assert.NoFileExists(t, filepath.Join(dir, TimesFile), "nothing to note")
+	assert.Zero(t, times.Latest())
 	appendTo(t, dir, StdoutFile, "one\n")
 	times.Note()
 	times.Note()
 	appendTo(t, dir, StderrFile, "two")
 	times.Note()
 	assert.Equal(t, []string{"[4 0]", "[4 3]"}, noted(t, dir), "a line for each change")
+	earlier, latest := time.Unix(1000, 0), time.Unix(1001, 5)
+	require.NoError(t, os.Chtimes(filepath.Join(dir, StdoutFile), latest, latest))
+	require.NoError(t, os.Chtimes(filepath.Join(dir, StderrFile), earlier, earlier))
+	times.Note()
+	assert.True(t, times.Latest().Equal(latest), times.Latest())
 
 	again := NewTimes(dir) // another host worker continues the file
 	again.Note()

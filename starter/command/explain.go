@@ -28,7 +28,7 @@ placed.
 			return err
 		}
 		if a.global.json {
-			return a.printJSON(map[string]any{"run_id": s.RunID, "state": s.State, "unanswered": s.Unanswered, "elastic": s.Elastic, "waiting": s.Waiting, "hosts": tasksByHost(s)})
+			return a.printJSON(map[string]any{"run_id": s.RunID, "state": s.State, "unanswered": s.Unanswered, "elastic": s.Elastic, "waiting": s.Waiting, "hosts": tasksByHost(s), "last_output": s.LastOutput()})
 		}
 		a.printWhere(s)
 		return nil
@@ -55,6 +55,9 @@ func (a *app) printWhere(s *starter.Status) {
 		}
 		if s.Elastic != nil {
 			fmt.Fprintf(a.out, "elastic: %s\n", s.Elastic)
+		}
+		if at := s.LastOutput(); at != nil {
+			fmt.Fprintf(a.out, "last output: %s\n", lastOutput(*at))
 		}
 	}
 }

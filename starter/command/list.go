@@ -117,6 +117,7 @@ func (a *app) listRuns(ctx context.Context, o starter.ListOptions) ([]starter.Su
 		return nil, err
 	}
 	defer c.Close()
+	o.LastOutput = true
 	runs, err := starter.List(ctx, c, o)
 	if err != nil {
 		return nil, err
@@ -165,7 +166,11 @@ func (a *app) printList(runs []starter.Summary, wide bool) {
 	if wide {
 		more = "CAUSE\tRESTARTS\tPRIORITY\tHOSTS\tQUEUE\tDIRECTORY\t"
 	}
-	fmt.Fprintln(w, "RUN\tVERDICT\tEXIT\tTASKS\tOWNER\tSTARTED ("+time.Now().Format("MST")+")\tTOOK\t"+more+"COMMAND")
+	heard, last := slices.ContainsFunc(runs, func(r starter.Summary) bool { return !r.LastOutput.IsZero() }), ""
+	if heard {
+		last = "LAST OUTPUT\t"
+	}
+	fmt.Fprintln(w, "RUN\tVERDICT\tEXIT\tTASKS\tOWNER\tSTARTED ("+time.Now().Format("MST")+")\tTOOK\t"+last+more+"COMMAND")
 	for _, r := range runs {
 		verdict, exit, took, id := "(open)", "-", roughly(time.Since(r.Started)), spec.Cell(r.RunID)
 		if len(r.SilentTasks) > 0 {
@@ -186,8 +191,11 @@ func (a *app) printList(runs []starter.Summary, wide bool) {
 		} else {
 			command = shorten.Text(command, 50)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", id, verdict, exit, dash(spec.Cell(r.Tasks)), dash(spec.Cell(r.Owner)),
-			r.Started.Local().Format("2006-01-02 15:04:05"), took, more, dash(command))
+		if heard {
+			last = lastOutput(r.LastOutput) + "\t"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s%s\n", id, verdict, exit, dash(spec.Cell(r.Tasks)), dash(spec.Cell(r.Owner)),
+			r.Started.Local().Format("2006-01-02 15:04:05"), took, last, more, dash(command))
 	}
 	w.Flush()
 	if slices.ContainsFunc(runs, func(r starter.Summary) bool { return r.Imported }) {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +29,11 @@ const (
 func printTasks(out io.Writer, tasks []starter.TaskStatus) {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	shown := slices.ContainsFunc(tasks, func(t starter.TaskStatus) bool { return t.Progress != nil })
+	heard := slices.ContainsFunc(tasks, func(t starter.TaskStatus) bool { return !t.LastOutput.IsZero() })
 	heading := "TASK\tSTATE\tHOST\tPID\tRESTARTS\tEXIT\tCAUSE"
+	if heard {
+		heading += "\tLAST OUTPUT"
+	}
 	if shown {
 		heading += "\tPROGRESS"
 	}
@@ -40,12 +45,23 @@ func printTasks(out io.Writer, tasks []starter.TaskStatus) {
 			state = starter.DoingRestart
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s", t.Name, dash(state), dash(t.Host), number(t.PID), t.Restarts, exit, cause)
+		if heard {
+			fmt.Fprint(w, "\t"+lastOutput(t.LastOutput))
+		}
 		if shown {
 			fmt.Fprintf(w, "\t%s", progressColumn(t.Progress))
 		}
 		fmt.Fprintln(w)
 	}
 	w.Flush()
+}
+
+// lastOutput returns how long ago a process last wrote output.
+func lastOutput(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return time.Since(at).Round(time.Second).String() + " ago"
 }
 
 // printSummary writes how many tasks do what, and those that are not as the others.

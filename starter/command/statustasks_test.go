@@ -51,6 +51,18 @@ worker-300  restarting  b     -     2         -     -
 	assert.Equal(t, 403, strings.Count(out.String(), "\n"))
 }
 
+// How long ago each process wrote output is shown where it is known.
+func TestStatusHasTheLastOutput(t *testing.T) {
+	tasks := large().Tasks[:2]
+	tasks[1].LastOutput = time.Now().Add(-10 * time.Minute)
+	var out bytes.Buffer
+	printTasks(&out, tasks)
+	assert.Equal(t, `TASK      STATE    HOST  PID   RESTARTS  EXIT  CAUSE  LAST OUTPUT
+worker-0  running  a     1000  0         -     -      -
+worker-1  running  a     1001  0         -     -      10m0s ago
+`, out.String())
+}
+
 // However many hosts there are and tasks fail, it is a page.
 func TestStatusOfALargeFailureIsAPage(t *testing.T) {
 	s := large()

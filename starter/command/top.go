@@ -240,7 +240,7 @@ func (l *looker) find(s top.Subject, inView []starter.TaskStatus) top.Found {
 	}
 	switch s.Kind {
 	case top.Runs:
-		f.Runs, f.Err = starter.List(ctx, l.client, starter.ListOptions{Limit: topRuns})
+		f.Runs, f.Err = starter.List(ctx, l.client, starter.ListOptions{Limit: topRuns, LastOutput: true})
 	case top.Queue:
 		f.Queue, f.Err = starter.GetFleet(l.client, l.queue).Waiting(ctx)
 	case top.Hosts:

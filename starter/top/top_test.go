@@ -29,6 +29,9 @@ func runOf(id string, n int) *starter.Status {
 			Progress:   &spec.Progress{Current: float64(i), Total: 10, Message: "loss \x1b[31m0.3"},
 		})
 	}
+	if n > 0 {
+		s.Tasks[0].LastOutput = now.Add(-10 * time.Minute)
+	}
 	if n > 4 {
 		s.Tasks[2].State, s.Tasks[2].Exit, s.Tasks[2].PID = spec.TaskEnded, &spec.Exit{Cause: spec.CauseOrigin, ExitCode: 3}, 0
 		s.Tasks[4].NextStart, s.Tasks[4].Restarts = now, 2
@@ -43,7 +46,7 @@ func found(s top.Subject, words []string) top.Found {
 		f.Err = fmt.Errorf("%s", strings.Join(words[1:], " "))
 	case s.Kind == top.Runs:
 		f.Runs = []starter.Summary{
-			{RunID: "iris-b", Open: true, Tasks: "worker=2", Owner: "ada@here", Started: now.Add(-90 * time.Second), Command: "python3 train.py"},
+			{RunID: "iris-b", Open: true, Tasks: "worker=2", Owner: "ada@here", Started: now.Add(-90 * time.Second), LastOutput: now.Add(-20 * time.Second), Command: "python3 train.py"},
 			{RunID: "iris-a", Verdict: spec.VerdictFailed, ExitCode: 3, Started: now.Add(-49 * time.Hour), Ended: now.Add(-48 * time.Hour), Command: "sh -c 'exit\n3'"},
 		}
 	case s.Kind == top.Tasks:

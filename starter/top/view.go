@@ -161,9 +161,9 @@ func (m *Model) keys() string {
 func (m *Model) heading() []string {
 	switch m.subject.Kind {
 	case Runs:
-		return []string{"RUN", "VERDICT", "EXIT", "TASKS", "OWNER", "AGE", "TOOK", "COMMAND"}
+		return []string{"RUN", "VERDICT", "EXIT", "TASKS", "OWNER", "AGE", "TOOK", "OUTPUT", "COMMAND"}
 	case Tasks:
-		return []string{"TASK", "STATE", "HOST", "PID", "RESTARTS", "CPU", "MEMORY", "GPU", "EXIT", "PROGRESS", "LAST LINE"}
+		return []string{"TASK", "STATE", "HOST", "PID", "RESTARTS", "OUTPUT", "CPU", "MEMORY", "GPU", "EXIT", "PROGRESS", "LAST LINE"}
 	case Queue:
 		return []string{"POSITION", "RUN", "PRIORITY", "TASKS", "WAITS", "FOR"}
 	}
@@ -179,12 +179,12 @@ func (m *Model) cells(i int) []string {
 		if !r.Open {
 			verdict, exit, took = dash(cmp.Or(r.Ending, string(r.Verdict))), strconv.Itoa(r.ExitCode), r.Ended.Sub(r.Started)
 		}
-		return []string{r.RunID, verdict, exit, dash(r.Tasks), dash(r.Owner), span(m.found.At.Sub(r.Started)), span(took), strings.Join(strings.Fields(r.Command), " ")}
+		return []string{r.RunID, verdict, exit, dash(r.Tasks), dash(r.Owner), span(m.found.At.Sub(r.Started)), span(took), m.ago(r.LastOutput), strings.Join(strings.Fields(r.Command), " ")}
 	case Tasks:
 		t := m.found.Status.Tasks[i]
 		cpu, memory, gpu := usage(t.Usage)
 		return []string{
-			t.Name, m.words[i], dash(t.Host), number(t.PID), strconv.Itoa(t.Restarts), cpu, memory, gpu,
+			t.Name, m.words[i], dash(t.Host), number(t.PID), strconv.Itoa(t.Restarts), m.ago(t.LastOutput), cpu, memory, gpu,
 			exit(t.Exit), progress(t.Progress), m.found.Last[t.Name],
 		}
 	case Queue:
@@ -199,6 +199,14 @@ func (m *Model) cells(i int) []string {
 		return []string{h.Name, string(h.State), slots(h.Used, h.Slots), gpus(h), dash(h.Version), strings.Join(runs, " ")}
 	}
 	return []string{m.lines[i]}
+}
+
+// ago returns how long before the last look something was.
+func (m *Model) ago(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return span(m.found.At.Sub(at)) + " ago"
 }
 
 func usage(u *spec.LiveUsage) (cpu, memory, gpu string) {

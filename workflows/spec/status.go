@@ -112,6 +112,9 @@ type Heartbeat struct {
 	Progress *Progress `json:"progress,omitempty"`
 	// Usage is what the process used when its host last looked; nil: it has not yet.
 	Usage *LiveUsage `json:"usage,omitempty"`
+	// LastOutput is when the process last wrote to its files, as of that look; zero: it has
+	// not, or has none.
+	LastOutput time.Time `json:"last_output,omitzero"`
 }
 
 // Fetching is what Reserve reports while a host gets what the run ships: the details of its
