@@ -139,7 +139,7 @@ func (s *Server) StartWorkerWith(t testing.TB, env []string, args ...string) *Wo
 func (s *Server) newWorker(t testing.TB, program string, env []string, args ...string) *Worker {
 	t.Helper()
 	w := &Worker{t: t, State: filepath.Join(t.TempDir(), "state"), Host: "host-a"}
-	w.argv = append([]string{program, "worker", "--address", s.Address, "--state-dir", w.State, "--host-name", w.Host, "--slots", "0", "--advertise", "127.0.0.1"}, args...)
+	w.argv = append([]string{program, "worker", "--address", s.Address, "--state-dir", w.State, "--host-name", w.Host, "--slots", "0"}, args...)
 	w.env = Env(t.TempDir(), env...)
 	return w
 }
