@@ -155,7 +155,9 @@ func (o runOptions) asTorchrun(r *spec.RunResult) *spec.RunResult {
 		return r
 	}
 	changed := *r
-	changed.ExitCode = 1
+	if changed.ExitCode = 1; r.ExitCode != 1 {
+		changed.Message += fmt.Sprintf("\nThe exit code is 1, as with torchrun; `clusterrun list` and `clusterrun wait` have that of the process, %d.", r.ExitCode)
+	}
 	return &changed
 }
 
