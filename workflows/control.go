@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/activities"
@@ -42,7 +43,11 @@ func (r *clusterRun) capture(ctx workflow.Context, a lifecycle.Capture) {
 		if err != nil {
 			workflow.GetLogger(ctx).Warn("stacks were not captured", "error", err)
 		}
-		r.events.Send(ctx, request{event: lifecycle.Captured{Files: answer.Files}})
+		hosts := make(map[string]string, len(r.placed))
+		for _, task := range sortedKeys(r.placed) {
+			hosts[task] = r.placed[task].name
+		}
+		r.events.Send(ctx, request{event: lifecycle.Captured{Files: answer.Files, Stacks: answer.Stacks, Hosts: hosts}})
 	})
 }
 
@@ -78,6 +83,9 @@ func (r *clusterRun) controlHosts(ctx workflow.Context, a lifecycle.Control, opt
 	for _, q := range all {
 		out, err := q.answer.get(ctx)
 		if err != nil {
+			if a.Op == lifecycle.ControlStacks {
+				stacks = append(stacks, r.noStacks(q.host, q.tasks, err))
+			}
 			err = refusedBy(q.host, err)
 			failure = cmp.Or(failure, err)
 			for _, task := range q.tasks {
@@ -95,4 +103,19 @@ func (r *clusterRun) controlHosts(ctx workflow.Context, a lifecycle.Control, opt
 	}
 	answer.Stacks = stacktree.Merge(stacks...).Fit(stacktree.RunBytes)
 	return answer, failure
+}
+
+// noStacks returns why the tasks of a host have no stacks.
+func (r *clusterRun) noStacks(h *host, tasks []string, err error) stacktree.Tree {
+	stack := stacktree.NoAnswer(h.name)
+	if !temporal.IsTimeoutError(err) {
+		stack = stacktree.Stack{{Kind: stacktree.Unknown, Function: "has no stack: " + reasonOf(err)}}
+	}
+	var trees []stacktree.Tree
+	for _, task := range tasks {
+		if rank, ok := r.machine.Rank(task); ok {
+			trees = append(trees, stacktree.Of(rank, stack))
+		}
+	}
+	return stacktree.Merge(trees...)
 }

@@ -60,7 +60,7 @@
 // start another. What leaves the task in place (terminate with auto_restart, restart,
 // signal) is a short Control activity. Once the chief has ended, Control seals the run on
 // each host, so that a failure in the grace is final. When the timeout passes, Control
-// has each host capture the stacks of the processes, for at most 12 s, before they are
+// has each host capture the stacks of the processes, for at most 10 s, before they are
 // stopped. max_run_time is hard and captures nothing; the supervisors enforce it too,
 // which holds through outages.
 //

@@ -34,7 +34,7 @@ const (
 	startCheckTakes = 10 * time.Second
 	// captureTakes bounds the capture of stacks, a host worker that is away
 	// included: what is out of time has to end some time.
-	captureTakes = 12 * time.Second
+	captureTakes = 10 * time.Second
 	// releaseWait is how long a host may take to come back for its release.
 	releaseWait = time.Minute
 )

@@ -93,6 +93,9 @@ func (r *clusterRun) status() spec.Status {
 			status.Services = append(status.Services, *h.out.Service)
 		}
 	}
+	if r.result == nil {
+		status.Stacks = r.machine.Findings()
+	}
 	if s := r.machine.Stopping(); s.Stop {
 		status.Stopping = &s
 	}
@@ -121,6 +124,9 @@ func (r *clusterRun) describe(ctx workflow.Context) {
 	}
 	if r.result != nil {
 		fmt.Fprintf(&b, " · %s\n%s", r.result.Verdict, markdown.Block(r.result.Message, maxDetailText))
+	}
+	if status.Stacks != nil {
+		b.WriteString("\n\nWhat the tasks were doing:\n" + markdown.Block(status.Stacks.String(), maxDetailText))
 	}
 	if s := status.Stopping; s != nil {
 		b.WriteString("\n\nThe tasks are stopping together")

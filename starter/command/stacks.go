@@ -175,11 +175,8 @@ func withOthers(answer spec.RequestAnswer, s *starter.Status, asked []string) st
 			continue
 		}
 		frame := stacktree.Frame{Kind: stacktree.Unknown, Function: "has no process"}
-		switch problem := slices.IndexFunc(answer.Problems, func(p spec.TaskProblem) bool { return p.Task == t.Name }); {
-		case t.Exit != nil:
+		if t.Exit != nil {
 			frame = stacktree.Frame{Kind: stacktree.Ended, Function: "has ended"}
-		case problem >= 0:
-			frame.Function = "is on a host that did not answer"
 		}
 		tree = stacktree.Merge(tree, stacktree.Of(t.Rank, stacktree.Stack{frame}))
 	}

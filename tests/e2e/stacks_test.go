@@ -140,6 +140,9 @@ func TestStacksOnTimeout(t *testing.T) {
 	var r spec.RunResult
 	require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
 	require.Len(t, r.Tasks, 3)
+	require.NotNil(t, r.Stacks)
+	assert.Equal(t, 3, r.Stacks.Total)
+	assert.Contains(t, r.Message, "\n"+r.Stacks.String()+"\n")
 	for _, task := range r.Tasks {
 		require.NotEmpty(t, task.StacksFile, task.Name)
 		text, err := os.ReadFile(task.StacksFile)

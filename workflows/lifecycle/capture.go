@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // captureFirst captures the stacks of all live tasks and then stops them with the cause
@@ -23,9 +24,67 @@ func (m *Machine) captured(e Captured) {
 	}
 	//workflowcheck:ignore the order of entries makes no difference
 	maps.Copy(m.stacks, e.Files)
+	m.findings = m.explain(e)
 	if m.phase == capturing {
 		m.stopAll(m.capturedFor)
 	}
+}
+
+// explain returns what captured stacks tell, or nil if there are none. Tasks that were not
+// captured are in it as well: those that have ended may be why others wait.
+func (m *Machine) explain(e Captured) *stacktree.Findings {
+	known := e.Stacks.Ranks()
+	if len(known) == 0 {
+		return nil
+	}
+	trees := []stacktree.Tree{e.Stacks}
+	hosts, different := map[int]string{}, map[string]bool{}
+	for _, t := range m.tasks {
+		if t.absent {
+			continue
+		}
+		host := e.Hosts[t.Name()]
+		hosts[t.Rank], different[host] = host, true
+		if known.Has(t.Rank) {
+			continue
+		}
+		frame := stacktree.Frame{Kind: stacktree.Unknown, Function: "has no process"}
+		if t.exit != nil {
+			frame = stacktree.Frame{Kind: stacktree.Ended, Function: "has ended"}
+		}
+		trees = append(trees, stacktree.Of(t.Rank, stacktree.Stack{frame}))
+	}
+	found := stacktree.Explain(stacktree.Merge(trees...), func(rank int) string {
+		if len(different) < 2 {
+			return ""
+		}
+		return hosts[rank]
+	}).Short()
+	return &found
+}
+
+// telling returns the tasks whose files of stacks are worth reading: those that differ, or else one
+// of each class.
+func (m *Machine) telling() []string {
+	if names := m.withFiles(m.findings.Outliers); len(names) > 0 {
+		return names
+	}
+	var ranks stacktree.Ranks
+	for _, c := range m.findings.Classes {
+		ranks = ranks.Union(stacktree.RanksOf(c.Ranks.First(1)...))
+	}
+	return m.withFiles(ranks)
+}
+
+// withFiles returns those of the tasks with these ranks that have a file of stacks.
+func (m *Machine) withFiles(ranks stacktree.Ranks) []string {
+	var names []string
+	for _, t := range m.tasks {
+		if !t.absent && ranks.Has(t.Rank) && m.stacks[t.Name()] != "" {
+			names = append(names, t.Name())
+		}
+	}
+	return names
 }
 
 // captureStacks captures the stacks of the tasks that an operator named, or of all.

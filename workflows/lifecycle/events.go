@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // Event is something that happened to a run.
@@ -88,9 +89,15 @@ type StopTogether struct {
 // ClearStop withdraws such a stop. [Machine.Stopping] is the answer.
 type ClearStop struct{ spec.ClearStopRequest }
 
-// Captured answers [Capture] with the paths of the files, by task. A task without one is
-// left out.
-type Captured struct{ Files map[string]string }
+// Captured answers [Capture].
+type Captured struct {
+	// Files has the paths of the files, by task. A task without one is left out.
+	Files map[string]string
+	// Stacks has the stacks by rank, with the reason for each that is not known.
+	Stacks stacktree.Tree
+	// Hosts has the host of each task.
+	Hosts map[string]string
+}
 
 // Released reports that every host was released. It brings the exits of all processes,
 // also of those that the hosts replaced, which cost the run no history. It is the last

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // Machine is the state of one run. It is not safe for concurrent use; workflow
@@ -27,9 +28,10 @@ type Machine struct {
 
 	group    group // of restart scope "group"
 	together together
-	// stacks holds the files captured before the stop, by task; capturedFor is the
-	// cause of that stop.
+	// stacks holds the files captured last, by task, and findings what they tell; nil if
+	// nothing was captured. capturedFor is the cause of the stop that waits for it.
 	stacks      map[string]string
+	findings    *stacktree.Findings
 	capturedFor spec.Cause
 }
 

@@ -251,8 +251,15 @@ func (m *Machine) outOfTime(w *writer, j judgement) {
 	}
 }
 
-// files names the stacks and logs of tasks that were not done.
+// files writes what tasks were doing that were not done, and names the files with their stacks
+// and logs. If it is known which tasks held the others up, or differ, only theirs are named.
 func (m *Machine) files(w *writer, late []string) {
+	if m.findings != nil {
+		for line := range strings.SplitSeq(m.findings.String(), "\n") {
+			w.line("%s", line)
+		}
+		late = m.telling()
+	}
 	var files [][2]string // what it is, and its path
 	for _, name := range late {
 		switch t, stacks := m.named[name], m.stacks[name]; {

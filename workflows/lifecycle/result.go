@@ -24,6 +24,7 @@ func (m *Machine) finish(e Released) Finish {
 	if j.root != nil {
 		r.FirstFailure = j.root.describe()
 	}
+	r.Stacks = m.findings
 	if s := m.Stopping(); s.Stop {
 		r.Stopping, r.Stragglers = &s, m.together.stragglers
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // TestScripts runs testdata: what happens to a run, line by line, and what the
@@ -38,7 +39,8 @@ import (
 //	terminate-all [signal=NAME] [grace=DURATION]
 //	start TASK
 //	stacks TASK,TASK                an operator wants to see them
-//	captured [TASK=PATH]…           the answer to capture
+//	captured [TASK=PATH]… [host=TASK,HOST]… [in=TASK,TASK:PLACE]…
+//	                                the answer to capture; stackOf has the places
 //	together [TASK] [key=KEY] [kind=KIND] [at=DURATION] [reason=WORD]: TEXT
 //	                                a task, or without one an operator, asks all
 //	                                tasks to stop, with KIND: TEXT as its error
@@ -188,12 +190,7 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 	case "stacks":
 		return lifecycle.CaptureStacks{Tasks: tasks}, nil
 	case "captured":
-		files := map[string]string{}
-		for _, w := range words[1:] {
-			task, path, _ := strings.Cut(w, "=")
-			files[task] = path
-		}
-		return lifecycle.Captured{Files: files}, nil
+		return s.captured(words[1:])
 	case "resume":
 		return resume{}, nil
 	case "unplaced":
@@ -222,6 +219,43 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 	default:
 		return nil, fmt.Errorf("no such event")
 	}
+}
+
+func (s *script) captured(words []string) (lifecycle.Event, error) {
+	e := lifecycle.Captured{Files: map[string]string{}, Hosts: map[string]string{}}
+	for _, w := range words {
+		key, value, _ := strings.Cut(w, "=")
+		switch key {
+		case "in":
+			names, place, _ := strings.Cut(value, ":")
+			for name := range strings.SplitSeq(names, ",") {
+				rank, ok := s.machine.Rank(name)
+				if !ok {
+					return nil, fmt.Errorf("no such task: %s", name)
+				}
+				e.Stacks = stacktree.Merge(e.Stacks, stacktree.Of(rank, stackOf(place)))
+			}
+		case "host":
+			task, host, _ := strings.Cut(value, ",")
+			e.Hosts[task] = host
+		default:
+			e.Files[key] = value
+		}
+	}
+	return e, nil
+}
+
+// stackOf returns the stack of a rank in a collective (all_reduce, barrier), in the program itself,
+// or, for any other place, on the host of that name, which did not answer.
+func stackOf(place string) stacktree.Stack {
+	step := stacktree.Frame{Kind: stacktree.Python, Function: "step", File: "/home/ann/train.py", Line: 9}
+	switch place {
+	case "all_reduce", "barrier":
+		return stacktree.Stack{step, {Kind: stacktree.Python, Function: place, File: "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py", Line: 2501}}
+	case "load_batch":
+		return stacktree.Stack{step, {Kind: stacktree.Python, Function: place, File: step.File, Line: 4}, {Kind: stacktree.Kernel, Function: "clock_nanosleep"}}
+	}
+	return stacktree.NoAnswer(place)
 }
 
 func together(words, tasks []string, text string) (lifecycle.Event, error) {
@@ -402,6 +436,9 @@ func (s *script) status() string {
 	var out strings.Builder
 	if stopping := s.machine.Stopping(); stopping.Stop {
 		fmt.Fprintf(&out, "stopping together, %s\n", showStopping(stopping))
+	}
+	if found := s.machine.Findings(); found != nil {
+		fmt.Fprintf(&out, "%s\n", found)
 	}
 	fmt.Fprintf(&out, "%s, live: %s\n", state, strings.Join(s.machine.Live(), " "))
 	for _, t := range tasks {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // Snapshot is the state of a run that continues in another execution of its workflow,
@@ -28,6 +29,8 @@ type Snapshot struct {
 	// the number of ends in it. Between two generations both are empty.
 	Running  []RunningTask `json:"running,omitempty"`
 	Arrivals int           `json:"arrivals,omitempty"`
+	// Stacks is what was found when stacks were captured last.
+	Stacks *stacktree.Findings `json:"stacks,omitempty"`
 }
 
 // BeforeFailure is the failure that ended the previous generation.
@@ -67,7 +70,7 @@ func (m *Machine) Snapshot() Snapshot {
 	g := m.group
 	s := Snapshot{
 		Generation: g.generation, First: g.first, Size: g.size, Counted: g.counted, Quick: g.quick,
-		Stops: m.together.seq, Cleared: m.together.done, Exits: map[string][]spec.Exit{},
+		Stops: m.together.seq, Cleared: m.together.done, Exits: map[string][]spec.Exit{}, Stacks: m.findings,
 	}
 	for _, t := range m.tasks {
 		if t.added {
@@ -192,7 +195,7 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 			m.group.before = &failure{task: t, exit: b.Exit, host: b.Host}
 		}
 	}
-	m.arrivals = from.Arrivals
+	m.arrivals, m.findings = from.Arrivals, from.Stacks
 	for _, r := range from.Running {
 		m.phase = running
 		if t := m.named[r.Task]; t != nil {

@@ -1,6 +1,9 @@
 package lifecycle
 
-import "github.com/clusterrun/clusterrun/workflows/spec"
+import (
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
+)
 
 // Status returns the state of the run and of its tasks, without hosts and addresses,
 // which the machine does not know. Those that the generation does not have are left out.
@@ -54,6 +57,18 @@ func (t *task) state() spec.TaskState {
 	default:
 		return spec.TaskRunning
 	}
+}
+
+// Findings returns what was found when stacks were captured last, or nil.
+func (m *Machine) Findings() *stacktree.Findings { return m.findings }
+
+// Rank returns the rank of a task of the run.
+func (m *Machine) Rank(task string) (rank int, ok bool) {
+	t := m.named[task]
+	if t == nil {
+		return 0, false
+	}
+	return t.Rank, true
 }
 
 // Live returns the names of the live tasks, in rank order.

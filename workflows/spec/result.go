@@ -3,6 +3,8 @@ package spec
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // Verdict says in one word how a run ended.
@@ -204,6 +206,9 @@ type RunResult struct {
 	// Stragglers are the tasks that still ran when the time for that was over, in
 	// rank order.
 	Stragglers []string `json:"stragglers,omitempty"`
+	// Stacks is what the tasks were doing when that was looked at last, before any was
+	// stopped. Files with all that was seen are in Tasks.
+	Stacks *stacktree.Findings `json:"stacks,omitempty"`
 	// Tasks are in rank order, then those added while the run lived.
 	Tasks []TaskResult `json:"tasks"`
 	// Generation is the number of the last launch of the group, from 0: how often

@@ -3,6 +3,8 @@ package spec
 import (
 	"fmt"
 	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // TaskState says where a task is in its life.
@@ -43,6 +45,8 @@ type Status struct {
 	OnDisconnect OnDisconnect `json:"on_disconnect,omitempty"`
 	// Stopping is set while the tasks are stopping together.
 	Stopping *Stopping `json:"stopping,omitempty"`
+	// Stacks is what the tasks were doing when the run looked at that last.
+	Stacks *stacktree.Findings `json:"stacks,omitempty"`
 	// Archive is what the run ships.
 	Archive *Archive `json:"archive,omitempty"`
 	// Services are those of the hosts of the run, and of hosts that it has left.

@@ -13,6 +13,8 @@ type Findings struct {
 	// Classes has the class that most are in first if others are named, then those that are
 	// named, and then the rest by size.
 	Classes []Class `json:"classes"`
+	// LeftOut is how many classes were left out after those; see [Findings.Short].
+	LeftOut int `json:"left_out,omitempty"`
 	// Outliers are the ranks that hold the others up, as far as the stacks tell; if there are
 	// none, it cannot be told.
 	Outliers Ranks `json:"outliers,omitempty"`

@@ -68,6 +68,11 @@ func (f Frame) String() string {
 	return strings.TrimSpace(file + " " + f.Function)
 }
 
+// NoAnswer is in place of the stacks of ranks on a host that did not answer.
+func NoAnswer(host string) Stack {
+	return Stack{{Kind: Unknown, Function: "host " + host + " did not answer"}}
+}
+
 // libraryDirs are in the paths of modules that come with Python or from a package index.
 var libraryDirs = []string{"/site-packages/", "/dist-packages/", "/lib/python2", "/lib/python3", "/lib64/python3", "/lib/pypy"}
 

@@ -3,6 +3,7 @@ package stacktree
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
@@ -15,6 +16,26 @@ const (
 	mostPlaces = 6
 	placeWidth = 90
 )
+
+// Short returns the findings with what [Findings.Write] writes of them: results and histories
+// keep these.
+func (f Findings) Short() Findings {
+	f.LeftOut += max(0, len(f.Classes)-mostLines)
+	f.Classes = slices.Clone(f.Classes[:min(len(f.Classes), mostLines)])
+	for i, c := range f.Classes {
+		f.Classes[i].Place = c.Place[:min(len(c.Place), mostPlaces+1)] // one more, so that the text still ends in an ellipsis
+	}
+	return f
+}
+
+// String returns what [Findings.Write] writes, without the newline at its end.
+func (f Findings) String() string {
+	var b strings.Builder
+	if err := f.Write(&b); err != nil {
+		panic(err) // a builder takes everything
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
 
 // Write writes the findings for people: a line for each class, at most ten, and the sentence.
 func (f Findings) Write(w io.Writer) error {
@@ -30,12 +51,12 @@ func (f Findings) Write(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	if rest := f.Classes[len(shown):]; len(rest) > 0 {
-		n := 0
-		for _, c := range rest {
-			n += c.Count
+	if rest := f.LeftOut + len(f.Classes) - len(shown); rest > 0 {
+		n := f.Total
+		for _, c := range shown {
+			n -= c.Count
 		}
-		if _, err := fmt.Fprintf(w, "%d of %d are in %d more places\n", n, f.Total, len(rest)); err != nil {
+		if _, err := fmt.Fprintf(w, "%d of %d are in %d more places\n", n, f.Total, rest); err != nil {
 			return err
 		}
 	}
