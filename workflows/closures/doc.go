@@ -115,7 +115,9 @@
 //
 // # Waiting
 //
-// A full queue makes schedule wait for room, in the order of asking. A request
+// A full queue makes schedule wait for room, in the order of asking. As in the seed, what
+// is being called does not count, however many tasks there are; what a host was given
+// ahead, beyond its slots, does. A request
 // with more closures than the queue takes gets in one by one. While a join
 // waits, schedules of the same client after it wait, too, so that it ends although other
 // threads go on scheduling; other clients go on, and their closures are waited

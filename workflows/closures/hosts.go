@@ -103,6 +103,7 @@ func (q *Queue) Serving(m closure.ServingMessage) {
 	}
 	q.serve(h, m.Serving)
 	q.forget(h)
+	q.advance() // more slots are room for more
 }
 
 // outdated reports whether a message is older than what is known of a host. The numbers

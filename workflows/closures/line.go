@@ -151,7 +151,7 @@ func (q *Queue) attachedOpen() int { return q.attachedQueued + q.attachedExecuti
 // one after another, as others leave it.
 func (q *Queue) admit(r *request) (some bool) {
 	q.entering = r
-	for len(r.left) > 0 && q.room() > 0 {
+	for room := q.room(); len(r.left) > 0 && room > 0; room-- {
 		q.add(r.left[0])
 		r.left[0], r.left = nil, r.left[1:]
 		some = true
@@ -163,12 +163,17 @@ func (q *Queue) admit(r *request) (some bool) {
 	return some
 }
 
-// room returns how many more closures may be queued.
+// room returns how many more closures may be queued. Those that a host was given ahead of
+// what its slots can call still wait, and count as queued: only what is called does not.
 func (q *Queue) room() int {
 	if q.config.QueueSize <= 0 {
 		return closure.MaxBatch
 	}
-	return max(0, q.config.QueueSize-q.queued)
+	waiting := q.queued
+	for _, h := range q.hosts {
+		waiting += max(0, h.held-h.slots)
+	}
+	return max(0, q.config.QueueSize-waiting)
 }
 
 // fits reports whether a request can begin to be queued. Those that are larger than

@@ -8,8 +8,8 @@ import (
 
 // Config is what a queue is told once.
 type Config struct {
-	// QueueSize is how many closures may be queued. Not positive: as many as fit into
-	// [closure.MaxQueueBytes].
+	// QueueSize is how many closures may wait to be called, in the queue or with a host
+	// beyond its slots. Not positive: as many as fit into [closure.MaxQueueBytes].
 	QueueSize int
 	// TransientUnavailable is which report that the same task does not answer is the
 	// queue's error. Not positive: the first.

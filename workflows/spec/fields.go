@@ -432,7 +432,7 @@ var fields = []field{
 	},
 	{
 		of: "Closures.queue_size", def: DefaultQueueSize, bounds: "0 means no limit but that of bytes",
-		doc:     "How many closures the queue may hold; schedule waits while it is full. 0: no limit but 1.5 MiB for arguments and names.",
+		doc:     "How many closures may wait to be called, those being called not counted; schedule waits while it is full. 0: no limit but 1.5 MiB for arguments and names.",
 		example: "queue_size: 1000", least: new(0), most: new(MaxQueueSize),
 		flag: "closures-queue-size", usage: "`NUMBER` of closures in the run's queue at which schedule waits; 0 for no limit but that of bytes",
 	},
