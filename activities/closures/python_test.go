@@ -423,6 +423,9 @@ clusterrun.serve(`+slots+`)
 						cancelled++
 						continue
 					}
+					if o.Kind == closure.OutcomeLost && o.Error.Message == tasksBusy {
+						continue // a loaded machine takes longer than strandedAfter
+					}
 					assertText(t, fmt.Sprint(id), o)
 				}
 				chunk.Add(1)

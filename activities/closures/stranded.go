@@ -12,6 +12,9 @@ import (
 // and a host is given less work than that in advance.
 const strandedAfter = time.Second
 
+// tasksBusy is why closures that wait behind long calls are given back.
+const tasksBusy = "the tasks of this host are busy"
+
 // watchStranded schedules a check for stranded closures, if anything waits.
 func (b *Broker) watchStranded() {
 	if b.stranding != nil || b.queue.size == 0 || !b.settled || b.isClosed() {
@@ -35,7 +38,7 @@ func (b *Broker) giveBackStranded() {
 			if key.task != "" {
 				continue // the task is on no other host
 			}
-			why = "the tasks of this host are busy"
+			why = tasksBusy
 		}
 		for _, e := range slices.Clone(l.entries) {
 			if e.lease != nil && time.Since(e.queued) >= strandedAfter {

@@ -180,7 +180,7 @@ func TestStoresOfLeases(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, byte(1), count(port))
 	h.kill9()
-	require.True(t, refused(port), "it ends with the supervisor")
+	h.until("it has ended with the supervisor", func() bool { return refused(port) })
 	h.awaitCount("swept", 1)
 	h.start()
 	r.Number = 1
@@ -190,7 +190,8 @@ func TestStoresOfLeases(t *testing.T) {
 	require.Equal(t, byte(1), count(port), "the next supervisor serves it for the next process")
 	_, err = h.client.Release(h.ctx(), ReleaseRequest{Run: runNamed("s"), Stops: Stops{Stop: Stop{Signal: sigTERM}}})
 	require.NoError(t, err)
-	require.True(t, refused(port))
+	// A guard that is just being started has a copy of the socket until it is executed.
+	h.until("the store is closed", func() bool { return refused(port) })
 }
 
 func TestSupervisorsLeaseDifferentPorts(t *testing.T) {
