@@ -2,7 +2,6 @@ package starter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -13,9 +12,6 @@ import (
 
 // Spec returns what the run was started with.
 func (r *Run) Spec(ctx context.Context) (*spec.RunSpec, error) {
-	if r.past != nil {
-		return nil, errPast
-	}
 	d, err := r.describe(ctx)
 	if err != nil {
 		return nil, r.requestError(err)
@@ -34,9 +30,6 @@ func (r *Run) Spec(ctx context.Context) (*spec.RunSpec, error) {
 // History returns the histories of the executions of the run, as far as the server has them, the
 // first one first, and after them those of the groups that carry tasks of a large run.
 func (r *Run) History(ctx context.Context) ([]*historypb.History, error) {
-	if r.past != nil {
-		return nil, errPast
-	}
 	d, err := r.describe(ctx)
 	if err != nil {
 		return nil, r.requestError(err)
@@ -85,26 +78,4 @@ func (r *Run) history(ctx context.Context, id, execution string) (*historypb.His
 		h.Events = append(h.Events, e)
 	}
 	return h, nil
-}
-
-// Past returns a handle on a run of which no server is asked: its status is all that is known.
-func Past(s *Status) *Run { return &Run{ID: s.RunID, ExecutionID: s.ExecutionID, past: s} }
-
-// ErrOpen says that a run had not ended when it was exported.
-var ErrOpen = errors.New("how it ended is for its server to say")
-
-var errPast = errors.New("the run is an imported one, and no server is asked about it")
-
-// pastResult is [Run.Wait] for a run that no server is asked about.
-func (r *Run) pastResult() (*spec.RunResult, error) {
-	result := r.past.Result
-	switch {
-	case r.past.Open:
-		return nil, fmt.Errorf("run %s had not ended when it was exported: %w", r.ID, ErrOpen)
-	case result == nil:
-		return nil, errors.New(r.past.Message)
-	case result.Verdict == spec.VerdictSucceeded:
-		return result, nil
-	}
-	return result, &Error{RunID: r.ID, Result: result}
 }

@@ -77,8 +77,6 @@ type Summary struct {
 	// LastOutput is when a process of an open run last wrote output, by the clock of its host;
 	// zero where that is not known, or none has.
 	LastOutput time.Time `json:"last_output,omitzero"`
-	// Imported reports whether it was read from a file, and how it was doing then.
-	Imported bool `json:"imported,omitempty"`
 	// looks reports whether the hosts of the run look whether its tasks are silent.
 	looks bool
 }

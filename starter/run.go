@@ -25,7 +25,6 @@ type Run struct {
 	ExecutionID string
 
 	client client.Client
-	past   *Status // of a run that no server is asked about; nil: the client is
 
 	mu       sync.Mutex
 	latestID string // the execution that goes on with the run, as far as known
@@ -48,9 +47,6 @@ func (r *Run) Wait(ctx context.Context) (*spec.RunResult, error) {
 // error, and when it answers again, with nil. A [*StuckError] tells that the run
 // does not get on, and is followed by nil when it does.
 func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResult, error) {
-	if r.past != nil {
-		return r.pastResult()
-	}
 	watch := newWatch(ctx, (&looker{run: r}).look, notify)
 	defer watch.stop()
 	for {

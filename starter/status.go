@@ -127,10 +127,6 @@ func (s *Status) Absence() string {
 
 // Status asks how the run is doing. An ended run is described from its result.
 func (r *Run) Status(ctx context.Context) (*Status, error) {
-	if r.past != nil {
-		s := *r.past // which the caller may change
-		return &s, nil
-	}
 	d, err := r.describe(ctx)
 	switch {
 	case isNotFound(err):
@@ -180,9 +176,6 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 // Services returns how the files of the run are read that are on its hosts, also after its
 // end. A host that does not serve them is left out.
 func (r *Run) Services(ctx context.Context) ([]spec.HostService, error) {
-	if r.past != nil {
-		return nil, nil
-	}
 	answer, err := r.query(ctx)
 	if err != nil {
 		return nil, err

@@ -1,12 +1,16 @@
 package account
 
 import (
+	"archive/tar"
 	"bytes"
-	"context"
+	"compress/gzip"
 	"encoding/json"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -130,128 +134,60 @@ func TestCompare(t *testing.T) {
 	assert.Contains(t, Compare(a, b).Unknown[0], "the spec of run-bbbb cannot be read")
 }
 
-func TestExportAndImport(t *testing.T) {
+// An archive opens without clusterrun: a directory with texts for people and for programs.
+func TestPack(t *testing.T) {
 	a, histories := sample(t, "run-aaaa", "1")
-	a.Status.Result.Message = "red \x1b[31m"
-	a.Phases[0].Name = "queued\n\x1b[31m"
 	runDir, _, _, _ := tasklog.SplitProcessDir(a.Status.Tasks[0].LogDir)
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(a.Status.Tasks[0].LogDir, tasklog.StderrFile)))
 	require.NoError(t, os.WriteFile(filepath.Join(a.Status.Tasks[1].LogDir, tasklog.ResultFile), []byte("1"), 0o600))
-	for i := range a.Status.Tasks { // the same exits are in the result
-		a.Status.Tasks[i].Exit.ValueFile = "/etc/passwd"
-		a.Status.Result.Tasks[i].StacksFile = "/etc/passwd"
-	}
-	var file bytes.Buffer
-	require.NoError(t, Pack(&file, a, histories, []string{runDir, runDir}))
-
-	state := filepath.Join(t.TempDir(), "im*[ported")
-	for range 2 { // the second replaces the first
-		m, err := Import(t.Context(), bytes.NewReader(file.Bytes()), state, 1<<20)
-		require.NoError(t, err)
-		assert.Equal(t, "run-aaaa", m.RunID)
-	}
-	entries, err := os.ReadDir(state)
+	a.Spec.Ship.Archive = &spec.Archive{}
+	files := packed(t, a, histories, runDir, runDir)
+	assert.ElementsMatch(t, []string{
+		"README", "account.json", "history.json", "spec.yaml",
+		"logs/attempt_0/0/start.json", "logs/attempt_0/0/stdout.log",
+		"logs/attempt_0/1/result.json", "logs/attempt_0/1/start.json", "logs/attempt_0/1/stdout.log",
+	}, slices.Collect(maps.Keys(files)), "no links, and nothing twice")
+	assert.Contains(t, files["README"], "Run run-aaaa of clusterrun (execution 0-1-run-aaaa)")
+	assert.NotContains(t, files["README"], "no spec.yaml")
+	assert.Equal(t, "line\n", files["logs/attempt_0/1/stdout.log"])
+	var got Account
+	require.NoError(t, json.Unmarshal([]byte(files["account.json"]), &got))
+	assert.Empty(t, Compare(a, &got).Differences)
+	again, err := spec.DecodeYAML([]byte(files["spec.yaml"]))
 	require.NoError(t, err)
-	assert.Len(t, entries, 1, "nothing is left behind")
-	require.NoError(t, os.RemoveAll(runDir))
+	assert.Equal(t, a.Spec.Command, again.Command)
+	assert.Nil(t, again.Ship.Archive)
+	var events []struct{ Events []json.RawMessage }
+	require.NoError(t, json.Unmarshal([]byte(files["history.json"]), &events))
+	assert.Len(t, events[0].Events, 3)
 
-	for _, beginning := range []string{"run-aaaa", "run"} {
-		found, err := Find(state, beginning, "")
-		require.NoError(t, err)
-		require.Len(t, found, 1, beginning)
-		got, err := found[0].Account()
-		require.NoError(t, err)
-		assert.Equal(t, a.Spec, got.Spec)
-		assert.Equal(t, `queued \x1b[31m`, got.Phases[0].Name)
-		assert.Equal(t, a.Phases[1:], got.Phases[1:])
-		assert.Equal(t, `red \x1b[31m`, got.Status.Result.Message, "what people see does not steer their terminal")
-		assert.Empty(t, Compare(a, got).Differences)
-		dir := got.Status.Tasks[1].Exit.LogDir
-		assert.Equal(t, dir, got.Status.Tasks[1].LogDir)
-		assert.Contains(t, dir, state)
-		text, err := os.ReadFile(filepath.Join(dir, tasklog.StdoutFile))
-		require.NoError(t, err)
-		assert.Equal(t, "line\n", string(text))
-		assert.NoFileExists(t, filepath.Join(got.Status.Tasks[0].LogDir, tasklog.StderrFile), "links are not packed")
-		for _, exit := range []*spec.Exit{got.Status.Tasks[1].Exit, got.Status.Result.Tasks[1].Exit} {
-			assert.Equal(t, filepath.Join(dir, tasklog.ResultFile), exit.ValueFile)
+	a.Spec, a.Keys, a.Status.RunID = nil, []string{"one"}, "../evil\x1b[31m"
+	files = packed(t, a, histories)
+	assert.NotContains(t, files, "spec.yaml")
+	assert.Contains(t, files["README"], `There is no spec.yaml: it is encoded with the key "one".`)
+	assert.NotContains(t, files["README"], "\x1b")
+}
+
+// packed returns the files of an archive by their names in its directory.
+func packed(t *testing.T, a *Account, histories []*historypb.History, logs ...string) map[string]string {
+	t.Helper()
+	var file bytes.Buffer
+	require.NoError(t, Pack(&file, a, histories, logs))
+	zip, err := gzip.NewReader(&file)
+	require.NoError(t, err)
+	files := map[string]string{}
+	for archive := tar.NewReader(zip); ; {
+		h, err := archive.Next()
+		if err == io.EOF {
+			return files
 		}
-		all, err := json.Marshal(got.Status)
 		require.NoError(t, err)
-		assert.NotContains(t, string(all), "passwd", "it is the file that has chosen that")
+		dir, name, _ := strings.Cut(h.Name, "/")
+		require.Equal(t, DirName(a.Status.RunID), dir)
+		require.True(t, filepath.IsLocal(h.Name), h.Name)
+		require.NotContains(t, files, name)
+		text, err := io.ReadAll(archive)
+		require.NoError(t, err)
+		files[name] = string(text)
 	}
-	for _, other := range [][2]string{{"nosuch", ""}, {"run-aaaa", "0-1-other"}, {"..", ""}, {"*", ""}} {
-		found, err := Find(state, other[0], other[1])
-		require.NoError(t, err)
-		assert.Empty(t, found)
-	}
-}
-
-// An import that was killed is no run, and does not stay for ever.
-func TestKilledImports(t *testing.T) {
-	a, histories := sample(t, "run-aaaa", "1")
-	var file bytes.Buffer
-	require.NoError(t, Pack(&file, a, histories, nil))
-	state := t.TempDir()
-	_, err := Import(t.Context(), bytes.NewReader(file.Bytes()), state, 1<<20)
-	require.NoError(t, err)
-	for _, name := range []string{".new-1", ".new-2"} {
-		require.NoError(t, os.Rename(filepath.Join(state, "run-aaaa"), filepath.Join(state, name)))
-		found, err := Find(state, "run", "")
-		require.NoError(t, err)
-		assert.Empty(t, found)
-		_, err = Import(t.Context(), bytes.NewReader(file.Bytes()), state, 1<<20)
-		require.NoError(t, err)
-	}
-	require.NoError(t, os.WriteFile(filepath.Join(state, ".new-1", ".lock"), nil, 0o600))
-	_, err = Import(t.Context(), bytes.NewReader(file.Bytes()), state, 1<<20)
-	require.NoError(t, err)
-	assert.NoDirExists(t, filepath.Join(state, ".new-1"))
-	assert.DirExists(t, filepath.Join(state, ".new-2"), "it may be being made")
-
-	found, err := All(state)
-	require.NoError(t, err)
-	require.Len(t, found, 1)
-	killed := filepath.Join(state, ".new-3")
-	require.NoError(t, os.Mkdir(killed, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(killed, ".lock"), nil, 0o600))
-	require.NoError(t, found[0].Remove())
-	assert.NoDirExists(t, killed)
-	assert.NoDirExists(t, filepath.Join(state, "run-aaaa"))
-	left, err := filepath.Glob(filepath.Join(state, ".new-*"))
-	require.NoError(t, err)
-	assert.Equal(t, []string{filepath.Join(state, ".new-2")}, left, "nothing of its own")
-
-	_, err = Import(t.Context(), bytes.NewReader(file.Bytes()), state, 1<<20)
-	require.NoError(t, err)
-	dir := filepath.Join(state, "run-aaaa")
-	require.Error(t, replace(dir, filepath.Join(state, "nosuch"), filepath.Join(state, "aside")))
-	assert.DirExists(t, dir, "the earlier one is back")
-}
-
-// endsAtSeek ends a context once a file has been read and is to be read again.
-type endsAtSeek struct {
-	io.ReadSeeker
-	end context.CancelFunc
-}
-
-func (e endsAtSeek) Seek(offset int64, whence int) (int64, error) {
-	e.end()
-	return e.ReadSeeker.Seek(offset, whence)
-}
-
-// An import that is interrupted while it unpacks leaves nothing, and no file is called damaged.
-func TestInterruptedImport(t *testing.T) {
-	a, histories := sample(t, "run-aaaa", "1")
-	var file bytes.Buffer
-	require.NoError(t, Pack(&file, a, histories, nil))
-	state := t.TempDir()
-	ctx, end := context.WithCancel(t.Context())
-	defer end()
-	_, err := Import(ctx, endsAtSeek{bytes.NewReader(file.Bytes()), end}, state, 1<<20)
-	require.ErrorIs(t, err, context.Canceled)
-	require.NotErrorIs(t, err, ErrRefused)
-	entries, err := os.ReadDir(state)
-	require.NoError(t, err)
-	assert.Empty(t, entries)
 }

@@ -6,17 +6,14 @@
 // started (see [tasklog.Start]), and its last lines. The latter are there where the log
 // directory can be read, and left out elsewhere.
 //
-// # The file
+// # The archive
 //
-// [Pack] writes a tar file with gzip, and [Import] unpacks one below a directory:
+// [Pack] writes a tar file with gzip, for any program that opens those. All is in a directory
+// with the name of the run:
 //
-//	manifest.json   what it is, of which version, and the name and size of each file
+//	README          what it is, and what the files are
 //	account.json    the Account, with the result and the exits
+//	spec.yaml       the spec, unless it cannot be read
 //	history.json    the histories, in the JSON of Temporal
 //	logs/attempt_<n>/<rank>/...   the output, as package tasklog has it; where wanted
-//
-// An import trusts nothing in it. It reads all of the file twice, and only what holds against
-// the manifest and the limits in the first pass is written in the second: names of this form
-// only, regular files only, of the size that the manifest says. What it unpacks appears by a
-// rename, and whoever reads it later takes no path from it: logs are those beside the account.
 package account

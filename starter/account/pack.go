@@ -26,90 +26,101 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Manifest is the first file of an export.
-type Manifest struct {
-	// Format is [Format], and Version that of the form of the file.
-	Format  string `json:"format"`
-	Version int    `json:"version"`
-	// Clusterrun is the version that wrote it.
-	Clusterrun  string    `json:"clusterrun"`
-	RunID       string    `json:"run_id"`
-	ExecutionID string    `json:"execution_id"`
-	Exported    time.Time `json:"exported"`
-	// Files are those that follow, in their order.
-	Files []Entry `json:"files"`
-}
-
-// Entry is a file of an export.
-type Entry struct {
-	Name string `json:"name"`
-	Size int64  `json:"size"`
-}
-
-// Format tells an export from other files, and formatVersion its form from others.
 const (
-	Format        = "clusterrun export"
-	formatVersion = 1
-)
-
-const (
-	manifestFile = "manifest.json"
-	accountFile  = "account.json"
-	historyFile  = "history.json"
-	logsDir      = "logs"
+	readmeFile  = "README"
+	accountFile = "account.json"
+	specFile    = "spec.yaml"
+	historyFile = "history.json"
+	logsDir     = "logs"
 )
 
 // logName matches the names of files of processes.
 var logName = lazyregexp.New(`^logs/attempt_(0|[1-9][0-9]{0,8})/(0|[1-9][0-9]{0,8})/[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
 
-// source is a file that is packed: what it is in memory, or where.
+// source is a file that is packed: its text, or the file that has it.
 type source struct {
-	entry Entry
-	text  []byte
-	path  string
+	name string
+	text []byte
+	path string
+	size int64
 }
 
-// Pack writes a run to a file. logs are the directories with the output of its processes; of a
-// file that is being written, what it has now.
+// DirName returns the name of the directory in an archive of a run.
+func DirName(runID string) string { return filepath.Base(filepath.Dir(tasklog.RunDir(".", runID, ""))) }
+
+// Pack writes the archive of a run. logs are the directories with the output of its processes;
+// of a file that is being written, it has what is there now.
 func Pack(w io.Writer, a *Account, histories []*historypb.History, logs []string) error {
-	account, err := json.Marshal(a)
+	sources, err := texts(a, histories)
 	if err != nil {
 		return err
-	}
-	history, err := historyJSON(histories)
-	if err != nil {
-		return err
-	}
-	sources := []source{
-		{entry: Entry{accountFile, int64(len(account))}, text: account},
-		{entry: Entry{historyFile, int64(len(history))}, text: history},
 	}
 	for _, dir := range logs {
 		if sources, err = addLogs(sources, dir); err != nil {
 			return err
 		}
 	}
-	m := Manifest{
-		Format: Format, Version: formatVersion, Clusterrun: spec.Version,
-		RunID: a.Status.RunID, ExecutionID: a.Status.ExecutionID, Exported: time.Now().UTC().Truncate(time.Second),
-	}
-	for _, s := range sources {
-		m.Files = append(m.Files, s.entry)
-	}
-	manifest, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	sources = slices.Insert(sources, 0, source{entry: Entry{manifestFile, int64(len(manifest))}, text: manifest})
 	zip := gzip.NewWriter(w)
 	archive := tar.NewWriter(zip)
+	now := time.Now()
 	for _, s := range sources {
-		if err := s.write(archive, m.Exported); err != nil {
+		if err := s.write(archive, DirName(a.Status.RunID), now); err != nil {
 			return err
 		}
 	}
 	return errors.Join(archive.Close(), zip.Close())
 }
+
+// texts returns the files that are made of an account.
+func texts(a *Account, histories []*historypb.History) ([]source, error) {
+	account, err := json.MarshalIndent(a, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	history, err := historyJSON(histories)
+	if err != nil {
+		return nil, err
+	}
+	sources := []source{{name: readmeFile, text: readme(a)}, {name: accountFile, text: account}, {name: historyFile, text: history}}
+	if a.Spec != nil {
+		given := *a.Spec
+		given.Ship.Archive = nil // which only this run can use
+		text, err := given.YAML()
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, source{name: specFile, text: text})
+	}
+	for i := range sources {
+		sources[i].size = int64(len(sources[i].text))
+	}
+	return sources, nil
+}
+
+// readme returns what the archive says of itself to people.
+func readme(a *Account) []byte {
+	noSpec := ""
+	if a.Spec == nil {
+		noSpec = "\nThere is no spec.yaml: " + a.WhyNoSpec() + ".\n"
+	}
+	return fmt.Appendf(nil, readmeText, spec.Visible(a.Status.RunID), spec.Visible(a.Status.ExecutionID),
+		time.Now().UTC().Format(time.RFC3339), spec.Version, noSpec)
+}
+
+const readmeText = `Run %s of clusterrun (execution %s),
+exported %s by clusterrun %s.
+
+account.json   "status": the result, every exit, and where each task ran; "spec": what the
+               run was started with; "phases": how long each took, in seconds; "tasks": how
+               each process was started, and its last lines
+spec.yaml      the spec, which clusterrun run takes
+history.json   the histories of the workflows, in Temporal's JSON
+logs/attempt_<restarts>/<rank>/
+               with export --logs, the output of each process: stdout.log and stderr.log,
+               error.json and result.json if it wrote them, start.json: how it was started
+
+Directories in account.json are those of the hosts on which the tasks ran.
+%s`
 
 // historyJSON returns the histories as a list, in Temporal's JSON.
 func historyJSON(histories []*historypb.History) ([]byte, error) {
@@ -133,7 +144,7 @@ func addLogs(sources []source, dir string) ([]source, error) {
 	}
 	known := map[string]bool{}
 	for _, s := range sources {
-		known[s.entry.Name] = true
+		known[s.name] = true
 	}
 	for rank, numbers := range attempts {
 		for _, n := range numbers {
@@ -151,16 +162,16 @@ func addLogs(sources []source, dir string) ([]source, error) {
 				if err != nil {
 					return nil, err
 				}
-				sources = append(sources, source{entry: Entry{name, info.Size()}, path: filepath.Join(from, f.Name())})
+				sources = append(sources, source{name: name, size: info.Size(), path: filepath.Join(from, f.Name())})
 			}
 		}
 	}
-	slices.SortStableFunc(sources[2:], func(a, b source) int { return cmp.Compare(a.entry.Name, b.entry.Name) })
+	slices.SortStableFunc(sources, func(a, b source) int { return cmp.Compare(a.name, b.name) }) // README first, logs last
 	return sources, nil
 }
 
-func (s source) write(archive *tar.Writer, when time.Time) error {
-	h := &tar.Header{Typeflag: tar.TypeReg, Name: s.entry.Name, Size: s.entry.Size, Mode: 0o600, ModTime: when}
+func (s source) write(archive *tar.Writer, dir string, when time.Time) error {
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: path.Join(dir, s.name), Size: s.size, Mode: 0o600, ModTime: when}
 	if err := archive.WriteHeader(h); err != nil {
 		return err
 	}
@@ -173,8 +184,8 @@ func (s source) write(archive *tar.Writer, when time.Time) error {
 		defer f.Close()
 		content = f
 	}
-	if _, err := io.CopyN(archive, content, s.entry.Size); err != nil {
-		return fmt.Errorf("%s has become shorter: %w", cmp.Or(s.path, s.entry.Name), err)
+	if _, err := io.CopyN(archive, content, s.size); err != nil {
+		return fmt.Errorf("%s has become shorter: %w", cmp.Or(s.path, s.name), err)
 	}
 	return nil
 }

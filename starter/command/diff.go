@@ -28,7 +28,7 @@ printed, but are not differences. What always differs, such as IDs and ports, is
 
 Values of variables that are probably secret are never compared. How processes were
 started, and their last lines, come from their log directories. If those are on other
-hosts, they are left out, and diff says so. A and B may be imported runs.
+hosts, they are left out, and diff says so.
 
 Exit codes, as those of diff(1):
   0    the runs are the same

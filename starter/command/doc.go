@@ -14,8 +14,8 @@
 //	             abandoned.go and report.go are its parts
 //	runhosts.go, remotehost.go
 //	             a run on other hosts by ssh: the command's side, and the host's
-//	onrun.go, import.go
-//	             the run that is meant: on the server, or imported
+//	onrun.go
+//	             the run that is meant
 //	doctorserver.go, doctorhost.go
 //	             the facts that doctor judges
 //	voice.go, outlet.go

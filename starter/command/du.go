@@ -11,7 +11,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/retention"
 	"github.com/clusterrun/clusterrun/activities/shipped"
-	"github.com/clusterrun/clusterrun/starter/account"
 	"github.com/clusterrun/clusterrun/workflows/plural"
 )
 
@@ -21,9 +20,7 @@ type diskUse struct {
 	Logs     int64     `json:"logs"`
 	Journals int64     `json:"journals"`
 	Shipped  int64     `json:"shipped"`
-	// Imported is what imported runs take.
-	Imported int64 `json:"imported"`
-	Database int64 `json:"database"`
+	Database int64     `json:"database"`
 	// StateDir is all that the state directory has.
 	StateDir int64 `json:"state_dir"`
 }
@@ -38,9 +35,6 @@ type runDisk struct {
 	Total   int64  `json:"total"`
 }
 
-// imported is the state of a run that was read from a file.
-const imported = "imported"
-
 func (a *app) duCommand() *cobra.Command {
 	var (
 		logDir string
@@ -51,8 +45,8 @@ func (a *app) duCommand() *cobra.Command {
 		Short: "Show how much disk space runs take on this host",
 		Long: `Shows how much space runs take on the disk of this host, the largest first, and the totals
 of database, journals, shipped directories and logs. The state of a run is what this host
-knows: held by a host worker here, ended, kept, imported, or unknown, like the runs of
-other state directories. ` + "`clusterrun prune`" + ` and ` + "`clusterrun rm`" + ` make room.
+knows: held by a host worker here, ended, kept, or unknown, like the runs of other state
+directories. ` + "`clusterrun prune`" + ` and ` + "`clusterrun rm`" + ` make room.
 
 ` + exitCodesOfRequests,
 		Example: "  clusterrun du\n  clusterrun du --json | jq '.runs[0]'",
@@ -80,8 +74,7 @@ other state directories. ` + "`clusterrun prune`" + ` and ` + "`clusterrun rm`" 
 
 func (a *app) disk(logDir string) (diskUse, error) {
 	u := diskUse{
-		Runs: []runDisk{}, Imported: retention.TreeSize(a.importedDir()),
-		Database: retention.TreeSize(a.serverDir()), StateDir: retention.TreeSize(a.global.stateDir),
+		Runs: []runDisk{}, Database: retention.TreeSize(a.serverDir()), StateDir: retention.TreeSize(a.global.stateDir),
 	}
 	for _, pattern := range []string{"*", "*/*"} { // those of workers, and of runs
 		for total, names := range map[*int64][]string{&u.Journals: {"journal", "released"}, &u.Shipped: {"shipped"}} {
@@ -94,14 +87,6 @@ func (a *app) disk(logDir string) (diskUse, error) {
 				}
 			}
 		}
-	}
-	all, err := account.All(a.importedDir())
-	if err != nil {
-		return u, err
-	}
-	for _, i := range all {
-		size := retention.TreeSize(i.Dir())
-		u.Runs = append(u.Runs, runDisk{RunID: i.RunID, Dir: i.Dir(), State: imported, Logs: size, Total: size})
 	}
 	p, err := a.openPast(logDir)
 	if err != nil || p == nil {
@@ -148,12 +133,11 @@ func (a *app) printDisk(u diskUse, limit int) {
 	if more := len(u.Runs) - limit; more > 0 {
 		a.say("%s that take less are not shown; a higher --limit shows them", plural.Of(more, "more run", "more runs"))
 	}
-	logs := len(slices.DeleteFunc(slices.Clone(u.Runs), func(r runDisk) bool { return r.State == imported }))
-	fmt.Fprintf(w, "\nlogs\t%s\t%s\n", shipped.Size(u.Logs), plural.Of(logs, "run", "runs"))
+	fmt.Fprintf(w, "\nlogs\t%s\t%s\n", shipped.Size(u.Logs), plural.Of(len(u.Runs), "run", "runs"))
 	for _, row := range []struct {
 		name string
 		size int64
-	}{{"journals", u.Journals}, {"shipped", u.Shipped}, {"imported", u.Imported}, {"database", u.Database}} {
+	}{{"journals", u.Journals}, {"shipped", u.Shipped}, {"database", u.Database}} {
 		fmt.Fprintf(w, "%s\t%s\t\n", row.name, shipped.Size(row.size))
 	}
 	fmt.Fprintf(w, "state directory\t%s\t%s\n", shipped.Size(u.StateDir), a.global.stateDir)

@@ -86,7 +86,7 @@ func (a *app) exit(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	err = a.ofImported(err)
+	a.addHint(err)
 	code := codeOf(err)
 	var exit *exitError
 	if !errors.As(err, &exit) || exit.cause != nil {
@@ -97,6 +97,14 @@ func (a *app) exit(err error) int {
 		}
 	}
 	return code
+}
+
+// addHint adds to the error for a run that the server does not know what was probably meant.
+func (a *app) addHint(err error) {
+	var notFound *starter.NotFoundError
+	if errors.As(err, &notFound) && a.hint != nil && notFound.Hint == "" {
+		notFound.Hint = a.hint(notFound.RunID)
+	}
 }
 
 // wantsJSON reports whether --json is among the flags, also where those could not be read.

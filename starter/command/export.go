@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 	historypb "go.temporal.io/api/history/v1"
@@ -24,19 +23,18 @@ func (a *app) exportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [flags] RUN",
 		Short: "Write a run to a file that can be read anywhere",
-		Long: `Writes a run to one file: the spec, the status with the result and every exit, how its
-processes were started, its history in Temporal's JSON and, with --logs, its output. What is
-on other hosts comes from the host workers that serve it (clusterrun worker --listen). If
-some of it cannot be fetched, the command names the tasks and their hosts, writes the rest,
-and exits with 125. After import, status, logs, show and diff can read the run on another
-machine, without the server, and after the server has forgotten it.
+		Long: `Writes a run to one file, which tar opens on any machine: the spec, the status with the
+result and every exit, how its processes were started, its history in Temporal's JSON and,
+with --logs, its output. A README in it says what is where. What is on other hosts comes
+from the host workers that serve it (clusterrun worker --listen). If some of it cannot be
+fetched, the command names the tasks and their hosts, writes the rest, and exits with 125.
 
 The file appears only when it is complete: Ctrl-C leaves none, nor does kill -9 on most
 file systems.
 
 The file contains everything in the history, including the values of variables in the spec.
 Only you can read it. Encrypted payloads stay encrypted unless --codec-keys decrypts them;
-then the file has neither spec nor result besides the history, and what reads it names the
+then the file has neither spec nor result besides the history, and its README names the
 missing key.
 
 ` + exitCodesOfRequests + `
@@ -83,7 +81,7 @@ func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool
 		return err
 	}
 	if file == "" {
-		file = filepath.Base(filepath.Dir(tasklog.RunDir(".", r.ID, ""))) + ".tar.gz"
+		file = account.DirName(r.ID) + ".tar.gz"
 	}
 	if err := a.addStarts(ctx, r, of); err != nil && !logs {
 		a.say("how some processes were started is not in it: %s", err) // with the logs it is said of those
@@ -103,7 +101,7 @@ func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool
 		defer output.remove()
 	}
 	if of.Spec == nil {
-		a.say("run %s: %s; the file has it only as the history does", r.ID, whyNoSpec(of, false))
+		a.say("run %s: %s; the file has it only as the history does", r.ID, whyNoSpec(of))
 	} else if names := secretsInClear(of.Spec); len(names) > 0 {
 		a.say("%s: probably secret by its name, and in the file, as in the history of the run", shorten.List(names, mostNames))
 	}

@@ -48,9 +48,6 @@ them. The server still forgets a run when the retention of its namespace is over
 					}
 					n = len(entries)
 				}
-				if n == 0 && a.isImported(id) {
-					return usagef("run %s is an imported one: keep its file, which can be imported again", id)
-				}
 				if n == 0 {
 					return fmt.Errorf("run %s has no logs here; give the whole ID, and --log-dir if its logs are elsewhere", id)
 				}

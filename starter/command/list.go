@@ -29,10 +29,9 @@ func (a *app) listCommand() *cobra.Command {
 		Aliases: []string{"ls"},
 		Short:   "List runs, the latest first",
 		Long: `Lists runs with their verdicts and commands, the latest first. If there are more than the
-limit, it says so on stderr. Imported runs that the server does not list are included, with
-a * after the ID. An open run is "silent" while some of its tasks are, if its spec sets a
-time for that (silence). --wide does not cut the commands, and adds cause, restarts,
-priority, hosts, queue and directory. --json has everything.
+limit, it says so on stderr. An open run is "silent" while some of its tasks are, if its
+spec sets a time for that (silence). --wide does not cut the commands, and adds cause,
+restarts, priority, hosts, queue and directory. --json has everything.
 
 ` + exitCodesOfRequests,
 		Example: `  clusterrun list
@@ -102,47 +101,19 @@ priority, hosts, queue and directory. --json has everything.
 	return cmd
 }
 
-// listRuns returns the runs of the server, and those that were imported and that it does not
-// list, the latest first.
+// listRuns returns the runs of the server, the latest first. Programs that ask where there is no
+// server get an empty list.
 func (a *app) listRuns(ctx context.Context, o starter.ListOptions) ([]starter.Summary, error) {
-	imported, err := a.importedRuns(o)
-	if err != nil {
-		return nil, err
-	}
 	c, _, err := a.dialExisting(ctx)
-	if err == errNoServer && (a.global.json || a.hasImported()) {
-		return latestOf(nil, imported, o.Limit), nil
+	if err == errNoServer && a.global.json {
+		return []starter.Summary{}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
 	o.LastOutput = true
-	runs, err := starter.List(ctx, c, o)
-	if err != nil {
-		return nil, err
-	}
-	return latestOf(runs, imported, o.Limit), nil
-}
-
-// latestOf returns the runs that started last, of those that are in both lists that of the server.
-func latestOf(listed, imported []starter.Summary, limit int) []starter.Summary {
-	runs := append([]starter.Summary{}, listed...)
-	for _, i := range imported {
-		if !slices.ContainsFunc(listed, func(s starter.Summary) bool { return sameRun(s, i) }) {
-			runs = append(runs, i)
-		}
-	}
-	slices.SortStableFunc(runs, func(a, b starter.Summary) int { return b.Started.Compare(a.Started) })
-	return runs[:min(len(runs), limit)]
-}
-
-// sameRun reports whether both are of one run. It may have gone on in another execution since it
-// was exported; when it started the server has exactly in its history, and in lists to a
-// microsecond.
-func sameRun(a, b starter.Summary) bool {
-	return a.RunID == b.RunID && (a.ExecutionID == b.ExecutionID ||
-		a.Started.Truncate(time.Microsecond).Equal(b.Started.Truncate(time.Microsecond)))
+	return starter.List(ctx, c, o)
 }
 
 // causes returns those of runs; no run ends for a collateral end of a process.
@@ -172,12 +143,9 @@ func (a *app) printList(runs []starter.Summary, wide bool) {
 	}
 	fmt.Fprintln(w, "RUN\tVERDICT\tEXIT\tTASKS\tOWNER\tSTARTED ("+time.Now().Format("MST")+")\tTOOK\t"+last+more+"COMMAND")
 	for _, r := range runs {
-		verdict, exit, took, id := "(open)", "-", roughly(time.Since(r.Started)), spec.Cell(r.RunID)
+		verdict, exit, took := "(open)", "-", roughly(time.Since(r.Started))
 		if len(r.SilentTasks) > 0 {
 			verdict = "(open, silent)"
-		}
-		if r.Imported {
-			id, took = id+" *", "-" // of one that was open nobody knows how long
 		}
 		if !r.Open {
 			took = roughly(r.Ended.Sub(r.Started))
@@ -194,11 +162,8 @@ func (a *app) printList(runs []starter.Summary, wide bool) {
 		if heard {
 			last = lastOutput(r.LastOutput) + "\t"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s%s\n", id, verdict, exit, dash(spec.Cell(r.Tasks)), dash(spec.Cell(r.Owner)),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s%s\n", spec.Cell(r.RunID), verdict, exit, dash(spec.Cell(r.Tasks)), dash(spec.Cell(r.Owner)),
 			r.Started.Local().Format("2006-01-02 15:04:05"), took, last, more, dash(command))
 	}
 	w.Flush()
-	if slices.ContainsFunc(runs, func(r starter.Summary) bool { return r.Imported }) {
-		a.say("* imported: as it was when it was exported")
-	}
 }

@@ -213,9 +213,6 @@ func (l *logReader) find(ctx context.Context) (*starter.Status, error) {
 			if l.namesLeftOut(s) {
 				return nil, &exitError{code: exitMachinery}
 			}
-			if _, imported := l.imported[l.run]; imported {
-				return nil, fmt.Errorf("run %s was exported without the output of its processes, which takes export --logs", l.run.ID)
-			}
 			if s.Result != nil && s.Result.ErrorType == spec.ErrInvalidRunSpec {
 				return nil, fmt.Errorf("run %s was refused and has started nothing, so it has no logs; `clusterrun status %s` says why", l.run.ID, l.run.ID)
 			}

@@ -13,8 +13,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/undumpable"
-	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/account"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -90,7 +88,6 @@ type app struct {
 	notes     []string // about words of other launchers
 	// elsewhere reads the error file of a failure from another host; nil: it is here.
 	elsewhere func(*spec.ProcessFailure) ([]byte, error)
-	imported  map[*starter.Run]*account.Account
 	// hint asks the server that a command has connected to what was probably meant by the ID of
 	// a run that it does not know; nil: the command has connected to none.
 	hint  func(string) string

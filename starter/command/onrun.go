@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -28,29 +27,18 @@ func (a *app) onRun(cmd *cobra.Command, do func(context.Context, *starter.Run) e
 	return cmd
 }
 
-// look finds the run that is meant, and hands it on with the arguments after it. One that the
-// server does not know, or that is asked for where there is no server, may have been imported.
+// look finds the run that is meant, and passes it on with the arguments after it.
 func (a *app) look(ctx context.Context, choice *runChoice, args []string, do func(*starter.Run, []string) error) error {
 	c, _, err := a.dialExisting(ctx)
-	if err == nil {
-		defer c.Close()
-		var r *starter.Run
-		if r, args, err = choice.find(ctx, c, args); err == nil {
-			return do(r, args)
-		}
-	}
-	var many *starter.AmbiguousError
-	if choice.last || errors.As(err, &many) {
+	if err != nil {
 		return err
 	}
-	r, importErr := a.findImported(args[0], choice.execution)
-	switch {
-	case importErr != nil:
-		return importErr
-	case r == nil:
+	defer c.Close()
+	r, args, err := choice.find(ctx, c, args)
+	if err != nil {
 		return err
 	}
-	return do(r, args[1:])
+	return do(r, args)
 }
 
 func (r *runChoice) flags(cmd *cobra.Command) {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/retention"
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/account"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -43,12 +42,10 @@ type pastRun struct {
 	Logs        string           `json:"logs,omitempty"`
 	Ended       time.Time        `json:"ended,omitzero"`
 	Bytes       int64            `json:"bytes"`
-	Imported    bool             `json:"imported,omitempty"`
 	Why         retention.Reason `json:"-"`
 	entry       *retention.Entry // nil: nothing is here
 	facts       retention.Facts
-	known       bool              // the server knows it
-	imported    *account.Imported // nil: it was not imported
+	known       bool // the server knows it
 }
 
 // pastRuns lists what is here of runs of this state directory.
@@ -73,25 +70,6 @@ func newPastRun(p *retention.Past, e retention.Entry) *pastRun {
 	}
 	r.Ended, r.Bytes = r.facts.Ended, r.facts.Bytes
 	return r
-}
-
-// pastImports lists the runs that were imported. One that was open then is as old as its export;
-// none is older than its import, which somebody wanted here.
-func (a *app) pastImports() (runs []*pastRun, err error) {
-	all, err := account.All(a.importedDir())
-	for _, i := range all {
-		r := &pastRun{RunID: i.RunID, ExecutionID: i.ExecutionID, Logs: i.Dir(), Ended: i.Exported, Bytes: retention.TreeSize(i.Dir()), Imported: true, imported: &i}
-		if of, err := i.Account(); err == nil && !of.Status.Open {
-			r.Ended = of.Status.Ended
-			r.facts.Succeeded = of.Status.Verdict == spec.VerdictSucceeded || of.Status.Verdict == spec.VerdictCancelled
-		}
-		r.facts.Noted, r.facts.Ended, r.facts.Bytes = true, r.Ended, r.Bytes
-		if i.At().After(r.Ended) {
-			r.facts.Ended = i.At()
-		}
-		runs = append(runs, r)
-	}
-	return runs, err
 }
 
 // askServer completes what is known of runs with what the server says.
@@ -137,9 +115,6 @@ func (r *pastRun) setSummary(s starter.Summary) {
 
 // remove removes what is here of a run and, where that is wanted, what the server has.
 func (r *pastRun) remove(ctx context.Context, p *retention.Past, c client.Client, namespace string) (workflows int, err error) {
-	if r.imported != nil {
-		return 0, r.imported.Remove()
-	}
 	if r.entry != nil {
 		if err := p.Remove(*r.entry, r.facts.Server); err != nil {
 			return 0, err

@@ -36,9 +36,8 @@ func (a *app) pruneCommand() *cobra.Command {
 		Short: "Remove the logs of runs that ended long ago",
 		Long: `Removes the logs, archived journals and shipped directories of runs that ended before a
 time, and makes the embedded server forget these runs. Other servers keep runs for as long
-as they are configured to. Imported runs are removed, too, by the time of their import,
-unless --log-dir names other logs. prune acts on this host, for the runs of this state
-directory; each host worker removes its own logs (see --keep-logs of worker and dev).
+as they are configured to. prune acts on this host, for the runs of this state directory;
+each host worker removes its own logs (see --keep-logs of worker and dev).
 
 Runs that the server reports as open, or that a host worker here still holds, are never
 removed. Neither are runs that are not known to have ended, those of other state
@@ -104,13 +103,6 @@ func (a *app) prune(ctx context.Context, o pruning) error {
 	}
 	if c != nil {
 		defer c.Close()
-	}
-	if o.logDir == "" {
-		imported, err := a.pastImports()
-		if err != nil {
-			return err
-		}
-		runs = append(runs, imported...)
 	}
 	going := choose(o.rule, runs)
 	if o.dryRun {
@@ -267,11 +259,7 @@ func (a *app) listPruned(runs []*pastRun) {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "RUN\tEXECUTION\tENDED ("+time.Now().Format("MST")+")\tSIZE")
 	for _, r := range runs {
-		id := r.RunID
-		if r.Imported {
-			id += " (imported)"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", id, spec.ShortRunID(r.ExecutionID), r.Ended.Local().Format("2006-01-02 15:04:05"), shipped.Size(r.Bytes))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.RunID, spec.ShortRunID(r.ExecutionID), r.Ended.Local().Format("2006-01-02 15:04:05"), shipped.Size(r.Bytes))
 	}
 	w.Flush()
 }

@@ -36,7 +36,7 @@ func resultOf(result *spec.RunResult, err error) (*spec.RunResult, error) {
 	switch {
 	case err == nil, result != nil && errors.As(err, &failed):
 		return result, nil
-	case result != nil, errors.Is(err, starter.ErrOpen):
+	case result != nil:
 		return nil, err
 	case errors.As(err, &terminated):
 		return terminated.Result(), nil
@@ -93,7 +93,7 @@ func (a *app) verdict(id string, r *spec.RunResult) string {
 	for _, t := range r.Tasks {
 		if line := returned(t); line != "" {
 			b.WriteString("\n" + line)
-			if len(t.Value) == 0 && len(a.imported) == 0 { // what was imported is here
+			if len(t.Value) == 0 {
 				b.WriteString(" on " + t.Host)
 			}
 		}

@@ -37,7 +37,7 @@ of clusterrun, and the names of variables of this shell that differ, if the proc
 its environment. It runs in any case.
 
 A directory that the run shipped is packed again, as it is now. If the run reached hosts by
-ssh, name them again with -H. RUN may be an imported run.
+ssh, name them again with -H.
 
 ` + exitCodesOfRuns,
 		Example: `  clusterrun rerun iris-x2k4

@@ -25,10 +25,10 @@ func (a *app) rmCommand() *cobra.Command {
 		Use:   "rm [flags] RUN...",
 		Short: "Remove runs with their logs and records",
 		Long: `Removes the logs, archived journals and shipped directories of runs that have ended, and
-their imports, and makes the server forget them, with their groups, barriers and closures.
-All runs with the same ID are removed. Open runs, and runs that ` + "`clusterrun keep`" + ` keeps, are
-refused. rm acts on this host, for the runs of this state directory; each host worker
-removes its own logs (see --keep-logs of worker and dev).
+makes the server forget them, with their groups, barriers and closures. All runs with the
+same ID are removed. Open runs, and runs that ` + "`clusterrun keep`" + ` keeps, are refused. rm acts
+on this host, for the runs of this state directory; each host worker removes its own logs
+(see --keep-logs of worker and dev).
 
 ` + exitCodesOfRequests,
 		Example: "  clusterrun rm iris-x2k4",
@@ -116,20 +116,6 @@ func (a *app) remove(ctx context.Context, c client.Client, namespace, id, logDir
 			return done, err
 		}
 	}
-	imported, err := a.pastImports()
-	if err != nil {
-		return done, err
-	}
-	for _, r := range imported {
-		if r.RunID != id {
-			continue
-		}
-		if err := r.imported.Remove(); err != nil {
-			return done, err
-		}
-		done.Bytes += r.Bytes
-		found = true
-	}
 	switch {
 	case !found && c == nil:
 		return done, fmt.Errorf("there is nothing of run %s here", id)
@@ -138,6 +124,7 @@ func (a *app) remove(ctx context.Context, c client.Client, namespace, id, logDir
 	case !known:
 		return done, nil
 	}
+	var err error
 	done.Workflows, err = starter.Get(c, id, "").Delete(ctx, namespace)
 	return done, err
 }

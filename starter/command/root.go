@@ -95,7 +95,7 @@ func (a *app) root() *cobra.Command {
 		commands  []*cobra.Command
 	}{
 		{"runs", "Start a run:", []*cobra.Command{a.runCommand(), a.torchrunCommand(), a.submitCommand(), a.scheduleRunCommand(), a.rerunCommand(), a.validateCommand(), a.planCommand(), a.schemaCommand()}},
-		{"look", "Look at runs:", []*cobra.Command{a.listCommand(), a.statusCommand(), a.topCommand(), a.usageCommand(), a.showCommand(), a.diffCommand(), a.explainCommand(), a.traceCommand(), a.waitCommand(), a.logsCommand(), a.stacksCommand(), a.barriersCommand(), a.exportCommand(), a.importCommand()}},
+		{"look", "Look at runs:", []*cobra.Command{a.listCommand(), a.statusCommand(), a.topCommand(), a.usageCommand(), a.showCommand(), a.diffCommand(), a.explainCommand(), a.traceCommand(), a.waitCommand(), a.logsCommand(), a.stacksCommand(), a.barriersCommand(), a.exportCommand()}},
 		{"act", "Change a run:", []*cobra.Command{a.stopCommand(), a.terminateCommand(), a.startTaskCommand(), a.restartTaskCommand(), a.signalCommand()}},
 		{"disk", "Make room:", []*cobra.Command{a.duCommand(), a.pruneCommand(), a.rmCommand(), a.keepCommand()}},
 		{"closures", "Call functions in the tasks of a run:", []*cobra.Command{a.scheduleCommand(), a.fetchCommand(), a.joinCommand(), a.doneCommand(), a.closuresCommand(), a.coordinateCommand()}},

@@ -65,12 +65,6 @@ Values of variables that are probably secret are left out, except those in the s
 
 // specOfRun returns what a run was started with, as another one can be.
 func (a *app) specOfRun(ctx context.Context, r *starter.Run) (*spec.RunSpec, error) {
-	if past, ok := a.imported[r]; ok {
-		if past.Spec == nil {
-			return nil, errors.New(whyNoSpec(past, true))
-		}
-		return past.Spec, nil
-	}
 	s, err := r.Spec(ctx)
 	if err != nil {
 		return nil, err
@@ -82,9 +76,6 @@ func (a *app) specOfRun(ctx context.Context, r *starter.Run) (*spec.RunSpec, err
 
 // accountOf returns all there is to say of a run.
 func (a *app) accountOf(ctx context.Context, r *starter.Run) (*account.Account, error) {
-	if past, ok := a.imported[r]; ok {
-		return past, nil
-	}
 	status, err := r.Status(ctx)
 	if err != nil {
 		return nil, err
@@ -102,13 +93,10 @@ func (a *app) accountOf(ctx context.Context, r *starter.Run) (*account.Account, 
 }
 
 // whyNoSpec says why the spec of a run is not known, and what to do about it.
-func whyNoSpec(of *account.Account, imported bool) string {
+func whyNoSpec(of *account.Account) string {
 	why := "its spec cannot be read: " + of.WhyNoSpec()
-	switch {
-	case len(of.Keys) == 0:
+	if len(of.Keys) == 0 {
 		return why
-	case imported:
-		return why + "; export it again where that is, with --codec-keys"
 	}
 	return why + "; --codec-keys FILE decodes it with what is in the file"
 }
@@ -136,7 +124,7 @@ func (a *app) printAccount(of *account.Account) error {
 	}
 	if of.Spec == nil {
 		if s.Open || s.Result != nil || s.Ending != "" {
-			fmt.Fprintln(a.out, "\n"+whyNoSpec(of, slices.Contains(slices.Collect(maps.Values(a.imported)), of)))
+			fmt.Fprintln(a.out, "\n"+whyNoSpec(of))
 		}
 		return nil
 	}

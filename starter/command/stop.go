@@ -85,7 +85,7 @@ type stopped struct {
 func (a *app) stopRuns(ctx context.Context, runs []*starter.Run, stop func(context.Context, *starter.Run) (stopped, error), wait bool) error {
 	var worst error
 	failed := func(r *starter.Run, err error) {
-		err = a.ofImported(err)
+		a.addHint(err)
 		if codeOf(err) > codeOf(worst) {
 			worst = &exitError{code: codeOf(err)}
 		}

@@ -74,10 +74,6 @@ const maxRounds = 10_000
 
 // roundsOf returns the rounds of barriers for the trace of a run, and says what is not in it.
 func (a *app) roundsOf(ctx context.Context, r *starter.Run) ([]starter.Round, error) {
-	if a.imported[r] != nil {
-		a.say("the export has no rounds of barriers, so the trace has none")
-		return nil, nil
-	}
 	rounds, err := r.Rounds(ctx)
 	if len(rounds) > maxRounds {
 		a.say("the run has %d rounds of barriers; the first %d are in the trace", len(rounds), maxRounds)
