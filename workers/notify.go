@@ -1,13 +1,11 @@
 package workers
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sys/unix"
 )
 
 // What a service of systemd with Type=notify tells it; see sd_notify(3).
@@ -15,14 +13,6 @@ const (
 	serviceReady    = "READY=1"
 	serviceStopping = "STOPPING=1"
 )
-
-// serviceReloading returns what precedes the next [serviceReady] where another program has taken
-// over. systemd compares the time with that at which it asked.
-func serviceReloading() string {
-	var now unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // cannot fail
-	return fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", now.Nano()/int64(time.Microsecond))
-}
 
 // tellService tells systemd what has become of this process, where it is a service. What cannot be
 // told is logged: systemd ends a service of which it hears nothing.

@@ -3,6 +3,7 @@ package workers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/activities/undumpable"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // optionsVar carries [Options] to the side.
@@ -24,8 +26,8 @@ type Owner struct {
 	Side *os.File
 	// Stdin, Stdout and Stderr are for tasks; see [Options].
 	Stdin, Stdout, Stderr *os.File
-	// Program is the file of the program that takes over on request. None: the host worker
-	// is not upgraded in place.
+	// Program is the file of the program that the host worker is upgraded to on request. If it is
+	// empty, the worker cannot be upgraded.
 	Program string
 	// Serving is called each time that the side serves, as a member of the fleet; nil: nothing
 	// is.
@@ -81,9 +83,6 @@ func supervise(ctx context.Context, o Options, state *supervisor.State, command 
 	// One that serves everybody may be a service; the others are children of a command.
 	service := owner.Program != ""
 	if service {
-		if supervisor.TakesOver() {
-			tellService(log, serviceReloading())
-		}
 		c.Serving = func() {
 			tellService(log, serviceReady)
 			if owner.Serving != nil {
@@ -93,24 +92,29 @@ func supervise(ctx context.Context, o Options, state *supervisor.State, command 
 	}
 	ends, upgrades := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}, []os.Signal(nil)
 	if service {
-		if c.Upgrade, err = o.upgrade(owner.Program); err != nil {
-			return err
-		}
+		c.Upgrade = &supervisor.Upgrade{Path: owner.Program, Check: TakeOverArgs, Version: spec.Version}
 		// With a terminal, SIGHUP comes from that or from its shell.
 		if !hasTerminal() {
 			ends, upgrades = ends[:2], ends[2:]
 		}
 	}
 	ctx, end, stop := c.ObeySignals(ctx, ends, upgrades)
-	defer stop()
+	silent := func() bool { return true }
 	if service {
-		defer context.AfterFunc(ctx, func() { tellService(log, serviceStopping) })()
+		silent = context.AfterFunc(ctx, func() { tellService(log, serviceStopping) })
 	}
 	if o.IdleExit > 0 {
 		go o.endWhenIdle(ctx, log, end)
 	}
 	go returnMemory(ctx)
-	return supervisor.Run(ctx, c)
+	err = supervisor.Run(ctx, c)
+	silent()
+	if asked := stop(); !errors.Is(err, supervisor.ErrReplaced) {
+		return err
+	} else if asked {
+		return nil
+	}
+	return state.Execute(&c, upgrades)
 }
 
 func (o Options) withDefaults() (Options, error) {

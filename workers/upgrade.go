@@ -6,70 +6,57 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
-	"github.com/clusterrun/clusterrun/activities/undumpable"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
-
-// handedOn is what a host worker has to say to the program that takes over.
-type handedOn struct {
-	Options Options `json:"options"`
-	Program string  `json:"program"` // see [Owner]
-}
 
 // TakeOverArgs are the arguments of a program with which it calls [CheckTakeOver].
 var TakeOverArgs = []string{"take-over", "--check"}
 
-func (o Options) upgrade(program string) (*supervisor.Upgrade, error) {
-	said, err := json.Marshal(handedOn{o, program})
-	if err != nil {
-		return nil, err
+// inheritedOptions returns the options from the environment. It refuses one that this program
+// does not know.
+func inheritedOptions() (o Options, err error) {
+	text, ok := os.LookupEnv(optionsVar)
+	if !ok {
+		return o, fmt.Errorf("this command is started by a clusterrun supervisor, not by hand: %s is not set", optionsVar)
 	}
-	return &supervisor.Upgrade{Path: program, Check: TakeOverArgs, Version: spec.Version, Program: said}, nil
-}
-
-// readHandedOn refuses an option that this program does not know.
-func readHandedOn(said json.RawMessage) (h handedOn, err error) {
-	d := json.NewDecoder(bytes.NewReader(said))
+	// Not for the processes of tasks.
+	if err := os.Unsetenv(optionsVar); err != nil {
+		return o, err
+	}
+	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&h); err != nil {
-		return h, fmt.Errorf("the options of the host worker are not understood: %w", err)
+	if err := d.Decode(&o); err != nil {
+		return o, fmt.Errorf("the options of the host worker are not understood: %w", err)
 	}
-	return h, nil
+	return o, nil
 }
 
-// CheckTakeOver shows a supervisor that this program can take over from it.
-func CheckTakeOver(in io.Reader, out io.Writer) error {
-	return supervisor.Answer(spec.Version, func(said json.RawMessage) error {
-		h, err := readHandedOn(said)
+// CheckTakeOver tells a supervisor whether this program can be its side.
+func CheckTakeOver(out io.Writer) error {
+	return supervisor.Answer(spec.Version, func() error {
+		o, err := inheritedOptions()
 		if err != nil {
 			return err
 		}
-		return activities.UnderstandsPlans(h.Options.StateDir)
-	}, in, out)
+		return activities.UnderstandsPlans(o.StateDir)
+	}, out)
 }
 
-// TakeOver goes on as the supervisor in whose process this program was executed. begin is
-// called with its options.
-func TakeOver(ctx context.Context, command []string, begin func(context.Context, Options)) error {
-	if err := undumpable.Set(); err != nil {
-		return err
-	}
-	state, said, err := supervisor.Inherit()
+// TakeOver becomes the supervisor in the place of one that had no run left, in whose process this
+// program was executed. begin is called with its options.
+func TakeOver(ctx context.Context, command []string, program string, begin func(context.Context, Options)) error {
+	o, err := inheritedOptions()
 	if err != nil {
 		return err
 	}
-	defer state.Close()
-	h, err := readHandedOn(said)
-	if err != nil {
-		return err
-	}
-	begin(ctx, h.Options)
-	return supervise(ctx, h.Options, state, command, Owner{Program: h.Program})
+	begin(ctx, o)
+	return Supervise(ctx, o, command, Owner{Program: program})
 }
 
 // hasTerminal reports whether this process has a controlling terminal.

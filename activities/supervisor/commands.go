@@ -204,8 +204,6 @@ func (s *supervisor) release(r *run, all []*process) {
 		<-p.settled // its start is then journalled
 		<-p.done
 	}
-	s.releases.RLock()
-	defer s.releases.RUnlock()
 	s.freePorts(r)
 	err := r.journal.keep(record{Type: recReleased})
 	if err == nil {
@@ -230,6 +228,10 @@ func (s *supervisor) release(r *run, all []*process) {
 		s.log.Error("The release of a run is not journalled yet.", zap.String("run", r.key.WorkflowID), zap.Error(err))
 	}
 	close(r.released)
+	select {
+	case s.emptied <- struct{}{}:
+	default:
+	}
 	if prune {
 		s.state.prune(now)
 	}

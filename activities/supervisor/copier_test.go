@@ -83,30 +83,6 @@ func TestOutputWhileTheSupervisorIsStopped(t *testing.T) {
 	assert.Equal(t, "first\nlast\n", content(t, c.Stderr))
 }
 
-// Another program takes over while tasks write.
-func TestOutputWhileAnotherProgramTakesOver(t *testing.T) {
-	h := newUpgradable(t, nil)
-	const script = "i=0; while ! test -e $D/stop; do i=$((i+1)); echo $i; echo $i >/dev/stderr; done; echo $i >$D/last-%s"
-	commands := map[string]Command{}
-	for name, change := range map[string]func(*Command){
-		"plain": nil,
-		"quota": func(c *Command) { c.LogQuota = 1 << 40 },
-		"drop":  func(c *Command) { c.LogQuota, c.LogDrop = 1<<40, true },
-	} {
-		commands[name] = h.begin(name, fmt.Sprintf(script, name), change)
-	}
-	for range 3 {
-		h.upgrade()
-	}
-	h.touch("stop")
-	for name, c := range commands {
-		require.Zero(t, h.wait(name, 0).Code)
-		last := h.pidIn("last-" + name)
-		assert.True(t, content(t, c.Stdout) == numbers(last), "every byte is there once: %s", name)
-		assert.True(t, content(t, c.Stderr) == numbers(last), "every byte is there once: %s", name)
-	}
-}
-
 func TestFilesThatAreRenamedOrRemovedAreMadeAnew(t *testing.T) {
 	const note = "clusterrun: this file was renamed or removed while it was written; what came before is not here\n"
 	h := newHost(t, nil)

@@ -64,9 +64,9 @@
 //
 //   - The rest of a process's pipes is copied before its exit is known, after everything that
 //     belongs to the process is gone.
-//   - If the supervisor is stopped or replaced by another program, writers wait once their pipe is
-//     full, and nothing is lost or written twice. If it is killed, its processes end with it, and
-//     what was in their pipes, of the last milliseconds, is lost.
+//   - If the supervisor is stopped, writers wait once their pipe is full, and nothing is lost or
+//     written twice. If it is killed, its processes end with it, and what was in their pipes, of
+//     the last milliseconds, is lost.
 //   - If a file is renamed or removed, another is created in its place, which begins with a note.
 //   - What cannot be written, because the disk is full, is counted: a note follows in the file as
 //     soon as there is room, and the exit has the number. The program goes on.
@@ -86,11 +86,11 @@
 //     journal; reading does not consume them.
 //   - The side dies, hangs, or hears nothing from its server: a process with a [Contact] is
 //     stopped when the contact has not been renewed in time.
-//   - Another program takes over ([Upgrade]): it is executed in this process, on the thread that
-//     forks, for the parent-death signals of the children of all others are sent then. It has
-//     read all that we hold before. A side is started anew, and so is the guard. A request to end
-//     ([RequestEnd]) is heard whenever it comes. A SIGTERM is not in the two milliseconds or so until Go's runtime is up: it is
-//     lost in the first of them, and in the second the runtime ends the program.
+//   - The program is upgraded ([Upgrade]): the side is killed and started from the program on
+//     disk, if that understands the protocol, the options and the plans of the runs; processes
+//     do not notice. The supervisor goes on, also with new processes, until no run is left that
+//     was not released. Then there is nothing to hand over but the lock of the state directory:
+//     [Run] ends as usual, and [State.Execute] executes the program in this process.
 //   - The supervisor dies: parent-death signals kill the leaders, and the side kills the rest
 //     (SweepAfterLoss) and exits. The next OpenState sweeps once more and journals as Lost
 //     what had no end. The kernel frees the ports.

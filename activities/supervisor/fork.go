@@ -32,7 +32,7 @@ func newForker() *forker {
 		stopped:  make(chan struct{}),
 		window:   make(chan struct{}, 1),
 	}
-	serve := func() {
+	go func() {
 		runtime.LockOSThread()
 		// The thread needs a file mode creation mask of its own. If that is not allowed,
 		// processes of other users have the supervisor's mask.
@@ -47,24 +47,8 @@ func newForker() *forker {
 				return
 			}
 		}
-	}
-	if mainThread != nil {
-		mainThread <- serve
-	} else {
-		go serve()
-	}
+	}()
 	return f
-}
-
-// do calls f on the thread that forks.
-func (f *forker) do(call func() error) error {
-	result := make(chan error, 1)
-	select {
-	case f.requests <- func() { result <- call() }:
-		return <-result
-	case <-f.quit:
-		return ErrClosing
-	}
 }
 
 // fork starts a program. register is called with its pid before the reaper can take it for

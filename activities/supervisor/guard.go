@@ -17,8 +17,7 @@ import (
 // guard is this program again, under another name and in a session of its own, which does nothing
 // until the supervisor dies. Then it sweeps, as the side does, which may have been killed together
 // with the supervisor: by a `pkill -9` of their name, or by the kernel when memory runs out. It
-// notices that by its parent-death signal, which follows the process through a takeover and needs
-// no descriptor.
+// notices that by its parent-death signal, which needs no descriptor.
 //
 // There is none until the first process runs. Guarded by supervisor.mu except for starting.
 type guard struct {

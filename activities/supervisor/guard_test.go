@@ -128,22 +128,4 @@ func TestGuard(t *testing.T) {
 	require.True(t, gone(second), "it ends with the supervisor")
 }
 
-// A program that takes over has a guard of its own.
-func TestGuardOfAnotherProgram(t *testing.T) {
-	h := newUpgradable(t, nil)
-	h.sh("worker-0", 0, leavesMuch)
-	pids := []int{h.pidIn("child"), h.pidIn("pid")}
-	guard := h.guardPID(0)
-	for range 2 {
-		h.upgrade()
-		next := h.guardPID(guard)
-		h.until("the first one is reaped", func() bool { _, err := readStat(guard); return err != nil })
-		guard = next
-	}
-	h.killTogether(h.sidePID())
-	for _, pid := range append(pids, guard) {
-		h.until("all have gone", func() bool { return gone(pid) })
-	}
-}
-
 func procFile(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }

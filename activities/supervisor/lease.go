@@ -50,12 +50,8 @@ const portPrefix = "clusterrun-port-"
 // lockPorts locks the ports of a run. Other runs do not wait for it: ports are probed, and
 // leases written to disk, while it is held.
 func (s *supervisor) lockPorts(run *run) (unlock func()) {
-	s.leases.RLock()
 	run.ports.mu.Lock()
-	return func() {
-		run.ports.mu.Unlock()
-		s.leases.RUnlock()
-	}
+	return run.ports.mu.Unlock
 }
 
 // Lease leases ports; see [API].

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/runkey"
-	"github.com/clusterrun/clusterrun/activities/supervisor/internal/early"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/sys/unix"
@@ -29,15 +28,13 @@ import (
 const roleVar = "CLUSTERRUN_TEST_ROLE"
 
 func TestMain(m *testing.M) {
-	os.Exit(Main(func() int {
-		switch {
-		case IsSide():
-			return sideMain()
-		case os.Getenv(roleVar) != "":
-			return supervisorMain(os.Getenv(roleVar))
-		}
-		return m.Run()
-	}))
+	switch {
+	case IsSide():
+		os.Exit(sideMain())
+	case os.Getenv(roleVar) != "":
+		os.Exit(supervisorMain(os.Getenv(roleVar)))
+	}
+	os.Exit(m.Run())
 }
 
 // role is what a test wants of its supervisor.
@@ -63,32 +60,13 @@ type role struct {
 	Events string
 	// SlowSide: the side stays after closing until it is asked to end.
 	SlowSide bool
-	// Next is the file of the program that takes over, and Versions one with the versions of
-	// records that a program writes, oldest and newest, and its own.
+	// Next is the file of the program for upgrades, and Versions one with the versions of the
+	// protocol that a program speaks, oldest and newest, and its own.
 	Next, Versions string
 	// Nohup: it is started with SIGHUP ignored, and listens for that all the same.
 	Nohup bool
-	// Hold names a file: while it is there, a program that takes over does not go on with its initialization.
-	Hold string
 	// SideDaemon: the side starts something that is to outlive everything.
 	SideDaemon bool
-}
-
-// It is initialized before the functions init of the package, as what that imports is.
-var _ = holdInitialization()
-
-func holdInitialization() struct{} {
-	var r role
-	if os.Getenv(early.Handover) == "" || json.Unmarshal([]byte(os.Getenv(roleVar)), &r) != nil || r.Hold == "" {
-		return struct{}{}
-	}
-	event(r.Events, "initializing %d", os.Getpid())
-	for {
-		if _, err := os.Stat(r.Hold); err != nil {
-			return struct{}{}
-		}
-		time.Sleep(time.Millisecond)
-	}
 }
 
 func supervisorMain(text string) int {
@@ -98,18 +76,13 @@ func supervisorMain(text string) int {
 	}
 	version := r.program()
 	if os.Args[1] == "check" {
-		if err := Answer(version, func(json.RawMessage) error { return nil }, os.Stdin, os.Stdout); err != nil {
+		if err := Answer(version, func() error { return nil }, os.Stdout); err != nil {
 			panic(err)
 		}
 		return 0
 	}
-	var state *State
-	var err error
-	if TakesOver() {
-		state, _, err = Inherit()
-	} else {
-		state, err = OpenStateWith(r.Dir, StateOptions{Instance: r.Instance, Volatile: r.OwnersSide})
-	}
+	_, replaces := Replaces()
+	state, err := OpenStateWith(r.Dir, StateOptions{Instance: r.Instance, Volatile: r.OwnersSide})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 3
@@ -123,24 +96,24 @@ func supervisorMain(text string) int {
 	}
 	var upgrades []os.Signal
 	if r.Nohup {
-		if !TakesOver() {
+		if !replaces {
 			signal.Ignore(unix.SIGHUP)
 		}
 		cfg.Ignored = Ignored()
 		event(r.Events, "ignored %v", cfg.Ignored)
 		upgrades = []os.Signal{unix.SIGHUP}
 	}
-	if r.Next != "" && !TakesOver() {
+	if r.Next != "" && !replaces {
 		// As a server that was brought up before.
 		bystander := exec.Command("/bin/sleep", "1000")
 		bystander.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		if err := offMainThread(bystander.Start); err != nil {
+		if err := bystander.Start(); err != nil {
 			panic(err)
 		}
 		event(r.Events, "bystander %d", bystander.Process.Pid)
 	}
 	if r.Next != "" {
-		cfg.Upgrade = &Upgrade{Path: r.Next, Check: []string{"check"}, Version: version, Program: []byte(`"of the test"`)}
+		cfg.Upgrade = &Upgrade{Path: r.Next, Check: []string{"check"}, Version: version}
 	}
 	if r.Lifeline {
 		cfg.Lifeline = os.NewFile(3, "lifeline")
@@ -166,7 +139,11 @@ func supervisorMain(text string) int {
 	ctx, _, stop := cfg.ObeySignals(context.Background(), []os.Signal{unix.SIGTERM, unix.SIGINT}, upgrades)
 	goroutines, open := runtime.NumGoroutine(), descriptors()
 	err = Run(ctx, cfg)
-	stop()
+	if asked := stop(); errors.Is(err, ErrReplaced) {
+		if err = nil; !asked {
+			err = state.Execute(&cfg, upgrades)
+		}
+	}
 	for range 1000 { // those that are told to end still have to
 		if runtime.NumGoroutine() <= goroutines {
 			break
@@ -185,21 +162,6 @@ func supervisorMain(text string) int {
 	return 0
 }
 
-// offMainThread calls f on another thread than the main one.
-func offMainThread(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		if unix.Gettid() == os.Getpid() {
-			done <- offMainThread(f) // which has this one while it waits
-			return
-		}
-		done <- f()
-	}()
-	return <-done
-}
-
 // program does as if this were the program that the test has put on disk, and returns its version.
 func (r role) program() string {
 	text, err := os.ReadFile(r.Versions)
@@ -207,7 +169,7 @@ func (r role) program() string {
 		return "1.0"
 	}
 	version := ""
-	if _, err := fmt.Sscan(string(text), &handoverOldest, &handoverVersion, &version); err != nil {
+	if _, err := fmt.Sscan(string(text), &protocolOldest, &protocolNewest, &version); err != nil {
 		panic(err)
 	}
 	return version

@@ -45,4 +45,11 @@ func (s oomScore) lower() (raise func()) {
 	return func() { _ = s.write(oomProtected) }
 }
 
+// restore gives this process the score of its children.
+func (s oomScore) restore() {
+	if s.protected {
+		_ = s.write(s.children)
+	}
+}
+
 func (s oomScore) write(n int) error { return os.WriteFile(s.file, []byte(strconv.Itoa(n)), 0) }

@@ -27,8 +27,6 @@ type outputs struct {
 	// written is what the run has written, except for processes that were stopped for it: after
 	// their end the others have the whole limit.
 	written int64
-	// handed are the outputs of the previous program, until they are resumed.
-	handed []*output
 }
 
 // output is what a process writes. All of its streams have one copier, so that they are copied

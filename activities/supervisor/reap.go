@@ -29,9 +29,6 @@ type reaper struct {
 	nudge   chan struct{}
 	quit    chan struct{}
 	stopped chan struct{}
-	// pauses passes a channel from a goroutine that wants the reaper to pause until it is
-	// closed.
-	pauses chan chan struct{}
 
 	children *childLister
 	session  int // the supervisor's own
@@ -54,7 +51,6 @@ func newReaper(s *supervisor) *reaper {
 		nudge:    make(chan struct{}, 1),
 		quit:     make(chan struct{}),
 		stopped:  make(chan struct{}),
-		pauses:   make(chan chan struct{}),
 		children: newChildLister(),
 		foreign:  make(map[int]bool),
 		orphans:  make(map[int]*orphan),
@@ -86,8 +82,6 @@ func (r *reaper) loop() {
 		case <-r.signals:
 		case <-r.nudge:
 		case <-r.again.C:
-		case end := <-r.pauses:
-			<-end
 		case <-r.quit:
 			r.drain()
 			return

@@ -90,12 +90,12 @@ func TestTheRestIsKilledAfterItsGrace(t *testing.T) {
 	}
 }
 
-// A request to stop the task shortens the grace, also if another program has taken over.
+// A request to stop the task shortens the grace, also one of another side.
 func TestTheGraceOfTheRestIsCutShort(t *testing.T) {
 	for name, cut := range map[string]func(*host){
-		"kill":     func(h *host) { assert.Empty(h.t, h.stop(sigKILL, 0), "the program has ended by itself") },
-		"stop":     func(h *host) { assert.Empty(h.t, h.stop(sigTERM, 10*time.Millisecond)) },
-		"takeover": func(h *host) { h.upgrade(); h.stop(sigKILL, 0) },
+		"kill":    func(h *host) { assert.Empty(h.t, h.stop(sigKILL, 0), "the program has ended by itself") },
+		"stop":    func(h *host) { assert.Empty(h.t, h.stop(sigTERM, 10*time.Millisecond)) },
+		"upgrade": func(h *host) { h.upgrade(); h.stop(sigKILL, 0) },
 		"release": func(h *host) {
 			_, err := h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{sigTERM, time.Millisecond}}})
 			assert.NoError(h.t, err)

@@ -51,7 +51,7 @@ type Config struct {
 	// Ignored has what [Ignored] returns before anything is done about signals. Default: what it
 	// returns now.
 	Ignored []os.Signal
-	// Upgrade, when set, lets another program take over. There is no Lifeline then, and no Owner.
+	// Upgrade, when set, lets the program be upgraded. There is no Lifeline then, and no Owner.
 	Upgrade *Upgrade
 
 	killNow <-chan struct{} // closed: the shutdown has no graces any more; see ObeySignals
@@ -91,8 +91,7 @@ func (c *Config) setDefaults() {
 }
 
 // Ignored returns which signals this program was started with ignored, as nohup does it, and a
-// shell that is not interactive with what ends in &. Tasks do not inherit that, and a program that
-// takes over does.
+// shell that is not interactive with what ends in &. Tasks do not inherit that.
 func Ignored() (ignored []os.Signal) {
 	for _, sig := range []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGHUP, unix.SIGTERM} {
 		if signal.Ignored(sig) {
@@ -103,7 +102,8 @@ func Ignored() (ignored []os.Signal) {
 }
 
 // Run runs a supervisor. It returns after ctx or the lifeline has ended, or the owner has
-// requested it on the lifeline, and every process and then the side have ended.
+// requested it on the lifeline, and every process and then the side have ended. It returns
+// [ErrReplaced] after an upgrade when no run is left.
 //
 // While it runs all children of this OS process are its children: nothing else
 // in the program may start any, os/exec included. It does not touch signals,
@@ -132,7 +132,6 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 
 	s := newSupervisor(cfg)
-	s.ignored, s.pipe, s.ending = cfg.Ignored, pipe, ctx.Done()
 	defer s.shut()
 
 	var err error
@@ -153,9 +152,6 @@ func Run(ctx context.Context, cfg Config) error {
 		<-sideGone
 		return err
 	}
-	if h := s.state.handed; h != nil {
-		s.log.Info("This program has taken over.", zap.String("from", h.From), zap.Int("processes", h.held().Living))
-	}
 	s.log.Info("The supervisor is running.", zap.String("state", s.state.dir), zap.String("instance", s.state.instance), zap.Bool("cgroups", s.cgroup != ""))
 	if cfg.Ready != nil {
 		cfg.Ready()
@@ -169,6 +165,9 @@ func Run(ctx context.Context, cfg Config) error {
 		ownerGone = false
 		all.Stop = Stop{int(unix.SIGTERM), cfg.ShutdownGrace}
 		s.log.Info("The supervisor is closing; everything is stopped.")
+	case <-s.replaced:
+		ownerGone = false
+		s.log.Info("The supervisor has no run and is replaced by the program of its side.", zap.String("version", s.program.version))
 	case <-gone:
 		select {
 		case all = <-told: // before it went
@@ -184,6 +183,11 @@ func Run(ctx context.Context, cfg Config) error {
 	s.endProcesses(all.Stops, gone, orphans)
 	s.endGuard()
 	s.endSide(sideGone)
+	if s.wasReplaced() && ctx.Err() == nil {
+		s.state.next, s.state.tries = s.program, s.upgrades
+		return ErrReplaced
+	}
+	s.program.close()
 	return nil
 }
 
@@ -261,7 +265,7 @@ func (s *supervisor) shut() {
 	s.fork.close()
 	s.endGuard()
 	s.reaper.close()
-	<-s.records.none()
+	s.records.Wait()
 	s.mu.Lock()
 	if s.boot != nil {
 		s.boot.close()
@@ -278,4 +282,5 @@ func (s *supervisor) shut() {
 	if s.cgroup != "" {
 		removeCgroup(s.cgroup)
 	}
+	s.fork.score.restore()
 }

@@ -26,8 +26,7 @@ const (
 
 // keepSide starts the side, and again whenever it ends, until the supervisor is closing. If
 // the owner has a side in its process, keepSide starts one only after that has ended. It
-// sends the outcome of the first start to started. After a takeover the processes continue
-// without a side, as they do whenever it ends.
+// sends the outcome of the first start to started.
 func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
 	if s.cfg.OwnersSide != nil {
 		link, err := s.linkOwnersSide()
@@ -48,28 +47,27 @@ func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
 		begun := time.Now()
 		link, err := s.startSide()
 		if started != nil {
-			if err != nil && s.state.handed == nil {
-				started <- err
+			if started <- err; err != nil {
 				return
 			}
-			if s.cfg.Upgrade != nil {
-				s.tellUpgrade(nil) // before the answer to the first request
-			}
-			started <- nil
 			started = nil
+		}
+		if s.cfg.Upgrade != nil && err == nil {
+			s.tellUpgrade(nil)
 		}
 		if err != nil {
 			s.log.Error("The Temporal-facing side cannot be started."+LimitOf(err), zap.Error(err))
 		} else {
 			status, killed := s.awaitSide()
 			link.close()
-			if killed {
-				s.upgrade()
-			}
 			if s.isClosing() {
 				return
 			}
 			if killed {
+				if s.adopt() {
+					close(s.replaced)
+					return
+				}
 				pause = 0
 				continue
 			}
@@ -167,9 +165,9 @@ func (s *supervisor) startSide() (link *sideLink, err error) {
 		// gets no parent-death signal: it must sweep when the supervisor is killed.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
 	}
-	// It is the same program, even if its file was replaced: the two must understand each
-	// other.
-	err = s.fork.fork("/proc/self/exe", argv, attr, func(pid int) {
+	// It is the same program, even if its file was replaced, until an upgrade is requested: the
+	// two must understand each other.
+	err = s.fork.fork(s.program.path(), argv, attr, func(pid int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.side = pid

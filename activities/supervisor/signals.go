@@ -5,62 +5,61 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-
-	"github.com/clusterrun/clusterrun/activities/supervisor/internal/early"
+	"syscall"
 )
 
-// The signals by which [RequestUpgrade] and [RequestEnd] ask.
+// The signals by which [RequestUpgrade] and [RequestEnd] ask. SignalEnd may be sent often: the
+// second SIGTERM means that there are no graces any longer. SignalUpgrade is not SIGHUP, which also
+// comes from a terminal that is closed. Neither ends a Go program that does not listen for it.
 const (
-	SignalUpgrade = early.SignalUpgrade
-	SignalEnd     = early.SignalEnd
+	SignalEnd     = syscall.SIGUSR1
+	SignalUpgrade = syscall.SIGUSR2
 )
 
-// ObeySignals has the supervisor of this configuration do what signals ask for. The context ends with
-// the first of those in ends; the second of them means that there are no graces any more. Those that
-// are ignored stay so: who starts a program as nohup does means it. With an Upgrade each of those in
-// upgrades requests one. [SignalEnd] and [SignalUpgrade] are listened for in any case.
+// ObeySignals makes the supervisor of this configuration do what signals ask for. The context ends
+// with the first of those in ends; the second of them means that there are no graces any longer.
+// Those that are ignored stay so: who starts a program as nohup does means it. With an Upgrade each
+// of those in upgrades requests one. [SignalEnd] and [SignalUpgrade] are listened for in any case.
 //
-// end ends the context as a signal does. stop is called when the supervisor has ended.
-func (c *Config) ObeySignals(ctx context.Context, ends, upgrades []os.Signal) (_ context.Context, end, stop func()) {
+// end ends the context as a signal does. stop is called when the supervisor has ended. It reports
+// whether it was asked to.
+func (c *Config) ObeySignals(ctx context.Context, ends, upgrades []os.Signal) (_ context.Context, end func(), stop func() (asked bool)) {
 	ctx, end = context.WithCancel(ctx)
 	ends = slices.DeleteFunc(slices.Clone(ends), signal.Ignored)
 	those := append(slices.Clone(ends), SignalEnd)
-	signals, requests, killNow := early.Signals(), make(chan struct{}, 1), make(chan struct{})
+	signals, requests, killNow := make(chan os.Signal, 16), make(chan struct{}, 1), make(chan struct{})
 	c.killNow = killNow
 	if c.Upgrade != nil {
 		those = append(append(those, upgrades...), SignalUpgrade)
 		c.Upgrade.requests = requests
-		c.Upgrade.listen = func() { signal.Notify(signals, those...) }
 	}
 	signal.Notify(signals, those...)
 	stopped := make(chan struct{})
 	go func() {
+		defer close(stopped)
 		asked := 0
-		for {
-			select {
-			case <-stopped:
-				return
-			case s := <-signals:
-				switch {
-				case s == SignalEnd:
-					end()
-				case slices.Contains(ends, s):
-					end()
-					if asked++; asked == 2 {
-						close(killNow)
-					}
-				case s == SignalUpgrade || slices.Contains(upgrades, s):
-					select {
-					case requests <- struct{}{}:
-					default: // there is one already
-					}
+		for s := range signals {
+			switch {
+			case s == SignalEnd:
+				end()
+			case slices.Contains(ends, s):
+				end()
+				if asked++; asked == 2 {
+					close(killNow)
+				}
+			case s == SignalUpgrade || slices.Contains(upgrades, s):
+				select {
+				case requests <- struct{}{}:
+				default: // there is one already
 				}
 			}
 		}
 	}()
-	return ctx, end, func() {
-		signal.Stop(signals)
-		close(stopped)
-		end()
+	return ctx, end, func() bool {
+		signal.Stop(signals) // nothing is sent afterwards
+		close(signals)
+		<-stopped
+		defer end()
+		return ctx.Err() != nil
 	}
 }

@@ -34,8 +34,8 @@ type State struct {
 	volatile bool // see StateOptions
 	runs     map[string]*run
 	pruned   time.Time // time of the last prune; guarded by supervisor.mu while one runs
-	// handed is what the previous program held; nil if there was none.
-	handed *handover
+	tries    int       // requested upgrades since the first program was started
+	next     *program  // to be executed; see [State.Execute]
 }
 
 // Dir returns the absolute path of the directory.
@@ -78,11 +78,12 @@ func OpenStateWith(dir string, o StateOptions) (*State, error) {
 			return nil, fmt.Errorf("securing the state directory: %w", err)
 		}
 	}
-	lock, err := waitLock(dir)
-	if err != nil {
+	s := &State{dir: dir, boot: boot, volatile: o.Volatile}
+	if p := predecessor; p != nil {
+		s.lock, s.tries = os.NewFile(uintptr(p.Lock), lockFile), p.Tries //nolint:gosec // a descriptor
+	} else if s.lock, err = waitLock(dir); err != nil {
 		return nil, err
 	}
-	s := &State{dir: dir, boot: boot, lock: lock, volatile: o.Volatile}
 	fresh := false
 	if s.instance, fresh, err = loadInstance(dir, o); err == nil && fresh {
 		s.runs = make(map[string]*run)

@@ -15,7 +15,7 @@ import (
 // supervisor is the table of processes and the parts that work on it.
 //
 // mu guards the table; the disk is not used while it is held. The journals have locks
-// of their own. leases and the lock of a run's ports guard its ports. mu may be locked while
+// of their own, and so have the ports of a run. mu may be locked while
 // these or the forker's window are held, but never the other way round.
 type supervisor struct {
 	cfg    Config
@@ -45,7 +45,7 @@ type supervisor struct {
 	// starts counts the starts that have passed the check for closing.
 	starts sync.WaitGroup
 	// records counts the exits that are being journalled.
-	records   tally
+	records   sync.WaitGroup
 	closing   chan struct{}
 	ownerGone bool
 	recorded  bool // whether the server knows what the side would report at the end
@@ -55,21 +55,17 @@ type supervisor struct {
 	bootNext  int64
 	noCgroup  bool // the kernel allows cgroups, but no starts in them
 
-	// leases is held for reading while the ports of a run are changed, and for writing by
-	// [freeze]. See lockPorts.
-	leases sync.RWMutex
 	// sampling is held while processes are sampled. It is acquired before mu.
 	sampling sync.Mutex
 
-	// releases is held for reading while a release ends, and for writing by [freeze].
-	releases sync.RWMutex
-	upgrades int // attempts since the first program was started
-	next     *successor
-	// ignored are the signals that were ignored at the start, and ending is closed when the
-	// supervisor is to end.
-	ignored []os.Signal
-	pipe    chan os.Signal // catches them, so that tasks do not inherit that
-	ending  <-chan struct{}
+	// program is that of the side, and next the one that was requested. The other fields are for
+	// the same goroutine, keepSide's.
+	program, next *program
+	upgrades      int
+	// emptied gets an element when a run was released, and replaced is closed when the supervisor
+	// is to be replaced.
+	emptied  chan struct{}
+	replaced chan struct{}
 }
 
 func newSupervisor(cfg Config) *supervisor {
@@ -83,14 +79,13 @@ func newSupervisor(cfg Config) *supervisor {
 		living:    make(map[int]*process),
 		sideEnded: make(chan syscall.WaitStatus, 1),
 		closing:   make(chan struct{}),
+		emptied:   make(chan struct{}, 1),
+		replaced:  make(chan struct{}),
+		upgrades:  cfg.State.tries,
 		fork:      newForker(),
 	}
 	for i := range s.relays {
 		s.relays[i].single = true
-	}
-	if h := cfg.State.handed; h != nil {
-		s.takeOver(h)
-		return s
 	}
 	s.fork.score = protect(oomFile)
 	if !cfg.NoCgroups {
@@ -154,6 +149,15 @@ func (r *run) damageError() error {
 func (s *supervisor) isClosing() bool {
 	select {
 	case <-s.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *supervisor) wasReplaced() bool {
+	select {
+	case <-s.replaced:
 		return true
 	default:
 		return false

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newUpgradable returns a host whose supervisor lets another program take over: this one, which
-// versions says more of.
+// newUpgradable returns a host that can be upgraded: to this program, under the version that
+// versions sets.
 func newUpgradable(t *testing.T, change func(*role)) *host {
 	t.Helper()
 	h := newHost(t, func(r *role) {
@@ -39,15 +39,14 @@ func newUpgradable(t *testing.T, change func(*role)) *host {
 	return h
 }
 
-// versions puts another program on disk: one that writes records of what is handed over from
-// version oldest to newest.
+// versions puts another program on disk: one that speaks the protocol from version oldest to newest.
 func (h *host) versions(oldest, newest int, program string) {
 	h.t.Helper()
 	require.NoError(h.t, os.WriteFile(h.role.Versions, fmt.Appendf(nil, "%d %d %s", oldest, newest, program), 0o600))
 }
 
-// upgrade has the program on disk take over.
-func (h *host) upgrade() {
+// upgrade requests an upgrade to the program on disk.
+func (h *host) upgrade() Upgraded {
 	h.t.Helper()
 	sides := h.count("side ")
 	before, after, err := RequestUpgrade(h.ctx(), h.role.Dir)
@@ -56,9 +55,10 @@ func (h *host) upgrade() {
 	require.Equal(h.t, before.PID, after.PID)
 	h.awaitCount("side ", sides+1)
 	h.connect()
+	return after
 }
 
-// refused tries to, and returns why that is not possible.
+// refused is upgrade for one that is not possible, and returns why.
 func (h *host) refused() string {
 	h.t.Helper()
 	_, after, err := RequestUpgrade(h.ctx(), h.role.Dir)
@@ -67,64 +67,82 @@ func (h *host) refused() string {
 	return after.Error
 }
 
-// N → N+1 → N, while processes run, end, and are about to be killed.
-func TestAnotherProgramTakesOver(t *testing.T) {
-	h := newUpgradable(t, nil)
-	h.sh("steady", 0, `trap 'exit 7' TERM; while :; do sleep 0.01; done`)
-	h.sh("stubborn", 0, `trap '' TERM; echo $$ >$D/stubborn; while :; do sleep 0.01; done`)
-	h.sh("daemon", 0, `setsid sh -c 'echo $$ >$D/daemon; exec sleep 1000' & exec sleep 1000`)
-	h.pidIn("stubborn")
-	daemon := h.pidIn("daemon")
-	before, err := h.client.Processes(h.ctx(), testRun)
-	require.NoError(t, err)
-
-	h.versions(1, 2, "1.1")
-	h.upgrade()
-	_, err = h.client.Stop(h.ctx(), StopRequest{
-		Run: testRun, Tasks: []string{"stubborn"}, Signal: sigTERM, Grace: time.Second, Reason: ReasonTerminate, Detail: "why",
-	})
-	require.NoError(t, err)
-	h.versions(1, 1, "1.0")
-	h.upgrade()
-	after, err := h.client.Processes(h.ctx(), testRun)
-	require.NoError(t, err)
-	require.Equal(t, len(before.Processes), len(after.Processes))
-	for i, p := range before.Processes {
-		assert.Equal(t, p.PID, after.Processes[i].PID)
-		assert.Equal(t, p.Started, after.Processes[i].Started)
-	}
-
-	assert.Equal(t, -sigKILL, h.wait("stubborn", 0).Code)
-	assert.Equal(t, ReasonTerminate, h.wait("stubborn", 0).Reason)
-	assert.Equal(t, "why", h.wait("stubborn", 0).Detail)
-	h.stop(sigTERM, long, "steady", "daemon")
-	assert.Equal(t, 7, h.wait("steady", 0).Code)
-	h.wait("daemon", 0)
-	assert.True(t, gone(daemon))
-	bystander, err := strconv.Atoi(h.lastEvent("bystander "))
-	require.NoError(t, err)
-	assert.False(t, gone(bystander), "what this program has started itself is nobody's to end")
-	// What is started now is no orphan, and ends as usual.
-	h.sh("late", 0, `exit 9`)
-	assert.Equal(t, 9, h.wait("late", 0).Code)
+func (h *host) release() {
+	h.t.Helper()
+	_, err := h.client.Release(h.ctx(), ReleaseRequest{Run: testRun, Stops: Stops{Stop: Stop{Signal: sigKILL}}})
+	require.NoError(h.t, err)
 }
 
-// Processes end before, while and after the program is executed.
-func TestEndsWhileAnotherProgramTakesOver(t *testing.T) {
+// The side is replaced under running processes. The supervisor goes on, also for new processes, and is
+// replaced once the run was released, in the same OS process.
+func TestTheSupervisorIsReplacedWhenNoRunIsLeft(t *testing.T) {
 	h := newUpgradable(t, nil)
-	const n = 40
-	for i := range n {
-		h.sh(fmt.Sprintf("t%d", i), 0, fmt.Sprintf(`while ! test -e $D/go; do sleep 0.01; done; sleep 0.%02d; exit %d`, i*2, i+1))
+	h.sh("steady", 0, `trap 'exit 7' TERM; while :; do sleep 0.01; done`)
+	before, err := h.client.Processes(h.ctx(), testRun)
+	require.NoError(t, err)
+	h.versions(1, 2, "1.1")
+	after := h.upgrade()
+	assert.Equal(t, "1.1", after.Version)
+	assert.Equal(t, "1.0", after.Supervisor)
+	assert.Equal(t, 1, after.Living)
+	h.sh("late", 0, `exit 9`)
+	assert.Equal(t, 9, h.wait("late", 0).Code)
+	h.stop(sigTERM, long, "steady")
+	assert.Equal(t, 7, h.wait("steady", 0).Code)
+	processes, err := h.client.Processes(h.ctx(), testRun)
+	require.NoError(t, err)
+	require.Len(t, processes.Processes, 2)
+	assert.Equal(t, before.Processes[0].PID, processes.Processes[1].PID)
+
+	sides := h.count("side ")
+	h.release()
+	h.awaitCount("side ", sides+1)
+	h.connect()
+	assert.Equal(t, strconv.Itoa(h.cmd.Process.Pid), h.lastEvent("ready "))
+	assert.Equal(t, 2, h.count("ready "))
+	h.until("it says so", func() bool { u := Programs(h.role.Dir); return u != nil && u.Supervisor == "1.1" && u.Version == "1.1" })
+	processes, err = h.client.Processes(h.ctx(), testRun)
+	require.NoError(t, err)
+	assert.Len(t, processes.Processes, 2, "the released run can be read")
+	bystander, err := strconv.Atoi(h.lastEvent("bystander "))
+	require.NoError(t, err)
+	assert.False(t, gone(bystander), "a process that the first program has started itself goes on")
+	// The next supervisor has children as usual.
+	r := h.request("next", 0, `exit 5`)
+	r.Key.Run.RunID = "another"
+	p, err := h.client.Start(h.ctx(), r)
+	require.NoError(t, err)
+	p, err = h.client.Wait(h.ctx(), ProcessRef{p.Key, p.Number})
+	require.NoError(t, err)
+	assert.Equal(t, 5, p.Exit.Code)
+}
+
+// Without a run both are replaced at once, also by a program that this supervisor does not understand.
+func TestAnIdleSupervisorIsReplacedAtOnce(t *testing.T) {
+	h := newUpgradable(t, nil)
+	for _, version := range []string{"1.1", "2.0", "1.0"} {
+		protocol := int(version[0] - '0')
+		h.versions(protocol, protocol, version)
+		after := h.upgrade()
+		assert.Equal(t, version, after.Version)
+		assert.Equal(t, version, after.Supervisor)
 	}
-	require.NoError(t, os.WriteFile(h.file("go"), nil, 0o600))
-	for range 3 {
-		h.upgrade()
-	}
-	for i := range n {
-		exit := h.wait(fmt.Sprintf("t%d", i), 0)
-		assert.Equal(t, i+1, exit.Code, "%+v", exit)
-		assert.Empty(t, exit.Reason)
-		assert.False(t, exit.Lost)
+	assert.Equal(t, 4, h.count("ready "))
+	require.NoError(t, h.cmd.Process.Signal(unix.SIGTERM))
+	require.NoError(t, h.ended())
+}
+
+// A request to end is heard, also while the supervisor is replaced.
+func TestARequestToEndWhileTheSupervisorIsReplaced(t *testing.T) {
+	for ms := range 12 {
+		t.Run(fmt.Sprintf("after %d ms", 2*ms), func(t *testing.T) {
+			t.Parallel()
+			h := newUpgradable(t, nil)
+			require.NoError(t, h.cmd.Process.Signal(SignalUpgrade))
+			time.Sleep(time.Duration(2*ms) * time.Millisecond) // a different moment each time
+			require.NoError(t, RequestEnd(h.ctx(), h.role.Dir, h.cmd.Process.Pid))
+			require.NoError(t, h.ended())
+		})
 	}
 }
 
@@ -180,8 +198,8 @@ func TestUpgradesAtOnce(t *testing.T) {
 	}
 }
 
-// What cannot take over is refused by name, and nothing has happened.
-func TestProgramsThatCannotTakeOver(t *testing.T) {
+// What cannot be the side is refused by name, and nothing has happened.
+func TestProgramsThatCannotBeTheSide(t *testing.T) {
 	h := newUpgradable(t, nil)
 	p := h.sh("t", 0, `exec sleep 1000`)
 	exe, err := os.ReadFile("/proc/self/exe")
@@ -199,7 +217,7 @@ func TestProgramsThatCannotTakeOver(t *testing.T) {
 		{"truncated", "", write(exe[:len(exe)/2], 0o700)},
 		{"empty", "exec format error", write(nil, 0o700)},
 		{"of no format", "exec format error", write([]byte("clusterrun\n"), 0o700)},
-		{"another program", "it does not know how to take over", func() { require.NoError(t, os.Symlink("/bin/echo", h.role.Next)) }},
+		{"another program", "it is no program for a host worker", func() { require.NoError(t, os.Symlink("/bin/echo", h.role.Next)) }},
 		{"one that says nothing", "it has ended without an answer", func() { require.NoError(t, os.Symlink("/bin/true", h.role.Next)) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -224,19 +242,15 @@ func TestProgramsThatCannotTakeOver(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(h.role.Next))
 	require.NoError(t, os.Symlink(self, h.role.Next))
-	// The next one writes nothing that the first one reads.
-	h.versions(2, 2, "1.2")
-	h.upgrade()
-	h.versions(1, 1, "1.0")
-	assert.Contains(t, h.refused(), "clusterrun 1.0 reads records of what is handed over up to version 1, and clusterrun 1.2 writes them from version 2 on")
+	h.versions(2, 3, "1.2")
+	assert.Contains(t, h.refused(), "clusterrun 1.2 speaks the protocol of the supervisor from version 2 on, and the supervisor, which is clusterrun 1.0, up to version 1; try again when no run is open here")
 	assert.False(t, gone(p.PID))
 	h.stop(sigKILL, 0)
 	assert.Equal(t, -sigKILL, h.wait("t", 0).Code)
 }
 
-// A supervisor that is killed when the other program has been executed leaves nothing behind, as
-// always.
-func TestSupervisorKilledAfterAnotherProgramTookOver(t *testing.T) {
+// A supervisor that is killed under a side of another program leaves nothing behind, as always.
+func TestSupervisorKilledUnderAnUpgradedSide(t *testing.T) {
 	h := newUpgradable(t, nil)
 	p := h.sh("t", 0, `exec sleep 1000`)
 	h.upgrade()
@@ -275,41 +289,18 @@ func TestUpgradeOfWhatIsStuck(t *testing.T) {
 }
 
 // What nohup has ignored each program knows, though they listen for it.
-func TestIgnoredSignalsAreHandedOver(t *testing.T) {
+func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	h := newUpgradable(t, func(r *role) { r.Nohup = true })
 	h.upgrade()
 	h.upgrade()
 	assert.Equal(t, 3, h.count("ignored [hangup]"))
 }
 
-// A side that cannot be started ends who starts anew, and not who has processes of another program.
+// A supervisor whose first side cannot be started ends.
 func TestFirstSideFails(t *testing.T) {
-	for name, handed := range map[string]*handover{"anew": nil, "taken over": {}} {
-		t.Run(name, func(t *testing.T) {
-			s := &supervisor{
-				cfg: Config{Side: []string{"no argument\x00"}}, state: &State{handed: handed},
-				log: zap.NewNop(), fork: newForker(), closing: make(chan struct{}),
-			}
-			t.Cleanup(s.fork.close)
-			started, stop, over := make(chan error, 1), make(chan struct{}), make(chan struct{})
-			go func() {
-				defer close(over)
-				s.keepSide(started, stop)
-			}()
-			if handed == nil {
-				require.Error(t, <-started)
-				<-over
-				return
-			}
-			require.NoError(t, <-started)
-			select {
-			case <-over:
-				require.Fail(t, "it is not started again")
-			case <-time.After(2 * sideBackoffFirst):
-			}
-			s.close(false, false)
-			close(stop)
-			<-over
-		})
-	}
+	s := &supervisor{cfg: Config{Side: []string{"no argument\x00"}}, state: &State{}, log: zap.NewNop(), fork: newForker(), closing: make(chan struct{})}
+	t.Cleanup(s.fork.close)
+	started := make(chan error, 1)
+	s.keepSide(started, nil)
+	require.Error(t, <-started)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,11 +38,6 @@ type Server struct {
 	conns  map[client]*conn
 	last   client
 	closed bool
-
-	// frozen, working and parked are for [Server.Freeze].
-	frozen  atomic.Bool // changed with mu held
-	working int         // goroutines that are not parked
-	parked  sync.Cond   // with mu; signals a change of working or frozen
 }
 
 // Listen serves a new store at an address, "host:port", until Close. It accepts at most half
@@ -54,7 +48,7 @@ func Listen(address string, log *zap.Logger) (*Server, error) {
 		return nil, err
 	}
 	s := newServer(listener, log)
-	s.start(s.accept)
+	s.done.Go(s.accept)
 	return s, nil
 }
 
@@ -67,7 +61,6 @@ func newServer(listener net.Listener, log *zap.Logger) *Server {
 		listener: listener, log: log, most: int(min(files.Cur/2, maxClients)), //nolint:gosec // at most maxClients
 		store: newStore(), conns: map[client]*conn{},
 	}
-	s.parked.L = &s.mu
 	return s
 }
 
@@ -91,8 +84,6 @@ func (s *Server) accept() {
 			s.connect(socket)
 		case errors.Is(err, net.ErrClosed):
 			return
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			s.park()
 		default:
 			// Most likely the process has too many open files; others will be closed.
 			s.log.Warn("A client of a store cannot connect.", zap.Error(err))
@@ -111,8 +102,8 @@ func (s *Server) connect(socket net.Conn) {
 	s.last++
 	c := newConn(s, socket, s.last)
 	s.conns[c.id] = c
-	s.startLocked(c.read)
-	s.startLocked(c.write)
+	s.done.Go(c.read)
+	s.done.Go(c.write)
 }
 
 // do carries out a request, and sends the answers to their clients.
@@ -142,7 +133,6 @@ type conn struct {
 	server *Server
 	id     client
 	in     reader
-	idle   bool // no request is being read; guarded by server.mu
 
 	mu      sync.Mutex
 	changed sync.Cond
@@ -162,11 +152,7 @@ func (c *conn) read() {
 	defer c.server.disconnect(c)
 	r := &c.in
 	for {
-		err := c.awaitRequest()
-		var q *request
-		if err == nil {
-			q, err = r.next()
-		}
+		q, err := r.next()
 		if err == nil {
 			err = c.server.do(c.id, q)
 		}
@@ -187,7 +173,7 @@ func (c *conn) read() {
 func (c *conn) awaitRoom() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.size > maxUnsent && !c.closed && !c.server.frozen.Load() {
+	for c.size > maxUnsent && !c.closed {
 		c.changed.Wait()
 	}
 	return !c.closed
@@ -215,13 +201,8 @@ func (c *conn) send(data reply) {
 func (c *conn) write() {
 	for {
 		c.mu.Lock()
-		for len(c.unsent) == 0 && !c.closed && !c.server.frozen.Load() {
+		for len(c.unsent) == 0 && !c.closed {
 			c.changed.Wait()
-		}
-		if c.server.frozen.Load() && !c.closed {
-			c.mu.Unlock()
-			c.server.park()
-			continue
 		}
 		data, size, closed := c.unsent, c.size, c.closed
 		c.unsent, c.size = nil, 0
@@ -230,27 +211,13 @@ func (c *conn) write() {
 		if closed {
 			return
 		}
-		_, err := data.WriteTo(c.socket) // data keeps what was not written
-		if errors.Is(err, os.ErrDeadlineExceeded) && c.takeBack(data, size) {
-			continue
-		}
+		_, err := data.WriteTo(c.socket)
 		c.server.unsent.Add(-size)
 		if err != nil {
 			c.close()
 			return
 		}
 	}
-}
-
-// takeBack queues again what could not be written before the server was frozen.
-func (c *conn) takeBack(data net.Buffers, size int64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.unsent, c.size = append(data, c.unsent...), c.size+size
-	return true
 }
 
 func (c *conn) close() {

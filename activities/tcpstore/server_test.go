@@ -10,11 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
-	"golang.org/x/sys/unix"
 )
 
 func serve(t *testing.T) *Server {
@@ -245,74 +243,4 @@ assert client().get("large") == b"x" * 1000000
 		t.Skip("needs torch for " + python)
 	}
 	require.NoError(t, err, "%s", out)
-}
-
-// Another server takes over with the clients, what they wait for, and the half of a request
-// they have sent.
-func TestAnotherServerResumes(t *testing.T) {
-	s := serve(t)
-	waiting, half := dial(t, s), dial(t, s)
-	_, err := half.Write(hello)
-	require.NoError(t, err)
-	answered(t, half, &request{op: opPing, number: 7}, reply{7, 0, 0, 0})
-	_, err = waiting.Write(append(hello, sent(numbers22, &request{op: opPing, number: 8})...))
-	require.NoError(t, err)
-	_, err = io.ReadFull(waiting, make([]byte, 4))
-	require.NoError(t, err)
-	_, err = waiting.Write(sent(numbers22, &request{op: opWait, keys: []string{"k"}}))
-	require.NoError(t, err)
-	for { // until the client waits
-		s.mu.Lock()
-		n := len(s.store.awaited)
-		s.mu.Unlock()
-		if n == 1 {
-			break
-		}
-		runtime.Gosched()
-	}
-	set := sent(numbers22, &request{op: opSet, keys: []string{"k"}, values: [][]byte{[]byte("v")}})
-	_, err = half.Write(set[:3])
-	require.NoError(t, err)
-	for { // until the bytes are read
-		s.mu.Lock()
-		var busy bool
-		for _, c := range s.conns {
-			busy = busy || !c.idle
-		}
-		s.mu.Unlock()
-		if busy {
-			break
-		}
-		runtime.Gosched()
-	}
-	require.ErrorContains(t, s.Freeze(time.Now()), "has sent half a request")
-	s.Thaw()
-	_, err = half.Write(set[3:])
-	require.NoError(t, err)
-	_, err = io.ReadFull(waiting, make([]byte, 1))
-	require.NoError(t, err)
-
-	require.NoError(t, s.Freeze(time.Now().Add(time.Minute)))
-	h, err := s.Handover()
-	require.NoError(t, err)
-	for i := range h.Clients {
-		h.Clients[i].Socket, err = unix.Dup(h.Clients[i].Socket)
-		require.NoError(t, err)
-	}
-	h.Listener, err = unix.Dup(h.Listener)
-	require.NoError(t, err)
-	next, err := Resume(h, zap.NewNop())
-	require.NoError(t, err)
-	t.Cleanup(next.Close)
-	answered(t, waiting, &request{op: opGet, keys: []string{"k"}}, reply{}.text([]byte("v")))
-	late := dial(t, next)
-	_, err = late.Write(hello)
-	require.NoError(t, err)
-	answered(t, late, &request{op: opGet, keys: []string{"k"}}, reply{}.text([]byte("v")))
-	// The first server has nothing any more.
-	_ = s.listener.Close()
-	for _, c := range s.conns {
-		c.close()
-	}
-	s.Thaw()
 }

@@ -35,7 +35,11 @@ func (a *app) examinePrograms(ctx context.Context) []doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, programTakes)
 	defer cancel()
 	line, err := a.home().Version(ctx)
-	return doctor.CheckPrograms(versionLine(), spec.Version, line, err, external, pythonModule(ctx))
+	found := doctor.CheckPrograms(versionLine(), spec.Version, line, err, external, pythonModule(ctx))
+	if p := supervisor.Programs(a.workerDir()); p != nil {
+		found = append(found, doctor.CheckWorker(spec.Version, p.PID, p.Version, p.Supervisor)...)
+	}
+	return found
 }
 
 // pythonModule returns the version of the Python package that is installed; empty: there is none.

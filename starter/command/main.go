@@ -25,13 +25,11 @@ func Main() int {
 		return exitMachinery
 	}
 	deferGC()
-	return supervisor.Main(func() int {
-		args := os.Args[1:]
-		if supervisor.TakesOver() {
-			args = workers.TakeOverArgs[:1]
-		}
-		return run(args, os.Stdin, os.Stdout, os.Stderr)
-	})
+	args := os.Args[1:]
+	if _, replaces := supervisor.Replaces(); replaces {
+		args = workers.TakeOverArgs[:1]
+	}
+	return run(args, os.Stdin, os.Stdout, os.Stderr)
 }
 
 const (

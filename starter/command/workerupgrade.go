@@ -24,16 +24,19 @@ func (a *app) workerUpgradeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "upgrade",
 		Short: "Upgrade the running worker to the program on disk",
-		Long: `Makes the host worker of the state directory execute, in its own process, the program that
-is now at the path from which it was started. Its tasks continue: their processes stay the
-same, no exit is lost, and requests to their sockets are answered a moment later. Ports,
-barriers, closures and timers are kept. In a systemd unit (see install-service), systemctl
-reload does this. So does SIGHUP, for a worker that was started without a terminal.
+		Long: `Makes the host worker of the state directory use the program that is now at the path from
+which it was started. The part of the worker that speaks to the server, and has nearly all of
+its logic, is replaced at once. Its tasks continue: their processes stay the same, no exit is
+lost, and requests to their sockets are answered a moment later. The supervisor, the small
+parent of the processes, stays and starts those of new runs too. It is replaced as soon as no
+run is open on the host, in the same process. ` + "`clusterrun doctor`" + ` shows both versions.
+In a systemd unit (see install-service), systemctl reload does this. So does SIGHUP, for a
+worker that was started without a terminal.
 
-The new program is first asked whether it understands the state that it would take over. If
-it does not, or cannot be executed, the worker continues as before and this command says
-why. An older program may take over, too. The worker keeps the flags with which it was
-started.
+The new program is first asked whether it understands the supervisor, the worker's flags and
+the runs there. If it does not, or cannot be executed, the worker continues as before and this
+command says why. An older program is accepted, too. The worker keeps the flags with which it
+was started.
 
 Exit codes:
   0    upgraded
@@ -55,33 +58,37 @@ Exit codes:
 			case err != nil:
 				return err
 			case after.Error != "":
-				return fmt.Errorf("the host worker with pid %d goes on as it is, with clusterrun %s: %s", after.PID, after.Version, after.Error)
+				return fmt.Errorf("the host worker with pid %d is not upgraded and continues with clusterrun %s: %s", after.PID, after.Version, after.Error)
 			}
 			if a.global.json {
 				return a.printJSON(after)
 			}
 			a.say("the host worker with pid %d is now clusterrun %s, and was %s; %s", after.PID, after.Version, before.Version, plural.Of(after.Living, "process continues", "processes continue"))
+			if after.Supervisor != after.Version {
+				a.say("its supervisor stays clusterrun %s until no run is open on this host", after.Supervisor)
+			}
 			return nil
 		},
 	}
 }
 
-// takeOverCommand returns the command of a program that is executed in the place of a host
-// worker, and before that to be asked whether it could.
+// takeOverCommand returns the command of a program that is executed in the place of a supervisor,
+// and before that to be asked whether it could be its side.
 func (a *app) takeOverCommand() *cobra.Command {
 	check := false
 	cmd := &cobra.Command{
 		Use:    workers.TakeOverArgs[0],
-		Short:  "The program that takes over from a host worker; executed by that",
+		Short:  "The program of an upgrade; executed by a host worker",
 		Hidden: true,
 		Args:   noArgs,
 		// Global flags and the environment have said what they had to say.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if check {
-				return workers.CheckTakeOver(a.in, os.Stdout)
+				return workers.CheckTakeOver(os.Stdout)
 			}
-			if !supervisor.TakesOver() {
+			program, ok := supervisor.Replaces()
+			if !ok {
 				return usagef("take-over is executed by a host worker; use `clusterrun worker upgrade`")
 			}
 			ctx, stop := endedBy(cmd.Context())
@@ -92,7 +99,7 @@ func (a *app) takeOverCommand() *cobra.Command {
 			}
 			var stateDir string
 			defer func() { forgetBackground(stateDir) }()
-			return workers.TakeOver(ctx, side, func(ctx context.Context, o workers.Options) {
+			return workers.TakeOver(ctx, side, program, func(ctx context.Context, o workers.Options) {
 				stateDir = o.StateDir
 				if dir := o.Server.Embedded; dir != "" {
 					a.keepOwn(ctx, embedded.Home{Dir: dir})

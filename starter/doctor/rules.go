@@ -341,6 +341,21 @@ func CheckPrograms(own, version, server string, serverErr error, external bool, 
 	return all
 }
 
+// CheckWorker judges the programs of the host worker with that process ID: worker is the version
+// of the part that has the logic, and supervisor that of the parent of the processes.
+func CheckWorker(version string, pid int, worker, supervisor string) []Finding {
+	var all []Finding
+	if worker == version {
+		all = append(all, ok("the host worker with pid %d is of the same version", pid))
+	} else {
+		all = append(all, warning("clusterrun worker upgrade", "the host worker with pid %d is %s, and this is %s", pid, worker, version))
+	}
+	if supervisor != worker {
+		all = append(all, ok("its supervisor is %s, and is replaced when no run is open on this host", supervisor))
+	}
+	return all
+}
+
 // Clock is how far another clock is ahead of ours, to within Doubt.
 type Clock struct{ Ahead, Doubt time.Duration }
 

@@ -81,9 +81,9 @@ func (u Unit) service() section {
 	s.add("TimeoutStartSec", "infinity", "")
 	s.add("ExecStart", command(u.Program, append([]string{"worker"}, u.Args...)...), "")
 	s.add("ExecReload", command(u.Program, "worker", "upgrade", "--state-dir", u.StateDir),
-		"The program that is on disk by then takes over; processes of tasks go on.")
+		"The worker uses the program that is on disk by then; processes of tasks go on.")
 	s.add("ExecStop", command(u.Program, "worker", "stop", "--force", "--state-dir", u.StateDir),
-		"It is heard also while another program takes over.")
+		"It is heard also while the worker's program is replaced.")
 	if u.RunAs != "" {
 		s.add("User", u.RunAs, "")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -58,6 +59,7 @@ func TestHostsOfTwoVersions(t *testing.T) {
 		code, stderr := hosts[step.host].Upgrade()
 		require.Zero(t, code, stderr)
 		assert.Contains(t, stderr, "is now clusterrun "+step.version)
+		assert.Equal(t, step.version != spec.Version, strings.Contains(stderr, "its supervisor stays clusterrun "+spec.Version), stderr)
 		harness.Eventually(t, "the fleet knows the version", func() bool { return f.hosts()[step.host].Version == step.version })
 
 		short := start(fmt.Sprint("short", i), `"$CR" task barrier here`)()
@@ -127,7 +129,7 @@ func TestAHostDoesNotKnowWhatARunWants(t *testing.T) {
 	code, stderr = hosts["b"].Upgrade()
 	assert.Equal(t, 125, code)
 	assert.Contains(t, stderr, `the plan of run nicer is not understood: unknown field "nice"`)
-	assert.Contains(t, stderr, "goes on as it is, with clusterrun "+harness.NextVersion)
+	assert.Contains(t, stderr, "is not upgraded and continues with clusterrun "+harness.NextVersion)
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "nicer"), nil, 0o600))
 	code, _, stderr = cli("wait", "nicer")
@@ -136,6 +138,11 @@ func TestAHostDoesNotKnowWhatARunWants(t *testing.T) {
 		code, stderr = hosts["b"].Upgrade()
 		return code == 0
 	})
+	harness.Eventually(t, "its supervisor is too", func() bool {
+		p := supervisor.Programs(filepath.Join(hosts["b"].State, "worker"))
+		return p != nil && p.Supervisor == spec.Version && p.Version == spec.Version
+	})
+	assert.False(t, hosts["b"].Exited(), "it is the same process")
 }
 
 // Where the workflow itself is served by a program that does not know it, the run fails and names it.

@@ -1,3 +1,4 @@
+// Package early makes a guard wait before the rest of the program is initialized.
 package early
 
 import (
@@ -31,7 +32,7 @@ func init() {
 	}
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, parentDied)
-	signal.Ignore(Asking...)
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	number, _, _ := strings.Cut(text, " ")
 	supervisor, err := strconv.Atoi(number)
 	_, _, problem := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(parentDied), 0)

@@ -1,0 +1,179 @@
+package supervisor
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The versions of the protocol between supervisor and side that this program speaks. A change
+// that the other end has to know makes a new version: gob ignores a field that the receiver does
+// not have. They are variables for the linker's -X.
+var (
+	protocolNewest = "1"
+	protocolOldest = "1"
+)
+
+// program is another program for the side. The open file stays the same when that on disk is
+// replaced.
+type program struct {
+	file    int
+	version string
+	alien   error // why it cannot be the side of this supervisor; nil if it can
+}
+
+// path returns a path by which the program can be executed; that of this program if p is nil.
+func (p *program) path() string {
+	if p == nil {
+		return "/proc/self/exe"
+	}
+	return fmt.Sprintf("/proc/self/fd/%d", p.file)
+}
+
+// close closes the file. p may be nil.
+func (p *program) close() {
+	if p != nil {
+		_ = unix.Close(p.file)
+	}
+}
+
+const (
+	// checkBound is how long a program may take to answer.
+	checkBound = 10 * time.Second
+	// lowestFD keeps a descriptor away from those that a new process gets.
+	lowestFD  = 10
+	maxAnswer = 64 << 10
+)
+
+// answered is the line that [Answer] writes.
+type answered struct {
+	Program string `json:"clusterrun"` // its version
+	Oldest  int    `json:"oldest"`     // of the protocol
+	Newest  int    `json:"newest"`
+	Error   string `json:"error,omitempty"`
+}
+
+// openProgram opens the program on disk, and asks it whether it understands the state directory
+// and the options of the side.
+func (s *supervisor) openProgram() (_ *program, err error) {
+	u := s.cfg.Upgrade
+	// O_PATH, because the program may be executable but not readable.
+	fd, err := unix.Open(u.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s", u.Path, reasonOf(err))
+	}
+	file, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, lowestFD) //nolint:gosec // a descriptor
+	_ = unix.Close(fd)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s", u.Path, reasonOf(err))
+	}
+	p := &program{file: file}
+	a, err := s.ask(p)
+	if err != nil {
+		p.close()
+		return nil, fmt.Errorf("%s: %w", u.Path, err)
+	}
+	p.version, p.alien = a.Program, a.alien(u.Version)
+	return p, nil
+}
+
+// alien returns an error unless the program has a version of the protocol in common with this one.
+func (a answered) alien(own string) error {
+	oldest, newest := versionNumber(protocolOldest), versionNumber(protocolNewest)
+	switch {
+	case a.Newest < oldest:
+		return fmt.Errorf("clusterrun %s speaks the protocol of the supervisor up to version %d, and the supervisor, which is clusterrun %s, from version %d on; try again when no run is open here", a.Program, a.Newest, own, oldest)
+	case a.Oldest > newest:
+		return fmt.Errorf("clusterrun %s speaks the protocol of the supervisor from version %d on, and the supervisor, which is clusterrun %s, up to version %d; try again when no run is open here", a.Program, a.Oldest, own, newest)
+	}
+	return nil
+}
+
+func versionNumber(text string) int {
+	n, _ := strconv.Atoi(text)
+	return n
+}
+
+// ask executes a program with the arguments of the check, and returns its answer.
+func (s *supervisor) ask(p *program) (a answered, err error) {
+	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return a, fmt.Errorf("opening %s: %s", os.DevNull, reasonOf(err))
+	}
+	defer unix.Close(null)
+	r, w, err := newPipe()
+	if err != nil {
+		return a, fmt.Errorf("a pipe: %s", reasonOf(err))
+	}
+	told := os.NewFile(uintptr(r), "answer") //nolint:gosec // a descriptor
+	defer told.Close()
+	attr := &syscall.ProcAttr{
+		Env:   append(os.Environ(), s.cfg.SideEnv...),
+		Files: []uintptr{uintptr(null), uintptr(w), uintptr(w)}, //nolint:gosec // descriptors
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	}
+	pidfd := -1
+	err = s.fork.fork(p.path(), append([]string{os.Args[0]}, s.cfg.Upgrade.Check...), attr, func(pid int) {
+		pidfd, _ = unix.PidfdOpen(pid, 0)
+	})
+	_ = unix.Close(w) // so that its end is seen
+	if err != nil {
+		return a, fmt.Errorf("it cannot be executed: %s", reasonOf(err))
+	}
+	defer killAndReap(pidfd)
+	_ = told.SetReadDeadline(time.Now().Add(checkBound))
+	line, err := bufio.NewReader(io.LimitReader(told, maxAnswer)).ReadString('\n')
+	if json.Unmarshal([]byte(line), &a) == nil && a.Program != "" {
+		if a.Error != "" {
+			return a, errors.New(a.Error)
+		}
+		return a, nil
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return a, fmt.Errorf("it does not answer within %s", checkBound)
+	}
+	if line = strings.TrimSpace(line); line != "" {
+		return a, fmt.Errorf("it is no program for a host worker; it says: %s", line)
+	}
+	return a, errors.New("it is no program for a host worker: it has ended without an answer")
+}
+
+// killAndReap kills a child and reaps it, unless the reaper does. It closes the descriptor.
+func killAndReap(pidfd int) {
+	if pidfd < 0 {
+		return
+	}
+	_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0) // it may have ended
+	go func() {
+		defer unix.Close(pidfd)
+		err := error(unix.EINTR)
+		for errors.Is(err, unix.EINTR) {
+			err = unix.Waitid(unix.P_PIDFD, pidfd, nil, unix.WEXITED, nil)
+		}
+	}()
+}
+
+// Answer is how a program shows that it can be the side, and later the supervisor, of a host
+// worker. It is called with the arguments in [Upgrade.Check] and the environment of a side. check
+// reports why it cannot.
+func Answer(version string, check func() error, out io.Writer) error {
+	a := answered{Program: version, Oldest: versionNumber(protocolOldest), Newest: versionNumber(protocolNewest)}
+	if err := check(); err != nil {
+		a.Error = err.Error()
+	}
+	line, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(append(line, '\n'))
+	return err
+}
