@@ -11,11 +11,14 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/mocks"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -217,6 +220,9 @@ func TestWaitTellsOfAnOutage(t *testing.T) {
 	c.On("GetWorkflow", mock.Anything, "iris-1", "").Return(run)
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(nil, serviceerror.NewUnavailable("gone")).Times(3)
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING), nil)
+	c.On("DescribeTaskQueue", mock.Anything, mock.Anything, enumspb.TASK_QUEUE_TYPE_WORKFLOW).Return(&workflowservice.DescribeTaskQueueResponse{
+		Pollers: []*taskqueuepb.PollerInfo{{LastAccessTime: timestamppb.Now()}},
+	}, nil)
 	var told []string
 	_, err := starter.Get(c, "iris-1", "").WaitNotify(t.Context(), func(err error) {
 		if err != nil {
