@@ -94,10 +94,34 @@ func (c *copier) control(op, pipe int) error {
 // armLocked waits for the pipes again that were reported.
 func (c *copier) armLocked(events []unix.EpollEvent) {
 	for _, e := range events {
-		if pipe := int(e.Fd); c.streams[pipe] != nil {
-			_ = c.control(unix.EPOLL_CTL_MOD, pipe)
+		if s := c.streams[int(e.Fd)]; s != nil && s.held == nil {
+			_ = c.control(unix.EPOLL_CTL_MOD, s.pipe)
 		}
 	}
+}
+
+// retryEvery is how often it is tried to write to a full disk.
+const retryEvery = 50 * time.Millisecond
+
+// retryLaterLocked tries to write what a stream holds, until its pipe can be waited for again.
+func (c *copier) retryLaterLocked(s *stream) {
+	time.AfterFunc(retryEvery, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		switch {
+		case c.streams[s.pipe] != s:
+		case s.held != nil && !c.retryLocked(s):
+			c.retryLaterLocked(s)
+		default:
+			_ = c.control(unix.EPOLL_CTL_MOD, s.pipe)
+		}
+	})
+}
+
+func (c *copier) retryLocked(s *stream) (ok bool) {
+	lost, ok := s.retry()
+	c.of.miss(s.output, lost)
+	return ok
 }
 
 func (c *copier) closeLocked() {
@@ -114,6 +138,7 @@ func (c *copier) removeLocked(s *stream) {
 			c.closeLocked()
 		}
 	}
+	c.of.miss(s.output, s.giveUp())
 	s.end()
 	s.close()
 }
@@ -195,6 +220,9 @@ func (c *copier) copyLocked(s *stream) int {
 }
 
 func (c *copier) copyOnce(s *stream) int {
+	if s.held != nil && !c.retryLocked(s) {
+		return 0
+	}
 	n, err := read(s.pipe, c.buf)
 	switch {
 	case errors.Is(err, unix.EAGAIN):
@@ -215,6 +243,9 @@ func (c *copier) copyOnce(s *stream) int {
 		s.cutOff(int64(n-room), c.of.quota())
 	}
 	c.of.miss(o, lost)
+	if s.held != nil {
+		c.retryLaterLocked(s)
+	}
 	if errors.Is(err, errReaderGone) {
 		c.removeLocked(s) // its program gets SIGPIPE, too
 	}
@@ -245,6 +276,18 @@ func (c *copier) drainLocked(s *stream) {
 	}
 }
 
+// awaitRoomLocked waits until what a stream holds is written, or lost. It unlocks c.mu meanwhile.
+func (c *copier) awaitRoomLocked(s *stream) {
+	for c.streams[s.pipe] == s && s.held != nil {
+		c.mu.Unlock()
+		time.Sleep(retryEvery)
+		c.mu.Lock()
+		if c.streams[s.pipe] == s {
+			c.drainLocked(s)
+		}
+	}
+}
+
 // end copies the rest of what a process has written. Should anything else have its pipes, that
 // is copied on until it closes them.
 func (c *copier) end(streams []*stream) {
@@ -253,6 +296,7 @@ func (c *copier) end(streams []*stream) {
 	c.catchUpLocked()
 	for _, s := range streams {
 		c.drainLocked(s)
+		c.awaitRoomLocked(s)
 		s.end()
 	}
 }

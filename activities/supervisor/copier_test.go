@@ -147,38 +147,64 @@ func TestAPipeThatOutlivesItsProcess(t *testing.T) {
 	h.until("all of it is closed", func() bool { return h.fds() <= before+1 }) // the journal stays
 }
 
-// What cannot be written to a full disk is counted, and the program goes on.
+// A program waits for room on a full disk. What cannot be written even then is counted, and the
+// program goes on.
 func TestOutputOnAFullDisk(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can mount a small disk")
+	const last = 200_000 // more than a pipe has room for
+	disk := func(h *host) (logs, ballast string) {
+		if os.Geteuid() != 0 {
+			h.t.Skip("only root can mount a small disk")
+		}
+		dir := h.file("disk")
+		require.NoError(h.t, os.Mkdir(dir, 0o755))
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+			h.t.Skip("no small disk can be mounted: ", err)
+		}
+		h.t.Cleanup(func() { assert.NoError(h.t, unix.Unmount(dir, unix.MNT_DETACH)) })
+		ballast = filepath.Join(dir, "ballast")
+		require.NoError(h.t, os.WriteFile(ballast, make([]byte, 3900<<10), 0o600))
+		return filepath.Join(dir, "logs"), ballast
 	}
-	h := newHost(t, nil)
-	disk := h.file("disk")
-	require.NoError(t, os.Mkdir(disk, 0o755))
-	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=256k"); err != nil {
-		t.Skip("no small disk can be mounted: ", err)
+	begin := func(h *host, logs, script string) Command {
+		return h.begin("t", script, func(c *Command) {
+			c.LogDir = logs
+			c.Stdout, c.Stderr = filepath.Join(logs, "stdout.log"), ""
+		})
 	}
-	t.Cleanup(func() { assert.NoError(t, unix.Unmount(disk, unix.MNT_DETACH)) })
-	ballast := filepath.Join(disk, "ballast")
-	require.NoError(t, os.WriteFile(ballast, make([]byte, 216<<10), 0o600))
 
-	const last = 20_000
-	c := h.begin("t", fmt.Sprintf("seq %d; echo >$D/full; while ! test -e $D/room; do sleep 0.01; done; echo again; exit 3", last), func(c *Command) {
-		c.LogDir = filepath.Join(disk, "logs")
-		c.Stdout, c.Stderr = filepath.Join(c.LogDir, "stdout.log"), ""
+	t.Run("for a moment", func(t *testing.T) {
+		h := newHost(t, nil)
+		logs, ballast := disk(h)
+		c := begin(h, logs, fmt.Sprintf("seq %d; exit 3", last))
+		h.until("the disk is full", func() bool {
+			var st unix.Statfs_t
+			require.NoError(t, unix.Statfs(logs, &st))
+			return st.Bfree == 0
+		})
+		require.NoError(t, os.Remove(ballast))
+		exit := h.wait("t", 0)
+		assert.Equal(t, 3, exit.Code)
+		assert.Zero(t, exit.Dropped)
+		assert.True(t, content(t, c.Stdout) == numbers(last), "nothing is missing")
 	})
-	h.until("the disk is full", func() bool { return h.exists("full") })
-	require.NoError(t, os.Remove(ballast))
-	h.touch("room")
-	exit := h.wait("t", 0)
-	assert.Equal(t, 3, exit.Code)
-	text, whole := content(t, c.Stdout), numbers(last)+"again\n"
-	before, after, found := strings.Cut(text, fmt.Sprintf("clusterrun: %d bytes of this output are missing here, because they could not be written: no space left on device\n", exit.Dropped))
-	require.True(t, found, "the file says what is missing")
-	kept := len(whole) - int(exit.Dropped) - len(after)
-	require.Positive(t, kept)
-	assert.True(t, before == whole[:kept] || before == whole[:kept]+"\n", "what comes before is whole")
-	assert.True(t, after == whole[kept+int(exit.Dropped):], "and what comes after")
+
+	t.Run("for long", func(t *testing.T) {
+		h := newHost(t, nil)
+		logs, ballast := disk(h)
+		c := begin(h, logs, fmt.Sprintf("seq %d; echo >$D/full; while ! test -e $D/room; do sleep 0.01; done; echo again; exit 3", last))
+		h.until("the disk is full", func() bool { return h.exists("full") })
+		require.NoError(t, os.Remove(ballast))
+		h.touch("room")
+		exit := h.wait("t", 0)
+		assert.Equal(t, 3, exit.Code)
+		text, whole := content(t, c.Stdout), numbers(last)+"again\n"
+		before, after, found := strings.Cut(text, fmt.Sprintf("clusterrun: %d bytes of this output are missing here, because they could not be written: no space left on device\n", exit.Dropped))
+		require.True(t, found, "the file says what is missing")
+		kept := len(whole) - int(exit.Dropped) - len(after)
+		require.Positive(t, kept)
+		assert.True(t, before == whole[:kept] || before == whole[:kept]+"\n", "what comes before is whole")
+		assert.True(t, after == whole[kept+int(exit.Dropped):], "and what comes after")
+	})
 }
 
 // A limit of the size of files (ulimit -f) ends neither the supervisor nor its tasks.

@@ -68,8 +68,9 @@
 //     written twice. If it is killed, its processes end with it, and what was in their pipes, of
 //     the last milliseconds, is lost.
 //   - If a file is renamed or removed, another is created in its place, which begins with a note.
-//   - What cannot be written, because the disk is full, is counted: a note follows in the file as
-//     soon as there is room, and the exit has the number. The program goes on.
+//   - While the disk is full, writers wait for up to five seconds. What cannot be written even then
+//     is counted: a note follows in the file as soon as there is room, and the exit has the number.
+//     The program goes on.
 //   - An output that goes to the owner is copied there, whole lines at a time where that is
 //     possible, and its last 64 KiB become its file when the process has ended. A terminal is
 //     given to the process itself, so that it remains one; then the file says that there is no more.

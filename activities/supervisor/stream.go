@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -49,6 +51,10 @@ type stream struct {
 	dev, ino uint64 // of the file
 	// midline reports whether the file ends within a line.
 	midline bool
+	// held is what does not fit on the disk. It is tried again until holdFor after heldSince;
+	// meanwhile the pipe is not read, so that its program waits and nothing is lost.
+	held      []byte
+	heldSince time.Time
 	// lost is how many bytes could not be written since the last that could, and why.
 	lost int64
 	why  string
@@ -84,8 +90,39 @@ func (s *stream) close() {
 	_ = s.file.Close()
 }
 
-// write appends to the file. It returns how many bytes could not be written, for example
-// because the disk is full. It says so in the file once there is room again.
+// holdFor is how long a program waits for room on a full disk before its output is dropped.
+const holdFor = 5 * time.Second
+
+// isFull reports whether there may be room later.
+func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
+// retry writes what is held. It returns false while there is no room, and how many bytes are
+// lost because there was none for too long.
+func (s *stream) retry() (lost int64, ok bool) {
+	n, err := s.file.Write(s.held)
+	if n > 0 {
+		s.midline, s.heldSince = s.held[n-1] != '\n', time.Now()
+		s.held = s.held[n:]
+	}
+	if isFull(err) && time.Since(s.heldSince) < holdFor {
+		return 0, false
+	}
+	if err != nil {
+		s.why = reasonOf(err)
+	}
+	return s.giveUp(), true
+}
+
+// giveUp counts what is held as lost, and returns how much that is.
+func (s *stream) giveUp() int64 {
+	lost := int64(len(s.held))
+	s.lost += lost
+	s.held = nil
+	return lost
+}
+
+// write appends to the file, and holds what does not fit. It returns how many bytes could not
+// be written, which it says in the file once that is possible.
 func (s *stream) write(b []byte) (lost int64, err error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -100,6 +137,10 @@ func (s *stream) write(b []byte) (lost int64, err error) {
 		if n, err = s.file.Write(b); n > 0 {
 			s.midline = b[n-1] != '\n'
 		}
+	}
+	if isFull(err) && s.lost == 0 && s.relay == nil && !s.ended {
+		s.held, s.heldSince = slices.Clone(b[n:]), time.Now()
+		return 0, nil
 	}
 	if err != nil {
 		s.why = reasonOf(err)
