@@ -10,7 +10,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/pty"
+	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter/doctor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -20,42 +23,83 @@ const examineTakes = 8 * time.Second
 
 func (a *app) doctorCommand() *cobra.Command {
 	var e examination
+	var bundle string
 	cmd := &cobra.Command{
-		Use:   "doctor [flags]",
+		Use:   "doctor [flags] [RUN]",
 		Short: "Report what is wrong on this host and server, and what to do about it",
 		Long: `Checks this host and the server: whether the server answers, what its namespace has and how
 long it keeps runs; whether its clock agrees with that of this machine; versions of programs
 and of the hosts of the queue; NTP; cgroups; limits; ports; disks; GPUs and their driver; the
 policy and the state directory. It starts and changes nothing. Each finding is ok, a warning
 or a problem, with a remedy. A check that takes longer than 8 s says so. With --hostfile it
-also checks the hosts in that file, by ssh. ` + "`clusterrun debug-bundle`" + ` packs the findings with
-logs for people who help.
+also checks the hosts in that file, by ssh.
+
+--bundle packs a file for a bug report: the findings, versions, the configuration, the ends
+of the logs of servers and host workers of this state directory, the state of supervisors,
+and from their journals the starts, ends and ports of the latest runs; for a RUN also its
+spec, status, result, exits and history. Only you can read the file. Its manifest.json lists
+what is in it, what was left out, and why. It has no secrets: no values of variables, API
+keys, tokens, keys, certificates, payloads or output of processes. Text that looks like a
+secret is replaced. Look into the file before you send it all the same, because no rule
+finds everything.
 
 Exit codes:
-  0  nothing is wrong; there may be warnings
-  1  there is a problem
-  2  mistake in the command line`,
-		Example: "  clusterrun doctor\n  clusterrun doctor --json | jq -r '.findings[] | select(.level == \"problem\") | .remedy'",
-		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+  0    nothing is wrong; there may be warnings. With --bundle: written
+  1    there is a problem
+  2    mistake in the command line, or the file already exists
+  125  the file cannot be written, or it lacks information about the run
+  130  interrupted; nothing is written`,
+		Example: `  clusterrun doctor
+  clusterrun doctor --json | jq -r '.findings[] | select(.level == "problem") | .remedy'
+  clusterrun doctor --bundle report.tar.gz iris-x2k4`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch bundles := cmd.Flags().Changed("bundle"); {
+			case len(args) > 0 && !bundles:
+				return usagef("unexpected argument %q; a RUN goes with --bundle FILE", args[0])
+			case bundles && bundle == "":
+				return usagef("--bundle: name a file, or - for stdout")
+			case bundle == "-" && pty.Is(tasklog.FileOf(a.out)):
+				return usagef("--bundle -: stdout is a terminal; send it to a file or a program")
+			case len(args) > 0:
+				if err := oneArg("RUN")(cmd, args); err != nil {
+					return err
+				}
+			}
+			if _, err := os.Lstat(bundle); err == nil && bundle != "-" {
+				return thereAlready(bundle)
+			}
 			checks, err := e.checks(a)
 			if err != nil {
 				return err
 			}
 			found := doctor.Examine(cmd.Context(), examineTakes, checks)
 			worst := doctor.Worst(found)
-			if a.global.json {
+			switch {
+			case bundle == "-":
+			case a.global.json:
 				err = a.printJSON(map[string]any{"ok": worst != doctor.Problem, "findings": found})
-			} else {
+			default:
 				_, err = fmt.Fprint(a.out, findingsText(found))
 			}
-			if err == nil && worst == doctor.Problem {
-				err = &exitError{code: 1}
+			switch {
+			case err != nil:
+				return err
+			case bundle != "":
+				return a.bundle(cmd.Context(), bundle, found, args)
+			case worst == doctor.Problem:
+				return &exitError{code: 1}
 			}
-			return err
+			return nil
 		},
 	}
 	e.register(cmd)
+	cmd.Flags().StringVar(&bundle, "bundle", "", "pack `FILE` for people who help, without secrets; it must not exist; - is stdout")
+	cmd.ValidArgsFunction = a.complete(func(ctx context.Context, c client.Client, args []string) []string {
+		if len(args) > 0 {
+			return nil
+		}
+		return completeRuns(ctx, c, nil)
+	})
 	return cmd
 }
 

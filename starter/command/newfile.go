@@ -41,5 +41,5 @@ func (u untilDone) Write(b []byte) (int, error) {
 var errNothingWritten = &exitError{code: exitInterrupted, cause: errors.New("interrupted; nothing is written")}
 
 func thereAlready(file string) error {
-	return usagef("%s is there already; name another file with -o", file)
+	return usagef("%s is there already; name another file", file)
 }

@@ -90,12 +90,10 @@ func TestDebugBundleHasNoSecrets(t *testing.T) {
 			}
 			note(c.said)
 			file := filepath.Join(l.home, c.name+".tar.gz")
-			args := append([]string{"debug-bundle", "-o", file, "--codec-keys", l.home + "/codec-keys"}, c.args...)
+			args := append([]string{"doctor", "--bundle", file, "--codec-keys", l.home + "/codec-keys"}, c.args...)
 			code, stdout, stderr := l.runIn(append(append([]string{}, env...), c.env...), args...)
 			require.Equal(t, c.code, code, stderr)
-			if c.code == 0 {
-				assert.Equal(t, file+"\n", stdout)
-			}
+			assert.Contains(t, stdout, "server")
 			info, err := os.Stat(file)
 			require.NoError(t, err)
 			assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,13 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/clusterrun/clusterrun/activities/pty"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
-	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/account"
 	"github.com/clusterrun/clusterrun/starter/debugbundle"
@@ -30,79 +25,36 @@ import (
 // bundleTakes bounds what a bundle asks the server about a run.
 const bundleTakes = 30 * time.Second
 
-func (a *app) debugBundleCommand() *cobra.Command {
-	var file string
-	var e examination
-	cmd := &cobra.Command{
-		Use:   "debug-bundle [flags] [RUN]",
-		Short: "Pack information for people who help, without secrets",
-		Long: `Packs one file for a bug report: the findings of ` + "`clusterrun doctor`" + `, versions, the
-configuration, the ends of the logs of servers and host workers of this state directory,
-the state of supervisors, and from their journals the starts, ends and ports of the latest
-runs; for a RUN also its spec, status, result, exits and history. Only you can read the
-file. Its manifest.json lists what is in it, what was left out, and why.
-
-It has no secrets: no values of variables, API keys, tokens, keys, certificates, payloads or
-output of processes. Text that looks like a secret is replaced. Look into the file before
-you send it all the same, because no rule finds everything.
-
-Exit codes:
-  0    written
-  2    mistake in the command line, or the file already exists
-  125  the file cannot be written, or it lacks information about the run
-  130  interrupted; nothing is written`,
-		Example: "  clusterrun debug-bundle\n  clusterrun debug-bundle -o report.tar.gz iris-x2k4\n  tar -xzOf report.tar.gz manifest.json",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return oneArg("RUN")(cmd, args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if file == "-" && pty.Is(tasklog.FileOf(a.out)) {
-				return usagef("-o -: stdout is a terminal; send it to a file or a program")
-			}
-			now := time.Now()
-			if file == "" {
-				file = "clusterrun-debug-" + now.UTC().Format("20060102T150405Z") + ".tar.gz"
-			}
-			if _, err := os.Lstat(file); err == nil && file != "-" {
-				return thereAlready(file)
-			}
-			checks, err := e.checks(a)
-			if err != nil {
-				return err
-			}
-			ctx, done := endedBy(cmd.Context())
-			defer done()
-			b, lacking := a.bundle(ctx, checks, args)
-			if ctx.Err() != nil {
-				return errNothingWritten
-			}
-			m := b.Manifest(spec.Version, now)
-			err = a.writeBundle(ctx, b, m, file)
-			if err != nil && ctx.Err() != nil {
-				return errNothingWritten
-			}
-			if err != nil || lacking == nil {
-				return err
-			}
-			return &exitError{code: exitMachinery, cause: fmt.Errorf("run %s is not in it: %w", args[0], lacking)}
-		},
+// bundle writes the findings of doctor to a file, with what else helps those who help. Of a run
+// that is named there is what the server knows.
+func (a *app) bundle(ctx context.Context, file string, found []doctor.Finding, args []string) error {
+	ctx, done := endedBy(ctx)
+	defer done()
+	b, lacking := a.gather(ctx, found, args)
+	m := b.Manifest(spec.Version, time.Now())
+	var err error
+	if file == "-" {
+		err = b.Write(untilDone{ctx, a.out}, m)
+	} else {
+		err = writeNew(ctx, file, func(w io.Writer) error { return b.Write(w, m) })
 	}
-	cmd.Flags().StringVarP(&file, "output", "o", "", "`FILE` to write, which must not exist, or - for stdout; default: a name with the time")
-	e.register(cmd)
-	cmd.ValidArgsFunction = a.complete(func(ctx context.Context, c client.Client, args []string) []string {
-		if len(args) > 0 {
-			return nil
-		}
-		return completeRuns(ctx, c, nil)
-	})
-	return cmd
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return errNothingWritten
+	case err != nil:
+		return err
+	}
+	for _, l := range m.LeftOut {
+		a.say("left out: %s: %s", l.What, l.Why)
+	}
+	if lacking != nil {
+		return &exitError{code: exitMachinery, cause: fmt.Errorf("run %s is not in it: %w", args[0], lacking)}
+	}
+	return nil
 }
 
-// bundle gathers what is packed. lacking is why a run that was named is not in it.
-func (a *app) bundle(ctx context.Context, checks []doctor.Check, args []string) (b *debugbundle.Bundle, lacking error) {
+// gather gathers what is packed. lacking is why a run that was named is not in it.
+func (a *app) gather(ctx context.Context, found []doctor.Finding, args []string) (b *debugbundle.Bundle, lacking error) {
 	var histories []json.RawMessage
 	var of *account.Account
 	if len(args) > 0 {
@@ -113,7 +65,6 @@ func (a *app) bundle(ctx context.Context, checks []doctor.Check, args []string) 
 		known = append(known, secretsOf(of.Spec)...)
 	}
 	b = &debugbundle.Bundle{Scrubber: debugbundle.NewScrubber(known)}
-	found := doctor.Examine(ctx, examineTakes, checks)
 	b.AddJSON("doctor.json", map[string]any{"findings": found})
 	b.AddText("doctor.txt", findingsText(found))
 	b.AddJSON("version.json", buildInfo())
@@ -265,30 +216,4 @@ func latestFirst(paths []string) {
 		}
 	}
 	slices.SortFunc(paths, func(x, y string) int { return written[y].Compare(written[x]) })
-}
-
-// writeBundle writes a bundle to a file that it makes, or to stdout, and says what is in it.
-func (a *app) writeBundle(ctx context.Context, b *debugbundle.Bundle, m debugbundle.Manifest, file string) error {
-	if file == "-" {
-		return b.Write(a.out, m)
-	}
-	var packed bytes.Buffer
-	if err := b.Write(&packed, m); err != nil {
-		return err
-	}
-	err := writeNew(ctx, file, func(w io.Writer) error {
-		_, err := packed.WriteTo(w)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if a.global.json {
-		return a.printJSON(map[string]any{"file": file, "manifest": m})
-	}
-	for _, l := range m.LeftOut {
-		a.say("left out: %s: %s", l.What, l.Why)
-	}
-	_, err = fmt.Fprintln(a.out, file)
-	return err
 }
