@@ -44,6 +44,8 @@ type Config struct {
 	Advertise string
 	// Slots bounds the tasks on this host; 0 means no bound.
 	Slots int
+	// Oversubscribe reports whether a run that is alone here may have more tasks than Slots.
+	Oversubscribe bool
 	// Owned reports whether runs end with the owner of this worker.
 	Owned bool
 	// OwnersOutput reports whether the owner has an output for streams that go to no file.

@@ -239,17 +239,20 @@ func (h *Host) tasksFor(in ReserveInput) ([]spec.Task, error) {
 // claimSlots checks the bound on tasks of this host. h.claiming must be held until
 // the plan with the tasks is kept, so that two runs cannot both get the last slots. Slots that
 // the run had in an earlier generation, perhaps under other ranks, are free for this one.
+// On a host that may be oversubscribed a run that is alone has any number: the fleet decides
+// which runs get that.
 func (h *Host) claimSlots(run runkey.Run, generation int, tasks []spec.Task) error {
 	if h.Slots == 0 {
 		return nil
 	}
-	used, want := 0, len(tasks)
+	used, others, want := 0, 0, len(tasks)
 	for _, p := range h.plans.all() {
 		if p.Released || p.Run == run && p.Generation < generation {
 			continue
 		}
 		used += len(p.Tasks) + len(p.Added)
 		if p.Run != run {
+			others += len(p.Tasks) + len(p.Added)
 			continue
 		}
 		for _, t := range tasks {
@@ -258,7 +261,7 @@ func (h *Host) claimSlots(run runkey.Run, generation int, tasks []spec.Task) err
 			}
 		}
 	}
-	if used+want <= h.Slots {
+	if used+want <= h.Slots || h.Oversubscribe && others == 0 {
 		return nil
 	}
 	return temporal.NewApplicationErrorWithOptions(

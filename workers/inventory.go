@@ -17,7 +17,7 @@ import (
 func (s *side) inventory(files *hostservice.Server) fleet.Host {
 	h := fleet.Host{
 		Name: s.Host, Instance: s.supervisor.Instance(), Boot: activities.BootID(), Version: spec.Version,
-		Address: cmp.Or(s.Advertise, s.Host), Slots: s.Slots, CPUs: runtime.GOMAXPROCS(0), Memory: s.Memory, Labels: s.Labels, Role: string(s.Role),
+		Address: cmp.Or(s.Advertise, s.Host), Slots: s.Slots, Oversubscribe: s.Oversubscribe, CPUs: runtime.GOMAXPROCS(0), Memory: s.Memory, Labels: s.Labels, Role: string(s.Role),
 	}
 	if h.Memory == 0 {
 		h.Memory = resources.Memory()

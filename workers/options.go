@@ -29,6 +29,9 @@ type Options struct {
 	Owned bool `json:"owned,omitempty"`
 	// Slots bounds the tasks on this host. 0: no bound.
 	Slots int `json:"slots,omitempty"`
+	// Oversubscribe reports whether a run that is larger than its fleet may have more tasks
+	// than Slots here; see [fleet.Host].
+	Oversubscribe bool `json:"oversubscribe,omitempty"`
 	// Memory, in bytes, GPUs and Labels are what the fleet is told of this host. Default:
 	// the memory and the GPUs that are found.
 	Memory int64             `json:"memory,omitempty"`

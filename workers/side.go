@@ -117,7 +117,7 @@ func (s *side) prepare(ctx context.Context) (err error) {
 	s.held = newHeldTasks(s.StateDir, s.log)
 	config := activities.Config{
 		Name: s.Host, Instance: s.supervisor.Instance(), StateDir: s.StateDir, KeyDir: s.KeyDir, LogRoot: s.logRoot(),
-		Retention: s.Retention, LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Owned: s.Owned,
+		Retention: s.Retention, LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Oversubscribe: s.Oversubscribe, Owned: s.Owned,
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground, Stdin: s.Stdin, Env: s.Env,
 		Guard: s.guard(),
 		Files: s.files, Supervisor: s.supervisor, Server: s.server, Rounds: s.rounds, Runs: s.server, Log: s.log,

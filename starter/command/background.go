@@ -156,7 +156,7 @@ func (a *app) ensureWorker(ctx context.Context, c client.Client) (w, killed *bac
 		return nil, nil, err
 	}
 	killed = readBackground(dir)
-	args := []string{"worker", "--state-dir", a.global.stateDir, "--slots", "0", "--idle-exit", onDemandIdle.String(), "--" + onDemandFlag}
+	args := []string{"worker", "--state-dir", a.global.stateDir, "--idle-exit", onDemandIdle.String(), "--" + onDemandFlag}
 	if keys := a.global.server.CodecKeys; keys != "" {
 		args = append(args, "--codec-keys", keys)
 	}

@@ -56,6 +56,9 @@ or Ctrl-C only names the runs. A second one within 5s stops everything: processe
 SIGTERM, and SIGKILL 2s later. Without runs the first is enough, and when the terminal
 closes (SIGHUP) everything ends at once. Runs of clusterrun run are separate and continue.
 
+At a time as many tasks run as there are processors, or as --slots says; other runs wait.
+Without --slots a run with more tasks starts once nothing else runs, and has the host alone.
+
 With --detach all this happens in the background, without a terminal: the command returns
 when runs can be submitted, and prints how to end it. Its messages go to dev.log in the
 state directory.
@@ -81,6 +84,9 @@ Exit codes:
 					return usagef("--%s %d is not a port; give 1 to 65535, or 0 for any free one", flag, port)
 				}
 			}
+			if err := checkSlots(slots); err != nil {
+				return err
+			}
 			policy, err := keep.policy(a.global.stateDir)
 			if err != nil {
 				return err
@@ -101,7 +107,7 @@ Exit codes:
 			}
 			background.closeOnExec()
 			d := &dev{app: a, port: port, uiPort: uiPort, headless: headless, background: background, serverMetrics: serverAddress,
-				options: workers.Options{StateDir: a.devDir(), KeyDir: a.global.stateDir, Host: host, Queue: spec.TaskQueue, Slots: slots, LogRoot: a.logsDir(), Retention: policy, Metrics: address, Debug: a.debug()}}
+				options: workers.Options{StateDir: a.devDir(), KeyDir: a.global.stateDir, Host: host, Queue: spec.TaskQueue, Slots: slots, Oversubscribe: !cmd.Flags().Changed("slots"), LogRoot: a.logsDir(), Retention: policy, Metrics: address, Debug: a.debug()}}
 			return d.run(cmd.Context())
 		},
 	}
@@ -110,7 +116,7 @@ Exit codes:
 	cmd.Flags().BoolVar(&headless, "headless", false, "serve no Web UI")
 	background.register(cmd, "runs can be submitted")
 	cmd.Flags().StringVar(&host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
-	cmd.Flags().IntVar(&slots, "slots", 0, "run at most `NUMBER` tasks at a time; 0 for no limit")
+	slotsFlag(cmd, &slots)
 	keep.register(cmd)
 	metered.register(cmd)
 	server.registerServer(cmd)

@@ -74,6 +74,8 @@ func nobodyExecutes(run, queue string) string {
 type hostTasks struct {
 	Host  string   `json:"host"`
 	Tasks []string `json:"tasks"`
+	// Slots is how many the host has, if these are more tasks.
+	Slots int `json:"slots,omitempty"`
 }
 
 func (h hostTasks) list() string {

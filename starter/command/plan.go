@@ -60,7 +60,7 @@ func (a *app) printPlan(s *spec.RunSpec, plan fleet.Grant, ships *shipped.Listin
 	tasks := s.TaskList()
 	hosts := []hostTasks{}
 	for _, p := range plan.Places {
-		h := hostTasks{Host: p.Host}
+		h := hostTasks{Host: p.Host, Slots: p.Slots}
 		for _, ranks := range p.Ranks {
 			for _, t := range tasks[ranks.First:ranks.End] {
 				h.Tasks = append(h.Tasks, t.Name())
@@ -82,6 +82,9 @@ func (a *app) printPlan(s *spec.RunSpec, plan fleet.Grant, ships *shipped.Listin
 	} else {
 		for _, h := range hosts {
 			fmt.Fprintf(a.out, "%s: %s\n", h.Host, h.list())
+			if h.Slots > 0 {
+				a.say("%s has %s for these %d tasks, and takes nothing else meanwhile", h.Host, plural.Of(h.Slots, "slot", "slots"), len(h.Tasks))
+			}
 		}
 		if ships != nil {
 			a.say("it would ship %s in %s of %s", shipped.Size(ships.Size), plural.Of(ships.Files, "file", "files"), ships.Dir)

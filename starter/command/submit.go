@@ -30,7 +30,8 @@ run.
 
 If nobody serves the default queue of the embedded server, this starts a host worker in
 the background. It has the environment of this shell, and ends after 10 minutes without
-runs; ` + "`clusterrun worker stop`" + ` ends it at once. The next submit starts another one. Within
+runs; ` + "`clusterrun worker stop`" + ` ends it at once. A run with more tasks than this machine has
+processors starts there once nothing else runs, as with dev. The next submit starts another one. Within
 a task of a run it starts none.
 
 The processes have the environment of their host worker, not that of this shell; --env, -x

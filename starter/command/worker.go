@@ -35,7 +35,8 @@ With --detach all this happens in the background, without a terminal: the comman
 when runs are served, and ` + "`clusterrun worker stop`" + ` ends the worker. Its messages go to
 worker.log in the state directory. With --idle-exit it ends when no run has been on this
 host for that time. If nobody serves the embedded server, submit starts such a worker, which
-ends after 10 minutes without runs. That one begins like a service, and not with what the
+ends after 10 minutes without runs and, like that of dev, takes a run with more tasks than it
+has slots when nothing else runs. That one begins like a service, and not with what the
 shell has set for itself: nice 0, all processors, umask 022, the limits of process 1 as far
 as it may have them, the home directory, and of the environment PATH, HOME, the language,
 proxies and the like. Processes get more of it by -x and --env-from-shell. To serve runs
@@ -74,7 +75,7 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			o.IdleExit = idleExit
+			o.IdleExit, o.Oversubscribe = idleExit, onDemand
 			if o.Policy != "" && os.Geteuid() == 0 {
 				// Users pass through it to what is theirs.
 				if err := os.MkdirAll(a.global.stateDir, 0o711); err != nil {

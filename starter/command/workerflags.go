@@ -26,7 +26,7 @@ type workerFlags struct {
 func (f *workerFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.role, "role", string(workers.RoleBoth), "`ROLE` of this worker: host, controller or both")
 	cmd.Flags().StringVar(&f.host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
-	cmd.Flags().IntVar(&f.slots, "slots", runtime.GOMAXPROCS(0), "run at most `NUMBER` tasks at a time; 0 for no limit")
+	slotsFlag(cmd, &f.slots)
 	cmd.Flags().StringToStringVar(&f.labels, "label", nil, "a label by which specs find this host, as `KEY=VALUE`; may be repeated")
 	cmd.Flags().IntVar(&f.gpus, "gpus", 0, "`NUMBER` of GPUs that tasks may use (default: all)")
 	cmd.Flags().StringVar(&f.memory, "memory", "", "`SIZE` of the memory for constraints, such as 64GiB (default: all)")
@@ -41,10 +41,23 @@ func (f *workerFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.advertise, "advertise", "", "`HOST[:PORT]` at which others reach this host; default: the host name, where DNS has it, and otherwise the address from which it reaches the server; for output always the latter")
 }
 
+// slotsFlag registers --slots, whose default is the same for all host workers.
+func slotsFlag(cmd *cobra.Command, slots *int) {
+	cmd.Flags().IntVar(slots, "slots", runtime.GOMAXPROCS(0), "run at most `NUMBER` tasks at a time; 0 for no limit (default: one for each processor)")
+	cmd.Flags().Lookup("slots").DefValue = "0" // the usage says it, the same on each machine
+}
+
+func checkSlots(n int) error {
+	if n < 0 {
+		return usagef("--slots %d: give 1 or more, or 0 for no bound", n)
+	}
+	return nil
+}
+
 // options checks the flags, and makes files of theirs absolute.
 func (f *workerFlags) options(a *app, cmd *cobra.Command) (o workers.Options, err error) {
-	if f.slots < 0 {
-		return o, usagef("--slots %d: give 1 or more, or 0 for no bound", f.slots)
+	if err := checkSlots(f.slots); err != nil {
+		return o, err
 	}
 	role, listen := workers.Role(f.role), f.listen
 	switch role {

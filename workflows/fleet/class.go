@@ -18,6 +18,8 @@ type class struct {
 	// lax reports whether tasks may do without GPUs: none of the hosts has any, or none a
 	// driver that is known.
 	lax bool
+	// slots are those of all hosts, if each of them may be oversubscribed; 0: not all may.
+	slots int
 	// sums are over the hosts, as they were at a moment: there is no more than that until
 	// the next decision.
 	at   moment
@@ -67,10 +69,11 @@ func (m *Machine) sumsOf(c *class) *sums {
 // hopeless reports whether a run cannot have its room now, without a search. It may be false
 // where there is none.
 func (m *Machine) hopeless(r *run) bool {
-	if len(r.held) > 0 {
+	c, sh := m.class(r), &r.shape
+	if len(r.held) > 0 || r.over {
 		return false
 	}
-	s, sh := m.sumsOf(m.class(r)), &r.shape
+	s := m.sumsOf(c)
 	slots := s.slots
 	switch {
 	case sh.max == 1 && s.largest < sh.tasks, sh.perHost > s.largest && sh.tasks >= sh.perHost:
@@ -113,7 +116,22 @@ func (m *Machine) classOf(d *Demand) *class {
 		}
 	}
 	c.lax = !slices.ContainsFunc(c.hosts, func(h *host) bool { return len(h.GPUs) > 0 })
+	if !slices.ContainsFunc(c.hosts, func(h *host) bool { return !h.Oversubscribe || h.Slots == 0 }) {
+		for _, h := range c.hosts {
+			c.slots += h.Slots
+		}
+	}
 	return c
+}
+
+// share returns how many of so many tasks a host has in proportion to its slots. The shares
+// of all hosts are the tasks, so that each has to be empty, and none has room for others.
+func (c *class) share(h *host, tasks int) int {
+	before := 0
+	for _, o := range c.hosts[:slices.Index(c.hosts, h)] {
+		before += o.Slots
+	}
+	return tasks*(before+h.Slots)/c.slots - tasks*before/c.slots
 }
 
 // forgetClasses has the classes made anew: there is another host, or one has changed.

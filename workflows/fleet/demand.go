@@ -68,6 +68,8 @@ type Place struct {
 	Ranks []Ranks `json:"ranks"`
 	// Devices are the GPUs that the tasks have there for themselves, by name.
 	Devices []string `json:"devices,omitempty"`
+	// Slots is how many the host has, if it gets more tasks than that.
+	Slots int `json:"slots,omitempty"`
 }
 
 // Ranks are those from First up to, but not including, End.

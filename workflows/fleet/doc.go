@@ -38,6 +38,14 @@
 // different numbers of GPUs it may find no places where there are some, but then
 // [Machine.Impossible] says so before the run waits.
 //
+// # More tasks than slots
+//
+// Hosts that may be oversubscribed ([Host.Oversubscribe]), as that of a laptop, take a run
+// that needs more slots than all hosts that it could have together, once they are empty. Each
+// gets a share of the tasks in proportion to its slots, so at least as many as it has slots:
+// nobody joins the run there. It waits and guards as others do. Where one of the hosts may
+// not be oversubscribed none is, and GPUs never are.
+//
 // # Elastic runs
 //
 // An elastic run has the same number of tasks on each of its hosts, and as many hosts as

@@ -18,7 +18,10 @@ type Host struct {
 	Version string `json:"version,omitempty"`
 	// Slots bounds the tasks on the host; 0 means no bound.
 	Slots int `json:"slots,omitempty"`
-	CPUs  int `json:"cpus,omitempty"`
+	// Oversubscribe reports whether a run may have more tasks than Slots here, if it needs
+	// more than all hosts that it could have together, and nobody else has any.
+	Oversubscribe bool `json:"oversubscribe,omitempty"`
+	CPUs          int  `json:"cpus,omitempty"`
 	// Memory is in bytes.
 	Memory int64             `json:"memory,omitempty"`
 	GPUs   []GPU             `json:"gpus,omitempty"`

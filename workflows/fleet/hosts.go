@@ -77,6 +77,15 @@ func (h *host) all() room {
 	return room{cmp.Or(h.Slots, noBound), len(h.GPUs)}
 }
 
+// all returns the room of the host for a run when it is empty.
+func (r *run) all(h *host) room {
+	all := h.all()
+	if r.over {
+		all.slots = r.class.share(h, r.shape.tasks)
+	}
+	return all
+}
+
 // host returns the one of that name, or nil.
 func (m *Machine) host(name string) *host {
 	if i, ok := m.hostIndex(name); ok {
@@ -313,7 +322,7 @@ func (h *host) count() {
 // free returns the room for a run that may have some here already, and whether nobody else
 // has any.
 func (h *host) free(r *run) (free room, alone bool) {
-	if !h.exclusive && len(r.held) == 0 && len(r.shape.listed) == 0 {
+	if !h.exclusive && !r.over && len(r.held) == 0 && len(r.shape.listed) == 0 {
 		return room{max(0, h.slots), max(0, h.gpus)}, h.users == 0
 	}
 	return h.roomAt(r, time.Time{})
@@ -321,7 +330,7 @@ func (h *host) free(r *run) (free room, alone bool) {
 
 // roomAt returns the same for a time at which runs with a known end have ended.
 func (h *host) roomAt(r *run, t time.Time) (free room, alone bool) {
-	free, alone = h.all(), true
+	free, alone = r.all(h), true
 	contested := false
 	h.each(func(o *run, s room, exclusive bool) {
 		switch {

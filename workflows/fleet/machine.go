@@ -45,6 +45,7 @@ type run struct {
 	demand     Demand
 	shape      shape
 	class      *class
+	over       bool // it needs more slots than its class has, and may have them
 	since      time.Time
 	refusals   []refusal
 	places     []place

@@ -223,6 +223,9 @@ func (s *seat) place(ranks []Ranks) place {
 		Place: Place{Host: s.host.Name, Instance: s.host.Instance, Address: s.host.Address, Ranks: ranks},
 		tasks: s.tasks, gpus: s.from.gpus - s.gpus,
 	}
+	if s.tasks > s.host.all().slots {
+		p.Slots = s.host.Slots
+	}
 	for _, c := range s.claims {
 		p.listed = append(p.listed, c.listed...)
 	}

@@ -92,6 +92,7 @@ func (m *Machine) search(r *run, hosts []*host, rooms func(*host) room) []place 
 func (m *Machine) class(r *run) *class {
 	if r.class == nil {
 		r.class = m.classOf(&r.demand)
+		r.over = r.class.slots > 0 && r.shape.tasks > r.class.slots && r.shape.max >= len(r.class.hosts)
 	}
 	return r.class
 }
@@ -245,7 +246,7 @@ func (m *Machine) openFor(r *run) []*host {
 // couldStart reports whether a run could start if the hosts that are open for it were empty.
 func (m *Machine) couldStart(r *run, hosts []*host) bool {
 	if r.judged != m.changes {
-		r.judged, r.could = m.changes, m.search(r, hosts, (*host).all) != nil
+		r.judged, r.could = m.changes, m.search(r, hosts, r.all) != nil
 	}
 	return r.could
 }
@@ -281,7 +282,7 @@ func (m *Machine) turn(r *run, hosts []*host) (time.Time, []place) {
 	slices.Sort(m.ends)
 	ends := slices.Compact(m.ends)
 	at := func(end int64) []place {
-		return m.search(r, hosts, func(h *host) room { return h.after(end, m.uses[h.firstUse:h.lastUse], r.demand.Exclusive) })
+		return m.search(r, hosts, func(h *host) room { return r.after(end, h, m.uses[h.firstUse:h.lastUse]) })
 	}
 	i, _ := slices.BinarySearchFunc(ends, true, func(end int64, _ bool) int {
 		if at(end) == nil {
@@ -297,14 +298,14 @@ func (m *Machine) turn(r *run, hosts []*host) (time.Time, []place) {
 
 // after returns the room of a host once all uses are over that have ended by then; for a run
 // that wants the host for itself there is none before all are.
-func (h *host) after(end int64, uses []use, exclusive bool) room {
-	free := h.all()
+func (r *run) after(end int64, h *host, uses []use) room {
+	free := r.all(h)
 	for i := range uses {
 		u := &uses[i]
 		switch {
 		case u.end != 0 && u.end <= end:
 			continue
-		case u.alone || exclusive:
+		case u.alone || r.demand.Exclusive:
 			return room{}
 		case u.contested:
 			free.gpus = 0
@@ -322,7 +323,7 @@ func (r *run) restOf(h *host, turn time.Time, places []place) room {
 		if r.demand.Exclusive {
 			return room{}
 		}
-		s := seat{host: h, from: h.all(), lax: r.class.lax}
+		s := seat{host: h, from: r.all(h), lax: r.class.lax}
 		s.clear()
 		s.fill(&r.shape, sizes(&r.shape))
 		used := s.tasks

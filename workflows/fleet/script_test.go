@@ -30,7 +30,7 @@ import (
 //
 // and in events the lines
 //
-//	join NAME [slots=N] [gpus=N] [model=NAME] [gpu-memory=SIZE] [memory=SIZE] [cpus=N] [KEY:VALUE labels]
+//	join NAME [slots=N] [oversubscribe] [gpus=N] [model=NAME] [gpu-memory=SIZE] [memory=SIZE] [cpus=N] [KEY:VALUE labels]
 //	     [instance=NAME] [holds=RUN:GENERATION:TASKS[:GPU+GPU…],…]
 //	silent NAME · left NAME · cordon NAME [REASON] · drain NAME [REASON] · uncordon NAME
 //	ask RUN DEMAND [gen=N] [try=N] [since=DURATION ago] [last]
@@ -264,6 +264,8 @@ func (s *script) join(name string, options []string) (fleet.Event, error) {
 		switch key {
 		case "slots":
 			e.Host.Slots = int(size())
+		case "oversubscribe":
+			e.Host.Oversubscribe = true
 		case "gpus":
 			gpus = int(size())
 		case "model":

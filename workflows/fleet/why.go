@@ -22,6 +22,9 @@ func (m *Machine) why(r *run) string {
 		return m.whyJoining(r)
 	}
 	text := "waits for " + wants(&r.demand, r.shape.tasks)
+	if m.class(r); r.over {
+		text += ", more than there are, and so for hosts that nobody uses"
+	}
 	if err := m.class(r).err; err != nil {
 		return text + ": " + err.Error()
 	}
@@ -109,13 +112,14 @@ func (m *Machine) missing(r *run) string {
 	var free, closed, full listed
 	for _, h := range hosts {
 		room := m.unguarded(r, h)
+		_, alone := h.free(r)
 		at := slices.IndexFunc(r.refusals, func(f refusal) bool { return f.host == h.Name })
 		switch state := h.state(); {
 		case state != HostReady:
 			closed.add("%s %s", h.Name, state)
 		case at >= 0:
 			closed.add("%s refused it (%s)", h.Name, shorten.Text(r.refusals[at].reason, 2*maxWords))
-		case room.slots <= 0 && r.demand.Exclusive && h.slots > 0:
+		case r.over && !alone, room.slots <= 0 && r.demand.Exclusive && h.slots > 0:
 			full.add("%s in use", h.Name)
 		case room.slots <= 0:
 			full.add("%s full", h.Name)
@@ -192,7 +196,7 @@ func (m *Machine) Impossible(d Demand) error {
 	if err := m.class(r).err; err != nil {
 		return err
 	}
-	if m.search(r, hosts, (*host).all) != nil {
+	if m.search(r, hosts, r.all) != nil {
 		return nil
 	}
 	return textError(m.tooSmall(r, hosts))
@@ -212,7 +216,7 @@ func (m *Machine) tooSmall(r *run, hosts []*host) string {
 			return m.noHost(g.Host)
 		case !slices.Contains(hosts, h):
 			return fmt.Sprintf("host %s is not one of those that are wanted: %s", g.Host, wants(d, r.shape.tasks))
-		case h.all().slots < pinned[g.Host]:
+		case r.all(h).slots < pinned[g.Host]:
 			return fmt.Sprintf("host %s has %s, %d are wanted", h.Name, plural.Of(h.Slots, "slot", "slots"), pinned[g.Host])
 		}
 	}
