@@ -32,14 +32,37 @@ type pendingAnswer struct {
 	done       bool
 }
 
-// ask sends the signal to the processes that have opted in, and collects what they write.
+// ask sends the signal to the processes that have opted in, and collects what they write. Python
+// writes the 100 newest threads, so those with more are asked for the main one, too.
 func ask(ctx context.Context, processes []*process) {
+	var willing, again []*process
+	for _, p := range processes {
+		if p.answers != "" {
+			willing = append(willing, p)
+		}
+	}
+	askWith(ctx, Signal, willing)
+	for _, p := range willing {
+		if p.answer != "" && isInMemory(p.answers) && len(parsePython(p.answer)) == 0 {
+			again = append(again, p)
+		}
+	}
+	for _, p := range again {
+		defer func(first string) { p.answer = first + p.answer }(p.answer)
+		p.answer = ""
+	}
+	askWith(ctx, mainSignal, again)
+	for _, p := range again {
+		if p.answer == "" {
+			p.silence = "the main thread is not in it: Python writes the 100 newest threads"
+		}
+	}
+}
+
+func askWith(ctx context.Context, signal int, processes []*process) {
 	var open []*pendingAnswer
 	for _, p := range processes {
-		if p.answers == "" {
-			continue
-		}
-		if a, err := send(p); err != nil {
+		if a, err := send(p, signal); err != nil {
 			p.silence = err.Error()
 		} else {
 			open = append(open, a)
@@ -54,7 +77,7 @@ func ask(ctx context.Context, processes []*process) {
 	}
 }
 
-func send(p *process) (*pendingAnswer, error) {
+func send(p *process, signal int) (*pendingAnswer, error) {
 	if p.stopped() {
 		// It would answer when it continues, when nobody wants the answer any more.
 		return nil, errors.New("not asked: it is stopped")
@@ -64,14 +87,14 @@ func send(p *process) (*pendingAnswer, error) {
 		return nil, errors.New("not asked: " + err.Error())
 	}
 	a := &pendingAnswer{process: p, file: f}
-	if err := a.signal(); err != nil {
+	if err := a.signal(signal); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
 	return a, nil
 }
 
-func (a *pendingAnswer) signal() error {
+func (a *pendingAnswer) signal(signal int) error {
 	p := a.process
 	info, err := a.file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
@@ -89,13 +112,13 @@ func (a *pendingAnswer) signal() error {
 	if now, err := readStat(procDir(p.pid)); err != nil || now.ticks != p.ticks {
 		return errEnded
 	}
-	if s, err := readStatus(procDir(p.pid)); err != nil || !s.catches(Signal) {
+	if s, err := readStatus(procDir(p.pid)); err != nil || !s.catches(signal) {
 		return errors.New("not asked: it no longer handles the signal")
 	}
 	if err == nil {
-		err = unix.PidfdSendSignal(fd, unix.Signal(Signal), nil, 0)
+		err = unix.PidfdSendSignal(fd, unix.Signal(signal), nil, 0)
 	} else {
-		err = unix.Kill(p.pid, unix.Signal(Signal)) // there are no pidfds here
+		err = unix.Kill(p.pid, unix.Signal(signal)) // there are no pidfds here
 	}
 	switch {
 	case errors.Is(err, unix.ESRCH):
@@ -162,9 +185,6 @@ func (a *pendingAnswer) collect() {
 		}
 	case len(text) > 0:
 		a.answer = strings.ToValidUTF8(string(text), "?")
-		if isInMemory(a.answers) && len(parsePython(a.answer)) == 0 {
-			a.silence = "the main thread is not in it: Python writes the 100 newest threads"
-		}
 	case err != nil:
 		a.silence = "its answer cannot be read: " + err.Error()
 	case a.done:

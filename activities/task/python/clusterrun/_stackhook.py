@@ -27,7 +27,8 @@ def open_file(high):  # type: (int) -> int
 
 
 def enable(number):  # type: (int) -> None
-    """Write the stacks of all threads to such a file when the signal comes."""
+    """Write the stacks of all threads to such a file when the signal comes, and that of the main
+    thread when the signal before it comes: of many threads, all means the newest hundred."""
     import os
     import sys
 
@@ -51,6 +52,7 @@ def enable(number):  # type: (int) -> None
 
     def give_up():  # type: () -> None
         faulthandler.unregister(number)
+        faulthandler.unregister(number - 1)
         if is_open():
             os.close(fd)
         state.clear()
@@ -71,6 +73,7 @@ def enable(number):  # type: (int) -> None
 
     try:
         faulthandler.register(number, file=fd, all_threads=True, chain=False)
+        faulthandler.register(number - 1, file=fd, all_threads=False, chain=False)
     except BaseException:
         os.close(fd)
         raise
@@ -78,7 +81,7 @@ def enable(number):  # type: (int) -> None
     register = _signal.signal
 
     def signal(*args):  # type: ignore # a program that uses the signal itself keeps it
-        if state and args and args[0] == number:
+        if state and args and args[0] in (number, number - 1):
             give_up()
         return register(*args)
 

@@ -40,7 +40,9 @@ def disable_stacks() -> None:
     try:
         import faulthandler
 
-        faulthandler.unregister(int(os.environ["CLUSTERRUN_STACK_SIGNAL"]))
+        number = int(os.environ["CLUSTERRUN_STACK_SIGNAL"])
+        faulthandler.unregister(number)
+        faulthandler.unregister(number - 1)
         for fd in _files():
             os.close(fd)
     except Exception:
