@@ -20,6 +20,7 @@ func (r *report) stack() stacktree.Stack {
 	switch {
 	case p.answer != "":
 		s = append(s, parsePython(p.answer)...)
+		s = append(s, belowPython(parseNative(p.native, p.pid))...)
 	case p.native != "":
 		s = append(s, parseNative(p.native, p.pid)...)
 	}
@@ -108,7 +109,8 @@ func parsePython(text string) stacktree.Stack {
 		line = strings.TrimRight(line, "\n\x00")
 		switch {
 		case strings.HasSuffix(line, "(most recent call first):"):
-			inCurrent, last = strings.HasPrefix(line, "Current thread"), nil
+			// The last one is the main thread alone, if that was asked for.
+			inCurrent, last = strings.HasPrefix(line, "Current thread") || strings.HasPrefix(line, "Stack "), nil
 		case line == "...":
 			cut = true
 		default:
@@ -137,6 +139,16 @@ func parsePythonFrame(line string) (stacktree.Frame, bool) {
 	number, function, _ := strings.Cut(rest[at+len(`", line `):], " in ")
 	n, _ := strconv.Atoi(number) // it may be ???
 	return stacktree.Frame{Kind: stacktree.Python, Function: printable(function, maxName), File: printable(rest[:at], maxName), Line: n}, true
+}
+
+// belowPython returns the frames of native code that the interpreter has called last.
+func belowPython(s stacktree.Stack) stacktree.Stack {
+	for i, f := range slices.Backward(s) {
+		if file := path.Base(f.File); strings.HasPrefix(file, "python") || strings.HasPrefix(file, "libpython") {
+			return s[i+1:]
+		}
+	}
+	return nil
 }
 
 const maxName = 256

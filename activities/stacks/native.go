@@ -36,12 +36,14 @@ const (
 var nativeSlots = make(chan struct{}, parallelNative)
 
 // unwind adds the native stacks of processes that have not said where they are, as a user who
-// may read them.
+// may read them. Of a Python program that has, it adds that of the main thread if no function in
+// Python tells what it waits for: extensions like mpi4py have none.
 func (r *report) unwind(ctx context.Context) {
 	var todo []*process
 	worker := r.worker()
 	for _, p := range r.processes {
-		if p.answer == "" && !p.dead() && (p == worker || !p.waitsForChild()) {
+		silent := p.answer == "" && (p == worker || !p.waitsForChild())
+		if !p.dead() && (silent || p == worker && p.answer != "" && !r.stack().PythonTells()) {
 			todo = append(todo, p)
 		}
 	}
@@ -74,7 +76,10 @@ func (p *process) unwind(ctx context.Context, user *hostuser.User) {
 		return
 	}
 	args := []string{"-s", "-m", "-n", "128", "-p", strconv.Itoa(p.pid)}
-	if p.stat.threads > mostNativeThreads {
+	switch {
+	case p.answer != "":
+		args = append([]string{"-1"}, args...)
+	case p.stat.threads > mostNativeThreads:
 		args = append([]string{"-1"}, args...)
 		p.unnative = fmt.Sprintf("only the main thread: it has %d, and all are shown of at most %d", p.stat.threads, mostNativeThreads)
 	}
@@ -97,7 +102,7 @@ func (p *process) unwind(ctx context.Context, user *hostuser.User) {
 		return
 	}
 	p.native = ""
-	p.unnative = "not known: " + reasonOfTracer(strings.TrimSpace(errs.String()), err)
+	p.unnative = "not known: " + reasonOfTracer(strings.TrimSpace(errs.String()), err, ptraceScope())
 }
 
 // resume continues a process that a killed tracer has left stopped.
@@ -107,13 +112,24 @@ func (p *process) resume() {
 	}
 }
 
-// reasonOfTracer explains why a process could not be traced.
-func reasonOfTracer(text string, err error) string {
-	scope, readErr := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
-	if readErr == nil && string(bytes.TrimSpace(scope)) != "0" && os.Getuid() != 0 {
-		return "this system lets nobody but root look at processes that are not their own children; sysctl kernel.yama.ptrace_scope=0 allows it"
-	}
+// ptraceScope returns the setting of Yama, or "" if the kernel has none.
+func ptraceScope() string {
+	scope, _ := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	return string(bytes.TrimSpace(scope))
+}
+
+// reasonOfTracer explains why a process could not be traced. Under the scope 1 of Yama, ancestors
+// of a process may trace it, and whom it names itself; a tracer that we start is neither. What a
+// process names outlives an exec but not a fork, so naming us for programs would miss what they
+// start.
+func reasonOfTracer(text string, err error, scope string) string {
 	if strings.Contains(text, "Operation not permitted") {
+		switch scope {
+		case "1", "2":
+			return "kernel.yama.ptrace_scope is " + scope + " here, with which the host worker needs the capability SYS_PTRACE; sysctl kernel.yama.ptrace_scope=0 lets it do without"
+		case "3":
+			return "kernel.yama.ptrace_scope is 3 here, with which nobody may trace a process; only a restart of the host changes it"
+		}
 		return "the host worker may not trace it; it needs to be the same user, or root with the capability SYS_PTRACE"
 	}
 	if text == "" {
