@@ -1,0 +1,166 @@
+// Package hangs has programs that hang in known ways, in order to see whether the rank that holds
+// the others up is named.
+package hangs
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
+)
+
+var (
+	//go:embed testdata/hang.py
+	inPython []byte
+	//go:embed testdata/hang.c
+	inC []byte
+)
+
+// Nobody is the guilty rank of a hang that no single rank is to blame for.
+const Nobody = -1
+
+// Hang is a way to hang.
+type Hang struct {
+	// Program is "torch", "python" or "mpich".
+	Program string
+	// Wait is what all but the guilty rank do, and Deed what that does instead.
+	Wait, Deed    string
+	Ranks, Guilty int
+}
+
+func (h Hang) String() string {
+	return fmt.Sprintf("%s: rank %d of %d %s, the others are in %s", h.Program, h.Guilty, h.Ranks, h.Deed, h.Wait)
+}
+
+// Named reports whether the guilty rank was named, and no other.
+func (h Hang) Named(f stacktree.Findings) bool {
+	return f.Outliers.Len() == 1 && f.Outliers.Has(h.Guilty)
+}
+
+// waits are what ranks wait in, and deeds what the guilty one does instead.
+var (
+	waits = map[string][]string{
+		"torch": {"all_reduce", "barrier", "broadcast", "all_gather", "reduce", "recv", "send", "async_all_reduce", "all_gather_object", "backward"},
+		"mpich": {"barrier", "allreduce", "bcast", "allgather", "recv", "ssend"},
+	}
+	deeds = map[string][]string{
+		"torch": {
+			"load_batch_slowly", "takes_a_lock_twice", "waits_for_an_empty_queue", "waits_for_a_queue_of_processes",
+			"waits_for_a_process", "waits_for_a_child", "waits_for_a_thread", "waits_for_a_future", "waits_for_a_socket",
+			"reads_a_pipe", "locks_a_file", "pauses_in_c", "computes", "runs_another_thread_after_its_error",
+			"loads_with_a_stuck_worker", "loads_with_a_stuck_collate", "is_slower",
+		},
+		"mpich": {
+			"sleeps", "locks_twice", "waits_for_a_condition", "waits_for_a_semaphore", "reads_a_pipe", "reads_a_socket",
+			"waits_for_a_child", "locks_a_file", "computes",
+		},
+	}
+)
+
+// Thirty returns 30 hangs: all deeds, each with a wait, a number of ranks and a guilty rank that
+// the seed tells, and some more.
+func Thirty(seed uint64) []Hang {
+	random := rand.New(rand.NewPCG(seed, 0))
+	var all []Hang
+	for _, program := range []string{"torch", "mpich"} {
+		for i, at := range random.Perm(len(deeds[program])) {
+			of := waits[program]
+			h := Hang{Program: program, Wait: of[i%len(of)], Deed: deeds[program][at], Ranks: 3 + random.IntN(3)}
+			h.Guilty = random.IntN(h.Ranks)
+			all = append(all, h)
+		}
+	}
+	return append(all,
+		Hang{"torch", "all_reduce", "goes_to_another_collective", 4, random.IntN(4)},
+		Hang{"python", "python", "computes", 4, random.IntN(4)},
+		Hang{"torch", "recv", "nothing", 3, Nobody},
+		Hang{"mpich", "recv", "nothing", 3, Nobody})
+}
+
+// Stage is where hangs are played.
+type Stage struct {
+	t testing.TB
+	// start starts clusterrun.
+	start  func(args ...string) *harness.Process
+	dir    string
+	played int
+}
+
+// NewStage makes the programs. The test is skipped if one of them cannot be made here. start
+// starts clusterrun with some arguments.
+func NewStage(t testing.TB, start func(args ...string) *harness.Process, hangs ...Hang) *Stage {
+	t.Helper()
+	s := &Stage{t: t, start: start, dir: t.TempDir()}
+	require.NoError(t, os.WriteFile(s.path("hang.py"), inPython, 0o600))
+	require.NoError(t, os.WriteFile(s.path("hang.c"), inC, 0o600))
+	needs := map[string]bool{}
+	for _, h := range hangs {
+		needs[h.Program] = true
+	}
+	if needs["torch"] && exec.Command(python, "-c", "import torch.distributed").Run() != nil {
+		t.Skip("PyTorch is not installed (Debian: python3-torch)")
+	}
+	if needs["mpich"] {
+		if _, err := exec.LookPath("eu-stack"); err != nil {
+			t.Skip("there is no eu-stack (Debian: elfutils)")
+		}
+		if out, err := exec.Command("gcc", "-g", "-w", "-pthread", "-o", s.path("hang"), s.path("hang.c"), "-l:libmpich.so.12").CombinedOutput(); err != nil {
+			t.Skipf("no program for MPICH can be made here (Debian: gcc, libmpich12): %s", out)
+		}
+	}
+	return s
+}
+
+// python is where distributions put a packaged torch.
+const python = "/usr/bin/python3"
+
+func (s *Stage) path(name string) string { return filepath.Join(s.dir, name) }
+
+// Play starts a program, waits until it hangs, and returns what clusterrun makes of it.
+func (s *Stage) Play(h Hang) stacktree.Findings {
+	s.t.Helper()
+	s.played++
+	id := "hang-" + strconv.Itoa(s.played)
+	command := []string{python, s.path("hang.py")}
+	if h.Program == "mpich" {
+		command = []string{s.path("hang")}
+	}
+	command = append(command, h.Wait, h.Deed, strconv.Itoa(h.Guilty))
+	p := s.start(append([]string{"run", "--id", id, "-n", strconv.Itoa(h.Ranks), "--stop-signal", "SIGKILL", "--"}, command...)...)
+	defer func() {
+		p.Kill(syscall.SIGINT)
+		p.ExitCode()
+	}()
+	harness.Eventually(s.t, h.String()+": all wait", func() bool {
+		require.False(s.t, p.Exited(), "%s\n%s", p.Stdout(), p.Stderr())
+		return strings.Count(p.Stdout(), "waiting") == h.Ranks
+	})
+	// A rank says so before it waits: what two captures show alike is where it stays.
+	var found, before stacktree.Findings
+	harness.Eventually(s.t, h.String()+": all stay where they are", func() bool {
+		before, found = found, s.capture(id)
+		return before.Sentence != "" && before.Sentence == found.Sentence && len(before.Classes) == len(found.Classes)
+	})
+	return found
+}
+
+func (s *Stage) capture(id string) stacktree.Findings {
+	s.t.Helper()
+	p := s.start("stacks", "--json", id)
+	require.Zero(s.t, p.ExitCode(), p.Stderr())
+	var out struct{ Findings stacktree.Findings }
+	require.NoError(s.t, json.Unmarshal([]byte(p.Stdout()), &out), p.Stdout())
+	return out.Findings
+}
