@@ -93,6 +93,8 @@ func (h *Host) Control(ctx context.Context, in ControlInput) (ControlOutput, err
 		}
 		reply, err := h.Supervisor.Signal(ctx, supervisor.SignalRequest{Run: run, Tasks: in.Tasks, Generation: in.Generation, Signal: n})
 		return ControlOutput{Tasks: reply.Tasks}, err
+	case lifecycle.ControlSilence:
+		return h.stopTasks(ctx, p, in, supervisor.ReasonSilence)
 	case lifecycle.ControlTerminate, lifecycle.ControlRestart:
 		reason := supervisor.ReasonTerminate
 		if in.Op == lifecycle.ControlRestart {

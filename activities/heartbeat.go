@@ -109,7 +109,8 @@ func (b *beater) beat(ctx context.Context) {
 			b.lease.wrote.Store(&at)
 		}
 		if b.lease.mustAct() {
-			go b.lease.actOnSilence(ctx, b.process) // neither a heartbeat nor the end of the host waits for it
+			h, p, k := b.lease.Host, b.lease.plan, b.lease.key
+			h.group.Go(func(ctx context.Context) { h.actOnSilence(ctx, p, k) }) // it outlives the lease
 		}
 		sent := supervisor.BootNanos()
 		err := b.lease.Server.RecordActivityHeartbeat(beating, b.lease.token, b.lease.details(b.process))

@@ -121,6 +121,8 @@ type Host struct {
 	shipped    *shipped.Store
 	samples    samples
 	silences   sync.Map // from runkey.Task to time.Duration
+	// acted has each taskGroup for which on_silence was carried out since the last sign of life.
+	acted sync.Map
 
 	// pythonHook returns the directory for taskenv.Process.PythonHook.
 	pythonHook func() string
@@ -217,6 +219,9 @@ func (h *Host) detach(k runkey.Task) {
 		h.silences.Delete(k)
 	}
 	h.mu.Unlock()
+	if len(h.attachedTo(k)) == 0 {
+		h.acted.Delete(groupOf(k))
+	}
 	for _, c := range []chan struct{}{h.nudge, h.ended} {
 		select {
 		case c <- struct{}{}:

@@ -75,6 +75,7 @@ var asks = map[lifecycle.ControlOp]policy.Ask{
 	lifecycle.ControlSignal:    policy.AskSignal,
 	lifecycle.ControlStacks:    policy.AskStacks,
 	lifecycle.ControlTerminate: "",
+	lifecycle.ControlSilence:   "",
 	lifecycle.ControlTell:      "",
 	lifecycle.ControlSeal:      "",
 }

@@ -2,23 +2,28 @@ package activities
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/runkey"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
+// actAlone is how long a host waits for the run to do something about silent tasks, until it
+// acts by itself: the workflow of the run may not be served.
+const actAlone = time.Minute
+
 // silence tracks how long the process of a lease has been silent.
-type silence struct {
-	rule lifecycle.Silence
-	// acted reports whether on_silence was carried out since the last sign of life.
-	acted bool
-}
+type silence struct{ rule lifecycle.Silence }
 
 // silentFor records the signs of the process, and returns for how many seconds it has been
 // silent if that exceeds the limit of its run; otherwise 0.
@@ -29,63 +34,135 @@ func (l *taskLease) silentFor(at time.Time, signs lifecycle.Signs) int {
 	if p := l.progress(l.key); p != nil {
 		signs.Progress = fmt.Sprint(*p)
 	}
+	if l.plan.Spec.SilenceIgnoresCPU {
+		signs.CPU = 0
+	}
 	silent := l.silence.rule.Look(at, signs)
 	l.silences.Store(l.key, silent)
 	if silent < l.plan.Spec.Silence.Std() {
-		l.silence.acted = false
+		l.acted.Delete(groupOf(l.key))
 		return 0
 	}
 	return int(silent.Seconds())
 }
 
+// taskGroup is the tasks of a generation of a run on this host.
+type taskGroup struct {
+	run        runkey.Run
+	generation int
+}
+
+func groupOf(k runkey.Task) taskGroup { return taskGroup{run: k.Run, generation: k.Generation} }
+
 // mustAct reports whether on_silence must be carried out now: all tasks of the run on this
-// host are silent. A task that waits for another one here does not trigger it alone.
+// host are silent, and this is the first to notice. A task that waits for another one here
+// does not trigger it alone.
 func (l *taskLease) mustAct() bool {
-	if l.plan.Spec == nil || l.plan.Spec.OnSilence == "" || l.plan.Spec.Silence == nil || l.silence.acted {
+	if l.plan.Spec == nil || l.plan.Spec.OnSilence == "" || l.plan.Spec.Silence == nil {
 		return false
 	}
-	limit := l.plan.Spec.Silence.Std()
-	for _, k := range l.attachedTo(l.key) {
-		if silent, ok := l.silences.Load(k); !ok || silent.(time.Duration) < limit {
-			return false
+	attached := l.attachedTo(l.key)
+	if silent := l.stillSilent(l.plan, l.key); len(silent) == 0 || len(silent) < len(attached) {
+		return false
+	}
+	_, acted := l.acted.LoadOrStore(groupOf(l.key), true)
+	return !acted
+}
+
+// stillSilent returns the tasks in the group of k that are silent, sorted.
+func (h *Host) stillSilent(p *plan, k runkey.Task) (tasks []string) {
+	for _, k := range h.attachedTo(k) {
+		if silent, ok := h.silences.Load(k); ok && silent.(time.Duration) >= p.Spec.Silence.Std() {
+			tasks = append(tasks, k.Task)
 		}
 	}
-	l.silence.acted = true
-	return true
+	slices.Sort(tasks)
+	return tasks
 }
 
-// actOnSilence carries out on_silence for the task.
-func (l *taskLease) actOnSilence(ctx context.Context, p supervisor.Process) {
-	detail := fmt.Sprintf("silent for %s: no output, no progress and no processor time", l.plan.Spec.Silence)
-	l.Log.Info("a task is silent", zap.String("task", l.key.String()), zap.String("on_silence", string(l.plan.Spec.OnSilence)))
-	switch out, err := l.silentStacks(ctx); {
-	case err != nil:
-		detail += fmt.Sprintf("; its stacks were not captured: %v", err)
-	case out.Files[l.key.Task] != "":
-		detail += "; its stacks are in " + out.Files[l.key.Task]
-	}
-	if l.plan.Spec.OnSilence != spec.OnSilenceStop {
+// actOnSilence has on_silence carried out for all tasks of a run here. The run does it: it
+// captures the stacks of all its tasks, on all hosts, before any is stopped. If the run does
+// not, this host does it for its own tasks.
+func (h *Host) actOnSilence(ctx context.Context, p *plan, k runkey.Task) {
+	tasks := h.stillSilent(p, k)
+	h.Log.Info("all tasks of a run are silent", zap.String("run", k.Run.WorkflowID), zap.Strings("tasks", tasks), zap.String("on_silence", string(p.Spec.OnSilence)))
+	alone := time.NewTimer(actAlone)
+	defer alone.Stop()
+	asking, cancel := context.WithTimeout(ctx, actAlone)
+	defer cancel()
+	err := h.tellSilent(asking, k, tasks)
+	if err == nil && p.Spec.OnSilence == spec.OnSilenceReport {
 		return
 	}
-	stop, err := l.plan.stopOf(l.key.Task, "", nil)
-	if err == nil {
-		_, err = l.Supervisor.Stop(ctx, supervisor.StopRequest{
-			Run: l.key.Run, Processes: []supervisor.ProcessRef{p.Ref()},
-			Signal: stop.Signal, Grace: stop.Grace, Reason: supervisor.ReasonSilence, Detail: detail,
-		})
+	select {
+	case <-alone.C:
+	case <-ctx.Done():
+		return
 	}
-	if err != nil {
-		l.Log.Error("a silent task is not stopped", zap.String("task", l.key.String()), zap.Error(err))
+	if tasks = h.stillSilent(p, k); len(tasks) == 0 {
+		return // they have been stopped, or work again
+	}
+	h.Log.Warn("the run has done nothing about silent tasks, and this host does", zap.String("run", k.Run.WorkflowID), zap.Strings("tasks", tasks), zap.Error(err))
+	if err := h.silentAlone(ctx, p, tasks); err != nil {
+		h.Log.Error("nothing is done about silent tasks", zap.String("run", k.Run.WorkflowID), zap.Error(err))
 	}
 }
 
-// silentStacks captures the stacks of the task as if an operator had asked for them.
-func (l *taskLease) silentStacks(ctx context.Context) (ControlOutput, error) {
-	tasks := []string{l.key.Task}
-	if err := l.checkRequest(ctx, l.plan, ControlInput{Op: lifecycle.ControlStacks, Tasks: tasks}); err != nil {
-		return ControlOutput{}, err
+// tellSilent tells the run that tasks are silent, until it answers or refuses to listen.
+func (h *Host) tellSilent(ctx context.Context, k runkey.Task, tasks []string) error {
+	if h.Runs == nil {
+		return errors.New("this host sends no requests to runs")
 	}
-	return l.captureStacks(ctx, l.key.Run, l.plan, tasks)
+	update := taskservices.RunUpdate{
+		ID:    fmt.Sprintf("%s/%d/%s/%s", spec.UpdateSilent, k.Generation, h.Instance, rand.Text()),
+		Name:  spec.UpdateSilent,
+		Input: spec.SilentRequest{Host: h.Name, Tasks: tasks, Generation: k.Generation},
+	}
+	for again := (retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}); ; {
+		var answer spec.RequestAnswer
+		err := h.Runs.Update(ctx, k.Run, update, &answer)
+		var refused *taskservices.RefusedError
+		if err == nil || errors.As(err, &refused) || again.Sleep(ctx) != nil {
+			return err
+		}
+	}
+}
+
+// silentAlone carries out on_silence for the silent tasks of this host.
+func (h *Host) silentAlone(ctx context.Context, p *plan, tasks []string) error {
+	in := ControlInput{Op: lifecycle.ControlStacks, Tasks: tasks, Generation: p.Generation}
+	err := h.checkRequest(ctx, p, in)
+	if err == nil {
+		_, err = h.captureStacks(ctx, p.Run, p, tasks)
+	}
+	if err != nil {
+		h.Log.Warn("the stacks of silent tasks are not captured", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+	}
+	switch p.Spec.OnSilence {
+	case spec.OnSilenceRestart:
+		if err := h.checkAgain(p, tasks); err != nil {
+			return err
+		}
+		in.Op = lifecycle.ControlRestart
+		_, err = h.stopTasks(ctx, p, in, supervisor.ReasonRestart)
+		return err
+	case spec.OnSilenceStop:
+		in.Op = lifecycle.ControlSilence
+		_, err = h.stopTasks(ctx, p, in, supervisor.ReasonSilence)
+		return err
+	}
+	return nil
+}
+
+// silenceText returns why silent tasks are stopped.
+func silenceText(s *spec.RunSpec) string {
+	if s == nil || s.Silence == nil {
+		return ""
+	}
+	if s.SilenceIgnoresCPU {
+		return fmt.Sprintf("silent for %s: no output and no progress", s.Silence)
+	}
+	return fmt.Sprintf("silent for %s: no output, no progress and no processor time", s.Silence)
 }
 
 // attachedTo returns the tasks of the run and generation of a task that have a lease here.

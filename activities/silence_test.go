@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -68,7 +69,7 @@ func TestOnSilence(t *testing.T) {
 	assert.Equal(t, 60, look(b, 2*time.Minute, 1))
 	assert.True(t, a.mustAct())
 	assert.False(t, a.mustAct(), "once")
-	assert.True(t, b.mustAct())
+	assert.False(t, b.mustAct(), "once for all of them")
 	assert.Equal(t, 120, look(a, 3*time.Minute, 0))
 	assert.False(t, a.mustAct(), "once")
 	assert.Zero(t, look(a, 4*time.Minute, 1), "a sign")
@@ -80,10 +81,23 @@ func TestOnSilence(t *testing.T) {
 	look(a, 7*time.Minute, 2)
 	assert.True(t, a.mustAct(), "it is the last one here")
 
-	a.actOnSilence(t.Context(), supervisor.Process{Key: a.key, Number: 4})
+	// The run is told, and does the rest.
+	run := &silentRun{}
+	h.Runs = run
+	p.Spec.OnSilence = spec.OnSilenceReport
+	h.actOnSilence(t.Context(), p, a.key)
+	require.Len(t, run.asked, 2, "it is told again until it answers")
+	assert.Equal(t, run.asked[0], run.asked[1], "the same request")
+	assert.Equal(t, spec.UpdateSilent, run.asked[0].Name)
+	assert.Equal(t, spec.SilentRequest{Host: "host-a", Tasks: []string{"worker-0"}}, run.asked[0].Input)
+	assert.Empty(t, s.stops)
+
+	// A run that is not served does nothing.
+	p.Spec.OnSilence = spec.OnSilenceStop
+	require.NoError(t, h.silentAlone(t.Context(), p, []string{"worker-0"}))
 	require.Len(t, s.stops, 1)
 	stop := s.stops[0]
-	assert.Equal(t, []supervisor.ProcessRef{{Key: a.key, Number: 4}}, stop.Processes)
+	assert.Equal(t, []string{"worker-0"}, stop.Tasks)
 	assert.Equal(t, 2, stop.Signal)
 	assert.Equal(t, supervisor.ReasonSilence, stop.Reason)
 	assert.Equal(t, "silent for 1m: no output, no progress and no processor time", stop.Detail)
@@ -91,10 +105,34 @@ func TestOnSilence(t *testing.T) {
 	assert.Equal(t, spec.CauseSilence, exit.Cause, "whatever its exit code")
 	assert.True(t, exit.Cause.ByItself(), "a failure")
 
-	p.Spec.OnSilence = spec.OnSilenceStacks
-	a.actOnSilence(t.Context(), supervisor.Process{Key: a.key})
+	p.Spec.OnSilence = spec.OnSilenceReport
+	require.NoError(t, h.silentAlone(t.Context(), p, []string{"worker-0"}))
 	assert.Len(t, s.stops, 1)
+
+	// A task that waits for NCCL uses a processor.
+	busy := func(after time.Duration) int {
+		return a.silentFor(begun.Add(after), lifecycle.Signs{Output: 2, CPU: after})
+	}
+	busy(8 * time.Minute)
+	assert.Zero(t, busy(10*time.Minute))
+	p.Spec.SilenceIgnoresCPU = true
+	assert.Equal(t, 60, busy(11*time.Minute))
+	assert.Equal(t, "silent for 1m: no output and no progress", silenceText(p.Spec))
+
 	p.Spec.Silence = nil
 	assert.Zero(t, look(a, time.Hour, 2))
 	assert.False(t, a.mustAct())
+}
+
+// silentRun is a run that answers the second request.
+type silentRun struct {
+	taskservices.Runs
+	asked []taskservices.RunUpdate
+}
+
+func (r *silentRun) Update(_ context.Context, _ runkey.Run, q taskservices.RunUpdate, _ any) error {
+	if r.asked = append(r.asked, q); len(r.asked) == 1 {
+		return errors.New("the server is away")
+	}
+	return nil
 }

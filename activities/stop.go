@@ -50,11 +50,15 @@ func (h *Host) stopTasks(ctx context.Context, p *plan, in ControlInput, reason s
 	if err != nil {
 		return ControlOutput{}, err
 	}
+	detail := ""
+	if reason == supervisor.ReasonSilence {
+		detail = silenceText(p.Spec)
+	}
 	var out ControlOutput
 	for _, how := range order {
 		reply, err := h.Supervisor.Stop(ctx, supervisor.StopRequest{
 			Run: p.Run, Tasks: groups[how], Generation: in.Generation,
-			Signal: how.Signal, Grace: how.Grace, Reason: reason,
+			Signal: how.Signal, Grace: how.Grace, Reason: reason, Detail: detail,
 		})
 		if err != nil {
 			return out, err

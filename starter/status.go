@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/servererror"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // Status is how a run is doing: what the run says, what the server knows, and
@@ -55,6 +56,8 @@ type Status struct {
 	Ending  string       `json:"ending,omitempty"`
 	// Silent are the hosts of which nothing has been heard for a while.
 	Silent []SilentHost `json:"silent,omitempty"`
+	// Stacks is what the tasks of an open run were doing when the run looked at that last.
+	Stacks *stacktree.Findings `json:"stacks,omitempty"`
 	// Elastic is set where the number of hosts may change, while the run is open.
 	Elastic *spec.ElasticStatus `json:"elastic,omitempty"`
 	// OnDisconnect is what the hosts do while they hear nothing of the server.
@@ -211,7 +214,7 @@ func queryOf(ctx context.Context, c client.Client, id, execution, query string) 
 
 func (s *Status) fillOpen(answer *spec.Status) {
 	s.State, s.Generation, s.Result = answer.State, answer.Generation, answer.Result
-	s.Stopping, s.OnDisconnect, s.Services, s.Elastic, s.Archive = answer.Stopping, answer.OnDisconnect, answer.Services, answer.Elastic, answer.Archive
+	s.Stopping, s.OnDisconnect, s.Services, s.Elastic, s.Archive, s.Stacks = answer.Stopping, answer.OnDisconnect, answer.Services, answer.Elastic, answer.Archive, answer.Stacks
 	for _, t := range answer.Tasks {
 		// The heartbeat knows better once there is one.
 		status := TaskStatus{TaskStatus: t, Restarts: answer.Generation}

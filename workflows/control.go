@@ -47,7 +47,7 @@ func (r *clusterRun) capture(ctx workflow.Context, a lifecycle.Capture) {
 		for _, task := range sortedKeys(r.placed) {
 			hosts[task] = r.placed[task].name
 		}
-		r.events.Send(ctx, request{event: lifecycle.Captured{Files: answer.Files, Stacks: answer.Stacks, Hosts: hosts}})
+		r.events.Send(ctx, request{event: lifecycle.Captured{For: a.For, Files: answer.Files, Stacks: answer.Stacks, Hosts: hosts}})
 	})
 }
 

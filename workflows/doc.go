@@ -61,7 +61,8 @@
 // signal) is a short Control activity. Once the chief has ended, Control seals the run on
 // each host, so that a failure in the grace is final. When the timeout passes, Control
 // has each host capture the stacks of the processes, for at most 10 s, before they are
-// stopped. max_run_time is hard and captures nothing; the supervisors enforce it too,
+// stopped. A host that finds all its tasks silent sends the update silent, and the run does the same
+// before it carries out on_silence. max_run_time is hard and captures nothing; the supervisors enforce it too,
 // which holds through outages.
 //
 // A request to stop together is the update stop-together, sent by the host of the task

@@ -53,6 +53,9 @@ func (r *clusterRun) register(ctx workflow.Context) error {
 		update(r, spec.UpdateCaptureStacks, "Writes down what processes are doing.", func(q spec.StacksRequest) (lifecycle.Event, error) {
 			return lifecycle.CaptureStacks{Tasks: q.Tasks}, nil
 		}),
+		update(r, spec.UpdateSilent, "Tells that all tasks on a host are silent.", func(q spec.SilentRequest) (lifecycle.Event, error) {
+			return lifecycle.Silent{Tasks: q.Tasks, Generation: q.Generation}, nil
+		}),
 		update(r, spec.UpdateRequestStop, "Stops the run, with grace.", func(q spec.StopRequest) (lifecycle.Event, error) {
 			return lifecycle.Cancel{Reason: q.Reason}, nil
 		}),

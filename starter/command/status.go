@@ -166,6 +166,9 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 	if line := silentLine(s.Tasks); line != "" {
 		fmt.Fprintln(out, line)
 	}
+	if s.Stacks != nil {
+		fmt.Fprintf(out, "when it was looked at last:\n%s\n", s.Stacks)
+	}
 	if s.OnDisconnect != "" && s.OnDisconnect != spec.OnDisconnectKeep && s.Open {
 		fmt.Fprintf(out, "a host that hears nothing of the server for %s stops its processes (on_disconnect)\n", s.OnDisconnect)
 	}

@@ -33,7 +33,11 @@ type StopPlacing struct{}
 
 // Capture writes the stacks of the processes to files, like [ControlStacks]. [Captured]
 // answers it, soon and in any case.
-type Capture struct{ Tasks []string }
+type Capture struct {
+	Tasks []string
+	// For is the cause of what follows.
+	For spec.Cause
+}
 
 // Stop cancels the RunTask activities of these tasks, which means: ask the
 // process to end, wait the grace, kill, and never start another. It is final.
@@ -56,6 +60,8 @@ const (
 	ControlRestart ControlOp = "restart"
 	// ControlSignal sends a signal.
 	ControlSignal ControlOp = "signal"
+	// ControlSilence ends processes for their silence: they have failed.
+	ControlSilence ControlOp = "silence"
 	// ControlStacks writes the stacks of the processes to files.
 	ControlStacks ControlOp = "stacks"
 	// ControlSeal makes the hosts restart nothing any more.

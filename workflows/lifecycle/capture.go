@@ -12,11 +12,11 @@ import (
 // and in any case.
 func (m *Machine) captureFirst(why spec.Cause) {
 	m.phase, m.capturedFor = capturing, why
-	m.do(Capture{Tasks: m.Live()})
+	m.do(Capture{Tasks: m.Live(), For: why})
 }
 
 func (m *Machine) captured(e Captured) {
-	if m.capturedFor == "" {
+	if e.For == "" || e.For != m.capturedFor && (e.For != spec.CauseSilence || !m.silent.capturing) {
 		return
 	}
 	if m.stacks == nil {
@@ -25,7 +25,11 @@ func (m *Machine) captured(e Captured) {
 	//workflowcheck:ignore the order of entries makes no difference
 	maps.Copy(m.stacks, e.Files)
 	m.findings = m.explain(e)
-	if m.phase == capturing {
+	m.foundIn = m.group.generation
+	switch {
+	case e.For == spec.CauseSilence:
+		m.endSilence()
+	case m.phase == capturing:
 		m.stopAll(m.capturedFor)
 	}
 }

@@ -27,7 +27,8 @@
 // In restart scope "group" a failure stops all tasks (regrouping) and leads from
 // running back to placing and the next generation, as long as the budget lasts. A
 // timeout, and the end of the grace of a stop together, capture the stacks of all
-// tasks (capturing) before they stop anything.
+// tasks (capturing) before they stop anything. So does on_silence, which leaves the
+// run running meanwhile.
 //
 // A task is live from its [Launch] to its [TaskEnded]. In between its host may
 // start any number of processes; the machine learns of those that were replaced
@@ -111,6 +112,10 @@
 // an error of its own before, though it ended later or had to be stopped within its cleanup.
 // Such an error decides nothing else, since a program may survive it. Hosts give processes
 // that show an error a moment to end by themselves (stop.error_grace).
+//
+// A process that was stopped for its silence may have waited for another one. The root cause is then
+// the first task that the stacks name ([stacktree.Explain]), silent or not; if they name none, the
+// report says that it cannot tell.
 //
 // Two failures are known only from the exits that [Released] brings. A task that was
 // stopped between two processes has ended with the last one, as in TensorFlow's

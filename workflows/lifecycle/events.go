@@ -79,6 +79,12 @@ type (
 	CaptureStacks struct{ Tasks []string }
 )
 
+// Silent reports that all tasks of a generation on a host are silent.
+type Silent struct {
+	Tasks      []string
+	Generation int
+}
+
 // StopTogether is the request of a task or an operator that all tasks end by themselves.
 // [Machine.Stopping] is the answer.
 type StopTogether struct {
@@ -91,6 +97,8 @@ type ClearStop struct{ spec.ClearStopRequest }
 
 // Captured answers [Capture].
 type Captured struct {
+	// For is that of the capture.
+	For spec.Cause
 	// Files has the paths of the files, by task. A task without one is left out.
 	Files map[string]string
 	// Stacks has the stacks by rank, with the reason for each that is not known.
@@ -139,4 +147,5 @@ func (CaptureStacks) event()   {}
 func (StopTogether) event()    {}
 func (ClearStop) event()       {}
 func (Captured) event()        {}
+func (Silent) event()          {}
 func (Released) event()        {}

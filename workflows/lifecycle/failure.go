@@ -36,6 +36,8 @@ type failure struct {
 	request *StopTogether
 	// shown reports whether the error that the process printed makes it the root cause.
 	shown bool
+	// held reports whether its stack makes it the root cause: the others waited for it.
+	held bool
 }
 
 // reported reports whether the program reported an error.
@@ -43,7 +45,9 @@ func (f failure) reported() bool { return f.exit.Reported && !f.hostLost() }
 
 // stopped reports whether the program had reported or shown its error and was stopped before it
 // ended by itself.
-func (f failure) stopped() bool { return (f.reported() || f.shown) && !f.exit.Cause.ByItself() }
+func (f failure) stopped() bool {
+	return (f.reported() || f.shown || f.held) && !f.exit.Cause.ByItself()
+}
 
 // hostLost reports whether the process was lost with its host.
 func (f failure) hostLost() bool { return f.exit.Cause == spec.CauseHostLost }

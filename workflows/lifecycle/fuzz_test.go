@@ -176,7 +176,7 @@ func (w *world) event() Event {
 		case 0:
 			return PlacementFailed{Message: "no room"}
 		case 1, 2:
-			return Captured{Files: map[string]string{w.task(): "/stacks"}}
+			return Captured{For: []spec.Cause{spec.CauseTimeout, spec.CauseCollateral}[w.byte()%2], Files: map[string]string{w.task(): "/stacks"}}
 		case 3:
 			return CaptureStacks{Tasks: w.tasks()}
 		}

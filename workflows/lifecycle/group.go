@@ -76,6 +76,9 @@ func (m *Machine) generationRoot() *failure {
 		}
 	}
 	root := earliest(all)
+	if f := m.byStacks(root, func(t *task) string { return t.host }); f != nil {
+		return f
+	}
 	if f := m.byEvidence(root, all, func(t *task) string { return t.host }); f != nil {
 		return f
 	}
@@ -113,6 +116,7 @@ func (m *Machine) nextGeneration() {
 	g.generation++
 	g.first, g.before, g.root, g.cause = first, before, nil, ""
 	m.phase = placing
+	m.silent.capturing, m.silent.tasks = false, nil
 	m.do(Regroup{Generation: g.generation, First: first, After: backoff(g.quick)})
 }
 

@@ -31,7 +31,9 @@ type Machine struct {
 	// stacks holds the files captured last, by task, and findings what they tell; nil if
 	// nothing was captured. capturedFor is the cause of the stop that waits for it.
 	stacks      map[string]string
+	foundIn     int // the generation that findings is of
 	findings    *stacktree.Findings
+	silent      silentTasks
 	capturedFor spec.Cause
 }
 
@@ -144,6 +146,8 @@ func (m *Machine) Step(e Event) []Action {
 		m.captureStacks(e)
 	case Captured:
 		m.captured(e)
+	case Silent:
+		m.tasksSilent(e)
 	case StopTogether:
 		m.stopTogether(e)
 	case ClearStop:

@@ -72,6 +72,10 @@ func (m *Machine) rootCause(w *writer, j judgement) {
 		m.requestedCause(w, j)
 		return
 	}
+	if f.held || m.foundSilence(&f) {
+		m.silenceCause(w, j)
+		return
+	}
 	switch {
 	case f.exit.Cause == spec.CauseHostLost:
 		w.line("%s", f.lostText())
@@ -148,6 +152,9 @@ func (m *Machine) placedBefore(w *writer, e Released) {
 // othersFailed lists the failures beside the root cause, the first of them in detail.
 func (m *Machine) othersFailed(w *writer, j judgement) {
 	others := j.others()
+	if j.root != nil && (j.root.held || m.foundSilence(j.root)) {
+		others = slices.DeleteFunc(others, func(f failure) bool { return f.exit.Cause == spec.CauseSilence })
+	}
 	if len(others) == 0 {
 		return
 	}
@@ -338,8 +345,10 @@ func (m *Machine) stoppedTasks(j judgement) []string {
 	return names
 }
 
-// shows reports whether the error that the task printed makes it the root cause.
-func (j judgement) shows(t *task) bool { return j.root != nil && j.root.shown && j.root.task == t }
+// shows reports whether the error that the task printed, or its stack, makes it the root cause.
+func (j judgement) shows(t *task) bool {
+	return j.root != nil && (j.root.shown || j.root.held) && j.root.task == t
+}
 
 func (m *Machine) nothingLaunched() bool {
 	for _, t := range m.tasks {

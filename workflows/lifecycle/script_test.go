@@ -39,6 +39,7 @@ import (
 //	terminate-all [signal=NAME] [grace=DURATION]
 //	start TASK
 //	stacks TASK,TASK                an operator wants to see them
+//	silent TASK,TASK                a host says that all its tasks are
 //	captured [TASK=PATH]… [host=TASK,HOST]… [in=TASK,TASK:PLACE]…
 //	                                the answer to capture; stackOf has the places
 //	together [TASK] [key=KEY] [kind=KIND] [at=DURATION] [reason=WORD]: TEXT
@@ -52,7 +53,7 @@ import (
 // where HOW is one of
 //
 //	ok | exit=N | killed=SIGNAL     by itself
-//	stopped | terminated | timeout | lost      by us, or not by itself
+//	stopped | terminated | timeout | lost | silent     by us, or not by itself
 //	[lived=DURATION] [unkillable] [code=N]      code: of a process that was stopped
 //	nothing                         no process to tell of
 //
@@ -93,6 +94,8 @@ type script struct {
 	exits    map[string][]spec.Exit
 	// generation and first are those of the latest launches.
 	generation, first int
+	// captureFor is that of the latest capture.
+	captureFor spec.Cause
 }
 
 func newScript(t *testing.T, d *datadriven.TestData) *script {
@@ -135,6 +138,9 @@ func (s *script) events(t *testing.T, d *datadriven.TestData) string {
 			if l, ok := a.(lifecycle.Launch); ok {
 				s.launches[l.Task.Name()] = l.Launch
 				s.generation = l.Generation
+			}
+			if c, ok := a.(lifecycle.Capture); ok {
+				s.captureFor = c.For
 			}
 			if again, ok := a.(lifecycle.Regroup); ok {
 				s.first = again.First
@@ -191,6 +197,8 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 		return lifecycle.CaptureStacks{Tasks: tasks}, nil
 	case "captured":
 		return s.captured(words[1:])
+	case "silent":
+		return lifecycle.Silent{Tasks: tasks, Generation: s.generation}, nil
 	case "resume":
 		return resume{}, nil
 	case "unplaced":
@@ -222,7 +230,7 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 }
 
 func (s *script) captured(words []string) (lifecycle.Event, error) {
-	e := lifecycle.Captured{Files: map[string]string{}, Hosts: map[string]string{}}
+	e := lifecycle.Captured{For: s.captureFor, Files: map[string]string{}, Hosts: map[string]string{}}
 	for _, w := range words {
 		key, value, _ := strings.Cut(w, "=")
 		switch key {
@@ -328,6 +336,8 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 			e.Cause, e.ExitCode, e.Signal = spec.CauseCollateral, -15, "SIGTERM"
 		case "terminated":
 			e.Cause, e.ExitCode, e.Signal = spec.CauseOperator, -15, "SIGTERM"
+		case "silent":
+			e.Cause, e.ExitCode, e.Signal = spec.CauseSilence, -15, "SIGTERM"
 		case "timeout":
 			e.Cause, e.ExitCode, e.Signal = spec.CauseTimeout, -9, "SIGKILL"
 		case "shutdown":
@@ -463,7 +473,7 @@ func show(a lifecycle.Action) string {
 	case lifecycle.StopPlacing:
 		return "  stop placing\n"
 	case lifecycle.Capture:
-		return fmt.Sprintf("  capture %s\n", strings.Join(a.Tasks, " "))
+		return fmt.Sprintf("  capture %s: %s\n", strings.Join(a.Tasks, " "), a.For)
 	case lifecycle.Stop:
 		return fmt.Sprintf("  stop %s: %s\n", strings.Join(a.Tasks, " "), a.Why)
 	case lifecycle.Control:

@@ -31,6 +31,8 @@ type Snapshot struct {
 	Arrivals int           `json:"arrivals,omitempty"`
 	// Stacks is what was found when stacks were captured last.
 	Stacks *stacktree.Findings `json:"stacks,omitempty"`
+	// SilenceRestarts counts the restarts of on_silence.
+	SilenceRestarts int `json:"silence_restarts,omitempty"`
 }
 
 // BeforeFailure is the failure that ended the previous generation.
@@ -63,14 +65,16 @@ const snapshotExits = 2
 
 // Quiet reports whether the run can continue in another execution of its workflow while
 // its tasks run: it is not ending, and no operation on all of its tasks is under way.
-func (m *Machine) Quiet() bool { return m.phase == running && m.decided == undecided }
+func (m *Machine) Quiet() bool {
+	return m.phase == running && m.decided == undecided && !m.silent.capturing
+}
 
 // Snapshot returns the state of the machine after [Regroup] or at a quiet moment.
 func (m *Machine) Snapshot() Snapshot {
 	g := m.group
 	s := Snapshot{
 		Generation: g.generation, First: g.first, Size: g.size, Counted: g.counted, Quick: g.quick,
-		Stops: m.together.seq, Cleared: m.together.done, Exits: map[string][]spec.Exit{}, Stacks: m.findings,
+		Stops: m.together.seq, Cleared: m.together.done, Exits: map[string][]spec.Exit{}, Stacks: m.findings, SilenceRestarts: m.silent.restarts,
 	}
 	for _, t := range m.tasks {
 		if t.added {
@@ -195,7 +199,8 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 			m.group.before = &failure{task: t, exit: b.Exit, host: b.Host}
 		}
 	}
-	m.arrivals, m.findings = from.Arrivals, from.Stacks
+	m.arrivals, m.findings, m.silent.restarts = from.Arrivals, from.Stacks, from.SilenceRestarts
+	m.foundIn = -1 // what it tells is of tasks that have not been stopped for it
 	for _, r := range from.Running {
 		m.phase = running
 		if t := m.named[r.Task]; t != nil {

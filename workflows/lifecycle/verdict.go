@@ -46,6 +46,10 @@ func (m *Machine) judge(e Released) judgement {
 		j.effect, j.root = &effect, f
 		j.failures = append(slices.DeleteFunc(j.failures, func(g failure) bool { return g.task == f.task }), *f)
 	}
+	if f := m.byStacks(j.root, func(t *task) string { return e.Hosts[t.Name()] }); f != nil {
+		j.root = f
+		j.failures = append(slices.DeleteFunc(j.failures, func(g failure) bool { return g.task == f.task }), *f)
+	}
 	var reports []failure
 	for _, f := range j.failures {
 		if f.reported() {

@@ -54,6 +54,8 @@ func (j judgement) place(t *task) string {
 func howEnded(f failure) string {
 	e := f.exit
 	switch {
+	case f.held:
+		return "held the others up, and was stopped for that (on_silence)"
 	case f.stopped():
 		return "was stopped on its way out (" + short(e) + ")"
 	case e.StoppedByHost():

@@ -365,10 +365,16 @@ var fields = []field{
 		flag:    "silence", usage: "`TIME` after which tasks without output, progress and processor time are shown as silent (30s or more)",
 	},
 	{
+		of:      "RunSpec.silence_ignores_cpu",
+		doc:     "Whether only output and progress are signs of being at work, and processor time is not: processes that wait for NCCL, or poll for messages in MPI, use all of a processor. Set it for programs that print or report progress regularly. Needs silence.",
+		example: "silence_ignores_cpu: true",
+		flag:    "silence-ignores-cpu", usage: "count tasks as silent though they use processor time: NCCL and MPI do so while they wait",
+	},
+	{
 		of: "RunSpec.on_silence", enum: names(onSilences),
-		doc:     "What a host does once all its tasks of the run are silent: stacks saves their stacks, and stop does so and ends them as failures with the cause silence, which restart like others. Needs silence. Default: they are only shown.",
-		example: "on_silence: stacks",
-		flag:    "on-silence", usage: "what a host does with silent tasks: `stacks|stop` (default: they are only shown)",
+		doc:     "What is done once all tasks of the run on a host are silent: report saves the stacks of all tasks and shows which ranks differ; restart does so and restarts all tasks, up to max_restarts times; stop does so and ends the silent tasks as failures with the cause silence, which restart like others. Needs silence. Default: they are only shown.",
+		example: "on_silence: report",
+		flag:    "on-silence", usage: "what is done once all tasks on a host are silent: `report|restart|stop` (default: they are only shown)",
 	},
 	{
 		of: "RunSpec.python_stacks", def: true,

@@ -51,6 +51,8 @@ const (
 	UpdateClearStop    = "clear-stop"
 	// UpdateCaptureStacks writes down what processes are doing.
 	UpdateCaptureStacks = "capture-stacks"
+	// UpdateSilent tells a run that all its tasks on a host are silent.
+	UpdateSilent = "silent"
 	// UpdateJoin adds a host to a fleet. UpdateCordon keeps new tasks from one,
 	// and drains it where asked to; UpdateUncordon takes that back.
 	UpdateJoin     = "join"

@@ -57,6 +57,14 @@ type StacksRequest struct {
 	Tasks []string `json:"tasks,omitempty"`
 }
 
+// SilentRequest is the input of [UpdateSilent].
+type SilentRequest struct {
+	// Host has sent it, and Tasks are those of the generation that it runs.
+	Host       string   `json:"host"`
+	Tasks      []string `json:"tasks"`
+	Generation int      `json:"generation,omitempty"`
+}
+
 // RequestAnswer is what an update answers: the tasks it reached.
 type RequestAnswer struct {
 	Tasks []string `json:"tasks"`

@@ -29,6 +29,7 @@ type RunSpec struct {
 	Stop              Stop         `json:"stop,omitzero"`
 	OnDisconnect      OnDisconnect `json:"on_disconnect,omitempty"`
 	Silence           *Duration    `json:"silence,omitempty"`
+	SilenceIgnoresCPU bool         `json:"silence_ignores_cpu,omitempty"`
 	OnSilence         OnSilence    `json:"on_silence,omitempty"`
 	PythonStacks      *bool        `json:"python_stacks,omitempty"`
 	StopTogether      StopTogether `json:"stop_together,omitzero"`
@@ -127,14 +128,16 @@ const (
 	OnFullDrop OnFull = "drop"
 )
 
-// OnSilence says what a host does with tasks of a run that are silent.
+// OnSilence says what is done about silent tasks.
 type OnSilence string
 
 // The values of [OnSilence].
 const (
-	// OnSilenceStacks writes down what they are doing.
-	OnSilenceStacks OnSilence = "stacks"
-	// OnSilenceStop does so and stops them: they have failed.
+	// OnSilenceReport captures the stacks of all tasks of the run, and shows what they tell.
+	OnSilenceReport OnSilence = "report"
+	// OnSilenceRestart does so and restarts all tasks.
+	OnSilenceRestart OnSilence = "restart"
+	// OnSilenceStop does so and stops the silent tasks: they have failed.
 	OnSilenceStop OnSilence = "stop"
 )
 

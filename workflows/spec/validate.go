@@ -89,6 +89,8 @@ func (c *checker) checkSilence(s *RunSpec) {
 	switch {
 	case s.Silence == nil && s.OnSilence != "":
 		c.add("on_silence", "has no effect without silence", "add for example silence: 10m")
+	case s.Silence == nil && s.SilenceIgnoresCPU:
+		c.add("silence_ignores_cpu", "has no effect without silence", "add for example silence: 10m")
 	case s.Silence != nil && *s.Silence > 0 && *s.Silence < MinSilence:
 		c.add("silence", fmt.Sprintf("must be at least %s, is %s", MinSilence, s.Silence), "write for example silence: 10m; a host looks every ten seconds")
 	}
@@ -243,7 +245,7 @@ func (c *checker) checkOneOf(path, value string, values []string) {
 
 var (
 	onFulls       = []OnFull{OnFullFail, OnFullDrop}
-	onSilences    = []OnSilence{OnSilenceStacks, OnSilenceStop}
+	onSilences    = []OnSilence{OnSilenceReport, OnSilenceRestart, OnSilenceStop}
 	onFailures    = []OnFailure{OnFailureStop, OnFailureContinue}
 	restartScopes = []RestartScope{RestartScopeTask, RestartScopeGroup}
 	barrierWays   = []Barriers{BarriersServer, BarriersLocal}

@@ -54,6 +54,13 @@ func (r StartTaskRequest) Validate() error {
 	return c.requestError()
 }
 
+// Validate checks the request by itself. The error is an [*InvalidRequestError] with all problems.
+func (r SilentRequest) Validate() error {
+	c := &checker{}
+	c.checkTaskNames(r.Tasks)
+	return c.requestError()
+}
+
 // Validate checks the request by itself. Whether its tasks exist is for the
 // run to say. The error is an [*InvalidRequestError] with all problems.
 func (r StacksRequest) Validate() error {

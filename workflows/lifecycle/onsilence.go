@@ -1,0 +1,92 @@
+package lifecycle
+
+import (
+	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// silentTasks is what on_silence is being carried out for.
+type silentTasks struct {
+	// tasks are silent, by the word of their hosts. capturing reports whether the stacks of all
+	// tasks are being captured before anything is done about it.
+	tasks     []string
+	capturing bool
+	// restarts counts those of on_silence.
+	restarts int
+}
+
+// tasksSilent has the stacks of all tasks captured: a silent task may only wait for another one,
+// which another host need not see as silent.
+func (m *Machine) tasksSilent(e Silent) {
+	if m.phase != running || m.spec.OnSilence == "" || e.Generation != m.group.generation {
+		return
+	}
+	tasks := namesOf(m.liveOf(e.Tasks))
+	if len(tasks) == 0 {
+		return
+	}
+	s := &m.silent
+	s.tasks = append(s.tasks, tasks...)
+	if !s.capturing {
+		s.capturing = true
+		m.do(Capture{Tasks: m.Live(), For: spec.CauseSilence})
+	}
+}
+
+// endSilence does what on_silence says, now that the stacks are captured.
+func (m *Machine) endSilence() {
+	s := &m.silent
+	tasks := namesOf(m.liveOf(s.tasks))
+	s.capturing, s.tasks = false, nil
+	if m.phase != running || len(tasks) == 0 {
+		return
+	}
+	switch most := m.spec.MaxRestarts; {
+	case m.spec.OnSilence == spec.OnSilenceReport:
+	case m.spec.OnSilence == spec.OnSilenceRestart && !m.Ending() && (most == nil || s.restarts < *most):
+		s.restarts++
+		m.restartTasks(RestartTasks{Tasks: m.Live()})
+	default:
+		m.do(Control{Op: ControlSilence, Tasks: tasks})
+	}
+}
+
+// byStacks returns the failure that a silent root waited for, if the stacks tell which: the first
+// of the tasks that differ. It may have been stopped because of the others. If none differs, or it
+// has ended well, byStacks returns nil.
+func (m *Machine) byStacks(root *failure, hostOf func(*task) string) *failure {
+	if !m.foundSilence(root) {
+		return nil
+	}
+	for _, t := range m.tasks {
+		if !t.absent && m.findings.Outliers.Has(t.Rank) && t.exit != nil && !t.exit.OK() && !t.endedBy(spec.CauseHostLost) {
+			return &failure{task: t, exit: *t.exit, host: hostOf(t), held: true}
+		}
+	}
+	return nil
+}
+
+// foundSilence reports whether f is a failure for silence whose stacks were captured before.
+func (m *Machine) foundSilence(f *failure) bool {
+	return f != nil && f.request == nil && f.exit.Cause == spec.CauseSilence && m.findings != nil && m.foundIn == m.group.generation
+}
+
+// silenceCause writes the root cause of a run that was stopped for its silence, which is known
+// only by its stacks.
+func (m *Machine) silenceCause(w *writer, j judgement) {
+	f := *j.root
+	var silent []string
+	for _, t := range m.tasks {
+		if t.endedBy(spec.CauseSilence) {
+			silent = append(silent, t.Name())
+		}
+	}
+	w.line("%s silent, and stopped for that (on_silence): %s.", plural.Of(len(silent), "task was", "tasks were"), list(silent))
+	if f.held {
+		w.line("Root cause: %s held the others up%s%s.", j.who(f), m.afterRestarts(f), f.at())
+	} else {
+		w.line("Root cause: cannot tell%s%s.", m.afterRestarts(f), f.at())
+	}
+	m.files(w, nil)
+	w.path("Logs", f.exit.LogDir)
+}
