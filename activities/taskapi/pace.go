@@ -1,6 +1,7 @@
 package taskapi
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
@@ -17,6 +18,8 @@ const (
 // sent none.
 type pace struct {
 	mu sync.Mutex
+	// every replaces askEvery, unless it is 0.
+	every time.Duration
 	// next is when the next request would come if all came at the average rate.
 	next time.Time
 }
@@ -26,13 +29,14 @@ type pace struct {
 func (p *pace) turn(now time.Time, patience time.Duration) (wait time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if idle := now.Add(-(askAtOnce - 1) * askEvery); p.next.Before(idle) {
+	every := cmp.Or(p.every, askEvery)
+	if idle := now.Add(-(askAtOnce - 1) * every); p.next.Before(idle) {
 		p.next = idle
 	}
 	wait = max(0, p.next.Sub(now))
 	if wait > patience {
 		return patience, false
 	}
-	p.next = p.next.Add(askEvery)
+	p.next = p.next.Add(every)
 	return wait, true
 }

@@ -376,6 +376,7 @@ atexit.register(lambda: print(clusterrun.should_stop(), clusterrun.wait_for_stop
 func TestPythonStopSideBySide(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 2)
+	h.unpaced()
 	const source = `
 import clusterrun, threading, time
 coord = clusterrun.Coordinator(run=True)

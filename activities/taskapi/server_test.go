@@ -82,6 +82,15 @@ func (h *host) restartWith(p patience) {
 	h.start()
 }
 
+// unpaced has the server take as many requests of its tasks as come.
+func (h *host) unpaced() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range h.tasks {
+		e.pace.every = time.Nanosecond
+	}
+}
+
 // startKnowing starts a server that knows how the run stands before it serves.
 func (h *host) startKnowing(now spec.Stopping) {
 	h.t.Helper()
