@@ -4,5 +4,5 @@
 //
 // The owner holds a lock in the directory for as long as it lives. A directory
 // whose lock is free belongs to a run whose owner was killed: the next command
-// that executes runs ends what is left of it; see [Abandoned].
+// that connects to its server ends what is left of it; see [Abandoned].
 package rundir
