@@ -135,6 +135,8 @@ func (h *host) cleanup() {
 			h.t.Errorf("the supervisor does not end")
 		}
 	}
+	// A side may outlive its supervisor for a moment, and note an event in the directory.
+	h.until("the sides have ended", func() bool { return len(h.sides()) == 0 })
 	if left := h.cookied(); len(left) > 0 {
 		h.t.Errorf("processes are left: %v", left)
 		for _, pid := range left {
@@ -164,12 +166,22 @@ func (h *host) ended() error {
 
 // cookied lists the living processes with a cookie of the host.
 func (h *host) cookied() []int {
+	return h.find(func(cookie string) bool { return cookie != sideCookie(h.instance) })
+}
+
+// sides lists the living sides of the host, and what they started for themselves.
+func (h *host) sides() []int {
+	return h.find(func(cookie string) bool { return cookie == sideCookie(h.instance) })
+}
+
+// find lists the living processes with a wanted cookie of the host.
+func (h *host) find(wanted func(cookie string) bool) []int {
 	pids, err := allPIDs()
 	require.NoError(h.t, err)
 	var found []int
 	for _, pid := range pids {
 		c := ofInstance(readCookies(pid), h.instance)
-		if h.instance == "" || c == "" || c == sideCookie(h.instance) {
+		if h.instance == "" || c == "" || !wanted(c) {
 			continue
 		}
 		if stat, err := readStat(pid); err == nil && !stat.dead() {

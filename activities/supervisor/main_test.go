@@ -144,14 +144,17 @@ func supervisorMain(text string) int {
 			err = state.Execute(&cfg, upgrades)
 		}
 	}
-	for range 1000 { // those that are told to end still have to
-		if runtime.NumGoroutine() <= goroutines {
+	// Goroutines that are told to end still have to, and one of them may have a descriptor: stop
+	// has ended one of those counted before, so their number alone does not tell.
+	for range 1000 {
+		if runtime.NumGoroutine() <= goroutines && len(descriptors()) <= len(open) {
 			break
 		}
 		time.Sleep(time.Millisecond)
 	}
 	event(r.Events, "goroutines %d %d", goroutines, runtime.NumGoroutine())
-	event(r.Events, "descriptors %d %d", open, descriptors())
+	event(r.Events, "descriptors %d %d", len(open), len(descriptors()))
+	event(r.Events, "open before %v, and after %v", open, descriptors())
 	if cerr := state.Close(); err == nil {
 		err = cerr
 	}
@@ -175,9 +178,15 @@ func (r role) program() string {
 	return version
 }
 
-func descriptors() int {
+// descriptors returns what the open descriptors of this process refer to.
+func descriptors() []string {
 	entries, _ := os.ReadDir("/proc/self/fd")
-	return len(entries)
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		name, _ := os.Readlink("/proc/self/fd/" + e.Name())
+		names[i] = e.Name() + "=" + name
+	}
+	return names
 }
 
 func event(path, format string, args ...any) {
