@@ -46,6 +46,8 @@ type Status struct {
 	// somebody was there less than half a minute ago, who may be frozen or cut off.
 	Unattended bool         `json:"unattended,omitempty"`
 	Tasks      []TaskStatus `json:"tasks"`
+	// GroupRestarts are the last restarts of the whole group, the oldest first.
+	GroupRestarts []spec.GroupRestart `json:"group_restarts,omitempty"`
 	// Waiting are the places that the run waits for.
 	Waiting []Waiting `json:"waiting,omitempty"`
 	// Stopping is set while the tasks are stopping together.
@@ -186,6 +188,15 @@ func (r *Run) Services(ctx context.Context) ([]spec.HostService, error) {
 	return answer.Services, nil
 }
 
+// GroupRestarts returns the last restarts of the group of an open run, the oldest first.
+func (r *Run) GroupRestarts(ctx context.Context) ([]spec.GroupRestart, error) {
+	answer, err := r.query(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return answer.GroupRestarts, nil
+}
+
 func (r *Run) query(ctx context.Context) (*spec.Status, error) {
 	v, err := queryOf(ctx, r.client, r.ID, r.latest(), spec.QueryStatus)
 	if err != nil {
@@ -213,7 +224,7 @@ func queryOf(ctx context.Context, c client.Client, id, execution, query string) 
 }
 
 func (s *Status) fillOpen(answer *spec.Status) {
-	s.State, s.Generation, s.Result = answer.State, answer.Generation, answer.Result
+	s.State, s.Generation, s.Result, s.GroupRestarts = answer.State, answer.Generation, answer.Result, answer.GroupRestarts
 	s.Stopping, s.OnDisconnect, s.Services, s.Elastic, s.Archive, s.Stacks = answer.Stopping, answer.OnDisconnect, answer.Services, answer.Elastic, answer.Archive, answer.Stacks
 	for _, t := range answer.Tasks {
 		// The heartbeat knows better once there is one.
@@ -237,7 +248,7 @@ func (s *Status) fillEnded(result *spec.RunResult, err error) {
 		}
 		return
 	}
-	s.Generation, s.Verdict = result.Generation, result.Verdict
+	s.Generation, s.Verdict, s.GroupRestarts = result.Generation, result.Verdict, result.GroupRestarts
 	for _, t := range result.Tasks {
 		status := TaskStatus{
 			TaskStatus: spec.TaskStatus{

@@ -79,7 +79,7 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, wanted runOptions, spare s
 			Select: func(st tasklog.Stream) bool {
 				return selected(st) && (wanted.foreground == "" || tasks.task(st.Rank).Name() != wanted.foreground)
 			},
-			OnNext:  a.announce(s, func(rank int) string { return tasks.task(rank).Name() }),
+			OnNext:  a.announce(run, s, func(rank int) string { return tasks.task(rank).Name() }),
 			OnError: func(err error) { a.say("%s", err) },
 		})
 	}
@@ -103,8 +103,9 @@ func (o *output) deliver(c tasklog.Chunk) {
 	o.console.Deliver(c)
 }
 
-// announce returns a function that reports restarted processes, a whole group once.
-func (a *app) announce(s *spec.RunSpec, name func(rank int) string) func(rank, attempt int) {
+// announce returns a function that reports restarted processes, a whole group once and with
+// why.
+func (a *app) announce(run *starter.Run, s *spec.RunSpec, name func(rank int) string) func(rank, attempt int) {
 	var announced atomic.Int64
 	return func(rank, attempt int) {
 		now := announced.Load()
@@ -112,9 +113,23 @@ func (a *app) announce(s *spec.RunSpec, name func(rank int) string) func(rank, a
 		case s.RestartScope != spec.RestartScopeGroup:
 			a.say("%s", a.color.dim(fmt.Sprintf("%s restarted (attempt_%d)", name(rank), attempt)))
 		case int64(attempt) > now && announced.CompareAndSwap(now, int64(attempt)):
-			a.say("%s", a.color.dim(fmt.Sprintf("the group restarted (attempt_%d)", attempt)))
+			ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+			restarts, _ := run.GroupRestarts(ctx) // without an answer it is said without why
+			cancel()
+			a.say("%s", a.color.dim(groupRestarted(restarts, attempt)))
 		}
 	}
+}
+
+// groupRestarted returns the line about the restart of the group that began with a process of
+// that number.
+func groupRestarted(restarts []spec.GroupRestart, attempt int) string {
+	for _, r := range restarts {
+		if r.Attempt == attempt {
+			return r.String()
+		}
+	}
+	return fmt.Sprintf("the group restarted (attempt_%d)", attempt)
 }
 
 func logRoot(a *app, s *spec.RunSpec) string {

@@ -157,6 +157,11 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 	if s.Archive != nil {
 		fmt.Fprintf(out, "it ships %s\n", archiveLine(*s.Archive))
 	}
+	if s.Result == nil || s.Result.Verdict == spec.VerdictSucceeded { // otherwise the message lists them
+		for _, r := range s.GroupRestarts {
+			fmt.Fprintln(out, r)
+		}
+	}
 	for _, w := range s.Waiting {
 		fmt.Fprintf(out, "waiting for %s\n", waitingLine(w, time.Now()))
 	}

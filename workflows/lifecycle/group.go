@@ -18,6 +18,8 @@ type group struct {
 	root  *failure
 	// before is the root cause of the previous generation.
 	before *failure
+	// restarts are the last maxRestartsKept restarts, the oldest first.
+	restarts []spec.GroupRestart
 	// size is how many of the tasks that the spec lists this generation has; 0: all.
 	size int
 	// timed reports whether the timers of the run were started.
@@ -114,6 +116,7 @@ func (m *Machine) nextGeneration() {
 		g.quick++
 	}
 	g.generation++
+	g.keepRestart(first, before)
 	g.first, g.before, g.root, g.cause = first, before, nil, ""
 	m.phase = placing
 	m.silent.capturing, m.silent.tasks = false, nil

@@ -56,6 +56,9 @@ func (m *Machine) message(j judgement, e Released, invalid []string) string {
 	}
 	m.traces(&w, j)
 	m.unkillable(&w, j)
+	if j.verdict != spec.VerdictSucceeded {
+		m.groupRestarts(&w)
+	}
 	for _, problem := range e.Problems {
 		w.line("Not released: %s", problem)
 	}

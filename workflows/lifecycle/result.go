@@ -20,6 +20,7 @@ func (m *Machine) finish(e Released) Finish {
 	r := spec.RunResult{
 		Verdict: j.verdict, ErrorType: j.errorType, ExitCode: j.exitCode,
 		Tasks: make([]spec.TaskResult, 0, len(m.tasks)), Generation: m.group.generation, Usage: e.Usage,
+		GroupRestarts: m.group.restarts,
 	}
 	if j.root != nil {
 		r.FirstFailure = j.root.describe()

@@ -450,6 +450,9 @@ func (s *script) status() string {
 	if found := s.machine.Findings(); found != nil {
 		fmt.Fprintf(&out, "%s\n", found)
 	}
+	for _, r := range s.machine.GroupRestarts() {
+		fmt.Fprintf(&out, "%s\n", r)
+	}
 	fmt.Fprintf(&out, "%s, live: %s\n", state, strings.Join(s.machine.Live(), " "))
 	for _, t := range tasks {
 		fmt.Fprintf(&out, "  %d %s: %s", t.Rank, t.Name, t.State)

@@ -20,6 +20,7 @@ type Snapshot struct {
 	Added      []spec.Task            `json:"added,omitempty"`
 	Exits      map[string][]spec.Exit `json:"exits,omitempty"`
 	Before     *BeforeFailure         `json:"before,omitempty"`
+	Restarts   []spec.GroupRestart    `json:"restarts,omitempty"`
 	// Stops is the number of stops together and their clears. None is in force: a stop
 	// lets no other generation begin, and is not a quiet moment.
 	Stops int `json:"stops,omitempty"`
@@ -73,7 +74,7 @@ func (m *Machine) Quiet() bool {
 func (m *Machine) Snapshot() Snapshot {
 	g := m.group
 	s := Snapshot{
-		Generation: g.generation, First: g.first, Size: g.size, Counted: g.counted, Quick: g.quick,
+		Generation: g.generation, First: g.first, Size: g.size, Counted: g.counted, Quick: g.quick, Restarts: g.restarts,
 		Stops: m.together.seq, Cleared: m.together.done, Exits: map[string][]spec.Exit{}, Stacks: m.findings, SilenceRestarts: m.silent.restarts,
 	}
 	for _, t := range m.tasks {
@@ -189,7 +190,7 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 		t.Task, t.added = added, true
 	}
 	m.together.seq, m.together.done = from.Stops, from.Cleared
-	m.group = group{generation: from.Generation, first: from.First, counted: from.Counted, quick: from.Quick}
+	m.group = group{generation: from.Generation, first: from.First, counted: from.Counted, quick: from.Quick, restarts: from.Restarts}
 	m.setSize(from.Size)
 	for _, t := range m.tasks {
 		t.first, t.earlier = from.First, from.Exits[t.Name()]

@@ -214,6 +214,9 @@ type RunResult struct {
 	// Generation is the number of the last launch of the group, from 0: how often
 	// the whole of it was started again.
 	Generation int `json:"generation,omitempty"`
+	// GroupRestarts are the last restarts of the whole group, the oldest first, of which
+	// there were Generation in all.
+	GroupRestarts []GroupRestart `json:"group_restarts,omitempty"`
 	// Usage is what all processes of all tasks used, restarts included, as far as their hosts
 	// have answered.
 	Usage Usage `json:"usage,omitzero"`

@@ -39,6 +39,8 @@ type Status struct {
 	Generation int          `json:"generation"`
 	Started    time.Time    `json:"started,omitzero"`
 	Tasks      []TaskStatus `json:"tasks"`
+	// GroupRestarts are the last restarts of the whole group, the oldest first.
+	GroupRestarts []GroupRestart `json:"group_restarts,omitempty"`
 	// Elastic is set where the number of hosts may change.
 	Elastic *ElasticStatus `json:"elastic,omitempty"`
 	// OnDisconnect is what the hosts do while they hear nothing of the server.
