@@ -87,8 +87,8 @@ drill: build ## break a cluster on purpose and check what is promised: make dril
 	FAULTS=$(or $(FAULTS),30) SEED=$(or $(SEED),$(shell date +%s)) $(GO) test -count 1 -v -timeout 24h -run TestDrill ./tests/drill
 
 .PHONY: bench
-bench: build ## measure, each figure beside its floor or peer in the same run
-	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m -v ./tests/bench
+bench: build ## measure, each figure beside its floor or peer in the same run; BENCH=Figures is the most important in a minute
+	$(GO) test -run '^$$' -bench $(or $(BENCH),.) -benchtime 1x -timeout 60m -v ./tests/bench
 
 .PHONY: compare
 compare: build ## do the same work with the other launchers that are installed, for the table of `clusterrun help compare`

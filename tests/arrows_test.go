@@ -18,7 +18,7 @@ var levels = [][]string{
 	{"starter/clusterrun", "deployments/release"},
 	{"starter/command", "starter/pool"},
 	{"starter/trace"},
-	{"starter/coordinate", "starter/account", "starter/bench", "starter/top", "starter/service", "starter/doctor", "starter/debugbundle"},
+	{"starter/coordinate", "starter/account", "starter/top", "starter/service", "starter/doctor", "starter/debugbundle"},
 	{"starter/clustercoordinator"},
 	{"starter", "starter/remotehosts", "starter/agents"},
 	{"starter/rundir"},

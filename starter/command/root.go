@@ -99,7 +99,7 @@ func (a *app) root() *cobra.Command {
 		{"act", "Change a run:", []*cobra.Command{a.stopCommand(), a.terminateCommand(), a.startTaskCommand(), a.restartTaskCommand(), a.signalCommand()}},
 		{"disk", "Make room:", []*cobra.Command{a.duCommand(), a.pruneCommand(), a.rmCommand(), a.keepCommand()}},
 		{"closures", "Call functions in the tasks of a run:", []*cobra.Command{a.scheduleCommand(), a.fetchCommand(), a.joinCommand(), a.doneCommand(), a.closuresCommand(), a.coordinateCommand()}},
-		{"host", "Serve runs:", []*cobra.Command{a.devCommand(), a.uiCommand(), a.envCommand(), a.codecServerCommand(), a.workerCommand(), a.installServiceCommand(), a.policyCommand(), a.hostsCommand(), a.queueCommand(), a.hostCommand(), a.benchCommand(), a.doctorCommand()}},
+		{"host", "Serve runs:", []*cobra.Command{a.devCommand(), a.uiCommand(), a.envCommand(), a.codecServerCommand(), a.workerCommand(), a.installServiceCommand(), a.policyCommand(), a.hostsCommand(), a.queueCommand(), a.hostCommand(), a.doctorCommand()}},
 		{"task", "Within a task:", []*cobra.Command{a.taskCommand()}},
 		{"", "", []*cobra.Command{a.versionCommand(), a.superviseCommand(), a.sideCommand(), a.takeOverCommand(), a.remoteHostCommand()}},
 	}

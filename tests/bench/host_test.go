@@ -14,8 +14,8 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
-	"github.com/clusterrun/clusterrun/starter/bench"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/measure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -91,7 +91,7 @@ func BenchmarkFootprint(b *testing.B) {
 }
 
 func resident(b *testing.B, pids []int) int64 {
-	size, err := bench.Resident(pids)
+	size, err := measure.Resident(pids)
 	require.NoError(b, err)
 	return size
 }

@@ -13,9 +13,9 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/bench"
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/measure"
 	"github.com/clusterrun/clusterrun/tests/peers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -132,14 +132,14 @@ func newQueueFlood(b *testing.B, command []string) *queueFlood {
 
 // alone is the median time from scheduling one closure to having its value.
 func (f *queueFlood) alone(times int) time.Duration {
-	took, err := bench.Lone(f.b.Context(), f.c, times)
+	took, err := measure.Lone(f.b.Context(), f.c, times)
 	require.NoError(f.b, err)
 	return took.Median()
 }
 
 // flood is how many closures there are in a second.
 func (f *queueFlood) flood(count int) float64 {
-	rate, err := bench.Flood(f.b.Context(), f.c, count)
+	rate, err := measure.Flood(f.b.Context(), f.c, count)
 	require.NoError(f.b, err)
 	return rate
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"github.com/clusterrun/clusterrun/starter/bench"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/measure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -34,7 +34,7 @@ func BenchmarkChiefExit(b *testing.B) {
 	p, _ := newPlace(b)
 	var took []time.Duration
 	for range 11 {
-		d, err := p.EndAfterChief(b.Context(), bench.WithChief(harness.Clusterrun(b), p.StateDir()), 8)
+		d, err := p.EndAfterChief(b.Context(), measure.WithChief(harness.Clusterrun(b), p.StateDir()), 8)
 		require.NoError(b, err)
 		took = append(took, d)
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/starter/bench"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/measure"
 )
 
 // runs is how often each is run. Those that are compared alternate.
@@ -74,7 +74,7 @@ func (s *series) report(b *testing.B, goal time.Duration) {
 // execute returns how long a command took, and how much processor time.
 func execute(b *testing.B, home string, argv ...string) (took, cpu time.Duration) {
 	b.Helper()
-	took, cpu, err := (&bench.Place{Dir: home, Env: harness.Env(home)}).Time(b.Context(), argv)
+	took, cpu, err := (&measure.Place{Dir: home, Env: harness.Env(home)}).Time(b.Context(), argv)
 	require.NoError(b, err)
 	return took, cpu
 }

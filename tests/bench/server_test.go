@@ -10,20 +10,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/starter/bench"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/measure"
 	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
 // newPlace is a place with a server, and clusterrun there.
-func newPlace(b *testing.B) (*bench.Place, *bench.Launcher) {
+func newPlace(b *testing.B) (*measure.Place, *measure.Launcher) {
 	b.Helper()
 	dir := b.TempDir()
-	p := &bench.Place{Dir: dir, Env: harness.Env(dir)}
+	p := &measure.Place{Dir: dir, Env: harness.Env(dir)}
 	server, err := embedded.Home{Dir: filepath.Join(p.StateDir(), "server")}.StartForeground(b.Context(), 0, 0, "--headless")
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, server.Stop(context.Background())) })
-	return p, bench.Clusterrun(harness.Clusterrun(b), p.StateDir(), func() []int { return []int{server.PID} })
+	return p, measure.Clusterrun(harness.Clusterrun(b), p.StateDir(), func() []int { return []int{server.PID} })
 }
 
 // stopOwnServer ends the server that runs in this home brought up, by its pid.

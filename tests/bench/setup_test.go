@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
-	"github.com/clusterrun/clusterrun/starter/bench"
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/tests/measure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -81,9 +81,9 @@ func (f *fifo) await(b *testing.B, n int) time.Time {
 	return time.Now()
 }
 
-func median(d []time.Duration) time.Duration { return bench.Series(d).Median() }
+func median(d []time.Duration) time.Duration { return measure.Series(d).Median() }
 
-func ms(d time.Duration) float64 { return bench.Milliseconds(d) }
+func ms(d time.Duration) float64 { return measure.Milliseconds(d) }
 
 // program is how this program is started as one that takes part in a measurement.
 func program(b *testing.B, args ...string) []string {

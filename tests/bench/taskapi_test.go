@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/runkey"
 	pythonsdk "github.com/clusterrun/clusterrun/activities/task/python"
 	"github.com/clusterrun/clusterrun/activities/taskapi"
-	"github.com/clusterrun/clusterrun/starter/bench"
+	"github.com/clusterrun/clusterrun/tests/measure"
 	"github.com/clusterrun/clusterrun/tests/peers"
 )
 
@@ -95,7 +95,7 @@ func (s *barrierServer) start(_ string, _ int, argv []string) ([]string, error) 
 
 func (s *barrierServer) perRound(b *testing.B, client ...string) time.Duration {
 	b.Helper()
-	took, err := (&bench.Place{Dir: b.TempDir()}).Barrier(b.Context(), s.start, len(s.paths), client)
+	took, err := (&measure.Place{Dir: b.TempDir()}).Barrier(b.Context(), s.start, len(s.paths), client)
 	require.NoError(b, err)
 	return took
 }
@@ -112,7 +112,7 @@ func BenchmarkLocalBarrier(b *testing.B) {
 			ours := startBarrierServer(b, n)
 			var floors, tooks []time.Duration
 			for range 3 {
-				floor, err := (&bench.Place{Dir: b.TempDir()}).Exchange(b.Context(), n, count, program(b))
+				floor, err := (&measure.Place{Dir: b.TempDir()}).Exchange(b.Context(), n, count, program(b))
 				require.NoError(b, err)
 				floors = append(floors, floor)
 				tooks = append(tooks, ours.perRound(b, program(b, "barrier", strconv.Itoa(count))...))

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterrun/clusterrun/starter/bench"
+	"github.com/clusterrun/clusterrun/tests/measure"
 )
 
 // TestMain lets this program be the ones that are measured: a process that
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[1] {
 		case "program":
-			exit(bench.Program(os.Args[2], os.Args[3:]))
+			exit(measure.Program(os.Args[2], os.Args[3:]))
 		case "write-lines":
 			exit(writeLines(os.Args[2]))
 		case "write-slowly":

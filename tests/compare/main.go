@@ -17,14 +17,14 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/task/python"
-	"github.com/clusterrun/clusterrun/starter/bench"
+	"github.com/clusterrun/clusterrun/tests/measure"
 	"github.com/clusterrun/clusterrun/tests/peers"
 	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
 func main() {
 	if len(os.Args) > 2 && os.Args[1] == "program" {
-		exit(bench.Program(os.Args[2], os.Args[3:]))
+		exit(measure.Program(os.Args[2], os.Args[3:]))
 	}
 	page := flag.String("page", "starter/help/topics/compare.md", "`FILE` with the two marks between which the table goes")
 	plot := flag.String("plot", "tests/compare/launch.svg", "`FILE` for the plot")
@@ -54,7 +54,7 @@ func compare(ctx context.Context, page, plot string, rounds int, each time.Durat
 	if err != nil {
 		return err
 	}
-	p := &bench.Place{Dir: dir, Env: append(os.Environ(), "PYTHONPATH="+module)}
+	p := &measure.Place{Dir: dir, Env: append(os.Environ(), "PYTHONPATH="+module)}
 	server, err := embedded.Home{Dir: filepath.Join(p.StateDir(), "server")}.StartForeground(ctx, 0, 0, "--headless")
 	if err != nil {
 		return err
@@ -64,9 +64,9 @@ func compare(ctx context.Context, page, plot string, rounds int, each time.Durat
 	if err != nil {
 		return err
 	}
-	c := &comparison{Place: p, rounds: rounds, each: each, machine: bench.ThisMachine(), program: []string{self, "program"}}
-	c.add("clusterrun", "", bench.Clusterrun(os.Getenv("CLUSTERRUN_BIN"), p.StateDir(), func() []int { return []int{server.PID} }))
-	c.add("a shell", "", bench.Shell())
+	c := &comparison{Place: p, rounds: rounds, each: each, machine: measure.ThisMachine(), program: []string{self, "program"}}
+	c.add("clusterrun", "", measure.Clusterrun(os.Getenv("CLUSTERRUN_BIN"), p.StateDir(), func() []int { return []int{server.PID} }))
+	c.add("a shell", "", measure.Shell())
 	for _, peer := range peers.Launchers {
 		c.add(peer.Name, peer.Debian, peer.Find())
 	}

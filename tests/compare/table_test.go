@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/starter/bench"
+	"github.com/clusterrun/clusterrun/tests/measure"
 )
 
 func sample() *comparison {
-	c := &comparison{machine: bench.Machine{CPU: "A processor", Cores: 2, Kernel: "Linux 6", Load: "0.10"}}
-	c.add("clusterrun", "", &bench.Launcher{})
-	c.add("a shell", "", &bench.Launcher{})
-	c.add("mpirun", "openmpi-bin", &bench.Launcher{})
+	c := &comparison{machine: measure.Machine{CPU: "A processor", Cores: 2, Kernel: "Linux 6", Load: "0.10"}}
+	c.add("clusterrun", "", &measure.Launcher{})
+	c.add("a shell", "", &measure.Launcher{})
+	c.add("mpirun", "openmpi-bin", &measure.Launcher{})
 	c.add("other", "", nil)
 	c.rows = []row{
 		{name: "launch of 1", unit: "ms", processes: 1, cells: []cell{{value: 60}, {value: 1}, {value: 30}}},

@@ -9,15 +9,15 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/clusterrun/clusterrun/starter/bench"
+	"github.com/clusterrun/clusterrun/tests/measure"
 	"github.com/clusterrun/clusterrun/tests/peers"
 	"github.com/clusterrun/clusterrun/workflows/plural"
 )
 
 // comparison has what is compared, and what came of it. Our own launcher is the first.
 type comparison struct {
-	*bench.Place
-	machine bench.Machine
+	*measure.Place
+	machine measure.Machine
 	rounds  int           // at most
 	each    time.Duration // for each work of each launcher
 	program []string      // how this program is started as one of bench's
@@ -32,7 +32,7 @@ type comparison struct {
 
 type column struct {
 	name string
-	*bench.Launcher
+	*measure.Launcher
 }
 
 // row is one work of launchers, with a cell for each column.
@@ -57,7 +57,7 @@ type libraryRow struct {
 }
 
 // add takes a launcher; nil: it is not installed.
-func (c *comparison) add(name, debian string, l *bench.Launcher) {
+func (c *comparison) add(name, debian string, l *measure.Launcher) {
 	switch {
 	case l != nil:
 		c.columns = append(c.columns, column{name, l})
@@ -84,54 +84,54 @@ const (
 // work is what launchers are compared in.
 type work struct {
 	row
-	start   func(*bench.Launcher) bench.Start // nil for a launcher: it does not do that
-	measure func(context.Context, *bench.Launcher) (float64, error)
+	start   func(*measure.Launcher) measure.Start // nil for a launcher: it does not do that
+	measure func(context.Context, *measure.Launcher) (float64, error)
 	once    bool
 }
 
 func (c *comparison) works() []work {
-	launch := func(l *bench.Launcher) bench.Start { return l.Launch }
+	launch := func(l *measure.Launcher) measure.Start { return l.Launch }
 	var list []work
 	for _, n := range []int{1, copies} {
 		list = append(list, work{row: row{name: fmt.Sprintf("`true` in %s, the whole command", plural.Of(n, "process", "processes")), unit: "ms"},
-			start: func(l *bench.Launcher) bench.Start {
+			start: func(l *measure.Launcher) measure.Start {
 				if l.Stays {
 					return nil
 				}
 				return l.Launch
 			},
-			measure: func(ctx context.Context, l *bench.Launcher) (float64, error) {
+			measure: func(ctx context.Context, l *measure.Launcher) (float64, error) {
 				took, _, err := c.Whole(ctx, l.Launch, n)
-				return bench.Milliseconds(took), err
+				return measure.Milliseconds(took), err
 			}})
 	}
 	for _, n := range []int{1, copies, 64, 256} {
 		list = append(list, work{row: row{name: fmt.Sprintf("launch, until %d execute", n), unit: "ms", processes: n}, start: launch,
-			measure: func(ctx context.Context, l *bench.Launcher) (float64, error) {
+			measure: func(ctx context.Context, l *measure.Launcher) (float64, error) {
 				took, err := c.Launch(ctx, l, n)
-				return bench.Milliseconds(took), err
+				return measure.Milliseconds(took), err
 			}})
 	}
 	return append(list,
-		work{row: row{name: "restart of a failed process, the median", unit: "ms", between: true}, start: func(l *bench.Launcher) bench.Start { return l.Restart },
-			measure: func(ctx context.Context, l *bench.Launcher) (float64, error) {
+		work{row: row{name: "restart of a failed process, the median", unit: "ms", between: true}, start: func(l *measure.Launcher) measure.Start { return l.Restart },
+			measure: func(ctx context.Context, l *measure.Launcher) (float64, error) {
 				took, err := c.Restart(ctx, l)
-				return bench.Milliseconds(took), err
+				return measure.Milliseconds(took), err
 			}},
-		work{row: row{name: fmt.Sprintf("one of %d fails, until all have ended, the median", copies), unit: "ms", between: true}, start: func(l *bench.Launcher) bench.Start { return l.End },
-			measure: func(ctx context.Context, l *bench.Launcher) (float64, error) {
+		work{row: row{name: fmt.Sprintf("one of %d fails, until all have ended, the median", copies), unit: "ms", between: true}, start: func(l *measure.Launcher) measure.Start { return l.End },
+			measure: func(ctx context.Context, l *measure.Launcher) (float64, error) {
 				took, err := c.EndAfterFailure(ctx, l.End, copies)
-				return bench.Milliseconds(took), err
+				return measure.Milliseconds(took), err
 			}},
 		work{row: row{name: fmt.Sprintf("output of %d with prefixes, 1000 lines of 100 bytes in a second", teeTasks), unit: "", more: true},
-			start: func(l *bench.Launcher) bench.Start { return l.Tee }, measure: c.tee},
+			start: func(l *measure.Launcher) measure.Start { return l.Tee }, measure: c.tee},
 		work{row: row{name: "memory of the launcher with 1 process", unit: "MiB"}, start: launch, once: true,
-			measure: func(ctx context.Context, l *bench.Launcher) (float64, error) {
+			measure: func(ctx context.Context, l *measure.Launcher) (float64, error) {
 				size, err := c.Memory(ctx, l, 1)
 				return float64(size) / (1 << 20), err
 			}},
 		work{row: row{name: "memory for each further process", unit: "KiB"}, start: launch, once: true,
-			measure: func(ctx context.Context, l *bench.Launcher) (float64, error) {
+			measure: func(ctx context.Context, l *measure.Launcher) (float64, error) {
 				one, err := c.Memory(ctx, l, 1)
 				if err != nil {
 					return 0, err
@@ -140,7 +140,7 @@ func (c *comparison) works() []work {
 				return max(0, float64(many-one)/64/1024), err
 			}},
 		work{row: row{name: fmt.Sprintf("of %d processes left %s after `kill -9` of the launcher", copies, leftAfter)}, start: launch, once: true,
-			measure: func(ctx context.Context, l *bench.Launcher) (float64, error) {
+			measure: func(ctx context.Context, l *measure.Launcher) (float64, error) {
 				left, err := c.Left(ctx, l, copies, leftAfter)
 				return float64(left.Copies), err
 			}},
@@ -203,7 +203,7 @@ func (c *comparison) launchers(ctx context.Context) error {
 }
 
 // tee returns how many thousand lines reach a file in a second.
-func (c *comparison) tee(ctx context.Context, l *bench.Launcher) (float64, error) {
+func (c *comparison) tee(ctx context.Context, l *measure.Launcher) (float64, error) {
 	lines := filepath.Join(c.Dir, "lines")
 	if _, err := os.Stat(lines); err != nil {
 		var text []byte
@@ -327,7 +327,7 @@ func (c *comparison) ourClosures(ctx context.Context) ([]float64, error) {
 		return nil, err
 	}
 	figures := filepath.Join(c.Dir, "figures")
-	argv, err := bench.WithChief(os.Getenv("CLUSTERRUN_BIN"), c.StateDir())(c.Dir, 5, []string{peers.Python, path, figures})
+	argv, err := measure.WithChief(os.Getenv("CLUSTERRUN_BIN"), c.StateDir())(c.Dir, 5, []string{peers.Python, path, figures})
 	if err != nil {
 		return nil, err
 	}

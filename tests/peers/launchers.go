@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/starter/bench"
+	"github.com/clusterrun/clusterrun/tests/measure"
 )
 
 // Peer is a launcher that may be installed.
@@ -18,13 +18,13 @@ type Peer struct {
 	// Debian is the package that has it there; empty: there is none.
 	Debian string
 	// Find returns how it is called; nil: it is not installed.
-	Find func() *bench.Launcher
+	Find func() *measure.Launcher
 }
 
 // Launchers are all that we know to compare with.
 var Launchers = []Peer{
-	{"Open MPI", "openmpi-bin", func() *bench.Launcher { return mpirun("Open MPI", "mpirun.openmpi", openMPI) }},
-	{"MPICH", "mpich", func() *bench.Launcher { return mpirun("HYDRA", "mpirun.mpich", mpich) }},
+	{"Open MPI", "openmpi-bin", func() *measure.Launcher { return mpirun("Open MPI", "mpirun.openmpi", openMPI) }},
+	{"MPICH", "mpich", func() *measure.Launcher { return mpirun("HYDRA", "mpirun.mpich", mpich) }},
 	{"torchrun", "python3-torch", torchrun},
 	{"GNU parallel", "parallel", gnuParallel},
 	{"supervisord", "supervisor", supervisord},
@@ -33,7 +33,7 @@ var Launchers = []Peer{
 
 // mpirun finds the mpirun of one family, by the name that it has beside others or by what it
 // says of itself.
-func mpirun(family, name string, of func(path string) *bench.Launcher) *bench.Launcher {
+func mpirun(family, name string, of func(path string) *measure.Launcher) *measure.Launcher {
 	for _, name := range []string{name, "mpirun", "mpiexec"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
@@ -47,20 +47,20 @@ func mpirun(family, name string, of func(path string) *bench.Launcher) *bench.La
 }
 
 // line is a command line with the number of copies in it.
-func line(before []string, after ...string) bench.Start {
+func line(before []string, after ...string) measure.Start {
 	return func(_ string, n int, argv []string) ([]string, error) {
 		return slices.Concat(before, []string{strconv.Itoa(n)}, after, argv), nil
 	}
 }
 
-func openMPI(path string) *bench.Launcher {
+func openMPI(path string) *measure.Launcher {
 	start := []string{path, "--allow-run-as-root", "--oversubscribe", "-n"}
-	return &bench.Launcher{Launch: line(start), End: line(start), Tee: line(start, "--tag-output")}
+	return &measure.Launcher{Launch: line(start), End: line(start), Tee: line(start, "--tag-output")}
 }
 
 // mpich leaves the others alone when one has failed that never called MPI.
-func mpich(path string) *bench.Launcher {
-	return &bench.Launcher{Launch: line([]string{path, "-n"}), Tee: line([]string{path, "-prepend-rank", "-n"})}
+func mpich(path string) *measure.Launcher {
+	return &measure.Launcher{Launch: line([]string{path, "-n"}), Tee: line([]string{path, "-prepend-rank", "-n"})}
 }
 
 // Torchrun returns the command line of torchrun with its own Python; nil: there is none. It may
@@ -78,14 +78,14 @@ func Torchrun() []string {
 	return nil
 }
 
-func torchrun() *bench.Launcher {
+func torchrun() *measure.Launcher {
 	path := Torchrun()
 	if path == nil {
 		return nil
 	}
 	// With Python 3.11 torch 1.13 of Debian takes no other streams than 1 and 2, its own default
 	// of 0 included.
-	start := func(stream, restarts string) bench.Start {
+	start := func(stream, restarts string) measure.Start {
 		return func(dir string, n int, argv []string) ([]string, error) {
 			argv = slices.Clone(argv)
 			for i, arg := range argv {
@@ -97,10 +97,10 @@ func torchrun() *bench.Launcher {
 			}, argv), nil
 		}
 	}
-	return &bench.Launcher{Launch: start("2", "0"), End: start("2", "0"), Restart: start("2", "1"), Tee: start("1", "0")}
+	return &measure.Launcher{Launch: start("2", "0"), End: start("2", "0"), Restart: start("2", "1"), Tee: start("1", "0")}
 }
 
-func gnuParallel() *bench.Launcher {
+func gnuParallel() *measure.Launcher {
 	path, err := exec.LookPath("parallel")
 	if err != nil {
 		return nil
@@ -108,7 +108,7 @@ func gnuParallel() *bench.Launcher {
 	if out, err := exec.Command(path, "--version").Output(); err != nil || !strings.HasPrefix(string(out), "GNU parallel") {
 		return nil // that of moreutils
 	}
-	start := func(flags ...string) bench.Start {
+	start := func(flags ...string) measure.Start {
 		return func(_ string, n int, argv []string) ([]string, error) {
 			all := slices.Concat([]string{path, "--will-cite", "-q", "-N0", "-j", strconv.Itoa(n)}, flags, argv, []string{":::"})
 			for i := range n {
@@ -117,15 +117,15 @@ func gnuParallel() *bench.Launcher {
 			return all, nil
 		}
 	}
-	return &bench.Launcher{Launch: start(), Restart: start("--retries", "2"), End: start("--halt", "now,fail=1"), Tee: start("--tagstring", "[{#}]", "--line-buffer")}
+	return &measure.Launcher{Launch: start(), Restart: start("--retries", "2"), End: start("--halt", "now,fail=1"), Tee: start("--tagstring", "[{#}]", "--line-buffer")}
 }
 
-func supervisord() *bench.Launcher {
+func supervisord() *measure.Launcher {
 	path, err := exec.LookPath("supervisord")
 	if err != nil {
 		return nil
 	}
-	start := func(restart string) bench.Start {
+	start := func(restart string) measure.Start {
 		return func(dir string, n int, argv []string) ([]string, error) {
 			config := filepath.Join(dir, "supervisord.conf")
 			text := fmt.Sprintf(`[supervisord]
@@ -147,15 +147,15 @@ stderr_logfile=NONE
 			return []string{path, "-c", config}, os.WriteFile(config, []byte(text), 0o600)
 		}
 	}
-	return &bench.Launcher{Launch: start("false"), Restart: start("unexpected"), Stays: true}
+	return &measure.Launcher{Launch: start("false"), Restart: start("unexpected"), Stays: true}
 }
 
-func processCompose() *bench.Launcher {
+func processCompose() *measure.Launcher {
 	path, err := exec.LookPath("process-compose")
 	if err != nil {
 		return nil
 	}
-	start := func(restart string) bench.Start {
+	start := func(restart string) measure.Start {
 		return func(dir string, n int, argv []string) ([]string, error) {
 			config := filepath.Join(dir, "process-compose.yaml")
 			text := fmt.Sprintf("version: \"0.5\"\nprocesses:\n  copy:\n    command: %q\n    replicas: %d\n    availability:\n      restart: %q\n      max_restarts: 1\n",
@@ -165,7 +165,7 @@ func processCompose() *bench.Launcher {
 			}, os.WriteFile(config, []byte(text), 0o600)
 		}
 	}
-	return &bench.Launcher{Launch: start("no"), Restart: start("on_failure"), End: start("exit_on_failure"), Tee: start("no")}
+	return &measure.Launcher{Launch: start("no"), Restart: start("on_failure"), End: start("exit_on_failure"), Tee: start("no")}
 }
 
 // quoted returns a command line for a shell.

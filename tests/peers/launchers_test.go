@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/starter/bench"
+	"github.com/clusterrun/clusterrun/tests/measure"
 	"github.com/clusterrun/clusterrun/tests/peers"
 )
 
@@ -28,7 +28,7 @@ func TestLaunchersDoWhatTheirEntriesSay(t *testing.T) {
 				t.Skip("it is not installed")
 			}
 			temporary := t.TempDir()
-			place := &bench.Place{Dir: t.TempDir(), Env: append(os.Environ(), "TMPDIR="+temporary)}
+			place := &measure.Place{Dir: t.TempDir(), Env: append(os.Environ(), "TMPDIR="+temporary)}
 			ctx, cancel := context.WithTimeout(t.Context(), launcherBound)
 			defer cancel()
 			_, err := place.Launch(ctx, launcher, 3)
@@ -54,7 +54,7 @@ func TestLaunchersDoWhatTheirEntriesSay(t *testing.T) {
 }
 
 // prefixes checks that each line of each copy has something before it.
-func prefixes(ctx context.Context, t *testing.T, place *bench.Place, launcher *bench.Launcher) {
+func prefixes(ctx context.Context, t *testing.T, place *measure.Place, launcher *measure.Launcher) {
 	t.Helper()
 	const line = "costs $$5"
 	out := filepath.Join(t.TempDir(), "out")

@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"context"
@@ -25,7 +25,7 @@ type Figure struct {
 	Ratio float64 `json:"ratio,omitempty"`
 }
 
-// Measurement takes the figures of `clusterrun bench`.
+// Measurement takes the figures of `make bench`.
 type Measurement struct {
 	Place *Place
 	Ours  *Launcher
