@@ -19,6 +19,9 @@ func (s *side) inventory(files *hostservice.Server) fleet.Host {
 		Name: s.Host, Instance: s.supervisor.Instance(), Boot: activities.BootID(), Version: spec.Version,
 		Address: cmp.Or(s.Advertise, s.Host), Slots: s.Slots, Oversubscribe: s.Oversubscribe, CPUs: runtime.GOMAXPROCS(0), Memory: s.Memory, Labels: s.Labels, Role: string(s.Role),
 	}
+	if v := s.supervisor.Version(); v != h.Version {
+		h.Supervisor = v
+	}
 	if h.Memory == 0 {
 		h.Memory = resources.Memory()
 	}

@@ -23,6 +23,7 @@ const (
 	envFD       = "CLUSTERRUN_SUPERVISOR_FD"
 	envState    = "CLUSTERRUN_SUPERVISOR_STATE"
 	envInstance = "CLUSTERRUN_SUPERVISOR_INSTANCE"
+	envVersion  = "CLUSTERRUN_SUPERVISOR_VERSION"
 )
 
 // Client sends requests to a supervisor. It is safe for concurrent use; a call ends with its
@@ -34,6 +35,7 @@ type Client struct {
 	calls    atomic.Uint64
 	dir      string
 	instance string
+	version  string
 	pid      int
 }
 
@@ -77,8 +79,8 @@ func ClientFromEnv() (*Client, error) {
 		return nil, fmt.Errorf("the socket to the supervisor: %w", err)
 	}
 	c := NewClient(conn)
-	c.dir, c.instance, c.pid = os.Getenv(envState), os.Getenv(envInstance), os.Getppid()
-	for _, name := range []string{envFD, envState, envInstance} {
+	c.dir, c.instance, c.version, c.pid = os.Getenv(envState), os.Getenv(envInstance), os.Getenv(envVersion), os.Getppid()
+	for _, name := range []string{envFD, envState, envInstance, envVersion} {
 		_ = os.Unsetenv(name)
 	}
 	return c, nil
@@ -86,6 +88,9 @@ func ClientFromEnv() (*Client, error) {
 
 // Instance returns the instance of the supervisor's state directory.
 func (c *Client) Instance() string { return c.instance }
+
+// Version returns the version of the supervisor's program; "" if it cannot be upgraded.
+func (c *Client) Version() string { return c.version }
 
 // StateDir returns the supervisor's state directory.
 func (c *Client) StateDir() string { return c.dir }

@@ -157,6 +157,7 @@ func (s *supervisor) startSide() (link *sideLink, err error) {
 		envFD+"=3",
 		envState+"="+s.state.dir,
 		envInstance+"="+s.state.instance,
+		envVersion+"="+s.version(),
 	))
 	attr := &syscall.ProcAttr{
 		Env:   env,
@@ -180,6 +181,14 @@ func (s *supervisor) startSide() (link *sideLink, err error) {
 	link = s.serveSide(conn)
 	s.reaper.wake() // the side may have ended before it was in the table
 	return link, nil
+}
+
+// version returns the version of the supervisor's program; "" if it cannot be upgraded.
+func (s *supervisor) version() string {
+	if s.cfg.Upgrade == nil {
+		return ""
+	}
+	return s.cfg.Upgrade.Version
 }
 
 // SocketPair returns the two ends of a connection between a supervisor and a side: one for this

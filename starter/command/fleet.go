@@ -70,13 +70,21 @@ answered for 15 s is silent, and gets no tasks until it is back.
 	return cmd
 }
 
+// versionColumn names the version of a host worker, and that of its supervisor if it differs.
+func versionColumn(version, supervisor string) string {
+	if supervisor == "" {
+		return version
+	}
+	return version + " (supervisor " + supervisor + ")"
+}
+
 func (a *app) printHosts(hosts []fleet.HostStatus) {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "HOST\tSTATE\tROLE\tSINCE\tSLOTS\tGPUS\tMEMORY\tVERSION\tLABELS\tRUNS")
 	now := time.Now()
 	for _, h := range hosts {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, h.State, cmp.Or(h.Role, string(workers.RoleBoth)), ago(now, h.Since),
-			share(h.Used, h.Slots), gpusColumn(h), bytesColumn(h.Memory), dash(h.Version), dash(labelsColumn(h.Labels)), dash(runsColumn(h.Holds)))
+			share(h.Used, h.Slots), gpusColumn(h), bytesColumn(h.Memory), dash(versionColumn(h.Version, h.Supervisor)), dash(labelsColumn(h.Labels)), dash(runsColumn(h.Holds)))
 	}
 	w.Flush()
 	for _, h := range hosts {

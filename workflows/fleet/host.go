@@ -16,6 +16,8 @@ type Host struct {
 	// Address is the one by which other hosts reach it.
 	Address string `json:"address,omitempty"`
 	Version string `json:"version,omitempty"`
+	// Supervisor is the version of the supervisor, if it differs because of an upgrade under runs.
+	Supervisor string `json:"supervisor,omitempty"`
 	// Slots bounds the tasks on the host; 0 means no bound.
 	Slots int `json:"slots,omitempty"`
 	// Oversubscribe reports whether a run may have more tasks than Slots here, if it needs
