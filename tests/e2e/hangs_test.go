@@ -33,7 +33,7 @@ func TestWhoHoldsTheOthersUp(t *testing.T) {
 			}
 			s := hangs.NewStage(t, l.start, all...)
 			for _, h := range all {
-				found := s.Play(h)
+				found, _ := s.Play(h)
 				var text strings.Builder
 				assert.NoError(t, found.Write(&text))
 				assert.Equal(t, h.Guilty != hangs.Nobody, h.Named(found), "%s\n%s", h, &text)

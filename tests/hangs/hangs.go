@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -128,8 +129,9 @@ const python = "/usr/bin/python3"
 
 func (s *Stage) path(name string) string { return filepath.Join(s.dir, name) }
 
-// Play starts a program, waits until it hangs, and returns what clusterrun makes of it.
-func (s *Stage) Play(h Hang) stacktree.Findings {
+// Play starts a program, waits until it hangs, and returns what clusterrun makes of it, and how
+// long the last `clusterrun stacks` took to tell it.
+func (s *Stage) Play(h Hang) (stacktree.Findings, time.Duration) {
 	s.t.Helper()
 	s.played++
 	id := "hang-" + strconv.Itoa(s.played)
@@ -149,11 +151,14 @@ func (s *Stage) Play(h Hang) stacktree.Findings {
 	})
 	// A rank says so before it waits: what two captures show alike is where it stays.
 	var found, before stacktree.Findings
+	var took time.Duration
 	harness.Eventually(s.t, h.String()+": all stay where they are", func() bool {
+		started := time.Now()
 		before, found = found, s.capture(id)
+		took = time.Since(started)
 		return before.Sentence != "" && before.Sentence == found.Sentence && len(before.Classes) == len(found.Classes)
 	})
-	return found
+	return found, took
 }
 
 func (s *Stage) capture(id string) stacktree.Findings {
