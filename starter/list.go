@@ -156,7 +156,7 @@ func (o ListOptions) latest(ctx context.Context, c client.Client, runs []Summary
 func withoutDuplicates(runs []Summary) []Summary {
 	type execution struct{ run, id string }
 	at := make(map[execution]int, len(runs))
-	var once []Summary
+	once := []Summary{} // in JSON a list, also if there are none
 	for _, r := range runs {
 		e := execution{r.RunID, r.ExecutionID}
 		i, ok := at[e]

@@ -46,7 +46,7 @@ func (r *report) worker() *process {
 	for range r.processes {
 		var children []*process
 		for _, q := range r.processes {
-			if q.ppid == p.pid && !q.dead() {
+			if q.ppid == p.pid && !q.dead() && !q.ended {
 				children = append(children, q)
 			}
 		}

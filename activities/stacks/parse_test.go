@@ -76,3 +76,13 @@ func TestOwnerOfATableWithACircle(t *testing.T) {
 	all := table{5: {ppid: 6}, 6: {ppid: 5}}
 	assert.Zero(t, ownerOf(5, all, map[int]int{}), "a table is no snapshot")
 }
+
+// A shell whose only child has just ended is looked at itself.
+func TestTheWorkerOfATask(t *testing.T) {
+	shell := &process{pid: 1, threads: []thread{{channel: "do_wait"}}}
+	child := &process{pid: 2, stat: stat{ppid: 1}, threads: []thread{{channel: "hrtimer_nanosleep"}}}
+	r := &report{processes: []*process{shell, child}}
+	require.Same(t, child, r.worker())
+	child.ended = true
+	require.Same(t, shell, r.worker())
+}

@@ -33,6 +33,8 @@ type process struct {
 	answers string
 	// gaps describes what could not be found out.
 	gaps []string
+	// ended reports whether the process has ended since it was found.
+	ended bool
 	// answer is what the process itself reported, and silence the reason if it should have
 	// and did not.
 	answer, silence string
@@ -85,7 +87,7 @@ func readProcess(ctx context.Context, pid int, s stat, logDir string) *process {
 func readPieces(ctx context.Context, pid int, ticks uint64, logDir string, send func(func(*process))) {
 	dir := procDir(pid)
 	if now, err := readStat(dir); err != nil || now.ticks != ticks {
-		send(func(p *process) { p.gaps = append(p.gaps, "it ended while it was being read") })
+		send(func(p *process) { p.ended, p.gaps = true, append(p.gaps, "it ended while it was being read") })
 		return
 	}
 	if answers := findAnswerFile(dir, logDir); answers != "" {

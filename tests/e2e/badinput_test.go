@@ -107,7 +107,12 @@ func TestPlacement(t *testing.T) {
 		r := f.result(f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{
 			group("worker", 1, `echo "$TF_CONFIG" > $DIR/tf`), {Type: "ps", Addresses: []string{"host-a:28222"}, Command: []string{"true"}}}}))
 		assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
-		assert.Contains(t, f.file("tf"), `"127.0.0.1:28222"`)
+		var cluster struct{ Cluster map[string][]string }
+		require.NoError(t, json.Unmarshal([]byte(f.file("tf")), &cluster))
+		address, port, err := net.SplitHostPort(cluster.Cluster["ps"][0])
+		require.NoError(t, err)
+		assert.NotNil(t, net.ParseIP(address), "the name is known to clusterrun alone")
+		assert.Equal(t, "28222", port)
 	})
 	t.Run("a port that is taken", func(t *testing.T) {
 		f.t = t

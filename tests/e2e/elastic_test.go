@@ -139,16 +139,18 @@ clusterrun.main(f)`)
 
 	t.Run("TE-27 TE-30 TE-33 TE-34 a signal under every mask", func(t *testing.T) {
 		for mask, want := range map[string][2]bool{"0": {}, "1": {true, false}, "2": {false, true}, "3": {true, true}} {
-			r, _ := l.result("--redirects", mask, "--tee", "0", "-n", "1", "--", "bash", "-c", "echo to stdout; echo to stderr >&2; kill -SEGV $$")
+			r, shown := l.result("--redirects", mask, "--tee", "0", "-n", "1", "--", "bash", "-c", "echo to stdout; echo to stderr >&2; kill -SEGV $$")
 			assert.Equal(t, 128+11, r.ExitCode)
 			assert.Equal(t, -11, r.FirstFailure.ExitCode)
 			assert.Equal(t, "SIGSEGV", r.FirstFailure.Signal)
 			for i, file := range []string{"stdout.log", "stderr.log"} {
-				text, there := logged(t, r, 0, file)
-				assert.Equal(t, want[i], there, "mask %s: %s", mask, file)
-				if there {
-					assert.Equal(t, "to "+strings.TrimSuffix(file, ".log")+"\n", text)
+				text, _ := logged(t, r, 0, file)
+				line := "to " + strings.TrimSuffix(file, ".log") + "\n"
+				if want[i] {
+					assert.Equal(t, line, text, "mask %s", mask)
 				}
+				// What is not redirected goes to the terminal, and its end is kept.
+				assert.Equal(t, !want[i], strings.Contains(shown, line), "mask %s: %s", mask, file)
 			}
 		}
 	})

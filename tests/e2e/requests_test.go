@@ -192,7 +192,7 @@ func TestOperatorRequests(t *testing.T) {
 		} {
 			code, stdout, stderr := f.CLI(t, args...)
 			assert.Equal(t, 125, code, args)
-			assert.Contains(t, stdout, "worker-0", args)
+			assert.Regexp(t, `worker-0|\(rank 0\)`, stdout, args)
 			assert.Contains(t, stderr, "worker-9 is not a task of this run; it has worker-0, worker-1", args)
 		}
 		code, stdout, stderr := f.CLI(t, "logs", run.GetID(), "worker-9", "worker-0")
