@@ -233,6 +233,10 @@ func TestREADME(t *testing.T) {
 func TestTopics(t *testing.T) {
 	t.Parallel()
 	w := newWorkplace(t)
+	// The pages are tried side by side, so one host has to have room for the runs of all.
+	w.env = append(w.env, "SLOTS=64")
+	dev := harness.Start(t, w.home, w.env, "bash", "-c", "clusterrun dev --detach")
+	require.Zero(t, dev.ExitCode(), dev.Stderr())
 	for _, name := range help.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
