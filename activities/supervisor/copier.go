@@ -33,6 +33,8 @@ const (
 	// have a limit, so not all of them are large from the beginning.
 	pipeSize = 64 << 10
 	loudSize = 256 << 10
+	// terminalSize is more than a pseudoterminal has room for.
+	terminalSize = 128 << 10
 	// readSize is the size of one read. It is larger than a pipe, so that no read ends within
 	// what a program wrote at once, unless that is larger than a pipe.
 	readSize = loudSize + 4<<10
@@ -236,6 +238,9 @@ func (c *copier) copyOnce(s *stream) int {
 		s.loud = true
 		setPipeSize(s.pipe, loudSize)
 	}
+	if s.relay != nil {
+		s.followSize()
+	}
 	o := s.output
 	room := c.of.admit(o, n)
 	lost, err := s.write(c.buf[:room])
@@ -264,7 +269,9 @@ func read(fd int, buf []byte) (n int, err error) {
 // drainLocked copies everything that is in a pipe now, and not what comes meanwhile.
 func (c *copier) drainLocked(s *stream) {
 	left, err := unix.IoctlGetInt(s.pipe, unix.TIOCINQ)
-	if err != nil {
+	if s.relay != nil && s.relay.terminal {
+		left = terminalSize // what is on its way does not count
+	} else if err != nil {
 		return
 	}
 	for left >= 0 && c.streams[s.pipe] == s { // once more at the end, which may be there

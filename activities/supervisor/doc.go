@@ -72,8 +72,9 @@
 //     is counted: a note follows in the file as soon as there is room, and the exit has the number.
 //     The program goes on.
 //   - An output that goes to the owner is copied there, whole lines at a time where that is
-//     possible, and its last 64 KiB become its file when the process has ended. A terminal is
-//     given to the process itself, so that it remains one; then the file says that there is no more.
+//     possible, and its last 64 KiB become its file when the process has ended. In place of a
+//     terminal the process gets a pseudoterminal. Only a process in the foreground has the terminal
+//     itself; then the file says that there is no more.
 //   - If the disk hangs, or the owner's reader pauses, writers wait, and exits are reported after
 //     KillBound without the rest.
 //

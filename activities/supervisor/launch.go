@@ -164,7 +164,7 @@ func (s *supervisor) openFiles(c Command) (fds []int, streams []*stream, err err
 				fd, err = unix.FcntlInt(uintptr(fds[1]), unix.F_DUPFD_CLOEXEC, 0) //nolint:gosec // a descriptor
 				streams[0].place = placeOf(c, c.StderrEnd)
 			} else {
-				fd, copied, err = s.owner.relayed(i, placeOf(c, []string{c.StdoutEnd, c.StderrEnd}[i]))
+				fd, copied, err = s.owner.relayed(i, placeOf(c, []string{c.StdoutEnd, c.StderrEnd}[i]), false)
 			}
 		} else if fd, err = logs.openAt(cmp.Or(path, os.DevNull), appending); err == nil {
 			fd, copied, err = throughPipe(fd, placeOf(c, path))

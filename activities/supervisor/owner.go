@@ -49,7 +49,7 @@ func (o *owner) foreground(c Command) (fds []int, streams []*stream, err error) 
 		}
 		fds = append(fds, fd)
 		var copied *stream
-		if fd, copied, err = o.relayed(i, placeOf(c, end)); copied != nil {
+		if fd, copied, err = o.relayed(i, placeOf(c, end), true); copied != nil {
 			streams = append(streams, copied)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -11,32 +12,86 @@ import (
 	"github.com/clusterrun/clusterrun/activities/pty"
 )
 
-// An output that goes to the owner is copied as well, unless it is a terminal: its end is kept,
-// to be shown in the report of a failure. What programs find with isatty(3) is the same as
-// without us.
+// An output that goes to the owner is copied as well: its end is kept, to be shown in the report
+// of a failure. What programs find with isatty(3) is the same as without us: in place of a terminal
+// they get a pseudoterminal. A process in the foreground has the terminal itself.
 
 // keptEnd is how much of an output that goes to the owner is kept.
 const keptEnd = 64 << 10
 
 // relayed returns what a process gets for the owner's stdout (0) or stderr (1), and the stream to
-// be copied, if it is to be. end is where the end of that is kept.
-func (o *owner) relayed(which int, end place) (int, *stream, error) {
+// be copied, if it is to be. end is where the end of that is kept. A process in the foreground
+// gets a terminal itself.
+func (o *owner) relayed(which int, end place, foreground bool) (int, *stream, error) {
 	file := []*os.File{o.Stdout, o.Stderr}[which]
 	fd, err := duplicate(file)
 	if err != nil || file == nil {
 		return fd, nil, err
 	}
+	var r, w int
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT == unix.S_IFCHR {
-		return fd, nil, nil // a terminal, or /dev/null
-	}
-	r, w, err := newPipe()
-	if err != nil {
-		_ = unix.Close(fd)
-		return -1, nil, &startError{"making a pipe for its output: " + reasonOf(err), exitNotExecutable}
+	terminal := isTerminal(file)
+	switch err := unix.Fstat(fd, &st); {
+	case terminal && !foreground:
+		if r, w, err = pseudoterminal(file); err != nil {
+			return fd, nil, nil // there are too many, or none in this container
+		}
+	case err != nil || st.Mode&unix.S_IFMT == unix.S_IFCHR:
+		return fd, nil, nil // the terminal, or /dev/null
+	default:
+		if r, w, err = newPipe(); err != nil {
+			_ = unix.Close(fd)
+			return -1, nil, &startError{"making a pipe for its output: " + reasonOf(err), exitNotExecutable}
+		}
 	}
 	to := os.NewFile(uintptr(fd), "the output of the owner") //nolint:gosec // a descriptor
-	return w, &stream{pipe: r, file: to, place: end, relay: &relay{which: which}}, nil
+	return w, &stream{pipe: r, file: to, place: end, relay: &relay{which: which, terminal: terminal}}, nil
+}
+
+// pseudoterminal returns a pair of the size of a terminal. It changes nothing that is written,
+// which the terminal itself does. Like a pipe it blocks only at the end of the process.
+func pseudoterminal(like *os.File) (r, w int, err error) {
+	master, slave, err := pty.Open()
+	if err != nil {
+		return -1, -1, err
+	}
+	defer master.Close()
+	defer slave.Close()
+	modes, err := pty.Modes(slave)
+	if err != nil {
+		return -1, -1, err
+	}
+	if err := pty.SetModes(slave, pty.Raw(modes)); err != nil {
+		return -1, -1, err
+	}
+	if rows, columns, err := pty.Size(like); err == nil {
+		_ = pty.SetSize(master, rows, columns)
+	}
+	if r, err = duplicate(master); err != nil {
+		return -1, -1, err
+	}
+	// The master does not block; [os.File.Fd] in duplicate has changed that.
+	if err := unix.SetNonblock(r, true); err != nil {
+		_ = unix.Close(r)
+		return -1, -1, err
+	}
+	if w, err = duplicate(slave); err != nil {
+		_ = unix.Close(r)
+	}
+	return r, w, err
+}
+
+// followSize gives a pseudoterminal the size of the owner's terminal, now and then.
+func (s *stream) followSize() {
+	r := s.relay
+	if !r.terminal || time.Since(r.sized) < time.Second {
+		return
+	}
+	r.sized = time.Now()
+	fd := int(s.file.Fd()) //nolint:gosec // a descriptor
+	if now, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ); err == nil {
+		_ = unix.IoctlSetWinsize(s.pipe, unix.TIOCSWINSZ, now) // does nothing if it is the same
+	}
 }
 
 // isTerminal reports whether a file is a terminal.
@@ -49,8 +104,11 @@ func isTerminal(f *os.File) bool {
 }
 
 // unkept returns where the end of the outputs would be that go to a terminal directly.
-func (o *owner) unkept(c Command) (places []place) {
+func (o *owner) unkept(c Command, copied []*stream) (places []place) {
 	for i, path := range []string{c.Stdout, c.Stderr} {
+		if slices.ContainsFunc(copied, func(s *stream) bool { return s.relay != nil && (s.relay.which == i || o.oneOutput()) }) {
+			continue
+		}
 		end := placeOf(c, []string{c.StdoutEnd, c.StderrEnd}[i])
 		if (path == OwnersOutput || c.Foreground) && end.path != "" && isTerminal([]*os.File{o.Stdout, o.Stderr}[i]) {
 			places = append(places, end)
@@ -83,7 +141,11 @@ func (o *owner) oneOutput() bool {
 // relay is what a stream has that goes to the owner.
 type relay struct {
 	which int // 0: stdout, 1: stderr
-	end   []byte
+	// terminal reports whether the stream is a pseudoterminal, sized when it was last given the
+	// size of the owner's.
+	terminal bool
+	sized    time.Time
+	end      []byte
 	// more reports whether there was more than end.
 	more bool
 }
@@ -145,7 +207,7 @@ func (c *copier) completeLine(s *stream) {
 // copyOutput copies the streams of a process from now on, and owns them. It must be called
 // before the process can write.
 func (s *supervisor) copyOutput(p *process, c Command, streams []*stream) error {
-	p.unkept = s.owner.unkept(c)
+	p.unkept = s.owner.unkept(c, streams)
 	parts := map[*outputs][]*stream{}
 	for _, stream := range streams {
 		o := &p.task.run.output

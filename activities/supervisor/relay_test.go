@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/pty"
 )
 
 // The end of an output that goes to the owner is kept in a file.
@@ -70,4 +73,37 @@ func TestOneOutputOfTheOwner(t *testing.T) {
 		assert.Equal(t, want.String(), got.String())
 		assert.Equal(t, want.String(), content(t, ends[i]))
 	}
+}
+
+// A task whose output goes to the owner's terminal has a terminal of the same size, and the end
+// of what it writes is kept.
+func TestTheEndOfWhatGoesToATerminalIsKept(t *testing.T) {
+	master, slave, err := pty.Open()
+	require.NoError(t, err)
+	defer master.Close()
+	defer slave.Close()
+	modes, err := pty.Modes(slave)
+	require.NoError(t, err)
+	require.NoError(t, pty.SetModes(slave, pty.Raw(modes)))
+	require.NoError(t, pty.SetSize(master, 33, 77))
+	dir := t.TempDir()
+	for _, name := range []string{"out", "err"} {
+		require.NoError(t, os.Symlink(slave.Name(), filepath.Join(dir, name)))
+	}
+	h := newHost(t, func(r *role) { r.Owner = dir })
+	const last = 20_000 // more than a terminal has room for
+	want := "33 77\n" + numbers(last) + "FATAL\n"
+	shown := make(chan string)
+	go func() {
+		text := make([]byte, len(want))
+		n, _ := io.ReadFull(master, text)
+		shown <- string(text[:n])
+	}()
+	c := h.begin("t", fmt.Sprintf("test -t 1 && test -t 2 && stty size <&1; seq %d; echo FATAL >/dev/stderr; exit 3", last), func(c *Command) {
+		c.StdoutEnd, c.StderrEnd = c.Stdout, c.Stderr
+		c.Stdout, c.Stderr = OwnersOutput, OwnersOutput
+	})
+	require.Equal(t, 3, h.wait("t", 0).Code)
+	assert.True(t, <-shown == want, "the terminal shows all of it")
+	assert.True(t, strings.HasSuffix(content(t, c.StderrEnd), "\n19999\n20000\nFATAL\n"))
 }
