@@ -2,23 +2,28 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 func (a *app) explainCommand() *cobra.Command {
 	return a.onRun(&cobra.Command{
 		Use:   "explain [flags] RUN",
-		Short: "Show why a run waits, or where it runs",
-		Long: `Shows what a run waits for and its position in the queue, or the hosts on which it has been
-placed.
+		Short: "Show why a run waits, or what it is doing",
+		Long: `Shows what a run waits for and its position in the queue. Of a run that executes it shows the
+hosts, those that have not been heard of, the barriers at which tasks are missing, the tasks that
+are silent, what is used, and, as clusterrun stacks does, what the ranks are doing and which of them
+hold the others up.
 
 ` + exitCodesOfRequests,
 		Example: "  clusterrun explain iris-x2k4",
@@ -27,12 +32,88 @@ placed.
 		if err != nil {
 			return err
 		}
+		var d doing
+		if s.State == spec.RunRunning {
+			if d, err = doingOf(ctx, r, s); err != nil {
+				return err
+			}
+		}
 		if a.global.json {
-			return a.printJSON(map[string]any{"run_id": s.RunID, "state": s.State, "unanswered": s.Unanswered, "elastic": s.Elastic, "waiting": s.Waiting, "hosts": tasksByHost(s), "last_output": s.LastOutput()})
+			return a.printJSON(map[string]any{
+				"run_id": s.RunID, "state": s.State, "unanswered": s.Unanswered, "elastic": s.Elastic, "waiting": s.Waiting, "hosts": tasksByHost(s), "last_output": s.LastOutput(),
+				"silent_hosts": s.Silent, "barriers": d.barriers, "stacks": d.findings,
+			})
 		}
 		a.printWhere(s)
-		return nil
+		if s.State != spec.RunRunning {
+			return nil
+		}
+		return a.printDoing(s, d)
 	})
+}
+
+// doing is what the tasks of a run do.
+type doing struct {
+	barriers []starter.Barrier
+	findings *stacktree.Findings
+	problems []spec.TaskProblem // of tasks whose stacks could not be captured
+}
+
+// doingOf captures the stacks of a run. That it ends meanwhile is no error.
+func doingOf(ctx context.Context, r *starter.Run, s *starter.Status) (d doing, err error) {
+	ctx, cancel := context.WithTimeout(ctx, stacksTimeout)
+	defer cancel()
+	if d.barriers, err = r.Barriers(ctx); err != nil {
+		return d, err
+	}
+	answer, err := r.CaptureStacks(ctx, spec.StacksRequest{})
+	var ended *starter.EndedError
+	switch {
+	case errors.As(err, &ended):
+		return d, nil
+	case err != nil:
+		return d, err
+	}
+	d.findings, d.problems = new(stacktree.Explain(withOthers(answer, s, nil), hostsOf(s))), answer.Problems
+	return d, nil
+}
+
+func (a *app) printDoing(s *starter.Status, d doing) error {
+	for _, h := range s.Silent {
+		fmt.Fprintln(a.out, h.Text(time.Now()))
+	}
+	for _, b := range d.barriers {
+		var missing []string
+		for _, m := range b.Missing {
+			missing = append(missing, m.Task)
+		}
+		fmt.Fprintf(a.out, "barrier %s: %d waiting, missing: %s\n", b.Name, len(b.Waiting), dash(shorten.List(missing, 8)))
+	}
+	var silent []string
+	var used spec.LiveUsage
+	for _, t := range s.Tasks {
+		if u := t.Usage; u != nil {
+			used.CPUs += u.CPUs
+			used.GPUs += u.GPUs
+			used.RSSBytes += u.RSSBytes
+			if u.SilentSeconds > 0 {
+				silent = append(silent, fmt.Sprintf("%s for %s", t.Name, roughly(time.Duration(u.SilentSeconds)*time.Second)))
+			}
+		}
+	}
+	if len(silent) > 0 {
+		fmt.Fprintf(a.out, "silent: %s\n", shorten.List(silent, 8))
+	}
+	if used.RSSBytes > 0 {
+		fmt.Fprintf(a.out, "in use: %.1f processors, %s\n", used.CPUs, shipped.Size(used.RSSBytes))
+	}
+	if d.findings == nil {
+		return nil
+	}
+	if err := d.findings.Write(a.out); err != nil {
+		return err
+	}
+	return a.leftOut(d.problems)
 }
 
 func (a *app) printWhere(s *starter.Status) {

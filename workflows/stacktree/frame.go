@@ -73,8 +73,9 @@ func NoAnswer(host string) Stack {
 	return Stack{{Kind: Unknown, Function: "host " + host + " did not answer"}}
 }
 
-// libraryDirs are in the paths of modules that come with Python or from a package index.
-var libraryDirs = []string{"/site-packages/", "/dist-packages/", "/lib/python2", "/lib/python3", "/lib64/python3", "/lib/pypy"}
+// libraryDirs are in the paths of modules that come with Python, with clusterrun (`clusterrun task
+// python --dir`), or from a package index.
+var libraryDirs = []string{"/site-packages/", "/dist-packages/", "/lib/python2", "/lib/python3", "/lib64/python3", "/lib/pypy", "/clusterrun/python/"}
 
 // userCode reports whether the frame is of the program that the user has written, by what its
 // file is called.
