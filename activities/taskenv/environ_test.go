@@ -90,10 +90,10 @@ func TestUnset(t *testing.T) {
 // PWD is where the process starts, and not where the host worker or a shell is.
 func TestWorkingDirectory(t *testing.T) {
 	p := process("worker-1")
-	p.Dir = "/work/b"
-	base := []string{"PWD=/work/a", "OLDPWD=/work"}
+	p.Dir = "/train/b"
+	base := []string{"PWD=/train/a", "OLDPWD=/train"}
 	got := environ(t, base, p)
-	assert.Equal(t, "/work/b", got["PWD"])
+	assert.Equal(t, "/train/b", got["PWD"])
 	assert.NotContains(t, got, "OLDPWD")
 	p.Env = map[string]string{"PWD": "/elsewhere", "OLDPWD": "/work"}
 	got = environ(t, base, p)
