@@ -264,6 +264,9 @@ func (t *translation) endings() error {
 			t.add("--"+name, t.text(name, ""))
 		}
 	}
+	if t.has("silence-ignores-cpu") {
+		t.add("--silence-ignores-cpu")
+	}
 	t.launch.Signals = t.text("signals-to-handle", "")
 	return nil
 }
