@@ -29,6 +29,10 @@ func TestOpen(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []int{33, 77}, []int{rows, columns})
 
+	modes, err := Modes(slave)
+	require.NoError(t, err)
+	modes.Lflag &^= unix.ECHO // it could come between two lines of the program
+	require.NoError(t, SetModes(slave, modes))
 	cmd := exec.Command("sh", "-c", "tty; stty size; echo $(ps -o tpgid= -p $$) $$; read line; echo got $line")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}

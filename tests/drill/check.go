@@ -200,12 +200,7 @@ func (r report) mayFail() bool {
 func account(r report) string {
 	var all strings.Builder
 	fmt.Fprintf(&all, "%s: its result: %s: %s", r.run, r.result.Verdict, r.result.Message)
-	exits := map[int]spec.Exit{}
-	for _, t := range r.result.Tasks {
-		for _, e := range append(slices.Clone(t.Exits), *cmp.Or(t.Exit, &spec.Exit{})) {
-			exits[e.PID] = e
-		}
-	}
+	exits := exitsOf(r.result)
 	var first int64
 	for _, p := range r.pages {
 		if first == 0 || p.started < first {
@@ -224,6 +219,17 @@ func account(r report) string {
 			p.task, p.pid, p.generation, p.host, since(p.started), since(p.ended), p.code, p.asked, r.killed[p.pid], p.broken, len(p.passes), e.Cause, e.ExitCode, e.Ended.Format("15:04:05.000"))
 	}
 	return all.String()
+}
+
+// exitsOf returns the exits of a run by the process.
+func exitsOf(r spec.RunResult) map[int]spec.Exit {
+	exits := map[int]spec.Exit{}
+	for _, t := range r.Tasks {
+		for _, e := range append(slices.Clone(t.Exits), *cmp.Or(t.Exit, &spec.Exit{})) {
+			exits[e.PID] = e
+		}
+	}
+	return exits
 }
 
 // checkBarriers proves that nobody passed a round before all had arrived for it: of
