@@ -20,7 +20,7 @@ export CLUSTERRUN_BIN       := $(abspath $(BIN)/clusterrun)
 
 # Whole runs, with servers that are killed, take longer than Go's ten minutes on a
 # busy machine. They wait most of the time, so more of them run than there are processors.
-TESTFLAGS ?= -timeout 40m -parallel 6
+TESTFLAGS ?= -timeout 40m -parallel 4
 PACKAGES  ?= ./...
 
 .PHONY: help

@@ -58,7 +58,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 					require.False(t, gone(pid), "a daemon of a living task is left alone")
 					grace := long
 					if name == "ignores all" {
-						grace = 50 * time.Millisecond
+						grace = time.Second
 					}
 					h.stop(sigTERM, grace)
 					require.Equal(t, -15, h.wait("leaver", 1).Code)
