@@ -39,7 +39,7 @@ var levels = [][]string{
 	{"activities/codec", "activities/servererror", "activities/retry", "activities/filelock", "activities/atomicfile", "activities/pty", "activities/strictjson", "activities/policy", "activities/metrics", "activities/signatures", "activities/hostuser"},
 	{"activities/undumpable", "activities/runkey", "activities/detach", "activities/privatedir"},
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures", "workflows/fleet"},
-	{"workflows/closure"},
+	{"workflows/closure", "workflows/steptime"},
 	{"starter/mpirun"},
 	{"starter/hostlist", "starter/torchrun", "starter/help"},
 	{"workflows/spec", "workflows/markdown"},

@@ -1,0 +1,133 @@
+package steptime
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// lateRatio is how many times the median of the others a task or a host takes that is named.
+const lateRatio = 1.25
+
+// Task is what is known of a task.
+type Task struct {
+	Name, Type, Host string
+	Rank             int
+	Time             *spec.StepTime // nil: nothing
+}
+
+// Find returns the tasks that take longer for a step than the others of their type, and the hosts
+// all of whose tasks of a type do, in place of those tasks; those with the largest ratio first.
+func Find(tasks []Task) []spec.Slow {
+	type kind struct {
+		name     string
+		barriers bool
+	}
+	byKind := map[kind][]Task{}
+	var kinds []kind
+	for _, t := range tasks {
+		if t.Time == nil || !(t.Time.Seconds > 0) {
+			continue
+		}
+		k := kind{t.Type, t.Time.Barriers}
+		if byKind[k] == nil {
+			kinds = append(kinds, k)
+		}
+		byKind[k] = append(byKind[k], t)
+	}
+	var slow []spec.Slow
+	for _, k := range kinds {
+		slow = append(slow, among(byKind[k])...)
+	}
+	slices.SortFunc(slow, func(a, b spec.Slow) int {
+		return cmp.Or(cmp.Compare(b.Ratio, a.Ratio), strings.Compare(a.Task, b.Task), strings.Compare(a.Host, b.Host), cmp.Compare(a.Rank, b.Rank))
+	})
+	return slow
+}
+
+// TooFew reports whether tasks could be compared if more of their steps were known.
+func TooFew(tasks []Task) bool {
+	reported, known := 0, 0
+	for _, t := range tasks {
+		if t.Time != nil {
+			reported++
+			if t.Time.Seconds > 0 {
+				known++
+			}
+		}
+	}
+	return reported > 1 && known < 2
+}
+
+// among returns the slow ones among tasks that are alike.
+func among(tasks []Task) (slow []spec.Slow) {
+	slices.SortFunc(tasks, func(a, b Task) int {
+		return cmp.Or(cmp.Compare(a.Time.Seconds, b.Time.Seconds), cmp.Compare(a.Rank, b.Rank), strings.Compare(a.Name, b.Name))
+	})
+	byHost := map[string][]Task{}
+	var hosts []string
+	for _, t := range tasks {
+		if byHost[t.Host] == nil {
+			hosts = append(hosts, t.Host)
+		}
+		byHost[t.Host] = append(byHost[t.Host], t)
+	}
+	named := map[string]bool{}
+	for _, host := range hosts {
+		own := byHost[host] // the fastest first
+		if host == "" || len(own) < 2 || len(own) == len(tasks) || own[0].Time.Seconds < lateRatio*tasks[0].Time.Seconds {
+			continue
+		}
+		others := medianWithout(tasks, len(tasks)-len(own), func(t Task) bool { return t.Host == host })
+		if own[0].Time.Seconds < lateRatio*others {
+			continue
+		}
+		named[host] = true
+		s := found(own[(len(own)-1)/2], others)
+		s.Task, s.Rank, s.Tasks = "", own[0].Rank, len(own)
+		for _, t := range own {
+			s.Rank, s.Steps = min(s.Rank, t.Rank), min(s.Steps, t.Time.Steps)
+		}
+		slow = append(slow, s)
+	}
+	tasks = slices.DeleteFunc(tasks, func(t Task) bool { return named[t.Host] })
+	for i, t := range tasks {
+		if len(tasks) < 2 || t.Time.Seconds < lateRatio*tasks[0].Time.Seconds {
+			continue
+		}
+		middle := (len(tasks) - 2) / 2 // without this one
+		if i <= middle {
+			middle++
+		}
+		if others := tasks[middle].Time.Seconds; t.Time.Seconds >= lateRatio*others {
+			slow = append(slow, found(t, others))
+		}
+	}
+	return slow
+}
+
+func found(t Task, others float64) spec.Slow {
+	return spec.Slow{
+		Task: t.Name, Rank: t.Rank, Host: t.Host, Ratio: math.Round(t.Time.Seconds/others*100) / 100,
+		Seconds: t.Time.Seconds, Others: others, Steps: t.Time.Steps, Barriers: t.Time.Barriers,
+	}
+}
+
+// medianWithout returns the median time of the n tasks that are not left out, and the lower one of
+// two.
+func medianWithout(sorted []Task, n int, out func(Task) bool) float64 {
+	middle := (n - 1) / 2
+	for _, t := range sorted {
+		if out(t) {
+			continue
+		}
+		if middle == 0 {
+			return t.Time.Seconds
+		}
+		middle--
+	}
+	return 0
+}
