@@ -34,6 +34,10 @@ func TestWhoHoldsTheOthersUp(t *testing.T) {
 			s := hangs.NewStage(t, l.start, all...)
 			for _, h := range all {
 				found, _ := s.Play(h)
+				// On a loaded machine native stacks may not be there in time.
+				for try := 0; h.Guilty != hangs.Nobody && strings.HasPrefix(found.Sentence, "cannot tell") && try < 3; try++ {
+					found, _ = s.Play(h)
+				}
 				var text strings.Builder
 				assert.NoError(t, found.Write(&text))
 				assert.Equal(t, h.Guilty != hangs.Nobody, h.Named(found), "%s\n%s", h, &text)
