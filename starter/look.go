@@ -60,10 +60,10 @@ func (l *looker) attended(ctx context.Context, d *workflowservice.DescribeWorkfl
 	l.asked, l.stuck = time.Now(), nil
 	polled, err := l.run.polledSince(ctx, d.GetWorkflowExecutionInfo().GetTaskQueue(), time.Now().Add(-pollTakes))
 	if err != nil || polled {
-		return nil
+		return nil //nolint:nilerr // nothing is known
 	}
 	if _, err := l.run.query(ctx); err == nil || ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // somebody answers, or there is no time to know
 	}
 	l.stuck = &StuckError{RunID: l.run.ID, Attempt: 1}
 	return l.stuck

@@ -205,15 +205,13 @@ func startsThreads(function string) bool {
 
 // parseSource parses "/root/ring.c:12:3" or "/root/ring.c:12".
 func parseSource(text string) (string, int, bool) {
-	parts := strings.Split(text, ":")
-	for len(parts) > 1 {
-		number, err := strconv.Atoi(parts[1])
-		if err != nil || parts[0] == "" {
-			break
-		}
-		return parts[0], number, true
+	file, rest, _ := strings.Cut(text, ":")
+	line, _, _ := strings.Cut(rest, ":")
+	number, err := strconv.Atoi(line)
+	if err != nil || file == "" {
+		return "", 0, false
 	}
-	return "", 0, false
+	return file, number, true
 }
 
 // withoutArguments returns the name of a function without the types of its arguments, template

@@ -34,7 +34,7 @@ func (o *owner) relayed(which int, end place, foreground bool) (int, *stream, er
 	switch err := unix.Fstat(fd, &st); {
 	case terminal && !foreground:
 		if r, w, err = pseudoterminal(file); err != nil {
-			return fd, nil, nil // there are too many, or none in this container
+			return fd, nil, nil //nolint:nilerr // there are too many, or none in this container
 		}
 	case err != nil || st.Mode&unix.S_IFMT == unix.S_IFCHR:
 		return fd, nil, nil // the terminal, or /dev/null

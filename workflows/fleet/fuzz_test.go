@@ -412,7 +412,7 @@ func (f *fuzzed) checkRoom() {
 			alone = alone || exclusive
 		})
 		over := used.slots > h.all().slots
-		if over && !(h.Oversubscribe && h.users == 1) || used.gpus > len(h.GPUs) || alone && h.users > 1 {
+		if over && (!h.Oversubscribe || h.users != 1) || used.gpus > len(h.GPUs) || alone && h.users > 1 {
 			f.t.Fatalf("host %s has too much: %v, %d users", h.Name, used, h.users)
 		}
 	}
