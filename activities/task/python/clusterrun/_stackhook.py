@@ -37,7 +37,7 @@ def enable(number):  # type: (int) -> None
 
     if not known:
         del sys.modules["faulthandler"]
-    import _signal
+    import _signal  # type: ignore[import]
 
     fd = open_file(1000)
     info = os.fstat(fd)
@@ -85,4 +85,4 @@ def enable(number):  # type: (int) -> None
             give_up()
         return register(*args)
 
-    _signal.signal = signal  # type: ignore
+    _signal.signal = signal
