@@ -74,7 +74,7 @@ func doingOf(ctx context.Context, r *starter.Run, s *starter.Status) (d doing, e
 	case err != nil:
 		return d, err
 	}
-	d.findings, d.problems = new(stacktree.Explain(withOthers(answer, s, nil), hostsOf(s))), answer.Problems
+	d.findings, d.problems = new(explained(answer, s, nil)), answer.Problems
 	return d, nil
 }
 

@@ -126,7 +126,7 @@ func (a *app) stacks(ctx context.Context, run *starter.Run, tasks []string, how 
 	})
 	var found *stacktree.Findings
 	if len(captured) > 0 || len(answer.Stacks.Roots) > 0 {
-		found = new(stacktree.Explain(withOthers(answer, s, tasks), hostsOf(s)))
+		found = new(explained(answer, s, tasks))
 	}
 	if !how.files && !how.show && !a.global.json && found != nil {
 		err = found.Write(a.out)
@@ -162,43 +162,20 @@ func (a *app) keptStacks(ctx context.Context, run *starter.Run, tasks []string, 
 	return a.printStacks(ctx, run.ID, tasks, kept, nil, show, read)
 }
 
-// withOthers returns the stacks of an answer, and why the other tasks have none. s is nil if the
-// status is not known; asked is empty if all tasks were.
-func withOthers(answer spec.RequestAnswer, s *starter.Status, asked []string) stacktree.Tree {
-	tree := answer.Stacks
-	if s == nil {
-		return tree
-	}
-	known := tree.Ranks()
-	for _, t := range s.Tasks {
-		if known.Has(t.Rank) || len(asked) > 0 && !slices.Contains(asked, t.Name) {
-			continue
-		}
-		frame := stacktree.Frame{Kind: stacktree.Unknown, Function: "has no process"}
-		if t.Exit != nil {
-			frame = stacktree.Frame{Kind: stacktree.Ended, Function: "has ended"}
-		}
-		tree = stacktree.Merge(tree, stacktree.Of(t.Rank, stacktree.Stack{frame}))
-	}
-	return tree
-}
-
-// hostsOf returns a function that returns the host of a rank; "" if all are on one.
-func hostsOf(s *starter.Status) func(int) string {
-	hosts := map[int]string{}
-	different := map[string]bool{}
+// explained compares the stacks of an answer. s is nil if the status is not known; asked is empty
+// if all tasks were.
+func explained(answer spec.RequestAnswer, s *starter.Status, asked []string) stacktree.Findings {
+	var all, wanted []stacktree.Task
 	if s != nil {
 		for _, t := range s.Tasks {
-			hosts[t.Rank] = t.Host
-			different[t.Host] = true
+			task := stacktree.Task{Rank: t.Rank, Host: t.Host, Ended: t.Exit != nil}
+			all = append(all, task)
+			if len(asked) == 0 || slices.Contains(asked, t.Name) {
+				wanted = append(wanted, task)
+			}
 		}
 	}
-	return func(rank int) string {
-		if len(different) < 2 {
-			return ""
-		}
-		return hosts[rank]
-	}
+	return stacktree.Explain(stacktree.WithMissing(answer.Stacks, wanted), stacktree.HostOf(all))
 }
 
 func addHosts(captured []stacksOfTask, s *starter.Status) {

@@ -37,33 +37,16 @@ func (m *Machine) captured(e Captured) {
 // explain returns what captured stacks tell, or nil if there are none. Tasks that were not
 // captured are in it as well: those that have ended may be why others wait.
 func (m *Machine) explain(e Captured) *stacktree.Findings {
-	known := e.Stacks.Ranks()
-	if len(known) == 0 {
+	if len(e.Stacks.Ranks()) == 0 {
 		return nil
 	}
-	trees := []stacktree.Tree{e.Stacks}
-	hosts, different := map[int]string{}, map[string]bool{}
+	var tasks []stacktree.Task
 	for _, t := range m.tasks {
-		if t.absent {
-			continue
+		if !t.absent {
+			tasks = append(tasks, stacktree.Task{Rank: t.Rank, Host: e.Hosts[t.Name()], Ended: t.exit != nil})
 		}
-		host := e.Hosts[t.Name()]
-		hosts[t.Rank], different[host] = host, true
-		if known.Has(t.Rank) {
-			continue
-		}
-		frame := stacktree.Frame{Kind: stacktree.Unknown, Function: "has no process"}
-		if t.exit != nil {
-			frame = stacktree.Frame{Kind: stacktree.Ended, Function: "has ended"}
-		}
-		trees = append(trees, stacktree.Of(t.Rank, stacktree.Stack{frame}))
 	}
-	found := stacktree.Explain(stacktree.Merge(trees...), func(rank int) string {
-		if len(different) < 2 {
-			return ""
-		}
-		return hosts[rank]
-	}).Short()
+	found := stacktree.Explain(stacktree.WithMissing(e.Stacks, tasks), stacktree.HostOf(tasks)).Short()
 	return &found
 }
 
