@@ -5,8 +5,9 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha512"
 	"encoding/json"
-	"encoding/pem"
 	"math/big"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hiddeco/sshsig"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
@@ -100,18 +102,14 @@ func TestTurnedSignatureIsOfTheSame(t *testing.T) {
 	_, id, err := OfRun("r", aSpec("x")).Verify(*signature, by, now)
 	require.NoError(t, err)
 
-	block, _ := pem.Decode([]byte(signature.SSH))
-	var e envelope
-	require.NoError(t, ssh.Unmarshal(block.Bytes, &e))
-	var blob ssh.Signature
-	require.NoError(t, ssh.Unmarshal(e.Signature, &blob))
+	parsed, err := sshsig.Unarmor([]byte(signature.SSH))
+	require.NoError(t, err)
 	var rs struct{ R, S *big.Int }
-	require.NoError(t, ssh.Unmarshal(blob.Blob, &rs))
+	require.NoError(t, ssh.Unmarshal(parsed.Signature.Blob, &rs))
 	rs.S.Sub(elliptic.P256().Params().N, rs.S)
-	blob.Blob = ssh.Marshal(rs)
-	e.Signature = ssh.Marshal(blob)
+	parsed.Signature.Blob = ssh.Marshal(rs)
 	turned := *signature
-	turned.SSH = string(pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: ssh.Marshal(e)}))
+	turned.SSH = string(sshsig.Armor(parsed))
 	require.NotEqual(t, signature.SSH, turned.SSH)
 	_, same, err := OfRun("r", aSpec("x")).Verify(turned, by, now)
 	require.NoError(t, err)
@@ -166,6 +164,34 @@ func TestBadSigners(t *testing.T) {
 		assert.ErrorContains(t, err, want, text)
 		assert.ErrorContains(t, err, "line 2", text)
 	}
+}
+
+// Certificates and SHA-1 are refused, whatever they sign.
+func TestRefusedAlgorithms(t *testing.T) {
+	key := newKey(t)
+	certificate := &ssh.Certificate{Key: key.PublicKey(), CertType: ssh.UserCert, ValidBefore: ssh.CertTimeInfinity}
+	require.NoError(t, certificate.SignCert(rand.Reader, newKey(t)))
+	certified, err := ssh.NewCertSigner(certificate, key)
+	require.NoError(t, err)
+	text, err := sign(certified, Namespace, []byte("message"))
+	require.NoError(t, err)
+	_, err = verify(text, Namespace, []byte("message"))
+	require.ErrorContains(t, err, "by a certificate")
+
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	old, err := ssh.NewSignerFromKey(private)
+	require.NoError(t, err)
+	text, err = sign(old, Namespace, []byte("message"))
+	require.NoError(t, err)
+	parsed, err := sshsig.Unarmor([]byte(text))
+	require.NoError(t, err)
+	hash := sha512.Sum512([]byte("message"))
+	signed := ssh.Marshal(struct{ Namespace, Reserved, Algorithm, Hash string }{Namespace, "", "sha512", string(hash[:])})
+	parsed.Signature, err = old.(ssh.AlgorithmSigner).SignWithAlgorithm(rand.Reader, append([]byte("SSHSIG"), signed...), ssh.KeyAlgoRSA)
+	require.NoError(t, err)
+	_, err = verify(string(sshsig.Armor(parsed)), Namespace, []byte("message"))
+	require.ErrorContains(t, err, `invalid signature format "ssh-rsa"`)
 }
 
 // TestAgreesWithSSHKeygen compares both directions with OpenSSH, for each type of key.
