@@ -32,7 +32,8 @@ func splitCPUs(have []CPU, p pool, host string, m int) ([][]int, *spec.Problem) 
 
 // cutCPUs cuts CPUs in topology order into m blocks: of whole cores where there
 // are enough, else of single CPUs, and where these are not enough either each
-// task gets one that others have, too.
+// task gets one that others have, too. The blocks differ by at most one core, and
+// the same number of them fits each memory node where that can be.
 func cutCPUs(cpus []CPU, m int) [][]int {
 	parts := make([][]int, m)
 	if m > len(cpus) {
@@ -42,33 +43,15 @@ func cutCPUs(cpus []CPU, m int) [][]int {
 		return parts
 	}
 	units := coresOf(cpus)
-	// joins[i] is what a block loses that has units i-1 and i.
-	joins := make([]int, len(units))
-	for i := 1; i < len(units); i++ {
-		if units[i][0].domain() != units[i-1][0].domain() {
-			joins[i] = 1
-		}
-	}
 	if m > len(units) {
-		units = units[:0]
-		for i := range cpus {
-			units = append(units, cpus[i:i+1])
-		}
-		joins = make([]int, len(units))
-		for i := 1; i < len(cpus); i++ {
-			switch {
-			case cpus[i].domain() != cpus[i-1].domain():
-				joins[i] = len(cpus)
-			case cpus[i].Core != cpus[i-1].Core:
-				joins[i] = 1
-			}
-		}
+		units = slices.Collect(slices.Chunk(cpus, 1))
 	}
-	for i, size := range blockSizes(joins, m) {
-		for _, c := range slices.Concat(units[:size]...) {
+	// Block i begins at i/m of the units, rounded up.
+	begin := func(i int) int { return (i*len(units) + m - 1) / m }
+	for i := range parts {
+		for _, c := range slices.Concat(units[begin(i):begin(i+1)]...) {
 			parts[i] = append(parts[i], c.ID)
 		}
-		units = units[size:]
 	}
 	return parts
 }
@@ -87,46 +70,6 @@ func coresOf(cpus []CPU) [][]CPU {
 		}
 	}
 	return cores
-}
-
-// blockSizes returns the sizes of m blocks of consecutive units, which differ by at
-// most one, such that the blocks together lose least.
-func blockSizes(joins []int, m int) []int {
-	size, longer := len(joins)/m, len(joins)%m
-	lost := make([]int, len(joins)+1) // before each unit
-	for i, j := range joins {
-		lost[i+1] = lost[i] + j
-	}
-	// Of the blocks from b on, where k of those before are longer: what they lose
-	// at best, and whether the first of them is longer then.
-	best := make([]int, longer+1)
-	long := make([][]bool, m)
-	for b := m - 1; b >= 0; b-- {
-		long[b] = make([]bool, longer+1)
-		for k := max(0, longer-(m-b)); k <= min(b, longer); k++ {
-			start := b*size + k
-			loss := func(n, after int) int { return lost[start+n] - lost[start+1] + best[after] }
-			mayBeShort := longer-k <= m-b-1
-			switch {
-			case k == longer:
-				best[k] = loss(size, k)
-			case !mayBeShort || loss(size+1, k+1) <= loss(size, k):
-				best[k], long[b][k] = loss(size+1, k+1), true
-			default:
-				best[k] = loss(size, k)
-			}
-		}
-	}
-	sizes := make([]int, m)
-	k := 0
-	for b := range sizes {
-		sizes[b] = size
-		if long[b][k] {
-			sizes[b]++
-			k++
-		}
-	}
-	return sizes
 }
 
 // formatList writes CPUs as the kernel does.
