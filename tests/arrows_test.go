@@ -31,12 +31,12 @@ var levels = [][]string{
 	{"activities/taskservices"},
 	{"activities/closures", "activities/closurequeue"},
 	{"activities/taskapi", "activities/barriers", "activities/hostservice", "activities/task/python"},
-	{"activities/guard"},
+	{"activities/trust/guard"},
 	{"activities/retention"},
 	{"activities/shipped"},
 	{"activities/task", "activities/supervisor", "activities/tasklog", "activities/taskenv", "activities/resources"},
 	{"activities/tcpstore", "activities/supervisor/internal/wire", "activities/supervisor/internal/early", "activities/internal/wire", "activities/internal/news", "activities/internal/background", "activities/stacks", "activities/evidence", "activities/task/coordinator", "activities/task/pmi"},
-	{"activities/codec", "activities/servererror", "activities/retry", "activities/filelock", "activities/atomicfile", "activities/pty", "activities/strictjson", "activities/policy", "activities/metrics", "activities/signatures", "activities/hostuser"},
+	{"activities/trust/codec", "activities/servererror", "activities/retry", "activities/filelock", "activities/atomicfile", "activities/pty", "activities/strictjson", "activities/trust/policy", "activities/metrics", "activities/trust/signatures", "activities/hostuser"},
 	{"activities/undumpable", "activities/runkey", "activities/detach", "activities/privatedir"},
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures", "workflows/fleet"},
 	{"workflows/closure", "workflows/steptime"},
@@ -55,7 +55,7 @@ var forbidden = map[string][]string{
 }
 
 // withTemporal are the packages below workflows and activities that know Temporal.
-var withTemporal = map[string]bool{"workflows/closurequeue": true, "activities/temporal": true, "activities/closurequeue": true, "activities/codec": true, "activities/servererror": true}
+var withTemporal = map[string]bool{"workflows/closurequeue": true, "activities/temporal": true, "activities/closurequeue": true, "activities/trust/codec": true, "activities/servererror": true}
 
 func TestArrowsPointDown(t *testing.T) {
 	level := map[string]int{}

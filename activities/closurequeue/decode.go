@@ -3,7 +3,7 @@ package closurequeue
 import (
 	commonpb "go.temporal.io/api/common/v1"
 
-	"github.com/clusterrun/clusterrun/activities/codec"
+	"github.com/clusterrun/clusterrun/activities/trust/codec"
 )
 
 func decode(p *commonpb.Payloads, to any) error {

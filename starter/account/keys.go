@@ -10,7 +10,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/proxy"
 
-	"github.com/clusterrun/clusterrun/activities/codec"
+	"github.com/clusterrun/clusterrun/activities/trust/codec"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 )
 

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
-	"github.com/clusterrun/clusterrun/activities/codec"
+	"github.com/clusterrun/clusterrun/activities/trust/codec"
 	"github.com/clusterrun/clusterrun/workers/embedded"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )

@@ -16,7 +16,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/clusterrun/clusterrun/activities/codec"
+	"github.com/clusterrun/clusterrun/activities/trust/codec"
 )
 
 // line returns one line of a key file.

@@ -12,7 +12,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/clusterrun/clusterrun/activities/codec"
+	"github.com/clusterrun/clusterrun/activities/trust/codec"
 )
 
 const origin = "http://127.0.0.1:8080"
