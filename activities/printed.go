@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/evidence"
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
-	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

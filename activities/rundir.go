@@ -12,9 +12,9 @@ import (
 	"syscall"
 
 	"github.com/clusterrun/clusterrun/activities/hostuser"
-	"github.com/clusterrun/clusterrun/activities/retention"
+	"github.com/clusterrun/clusterrun/activities/logs/retention"
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/runkey"
-	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

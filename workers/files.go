@@ -4,8 +4,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities"
-	"github.com/clusterrun/clusterrun/activities/hostservice"
-	"github.com/clusterrun/clusterrun/activities/shipped"
+	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 )
 
 // listen opens the service of the files of runs; nil: there is to be none.

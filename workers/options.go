@@ -3,7 +3,7 @@ package workers
 import (
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/retention"
+	"github.com/clusterrun/clusterrun/activities/logs/retention"
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 

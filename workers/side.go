@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/clusterrun/clusterrun/activities"
-	"github.com/clusterrun/clusterrun/activities/hostservice"
+	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/metrics"
 	"github.com/clusterrun/clusterrun/activities/retry"
 	"github.com/clusterrun/clusterrun/activities/supervisor"

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/task"
-	"github.com/clusterrun/clusterrun/activities/tasklog"
 )
 
 // run runs a program as a task and returns what it printed.

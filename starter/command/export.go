@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	historypb "go.temporal.io/api/history/v1"
 
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/pty"
-	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/account"
 	"github.com/clusterrun/clusterrun/workflows/shorten"

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/clusterrun/clusterrun/activities/filelock"
-	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/account"
 )

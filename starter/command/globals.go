@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 	sdklog "go.temporal.io/sdk/log"
 
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/pty"
-	"github.com/clusterrun/clusterrun/activities/tasklog"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/clusterrun/clusterrun/activities/hostservice"
-	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/clusterrun/clusterrun/activities/retention"
+	"github.com/clusterrun/clusterrun/activities/logs/retention"
 )
 
 // The test binary is clusterrun where a script says so.

@@ -13,8 +13,8 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"github.com/clusterrun/clusterrun/activities/hostservice"
-	"github.com/clusterrun/clusterrun/activities/shipped"
+	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/fleet"

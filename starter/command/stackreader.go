@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/activities/hostservice"
-	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/remotehosts"
 	"github.com/clusterrun/clusterrun/workflows/spec"

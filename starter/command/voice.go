@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 )
 
 // voice says what this command itself has to say: straight to stderr, or through a

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/tasklog"
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 )
 
 // unfinished is how long the end of a line waits on its host for the rest: the command has

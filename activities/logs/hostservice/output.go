@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/stacks"
-	"github.com/clusterrun/clusterrun/activities/tasklog"
 )
 
 // Listing lists the processes of a run that have files on a host.

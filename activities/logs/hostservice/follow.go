@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/retry"
-	"github.com/clusterrun/clusterrun/activities/tasklog"
 )
 
 // FollowOptions says what a [Follower] reads.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/activities/runkey"
-	"github.com/clusterrun/clusterrun/activities/shipped"
 	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 

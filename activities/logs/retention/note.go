@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/runkey"
-	"github.com/clusterrun/clusterrun/activities/tasklog"
 )
 
 // Note says which run and host worker the logs beside it belong to.
