@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/resources"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/process/resources"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 )
 
 // amdProcesses returns the directory in which AMD's driver has a directory for each process that

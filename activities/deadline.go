@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/runkey"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
 // withDeadline returns the plan after starting max_run_time, which counts from the first task

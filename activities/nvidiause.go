@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/resources"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/process/resources"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 )
 
 // readNVIDIAUse runs nvidia-smi, and returns also how much processor time that took.

@@ -7,7 +7,7 @@ import (
 	"net"
 	"strconv"
 
-	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

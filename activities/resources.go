@@ -5,9 +5,9 @@ import (
 	"os"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/activities/resources"
+	"github.com/clusterrun/clusterrun/activities/process/resources"
+	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/activities/runkey"
-	"github.com/clusterrun/clusterrun/activities/taskenv"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

@@ -34,8 +34,8 @@ var levels = [][]string{
 	{"activities/trust/guard"},
 	{"activities/logs/retention"},
 	{"activities/logs/shipped"},
-	{"activities/task", "activities/supervisor", "activities/logs/tasklog", "activities/taskenv", "activities/resources"},
-	{"activities/tcpstore", "activities/supervisor/internal/wire", "activities/supervisor/internal/early", "activities/internal/wire", "activities/internal/news", "activities/internal/background", "activities/stacks", "activities/evidence", "activities/task/coordinator", "activities/task/pmi"},
+	{"activities/task", "activities/process/supervisor", "activities/logs/tasklog", "activities/process/taskenv", "activities/process/resources"},
+	{"activities/process/tcpstore", "activities/process/supervisor/internal/wire", "activities/process/supervisor/internal/early", "activities/internal/wire", "activities/internal/news", "activities/internal/background", "activities/process/stacks", "activities/process/evidence", "activities/task/coordinator", "activities/task/pmi"},
 	{"activities/trust/codec", "activities/servererror", "activities/retry", "activities/filelock", "activities/atomicfile", "activities/pty", "activities/strictjson", "activities/trust/policy", "activities/metrics", "activities/trust/signatures", "activities/hostuser"},
 	{"activities/undumpable", "activities/runkey", "activities/detach", "activities/privatedir"},
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures", "workflows/fleet"},
@@ -49,9 +49,9 @@ var levels = [][]string{
 // forbidden are arrows that point down and are still wrong.
 var forbidden = map[string][]string{
 	// A run is started by name: whoever starts one needs no process code.
-	"starter":               {"workflows", "activities", "workers"},
-	"starter/command":       {"workflows", "activities"},
-	"activities/supervisor": {"workflows/spec", "workflows/lifecycle"},
+	"starter":                       {"workflows", "activities", "workers"},
+	"starter/command":               {"workflows", "activities"},
+	"activities/process/supervisor": {"workflows/spec", "workflows/lifecycle"},
 }
 
 // withTemporal are the packages below workflows and activities that know Temporal.

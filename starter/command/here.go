@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/clusterrun/clusterrun/activities/resources"
+	"github.com/clusterrun/clusterrun/activities/process/resources"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

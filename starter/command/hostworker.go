@@ -11,7 +11,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/workers"
 )
 

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/activities/resources"
+	"github.com/clusterrun/clusterrun/activities/process/resources"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 )
 
 // portFile is the file in the state directory with the last port. Runs know the port, and a

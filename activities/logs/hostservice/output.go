@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
-	"github.com/clusterrun/clusterrun/activities/stacks"
+	"github.com/clusterrun/clusterrun/activities/process/stacks"
 )
 
 // Listing lists the processes of a run that have files on a host.

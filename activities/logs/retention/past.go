@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/runkey"
-	"github.com/clusterrun/clusterrun/activities/supervisor"
 )
 
 // Past has the runs of a log directory, and what they have elsewhere on this host.

@@ -18,7 +18,7 @@ import (
 	"slices"
 
 	"github.com/clusterrun/clusterrun/activities/atomicfile"
-	"github.com/clusterrun/clusterrun/activities/taskenv"
+	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 )
 
 //go:embed pyproject.toml backend.py clusterrun/*.py clusterrun/py.typed

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/stacks"
+	"github.com/clusterrun/clusterrun/activities/process/stacks"
 )
 
 // interpreter is an interpreter that finds the package, with a task's log directory.

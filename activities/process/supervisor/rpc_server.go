@@ -6,8 +6,8 @@ import (
 	"net/rpc"
 	"sync"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/wire"
 	"github.com/clusterrun/clusterrun/activities/runkey"
-	"github.com/clusterrun/clusterrun/activities/supervisor/internal/wire"
 )
 
 const serviceName = "Supervisor"

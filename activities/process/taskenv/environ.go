@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/activities/stacks"
+	"github.com/clusterrun/clusterrun/activities/process/stacks"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

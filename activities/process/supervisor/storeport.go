@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/tcpstore"
+	"github.com/clusterrun/clusterrun/activities/process/tcpstore"
 )
 
 // store is a store for the processes of one lease of a run. The supervisor serves it, because

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor/internal/early"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/early"
 )
 
 // guardPID waits until the supervisor has a guard other than the one with that process ID.

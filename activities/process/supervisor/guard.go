@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/supervisor/internal/early"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/early"
 )
 
 // guard is this program again, under another name and in a session of its own, which does nothing
