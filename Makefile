@@ -79,7 +79,7 @@ lint: $(TOOLS)/golangci-lint $(TOOLS)/workflowcheck $(TOOLS)/govulncheck ## stat
 	$(call python_check,ruff,check)
 
 # The Python package is checked by what is installed.
-python_check = @if command -v $(1) >/dev/null; then cd activities/task/python && $(1) $(2); else echo '$(1) is not installed: it does not check the Python package'; fi
+python_check = @if command -v $(1) >/dev/null; then cd activities/tasks/python && $(1) $(2); else echo '$(1) is not installed: it does not check the Python package'; fi
 
 # FAULTS and SEED may be given; without a seed each drill is another.
 .PHONY: drill

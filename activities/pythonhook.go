@@ -3,7 +3,7 @@ package activities
 import (
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/task/python"
+	"github.com/clusterrun/clusterrun/activities/tasks/python"
 )
 
 // installHook returns the directory with the hook for Python programs of tasks. Tasks start

@@ -28,14 +28,14 @@ var levels = [][]string{
 	{"workflows", "workflows/closurequeue"},
 	{"activities"},
 	{"activities/temporal"},
-	{"activities/taskservices"},
-	{"activities/closures", "activities/closurequeue"},
-	{"activities/taskapi", "activities/barriers", "activities/logs/hostservice", "activities/task/python"},
+	{"activities/tasks/taskservices"},
+	{"activities/tasks/closures", "activities/tasks/closurequeue"},
+	{"activities/tasks/taskapi", "activities/tasks/barriers", "activities/logs/hostservice", "activities/tasks/python"},
 	{"activities/trust/guard"},
 	{"activities/logs/retention"},
 	{"activities/logs/shipped"},
-	{"activities/task", "activities/process/supervisor", "activities/logs/tasklog", "activities/process/taskenv", "activities/process/resources"},
-	{"activities/process/tcpstore", "activities/process/supervisor/internal/wire", "activities/process/supervisor/internal/early", "activities/internal/wire", "activities/internal/news", "activities/internal/background", "activities/process/stacks", "activities/process/evidence", "activities/task/coordinator", "activities/task/pmi"},
+	{"activities/tasks/task", "activities/process/supervisor", "activities/logs/tasklog", "activities/process/taskenv", "activities/process/resources"},
+	{"activities/process/tcpstore", "activities/process/supervisor/internal/wire", "activities/process/supervisor/internal/early", "activities/tasks/wire", "activities/internal/news", "activities/internal/background", "activities/process/stacks", "activities/process/evidence", "activities/tasks/task/coordinator", "activities/tasks/task/pmi"},
 	{"activities/trust/codec", "activities/servererror", "activities/retry", "activities/filelock", "activities/atomicfile", "activities/pty", "activities/strictjson", "activities/trust/policy", "activities/metrics", "activities/trust/signatures", "activities/hostuser"},
 	{"activities/undumpable", "activities/runkey", "activities/detach", "activities/privatedir"},
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures", "workflows/fleet"},
@@ -55,7 +55,7 @@ var forbidden = map[string][]string{
 }
 
 // withTemporal are the packages below workflows and activities that know Temporal.
-var withTemporal = map[string]bool{"workflows/closurequeue": true, "activities/temporal": true, "activities/closurequeue": true, "activities/trust/codec": true, "activities/servererror": true}
+var withTemporal = map[string]bool{"workflows/closurequeue": true, "activities/temporal": true, "activities/tasks/closurequeue": true, "activities/trust/codec": true, "activities/servererror": true}
 
 func TestArrowsPointDown(t *testing.T) {
 	level := map[string]int{}

@@ -13,9 +13,9 @@ import (
 // What is released together has one version.
 func TestOneVersion(t *testing.T) {
 	for file, line := range map[string]string{
-		"../CHANGELOG.md":                          "\n## [" + spec.Version + "]",
-		"../activities/task/python/pyproject.toml": "\nversion = \"" + spec.Version + "\"\n",
-		"../activities/taskapi/openapi.yaml":       "\n  version: " + spec.Version + "\n",
+		"../CHANGELOG.md": "\n## [" + spec.Version + "]",
+		"../activities/tasks/python/pyproject.toml": "\nversion = \"" + spec.Version + "\"\n",
+		"../activities/tasks/taskapi/openapi.yaml":  "\n  version: " + spec.Version + "\n",
 	} {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)

@@ -130,7 +130,7 @@
 // tasks can still come. It lasts while they can and looks after 1, 2, 4 … 60 s, which
 // leaves no events, so a round has 11 events after a second and no more after a week.
 // Tasks that come and go while others wait do cost events; a round whose history gets
-// long continues in another execution. Package activities/barriers has the reasoning.
+// long continues in another execution. Package activities/tasks/barriers has the reasoning.
 //
 // # Search attributes
 //

@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/task"
-	"github.com/clusterrun/clusterrun/activities/task/pmi"
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
+	"github.com/clusterrun/clusterrun/activities/tasks/task/pmi"
 )
 
 // pmiFD is the descriptor on which the program asks.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/task"
-	"github.com/clusterrun/clusterrun/activities/task/pmi"
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
+	"github.com/clusterrun/clusterrun/activities/tasks/task/pmi"
 )
 
 // mpiBarrier is the name of the barrier by which ranks meet.

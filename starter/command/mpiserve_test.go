@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/task"
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
 )
 
 // A rank whose host does not say who the others are fails of a reason, which it reports. MPI

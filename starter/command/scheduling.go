@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/clusterrun/clusterrun/activities/closurequeue"
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 

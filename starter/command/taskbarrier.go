@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/activities/task"
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
 )
 
 func (a *app) taskBarrierCommand() *cobra.Command {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/activities/task"
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
 )
 
 // exitBroken is that of a barrier that broke.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/activities/task/pmi"
+	"github.com/clusterrun/clusterrun/activities/tasks/task/pmi"
 )
 
 // taskMPICommand starts a program that finds on a descriptor what an MPI program asks its

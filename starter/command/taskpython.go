@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/activities/task/python"
+	"github.com/clusterrun/clusterrun/activities/tasks/python"
 )
 
 func (a *app) taskPythonCommand() *cobra.Command {

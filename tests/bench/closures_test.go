@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/closures"
 	"github.com/clusterrun/clusterrun/activities/runkey"
-	pythonsdk "github.com/clusterrun/clusterrun/activities/task/python"
-	"github.com/clusterrun/clusterrun/activities/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasks/closures"
+	pythonsdk "github.com/clusterrun/clusterrun/activities/tasks/python"
+	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 

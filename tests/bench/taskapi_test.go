@@ -16,8 +16,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/runkey"
-	pythonsdk "github.com/clusterrun/clusterrun/activities/task/python"
-	"github.com/clusterrun/clusterrun/activities/taskapi"
+	pythonsdk "github.com/clusterrun/clusterrun/activities/tasks/python"
+	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/tests/measure"
 	"github.com/clusterrun/clusterrun/tests/peers"
 )

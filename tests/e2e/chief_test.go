@@ -39,7 +39,7 @@ func (f *fixture) python(typ string, count int, program string) spec.TaskGroup {
 	require.NoError(f.t, err)
 	return spec.TaskGroup{
 		Type: typ, Count: &count, Command: []string{python, filepath.Join(harness.Root(), "tests/e2e/testdata", program)},
-		Env: spec.EnvOf(map[string]string{"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": filepath.Join(harness.Root(), "activities/task/python")}),
+		Env: spec.EnvOf(map[string]string{"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": filepath.Join(harness.Root(), "activities/tasks/python")}),
 	}
 }
 

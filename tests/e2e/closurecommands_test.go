@@ -34,7 +34,7 @@ func TestClosureCommands(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	require.NoError(t, err)
 	run := l.start("run", "--id", "shell", "-n", "1",
-		"--env", "PYTHONPATH="+filepath.Join(harness.Root(), "activities/task/python"), "--env", "PYTHONDONTWRITEBYTECODE=1",
+		"--env", "PYTHONPATH="+filepath.Join(harness.Root(), "activities/tasks/python"), "--env", "PYTHONDONTWRITEBYTECODE=1",
 		"--env", "DIR="+l.home, "--", python, "-c", `
 import clusterrun, os, time
 @clusterrun.function

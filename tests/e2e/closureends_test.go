@@ -124,7 +124,7 @@ func TestTheOwnerOfClosuresIsKilled(t *testing.T) {
 		return harness.Start(t, home, harness.Env(home, "TEMPORAL_ADDRESS="+s.Address), append([]string{harness.Clusterrun(t)}, args...)...)
 	}
 	owner := clusterrun("run", "--id", "owned", "--env", "DIR="+home,
-		"--env", "PYTHONPATH="+filepath.Join(harness.Root(), "activities/task/python"),
+		"--env", "PYTHONPATH="+filepath.Join(harness.Root(), "activities/tasks/python"),
 		"-n", "1", "--", python, filepath.Join(harness.Root(), "tests/e2e/testdata/closures/serve.py"))
 	f := &fixture{Server: s, t: t, client: s.Client(), dir: home}
 	harness.Eventually(t, "there is the run", func() bool {

@@ -59,7 +59,7 @@ func TestCoordinate(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	require.NoError(t, err)
 	run := l.start("run", "--id", "lines", "-n", "2",
-		"--env", "PYTHONPATH="+filepath.Join(harness.Root(), "activities/task/python"), "--env", "PYTHONDONTWRITEBYTECODE=1", "--",
+		"--env", "PYTHONPATH="+filepath.Join(harness.Root(), "activities/tasks/python"), "--env", "PYTHONDONTWRITEBYTECODE=1", "--",
 		python, "-c", `
 import clusterrun
 @clusterrun.function

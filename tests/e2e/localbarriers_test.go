@@ -23,7 +23,7 @@ func TestLocalBarriersOfTheSpec(t *testing.T) {
 	require.NoError(t, err)
 	env := map[string]string{
 		"CR": harness.Clusterrun(t), "PYTHONDONTWRITEBYTECODE": "1",
-		"PYTHONPATH": filepath.Join(harness.Root(), "activities/task/python"),
+		"PYTHONPATH": filepath.Join(harness.Root(), "activities/tasks/python"),
 	}
 	run := f.start(&spec.RunSpec{Barriers: spec.BarriersLocal, Env: spec.EnvOf(env), Tasks: []spec.TaskGroup{
 		group("worker", 2, `"$CR" task barrier x && echo passed > $DIR/first-$CLUSTERRUN_TASK

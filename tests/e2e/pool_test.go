@@ -56,7 +56,7 @@ func (p *pools) begin(t *testing.T, language, scenario string, env ...string) *p
 	dir := t.TempDir()
 	mark := "POOL_MARK=" + dir
 	env = append(harness.Env(p.home, mark, "CLUSTERRUN_BIN="+harness.Clusterrun(t), "CLUSTERRUN_DEVSERVER="+harness.Devserver(t),
-		"PYTHONPATH="+filepath.Join(harness.Root(), "activities/task/python"), "PYTHONDONTWRITEBYTECODE=1"), env...)
+		"PYTHONPATH="+filepath.Join(harness.Root(), "activities/tasks/python"), "PYTHONDONTWRITEBYTECODE=1"), env...)
 	t.Cleanup(func() {
 		for _, pid := range harness.Alive(mark) {
 			t.Errorf("process %d outlived the test: %s", pid, harness.Cmdline(pid))

@@ -40,7 +40,7 @@ except KeyboardInterrupt:
 func TestRunsOfPython(t *testing.T) {
 	l := newLocal(t)
 	env := harness.Env(l.home, "CLUSTERRUN_BIN="+harness.Clusterrun(t), "CLUSTERRUN_DEVSERVER="+harness.Devserver(t),
-		"PYTHONPATH="+filepath.Join(harness.Root(), "activities/task/python"), "PYTHONDONTWRITEBYTECODE=1")
+		"PYTHONPATH="+filepath.Join(harness.Root(), "activities/tasks/python"), "PYTHONDONTWRITEBYTECODE=1")
 	p := harness.Start(t, t.TempDir(), env, "python3", "-u", "-c", runsOfPython)
 	assert.Zero(t, p.ExitCode(), p.Stderr())
 	assert.Equal(t, "7\n['[worker-0]:    rank 0', '[worker-1]:    rank 1']\n2 True\n[worker-0]:    ended itself\ninterrupted\n", p.Stdout())

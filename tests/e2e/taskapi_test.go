@@ -173,7 +173,7 @@ func TestTheTemporalSideIsKilledAtABarrier(t *testing.T) {
 	cr := harness.Clusterrun(t)
 	python, err := exec.LookPath("python3")
 	require.NoError(t, err)
-	module := filepath.Join(harness.Root(), "activities/task/python")
+	module := filepath.Join(harness.Root(), "activities/tasks/python")
 	run := f.start(&spec.RunSpec{Env: spec.EnvOf(map[string]string{"CR": cr, "PYTHONPATH": module, "PYTHONDONTWRITEBYTECODE": "1"}), Tasks: []spec.TaskGroup{
 		group("worker", 2, `echo $$ > $DIR/started-$CLUSTERRUN_TASK_INDEX; "$CR" task barrier --local x && "$CR" task barrier --local x && "$CR" task result '"met"'`),
 		{Type: "python", Count: ptr(1), Command: []string{python, "-c", `

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/task"
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
 )
 
 // Programs are those of ours that take part in measurements, by their names. Whoever measures

@@ -16,7 +16,7 @@
 // own. This does not reach interpreters that are started with -S, -E or -I or without their
 // environment, nor those of a container that cannot see the directory, nor programs that have
 // closed all their descriptors or use the signal for something else; see
-// activities/task/python. In bash:
+// activities/tasks/python. In bash:
 //
 //	exec 3>>"$CLUSTERRUN_STACK_FILE.$$"
 //	trap 'echo "in $step, called from ${FUNCNAME[*]}" >&3' "$CLUSTERRUN_STACK_SIGNAL"

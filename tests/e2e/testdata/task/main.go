@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/task"
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
 )
 
 func main() {

@@ -1,0 +1,59 @@
+package closurequeue_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	"github.com/clusterrun/clusterrun/tests/queues"
+	"github.com/clusterrun/clusterrun/tests/queues/contract"
+)
+
+// The queue of package queues behaves like the real one: package e2e runs the same script
+// with that.
+func TestTheQueueOfTestsIsLikeTheRealOne(t *testing.T) {
+	holds := map[string]chan struct{}{}
+	for _, name := range []string{"never", "cancelled", "long", "for ever"} {
+		holds[name] = make(chan struct{})
+	}
+	s := queues.New(t, map[string]queues.Function{
+		"square": func(_ context.Context, args []any, _ map[string]any) (any, error) {
+			i := args[0].(float64)
+			return i * i, nil
+		},
+		"fail": func(_ context.Context, args []any, _ map[string]any) (any, error) {
+			return nil, errors.New(args[0].(string))
+		},
+		"counter": func(_ context.Context, args []any, _ map[string]any) (any, error) {
+			n := args[0].(float64)
+			return &n, nil
+		},
+		"count": func(_ context.Context, args []any, _ map[string]any) (any, error) {
+			n := args[0].(*float64)
+			*n++
+			return []any{"worker-0", *n}, nil
+		},
+		"hold": func(ctx context.Context, args []any, _ map[string]any) (any, error) {
+			select {
+			case <-holds[args[0].(string)]:
+				return args[0], nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		},
+	})
+	contract.Check(t, contract.Queue{
+		Server: s, Run: queues.Run,
+		Open: func() *closurequeue.Queue {
+			q, err := closurequeue.Open(t.Context(), s, queues.Run, closurequeue.Options{})
+			require.NoError(t, err)
+			return q
+		},
+		Release:       func(name string) { close(holds[name]) },
+		ContinueAsNew: func(*closurequeue.Queue) { s.ContinueAsNew() },
+		End:           func() { s.End("it was terminated") },
+	})
+}

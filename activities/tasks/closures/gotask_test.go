@@ -1,0 +1,269 @@
+package closures
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
+	"github.com/clusterrun/clusterrun/workflows/closure"
+)
+
+// goProcess is a serving process inside the test's own process.
+type goProcess struct {
+	stop  context.CancelFunc
+	ended chan error
+}
+
+func (m *machine) goProcess(name string, slots int, functions map[string]any) *goProcess {
+	m.t.Helper()
+	f := task.NewFunctions()
+	for name, fn := range functions {
+		require.NoError(m.t, f.Register(name, fn))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &goProcess{stop: cancel, ended: make(chan error, 1)}
+	client := m.client(name)
+	go func() { p.ended <- client.Serve(ctx, f, task.Slots(slots)) }()
+	m.t.Cleanup(cancel)
+	return p
+}
+
+func TestGoServes(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	m.goProcess("worker-0", 2, map[string]any{
+		"add":  func(_ context.Context, a, b int) (int, error) { return a + b, nil },
+		"fail": func(context.Context) error { return errors.New("no") },
+		"die":  func(context.Context) error { runtime.Goexit(); return nil },
+		"dead": func(context.Context) error { panic("at the disco") },
+		"ps":   func(context.Context) error { return &task.UnavailableError{Task: "ps-0"} },
+	})
+	out := m.all(call(1, "add", 2, 3), call(2, "fail"), call(3, "die"), call(4, "dead"), call(5, "ps"), call(6, "add", "x", 1), call(7, "add", 1, 1))
+	assertText(t, "5", out[1])
+	assertText(t, "error : no", out[2])
+	assertText(t, "error : the function has ended its goroutine instead of returning", out[3])
+	assertText(t, "error panic: at the disco", out[4])
+	assert.Contains(t, out[4].Error.Traceback, "TestGoServes")
+	assertText(t, "unavailable UnavailableError: ps-0 does not answer", out[5])
+	assert.Equal(t, "ps-0", out[5].Error.Task)
+	assertText(t, `error ArgumentError: add: argument 1 has to be a whole number (int), and is "x"`, out[6])
+	assertText(t, "2", out[7])
+	assert.Equal(t, "worker-0", out[1].Task)
+	unknown := call(8, "nobody has this")
+	assertText(t, `error UnknownFunctionError: no function "nobody has this" is registered here; there are add, dead, die, fail, ps`, m.one(unknown))
+}
+
+func TestServeRefusesWhatCannotWork(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	f := task.NewFunctions()
+	require.EqualError(t, m.client("worker-0").Serve(t.Context(), f), "no function is registered: there is nothing to serve")
+	require.NoError(t, f.Register("f", func(context.Context) error { return nil }))
+	require.EqualError(t, m.client("worker-0").Serve(t.Context(), f, task.Slots(0)), "slots is 0; want 1 to 1024")
+	t.Setenv("TF_COORDINATOR_SCHEDULE_START_DELAY", "soon")
+	require.EqualError(t, m.client("worker-0").Serve(t.Context(), f), `TF_COORDINATOR_SCHEDULE_START_DELAY is "soon"; want a number of seconds, such as 5`)
+}
+
+// SEED-45, SEED-46
+func TestGoResources(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	var loaded, flaky atomic.Int32
+	type data struct{ n int }
+	m.goProcess("worker-0", 4, map[string]any{
+		"load":  func(_ context.Context, n int) (*data, error) { loaded.Add(1); return &data{n}, nil },
+		"fails": func(context.Context) (int, error) { loaded.Add(100); return 0, errors.New("disk is gone") },
+		"flaky": func(context.Context) (*data, error) {
+			if flaky.Add(1) == 1 {
+				return nil, &task.UnavailableError{Task: "ps-1"}
+			}
+			return &data{7}, nil
+		},
+		"use": func(_ context.Context, d *data, n int) (int, error) { return d.n + n, nil },
+		"any": func(_ context.Context, d any) (any, error) { return d, nil },
+	})
+	out := m.all(using(call(1, "use", resource(1), 1), 1), using(call(2, "use", resource(1), 2), 1), using(call(3, "use", resource(1), 3), 1),
+		using(call(4, "use", resource(2), 1), 2), using(call(5, "use", resource(2), 1), 2), using(call(6, "use", resource(4), 1), 4))
+	assertText(t, "41", out[1])
+	assertText(t, "43", out[3])
+	assertText(t, `input InputError: Input has an error, the original exception is error("disk is gone"), error message is disk is gone.`, out[4])
+	assert.Equal(t, out[4].Error.Message, out[5].Error.Message)
+	assert.Contains(t, out[6].Error.Message, `no function "nobody has this" is registered here`)
+	assert.EqualValues(t, 101, loaded.Load(), "each was built once")
+
+	assertText(t, "unavailable UnavailableError: ps-1 does not answer", m.one(using(call(7, "use", resource(3), 0), 3)))
+	assertText(t, "7", m.one(using(call(8, "use", resource(3), 0), 3)))
+	assertText(t, "error ArgumentError: use: argument 2 is of type int, and the resource given for it of type *closures.data", m.one(using(call(9, "use", resource(1), resource(1)), 1)))
+	assertText(t, `{"$clusterrun.resource":1}`, m.one(call(10, "any", resource(1))))
+}
+
+// Cancelling a closure ends the context of its function.
+func TestGoCancel(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	began := make(chan error, 10)
+	m.goProcess("worker-0", 2, map[string]any{
+		"wait": func(ctx context.Context) error {
+			began <- nil
+			<-ctx.Done()
+			began <- context.Cause(ctx)
+			return ctx.Err()
+		},
+		"stubborn": func(ctx context.Context) (int, error) {
+			began <- nil
+			<-ctx.Done()
+			return 7, nil
+		},
+	})
+	outcomes := make(chan map[uint64]closure.Outcome)
+	go func() { outcomes <- m.all(call(1, "wait"), call(2, "stubborn"), call(3, "wait")) }()
+	<-began
+	<-began
+	m.now().Cancel(closure.CancelLease{Closures: []uint64{1, 2, 3}, Grace: time.Minute})
+	out := <-outcomes
+	assert.Equal(t, task.ErrCallCancelled, <-began)
+	assertText(t, "cancelled CancelledError: "+closure.TextCancelled, out[1])
+	assertText(t, "7", out[2])
+	assertText(t, "cancelled CancelledError: "+closure.TextCancelled, out[3])
+
+	c := call(4, "wait")
+	c.Options = &closure.Options{Timeout: closure.TimeoutOf(10 * time.Millisecond)}
+	assertText(t, "error ClosureTimeoutError: the function wait has not ended within its timeout of 10ms", m.one(c))
+	<-began
+	assert.Equal(t, task.ErrCallTimeout, <-began)
+}
+
+// A long call holds back neither the closures behind it nor the outcomes of earlier calls.
+func TestGoHandsBack(t *testing.T) {
+	m := newMachine(t, "worker-0", "worker-1")
+	release := make(chan struct{})
+	var where sync.Map
+	functions := func(name string) map[string]any {
+		return map[string]any{"f": func(_ context.Context, n int) (int, error) {
+			where.Store(n, name)
+			if n == 3 {
+				<-release
+			}
+			return n, nil
+		}}
+	}
+	m.goProcess("worker-0", 1, functions("worker-0"))
+	m.awaitServing(1)
+	for id := range uint64(50) { // so that the process gets many at once
+		m.one(call(100+id, "f", 0))
+	}
+	first := make(chan closure.LeaseResult, 1)
+	go func() {
+		r, err := m.now().Lease(t.Context(), closure.Lease{Closures: []closure.Closure{call(1, "f", 1), call(2, "f", 2), call(3, "f", 3), call(4, "f", 4), call(5, "f", 5), call(6, "f", 6), call(7, "f", 7)}})
+		assert.NoError(t, err)
+		first <- r
+	}()
+	r := <-first
+	assert.Equal(t, []uint64{1, 2}, ids(r.Outcomes))
+	m.goProcess("worker-1", 1, functions("worker-1"))
+	out := m.all(call(4, "f", 4), call(5, "f", 5), call(6, "f", 6), call(7, "f", 7))
+	assert.Len(t, out, 4)
+	for n := 4; n <= 7; n++ {
+		at, _ := where.Load(n)
+		assert.Equal(t, "worker-1", at)
+	}
+	close(release)
+	assertText(t, "3", m.one(call(3, "f", 3)))
+}
+
+// The host may be killed at any time: processes go on, and report to the next host.
+func TestGoGoesOnWhenTheHostIsKilled(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	began, release := make(chan struct{}), make(chan struct{})
+	var calls atomic.Int32
+	m.goProcess("worker-0", 2, map[string]any{
+		"f": func(_ context.Context, n int) (int, error) { return n, nil },
+		"long": func(context.Context) (string, error) {
+			calls.Add(1)
+			began <- struct{}{}
+			<-release
+			return "done", nil
+		},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { _, _ = m.now().Lease(ctx, closure.Lease{Closures: []closure.Closure{call(1, "long")}}) }()
+	<-began
+	cancel()
+	m.kill()
+	assertText(t, "2", m.one(call(2, "f", 2)))
+	m.kill()
+	close(release)
+	assertText(t, `"done"`, m.one(call(1, "long")))
+	assert.EqualValues(t, 1, calls.Load())
+	m.awaitServing(1)
+}
+
+// When its context ends, a process hands back its closures and leaves. A call that still ends
+// by itself counts.
+func TestGoLeaves(t *testing.T) {
+	m := newMachine(t, "worker-0", "worker-1")
+	began := make(chan struct{}, 2)
+	first := m.goProcess("worker-0", 2, map[string]any{
+		"value": func(ctx context.Context) (string, error) { began <- struct{}{}; <-ctx.Done(); return "at the end", nil },
+		"error": func(ctx context.Context) (string, error) { began <- struct{}{}; <-ctx.Done(); return "", ctx.Err() },
+	})
+	outcomes := make(chan map[uint64]closure.Outcome)
+	go func() { outcomes <- m.all(call(1, "value"), call(2, "error"), call(3, "value")) }()
+	<-began
+	<-began
+	first.stop()
+	require.ErrorIs(t, <-first.ended, context.Canceled)
+	m.awaitServing(0)
+	quick := func(context.Context) (string, error) { return "elsewhere", nil }
+	m.goProcess("worker-1", 2, map[string]any{"value": quick, "error": quick})
+	out := <-outcomes
+	assertText(t, `"at the end"`, out[1])
+	assertText(t, `"elsewhere"`, out[2])
+	assertText(t, `"elsewhere"`, out[3])
+}
+
+func TestGoIsToldThatItHasEnded(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	p := m.goProcess("worker-0", 1, map[string]any{"f": func(context.Context) error { return nil }})
+	m.awaitServing(1)
+	m.now().ProcessEnded("worker-0", "")
+	err := <-p.ended
+	var refused *task.APIError
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, "process_ended", refused.Code)
+}
+
+// Many large values do not lead to requests that the host refuses.
+func TestGoReturnsLargeValues(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	large := strings.Repeat("x", closure.MaxBytes-2)
+	m.goProcess("worker-0", 8, map[string]any{"f": func(context.Context) (string, error) { return large, nil }})
+	var list []closure.Closure
+	for id := range uint64(40) {
+		list = append(list, call(id+1, "f"))
+	}
+	out := m.all(list...)
+	require.Len(t, out, 40)
+	for _, o := range out {
+		assert.Len(t, o.Value, closure.MaxBytes)
+	}
+}
+
+// Functions can be registered later.
+func TestGoRegistersLater(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	f := task.NewFunctions()
+	require.NoError(t, f.Register("register", func(context.Context) error {
+		return f.Register("later", func(context.Context) (int, error) { return 1, nil })
+	}))
+	client := m.client("worker-0")
+	go func() { _ = client.Serve(t.Context(), f) }()
+	m.awaitServing(1)
+	assertText(t, "", m.one(call(1, "register")))
+	assertText(t, "1", m.one(call(2, "later")))
+}

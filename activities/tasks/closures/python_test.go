@@ -1,0 +1,626 @@
+package closures
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/python"
+	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/closure"
+)
+
+// pyProcess is a Python process of a task.
+type pyProcess struct {
+	t     testing.TB
+	cmd   *exec.Cmd
+	lines *bufio.Scanner
+	err   bytes.Buffer
+}
+
+func (m *machine) pyProcess(task, source string, env ...string) *pyProcess {
+	m.t.Helper()
+	program, err := exec.LookPath("python3")
+	if err != nil {
+		m.t.Skip("there is no python3")
+	}
+	module, err := python.Install(m.t.TempDir(), "")
+	require.NoError(m.t, err)
+	p := &pyProcess{t: m.t, cmd: exec.Command(program, "-W", "error", "-c", "import clusterrun, os, sys, time, threading\n"+source)}
+	p.cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + m.state, "PYTHONPATH=" + module, "PYTHONDONTWRITEBYTECODE=1",
+		taskapi.SocketVar + "=" + m.paths[task],
+	}, env...)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	p.cmd.Stderr = &p.err
+	out, err := p.cmd.StdoutPipe()
+	require.NoError(m.t, err)
+	require.NoError(m.t, p.cmd.Start())
+	p.lines = bufio.NewScanner(out)
+	m.t.Cleanup(func() {
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+		_, _ = io.Copy(io.Discard, out)
+		_ = p.cmd.Wait()
+		if m.t.Failed() {
+			m.t.Logf("%s of %s", p.err.String(), task)
+		}
+	})
+	return p
+}
+
+// line returns the next line that the process prints.
+func (p *pyProcess) line() string {
+	p.t.Helper()
+	// Otherwise the test would wait for a missing line until all tests have run out of time.
+	late := time.AfterFunc(time.Minute, func() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) })
+	defer late.Stop()
+	require.True(p.t, p.lines.Scan(), "it has ended: %v", p.lines.Err())
+	return p.lines.Text()
+}
+
+// end waits for the end of the process, and returns its exit code and its stderr.
+func (p *pyProcess) end() (int, string) {
+	p.t.Helper()
+	for p.lines.Scan() {
+		p.t.Log(p.lines.Text())
+	}
+	_ = p.cmd.Wait()
+	return p.cmd.ProcessState.ExitCode(), p.err.String()
+}
+
+func TestPythonServes(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	m.pyProcess("worker-0", `
+@clusterrun.function
+def add(a, b=1, *more, **named):
+    return [a + b, list(more), named]
+@clusterrun.function(name="fail.now")
+def fail():
+    def inner():
+        raise KeyError("no")
+    inner()
+@clusterrun.function
+def nothing():
+    pass
+@clusterrun.function
+def ps():
+    raise clusterrun.UnavailableError("no answer", task="ps-0")
+@clusterrun.function
+def connection():
+    raise ConnectionError("guess")
+@clusterrun.function
+def bad(kind):
+    if kind == "large":
+        return "x" * ((256 << 10) - 1)
+    if kind == "largest":
+        return "ü" * ((128 << 10) - 1)
+    if kind == "surrogate":
+        return "\udc80"
+    if kind == "loop":
+        x = []
+        x.append(x)
+        return x
+    return {"object": object(), "nan": float("nan")}[kind]
+@clusterrun.function
+def lengthy(what):
+    class Unwritable(Exception):
+        def __str__(self): raise SystemExit(1)
+    long = "x" * (5 << 20)
+    raise {
+        "kind": lambda: type(long, (Exception,), {})("no"), "message": lambda: ValueError(long),
+        "task": lambda: clusterrun.UnavailableError("no", long), "str": Unwritable,
+    }[what]()
+clusterrun.serve()
+`)
+	c := call(2, "add", 1, 2, 3)
+	c.Kwargs = []byte(`{"x":{"y":null}}`)
+	out := m.all(call(1, "add", 5), c, call(3, "fail.now"), call(4, "ps"), call(5, "nothing"), call(6, "add"), call(7, "connection"),
+		call(10, "bad", "large"), call(11, "bad", "object"), call(12, "bad", "nan"), call(13, "bad", "loop"), call(14, "bad", "surrogate"), call(15, "bad", "largest"))
+	assertText(t, `[6,[],{}]`, out[1])
+	assertText(t, `[3,[3],{"x":{"y":null}}]`, out[2])
+	assertText(t, `error KeyError: 'no'`, out[3])
+	traceback := out[3].Error.Traceback
+	assert.Regexp(t, `(?s)^Traceback.*line 10, in fail\n.*line 9, in inner\n.*KeyError: 'no'\n$`, traceback)
+	assert.NotContains(t, traceback, "clusterrun/", "the caller is nobody's business")
+	assert.Equal(t, "worker-0", out[3].Error.Task)
+	assertText(t, "unavailable UnavailableError: no answer", out[4])
+	assert.Equal(t, "ps-0", out[4].Error.Task)
+	assertText(t, "null", out[5])
+	assertText(t, "error TypeError: add() missing 1 required positional argument: 'a'", out[6])
+	assertText(t, "error ConnectionError: guess", out[7])
+	assertText(t, "error ValueTooLargeError: the value of bad has 262145 bytes of JSON; the limit is 262144: write it to a file and return the file's path", out[10])
+	assert.Contains(t, text(out[11]), `object object at 0x`)
+	assertText(t, `{"$clusterrun.number":"NaN"}`, out[12])
+	for id, alone := range map[uint64]bool{3: false, 6: false, 10: true} {
+		assert.Equal(t, alone, out[id].Alone, "only the value of %d cannot be handed on", id)
+	}
+	assert.JSONEq(t, `["no"]`, string(out[3].Error.Args))
+	assertText(t, `["\u003clist that contains itself\u003e"]`, out[13])
+	assertText(t, `"\udc80"`, out[14])
+	assert.Len(t, out[15].Value, 256<<10)
+	// Errors of any size must arrive, or those who wait for them would wait for ever.
+	long := m.all(call(30, "lengthy", "kind"), call(31, "lengthy", "message"), call(32, "lengthy", "task"), call(33, "lengthy", "str"))
+	assert.Equal(t, strings.Repeat("x", maxKind), long[30].Error.Kind)
+	assert.Len(t, long[31].Error.Message, closure.MaxError)
+	assert.Equal(t, strings.Repeat("x", maxTask), long[32].Error.Task)
+	assertText(t, "error Unwritable: the error has no readable text", long[33])
+	m.mu.Lock()
+	assert.Equal(t, []string{"add", "bad", "connection", "fail.now", "lengthy", "nothing", "ps"}, m.serving[0].Functions)
+	m.mu.Unlock()
+	assertText(t, "error UnknownFunctionError: no function 'x' is registered here; there are add, bad, connection, fail.now, lengthy, nothing, ps", m.one(call(20, "x")))
+}
+
+func TestPythonRefusesWhatCannotWork(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	p := m.pyProcess("worker-0", `
+def wrong(call):
+    try:
+        call()
+    except (ValueError, TypeError) as e:
+        print(type(e).__name__, e)
+async def later(): pass
+def f(): pass
+def g(): pass
+wrong(clusterrun.serve)
+wrong(lambda: clusterrun.function(7))
+wrong(lambda: clusterrun.function("name"))
+wrong(lambda: clusterrun.function(later))
+wrong(lambda: clusterrun.function(f, name="a\nb"))
+assert clusterrun.function(f) is f and clusterrun.function(f) is f
+wrong(lambda: clusterrun.function(g, name="f"))
+wrong(lambda: clusterrun.serve(0))
+assert clusterrun.cancelled() is False
+os.environ["TF_COORDINATOR_SCHEDULE_START_DELAY"] = "soon"
+wrong(clusterrun.serve)
+del os.environ["CLUSTERRUN_SOCKET"]
+wrong(clusterrun.serve)
+for delay, most, index in (("", "", "3"), ("5", "", "3"), ("5", "10", "3"), ("5", "10", "1"), ("0.5", "0", "3"), ("5", "", "")):
+    print(clusterrun.serving.start_delay({"TF_COORDINATOR_SCHEDULE_START_DELAY": delay, "TF_COORDINATOR_SCHEDULE_START_DELAY_MAX": most, "CLUSTERRUN_TASK_INDEX": index}), end=" ")
+`)
+	var got []string
+	for p.lines.Scan() {
+		got = append(got, p.lines.Text())
+	}
+	assert.Equal(t, []string{
+		"ValueError no function is registered: decorate those to be called with @clusterrun.function",
+		"TypeError only a function can be registered, not 7",
+		"TypeError write @clusterrun.function(name='name')",
+		"TypeError later is a coroutine function: register one that calls asyncio.run",
+		`ValueError 'a\nb' is not a name for a function: want 1 to 200 printable bytes`,
+		"ValueError a function 'f' is registered already",
+		"ValueError slots is 0; want 1 to 1024",
+		"ValueError TF_COORDINATOR_SCHEDULE_START_DELAY is 'soon'; want a number of seconds, such as 5",
+		"ValueError serve is for tasks: CLUSTERRUN_SOCKET is not set, clusterrun did not start this process",
+		"0.0 15.0 10.0 5.0 1.5 0.0 ", // SEED-54, D-10
+	}, got)
+}
+
+// SEED-45, SEED-46
+func TestPythonResources(t *testing.T) {
+	for _, slots := range []string{"1", "4"} {
+		t.Run(slots, func(t *testing.T) {
+			m := newMachine(t, "worker-0")
+			p := m.pyProcess("worker-0", `
+tries = 0
+@clusterrun.function
+def load(n):
+    print("loads", flush=True)
+    return {n}
+@clusterrun.function
+def fails():
+    print("fails", flush=True)
+    raise OSError("disk is gone")
+@clusterrun.function
+def flaky():
+    global tries
+    tries += 1
+    if tries == 1:
+        raise clusterrun.UnavailableError(task="ps-1")
+    return {7}
+@clusterrun.function
+def use(d, n=0, **more):
+    return [max(d), n, [max(d) for d in more.get("list", [])]]
+@clusterrun.function
+def same(x):
+    return x
+clusterrun.serve(`+slots+`)
+`)
+			deep := using(call(3, "use", resource(1)), 1, 3)
+			deep.Kwargs = []byte(`{"n":1,"list":[{"$clusterrun.resource":1}]}`)
+			out := m.all(using(call(1, "use", resource(1)), 1), using(call(2, "use", resource(1), 2), 1), deep,
+				using(call(4, "use", resource(2)), 2), using(call(5, "use", resource(2)), 2), using(call(6, "use", resource(4)), 4), call(7, "same", resource(1)))
+			assertText(t, "[40,0,[]]", out[1])
+			assertText(t, "[40,2,[]]", out[2])
+			assertText(t, "[40,1,[40]]", out[3])
+			assertText(t, `input InputError: Input has an error, the original exception is OSError('disk is gone'), error message is disk is gone.`, out[4])
+			assert.Contains(t, out[4].Error.Traceback, "in fails")
+			assert.Equal(t, out[4].Error.Message, out[5].Error.Message)
+			assert.Contains(t, out[6].Error.Message, `no function 'nobody has this' is registered here`)
+			assertText(t, `{"$clusterrun.resource":1}`, out[7])
+			assertText(t, "unavailable UnavailableError: ps-1 does not answer", m.one(using(call(8, "use", resource(3)), 3)))
+			assertText(t, "[7,0,[]]", m.one(using(call(9, "use", resource(3)), 3)))
+			assert.ElementsMatch(t, []string{"loads", "fails"}, []string{p.line(), p.line()}, "each was built once")
+		})
+	}
+}
+
+// Cancelling raises CancelledError in the function, even while it waits. A function that
+// catches everything can ask whether it was cancelled.
+func TestPythonCancel(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	p := m.pyProcess("worker-0", `
+@clusterrun.function
+def sleeps():
+    try:
+        print("sleeps", flush=True)
+        time.sleep(1000)
+    finally:
+        print(clusterrun.cancelled(), flush=True)
+@clusterrun.function
+def loops():
+    print("loops", flush=True)
+    while True:
+        pass
+@clusterrun.function
+def locks():
+    lock = threading.Lock()
+    lock.acquire()
+    try:
+        print("locks", flush=True)
+        lock.acquire()
+    except BaseException as e:
+        print(type(e).__name__, clusterrun.cancelled(), flush=True)
+    return "all the same"
+@clusterrun.function
+def asks():
+    try:
+        print("asks", flush=True)
+        while not clusterrun.cancelled():
+            time.sleep(0.001)
+        time.sleep(1000)
+    except clusterrun.CancelledError:
+        pass
+    raise ValueError("stopped")
+@clusterrun.function
+def raises():
+    raise clusterrun.CancelledError("of its own accord")
+@clusterrun.function
+def f(): return 1
+clusterrun.serve()
+`)
+	wants := map[string]string{
+		"sleeps": "cancelled CancelledError: " + closure.TextCancelled,
+		"loops":  "cancelled CancelledError: " + closure.TextCancelled,
+		"locks":  `"all the same"`,
+		"asks":   "error ValueError: stopped",
+	}
+	id := uint64(0)
+	for name, want := range wants {
+		id += 2
+		outcome := make(chan closure.Outcome)
+		go func() { outcome <- m.one(call(id, name)) }()
+		require.Equal(t, name, p.line())
+		m.now().Cancel(closure.CancelLease{Closures: []uint64{id}, Grace: time.Minute})
+		assertText(t, want, <-outcome)
+		switch name {
+		case "sleeps":
+			assert.Equal(t, "True", p.line())
+		case "locks":
+			assert.Equal(t, "CancelledError True", p.line())
+		}
+		assertText(t, "1", m.one(call(id+1, "f")))
+	}
+	assertText(t, "error CancelledError: of its own accord", m.one(call(50, "raises")))
+	c := call(51, "sleeps")
+	c.Options = &closure.Options{Timeout: closure.TimeoutOf(10 * time.Millisecond)}
+	assertText(t, "error ClosureTimeoutError: the function sleeps has not ended within its timeout of 10ms", m.one(c))
+}
+
+// The signal that is to end a wait of the main thread may arrive just before the wait, and be
+// lost.
+func TestPythonWakesUpAgain(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	p := m.pyProcess("worker-0", `
+import signal
+send, lost = signal.pthread_kill, []
+def lose(*signal):
+    lost.append(signal)
+    if len(lost) > 1:
+        send(*signal)
+signal.pthread_kill = lose
+@clusterrun.function
+def sleeps():
+    print("sleeps", flush=True)
+    time.sleep(1000)
+@clusterrun.function
+def f(): return len(lost)
+clusterrun.serve()
+`)
+	outcome := make(chan closure.Outcome)
+	go func() { outcome <- m.one(call(1, "sleeps")) }()
+	require.Equal(t, "sleeps", p.line())
+	m.now().Cancel(closure.CancelLease{Closures: []uint64{1}, Grace: time.Hour})
+	assertText(t, "cancelled CancelledError: "+closure.TextCancelled, <-outcome)
+	assertText(t, "2", m.one(call(2, "f")))
+}
+
+// If a call does not end, its process is restarted, and the call is cancelled then.
+func TestAPythonFunctionThatIsStuckCostsItsProcess(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	p := m.pyProcess("worker-0", `
+@clusterrun.function
+def stuck():
+    print("stuck", flush=True)
+    while True:
+        try:
+            time.sleep(1000)
+        except BaseException:
+            pass
+clusterrun.serve()
+`)
+	outcome := make(chan closure.Outcome)
+	go func() { outcome <- m.one(call(1, "stuck")) }()
+	require.Equal(t, "stuck", p.line())
+	m.now().Cancel(closure.CancelLease{Closures: []uint64{1}, Grace: 50 * time.Millisecond})
+	require.Equal(t, "worker-0", <-m.restarted)
+	require.NoError(t, p.cmd.Process.Kill())
+	assertText(t, "cancelled CancelledError: "+closure.TextCancelled, <-outcome)
+}
+
+// A closure may be cancelled at any moment. It ends once, and no other call ends with it.
+func TestPythonCancelAtAnyMoment(t *testing.T) {
+	for _, slots := range []string{"1", "3"} {
+		t.Run(slots, func(t *testing.T) {
+			m := newMachine(t, "worker-0")
+			m.pyProcess("worker-0", `
+@clusterrun.function
+def f(n):
+    x = 0
+    for i in range(n % 7 * 4000):
+        x += i
+    return n
+clusterrun.serve(`+slots+`)
+`)
+			m.awaitServing(1)
+			var chunk atomic.Uint64 // the closures that are being called
+			stop := make(chan struct{})
+			cancelling := make(chan struct{})
+			go func() {
+				defer close(cancelling)
+				for i := uint64(0); ; i++ {
+					select {
+					case <-stop:
+						return
+					case <-time.After(time.Duration(i%7) * 50 * time.Microsecond):
+						id := chunk.Load()*30 + 3*(i%10) + 3
+						m.now().Cancel(closure.CancelLease{Closures: []uint64{id}, Grace: time.Minute})
+					}
+				}
+			}()
+			cancelled := 0
+			for range uint64(200) {
+				var list []closure.Closure
+				for i := range uint64(30) {
+					id := chunk.Load()*30 + i + 1
+					list = append(list, call(id, "f", id))
+				}
+				for id, o := range m.all(list...) {
+					if o.Kind == closure.OutcomeCancelled {
+						assert.Zero(t, id%3)
+						cancelled++
+						continue
+					}
+					if o.Kind == closure.OutcomeLost && o.Error.Message == tasksBusy {
+						continue // a loaded machine takes longer than strandedAfter
+					}
+					assertText(t, fmt.Sprint(id), o)
+				}
+				chunk.Add(1)
+			}
+			close(stop)
+			<-cancelling
+			t.Log(cancelled, "were cancelled")
+			assert.Empty(t, m.restarted)
+		})
+	}
+}
+
+// Long calls hold back neither the closures behind them nor the outcomes of earlier calls.
+func TestPythonHandsBack(t *testing.T) {
+	for slots := range 3 {
+		if slots == 0 {
+			continue
+		}
+		t.Run(strconv.Itoa(slots), func(t *testing.T) {
+			m := newMachine(t, "worker-0", "worker-1")
+			flag := filepath.Join(t.TempDir(), "flag")
+			source := fmt.Sprintf(`
+@clusterrun.function
+def f(n):
+    while 2 < n < 3 + %d and not os.path.exists(os.environ["FLAG"]):
+        time.sleep(0.01)
+    return [n, os.environ["WHO"]]
+clusterrun.serve(%d)
+`, slots, slots)
+			m.pyProcess("worker-0", source, "WHO=worker-0", "FLAG="+flag)
+			m.awaitServing(1)
+			for id := range uint64(50) { // so that the process gets many at once
+				m.one(call(100+id, "f", 0))
+			}
+			var list []closure.Closure
+			for n := uint64(1); n <= 20; n++ {
+				list = append(list, call(n, "f", n))
+			}
+			r, err := m.now().Lease(t.Context(), closure.Lease{Closures: list})
+			require.NoError(t, err)
+			assert.ElementsMatch(t, []uint64{1, 2}, ids(r.Outcomes))
+			m.pyProcess("worker-1", source, "WHO=worker-1", "FLAG="+flag)
+			for id, o := range m.all(list[2+slots:]...) {
+				assertText(t, fmt.Sprintf(`[%d,"worker-1"]`, id), o)
+			}
+			require.NoError(t, os.WriteFile(flag, nil, 0o600))
+			for id, o := range m.all(list[2 : 2+slots]...) {
+				assertText(t, fmt.Sprintf(`[%d,"worker-0"]`, id), o)
+			}
+		})
+	}
+}
+
+func TestPythonGoesOnWhenTheHostIsKilled(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	p := m.pyProcess("worker-0", `
+@clusterrun.function
+def long():
+    print("began", flush=True)
+    time.sleep(1.5)
+    return "done"
+@clusterrun.function
+def f(n):
+    return n
+clusterrun.serve(2)
+`)
+	l := make(chan struct{})
+	go func() {
+		defer close(l)
+		_, _ = m.now().Lease(t.Context(), closure.Lease{Closures: []closure.Closure{call(1, "long")}})
+	}()
+	require.Equal(t, "began", p.line())
+	m.kill()
+	<-l
+	assertText(t, "2", m.one(call(2, "f", 2)))
+	m.kill()
+	assertText(t, `"done"`, m.one(call(1, "long")))
+	m.awaitServing(1)
+}
+
+// SystemExit ends the process, and its call is lost.
+func TestPythonEnds(t *testing.T) {
+	for _, slots := range []string{"1", "2"} {
+		for name, code := range map[string]int{"sys.exit(7)": 7, "os._exit(8)": 8, "raise KeyboardInterrupt": -1} {
+			t.Run(slots+" "+name, func(t *testing.T) {
+				m := newMachine(t, "worker-0", "worker-1")
+				p := m.pyProcess("worker-0", `
+@clusterrun.function
+def f():
+    `+name+`
+clusterrun.serve(`+slots+`)
+`)
+				outcome := make(chan closure.Outcome)
+				go func() { outcome <- m.one(call(1, "f")) }()
+				got, stderr := p.end()
+				assert.Equal(t, code, got, stderr)
+				o := <-outcome
+				assert.Equal(t, closure.OutcomeLost, o.Kind)
+				assert.True(t, o.Started)
+			})
+		}
+	}
+}
+
+// Functions may fork. A child does not serve, and ends when it returns from the function.
+func TestPythonForks(t *testing.T) {
+	for _, slots := range []string{"1", "2"} {
+		t.Run(slots, func(t *testing.T) {
+			m := newMachine(t, "worker-0")
+			p := m.pyProcess("worker-0", `
+import multiprocessing, subprocess, warnings
+warnings.simplefilter("ignore")
+def child(queue):
+    queue.put([os.getpid() != parent, clusterrun.cancelled()])
+parent = os.getpid()
+@clusterrun.function
+def f():
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    process = context.Process(target=child, args=(queue,))
+    process.start()
+    value = queue.get()
+    process.join()
+    assert subprocess.run(["true"]).returncode == 0
+    pid = os.fork()
+    if pid == 0:
+        return "the child returns"
+    return value + [os.WEXITSTATUS(os.waitpid(pid, 0)[1])]
+@clusterrun.function
+def g(): return 1
+clusterrun.serve(`+slots+`)
+`)
+			for id := range uint64(5) {
+				assertText(t, "[true,false,1]", m.one(call(2*id+1, "f")))
+				assertText(t, "1", m.one(call(2*id+2, "g")))
+			}
+			_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+			_, stderr := p.end()
+			assert.Equal(t, 5, strings.Count(stderr, "the function f has forked, and the child has returned from it; end it with os._exit"), stderr)
+		})
+	}
+}
+
+// A child that a task has forked serves like any process, and its end is noticed, too.
+func TestTheEndOfAForkedChildIsNoticed(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	p := m.pyProcess("worker-0", `
+@clusterrun.function
+def dies():
+    os._exit(1)
+@clusterrun.function
+def pid():
+    return os.getpid()
+for _ in range(2):
+    if os.fork() == 0:
+        clusterrun.serve()
+print(os.getpid(), flush=True)
+time.sleep(1000)
+`)
+	parent := p.line()
+	m.awaitServing(2)
+	o := m.one(call(1, "dies"))
+	assert.Equal(t, closure.OutcomeLost, o.Kind)
+	assert.True(t, o.Started)
+	m.awaitServing(1)
+	o = m.one(call(2, "pid"))
+	assert.NotEmpty(t, text(o))
+	assert.NotEqual(t, parent, text(o))
+	m.one(call(3, "dies"))
+	m.awaitServing(0)
+}
+
+func TestPythonIsToldThatItHasEnded(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	p := m.pyProcess("worker-0", "clusterrun.function(print)\nclusterrun.serve()\n")
+	m.awaitServing(1)
+	m.now().ProcessEnded("worker-0", "")
+	code, stderr := p.end()
+	assert.Equal(t, 1, code)
+	assert.Contains(t, stderr, "clusterrun.TaskError: the host counts this process as ended")
+}
+
+func TestPythonReturnsLargeValues(t *testing.T) {
+	m := newMachine(t, "worker-0")
+	m.pyProcess("worker-0", `
+clusterrun.function(lambda: "x" * ((256 << 10) - 2), name="f")
+clusterrun.serve(3)
+`)
+	var list []closure.Closure
+	for id := range uint64(40) {
+		list = append(list, call(id+1, "f"))
+	}
+	out := m.all(list...)
+	require.Len(t, out, 40)
+	for _, o := range out {
+		assert.Len(t, o.Value, closure.MaxBytes)
+	}
+}

@@ -1,0 +1,210 @@
+package closures
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
+	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/closure"
+)
+
+// machine is a host with a server for its tasks and a broker, in real time.
+type machine struct {
+	t     testing.TB
+	state string
+	tasks []string
+
+	server *taskapi.Server
+	paths  map[string]string
+
+	mu        sync.Mutex
+	broker    *Broker
+	restarted chan string
+	serving   []closure.ServingTask
+	reported  chan struct{}
+}
+
+// Next calls that of the present broker.
+func (m *machine) Next(ctx context.Context, by runkey.Task, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
+	return m.now().Next(ctx, by.Task, in)
+}
+
+func (m *machine) now() *Broker {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.broker
+}
+
+func newMachine(t testing.TB, tasks ...string) *machine {
+	t.Helper()
+	m := &machine{t: t, state: t.TempDir(), tasks: tasks, restarted: make(chan string, 100), reported: make(chan struct{}, 1)}
+	m.start()
+	t.Cleanup(func() {
+		m.now().Close()
+		_ = m.server.Close()
+	})
+	return m
+}
+
+// start starts the first server and broker or the next ones.
+func (m *machine) start() {
+	m.t.Helper()
+	m.startBroker()
+	m.startServer()
+}
+
+func (m *machine) startServer() {
+	m.t.Helper()
+	var err error
+	m.server, err = taskapi.NewServer(taskapi.Config{StateDir: m.state, Closures: m, Stops: noStops{}, Log: zap.NewNop()})
+	require.NoError(m.t, err)
+	view := &taskapi.View{Here: map[string]bool{}}
+	for i, name := range m.tasks {
+		view.Members = append(view.Members, taskapi.Member{Task: name, Type: "worker", Index: i, Rank: i})
+		view.Tasks, view.Here[name] = append(view.Tasks, name), true
+	}
+	m.paths = map[string]string{}
+	for _, name := range m.tasks {
+		m.paths[name], err = m.server.Listen(taskapi.Task{ID: runkey.Task{Task: name}, View: view})
+		require.NoError(m.t, err)
+	}
+}
+
+func (m *machine) startBroker() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.broker = NewBroker(Config{
+		Log:     zap.NewNop(),
+		Restart: func(task string) { m.restarted <- task },
+		Changed: func(list []closure.ServingTask) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.serving = list
+			select {
+			case m.reported <- struct{}{}:
+			default:
+			}
+		},
+	})
+}
+
+// kill ends the server and the broker, and starts the next ones.
+func (m *machine) kill() {
+	m.t.Helper()
+	require.NoError(m.t, m.server.Close())
+	m.now().Close()
+	m.start()
+}
+
+// cut ends all connections with the server. The broker goes on.
+func (m *machine) cut() {
+	m.t.Helper()
+	require.NoError(m.t, m.server.Close())
+	m.startServer()
+}
+
+// awaitServing waits until n processes serve.
+func (m *machine) awaitServing(n int) {
+	m.t.Helper()
+	patience := time.After(time.Minute)
+	for {
+		m.mu.Lock()
+		have := len(m.serving)
+		m.mu.Unlock()
+		if have == n {
+			return
+		}
+		select {
+		case <-m.reported:
+		case <-patience:
+			m.t.Fatalf("%d serve; want %d", have, n)
+		}
+	}
+}
+
+// all leases closures until all of them have ended, and returns the outcomes by ID.
+func (m *machine) all(closures ...closure.Closure) map[uint64]closure.Outcome {
+	m.t.Helper()
+	ctx, cancel := context.WithTimeout(m.t.Context(), time.Minute)
+	defer cancel()
+	byID := map[uint64]closure.Closure{}
+	for _, c := range closures {
+		byID[c.ID] = c
+	}
+	out := map[uint64]closure.Outcome{}
+	for len(byID) > 0 {
+		in := closure.Lease{Resources: testResources}
+		for _, c := range byID {
+			in.Closures = append(in.Closures, c)
+		}
+		r, err := m.now().Lease(ctx, in)
+		require.NoError(m.t, err)
+		for _, o := range r.Outcomes {
+			out[o.ID] = o
+			delete(byID, o.ID)
+		}
+	}
+	return out
+}
+
+// one leases one closure.
+func (m *machine) one(c closure.Closure) closure.Outcome {
+	m.t.Helper()
+	return m.all(c)[c.ID]
+}
+
+// client returns the Go client of a task.
+func (m *machine) client(name string) *task.Task {
+	m.t.Helper()
+	before := os.Getenv(taskapi.SocketVar)
+	require.NoError(m.t, os.Setenv(taskapi.SocketVar, m.paths[name]))
+	c, err := task.Current()
+	require.NoError(m.t, os.Setenv(taskapi.SocketVar, before))
+	require.NoError(m.t, err)
+	return c
+}
+
+func call(id uint64, function string, args ...any) closure.Closure {
+	b, err := json.Marshal(args)
+	if err != nil {
+		panic(err)
+	}
+	return closure.Closure{ID: id, Function: function, Args: b, Attempt: 1}
+}
+
+func using(c closure.Closure, resources ...uint64) closure.Closure {
+	c.Resources = resources
+	return c
+}
+
+func resource(id uint64) any { return map[string]uint64{closure.ResourceKey: id} }
+
+var testResources = []closure.Resource{
+	{ID: 1, Function: "load", Args: json.RawMessage(`[40]`)},
+	{ID: 2, Function: "fails"},
+	{ID: 3, Function: "flaky"},
+	{ID: 4, Function: "nobody has this"},
+}
+
+func text(o closure.Outcome) string {
+	if o.Error != nil {
+		return fmt.Sprintf("%s %s: %s", o.Kind, o.Error.Kind, o.Error.Message)
+	}
+	return string(o.Value)
+}
+
+func assertText(t testing.TB, want string, o closure.Outcome) {
+	t.Helper()
+	assert.Equal(t, want, text(o))
+}

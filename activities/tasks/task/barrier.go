@@ -1,0 +1,173 @@
+package task
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+)
+
+// Release is the answer at a barrier: the round, counted from 1, the place of the task among
+// the participants, from 0, and their number; and the values of the participants, if there
+// are any.
+type Release = wire.Released
+
+// BarrierError reports that a barrier broke. All that wait at it get the error.
+type BarrierError struct {
+	// Timeout reports whether a timeout passed; otherwise a participant has ended, or all
+	// have.
+	Timeout bool
+	Message string
+	// Arrived and Missing are the participants that had arrived, and those that had not;
+	// empty if the host did not answer.
+	Arrived, Missing []string
+}
+
+func (e *BarrierError) Error() string { return e.Message }
+
+// Option changes an arrival at a barrier.
+type Option func(*arrival)
+
+type arrival struct {
+	participants []string
+	timeout      time.Duration
+	local        bool
+	value        string
+}
+
+// Timeout bounds the wait. When it has passed, the barrier breaks for all.
+func Timeout(d time.Duration) Option { return func(a *arrival) { a.timeout = max(0, d) } }
+
+// Participants are tasks, such as "worker-0", or types for all their tasks. All participants
+// must name the same ones. By default they are all tasks of the spec.
+func Participants(names ...string) Option {
+	return func(a *arrival) { a.participants = append(a.participants, names...) }
+}
+
+// Local lets the host release the barrier alone, within microseconds. All participants must
+// be on it.
+func Local() Option { return func(a *arrival) { a.local = true } }
+
+// Value is a text of up to 64 KiB that all participants get with the release
+// ([Release.Values]). All values together may have at most 1 MiB.
+func Value(text string) Option { return func(a *arrival) { a.value = text } }
+
+// answerSlack is how much later than the timeout of a barrier the host may answer before it
+// counts as away.
+const answerSlack = 5 * time.Second
+
+// Barrier waits until all participants have arrived at the barrier with that name. It can be
+// used again, in rounds. If ctx ends first, the arrival is withdrawn; if the barrier was
+// released in the meantime, Barrier returns the release. The error for a broken barrier is a
+// [BarrierError].
+func (t *Task) Barrier(ctx context.Context, name string, options ...Option) (Release, error) {
+	if name == "" || len(name) > wire.MaxName {
+		return Release{}, fmt.Errorf("the name of a barrier has 1 to %d bytes; this one has %d", wire.MaxName, len(name))
+	}
+	a := arrival{timeout: -1}
+	for _, o := range options {
+		o(&a)
+	}
+	key := newKey()
+	path := wire.PathBarriers + url.PathEscape(name)
+	waiting, deadline := ctx, time.Time{}
+	if a.timeout >= 0 {
+		deadline = time.Now().Add(a.timeout)
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithDeadline(ctx, deadline.Add(answerSlack))
+		defer cancel()
+	}
+	var out Release
+	sent := false
+	err := t.callWith(waiting, http.MethodPost, path, func(b []byte) []byte {
+		left := a.timeout
+		if sent && a.timeout >= 0 {
+			left = max(0, time.Until(deadline))
+		}
+		sent = true
+		return a.body(b, key, left)
+	}, &out)
+	if waiting.Err() == nil || err == nil {
+		return out, err
+	}
+	if released, ok := t.withdraw(path, key); ok {
+		return released, nil
+	}
+	if ctx.Err() == nil {
+		return out, &BarrierError{Timeout: true, Message: fmt.Sprintf("barrier %q: the host did not answer within %s: %v", name, a.timeout, err)}
+	}
+	return out, err
+}
+
+// body returns the arrival as JSON.
+func (a *arrival) body(b []byte, key string, timeout time.Duration) []byte {
+	b = append(b, `{"key":"`...)
+	b = append(b, key...)
+	b = append(b, '"')
+	if timeout >= 0 {
+		b = append(b, `,"timeout":"`...)
+		b = append(b, timeout.String()...)
+		b = append(b, '"')
+	}
+	if a.local {
+		b = append(b, `,"local":true`...)
+	}
+	if a.value != "" {
+		text, err := encode(a.value)
+		if err == nil {
+			b = append(b, `,"value":`...)
+			b = append(b, text...)
+		}
+	}
+	if len(a.participants) > 0 {
+		names, err := json.Marshal(a.participants)
+		if err == nil {
+			b = append(b, `,"participants":`...)
+			b = append(b, names...)
+		}
+	}
+	return append(b, '}')
+}
+
+// withdrawPatience bounds the wait for the answer to a withdrawal.
+const withdrawPatience = time.Second
+
+// withdraw withdraws an arrival whose caller no longer waits. It has a short time of its own,
+// because the caller's context has ended.
+func (t *Task) withdraw(path, key string) (Release, bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), withdrawPatience)
+	defer cancel()
+	var out wire.Withdrawn
+	if err := t.call(ctx, http.MethodDelete, path+"?key="+key, nil, &out); err != nil || out.Released == nil {
+		return Release{}, false
+	}
+	return *out.Released, true
+}
+
+var (
+	keyBase  = rand.Text()
+	keyCount atomic.Uint64
+)
+
+// newKey returns a key that no other arrival has, in this process or in another.
+func newKey() string { return keyBase + "." + strconv.FormatUint(keyCount.Add(1), 36) }
+
+// asError converts a problem into an error.
+func asError(p wire.Problem) error {
+	switch p.Code {
+	case wire.CodeBarrierTimeout, wire.CodeBarrierBroken, wire.CodeBarrierWithdrawn:
+		e := &BarrierError{Timeout: p.Code == wire.CodeBarrierTimeout, Message: p.Message}
+		if p.Barrier != nil {
+			e.Arrived, e.Missing = p.Barrier.Arrived, p.Barrier.Missing
+		}
+		return e
+	}
+	return &APIError{Code: p.Code, Message: p.Message, Field: p.Field}
+}

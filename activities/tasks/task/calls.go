@@ -1,0 +1,167 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
+)
+
+// Causes for the end of the context of a function, besides those of the context of
+// [Task.Serve].
+var (
+	// ErrCallCancelled means that the value is no longer wanted.
+	ErrCallCancelled = errors.New("the call was cancelled")
+	// ErrCallTimeout means that the call has exceeded its timeout.
+	ErrCallTimeout = errors.New("the call has taken longer than its timeout")
+)
+
+// UnavailableError is returned by a function that cannot do its work because another task,
+// such as a parameter server, does not answer. The function is called again, and only if that
+// happens too often the coordinator gets the error.
+type UnavailableError struct {
+	// Task is the task that does not answer, such as "ps-0".
+	Task string
+	Err  error
+}
+
+func (e *UnavailableError) Error() string {
+	if e.Err == nil {
+		return e.Task + " does not answer"
+	}
+	return fmt.Sprintf("%s does not answer: %v", e.Task, e.Err)
+}
+
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// panicError is a panic of a function.
+type panicError struct {
+	message string
+	stack   string
+}
+
+func (e *panicError) Error() string { return e.message }
+
+// call is a closure that this process has.
+type call struct {
+	wire.Call
+	// These are set once the call has begun:
+	began  time.Time
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	// told is the reason why it was told to end.
+	told error
+}
+
+// run calls a closure, and returns the outcome.
+func (s *server) run(c *call) wire.CallOutcome {
+	value, err := s.value(c.ctx, &c.Call)
+	out := outcomeOf(value, err, context.Cause(c.ctx))
+	out.Seconds = time.Since(c.began).Seconds()
+	return out
+}
+
+// value returns the value that the function of a closure returns, as JSON.
+func (s *server) value(ctx context.Context, c *wire.Call) (json.RawMessage, error) {
+	f := s.functions.find(c.Function)
+	if f == nil {
+		return nil, s.unknown(c.Function)
+	}
+	var find func(uint64) (reflect.Value, error)
+	var has []func() // releases the resources after the call
+	if len(c.Resources) > 0 {
+		find = func(id uint64) (reflect.Value, error) {
+			value, leave, err := s.resources.get(ctx, s, id)
+			if leave != nil {
+				has = append(has, leave)
+			}
+			return value, err
+		}
+		defer func() {
+			for _, leave := range has {
+				leave()
+			}
+		}()
+	}
+	args, err := f.arguments(c.Args, c.Kwargs, find)
+	if err != nil {
+		return nil, err
+	}
+	v, err := f.invoke(ctx, args)
+	if err != nil || !f.returns {
+		return nil, err
+	}
+	b, err := json.Marshal(v.Interface())
+	if err != nil {
+		return nil, &ownError{closure.ErrNotJSON, fmt.Sprintf("the value of %s is not JSON: %s", c.Function, strings.TrimPrefix(err.Error(), "json: "))}
+	}
+	if len(b) > closure.MaxBytes {
+		return nil, &ownError{closure.ErrValueTooLarge, fmt.Sprintf(
+			"the value of %s has %d bytes of JSON; the limit is %d: write it to a file and return the file's path", c.Function, len(b), closure.MaxBytes)}
+	}
+	return b, nil
+}
+
+// ownError is an error with one of our kinds.
+type ownError struct{ kind, message string }
+
+func (e *ownError) Error() string { return e.message }
+
+func (s *server) unknown(name string) error {
+	return &ownError{closure.ErrUnknownFunction, fmt.Sprintf("no function %q is registered here; there are %s", name, strings.Join(s.functions.names(), ", "))}
+}
+
+// invoke calls the function. It returns a panic as an error.
+func (f *function) invoke(ctx context.Context, args []reflect.Value) (value reflect.Value, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicError{fmt.Sprint(p), string(debug.Stack())}
+		}
+	}()
+	out := f.call.Call(append([]reflect.Value{reflect.ValueOf(ctx)}, args...))
+	if e := out[len(out)-1]; !e.IsNil() {
+		return value, e.Interface().(error)
+	}
+	return out[0], nil
+}
+
+// outcomeOf returns the outcome of a call. cause is the cause of the end of its context, if
+// that has ended.
+func outcomeOf(value json.RawMessage, err, cause error) wire.CallOutcome {
+	if err == nil {
+		return wire.CallOutcome{Value: value}
+	}
+	out := wire.CallOutcome{Kind: closure.OutcomeError, Error: &closure.Error{
+		Kind: kindOf(err), Message: shorten.Head(err.Error(), closure.MaxError),
+	}}
+	var panicked *panicError
+	var own *ownError
+	var argument *argumentError
+	var input *inputError
+	var unavailable *UnavailableError
+	switch {
+	case errors.As(err, &input):
+		out.Kind, out.Error.Kind = closure.OutcomeInput, closure.ErrInput
+	case errors.As(err, &panicked):
+		out.Error.Kind, out.Error.Traceback = "panic", panicked.stack
+	case errors.As(err, &own):
+		out.Error.Kind = own.kind
+	case errors.As(err, &argument):
+		out.Error.Kind = "ArgumentError"
+	case errors.Is(cause, ErrCallCancelled):
+		out.Kind = closure.OutcomeCancelled
+	case errors.Is(cause, ErrCallTimeout):
+		// The host has its own text for that.
+	case errors.As(err, &unavailable):
+		out.Kind, out.Error.Kind, out.Error.Task = closure.OutcomeUnavailable, closure.ErrUnavailable, shorten.Head(unavailable.Task, closure.MaxFunctionName)
+	}
+	return out
+}

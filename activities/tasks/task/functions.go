@@ -1,0 +1,224 @@
+package task
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
+)
+
+// Functions are the functions that a process offers; see [Task.Serve].
+type Functions struct {
+	mu     sync.RWMutex
+	byName map[string]*function
+}
+
+// function is a registered function.
+type function struct {
+	name     string
+	call     reflect.Value
+	takes    []reflect.Type // after the context
+	variadic bool           // the last of takes is the type of all others
+	returns  bool           // whether it returns a value before the error
+}
+
+// NewFunctions returns an empty set.
+func NewFunctions() *Functions { return &Functions{byName: map[string]*function{}} }
+
+var (
+	contextType = reflect.TypeFor[context.Context]()
+	errorType   = reflect.TypeFor[error]()
+)
+
+// Register registers a function under a name: any func(ctx, args...) (T, error), or one that
+// returns only an error. Its arguments are decoded from JSON, one by one, and its value is
+// encoded as JSON. Functions may be registered while others are served.
+func (f *Functions) Register(name string, fn any) error {
+	if err := checkFunctionName(name); err != nil {
+		return err
+	}
+	checked, err := check(name, fn)
+	if err != nil {
+		return fmt.Errorf("the function %q cannot be registered: %w", name, err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.byName[name] != nil {
+		return fmt.Errorf("a function %q is registered already", name)
+	}
+	f.byName[name] = checked
+	return nil
+}
+
+func checkFunctionName(name string) error {
+	if problem := wire.CheckFunction(name); problem != "" {
+		return fmt.Errorf("%.60q is not a valid name for a function: %s", name, problem)
+	}
+	return nil
+}
+
+func check(name string, fn any) (*function, error) {
+	v := reflect.ValueOf(fn)
+	if !v.IsValid() || v.Kind() != reflect.Func {
+		return nil, fmt.Errorf("want a func(ctx context.Context, ...) (T, error), not %T", fn)
+	}
+	if v.IsNil() {
+		return nil, errors.New("it is nil")
+	}
+	t := v.Type()
+	if t.NumIn() == 0 || t.In(0) != contextType {
+		return nil, fmt.Errorf("its first argument has to be a context.Context: it is a %s", t)
+	}
+	n := t.NumOut()
+	if n == 0 || n > 2 || t.Out(n-1) != errorType {
+		return nil, fmt.Errorf("it has to return (T, error), or an error: it is a %s", t)
+	}
+	out := &function{name: name, call: v, variadic: t.IsVariadic(), returns: n == 2}
+	for i := 1; i < t.NumIn(); i++ {
+		in := t.In(i)
+		if out.variadic && i == t.NumIn()-1 {
+			in = in.Elem()
+		}
+		if in.Kind() == reflect.Func || in.Kind() == reflect.Chan {
+			return nil, fmt.Errorf("argument %d is of type %s, which cannot be decoded from JSON", i, in)
+		}
+		out.takes = append(out.takes, in)
+	}
+	return out, nil
+}
+
+// names returns the names of all functions, sorted.
+func (f *Functions) names() []string {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return slices.Sorted(maps.Keys(f.byName))
+}
+
+func (f *Functions) find(name string) *function {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.byName[name]
+}
+
+// argumentError is a mistake in the arguments of a closure.
+type argumentError struct{ message string }
+
+func (e *argumentError) Error() string { return e.message }
+
+// arguments returns the arguments of a call, after the context. find returns the value of a
+// resource; it is nil if there are none.
+func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) (reflect.Value, error)) ([]reflect.Value, error) {
+	if names, err := keysOf(kwargs); err != nil || len(names) > 0 {
+		return nil, &argumentError{fmt.Sprintf("%s is written in Go and takes no arguments by name; it was given %s", f.name, strings.Join(names, ", "))}
+	}
+	var raw []json.RawMessage
+	if len(args) > 0 {
+		if err := json.Unmarshal(args, &raw); err != nil {
+			return nil, &argumentError{fmt.Sprintf("%s: its arguments are not a JSON array: %v", f.name, err)}
+		}
+	}
+	if len(raw) != len(f.takes) && !f.variadic || f.variadic && len(raw) < len(f.takes)-1 {
+		return nil, &argumentError{fmt.Sprintf("%s takes %s, but was given %d", f.name, f.count(), len(raw))}
+	}
+	out := make([]reflect.Value, len(raw))
+	for i, b := range raw {
+		want := f.takes[min(i, len(f.takes)-1)]
+		if id := resourceIn(b); id != 0 && find != nil {
+			v, err := find(id)
+			if err != nil {
+				return nil, err
+			}
+			if !v.Type().AssignableTo(want) {
+				return nil, &argumentError{fmt.Sprintf("%s: argument %d is of type %s, and the resource given for it of type %s", f.name, i+1, want, v.Type())}
+			}
+			out[i] = v
+			continue
+		}
+		v := reflect.New(want)
+		if err := json.Unmarshal(b, v.Interface()); err != nil {
+			return nil, &argumentError{fmt.Sprintf("%s: argument %d has to be %s, and is %s", f.name, i+1, inWords(want), shorten.Text(string(b), maxQuoted)) + whichPart(err)}
+		}
+		out[i] = v.Elem()
+	}
+	return out, nil
+}
+
+// count returns how many arguments a function takes.
+func (f *function) count() string {
+	n, least := len(f.takes), ""
+	if f.variadic {
+		n, least = n-1, "at least "
+	}
+	return least + plural.Of(n, "argument", "arguments")
+}
+
+func keysOf(object json.RawMessage) ([]string, error) {
+	if len(object) == 0 {
+		return nil, nil
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(object, &all); err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(all)), nil
+}
+
+var resourcePrefix = []byte(`{"` + closure.ResourceKey + `"`)
+
+// resourceIn returns the ID of the resource that an argument stands for; 0 if it is an
+// ordinary argument.
+func resourceIn(b json.RawMessage) uint64 {
+	if !bytes.HasPrefix(b, resourcePrefix) {
+		return 0
+	}
+	var ref map[string]uint64
+	if json.Unmarshal(b, &ref) != nil || len(ref) != 1 {
+		return 0
+	}
+	return ref[closure.ResourceKey]
+}
+
+// maxQuoted is how much of a JSON text an error quotes, in bytes.
+const maxQuoted = 60
+
+// inWords returns the JSON name for the values of a type: the author of a closure need not
+// know the language of the function.
+func inWords(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return inWords(t.Elem())
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return fmt.Sprintf("a whole number (%s)", t.Kind())
+	case reflect.Float32, reflect.Float64:
+		return fmt.Sprintf("a number (%s)", t.Kind())
+	case reflect.String:
+		return "a text"
+	case reflect.Slice, reflect.Array:
+		return "a list of the right kind"
+	case reflect.Map, reflect.Struct:
+		return "an object of the right kind"
+	}
+	return "something else"
+}
+
+// whichPart returns which part of a structured argument is wrong.
+func whichPart(err error) string {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return fmt.Sprintf(": its %s has to be %s, and is a JSON %s", wrong.Field, inWords(wrong.Type), wrong.Value)
+	}
+	return ""
+}

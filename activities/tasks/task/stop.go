@@ -1,0 +1,126 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/task/coordinator"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
+)
+
+// Stopping says whether the tasks of the run are to stop, who asked first, why, and how much
+// time they have.
+type Stopping = wire.Stopping
+
+// Stop is a request that all tasks of the run stop.
+type Stop = wire.Stop
+
+// RequestStop asks for all tasks of the run to stop, because of err if that is not nil: the
+// first error is the verdict of the run, unless it is of a kind that means a clean stop.
+// [io.EOF] has the kind "EOF", which does by default. RequestStop returns when the run knows
+// of the stop; from then on ShouldStop returns true.
+func (t *Task) RequestStop(ctx context.Context, err error) error {
+	_, failed := t.Stop(ctx, Stop{Error: reportOf(err)})
+	return failed
+}
+
+// reportOf returns the report of an error that stops the run. It is called in the goroutine
+// with the error.
+func reportOf(err error) *Report {
+	if err == nil {
+		return nil
+	}
+	if p, ok := errors.AsType[*coordinator.PanicError](err); ok {
+		return &Report{Kind: "panic", Message: fmt.Sprint(p.Value), Traceback: string(p.Stack)}
+	}
+	kind := kindOf(err)
+	if errors.Is(err, io.EOF) {
+		kind = "EOF" // its type has no name of its own
+	}
+	return &Report{Kind: kind, Message: err.Error(), Traceback: string(debug.Stack())}
+}
+
+// Stop is like RequestStop, but takes a complete request. It returns the state of the run
+// afterwards: another task may have asked first.
+func (t *Task) Stop(ctx context.Context, request Stop) (Stopping, error) {
+	if request.Key == "" {
+		request.Key = newKey()
+	}
+	// The host keeps less, and a longer text that it would not even read must not fail.
+	request.Reason = shorten.Text(request.Reason, wire.MaxMessage)
+	if request.Error != nil {
+		e := *request.Error
+		e.Message = shorten.Text(e.Message, wire.MaxMessage)
+		e.Traceback = shorten.Traceback(e.Traceback, wire.MaxTraceback)
+		request.Error = &e
+	}
+	b, err := json.Marshal(request)
+	if err != nil {
+		return Stopping{}, fmt.Errorf("the request to stop cannot be sent: %w", err)
+	}
+	return t.askRun(ctx, http.MethodPost, b)
+}
+
+// ClearStop clears the stop, whoever asked for it: afterwards ShouldStop returns false in all
+// tasks that still run.
+func (t *Task) ClearStop(ctx context.Context) (Stopping, error) {
+	return t.askRun(ctx, http.MethodDelete, nil)
+}
+
+// askRun sends a request that the run answers, and retries while the run is away.
+func (t *Task) askRun(ctx context.Context, method string, body []byte) (Stopping, error) {
+	for {
+		var out Stopping
+		err := t.call(ctx, method, wire.PathStop, body, &out)
+		var refused *APIError
+		switch {
+		case err == nil:
+			t.watch.learn(out)
+			return out, nil
+		case !errors.As(err, &refused) || refused.Code != wire.CodeUnavailable || ctx.Err() != nil:
+			return out, err
+		}
+	}
+}
+
+// Stopping asks the host whether the tasks are to stop.
+func (t *Task) Stopping(ctx context.Context) (Stopping, error) {
+	var out Stopping
+	err := t.call(ctx, http.MethodGet, wire.PathStop, nil, &out)
+	if err == nil {
+		t.watch.learn(out)
+	}
+	return out, err
+}
+
+// ShouldStop reports whether the tasks of the run are to stop. It is cheap to call in every
+// step: the first call makes the host tell this process every change from then on, and later
+// calls only read the state. If the host cannot be asked, ShouldStop returns false; Stopping
+// returns the reason.
+func (t *Task) ShouldStop() bool {
+	return t.watching().Latest().Value.Stop
+}
+
+// WaitForStop waits until the tasks of the run are to stop. It returns the error of ctx if
+// that ends first, or that of the host if the host cannot be asked.
+func (t *Task) WaitForStop(ctx context.Context) (Stopping, error) {
+	w := t.watching()
+	for now := w.Latest(); ; now = now.Next() {
+		if now.Value.Stop {
+			return now.Value, nil
+		}
+		select {
+		case <-now.Later():
+		case <-w.over:
+			return now.Value, w.err
+		case <-ctx.Done():
+			return now.Value, context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,614 @@
+package taskapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+)
+
+// answer is what the barrier answered a task.
+type answer struct {
+	task.Release
+	err error
+}
+
+// arrive makes a task arrive, and returns a channel for its answer.
+func (h *host) arrive(ctx context.Context, i int, name string, options ...task.Option) <-chan answer {
+	told := make(chan answer, 1)
+	t := h.task(i)
+	go func() {
+		r, err := t.Barrier(ctx, name, options...)
+		told <- answer{r, err}
+	}()
+	return told
+}
+
+// awaitArrived waits until n tasks are in the open round.
+func (h *host) awaitArrived(name string, n int) {
+	h.t.Helper()
+	r := h.groups[group{h.run, 0}]
+	require.Eventually(h.t, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return n == 0 && r.open[name] == nil || r.open[name] != nil && len(r.open[name].arrived) == n
+	}, time.Minute, time.Millisecond)
+}
+
+func broken(t *testing.T, a answer) *task.BarrierError {
+	t.Helper()
+	var b *task.BarrierError
+	require.ErrorAs(t, a.err, &b)
+	return b
+}
+
+// MPR-11: each task gets the barrier, which holds the task until all have arrived.
+func TestBarrierInRounds(t *testing.T) {
+	const tasks, rounds = 8, 200
+	h := newHost(t, tasks)
+	var mu sync.Mutex
+	at := make([]int, tasks) // the round each task is in
+	var group sync.WaitGroup
+	for i := range tasks {
+		c := h.task(i)
+		group.Go(func() {
+			for round := 1; round <= rounds; round++ {
+				mu.Lock()
+				at[i] = round
+				mu.Unlock()
+				r, err := c.Barrier(testContext(t), "step", task.Local())
+				if !assert.NoError(t, err) {
+					return
+				}
+				assert.Equal(t, task.Release{Round: round, Index: i, Parties: tasks}, r)
+				mu.Lock()
+				assert.GreaterOrEqual(t, slices.Min(at), round, "nobody is let go before all have come")
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+}
+
+// Every task gets the values of all tasks, in rank order, even if the values of a round are
+// longer than one body.
+func TestBarrierValues(t *testing.T) {
+	h := newHost(t, 3)
+	large := strings.Repeat("x", wire.MaxValue)
+	bring := func(i int, values ...string) chan answer {
+		done := make(chan answer, 1)
+		go func() {
+			options := []task.Option{task.Local()}
+			for _, v := range values {
+				options = append(options, task.Value(v))
+			}
+			r, err := h.task(i).Barrier(testContext(t), "values", options...)
+			done <- answer{r, err}
+		}()
+		return done
+	}
+	all := []chan answer{bring(0, "zero\n\"<ü>"), bring(1), bring(2, large)}
+	for _, one := range all {
+		a := <-one
+		require.NoError(t, a.err)
+		assert.Equal(t, []string{"zero\n\"<ü>", "", large}, a.Values)
+	}
+	for _, one := range []chan answer{bring(0), bring(1), bring(2)} {
+		a := <-one
+		require.NoError(t, a.err)
+		assert.Nil(t, a.Values)
+	}
+	a := <-bring(0, large+"x")
+	var refused *task.APIError
+	require.ErrorAs(t, a.err, &refused)
+	assert.Equal(t, "value", refused.Field)
+	assert.Contains(t, refused.Message, "it has 65537 bytes; give at most 65536")
+}
+
+func TestBarriersDoNotMix(t *testing.T) {
+	h := newHost(t, 2)
+	ctx := testContext(t)
+	a := h.arrive(ctx, 0, "a")
+	h.awaitArrived("a", 1)
+	b := h.arrive(ctx, 0, "b")
+	h.awaitArrived("b", 1)
+	require.NoError(t, (<-h.arrive(ctx, 1, "b")).err)
+	require.NoError(t, (<-b).err)
+	select {
+	case got := <-a:
+		t.Fatalf("released without worker-1: %+v", got)
+	default:
+	}
+	require.NoError(t, (<-h.arrive(ctx, 1, "a")).err)
+	require.NoError(t, (<-a).err)
+}
+
+func TestBarrierNames(t *testing.T) {
+	h := newHost(t, 1)
+	for _, name := range []string{"a/b", "..", ".", "ü %2F?#\"", strings.Repeat("x", wire.MaxName)} {
+		r, err := h.task(0).Barrier(testContext(t), name)
+		require.NoError(t, err, name)
+		assert.Equal(t, 1, r.Round, name)
+	}
+	_, err := h.task(0).Barrier(testContext(t), strings.Repeat("x", 10<<20))
+	require.ErrorContains(t, err, "1 to 200 bytes; this one has 10485760")
+}
+
+func TestParticipants(t *testing.T) {
+	h := newHost(t, 3)
+	ctx := testContext(t)
+	first := h.arrive(ctx, 2, "pair", task.Participants("worker-2", "worker-0"))
+	h.awaitArrived("pair", 1)
+
+	var refused *task.APIError
+	got := <-h.arrive(ctx, 0, "pair")
+	require.ErrorAs(t, got.err, &refused)
+	assert.Equal(t, wire.CodeBarrierMismatch, refused.Code)
+	assert.Equal(t, `barrier "pair", round 1: others wait there already, for other participants than worker-0 does (only here: worker-1); give all of them the same, or another name`, refused.Message)
+
+	got = <-h.arrive(ctx, 1, "pair", task.Participants("worker-0", "worker-2"))
+	require.ErrorAs(t, got.err, &refused)
+	assert.Equal(t, wire.CodeNotAParticipant, refused.Code)
+	assert.Contains(t, refused.Message, "worker-1 is not a participant of this barrier")
+
+	assert.Equal(t, task.Release{Round: 1, Index: 0, Parties: 2}, (<-h.arrive(ctx, 0, "pair", task.Participants("worker-0", "worker-2"))).Release)
+	assert.Equal(t, task.Release{Round: 1, Index: 1, Parties: 2}, (<-first).Release)
+
+	all := h.arrive(ctx, 0, "type", task.Participants("worker"))
+	for i := 1; i < 3; i++ {
+		h.awaitArrived("type", i)
+		all2 := h.arrive(ctx, i, "type", task.Participants("worker"))
+		if i == 2 {
+			require.NoError(t, (<-all2).err)
+		}
+	}
+	require.NoError(t, (<-all).err)
+}
+
+// A task counts once in a round, however often it has arrived. All its arrivals get the same
+// answer, also from the next server, and each can be withdrawn alone.
+func TestATaskThatArrivesTwice(t *testing.T) {
+	h := newHost(t, 2)
+	r := h.groups[group{h.run, 0}]
+	arrivals := func() int {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.open["x"] == nil {
+			return 0
+		}
+		return len(r.open["x"].arrived)
+	}
+	const path = wire.PathBarriers + "x"
+	answers := map[string]chan string{}
+	arrive := func(key string) {
+		told := make(chan string, 1)
+		answers[key] = told
+		before := arrivals()
+		go func() {
+			_, text, _ := h.do(0, "POST", path, `{"key":"`+key+`"}`)
+			told <- text
+		}()
+		require.Eventually(t, func() bool { return arrivals() == before+1 }, time.Minute, time.Millisecond)
+	}
+	for _, key := range []string{"a", "b", "c", "d"} {
+		arrive(key)
+	}
+	for i, key := range []string{"c", "d", "a"} { // in the middle, the last, the first
+		_, text, _ := h.do(0, "DELETE", path+"?key="+key, "")
+		assert.JSONEq(t, `{"withdrawn": true}`, text)
+		assert.Contains(t, <-answers[key], wire.CodeBarrierWithdrawn)
+		assert.Equal(t, 3-i, arrivals())
+	}
+	arrive("e")
+	want := `{"round":1,"index":0,"parties":2}`
+	require.NoError(t, (<-h.arrive(testContext(t), 1, "x")).err)
+	assert.JSONEq(t, want, <-answers["b"])
+	assert.JSONEq(t, want, <-answers["e"])
+	require.NoError(t, h.Close())
+	h.start()
+	for _, key := range []string{"b", "e"} {
+		_, text, _ := h.do(0, "POST", path, `{"key":"`+key+`"}`)
+		assert.JSONEq(t, want, text, "the answer may have got lost")
+	}
+}
+
+// The number of arrivals of one task is bounded.
+func TestATaskThatArrivesTooOften(t *testing.T) {
+	h := newHost(t, 2)
+	r := h.groups[group{h.run, 0}]
+	told := map[int]outcome{}
+	const maxArrivals = 64 // the bound that the rules set
+	for i := range maxArrivals + 1 {
+		r.arrive(Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(i), Participants: h.view.Tasks}, func(o outcome) { told[i] = o })
+	}
+	require.Len(t, told, 1)
+	assert.Equal(t, wire.CodeAlreadyWaiting, told[maxArrivals].problem.Code)
+	assert.Equal(t, `barrier "x", round 1: worker-0 has too many waits there at the same time; let only one thread wait`, told[maxArrivals].problem.Message)
+	r.arrive(Arrival{Task: "worker-1", Name: "x", Key: "k", Participants: h.view.Tasks}, func(o outcome) { told[-1] = o })
+	for i := range maxArrivals {
+		require.NotNil(t, told[i].released, i)
+	}
+
+	// All arrivals end with their process.
+	clear(told)
+	for i := range 3 {
+		r.arrive(Arrival{Task: "worker-0", Name: "x", Key: strconv.Itoa(1000 + i), Participants: h.view.Tasks}, func(o outcome) { told[i] = o })
+	}
+	h.Ended(h.ids[0], false, "exited with exit code 1")
+	for i := range 3 {
+		require.Equal(t, wire.CodeBarrierWithdrawn, told[i].problem.Code)
+	}
+	assert.Empty(t, r.open)
+}
+
+// SEED-28: nobody waits for a task outside the spec.
+func TestATaskOutsideTheSpec_SEED28(t *testing.T) {
+	h := newHost(t, 2)
+	extra := *h.view
+	extra.Members = append(slices.Clone(h.view.Members), Member{Task: "extra-0", Type: "extra", Rank: 9, Host: "host-a"})
+	path, err := h.Listen(Task{ID: runkey.Task{Run: h.run, Task: "extra-0"}, View: &extra})
+	require.NoError(t, err)
+	_, err = clientAt(t, path).Barrier(testContext(t), "x")
+	require.ErrorContains(t, err, "extra-0 is not a participant of this barrier; its participants are worker-0, worker-1")
+	a := h.arrive(testContext(t), 0, "x")
+	require.NoError(t, (<-h.arrive(testContext(t), 1, "x")).err)
+	require.NoError(t, (<-a).err)
+}
+
+func TestParticipantsOnOtherHosts(t *testing.T) {
+	h := newHost(t, 2)
+	var refused *task.APIError
+	_, err := h.task(0).Barrier(testContext(t), "x", task.Participants("worker", "ps-0"), task.Local())
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, wire.CodeNotLocal, refused.Code)
+	assert.Contains(t, refused.Message, "ps-0 is not on this host")
+	_, err = h.task(0).Barrier(testContext(t), "x", task.Participants("worker", "ps-0"))
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, wire.CodeNotThere, refused.Code)
+	h.refused(501, wire.CodeNotThere, "POST", wire.PathBarriers+"x", `{"participants": ["worker", "ps-0"]}`)
+	assert.Empty(t, h.groups[group{h.run, 0}].open)
+}
+
+// If the spec of a run makes all barriers local, they are local whether or not the arrivals
+// say so.
+func TestAllBarriersAreLocal(t *testing.T) {
+	h := newHost(t, 2)
+	h.view.Local = true
+	h.Barriers = elsewhere(func(context.Context, Arrival) (Release, error) {
+		assert.Fail(t, "somebody else was asked")
+		return Release{}, errors.New("not here")
+	})
+	for _, options := range [][]task.Option{nil, {task.Timeout(time.Minute)}, {task.Local()}} {
+		first := h.arrive(testContext(t), 0, "x", options...)
+		h.awaitArrived("x", 1)
+		require.NoError(t, (<-h.arrive(testContext(t), 1, "x", options...)).err)
+		require.NoError(t, (<-first).err)
+	}
+	var refused *task.APIError
+	_, err := h.task(0).Barrier(testContext(t), "x", task.Participants("worker", "ps-0"))
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, wire.CodeNotLocal, refused.Code)
+	assert.Contains(t, refused.Message, "the spec of the run makes all its barriers local (barriers: local), and ps-0 is not on this host")
+}
+
+// elsewhere is a function that releases barriers across hosts.
+type elsewhere func(context.Context, Arrival) (Release, error)
+
+func (e elsewhere) Arrive(ctx context.Context, a Arrival) (Release, error) { return e(ctx, a) }
+
+func TestBarriersAcrossHosts(t *testing.T) {
+	h := newHost(t, 2)
+	answers := make(chan Arrival, 1)
+	h.Barriers = elsewhere(func(_ context.Context, a Arrival) (Release, error) {
+		answers <- a
+		if a.Name == "broken" {
+			return Release{}, &BarrierError{Why: TimedOut, Message: "nobody came", Standing: &Standing{Missing: []string{"ps-0"}}}
+		}
+		return Release{Round: 7}, nil
+	})
+	r, err := h.task(1).Barrier(testContext(t), "x", task.Participants("worker", "ps-0"), task.Timeout(time.Minute))
+	require.NoError(t, err)
+	assert.Equal(t, task.Release{Round: 7, Index: 1, Parties: 3}, r)
+	a := <-answers
+	assert.Equal(t, []string{"worker-0", "worker-1", "ps-0"}, a.Participants)
+	assert.Equal(t, []string{"worker-0", "worker-1"}, a.Here)
+	assert.InDelta(t, time.Minute, a.Timeout, float64(10*time.Second))
+	assert.NotEmpty(t, a.Key)
+
+	_, err = h.task(1).Barrier(testContext(t), "broken")
+	assert.Zero(t, (<-answers).Timeout)
+	b := broken(t, answer{err: err})
+	assert.True(t, b.Timeout)
+	assert.Equal(t, []string{"ps-0"}, b.Missing)
+
+	// The barrier learns that the caller has gone.
+	gone := make(chan error, 1)
+	h.Barriers = elsewhere(func(ctx context.Context, _ Arrival) (Release, error) {
+		answers <- Arrival{}
+		<-ctx.Done()
+		gone <- ctx.Err()
+		return Release{}, ctx.Err()
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	told := h.arrive(ctx, 0, "x")
+	<-answers
+	cancel()
+	require.ErrorIs(t, <-gone, context.Canceled)
+	require.ErrorIs(t, (<-told).err, context.Canceled)
+
+	// With task.Local, the host releases the barrier alone.
+	first := h.arrive(testContext(t), 0, "x", task.Local())
+	require.NoError(t, (<-h.arrive(testContext(t), 1, "x", task.Local())).err)
+	require.NoError(t, (<-first).err)
+}
+
+// A task that gives up at the moment of the release is told of the release.
+func TestGivingUpTooLateAcrossHosts(t *testing.T) {
+	h := newHost(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	h.Barriers = elsewhere(func(waiting context.Context, _ Arrival) (Release, error) {
+		cancel()
+		<-waiting.Done()
+		return Release{Round: 3}, nil // both have happened, and a release counts
+	})
+	r, err := h.task(0).Barrier(ctx, "x")
+	require.NoError(t, err)
+	assert.Equal(t, task.Release{Round: 3, Index: 0, Parties: 1}, r)
+}
+
+func TestBarrierTimeout(t *testing.T) {
+	h := newHost(t, 3)
+	ctx := testContext(t)
+	patient := h.arrive(ctx, 1, "x")
+	h.awaitArrived("x", 1)
+	for _, a := range []answer{<-h.arrive(ctx, 0, "x", task.Timeout(20*time.Millisecond)), <-patient} {
+		b := broken(t, a)
+		assert.True(t, b.Timeout)
+		assert.Equal(t, []string{"worker-2"}, b.Missing)
+		assert.Equal(t, []string{"worker-0", "worker-1"}, b.Arrived)
+		assert.Regexp(t, `^barrier "x", round 1: worker-2 did not arrive within (1\d|20)ms; arrived: worker-0, worker-1, the first at 20..-..-..T`, b.Message)
+	}
+	b := broken(t, <-h.arrive(ctx, 2, "x", task.Timeout(0)))
+	assert.Contains(t, b.Message, "round 2: worker-0, worker-1 had not arrived, and the timeout is 0")
+
+	// A timeout has no effect on tasks that are released.
+	var all []<-chan answer
+	for i := range 3 {
+		all = append(all, h.arrive(ctx, i, "x", task.Timeout(time.Minute)))
+		if i < 2 {
+			h.awaitArrived("x", i+1)
+		}
+	}
+	for _, a := range all {
+		got := <-a
+		require.NoError(t, got.err)
+		assert.Equal(t, 3, got.Round)
+	}
+}
+
+// A task that has ended for good breaks the rounds that wait for it.
+func TestAParticipantEnds(t *testing.T) {
+	h := newHost(t, 3)
+	ctx := testContext(t)
+	waiting := []<-chan answer{h.arrive(ctx, 0, "x"), h.arrive(ctx, 1, "x")}
+	other := h.arrive(ctx, 0, "y", task.Participants("worker-0", "worker-1"))
+	h.awaitArrived("x", 2)
+	h.awaitArrived("y", 1)
+	h.Ended(h.ids[2], false, "exited with exit code 1")
+	h.awaitArrived("x", 2)
+	h.Ended(h.ids[2], true, "exited with exit code 1")
+	for _, w := range waiting {
+		b := broken(t, <-w)
+		assert.False(t, b.Timeout)
+		assert.Contains(t, b.Message, "worker-2 exited with exit code 1 without arriving and does not come back")
+		assert.Equal(t, []string{"worker-2"}, b.Missing)
+	}
+	b := broken(t, <-h.arrive(ctx, 0, "x"))
+	assert.Contains(t, b.Message, "worker-2 exited with exit code 1")
+	require.NoError(t, (<-h.arrive(ctx, 1, "y", task.Participants("worker-0", "worker-1"))).err, "those without it are not touched")
+	require.NoError(t, (<-other).err)
+
+	h.listen(2, 1) // the task was started again all the same
+	all := []<-chan answer{h.arrive(ctx, 0, "x"), h.arrive(ctx, 1, "x"), h.arrive(ctx, 2, "x")}
+	for _, w := range all {
+		require.NoError(t, (<-w).err)
+	}
+}
+
+// The round belongs to the barrier: a restarted task joins the open round.
+func TestAParticipantIsStartedAgain(t *testing.T) {
+	h := newHost(t, 2)
+	ctx := testContext(t)
+	first := h.arrive(ctx, 0, "x")
+	h.awaitArrived("x", 1)
+	h.Ended(h.ids[0], false, "ended by SIGKILL")
+	assert.Contains(t, broken(t, <-first).Message, "the process of worker-0 that arrived has ended")
+	h.awaitArrived("x", 0)
+	other := h.arrive(ctx, 1, "x")
+	h.awaitArrived("x", 1)
+	h.listen(0, 1)
+	require.NoError(t, (<-h.arrive(ctx, 0, "x")).err)
+	require.NoError(t, (<-other).err)
+}
+
+func TestAClosedConnectionIsAWithdrawal(t *testing.T) {
+	h := newHost(t, 2)
+	ctx, cancel := context.WithCancel(context.Background())
+	gone := h.arrive(ctx, 0, "x")
+	h.awaitArrived("x", 1)
+	cancel()
+	require.ErrorIs(t, (<-gone).err, context.Canceled)
+	h.awaitArrived("x", 0)
+	other := h.arrive(testContext(t), 1, "x")
+	h.awaitArrived("x", 1)
+	require.NoError(t, (<-h.arrive(testContext(t), 0, "x")).err, "it is not waiting already")
+	require.NoError(t, (<-other).err)
+}
+
+// An arrival that is sent twice counts once, and gets the same answer.
+func TestAnArrivalThatComesAgain(t *testing.T) {
+	h := newHost(t, 2)
+	const path = wire.PathBarriers + "x"
+	type reply struct {
+		status int
+		body   string
+	}
+	replies := make(chan reply, 2)
+	send := func() {
+		status, body, _ := h.do(0, "POST", path, `{"key": "k1"}`)
+		replies <- reply{status, body}
+	}
+	go send()
+	h.awaitArrived("x", 1)
+	go send()
+	r := h.groups[group{h.run, 0}]
+	require.Eventually(t, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.open["x"].arrived[arrivalID{"worker-0", "k1"}].waiting) == 2
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, (<-h.arrive(testContext(t), 1, "x")).err)
+	want := reply{200, "{\"round\":1,\"index\":0,\"parties\":2}\n"}
+	assert.Equal(t, want, <-replies)
+	assert.Equal(t, want, <-replies)
+	send()
+	assert.Equal(t, want, <-replies, "the answer may have got lost")
+	assert.Empty(t, r.open)
+	status, body, _ := h.do(0, "DELETE", path+"?key=k1", "")
+	assert.Equal(t, reply{200, "{\"withdrawn\":false,\"released\":{\"round\":1,\"index\":0,\"parties\":2}}\n"}, reply{status, body}, "too late")
+
+	// Another server knows the answer, too.
+	require.NoError(t, h.Close())
+	h.start()
+	send()
+	assert.Equal(t, want, <-replies)
+	second := h.arrive(testContext(t), 0, "x")
+	h.awaitArrived("x", 1)
+	got := <-h.arrive(testContext(t), 1, "x")
+	assert.Equal(t, task.Release{Round: 2, Index: 1, Parties: 2}, got.Release, "rounds go on")
+	require.NoError(t, (<-second).err)
+}
+
+// The server may be killed while tasks wait: they arrive again at the next one.
+func TestTheServerIsStartedAgain(t *testing.T) {
+	h := newHost(t, 3)
+	ctx := testContext(t)
+	waiting := []<-chan answer{h.arrive(ctx, 0, "x"), h.arrive(ctx, 1, "x", task.Timeout(time.Minute))}
+	h.awaitArrived("x", 2)
+	require.NoError(t, h.Close())
+	late := h.arrive(ctx, 2, "x") // while no server is there
+	h.start()
+	for _, w := range append(waiting, late) {
+		got := <-w
+		require.NoError(t, got.err)
+		assert.Equal(t, 1, got.Round)
+	}
+}
+
+// A new generation is another cluster, and ends the rounds of the old one.
+func TestGenerations(t *testing.T) {
+	h := newHost(t, 2)
+	old := h.arrive(testContext(t), 0, "x")
+	h.awaitArrived("x", 1)
+	path, err := h.Listen(Task{ID: runkey.Task{Run: h.run, Generation: 1, Task: "worker-0"}, View: h.view})
+	require.NoError(t, err)
+	assert.Contains(t, broken(t, <-old).Message, "a new generation of the run has begun")
+	assert.NotEqual(t, h.paths[0], path)
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	assert.Len(t, left, 2, "the socket and the log of rounds; nothing of the one before")
+	info, err := clientAt(t, path).Info(testContext(t))
+	require.NoError(t, err)
+	assert.Equal(t, 1, info.Generation)
+	h.Server.Release(h.run)
+	assert.NoFileExists(t, path)
+	assert.NoDirExists(t, filepath.Dir(path))
+	assert.Empty(t, h.tasks)
+	assert.Empty(t, h.groups)
+}
+
+func TestNotATask_MPR12_SEED28(t *testing.T) {
+	t.Setenv(SocketVar, "")
+	_, err := task.Current()
+	require.ErrorIs(t, err, task.ErrNotATask)
+	assert.Contains(t, err.Error(), "barrier is not defined. It is likely because you are calling get_barrier() in the main process. get_barrier() can only be called in the subprocesses.")
+}
+
+func TestNoHost(t *testing.T) {
+	c := clientAt(t, filepath.Join(t.TempDir(), "nobody"))
+	// The time ends between two tries, so that the last one has failed with a reason.
+	ctx, cancel := context.WithTimeout(context.Background(), 250*time.Millisecond)
+	defer cancel()
+	err := c.Result(ctx, 1)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "no such file")
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	err = clientAt(t, filepath.Join(file, "x")).Result(context.Background(), 1)
+	require.ErrorContains(t, err, "not a directory", "what does not pass is not tried again")
+}
+
+// The log of rounds stays small, and the part of it that matters is read.
+func TestRoundLog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rounds")
+	l, err := openRoundLog(path)
+	require.NoError(t, err)
+	name := "a \"name\"\x7f=ü"
+	brought := func(i int) []string {
+		if i%2 == 0 {
+			return nil
+		}
+		return []string{"", "two\nlines, \"" + strconv.Itoa(i) + "\" \\"}
+	}
+	for i := 1; i <= 20000; i++ {
+		l.append(i, name, []string{"a-0", "b-0"}, map[string][]string{"a-0": {"k" + strconv.Itoa(i)}, "b-0": {"l=" + strconv.Itoa(i)}}, brought(i))
+	}
+	require.NoError(t, l.err)
+	l.close()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteString("20001 a-0=k200") // cut short
+	require.NoError(t, errors.Join(err, f.Close()))
+	for _, p := range []string{path, l.oldPath()} {
+		info, err := os.Stat(p)
+		require.NoError(t, err)
+		assert.Less(t, info.Size(), int64(roundLogSize+1000))
+	}
+	l, err = openRoundLog(path)
+	require.NoError(t, err)
+	defer l.close()
+	r := newRounds(l)
+	assert.Equal(t, map[string]int{name: 20000}, r.counts)
+	for i := 20000; i > 20000-keepAnswers; i-- {
+		out, ok := r.answers["b-0"].find(name, fmt.Sprintf("l=%d", i))
+		require.True(t, ok, i)
+		assert.Equal(t, &wire.Released{Round: i, Index: 1, Parties: 2, Values: brought(i)}, out.released)
+	}
+}
+
+// The memory of a server does not grow with the barriers it has released.
+func TestManyBarrierNames(t *testing.T) {
+	h := newHost(t, 1)
+	r := h.groups[group{h.run, 0}]
+	for i := range 3 * maxNames {
+		r.arrive(Arrival{Task: "worker-0", Name: strconv.Itoa(i), Key: "k", Participants: []string{"worker-0"}}, func(o outcome) {
+			assert.NotNil(t, o.released)
+		})
+	}
+	assert.LessOrEqual(t, len(r.counts), maxNames)
+	assert.Empty(t, r.open)
+}

@@ -1,0 +1,216 @@
+package taskapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/workflows/closure"
+)
+
+// Closures lets the processes of tasks call closures.
+type Closures interface {
+	// Next accepts what a process of a task has done, and returns what it is to do next. It
+	// waits as long as the request says, or until ctx ends. The error is [ErrClosuresAway],
+	// [ErrProcessEnded], or one for people to read.
+	Next(ctx context.Context, by runkey.Task, in ClosuresRequest) (ClosuresAnswer, error)
+}
+
+var (
+	// ErrClosuresAway is the answer of a host that is being restarted: the process must ask
+	// again.
+	ErrClosuresAway = errors.New("the host cannot handle closures at the moment; ask again")
+	// ErrProcessEnded is the answer to a process that counts as ended.
+	ErrProcessEnded = errors.New("the host counts this process as ended: the closures that it had are called again, and it gets no more")
+)
+
+// The messages between a serving process and its host.
+type (
+	ClosuresRequest   = wire.ClosuresRequest
+	ClosuresAnswer    = wire.ClosuresAnswer
+	Call              = wire.Call
+	CallOutcome       = wire.CallOutcome
+	CallCancel        = wire.CallCancel
+	ReleasedResources = wire.ReleasedResources
+)
+
+// postClosures answers a serving process.
+func postClosures(r *request) (any, *wire.Problem) {
+	if r.server.Closures == nil {
+		return nil, &wire.Problem{Code: wire.CodeNotThere, Message: "this host worker has no closures for its tasks"}
+	}
+	var in ClosuresRequest
+	if problem := r.decode(&in, maxClosures); problem != nil {
+		return nil, problem
+	}
+	if problem := checkClosures(&in); problem != nil {
+		return nil, problem
+	}
+	ctx, stops, leave := r.endpoint.untilStop(r.Context(), &in)
+	defer leave()
+	out, err := r.server.Closures.Next(ctx, r.endpoint.id, in)
+	switch {
+	case errors.Is(err, ErrClosuresAway):
+		return nil, &wire.Problem{Code: wire.CodeClosuresAway, Message: err.Error()}
+	case errors.Is(err, ErrProcessEnded):
+		return nil, &wire.Problem{Code: wire.CodeProcessEnded, Message: err.Error()}
+	case err != nil:
+		return nil, internal(fmt.Errorf("closures: %w", err))
+	}
+	out.Stop = stops()
+	return out, nil
+}
+
+// untilStop handles stops for a request of a serving process: while the tasks of the run are
+// stopping, the process is given nothing and does not wait. The returned ctx ends when a stop
+// begins. stops reports whether the answer must tell the process, which is until it no longer
+// serves.
+func (e *endpoint) untilStop(parent context.Context, in *ClosuresRequest) (ctx context.Context, stops func() bool, leave context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	if in.Slots == 0 {
+		return ctx, func() bool { return false }, cancel
+	}
+	now := e.stopping.Latest()
+	if now.Value.Stop {
+		in.Free, in.Wait = 0, 0
+	}
+	var watching sync.WaitGroup
+	if in.Wait > 0 {
+		watching.Go(func() {
+			defer cancel()
+			for !now.Value.Stop {
+				select {
+				case <-now.Later():
+					now = now.Next()
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	leave = func() {
+		cancel()
+		watching.Wait()
+	}
+	return ctx, func() bool { return e.stopping.Latest().Value.Stop }, leave
+}
+
+// maxClosures bounds the body, in bytes. Outcomes and texts may be longer than what is kept
+// of them.
+const maxClosures = 4 << 20
+
+// maxListed bounds each list of closures in a request.
+const maxListed = 4096
+
+// checkClosures returns a problem if a request is invalid.
+func checkClosures(in *ClosuresRequest) *wire.Problem {
+	if problem := checkRandomName("process", in.Process); problem != nil {
+		return problem
+	}
+	switch {
+	case in.Seq == 0:
+		return invalid("seq", "it is missing; number the requests of the process from 1")
+	case in.Slots < 0 || in.Slots > wire.MaxSlots:
+		return invalid("slots", fmt.Sprintf("it is %d; want 0 to %d", in.Slots, wire.MaxSlots))
+	case in.Free < 0 || in.Free > in.Slots:
+		return invalid("free", fmt.Sprintf("it is %d; want 0 to slots, which is %d", in.Free, in.Slots))
+	}
+	if problem := checkWaitSeconds(in.Wait); problem != nil {
+		return problem
+	}
+	if problem := checkFunctions(in.Functions); problem != nil {
+		return problem
+	}
+	lists := []struct {
+		name string
+		size int
+	}{{"held", len(in.Held)}, {"begun", len(in.Begun)}, {"returned", len(in.Returned)}, {"done", len(in.Done)}}
+	for _, list := range lists {
+		if list.size > maxListed {
+			return invalid(list.name, fmt.Sprintf("it has %d elements; the limit is %d", list.size, maxListed))
+		}
+	}
+	for i := range in.Done {
+		if field, problem := checkOutcome(&in.Done[i]); problem != "" {
+			return invalid(fmt.Sprintf("done[%d].%s", i, field), problem)
+		}
+	}
+	return nil
+}
+
+// checkRandomName returns a problem if the name that a process has chosen is invalid.
+func checkRandomName(field, name string) *wire.Problem {
+	switch {
+	case name == "":
+		return invalid(field, "it is empty; give the process a random name that no other has")
+	case len(name) > wire.MaxProcess || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return invalid(field, fmt.Sprintf("want at most %d letters, digits and signs of ASCII, without spaces", wire.MaxProcess))
+	}
+	return nil
+}
+
+func checkWaitSeconds(wait float64) *wire.Problem {
+	if !(wait >= 0 && wait <= wire.MaxWait) {
+		return invalid("wait", fmt.Sprintf("it is %g; want 0 to %d seconds", wait, wire.MaxWait))
+	}
+	return nil
+}
+
+func checkFunctions(names []string) *wire.Problem {
+	if len(names) > wire.MaxFunctions {
+		return invalid("functions", fmt.Sprintf("there are %d; the limit is %d", len(names), wire.MaxFunctions))
+	}
+	seen, size := make(map[string]bool, len(names)), 0
+	for i, name := range names {
+		size += len(name)
+		problem := wire.CheckFunction(name)
+		if seen[name] {
+			problem = fmt.Sprintf("%q is there twice", name)
+		}
+		if problem != "" {
+			return invalid(fmt.Sprintf("functions[%d]", i), problem)
+		}
+		seen[name] = true
+	}
+	if size > wire.MaxFunctionBytes {
+		return invalid("functions", fmt.Sprintf("their names have %d bytes together; the limit is %d", size, wire.MaxFunctionBytes))
+	}
+	return nil
+}
+
+// checkOutcome returns the invalid field of an outcome, and the problem; empty if it is
+// valid.
+func checkOutcome(o *CallOutcome) (field, problem string) {
+	if o.ID == 0 {
+		return "id", "it is missing; want that of the closure"
+	}
+	if !(o.Seconds >= 0) || math.IsInf(o.Seconds, 0) {
+		return "seconds", "it cannot be negative"
+	}
+	switch {
+	case o.Kind == "" || o.Kind == closure.OutcomeValue:
+		if o.Error != nil {
+			return "error", "a value has none; want the kind " + orKinds()
+		}
+	case !slices.Contains(wire.KindsOfErrors, o.Kind):
+		return "kind", fmt.Sprintf("%q is none; want %s, %s", cutName(string(o.Kind)), closure.OutcomeValue, orKinds())
+	case o.Value != nil:
+		return "value", "only the kind " + string(closure.OutcomeValue) + " has one"
+	}
+	return "", ""
+}
+
+// orKinds lists the kinds of outcomes that have an error.
+func orKinds() string {
+	names := make([]string, len(wire.KindsOfErrors))
+	for i, kind := range wire.KindsOfErrors {
+		names[i] = string(kind)
+	}
+	return strings.Join(names, ", ")
+}

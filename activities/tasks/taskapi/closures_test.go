@@ -1,0 +1,174 @@
+package taskapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// nextOf is a function that answers serving processes.
+type nextOf func(ctx context.Context, by runkey.Task, in ClosuresRequest) (ClosuresAnswer, error)
+
+func (f nextOf) Next(ctx context.Context, by runkey.Task, in ClosuresRequest) (ClosuresAnswer, error) {
+	return f(ctx, by, in)
+}
+
+func TestAServingProcessIsHeard(t *testing.T) {
+	h := newHost(t, 1)
+	var heard ClosuresRequest
+	h.Closures = nextOf(func(_ context.Context, by runkey.Task, in ClosuresRequest) (ClosuresAnswer, error) {
+		assert.Equal(t, h.ids[0], by)
+		heard = in
+		return ClosuresAnswer{News: 3, Closures: []Call{{Call: 9, Closure: closure.Closure{ID: 7, Function: "f", Args: []byte(`[1, "<"]`), Kwargs: []byte(`{}`), Resources: []uint64{4}, Attempt: 2}}},
+			Resources: []closure.Resource{{ID: 4, Function: "load"}}, Cancel: []CallCancel{{ID: 5, Timeout: true}}}, nil
+	})
+	status, body, _ := h.do(0, "POST", wire.PathClosures, `{"process":"a-1","seq":2,"got":1,"slots":3,"functions":["f","ü"],"held":[1,2],"begun":[2],"returned":[8],"free":1,"wait":0.5,
+		"done":[{"id":1,"call":5,"value":[1, {"a": null}],"seconds":0.25},{"id":2,"kind":"error","error":{"kind":"ValueError","message":"no","traceback":"here"}},
+		{"id":3,"kind":"unavailable","error":{"message":"no","task":"ps-0"}},{"id":4,"kind":"cancelled"}]}`)
+	assert.Equal(t, 200, status)
+	assert.Equal(t, `{"news":3,"closures":[{"id":7,"function":"f","args":[1,"\u003c"],"kwargs":{},"resources":[4],"attempt":2,"call":9}],"resources":[{"id":4,"function":"load"}],"cancel":[{"id":5,"timeout":true}]}`+"\n", body)
+	assert.Equal(t, ClosuresRequest{
+		Process: "a-1", Seq: 2, Got: 1, Slots: 3, Functions: []string{"f", "ü"}, Held: []uint64{1, 2}, Begun: []uint64{2}, Returned: []uint64{8}, Free: 1, Wait: 0.5,
+		Done: []CallOutcome{
+			{ID: 1, Call: 5, Value: []byte(`[1, {"a": null}]`), Seconds: 0.25},
+			{ID: 2, Kind: "error", Error: &closure.Error{Kind: "ValueError", Message: "no", Traceback: "here"}},
+			{ID: 3, Kind: "unavailable", Error: &closure.Error{Message: "no", Task: "ps-0"}},
+			{ID: 4, Kind: "cancelled"},
+		},
+	}, heard)
+}
+
+func TestBadServingProcessesAreRefused(t *testing.T) {
+	h := newHost(t, 1)
+	p := h.refused(501, wire.CodeNotThere, "POST", wire.PathClosures, `{"process":"a","seq":1}`)
+	assert.Equal(t, "this host worker has no closures for its tasks", p.Message)
+	h.Closures = nextOf(func(context.Context, runkey.Task, ClosuresRequest) (ClosuresAnswer, error) {
+		assert.Fail(t, "the broker never sees this")
+		return ClosuresAnswer{}, nil
+	})
+	many := "[" + strings.Repeat("1,", maxListed) + "1]"
+	for _, c := range []struct{ body, field, message string }{
+		{``, "process", "it is empty; give the process a random name that no other has"},
+		{`{"process":"` + strings.Repeat("x", 65) + `"}`, "process", "want at most 64 letters, digits and signs of ASCII, without spaces"},
+		{`{"process":"a b"}`, "process", "want at most 64 letters, digits and signs of ASCII, without spaces"},
+		{`{"process":"a"}`, "seq", "it is missing; number the requests of the process from 1"},
+		{`{"process":"a","seq":-1}`, "seq", "it is a number -1; want a number from 0"},
+		{`{"process":"a","seq":1,"slots":1025}`, "slots", "it is 1025; want 0 to 1024"},
+		{`{"process":"a","seq":1,"slots":-1}`, "slots", "it is -1; want 0 to 1024"},
+		{`{"process":"a","seq":1,"slots":2,"free":3}`, "free", "it is 3; want 0 to slots, which is 2"},
+		{`{"process":"a","seq":1,"wait":21}`, "wait", "it is 21; want 0 to 20 seconds"},
+		{`{"process":"a","seq":1,"wait":-1}`, "wait", "it is -1; want 0 to 20 seconds"},
+		{`{"process":"a","seq":1,"functions":["f","f"]}`, "functions[1]", `"f" is there twice`},
+		{`{"process":"a","seq":1,"functions":` + manyNames(1001, 4) + `}`, "functions", "there are 1001; the limit is 1000"},
+		{`{"process":"a","seq":1,"functions":` + manyNames(500, 132) + `}`, "functions", "their names have 66000 bytes together; the limit is 65536"},
+		{`{"process":"a","seq":1,"functions":["f",""]}`, "functions[1]", "it has 0 bytes; want 1 to 200"},
+		{`{"process":"a","seq":1,"functions":["\n"]}`, "functions[0]", "it has control characters, or is not UTF-8"},
+		{`{"process":"a","seq":1,"held":` + many + `}`, "held", "it has 4097 elements; the limit is 4096"},
+		{`{"process":"a","seq":1,"begun":["x"]}`, "begun", "it is a string; want a number from 0"},
+		{`{"process":"a","seq":1,"done":[{"id":1},{}]}`, "done[1].id", "it is missing; want that of the closure"},
+		{`{"process":"a","seq":1,"done":[{"id":1,"kind":"lost"}]}`, "done[0].kind", `"lost" is none; want value, error, input, cancelled, unavailable`},
+		{`{"process":"a","seq":1,"done":[{"id":1,"kind":"error","value":1}]}`, "done[0].value", "only the kind value has one"},
+		{`{"process":"a","seq":1,"done":[{"id":1,"error":{"message":"no"}}]}`, "done[0].error", "a value has none; want the kind error, input, cancelled, unavailable"},
+		{`{"process":"a","seq":1,"done":[{"id":1,"seconds":-1}]}`, "done[0].seconds", "it cannot be negative"},
+		{`{"process":"a","seq":1,"pid":1}`, "pid", "there is no such field; there are process, seq, got, slots, functions, held, begun, done, returned, free, wait"},
+		{`[]`, "", ""},
+		{`{"process":"a","seq":1} {}`, "", ""},
+	} {
+		p := h.refused(400, wire.CodeInvalid, "POST", wire.PathClosures, c.body)
+		assert.Equal(t, c.field, p.Field, c.body)
+		if c.field != "" {
+			assert.Equal(t, fmt.Sprintf("field %s: %s", c.field, c.message), p.Message)
+		}
+	}
+	h.refused(413, wire.CodeTooLarge, "POST", wire.PathClosures, `{"process":"a","seq":1,"functions":["`+strings.Repeat("x", maxClosures)+`"]}`)
+	h.refused(405, wire.CodeMethod, "GET", wire.PathClosures, "")
+}
+
+func TestWhatTheBrokerRefuses(t *testing.T) {
+	h := newHost(t, 1)
+	for _, c := range []struct {
+		err    error
+		status int
+		code   string
+	}{
+		{ErrClosuresAway, 503, wire.CodeClosuresAway},
+		{fmt.Errorf("more: %w", ErrProcessEnded), 409, wire.CodeProcessEnded},
+		{errors.New("else"), 500, wire.CodeInternal},
+	} {
+		h.Closures = nextOf(func(context.Context, runkey.Task, ClosuresRequest) (ClosuresAnswer, error) {
+			return ClosuresAnswer{}, c.err
+		})
+		p := h.refused(c.status, c.code, "POST", wire.PathClosures, `{"process":"a","seq":1}`)
+		assert.Contains(t, p.Message, c.err.Error())
+	}
+}
+
+// A process that goes away stops waiting.
+func TestAServingProcessGoesAway(t *testing.T) {
+	h := newHost(t, 1)
+	waits, left := make(chan struct{}), make(chan struct{})
+	h.Closures = nextOf(func(ctx context.Context, _ runkey.Task, _ ClosuresRequest) (ClosuresAnswer, error) {
+		close(waits)
+		<-ctx.Done()
+		close(left)
+		return ClosuresAnswer{}, nil
+	})
+	c := dial(t, h.paths[0])
+	body := `{"process":"a","seq":1,"wait":20}`
+	_, err := fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: task\r\nContent-Length: %d\r\n\r\n%s", wire.PathClosures, len(body), body)
+	require.NoError(t, err)
+	<-waits
+	require.NoError(t, c.Close())
+	<-left
+}
+
+// manyNames returns a list of n names of functions, each of that many bytes.
+func manyNames(n, bytes int) string {
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("%0*d", bytes, i))
+	}
+	text, _ := json.Marshal(names)
+	return string(text)
+}
+
+// A serving process is told to stop with the others, at once if it is waiting. It gets no
+// closures from then on, and is not told again once it has stopped serving.
+func TestAServingProcessIsToldToStop(t *testing.T) {
+	h := newHost(t, 1)
+	waits := make(chan bool, 1)
+	h.Closures = nextOf(func(ctx context.Context, _ runkey.Task, in ClosuresRequest) (ClosuresAnswer, error) {
+		if in.Seq == 1 {
+			waits <- true
+			<-ctx.Done()
+		}
+		assert.Equal(t, in.Wait > 0, in.Free > 0)
+		return ClosuresAnswer{News: in.Seq}, nil
+	})
+	told := make(chan string, 1)
+	go func() {
+		_, body, _ := h.do(0, "POST", wire.PathClosures, `{"process":"a","seq":1,"slots":1,"free":1,"wait":20}`)
+		told <- body
+	}()
+	<-waits
+	h.SetStopping(h.run, spec.Stopping{Seq: 1, Stop: true})
+	assert.Equal(t, `{"news":1,"stop":true}`+"\n", <-told)
+	_, body, _ := h.do(0, "POST", wire.PathClosures, `{"process":"a","seq":2,"slots":1,"free":1,"wait":20}`)
+	assert.Equal(t, `{"news":2,"stop":true}`+"\n", body)
+	_, body, _ = h.do(0, "POST", wire.PathClosures, `{"process":"a","seq":3,"done":[{"id":1}]}`)
+	assert.Equal(t, `{"news":3}`+"\n", body)
+	h.SetStopping(h.run, spec.Stopping{Seq: 2})
+	_, body, _ = h.do(0, "POST", wire.PathClosures, `{"process":"a","seq":4,"slots":1,"free":1,"wait":20}`)
+	assert.Equal(t, `{"news":4}`+"\n", body)
+}

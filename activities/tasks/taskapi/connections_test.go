@@ -1,0 +1,365 @@
+package taskapi
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/privatedir"
+	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+)
+
+func dial(t *testing.T, path string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("unix", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// exchange sends a request on a connection, and returns its status.
+func exchange(c net.Conn, in *bufio.Reader) (int, error) {
+	if _, err := io.WriteString(c, "GET /v1/task HTTP/1.1\r\nHost: task\r\n\r\n"); err != nil {
+		return 0, err
+	}
+	r, err := http.ReadResponse(in, nil)
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, r.Body)
+	return r.StatusCode, err
+}
+
+// One task opens ten thousand connections. A bounded number is served at a time, and other
+// tasks do not notice. Idle connections make room for others.
+func TestManyConnections(t *testing.T) {
+	h := newHost(t, 2)
+	l := h.tasks[h.ids[0]].listener
+	const all = 10000
+	served := make(chan error, all)
+	limit := make(chan struct{}, 4*maxConns) // descriptors of this test
+	for range all {
+		limit <- struct{}{}
+		go func() {
+			defer func() { <-limit }()
+			c, err := net.Dial("unix", h.paths[0])
+			for err != nil && strings.Contains(err.Error(), "temporarily unavailable") {
+				time.Sleep(time.Millisecond) // the queue in the kernel is full
+				c, err = net.Dial("unix", h.paths[0])
+			}
+			if err == nil {
+				defer c.Close()
+				_, err = exchange(c, bufio.NewReader(c))
+			}
+			served <- err
+		}()
+	}
+	_, err := h.task(1).Info(testContext(t))
+	require.NoError(t, err, "the other task")
+	for range all {
+		require.NoError(t, <-served)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	assert.LessOrEqual(t, len(l.open), maxConns)
+}
+
+// Tasks that hold all the connections they can get leave the others their share, and files
+// can still be opened, whatever the limit on descriptors.
+func TestEachTaskHasItsShare(t *testing.T) {
+	h := newHost(t, 4)
+	h.mu.Lock()
+	h.budget = 100
+	h.divide()
+	h.mu.Unlock()
+	var held []net.Conn
+	for i := range 3 {
+		for range 60 { // 25 of them are served; the kernel keeps the others
+			held = append(held, dial(t, h.paths[i]))
+		}
+	}
+	open := func(i int) int {
+		l := h.tasks[h.ids[i]].listener
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.open)
+	}
+	for i := range 3 {
+		require.Eventually(t, func() bool { return open(i) == 25 }, time.Minute, time.Millisecond)
+	}
+	require.NoError(t, h.task(3).Result(testContext(t), 1))
+	for i := range 3 {
+		assert.Equal(t, 25, open(i))
+	}
+	// Once other tasks have ended, the rest have larger shares.
+	h.mu.Lock()
+	delete(h.tasks, h.ids[3])
+	h.divide()
+	h.mu.Unlock()
+	require.Eventually(t, func() bool { return open(0) == 33 }, time.Minute, time.Millisecond)
+	for _, c := range held {
+		_ = c.Close()
+	}
+	for i := range 3 {
+		_, err := h.task(i).Info(testContext(t))
+		require.NoError(t, err)
+	}
+}
+
+func TestShares(t *testing.T) {
+	assert.Equal(t, maxConns, share(1<<19, 2))
+	assert.Equal(t, 128, share(512, 4))
+	assert.Equal(t, minConns, share(512, 1000), "everybody can ask")
+	assert.Equal(t, maxConns, share(maxConns, 0))
+	assert.Positive(t, budget())
+}
+
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	h := newHost(t, 2)
+	l := h.tasks[h.ids[0]].listener
+	l.mu.Lock()
+	l.most = 3
+	l.mu.Unlock()
+	var first net.Conn
+	for i := range 10 {
+		c := dial(t, h.paths[0])
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		status, err := exchange(c, bufio.NewReader(c))
+		require.NoError(t, err)
+		assert.Equal(t, 200, status)
+		l.awaitIdle(t) // the answer arrives before the server has marked the connection idle
+		if i == 0 {
+			first = c
+		}
+	}
+	_, err := first.Read(make([]byte, 1))
+	assert.ErrorIs(t, err, io.EOF, "the one that was idle for longest has been closed")
+
+	// A connection that waits at a barrier is not idle.
+	told := h.arrive(testContext(t), 0, "x")
+	h.awaitArrived("x", 1)
+	for range 10 {
+		c := dial(t, h.paths[0])
+		_, err := exchange(c, bufio.NewReader(c))
+		require.NoError(t, err)
+	}
+	require.NoError(t, (<-h.arrive(testContext(t), 1, "x")).err)
+	require.NoError(t, (<-told).err)
+}
+
+// awaitIdle waits until no connection is in use.
+func (l *listener) awaitIdle(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for c := range l.open {
+			if c.idle.IsZero() {
+				return false
+			}
+		}
+		return true
+	}, time.Minute, time.Millisecond)
+}
+
+func TestStrangeBytes(t *testing.T) {
+	h := newHost(t, 1)
+	for name, text := range map[string]string{
+		"no HTTP":         "hello\r\n\r\n",
+		"a giant name":    "POST /v1/barriers/" + strings.Repeat("x", 10<<20) + " HTTP/1.1\r\nHost: task\r\n\r\n",
+		"a giant header":  "GET /v1/task HTTP/1.1\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n",
+		"a negative size": "PUT /v1/result HTTP/1.1\r\nHost: task\r\nContent-Length: -1\r\n\r\n",
+		"two sizes":       "PUT /v1/result HTTP/1.1\r\nHost: task\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n12",
+	} {
+		c := dial(t, h.paths[0])
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		_, _ = io.WriteString(c, text) // it may hang up before it has read all
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err, name)
+		assert.Contains(t, []int{400, 431}, r.StatusCode, name)
+		assert.Contains(t, r.Header.Get("Content-Type"), "text/plain", "as openapi.yaml says")
+		assert.True(t, r.Close)
+	}
+	_, err := h.task(0).Info(testContext(t))
+	require.NoError(t, err)
+}
+
+// One connection may carry both arrivals in the form our clients send and other requests,
+// even if the caller does not wait for answers.
+func TestArrivalsAmongOtherRequests(t *testing.T) {
+	h := newHost(t, 1)
+	const arrival = "POST /v1/barriers/x HTTP/1.1\r\nHost: task\r\nContent-Length: 24\r\n\r\n{\"key\":\"%d\",\"local\":true}"
+	const other = "GET /v1/task HTTP/1.1\r\nHost: task\r\n\r\n"
+	arrive := func(key int) string { return strings.Replace(arrival, "%d", fmt.Sprint(key), 1) }
+	for name, script := range map[string][]string{
+		"other after arrivals":          {arrive(1), arrive(2), other, arrive(3)},
+		"arrivals in one piece":         {arrive(4), arrive(5) + arrive(6)},
+		"other with an arrival":         {arrive(7) + other, arrive(8)},
+		"an arrival in pieces":          {arrive(9)[:30], arrive(9)[30:] + arrive(1), other},
+		"what was answered comes again": {arrive(1), arrive(1), other},
+	} {
+		c := dial(t, h.paths[0])
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		in := bufio.NewReader(c)
+		for _, text := range script {
+			_, err := io.WriteString(c, text)
+			require.NoError(t, err, name)
+			for range strings.Count(text, "\r\n\r\n") {
+				r, err := http.ReadResponse(in, nil)
+				require.NoError(t, err, name)
+				_, err = io.Copy(io.Discard, r.Body)
+				require.NoError(t, err, name)
+				assert.Equal(t, 200, r.StatusCode, name)
+			}
+		}
+	}
+
+	h.restartWith(patience{head: 50 * time.Millisecond})
+	c := dial(t, h.paths[0])
+	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+	in := bufio.NewReader(c)
+	_, err := io.WriteString(c, arrive(1))
+	require.NoError(t, err)
+	r, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, r.Body)
+	require.NoError(t, err)
+	_, err = io.WriteString(c, "PUT /v1/res")
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, in)
+	require.NoError(t, err, "it was closed: half a request is not waited for after an arrival either")
+}
+
+// The server does not wait for half a request for ever, and meanwhile it serves everybody
+// else.
+func TestHalfARequest(t *testing.T) {
+	h := newHost(t, 2)
+	h.restartWith(patience{head: 50 * time.Millisecond, body: 200 * time.Millisecond})
+	for _, text := range []string{"", "PUT /v1/res", "PUT /v1/result HTTP/1.1\r\nHost: t"} {
+		c := dial(t, h.paths[0])
+		_, err := io.WriteString(c, text)
+		require.NoError(t, err)
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		_, err = io.ReadAll(c)
+		require.NoError(t, err, "it was closed")
+	}
+	c := dial(t, h.paths[0])
+	_, err := io.WriteString(c, "PUT /v1/result HTTP/1.1\r\nHost: task\r\nContent-Length: 10\r\n\r\n12345")
+	require.NoError(t, err)
+	_, err = h.task(0).Info(testContext(t))
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	assert.NoFileExists(t, filepath.Join(h.logs, "0", "0", "result.json"))
+
+	for _, request := range []string{"PUT /v1/result", "PUT /v1/error", "PUT /v1/progress", "POST /v1/barriers/x", "GET /v1/task", "POST /nowhere"} {
+		c := dial(t, h.paths[0])
+		_, err := io.WriteString(c, request+" HTTP/1.1\r\nHost: task\r\nContent-Length: 10\r\n\r\n{\"key")
+		require.NoError(t, err)
+		require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+		answer, err := io.ReadAll(c) // to the end of the connection
+		require.NoError(t, err)
+		if request == "GET /v1/task" || request == "POST /nowhere" {
+			continue // answered without the body
+		}
+		assert.Contains(t, string(answer), "HTTP/1.1 408 ", request)
+		assert.Contains(t, string(answer), wire.CodeTooSlow, request)
+	}
+
+	// The time limit of a request does not apply to a wait.
+	told := h.arrive(testContext(t), 0, "x")
+	h.awaitArrived("x", 1)
+	late := dial(t, h.paths[0])
+	_, err = io.WriteString(late, "PUT /v1/result HTTP/1.1\r\nHost: task\r\nContent-Length: 10\r\n\r\n{\"key")
+	require.NoError(t, err)
+	require.NoError(t, late.SetDeadline(time.Now().Add(time.Minute)))
+	_, err = io.ReadAll(late)
+	require.NoError(t, err, "a later request has had its time")
+	h.awaitArrived("x", 1)
+	require.NoError(t, (<-h.arrive(testContext(t), 1, "x")).err)
+	require.NoError(t, (<-told).err)
+}
+
+func TestSocketsArePrivate(t *testing.T) {
+	h := newHost(t, 1)
+	info, err := os.Stat(h.dir)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	assert.LessOrEqual(t, len(h.paths[0]), privatedir.MaxSocketPath)
+	assert.True(t, strings.HasPrefix(h.paths[0], h.state))
+}
+
+// If the state directory makes paths too long, the sockets lie elsewhere.
+func TestALongStateDirectory(t *testing.T) {
+	short, err := os.MkdirTemp("/tmp", "t")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(short) })
+	long := filepath.Join(short, strings.Repeat("x", 100))
+	t.Setenv("TMPDIR", filepath.Join(short, "tmp"))
+	s, err := NewServer(Config{StateDir: long})
+	require.NoError(t, err)
+	defer s.Close()
+	assert.True(t, strings.HasPrefix(s.dir, filepath.Join(short, "tmp", "clusterrun-")), s.dir)
+	path, err := s.Listen(Task{ID: runkey.Task{Task: "worker-0"}, View: &View{Members: []Member{{Task: "worker-0"}}}})
+	require.NoError(t, err)
+	_, err = clientAt(t, path).Info(testContext(t))
+	require.NoError(t, err)
+}
+
+// A socket that something has removed, with its directory, is made again, at once for the next
+// process of the task. Connections stay.
+func TestASocketThatVanishedIsMadeAgain(t *testing.T) {
+	h := newHost(t, 2)
+	before := clientAt(t, h.paths[0])
+	_, err := before.Info(testContext(t))
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(h.dir))
+	h.restore()
+	for _, path := range h.paths {
+		_, err = clientAt(t, path).Info(testContext(t))
+		require.NoError(t, err)
+	}
+	_, err = before.Info(testContext(t))
+	require.NoError(t, err)
+
+	require.NoError(t, os.Remove(h.paths[0]))
+	h.task(0)
+	path, err := h.Listen(Task{ID: h.ids[0], View: h.view})
+	require.NoError(t, err)
+	_, err = clientAt(t, path).Info(testContext(t))
+	require.NoError(t, err)
+}
+
+// Sweep removes what an earlier server has left of other runs.
+func TestSweep(t *testing.T) {
+	h := newHost(t, 1)
+	other := runkey.Run{WorkflowID: "other"}
+	_, err := h.Listen(Task{ID: runkey.Task{Run: other, Task: "worker-0"}, View: h.view})
+	require.NoError(t, err)
+	require.NoError(t, h.Close())
+	h.start()
+	h.Sweep([]runkey.Run{h.run})
+	assert.DirExists(t, filepath.Join(h.dir, dirOf(h.run)))
+	assert.NoDirExists(t, filepath.Join(h.dir, dirOf(other)))
+	_, err = h.task(0).Info(testContext(t))
+	require.NoError(t, err)
+}
+
+func TestEveryCodeHasAStatus(t *testing.T) {
+	for code, status := range statuses {
+		assert.NotEmpty(t, http.StatusText(status), fmt.Sprint(code, " ", status))
+	}
+	for _, code := range []string{wire.CodeBarrierTimeout, wire.CodeNotThere, wire.CodeStopRefused, wire.CodeOver, wire.CodeUnavailable} {
+		assert.NotZero(t, statuses[code])
+	}
+}

@@ -1,0 +1,59 @@
+package taskapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/strictjson"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+)
+
+// Bounds of bodies, in bytes. An error that is longer than what is kept of it is cut, not
+// refused, within reason.
+const (
+	maxSmall     = 64 << 10
+	maxArrive    = 256 << 10 // a thousand participants by name
+	maxErrorBody = 8 << 20
+)
+
+// body reads the whole body.
+func (r *request) body(most int64) ([]byte, *wire.Problem) {
+	b, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, most))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, &wire.Problem{Code: wire.CodeTooLarge, Message: fmt.Sprintf("the body has more than %d bytes, the limit", most)}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, &wire.Problem{Code: wire.CodeTooSlow, Message: fmt.Sprintf("the body did not come within %s", r.server.patience.body)}
+	case err != nil:
+		return nil, &wire.Problem{Code: wire.CodeInvalid, Message: "the body cannot be read: " + err.Error()}
+	}
+	// The wait at a barrier may be long.
+	_ = http.NewResponseController(r.w).SetReadDeadline(time.Time{})
+	return b, nil
+}
+
+// decode reads the body as a JSON object with the fields of v and no others. An empty body
+// counts as an empty object.
+func (r *request) decode(v any, most int64) *wire.Problem {
+	b, problem := r.body(most)
+	if problem != nil {
+		return problem
+	}
+	return decodeStrictly(b, v)
+}
+
+func decodeStrictly(b []byte, v any) *wire.Problem {
+	if len(b) == 0 {
+		return nil
+	}
+	var wrong *strictjson.Error
+	if errors.As(strictjson.Decode(b, v), &wrong) {
+		return invalid(wrong.Path, wrong.Message)
+	}
+	return nil
+}

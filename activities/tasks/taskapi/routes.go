@@ -1,0 +1,103 @@
+package taskapi
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
+)
+
+// request is one request of a task.
+type request struct {
+	*http.Request
+	w        http.ResponseWriter
+	server   *Server
+	endpoint *endpoint
+	// name is the name of a barrier.
+	name string
+}
+
+// handler returns a value to be encoded as JSON.
+type handler func(*request) (any, *wire.Problem)
+
+// routes has all paths except those of barriers.
+var routes = map[string]map[string]handler{
+	wire.PathTask:                {http.MethodGet: getTask},
+	wire.PathClosures:            {http.MethodPost: postClosures},
+	wire.PathCluster:             {http.MethodGet: getCluster},
+	wire.PathResult:              {http.MethodPut: putResult},
+	wire.PathError:               {http.MethodPut: putError},
+	wire.PathProgress:            {http.MethodPut: putProgress},
+	wire.PathStop:                {http.MethodGet: getStop, http.MethodPost: postStop, http.MethodDelete: deleteStop},
+	wire.PathBarriers + "{name}": {http.MethodPost: postBarrier, http.MethodDelete: deleteBarrier},
+
+	wire.PathCoordinatorOpen:      {http.MethodPost: postCoordinatorOpen},
+	wire.PathCoordinatorSchedule:  {http.MethodPost: postCoordinatorSchedule},
+	wire.PathCoordinatorJoin:      {http.MethodPost: postCoordinatorJoin},
+	wire.PathCoordinatorDone:      {http.MethodPost: postCoordinatorDone},
+	wire.PathCoordinatorResources: {http.MethodPost: postCoordinatorResources},
+	wire.PathCoordinatorRelease:   {http.MethodPost: postCoordinatorRelease},
+	wire.PathCoordinatorCancel:    {http.MethodPost: postCoordinatorCancel},
+	wire.PathCoordinatorOutcomes:  {http.MethodPost: postCoordinatorOutcomes},
+	wire.PathCoordinatorFind:      {http.MethodPost: postCoordinatorFind},
+}
+
+// answer finds the handler of a request and calls it.
+func (s *Server) answer(r *request) (any, *wire.Problem) {
+	path := r.URL.EscapedPath()
+	methods, ok := routes[path]
+	if escaped, isBarrier := strings.CutPrefix(path, wire.PathBarriers); isBarrier && !strings.Contains(escaped, "/") {
+		name, err := url.PathUnescape(escaped)
+		if err != nil {
+			return nil, invalid("name", "it is not escaped as the part of a path has to be")
+		}
+		r.name, methods, ok = name, routes[wire.PathBarriers+"{name}"], true
+	}
+	if !ok {
+		return nil, &wire.Problem{Code: wire.CodeNotFound, Message: "there is nothing at " + cutName(path) + "; see openapi.yaml"}
+	}
+	h, ok := methods[r.Method]
+	if !ok {
+		allowed := slices.Sorted(maps.Keys(methods))
+		r.w.Header().Set("Allow", strings.Join(allowed, ", "))
+		return nil, &wire.Problem{Code: wire.CodeMethod, Message: r.Method + " is not for " + cutName(path) + "; use " + strings.Join(allowed, " or ")}
+	}
+	return h(r)
+}
+
+func getTask(r *request) (any, *wire.Problem) {
+	t := r.endpoint.view()
+	return t.describe(), nil
+}
+
+func getCluster(r *request) (any, *wire.Problem) {
+	return wire.Cluster{Members: r.endpoint.view().View.Members}, nil
+}
+
+// keepProgress bounds what is kept of a message, in bytes. Much less of it is shown.
+const keepProgress = 1000
+
+func putProgress(r *request) (any, *wire.Problem) {
+	var p struct {
+		Current *float64 `json:"current"`
+		Total   float64  `json:"total"`
+		Message string   `json:"message"`
+	}
+	if problem := r.decode(&p, maxSmall); problem != nil {
+		return nil, problem
+	}
+	switch {
+	case p.Current == nil:
+		return nil, invalid("current", "it is missing; want how far the task has got, such as 3")
+	case *p.Current < 0:
+		return nil, invalid("current", "it cannot be negative")
+	case p.Total < 0:
+		return nil, invalid("total", "it cannot be negative; leave it out if it is unknown")
+	}
+	r.endpoint.setProgress(wire.Progress{Current: *p.Current, Total: p.Total, Message: shorten.Text(p.Message, keepProgress)})
+	return wire.Done{OK: true}, nil
+}

@@ -1,0 +1,307 @@
+package taskapi
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/internal/background"
+	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+)
+
+const (
+	// writePatience is how long writing an answer may take.
+	writePatience = 10 * time.Second
+	maxHeader     = 16 << 10
+)
+
+// patience is how long the head and the body of a request may take, and how long the run may
+// take to answer, which is less than our clients wait, so that they learn the reason.
+type patience struct{ head, body, run time.Duration }
+
+var usualPatience = patience{10 * time.Second, 30 * time.Second, 50 * time.Second}
+
+// Config configures a [Server].
+type Config struct {
+	// StateDir is the state directory of the host worker. Sockets are below it if it is short
+	// enough.
+	StateDir string
+	// Barriers releases barriers that are not local. If nil, a barrier is released only if
+	// all its participants are on this host.
+	Barriers Barriers
+	// Closures are for tasks that serve. If nil, tasks cannot serve.
+	Closures Closures
+	// Coordinators are for tasks that schedule closures. If nil, tasks cannot.
+	Coordinators Coordinators
+	// Stops passes stop requests on to the run. If nil, tasks can neither request a stop nor
+	// ask whether there is one.
+	Stops Stops
+	Log   *zap.Logger
+}
+
+// Server serves the tasks of a host.
+type Server struct {
+	Config
+	dir  string
+	http *http.Server
+	// group has the goroutines that accept connections.
+	group *background.Group
+	// answering counts the connections.
+	answering sync.WaitGroup
+	// budget bounds the open connections of all tasks together.
+	budget   int
+	patience patience
+
+	mu     sync.Mutex
+	tasks  map[runkey.Task]*endpoint
+	groups map[group]*rounds
+	stops  map[runkey.Run]*stopping
+}
+
+// group names one generation of a run.
+type group struct {
+	run        runkey.Run
+	generation int
+}
+
+// endpoint is one task and its socket.
+type endpoint struct {
+	id   runkey.Task
+	path string
+	// listener and missing, whether the socket was removed and could not be made again, are
+	// guarded by Server.mu.
+	listener *listener
+	missing  bool
+	rounds   *rounds
+	stopping *stopping
+	// ended ends when the task is no longer served; its cause says why.
+	ended context.Context
+	end   context.CancelCauseFunc
+	// pace spaces the requests of the task to its run.
+	pace pace
+	// visits has the arrivals at barriers that are not local.
+	visits visits
+
+	mu       sync.Mutex
+	task     Task
+	progress *Progress
+}
+
+// NewServer returns a server, and creates the directory of the sockets. It serves nothing
+// before [Server.Listen].
+func NewServer(c Config) (*Server, error) { return newServer(c, usualPatience) }
+
+func newServer(c Config, p patience) (*Server, error) {
+	dir, err := makeDir(c.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		Config: c, dir: dir, budget: budget(), tasks: map[runkey.Task]*endpoint{}, groups: map[group]*rounds{}, stops: map[runkey.Run]*stopping{},
+		group: background.NewGroup(), patience: p,
+	}
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	s.http = &http.Server{
+		Handler: http.HandlerFunc(s.serve), Protocols: &protocols,
+		ReadHeaderTimeout: p.head, MaxHeaderBytes: maxHeader,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnState: func(c net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				s.answering.Add(1)
+			case http.StateActive, http.StateIdle:
+				c.(*conn).setIdle(state == http.StateIdle)
+			case http.StateClosed:
+				s.answering.Done()
+			}
+		},
+		ErrorLog: zap.NewStdLog(zap.NewNop()), // clients are told about their mistakes
+	}
+	s.group.Go(s.keepSockets)
+	return s, nil
+}
+
+// Listen serves a task, and returns the path of its socket. If the task is served already,
+// Listen updates it, for example for its next process. It ends older generations of the run.
+func (s *Server) Listen(t Task) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endOlder(t.ID.Run, t.ID.Generation)
+	e := s.tasks[t.ID]
+	if e == nil {
+		var err error
+		if e, err = s.open(t); err != nil {
+			return "", err
+		}
+	} else {
+		s.restoreOf(e)
+	}
+	e.mu.Lock()
+	if e.task.LogDir != t.LogDir || e.task.RestartCount != t.RestartCount {
+		e.progress = nil // it belongs to the previous process
+	}
+	e.task = t
+	e.mu.Unlock()
+	e.rounds.starts(t.ID.Task)
+	return e.path, nil
+}
+
+func (s *Server) open(t Task) (*endpoint, error) {
+	dir, err := s.makeRunDir(&t)
+	if err != nil {
+		return nil, err
+	}
+	g := group{t.ID.Run, t.ID.Generation}
+	r := s.groups[g]
+	if r == nil {
+		log, err := openRoundLog(filepath.Join(dir, short("rounds", fileOf(runkey.Task{Generation: t.ID.Generation}))))
+		if err != nil {
+			return nil, err
+		}
+		r = newRounds(log)
+		s.groups[g] = r
+	}
+	e := &endpoint{id: t.ID, task: t, rounds: r, stopping: s.stoppingOf(t.ID.Run), path: filepath.Join(dir, fileOf(t.ID))}
+	e.ended, e.end = context.WithCancelCause(context.Background())
+	if err := s.bind(e); err != nil {
+		return nil, err
+	}
+	s.tasks[t.ID] = e
+	s.divide()
+	return e, nil
+}
+
+// Ended records that the process of a task has ended, and whether the task has ended with it;
+// how says in what way, such as "exited with exit code 1".
+func (s *Server) Ended(id runkey.Task, final bool, how string) {
+	s.mu.Lock()
+	r, e := s.groups[group{id.Run, id.Generation}], s.tasks[id]
+	s.mu.Unlock()
+	if r != nil {
+		r.processEnded(id.Task, final, how)
+	}
+	if e != nil {
+		e.visits.endAll(ofEnded(id.Task))
+	}
+}
+
+// Progress returns the progress that a task has reported; nil if there is none.
+func (s *Server) Progress(id runkey.Task) *Progress {
+	s.mu.Lock()
+	e := s.tasks[id]
+	s.mu.Unlock()
+	if e == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.progress
+}
+
+// Release ends the service for a run.
+func (s *Server) Release(run runkey.Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endWhere(func(g group) bool { return g.run == run }, "the run is released on this host")
+	delete(s.stops, run)
+	_ = os.RemoveAll(filepath.Join(s.dir, dirOf(run)))
+}
+
+// endOlder ends the generations of a run before the given one.
+func (s *Server) endOlder(run runkey.Run, generation int) {
+	s.endWhere(func(g group) bool { return g.run == run && g.generation < generation }, "a new generation of the run has begun")
+}
+
+func (s *Server) endWhere(which func(group) bool, why string) {
+	for g, r := range s.groups {
+		if which(g) {
+			r.end(why)
+			delete(s.groups, g)
+		}
+	}
+	before := len(s.tasks)
+	for id, e := range s.tasks {
+		if which(group{id.Run, id.Generation}) {
+			_ = e.listener.Close()
+			e.visits.endAll(overBecause(why))
+			_ = os.Remove(e.path)
+			delete(s.tasks, id)
+			e.end(errors.New(why))
+		}
+	}
+	if len(s.tasks) < before {
+		s.divide()
+	}
+}
+
+// Sweep removes what earlier servers left of runs that are no longer here.
+func (s *Server) Sweep(here []runkey.Run) {
+	keep := map[string]bool{}
+	for _, run := range here {
+		keep[dirOf(run)] = true
+	}
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if !keep[e.Name()] {
+			_ = os.RemoveAll(filepath.Join(s.dir, e.Name()))
+		}
+	}
+}
+
+// Close ends the service and waits until no request is in progress. The sockets stay, for the
+// next server.
+func (s *Server) Close() error {
+	s.group.Close()       // no more connections are accepted
+	err := s.http.Close() // all connections, those of tasks that have ended among them
+	s.answering.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.groups {
+		r.close()
+	}
+	return err
+}
+
+// serve answers one request.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	e := r.Context().Value(connKey{}).(*conn).listener.endpoint
+	// The deadline protects against clients that send half a body, even of a request that
+	// needs none: net/http reads the body to its end before the next request. Without a body
+	// a deadline would end the context of the connection while the request waits for news.
+	var deadline time.Time
+	if r.ContentLength != 0 {
+		deadline = time.Now().Add(s.patience.body)
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(deadline)
+	out, problem := s.answer(&request{server: s, endpoint: e, w: w, Request: r})
+	if problem != nil {
+		writeProblem(w, problem)
+		return
+	}
+	writeJSON(w, http.StatusOK, out)
+}
+
+// view returns the current state of the task.
+func (e *endpoint) view() Task {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.task
+}
+
+func (e *endpoint) setProgress(p wire.Progress) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.progress = &p
+}

@@ -1,0 +1,452 @@
+package taskapi
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// host is a server with the tasks worker-0 to worker-N of a run. Another host has ps-0.
+type host struct {
+	*Server
+	t     testing.TB
+	state string
+	logs  string
+	view  *View
+	run   runkey.Run
+	ids   []runkey.Task
+	paths []string
+	stops Stops
+	// coordinators are those of its servers, if any.
+	coordinators Coordinators
+	// patience is the patience of its servers.
+	patience patience
+}
+
+func newHost(t testing.TB, workers int) *host {
+	t.Helper()
+	return newHostWith(t, workers, nil)
+}
+
+func newHostWith(t testing.TB, workers int, stops Stops) *host {
+	t.Helper()
+	h := &host{t: t, stops: stops, patience: usualPatience, state: t.TempDir(), logs: t.TempDir(), run: runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "1-2-3"}, view: &View{Here: map[string]bool{}}}
+	for i := range workers {
+		name := "worker-" + strconv.Itoa(i)
+		h.ids = append(h.ids, runkey.Task{Run: h.run, Task: name})
+		h.view.Members = append(h.view.Members, Member{
+			Task: name, Type: "worker", Index: i, Rank: i, LocalRank: i, Host: "host-a", Address: "127.0.0.1:" + strconv.Itoa(20000+i),
+		})
+		h.view.Tasks = append(h.view.Tasks, name)
+		h.view.Here[name] = true
+	}
+	h.view.Members = append(h.view.Members, Member{Task: "ps-0", Type: "ps", Rank: workers, Host: "host-b", Address: "host-b:1"})
+	h.start()
+	return h
+}
+
+// start starts the first server or the next one.
+func (h *host) start() {
+	h.t.Helper()
+	h.startKnowing(spec.Stopping{})
+}
+
+// restartWith replaces the server by one with less patience.
+func (h *host) restartWith(p patience) {
+	h.t.Helper()
+	require.NoError(h.t, h.Close())
+	h.patience = patience{cmp.Or(p.head, h.patience.head), cmp.Or(p.body, h.patience.body), cmp.Or(p.run, h.patience.run)}
+	h.start()
+}
+
+// unpaced has the server take as many requests of its tasks as come.
+func (h *host) unpaced() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range h.tasks {
+		e.pace.every = time.Nanosecond
+	}
+}
+
+// startKnowing starts a server that knows how the run stands before it serves.
+func (h *host) startKnowing(now spec.Stopping) {
+	h.t.Helper()
+	s, err := newServer(Config{StateDir: h.state, Stops: h.stops, Coordinators: h.coordinators, Log: zap.NewNop()}, h.patience)
+	require.NoError(h.t, err)
+	h.t.Cleanup(func() { _ = s.Close() })
+	h.Server, h.paths = s, nil
+	h.SetStopping(h.run, now)
+	for i := range h.ids {
+		h.paths = append(h.paths, h.listen(i, 0))
+	}
+}
+
+func (h *host) listen(i, restart int) string {
+	h.t.Helper()
+	dir := filepath.Join(h.logs, strconv.Itoa(restart), strconv.Itoa(i))
+	require.NoError(h.t, os.MkdirAll(dir, 0o755))
+	path, err := h.Listen(Task{ID: h.ids[i], RestartCount: restart, Host: "host-a", LogDir: dir, View: h.view})
+	require.NoError(h.t, err)
+	return path
+}
+
+// task returns the Go client of a task.
+func (h *host) task(i int) *task.Task { return clientAt(h.t, h.paths[i]) }
+
+// environment is locked while the environment is changed, because tests make clients side by
+// side.
+var environment sync.Mutex
+
+func clientAt(t testing.TB, path string) *task.Task {
+	t.Helper()
+	environment.Lock()
+	defer environment.Unlock()
+	before := os.Getenv(SocketVar)
+	require.NoError(t, os.Setenv(SocketVar, path))
+	c, err := task.Current()
+	require.NoError(t, os.Setenv(SocketVar, before))
+	require.NoError(t, err)
+	return c
+}
+
+// do sends a request as any HTTP client does.
+func (h *host) do(i int, method, path, body string) (int, string, http.Header) {
+	h.t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", h.paths[i])
+		}}}
+	r, err := http.NewRequest(method, "http://task"+path, strings.NewReader(body))
+	require.NoError(h.t, err)
+	answer, err := client.Do(r)
+	require.NoError(h.t, err)
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	require.NoError(h.t, err)
+	return answer.StatusCode, string(b), answer.Header
+}
+
+// refused checks that a request is refused, and returns the problem.
+func (h *host) refused(status int, code, method, path, body string) wire.Problem {
+	h.t.Helper()
+	got, text, header := h.do(0, method, path, body)
+	assert.Equal(h.t, status, got, text)
+	assert.Equal(h.t, "application/json", header.Get("Content-Type"))
+	var f wire.Failure
+	require.NoError(h.t, json.Unmarshal([]byte(text), &f), text)
+	assert.Equal(h.t, code, f.Error.Code, text)
+	assert.NotEmpty(h.t, f.Error.Message)
+	return f.Error
+}
+
+func testContext(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestWhoATaskIs(t *testing.T) {
+	h := newHost(t, 2)
+	info, err := h.task(1).Info(testContext(t))
+	require.NoError(t, err)
+	assert.Equal(t, task.Info{
+		Run: "iris", Execution: "1-2-3", Task: "worker-1", Type: "worker", Index: 1, Rank: 1, LocalRank: 1,
+		WorldSize: 3, LocalWorldSize: 2, Host: "host-a", Address: "127.0.0.1:20001",
+	}, info)
+	members, err := h.task(0).Cluster(testContext(t))
+	require.NoError(t, err)
+	assert.Equal(t, h.view.Members, members)
+	h.listen(1, 3)
+	info, err = h.task(1).Info(testContext(t))
+	require.NoError(t, err)
+	assert.Equal(t, 3, info.RestartCount)
+}
+
+func TestResult(t *testing.T) {
+	h := newHost(t, 1)
+	ctx := testContext(t)
+	file := filepath.Join(h.logs, "0", "0", tasklog.ResultFile)
+	read := func() string {
+		b, err := tasklog.ReadResult(file, wire.MaxResult)
+		require.NoError(t, err)
+		return string(b)
+	}
+	require.NoError(t, h.task(0).Result(ctx, map[string]any{"loss": 0.5}))
+	assert.Equal(t, `{"loss":0.5}`, read())
+	require.NoError(t, h.task(0).Result(ctx, nil))
+	assert.Equal(t, "null", read(), "the later one counts")
+
+	largest := strings.Repeat("x", wire.MaxResult-2)
+	require.NoError(t, h.task(0).Result(ctx, largest))
+	assert.Len(t, read(), wire.MaxResult)
+	for _, size := range []int{wire.MaxResult - 1, 5 << 20} {
+		var refused *task.APIError
+		require.ErrorAs(t, h.task(0).Result(ctx, strings.Repeat("x", size)), &refused)
+		assert.Equal(t, wire.CodeTooLarge, refused.Code)
+		assert.Contains(t, refused.Message, "262144 bytes")
+		assert.Contains(t, refused.Message, "CLUSTERRUN_RESULT_FILE")
+	}
+	assert.Len(t, read(), wire.MaxResult, "what was there stays")
+
+	for body, want := range map[string]string{
+		"": "the body is empty", "  ": "the body is empty", "nonsense": "not one JSON value", "1 2": "not one JSON value",
+		"NaN": "not one JSON value", "\"\xff\"": "the result is not UTF-8",
+		strings.Repeat("[", 9999) + strings.Repeat("]", 9999): "the result has lists and objects nested to a depth of 9999; the limit is 500",
+	} {
+		p := h.refused(400, wire.CodeInvalid, "PUT", wire.PathResult, body)
+		assert.Contains(t, p.Message, want)
+	}
+	entries, err := os.ReadDir(filepath.Dir(file))
+	require.NoError(t, err)
+	assert.Len(t, entries, 1, "nothing half-written is left")
+
+	h.listen(0, 1)
+	require.NoError(t, h.task(0).Result(ctx, 2))
+	file = filepath.Join(h.logs, "1", "0", tasklog.ResultFile)
+	assert.Equal(t, "2", read(), "the next process has its own")
+}
+
+func TestError(t *testing.T) {
+	h := newHost(t, 1)
+	file := filepath.Join(h.logs, "0", "0", tasklog.ErrorFile)
+	require.NoError(t, h.task(0).Report(testContext(t), task.Report{Kind: "ValueError", Message: "x", Traceback: "at line 1", Timestamp: 1e9}))
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"message": {"message": "ValueError: x", "extraInfo": {"py_callstack": "at line 1", "timestamp": "1000000000"}}}`, string(b), "as torch writes it")
+
+	require.NoError(t, h.task(0).Error(testContext(t), fmt.Errorf("no space: %w", os.ErrExist)))
+	r, err := tasklog.ReadErrorFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, "no space: file already exists", r.Message)
+	assert.Contains(t, r.Callstack, "TestError")
+	assert.WithinDuration(t, time.Now(), r.When(), time.Minute)
+
+	// Bytes that JSON writes as six each do not make the report too long to be read.
+	require.NoError(t, h.task(0).Report(testContext(t), task.Report{Message: strings.Repeat("\x01", 1<<20), Traceback: strings.Repeat("<", 200<<10) + "end"}))
+	r, err = tasklog.ReadErrorFile(file)
+	require.NoError(t, err)
+	assert.True(t, strings.HasSuffix(r.Callstack, "<<end"))
+
+	h.refused(400, wire.CodeInvalid, "PUT", wire.PathError, "{}")
+	h.refused(400, wire.CodeInvalid, "PUT", wire.PathError, `{"message": "x", "timestamp": -1}`)
+	p := h.refused(413, wire.CodeTooLarge, "PUT", wire.PathError, `{"message": "`+strings.Repeat("x", maxErrorBody)+`"}`)
+	assert.Contains(t, p.Message, "8388608 bytes")
+}
+
+func TestWithoutFiles(t *testing.T) {
+	h := newHost(t, 1)
+	_, err := h.Listen(Task{ID: h.ids[0], View: h.view})
+	require.NoError(t, err)
+	for path, body := range map[string]string{wire.PathResult: "1", wire.PathError: `{"message": "x"}`} {
+		p := h.refused(409, wire.CodeNoFiles, "PUT", path, body)
+		assert.Contains(t, p.Message, "the run keeps no files")
+	}
+	require.NoError(t, h.task(0).Progress(testContext(t), 1, 2, ""))
+}
+
+func TestProgress(t *testing.T) {
+	h := newHost(t, 1)
+	assert.Nil(t, h.Progress(h.ids[0]))
+	assert.Nil(t, h.Progress(runkey.Task{Task: "unknown-0"}))
+	ctx := testContext(t)
+	for i := range 100001 {
+		require.NoError(t, h.task(0).Progress(ctx, float64(i), 100000, "loss 0.3"))
+	}
+	assert.Equal(t, &Progress{Current: 100000, Total: 100000, Message: "loss 0.3"}, h.Progress(h.ids[0]), "the last one gets there")
+	h.listen(0, 1)
+	assert.Nil(t, h.Progress(h.ids[0]), "the next process has not said anything")
+}
+
+// A task that sends its progress in every iteration, without one of our clients, does not
+// slow down others: they meet while it goes on.
+func TestAFloodOfProgress(t *testing.T) {
+	h := newHost(t, 3)
+	c := dial(t, h.paths[0])
+	in := bufio.NewReader(c)
+	send := func(current int) error {
+		body := fmt.Sprintf(`{"current": %d}`, current)
+		if _, err := fmt.Fprintf(c, "PUT %s HTTP/1.1\r\nHost: task\r\nContent-Length: %d\r\n\r\n%s", wire.PathProgress, len(body), body); err != nil {
+			return err
+		}
+		r, err := http.ReadResponse(in, nil)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, r.Body)
+		return err
+	}
+	met, sent := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for i := 1; ; i++ {
+			select {
+			case <-met:
+				sent <- send(1e9)
+				return
+			default:
+				if err := send(i); err != nil {
+					sent <- err
+					return
+				}
+			}
+		}
+	}()
+	two := task.Participants("worker-1", "worker-2")
+	for h.Progress(h.ids[0]) == nil || h.Progress(h.ids[0]).Current < 5000 {
+		first := h.arrive(testContext(t), 1, "step", task.Local(), two)
+		require.NoError(t, (<-h.arrive(testContext(t), 2, "step", task.Local(), two)).err)
+		require.NoError(t, (<-first).err)
+	}
+	close(met)
+	require.NoError(t, <-sent)
+	assert.Equal(t, &Progress{Current: 1e9}, h.Progress(h.ids[0]))
+	l := h.tasks[h.ids[0]].listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	assert.Len(t, l.open, 1)
+}
+
+func TestBadRequests(t *testing.T) {
+	h := newHost(t, 2)
+	h.refused(404, wire.CodeNotFound, "GET", "/", "")
+	h.refused(404, wire.CodeNotFound, "GET", "/v2/task", "")
+	h.refused(404, wire.CodeNotFound, "POST", "/v1/barriers/a/b", "")
+	h.refused(404, wire.CodeNotFound, "GET", "/v1/task/../task", "")
+	_, _, header := h.do(0, "DELETE", wire.PathTask, "")
+	assert.Equal(t, "GET", header.Get("Allow"))
+	h.refused(405, wire.CodeMethod, "DELETE", wire.PathTask, "")
+	h.refused(405, wire.CodeMethod, "GET", wire.PathBarriers+"x", "")
+
+	for _, c := range []struct{ body, field, message string }{
+		{`{"current": "1"}`, "current", "field current: it is a string; want a number"},
+		{`{"current": 1, "message": 3}`, "message", "want a string"},
+		{`{"speed": 1}`, "speed", "there is no such field; there are current, total, message"},
+		{`{"current": -1}`, "current", "negative"},
+		{`{"current": 1, "total": -1}`, "total", "negative"},
+		{`{"total": 1}`, "current", "it is missing"},
+		{`null`, "current", "it is missing"},
+		{"", "current", "it is missing"},
+		{`[1]`, "", "it is an array; want an object"},
+		{`{"current": 1} x`, "", "something follows"},
+		{`{"current": 1`, "", "the JSON ends too early"},
+		{`{"current": 1e999}`, "current", "field current: the number 1e999 is too large"},
+		{`{"current": NaN}`, "", "not JSON"},
+		{`{"total": -Infinity}`, "", "not JSON"},
+	} {
+		p := h.refused(400, wire.CodeInvalid, "PUT", wire.PathProgress, c.body)
+		assert.Equal(t, c.field, p.Field, c.body)
+		assert.Contains(t, p.Message, c.message, c.body)
+	}
+	assert.Nil(t, h.Progress(h.ids[0]))
+	h.refused(413, wire.CodeTooLarge, "PUT", wire.PathProgress, `{"message": "`+strings.Repeat("x", 1<<20)+`"}`)
+
+	for _, c := range []struct{ path, body, field string }{
+		{"", "", "name"},
+		{strings.Repeat("x", 201), "", "name"},
+		{"a%00b", "", "name"},
+		{"%ff", "", "name"},
+		{"x", `{"timeout": "soon"}`, "timeout"},
+		{"x", `{"timeout": "-1s"}`, "timeout"},
+		{"x", `{"timeout": 30}`, "timeout"},
+		{"x", `{"key": "` + strings.Repeat("k", 101) + `"}`, "key"},
+		{"x", `{"key": "a b"}`, "key"},
+		{"x", `{"participants": "worker"}`, "participants"},
+		{"x", `{"participants": ["worker", "evaluator"]}`, "participants[1]"},
+	} {
+		p := h.refused(400, wire.CodeInvalid, "POST", wire.PathBarriers+c.path, c.body)
+		assert.Equal(t, c.field, p.Field, "%s: %s", c, p.Message)
+	}
+	h.refused(400, wire.CodeInvalid, "DELETE", wire.PathBarriers+"x", "")
+}
+
+// The client cuts a report that is longer than the host keeps, so that it is not refused.
+func TestLongReports(t *testing.T) {
+	h := newHost(t, 1)
+	file := filepath.Join(h.logs, "0", "0", tasklog.ErrorFile)
+	require.NoError(t, h.task(0).Report(testContext(t), task.Report{
+		Kind: "ValueError", Message: "start" + strings.Repeat("<", 10<<20), Traceback: strings.Repeat("\xff\x01", 5<<20) + "end",
+	}))
+	r, err := tasklog.ReadErrorFile(file)
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(r.Message, "ValueError: start<<<"), r.Message[:40])
+	assert.True(t, strings.HasSuffix(r.Callstack, "end"))
+	require.NoError(t, h.task(0).Progress(testContext(t), 1, 2, strings.Repeat("x", 10<<20)))
+
+	// JSON that is written as compactly as possible may use the whole limit.
+	require.NoError(t, h.task(0).Result(testContext(t), strings.Repeat("<", wire.MaxResult-2)))
+}
+
+// noClosures has no closures.
+type noClosures struct{}
+
+func (noClosures) Next(context.Context, runkey.Task, ClosuresRequest) (ClosuresAnswer, error) {
+	return ClosuresAnswer{}, nil
+}
+
+// The error for a field of the wrong type names the field, for every field of every request.
+func TestWrongTypes(t *testing.T) {
+	h, _ := newStopping(t, 1)
+	h.Closures = noClosures{}
+	h.Coordinators = &queueClient{}
+	values := map[string]string{"string": `"x"`, "number": `7`, "bool": `true`, "array": `[7]`, "object": `{"a": 1}`}
+	fits := map[reflect.Kind]string{reflect.String: "string", reflect.Float64: "number", reflect.Bool: "bool"}
+	tried := 0
+	for route, types := range described {
+		if types.request == nil {
+			continue
+		}
+		method, path, _ := strings.Cut(route, " ")
+		path = strings.ReplaceAll(path, "{name}", "x")
+		typ := reflect.TypeOf(types.request)
+		for kind, value := range values {
+			if kind != "object" {
+				p := h.refused(400, wire.CodeInvalid, method, path, value)
+				assert.Contains(t, p.Message, "; want an object", route)
+			}
+			for _, f := range reflect.VisibleFields(typ) {
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				field := f.Type.Kind()
+				if f.Anonymous {
+					continue // its fields are visited one by one
+				}
+				if field == reflect.Slice || field == reflect.Int || field == reflect.Uint64 {
+					continue // their elements and bounds have tests of their own
+				}
+				if kind == fits[field] || kind == "object" && field == reflect.Pointer {
+					continue
+				}
+				p := h.refused(400, wire.CodeInvalid, method, path, fmt.Sprintf(`{%q: %s}`, name, value))
+				assert.Equal(t, name, p.Field, "%s: %s", route, p.Message)
+				assert.Contains(t, p.Message, "field "+name+": it is a", route)
+				tried++
+			}
+		}
+	}
+	assert.Greater(t, tried, 40)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	assert.Nil(t, h.tasks[h.ids[0]].progress)
+}

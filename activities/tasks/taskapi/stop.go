@@ -1,0 +1,177 @@
+package taskapi
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// maxStopWait bounds the wait of one request. Clients ask again, so a request whose
+	// connection is never closed does not stay forever.
+	maxStopWait = time.Minute
+	// maxKind bounds the kind of an error, in bytes.
+	maxKind = 200
+)
+
+// getStop answers whether the tasks of the run are to stop, at once or when that changes.
+func getStop(r *request) (any, *wire.Problem) {
+	if problem := r.canStop(); problem != nil {
+		return nil, problem
+	}
+	q, problem := parseStopQuery(r.URL.RawQuery)
+	if problem != nil {
+		return nil, problem
+	}
+	e := r.endpoint
+	now := e.stopping.Latest()
+	if q.wait > 0 {
+		timer := time.NewTimer(q.wait)
+		defer timer.Stop()
+		for !q.answeredBy(now.Value) {
+			select {
+			case <-now.Later():
+				now = now.Next()
+				continue
+			case <-timer.C:
+			case <-e.ended.Done():
+				return nil, r.canStop()
+			case <-r.Context().Done(): // nobody reads this answer
+			}
+			break
+		}
+	}
+	return asAnswer(now.Value, time.Now()), nil
+}
+
+// stopQuery is what a task asks about a stop.
+type stopQuery struct {
+	// wait is how long it waits at most.
+	wait time.Duration
+	// after is the number of the state that it knows already. -1 means that it waits for a
+	// stop.
+	after int
+}
+
+func (q stopQuery) answeredBy(s spec.Stopping) bool {
+	if q.after >= 0 {
+		return s.Seq > q.after
+	}
+	return s.Stop
+}
+
+func parseStopQuery(raw string) (stopQuery, *wire.Problem) {
+	q := stopQuery{after: -1}
+	if raw == "" {
+		return q, nil
+	}
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return q, invalid("", "the query is not escaped as it has to be")
+	}
+	for name, value := range values {
+		switch name {
+		case "wait":
+			d, err := time.ParseDuration(value[0])
+			if err != nil || d < 0 {
+				return q, invalid(name, `it is a time span such as "30s", and not negative`)
+			}
+			q.wait = min(d, maxStopWait)
+		case "after":
+			if q.after, err = strconv.Atoi(value[0]); err != nil || q.after < 0 {
+				return q, invalid(name, "it is the seq of an answer, a number from 0")
+			}
+		default:
+			return q, invalid(cutName(name), "there is no such parameter; there are wait, after")
+		}
+	}
+	return q, nil
+}
+
+// postStop handles a task's request that all tasks of the run stop.
+func postStop(r *request) (any, *wire.Problem) {
+	if problem := r.canStop(); problem != nil {
+		return nil, problem
+	}
+	var in wire.Stop
+	if problem := r.decode(&in, maxErrorBody); problem != nil {
+		return nil, problem
+	}
+	if problem := checkKey(in.Key); problem != nil {
+		return nil, problem
+	}
+	request := spec.TogetherRequest{Task: r.endpoint.id.Task, Key: in.Key, Reason: shorten.Text(in.Reason, wire.MaxStopText)}
+	if request.Key == "" {
+		request.Key = rand.Text()
+	}
+	if in.Error != nil {
+		if problem := checkError(*in.Error, "error."); problem != nil {
+			return nil, problem
+		}
+		request.Error = &spec.TogetherError{
+			Kind: shorten.Text(in.Error.Kind, maxKind), Message: shorten.Text(in.Error.Message, wire.MaxStopText),
+			Traceback: shorten.Traceback(in.Error.Traceback, wire.MaxStopTraceback),
+		}
+	}
+	return r.askRun(func(ctx context.Context) (spec.Stopping, error) {
+		return r.server.Stops.RequestStop(ctx, r.endpoint.id, request)
+	})
+}
+
+// deleteStop clears a stop.
+func deleteStop(r *request) (any, *wire.Problem) {
+	if problem := r.canStop(); problem != nil {
+		return nil, problem
+	}
+	return r.askRun(func(ctx context.Context) (spec.Stopping, error) {
+		return r.server.Stops.ClearStop(ctx, r.endpoint.id)
+	})
+}
+
+// canStop returns a problem if the task cannot make such requests.
+func (r *request) canStop() *wire.Problem {
+	if why := context.Cause(r.endpoint.ended); why != nil {
+		return &wire.Problem{Code: wire.CodeOver, Message: why.Error()}
+	}
+	if r.server.Stops == nil {
+		return &wire.Problem{Code: wire.CodeNotThere, Message: "this host worker cannot stop the tasks of a run together"}
+	}
+	return nil
+}
+
+// askRun calls the run and returns its answer. The host uses the answer from then on, so a
+// task that requested a stop sees it.
+func (r *request) askRun(call func(context.Context) (spec.Stopping, error)) (any, *wire.Problem) {
+	ctx, cancel := context.WithTimeout(r.Context(), r.server.patience.run)
+	defer cancel()
+	defer context.AfterFunc(r.endpoint.ended, cancel)()
+	wait, turn := r.endpoint.pace.turn(time.Now(), r.server.patience.run)
+	if wait > 0 {
+		_ = retry.Sleep(ctx, wait)
+	}
+	if !turn && r.canStop() == nil {
+		return nil, &wire.Problem{Code: wire.CodeUnavailable, Message: fmt.Sprintf(
+			"this task has asked too often: it may %d times a second; ask again with the same key", time.Second/askEvery)}
+	}
+	now, err := call(ctx)
+	switch {
+	case err == nil:
+		r.endpoint.stopping.set(now)
+		return asAnswer(now, time.Now()), nil
+	case ctx.Err() == nil:
+		return nil, &wire.Problem{Code: wire.CodeStopRefused, Message: err.Error()}
+	}
+	if problem := r.canStop(); problem != nil {
+		return nil, problem
+	}
+	return nil, &wire.Problem{Code: wire.CodeUnavailable, Message: fmt.Sprintf(
+		"the run did not answer within %s; ask again with the same key: %s", r.server.patience.run, err)}
+}

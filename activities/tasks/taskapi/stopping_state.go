@@ -1,0 +1,62 @@
+package taskapi
+
+import (
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/internal/news"
+	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// stopping is whether the tasks of one run are stopping together, as far as this host knows.
+// Waiting requests follow it from one state to the next.
+type stopping struct {
+	news.Feed[spec.Stopping]
+}
+
+// SetStopping sets whether the tasks of a run are stopping together. A state that is older
+// than the known one is ignored. The state is kept for tasks that are added later, until
+// [Server.Release]. A restarted host worker calls it before [Server.Listen], so that no task
+// sees an older state in between.
+func (s *Server) SetStopping(run runkey.Run, now spec.Stopping) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stoppingOf(run).set(now)
+}
+
+// stoppingOf returns the state of a run, and creates it if necessary. s.mu must be held.
+func (s *Server) stoppingOf(run runkey.Run) *stopping {
+	st := s.stops[run]
+	if st == nil {
+		st = &stopping{}
+		s.stops[run] = st
+	}
+	return st
+}
+
+func (st *stopping) set(now spec.Stopping) {
+	st.Add(now, func(known spec.Stopping) bool { return now.Seq > known.Seq })
+}
+
+// asAnswer returns a state in the form that tasks are told.
+func asAnswer(s spec.Stopping, at time.Time) wire.Stopping {
+	if !s.Stop {
+		return wire.Stopping{Seq: s.Seq}
+	}
+	out := wire.Stopping{Seq: s.Seq, Stop: true, By: s.By, Reason: s.Reason, Clean: s.Clean}
+	if e := s.Error; e != nil {
+		out.Error = &wire.Error{Kind: e.Kind, Message: e.Message, Traceback: e.Traceback}
+	}
+	if !s.Deadline.IsZero() {
+		out.Deadline = s.Deadline.UTC().Format(time.RFC3339Nano)
+		// The clocks of this host and of the run differ: never report more time than there
+		// was from the beginning.
+		left := s.Deadline.Sub(at)
+		if !s.Asked.IsZero() {
+			left = min(left, s.Deadline.Sub(s.Asked))
+		}
+		out.Left = max(0, left).Seconds()
+	}
+	return out
+}

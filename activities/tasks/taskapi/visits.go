@@ -1,0 +1,141 @@
+package taskapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+)
+
+// ErrComeAgain is returned by [Barriers] that are about to end while a task waits. The client
+// is not told: its connection is cut, and it arrives again with the same key at the next
+// server.
+var ErrComeAgain = errors.New("arrive again with the same key")
+
+// visits are the arrivals of one task at barriers that are not local.
+type visits struct {
+	mu      sync.Mutex
+	waiting []*visit
+	answers *answers
+}
+
+// visit is one connection that waits for the answer to an arrival.
+type visit struct {
+	name, key string
+	end       context.CancelCauseFunc
+	// left is closed once the answer, if there is one, has been recorded.
+	left chan struct{}
+}
+
+// endedError is the cause of a visit that was ended by this server.
+type endedError struct{ *wire.Problem }
+
+func (e endedError) Error() string { return e.Message }
+
+func (r *request) arriveElsewhere(a Arrival) (any, *wire.Problem) {
+	ctx, end := context.WithCancelCause(r.Context())
+	defer end(nil)
+	here := &r.endpoint.visits
+	v := &visit{name: a.Name, key: a.Key, end: end, left: make(chan struct{})}
+	here.enter(v)
+	defer here.leave(v)
+	released, err := r.server.Barriers.Arrive(ctx, a)
+	var broken *BarrierError
+	var ended endedError
+	switch {
+	case err == nil:
+		released.Index, released.Parties = slices.Index(a.Participants, a.Task), len(a.Participants)
+		here.remember(a.Name, a.Key, outcome{released: &released})
+		return &released, nil
+	case errors.Is(err, ErrComeAgain):
+		panic(http.ErrAbortHandler) // closes the connection, and nothing else
+	case errors.As(err, &broken):
+		problem := broken.problem()
+		here.remember(a.Name, a.Key, outcome{problem: problem})
+		return nil, problem
+	case errors.As(context.Cause(ctx), &ended):
+		return nil, ended.Problem
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return nil, &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: "the connection was closed"}
+	}
+	return nil, internal(fmt.Errorf("barrier %q: %w", a.Name, err))
+}
+
+func (l *visits) enter(v *visit) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = append(l.waiting, v)
+}
+
+func (l *visits) leave(v *visit) {
+	defer close(v.left)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = slices.DeleteFunc(l.waiting, func(o *visit) bool { return o == v })
+}
+
+func (l *visits) remember(name, key string, out outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.answers == nil {
+		l.answers = &answers{}
+	}
+	l.answers.add(name, key, out)
+}
+
+// withdraw withdraws an arrival by its key. out is set if the arrival was answered, even if
+// that happens at this moment: the others were released with it, so the answer counts.
+func (l *visits) withdraw(ctx context.Context, name, key string) outcome {
+	for _, v := range l.of(name, key) {
+		v.end(endedError{withdrawn(name)})
+		select {
+		case <-v.left:
+		case <-ctx.Done():
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out, _ := l.answers.find(name, key)
+	return out
+}
+
+// of returns the visits of one arrival.
+func (l *visits) of(name, key string) []*visit {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []*visit
+	for _, v := range l.waiting {
+		if v.name == name && v.key == key {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// endAll withdraws all arrivals, because the process that arrived has ended, or its
+// generation has.
+func (l *visits) endAll(why *wire.Problem) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, v := range l.waiting {
+		v.end(endedError{why})
+	}
+	l.answers = nil // the keys belong to that process
+}
+
+func withdrawn(name string) *wire.Problem {
+	return &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the arrival at barrier %q was withdrawn", name)}
+}
+
+// ofEnded returns the answer to an arrival of a process that has ended.
+func ofEnded(task string) *wire.Problem {
+	return &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: fmt.Sprintf("the process of %s that arrived has ended", task)}
+}
+
+func overBecause(why string) *wire.Problem {
+	return &wire.Problem{Code: wire.CodeBarrierBroken, Message: "the barrier is broken: " + why}
+}

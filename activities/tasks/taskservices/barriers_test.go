@@ -1,0 +1,122 @@
+package taskservices
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/metrics"
+	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
+	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// told is a server that accepts nothing and shows the messages it was sent.
+type told struct {
+	barriers.Server
+	inputs   chan spec.BarrierInput
+	messages chan spec.BarrierMessage
+}
+
+func (s told) Tell(_ context.Context, in spec.BarrierInput, m spec.BarrierMessage) error {
+	s.inputs <- in
+	s.messages <- m
+	return &barriers.RefusedError{Err: errors.New("too large")}
+}
+
+func meetingsOf(t *testing.T, s barriers.Server) *barriers.Barriers {
+	t.Helper()
+	m, err := barriers.New(barriers.Config{Server: s, Host: "host-a", Queue: "q", StateDir: t.TempDir(), Log: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(m.Close)
+	return m
+}
+
+func twoWorkers() taskapi.Arrival {
+	return taskapi.Arrival{
+		Run: runkey.Run{WorkflowID: "iris", RunID: "1"}, Generation: 3, Task: "worker-0", Name: "epoch", Key: "k",
+		Participants: []string{"worker-0", "worker-1"}, Here: []string{"worker-0"},
+	}
+}
+
+// The arrival of a task reaches the round, and an error of the server reaches the task.
+func TestArrivalsAreBroughtToTheServer(t *testing.T) {
+	s := told{inputs: make(chan spec.BarrierInput, 1), messages: make(chan spec.BarrierMessage, 1)}
+	across := acrossHosts{meetingsOf(t, s), metrics.New().BarrierWaits}
+	a := twoWorkers()
+	a.Timeout, a.Value = time.Minute, "mine"
+	_, err := across.Arrive(t.Context(), a)
+	require.ErrorContains(t, err, "the server refused the arrival: too large")
+	in, m := <-s.inputs, <-s.messages
+	assert.Equal(t, spec.RunRef{WorkflowID: "iris", RunID: "1", Generation: 3}, in.Run)
+	assert.Equal(t, []string{"worker-0", "worker-1"}, in.Participants)
+	assert.Equal(t, []spec.BarrierArrival{{Task: "worker-0", Key: "k", Value: "mine", Timeout: time.Minute}}, m.Arrived)
+}
+
+// away is a server to which there is no connection.
+type away struct{ barriers.Server }
+
+func (away) Tell(context.Context, spec.BarrierInput, spec.BarrierMessage) error {
+	return errors.New("no connection yet")
+}
+
+func (away) Withdraw(context.Context, string, spec.BarrierMessage) error {
+	return errors.New("no connection yet")
+}
+
+// Tasks that arrive before there is a connection to the server wait for it. If the host
+// worker ends meanwhile, they are told to come again, and this is no error.
+func TestArrivingWithoutAServer(t *testing.T) {
+	meetings := meetingsOf(t, away{})
+	across := acrossHosts{meetings, metrics.New().BarrierWaits}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := across.Arrive(ctx, twoWorkers())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	told := make(chan error, 1)
+	go func() {
+		_, err := across.Arrive(t.Context(), twoWorkers())
+		told <- err
+	}()
+	meetings.Close()
+	require.ErrorIs(t, <-told, taskapi.ErrComeAgain)
+}
+
+// Tasks are told the same kinds of errors as at local barriers.
+func TestErrorsAcrossHosts(t *testing.T) {
+	opened := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	a := twoWorkers()
+	a.Participants = []string{"worker-0", "worker-1", "worker-2", "worker-10"}
+	broken := barriers.BrokenError{Name: "epoch", Round: 2, Why: spec.BarrierTimeout, Message: "nobody came", Missing: []spec.BarrierMissing{
+		{Task: "worker-1", Since: opened.Add(time.Hour)}, {Task: "worker-10", Since: opened},
+	}}
+	var told *taskapi.BarrierError
+	require.ErrorAs(t, forTask(&barriers.TimeoutError{BrokenError: broken}, a, time.Now().Add(-time.Minute)), &told)
+	assert.Equal(t, taskapi.TimedOut, told.Why)
+	assert.Equal(t, "barrier epoch (round 3) is broken: nobody came", told.Message)
+	// The wait does not depend on the clock of the server.
+	assert.InDelta(t, 60, told.Standing.Waited, 30)
+	told.Standing.Waited = 0
+	assert.Equal(t, &taskapi.Standing{
+		Name: "epoch", Round: 3, Arrived: []string{"worker-0", "worker-2"}, Missing: []string{"worker-1", "worker-10"},
+		Since: "2026-01-02T03:04:05Z",
+	}, told.Standing)
+
+	broken.Why = spec.BarrierEnded
+	require.ErrorAs(t, forTask(&broken, a, time.Now()), &told)
+	assert.Equal(t, taskapi.Broken, told.Why)
+	broken.Missing = nil
+	require.ErrorAs(t, forTask(&broken, a, time.Now()), &told)
+	assert.Nil(t, told.Standing, "nobody knows who was missing")
+	require.ErrorAs(t, forTask(&barriers.ParticipantsError{Name: "epoch", Task: "worker-0"}, a, time.Now()), &told)
+	assert.Equal(t, taskapi.OtherParticipants, told.Why)
+	require.ErrorAs(t, forTask(&barriers.TooManyError{Name: "epoch", Task: "worker-0"}, a, time.Now()), &told)
+	assert.Equal(t, taskapi.TooOften, told.Why)
+}

@@ -1,0 +1,61 @@
+package taskservices
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	fakes "github.com/clusterrun/clusterrun/tests/queues"
+	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// servedQueue is a queue that answers requests.
+type servedQueue struct {
+	Queues
+	server *fakes.Server
+}
+
+func (q *servedQueue) Client(run spec.RunRef) (*closurequeue.Client, error) {
+	return closurequeue.NewClient(q.server, run), nil
+}
+
+func (q *servedQueue) Open(ctx context.Context, c *closurequeue.Client, _ closure.QueueInput) error {
+	return c.Open(ctx, closurequeue.Options{})
+}
+
+// The host releases what a killed coordinator has created, when the next process of its task
+// is there or when there will be none. The next host worker does so, too.
+func TestAHostReleasesWhatKilledCoordinatorsCreated(t *testing.T) {
+	q := &servedQueue{server: fakes.New(t, map[string]fakes.Function{"f": nil})}
+	plans := plansOf(&spec.RunSpec{})
+	h := newServices(t, Config{Plans: plans, Queues: q})
+	created := uint64(0)
+	create := func(task string, process int) {
+		created++
+		_, err := h.coordinators.CreateResource(t.Context(), by(task), closure.ResourceRequest{
+			Client: "c", Number: created, Resource: closure.Resource{Function: "f"}, Task: task, Process: process,
+		})
+		require.NoError(t, err)
+	}
+	for process := range 4 {
+		_, err := h.coordinators.Open(t.Context(), by("worker-0"), process)
+		require.NoError(t, err)
+		assert.Zero(t, q.server.Counts().Resource)
+		create("worker-0", process)
+	}
+	create("worker-1", 0)
+	h.Close()
+	h = newServices(t, Config{Plans: plans, Queues: q})
+	ended := func(task string, process int) {
+		h.Ended(runkey.Task{Run: servedRun, Generation: 1, Task: task}, process, "exited with exit code 1")
+	}
+	ended("worker-1", 0) // worker-1 has not opened the queue here
+	ended("worker-0", 3)
+	require.Eventually(t, func() bool { return q.server.Counts().Resource == 1 }, time.Minute, time.Millisecond)
+}

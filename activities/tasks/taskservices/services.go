@@ -1,0 +1,216 @@
+package taskservices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/activities/internal/background"
+	"github.com/clusterrun/clusterrun/activities/metrics"
+	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
+	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Config configures [Services].
+type Config struct {
+	// Host is the name of this host, and Queue the task queue of its host worker's
+	// activities.
+	Host, Queue string
+	// StateDir is the state directory of the host worker.
+	StateDir string
+	Plans    Plans
+	// Rounds keeps the barriers across hosts. If nil, there are no such barriers.
+	Rounds barriers.Server
+	// Runs sends requests of tasks to their runs. If nil, tasks cannot make any.
+	Runs Runs
+	// Queues has the queues of closures that tasks here serve and schedule. If nil, tasks can
+	// do neither.
+	Queues Queues
+	// Restart stops the process of a task that does not end a call. The process is started
+	// again, as if an operator had restarted it.
+	Restart func(ctx context.Context, run runkey.Run, task string) error
+	// MayServe returns why a task must not be given closures.
+	MayServe func(run runkey.Run, task string) error
+	Metrics  *metrics.Metrics
+	Log      *zap.Logger
+}
+
+// Services answer the requests of the tasks of a host.
+type Services struct {
+	Config
+	group        *background.Group
+	server       *taskapi.Server
+	meetings     *barriers.Barriers // nil without Rounds
+	views        views
+	stops        *stops
+	brokers      *Brokers
+	coordinators *coordinators
+}
+
+// New returns services without any tasks.
+func New(c Config) (*Services, error) {
+	if c.Metrics == nil {
+		c.Metrics = metrics.New()
+	}
+	g := background.NewGroup()
+	s := &Services{Config: c, group: g, brokers: newBrokers(c, g), coordinators: &coordinators{Config: c, group: g}}
+	s.stops = &stops{Config: c, tell: s.SetStopping}
+	o := taskapi.Config{StateDir: c.StateDir, Log: c.Log}
+	var err error
+	if c.Rounds != nil {
+		s.meetings, err = barriers.New(barriers.Config{Server: c.Rounds, Host: c.Host, Queue: c.Queue, StateDir: c.StateDir, Log: c.Log})
+		if err != nil {
+			return nil, err
+		}
+		o.Barriers = newAcrossHosts(s.meetings, c.Metrics.BarrierWaits)
+	}
+	if c.Runs != nil {
+		o.Stops = s.stops
+	}
+	if c.Queues != nil {
+		o.Closures, o.Coordinators = s.brokers, s.coordinators
+	}
+	s.server, err = taskapi.NewServer(o)
+	return s, err
+}
+
+// Close ends the services and waits for everything that they do. Tasks are not told: they ask
+// again, and reach the next host worker.
+func (s *Services) Close() {
+	if s.meetings != nil {
+		// This comes first: the end of a connection would withdraw arrivals.
+		s.meetings.Close()
+	}
+	_ = s.server.Close()
+	s.group.Close()
+	s.brokers.close()
+	s.coordinators.close()
+}
+
+// Brokers returns the brokers through which tasks here call closures.
+func (s *Services) Brokers() *Brokers { return s.brokers }
+
+// Served is a task with a process.
+type Served struct {
+	Key          runkey.Task
+	RestartCount int
+	LogDir       string
+	User         *hostuser.User
+	// Alone reports whether the task has a view of its own. Others share the view of their
+	// generation.
+	Alone bool
+	// View returns what the task knows about the others.
+	View func() *taskapi.View
+}
+
+// Listen serves a task and returns the path of its socket.
+func (s *Services) Listen(t Served) (string, error) {
+	return s.server.Listen(taskapi.Task{
+		ID: t.Key, RestartCount: t.RestartCount, Host: s.Host, LogDir: t.LogDir, User: t.User, View: s.views.of(t),
+	})
+}
+
+// Sweep removes what earlier host workers left of runs that are no longer here.
+func (s *Services) Sweep(here []runkey.Run) {
+	s.server.Sweep(here)
+}
+
+// SetStopping tells the tasks of a run whether they stop together.
+func (s *Services) SetStopping(run runkey.Run, now spec.Stopping) {
+	s.server.SetStopping(run, now)
+}
+
+// Learn notes the state of stopping together of a run, unless a newer one is known, and tells
+// the tasks. It returns the newest state.
+func (s *Services) Learn(run runkey.Run, now spec.Stopping) (spec.Stopping, error) {
+	return s.stops.learn(run, now)
+}
+
+// Progress returns the progress that a task has reported; nil if there is none.
+func (s *Services) Progress(k runkey.Task) *taskapi.Progress { return s.server.Progress(k) }
+
+// Restarts records that a process has ended, and how, and that its task gets another one.
+func (s *Services) Restarts(k runkey.Task, how string) { s.server.Ended(k, false, how) }
+
+// Ended records that a task has ended with the process of that number, and how.
+func (s *Services) Ended(k runkey.Task, process int, how string) {
+	s.server.Ended(k, true, how)
+	if s.Queues != nil {
+		s.coordinators.taskEnded(k, process)
+	}
+}
+
+// Lost records that a task has ended about whose processes nothing is known.
+func (s *Services) Lost(run Run, k runkey.Task) {
+	s.brokers.processEnded(run, k.Task)
+	s.server.Ended(k, true, "was lost")
+}
+
+// Release ends the services for the tasks of a run except its closures.
+func (s *Services) Release(ctx context.Context, run runkey.Run) {
+	if s.meetings != nil {
+		// A round that cannot be ended now finds out by itself that the run is over.
+		if err := s.meetings.Forget(ctx, run.WorkflowID, run.RunID); err != nil {
+			s.Log.Warn("a barrier of a released run is still open", zap.Error(err))
+		}
+	}
+	s.server.Release(run)
+	s.stops.forget(run)
+	s.views.forget(run)
+}
+
+// ReleaseClosures ends the closures of a run here, without telling its queue. The run must be
+// released already: otherwise a retried lease would create a broker again.
+func (s *Services) ReleaseClosures(run Run) {
+	s.brokers.end(run.Key)
+	s.coordinators.end(run.Key)
+}
+
+// HasQueue reports whether the run has a queue of closures. A coordinator may have opened the
+// queue even if no task here has served.
+func (s *Services) HasQueue(ctx context.Context, run Run) bool {
+	if run.Served || s.Queues == nil {
+		return run.Served
+	}
+	left, err := s.Queues.Left(ctx, run.ofQueue())
+	if err != nil {
+		s.Log.Debug("it is unknown whether the run has a queue of closures; such a queue finds out by itself that the run is over", zap.Error(err))
+	}
+	return left
+}
+
+// EndAbandoned ends the closures and the queue of a run that nobody will release any more,
+// unless the run continues elsewhere: a run that continues as new leaves closed executions
+// behind. If that fails, the queue's own check ends it later.
+func (s *Services) EndAbandoned(ctx context.Context, run Run) {
+	if _, ok := s.here(run.Key); ok || s.Queues == nil {
+		return
+	}
+	s.ReleaseClosures(run)
+	over, err := s.Queues.Over(ctx, run.ofQueue())
+	if err == nil && over != "" {
+		err = s.Queues.End(ctx, run.ofQueue(), over)
+	}
+	if err != nil {
+		s.Log.Debug("the queue of closures of an abandoned run was not ended; it finds out by itself", zap.String("run", run.Key.WorkflowID), zap.Error(err))
+	}
+}
+
+var errReleased = errors.New("the run is released on this host")
+
+// runOf returns the run of a task if the run is in the generation of the task.
+func (c *Config) runOf(by runkey.Task) (Run, error) {
+	r, err := c.Plans.Run(by.Run)
+	switch {
+	case err != nil, r.Released:
+		return Run{}, errReleased
+	case r.Generation != by.Generation:
+		return Run{}, fmt.Errorf("generation %d of the group is over; this is generation %d", by.Generation, r.Generation)
+	}
+	return r, nil
+}

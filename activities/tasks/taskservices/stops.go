@@ -1,0 +1,147 @@
+package taskservices
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// stops passes the stop requests of tasks on to their runs.
+type stops struct {
+	Config
+	// tell tells the tasks of a run here.
+	tell func(runkey.Run, spec.Stopping)
+
+	mu sync.Mutex
+	// gates admit one request at a time to each run.
+	gates map[runkey.Run]chan struct{}
+}
+
+var _ taskapi.Stops = (*stops)(nil)
+
+// RequestStop implements [taskapi.Stops]. Often all tasks ask at the same moment, and a run
+// accepts at most ten requests at a time. A host therefore asks for one task after the other,
+// and stops asking once it knows of a stop. If that stop has been cleared without the host
+// knowing yet, the clear came after the request.
+func (s *stops) RequestStop(ctx context.Context, by runkey.Task, request spec.TogetherRequest) (spec.Stopping, error) {
+	request.Task, request.Generation, request.BootNanos = by.Task, by.Generation, supervisor.BootNanos()
+	request = request.Bounded()
+	if request.Key == "" {
+		request.Key = rand.Text() // identifies the request if it is sent again
+	}
+	r, leave, err := s.enter(ctx, by)
+	if err != nil {
+		return spec.Stopping{}, err
+	}
+	defer leave()
+	if r.Stopping != nil && r.Stopping.Stop {
+		return *r.Stopping, nil
+	}
+	return s.ask(ctx, r, updateOf(by, spec.UpdateStopTogether, request.Key, request))
+}
+
+// ClearStop implements [taskapi.Stops].
+func (s *stops) ClearStop(ctx context.Context, by runkey.Task) (spec.Stopping, error) {
+	r, leave, err := s.enter(ctx, by)
+	if err != nil {
+		return spec.Stopping{}, err
+	}
+	defer leave()
+	return s.ask(ctx, r, updateOf(by, spec.UpdateClearStop, rand.Text(), spec.ClearStopRequest{Task: by.Task, Generation: by.Generation}))
+}
+
+// updateOf returns the update by which a task sends a request to its run. The same key gives
+// the same update.
+func updateOf(by runkey.Task, name, key string, input any) RunUpdate {
+	return RunUpdate{ID: fmt.Sprintf("%s/%d/%s/%s", name, by.Generation, by.Task, key), Name: name, Input: input}
+}
+
+// askAgain is the time between retries of a request to a run.
+var askAgain = retry.Backoff{First: 50 * time.Millisecond, Most: 2 * time.Second}
+
+// ask retries until the run answers or refuses, or ctx is done. The host uses the answer at
+// once.
+func (s *stops) ask(ctx context.Context, run Run, q RunUpdate) (spec.Stopping, error) {
+	for again := askAgain; ; {
+		var now spec.Stopping
+		err := s.Runs.Update(ctx, run.Key, q, &now)
+		var refused *RefusedError
+		switch {
+		case err == nil:
+			known, err := s.learn(run.Key, now)
+			if err != nil {
+				// The run has decided, and tells this host again.
+				s.Log.Warn("the answer of a run could not be stored", zap.String("run", run.Key.WorkflowID), zap.Error(err))
+				return now, nil
+			}
+			return known, nil
+		case errors.As(err, &refused):
+			return spec.Stopping{}, refused
+		}
+		s.Log.Debug("a run did not answer; asking again", zap.String("run", run.Key.WorkflowID), zap.String("update", q.Name), zap.Error(err))
+		if again.Sleep(ctx) != nil {
+			return spec.Stopping{}, fmt.Errorf("the run did not answer: %w", err)
+		}
+	}
+}
+
+// learn implements [Services.Learn]. The note is written first, so that the next host worker
+// tells the tasks the same.
+func (s *stops) learn(run runkey.Run, now spec.Stopping) (spec.Stopping, error) {
+	r, err := s.Plans.Note(run, func(n *Notes) {
+		if n.Stopping == nil || n.Stopping.Seq < now.Seq {
+			n.Stopping = &now
+		}
+	})
+	if err != nil {
+		return now, err
+	}
+	if !r.Released {
+		s.tell(run, *r.Stopping)
+	}
+	return *r.Stopping, nil
+}
+
+// enter waits until no other task of this host asks the run, and returns the run as the host
+// knows it then.
+func (s *stops) enter(ctx context.Context, by runkey.Task) (r Run, leave func(), err error) {
+	run := by.Run
+	s.mu.Lock()
+	gate := s.gates[run]
+	if gate == nil {
+		gate = make(chan struct{}, 1)
+		if s.gates == nil {
+			s.gates = map[runkey.Run]chan struct{}{}
+		}
+		s.gates[run] = gate
+	}
+	s.mu.Unlock()
+	select {
+	case gate <- struct{}{}:
+	case <-ctx.Done():
+		return r, nil, fmt.Errorf("other tasks of this host were waiting for the run to answer: %w", ctx.Err())
+	}
+	leave = func() { <-gate }
+	if r, err = s.runOf(by); err != nil {
+		leave()
+	}
+	return r, leave, err
+}
+
+// forget drops the gate of a run that is no longer asked.
+func (s *stops) forget(run runkey.Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.gates, run)
+}

@@ -1,0 +1,49 @@
+package taskservices
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+)
+
+// views has what the tasks of a generation know about each other, shared by all of them,
+// because in a large run it is large.
+type views struct {
+	mu  sync.Mutex
+	all map[viewKey]*taskapi.View
+}
+
+type viewKey struct {
+	run        runkey.Run
+	generation int
+	// alone is the task that has a view of its own; empty for the shared view.
+	alone string
+}
+
+// of returns the view of a task, and drops those of earlier generations.
+func (v *views) of(t Served) *taskapi.View {
+	k := viewKey{run: t.Key.Run, generation: t.Key.Generation}
+	if t.Alone {
+		k.alone = t.Key.Task
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if known := v.all[k]; known != nil {
+		return known
+	}
+	maps.DeleteFunc(v.all, func(o viewKey, _ *taskapi.View) bool { return o.run == k.run && o.generation < k.generation })
+	if v.all == nil {
+		v.all = map[viewKey]*taskapi.View{}
+	}
+	v.all[k] = t.View()
+	return v.all[k]
+}
+
+// forget drops the views of a run.
+func (v *views) forget(run runkey.Run) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	maps.DeleteFunc(v.all, func(k viewKey, _ *taskapi.View) bool { return k.run == run })
+}
