@@ -3,7 +3,7 @@ package activities
 import (
 	"context"
 
-	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"go.uber.org/zap"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
 // withDeadline returns the plan after starting max_run_time, which counts from the first task

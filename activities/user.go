@@ -9,8 +9,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/hostuser"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

@@ -35,9 +35,9 @@ var levels = [][]string{
 	{"activities/logs/retention"},
 	{"activities/logs/shipped"},
 	{"activities/tasks/task", "activities/process/supervisor", "activities/logs/tasklog", "activities/process/taskenv", "activities/process/resources"},
-	{"activities/process/tcpstore", "activities/process/supervisor/internal/wire", "activities/process/supervisor/internal/early", "activities/tasks/wire", "activities/internal/news", "activities/internal/background", "activities/process/stacks", "activities/process/evidence", "activities/tasks/task/coordinator", "activities/tasks/task/pmi"},
-	{"activities/trust/codec", "activities/servererror", "activities/retry", "activities/filelock", "activities/atomicfile", "activities/pty", "activities/strictjson", "activities/trust/policy", "activities/metrics", "activities/trust/signatures", "activities/hostuser"},
-	{"activities/undumpable", "activities/runkey", "activities/detach", "activities/privatedir"},
+	{"activities/process/tcpstore", "activities/process/supervisor/internal/wire", "activities/process/supervisor/internal/early", "activities/tasks/wire", "activities/system/news", "activities/system/background", "activities/process/stacks", "activities/process/evidence", "activities/tasks/task/coordinator", "activities/tasks/task/pmi"},
+	{"activities/trust/codec", "activities/system/servererror", "activities/system/retry", "activities/system/filelock", "activities/system/atomicfile", "activities/system/pty", "activities/system/strictjson", "activities/trust/policy", "activities/system/metrics", "activities/trust/signatures", "activities/system/hostuser"},
+	{"activities/system/undumpable", "activities/system/runkey", "activities/system/detach", "activities/system/privatedir"},
 	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures", "workflows/fleet"},
 	{"workflows/closure", "workflows/steptime"},
 	{"starter/mpirun"},
@@ -55,7 +55,7 @@ var forbidden = map[string][]string{
 }
 
 // withTemporal are the packages below workflows and activities that know Temporal.
-var withTemporal = map[string]bool{"workflows/closurequeue": true, "activities/temporal": true, "activities/tasks/closurequeue": true, "activities/trust/codec": true, "activities/servererror": true}
+var withTemporal = map[string]bool{"workflows/closurequeue": true, "activities/temporal": true, "activities/tasks/closurequeue": true, "activities/trust/codec": true, "activities/system/servererror": true}
 
 func TestArrowsPointDown(t *testing.T) {
 	level := map[string]int{}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/undumpable"
+	"github.com/clusterrun/clusterrun/activities/system/undumpable"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

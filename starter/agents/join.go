@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
 // JoinConfig is what an agent needs to take part in a run.

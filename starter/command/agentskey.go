@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 	"github.com/clusterrun/clusterrun/starter/agents"
 	"github.com/clusterrun/clusterrun/starter/torchrun"
 	"github.com/clusterrun/clusterrun/workflows/spec"

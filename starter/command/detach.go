@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/activities/detach"
-	"github.com/clusterrun/clusterrun/activities/filelock"
+	"github.com/clusterrun/clusterrun/activities/system/detach"
+	"github.com/clusterrun/clusterrun/activities/system/filelock"
 )
 
 // detached is how a command that is to run in the background knows which of the two

@@ -6,7 +6,7 @@ import (
 	"io"
 	"io/fs"
 
-	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 )
 
 // writeNew writes a file that only this user may read and that is not there yet. Where that

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/pty"
+	"github.com/clusterrun/clusterrun/activities/system/pty"
 )
 
 // lentTerminal is our terminal while it belongs to the task in the foreground.

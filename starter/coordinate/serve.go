@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/strictjson"
+	"github.com/clusterrun/clusterrun/activities/system/strictjson"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/privatedir"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/privatedir"
 	"github.com/clusterrun/clusterrun/starter/rundir"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/atomicfile"
-	"github.com/clusterrun/clusterrun/activities/filelock"
+	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 

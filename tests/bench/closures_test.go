@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/closures"
 	pythonsdk "github.com/clusterrun/clusterrun/activities/tasks/python"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"

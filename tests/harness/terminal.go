@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/pty"
+	"github.com/clusterrun/clusterrun/activities/system/pty"
 )
 
 // Terminal is a program in the foreground of a terminal that the test types on.

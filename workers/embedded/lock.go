@@ -5,8 +5,8 @@ import (
 	"errors"
 	"os"
 
-	"github.com/clusterrun/clusterrun/activities/filelock"
-	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/system/filelock"
+	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
 // lock takes a file lock by try. It polls instead of blocking in the kernel, so that a

@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/detach"
-	"github.com/clusterrun/clusterrun/activities/filelock"
-	"github.com/clusterrun/clusterrun/activities/retry"
+	"github.com/clusterrun/clusterrun/activities/system/detach"
+	"github.com/clusterrun/clusterrun/activities/system/filelock"
+	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
 // IdleExit is how long a background server stays when nobody uses it.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/clusterrun/clusterrun/activities/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 )
 
 // portFile is the file in the state directory with the last port. Runs know the port, and a

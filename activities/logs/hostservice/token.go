@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/activities/hostuser"
-	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/system/hostuser"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
 // grant is what a token allows: to read the files of a run, or an archive, or to store

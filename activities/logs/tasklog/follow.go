@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 )
 
 // FollowOptions configures a [Follower]. The zero value is valid.

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 )
 
 // HandOn copies the error file of a process to the place where the launcher that started this

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/clusterrun/clusterrun/activities/pty"
+	"github.com/clusterrun/clusterrun/activities/system/pty"
 )
 
 // SetStatus shows a text as the last line of the terminal, below all lines, until the next

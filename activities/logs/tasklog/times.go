@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 )
 
 // TimesFile records the sizes of a process's output over time, since the process writes no

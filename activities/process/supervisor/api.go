@@ -3,7 +3,7 @@ package supervisor
 import (
 	"context"
 
-	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
 // API is the interface of the supervisor for the Temporal-facing side of a host worker.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
 // CookieVar is the environment variable that identifies the task of a process. It finds

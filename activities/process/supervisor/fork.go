@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/undumpable"
+	"github.com/clusterrun/clusterrun/activities/system/undumpable"
 )
 
 // forker does all forks of a supervisor on one OS thread that lives as long as the supervisor

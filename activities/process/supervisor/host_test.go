@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )

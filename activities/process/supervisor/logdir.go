@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/hostuser"
+	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 )
 
 // checkDir returns an error for an unusable working directory: the kernel's errors do not

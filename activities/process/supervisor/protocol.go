@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/hostuser"
-	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/system/hostuser"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
 // Fence orders the commanders of a task: by launch (start-task), within a launch by the

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/wire"
-	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
 const serviceName = "Supervisor"

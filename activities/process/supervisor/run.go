@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/detach"
+	"github.com/clusterrun/clusterrun/activities/system/detach"
 )
 
 // Config configures [Run].

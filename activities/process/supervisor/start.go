@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"go.uber.org/zap"
 )
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/atomicfile"
-	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 )
 

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 )

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
 // run is one run on this host. It is guarded by supervisor.mu except for the ports, which

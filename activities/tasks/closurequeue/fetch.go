@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/activities/servererror"
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 

@@ -17,8 +17,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/activities/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/process/taskenv"
+	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 )
 
 //go:embed pyproject.toml backend.py clusterrun/*.py clusterrun/py.typed

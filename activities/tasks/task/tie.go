@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/internal/news"
+	"github.com/clusterrun/clusterrun/activities/system/news"
 	"github.com/clusterrun/clusterrun/activities/tasks/task/coordinator"
 )
 

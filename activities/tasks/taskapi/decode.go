@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/strictjson"
+	"github.com/clusterrun/clusterrun/activities/system/strictjson"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 )
 

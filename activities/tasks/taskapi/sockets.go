@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/privatedir"
+	"github.com/clusterrun/clusterrun/activities/system/privatedir"
 )
 
 const (

@@ -3,8 +3,8 @@ package taskapi
 import (
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/internal/news"
-	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/system/news"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/clusterrun/clusterrun/activities/runkey"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities/undumpable"
+	"github.com/clusterrun/clusterrun/activities/system/undumpable"
 )
 
 // Do calls f so that the kernel treats f's own file accesses as the user's; those of other
