@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 const sigkill = int(unix.SIGKILL)

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // ReleaseInput names a run.

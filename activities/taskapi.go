@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // maxProgress bounds the text of progress in a heartbeat, in bytes of JSON.

@@ -3,7 +3,7 @@ package activities
 import (
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // maxMessage bounds the texts of failures, in bytes: they are part of the mutable state of

@@ -16,9 +16,9 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/clusterrun/clusterrun/workflows/markdown"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/markdown"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // Options say how a run is started.

@@ -42,8 +42,8 @@ var levels = [][]string{
 	{"workflows/closure", "workflows/steptime"},
 	{"starter/mpirun"},
 	{"starter/hostlist", "starter/torchrun", "starter/help"},
-	{"workflows/spec", "workflows/markdown"},
-	{"workflows/shorten", "workflows/plural", "workflows/lazyregexp", "workflows/stacktree"},
+	{"workflows/spec", "workflows/text/markdown"},
+	{"workflows/text/shorten", "workflows/text/plural", "workflows/text/lazyregexp", "workflows/stacktree"},
 }
 
 // forbidden are arrows that point down and are still wrong.

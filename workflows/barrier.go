@@ -7,9 +7,9 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/rendezvous"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
 // Barrier is one round of a barrier: hosts start it with the signal that brings

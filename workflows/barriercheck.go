@@ -8,9 +8,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/rendezvous"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
 const (

@@ -10,9 +10,9 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
-	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
+	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
 // control runs Control on the hosts of the tasks and answers with those that

@@ -9,9 +9,9 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows/fleet"
-	"github.com/clusterrun/clusterrun/workflows/markdown"
-	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/markdown"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // Fleet knows the hosts of a queue, and gives them to the runs that want them. The first

@@ -11,8 +11,8 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
-	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
 // launch is a launch of a task whose end the run has not heard of.

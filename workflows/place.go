@@ -12,10 +12,10 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/process/taskenv"
-	"github.com/clusterrun/clusterrun/workflows/markdown"
-	"github.com/clusterrun/clusterrun/workflows/plural"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/markdown"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // host is one host of a run.

@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
-	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
 // release gives all hosts back and tells the machine every exit there was.

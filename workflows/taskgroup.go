@@ -8,9 +8,9 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
-	"github.com/clusterrun/clusterrun/workflows/markdown"
-	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/markdown"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // maxOwn is how many launches one workflow carries out at once. A run with more has groups

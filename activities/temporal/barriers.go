@@ -11,8 +11,8 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
-	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
 // maxBarrierRound is how long a round can be open. It ends rounds that everybody has

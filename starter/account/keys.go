@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/api/proxy"
 
 	"github.com/clusterrun/clusterrun/activities/trust/codec"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // keysOf returns the IDs of the keys with which payloads of histories are encoded.

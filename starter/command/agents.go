@@ -21,8 +21,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter/torchrun"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
-	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // agentsOf is this agent among those that meet to be one run. One of the two is not nil where

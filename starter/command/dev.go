@@ -24,8 +24,8 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workers/embedded"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // devStop bounds the end of dev: the worker's processes have two seconds of

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
 // harmlessInProfile are the fields of a profile that are no secrets.

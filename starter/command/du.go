@@ -11,7 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/retention"
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
-	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // diskUse is what runs and logs take on this host, in bytes on the disk.

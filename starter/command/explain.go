@@ -11,9 +11,9 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 func (a *app) explainCommand() *cobra.Command {

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/account"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 func (a *app) exportCommand() *cobra.Command {

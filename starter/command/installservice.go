@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/starter/service"
 	"github.com/clusterrun/clusterrun/workers"
-	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
 func (a *app) installServiceCommand() *cobra.Command {

@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // logHost is a host that serves its files.

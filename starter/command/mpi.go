@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
 // withMPI looks for MPI in what several tasks run. Programs of MPICH's family become ranks

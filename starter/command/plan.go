@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
-	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 func (a *app) planCommand() *cobra.Command {

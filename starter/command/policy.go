@@ -10,8 +10,8 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
 	"github.com/clusterrun/clusterrun/workers"
-	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 func (a *app) policyCommand() *cobra.Command {

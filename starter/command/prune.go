@@ -22,8 +22,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 func (a *app) pruneCommand() *cobra.Command {

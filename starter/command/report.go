@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // report prints how a run ended, root cause first, and returns an error that has the exit

@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/account"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 func (a *app) rerunCommand() *cobra.Command {

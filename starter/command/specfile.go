@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
 // source is what the positional arguments of run, submit and validate name.

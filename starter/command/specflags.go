@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/clusterrun/clusterrun/starter/hostlist"
-	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // specFlags are the flags that make a spec, or change one from a file: those of its

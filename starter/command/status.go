@@ -15,9 +15,9 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/workflows/plural"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 var statusHelp = `Shows how a run is doing, and each of its tasks: state, host, process ID, restarts, and

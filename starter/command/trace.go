@@ -10,7 +10,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/trace"
-	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 func (a *app) traceCommand() *cobra.Command {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // watch calls show with what a run says, each second and once it has ended, and returns how

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/embedded"
-	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // upgradePatience is how long a host worker may take to say what came of an upgrade.

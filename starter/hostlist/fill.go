@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/clusterrun/clusterrun/workflows/plural"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // Slots returns the slots of all hosts. ok is false while those of one are not known.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
 // A Launch is a command line of torchrun in the words of `clusterrun run`.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
 // localRank is what torchrun replaces in arguments, as Python's string.Template does.

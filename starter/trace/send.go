@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // sendBound is how long a collector may take, as in OpenTelemetry's own exporters.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // The marks between which the table goes.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/tests/measure"
 	"github.com/clusterrun/clusterrun/tests/peers"
-	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // comparison has what is compared, and what came of it. Our own launcher is the first.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures"
-	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
 // Workflow is the queue of a run, of type [closure.QueueType]; its ID is

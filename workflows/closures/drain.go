@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // fail makes the error of a closure the queue's, if it is the first. Nothing is

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/plural"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // maxLostOn bounds the tasks that are remembered of a closure.

@@ -2,7 +2,7 @@ package closures
 
 import (
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // bounded returns an error that fits into the queue's state, whatever its host said.

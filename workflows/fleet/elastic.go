@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // on returns what an elastic run needs on so many hosts. Of other runs it is d.

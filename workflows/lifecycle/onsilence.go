@@ -1,8 +1,8 @@
 package lifecycle
 
 import (
-	"github.com/clusterrun/clusterrun/workflows/plural"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // silentTasks is what on_silence is being carried out for.

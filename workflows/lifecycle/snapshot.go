@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // Snapshot is the state of a run that continues in another execution of its workflow,

@@ -3,8 +3,8 @@ package lifecycle
 import (
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/shorten"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // stopReason writes who asked for the stop, and why.

@@ -1,6 +1,6 @@
 package lifecycle
 
-import "github.com/clusterrun/clusterrun/workflows/plural"
+import "github.com/clusterrun/clusterrun/workflows/text/plural"
 
 // traces names what torch's Flight Recorder wrote of the last collectives of tasks, the root
 // cause's first.

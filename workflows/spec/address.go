@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
 // hostRegexp is what the name of a host, and so of a host worker, is made of.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
 // Constraint is what a host must meet to get tasks: "gpu.model == H100".

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
 // Env are environment variables by name.

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/plural"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // Hosts says on which hosts the tasks are, and on how many. In YAML and JSON a number alone

@@ -3,7 +3,7 @@ package spec
 import (
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
 // syntax is what a value has to look like beyond its Go type: the pattern is for the JSON

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // StepTime is how long the process of a task takes for a step, without its waits at barriers.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // Stopping together: any task, or an operator, asks the whole run to stop, every

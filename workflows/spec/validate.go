@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // MaxTasks bounds the tasks of a run.

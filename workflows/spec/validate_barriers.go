@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // checkBarriers refuses local barriers where the tasks are pinned to several hosts.

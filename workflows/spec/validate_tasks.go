@@ -5,7 +5,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // TypeChief is the task type whose task 0 is the chief.

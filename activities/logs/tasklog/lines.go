@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"unicode"
 
-	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // LastLines returns the last n lines of a file, at most maxBytes of them, as text for people:

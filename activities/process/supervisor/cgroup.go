@@ -17,7 +17,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
-	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
 // A cgroup of version 2 contains a process and all its descendants, whatever they do to their

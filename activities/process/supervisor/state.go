@@ -13,7 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
-	"github.com/clusterrun/clusterrun/workflows/lazyregexp"
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
 const (

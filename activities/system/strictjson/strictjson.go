@@ -12,7 +12,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // Error describes what is wrong with a text.

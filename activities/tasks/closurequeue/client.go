@@ -13,8 +13,8 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/markdown"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
 // Server is the part of the SDK's client that is used here.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // Causes for the end of the context of a function, besides those of the context of

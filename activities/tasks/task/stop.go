@@ -11,7 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/tasks/task/coordinator"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // Stopping says whether the tasks of the run are to stop, who asked first, why, and how much

@@ -7,7 +7,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // Arrival is the arrival of a task at a barrier.

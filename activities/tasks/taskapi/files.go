@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // MaxResult bounds the value that a task returns, in bytes of JSON.

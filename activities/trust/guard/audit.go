@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // Entry is a line of the audit log.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/clusterrun/clusterrun/workflows/markdown"
+	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
 func TestLinks(t *testing.T) {
