@@ -16,9 +16,9 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/agents"
-	"github.com/clusterrun/clusterrun/starter/remotehosts"
-	"github.com/clusterrun/clusterrun/starter/torchrun"
+	"github.com/clusterrun/clusterrun/starter/hosts/agents"
+	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
+	"github.com/clusterrun/clusterrun/starter/launchers/torchrun"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/spec"

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
-	"github.com/clusterrun/clusterrun/starter/agents"
-	"github.com/clusterrun/clusterrun/starter/torchrun"
+	"github.com/clusterrun/clusterrun/starter/hosts/agents"
+	"github.com/clusterrun/clusterrun/starter/launchers/torchrun"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

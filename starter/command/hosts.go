@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/starter/hostlist"
-	"github.com/clusterrun/clusterrun/starter/remotehosts"
+	"github.com/clusterrun/clusterrun/starter/hosts/hostlist"
+	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

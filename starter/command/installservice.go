@@ -18,8 +18,8 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
-	"github.com/clusterrun/clusterrun/starter/service"
 	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workers/service"
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 

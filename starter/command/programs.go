@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/clusterrun/clusterrun/starter/mpirun"
+	"github.com/clusterrun/clusterrun/starter/launchers/mpirun"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/starter/remotehosts"
+	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
 	"github.com/clusterrun/clusterrun/starter/rundir"
 	"github.com/clusterrun/clusterrun/workers"
 )

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/clusterrun/clusterrun/starter/torchrun"
+	"github.com/clusterrun/clusterrun/starter/launchers/torchrun"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"github.com/clusterrun/clusterrun/starter/remotehosts"
+	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/clusterrun/clusterrun/starter/hostlist"
+	"github.com/clusterrun/clusterrun/starter/hosts/hostlist"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/remotehosts"
+	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

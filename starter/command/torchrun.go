@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/clusterrun/clusterrun/activities/process/taskenv"
-	"github.com/clusterrun/clusterrun/starter/torchrun"
+	"github.com/clusterrun/clusterrun/starter/launchers/torchrun"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

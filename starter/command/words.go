@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/starter/mpirun"
+	"github.com/clusterrun/clusterrun/starter/launchers/mpirun"
 )
 
 // translate writes the words of mpirun and srun among the flags of a command that makes a

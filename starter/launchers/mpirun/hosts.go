@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/starter/hostlist"
+	"github.com/clusterrun/clusterrun/starter/hosts/hostlist"
 )
 
 // nodes reads srun's number of nodes.

@@ -63,7 +63,7 @@ func translated(args []string) string {
 
 // The help topic has the table of the words. CLUSTERRUN_REWRITE=1 writes it anew.
 func TestTopic(t *testing.T) {
-	const path = "../help/topics/mpirun.md"
+	const path = "../../help/topics/mpirun.md"
 	topic, err := os.ReadFile(path)
 	require.NoError(t, err)
 	table := regexp.MustCompile(`(?m)^\| flag .*\n(\|.*\n)+`)
