@@ -17,8 +17,8 @@ const module = "github.com/clusterrun/clusterrun/"
 var levels = [][]string{
 	{"starter/clusterrun", "deployments/release"},
 	{"starter/command", "starter/pool"},
-	{"starter/trace"},
-	{"starter/coordinate", "starter/account", "starter/top", "workers/service", "starter/doctor", "starter/debugbundle"},
+	{"starter/record/trace"},
+	{"starter/coordinate", "starter/record", "starter/top", "workers/service", "starter/doctor", "starter/doctor/debugbundle"},
 	{"starter/clustercoordinator"},
 	{"starter", "starter/hosts/remotehosts", "starter/hosts/agents"},
 	{"starter/rundir"},

@@ -16,9 +16,9 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/account"
-	"github.com/clusterrun/clusterrun/starter/debugbundle"
 	"github.com/clusterrun/clusterrun/starter/doctor"
+	"github.com/clusterrun/clusterrun/starter/doctor/debugbundle"
+	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/account"
+	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 

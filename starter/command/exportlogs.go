@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/account"
+	"github.com/clusterrun/clusterrun/starter/record"
 )
 
 // exportedLogs is all output of a run that can be had.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/account"
+	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )

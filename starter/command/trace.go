@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/trace"
+	"github.com/clusterrun/clusterrun/starter/record/trace"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/starter/debugbundle"
+	"github.com/clusterrun/clusterrun/starter/doctor/debugbundle"
 )
 
 // Secrets are wherever people leave them, and a bundle has none: not as they are, and not within
