@@ -13,9 +13,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
-	"github.com/clusterrun/clusterrun/activities/temporal"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -94,8 +94,8 @@ func (s *serving) of() spec.RunRef {
 	return spec.RunRef{WorkflowID: s.run.WorkflowID, RunID: s.run.RunID}
 }
 
-func (s *serving) activities() *temporal.Closures {
-	return temporal.NewClosures(&temporal.Server{}, s.Brokers())
+func (s *serving) activities() *server.Closures {
+	return server.NewClosures(&server.Server{}, s.Brokers())
 }
 
 // lease leases closures.

@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
-	"github.com/clusterrun/clusterrun/activities/temporal"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
 
@@ -42,10 +42,10 @@ func TestAHostWhoseLeaseWasLostSaysThatItIsThere(t *testing.T) {
 	s.asks("a", 1, 1)
 	first := <-queue.messages
 	require.Len(t, first.Serving, 1)
-	server := &temporal.Server{}
-	server.Connect(forgetful{})
+	srv := &server.Server{}
+	srv.Connect(forgetful{})
 	s.do(func(ctx context.Context) error {
-		_, err := temporal.NewClosures(server, s.Brokers()).RunClosures(ctx, closure.Lease{Run: s.of(), Closures: []closure.Closure{{ID: 1, Function: "g"}}})
+		_, err := server.NewClosures(srv, s.Brokers()).RunClosures(ctx, closure.Lease{Run: s.of(), Closures: []closure.Closure{{ID: 1, Function: "g"}}})
 		require.ErrorContains(t, err, "no such activity")
 		return nil
 	})

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	server "github.com/clusterrun/clusterrun/activities/temporal"
+	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

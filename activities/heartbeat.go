@@ -11,7 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	server "github.com/clusterrun/clusterrun/activities/temporal"
+	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

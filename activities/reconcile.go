@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	server "github.com/clusterrun/clusterrun/activities/temporal"
+	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )

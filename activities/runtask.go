@@ -13,9 +13,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
-	server "github.com/clusterrun/clusterrun/activities/temporal"
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"

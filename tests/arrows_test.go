@@ -27,7 +27,7 @@ var levels = [][]string{
 	{"workers/embedded"},
 	{"workflows", "workflows/closurequeue"},
 	{"activities"},
-	{"activities/temporal"},
+	{"activities/server"},
 	{"activities/tasks/taskservices"},
 	{"activities/tasks/closures", "activities/tasks/closurequeue"},
 	{"activities/tasks/taskapi", "activities/tasks/barriers", "activities/logs/hostservice", "activities/tasks/python"},
@@ -55,7 +55,7 @@ var forbidden = map[string][]string{
 }
 
 // withTemporal are the packages below workflows and activities that know Temporal.
-var withTemporal = map[string]bool{"workflows/closurequeue": true, "activities/temporal": true, "activities/tasks/closurequeue": true, "activities/trust/codec": true, "activities/system/servererror": true}
+var withTemporal = map[string]bool{"workflows/closurequeue": true, "activities/server": true, "activities/tasks/closurequeue": true, "activities/trust/codec": true, "activities/system/servererror": true}
 
 func TestArrowsPointDown(t *testing.T) {
 	level := map[string]int{}

@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities/temporal"
+	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/closurequeue"
@@ -101,7 +101,7 @@ func (s *side) registerTasks(w worker.Worker) {
 	w.RegisterActivityWithOptions(s.host.RunTask, activity.RegisterOptions{Name: spec.ActivityRunTask})
 	w.RegisterActivityWithOptions(s.host.Control, activity.RegisterOptions{Name: spec.ActivityControl})
 	w.RegisterActivityWithOptions(s.host.Release, activity.RegisterOptions{Name: spec.ActivityRelease})
-	closures := temporal.NewClosures(s.server, s.host.Brokers())
+	closures := server.NewClosures(s.server, s.host.Brokers())
 	w.RegisterActivityWithOptions(closures.RunClosures, activity.RegisterOptions{Name: closure.ActivityRunClosures})
 	w.RegisterActivityWithOptions(closures.CancelClosures, activity.RegisterOptions{Name: closure.ActivityCancelClosures})
 	w.RegisterActivityWithOptions(closures.ReleaseResources, activity.RegisterOptions{Name: closure.ActivityReleaseResources})

@@ -20,10 +20,10 @@ import (
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/system/metrics"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/undumpable"
-	"github.com/clusterrun/clusterrun/activities/temporal"
 	"github.com/clusterrun/clusterrun/workers/connect"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -71,11 +71,11 @@ type side struct {
 	metered    client.MetricsHandler // nil: the SDK counts nothing
 	metrics    *metrics.Metrics      // nil: there are none
 	host       *activities.Host
-	server     *temporal.Server
-	rounds     *temporal.Barriers
-	queues     *temporal.Queues
-	member     *temporal.Membership // of the fleet; nil: there is none
-	files      *hostservice.Server  // nil: the output of runs is not served
+	server     *server.Server
+	rounds     *server.Barriers
+	queues     *server.Queues
+	member     *server.Membership  // of the fleet; nil: there is none
+	files      *hostservice.Server // nil: the output of runs is not served
 	stopFiles  func()
 	closing    chan supervisor.ClosingReply // what the supervisor says once it is closing
 	abandoned  atomic.Bool                  // it is closing, since the owner of its runs is gone
@@ -110,9 +110,9 @@ func (s *side) run(ctx context.Context) error {
 // prepare does what needs no server, and has tasks served: they need none for most of what
 // they ask.
 func (s *side) prepare(ctx context.Context) (err error) {
-	s.server = &temporal.Server{}
+	s.server = &server.Server{}
 	s.Advertise = s.advertised(ctx)
-	s.rounds, s.queues = temporal.NewBarriers(s.server, s.Queue), temporal.NewQueues(s.server, s.Queue)
+	s.rounds, s.queues = server.NewBarriers(s.server, s.Queue), server.NewQueues(s.server, s.Queue)
 	s.files = s.openFiles()
 	s.held = newHeldTasks(s.StateDir, s.log)
 	config := activities.Config{
@@ -130,7 +130,7 @@ func (s *side) prepare(ctx context.Context) (err error) {
 		go s.serveMetrics(ctx)
 	}
 	if !spec.IsPrivateQueue(s.Queue) && s.Role.servesTasks() {
-		s.member = temporal.NewMembership(s.server, s.Queue, s.inventory(s.files))
+		s.member = server.NewMembership(s.server, s.Queue, s.inventory(s.files))
 		config.Fleet = s.member
 		if config.Metrics != nil {
 			config.Metrics.LeaseAge(s.member.Confirmed)

@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
-	"github.com/clusterrun/clusterrun/activities/temporal"
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -39,9 +39,9 @@ func (s *Server) StartBarrierHost(t testing.TB, queue, name, state string) *Barr
 	t.Helper()
 	c, err := client.Dial(client.Options{HostPort: s.Address, Logger: sdklog.NewStructuredLogger(discard())})
 	require.NoError(t, err)
-	server := &temporal.Server{}
-	server.Connect(c)
-	rounds := temporal.NewBarriers(server, queue)
+	srv := &server.Server{}
+	srv.Connect(c)
+	rounds := server.NewBarriers(srv, queue)
 	own := spec.InstanceQueue(queue, name, "test")
 	b, err := barriers.New(barriers.Config{Server: rounds, Host: name, Queue: own, StateDir: state, Log: zap.NewNop()})
 	require.NoError(t, err)

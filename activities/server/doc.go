@@ -1,4 +1,4 @@
-// Package temporal has the adapters to the Temporal server's API. A host and the services of
+// Package server has the adapters to the Temporal server's API. A host and the services of
 // its tasks define what they need in their own terms, and import no client.
 //
 //	Server    heartbeats, and the runs: described, asked, cancelled
@@ -11,4 +11,4 @@
 // gets closures called on a host; they connect the queue to the host's brokers.
 //
 // All of them can be used before there is a connection ([Server.Connect]).
-package temporal
+package server
