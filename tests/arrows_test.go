@@ -38,7 +38,7 @@ var levels = [][]string{
 	{"activities/process/tcpstore", "activities/process/supervisor/internal/wire", "activities/process/supervisor/internal/early", "activities/tasks/wire", "activities/system/news", "activities/system/background", "activities/process/stacks", "activities/process/evidence", "activities/tasks/task/coordinator", "activities/tasks/task/pmi"},
 	{"activities/trust/codec", "activities/system/servererror", "activities/system/retry", "activities/system/filelock", "activities/system/atomicfile", "activities/system/pty", "activities/system/strictjson", "activities/trust/policy", "activities/system/metrics", "activities/trust/signatures", "activities/system/hostuser"},
 	{"activities/system/undumpable", "activities/system/runkey", "activities/system/detach", "activities/system/privatedir"},
-	{"workflows/lifecycle", "workflows/rendezvous", "workflows/closures", "workflows/fleet"},
+	{"workflows/lifecycle", "workflows/barrier", "workflows/closures", "workflows/fleet"},
 	{"workflows/closure", "workflows/steptime"},
 	{"starter/launchers/mpirun"},
 	{"starter/hosts/hostlist", "starter/launchers/torchrun", "starter/help"},

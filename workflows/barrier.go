@@ -7,7 +7,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/workflows/rendezvous"
+	"github.com/clusterrun/clusterrun/workflows/barrier"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
@@ -16,7 +16,7 @@ import (
 // the first arrival, and wait for its result. It completes with that result also
 // when the round is broken: it has done what it is for.
 //
-// Package rendezvous has the rules, and [spec.BarrierID] its workflow ID.
+// Package barrier has the rules, and [spec.BarrierID] its workflow ID.
 //
 // However long it waits, its history stays small: a start, one event and at most
 // one workflow task for each signal of a host, a timer, and one activity, whose
@@ -26,8 +26,8 @@ import (
 //
 // The second argument is nobody's but the workflow's own: what it takes along then.
 func Barrier(ctx workflow.Context, in spec.BarrierInput, from *BarrierResumption) (*spec.BarrierResult, error) {
-	b := &barrier{
-		in: in, round: rendezvous.New(in.Participants, workflow.Now(ctx)),
+	b := &barrierWorkflow{
+		in: in, round: barrier.New(in.Participants, workflow.Now(ctx)),
 		selector: workflow.NewSelector(ctx), signals: workflow.GetSignalChannel(ctx, spec.SignalArrive),
 	}
 	if from != nil {
@@ -43,10 +43,10 @@ func Barrier(ctx workflow.Context, in spec.BarrierInput, from *BarrierResumption
 	return b.round.Result(), nil
 }
 
-// barrier is the state of one round.
-type barrier struct {
+// barrierWorkflow is the state of one round.
+type barrierWorkflow struct {
 	in       spec.BarrierInput
-	round    *rendezvous.Round
+	round    *barrier.Round
 	selector workflow.Selector
 	signals  workflow.ReceiveChannel
 
@@ -65,14 +65,14 @@ type barrier struct {
 	stopDeadline workflow.CancelFunc
 }
 
-func (b *barrier) status() (spec.BarrierStatus, error) {
+func (b *barrierWorkflow) status() (spec.BarrierStatus, error) {
 	s := b.round.Status()
 	s.Name, s.Round, s.Generation = b.in.Name, b.in.Round, b.in.Run.Generation
 	return s, nil
 }
 
 // run waits for the end of the round; false: it goes on in another execution.
-func (b *barrier) run(ctx workflow.Context) (closed bool) {
+func (b *barrierWorkflow) run(ctx workflow.Context) (closed bool) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	b.selector.AddReceive(b.signals, func(c workflow.ReceiveChannel, _ bool) {
 		var m spec.BarrierMessage
@@ -81,7 +81,7 @@ func (b *barrier) run(ctx workflow.Context) (closed bool) {
 	})
 	if cancelled := ctx.Done(); cancelled != nil {
 		b.selector.AddReceive(cancelled, func(workflow.ReceiveChannel, bool) {
-			b.round.Step(rendezvous.Cancelled{})
+			b.round.Step(barrier.Cancelled{})
 		})
 	}
 	// Those who came in the first moment are heard before anything else is done, so
@@ -103,7 +103,7 @@ func (b *barrier) run(ctx workflow.Context) (closed bool) {
 	return true
 }
 
-func (b *barrier) drain(ctx workflow.Context) {
+func (b *barrierWorkflow) drain(ctx workflow.Context) {
 	var m spec.BarrierMessage
 	for b.signals.ReceiveAsync(&m) {
 		b.take(ctx, m)
@@ -111,21 +111,21 @@ func (b *barrier) drain(ctx workflow.Context) {
 	}
 }
 
-func (b *barrier) take(ctx workflow.Context, m spec.BarrierMessage) {
+func (b *barrierWorkflow) take(ctx workflow.Context, m spec.BarrierMessage) {
 	now := workflow.Now(ctx)
 	if m.Queue != "" {
 		b.heardOf(m.Host, m.Queue)
 	}
 	for _, w := range m.Withdrawn {
-		b.round.Step(rendezvous.Withdrawn{Task: w.Task, Key: w.Key, Now: now})
+		b.round.Step(barrier.Withdrawn{Task: w.Task, Key: w.Key, Now: now})
 	}
 	for _, a := range m.Arrived {
-		b.round.Step(rendezvous.Arrived{Host: m.Host, Task: a.Task, Key: a.Key, Digest: m.Digest, Value: a.Value, Timeout: a.Timeout, Now: now})
+		b.round.Step(barrier.Arrived{Host: m.Host, Task: a.Task, Key: a.Key, Digest: m.Digest, Value: a.Value, Timeout: a.Timeout, Now: now})
 	}
 }
 
 // heardOf keeps the queue of a host.
-func (b *barrier) heardOf(host, queue string) {
+func (b *barrierWorkflow) heardOf(host, queue string) {
 	if b.names == nil {
 		b.names = map[string]string{}
 	}
@@ -136,7 +136,7 @@ func (b *barrier) heardOf(host, queue string) {
 }
 
 // setDeadline has the timer stand at the earliest timeout.
-func (b *barrier) setDeadline(ctx workflow.Context) {
+func (b *barrierWorkflow) setDeadline(ctx workflow.Context) {
 	deadline := b.round.Deadline()
 	if deadline.Equal(b.deadline) {
 		return
@@ -154,7 +154,7 @@ func (b *barrier) setDeadline(ctx workflow.Context) {
 	b.selector.AddFuture(timer, func(f workflow.Future) {
 		if f.Get(ctx, nil) == nil {
 			b.deadline = time.Time{}
-			b.round.Step(rendezvous.Passed{Now: workflow.Now(ctx)})
+			b.round.Step(barrier.Passed{Now: workflow.Now(ctx)})
 		}
 	})
 }
@@ -163,7 +163,7 @@ func (b *barrier) setDeadline(ctx workflow.Context) {
 const detailNames = 20
 
 // describe writes the round where the Web UI shows it.
-func (b *barrier) describe(ctx workflow.Context) {
+func (b *barrierWorkflow) describe(ctx workflow.Context) {
 	s := b.round.Status()
 	var text strings.Builder
 	fmt.Fprintf(&text, "**%s** · %d of %d are there", s.State, len(s.Waiting), len(s.Participants))

@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/workflows/rendezvous"
+	"github.com/clusterrun/clusterrun/workflows/barrier"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
@@ -32,7 +32,7 @@ const (
 // activity on the queue of a host that has been heard of. It looks after 1, 2, 4 … 60 s
 // until somebody has ended, which costs no event. It is asked about those missing when it began: who has arrived since
 // does not matter, but who went away since is not in it, and then it begins anew.
-func (b *barrier) startChecks(ctx workflow.Context) {
+func (b *barrierWorkflow) startChecks(ctx workflow.Context) {
 	if len(b.hosts) == 0 {
 		return
 	}
@@ -51,7 +51,7 @@ func (b *barrier) startChecks(ctx workflow.Context) {
 	b.selector.AddFuture(timer, func(workflow.Future) { b.check(ctx) })
 }
 
-func (b *barrier) check(parent workflow.Context) {
+func (b *barrierWorkflow) check(parent workflow.Context) {
 	ctx, cancel := workflow.WithCancel(parent)
 	b.stopCheck, b.asked = cancel, b.round.Missing()
 	queue := b.hosts[(len(b.hosts)-1+b.checks)%len(b.hosts)]
@@ -80,12 +80,12 @@ func (b *barrier) check(parent workflow.Context) {
 	})
 }
 
-func (b *barrier) checked(out spec.BarrierCheckOutput) {
+func (b *barrierWorkflow) checked(out spec.BarrierCheckOutput) {
 	if out.RunEnded != "" {
-		b.round.Step(rendezvous.RunEnded{How: out.RunEnded})
+		b.round.Step(barrier.RunEnded{How: out.RunEnded})
 	}
 	for _, t := range out.Ended {
-		b.round.Step(rendezvous.Ended{Task: t.Task, How: t.How})
+		b.round.Step(barrier.Ended{Task: t.Task, How: t.How})
 	}
 }
 

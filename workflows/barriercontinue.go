@@ -3,7 +3,7 @@ package workflows
 import (
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/workflows/rendezvous"
+	"github.com/clusterrun/clusterrun/workflows/barrier"
 )
 
 // A round waits as long as it has to. Tasks that come and go meanwhile cost its
@@ -13,7 +13,7 @@ import (
 
 // BarrierResumption is what a round takes along when it continues as new.
 type BarrierResumption struct {
-	Round rendezvous.Snapshot `json:"round"`
+	Round barrier.Snapshot `json:"round"`
 	// Hosts are those that were heard of, in that order.
 	Hosts []BarrierHost `json:"hosts,omitempty"`
 }
@@ -28,11 +28,11 @@ type BarrierHost struct {
 const maxTaken = 3000
 
 // outgrown reports whether the round has to go on elsewhere.
-func (b *barrier) outgrown(ctx workflow.Context) bool {
+func (b *barrierWorkflow) outgrown(ctx workflow.Context) bool {
 	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() && b.round.Arrivals() <= maxTaken
 }
 
-func (b *barrier) resumption() *BarrierResumption {
+func (b *barrierWorkflow) resumption() *BarrierResumption {
 	r := &BarrierResumption{Round: b.round.Snapshot()}
 	for _, queue := range b.hosts {
 		r.Hosts = append(r.Hosts, BarrierHost{Queue: queue, Name: b.names[queue]})
@@ -40,8 +40,8 @@ func (b *barrier) resumption() *BarrierResumption {
 	return r
 }
 
-func (b *barrier) resume(from *BarrierResumption) {
-	b.round = rendezvous.Resume(b.in.Participants, from.Round)
+func (b *barrierWorkflow) resume(from *BarrierResumption) {
+	b.round = barrier.Resume(b.in.Participants, from.Round)
 	for _, h := range from.Hosts {
 		b.heardOf(h.Name, h.Queue)
 	}

@@ -6,7 +6,7 @@
 // It decides nothing. What happens to a run goes as an event into the pure machine of
 // package lifecycle, and this package carries out the actions that the machine returns:
 // it starts and cancels activities, sets timers and answers updates. Fleet does the same
-// for package fleet, and Barrier for package rendezvous.
+// for package fleet, and Barrier for package barrier.
 //
 //	            ┌────────── update, cancellation, timer, activity ended
 //	            ▼

@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/clusterrun/clusterrun/workflows/rendezvous"
+	"github.com/clusterrun/clusterrun/workflows/barrier"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -56,5 +56,5 @@ func (s *Barriers) lookForMissing(ctx context.Context, in spec.BarrierCheckInput
 	if err != nil {
 		return out, err
 	}
-	return rendezvous.JudgeMissing(status, in), nil
+	return barrier.JudgeMissing(status, in), nil
 }

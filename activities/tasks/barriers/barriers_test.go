@@ -17,7 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
-	"github.com/clusterrun/clusterrun/workflows/rendezvous"
+	"github.com/clusterrun/clusterrun/workflows/barrier"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -225,7 +225,7 @@ func TestBrokenIsRemembered(t *testing.T) {
 	id := spec.BarrierID(run, "epoch", 0)
 	w := arrive(t.Context(), b, arrival("worker-0", "epoch", "k", "worker-0", "worker-1"))
 	eventually(t, func() bool { return len(s.waiting(id)) == 1 })
-	s.step(id, rendezvous.Ended{Task: "worker-1", How: "exit code 3"})
+	s.step(id, barrier.Ended{Task: "worker-1", How: "exit code 3"})
 	for range 2 {
 		var broken *barriers.BrokenError
 		o := await(t, w)
@@ -250,7 +250,7 @@ func TestLooksBehindBrokenRounds(t *testing.T) {
 		w := arrive(t.Context(), b, arrival("worker-1", "epoch", fmt.Sprint("b", round), two...))
 		id := spec.BarrierID(run, "epoch", round)
 		eventually(t, func() bool { return len(s.waiting(id)) == 1 })
-		s.step(id, rendezvous.Cancelled{})
+		s.step(id, barrier.Cancelled{})
 		require.Error(t, await(t, w).err)
 	}
 	b.Close()
@@ -287,7 +287,7 @@ func TestLostArrivalIsToldAgain(t *testing.T) {
 	id := spec.BarrierID(run, "epoch", 0)
 	w := arrive(t.Context(), b, arrival("worker-0", "epoch", "a", "worker-0", "worker-1"))
 	eventually(t, func() bool { return len(s.waiting(id)) == 1 })
-	s.step(id, rendezvous.Withdrawn{Task: "worker-0", Key: "a"})
+	s.step(id, barrier.Withdrawn{Task: "worker-0", Key: "a"})
 	eventually(t, func() bool { return len(s.waiting(id)) == 1 })
 	released(t, arrive(t.Context(), b, arrival("worker-1", "epoch", "b", "worker-0", "worker-1")), 0)
 	released(t, w, 0)

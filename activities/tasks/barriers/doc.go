@@ -2,7 +2,7 @@
 //
 // A barrier is a name within one generation of a run. It has rounds, numbered from 0, and
 // each round is a small workflow of its own on the server (Barrier, by the rules of
-// workflows/rendezvous). A task arrives by a call of [Barriers.Arrive]. Calls of a host's
+// workflows/barrier). A task arrives by a call of [Barriers.Arrive]. Calls of a host's
 // tasks that arrive close together share one signal, and one wait for the workflow's result
 // serves them all. The run's own workflow is not involved.
 //

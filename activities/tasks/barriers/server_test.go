@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
-	"github.com/clusterrun/clusterrun/workflows/rendezvous"
+	"github.com/clusterrun/clusterrun/workflows/barrier"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -31,7 +31,7 @@ type fakeServer struct {
 
 type fakeRound struct {
 	in     spec.BarrierInput
-	round  *rendezvous.Round
+	round  *barrier.Round
 	closed chan struct{}
 	killed bool
 }
@@ -60,10 +60,10 @@ func failed(fault bool) error {
 func (s *fakeServer) take(r *fakeRound, m spec.BarrierMessage) {
 	s.told = append(s.told, m)
 	for _, w := range m.Withdrawn {
-		r.round.Step(rendezvous.Withdrawn{Task: w.Task, Key: w.Key, Now: time.Now()})
+		r.round.Step(barrier.Withdrawn{Task: w.Task, Key: w.Key, Now: time.Now()})
 	}
 	for _, a := range m.Arrived {
-		r.round.Step(rendezvous.Arrived{Host: m.Host, Task: a.Task, Key: a.Key, Digest: m.Digest, Value: a.Value, Timeout: a.Timeout, Now: time.Now()})
+		r.round.Step(barrier.Arrived{Host: m.Host, Task: a.Task, Key: a.Key, Digest: m.Digest, Value: a.Value, Timeout: a.Timeout, Now: time.Now()})
 	}
 	s.close(r)
 }
@@ -97,7 +97,7 @@ func (s *fakeServer) Tell(_ context.Context, in spec.BarrierInput, m spec.Barrie
 	r := s.rounds[id]
 	switch {
 	case r == nil:
-		r = &fakeRound{in: in, round: rendezvous.New(in.Participants, time.Now()), closed: make(chan struct{})}
+		r = &fakeRound{in: in, round: barrier.New(in.Participants, time.Now()), closed: make(chan struct{})}
 		s.rounds[id] = r
 	case r.isClosed():
 		return barriers.ErrClosed
@@ -191,7 +191,7 @@ func (s *fakeServer) End(_ context.Context, id, _ string) error {
 }
 
 // step passes an event to an open round.
-func (s *fakeServer) step(id string, e rendezvous.Event) {
+func (s *fakeServer) step(id string, e barrier.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.rounds[id]; r != nil {

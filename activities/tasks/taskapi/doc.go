@@ -52,7 +52,7 @@
 // comes from a process that was restarted. When all participants have arrived, the round is
 // released, and the next arrival opens another one.
 //
-// Package rendezvous has the rules of a round, both here and across hosts. This package keeps
+// Package barrier has the rules of a round, both here and across hosts. This package keeps
 // the pending answers, and tells the rules what happens:
 //
 //   - The time of an arrival has passed.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
-	"github.com/clusterrun/clusterrun/workflows/rendezvous"
+	"github.com/clusterrun/clusterrun/workflows/barrier"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -15,7 +15,7 @@ import (
 // with round 1 again.
 const maxNames = 4096
 
-// rounds are the local barriers of one generation of a run. Package rendezvous decides what
+// rounds are the local barriers of one generation of a run. Package barrier decides what
 // an event means for a round; this type has the lock, the timers, the waiting arrivals, and
 // the answers that were given.
 type rounds struct {
@@ -30,7 +30,7 @@ type rounds struct {
 
 // round is a round that waits for participants.
 type round struct {
-	rules        *rendezvous.Round
+	rules        *barrier.Round
 	name         string
 	number       int
 	participants []string // in rank order
@@ -118,12 +118,12 @@ func (r *rounds) join(t *ticket, a Arrival) []told {
 	o := r.open[a.Name]
 	if o == nil {
 		o = &round{
-			rules: rendezvous.New(a.Participants, now), name: a.Name, number: r.counts[a.Name] + 1, participants: a.Participants,
+			rules: barrier.New(a.Participants, now), name: a.Name, number: r.counts[a.Name] + 1, participants: a.Participants,
 			opened: now, arrived: make(map[arrivalID]*arrived, len(a.Participants)),
 		}
 		r.open[a.Name] = o
 	}
-	answers := o.rules.Step(rendezvous.Arrived{Task: a.Task, Key: a.Key, Digest: o.digestOf(a.Participants), Value: a.Value, Timeout: a.Timeout, Now: now})
+	answers := o.rules.Step(barrier.Arrived{Task: a.Task, Key: a.Key, Digest: o.digestOf(a.Participants), Value: a.Value, Timeout: a.Timeout, Now: now})
 	if len(answers) > 0 {
 		switch answers[0].Refused {
 		case spec.BarrierOthers:
@@ -159,7 +159,7 @@ func (o *round) digestOf(participants []string) string {
 // settle ends a round that the rules have closed, if there are answers, and returns the
 // answers to deliver. broken returns the problem for those that were not released. r.mu must
 // be held.
-func (r *rounds) settle(o *round, answers []rendezvous.Answer, broken func() *wire.Problem) []told {
+func (r *rounds) settle(o *round, answers []barrier.Answer, broken func() *wire.Problem) []told {
 	if len(answers) == 0 {
 		return nil
 	}
@@ -239,7 +239,7 @@ func (o *round) standing() *wire.Standing {
 // passed is called when the time of an arrival has passed.
 func (r *rounds) passed(o *round, after time.Duration) {
 	r.mu.Lock()
-	all := r.settle(o, o.rules.Step(rendezvous.Passed{Now: time.Now()}), func() *wire.Problem {
+	all := r.settle(o, o.rules.Step(barrier.Passed{Now: time.Now()}), func() *wire.Problem {
 		return o.broken(wire.CodeBarrierTimeout, func(missing string) string {
 			if after == atOnce {
 				return missing + " had not arrived, and the timeout is 0"
@@ -269,7 +269,7 @@ func (t *ticket) leave() {
 // remove withdraws an arrival, and returns the answers to deliver. r.mu must be held.
 func (r *rounds) remove(o *round, id arrivalID, why *wire.Problem) []told {
 	all := o.end(nil, id, outcome{problem: why})
-	o.rules.Step(rendezvous.Withdrawn{Task: id.task, Key: id.key, Now: time.Now()})
+	o.rules.Step(barrier.Withdrawn{Task: id.task, Key: id.key, Now: time.Now()})
 	if len(o.arrived) == 0 {
 		delete(r.open, o.name)
 	}
@@ -307,7 +307,7 @@ func (r *rounds) processEnded(task string, final bool, how string) {
 			}
 		}
 		if final {
-			all = append(all, r.settle(o, o.rules.Step(rendezvous.Ended{Task: task, How: how}), func() *wire.Problem {
+			all = append(all, r.settle(o, o.rules.Step(barrier.Ended{Task: task, How: how}), func() *wire.Problem {
 				return o.broken(wire.CodeBarrierBroken, func(missing string) string {
 					return fmt.Sprintf("%s %s without arriving and does not come back; missing: %s", task, how, missing)
 				})
@@ -334,7 +334,7 @@ func (r *rounds) end(why string) {
 	r.mu.Lock()
 	r.over = why
 	for _, o := range r.open {
-		all = append(all, r.settle(o, o.rules.Step(rendezvous.RunEnded{How: why}), func() *wire.Problem { return overBecause(why) })...)
+		all = append(all, r.settle(o, o.rules.Step(barrier.RunEnded{How: why}), func() *wire.Problem { return overBecause(why) })...)
 	}
 	r.log.remove()
 	r.mu.Unlock()

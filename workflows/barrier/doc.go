@@ -1,4 +1,4 @@
-// Package rendezvous decides what happens in one round of a barrier. It is a pure
+// Package barrier decides what happens in one round of a barrier. It is a pure
 // state machine: a [Round] takes an [Event] and answers those whose waiting is
 // over. It has no context, no clock and no I/O.
 //
@@ -35,4 +35,4 @@
 //     A broken round stays broken; the next arrival after it opens a new one, in
 //     which those who try again meet. (threading.Barrier stays broken until
 //     somebody resets it; here nobody would be there to do that.)
-package rendezvous
+package barrier

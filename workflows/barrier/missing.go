@@ -1,4 +1,4 @@
-package rendezvous
+package barrier
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package rendezvous_test
+package barrier_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/clusterrun/clusterrun/workflows/rendezvous"
+	"github.com/clusterrun/clusterrun/workflows/barrier"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -57,7 +57,7 @@ func TestScripts(t *testing.T) {
 var scriptStart = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 type script struct {
-	round        *rendezvous.Round
+	round        *barrier.Round
 	participants []string
 	now          time.Time
 }
@@ -67,7 +67,7 @@ func newScript(d *datadriven.TestData) *script {
 	for _, a := range d.CmdArgs {
 		s.participants = append(s.participants, a.Key)
 	}
-	s.round = rendezvous.New(s.participants, s.now)
+	s.round = barrier.New(s.participants, s.now)
 	return s
 }
 
@@ -94,7 +94,7 @@ func (s *script) events(t *testing.T, d *datadriven.TestData) string {
 	return out.String()
 }
 
-func (s *script) event(f []string) (rendezvous.Event, error) {
+func (s *script) event(f []string) (barrier.Event, error) {
 	arg := func(i int) string {
 		if i < len(f) {
 			return f[i]
@@ -103,7 +103,7 @@ func (s *script) event(f []string) (rendezvous.Event, error) {
 	}
 	switch f[0] {
 	case "arrive":
-		e := rendezvous.Arrived{Host: "host-a", Task: arg(1), Key: arg(2), Now: s.now}
+		e := barrier.Arrived{Host: "host-a", Task: arg(1), Key: arg(2), Now: s.now}
 		meant := s.participants
 		for _, o := range f[3:] {
 			name, value, _ := strings.Cut(o, "=")
@@ -133,19 +133,19 @@ func (s *script) event(f []string) (rendezvous.Event, error) {
 		e.Digest = spec.ParticipantsDigest(spec.NormalParticipants(meant))
 		return e, nil
 	case "withdraw":
-		return rendezvous.Withdrawn{Task: arg(1), Key: arg(2), Now: s.now}, nil
+		return barrier.Withdrawn{Task: arg(1), Key: arg(2), Now: s.now}, nil
 	case "after":
 		d, err := time.ParseDuration(arg(1))
 		s.now = s.now.Add(d)
 		return nil, err
 	case "passed":
-		return rendezvous.Passed{Now: s.now}, nil
+		return barrier.Passed{Now: s.now}, nil
 	case "ended":
-		return rendezvous.Ended{Task: arg(1), How: strings.Join(f[2:], " ")}, nil
+		return barrier.Ended{Task: arg(1), How: strings.Join(f[2:], " ")}, nil
 	case "run-ended":
-		return rendezvous.RunEnded{How: strings.Join(f[1:], " ")}, nil
+		return barrier.RunEnded{How: strings.Join(f[1:], " ")}, nil
 	case "cancel":
-		return rendezvous.Cancelled{}, nil
+		return barrier.Cancelled{}, nil
 	}
 	return nil, fmt.Errorf("no such event")
 }
