@@ -79,7 +79,7 @@ func TestMonitoringNamesMetrics(t *testing.T) {
 		}
 	}
 	require.NotEmpty(t, there)
-	dir := filepath.Join("..", "..", "deployments", "monitoring")
+	dir := filepath.Join("..", "..", "..", "deployments", "monitoring")
 	alerts, err := os.ReadFile(filepath.Join(dir, "alerts.yml"))
 	require.NoError(t, err)
 	dashboard, err := os.ReadFile(filepath.Join(dir, "dashboard.json"))
@@ -103,7 +103,7 @@ func TestPromtool(t *testing.T) {
 	if err != nil {
 		t.Skip("promtool of Debian's package prometheus is not installed")
 	}
-	out, err := exec.Command(promtool, "check", "rules", filepath.Join("..", "..", "deployments", "monitoring", "alerts.yml")).CombinedOutput()
+	out, err := exec.Command(promtool, "check", "rules", filepath.Join("..", "..", "..", "deployments", "monitoring", "alerts.yml")).CombinedOutput()
 	require.NoError(t, err, string(out))
 	out, err = exec.Command(promtool, "test", "rules", filepath.Join("testdata", "alerts_test.yml")).CombinedOutput()
 	require.NoError(t, err, string(out))
