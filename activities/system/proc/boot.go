@@ -1,0 +1,26 @@
+package proc
+
+import (
+	"os"
+	"strings"
+)
+
+// BootID returns the ID of this boot of the machine, or "" if it cannot be read. Times since boot
+// and process IDs can be compared only within one boot.
+func BootID() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
+}
+
+// Namespace returns a namespace of this process, such as that of process IDs, "pid", or "" if it
+// cannot be read.
+func Namespace(name string) string {
+	ns, err := os.Readlink("/proc/self/ns/" + name)
+	if err != nil {
+		return ""
+	}
+	return ns
+}

@@ -1,0 +1,46 @@
+package proc
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseStat(t *testing.T) {
+	s, err := parseStat([]byte("42 (a) b (c)) S 7 42 41 0 -1 4194560 1 2 3 4 150 50 9 8 20 0 12 0 987654 1 2 3\n"))
+	require.NoError(t, err)
+	ms := time.Millisecond
+	assert.Equal(t, Stat{
+		Name: "a) b (c)", State: 'S', PPID: 7, Session: 41, Threads: 12, Ticks: 987654,
+		User: 1500 * ms, System: 500 * ms, ChildUser: 90 * ms, ChildSystem: 80 * ms, RSS: 2,
+	}, s)
+	for _, bad := range []string{
+		"", "42", "42 (x", "42 (x) S 1", ")(", "42 (x) SS" + strings.Repeat(" 1", 30), "42 (x) S" + strings.Repeat(" x", 30),
+		"77 (x) S 1 2 3 0 -1 0 1 2 3 4 x 6 7 8 20 0 1 0 12345 6 7", "77 (x) S 1 2 3 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 12345 6",
+	} {
+		_, err := parseStat([]byte(bad))
+		assert.Error(t, err, bad)
+	}
+	assert.True(t, Stat{State: 'Z', Threads: 1}.Dead())
+	assert.False(t, Stat{State: 'Z', Threads: 3}.Dead(), "only its main thread has ended")
+}
+
+func TestReadStat(t *testing.T) {
+	var buf [1024]byte
+	for _, read := range []func() (Stat, error){
+		func() (Stat, error) { return ReadStat(os.Getpid()) },
+		func() (Stat, error) { return ReadStatInto(os.Getpid(), buf[:]) },
+	} {
+		s, err := read()
+		require.NoError(t, err)
+		assert.Equal(t, os.Getppid(), s.PPID)
+	}
+	pids, err := PIDs()
+	require.NoError(t, err)
+	assert.Contains(t, pids, os.Getpid())
+	assert.NotEmpty(t, BootID())
+}
