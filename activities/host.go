@@ -202,6 +202,10 @@ func (h *Host) AwaitOver(ctx context.Context, run runkey.Run) {
 	}
 }
 
+// SlowestRatio returns how many times the median of the others the slowest task here takes for a
+// step; see [taskservices.Services.SlowestRatio].
+func (h *Host) SlowestRatio() float64 { return h.services.SlowestRatio() }
+
 // Brokers returns the brokers through which the tasks of this host call closures.
 func (h *Host) Brokers() *taskservices.Brokers { return h.services.Brokers() }
 

@@ -424,7 +424,7 @@ func (l *taskLease) count(p supervisor.Process, exit spec.Exit) {
 // exit returns how a process of the task ended.
 func (l *taskLease) exit(p supervisor.Process) spec.Exit {
 	exit, _ := l.describe(l.plan, p)
-	exit.Restart = l.plan.number(p)
+	exit.Restart, exit.Steps = l.plan.number(p), l.services.StepTime(l.key)
 	return exit
 }
 

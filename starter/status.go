@@ -19,6 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
+	"github.com/clusterrun/clusterrun/workflows/steptime"
 )
 
 // Status is how a run is doing: what the run says, what the server knows, and
@@ -58,6 +59,11 @@ type Status struct {
 	Ending  string       `json:"ending,omitempty"`
 	// Silent are the hosts of which nothing has been heard for a while.
 	Silent []SilentHost `json:"silent,omitempty"`
+	// Slow are the tasks and hosts that take longer for a step than others, the slowest first.
+	Slow []spec.Slow `json:"slow,omitempty"`
+	// TooFewSteps reports whether tasks of an open run could be compared if more of their steps
+	// were known.
+	TooFewSteps bool `json:"too_few_steps,omitempty"`
 	// Stacks is what the tasks of an open run were doing when the run looked at that last.
 	Stacks *stacktree.Findings `json:"stacks,omitempty"`
 	// Elastic is set where the number of hosts may change, while the run is open.
@@ -83,6 +89,9 @@ type TaskStatus struct {
 	LogDir   string    `json:"log_dir,omitempty"`
 	// Progress is how far the task says it has got.
 	Progress *spec.Progress `json:"progress,omitempty"`
+	// Steps is how long the living process takes for a step; nil: it has reported none. Of one that
+	// has ended it is in Exit.
+	Steps *spec.StepTime `json:"steps,omitempty"`
 	// Usage is what the living process uses; nil while that is not known. Of one that has ended
 	// it is in Exit.
 	Usage *spec.LiveUsage `json:"usage,omitempty"`
@@ -174,6 +183,7 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 		return nil, fmt.Errorf("describe run %s: %w", r.ID, err)
 	}
 	s.merge(pending)
+	s.compareSteps()
 	s.waitingInFleet(ctx, r.client)
 	return s, nil
 }
@@ -236,6 +246,18 @@ func (s *Status) fillOpen(answer *spec.Status) {
 	}
 }
 
+// compareSteps finds the tasks of an open run that are slow.
+func (s *Status) compareSteps() {
+	tasks := make([]steptime.Task, len(s.Tasks))
+	for i, t := range s.Tasks {
+		tasks[i] = steptime.Task{Name: t.Name, Type: t.Type, Host: t.Host, Rank: t.Rank, Time: t.Steps}
+		if t.Exit != nil {
+			tasks[i].Time = t.Exit.Steps
+		}
+	}
+	s.Slow, s.TooFewSteps = steptime.Find(tasks), steptime.TooFew(tasks)
+}
+
 func (s *Status) fillEnded(result *spec.RunResult, err error) {
 	s.State, s.Result = spec.RunEnded, result
 	if result == nil {
@@ -248,7 +270,7 @@ func (s *Status) fillEnded(result *spec.RunResult, err error) {
 		}
 		return
 	}
-	s.Generation, s.Verdict, s.GroupRestarts = result.Generation, result.Verdict, result.GroupRestarts
+	s.Generation, s.Verdict, s.GroupRestarts, s.Slow = result.Generation, result.Verdict, result.GroupRestarts, result.Slow
 	for _, t := range result.Tasks {
 		status := TaskStatus{
 			TaskStatus: spec.TaskStatus{
@@ -320,13 +342,13 @@ func (s *Status) merge(pending []*workflowpb.PendingActivityInfo) {
 		var beat spec.Heartbeat
 		if decode(a.GetHeartbeatDetails(), &beat) {
 			t.PID, t.Restarts, t.Started, t.LogDir = beat.PID, beat.Restarts, beat.Started, beat.LogDir
-			t.Progress, t.Usage, t.LastOutput = beat.Progress, beat.Usage, beat.LastOutput
+			t.Progress, t.Steps, t.Usage, t.LastOutput = beat.Progress, beat.Steps, beat.Usage, beat.LastOutput
 			if beat.Host != "" {
 				t.Host = beat.Host
 			}
 		}
 		if a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED && a.GetAttempt() > 1 {
-			t.PID, t.Usage, t.LastOutput = 0, nil, time.Time{}
+			t.PID, t.Steps, t.Usage, t.LastOutput = 0, nil, nil, time.Time{}
 			t.NextStart = a.GetScheduledTime().AsTime()
 			t.LastFailure = failureText(a.GetLastFailure())
 		}

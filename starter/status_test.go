@@ -54,11 +54,11 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 		&workflowpb.PendingActivityInfo{
 			ActivityId: "a0", State: enumspb.PENDING_ACTIVITY_STATE_STARTED, Attempt: 3,
-			HeartbeatDetails: payloads(t, spec.Heartbeat{PID: 42, Host: "host-a", Restarts: 2, LogDir: "/logs", LastOutput: time.Unix(120, 0)}),
+			HeartbeatDetails: payloads(t, spec.Heartbeat{PID: 42, Host: "host-a", Restarts: 2, LogDir: "/logs", LastOutput: time.Unix(120, 0), Steps: &spec.StepTime{Seconds: 2, Steps: 20}}),
 		},
 		&workflowpb.PendingActivityInfo{
 			ActivityId: "a1", State: enumspb.PENDING_ACTIVITY_STATE_SCHEDULED, Attempt: 2,
-			HeartbeatDetails: payloads(t, spec.Heartbeat{PID: 43, Restarts: 1, LastOutput: time.Unix(150, 0)}),
+			HeartbeatDetails: payloads(t, spec.Heartbeat{PID: 43, Restarts: 1, LastOutput: time.Unix(150, 0), Steps: &spec.StepTime{Seconds: 9, Steps: 20}}),
 			ScheduledTime:    timestamppb.New(time.Unix(200, 0)),
 			LastFailure:      &failurepb.Failure{Message: "exit code 1"},
 		},
@@ -69,7 +69,7 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 		*args.Get(0).(*spec.Status) = spec.Status{State: spec.RunRunning, Tasks: []spec.TaskStatus{
 			{Name: "worker-0", State: spec.TaskRunning, Activity: "a0"},
 			{Name: "worker-1", State: spec.TaskRunning, Activity: "a1"},
-			{Name: "worker-2", State: spec.TaskEnded, Exit: &spec.Exit{LogDir: "/logs/of/the/ended"}},
+			{Name: "worker-2", Rank: 2, State: spec.TaskEnded, Exit: &spec.Exit{LogDir: "/logs/of/the/ended", Steps: &spec.StepTime{Seconds: 1, Steps: 20}}},
 		}}
 	}).Return(nil)
 	c.On("QueryWorkflow", mock.Anything, "iris-1", "", spec.QueryStatus).Return(value, nil)
@@ -92,6 +92,9 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 	assert.NotZero(t, s.Tasks[1].NextStart)
 	assert.Zero(t, s.Tasks[2].PID)
 	assert.Equal(t, "/logs/of/the/ended", s.Tasks[2].LogDir)
+	assert.Nil(t, s.Tasks[1].Steps)
+	assert.Equal(t, []spec.Slow{{Task: "worker-0", Host: "host-a", Ratio: 2, Seconds: 2, Others: 1, Steps: 20}}, s.Slow)
+	assert.False(t, s.TooFewSteps)
 }
 
 // A run without a place used to say nothing but that it was being placed.

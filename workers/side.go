@@ -139,6 +139,9 @@ func (s *side) prepare(ctx context.Context) (err error) {
 	if s.host, err = activities.NewHost(config); err != nil {
 		return err
 	}
+	if config.Metrics != nil {
+		config.Metrics.SlowestTask(s.host.SlowestRatio)
+	}
 	s.stopFiles = serveFiles(s.files, s.host)
 	s.closing = make(chan supervisor.ClosingReply, 1)
 	go s.awaitClosing(ctx)

@@ -171,6 +171,7 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 	if line := silentLine(s.Tasks); line != "" {
 		fmt.Fprintln(out, line)
 	}
+	printSlow(out, s)
 	if s.Stacks != nil {
 		fmt.Fprintf(out, "when it was looked at last:\n%s\n", s.Stacks)
 	}
@@ -208,6 +209,20 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 		return
 	}
 	printSummary(out, s)
+}
+
+// printSlow writes which tasks and hosts are slower than others.
+func printSlow(out io.Writer, s *starter.Status) {
+	const most = 8
+	for _, slow := range s.Slow[:min(len(s.Slow), most)] {
+		fmt.Fprintf(out, "slow: %s\n", slow)
+	}
+	if more := len(s.Slow) - most; more > 0 {
+		fmt.Fprintf(out, "slow: %d more\n", more)
+	}
+	if s.TooFewSteps {
+		fmt.Fprintln(out, "slow: too few steps are known to compare the tasks")
+	}
 }
 
 // printReturned writes what the tasks of s have returned.

@@ -141,6 +141,8 @@ func (m *Model) last() string {
 		return "looking…"
 	case len(m.shown) == 0 && m.subject.Kind != Output:
 		return "nothing to show"
+	case m.subject.Kind == Tasks && m.found.Status != nil && len(m.found.Status.Slow) > 0:
+		return "slow: " + m.found.Status.Slow[0].String()
 	}
 	return ""
 }

@@ -248,3 +248,29 @@ func TestProgressIsSeen(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(l.home, "done"), nil, 0o600))
 	assert.Zero(t, p.ExitCode())
 }
+
+// A slow rank is named while the run lives and in its record, and none of those that are alike.
+func TestASlowRankIsNamed(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	spec := filepath.Join(l.home, "slow.yaml")
+	require.NoError(t, os.WriteFile(spec, []byte(`
+command:
+  - python3
+  - -c
+  - |
+    import os, time, clusterrun
+    name = os.environ["CLUSTERRUN_TASK"]
+    for step in range(12):
+        time.sleep(0.4 if name == "uneven-2" else 0.2)
+        clusterrun.progress(step)
+tasks: [{type: even, count: 2}, {type: uneven, count: 4}]
+`), 0o600))
+	code, r, stderr := l.json("--id", "slow", "--env", modulePath(t, l), spec)
+	require.Zero(t, code, stderr)
+	require.Len(t, r.Slow, 1)
+	assert.Equal(t, "uneven-2", r.Slow[0].Task)
+	assert.InDelta(t, 2, r.Slow[0].Ratio, 0.5)
+	_, status, _ := l.run("status", "slow")
+	assert.Contains(t, status, "\nslow: uneven-2 (rank 4) on ")
+}

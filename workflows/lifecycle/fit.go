@@ -94,6 +94,7 @@ func cutMessages(r *spec.RunResult, most int) {
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if t.Exit != nil {
+			t.Exit.Steps = nil // the slow ones are named
 			t.Exit.Message = shorten.Text(t.Exit.Message, most)
 			t.Exit.Printed = nil // the failure has it
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/steptime"
 )
 
 // maxExits is how many exits are listed for one task: the newest.
@@ -57,9 +58,25 @@ func (m *Machine) finish(e Released) Finish {
 		}
 		r.Tasks = append(r.Tasks, result)
 	}
+	r.Slow = slowest(r.Tasks)
 	r.Message = m.message(j, e, invalid)
 	fit(&r, maxResult)
 	return Finish{Result: r, Restarts: restarts}
+}
+
+// maxSlow is how many slow tasks and hosts a result names.
+const maxSlow = 8
+
+// slowest returns who was slow, by the last processes of tasks.
+func slowest(results []spec.TaskResult) []spec.Slow {
+	tasks := make([]steptime.Task, 0, len(results))
+	for _, t := range results {
+		if t.Exit != nil {
+			tasks = append(tasks, steptime.Task{Name: t.Name, Type: t.Type, Host: t.Host, Rank: t.Rank, Time: t.Exit.Steps})
+		}
+	}
+	slow := steptime.Find(tasks)
+	return slow[:min(len(slow), maxSlow)]
 }
 
 // complete sets the exit of a task that was stopped between two processes: it is that

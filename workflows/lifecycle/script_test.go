@@ -54,7 +54,7 @@ import (
 //
 //	ok | exit=N | killed=SIGNAL     by itself
 //	stopped | terminated | timeout | lost | silent     by us, or not by itself
-//	[lived=DURATION] [unkillable] [code=N]      code: of a process that was stopped
+//	[lived=DURATION] [step=DURATION] [unkillable] [code=N]      code: of a process that was stopped
 //	nothing                         no process to tell of
 //
 // with [prints=T [peer] [logged] [place=FILE:LINE]] for an error in its output, whose line is
@@ -381,6 +381,12 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 			case "error":
 				e.ErrorTime, e.ErrorFile = at, e.LogDir+"/error.json"
 			}
+		case "step":
+			took, err := time.ParseDuration(value)
+			if err != nil {
+				return nil, err
+			}
+			e.Steps = &spec.StepTime{Seconds: took.Seconds(), Steps: 60}
 		case "launch":
 			launch = n
 		case "generation":
@@ -538,6 +544,9 @@ func showResult(r spec.RunResult) string {
 		for _, line := range strings.Split(r.Message, "\n") {
 			fmt.Fprintf(&out, "  | %s\n", line)
 		}
+	}
+	for _, slow := range r.Slow {
+		fmt.Fprintf(&out, "  slow: %s\n", slow)
 	}
 	for _, t := range r.Tasks {
 		fmt.Fprintf(&out, "  %d %s:", t.Rank, t.Name)

@@ -110,6 +110,9 @@ type Exit struct {
 	LeftBehind int `json:"left_behind,omitempty"`
 	// Unkillable reports whether the process was still there a while after SIGKILL.
 	Unkillable bool `json:"unkillable,omitempty"`
+	// Steps is how long the process took for a step; nil: it has reported none, or that is not
+	// known.
+	Steps *StepTime `json:"steps,omitempty"`
 	// Usage is what the process and its descendants used.
 	Usage Usage `json:"usage,omitzero"`
 }
@@ -217,6 +220,9 @@ type RunResult struct {
 	// GroupRestarts are the last restarts of the whole group, the oldest first, of which
 	// there were Generation in all.
 	GroupRestarts []GroupRestart `json:"group_restarts,omitempty"`
+	// Slow are the tasks and hosts whose last processes took longer for a step than the others,
+	// the slowest first; 8 at most.
+	Slow []Slow `json:"slow,omitempty"`
 	// Usage is what all processes of all tasks used, restarts included, as far as their hosts
 	// have answered.
 	Usage Usage `json:"usage,omitzero"`

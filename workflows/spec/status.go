@@ -107,7 +107,7 @@ type TaskStatus struct {
 }
 
 // Heartbeat is what RunTask reports while a process runs: the details of its
-// heartbeats. It stays under 800 bytes.
+// heartbeats. It stays under 850 bytes.
 type Heartbeat struct {
 	PID      int       `json:"pid"`
 	Host     string    `json:"host"`
@@ -116,6 +116,8 @@ type Heartbeat struct {
 	LogDir   string    `json:"log_dir,omitempty"`
 	// Progress is how far the task says it has got.
 	Progress *Progress `json:"progress,omitempty"`
+	// Steps is how long the process takes for a step; nil: it has reported none.
+	Steps *StepTime `json:"steps,omitempty"`
 	// Usage is what the process used when its host last looked; nil: it has not yet.
 	Usage *LiveUsage `json:"usage,omitempty"`
 	// LastOutput is when the process last wrote to its files, as of that look; zero: it has

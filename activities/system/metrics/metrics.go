@@ -31,6 +31,8 @@ type Metrics struct {
 	LogBytes prometheus.Counter
 	// Orphans counts processes that others left behind and that were killed after them.
 	Orphans prometheus.Counter
+	// Steps has the times that processes took for steps, without waits at barriers.
+	Steps prometheus.Histogram
 	// BarrierWaits has the waits of tasks at barriers across hosts, by how they ended.
 	BarrierWaits *prometheus.HistogramVec
 	// Closures counts closures whose calls have ended here, by outcome.
@@ -51,6 +53,8 @@ func New() *Metrics {
 		Restarts: counter("clusterrun_process_restarts_total", "Processes that a task gets after one that has ended."),
 		LogBytes: counter("clusterrun_log_bytes_total", "Output that processes which have ended had written to files, in bytes."),
 		Orphans:  counter("clusterrun_orphans_swept_total", "Processes that were left behind by one that had ended, and stopped."),
+		Steps: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "clusterrun_step_seconds", Help: "Time that a process took for a step of its progress or a round of a barrier of all tasks, without waits at barriers.", Buckets: times}),
 		BarrierWaits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "clusterrun_barrier_wait_seconds", Help: "Time that a task waited at a barrier across hosts, by outcome.", Buckets: times}, []string{"outcome"}),
 		Closures: counters("clusterrun_closures_total", "Closures whose calls have ended on this host, by outcome.", "outcome"),
@@ -66,7 +70,7 @@ func New() *Metrics {
 	m.sdk.registry = m.registry
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.Processes, m.Starts, m.Exits, m.Restarts, m.LogBytes, m.Orphans, m.BarrierWaits, m.Closures,
+		m.Processes, m.Starts, m.Exits, m.Restarts, m.LogBytes, m.Orphans, m.Steps, m.BarrierWaits, m.Closures,
 	)
 	return m
 }
@@ -77,6 +81,13 @@ func (m *Metrics) LeaseAge(confirmed func() time.Time) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "clusterrun_host_lease_age_seconds", Help: "Time since the server last confirmed that the fleet has this host.",
 	}, func() float64 { return time.Since(confirmed()).Seconds() }))
+}
+
+// SlowestTask registers how many times the median of the others the slowest task takes for a step.
+func (m *Metrics) SlowestTask(ratio func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "clusterrun_slowest_task_ratio", Help: "How many times the median of the others the slowest task takes for a step, of the tasks of a run on this host; 1 if none is slow.",
+	}, ratio))
 }
 
 func counter(name, help string) prometheus.Counter {

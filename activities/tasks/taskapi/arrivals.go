@@ -26,14 +26,19 @@ func postBarrier(r *request) (any, *wire.Problem) {
 	if !local {
 		return r.arriveElsewhere(a)
 	}
+	resume := r.endpoint.waits(a)
 	told := make(chan outcome, 1)
-	t := r.endpoint.rounds.arrive(a, func(o outcome) { told <- o })
+	t := r.endpoint.rounds.arrive(a, func(o outcome) {
+		resume(o)
+		told <- o
+	})
 	select {
 	case o := <-told:
 		return o.answer()
 	case <-r.Context().Done():
 		// Nobody reads this answer.
 		t.leave()
+		resume(outcome{})
 		return nil, &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: "the connection was closed"}
 	}
 }

@@ -24,6 +24,8 @@ type conn struct {
 	// written.
 	ticket *ticket
 	told   chan error
+	// resume is that of [endpoint.waits] for the last arrival.
+	resume func(outcome)
 	out    []byte
 }
 
@@ -38,7 +40,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		n, err := c.Conn.Read(p)
 		if err != nil {
 			if c.ticket != nil {
-				c.ticket.leave()
+				c.leave()
 			}
 			return n, err
 		}
@@ -46,7 +48,7 @@ func (c *conn) Read(p []byte) (int, error) {
 			select {
 			case err = <-c.told:
 			case <-c.listener.server.group.Context().Done():
-				c.ticket.leave()
+				c.leave()
 				err = net.ErrClosed
 			}
 			if err != nil {
@@ -64,6 +66,12 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.general = true
 		return n, nil
 	}
+}
+
+// leave withdraws the last arrival, if it was not answered.
+func (c *conn) leave() {
+	c.ticket.leave()
+	c.resume(outcome{})
 }
 
 // setIdle records whether a connection is between two requests.

@@ -46,7 +46,12 @@ func (c *conn) arrive(b []byte) bool {
 		c.told = make(chan error, 1)
 		_ = c.SetReadDeadline(time.Time{}) // the deadline was for the first request
 	}
-	c.ticket = e.rounds.arrive(a, c.tell)
+	resume := e.waits(a)
+	c.resume = resume
+	c.ticket = e.rounds.arrive(a, func(o outcome) {
+		resume(o)
+		c.tell(o)
+	})
 	return true
 }
 

@@ -44,7 +44,9 @@ type Config struct {
 	// Stops passes stop requests on to the run. If nil, tasks can neither request a stop nor
 	// ask whether there is one.
 	Stops Stops
-	Log   *zap.Logger
+	// Observe is called with the time that a process took for a step, in seconds. It may be nil.
+	Observe func(seconds float64)
+	Log     *zap.Logger
 }
 
 // Server serves the tasks of a host.
@@ -93,6 +95,7 @@ type endpoint struct {
 	mu       sync.Mutex
 	task     Task
 	progress *Progress
+	work     *work
 }
 
 // NewServer returns a server, and creates the directory of the sockets. It serves nothing
@@ -147,7 +150,7 @@ func (s *Server) Listen(t Task) (string, error) {
 	}
 	e.mu.Lock()
 	if e.task.LogDir != t.LogDir || e.task.RestartCount != t.RestartCount {
-		e.progress = nil // it belongs to the previous process
+		e.progress, e.work = nil, newWork(s.Observe) // they belong to the previous process
 	}
 	e.task = t
 	e.mu.Unlock()
@@ -170,7 +173,7 @@ func (s *Server) open(t Task) (*endpoint, error) {
 		r = newRounds(log)
 		s.groups[g] = r
 	}
-	e := &endpoint{id: t.ID, task: t, rounds: r, stopping: s.stoppingOf(t.ID.Run), path: filepath.Join(dir, fileOf(t.ID))}
+	e := &endpoint{id: t.ID, task: t, work: newWork(s.Observe), rounds: r, stopping: s.stoppingOf(t.ID.Run), path: filepath.Join(dir, fileOf(t.ID))}
 	e.ended, e.end = context.WithCancelCause(context.Background())
 	if err := s.bind(e); err != nil {
 		return nil, err
@@ -302,6 +305,8 @@ func (e *endpoint) view() Task {
 
 func (e *endpoint) setProgress(p wire.Progress) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.progress = &p
+	w := e.work
+	e.mu.Unlock()
+	w.progress(p.Current)
 }

@@ -43,11 +43,14 @@ func (r *request) arriveElsewhere(a Arrival) (any, *wire.Problem) {
 	v := &visit{name: a.Name, key: a.Key, end: end, left: make(chan struct{})}
 	here.enter(v)
 	defer here.leave(v)
+	resume := r.endpoint.waits(a)
+	defer resume(outcome{})
 	released, err := r.server.Barriers.Arrive(ctx, a)
 	var broken *BarrierError
 	var ended endedError
 	switch {
 	case err == nil:
+		resume(outcome{released: &released})
 		released.Index, released.Parties = slices.Index(a.Participants, a.Task), len(a.Participants)
 		here.remember(a.Name, a.Key, outcome{released: &released})
 		return &released, nil

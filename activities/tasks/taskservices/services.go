@@ -14,6 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/steptime"
 )
 
 // Config configures [Services].
@@ -60,7 +61,7 @@ func New(c Config) (*Services, error) {
 	g := background.NewGroup()
 	s := &Services{Config: c, group: g, brokers: newBrokers(c, g), coordinators: &coordinators{Config: c, group: g}}
 	s.stops = &stops{Config: c, tell: s.SetStopping}
-	o := taskapi.Config{StateDir: c.StateDir, Log: c.Log}
+	o := taskapi.Config{StateDir: c.StateDir, Observe: c.Metrics.Steps.Observe, Log: c.Log}
 	var err error
 	if c.Rounds != nil {
 		s.meetings, err = barriers.New(barriers.Config{Server: c.Rounds, Host: c.Host, Queue: c.Queue, StateDir: c.StateDir, Log: c.Log})
@@ -133,6 +134,28 @@ func (s *Services) Learn(run runkey.Run, now spec.Stopping) (spec.Stopping, erro
 
 // Progress returns the progress that a task has reported; nil if there is none.
 func (s *Services) Progress(k runkey.Task) *taskapi.Progress { return s.server.Progress(k) }
+
+// StepTime returns how long the process of a task usually takes for a step; nil if it has reported
+// none.
+func (s *Services) StepTime(k runkey.Task) *spec.StepTime { return s.server.StepTime(k) }
+
+// SlowestRatio returns how many times the median of the others the slowest task here takes for a
+// step, compared with tasks of its type and run on this host; 1 if none is slow.
+func (s *Services) SlowestRatio() float64 {
+	byRun := map[runkey.Task][]steptime.Task{}
+	for k, t := range s.server.StepTimes() {
+		kind, _, _ := spec.ParseTaskName(k.Task)
+		run := runkey.Task{Run: k.Run, Generation: k.Generation}
+		byRun[run] = append(byRun[run], steptime.Task{Name: k.Task, Type: kind, Time: t})
+	}
+	ratio := 1.0
+	for _, tasks := range byRun {
+		for _, slow := range steptime.Find(tasks) {
+			ratio = max(ratio, slow.Ratio)
+		}
+	}
+	return ratio
+}
 
 // Restarts records that a process has ended, and how, and that its task gets another one.
 func (s *Services) Restarts(k runkey.Task, how string) { s.server.Ended(k, false, how) }
