@@ -21,9 +21,9 @@ const (
 	loopback = "127.0.0.1"
 )
 
-// advertised returns the address by which other hosts reach this one, where the options do
-// not say: its name, where the others find this host by it, and otherwise the address by which
-// this host reaches the server.
+// advertised returns the address at which other hosts reach this one: the option, or else the
+// host's name if other hosts find it by that name, or else the address from which this host
+// reaches the server.
 func (s *side) advertised(ctx context.Context) string {
 	if s.Advertise != "" || spec.IsPrivateQueue(s.Queue) || !s.Role.servesTasks() {
 		return s.Advertise

@@ -6,9 +6,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// LastExits returns how the last processes of tasks ended, by task, for the owner of a host
-// worker that has ended and could tell nobody. Tasks are left out of which that was not
-// written down.
+// LastExits returns how the last process of each task ended, for the owner of a host worker
+// that ended without reporting it. It leaves out tasks whose exit is not in the journal.
 func LastExits(stateDir string) (map[string]spec.Exit, error) {
 	return activities.LastExits(stateDir)
 }

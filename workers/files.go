@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 )
 
-// listen opens the service of the files of runs; nil: there is to be none.
+// listen opens the service of the files of runs, or returns nil if there is no address for it.
 func (o Options) listen() (*hostservice.Server, error) {
 	if o.Listen == "" {
 		return nil, nil
@@ -31,8 +31,8 @@ func (o Options) checkListen() error {
 	return err
 }
 
-// openFiles opens the service. Processes need us more than their readers do: where it
-// cannot be opened any more, that is only said.
+// openFiles opens the service. Processes matter more than the readers of their output: if the
+// service cannot be opened, the error is only logged.
 func (s *side) openFiles() *hostservice.Server {
 	files, err := s.listen()
 	if err != nil {

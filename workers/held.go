@@ -20,16 +20,14 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 )
 
-// heldTasks has, on disk, what the server has given to this side and has no answer to
-// yet. The server would wait for a side that was killed until a timeout passes, which for
-// the lease on a process is 20 s; its successor knows better, and answers in its place
-// (takeover.go).
+// heldTasks records on disk the tokens of the tasks that this side has to answer. If the side
+// is killed, the server would wait for a timeout, which is 20 s for the lease on a process.
+// Instead, the next side answers (takeover.go).
 //
-// One file for each, named by its kind and made of the task's token. None is synced, for
-// a machine that crashed has no use for them, and one that cannot be written costs the
-// wait and nothing else.
+// Each task has one file, named by its kind and its token. The files are not synced, since a
+// machine that crashed does not need them. A file that cannot be written costs only the wait.
 //
-// It also knows in memory when the server was asked for each activity.
+// It also records in memory when the server was asked for each activity.
 type heldTasks struct {
 	dir   string
 	log   *zap.Logger
@@ -73,8 +71,8 @@ func (h *heldTasks) drop(kind string, what []byte) {
 	}
 }
 
-// intercept sees every call to the server: what polls bring is noted before anybody works
-// on it, and forgotten when the server has its answer, or wants none any more.
+// intercept records each task that a poll returns before it is worked on, and forgets it when
+// the server has accepted an answer or no longer wants one.
 func (h *heldTasks) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if poll, ok := req.(*workflowservice.PollWorkflowTaskQueueRequest); ok && poll.GetTaskQueue().GetKind() == enumspb.TASK_QUEUE_KIND_STICKY {
 		h.queue.Do(func() { h.keep(heldQueue, []byte(poll.GetTaskQueue().GetName())) })
@@ -106,8 +104,9 @@ func (h *heldTasks) dropActivity(token []byte) {
 	h.drop(heldActivity, token)
 }
 
-// askedAt returns when the server was asked for the activity with the token, in nanoseconds
-// of CLOCK_BOOTTIME. The server gave it to this side later than that. 0: nobody knows.
+// askedAt returns when the server was asked for the activity with the token, in nanoseconds of
+// CLOCK_BOOTTIME, or 0 if that is not known. The server handed out the activity later than
+// that.
 func (h *heldTasks) askedAt(token []byte) int64 {
 	sent, _ := h.asked.Load(string(token))
 	at, _ := sent.(int64)

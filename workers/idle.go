@@ -17,21 +17,21 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// Held returns the runs that have reserved the host worker with a state directory and not
-// given it back.
+// Held returns the runs that have reserved the host worker of a state directory and not
+// released it.
 func Held(stateDir string) ([]runkey.Run, error) { return activities.Held(stateDir) }
 
-// wantedFile is locked by whoever wants the host worker of a state directory to be there, and
-// modified at that time. A host worker that ends for want of runs locks it first, and keeps it
-// locked until its process has ended: nobody relies on one that is about to leave.
+// wantedFile is locked by each process that wants the host worker of a state directory to stay,
+// and modified at that time. A host worker that ends because it is idle locks it first and
+// keeps the lock until its process has ended, so no process relies on a host worker that is
+// ending.
 const wantedFile = "wanted"
 
 // Wanted is the lock that [Want] returns.
 type Wanted struct{ file *os.File }
 
-// Want keeps the host worker of a state directory from ending for want of runs, and others
-// from starting or stopping one, until it is closed. From then on the host worker stays for
-// as long as it would stay after a run.
+// Want keeps an idle host worker running, and other processes from starting or stopping one,
+// until Close. From then on the host worker stays for as long as it would after a run.
 func Want(ctx context.Context, stateDir string) (*Wanted, error) {
 	if err := os.MkdirAll(stateDir, 0o700); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (o Options) idleLook() time.Duration {
 	return max(10*time.Millisecond, min(o.IdleExit/idleLooks, idleLookMost))
 }
 
-// leaving is locked by a process that ends for want of runs, and unlocked by its end.
+// leaving is locked by a process that ends because it is idle, and unlocked when it has ended.
 var leaving atomic.Pointer[os.File]
 
 // endWhenIdle calls end when no run has held this host for long enough.
@@ -108,9 +108,8 @@ func (o Options) endWhenIdle(ctx context.Context, log *zap.Logger, end func()) {
 	}
 }
 
-// stayForRuns has the host worker stay while a run of its queue is open that has no host yet,
-// or none for now: it may be the only one that goes on with it. What cannot be known counts as
-// a run.
+// stayForRuns keeps the host worker running while its queue has open runs without a host. It
+// may be the only host that can continue them. If the server cannot be asked, it assumes so.
 func (s *side) stayForRuns(ctx context.Context, c client.Client) {
 	look := time.NewTicker(s.idleLook())
 	defer look.Stop()

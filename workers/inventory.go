@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// inventory returns what this host has, as far as the options do not say.
+// inventory returns the resources of this host, from the options or as found.
 func (s *side) inventory(files *hostservice.Server) fleet.Host {
 	h := fleet.Host{
 		Name: s.Host, Instance: s.supervisor.Instance(), Boot: activities.BootID(), Version: spec.Version,

@@ -29,8 +29,7 @@ func newLogger(debug bool, file string) (*zap.Logger, error) {
 	return l, nil
 }
 
-// sdkLogger gives the Temporal SDK our log. What the SDK calls informative is
-// detail to us.
+// sdkLogger gives our log to the Temporal SDK. The SDK's level "info" is "debug" for us.
 type sdkLogger struct{ *zap.Logger }
 
 var _ log.Logger = sdkLogger{}

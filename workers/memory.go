@@ -9,13 +9,13 @@ import (
 
 const (
 	memoryEvery = 10 * time.Second
-	// memorySlack is what the heap may keep for itself, in bytes.
+	// memorySlack is how many unused bytes the heap may keep.
 	memorySlack = 4 << 20
 )
 
-// returnMemory gives memory back to the machine that a burst left unused: a
-// host worker sits for hours beside programs that want all of it, and Go's own
-// schedule for this is made for programs that stay busy. It returns with ctx.
+// returnMemory returns memory that a burst left unused to the system, until ctx is done. A host
+// worker idles for hours next to programs that want all memory, and Go's own schedule is made
+// for programs that stay busy.
 func returnMemory(ctx context.Context) {
 	ticker := time.NewTicker(memoryEvery)
 	defer ticker.Stop()

@@ -23,8 +23,8 @@ const MetricsFlag = "metrics"
 // MetricsAddress returns the address that a flag names.
 func MetricsAddress(flag, given string) (string, error) { return metrics.Address(flag, given) }
 
-// CheckMetrics returns why metrics could not be served at the address that a flag names; "": they
-// are not to be.
+// CheckMetrics returns why metrics cannot be served at the address of a flag, or "" if the flag
+// is empty or the address is good.
 func CheckMetrics(flag, address string) error {
 	if address == "" {
 		return nil
@@ -36,8 +36,9 @@ func CheckMetrics(flag, address string) error {
 	return err
 }
 
-// serveMetrics serves them until ctx is done. Processes need us more than whoever reads those:
-// an address that is taken, by an earlier side that still ends perhaps, is tried again.
+// serveMetrics serves metrics until ctx is done. Processes matter more than the readers of
+// metrics: if the address is taken, perhaps by an earlier side that is still ending, it is
+// tried again.
 func (s *side) serveMetrics(ctx context.Context) {
 	tries := retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 	again, said := tries, ""

@@ -28,12 +28,11 @@ func identity(host, instance string) string {
 	return fmt.Sprintf("%d@%s/%s", os.Getpid(), host, instance)
 }
 
-// fleetAnswers is how long a fleet may take to say who is there.
+// fleetAnswers is how long to wait for a fleet's answer.
 const fleetAnswers = 3 * time.Second
 
-// CheckName returns a [NamesakeError] if another host worker has the name of the one that is
-// about to start with these options. A fleet that does not answer is asked again by that
-// one, when it joins.
+// CheckName returns a [NamesakeError] if another host worker has the name that these options
+// give. If the fleet does not answer, the host worker asks again when it joins.
 func (o Options) CheckName(ctx context.Context, c client.Client) error {
 	o, err := o.withDefaults()
 	if err != nil {

@@ -15,8 +15,8 @@ type Options struct {
 	// Instance is the name that StateDir gets if it is new; see [supervisor.StateOptions].
 	// Default: any.
 	Instance string `json:"instance,omitempty"`
-	// KeyDir is the state directory of the machine, where StateDir is that of one run: all
-	// its runs have one [tasklog.ValueKey]. Default: StateDir.
+	// KeyDir is the state directory of the machine if StateDir is the state directory of one
+	// run. All its runs have one [tasklog.ValueKey]. Default: StateDir.
 	KeyDir string `json:"key_dir,omitempty"`
 	// Host is the name under which specs can pin tasks to it. Default: the
 	// host name of the machine.
@@ -24,44 +24,45 @@ type Options struct {
 	// Queue is the task queue of the workflows it serves, after which the
 	// queues of hosts are named. Default [spec.TaskQueue].
 	Queue string `json:"queue,omitempty"`
-	// Owned reports whether the runs on these queues end with whoever started this worker,
-	// as those of `clusterrun run` do.
+	// Owned reports whether the runs on these queues end with the process that started this
+	// worker, as the runs of `clusterrun run` do.
 	Owned bool `json:"owned,omitempty"`
-	// Slots bounds the tasks on this host. 0: no bound.
+	// Slots is the most tasks on this host. 0 means no limit.
 	Slots int `json:"slots,omitempty"`
 	// Oversubscribe reports whether a run that is larger than its fleet may have more tasks
 	// than Slots here; see [fleet.Host].
 	Oversubscribe bool `json:"oversubscribe,omitempty"`
-	// Memory, in bytes, GPUs and Labels are what the fleet is told of this host. Default:
-	// the memory and the GPUs that are found.
+	// Memory, in bytes, GPUs and Labels describe this host to the fleet. By default, Memory and
+	// GPUs are detected.
 	Memory int64             `json:"memory,omitempty"`
 	GPUs   *int              `json:"gpus,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
-	// LogRoot is where runs without a log directory of their own keep their
-	// logs. Default: logs, below StateDir.
+	// LogRoot is the directory for the logs of runs that do not name one. Default: logs, below
+	// StateDir.
 	LogRoot string `json:"log_root,omitempty"`
-	// Retention is how long the logs of runs that have ended are kept; nil: nobody removes
-	// them.
+	// Retention is how long the logs of ended runs are kept. If it is nil, they are never
+	// removed.
 	Retention *retention.Policy `json:"retention,omitempty"`
 	// LogsCopiedTo is the directory on the owner's machine to which the owner copies what
 	// is below LogRoot; see [activities.Config].
 	LogsCopiedTo string `json:"logs_copied_to,omitempty"`
-	// Advertise is the address by which tasks of other hosts reach those of this one.
-	// Default: Host, where the others find this host by it, and otherwise the address by
-	// which it reaches the server.
+	// Advertise is the address at which tasks of other hosts reach the tasks of this one. By
+	// default it is Host if the other hosts find this host by that name, and otherwise the
+	// address from which it reaches the server.
 	Advertise string `json:"advertise,omitempty"`
-	// Listen is where the files of runs are served to others, as HOST:PORT or a part of it;
-	// empty: they are not. ListenAs is the address by which others reach that, where it is
-	// another.
+	// Listen is the address at which the files of runs are served to other hosts, as HOST:PORT
+	// or a part of it. If it is empty, they are not served. ListenAs is the address at which
+	// others reach Listen if it differs.
 	Listen   string `json:"listen,omitempty"`
 	ListenAs string `json:"listen_as,omitempty"`
-	// Policy is the file that says what this host runs for whom, and Audit the one that gets a
-	// line for each start, refusal and request; see package guard. Empty: there is none.
+	// Policy is the file that says what this host runs, and for whom. Audit is the file that
+	// gets a line for each start, refusal and request; see package guard. Both may be empty.
 	Policy string `json:"policy,omitempty"`
 	Audit  string `json:"audit,omitempty"`
-	// Metrics is where metrics are served, as HOST:PORT; empty: they are not.
+	// Metrics is the address at which metrics are served, as HOST:PORT. If it is empty, they
+	// are not served.
 	Metrics string `json:"metrics,omitempty"`
-	// Role is what the host worker does. Default [RoleBoth].
+	// Role says which work the host worker takes. Default: [RoleBoth].
 	Role Role `json:"role,omitempty"`
 	// OwnersOutput reports whether streams that go to no file go to the owner's output.
 	OwnersOutput bool `json:"owners_output,omitempty"`
@@ -74,10 +75,10 @@ type Options struct {
 	Stdin string `json:"stdin,omitempty"`
 	// Server is the Temporal server.
 	Server connect.Options `json:"server"`
-	// OrphanGrace is how long processes have after the owner died. Default 2s.
+	// OrphanGrace is how long processes have to end after the owner has died. Default: 2s.
 	OrphanGrace time.Duration `json:"orphan_grace,omitempty"`
-	// IdleExit is after how long without a run the host worker ends by itself; see [Want].
-	// 0: it does not.
+	// IdleExit is how long the host worker runs without a run before it ends; see [Want]. 0
+	// means that it does not end.
 	IdleExit time.Duration `json:"idle_exit,omitempty"`
 	// Debug logs more.
 	Debug bool `json:"debug,omitempty"`

@@ -97,11 +97,11 @@ func (s *OwnersSide) attend() {
 	s.side.shut()
 }
 
-// Leave ends the side: nothing is to be reported any more.
+// Leave ends the side. It reports nothing after that.
 func (s *OwnersSide) Leave() { s.leave() }
 
-// HandOver ends the side, and has the supervisor start another. It returns when it has ended, or
-// ctx is done.
+// HandOver ends the side and lets the supervisor start another. It returns when the side has
+// ended or ctx is done.
 func (s *OwnersSide) HandOver(ctx context.Context) {
 	s.side.handsOver.Store(true)
 	s.leave()

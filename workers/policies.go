@@ -30,11 +30,11 @@ func buildName() string {
 	return "clusterrun@" + spec.Version
 }
 
-// cachedFor is how long the task of a workflow that is cached here waits for this side
-// before any other may take it, and replay it. The last tasks before a kill wait for that.
+// cachedFor is how long the workflow tasks of a cached workflow are reserved for this side. If
+// the side is killed, another one gets them only after that, and replays the workflow.
 const cachedFor = 2 * time.Second
 
-// stopTimeout bounds how long a side that was told to end waits for activities.
+// stopTimeout is how long a side that ends waits for its activities.
 const stopTimeout = time.Second
 
 func (s *side) workflowOptions() worker.Options {
@@ -79,8 +79,8 @@ func (s *side) taskOptions() worker.Options {
 	}
 }
 
-// localOptions are those of the only worker of a local queue: the activities that a workflow task
-// schedules come with the answer to it.
+// localOptions returns the options of the only worker of a local queue: the server hands out
+// the activities that a workflow task schedules in its answer to that task.
 func (s *side) localOptions() worker.Options {
 	o, eager := s.workflowOptions(), taskSlots
 	tasks := s.taskOptions()
@@ -94,8 +94,8 @@ func (s *side) localOptions() worker.Options {
 	return o
 }
 
-// pollers polls with few while there is nothing to do: a server bounds the long
-// polls of a namespace, and a thousand hosts share them.
+// pollers returns options with few pollers while the queue is idle: a server limits the long
+// polls of a namespace, which a thousand hosts share.
 func pollers(initial, most int) worker.PollerBehavior {
 	return worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
 		InitialNumberOfPollers: initial, MinimumNumberOfPollers: 1, MaximumNumberOfPollers: most,

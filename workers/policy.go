@@ -7,13 +7,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// guard returns that of this host.
+// guard returns the guard of this host.
 func (o Options) guard() *guard.Guard { return guard.New(o.Policy, o.Audit, o.StateDir) }
 
 // CheckPolicy returns why the policy or the audit log cannot be used.
 func (o Options) CheckPolicy() error { return o.guard().Check() }
 
-// TaskDecision is what a policy decides about a task.
+// TaskDecision is the decision of a policy about a task.
 type TaskDecision struct {
 	Task string `json:"task"`
 	policy.Decision

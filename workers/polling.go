@@ -27,9 +27,9 @@ func (p polling) stop() {
 	all.Wait()
 }
 
-// startWorkers polls the queues of DESIGN.md: that of the workflows, those for reservations on any
-// host and on this one where it is private, and that of this very host worker. On a local queue
-// they are one.
+// startWorkers polls the queues of DESIGN.md: the queue of the workflows, the private queues
+// for reservations on any host and on this one, and the queue of this host worker. On a local
+// queue these are the same.
 func (s *side) startWorkers() (polling, error) {
 	all := s.workers()
 	for i, w := range all {

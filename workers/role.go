@@ -1,11 +1,11 @@
 package workers
 
-// Role is what a host worker does for the runs of its queue. By default it does both.
+// Role selects which work of its queue a host worker does. By default it does all.
 type Role string
 
 const (
-	// RoleHost executes tasks, and serves no workflow: what it may do on the server is
-	// bounded by the queues of its host.
+	// RoleHost executes tasks and serves no workflow. Its permissions on the server can be
+	// limited to the queues of its host.
 	RoleHost Role = "host"
 	// RoleController serves workflows, and executes nothing.
 	RoleController Role = "controller"

@@ -53,9 +53,8 @@ func Side(ctx context.Context) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
-	// Our log may go to a pipe whose reader died with the supervisor, and then
-	// there is work left to do. Ctrl-C on a terminal reaches us as well; the
-	// supervisor decides what it means.
+	// The log may be a pipe whose reader died with the supervisor while work is left. Ctrl-C on
+	// a terminal reaches this process as well, but the supervisor decides what it means.
 	signal.Ignore(syscall.SIGINT, syscall.SIGHUP)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	s := &side{Options: o, log: log, supervisor: sup}
@@ -68,18 +67,18 @@ type side struct {
 	supervisor *supervisor.Client
 	client     client.Client
 	held       *heldTasks
-	metered    client.MetricsHandler // nil: the SDK counts nothing
-	metrics    *metrics.Metrics      // nil: there are none
+	metered    client.MetricsHandler // nil if the SDK counts nothing
+	metrics    *metrics.Metrics      // nil if metrics are not served
 	host       *activities.Host
 	server     *server.Server
 	rounds     *server.Barriers
 	queues     *server.Queues
-	member     *server.Membership  // of the fleet; nil: there is none
-	files      *hostservice.Server // nil: the output of runs is not served
+	member     *server.Membership  // of the fleet; nil without a fleet
+	files      *hostservice.Server // nil if the output of runs is not served
 	stopFiles  func()
 	closing    chan supervisor.ClosingReply // what the supervisor says once it is closing
 	abandoned  atomic.Bool                  // it is closing, since the owner of its runs is gone
-	handsOver  atomic.Bool                  // another side goes on
+	handsOver  atomic.Bool                  // another side takes over
 }
 
 // run prepares the host, connects, and serves it until its end.
@@ -168,7 +167,7 @@ func (s *side) shut() {
 	s.host.Close()
 }
 
-// begin polls the queues of this host. inherited is what an earlier side held.
+// begin polls the queues of this host. inherited has the tasks that an earlier side held.
 func (s *side) begin(ctx context.Context, c client.Client, inherited []string) (polling, error) {
 	s.client = c
 	if s.metrics != nil && s.Role.servesWorkflows() {
@@ -227,7 +226,7 @@ func (s *side) attend(ctx context.Context, stop func()) error {
 	return nil
 }
 
-// leaveBound is how long the supervisor may take to hear that its side leaves.
+// leaveBound is how long to wait for the supervisor's answer when the side leaves.
 const leaveBound = time.Second
 
 // leave tells the supervisor that this side has nothing more to report, unless it hands over.
@@ -258,8 +257,8 @@ var (
 	untilToldAgain = retry.Backoff{First: 30 * time.Second, Most: time.Hour}
 )
 
-// dial keeps trying: processes are to be looked after as soon as the server is
-// back, and until then the supervisor needs nobody.
+// dial retries until the server answers: the supervisor can wait, but processes need a side as
+// soon as the server is back.
 func (s *side) dial(ctx context.Context) (client.Client, error) {
 	server := s.Server
 	server.Identity = identity(s.Host, s.supervisor.Instance())
@@ -320,8 +319,8 @@ func (s *side) sayServing(ctx context.Context) {
 	}
 }
 
-// sayMembership returns what says, once each time that it changes, whether the fleet takes
-// this host. The supervisor is told once that it does.
+// sayMembership returns a function that reports, once for each change, whether the fleet takes
+// this host. The supervisor is notified once, when the fleet does.
 func (s *side) sayMembership(ctx context.Context) func(error) {
 	said, serving := "", false
 	return func(err error) {

@@ -17,27 +17,26 @@ import (
 // optionsVar carries [Options] to the side.
 const optionsVar = "CLUSTERRUN_WORKER_OPTIONS"
 
-// Owner is what a host worker has inherited from whoever started it for runs of
-// their own; a worker that serves everybody has a Program only.
+// Owner has the files that a host worker inherits from the process that started it for runs of
+// its own. A worker that serves every user has only Program.
 type Owner struct {
 	// Lifeline reaches its end when the owner is gone.
 	Lifeline *os.File
-	// Side is a socket to an [OwnersSide]; nil: the supervisor starts a side itself.
+	// Side is a socket to an [OwnersSide]. If it is nil, the supervisor starts a side.
 	Side *os.File
 	// Stdin, Stdout and Stderr are for tasks; see [Options].
 	Stdin, Stdout, Stderr *os.File
 	// Program is the file of the program that the host worker is upgraded to on request. If it is
 	// empty, the worker cannot be upgraded.
 	Program string
-	// Serving is called each time that the side serves, as a member of the fleet; nil: nothing
-	// is.
+	// Serving is called each time that the side serves as a member of the fleet. It may be nil.
 	Serving func()
 }
 
-// Supervise becomes the supervisor of a host worker and returns when that has
-// ended: after ctx, after SIGTERM, SIGINT or [supervisor.SignalEnd], or when the owner's lifeline has.
-// command is how to execute [Side] in a child. It fails at once when another
-// worker holds the state directory.
+// Supervise becomes the supervisor of a host worker and returns when it has ended: after ctx,
+// SIGTERM, SIGINT or [supervisor.SignalEnd], or the end of the owner's lifeline. command is the
+// command line that executes [Side] in a child. It fails at once if another worker holds the
+// state directory.
 func Supervise(ctx context.Context, o Options, command []string, owner Owner) error {
 	if err := undumpable.Set(); err != nil {
 		return err

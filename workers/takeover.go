@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// takenOver is what the server is told in the place of a side that is gone.
+// takenOver is the failure that the server gets for the tasks of a side that is gone.
 const takenOver = "the Temporal-facing side of the host worker that had it has ended; its successor takes over"
 
 // inherited returns the files that an earlier side left.
@@ -29,7 +29,7 @@ func (h *heldTasks) inherited() []string {
 	return files
 }
 
-// takeovers is how many answers are on their way at a time.
+// takeovers is the most answers in flight.
 const takeovers = 16
 
 // takeOver gives back to the server what an earlier side held: each activity fails, to be

@@ -32,24 +32,25 @@ type Options struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Profile    string `json:"profile,omitempty"`
 	ConfigFile string `json:"config_file,omitempty"`
-	// Embedded is the directory of the embedded server that listens at Address
-	// now, and later perhaps elsewhere. Empty: it is another server.
+	// Embedded is the directory of the embedded server that listens at Address now. The server
+	// may listen elsewhere later. Embedded is empty for any other server.
 	Embedded string `json:"embedded,omitempty"`
 	// Socket is the path of a Unix socket behind which the server is. Nothing else is read
 	// then but the namespace: neither variables nor a profile of this machine.
 	Socket string `json:"socket,omitempty"`
 	// Key is the file of the certificate that the server at Address and its clients show each
-	// other. Nothing else is read then but the namespace. Empty: it is another server.
+	// other. If it is set, nothing but the namespace is read from profiles and variables. Key
+	// is empty for a server that is not embedded.
 	Key string `json:"key,omitempty"`
-	// CodecKeys is the file of the keys by which payloads and failures are encoded; see
-	// package codec. Empty: they are plain.
+	// CodecKeys is the file of the keys that encrypt payloads and failures; see package codec.
+	// If it is empty, they are not encrypted.
 	CodecKeys string `json:"codec_keys,omitempty"`
-	// APIKeyFile is a file with the API key, in place of TEMPORAL_API_KEY. It is read for each
+	// APIKeyFile is a file with the API key, instead of TEMPORAL_API_KEY. It is read for each
 	// request, so the key may be replaced.
 	APIKeyFile string `json:"api_key_file,omitempty"`
-	// Identity is how the server knows the client. Default: the SDK's.
+	// Identity names the client to the server. By default the SDK chooses it.
 	Identity string `json:"-"`
-	// Metrics get what the SDK counts; nil: nobody does.
+	// Metrics receives what the SDK counts. If it is nil, the SDK counts nothing.
 	Metrics client.MetricsHandler `json:"-"`
 }
 
@@ -135,7 +136,7 @@ func (o Options) named() (c client.Options, err error) {
 	return c, nil
 }
 
-// HostPort returns the address of the server, as far as it is one of TCP.
+// HostPort returns the address of the server if it is a TCP address.
 func (o Options) HostPort() (string, error) {
 	c, err := o.Client()
 	return orDefault(strings.TrimPrefix(c.HostPort, passthrough)), err
@@ -145,7 +146,7 @@ func (o Options) HostPort() (string, error) {
 // is away: it is on this machine, so asking costs nothing.
 const redialMost = time.Second
 
-// passthrough is how gRPC is told to leave an address to the dialer.
+// passthrough makes gRPC leave the address to the dialer.
 const passthrough = "passthrough:///"
 
 // follow has each new connection go to where the server is then.
@@ -164,12 +165,12 @@ var redial = grpc.WithConnectParams(grpc.ConnectParams{
 	MinConnectTimeout: dialBound,
 })
 
-// dialBound is how long a connection may take to come about. A server that is
-// being started is waited for.
+// dialBound is the longest time to make a connection. A server that is being started is waited
+// for.
 const dialBound = 10 * time.Second
 
-// Dial connects and checks that the server answers within the timeout, so that
-// a wrong address is one clear error and not a series of log lines.
+// Dial connects and checks that the server answers within the timeout, so that a wrong address
+// is one clear error instead of a series of log lines.
 func Dial(ctx context.Context, o Options, logger log.Logger, timeout time.Duration, more ...grpc.DialOption) (client.Client, error) {
 	c, err := o.Client()
 	if err != nil {

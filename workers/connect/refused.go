@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// tlsAlert is how Go's TLS tells what the other side has said.
+	// tlsAlert matches what Go's TLS package reports of an alert from the other side.
 	tlsAlert = "remote error: tls: "
-	// alertBound is how long that may take.
+	// alertBound is the longest time to wait for an alert.
 	alertBound = time.Second
 
 	wantsTLS = "it may want TLS: set TEMPORAL_TLS=true, or a client certificate with TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH"
@@ -49,7 +49,7 @@ func (o Options) alert(ctx context.Context) error {
 	return nil
 }
 
-// unreached returns why there is no connection to the server, and what to do.
+// unreached returns why the server cannot be reached, and the remedy.
 func unreached(address string, err error) error {
 	for _, r := range remedies {
 		if strings.Contains(err.Error(), r.said) {

@@ -29,11 +29,11 @@ func (r *rotating) ClientHandshake(ctx context.Context, authority string, c net.
 	return credentials.NewTLS(r.current()).ClientHandshake(ctx, authority, c)
 }
 
-// Clone returns the credentials themselves: they are what the files hold.
+// Clone returns the credentials themselves, since all of their state is in the files.
 func (r *rotating) Clone() credentials.TransportCredentials { return r }
 
-// current returns what the files hold. While they cannot be used, as when only one of two is
-// replaced yet, that is what they held before.
+// current returns the content of the files. If they cannot be used, for example because only
+// one of two is replaced yet, it returns their last usable content.
 func (r *rotating) current() *tls.Config {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -23,7 +23,7 @@ type Server struct {
 	UI        string    `json:"ui,omitempty"`
 	Namespace string    `json:"namespace"`
 	Started   time.Time `json:"started,omitzero"`
-	// Host, Boot, UID and Container are where it runs. Container has the namespaces of the
+	// Host, Boot, UID and Container say where it runs. Container has the namespaces of the
 	// network and of process IDs.
 	Host      string `json:"host,omitempty"`
 	Boot      string `json:"boot,omitempty"`
@@ -31,8 +31,8 @@ type Server struct {
 	Container string `json:"container,omitempty"`
 }
 
-// elsewhere returns where the server runs if this process cannot use it; empty if it can. A
-// directory on a disk that machines or containers share may be that of another one.
+// elsewhere returns where the server runs if this process cannot use it, and "" if it can. A
+// directory on a disk that machines or containers share may belong to another of them.
 func (s *Server) elsewhere() string {
 	switch {
 	case s.Boot != activities.BootID() || s.UID != os.Getuid():
@@ -54,9 +54,9 @@ func container() string {
 // Home is the directory of a user's embedded server.
 type Home struct {
 	Dir string
-	// Program is the path of clusterrun-devserver. Empty: it is looked for.
+	// Program is the path of clusterrun-devserver. If it is empty, the program is looked up.
 	Program string
-	// Env is what a server that is started gets into its environment besides what it needs.
+	// Env is added to the environment of a server that is started.
 	Env []string
 }
 
@@ -66,8 +66,7 @@ func (h Home) Database() string { return filepath.Join(h.Dir, "clusterrun.db") }
 // Log returns the path of the server's log.
 func (h Home) Log() string { return filepath.Join(h.Dir, "server.log") }
 
-// Key returns the path of the certificate and its key: the server's, and those of whoever
-// may use it.
+// Key returns the path of the certificate and key that the server and its clients share.
 func (h Home) Key() string { return filepath.Join(h.Dir, "key.pem") }
 
 func (h Home) readyFile() string { return filepath.Join(h.Dir, "ready.json") }
@@ -75,10 +74,10 @@ func (h Home) dbLock() string    { return h.Database() + ".lock" }
 func (h Home) startLock() string { return filepath.Join(h.Dir, "start.lock") }
 
 const (
-	// settleEvery is how often a server that starts or stops is looked at.
+	// settleEvery is the time between looks at a server that starts or stops.
 	settleEvery = 3 * time.Millisecond
-	// settleBound is how long it may take. It takes a third of a second; a
-	// machine that is very busy takes longer.
+	// settleBound is the longest time to wait for it. A start takes a third of a second, and
+	// longer on a very busy machine.
 	settleBound = 60 * time.Second
 )
 
@@ -108,8 +107,8 @@ func (h Home) settled(ctx context.Context) (*Server, error) {
 		if err != nil || !held {
 			return nil, err
 		}
-		// Read after the lock was seen held: whoever starts a server removes an
-		// old ready file before that server takes its lock.
+		// Read after the lock was seen held: an old ready file is removed before a new server
+		// takes its lock.
 		switch s := h.ready(); {
 		case s != nil && s.elsewhere() == "":
 			return s, nil

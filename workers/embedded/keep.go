@@ -14,10 +14,9 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// Dial connects to the server wherever it listens now. A client that makes its
-// connections so follows the server to another port, and never talks to a
-// stranger that has got the port of a server that was killed. The connection is one of
-// TLS on which both sides have shown the key.
+// Dial connects to the server at its present address. A client that dials with it follows the
+// server to another port, and never talks to a stranger that has the port of a server that was
+// killed. The connection uses TLS, and both sides have shown the key.
 func (h Home) Dial(ctx context.Context) (net.Conn, error) {
 	s, err := h.Find(ctx)
 	if err != nil {
@@ -83,8 +82,8 @@ func Again(ctx context.Context, serve func() error, tell func(error)) {
 type pace struct{ short int }
 
 const (
-	// lasting is how long a server has to live for its end to be a new misfortune,
-	// and not the last one again.
+	// lasting is how old a server must be when it ends for the failures before its start to be
+	// forgotten.
 	lasting   = time.Minute
 	paceFirst = 100 * time.Millisecond
 	paceMost  = 10 * time.Second

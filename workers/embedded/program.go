@@ -18,7 +18,7 @@ const ProgramName = "clusterrun-devserver"
 // ProgramVariable names the path of the server's executable.
 const ProgramVariable = "CLUSTERRUN_DEVSERVER"
 
-// MissingError reports that there is no server to bring up.
+// MissingError is returned if the server's program is not installed.
 type MissingError struct{ Looked string }
 
 func (e *MissingError) Error() string {
@@ -26,8 +26,8 @@ func (e *MissingError) Error() string {
 		"build it with `make build`, or name a Temporal server with --address or TEMPORAL_ADDRESS", ProgramName, e.Looked, ProgramVariable)
 }
 
-// program finds the server's executable: named by the variable, beside our own,
-// or on the path.
+// program finds the server's executable: the path in the variable, or a file next to our own
+// executable, or one on the PATH.
 func (h Home) program() (string, error) {
 	if h.Program != "" {
 		return h.Program, nil

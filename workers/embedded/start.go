@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// IdleExit is how long a background server stays when nobody uses it.
+// IdleExit is how long a background server runs without clients before it ends.
 const IdleExit = 10 * time.Minute
 
 // Ensure returns the server that runs, or starts one in the background. It then listens at
@@ -36,7 +36,7 @@ func (h Home) Ensure(ctx context.Context, prefer string) (*Server, error) {
 		return nil, err
 	}
 	defer starting.Close()
-	// Somebody may have been faster.
+	// Another process may have started it since.
 	if s, err := h.settled(ctx); s != nil || err != nil {
 		return s, err
 	}
@@ -55,9 +55,9 @@ func (h Home) Ensure(ctx context.Context, prefer string) (*Server, error) {
 	}
 }
 
-// startAttempts is how often a server is started that does not become ready: it may
-// have been killed in its start, somebody may have taken its port since we looked, or
-// its database may have been another server's for a moment.
+// startAttempts is how often a server that does not become ready is started again. It may have
+// been killed during its start, its port may have been taken, or its database may have been
+// locked by another server for a moment.
 const startAttempts = 3
 
 // startBackground starts a server that outlives us. The start lock must be held.
@@ -69,8 +69,8 @@ func (h Home) startBackground(ctx context.Context, port int) (*Server, error) {
 	// It outlives the terminal, and serves other shells as well.
 	s, err := h.launch(ctx, cmd, detach.Start, make(chan error, 1))
 	if err != nil {
-		// Whoever held the start lock before us may have been killed while a server
-		// of theirs started: then that one has the database, and is as good.
+		// The previous holder of the start lock may have been killed while its server was
+		// starting. That server has the database, and is used.
 		if other, _ := h.settled(ctx); other != nil {
 			return other, nil
 		}
@@ -86,8 +86,8 @@ type Foreground struct {
 	exited   chan error
 }
 
-// StartForeground starts a server that ends when the caller stops it or dies. It
-// takes the place of one that runs already; whoever uses that follows.
+// StartForeground starts a server that ends when the caller stops it or dies. It replaces a
+// server that runs already, and the clients of the old one follow.
 func (h Home) StartForeground(ctx context.Context, port, uiPort int, extra ...string) (*Foreground, error) {
 	starting, err := h.lockForStart(ctx)
 	if err != nil {
@@ -125,8 +125,8 @@ func (h Home) startForeground(ctx context.Context, port, uiPort int, extra ...st
 	return f, nil
 }
 
-// foreground has a command end with this process, once it is started with the other end of
-// the lifeline as descriptor 3.
+// foreground makes a command end with this process. The command gets the other end of the
+// lifeline as descriptor 3.
 func foreground(cmd *exec.Cmd) (f *Foreground, theirs *os.File, err error) {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
@@ -193,9 +193,9 @@ func (h Home) command(args ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// environment returns what the server gets of ours. It outlives the run that started
-// it, so it must not carry that run's variables: a task of another run may be
-// what started us, and its variables mark processes that end with it.
+// environment returns the variables that the server inherits. It outlives the run that started
+// it, so it must not have that run's variables: if a task of another run started us, they mark
+// processes that end with that run.
 func environment() []string {
 	var env []string
 	for _, name := range []string{"HOME", "PATH", "TMPDIR", "USER", "LOGNAME", "TZ", "LANG", "LC_ALL", "GOMAXPROCS"} {
@@ -241,14 +241,14 @@ func (h Home) launch(ctx context.Context, cmd *exec.Cmd, start func(*exec.Cmd) e
 		default:
 		}
 		if err := retry.Sleep(ctx, settleEvery); err != nil {
-			// Nobody would know of it, so it must not stay.
+			// No client would know of it, so it must not stay.
 			_ = cmd.Process.Kill()
 			return nil, fmt.Errorf("the embedded server did not become ready: %w; its log is %s", err, h.Log())
 		}
 	}
 }
 
-// leastFiles is how many open files the server has when it has started, and some for
+// leastFiles is the number of open files of a server that has started, and some for
 // connections.
 const leastFiles = 40
 
@@ -262,7 +262,7 @@ func checkFiles() error {
 	return nil
 }
 
-// maxLog is the size at which a log is started anew. It has errors only.
+// maxLog is the size above which a log, which has only errors, is replaced by an empty one.
 const maxLog = 4 << 20
 
 func (h Home) openLog() (*os.File, int64, error) {
@@ -296,7 +296,7 @@ func (h Home) logSince(offset int64) string {
 	return string(bytes.TrimPrefix(said, []byte(ProgramName+": ")))
 }
 
-// freePort returns the port of an address if nobody listens there, and 0 otherwise.
+// freePort returns the port of an address if no process listens there, and 0 otherwise.
 func freePort(address string) int {
 	if address == "" {
 		return 0

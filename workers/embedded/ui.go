@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// StartUI serves a Web UI on a port, 0 for any that is free, for a server that has none of
-// its own. What it returns has the link that lets a browser in.
+// StartUI serves a Web UI for a server that has none, on a port, or on any free one if port is
+// 0. The result has the link that lets a browser in.
 func (h Home) StartUI(ctx context.Context, s *Server, port int) (*Foreground, error) {
 	path, err := h.program()
 	if err != nil {

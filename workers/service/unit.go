@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Unit is what is to be known of a host worker to start it as a service.
+// Unit describes a host worker that is started as a service.
 type Unit struct {
 	// Program is the path of clusterrun, and Args are the flags of `clusterrun worker`.
 	Program string
@@ -18,7 +18,7 @@ type Unit struct {
 	OwnStateDir bool
 	// ForUser reports whether it is a unit of a user's systemd.
 	ForUser bool
-	// RunAs is the user of the process; empty: the one whose systemd it is.
+	// RunAs is the user of the process. If it is empty, it is the user of this systemd.
 	RunAs string
 	// Traversable reports whether users of tasks pass through the state directory.
 	Traversable bool
@@ -28,10 +28,10 @@ type Unit struct {
 	Controller bool
 }
 
-// Mark is the first line of each unit, by which one of ours is known.
+// Mark is the first line of each unit. A unit without it was not written by clusterrun.
 const Mark = "# Written by `clusterrun install-service`, which also changes and removes it.\n"
 
-// StateRoot is where systemd makes the state directories of the units of a system.
+// StateRoot is the directory in which systemd creates the state directories of system units.
 const StateRoot = "/var/lib/"
 
 // Text returns the unit.
