@@ -29,7 +29,7 @@ func TestRefusalsNameTheFlag(t *testing.T) {
 		"function":        "FUNCTION: no",
 		"args":            "ARG: no",
 		"kwargs":          "--kwargs: no",
-		"options.retries": "--retries: no",
+		"options.key":     "--key: no",
 		"options.task":    "--task: no",
 		"options.timeout": "--call-timeout: no",
 		"resources":       "resources: no",

@@ -38,16 +38,15 @@ nor a refusal: the process that called it has ended, or the run.
 
 A closure may have options, all or some of these:
   {"id":8,"op":"call","closures":[{"function":"step","args":[3],"options":
-   {"key":"step-3","task":"worker-1","priority":5,"timeout":"3s","retries":2}}]}
+   {"key":"step-3","task":"worker-1","timeout":"3s"}}]}
 (in one line). "key": a closure with the key of an earlier one is that closure, for as long
 as the run is open, unless it was cancelled; if it has failed, its error is raised again,
 or with "retry": true it is called again. The keys of a run may have up to 1 MiB in all,
 including 8 bytes for each; beyond that, closures with new keys are refused. "task": only
-this task of the run may call it. "priority": higher ones go first; default 0. "timeout"
-limits one call. "retries": how often it is called again after an error or a timeout.
-"max_losses": how often its task may die while executing it before that is an error;
-default 10, and -1 means any number. "detached": true: join and done do not wait for it,
-and its error does not stop others. Unknown fields are refused.
+this task of the run may call it. "timeout" limits one call. "max_losses": how often its
+task may die while executing it before that is an error; default 10, and -1 means any
+number. "detached": true: join and done do not wait for it, and its error does not stop
+others. Unknown fields are refused.
 
 The first line is {"event":"open","run":"ID"}.
 

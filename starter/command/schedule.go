@@ -20,7 +20,6 @@ import (
 // scheduling is what `clusterrun schedule` was asked for.
 type scheduling struct {
 	kwargs, key, task, from string
-	priority, retries       int
 	timeout                 time.Duration
 	wait, detached, retry   bool
 	patience                time.Duration
@@ -101,8 +100,6 @@ its own error is printed and not raised again, and errors of others do not matte
 	f.StringVar(&s.key, "key", "", "closures with the same `KEY` are one closure; if it has failed, its error is raised again")
 	f.BoolVar(&s.retry, "retry-failed", false, "call a failed closure with the same key again")
 	f.StringVar(&s.task, "task", "", "only this `TASK` may call it")
-	f.IntVar(&s.priority, "priority", 0, "priority `N`; higher ones go first")
-	f.IntVar(&s.retries, "retries", 0, "call it again up to `N` times after an error of the function")
 	f.DurationVar(&s.timeout, "call-timeout", 0, "`TIME` that one call may take")
 	f.BoolVar(&s.wait, "wait", false, "wait for the value and print it instead of the ID")
 	f.DurationVar(&s.patience, "timeout", 0, "give up after `TIME`; closures in the queue stay there")
@@ -180,9 +177,7 @@ func (s *scheduling) options(own *closure.Options) *closure.Options {
 	o.Key = cmp.Or(s.key, o.Key)
 	o.Retry = o.Retry || s.retry && o.Key != ""
 	o.Task = cmp.Or(s.task, o.Task)
-	o.Priority = cmp.Or(s.priority, o.Priority)
 	o.Timeout = cmp.Or(closure.TimeoutOf(s.timeout), o.Timeout)
-	o.Retries = cmp.Or(s.retries, o.Retries)
 	o.Detached = o.Detached || s.detached
 	if o == (closure.Options{}) {
 		return nil

@@ -48,6 +48,6 @@ func TestLinesThatAreNoRequests(t *testing.T) {
 		assert.Contains(t, p.answer().Error.Message, want)
 	}
 	assert.Zero(t, p.Counts().Scheduled, "nothing of them was taken")
-	p.ask(`{"id":11,"op":"call","closures":[{"function":"same","args":[1],"kwargs":{"any":{"thing":2}},"options":{"key":"k","task":"","priority":1,"timeout":"3s","retries":1,"max_losses":2,"detached":true}}]}`)
+	p.ask(`{"id":11,"op":"call","closures":[{"function":"same","args":[1],"kwargs":{"any":{"thing":2}},"options":{"key":"k","task":"","timeout":"3s","max_losses":2,"detached":true}}]}`)
 	assert.Equal(t, Answer{ID: 11, Outcomes: []Outcome{{Value: json.RawMessage("1")}}}, p.answer(), "and it goes on")
 }

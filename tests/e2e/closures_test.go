@@ -349,13 +349,6 @@ func testClosureOptions(t *testing.T, f *fixture, c *clustercoordinator.Coordina
 		assert.Equal(t, closure.ErrTimeout, e.Kind)
 		assert.Contains(t, e.Message, "hold has not ended within its timeout of 200ms")
 	})
-	t.Run("retries", func(t *testing.T) {
-		v := scheduleCall(t, c, closure.Options{Retries: 3}, "flaky", "flaky-enough", 3)
-		assert.Equal(t, 4, fetched[int](t, v))
-		v = scheduleCall(t, c, closure.Options{Retries: 1}, "flaky", "flaky-too-often", 3)
-		assert.Contains(t, fetchError(t, v).Message, "time 2")
-		require.Error(t, c.Join(bounded(t)))
-	})
 	t.Run("quarantine", func(t *testing.T) {
 		before := f.calls()["die 0"]
 		v := scheduleCall(t, c, closure.Options{MaxLosses: ptr(1)}, "die")
@@ -365,15 +358,15 @@ func testClosureOptions(t *testing.T, f *fixture, c *clustercoordinator.Coordina
 		assert.Equal(t, before+2, f.calls()["die 0"])
 		require.Error(t, c.Join(bounded(t)))
 	})
-	t.Run("pause, and priorities", func(t *testing.T) {
+	t.Run("pause, and order", func(t *testing.T) {
 		f.awaitServing(c, 2)
 		s, err := c.Queue().Pause(bounded(t), "lunch")
 		require.NoError(t, err)
 		assert.Equal(t, closure.QueuePaused, s.State)
 		// All for one task, so that there is an order to see.
 		var order []*clustercoordinator.RemoteValue
-		for i, priority := range []int{-1, 0, 5} {
-			order = append(order, scheduleCall(t, c, closure.Options{Priority: priority, Task: "worker-1"}, "square", 2000+i))
+		for i := range 3 {
+			order = append(order, scheduleCall(t, c, closure.Options{Task: "worker-1"}, "square", 2000+i))
 		}
 		require.NoError(t, c.Queue().Flush(bounded(t)))
 		s = f.status(c)
@@ -394,7 +387,7 @@ func testClosureOptions(t *testing.T, f *fixture, c *clustercoordinator.Coordina
 				called = append(called, strings.TrimSpace(line))
 			}
 		}
-		assert.Equal(t, []string{"square 2002 worker-1", "square 2001 worker-1", "square 2000 worker-1"}, called)
+		assert.Equal(t, []string{"square 2000 worker-1", "square 2001 worker-1", "square 2002 worker-1"}, called)
 	})
 	t.Run("a key is one closure", func(t *testing.T) {
 		ids := map[uint64]bool{}

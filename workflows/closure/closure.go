@@ -23,8 +23,6 @@ type Closure struct {
 	Resources []uint64 `json:"resources,omitempty"`
 	// Attempt counts how often it was given to a task, from 1.
 	Attempt int `json:"attempt,omitempty"`
-	// Left is how many of its retries are left, in a lease.
-	Left int `json:"retries_left,omitempty"`
 	// Options are rare; nil is none.
 	Options *Options `json:"options,omitempty"`
 }
@@ -39,23 +37,20 @@ func (c *Closure) Size() int {
 	return size
 }
 
-// Options are what a closure may have beyond the seed.
+// Options are the options of a closure. The seed has none.
 type Options struct {
 	// Key makes scheduling it again with the same key the same closure, for as long as the
 	// run lives, unless that was cancelled. One that has failed raises its error again.
 	Key string `json:"key,omitempty"`
-	// Retry reports whether this is a new closure if the one with the key has failed.
+	// Retry makes this a new closure if the one with the key has failed.
 	Retry bool `json:"retry,omitempty"`
-	// Task is the only task that may call it; else any may.
+	// Task is the only task that may call it. Empty: any. A pool calls a function once in
+	// each of its tasks.
 	Task string `json:"task,omitempty"`
-	// Detached reports whether join and done do not wait for it, and its error is only its own.
+	// Detached: join and done do not wait for it, and its error is only its own.
 	Detached bool `json:"detached,omitempty"`
-	// Priority: higher ones go first. Default 0.
-	Priority int `json:"priority,omitempty"`
 	// Timeout bounds one call. None: nothing does.
 	Timeout Timeout `json:"timeout,omitempty"`
-	// Retries is how often it is called again after an error or a timeout of its own.
-	Retries int `json:"retries,omitempty"`
 	// MaxLosses is how often its task may die under it before it is not put back any
 	// more. nil: [DefaultMaxLosses]. Negative: without limit, as in the seed.
 	MaxLosses *int `json:"max_losses,omitempty"`
@@ -95,8 +90,6 @@ const (
 	MaxResources = 100
 	// MaxFunctionName is the longest name of a function, a client or a key, in bytes.
 	MaxFunctionName = 200
-	// MaxPriority bounds priorities, on either side of 0.
-	MaxPriority = 1000
 	// MaxError bounds the text of an error, and MaxTraceback its
 	// traceback, whose last bytes are kept.
 	MaxError     = 8 << 10

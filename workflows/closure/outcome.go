@@ -8,15 +8,13 @@ import (
 // OutcomeKind says how a call of a closure ended.
 type OutcomeKind string
 
-// The values of [OutcomeKind]. The first four end the closure; what the others
-// mean for it the queue decides.
+// The values of [OutcomeKind]. The first four end the closure. The queue
+// decides what the others mean for it.
 const (
 	OutcomeValue     OutcomeKind = "value"
-	OutcomeError     OutcomeKind = "error"     // the function's own, and no retries are left
+	OutcomeError     OutcomeKind = "error"     // the function's own, or that of its timeout
 	OutcomeInput     OutcomeKind = "input"     // a resource among its arguments could not be built
 	OutcomeCancelled OutcomeKind = "cancelled" // on request
-	// OutcomeAgain: it failed or ran out of time, and has retries left.
-	OutcomeAgain OutcomeKind = "again"
 	// OutcomeLost: the process ended before the call did. Started says whether the
 	// call had begun.
 	OutcomeLost OutcomeKind = "lost"
@@ -27,7 +25,7 @@ const (
 
 // OutcomeKinds are all of them.
 var OutcomeKinds = []OutcomeKind{
-	OutcomeValue, OutcomeError, OutcomeInput, OutcomeCancelled, OutcomeAgain, OutcomeLost, OutcomeUnavailable,
+	OutcomeValue, OutcomeError, OutcomeInput, OutcomeCancelled, OutcomeLost, OutcomeUnavailable,
 }
 
 // Final reports whether an outcome of this kind ends the closure, whatever the queue

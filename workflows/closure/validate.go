@@ -119,8 +119,8 @@ func (c *checker) checkClient(client string) {
 // checkClosure makes paths only where there is something to complain about:
 // there are a thousand closures in a request and hardly ever a problem.
 func (c *checker) checkClosure(closure *Closure, path func(field string) string) {
-	if closure.ID != 0 || closure.Attempt != 0 || closure.Left != 0 {
-		c.Add(path("id"), "is set, or attempt, or retries_left", "leave them out: the queue gives them")
+	if closure.ID != 0 || closure.Attempt != 0 {
+		c.Add(path("id"), "is set, or attempt", "leave them out: the queue gives them")
 	}
 	c.checkFunction(func() string { return path("function") }, closure.Function)
 	if n := len(closure.Resources); n > MaxResources {
@@ -140,12 +140,6 @@ func (c *checker) checkClosure(closure *Closure, path func(field string) string)
 	}
 	if o.Task != "" {
 		c.TaskName(path("options.task"), o.Task)
-	}
-	if o.Priority < -MaxPriority || o.Priority > MaxPriority {
-		c.Add(path("options.priority"), fmt.Sprintf("must be from %d to %d, is %d", -MaxPriority, MaxPriority, o.Priority), "higher ones go first, and 0 is the default")
-	}
-	if o.Retries < 0 {
-		c.Add(path("options.retries"), fmt.Sprintf("must not be negative, is %d", o.Retries), "leave it out for none")
 	}
 	if o.Timeout != "" {
 		c.Duration(path("options.timeout"), string(o.Timeout))

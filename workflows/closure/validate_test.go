@@ -39,9 +39,7 @@ func TestValidateScheduleNamesEveryProblem(t *testing.T) {
 			r.Closures[0] = Closure{
 				Function: strings.Repeat("ü", MaxFunctionName/2), Args: json.RawMessage(` [1, {"$clusterrun.resource": 7}]`),
 				Kwargs: json.RawMessage(`{"a": {"$clusterrun.resource": 8}}`), Resources: []uint64{7, 8},
-				Options: &Options{
-					Key: "k 1", Task: "worker-3", Detached: true, Priority: -MaxPriority, Timeout: TimeoutOf(time.Hour), Retries: 5, MaxLosses: new(-1),
-				},
+				Options: &Options{Key: "k 1", Task: "worker-3", Detached: true, Timeout: TimeoutOf(time.Hour), MaxLosses: new(-1)},
 			}
 		}, nil},
 		"no client, no number":     {func(r *ScheduleRequest) { r.Client, r.Batch = "", 0 }, []string{"client: missing", "batch: missing"}},
@@ -79,12 +77,10 @@ func TestValidateScheduleNamesEveryProblem(t *testing.T) {
 			[]string{"closures[0].resources: has 101; a closure uses up to 100 resources"}},
 		"two keys are data": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":3, "b": 1}]`) }, nil},
 		"options": {func(r *ScheduleRequest) {
-			r.Closures[0].Options = &Options{Key: long, Task: "worker", Priority: MaxPriority + 1, Timeout: "-1ns", Retries: -2}
+			r.Closures[0].Options = &Options{Key: long, Task: "worker", Timeout: "-1ns"}
 		}, []string{
 			`closures[0].options.key: "` + long[:60] + `…" is no key`,
 			`closures[0].options.task: "worker" is no task name`,
-			"closures[0].options.priority: must be from -1000 to 1000, is 1001",
-			"closures[0].options.retries: must not be negative, is -2",
 			"closures[0].options.timeout: must not be negative, is -1ns",
 		}},
 	} {

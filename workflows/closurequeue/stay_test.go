@@ -90,7 +90,7 @@ func TestAQueueThatIsTooLargeStays(t *testing.T) {
 			r := closure.ScheduleRequest{Client: "c", Batch: batch + 1}
 			for range closure.MaxBatch {
 				r.Closures = append(r.Closures, closure.Closure{Function: "f", Options: &closure.Options{
-					Timeout: closure.TimeoutOf(time.Duration(random.Int64N(3e17))), Retries: random.Int(), MaxLosses: new(random.Int()),
+					Timeout: closure.TimeoutOf(time.Duration(random.Int64N(3e17))), MaxLosses: new(random.Int()),
 				}})
 			}
 			q.ask(closure.UpdateSchedule, r)

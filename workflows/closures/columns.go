@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
 )
@@ -96,10 +95,10 @@ func (w *writer) item(it *item, state uint64) {
 	}
 }
 
-// flags are whether the item was told, in the lowest bit, in the next two from how many
-// leases it came back, and then how often it failed.
+// flags are whether the item was told, in the lowest bit, and above it from how many
+// leases it came back.
 func (it *item) flags() uint64 {
-	flags := uint64(it.failures)<<3 | uint64(it.returns)<<1
+	flags := uint64(it.returns) << 1
 	if it.told {
 		flags++
 	}
@@ -108,7 +107,6 @@ func (it *item) flags() uint64 {
 
 func (it *item) setFlags(flags uint64) {
 	it.told, it.returns = flags&1 == 1, int(flags>>1&3)
-	it.failures = int(min(flags>>3, math.MaxInt32))
 }
 
 func (w *writer) keys(k *keys) {

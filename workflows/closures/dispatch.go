@@ -17,7 +17,7 @@ type source struct {
 type sources []source
 
 func (s sources) Len() int           { return len(s) }
-func (s sources) Less(i, j int) bool { return order(s[i].head, s[j].head) < 0 }
+func (s sources) Less(i, j int) bool { return s[i].head.ID < s[j].head.ID }
 func (s sources) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
 func (s *sources) Push(x any)        { *s = append(*s, x.(source)) }
 func (s *sources) Pop() any {
@@ -219,7 +219,7 @@ func (q *Queue) lease(h *host, p *pack) Dispatch {
 	d := Dispatch{Lease: l.number, Host: h.name, Queue: h.queue, Closures: make([]closure.Closure, len(p.items))}
 	for i, it := range p.items {
 		it.lease = l.number
-		d.Closures[i] = it.leased()
+		d.Closures[i] = it.Closure
 		if it.told {
 			d.Cancelled = append(d.Cancelled, it.ID)
 		}

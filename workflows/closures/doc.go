@@ -18,8 +18,8 @@
 //
 // # Order
 //
-// Higher priorities first, and then in the order of scheduling, which is the order of
-// IDs. A closure that was put back keeps its place. One that only a certain task may call
+// Closures go out in the order of scheduling, which is the order of IDs. A closure that was
+// put back keeps its place. One that only a certain task may call
 // waits until that task serves, and keeps nobody waiting. The others go to the hosts where
 // a task has registered their function. A function that no task has ever registered may
 // go anywhere: its call fails with just that, while waiting for somebody might never end.
@@ -64,7 +64,6 @@
 // which the workflow writes into the history, too.
 //
 //   - value, error, input, cancelled: the end.
-//   - again: its host says that it has retries left.
 //   - lost: the process ended during the call. A closure under which more processes have
 //     ended than it may take along (max_losses) is an error. One that had not begun is
 //     just put back.

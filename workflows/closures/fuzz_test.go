@@ -223,19 +223,16 @@ func (f *fuzzed) schedule() {
 			}
 		}
 		if o&2 != 0 {
-			c.Options = &closure.Options{Priority: int(f.byte() % 3), Detached: o&4 != 0 && f.byte()%2 == 0}
+			c.Options = &closure.Options{Detached: o&4 != 0 && f.byte()%2 == 0}
 			if o&8 != 0 {
 				c.Options.Task = fmt.Sprint("worker-", f.byte()%4)
 			}
 			if o&16 != 0 {
 				c.Options.Key = fmt.Sprint("key-", f.byte()%16)
-				c.Options.Retry = c.Options.Priority == 2
+				c.Options.Retry = f.byte()%3 == 0
 			}
 			if o&32 != 0 {
 				c.Options.MaxLosses = new(int(f.byte()%4) - 1)
-			}
-			if o&64 != 0 {
-				c.Options.Retries = int(f.byte() % 4)
 			}
 		}
 		r.Closures = append(r.Closures, c)
@@ -332,9 +329,7 @@ func (f *fuzzed) leaseEnds() {
 			o.Kind, o.Error = closure.OutcomeError, &closure.Error{Kind: "ValueError", Message: "fuzzed"}
 		case 1:
 			o.Kind = closure.OutcomeInput
-		case 2:
-			o.Kind = closure.OutcomeAgain
-		case 3:
+		case 2, 3:
 			o.Kind, o.Started = closure.OutcomeLost, true
 		case 4:
 			o.Kind = closure.OutcomeLost

@@ -23,12 +23,10 @@ type item struct {
 	// the latest of their tasks.
 	losses int
 	lostOn []string
-	// failures counts the calls that failed by themselves and were tried again.
-	failures int
 }
 
 func newItem(c closure.Closure, id uint64) *item {
-	c.ID, c.Attempt, c.Left = id, 0, 0
+	c.ID, c.Attempt = id, 0
 	if c.Options != nil && c.Options.Retry { // it is of no concern to those who call it
 		o := *c.Options
 		o.Retry = false
@@ -55,34 +53,13 @@ func (it *item) key() string {
 	return it.Options.Key
 }
 
-func (it *item) priority() int {
-	if it.Options == nil {
-		return 0
-	}
-	return it.Options.Priority
-}
-
-// leased returns the closure as a lease has it.
-func (it *item) leased() closure.Closure {
-	c := it.Closure
-	if c.Options != nil {
-		c.Left = max(0, c.Options.Retries-it.failures)
-	}
-	return c
-}
-
-// order: higher priorities first, then in the order they were scheduled.
-func order(a, b *item) int {
-	return cmp.Or(cmp.Compare(b.priority(), a.priority()), cmp.Compare(a.ID, b.ID))
-}
-
 func byID(a, b *item) int { return cmp.Compare(a.ID, b.ID) }
 
-// items is a heap by order.
+// items is a heap by ID, which is the order of scheduling.
 type items []*item
 
 func (s items) Len() int           { return len(s) }
-func (s items) Less(i, j int) bool { return order(s[i], s[j]) < 0 }
+func (s items) Less(i, j int) bool { return s[i].ID < s[j].ID }
 func (s items) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
 func (s *items) Push(x any)        { *s = append(*s, x.(*item)) }
 func (s *items) Pop() any {

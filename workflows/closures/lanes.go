@@ -16,8 +16,8 @@ type laneName struct{ task, function string }
 // lane are queued closures of one function that one task may call, or any.
 type lane struct {
 	laneName
-	// fresh are those that were never given to a host, from first on, by order; nearly
-	// always they come in that order. back are the others, a heap.
+	// fresh are those that were never given to a host, from first on, by ID. back are the
+	// others, a heap.
 	fresh []*item
 	first int
 	back  items
@@ -63,12 +63,8 @@ func (ls *lanes) each(do func(*item)) {
 	}
 }
 
-// append queues an item at its place, which nearly always is the last.
+// append queues an item whose ID is higher than all before.
 func (l *lane) append(it *item) {
-	if n := len(l.fresh); n > l.first && order(l.fresh[n-1], it) > 0 {
-		l.putBack(it)
-		return
-	}
 	it.lane = l
 	l.live++
 	l.fresh = append(l.fresh, it)
@@ -107,7 +103,7 @@ func (l *lane) head() *item {
 		return nil
 	case l.first == len(l.fresh):
 		return l.back[0]
-	case len(l.back) == 0 || order(l.fresh[l.first], l.back[0]) < 0:
+	case len(l.back) == 0 || l.fresh[l.first].ID < l.back[0].ID:
 		return l.fresh[l.first]
 	}
 	return l.back[0]

@@ -249,12 +249,12 @@ func TestCancelledLeaveTheQueue(t *testing.T) {
 	assert.Equal(t, [2]uint64{2, 450_001}, [2]uint64{first, last})
 }
 
-// Put back at random, lanes still come out by order.
+// Put back at random, lanes still come out in the order of IDs.
 func TestLanesKeepOrder(t *testing.T) {
 	ls := newLanes()
 	var l *lane
 	for id := uint64(1); id <= 3000; id++ {
-		it := newItem(closure.Closure{Function: "f", Options: &closure.Options{Priority: int(id * 7 % 3)}}, id)
+		it := newItem(closure.Closure{Function: "f"}, id)
 		l = ls.of(it)
 		l.append(it)
 	}
@@ -265,11 +265,11 @@ func TestLanesKeepOrder(t *testing.T) {
 			l.putBack(it)
 		}
 	}
-	var before *item
+	before := uint64(0)
 	n := 0
 	for it := l.head(); it != nil; it = l.head() {
-		require.True(t, before == nil || order(before, it) < 0)
-		before = it
+		require.Less(t, before, it.ID)
+		before = it.ID
 		n++
 		l.pop()
 	}

@@ -107,9 +107,6 @@ func (q *Queue) outcome(l *lease, o closure.Outcome) {
 		return
 	}
 	switch o.Kind {
-	case closure.OutcomeAgain:
-		it.failures++
-		q.putBack(it)
 	case closure.OutcomeLost:
 		q.lost(it, o)
 	case closure.OutcomeUnavailable:

@@ -29,7 +29,7 @@ import (
 //	serve HOST TASK[=SLOTS]… [functions=F,F] [queue=Q] [seq=N] [broker=B] [over=HOW]
 //	                               a host says who serves there; no TASK: nobody
 //	schedule CLIENT FUNCTION…|N*FUNCTION [OPTION]… [uses=RESOURCE,…]
-//	                               OPTION: key= retry task= detached priority= losses= retries=
+//	                               OPTION: key= retry task= detached losses=
 //	                               [args=JSON] [batch=N] [epoch=N]; without epoch the client knows the latest
 //	resource CLIENT FUNCTION [number=N] [of=TASK:PROCESS]
 //	release CLIENT IDS
@@ -40,7 +40,7 @@ import (
 //	withdraw CLIENT call=N         a client does not wait for its join or done any more
 //	ended LEASE [OUTCOME]… [rest=IDS] [idle] [took=MILLISECONDS] [stray]
 //	                               OUTCOME: ok=IDS error=IDS:TEXT alone=IDS:TEXT input=IDS:TEXT
-//	                               cancelled=IDS again=IDS lost=IDS[@TASK] (called)
+//	                               cancelled=IDS lost=IDS[@TASK] (called)
 //	                               unstarted=IDS (lost) unavailable=IDS@TASK
 //	lost LEASE                     the host worker did not answer any more
 //	cancel all|IDS
@@ -51,7 +51,7 @@ import (
 //
 // IDS are as in 1,4-6, or "all" those of the lease that are not named before in the
 // line. With "stray" a lease may bring what it does not name. In the answers, 3* is a closure that the host holds already,
-// 3#2 one that is called for the second time, and 3(1 left) one with a retry left.
+// and 3#2 one that is called for the second time.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		var s *script
@@ -274,12 +274,8 @@ func (s *script) schedule(words []string) (string, error) {
 				o.Task = value
 			case "detached":
 				o.Detached = true
-			case "priority":
-				o.Priority = n
 			case "losses":
 				o.MaxLosses = &n
-			case "retries":
-				o.Retries = n
 			default:
 				return "", fmt.Errorf("%s is not known", name)
 			}
@@ -513,9 +509,6 @@ func (s *script) action(a closures.Action) string {
 				}
 				if c.Attempt != 1 {
 					text += fmt.Sprintf("#%d", c.Attempt)
-				}
-				if c.Options != nil && c.Options.Retries > 0 {
-					text += fmt.Sprintf("(%d left)", c.Left)
 				}
 			}
 		}

@@ -110,7 +110,7 @@ func TestTheWorstLeaseFits(t *testing.T) {
 	batch := closure.ScheduleRequest{Client: "c", Batch: 1}
 	for range closure.MaxBatch {
 		c := closure.Closure{Function: r.text(1), Args: []byte(`["` + r.text(350) + `"]`), Options: &closure.Options{
-			Key: r.text(100), Priority: -closure.MaxPriority, Timeout: closure.TimeoutOf(time.Duration(r.Int64N(3e17))), Retries: r.Int(), MaxLosses: new(r.Int()), Detached: true,
+			Key: r.text(100), Timeout: closure.TimeoutOf(time.Duration(r.Int64N(3e17))), MaxLosses: new(r.Int()), Detached: true,
 		}}
 		for range closure.MaxResources {
 			c.Resources = append(c.Resources, 1+r.Uint64N(maxResources))

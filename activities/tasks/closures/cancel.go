@@ -217,9 +217,6 @@ func tooLarge(function string, bytes int, escaped bool) *closure.Error {
 // verdict returns the outcome in the form that a lease returns.
 func (e *entry) verdict() closure.Outcome {
 	o := e.outcome
-	if o.Kind == closure.OutcomeError && e.closure.Left > 0 {
-		o.Kind = closure.OutcomeAgain
-	}
 	if o.Error != nil {
 		named := *o.Error
 		named.Closure = o.ID

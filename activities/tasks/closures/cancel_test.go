@@ -109,61 +109,25 @@ func TestAProcessThatDoesNotEndACallIsRestarted(t *testing.T) {
 	})
 }
 
-func TestAnErrorCanBeTriedAgain(t *testing.T) {
-	run(t, func(t *testing.T, h *host) {
-		p := h.process("worker-0", "a", 4)
-		tries := closure.Options{Retries: 2}
-		second, third := with(newClosure(2), tries), with(newClosure(3), tries)
-		third.Left = 0
-		l := h.lease(newClosure(1), second, third, newClosure(4))
-		require.Len(t, p.take(4, 0), 4)
-		p.done(failed(1, "ValueError", "no"), failed(2, "ValueError", "no"), failed(3, "ValueError", "no"),
-			taskapi.CallOutcome{ID: 4, Kind: "unavailable", Error: &closure.Error{Message: "gone", Task: "ps-0"}})
-		want := closure.Error{Kind: "ValueError", Message: "no", Task: "worker-0", Closure: 1}
-		r := l.get(t)
-		assert.Equal(t, closure.Outcome{ID: 1, Kind: closure.OutcomeError, Task: "worker-0", Error: &want}, r.Outcomes[0])
-		assert.Equal(t, closure.OutcomeAgain, r.Outcomes[1].Kind)
-		assert.Equal(t, "no", r.Outcomes[1].Error.Message)
-		assert.Equal(t, closure.OutcomeError, r.Outcomes[2].Kind, "it was tried three times")
-		assert.Equal(t, closure.Outcome{ID: 4, Kind: closure.OutcomeUnavailable, Task: "worker-0",
-			Error: &closure.Error{Message: "gone", Task: "ps-0", Closure: 4}}, r.Outcomes[3])
-	})
-}
-
-// The queue itself counts other failures: calls whose process or host was lost use up no
-// retries.
-func TestRetriesThatAreLeft(t *testing.T) {
+func TestErrorsAreThoseOfTheirClosures(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 2)
-		some, none := with(newClosure(1), closure.Options{Retries: 2}), with(newClosure(2), closure.Options{Retries: 2})
-		some.Attempt, some.Left = 9, 1
-		none.Attempt, none.Left = 1, 0
-		l := h.lease(some, none)
+		l := h.lease(closuresFrom(1, 2)...)
 		require.Len(t, p.take(2, 0), 2)
-		p.done(failed(1, "ValueError", "no"), failed(2, "ValueError", "no"))
+		p.done(failed(1, "ValueError", "no"), taskapi.CallOutcome{ID: 2, Kind: "unavailable", Error: &closure.Error{Message: "gone", Task: "ps-0"}})
 		r := l.get(t)
-		assert.Equal(t, closure.OutcomeAgain, r.Outcomes[0].Kind)
-		assert.Equal(t, closure.OutcomeError, r.Outcomes[1].Kind)
-
-		// If a lease was lost, the next one that gives the closure knows how many retries are
-		// left.
-		l = h.lease(some)
-		require.Equal(t, []uint64{1}, p.take(1, 0))
-		some.Attempt, some.Left = 10, 0
-		again := h.lease(some)
-		p.done(failed(1, "ValueError", "no"))
-		assert.Equal(t, closure.OutcomeError, one(t, again.get(t)).Kind)
-		l.get(t)
+		assert.Equal(t, closure.Outcome{ID: 1, Kind: closure.OutcomeError, Task: "worker-0",
+			Error: &closure.Error{Kind: "ValueError", Message: "no", Task: "worker-0", Closure: 1}}, r.Outcomes[0])
+		assert.Equal(t, closure.Outcome{ID: 2, Kind: closure.OutcomeUnavailable, Task: "worker-0",
+			Error: &closure.Error{Message: "gone", Task: "ps-0", Closure: 2}}, r.Outcomes[1])
 	})
 }
 
 func TestTimeout(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 4)
-		options := closure.Options{Timeout: closure.TimeoutOf(time.Minute), Retries: 1}
-		second := with(newClosure(2), options)
-		second.Left = 0
-		l := h.lease(with(newClosure(1), options), second, with(newClosure(3), options), with(newClosure(4), options))
+		options := closure.Options{Timeout: closure.TimeoutOf(time.Minute)}
+		l := h.lease(with(newClosure(1), options), with(newClosure(2), options), with(newClosure(3), options), with(newClosure(4), options))
 		require.Len(t, p.take(4, 0), 4)
 		p.take(0, 0) // the process has begun them
 		time.Sleep(59 * time.Second)
@@ -184,7 +148,6 @@ func TestTimeout(t *testing.T) {
 		r := l.get(t)
 		require.Len(t, r.Outcomes, 3)
 		assert.Equal(t, valued(3, "worker-0"), r.Outcomes[2], "what was late counts all the same")
-		assert.Equal(t, closure.OutcomeAgain, r.Outcomes[0].Kind)
 		assert.Equal(t, closure.Outcome{ID: 2, Kind: closure.OutcomeError, Task: "worker-0", Error: &closure.Error{
 			Kind: closure.ErrTimeout, Message: "the function f has not ended within its timeout of 1m", Traceback: "here",
 			Closure: 2, Task: "worker-0",

@@ -212,7 +212,7 @@ func closuresFrom(first uint64, n int) []closure.Closure {
 }
 
 func with(c closure.Closure, o closure.Options) closure.Closure {
-	c.Options, c.Left = &o, o.Retries
+	c.Options = &o
 	return c
 }
 

@@ -78,14 +78,13 @@ func TestTimesAreMeasuredWhereTheyAreNotTold(t *testing.T) {
 	})
 }
 
-func TestPriorityAndPlace(t *testing.T) {
+func TestOrderAndPlace(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
-		mine, high := closure.Options{Task: "worker-0"}, closure.Options{Priority: 1}
-		low := closure.Options{Priority: -1, Task: "worker-0"}
-		h.lease(with(newClosure(1), low), newClosure(2), with(newClosure(3), mine), with(newClosure(4), high), closure.Closure{ID: 5, Function: "g"})
+		mine := closure.Options{Task: "worker-0"}
+		h.lease(newClosure(4), with(newClosure(1), mine), newClosure(2), with(newClosure(3), mine), closure.Closure{ID: 5, Function: "g"})
 		p, q := h.process("worker-0", "a", 9, "f", "g"), h.process("worker-1", "b", 9)
-		assert.Equal(t, []uint64{4, 2}, q.take(9, 0))
-		assert.Equal(t, []uint64{3, 5, 1}, p.take(9, 0))
+		assert.Equal(t, []uint64{2, 4}, q.take(9, 0))
+		assert.Equal(t, []uint64{1, 3, 5}, p.take(9, 0))
 	})
 }
 

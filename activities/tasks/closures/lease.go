@@ -131,9 +131,7 @@ func (b *Broker) attach(l *lease, c *closure.Closure) {
 		b.resources.refer(c.Resources)
 		b.limit(e)
 	default:
-		if c.Attempt >= e.closure.Attempt {
-			e.closure.Attempt, e.closure.Left = c.Attempt, c.Left
-		}
+		e.closure.Attempt = max(c.Attempt, e.closure.Attempt)
 	}
 	if e.lease == l {
 		return

@@ -249,14 +249,15 @@ func TestAResultThatWasLostIsReturnedAgain(t *testing.T) {
 		assert.Empty(t, p.take(2, 0), "nothing is called twice for that")
 
 		// A closure that did not end comes back to be called again.
-		l = h.lease(closure.Closure{ID: 3, Function: "f", Attempt: 1, Left: 1, Options: &closure.Options{Retries: 1}})
+		l = h.lease(closure.Closure{ID: 3, Function: "f", Attempt: 1})
 		require.Equal(t, []uint64{3}, p.take(2, 0))
-		p.done(failed(3, "ValueError", "no"))
-		assert.Equal(t, closure.OutcomeAgain, one(t, l.get(t)).Kind)
-		l = h.lease(closure.Closure{ID: 3, Function: "f", Attempt: 2, Options: &closure.Options{Retries: 1}})
+		unavailable := taskapi.CallOutcome{ID: 3, Kind: "unavailable", Error: &closure.Error{Message: "gone"}}
+		p.done(unavailable)
+		assert.Equal(t, closure.OutcomeUnavailable, one(t, l.get(t)).Kind)
+		l = h.lease(closure.Closure{ID: 3, Function: "f", Attempt: 2})
 		require.Equal(t, []uint64{3}, p.take(2, 0))
-		p.done(failed(3, "ValueError", "no"))
-		assert.Equal(t, closure.OutcomeError, one(t, l.get(t)).Kind)
+		p.done(unavailable)
+		assert.Equal(t, closure.OutcomeUnavailable, one(t, l.get(t)).Kind)
 	})
 }
 

@@ -15,8 +15,8 @@ type lineKey struct {
 	task string
 }
 
-// line is a heap, ordered by priority and then by the order of scheduling. A closure that is
-// put back is therefore in front again.
+// line is a heap, ordered by ID, which is the order of scheduling. A closure that is put
+// back is therefore in front again.
 type line struct {
 	key     lineKey
 	entries []*entry
@@ -46,12 +46,7 @@ func (l *line) Pop() any {
 }
 
 // before reports whether one closure is to be called before another.
-func before(a, b *entry) bool {
-	if p, q := a.options().Priority, b.options().Priority; p != q {
-		return p > q
-	}
-	return a.closure.ID < b.closure.ID
-}
+func before(a, b *entry) bool { return a.closure.ID < b.closure.ID }
 
 func keyOf(e *entry) lineKey { return lineKey{e.closure.Function, e.options().Task} }
 

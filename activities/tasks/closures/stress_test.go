@@ -279,7 +279,7 @@ func simulate(t *testing.T, seed uint64) {
 	leased := map[uint64]bool{}
 	final := map[uint64]closure.Outcome{}
 	for id := uint64(1); id <= total; id++ {
-		c := with(newClosure(id), closure.Options{Retries: int(id % 3), Priority: int(id % 4)})
+		c := with(newClosure(id), closure.Options{})
 		if id%11 == 0 {
 			c.Options.Timeout = closure.TimeoutOf(100 * time.Millisecond)
 		}
@@ -318,9 +318,6 @@ func simulate(t *testing.T, seed uint64) {
 				continue
 			}
 			open[o.ID].Attempt++
-			if o.Kind == closure.OutcomeAgain {
-				open[o.ID].Left--
-			}
 		}
 		for _, id := range r.Rest {
 			assert.False(t, told[id], "%d is told and left", id)

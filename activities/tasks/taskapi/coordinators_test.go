@@ -192,7 +192,7 @@ func TestATaskSchedules(t *testing.T) {
 	resource := asks[closure.ResourceAnswer](h, wire.PathCoordinatorResources, `{"session":"s","number":1,"function":"same","args":[40]}`)
 	assert.Equal(t, uint64(1), resource.ID)
 
-	body := `{"session":"s","batch":1,"closures":[{"function":"same","args":["<"],"options":{"key":"k","timeout":"1m","priority":1,"retries":2,"max_losses":-1}},
+	body := `{"session":"s","batch":1,"closures":[{"function":"same","args":["<"],"options":{"key":"k","timeout":"1m","max_losses":-1}},
 		{"function":"same","args":[{"$clusterrun.resource":1}],"kwargs":{"x":[]},"resources":[1]},{"function":"same","args":[{"$clusterrun":1}]}]}`
 	want := wire.Scheduled{IDs: []uint64{1, 2, 3}, Room: new(spec.DefaultQueueSize - 3)}
 	assert.Equal(t, want, asks[wire.Scheduled](h, wire.PathCoordinatorSchedule, body))
@@ -280,7 +280,7 @@ func TestBadCoordinatorsAreRefused(t *testing.T) {
 		{wire.PathCoordinatorSchedule, `{"session":"s","batch":1,"closures":[{"function":"f","args":{}}]}`, wire.CodeInvalid, "closures[0].args", "must be a JSON array, is"},
 		{wire.PathCoordinatorSchedule, `{"session":"s","batch":1,"closures":[{"function":"f","kwargs":[]}]}`, wire.CodeInvalid, "closures[0].kwargs", "must be a JSON object, is"},
 		{wire.PathCoordinatorSchedule, `{"session":"s","batch":1,"closures":[{"function":"f","options":{"timeout":"soon"}}]}`, wire.CodeInvalid, "closures[0].options.timeout", `"soon" is no duration`},
-		{wire.PathCoordinatorSchedule, `{"session":"s","batch":1,"closures":[{"function":"f","options":{"priority":1001}}]}`, wire.CodeInvalid, "closures[0].options.priority", "must be from -1000 to 1000, is 1001"},
+		{wire.PathCoordinatorSchedule, `{"session":"s","batch":1,"closures":[{"function":"f","options":{"timeout":"-1s"}}]}`, wire.CodeInvalid, "closures[0].options.timeout", "must not be negative, is -1s"},
 		{wire.PathCoordinatorSchedule, `{"session":"s","batch":1,"closures":[{"function":"g"}]}`, wire.CodeQueueRefused, "closures[0].function", `no task has registered a function "g"`},
 		{wire.PathCoordinatorSchedule, `{"session":"s","batch":1,"closures":[{"function":"f","resources":[7]}]}`, wire.CodeQueueRefused, "closures[0].resources", `there is no resource 7`},
 		{wire.PathCoordinatorJoin, `{"session":"s"}`, wire.CodeInvalid, "call", "missing; count the requests of the client from 1"},

@@ -104,7 +104,7 @@ print(raised(lambda: c.schedule(add, kwargs=[1]), TypeError))
 print(raised(lambda: c.schedule(add, args=(object,)), TypeError))
 print(raised(lambda: c.schedule(add, args=({1},)), TypeError))
 print(raised(lambda: c.schedule(add, args=("x" * (256 << 10),)), ValueError))
-for options in ({"key": ""}, {"task": ""}, {"priority": 1001}, {"timeout": 0}, {"retries": -1}, {"max_losses": "many"}):
+for options in ({"key": ""}, {"task": ""}, {"timeout": 0}, {"max_losses": "many"}):
     print(raised(lambda: c.schedule(add, (1,), **options), ValueError))
 print(sorted(c.metrics().items()))
 assert repr(value) == "<RemoteValue of closure 12: READY>" and value.id == 12, repr(value)
@@ -122,9 +122,7 @@ the arguments of add: {1} is not JSON
 the arguments of add have 262156 bytes of JSON; the limit is 262144: pass large data in files
 key is ''; want 1 to 200 printable bytes
 task is ''; want the name of one, such as 'worker-1'
-priority is 1001; want a whole number from -1000 to 1000
 timeout is 0; want a number of seconds greater than 0
-retries is -1; want a whole number from 0
 max_losses is 'many'; want a whole number
 [('closure_execution', 15), ('remote_value_fetch', 15)]`)+"\n", out)
 	assert.Equal(t, int64(20), sum.sum.Load())
@@ -387,7 +385,7 @@ func TestPythonMoreThanTheSeed(t *testing.T) {
 assert c.schedule("same", (1,), key="k").fetch() == 1
 print("kept", flush=True)
 sys.stdin.readline()
-assert c.schedule("same", (2,), key="k", timeout=1.5, retries=1, priority=-1, max_losses=-1).fetch() == 1
+assert c.schedule("same", (2,), key="k", timeout=1.5, max_losses=-1).fetch() == 1
 first = c.remote_value(1)
 assert first.fetch() == 1 and first.id == 1
 assert raised(lambda: c.remote_value(100), ValueError) == "there is no closure 100; 1 were scheduled"

@@ -51,8 +51,7 @@ def arguments(name: str, args: Any, kwargs: Any) -> str:
 
 
 def closure_options(
-    key: Optional[str], task: Optional[str], priority: int, timeout: Optional[float], retries: int, max_losses: Optional[int],
-    detached: bool, retry: bool
+    key: Optional[str], task: Optional[str], timeout: Optional[float], max_losses: Optional[int], detached: bool, retry: bool
 ) -> str:
     """Return the options of a closure as a member of an object, or "" if there are none."""
     options: Dict[str, Any] = {}
@@ -68,18 +67,10 @@ def closure_options(
         if not isinstance(task, str) or not task:
             raise ValueError("task is %r; want the name of one, such as 'worker-1'" % (task,))
         options["task"] = task
-    if priority:
-        if not isinstance(priority, int) or not -1000 <= priority <= 1000:
-            raise ValueError("priority is %r; want a whole number from -1000 to 1000" % (priority,))
-        options["priority"] = priority
     if timeout is not None:
         if not timeout > 0 or timeout > 3e8:
             raise ValueError("timeout is %r; want a number of seconds greater than 0" % (timeout,))
         options["timeout"] = "%dns" % max(1, round(timeout * 1e9))
-    if retries:
-        if not isinstance(retries, int) or retries < 0:
-            raise ValueError("retries is %r; want a whole number from 0" % (retries,))
-        options["retries"] = retries
     if max_losses is not None:
         if not isinstance(max_losses, int):
             raise ValueError("max_losses is %r; want a whole number" % (max_losses,))

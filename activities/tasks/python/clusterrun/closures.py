@@ -82,9 +82,7 @@ class ClusterCoordinator:
         *,
         key: Optional[str] = None,
         task: Optional[str] = None,
-        priority: int = 0,
         timeout: Optional[float] = None,
-        retries: int = 0,
         max_losses: Optional[int] = None,
         detached: bool = False,
         retry: bool = False
@@ -100,17 +98,16 @@ class ClusterCoordinator:
         unless that closure was cancelled. If it has failed, its error is raised again, or
         with retry it is called again. The keys of a run may have 1 MiB in total,
         including 8 bytes for each, and keys beyond that are refused. task: only this task
-        may call it; it is an error if the run has no such task. priority: higher ones go
-        first. timeout bounds one call, in seconds. retries: how often it is called again
-        after an error. max_losses: how often its task may die during the call before that
-        is an error; the default is 10, and a negative number means no limit. If a chief
+        may call it; it is an error if the run has no such task. timeout bounds one call,
+        in seconds. max_losses: how often its task may die during the call before that is
+        an error; the default is 10, and a negative number means no limit. If a chief
         handles that error and ends before the task has been restarted, the run still
         fails because of the death. detached: join and done do not wait for it, and its
         error is reported only by its value.
         """
         name = name_to_schedule(fn)
         raw = arguments(name, args, kwargs)
-        options = closure_options(key, task, priority, timeout, retries, max_losses, detached, retry)
+        options = closure_options(key, task, timeout, max_losses, detached, retry)
         return self._session.schedule(self, '{"function":%s%s%s}' % (to_json(name), raw, options), bool(detached))
 
     def join(self) -> None:

@@ -49,18 +49,6 @@ def fail_later(name, text):
 
 
 @clusterrun.function
-def flaky(name, times):
-    """Fails as often as it is told, whoever calls it."""
-    path = os.path.join(DIR, name)
-    with open(path, "a") as f:
-        f.write("x")
-    n = os.path.getsize(path)
-    if n <= times:
-        raise RuntimeError("time %d" % n)
-    return n
-
-
-@clusterrun.function
 def unavailable(name, times):
     """So often it cannot reach ps-0, whoever calls it."""
     path = os.path.join(DIR, name)
