@@ -3,7 +3,6 @@ package task
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -76,7 +75,6 @@ func (t *Task) Barrier(ctx context.Context, name string, options ...Option) (Rel
 		o(&a)
 	}
 	key := newKey()
-	path := wire.PathBarriers + url.PathEscape(name)
 	waiting, deadline := ctx, time.Time{}
 	if a.timeout >= 0 {
 		deadline = time.Now().Add(a.timeout)
@@ -84,20 +82,25 @@ func (t *Task) Barrier(ctx context.Context, name string, options ...Option) (Rel
 		waiting, cancel = context.WithDeadline(ctx, deadline.Add(answerSlack))
 		defer cancel()
 	}
+	in := wire.ArriveLine{Name: name, Arrive: wire.Arrive{Key: key, Participants: a.participants, Local: a.local, Value: a.value}}
+	if a.timeout >= 0 {
+		in.Timeout = a.timeout.String()
+	}
 	var out Release
-	sent := false
-	err := t.callWith(waiting, http.MethodPost, path, func(b []byte) []byte {
-		left := a.timeout
-		if sent && a.timeout >= 0 {
-			left = max(0, time.Until(deadline))
+	err := t.retry(waiting, &out, func() ([]byte, bool, error) {
+		line, err := encode(in)
+		if a.timeout >= 0 {
+			in.Timeout = max(0, time.Until(deadline)).String() // of another try
 		}
-		sent = true
-		return a.body(b, key, left)
-	}, &out)
+		if err != nil {
+			return nil, false, err
+		}
+		return t.arrive(waiting, line)
+	})
 	if waiting.Err() == nil || err == nil {
 		return out, err
 	}
-	if released, ok := t.withdraw(path, key); ok {
+	if released, ok := t.withdraw(name, key); ok {
 		return released, nil
 	}
 	if ctx.Err() == nil {
@@ -106,46 +109,16 @@ func (t *Task) Barrier(ctx context.Context, name string, options ...Option) (Rel
 	return out, err
 }
 
-// body returns the arrival as JSON.
-func (a *arrival) body(b []byte, key string, timeout time.Duration) []byte {
-	b = append(b, `{"key":"`...)
-	b = append(b, key...)
-	b = append(b, '"')
-	if timeout >= 0 {
-		b = append(b, `,"timeout":"`...)
-		b = append(b, timeout.String()...)
-		b = append(b, '"')
-	}
-	if a.local {
-		b = append(b, `,"local":true`...)
-	}
-	if a.value != "" {
-		text, err := encode(a.value)
-		if err == nil {
-			b = append(b, `,"value":`...)
-			b = append(b, text...)
-		}
-	}
-	if len(a.participants) > 0 {
-		names, err := json.Marshal(a.participants)
-		if err == nil {
-			b = append(b, `,"participants":`...)
-			b = append(b, names...)
-		}
-	}
-	return append(b, '}')
-}
-
 // withdrawPatience bounds the wait for the answer to a withdrawal.
 const withdrawPatience = time.Second
 
 // withdraw withdraws an arrival whose caller no longer waits. It has a short time of its own,
 // because the caller's context has ended.
-func (t *Task) withdraw(path, key string) (Release, bool) {
+func (t *Task) withdraw(name, key string) (Release, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawPatience)
 	defer cancel()
 	var out wire.Withdrawn
-	if err := t.call(ctx, http.MethodDelete, path+"?key="+key, nil, &out); err != nil || out.Released == nil {
+	if err := t.call(ctx, http.MethodDelete, wire.PathBarriers+url.PathEscape(name)+"?key="+key, nil, &out); err != nil || out.Released == nil {
 		return Release{}, false
 	}
 	return *out.Released, true

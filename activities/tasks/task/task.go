@@ -26,7 +26,8 @@ var ErrNotATask = errors.New("barrier is not defined. It is likely because you a
 // Task is a task of a run, seen from its own process. Its methods may be called concurrently.
 type Task struct {
 	socket string
-	pool   pool
+	client *http.Client
+	lines  lines
 	watch  watch
 
 	mu           sync.Mutex
@@ -47,10 +48,13 @@ func Current() (*Task, error) {
 	currentMu.Lock()
 	defer currentMu.Unlock()
 	if current == nil || current.socket != socket {
-		current = &Task{socket: socket}
+		current = of(socket)
 	}
 	return current, nil
 }
+
+// of returns the task with that socket.
+func of(socket string) *Task { return &Task{socket: socket, client: clientOf(socket)} }
 
 // Info describes a task.
 type Info = wire.Task

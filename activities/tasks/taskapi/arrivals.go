@@ -3,6 +3,7 @@ package taskapi
 import (
 	"crypto/rand"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +25,11 @@ func postBarrier(r *request) (any, *wire.Problem) {
 		return nil, problem
 	}
 	if !local {
-		return r.arriveElsewhere(a)
+		o, ok := r.arriveElsewhere(r.Context(), a)
+		if !ok {
+			panic(http.ErrAbortHandler) // closes the connection, and nothing else
+		}
+		return o.answer()
 	}
 	resume := r.endpoint.waits(a)
 	told := make(chan outcome, 1)

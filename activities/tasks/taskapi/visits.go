@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 
@@ -36,8 +35,10 @@ type endedError struct{ *wire.Problem }
 
 func (e endedError) Error() string { return e.Message }
 
-func (r *request) arriveElsewhere(a Arrival) (any, *wire.Problem) {
-	ctx, end := context.WithCancelCause(r.Context())
+// arriveElsewhere arrives at a barrier that is not local. It returns false if the connection
+// must be cut, so that the client arrives again.
+func (r *request) arriveElsewhere(ctx context.Context, a Arrival) (o outcome, ok bool) {
+	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	here := &r.endpoint.visits
 	v := &visit{name: a.Name, key: a.Key, end: end, left: make(chan struct{})}
@@ -52,20 +53,21 @@ func (r *request) arriveElsewhere(a Arrival) (any, *wire.Problem) {
 	case err == nil:
 		resume(outcome{released: &released})
 		released.Index, released.Parties = slices.Index(a.Participants, a.Task), len(a.Participants)
-		here.remember(a.Name, a.Key, outcome{released: &released})
-		return &released, nil
+		o.released = &released
+		here.remember(a.Name, a.Key, o)
 	case errors.Is(err, ErrComeAgain):
-		panic(http.ErrAbortHandler) // closes the connection, and nothing else
+		return o, false
 	case errors.As(err, &broken):
-		problem := broken.problem()
-		here.remember(a.Name, a.Key, outcome{problem: problem})
-		return nil, problem
+		o.problem = broken.problem()
+		here.remember(a.Name, a.Key, o)
 	case errors.As(context.Cause(ctx), &ended):
-		return nil, ended.Problem
+		o.problem = ended.Problem
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		return nil, &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: "the connection was closed"}
+		o.problem = &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: "the connection was closed"}
+	default:
+		o.problem = internal(fmt.Errorf("barrier %q: %w", a.Name, err))
 	}
-	return nil, internal(fmt.Errorf("barrier %q: %w", a.Name, err))
+	return o, true
 }
 
 func (l *visits) enter(v *visit) {

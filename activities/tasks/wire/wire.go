@@ -91,8 +91,6 @@ type Progress struct {
 
 // Arrive is a task's arrival at a barrier.
 type Arrive struct {
-	// Key names this arrival: a repeated arrival has the same key.
-	Key string `json:"key,omitempty"`
 	// Timeout is how long to wait, as a Go duration. If empty, there is no limit.
 	Timeout string `json:"timeout,omitempty"`
 	// Participants are names of tasks, and types for all their tasks. If empty, they are all
@@ -102,6 +100,17 @@ type Arrive struct {
 	Local bool `json:"local,omitempty"`
 	// Value is a text that all others get with the release.
 	Value string `json:"value,omitempty"`
+	// Key names this arrival: a repeated arrival has the same key.
+	Key string `json:"key,omitempty"`
+}
+
+// ArriveLine is an arrival on a connection for arrivals alone, which begins with { in the
+// place of a request of HTTP: each line is an arrival, and is answered by a line, which is a
+// [Released] or a [Failure].
+type ArriveLine struct {
+	// Name is the name of the barrier.
+	Name string `json:"name"`
+	Arrive
 }
 
 // Released is the answer to an arrival whose barrier was released.

@@ -52,3 +52,9 @@ def parse(data: Union[bytes, bytearray]) -> Optional[Answer]:
         raise NotUnderstoodError(status)
     start = end + 4
     return Answer(status, bytes(data[start:start + length]), keep) if len(data) >= start + length else None
+
+
+def parse_line(data: Union[bytes, bytearray]) -> Optional[Answer]:
+    """Return the answer to an arrival at a barrier that was sent as a line, or None if it
+    is not complete."""
+    return Answer(409 if data.startswith(b'{"error":') else 200, bytes(data), True) if data.endswith(b"\n") else None

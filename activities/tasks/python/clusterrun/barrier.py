@@ -5,7 +5,7 @@ import time
 from typing import Any, Dict, Optional, Sequence
 
 from ._errors import BarrierTimeoutError
-from ._http import MAX_NAME, head, request
+from ._http import MAX_NAME
 from ._transport import Away, Host, close, find_host, get_host
 
 _ANSWER_SLACK = 5.0  # seconds that the host may answer later than the timeout
@@ -28,17 +28,14 @@ class Barrier:
             raise ValueError("the name of a barrier has 1 to %d bytes; this one has %d" % (MAX_NAME, size))
         if isinstance(participants, str):
             raise TypeError("participants is a list of names, not one name")
-        from urllib.parse import quote  # imported late: most programs have no barrier
-
         self.name = name
         self.timeout = timeout
-        self._path = "/v1/barriers/" + quote(name, safe="")
-        self._head = head("POST", self._path)
-        self._more = ""
+        arrival: Dict[str, Any] = {"name": name}
         if local:
-            self._more += ',"local":true'
+            arrival["local"] = True
         if participants:
-            self._more += ',"participants":' + json.dumps(list(participants))
+            arrival["participants"] = list(participants)
+        self._head = json.dumps(arrival)[:-1]
 
     def wait(self, timeout: Optional[float] = None) -> int:
         """Wait until all participants have arrived. Return the place of this task among
@@ -48,18 +45,18 @@ class Barrier:
         host = get_host()
         key = host.new_key()
         if timeout is None:
-            raw = ('{"key":"%s"%s}' % (key, self._more)).encode()
-            index = _arrive(host, request(self._head, raw))
+            raw = ('%s,"key":"%s"}\n' % (self._head, key)).encode()
+            index = _arrive(host, raw)
             # If sent again, it is the same arrival.
-            return _index(host.exchange(self._head, lambda: raw, None)) if index is None else index
+            return _index(host.exchange(None, lambda: raw, None)) if index is None else index
         end = time.monotonic() + max(0.0, timeout)
 
         def body() -> bytes:  # a repeated arrival has less time left
             left = max(0.0, end - time.monotonic())
-            return ('{"key":"%s","timeout":"%.6fs"%s}' % (key, left, self._more)).encode()
+            return ('%s,"timeout":"%.6fs","key":"%s"}\n' % (self._head, left, key)).encode()
 
         try:
-            return _index(host.exchange(self._head, body, end + _ANSWER_SLACK))
+            return _index(host.exchange(None, body, end + _ANSWER_SLACK))
         except Away as e:
             raise BarrierTimeoutError(
                 "barrier %r: the host did not answer within %gs: %s" % (self.name, timeout, e)
@@ -71,17 +68,17 @@ def _index(release: Dict[str, Any]) -> int:
     return index
 
 
-def _arrive(host: Host, request: bytes) -> Optional[int]:
+def _arrive(host: Host, line: bytes) -> Optional[int]:
     """The fast path of an arrival: one send and one receive on an idle connection. Return
     None if there is none, or if the answer is not the usual one."""
     try:
-        connection = host.idle.pop()
+        connection = host.lines.pop()
     except IndexError:
         return None
     try:
         if connection.gettimeout() is not None:
             connection.settimeout(None)
-        connection.sendall(request)
+        connection.sendall(line)
         answer = connection.recv(4096)
     except OSError:
         close(connection)
@@ -91,10 +88,10 @@ def _arrive(host: Host, request: bytes) -> Optional[int]:
         raise
     start = answer.find(b'"index":') + 8
     end = answer.find(b",", start)
-    if not answer.startswith(b"HTTP/1.1 200 ") or not answer.endswith(b"}\n") or start < 8 or end < 0:
+    if answer.startswith(b'{"error":') or not answer.endswith(b"}\n") or start < 8 or end < 0:
         close(connection)
         return None
-    host.idle.append(connection)
+    host.lines.append(connection)
     return int(answer[start:end])
 
 
