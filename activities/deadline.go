@@ -1,11 +1,10 @@
 package activities
 
 import (
-	"os"
-	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
@@ -13,7 +12,7 @@ import (
 // that is started here. The workflow's own timer starts then, too.
 func (h *Host) withDeadline(run runkey.Run) (*plan, error) {
 	p, err := h.plans.get(run)
-	if err != nil || p.Spec.MaxRunTime == nil || p.Deadline != 0 && p.BootID == BootID() {
+	if err != nil || p.Spec.MaxRunTime == nil || p.Deadline != 0 && p.BootID == proc.BootID() {
 		return p, err
 	}
 	return h.plans.change(run, func(p *plan) error {
@@ -25,7 +24,7 @@ func (h *Host) withDeadline(run runkey.Run) (*plan, error) {
 			p.DeadlineWall = from.Add(p.Spec.MaxRunTime.Std() - p.Elapsed)
 		}
 		// The clock since boot does not jump, but it restarts with each boot.
-		p.Deadline, p.BootID = supervisor.BootNanos()+int64(p.DeadlineWall.Sub(h.now())), BootID()
+		p.Deadline, p.BootID = supervisor.BootNanos()+int64(p.DeadlineWall.Sub(h.now())), proc.BootID()
 		return nil
 	})
 }
@@ -40,14 +39,4 @@ func (p *plan) killAt() int64 {
 		return 0
 	}
 	return p.Deadline + int64(time.Second)
-}
-
-// BootID returns the ID of this boot of the machine; clocks since boot can be compared only
-// within one boot.
-func BootID() string {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(b))
 }

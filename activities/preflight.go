@@ -16,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -90,9 +91,9 @@ func (h *Host) checkProgram(t spec.Task, dir string, env map[string]string, repo
 	}
 	path := lookPath(t.Command[0], dir, append(os.Environ(), envList(env)...))
 	if err := executable(path); err != nil {
-		exitCode := exitNotExecutable
+		exitCode := exitcode.NotExecutable
 		if errors.Is(err, errNotFound) {
-			exitCode = exitNotFound
+			exitCode = exitcode.NotFound
 		}
 		report(t.Name(), "command[0]", fmt.Sprintf("%s on host %s: %s", t.Command[0], h.Name, err), remedyOf(t.Command, err), exitCode)
 	}
@@ -195,7 +196,6 @@ func envList(env map[string]string) []string {
 }
 
 // The exit codes of a shell for a program that it cannot execute or does not find.
-const exitNotExecutable, exitNotFound = 126, 127
 
 // Why a file cannot be executed.
 var (

@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/process/taskenv"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -187,7 +188,7 @@ func (h *Host) newPlan(run runkey.Run, in ReserveInput, before *plan) *plan {
 	p := &plan{
 		Notes: taskservices.Notes{Stopping: in.Stopping},
 		Run:   run, Generation: in.Generation, Spec: in.Spec, Elapsed: in.Elapsed,
-		Devices: in.Devices, LogRoot: h.logRoot(in.Spec), BootID: BootID(), Reserved: h.now(),
+		Devices: in.Devices, LogRoot: h.logRoot(in.Spec), BootID: proc.BootID(), Reserved: h.now(),
 	}
 	if before != nil {
 		oldest := in.Generation - supervisor.KeepProcesses

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -111,7 +112,7 @@ func (h *Host) answer(task string, err error) error {
 		return retryAt(err.Error(), "HostWorkerAway", leavingFor, nil)
 	case errors.Is(err, supervisor.ErrInvalid), errors.Is(err, supervisor.ErrPortTaken), errors.Is(err, errCommand):
 		return failed(task, spec.Exit{
-			ExitCode: exitNotExecutable, Cause: spec.CauseOrigin, Ended: h.now(), BootNanos: supervisor.BootNanos(),
+			ExitCode: exitcode.NotExecutable, Cause: spec.CauseOrigin, Ended: h.now(), BootNanos: supervisor.BootNanos(),
 			Message: bounded(fmt.Sprintf("it could not be started on host %s: %v", h.Name, err)),
 		})
 	}

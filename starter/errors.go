@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -49,7 +50,7 @@ func (e *TerminatedError) Error() string {
 // Result returns what stands for a result where one is needed: the run has failed, and
 // nobody can say how.
 func (e *TerminatedError) Result() *spec.RunResult {
-	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: "Terminated", Message: e.Error(), ExitCode: 125}
+	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: "Terminated", Message: e.Error(), ExitCode: exitcode.Machinery}
 }
 
 // terminated is the ending of such runs.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -95,16 +96,16 @@ func (r *Run) ended(ctx context.Context, err error) (*spec.RunResult, error) {
 		}
 	case errors.As(err, &cancelled):
 		if !cancelled.HasDetails() || cancelled.Details(result) != nil || result.Verdict == "" {
-			*result = spec.RunResult{Verdict: spec.VerdictCancelled, Message: "the run was cancelled before it had anything to tell", ExitCode: 130}
+			*result = spec.RunResult{Verdict: spec.VerdictCancelled, Message: "the run was cancelled before it had anything to tell", ExitCode: exitcode.Interrupted}
 		}
 	case errors.As(err, &timeout):
-		*result = spec.RunResult{Verdict: spec.VerdictTimedOut, Message: "the run passed the workflow timeout it was started with", ExitCode: 124}
+		*result = spec.RunResult{Verdict: spec.VerdictTimedOut, Message: "the run passed the workflow timeout it was started with", ExitCode: exitcode.Timeout}
 	case errors.As(err, &panicked), errors.As(err, &closed):
 		message := err.Error()
 		if errors.As(err, &closed) && closed.Unwrap() != nil {
 			message = closed.Unwrap().Error() // without names and IDs of Temporal's
 		}
-		*result = spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: "PanicError", Message: message, ExitCode: 125}
+		*result = spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: "PanicError", Message: message, ExitCode: exitcode.Machinery}
 	default:
 		return nil, fmt.Errorf("wait for run %s: %w", r.ID, err)
 	}
@@ -115,9 +116,9 @@ func (r *Run) ended(ctx context.Context, err error) (*spec.RunResult, error) {
 // input that is no spec, and for the failures of workflow code. known is the exit code, if it
 // is known.
 func failureWithoutResult(err *temporal.ApplicationError, known int) spec.RunResult {
-	code := 125
+	code := exitcode.Machinery
 	if err.Type() == spec.ErrInvalidRunSpec {
-		code = cmp.Or(known, 2)
+		code = cmp.Or(known, exitcode.Usage)
 	}
 	return spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: err.Type(), Message: err.Message(), ExitCode: code}
 }

@@ -28,7 +28,7 @@ var layers = [][]string{
 	{"activities/system"},
 	{"workflows"},
 	{"workflows/spec"},
-	{"workflows/text", "workflows/stacktree"},
+	{"workflows/text", "workflows/stacktree", "workflows/exitcode"},
 }
 
 // upwards are imports from a higher layer.

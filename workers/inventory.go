@@ -6,9 +6,9 @@ import (
 	"runtime"
 	"strconv"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/process/resources"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -16,7 +16,7 @@ import (
 // inventory returns the resources of this host, from the options or as found.
 func (s *side) inventory(files *hostservice.Server) fleet.Host {
 	h := fleet.Host{
-		Name: s.Host, Instance: s.supervisor.Instance(), Boot: activities.BootID(), Version: spec.Version,
+		Name: s.Host, Instance: s.supervisor.Instance(), Boot: proc.BootID(), Version: spec.Version,
 		Address: cmp.Or(s.Advertise, s.Host), Slots: s.Slots, Oversubscribe: s.Oversubscribe, CPUs: runtime.GOMAXPROCS(0), Memory: s.Memory, Labels: s.Labels, Role: string(s.Role),
 	}
 	if v := s.supervisor.Version(); v != h.Version {

@@ -21,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/launchers/torchrun"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
@@ -261,7 +262,7 @@ func (l *localRun) hasLeft() ending {
 // withoutHead returns the ending of a run whose head is gone.
 func (l *localRun) withoutHead(err error) ending {
 	return ending{err: &exitError{
-		code:  exitMachinery,
+		code:  exitcode.Machinery,
 		cause: fmt.Errorf("the agent at %s, which has run %s, is gone (%w); the processes here are stopped", l.server, l.id, err),
 	}}
 }

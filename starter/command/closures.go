@@ -15,6 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -151,7 +152,7 @@ func (a *app) closureError(ctx, limited context.Context, timeout time.Duration, 
 	case errors.As(err, &refused):
 		return usagef("%s", closure.Renamed(refused, flagOf))
 	case ctx.Err() == nil && limited.Err() != nil:
-		return &exitError{exitTimeout, fmt.Errorf("not done within %s", timeout)}
+		return &exitError{exitcode.Timeout, fmt.Errorf("not done within %s", timeout)}
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -31,11 +32,11 @@ func (l *localRun) conclude(end ending, o runOptions, abandoned func()) error {
 		said = &exitError{code: end.code()}
 	}
 	switch {
-	case codeOf(said) != exitOK:
+	case codeOf(said) != exitcode.OK:
 	case !told || !shown:
 		said = &exitError{code: codeOfSignal(l.interrupted.first)}
 	case l.broken.Load():
-		said = &exitError{code: exitMachinery}
+		said = &exitError{code: exitcode.Machinery}
 	}
 	return said
 }

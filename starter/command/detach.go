@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/detach"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // detached is how a command that is to run in the background knows which of the two
@@ -133,7 +134,7 @@ func (a *app) startDaemon(ctx context.Context, d daemon) ([]byte, error) {
 	said = bytes.TrimPrefix(bytes.TrimSpace(said), []byte("clusterrun: "))
 	code := cmd.ProcessState.ExitCode()
 	if code <= 0 {
-		code = exitMachinery
+		code = exitcode.Machinery
 	}
 	return nil, &exitError{code: code, cause: fmt.Errorf("%s (%s did not start: %s; its log is %s)", said, d.name, cmd.ProcessState, log.Name())}
 }

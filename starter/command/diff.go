@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -55,12 +56,12 @@ Exit codes, as those of diff(1):
 					return err
 				})
 				if err != nil {
-					return &exitError{code: exitUsage, cause: fmt.Errorf("%s: %w", id, err)}
+					return &exitError{code: exitcode.Usage, cause: fmt.Errorf("%s: %w", id, err)}
 				}
 			}
 			c := account.Compare(both[0], both[1])
 			if err := a.printComparison(c); err != nil {
-				return &exitError{code: exitUsage, cause: err}
+				return &exitError{code: exitcode.Usage, cause: err}
 			}
 			if len(c.Differences) > 0 {
 				return &exitError{code: exitDifferent}

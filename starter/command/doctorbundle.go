@@ -19,6 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/doctor"
 	"github.com/clusterrun/clusterrun/starter/doctor/debugbundle"
 	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -48,7 +49,7 @@ func (a *app) bundle(ctx context.Context, file string, found []doctor.Finding, a
 		a.say("left out: %s: %s", l.What, l.Why)
 	}
 	if lacking != nil {
-		return &exitError{code: exitMachinery, cause: fmt.Errorf("run %s is not in it: %w", args[0], lacking)}
+		return &exitError{code: exitcode.Machinery, cause: fmt.Errorf("run %s is not in it: %w", args[0], lacking)}
 	}
 	return nil
 }

@@ -7,16 +7,8 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-)
-
-// Exit codes. Those of a run are the root cause's own.
-const (
-	exitOK          = 0
-	exitUsage       = 2   // a mistake in the command line or the spec
-	exitTimeout     = 124 // as timeout(1) has it
-	exitMachinery   = 125 // we failed, not the program
-	exitInterrupted = 130
 )
 
 const exitCodesOfRuns = `Exit codes:
@@ -84,7 +76,7 @@ func (e *exitError) Unwrap() error { return e.cause }
 // exit prints err, unless that has been done, and returns the exit code for it.
 func (a *app) exit(err error) int {
 	if err == nil {
-		return exitOK
+		return exitcode.OK
 	}
 	a.addHint(err)
 	code := codeOf(err)
@@ -135,16 +127,16 @@ func codeOf(err error) int {
 	)
 	switch {
 	case err == nil:
-		return exitOK
+		return exitcode.OK
 	case errors.As(err, &exit):
 		return exit.code
 	case errors.As(err, &usage), errors.As(err, &invalid), errors.As(err, &running), errors.As(err, &many),
 		errors.As(err, &refused) && refused.Invalid:
-		return exitUsage
+		return exitcode.Usage
 	case errors.As(err, &failed):
 		return failed.Result.ExitCode
 	default:
-		return exitMachinery
+		return exitcode.Machinery
 	}
 }
 

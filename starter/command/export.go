@@ -13,6 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -111,7 +112,7 @@ func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool
 		err = a.exportTo(ctx, file, of, histories, output.dirs)
 	}
 	if err == nil && output.missing {
-		err = &exitError{code: exitMachinery} // what is left out has been said
+		err = &exitError{code: exitcode.Machinery} // what is left out has been said
 	}
 	return err
 }

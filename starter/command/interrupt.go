@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -137,9 +138,9 @@ func meantForTorchrun(signals []syscall.Signal) []syscall.Signal {
 // codeOfSignal returns the exit code of a command that a signal ended.
 func codeOfSignal(s os.Signal) int {
 	if n, ok := s.(syscall.Signal); ok {
-		return 128 + int(n)
+		return exitcode.OfSignal(int(n))
 	}
-	return exitInterrupted
+	return exitcode.Interrupted
 }
 
 // nameOfSignal is "SIGTERM".

@@ -23,6 +23,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
 	"github.com/clusterrun/clusterrun/starter/rundir"
 	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -90,7 +91,7 @@ func (e ending) code() int {
 	case e.result == nil:
 		return codeOf(e.err)
 	case e.result.Verdict == spec.VerdictSucceeded:
-		return exitOK
+		return exitcode.OK
 	}
 	return max(e.result.ExitCode, 1)
 }

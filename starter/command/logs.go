@@ -16,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -161,10 +162,10 @@ func (l *logReader) show(ctx context.Context) error {
 	}
 	leftOut, incomplete, earlier := l.namesLeftOut(s), l.missesSome(), l.missesEarlier(s)
 	if leftOut || incomplete || earlier || l.broken.Load() {
-		return &exitError{code: exitMachinery}
+		return &exitError{code: exitcode.Machinery}
 	}
 	if mistake != nil {
-		return &exitError{code: exitUsage}
+		return &exitError{code: exitcode.Usage}
 	}
 	if !l.shown.Load() && !l.selected.leavesOut() {
 		l.say("run %s has written nothing to its files; output that goes to no file (--redirects, --tee) is not kept", l.run.ID)
@@ -211,7 +212,7 @@ func (l *logReader) find(ctx context.Context) (*starter.Status, error) {
 			return s, nil
 		case !l.follow || !s.Open:
 			if l.namesLeftOut(s) {
-				return nil, &exitError{code: exitMachinery}
+				return nil, &exitError{code: exitcode.Machinery}
 			}
 			if s.Result != nil && s.Result.ErrorType == spec.ErrInvalidRunSpec {
 				return nil, fmt.Errorf("run %s was refused and has started nothing, so it has no logs; `clusterrun status %s` says why", l.run.ID, l.run.ID)

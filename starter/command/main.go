@@ -14,6 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/undumpable"
 	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -22,7 +23,7 @@ func Main() int {
 	// Before there is a key in its memory.
 	if err := undumpable.Set(); err != nil {
 		fmt.Fprintf(os.Stderr, "clusterrun: closing this process to others of its user: %v\n", err)
-		return exitMachinery
+		return exitcode.Machinery
 	}
 	deferGC()
 	args := os.Args[1:]

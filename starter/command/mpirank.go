@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/task/pmi"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // pmiFD is the descriptor on which the program asks.
@@ -129,16 +130,10 @@ func mpiEnviron(base []string, w mpiRank) []string {
 	return env
 }
 
-// What shells exit with for a program that is not there, or cannot be executed.
-const (
-	exitNotExecutable = 126
-	exitNotFound      = 127
-)
-
 func cannotExecute(program string, err error) error {
-	code := exitNotExecutable
+	code := exitcode.NotExecutable
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-		code = exitNotFound
+		code = exitcode.NotFound
 	}
 	var in *exec.Error
 	if errors.As(err, &in) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // writeNew writes a file that only this user may read and that is not there yet. Where that
@@ -38,7 +39,7 @@ func (u untilDone) Write(b []byte) (int, error) {
 }
 
 // errNothingWritten is returned where somebody has interrupted the writing of a file.
-var errNothingWritten = &exitError{code: exitInterrupted, cause: errors.New("interrupted; nothing is written")}
+var errNothingWritten = &exitError{code: exitcode.Interrupted, cause: errors.New("interrupted; nothing is written")}
 
 func thereAlready(file string) error {
 	return usagef("%s is there already; name another file", file)

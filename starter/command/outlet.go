@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"syscall"
+
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // outlet is our stdout or stderr. It remembers the first error of writing, so
@@ -69,12 +71,12 @@ func (a *app) lost(code int) int {
 	a.voice.flush()
 	for _, o := range a.outlets {
 		switch err := o.err(); {
-		case err == nil || code != exitOK:
+		case err == nil || code != exitcode.OK:
 		case errors.Is(err, syscall.EPIPE):
 			code = codeOfSignal(syscall.SIGPIPE) // what others die of
 		default:
 			a.say("not all output could be written: %s", err)
-			code = exitMachinery
+			code = exitcode.Machinery
 		}
 	}
 	a.voice.flush()

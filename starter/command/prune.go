@@ -22,6 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
@@ -113,7 +114,7 @@ func (a *app) prune(ctx context.Context, o pruning) error {
 		fmt.Fprintf(a.err, "Remove them? [y/N] ")
 		answer, _ := bufio.NewReader(a.in).ReadString('\n')
 		if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-			return &exitError{code: exitUsage, cause: errors.New("nothing was removed")}
+			return &exitError{code: exitcode.Usage, cause: errors.New("nothing was removed")}
 		}
 	}
 	var gone []*pastRun

@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -86,5 +87,5 @@ func (a *app) showRemote(ctx context.Context, r *starter.Run, s *spec.RunSpec) e
 		return nil // why there is nothing to show is for the run's result to say
 	}
 	a.say("the output is incomplete: %s", err)
-	return &exitError{code: exitMachinery}
+	return &exitError{code: exitcode.Machinery}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -139,5 +140,5 @@ func (a *app) leftOut(problems []spec.TaskProblem) error {
 		return nil
 	}
 	a.say("%s", a.color.bad(messages(problems)))
-	return &exitError{code: exitMachinery}
+	return &exitError{code: exitcode.Machinery}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // A command is the same where the others are not built.
@@ -55,14 +57,14 @@ func TestUnknownCommandsOfGroups(t *testing.T) {
 	for _, group := range groups {
 		var out, problem bytes.Buffer
 		code := run(append(slices.Clone(group), "frobnicate"), nil, &out, &problem)
-		assert.Equal(t, exitUsage, code, group)
+		assert.Equal(t, exitcode.Usage, code, group)
 		assert.Empty(t, out.String(), group)
 		assert.Contains(t, problem.String(), `"frobnicate"`, group)
 
 		if name := strings.Join(group, " "); name != "worker" && name != "bench" { // which do something themselves
 			assert.Contains(t, problem.String(), "there is no command", group)
 			code = run(group, nil, &out, &problem)
-			assert.Equal(t, exitOK, code, group)
+			assert.Equal(t, exitcode.OK, code, group)
 			assert.Contains(t, out.String(), "  clusterrun "+strings.Join(append(slices.Clone(group), "[command]\n"), " "), group)
 		}
 	}

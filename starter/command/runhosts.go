@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
 	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -125,7 +126,7 @@ func (l *localRun) awaitHosts(ctx context.Context, o runOptions) error {
 		return ctx.Err()
 	}
 	if l.launch.err != nil {
-		return &exitError{code: exitMachinery, cause: l.launch.err}
+		return &exitError{code: exitcode.Machinery, cause: l.launch.err}
 	}
 	l.hosts = l.launch.hosts
 	if o.others.placed {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
@@ -239,7 +240,7 @@ func (a *app) printStacks(ctx context.Context, id string, asked []string, captur
 		a.say("run %s: no process to look at: %s", id, strings.Join(without, ", "))
 	}
 	if len(elsewhere) > 0 {
-		return &exitError{code: exitMachinery}
+		return &exitError{code: exitcode.Machinery}
 	}
 	return nil
 }

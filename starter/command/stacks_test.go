@@ -13,6 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -62,7 +63,7 @@ func TestStacksOfAnotherHost(t *testing.T) {
 				require.NotNil(t, captured[0].Text)
 				assert.Equal(t, c.text, *captured[0].Text)
 			} else {
-				assert.Equal(t, exitMachinery, codeOf(err))
+				assert.Equal(t, exitcode.Machinery, codeOf(err))
 				assert.Equal(t, "clusterrun: what cannot be read from here is left out:\n  worker-1: "+c.file+" on "+dash(c.host)+"\n", errs.String())
 			}
 			assert.NoError(t, a.printStacks(t.Context(), "iris-1", nil, captured, nil, false, read))

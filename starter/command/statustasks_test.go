@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -104,7 +105,7 @@ func TestChoiceOfTasks(t *testing.T) {
 	} {
 		_, err := of(strings.Fields(flags)...)
 		assert.ErrorContains(t, err, want, flags)
-		assert.Equal(t, exitUsage, codeOf(err))
+		assert.Equal(t, exitcode.Usage, codeOf(err))
 	}
 }
 

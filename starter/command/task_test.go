@@ -21,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -213,7 +214,7 @@ func TestTaskBarrierInTheBackground(t *testing.T) {
 	require.NoError(t, foreground.Process.Signal(syscall.SIGINT))
 	<-arrival.Done()
 	require.Error(t, foreground.Wait())
-	assert.Equal(t, exitInterrupted, foreground.ProcessState.ExitCode())
+	assert.Equal(t, exitcode.Interrupted, foreground.ProcessState.ExitCode())
 
 	background := h.command(0, "bash", "-c", "trap '' INT; exec clusterrun task barrier x")
 	require.NoError(t, background.Start())

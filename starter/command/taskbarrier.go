@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 func (a *app) taskBarrierCommand() *cobra.Command {
@@ -76,13 +77,13 @@ func barrierError(err error) error {
 	var refused *task.APIError
 	switch {
 	case errors.As(err, &broken) && broken.Timeout:
-		return &exitError{code: exitTimeout, cause: err}
+		return &exitError{code: exitcode.Timeout, cause: err}
 	case errors.As(err, &broken):
 		return &exitError{code: exitBroken, cause: err}
 	case errors.As(err, &refused) && refused.Field != "":
 		return usagef("%s", refused.Message)
 	case errors.Is(err, context.Canceled):
-		return &exitError{code: exitInterrupted, cause: fmt.Errorf("interrupted; the arrival is withdrawn")}
+		return &exitError{code: exitcode.Interrupted, cause: fmt.Errorf("interrupted; the arrival is withdrawn")}
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // exitNo is that of should-stop where there is no stop, as grep's where nothing
@@ -151,7 +152,7 @@ Exit codes:
 			now, err := t.WaitForStop(ctx)
 			switch {
 			case errors.Is(err, context.DeadlineExceeded):
-				return &exitError{code: exitTimeout, cause: fmt.Errorf("there was no stop within %s", timeout)}
+				return &exitError{code: exitcode.Timeout, cause: fmt.Errorf("there was no stop within %s", timeout)}
 			case err != nil:
 				return err
 			case a.global.json:

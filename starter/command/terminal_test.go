@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 func TestEscape(t *testing.T) {
@@ -62,5 +64,5 @@ func TestEscapeIsNoSignal(t *testing.T) {
 	assert.Equal(t, 1, i.add(escaped{}))
 	assert.Zero(t, i.add(escaped{}), "so soon it is the same")
 	assert.Equal(t, "Ctrl-] three times", nameOfSignal(i.first))
-	assert.Equal(t, exitInterrupted, codeOfSignal(i.first))
+	assert.Equal(t, exitcode.Interrupted, codeOfSignal(i.first))
 }

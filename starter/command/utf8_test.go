@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // A name that is not UTF-8 would be another one where it arrives: it is refused, and
@@ -50,7 +52,7 @@ func TestNamesThatAreNotUTF8AreRefused(t *testing.T) {
 			}
 			t.Chdir(c.cwd)
 			var out, errs bytes.Buffer
-			assert.Equal(t, exitUsage, run(c.args, nil, &out, &errs), "%q", c.args)
+			assert.Equal(t, exitcode.Usage, run(c.args, nil, &out, &errs), "%q", c.args)
 			assert.Contains(t, errs.String(), c.want)
 			assert.Contains(t, errs.String(), "is not valid UTF-8")
 			for _, dir := range []string{bad, good} {

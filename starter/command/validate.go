@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
@@ -62,7 +63,7 @@ func (a *app) validateJSON(s *spec.RunSpec, err error) error {
 		if err := a.printJSON(map[string]any{"ok": false, "problems": usage.problems}); err != nil {
 			return err
 		}
-		return &exitError{code: exitUsage}
+		return &exitError{code: exitcode.Usage}
 	}
 	return err
 }

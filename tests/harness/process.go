@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // Env is all that a program under test gets: PATH, HOME and what is added.
@@ -183,13 +185,11 @@ func Alive(mark string) []int {
 
 // State is the state letter of a process, or none where there is none.
 func State(pid int) string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	s, err := proc.ReadStat(pid)
 	if err != nil {
 		return ""
 	}
-	// The name may contain anything, parentheses included.
-	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	return fields[0]
+	return string(s.State)
 }
 
 // Children lists the children of a process.

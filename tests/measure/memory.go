@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // Resident returns the memory of processes, in bytes. What several share counts once, as far as
@@ -48,17 +49,10 @@ func kilobytes(pid int, file, field string) (int64, error) {
 // below those.
 func below(root int, without []int) []int {
 	children := map[int][]int{}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range stats {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		parent, _ := strconv.Atoi(fields[1])
-		if fields[0] != "Z" {
-			children[parent] = append(children[parent], pid)
+	pids, _ := proc.PIDs()
+	for _, pid := range pids {
+		if s, err := proc.ReadStat(pid); err == nil && !s.Dead() {
+			children[s.PPID] = append(children[s.PPID], pid)
 		}
 	}
 	tree := []int{root}

@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // fakeVariable makes the test binary a stand-in for clusterrun-devserver: it
@@ -64,7 +64,7 @@ func fakeServer() int {
 		return 1
 	}
 	time.Sleep(50 * time.Millisecond) // so that others can come in between
-	b, _ := json.Marshal(Server{PID: os.Getpid(), Address: l.Addr().String(), Namespace: "default", Boot: activities.BootID(), UID: os.Getuid(), Container: container()})
+	b, _ := json.Marshal(Server{PID: os.Getpid(), Address: l.Addr().String(), Namespace: "default", Boot: proc.BootID(), UID: os.Getuid(), Container: container()})
 	_ = os.WriteFile(*ready+".tmp", b, 0o600)
 	_ = os.Rename(*ready+".tmp", *ready)
 	signals := make(chan os.Signal, 1)

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
@@ -35,7 +35,7 @@ type Server struct {
 // directory on a disk that machines or containers share may belong to another of them.
 func (s *Server) elsewhere() string {
 	switch {
-	case s.Boot != activities.BootID() || s.UID != os.Getuid():
+	case s.Boot != proc.BootID() || s.UID != os.Getuid():
 		return fmt.Sprintf("on the host %s as the user %d", s.Host, s.UID)
 	case s.Container != "" && s.Container != container():
 		// Its loopback address, and its process ID, are another's here.
@@ -46,9 +46,7 @@ func (s *Server) elsewhere() string {
 
 // container names the namespaces of this process that a server must share with its clients.
 func container() string {
-	network, _ := os.Readlink("/proc/self/ns/net")
-	processes, _ := os.Readlink("/proc/self/ns/pid")
-	return network + " " + processes
+	return proc.Namespace("net") + " " + proc.Namespace("pid")
 }
 
 // Home is the directory of a user's embedded server.

@@ -3,16 +3,8 @@ package lifecycle
 import (
 	"slices"
 
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-)
-
-// Exit codes of `clusterrun run` that are not a program's own.
-const (
-	exitTimeout   = 124
-	exitMachinery = 125
-	exitCancelled = 130
-	// exitAsked is that of a run that an operator stopped with an error.
-	exitAsked = 1
 )
 
 // judgement is the verdict and its grounds.
@@ -63,19 +55,19 @@ func (m *Machine) judge(e Released) judgement {
 	}
 	switch {
 	case m.decided == byPlacement:
-		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, spec.ErrPlacement, exitMachinery
+		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, spec.ErrPlacement, exitcode.Machinery
 	case m.decided == byTimeout && j.report == nil:
-		j.verdict, j.errorType, j.exitCode = spec.VerdictTimedOut, spec.ErrSubprocessTimeout, exitTimeout
+		j.verdict, j.errorType, j.exitCode = spec.VerdictTimedOut, spec.ErrSubprocessTimeout, exitcode.Timeout
 	case m.decided == byMaxRunTime && j.report == nil:
-		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, spec.ErrUnexpectedExit, exitTimeout
+		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, spec.ErrUnexpectedExit, exitcode.Timeout
 	case j.asked != nil:
-		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, spec.ErrSubprocess, exitAsked
+		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, spec.ErrSubprocess, exitcode.Failed
 	case j.root != nil:
 		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, j.typeOfFailure(asked != nil), exitCodeOf(j.root)
 	case m.stragglersFail():
-		j.verdict, j.errorType, j.exitCode = spec.VerdictTimedOut, spec.ErrSubprocessTimeout, exitTimeout
+		j.verdict, j.errorType, j.exitCode = spec.VerdictTimedOut, spec.ErrSubprocessTimeout, exitcode.Timeout
 	case m.decided == byCancel || m.unfinished() != "":
-		j.verdict, j.exitCode = spec.VerdictCancelled, exitCancelled
+		j.verdict, j.exitCode = spec.VerdictCancelled, exitcode.Interrupted
 	default:
 		j.verdict = spec.VerdictSucceeded
 	}
@@ -106,13 +98,13 @@ func (j judgement) typeOfFailure(asked bool) string {
 func exitCodeOf(f *failure) int {
 	switch code := f.exit.ExitCode; {
 	case f.hostLost():
-		return exitMachinery
+		return exitcode.Machinery
 	case f.stopped() && code < 0:
-		return 1 // the signal was ours
+		return exitcode.Failed // the signal was ours
 	case code < 0:
-		return 128 - code
+		return exitcode.OfSignal(-code)
 	case code == 0:
-		return 1 // it failed in spite of its exit code
+		return exitcode.Failed // in spite of it
 	default:
 		return code
 	}

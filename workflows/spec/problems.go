@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -59,24 +60,22 @@ type InvalidSpecError struct {
 // Error lists all problems: one in the same line, several in a line each.
 func (e *InvalidSpecError) Error() string {
 	title := "invalid run spec"
-	if e.ExitCode() != exitInvalid {
+	if e.ExitCode() != exitcode.Usage {
 		title = "a program cannot be executed"
 	}
 	return listProblems(title, e.Problems, e.More)
 }
-
-const exitInvalid = 2
 
 // ExitCode returns the exit code of the run: that of a shell where nothing is wrong but programs
 // that cannot be executed, and else 2.
 func (e *InvalidSpecError) ExitCode() int {
 	for _, p := range e.Problems {
 		if p.ExitCode == 0 {
-			return exitInvalid
+			return exitcode.Usage
 		}
 	}
 	if len(e.Problems) == 0 {
-		return exitInvalid
+		return exitcode.Usage
 	}
 	return e.Problems[0].ExitCode
 }

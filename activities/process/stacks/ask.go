@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 const (
@@ -78,7 +80,7 @@ func askWith(ctx context.Context, signal int, processes []*process) {
 }
 
 func send(p *process, signal int) (*pendingAnswer, error) {
-	if p.stopped() {
+	if stopped(p.Stat) {
 		// It would answer when it continues, when nobody wants the answer any more.
 		return nil, errors.New("not asked: it is stopped")
 	}
@@ -109,10 +111,10 @@ func (a *pendingAnswer) signal(signal int) error {
 		return errEnded
 	}
 	// Check again, now that the process ID cannot be reused.
-	if now, err := readStat(procDir(p.pid)); err != nil || now.ticks != p.ticks {
+	if now, err := proc.ReadStat(p.pid); err != nil || now.Ticks != p.Ticks {
 		return errEnded
 	}
-	if s, err := readStatus(procDir(p.pid)); err != nil || !s.catches(signal) {
+	if s, err := readStatus(proc.Dir(p.pid)); err != nil || !s.catches(signal) {
 		return errors.New("not asked: it no longer handles the signal")
 	}
 	if err == nil {
@@ -159,8 +161,8 @@ func (a *pendingAnswer) look() bool {
 		return true
 	}
 	// This comes before the size: what a process wrote before its end is then in its file.
-	s, err := readStat(procDir(a.pid))
-	ended := err != nil || s.ticks != a.ticks || s.dead()
+	s, err := proc.ReadStat(a.pid)
+	ended := err != nil || s.Ticks != a.Ticks || s.Dead()
 	info, err := a.file.Stat()
 	if err != nil {
 		a.done = true

@@ -64,7 +64,7 @@ func Capture(ctx context.Context, tasks []Task, cookieVar string) ([]Result, err
 	}
 	var leaders []int
 	for _, t := range tasks {
-		if s, ok := all[t.PID]; ok && s.session == t.PID && !s.dead() {
+		if s, ok := all[t.PID]; ok && s.Session == t.PID && !s.Dead() {
 			leaders = append(leaders, t.PID)
 		}
 	}

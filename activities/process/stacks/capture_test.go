@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 func TestWhatTheKernelKnows(t *testing.T) {
@@ -95,8 +97,8 @@ func TestAStoppedProcess(t *testing.T) {
 	p := startSelf(t, "answer", "SAYS=something")
 	require.NoError(t, syscall.Kill(p.pid, syscall.SIGSTOP))
 	eventually(t, "it is stopped", func() bool {
-		s, err := readStat(procDir(p.pid))
-		return err == nil && s.stopped()
+		s, err := proc.ReadStat(p.pid)
+		return err == nil && stopped(s)
 	})
 	text := p.capture()
 	assert.Contains(t, text, "\nstopped (T), parent")
@@ -168,7 +170,7 @@ until [ -s $LOGS/child ] && [ -s $LOGS/orphan ]; do sleep 0.01; done; echo ready
 	all, err := readTable()
 	require.NoError(t, err)
 	s := all[orphan]
-	s.ppid = all[p.pid].ppid
+	s.PPID = all[p.pid].PPID
 	all[orphan] = s
 	of := members(context.Background(), all, []int{p.pid}, cookieVar)
 	assert.Equal(t, p.pid, of[p.pid][0], "the leader is the first")
@@ -191,14 +193,14 @@ func TestATaskWithoutAProcess(t *testing.T) {
 	task := p.task()
 	require.NoError(t, syscall.Kill(p.pid, syscall.SIGKILL))
 	eventually(t, "it is dead", func() bool {
-		s, err := readStat(procDir(p.pid))
-		return err == nil && s.dead()
+		s, err := proc.ReadStat(p.pid)
+		return err == nil && s.Dead()
 	})
 	require.ErrorIs(t, p.captureTask(task).Err, ErrGone, "not reaped yet")
 	_ = p.cmd.Wait()
 	require.ErrorIs(t, p.captureTask(task).Err, ErrGone)
 	task.PID = os.Getppid()
-	if s, err := readStat(procDir(task.PID)); err == nil && s.session != task.PID {
+	if s, err := proc.ReadStat(task.PID); err == nil && s.Session != task.PID {
 		require.ErrorIs(t, p.captureTask(task).Err, ErrGone, "the number is another process's now")
 	}
 }

@@ -46,7 +46,7 @@ func (r *report) worker() *process {
 	for range r.processes {
 		var children []*process
 		for _, q := range r.processes {
-			if q.ppid == p.pid && !q.dead() && !q.ended {
+			if q.PPID == p.pid && !q.Dead() && !q.ended {
 				children = append(children, q)
 			}
 		}
@@ -71,7 +71,7 @@ func (p *process) program() string {
 	if words := strings.Fields(p.command); len(words) > 0 {
 		return path.Base(strings.Trim(words[0], `"`))
 	}
-	return p.name
+	return p.Name
 }
 
 // frames returns what the kernel knows, in the terms of stacktree.
@@ -88,7 +88,7 @@ func (t *thread) frames() stacktree.Stack {
 	case t.channel != "":
 		kernel(t.channel, "")
 	}
-	switch t.state {
+	switch t.State {
 	case 'R':
 		kernel(stacktree.OnCPU, "")
 	case 'D':

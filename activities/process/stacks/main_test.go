@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // The tests run this binary again as the programs whose stacks they capture.
@@ -146,9 +148,9 @@ const cookieVar = "CLUSTERRUN_COOKIE"
 // alive fails the test if the process has ended.
 func (p *program) alive() {
 	p.t.Helper()
-	s, err := readStat(procDir(p.pid))
+	s, err := proc.ReadStat(p.pid)
 	require.NoError(p.t, err)
-	require.False(p.t, s.dead(), "it has died of it")
+	require.False(p.t, s.Dead(), "it has died of it")
 }
 
 // sleeps waits until the program, or a child of it, executes sleep, because a script says
@@ -160,9 +162,9 @@ func (p *program) sleeps() *program {
 		require.NoError(p.t, err)
 		sleeping := false
 		for _, s := range all {
-			sleeping = sleeping || s.session == p.pid && s.name == "sleep" && s.state == 'S'
+			sleeping = sleeping || s.Session == p.pid && s.Name == "sleep" && s.State == 'S'
 		}
-		return sleeping && all[p.pid].state == 'S'
+		return sleeping && all[p.pid].State == 'S'
 	})
 	return p
 }

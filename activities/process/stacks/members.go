@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // members finds the processes of tasks by their leaders: those of the leader's session, their
@@ -21,11 +23,11 @@ func members(ctx context.Context, all table, leaders []int, cookieVar string) ma
 	}
 	strays := make(map[int][]int) // by the parent that would adopt them
 	for pid, s := range all {
-		switch lead, known := all[s.session]; {
-		case owner[s.session] == s.session && s.session != 0 && known && s.ticks >= lead.ticks:
-			owner[pid] = s.session
+		switch lead, known := all[s.Session]; {
+		case owner[s.Session] == s.Session && s.Session != 0 && known && s.Ticks >= lead.Ticks:
+			owner[pid] = s.Session
 		case owner[pid] == 0:
-			strays[s.ppid] = append(strays[s.ppid], pid)
+			strays[s.PPID] = append(strays[s.PPID], pid)
 		}
 	}
 	adopt(ctx, all, owner, strays, leaders, cookieVar)
@@ -43,7 +45,7 @@ func members(ctx context.Context, all table, leaders []int, cookieVar string) ma
 			case b:
 				return 1
 			}
-			return cmp.Or(cmp.Compare(all[a].ticks, all[b].ticks), cmp.Compare(a, b))
+			return cmp.Or(cmp.Compare(all[a].Ticks, all[b].Ticks), cmp.Compare(a, b))
 		})
 	}
 	return lists
@@ -56,7 +58,7 @@ func ownerOf(pid int, all table, owner map[int]int) int {
 		if lead := owner[pid]; lead != 0 {
 			return lead
 		}
-		parent := all[pid].ppid
+		parent := all[pid].PPID
 		if parent <= 1 {
 			return 0
 		}
@@ -71,7 +73,7 @@ func adopt(ctx context.Context, all table, owner map[int]int, strays map[int][]i
 	var candidates []int
 	parents := make(map[int]bool)
 	for _, lead := range leaders {
-		parent := all[lead].ppid
+		parent := all[lead].PPID
 		if parents[parent] || parent == 0 {
 			continue
 		}
@@ -147,7 +149,7 @@ func readMarks(ctx context.Context, pids []int, cookieVar string) map[int]marks 
 
 // readCgroup returns the cgroup of a process, if a supervisor created it.
 func readCgroup(pid int) string {
-	raw, err := os.ReadFile(procDir(pid) + "/cgroup")
+	raw, err := os.ReadFile(proc.Dir(pid) + "/cgroup")
 	if err != nil {
 		return ""
 	}
@@ -175,7 +177,7 @@ func readCookies(pid int, name string) []string {
 	if name == "" {
 		return nil
 	}
-	raw, err := os.ReadFile(procDir(pid) + "/environ")
+	raw, err := os.ReadFile(proc.Dir(pid) + "/environ")
 	if err != nil {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
@@ -43,7 +44,7 @@ func (r *report) unwind(ctx context.Context) {
 	worker := r.worker()
 	for _, p := range r.processes {
 		silent := p.answer == "" && (p == worker || !p.waitsForChild())
-		if !p.dead() && (silent || p == worker && p.answer != "" && !r.stack().PythonTells()) {
+		if !p.Dead() && (silent || p == worker && p.answer != "" && !r.stack().PythonTells()) {
 			todo = append(todo, p)
 		}
 	}
@@ -51,9 +52,9 @@ func (r *report) unwind(ctx context.Context) {
 		switch {
 		case i >= mostNative:
 			p.unnative = fmt.Sprintf("not looked at: that is done for %d processes of a task", mostNative)
-		case p.state == 'D':
+		case p.State == 'D':
 			p.unnative = "not looked at: it is in uninterruptible sleep"
-		case p.stopped():
+		case stopped(p.Stat):
 			p.unnative = "not looked at: it is stopped"
 		default:
 			select {
@@ -79,9 +80,9 @@ func (p *process) unwind(ctx context.Context, user *hostuser.User) {
 	switch {
 	case p.answer != "":
 		args = append([]string{"-1"}, args...)
-	case p.stat.threads > mostNativeThreads:
+	case p.Threads > mostNativeThreads:
 		args = append([]string{"-1"}, args...)
-		p.unnative = fmt.Sprintf("only the main thread: it has %d, and all are shown of at most %d", p.stat.threads, mostNativeThreads)
+		p.unnative = fmt.Sprintf("only the main thread: it has %d, and all are shown of at most %d", p.Threads, mostNativeThreads)
 	}
 	ctx, cancel := context.WithTimeout(ctx, nativeBound)
 	defer cancel()
@@ -107,7 +108,7 @@ func (p *process) unwind(ctx context.Context, user *hostuser.User) {
 
 // resume continues a process that a killed tracer has left stopped.
 func (p *process) resume() {
-	if now, err := readStat(procDir(p.pid)); err == nil && now.ticks == p.ticks && now.state == 'T' {
+	if now, err := proc.ReadStat(p.pid); err == nil && now.Ticks == p.Ticks && now.State == 'T' {
 		_ = unix.Kill(p.pid, unix.SIGCONT)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
@@ -23,13 +24,13 @@ func TestATracerThatHangs(t *testing.T) {
 	t.Setenv("PATH", filepath.Dir(tool)+":"+os.Getenv("PATH"))
 	ctx, cancel := context.WithCancel(t.Context())
 	state := func() byte {
-		s, err := readStat(procDir(p.pid))
+		s, err := proc.ReadStat(p.pid)
 		require.NoError(t, err)
-		return s.state
+		return s.State
 	}
-	s, err := readStat(procDir(p.pid))
+	s, err := proc.ReadStat(p.pid)
 	require.NoError(t, err)
-	read := &process{pid: p.pid, stat: s}
+	read := &process{pid: p.pid, Stat: s}
 	done := make(chan struct{})
 	go func() { defer close(done); read.unwind(ctx, nil) }()
 	eventually(t, "it is stopped", func() bool { return state() == 'T' })

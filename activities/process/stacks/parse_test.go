@@ -4,23 +4,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-)
 
-func TestParseStat(t *testing.T) {
-	s, err := parseStat([]byte("42 (a) b (c)) S 7 42 41 0 -1 4194560 1 2 3 4 150 50 9 9 20 0 12 0 987654 1 2 3\n"))
-	require.NoError(t, err)
-	assert.Equal(t, stat{name: "a) b (c)", state: 'S', ppid: 7, session: 41, threads: 12, cpu: 2 * time.Second, ticks: 987654}, s)
-	for _, bad := range []string{"", "42", "42 (x", "42 (x) S 1", ")(", "42 (x) SS" + strings.Repeat(" 1", 30), "42 (x) S" + strings.Repeat(" x", 30)} {
-		_, err := parseStat([]byte(bad))
-		assert.Error(t, err, bad)
-	}
-	assert.True(t, stat{state: 'Z', threads: 1}.dead())
-	assert.False(t, stat{state: 'Z', threads: 3}.dead(), "only its main thread has ended")
-}
+	"github.com/clusterrun/clusterrun/activities/system/proc"
+)
 
 func TestParseStatus(t *testing.T) {
 	s := parseStatus([]byte("Name:\tpython3\nNSpid:\t4711\t12\nSigCgt:\t0800000000000002\n"))
@@ -73,14 +62,14 @@ func TestPrintable(t *testing.T) {
 }
 
 func TestOwnerOfATableWithACircle(t *testing.T) {
-	all := table{5: {ppid: 6}, 6: {ppid: 5}}
+	all := table{5: {PPID: 6}, 6: {PPID: 5}}
 	assert.Zero(t, ownerOf(5, all, map[int]int{}), "a table is no snapshot")
 }
 
 // A shell whose only child has just ended is looked at itself.
 func TestTheWorkerOfATask(t *testing.T) {
 	shell := &process{pid: 1, threads: []thread{{channel: "do_wait"}}}
-	child := &process{pid: 2, stat: stat{ppid: 1}, threads: []thread{{channel: "hrtimer_nanosleep"}}}
+	child := &process{pid: 2, Stat: proc.Stat{PPID: 1}, threads: []thread{{channel: "hrtimer_nanosleep"}}}
 	r := &report{processes: []*process{shell, child}}
 	require.Same(t, child, r.worker())
 	child.ended = true

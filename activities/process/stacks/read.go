@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 const (
@@ -24,7 +26,7 @@ const (
 // process is what was found out about a process.
 type process struct {
 	pid int
-	stat
+	proc.Stat
 	command string
 	threads []thread
 	unshown int // number of threads beyond the bound
@@ -44,7 +46,7 @@ type process struct {
 
 type thread struct {
 	tid int
-	stat
+	proc.Stat
 	call    call
 	channel string // the function in the kernel it waits in
 	kernel  []string
@@ -54,15 +56,15 @@ type thread struct {
 // readProcess returns what the kernel knows about a process. Everything that may hang is done
 // by a goroutine that sends its results piece by piece, and is abandoned when the time is
 // over.
-func readProcess(ctx context.Context, pid int, s stat, logDir string) *process {
-	p := &process{pid: pid, stat: s}
+func readProcess(ctx context.Context, pid int, s proc.Stat, logDir string) *process {
+	p := &process{pid: pid, Stat: s}
 	ctx, cancel := context.WithTimeout(ctx, processBound)
 	defer cancel()
 	// There is room for all pieces, so the sender never waits.
 	pieces := make(chan func(*process), mostThreads+8)
 	started := detached(func() {
 		defer close(pieces)
-		readPieces(ctx, pid, s.ticks, logDir, func(piece func(*process)) { pieces <- piece })
+		readPieces(ctx, pid, s.Ticks, logDir, func(piece func(*process)) { pieces <- piece })
 	})
 	if !started {
 		p.gaps = append(p.gaps, "not read: too many reads of other processes hang")
@@ -85,8 +87,8 @@ func readProcess(ctx context.Context, pid int, s stat, logDir string) *process {
 // readPieces sends what it finds. Reads that take locks of the process come late, and those
 // that take the lock of its memory come last.
 func readPieces(ctx context.Context, pid int, ticks uint64, logDir string, send func(func(*process))) {
-	dir := procDir(pid)
-	if now, err := readStat(dir); err != nil || now.ticks != ticks {
+	dir := proc.Dir(pid)
+	if now, err := proc.ReadStatIn(dir); err != nil || now.Ticks != ticks {
 		send(func(p *process) { p.ended, p.gaps = true, append(p.gaps, "it ended while it was being read") })
 		return
 	}
@@ -182,11 +184,11 @@ func readThreads(ctx context.Context, dir string, send func(func(*process))) {
 }
 
 func readThread(dir string, tid int, link func(int) string) (thread, bool) {
-	s, err := readStat(dir)
+	s, err := proc.ReadStatIn(dir)
 	if err != nil {
 		return thread{}, false
 	}
-	t := thread{tid: tid, stat: s}
+	t := thread{tid: tid, Stat: s}
 	if raw, err := os.ReadFile(dir + "/wchan"); err == nil && string(raw) != "0" {
 		t.channel = printable(string(raw), maxLine)
 	}

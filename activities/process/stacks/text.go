@@ -42,10 +42,10 @@ func (r *report) write(w io.Writer) error {
 func (p *process) write(w io.Writer) {
 	command := p.command
 	if command == "" {
-		command = "[" + printable(p.name, maxLine) + "]"
+		command = "[" + printable(p.Name, maxLine) + "]"
 	}
 	fmt.Fprintf(w, "\n=== process %d: %s\n", p.pid, command)
-	fmt.Fprintf(w, "%s (%c), parent %d, %s, %s of CPU time\n", p.word(), p.state, p.ppid, plural.Of(p.stat.threads, "thread", "threads"), p.cpu)
+	fmt.Fprintf(w, "%s (%c), parent %d, %s, %s of CPU time\n", stateWord(p.Stat), p.State, p.PPID, plural.Of(p.Threads, "thread", "threads"), p.User+p.System)
 	for _, gap := range p.gaps {
 		fmt.Fprintf(w, "%s\n", gap)
 	}
@@ -74,7 +74,7 @@ func (p *process) write(w io.Writer) {
 }
 
 func (t *thread) write(w io.Writer) {
-	fmt.Fprintf(w, "thread %d %s: %s (%c), %s of CPU time", t.tid, printable(t.name, maxLine), t.word(), t.state, t.cpu)
+	fmt.Fprintf(w, "thread %d %s: %s (%c), %s of CPU time", t.tid, printable(t.Name, maxLine), stateWord(t.Stat), t.State, t.User+t.System)
 	switch {
 	case t.call.name != "":
 		fmt.Fprintf(w, ", in %s", t.call)

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // mostCPUs bounds the numbers of CPUs.
@@ -52,5 +54,5 @@ func unbind(before unix.CPUSetDynamic) {
 }
 
 func notBound(cpus []int, why string) error {
-	return &startError{fmt.Sprintf("binding to CPUs %v: %s", cpus, why), exitNotExecutable}
+	return &startError{fmt.Sprintf("binding to CPUs %v: %s", cpus, why), exitcode.NotExecutable}
 }

@@ -1,13 +1,15 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // BootNanos returns the time since boot, including suspension, in nanoseconds. It is the only
@@ -23,15 +25,11 @@ func BootNanos() int64 {
 // bootID identifies what pids and start times are relative to. Two containers on one
 // machine share the kernel's boot ID but not their process numbers.
 func bootID() (string, error) {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "", fmt.Errorf("reading the boot ID: %w", err)
+	id := proc.BootID()
+	if id == "" {
+		return "", errors.New("the boot ID of this machine cannot be read")
 	}
-	ns, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		ns = ""
-	}
-	return strings.TrimSpace(string(id)) + " " + ns, nil
+	return id + " " + proc.Namespace("pid"), nil
 }
 
 // bootTimer calls a function when CLOCK_BOOTTIME passes a point. A timer of the runtime

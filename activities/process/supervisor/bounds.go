@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // Memory, processors and the number of processes are limited by controllers of cgroups of
@@ -221,7 +223,7 @@ func forkWithin(limits []Rlimit, path string, argv []string, attr *syscall.ProcA
 			_ = unix.PtraceDetach(pid)
 			for _, err := syscall.Wait4(pid, nil, 0, nil); err == syscall.EINTR; _, err = syscall.Wait4(pid, nil, 0, nil) {
 			}
-			return 0, &startError{fmt.Sprintf("setting its limits: %s", reasonOf(err)), exitNotExecutable}
+			return 0, &startError{fmt.Sprintf("setting its limits: %s", reasonOf(err)), exitcode.NotExecutable}
 		}
 	}
 	return pid, unix.PtraceDetach(pid)

@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // tree makes a directory for each path and writes the files in it. They stand for the files
@@ -134,7 +137,7 @@ func TestLimitsOfAProcess(t *testing.T) {
 	r.Command.Path, r.Command.Limits.Rlimits = "/no/such/program", []Rlimit{{unix.RLIMIT_NOFILE, 64}}
 	_, err = h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
-	assert.Equal(t, exitNotFound, h.wait("missing", 0).Code)
+	assert.Equal(t, exitcode.NotFound, h.wait("missing", 0).Code)
 }
 
 func TestLimitsThatCannotBeEnforcedAreAnError(t *testing.T) {
@@ -147,7 +150,7 @@ func TestLimitsThatCannotBeEnforcedAreAnError(t *testing.T) {
 	_, err = h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	e := h.wait("hog", 0)
-	assert.Equal(t, exitNotExecutable, e.Code)
+	assert.Equal(t, exitcode.NotExecutable, e.Code)
 	assert.Equal(t, "its limits cannot be enforced: there is no memory controller for its cgroup: "+reply.Why, e.StartError)
 }
 
@@ -191,16 +194,16 @@ func TestOOMScores(t *testing.T) {
 	require.NoError(t, err)
 	of := func(pid int) string { return content(t, "/proc", strconv.Itoa(pid), "oom_score_adj") }
 	assert.Equal(t, strconv.Itoa(max(0, n))+"\n", content(t, r.Command.Stdout))
-	side, err := readStat(h.sidePID())
+	side, err := proc.ReadStat(h.sidePID())
 	require.NoError(t, err)
 	assert.Equal(t, strconv.Itoa(max(0, n))+"\n", of(h.sidePID()))
 	if (oomScore{file: oomFile}).write(oomProtected) != nil {
 		t.Log("this user may not protect a process")
-		assert.Equal(t, mine, of(side.ppid))
+		assert.Equal(t, mine, of(side.PPID))
 		return
 	}
 	require.NoError(t, oomScore{file: oomFile}.write(n))
-	assert.Equal(t, strconv.Itoa(oomProtected)+"\n", of(side.ppid))
+	assert.Equal(t, strconv.Itoa(oomProtected)+"\n", of(side.PPID))
 }
 
 func TestOOMScoreDuringAFork(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 func numbers(last int) string {
@@ -71,8 +73,8 @@ func TestOutputWhileTheSupervisorIsStopped(t *testing.T) {
 	h.pidIn("pid")
 	require.NoError(t, h.cmd.Process.Signal(unix.SIGSTOP))
 	h.until("it is stopped", func() bool {
-		stat, err := readStat(h.cmd.Process.Pid)
-		return err == nil && stat.state == 'T'
+		stat, err := proc.ReadStat(h.cmd.Process.Pid)
+		return err == nil && stat.State == 'T'
 	})
 	h.touch("go")
 	h.until("it writes", func() bool { return h.exists("writes") })

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // startError is why a program could not be executed, with the exit code that a shell would
@@ -20,11 +22,6 @@ type startError struct {
 }
 
 func (e *startError) Error() string { return e.text }
-
-const (
-	exitNotFound      = 127
-	exitNotExecutable = 126
-)
 
 // reasonOf returns the kernel's part of an error, without paths.
 func reasonOf(err error) string {
@@ -40,17 +37,17 @@ func execError(c Command, err error) error {
 	if se := (*startError)(nil); errors.As(err, &se) {
 		return se // it has its own text
 	}
-	e := &startError{fmt.Sprintf("cannot execute %s: %s", c.Path, reasonOf(err)), exitNotExecutable}
+	e := &startError{fmt.Sprintf("cannot execute %s: %s", c.Path, reasonOf(err)), exitcode.NotExecutable}
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		if _, serr := os.Stat(c.Path); serr != nil {
-			e.code = exitNotFound
+			e.code = exitcode.NotFound
 		} else if interpreter, carriage := Interpreter(c.Path); carriage {
 			e.text = fmt.Sprintf("cannot execute %s: its first line ends with a carriage return, as files of Windows do", c.Path)
-			e.code = exitNotFound
+			e.code = exitcode.NotFound
 		} else if interpreter != "" {
 			e.text = fmt.Sprintf("cannot execute %s: its interpreter %s does not exist", c.Path, interpreter)
-			e.code = exitNotFound
+			e.code = exitcode.NotFound
 		} else {
 			e.text = fmt.Sprintf("cannot execute %s: the loader it was linked for does not exist here", c.Path)
 		}

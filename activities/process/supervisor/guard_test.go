@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/early"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // guardPID waits until the supervisor has a guard other than the one with that process ID.
@@ -19,11 +20,11 @@ func (h *host) guardPID(other int) int {
 	h.t.Helper()
 	guard := 0
 	h.until("there is a guard", func() bool {
-		pids, err := allPIDs()
+		pids, err := proc.PIDs()
 		require.NoError(h.t, err)
 		for _, pid := range pids {
-			stat, err := readStat(pid)
-			if err == nil && stat.ppid == h.cmd.Process.Pid && !stat.dead() && pid != other && comm(pid) == early.GuardName {
+			stat, err := proc.ReadStat(pid)
+			if err == nil && stat.PPID == h.cmd.Process.Pid && !stat.Dead() && pid != other && comm(pid) == early.GuardName {
 				guard = pid
 			}
 		}
@@ -95,9 +96,9 @@ func TestGuard(t *testing.T) {
 	guard := h.guardPID(0)
 	// A `pkill -f` of our name does not match, and there is nothing that others wait for.
 	assert.Equal(t, early.GuardName+"\x00", content(t, procFile(guard, "cmdline")))
-	stat, err := readStat(guard)
+	stat, err := proc.ReadStat(guard)
 	require.NoError(t, err)
-	assert.Equal(t, guard, stat.session)
+	assert.Equal(t, guard, stat.Session)
 	assert.Equal(t, content(t, procFile(h.cmd.Process.Pid, "oom_score_adj")), content(t, procFile(guard, "oom_score_adj")))
 	files, err := os.ReadDir(procFile(guard, "fd"))
 	require.NoError(t, err)
@@ -119,7 +120,7 @@ func TestGuard(t *testing.T) {
 
 	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
 	second := h.guardPID(guard)
-	h.until("the first one is reaped", func() bool { _, err := readStat(guard); return err != nil })
+	h.until("the first one is reaped", func() bool { _, err := proc.ReadStat(guard); return err != nil })
 	h.stop(sigTERM, long)
 	require.Equal(t, ReasonTerminate, h.wait("worker-0", 0).Reason)
 	require.False(t, gone(second))

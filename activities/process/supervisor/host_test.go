@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -176,7 +177,7 @@ func (h *host) sides() []int {
 
 // find lists the living processes with a wanted cookie of the host.
 func (h *host) find(wanted func(cookie string) bool) []int {
-	pids, err := allPIDs()
+	pids, err := proc.PIDs()
 	require.NoError(h.t, err)
 	var found []int
 	for _, pid := range pids {
@@ -184,7 +185,7 @@ func (h *host) find(wanted func(cookie string) bool) []int {
 		if h.instance == "" || c == "" || !wanted(c) {
 			continue
 		}
-		if stat, err := readStat(pid); err == nil && !stat.dead() {
+		if stat, err := proc.ReadStat(pid); err == nil && !stat.Dead() {
 			found = append(found, pid)
 		}
 	}
@@ -266,8 +267,8 @@ func (h *host) exists(name string) bool {
 }
 
 func gone(pid int) bool {
-	stat, err := readStat(pid)
-	return err != nil || stat.dead()
+	stat, err := proc.ReadStat(pid)
+	return err != nil || stat.Dead()
 }
 
 var testRun = runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "r1"}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // journalFixture is a state directory with the journal of one run: worker-0
@@ -184,10 +186,10 @@ func TestJournalOfAnotherBoot(t *testing.T) {
 	raw, err := os.ReadFile(path)
 	require.NoError(t, err)
 	// This is our own pid under another boot. It must not be taken for a task.
-	stat, err := readStat(os.Getpid())
+	stat, err := proc.ReadStat(os.Getpid())
 	require.NoError(t, err)
 	text := strings.ReplaceAll(string(raw), fmt.Sprintf("%q", boot), `"another boot"`)
-	text = strings.ReplaceAll(text, "999998", fmt.Sprint(stat.session))
+	text = strings.ReplaceAll(text, "999998", fmt.Sprint(stat.Session))
 	// Drop the records of what the first opening found lost.
 	var kept []string
 	for _, line := range strings.SplitAfter(text, "\n") {

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // launch opens the files of a process and forks it.
@@ -47,7 +50,7 @@ func (s *supervisor) launch(p *process, c Command) error {
 			_ = unix.Close(dirFD)
 			removeCgroup(dir)
 		}
-		return &startError{err.Error(), exitNotExecutable}
+		return &startError{err.Error(), exitcode.NotExecutable}
 	}
 	if dirFD >= 0 {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, dirFD
@@ -81,10 +84,10 @@ func (s *supervisor) forkTask(p *process, cgroup string, c Command, attr *syscal
 	how := forking{cpus: c.CPUs, login: c.User != nil, limits: c.Limits.Rlimits}
 	return s.fork.forkIn(how, c.Path, c.Args, attr, func(pid int) {
 		// A child has a stat file until it is reaped.
-		stat, _ := readStat(pid)
+		stat, _ := proc.ReadStat(pid)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		p.PID, p.ticks, p.cgroup = pid, stat.ticks, cgroup
+		p.PID, p.ticks, p.cgroup = pid, stat.Ticks, cgroup
 		p.sampled.at = time.Now()
 		p.Started = p.sampled.at.UTC()
 		p.phase = running
@@ -191,7 +194,7 @@ func (s *supervisor) openStdin(c Command) (int, error) {
 func (l logDir) openAt(path string, flags int) (int, error) {
 	fd, err := l.open(path, flags)
 	if err != nil {
-		return -1, &startError{fmt.Sprintf("opening %s: %s", path, reasonOf(err)), exitNotExecutable}
+		return -1, &startError{fmt.Sprintf("opening %s: %s", path, reasonOf(err)), exitcode.NotExecutable}
 	}
 	return fd, nil
 }
@@ -206,7 +209,7 @@ func throughPipe(fd int, at place) (int, *stream, error) {
 	r, w, err := newPipe()
 	if err != nil {
 		_ = unix.Close(fd)
-		return -1, nil, &startError{"making a pipe for its output: " + reasonOf(err), exitNotExecutable}
+		return -1, nil, &startError{"making a pipe for its output: " + reasonOf(err), exitcode.NotExecutable}
 	}
 	file := os.NewFile(uintptr(fd), at.path) //nolint:gosec // a descriptor
 	return w, &stream{pipe: r, file: file, place: at, dev: st.Dev, ino: st.Ino}, nil

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // checkDir returns an error for an unusable working directory: the kernel's errors do not
@@ -20,7 +21,7 @@ func checkDir(dir string) error {
 		return nil
 	}
 	wrong := func(why string) error {
-		return &startError{fmt.Sprintf("working directory %s: %s", dir, why), exitNotExecutable}
+		return &startError{fmt.Sprintf("working directory %s: %s", dir, why), exitcode.NotExecutable}
 	}
 	if info, err := os.Stat(dir); err != nil {
 		return wrong(reasonOf(err))
@@ -57,7 +58,7 @@ func makeLogDir(c Command) (logDir, error) {
 	}
 	if err != nil {
 		l.close()
-		return l, &startError{fmt.Sprintf("making the log directory %s: %s", c.LogDir, reasonOf(err)), exitNotExecutable}
+		return l, &startError{fmt.Sprintf("making the log directory %s: %s", c.LogDir, reasonOf(err)), exitcode.NotExecutable}
 	}
 	return l, nil
 }

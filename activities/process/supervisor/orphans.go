@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 type orphan struct {
@@ -143,13 +145,13 @@ func (o *orphan) count() {
 
 // attribute finds the process that an orphan descends from.
 func (r *reaper) attribute(pid int, o *orphan) {
-	stat, err := readStat(pid)
+	stat, err := proc.ReadStat(pid)
 	if err != nil {
 		return
 	}
-	o.ticks, o.unknown = stat.ticks, false
+	o.ticks, o.unknown = stat.Ticks, false
 	cookie := ofInstance(readCookies(pid), r.s.state.instance)
-	if cookie == sideCookie(r.s.state.instance) || stat.session == r.session {
+	if cookie == sideCookie(r.s.state.instance) || stat.Session == r.session {
 		r.foreign[pid] = true // every task has a session of its own
 		return
 	}
@@ -160,7 +162,7 @@ func (r *reaper) attribute(pid int, o *orphan) {
 	s := r.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := s.living[stat.session]; p != nil {
+	if p := s.living[stat.Session]; p != nil {
 		o.owner = p
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/system/pty"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // Owner has the files of the supervisor's owner that tasks can get. The supervisor itself
@@ -40,7 +41,7 @@ func newOwner(o Owner) owner {
 // the streams to be copied.
 func (o *owner) foreground(c Command) (fds []int, streams []*stream, err error) {
 	if o.Stdin == nil {
-		return nil, nil, &startError{"it must run in the foreground, but there is no owner with a stdin for it", exitNotExecutable}
+		return nil, nil, &startError{"it must run in the foreground, but there is no owner with a stdin for it", exitcode.NotExecutable}
 	}
 	fd, err := duplicate(o.Stdin)
 	for i, end := range []string{c.StdoutEnd, c.StderrEnd} {
@@ -66,14 +67,14 @@ func (o *owner) input(stdin string) (int, error) {
 	}
 	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", o.Stdin.Fd()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return -1, &startError{fmt.Sprintf("opening stdin: %s", reasonOf(err)), exitNotExecutable}
+		return -1, &startError{fmt.Sprintf("opening stdin: %s", reasonOf(err)), exitcode.NotExecutable}
 	}
 	// The offset is the owner's, whose stdin may be the rest of a file.
 	if at, err := unix.Seek(int(o.Stdin.Fd()), 0, unix.SEEK_CUR); err == nil {
 		_, err = unix.Seek(fd, at, unix.SEEK_SET)
 		if err != nil {
 			_ = unix.Close(fd)
-			return -1, &startError{fmt.Sprintf("opening stdin: %s", reasonOf(err)), exitNotExecutable}
+			return -1, &startError{fmt.Sprintf("opening stdin: %s", reasonOf(err)), exitcode.NotExecutable}
 		}
 	}
 	return fd, nil
@@ -97,7 +98,7 @@ func duplicate(f *os.File) (int, error) {
 	}
 	fd, err := take()
 	if err != nil {
-		return -1, &startError{fmt.Sprintf("taking the owner's descriptors: %s", reasonOf(err)), exitNotExecutable}
+		return -1, &startError{fmt.Sprintf("taking the owner's descriptors: %s", reasonOf(err)), exitcode.NotExecutable}
 	}
 	return fd, nil
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // ownerIn returns an owner whose stdin, stdout and stderr are files.
@@ -78,6 +80,6 @@ func TestNoOwner(t *testing.T) {
 	_, err = h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	e := h.wait("foreground", 0)
-	assert.Equal(t, exitNotExecutable, e.Code)
+	assert.Equal(t, exitcode.NotExecutable, e.Code)
 	assert.Contains(t, e.StartError, "no owner")
 }

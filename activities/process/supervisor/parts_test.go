@@ -21,20 +21,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-func TestParseStat(t *testing.T) {
-	s, err := parseStat([]byte("77 (a ) b (c) S 1 2 3 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 6 7\n"))
-	require.NoError(t, err)
-	require.Equal(t, procStat{state: 'S', ppid: 1, session: 3, ticks: 12345, user: 120 * time.Millisecond, system: 140 * time.Millisecond, rss: 7}, s)
-	for _, bad := range []string{"", "77", "77 (x) S 1", "77 (x) S a 2 3 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 12345 6 7",
-		"77 (x) S 1 2 3 0 -1 0 1 2 3 4 x 6 7 8 20 0 1 0 12345 6 7", "77 (x) S 1 2 3 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 12345 6"} {
-		_, err := parseStat([]byte(bad))
-		require.Error(t, err, bad)
-	}
-	s, err = readStat(os.Getpid())
-	require.NoError(t, err)
-	require.Equal(t, os.Getppid(), s.ppid)
-}
-
 func TestFindCgroup(t *testing.T) {
 	hybrid := "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n"
 	unified := "29 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"

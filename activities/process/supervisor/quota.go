@@ -8,6 +8,8 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // outputs is what the processes of a run write to their files, and a limit of that.
@@ -56,7 +58,7 @@ func (o *outputs) begin(p *process, c Command, streams []*stream, stop func(*pro
 		o.mu.Lock()
 		delete(o.of, p)
 		o.mu.Unlock()
-		return &startError{"copying its output: " + reasonOf(err), exitNotExecutable}
+		return &startError{"copying its output: " + reasonOf(err), exitcode.NotExecutable}
 	}
 	return nil
 }

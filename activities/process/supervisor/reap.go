@@ -8,6 +8,8 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // reaper notices the ends of children, stops what the leaders of tasks leave behind, and
@@ -55,8 +57,8 @@ func newReaper(s *supervisor) *reaper {
 		foreign:  make(map[int]bool),
 		orphans:  make(map[int]*orphan),
 	}
-	if stat, err := readStat(os.Getpid()); err == nil {
-		r.session = stat.session
+	if stat, err := proc.ReadStat(os.Getpid()); err == nil {
+		r.session = stat.Session
 	}
 	r.again = time.NewTimer(time.Hour)
 	r.again.Stop()

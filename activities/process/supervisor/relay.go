@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/system/pty"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // An output that goes to the owner is copied as well: its end is kept, to be shown in the report
@@ -41,7 +42,7 @@ func (o *owner) relayed(which int, end place, foreground bool) (int, *stream, er
 	default:
 		if r, w, err = newPipe(); err != nil {
 			_ = unix.Close(fd)
-			return -1, nil, &startError{"making a pipe for its output: " + reasonOf(err), exitNotExecutable}
+			return -1, nil, &startError{"making a pipe for its output: " + reasonOf(err), exitcode.NotExecutable}
 		}
 	}
 	to := os.NewFile(uintptr(fd), "the output of the owner") //nolint:gosec // a descriptor

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"go.uber.org/zap"
 )
 
@@ -162,7 +163,7 @@ func (s *supervisor) make(p *process, r StartRequest) {
 }
 
 func (s *supervisor) startFailed(p *process, err error) {
-	exit := &Exit{Code: exitNotExecutable, StartError: err.Error(), Ended: time.Now().UTC(), BootNanos: BootNanos()}
+	exit := &Exit{Code: exitcode.NotExecutable, StartError: err.Error(), Ended: time.Now().UTC(), BootNanos: BootNanos()}
 	if se := (*startError)(nil); errors.As(err, &se) {
 		exit.Code = se.code
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -193,7 +194,7 @@ func TestUnkillable(t *testing.T) {
 
 	require.NoError(t, os.Remove(h.role.Unkillable))
 	require.NoError(t, unix.Kill(-p.PID, unix.SIGKILL))
-	h.until("it is reaped after all", func() bool { _, err := readStat(p.PID); return err != nil })
+	h.until("it is reaped after all", func() bool { _, err := proc.ReadStat(p.PID); return err != nil })
 }
 
 func TestRelease(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // sweepPlan identifies what a dead supervisor may have left.
@@ -98,7 +99,7 @@ func sweepHost(ctx context.Context, plan sweepPlan) sweepResult {
 // find returns the living processes to kill, with their start ticks.
 func (plan sweepPlan) find() map[int]uint64 {
 	victims := make(map[int]uint64)
-	pids, err := allPIDs()
+	pids, err := proc.PIDs()
 	if err != nil {
 		return victims
 	}
@@ -107,28 +108,28 @@ func (plan sweepPlan) find() map[int]uint64 {
 		if pid == self {
 			continue
 		}
-		stat, err := readStat(pid)
-		if err != nil || stat.dead() {
+		stat, err := proc.ReadStat(pid)
+		if err != nil || stat.Dead() {
 			continue
 		}
 		cookie := ofInstance(readCookies(pid), plan.instance)
 		if cookie != "" && cookie != sideCookie(plan.instance) || plan.inSession(stat) {
-			victims[pid] = stat.ticks
+			victims[pid] = stat.Ticks
 		}
 	}
 	return victims
 }
 
-func (plan sweepPlan) inSession(stat procStat) bool {
-	ticks, recorded := plan.sessions[stat.session]
-	if !recorded || stat.ticks < ticks {
+func (plan sweepPlan) inSession(stat proc.Stat) bool {
+	ticks, recorded := plan.sessions[stat.Session]
+	if !recorded || stat.Ticks < ticks {
 		return false
 	}
-	leader, err := readStat(stat.session)
+	leader, err := proc.ReadStat(stat.Session)
 	if err == nil {
-		return leader.ticks == ticks
+		return leader.Ticks == ticks
 	}
-	return stat.ticks <= plan.lastSign
+	return stat.Ticks <= plan.lastSign
 }
 
 // killExactly sends SIGKILL to one process, but not to another one with the same number.
@@ -141,7 +142,7 @@ func killExactly(pid int, ticks uint64) {
 		return
 	}
 	defer unix.Close(fd)
-	if stat, err := readStat(pid); err == nil && stat.ticks == ticks {
+	if stat, err := proc.ReadStat(pid); err == nil && stat.Ticks == ticks {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}
 }

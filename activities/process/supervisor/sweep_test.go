@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // ways are the ways in which a host can keep its processes together.
@@ -124,7 +126,7 @@ func TestOrphansAreReaped(t *testing.T) {
 			h.pidIn("up")
 			for i := range 5 {
 				pid := h.pidIn(fmt.Sprintf("o%d", i+1))
-				h.until("the orphan is reaped", func() bool { _, err := readStat(pid); return err != nil })
+				h.until("the orphan is reaped", func() bool { _, err := proc.ReadStat(pid); return err != nil })
 			}
 		})
 	}

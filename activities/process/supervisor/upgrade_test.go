@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // newUpgradable returns a host that can be upgraded: to this program, under the version that
@@ -232,7 +234,7 @@ func TestProgramsThatCannotBeTheSide(t *testing.T) {
 	h.t = t
 	h.until("those that were refused are reaped", func() bool {
 		for _, pid := range (&childLister{self: h.cmd.Process.Pid}).scan() {
-			if stat, err := readStat(pid); err == nil && stat.dead() {
+			if stat, err := proc.ReadStat(pid); err == nil && stat.Dead() {
 				return false
 			}
 		}

@@ -3,14 +3,13 @@ package supervisor
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // Usage is what a process and its descendants have used.
@@ -72,11 +71,11 @@ type sampled struct {
 func (s *supervisor) Sample(_ context.Context, r SampleRequest) (SampleReply, error) {
 	s.sampling.Lock()
 	defer s.sampling.Unlock()
-	all, err := allPIDs()
+	all, err := proc.PIDs()
 	if err != nil {
 		return SampleReply{}, err
 	}
-	host := hostUsage{s: s, stats: make(map[int]procStat, len(all)), owners: make(map[int]*process, len(all)), uses: make(map[*process]*treeUsage)}
+	host := hostUsage{s: s, stats: make(map[int]proc.Stat, len(all)), owners: make(map[int]*process, len(all)), uses: make(map[*process]*treeUsage)}
 	s.mu.Lock()
 	host.side = s.side
 	host.leaders = make(map[int]*process, len(s.living))
@@ -172,7 +171,7 @@ type hostUsage struct {
 	s       *supervisor
 	side    int
 	leaders map[int]*process
-	stats   map[int]procStat
+	stats   map[int]proc.Stat
 	// owners caches the owners of processes; nil if a process belongs to no task.
 	owners map[int]*process
 	uses   map[*process]*treeUsage
@@ -182,7 +181,7 @@ type hostUsage struct {
 func (h *hostUsage) read(pids []int) {
 	var buf [1024]byte
 	for _, pid := range pids {
-		if stat, err := readStatInto(pid, buf[:]); err == nil {
+		if stat, err := proc.ReadStatInto(pid, buf[:]); err == nil {
 			h.stats[pid] = stat
 		}
 	}
@@ -192,10 +191,10 @@ func (h *hostUsage) read(pids []int) {
 		if use == nil {
 			continue
 		}
-		use.user += stat.user
-		use.system += stat.system
-		use.rss += stat.rss * page
-		if !stat.dead() {
+		use.user += stat.User + stat.ChildUser
+		use.system += stat.System + stat.ChildSystem
+		use.rss += stat.RSS * page
+		if !stat.Dead() {
 			use.processes++
 		}
 	}
@@ -217,17 +216,17 @@ func (h *hostUsage) owner(pid int) *process {
 	if !ok || pid == h.side {
 		return nil
 	}
-	p := h.leaders[stat.session]
+	p := h.leaders[stat.Session]
 	switch {
 	case p != nil:
-	case stat.ppid == os.Getpid():
+	case stat.PPID == os.Getpid():
 		if cookie := ofInstance(readCookies(pid), h.s.state.instance); cookie != "" {
 			h.s.mu.Lock()
 			p = h.s.byCookie(cookie)
 			h.s.mu.Unlock()
 		}
-	case stat.ppid > 1:
-		p = h.owner(stat.ppid)
+	case stat.PPID > 1:
+		p = h.owner(stat.PPID)
 	}
 	h.owners[pid] = p
 	return p
@@ -278,22 +277,4 @@ func (p *process) cgroupUsage() *treeUsage {
 		t.readCgroup(p.cgroup)
 	}
 	return t
-}
-
-// readStatInto is like readStat, but hardly allocates.
-func readStatInto(pid int, buf []byte) (procStat, error) {
-	path := append(strconv.AppendInt([]byte("/proc/"), int64(pid), 10), "/stat"...)
-	fd, err := unix.Open(string(path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return procStat{}, err
-	}
-	defer unix.Close(fd)
-	n, err := unix.Read(fd, buf)
-	for errors.Is(err, unix.EINTR) {
-		n, err = unix.Read(fd, buf)
-	}
-	if err != nil {
-		return procStat{}, err
-	}
-	return parseStat(buf[:n])
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // burn uses processor time in the shell that runs it, and prints how much that shell and its
@@ -193,7 +195,7 @@ func BenchmarkSample(b *testing.B) {
 }
 
 func cpuOf(t *testing.T, pid int) time.Duration {
-	stat, err := readStat(pid)
+	stat, err := proc.ReadStat(pid)
 	require.NoError(t, err)
-	return stat.user + stat.system
+	return stat.User + stat.ChildUser + stat.System + stat.ChildSystem
 }

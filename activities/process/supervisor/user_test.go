@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
 // another returns a user that the files of the host do not list, and a host with a directory
@@ -103,7 +104,7 @@ func TestAsAnotherUser(t *testing.T) {
 		h.pidIn("up")
 		h.kill9()
 		h.awaitCount("swept", 1)
-		h.until("it is gone", func() bool { stat, err := readStat(p.PID); return err != nil || stat.dead() })
+		h.until("it is gone", func() bool { stat, err := proc.ReadStat(p.PID); return err != nil || stat.Dead() })
 		require.Empty(t, h.cookied())
 		h.start()
 		reply, err := h.client.Attach(h.ctx(), AttachRequest{Key: keyOf("dies"), Fence: Fence{Attempt: 9}})

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // Command is the subcommand of clusterrun that a host executes for a run.
@@ -18,7 +20,7 @@ const (
 )
 
 // notThere is the exit code of the script where there is no clusterrun.
-const notThere = 127
+const notThere = exitcode.NotFound
 
 const (
 	// connectTimeout bounds how long ssh tries to connect.
