@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // RunTaskInput names a task to run.
@@ -376,9 +378,27 @@ func (l *taskLease) judge(processes []supervisor.Process) (RunTaskOutput, error)
 	l.Metrics.Restarts.Inc()
 	l.services.Restarts(l.key, howEnded(exit))
 	l.Log.Info("restart", zap.String("task", l.key.String()), zap.Int("process", last.Number+1), zap.Duration("delay", delay))
-	return RunTaskOutput{}, retryAt(
-		fmt.Sprintf("%s; starting it again in %s", spec.UnexpectedExitText(l.key.Task, exit), delay),
-		"Restart", delay, nil)
+	return RunTaskOutput{}, retryAt(l.whyRestart(exit), spec.ErrRestart, delay, nil)
+}
+
+// whyRestart returns in one line why the task gets another process after that exit.
+func (l *taskLease) whyRestart(exit spec.Exit) string {
+	if exit.Cause == spec.CauseOperator {
+		return "an operator asked"
+	}
+	who := l.key.Task + " on " + l.Name
+	if m, err := l.plan.clusterFor(l.key.Task).Member(l.key.Task); err == nil {
+		who += fmt.Sprintf(" (rank %d)", m.Rank)
+	}
+	text := who + " " + howEnded(exit)
+	switch {
+	case exit.Reported:
+		line, _, _ := strings.Cut(exit.Message, "\n")
+		text += ": " + shorten.Text(line, maxReported)
+	case exit.Printed != nil:
+		text += ": " + exit.Printed.String()
+	}
+	return text
 }
 
 // historyOf returns the history of a launch for the restart rules. The supervisor does not

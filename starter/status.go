@@ -207,6 +207,26 @@ func (r *Run) GroupRestarts(ctx context.Context) ([]spec.GroupRestart, error) {
 	return answer.GroupRestarts, nil
 }
 
+// RestartReasons returns why tasks of an open run were started again last, by their names.
+func (r *Run) RestartReasons(ctx context.Context) (map[string]string, error) {
+	d, err := r.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pending, err := r.pending(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	reasons := map[string]string{}
+	for _, a := range pending {
+		if f := a.GetLastFailure(); f.GetApplicationFailureInfo().GetType() == spec.ErrRestart {
+			task, _, _ := spec.TaskOfActivity(a.GetActivityId())
+			reasons[task] = f.GetMessage()
+		}
+	}
+	return reasons, nil
+}
+
 func (r *Run) query(ctx context.Context) (*spec.Status, error) {
 	v, err := queryOf(ctx, r.client, r.ID, r.latest(), spec.QueryStatus)
 	if err != nil {

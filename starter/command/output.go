@@ -103,15 +103,15 @@ func (o *output) deliver(c tasklog.Chunk) {
 	o.console.Deliver(c)
 }
 
-// announce returns a function that reports restarted processes, a whole group once and with
-// why.
+// announce returns a function that reports restarted processes and why, a whole group once.
 func (a *app) announce(run *starter.Run, s *spec.RunSpec, name func(rank int) string) func(rank, attempt int) {
 	var announced atomic.Int64
+	reasons := restartReasons{run: run}
 	return func(rank, attempt int) {
 		now := announced.Load()
 		switch {
 		case s.RestartScope != spec.RestartScopeGroup:
-			a.say("%s", a.color.dim(fmt.Sprintf("%s restarted (attempt_%d)", name(rank), attempt)))
+			a.say("%s", a.color.dim(reasons.line(name(rank), attempt)))
 		case int64(attempt) > now && announced.CompareAndSwap(now, int64(attempt)):
 			ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 			restarts, _ := run.GroupRestarts(ctx) // without an answer it is said without why
@@ -119,6 +119,34 @@ func (a *app) announce(run *starter.Run, s *spec.RunSpec, name func(rank int) st
 			a.say("%s", a.color.dim(groupRestarted(restarts, attempt)))
 		}
 	}
+}
+
+// restartReasons has why tasks were started again. Many may be at the same time: then the run is
+// asked once.
+type restartReasons struct {
+	run *starter.Run
+
+	mu    sync.Mutex
+	asked time.Time
+	known map[string]string // those that were not told yet
+}
+
+// line returns the line about the restart of a task.
+func (r *restartReasons) line(task string, attempt int) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known[task] == "" || time.Since(r.asked) > time.Second {
+		ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+		r.known, _ = r.run.RestartReasons(ctx) // without an answer it is said without why
+		r.asked = time.Now()
+		cancel()
+	}
+	why := r.known[task]
+	delete(r.known, task)
+	if why == "" {
+		return fmt.Sprintf("%s restarted (attempt_%d)", task, attempt)
+	}
+	return fmt.Sprintf("%s; %s restarted (attempt_%d)", why, task, attempt)
 }
 
 // groupRestarted returns the line about the restart of the group that began with a process of

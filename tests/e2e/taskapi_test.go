@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -231,16 +232,19 @@ func TestARestartedTaskAtABarrier(t *testing.T) {
 	assert.Equal(t, "1", string(r.Tasks[1].Value))
 }
 
-// Who looks at a run sees how far its tasks say they are.
+// Who looks at a run sees how far its tasks say they are, and why one was restarted.
 func TestProgressIsSeen(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	p := l.start("run", "--id", "steps", "-n", "2", "--env", l.mark, "--env", "CR="+harness.Clusterrun(t), "--", "bash", "-c",
-		`"$CR" task progress $((RANK + 1)) 4 $'\e[31mloss\e[0m\n0.'"$RANK"$'\a'; until [ -e done ]; do sleep 0.05; done`)
+	p := l.start("run", "--id", "steps", "-n", "2", "--auto-restart", "--env", l.mark, "--env", "CR="+harness.Clusterrun(t), "--", "bash", "-c",
+		`[ $RANK$CLUSTERRUN_RESTART_COUNT != 10 ] || exit 3; "$CR" task progress $((RANK + 1)) 4 $'\e[31mloss\e[0m\n0.'"$RANK"$'\a'; until [ -e done ]; do sleep 0.05; done`)
 	harness.Eventually(t, "status has it", func() bool {
 		code, stdout, _ := l.run("status", "steps")
 		return code == 0 && strings.Contains(stdout, "PROGRESS") &&
 			strings.Contains(stdout, "25% (1/4) loss 0.0") && strings.Contains(stdout, "50% (2/4) loss 0.1")
+	})
+	harness.Eventually(t, "the restart has its cause", func() bool {
+		return regexp.MustCompile(`worker-1 on \S+ \(rank 1\) exited with exit code 3; worker-1 restarted \(attempt_1\)\n`).MatchString(p.Stderr())
 	})
 	_, stdout, _ := l.run("status", "steps")
 	assert.NotContains(t, stdout, "\x1b")

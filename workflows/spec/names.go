@@ -93,6 +93,10 @@ const (
 // gone on in another execution of its workflow.
 const MemoStarted = "started"
 
+// ErrRestart is the type of the failures of RunTask after which the task gets another process. Their
+// message is why.
+const ErrRestart = "Restart"
+
 // Types of the errors that updates are refused with.
 const (
 	// ErrRefused: it cannot be met.
