@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/closures"
+	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 )
 
 // Function is one that tasks serve. Its error may be a [closure.Error], which says
@@ -51,7 +51,7 @@ func (s *Server) pump() {
 	for {
 		for _, a := range s.machine.Actions() {
 			switch a := a.(type) {
-			case closures.Dispatch:
+			case rules.Dispatch:
 				s.drop(a.Released)
 				l := &lease{number: a.Lease, event: s.last().leased(closure.Lease{Closures: a.Closures, Resources: a.Resources, Released: a.Released})}
 				for _, c := range a.Closures {
@@ -59,16 +59,16 @@ func (s *Server) pump() {
 					s.begin(c, a.Resources)
 				}
 				s.leases = append(s.leases, l)
-			case closures.CancelOn:
+			case rules.CancelOn:
 				for _, id := range a.Closures {
 					if h := s.held[id]; h != nil {
 						h.cancel()
 					}
 				}
-			case closures.ReleaseOn:
+			case rules.ReleaseOn:
 				s.drop(a.Released)
 				s.machine.ReleaseEnded(a.Release, true)
-			case closures.Decide:
+			case rules.Decide:
 				s.last().decided(a.DecidedOutcomes)
 			}
 		}

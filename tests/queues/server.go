@@ -19,7 +19,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/closures"
+	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -36,8 +36,8 @@ type Server struct {
 	changed   chan struct{} // is closed, and made anew, when something has
 	functions map[string]Function
 
-	config     closures.Config
-	machine    *closures.Queue
+	config     rules.Config
+	machine    *rules.Queue
 	executions []*execution
 	held       map[uint64]*held
 	leases     []*lease
@@ -180,7 +180,7 @@ func (s *Server) ContinueAsNew() {
 	}
 	s.newExecution()
 	s.leases = nil // the next execution takes over what they name
-	if s.machine, err = closures.Restore(s.config, snapshot); err != nil {
+	if s.machine, err = rules.Restore(s.config, snapshot); err != nil {
 		s.t.Error(err)
 	}
 	s.pump()
@@ -242,8 +242,8 @@ func (s *Server) ExecuteWorkflow(ctx context.Context, _ client.StartWorkflowOpti
 	if s.size != 0 {
 		in.QueueSize = s.size
 	}
-	s.config = closures.ConfigOf(in)
-	s.machine = closures.New(s.config)
+	s.config = rules.ConfigOf(in)
+	s.machine = rules.New(s.config)
 	s.newExecution()
 	s.serve()
 	return nil, nil
@@ -286,7 +286,7 @@ func (s *Server) UpdateWorkflow(ctx context.Context, o client.UpdateWorkflowOpti
 		return &updated{err: temporal.NewApplicationError(err.Error(), spec.ErrInvalidRequest, *invalid)}, nil
 	}
 	kind := spec.ErrRefused
-	if errors.Is(err, closures.ErrWithdrawn) {
+	if errors.Is(err, rules.ErrWithdrawn) {
 		kind = spec.ErrTryAgain
 	}
 	return &updated{err: temporal.NewApplicationError(err.Error(), kind)}, nil
@@ -357,7 +357,7 @@ func as[T any](p *commonpb.Payloads) (v T) {
 	return v
 }
 
-func of[A any](c *closures.Call[A]) func() (bool, any, error) {
+func of[A any](c *rules.Call[A]) func() (bool, any, error) {
 	return func() (bool, any, error) {
 		if !c.Ready() {
 			return false, nil, nil

@@ -20,7 +20,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/closurequeue"
-	"github.com/clusterrun/clusterrun/workflows/closures"
+	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 )
 
 // What arrives while a queue continues as new is in the same workflow task as the end of
@@ -113,7 +113,7 @@ func continuedWith(t *testing.T, history *historypb.History, news ...*historypb.
 	r.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
 	require.NoError(t, r.ReplayWorkflowHistory(nil, history))
 	require.Len(t, end.args, 3, "it has continued as new")
-	q, err := closures.Restore(closures.ConfigOf(end.args[0].(closure.QueueInput)), end.args[2].([]byte))
+	q, err := rules.Restore(rules.ConfigOf(end.args[0].(closure.QueueInput)), end.args[2].([]byte))
 	require.NoError(t, err)
 	return q.Status()
 }

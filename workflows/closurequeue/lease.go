@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/closures"
+	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
@@ -30,7 +30,7 @@ const (
 )
 
 // lease gives closures to a host. Its end tells the machine what became of them.
-func (q *queue) lease(ctx workflow.Context, d closures.Dispatch) {
+func (q *queue) lease(ctx workflow.Context, d rules.Dispatch) {
 	q.open++
 	lease := closure.Lease{
 		Queue: workflow.GetInfo(ctx).WorkflowExecution.ID, Run: q.in.Run,
@@ -61,7 +61,7 @@ func (q *queue) lease(ctx workflow.Context, d closures.Dispatch) {
 
 // leasing is for RunClosures. Its attempts go on until the host worker is given up:
 // a lease may be taken up by any number of its lives, one after the other.
-func leasing(ctx workflow.Context, d closures.Dispatch) workflow.Context {
+func leasing(ctx workflow.Context, d rules.Dispatch) workflow.Context {
 	summary := fmt.Sprintf("%d closures on %s", len(d.Closures), markdown.Name(d.Host))
 	if len(d.Closures) == 1 {
 		summary = fmt.Sprintf("%s on %s", markdown.Name(d.Closures[0].Function), markdown.Name(d.Host))
@@ -100,7 +100,7 @@ func (q *queue) check(ctx workflow.Context) {
 // cancelOn has a host not call closures any more. That they are not is shown by
 // their leases. As long as the host holds them it is told again where it was not: a
 // call that does not end by itself ends by nothing else.
-func (q *queue) cancelOn(ctx workflow.Context, c closures.CancelOn) {
+func (q *queue) cancelOn(ctx workflow.Context, c rules.CancelOn) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              c.Queue,
 		StartToCloseTimeout:    10 * time.Second,
@@ -122,7 +122,7 @@ func (q *queue) cancelOn(ctx workflow.Context, c closures.CancelOn) {
 
 // releaseOn tells a host which resources nobody needs any more. Where that does not
 // work it is told again by a lease, or when it is heard of.
-func (q *queue) releaseOn(ctx workflow.Context, r closures.ReleaseOn) {
+func (q *queue) releaseOn(ctx workflow.Context, r rules.ReleaseOn) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              r.Queue,
 		StartToCloseTimeout:    10 * time.Second,

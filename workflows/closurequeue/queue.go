@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/closures"
+	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
@@ -18,15 +18,15 @@ import (
 // [closure.QueueID]. An execution that continues as new gives the next one the executions
 // so far and a snapshot of the queue.
 func Workflow(ctx workflow.Context, in closure.QueueInput, packed, snapshot []byte) (*closure.QueueResult, error) {
-	config := closures.ConfigOf(in)
+	config := rules.ConfigOf(in)
 	if in.QueueSize < 0 && snapshot == nil {
 		workflow.GetLogger(ctx).Warn("the queue of closures has no limit but that of bytes, so schedule hardly ever waits",
 			"setting", "closures.queue_size", "default", spec.DefaultQueueSize)
 	}
-	machine := closures.New(config)
+	machine := rules.New(config)
 	if snapshot != nil {
 		var err error
-		if machine, err = closures.Restore(config, snapshot); err != nil {
+		if machine, err = rules.Restore(config, snapshot); err != nil {
 			return nil, temporal.NewNonRetryableApplicationError("the queue cannot be read: "+err.Error(), "DamagedQueue", err)
 		}
 	}
@@ -44,7 +44,7 @@ func Workflow(ctx workflow.Context, in closure.QueueInput, packed, snapshot []by
 // queue is the state of one execution.
 type queue struct {
 	in         closure.QueueInput
-	machine    *closures.Queue
+	machine    *rules.Queue
 	executions []closure.QueueExecution
 	open       int // leases
 	// continuing reports whether the next execution is about to begin; nothing new is taken in.
@@ -115,13 +115,13 @@ func yield(ctx workflow.Context) error {
 func (q *queue) carryOut(ctx workflow.Context) {
 	for _, a := range q.machine.Actions() {
 		switch a := a.(type) {
-		case closures.Dispatch:
+		case rules.Dispatch:
 			q.lease(ctx, a)
-		case closures.CancelOn:
+		case rules.CancelOn:
 			q.cancelOn(ctx, a)
-		case closures.ReleaseOn:
+		case rules.ReleaseOn:
 			q.releaseOn(ctx, a)
-		case closures.Decide:
+		case rules.Decide:
 			q.record(ctx, a.DecidedOutcomes)
 		}
 	}

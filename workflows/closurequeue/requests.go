@@ -7,7 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
-	"github.com/clusterrun/clusterrun/workflows/closures"
+	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -52,7 +52,7 @@ func (q *queue) register(ctx workflow.Context) error {
 
 // waitingUpdate is a request whose answer may take any time. A queue that
 // continues as new drops it, and the client sends it again.
-func waitingUpdate[Q, A any](ctx workflow.Context, q *queue, name, description string, check func(Q) error, do func(Q) *closures.Call[A]) error {
+func waitingUpdate[Q, A any](ctx workflow.Context, q *queue, name, description string, check func(Q) error, do func(Q) *rules.Call[A]) error {
 	handle := func(ctx workflow.Context, r Q) (A, error) {
 		call := do(r)
 		q.changed = true
@@ -61,7 +61,7 @@ func waitingUpdate[Q, A any](ctx workflow.Context, q *queue, name, description s
 			return none, err
 		}
 		a, err := call.Answer()
-		if errors.Is(err, closures.ErrWithdrawn) {
+		if errors.Is(err, rules.ErrWithdrawn) {
 			return a, temporal.NewApplicationError(err.Error(), spec.ErrTryAgain)
 		}
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/closurequeue"
-	"github.com/clusterrun/clusterrun/workflows/closures"
+	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 )
 
 // longQueue is the workflow of a queue whose history becomes long after a minute.
@@ -64,7 +64,7 @@ func (q *longQueue) ask(name string, request any) *answered {
 }
 
 // carried is what the execution has given to the next.
-func (q *longQueue) carried() (payloads []*commonpb.Payload, executions []closure.QueueExecution, next *closures.Queue) {
+func (q *longQueue) carried() (payloads []*commonpb.Payload, executions []closure.QueueExecution, next *rules.Queue) {
 	q.t.Helper()
 	var again *workflow.ContinueAsNewError
 	require.ErrorAs(q.t, q.GetWorkflowError(), &again)
@@ -73,7 +73,7 @@ func (q *longQueue) carried() (payloads []*commonpb.Payload, executions []closur
 	require.NoError(q.t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &in, &packed, &snapshot))
 	executions, err := closurequeue.Unpack(packed)
 	require.NoError(q.t, err)
-	next, err = closures.Restore(closures.ConfigOf(in), snapshot)
+	next, err = rules.Restore(rules.ConfigOf(in), snapshot)
 	require.NoError(q.t, err)
 	return again.Input.Payloads, executions, next
 }

@@ -1,0 +1,134 @@
+package rules
+
+import (
+	"fmt"
+
+	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// CheckSchedule returns why a request cannot be taken; nil if it can. It is for the
+// workflow's validator: a request that is refused leaves no trace in the history.
+// One that was answered before is accepted and gets the same answer.
+func (q *Queue) CheckSchedule(r closure.ScheduleRequest) error {
+	if c := q.clients.named[r.Client]; c != nil {
+		known, err := c.batches.find(r.Batch)
+		if err != nil {
+			return fmt.Errorf("schedule of client %s: %w", r.Client, err)
+		}
+		if known != nil {
+			return nil
+		}
+	}
+	if q.ended != "" {
+		return q.endedError("schedule closures")
+	}
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	if len(q.line) >= maxLine {
+		return tooMany(len(q.line))
+	}
+	if err := q.checkKeys(r.Closures); err != nil {
+		return err
+	}
+	return q.checkNames(r)
+}
+
+// checkKeys refuses closures whose keys could not be remembered.
+func (q *Queue) checkKeys(closures []closure.Closure) error {
+	bytes := 0
+	for i := range closures {
+		o := closures[i].Options
+		if o == nil || o.Key == "" {
+			continue
+		}
+		if _, there := q.keys.find(o.Key); there {
+			continue
+		}
+		if bytes += len(o.Key) + keyBytes; q.keys.hasRoom(bytes) {
+			continue
+		}
+		return &spec.InvalidRequestError{Problems: []spec.Problem{{
+			Path: fmt.Sprintf("closures[%d].options.key", i),
+			Message: fmt.Sprintf("the run remembers %d keys, of %d KiB with %d bytes beside each, and can remember %d KiB",
+				len(q.keys.ids), q.keys.bytes>>10, keyBytes, maxKeyBytes>>10),
+			Remedy: "use shorter keys, or none",
+		}}}
+	}
+	return nil
+}
+
+// CheckWait is [Queue.CheckSchedule] for joins and dones.
+func (q *Queue) CheckWait(r closure.WaitRequest) error {
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	if c := q.clients.named[r.Client]; c != nil {
+		known, err := c.waits.find(r.Call)
+		if err != nil {
+			return fmt.Errorf("join or done of client %s: %w", r.Client, err)
+		}
+		if known != nil {
+			return nil
+		}
+	}
+	if q.ended != "" {
+		return q.endedError("wait for closures")
+	}
+	if len(q.line) >= maxLine {
+		return tooMany(len(q.line))
+	}
+	return nil
+}
+
+func tooMany(waiting int) error {
+	return fmt.Errorf("%w: %d of up to %d; ask again later", ErrTooMany, waiting, maxLine)
+}
+
+// maxProblems bounds the problems of one request that are told.
+const maxProblems = 20
+
+// checkNames looks for functions and resources that do not exist.
+func (q *Queue) checkNames(r closure.ScheduleRequest) error {
+	invalid := &spec.InvalidRequestError{}
+	note := func(p spec.Problem) {
+		if len(invalid.Problems) < maxProblems {
+			invalid.Problems = append(invalid.Problems, p)
+		} else {
+			invalid.More++
+		}
+	}
+	for i := range r.Closures {
+		c := &r.Closures[i]
+		if q.unregistered(c.Function) {
+			note(closure.UnknownFunction(fmt.Sprintf("closures[%d].function", i), c.Function, q.seen.sorted()))
+		}
+		for _, id := range c.Resources {
+			switch res := q.resources.get(id); {
+			case res == nil && (id == 0 || id > q.resources.last):
+				note(spec.Problem{
+					Path:    fmt.Sprintf("closures[%d].resources", i),
+					Message: fmt.Sprintf("there is no resource %d", id),
+					Remedy:  "create it first; its ID is in the answer",
+				})
+			case res == nil || res.released:
+				note(spec.Problem{
+					Path:    fmt.Sprintf("closures[%d].resources", i),
+					Message: fmt.Sprintf("resource %d has been released by the client that had created it", id),
+					Remedy:  "create another one, and keep it for as long as closures with it are scheduled",
+				})
+			}
+		}
+	}
+	if len(invalid.Problems) == 0 {
+		return nil
+	}
+	return invalid
+}
+
+// unregistered reports whether a function is none that a task has registered. As long
+// as no task has ever served, nobody can know.
+func (q *Queue) unregistered(function string) bool {
+	return (len(q.hosts) > 0 || len(q.seen.list) > 0) && q.seen.never(function)
+}

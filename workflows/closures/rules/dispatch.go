@@ -1,0 +1,235 @@
+package rules
+
+import (
+	"container/heap"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/closure"
+)
+
+// source is a lane with the hosts that may still get something of it.
+type source struct {
+	lane  *lane
+	head  *item
+	hosts candidates
+}
+
+type sources []source
+
+func (s sources) Len() int           { return len(s) }
+func (s sources) Less(i, j int) bool { return s[i].head.ID < s[j].head.ID }
+func (s sources) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
+func (s *sources) Push(x any)        { *s = append(*s, x.(source)) }
+func (s *sources) Pop() any {
+	last := len(*s) - 1
+	x := (*s)[last]
+	(*s)[last], *s = source{}, (*s)[:last]
+	return x
+}
+
+// fill gives out what is queued, by order, as long as there are hosts with room for
+// it. What has none does not keep back what comes after it. It reports whether it
+// gave out anything.
+func (q *Queue) fill() bool {
+	if q.queued == 0 || q.drain != nil || q.paused {
+		return false
+	}
+	q.lanes.sweep()
+	next := make(sources, 0, len(q.lanes.list))
+	for _, l := range q.lanes.list {
+		if hosts := q.roomFor(l.laneName); len(hosts) > 0 {
+			next = append(next, source{l, l.head(), hosts})
+		}
+	}
+	heap.Init(&next)
+	gave := false
+	for len(next) > 0 {
+		s := &next[0]
+		h := s.choose()
+		if h == nil {
+			heap.Pop(&next)
+			continue
+		}
+		s.lane.pop()
+		q.give(h, s.head)
+		gave = true
+		if s.head = s.lane.head(); s.head == nil {
+			heap.Pop(&next)
+		} else {
+			heap.Fix(&next, 0)
+		}
+	}
+	return gave
+}
+
+// candidate is a host as it was when it was last looked at.
+type candidate struct {
+	host *host
+	held int
+}
+
+// candidates is a heap of hosts, those first that hold least for their slots.
+type candidates []candidate
+
+func (c candidates) Len() int           { return len(c) }
+func (c candidates) Less(i, j int) bool { return c[i].before(c[j]) }
+func (c candidates) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
+func (c *candidates) Push(x any)        { *c = append(*c, x.(candidate)) }
+func (c *candidates) Pop() any {
+	last := len(*c) - 1
+	x := (*c)[last]
+	*c = (*c)[:last]
+	return x
+}
+
+// before: hosts that are doubted come last, and those that are equal by their names.
+func (c candidate) before(o candidate) bool {
+	if c.host.doubted != o.host.doubted {
+		return o.host.doubted
+	}
+	if mine, other := c.held*o.host.slots, o.held*c.host.slots; mine != other {
+		return mine < other
+	}
+	return compareHosts(c.host, o.host) < 0
+}
+
+// roomFor returns the hosts that may get something of a lane.
+func (q *Queue) roomFor(name laneName) candidates {
+	var hosts candidates
+	for _, h := range q.hosts {
+		if q.suits(h, name) && h.hasRoom(name.task) {
+			hosts = append(hosts, candidate{h, h.held})
+		}
+	}
+	heap.Init(&hosts)
+	return hosts
+}
+
+// choose returns the host that gets the head; nil when none has room any more. What a
+// host holds only grows meanwhile. So one that has got more than it had comes later,
+// and one without room is not looked at again.
+func (s *source) choose() *host {
+	for len(s.hosts) > 0 {
+		switch c := &s.hosts[0]; {
+		case !c.host.hasRoom(s.lane.task) || !c.host.fits(s.head):
+			heap.Pop(&s.hosts)
+		case c.held != c.host.held:
+			c.held = c.host.held
+			heap.Fix(&s.hosts, 0)
+		default:
+			return c.host
+		}
+	}
+	return nil
+}
+
+// give puts a closure into the host's next lease.
+func (q *Queue) give(h *host, it *item) {
+	q.queued--
+	q.executing++
+	if !it.detached() {
+		q.attachedQueued--
+		q.attachedExecuting++
+	}
+	it.Attempt++
+	it.returns = 0
+	h.hold(it)
+	h.packs = addTo(h.packs, it, &q.resources)
+}
+
+// pack is going to be a lease.
+type pack struct {
+	items     []*item
+	size      int
+	resources []uint64
+}
+
+// fits reports whether the host may get the item without a lease too many.
+func (h *host) fits(it *item) bool {
+	if n := len(h.packs); n > 0 && h.packs[n-1].fits(it) {
+		return true
+	}
+	return len(h.leases)+len(h.slow)+len(h.packs) < h.maxLeases()
+}
+
+func (h *host) maxLeases() int { return h.slots + spareLeases }
+
+func (p *pack) fits(it *item) bool {
+	return len(p.items) < closure.MaxBatch && p.size+it.size <= closure.MaxBatchBytes
+}
+
+// addTo puts an item into the last pack, or into a new one. The definitions of
+// resources count once in each.
+func addTo(packs []*pack, it *item, resources *resources) []*pack {
+	if n := len(packs); n == 0 || !packs[n-1].fits(it) {
+		packs = append(packs, &pack{})
+	}
+	p := packs[len(packs)-1]
+	p.items = append(p.items, it)
+	p.size += it.size
+	for _, id := range it.Resources {
+		if at, found := slices.BinarySearch(p.resources, id); !found {
+			p.resources = slices.Insert(p.resources, at, id)
+			p.size += resources.sizeOf(id)
+		}
+	}
+	return packs
+}
+
+// slowReturns: what has come back from so many leases without having ended is slow. A
+// snapshot has two bits for it.
+const slowReturns = 3
+
+// packHeld leases again what hosts hold and no lease names. What is slow goes by
+// itself: quick ones that come and go would carry it along every time, and its
+// arguments with it.
+func (q *Queue) packHeld() {
+	for _, h := range q.hosts {
+		if len(h.rest) == 0 {
+			continue
+		}
+		rest := h.rest
+		h.rest = nil
+		slices.SortFunc(rest, byID)
+		apart := len(h.leases)+1 < h.maxLeases()
+		for _, it := range rest {
+			switch {
+			case it.host != h || it.lease != 0: // it has ended, or gone elsewhere
+			case apart && it.returns >= slowReturns:
+				h.slow = addTo(h.slow, it, &q.resources)
+			default:
+				h.packs = addTo(h.packs, it, &q.resources)
+			}
+		}
+	}
+}
+
+func (h *host) takePacks() []*pack {
+	packs := append(h.slow, h.packs...)
+	h.slow, h.packs = nil, nil
+	return packs
+}
+
+// lease makes a pack a lease.
+func (q *Queue) lease(h *host, p *pack) Dispatch {
+	q.lastLease++
+	l := &lease{number: q.lastLease, host: h, items: p.items, probing: h.doubted}
+	q.leases[l.number] = l
+	h.leases = append(h.leases, l)
+	d := Dispatch{Lease: l.number, Host: h.name, Queue: h.queue, Closures: make([]closure.Closure, len(p.items))}
+	for i, it := range p.items {
+		it.lease = l.number
+		d.Closures[i] = it.Closure
+		if it.told {
+			d.Cancelled = append(d.Cancelled, it.ID)
+		}
+	}
+	for _, id := range p.resources {
+		if r := q.resources.get(id); r != nil {
+			d.Resources = append(d.Resources, r.Resource)
+			h.given.cover(span{id, id})
+		}
+	}
+	d.Released = q.releaseWith(h, l)
+	return d
+}

@@ -1,0 +1,85 @@
+package rules
+
+import "slices"
+
+// Bounds of the names that are remembered.
+const (
+	maxFunctions     = 2000
+	maxFunctionBytes = 64 << 10
+)
+
+// functions are the names that tasks have ever registered, also tasks that do not
+// serve at the moment. Beyond the bounds every name counts as registered.
+type functions struct {
+	places map[string]int
+	// list has them in the order they came.
+	list  []string
+	bytes int
+}
+
+// add reports whether the name is remembered.
+func (f *functions) add(name string) bool {
+	if _, known := f.places[name]; known {
+		return true
+	}
+	if f.full() {
+		return false
+	}
+	if f.places == nil {
+		f.places = map[string]int{}
+	}
+	f.places[name] = len(f.list)
+	f.list = append(f.list, name)
+	f.bytes += len(name)
+	return true
+}
+
+func (f *functions) full() bool { return len(f.list) >= maxFunctions || f.bytes >= maxFunctionBytes }
+
+// never reports whether no task has ever registered the function.
+func (f *functions) never(name string) bool {
+	_, known := f.places[name]
+	return !known && !f.full()
+}
+
+// beyond reports whether the function is none that could be remembered.
+func (f *functions) beyond(name string) bool {
+	_, known := f.places[name]
+	return !known && f.full()
+}
+
+func (f *functions) sorted() []string { return slices.Sorted(slices.Values(f.list)) }
+
+// set returns a list of remembered names as bits, by their places.
+func (f *functions) set(names []string) []byte {
+	var set []byte
+	for _, name := range names {
+		place, known := f.places[name]
+		if !known {
+			continue
+		}
+		for len(set) <= place/8 {
+			set = append(set, 0)
+		}
+		set[place/8] |= 1 << (place % 8)
+	}
+	return set
+}
+
+// of is the inverse of set, except that the list is sorted.
+func (f *functions) of(set []byte) (names []string, ok bool) {
+	for i, b := range set {
+		for bit := range 8 {
+			if b&(1<<bit) == 0 {
+				continue
+			}
+			place := 8*i + bit
+			if place >= len(f.list) {
+				return nil, false
+			}
+			names = append(names, f.list[place])
+		}
+	}
+	slices.Sort(names)
+	return names, true
+}

@@ -1,0 +1,689 @@
+package rules
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/clusterrun/clusterrun/workflows/closure"
+)
+
+// FuzzQueue feeds a queue anything in any order, with hosts that do what they like,
+// and holds it to what the workflow and the coordinators rely on. A twin lives
+// through the same without ever being restored from a snapshot, and has to do the
+// same.
+func FuzzQueue(f *testing.F) {
+	f.Add([]byte{})
+	for seed := range byte(48) {
+		script := []byte{seed}
+		x := uint32(seed)*2654435761 + 12345
+		for range 300 {
+			x = x*1664525 + 1013904223
+			script = append(script, byte(x>>24))
+		}
+		f.Add(script)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 3000 {
+			t.Skip("longer ones find nothing new, and slowly")
+		}
+		newFuzzed(t, data).run()
+	})
+}
+
+// Tasks and where they serve. All of them serve in the end.
+var fuzzHosts = []struct {
+	host, queue string
+	tasks       []string
+}{
+	{"host-a", "q/a", []string{"worker-0", "worker-1"}},
+	{"host-b", "q/b", []string{"worker-2"}},
+	{"host-b", "q/b2", []string{"worker-2", "worker-3"}},
+}
+
+type fuzzed struct {
+	t           *testing.T
+	data        []byte
+	config      Config
+	queue, twin *Queue
+	seq         int64
+	numbers     map[string]uint64
+	calls       []*fuzzCall
+
+	// What the world knows of closures: those that were admitted or cancelled have IDs,
+	// those in ended have ended, and those in held are at a host.
+	detached   map[uint64]bool
+	ended      map[uint64]bool
+	failed     map[uint64]bool // with an error that may be the queue's
+	held       map[uint64]fuzzHeld
+	leases     map[int][]uint64
+	order      []int // of open leases
+	heldBefore int   // by hosts, when the last step began
+	raisedTo   map[uint64][]string
+	lastID     uint64
+	over       bool
+	restored   bool
+	// executing are those that were held and not detached when the last step began, and
+	// own those of each client.
+	executing int
+	own       map[string]int
+
+	// owners are those of the resources that are not released. built are those that a
+	// host may have built and has not heard are gone, and telling is what it hears with a
+	// lease, by its number.
+	owners  map[uint64]string
+	built   map[string]map[uint64]bool
+	telling map[int][][2]uint64
+	// Releases that hosts have not answered, of each.
+	releases, twins []ReleaseOn
+}
+
+type fuzzHeld struct {
+	host     string
+	attempt  int
+	detached bool
+	client   string
+}
+
+// fuzzCall is a request, with its answers from both.
+type fuzzCall struct {
+	schedule    *closure.ScheduleRequest
+	wait        *closure.WaitRequest
+	done        bool
+	answered    bool
+	withdrawn   bool
+	ids         []uint64
+	main, other fuzzAnswer
+}
+
+type fuzzAnswer interface{ state() (bool, string) }
+
+func (c *Call[A]) state() (bool, string) {
+	a, err := c.Answer()
+	text, _ := json.Marshal(a)
+	return c.Ready(), fmt.Sprintf("%s %v", text, err)
+}
+
+func newFuzzed(t *testing.T, data []byte) *fuzzed {
+	f := &fuzzed{
+		t: t, data: data, numbers: map[string]uint64{}, detached: map[uint64]bool{}, ended: map[uint64]bool{}, failed: map[uint64]bool{},
+		held: map[uint64]fuzzHeld{}, leases: map[int][]uint64{}, raisedTo: map[uint64][]string{},
+		owners: map[uint64]string{}, built: map[string]map[uint64]bool{}, telling: map[int][][2]uint64{},
+	}
+	size, more := f.byte(), f.byte()
+	f.config = Config{QueueSize: []int{0, 1, 2, 7, 1000}[size%5], TransientUnavailable: int(more % 4)}
+	f.queue, f.twin = New(f.config), New(f.config)
+	return f
+}
+
+func (f *fuzzed) byte() byte {
+	if len(f.data) == 0 {
+		return 0
+	}
+	b := f.data[0]
+	f.data = f.data[1:]
+	return b
+}
+
+func (f *fuzzed) client() string { return fmt.Sprint("client-", f.byte()%3) }
+
+// both does the same to both queues.
+func (f *fuzzed) both(do func(*Queue)) {
+	do(f.queue)
+	do(f.twin)
+}
+
+func (f *fuzzed) run() {
+	for len(f.data) > 0 {
+		f.event()
+		f.step()
+	}
+	f.finish()
+}
+
+func (f *fuzzed) event() {
+	switch f.byte() % 29 {
+	case 0, 1:
+		f.serve(int(f.byte())%len(fuzzHosts), int(f.byte())%5)
+	case 2, 3, 4, 5, 6:
+		f.schedule()
+	case 7:
+		f.wait(false)
+	case 8:
+		f.wait(true)
+	case 9, 10, 11, 12, 13, 14, 15, 16:
+		f.leaseEnds()
+	case 17:
+		if n := f.chooseLease(); n > 0 {
+			f.leaseLost(n, f.byte()%3 == 0)
+		}
+	case 18:
+		f.cancel()
+	case 19:
+		paused := f.byte()%2 == 0
+		f.both(func(q *Queue) { q.Pause(closure.PauseRequest{Paused: paused, Reason: "fuzzed"}) })
+	case 20:
+		f.askAgain()
+	case 21:
+		if f.byte()%2 == 0 {
+			f.continueAsNew()
+		}
+	case 22:
+		f.wait(false)
+	case 23:
+		f.withdraw()
+	case 24, 25:
+		f.createResource()
+	case 26:
+		f.release()
+	case 27:
+		f.answerReleases(f.byte()%3 > 0)
+	default:
+		if f.byte()%16 == 0 {
+			f.runEnded()
+		}
+	}
+}
+
+func (f *fuzzed) serve(at, slots int) {
+	h := fuzzHosts[at]
+	f.seq++
+	m := closure.ServingMessage{Host: h.host, Queue: h.queue, Seq: f.seq}
+	if slots > 0 {
+		for _, task := range h.tasks {
+			m.Serving = append(m.Serving, closure.ServingTask{Task: task, Slots: slots, Functions: []string{"f", "g"}[:1+slots%2]})
+		}
+	}
+	if slots == 0 {
+		f.forgetBuilt(h.queue)
+	}
+	f.both(func(q *Queue) { q.Serving(m) })
+}
+
+func (f *fuzzed) schedule() {
+	client := f.client()
+	f.numbers[client]++
+	r := &closure.ScheduleRequest{Client: client, Batch: f.numbers[client]}
+	if c := f.queue.clients.named[client]; c != nil {
+		r.Epoch = c.epoch
+		if r.Epoch > 0 && f.byte()%8 == 0 {
+			r.Epoch--
+		}
+	}
+	o := f.byte()
+	for range 1 + f.byte()%12 {
+		c := closure.Closure{Function: []string{"f", "g"}[o&1], Args: fmt.Appendf(nil, "[%q,%d]", client, f.byte())}
+		if o&64 != 0 && f.queue.resources.last > 0 {
+			if id := 1 + uint64(f.byte())%f.queue.resources.last; f.owners[id] != "" {
+				c.Resources = []uint64{id}
+			}
+		}
+		if o&2 != 0 {
+			c.Options = &closure.Options{Detached: o&4 != 0 && f.byte()%2 == 0}
+			if o&8 != 0 {
+				c.Options.Task = fmt.Sprint("worker-", f.byte()%4)
+			}
+			if o&16 != 0 {
+				c.Options.Key = fmt.Sprint("key-", f.byte()%16)
+				c.Options.Retry = f.byte()%3 == 0
+			}
+			if o&32 != 0 {
+				c.Options.MaxLosses = new(int(f.byte()%4) - 1)
+			}
+		}
+		r.Closures = append(r.Closures, c)
+	}
+	f.ask(&fuzzCall{schedule: r})
+}
+
+func (f *fuzzed) wait(done bool) {
+	client := f.client()
+	f.numbers[client+" waits"]++
+	f.ask(&fuzzCall{wait: &closure.WaitRequest{Client: client, Call: f.numbers[client+" waits"], All: f.numbers[client+" waits"]%3 == 0}, done: done})
+}
+
+func (f *fuzzed) ask(c *fuzzCall) {
+	c.main, c.other = c.ask(f.queue), c.ask(f.twin)
+	f.calls = append(f.calls, c)
+}
+
+func (c *fuzzCall) ask(q *Queue) fuzzAnswer {
+	switch {
+	case c.schedule != nil:
+		r := *c.schedule
+		r.Closures = slices.Clone(r.Closures)
+		return q.Schedule(r)
+	case c.done:
+		return q.Done(*c.wait)
+	}
+	return q.Join(*c.wait)
+}
+
+// askAgain sends a request once more: it is the same one.
+func (f *fuzzed) askAgain() {
+	if len(f.calls) == 0 {
+		return
+	}
+	c := f.calls[len(f.calls)-1-int(f.byte())%min(len(f.calls), 4)]
+	if c.withdrawn {
+		return // it would be another one
+	}
+	again, twin := c.ask(f.queue), c.ask(f.twin)
+	before, text := c.main.state()
+	if ready, now := again.state(); ready != before || now != text {
+		f.t.Fatalf("asked again: %s, and then %s", text, now)
+	}
+	if ready, now := twin.state(); ready != before || now != text {
+		f.t.Fatalf("asked again: %s, and of the twin %s", text, now)
+	}
+}
+
+// withdraw takes back a join or done, if it is one and still waits. It may be that of a
+// request that was taken back before.
+func (f *fuzzed) withdraw() {
+	if len(f.calls) == 0 {
+		return
+	}
+	c := f.calls[len(f.calls)-1-int(f.byte())%min(len(f.calls), 8)]
+	if c.wait == nil {
+		return
+	}
+	a, b := f.queue.Withdraw(*c.wait), f.twin.Withdraw(*c.wait)
+	if a != b || a.Withdrawn == c.answered {
+		f.t.Fatalf("withdrawn %v, %v: %+v", a, b, c)
+	}
+	c.withdrawn = c.withdrawn || a.Withdrawn
+}
+
+func (f *fuzzed) chooseLease() int {
+	if len(f.order) == 0 {
+		return 0
+	}
+	return f.order[int(f.byte())%len(f.order)]
+}
+
+func (f *fuzzed) closeLease(n int) []uint64 {
+	ids := f.leases[n]
+	delete(f.leases, n)
+	f.order = slices.DeleteFunc(f.order, func(o int) bool { return o == n })
+	return ids
+}
+
+func (f *fuzzed) leaseEnds() {
+	n := f.chooseLease()
+	if n == 0 {
+		return
+	}
+	f.heard(n)
+	r := closure.LeaseResult{Idle: f.byte()%2 == 0}
+	for _, id := range f.closeLease(n) {
+		at := f.held[id]
+		delete(f.held, id)
+		o := closure.Outcome{ID: id, Task: "worker-0"}
+		switch f.byte() % 20 {
+		case 0:
+			o.Kind, o.Error = closure.OutcomeError, &closure.Error{Kind: "ValueError", Message: "fuzzed"}
+		case 1:
+			o.Kind = closure.OutcomeInput
+		case 2, 3:
+			o.Kind, o.Started = closure.OutcomeLost, true
+		case 4:
+			o.Kind = closure.OutcomeLost
+		case 5:
+			o.Kind, o.Error = closure.OutcomeUnavailable, &closure.Error{Message: "away", Task: "ps-0"}
+		case 6:
+			o.Kind = closure.OutcomeCancelled
+		case 7, 8, 9, 10:
+			r.Rest = append(r.Rest, id)
+			f.held[id] = at
+			continue
+		case 11:
+			continue // it knows nothing of it
+		case 12:
+			o.Kind = "something new"
+		}
+		r.Outcomes = append(r.Outcomes, o)
+		if o.Kind == "" || o.Kind.Final() {
+			if f.ended[id] {
+				f.t.Fatalf("%d was at a host after its end", id)
+			}
+			f.ended[id] = true
+			f.failed[id] = o.Kind == closure.OutcomeError || o.Kind == closure.OutcomeInput
+		}
+	}
+	f.both(func(q *Queue) { q.LeaseEnded(n, r) })
+}
+
+func (f *fuzzed) leaseLost(n int, refused bool) {
+	if refused {
+		f.forgetBuilt(f.queue.leases[n].host.queue)
+	}
+	for _, id := range f.closeLease(n) {
+		delete(f.held, id)
+	}
+	f.both(func(q *Queue) {
+		if refused {
+			q.LeaseRefused(n)
+		} else {
+			q.LeaseLost(n)
+		}
+	})
+}
+
+func (f *fuzzed) cancel() {
+	r := closure.CancelRequest{}
+	for range f.byte() % 4 {
+		r.Closures = append(r.Closures, uint64(f.byte())%(f.lastID+2))
+	}
+	a, b := f.queue.Cancel(r), f.twin.Cancel(r)
+	if a != b {
+		f.t.Fatalf("%+v and %+v", a, b)
+	}
+}
+
+func (f *fuzzed) runEnded() {
+	f.over = true
+	f.both(func(q *Queue) { q.RunEnded("fuzzed") })
+	f.leases, f.order, f.held = map[int][]uint64{}, nil, map[uint64]fuzzHeld{}
+}
+
+// continueAsNew replaces the queue by its snapshot. To the twin it is as if every
+// lease had come back with nothing. Those who wait ask again.
+func (f *fuzzed) continueAsNew() {
+	f.both(func(q *Queue) { q.Quiet(true) })
+	f.step()
+	snapshot, err := f.queue.Snapshot()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if f.queue, err = Restore(f.config, snapshot); err != nil {
+		f.t.Fatal(err)
+	}
+	if f.byte()%4 == 0 { // packing is slow
+		again, err := f.queue.Snapshot()
+		if err != nil || !bytes.Equal(snapshot, again) {
+			f.t.Fatalf("a snapshot of a snapshot differs: %v", err)
+		}
+	}
+	f.queue.firstEnded, f.queue.lastEnded = f.twin.firstEnded, f.twin.lastEnded
+	for _, n := range f.order {
+		f.twin.LeaseEnded(n, closure.LeaseResult{Rest: f.leases[n]})
+	}
+	f.leases, f.order = map[int][]uint64{}, nil
+	f.releases = nil // whether they were told, nobody knows
+	f.both(func(q *Queue) { q.Quiet(false) })
+	for _, c := range f.calls {
+		if !c.answered {
+			c.main, c.other = c.ask(f.queue), c.ask(f.twin)
+		}
+	}
+	f.restored = true
+	f.step()
+}
+
+// step takes what both do, compares it and does it.
+func (f *fuzzed) step() {
+	t := f.t
+	before := f.queue.Status()
+	f.executing, f.own, f.heldBefore = 0, map[string]int{}, len(f.held)
+	for _, h := range f.held {
+		if !h.detached {
+			f.executing++
+			f.own[h.client]++
+		}
+	}
+	quiet := f.queue.quiet
+	actions, twins := f.queue.Actions(), f.twin.Actions()
+	actions, f.releases = f.released(actions, f.releases)
+	twins, f.twins = f.released(twins, f.twins)
+	if f.restored {
+		// The restored one tells hosts again what is to be cancelled.
+		f.restored = false
+		tells := func(a Action) bool { _, tells := a.(CancelOn); return tells }
+		twins = slices.DeleteFunc(twins, tells)
+		actions = slices.DeleteFunc(actions, tells)
+	}
+	if a, b := withoutReleased(actions), withoutReleased(twins); len(a)+len(b) > 0 && !reflect.DeepEqual(a, b) {
+		t.Fatalf("they do different things:\n%+v\n%+v\n%s\n%s", actions, twins, hostsOf(f.queue), hostsOf(f.twin))
+	}
+	if a, b := f.queue.Status(), f.twin.Status(); !reflect.DeepEqual(a, b) {
+		t.Fatalf("they have different states:\n%+v\n%+v", a, b)
+	}
+	for _, a := range actions {
+		switch a := a.(type) {
+		case Dispatch:
+			f.dispatched(a, before, quiet)
+		case Decide:
+			f.decided(a)
+		}
+	}
+	f.answers()
+	f.check()
+}
+
+func hostsOf(q *Queue) (text string) {
+	for _, h := range q.hosts {
+		text += fmt.Sprintf("%+v\n", *h)
+	}
+	return text
+}
+
+func (f *fuzzed) dispatched(d Dispatch, before closure.QueueStatus, quiet bool) {
+	t := f.t
+	if f.leases[d.Lease] != nil || len(d.Closures) == 0 || len(d.Closures) > closure.MaxBatch || quiet || f.over {
+		t.Fatalf("%+v", d)
+	}
+	f.order = append(f.order, d.Lease)
+	f.given(d)
+	for _, c := range d.Closures {
+		at := fuzzHeld{d.Queue, c.Attempt, optionsOf(c).Detached, strings.Split(string(c.Args), `"`)[1]}
+		known, adopted := f.held[c.ID]
+		switch {
+		case f.ended[c.ID]:
+			t.Fatalf("%d is given out after its end", c.ID)
+		case adopted && known != at:
+			t.Fatalf("%d is given to %v while %v has it", c.ID, at, known)
+		case !adopted && (before.State == closure.QueueDraining || before.Paused != ""):
+			t.Fatalf("%d is given out while the queue is %s", c.ID, before.State)
+		}
+		if task := optionsOf(c).Task; task != "" && !adopted {
+			at := slices.IndexFunc(f.queue.hosts, func(h *host) bool { return h.queue == d.Queue })
+			if f.queue.hosts[at].tasks[task] == 0 {
+				t.Fatalf("%d is for %s, which does not serve at %s", c.ID, task, d.Queue)
+			}
+		}
+		f.held[c.ID] = at
+		f.leases[d.Lease] = append(f.leases[d.Lease], c.ID)
+	}
+}
+
+func optionsOf(c closure.Closure) closure.Options {
+	if c.Options == nil {
+		return closure.Options{}
+	}
+	return *c.Options
+}
+
+func (f *fuzzed) decided(d Decide) {
+	end := func(id uint64) {
+		if f.ended[id] {
+			f.t.Fatalf("%d ends twice", id)
+		}
+		f.ended[id] = true
+		f.lastID = max(f.lastID, id)
+	}
+	for _, r := range d.Cancelled {
+		for id := r[0]; id <= r[1]; id++ {
+			end(id)
+		}
+	}
+	for _, o := range d.Other {
+		end(o.ID)
+		f.failed[o.ID] = true
+	}
+}
+
+// answers looks at the requests that have got theirs.
+func (f *fuzzed) answers() {
+	for _, c := range f.calls {
+		if c.answered {
+			continue
+		}
+		ready, text := c.main.state()
+		if twin, other := c.other.state(); twin != ready || text != other {
+			f.t.Fatalf("they answer %v: %s and %v: %s", ready, text, twin, other)
+		}
+		if !ready {
+			continue
+		}
+		c.answered = true
+		if c.schedule != nil {
+			a, err := c.main.(*Call[closure.ScheduleAnswer]).Answer()
+			if err == nil {
+				f.scheduled(c, a)
+				f.raised(a.Raised, c.schedule.Client)
+			}
+			continue
+		}
+		a, err := c.main.(*Call[closure.WaitAnswer]).Answer()
+		if err != nil {
+			continue
+		}
+		f.raised(a.Raised, c.wait.Client)
+		if !c.done && a.Raised == nil && f.executing > 0 {
+			f.t.Fatalf("joined while %d execute", f.executing)
+		}
+		if c.wait.All && a.Done && a.Raised == nil && f.heldBefore > 0 && !f.over {
+			f.t.Fatalf("all is done while %d execute", f.heldBefore)
+		}
+	}
+}
+
+func (f *fuzzed) scheduled(c *fuzzCall, a closure.ScheduleAnswer) {
+	c.ids = a.IDs(len(c.schedule.Closures))
+	for i, id := range c.ids {
+		if _, known := a.Known[i]; known {
+			if id == 0 || id > f.queue.lastID {
+				f.t.Fatalf("%d is known", id)
+			}
+			continue
+		}
+		if _, twice := f.detached[id]; twice || id == 0 {
+			f.t.Fatalf("%d is given to two closures", id)
+		}
+		f.detached[id] = optionsOf(c.schedule.Closures[i]).Detached
+		if (a.Cancelled || a.Raised != nil && !f.detached[id]) && !f.ended[id] {
+			f.t.Fatalf("%d is not cancelled with its request", id)
+		}
+	}
+}
+
+// raised: an error is one of a closure that is not detached, and the client has not had
+// it. When the first has it nothing executes, and none of their own when others have it.
+func (f *fuzzed) raised(e *closure.Error, client string) {
+	if e == nil || f.over && e.Closure == 0 {
+		return
+	}
+	before := f.raisedTo[e.Closure]
+	if e.Before { // they have scheduled it anew
+		before = slices.DeleteFunc(before, func(c string) bool { return c == client })
+	}
+	if slices.Contains(before, client) || !f.failed[e.Closure] || f.detached[e.Closure] && !e.Before {
+		f.t.Fatalf("raised to %s, after %v: %+v", client, before, e)
+	}
+	f.raisedTo[e.Closure] = append(before, client)
+	if f.own[client] > 0 || len(before) == 0 && f.executing > 0 {
+		f.t.Fatalf("raised while %d execute, %d of them of %s", f.executing, f.own[client], client)
+	}
+}
+
+func (f *fuzzed) check() {
+	t, q := f.t, f.queue
+	s := q.Status()
+	c := s.Counts
+	if c.Scheduled != uint64(c.Queued+c.Executing)+c.Finished+c.Failed+c.Cancelled {
+		t.Fatalf("the counts do not add up: %+v", c)
+	}
+	if uint64(len(f.ended)) != c.Finished+c.Failed+c.Cancelled || len(f.held) != c.Executing {
+		t.Fatalf("%d have ended and %d are held: %+v", len(f.ended), len(f.held), c)
+	}
+	bytes, queued, executing := 0, 0, 0
+	for id, it := range q.items {
+		if f.ended[id] {
+			t.Fatalf("%d is there after its end", id)
+		}
+		bytes += it.size
+		if it.host == nil && !it.detached() {
+			queued++
+		} else if !it.detached() {
+			executing++
+		}
+	}
+	if q.entering != nil {
+		for _, it := range q.entering.left {
+			bytes += it.size
+		}
+	}
+	if bytes != c.Bytes || queued != q.attachedQueued || executing != q.attachedExecuting {
+		t.Fatalf("%d bytes, %d queued, %d executing: %+v", bytes, queued, executing, q)
+	}
+	for _, h := range q.hosts {
+		held := 0
+		h.each(func(*item) { held++ })
+		if held != h.held || h.window < h.slots || len(h.serving) == 0 && h.held == 0 && len(h.leases) == 0 {
+			t.Fatalf("%s holds %d: %+v", h.queue, held, h)
+		}
+	}
+	if s.State == closure.QueueDraining && q.attachedQueued > 0 || q.drain != nil && q.attachedExecuting == 0 {
+		t.Fatalf("draining: %+v", c)
+	}
+	if f.over && len(q.items) > 0 {
+		t.Fatalf("open after the run: %+v", c)
+	}
+}
+
+// finish: with everybody serving and every outcome coming, nobody waits for ever.
+// Then the run ends, and every closure has ended.
+func (f *fuzzed) finish() {
+	t := f.t
+	f.both(func(q *Queue) { q.Pause(closure.PauseRequest{}) })
+	for i := range fuzzHosts {
+		f.serve(i, 3)
+	}
+	f.step()
+	for rounds := 0; len(f.order) > 0; rounds++ {
+		if rounds > 100_000 {
+			t.Fatal("it does not come to an end")
+		}
+		n := f.order[0]
+		f.heard(n)
+		r := closure.LeaseResult{Idle: true}
+		for _, id := range f.closeLease(n) {
+			r.Outcomes = append(r.Outcomes, closure.Outcome{ID: id})
+			f.ended[id] = true
+			delete(f.held, id)
+		}
+		f.both(func(q *Queue) { q.LeaseEnded(n, r) })
+		f.step()
+	}
+	for _, c := range f.calls {
+		if !c.answered {
+			t.Fatalf("nobody answers %+v: %+v", c, f.queue)
+		}
+	}
+	if c := f.queue.Status().Counts; c.Queued+c.Executing+c.Bytes > 0 {
+		t.Fatalf("left over: %+v", c)
+	}
+	f.releaseAll()
+	if !f.over {
+		f.runEnded()
+		f.step()
+	}
+	if uint64(len(f.ended)) != f.queue.lastID || uint64(len(f.detached)) != f.queue.lastID {
+		t.Fatalf("%d of %d have ended, %d were told", len(f.ended), f.queue.lastID, len(f.detached))
+	}
+}

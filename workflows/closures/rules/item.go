@@ -1,0 +1,70 @@
+package rules
+
+import (
+	"cmp"
+
+	"github.com/clusterrun/clusterrun/workflows/closure"
+)
+
+// item is a closure that has not ended.
+type item struct {
+	closure.Closure
+	size int
+	// lane is where it is queued; nil while a host holds it.
+	lane *lane
+	host *host
+	// lease is the open lease that names it. 0: none does at the moment.
+	lease int
+	// told reports whether its host was told to cancel it, so that it is not called again.
+	told bool
+	// returns counts the leases that came back without its outcome, up to slowReturns.
+	returns int
+	// losses counts the processes that ended while they called it, and lostOn names
+	// the latest of their tasks.
+	losses int
+	lostOn []string
+}
+
+func newItem(c closure.Closure, id uint64) *item {
+	c.ID, c.Attempt = id, 0
+	if c.Options != nil && c.Options.Retry { // it is of no concern to those who call it
+		o := *c.Options
+		o.Retry = false
+		c.Options = &o
+	}
+	return &item{Closure: c, size: c.Size()}
+}
+
+// detached ones are nobody's business but their own: join and done do not wait for
+// them, and their errors are not the queue's.
+func (it *item) detached() bool { return it.Options != nil && it.Options.Detached }
+
+func (it *item) task() string {
+	if it.Options == nil {
+		return ""
+	}
+	return it.Options.Task
+}
+
+func (it *item) key() string {
+	if it.Options == nil {
+		return ""
+	}
+	return it.Options.Key
+}
+
+func byID(a, b *item) int { return cmp.Compare(a.ID, b.ID) }
+
+// items is a heap by ID, which is the order of scheduling.
+type items []*item
+
+func (s items) Len() int           { return len(s) }
+func (s items) Less(i, j int) bool { return s[i].ID < s[j].ID }
+func (s items) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
+func (s *items) Push(x any)        { *s = append(*s, x.(*item)) }
+func (s *items) Pop() any {
+	last := len(*s) - 1
+	it := (*s)[last]
+	(*s)[last], *s = nil, (*s)[:last]
+	return it
+}

@@ -1,0 +1,117 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// maxLostOn bounds the tasks that are remembered of a closure.
+const maxLostOn = 5
+
+// lost: the process ended before the call did. A closure that does this to one task
+// after another is set aside, as an error: it would stop the whole run.
+func (q *Queue) lost(it *item, o closure.Outcome) {
+	if !o.Started {
+		q.putBack(it)
+		return
+	}
+	it.losses++
+	if o.Task != "" && !slices.Contains(it.lostOn, o.Task) {
+		it.lostOn = append(it.lostOn, o.Task)
+		it.lostOn = it.lostOn[max(0, len(it.lostOn)-maxLostOn):]
+	}
+	most := closure.DefaultMaxLosses
+	if it.Options != nil && it.Options.MaxLosses != nil {
+		most = *it.Options.MaxLosses
+	}
+	if most < 0 || it.losses <= most || it.told || q.fault != nil && !it.detached() {
+		q.putBack(it)
+		return
+	}
+	q.giveUp(it, &closure.Error{Kind: closure.ErrQuarantined, Task: o.Task, Message: fmt.Sprintf(
+		"closure %d (%s) is not called any more: %s ended under it%s, and %d may (max_losses)",
+		it.ID, it.Function, plural.Of(it.losses, "process", "processes"), on(it.lostOn), most)})
+}
+
+func on(tasks []string) string {
+	if len(tasks) == 0 {
+		return ""
+	}
+	return " on " + strings.Join(tasks, ", ")
+}
+
+// peers are tasks that closures need, such as parameter servers, with how often it
+// was reported that they do not answer.
+type peers []report
+
+type report struct {
+	Task  string `json:"task"`
+	Times int    `json:"times"`
+}
+
+// maxPeers bounds the tasks that are counted apart, and maxPeer the bytes of a name: hosts
+// tell it, and it is whatever a function has said.
+const (
+	maxPeers = 1000
+	maxPeer  = 40
+)
+
+// count adds a report and says the how manieth it is. Reports that name no task count
+// together: the seed ignores them for ever, and then a closure that runs
+// into such an error is called again without end.
+func (p *peers) count(task string) int {
+	task = peer(task)
+	at := slices.IndexFunc(*p, func(r report) bool { return r.Task == task })
+	if at < 0 {
+		if len(*p) >= maxPeers {
+			*p = slices.Delete(*p, 0, 1)
+		}
+		at = len(*p)
+		*p = append(*p, report{Task: task})
+	}
+	(*p)[at].Times++
+	return (*p)[at].Times
+}
+
+// peer returns a name as it is counted. Those of tasks are short; what is longer counts
+// together with what begins alike and is as long.
+func peer(task string) string {
+	if len(task) <= maxPeer {
+		return task
+	}
+	return fmt.Sprintf("%s… (%d)", shorten.Head(task, maxPeer), len(task))
+}
+
+// raised forgets the reports of the task whose silence made the queue's error. In the
+// seed the counts never go back, but they do not outlive the error either: after
+// it the program has to make a new coordinator, with new counts. The error of a detached
+// closure is raised when it comes.
+func (p *peers) raised(fault *closure.Error) {
+	if fault.Kind == closure.ErrUnavailable {
+		*p = slices.DeleteFunc(*p, func(r report) bool { return r.Task == peer(fault.Task) })
+	}
+}
+
+// unavailable: a task that the function needs does not answer. Until the K-th report
+// of the same task the closure is put back at once; from the K-th on it is an error.
+func (q *Queue) unavailable(it *item, o closure.Outcome) {
+	e := errorOf(it, o)
+	if o.Error == nil || o.Error.Task == "" {
+		e.Task = ""
+	}
+	times := q.peers.count(e.Task)
+	if times < q.config.TransientUnavailable || it.told || q.fault != nil && !it.detached() {
+		q.putBack(it)
+		return
+	}
+	e.Kind = closure.ErrUnavailable
+	q.giveUp(it, e)
+	if it.detached() {
+		q.peers.raised(e)
+	}
+}

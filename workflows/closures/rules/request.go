@@ -1,0 +1,137 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/closure"
+)
+
+// request is one that waits, or did.
+type request struct {
+	client *client
+	kind   kind
+	number uint64
+
+	// Of a schedule:
+	schedule *Call[closure.ScheduleAnswer]
+	epoch    uint64
+	closures []closure.Closure
+	// detached reports whether all of its closures are, so it has no part in errors and joins.
+	detached bool
+	// Once the closures have IDs: left are those that are not queued yet.
+	first uint64
+	known map[int]uint64
+	left  []*item
+
+	// Of a join, or a done:
+	wait *Call[closure.WaitAnswer]
+	all  bool // detached closures, too
+}
+
+type kind int
+
+const (
+	asksSchedule kind = iota
+	asksJoin
+	asksDone
+)
+
+// maxLine bounds the requests that wait.
+const maxLine = 1000
+
+// Schedule queues closures. Its answer comes when there was room for all of them,
+// or when it has taken the queue's error. The workflow's validator has asked
+// [Queue.CheckSchedule] before.
+func (q *Queue) Schedule(r closure.ScheduleRequest) *Call[closure.ScheduleAnswer] {
+	c := q.clients.asking(r.Client)
+	known, err := c.batches.find(r.Batch)
+	switch {
+	case err != nil:
+		return refused[closure.ScheduleAnswer](fmt.Errorf("schedule of client %s: %w", r.Client, err))
+	case known != nil:
+		return known
+	case q.ended != "":
+		return refused[closure.ScheduleAnswer](q.endedError("schedule closures"))
+	case len(q.line) >= maxLine:
+		return refused[closure.ScheduleAnswer](ErrTooMany)
+	}
+	call := &Call[closure.ScheduleAnswer]{}
+	q.clients.bytes -= c.batches.add(r.Batch, call)
+	// A client that was forgotten knows better how often it was told of an error.
+	c.epoch = max(c.epoch, r.Epoch)
+	for i := range r.Closures {
+		q.use(r.Closures[i].Resources)
+	}
+	q.line = append(q.line, &request{
+		client: c, kind: asksSchedule, number: r.Batch, schedule: call, epoch: r.Epoch, closures: r.Closures,
+		detached: !slices.ContainsFunc(r.Closures, func(c closure.Closure) bool { return c.Options == nil || !c.Options.Detached }),
+	})
+	q.advance()
+	return call
+}
+
+// Join waits until nothing is queued or executing, or raises the queue's error. The
+// workflow's validator has asked [Queue.CheckWait] before.
+func (q *Queue) Join(r closure.WaitRequest) *Call[closure.WaitAnswer] { return q.waitFor(r, asksJoin) }
+
+// Done reports whether nothing is queued or executing, or raises the queue's error.
+// It waits only for that.
+func (q *Queue) Done(r closure.WaitRequest) *Call[closure.WaitAnswer] { return q.waitFor(r, asksDone) }
+
+func (q *Queue) waitFor(r closure.WaitRequest, kind kind) *Call[closure.WaitAnswer] {
+	c := q.clients.asking(r.Client)
+	known, err := c.waits.find(r.Call)
+	switch {
+	case err != nil:
+		return refused[closure.WaitAnswer](fmt.Errorf("join or done of client %s: %w", r.Client, err))
+	case known != nil:
+		return known
+	case q.ended != "":
+		return refused[closure.WaitAnswer](q.endedError("wait for closures"))
+	case len(q.line) >= maxLine:
+		return refused[closure.WaitAnswer](ErrTooMany)
+	}
+	call := &Call[closure.WaitAnswer]{}
+	q.clients.bytes -= c.waits.add(r.Call, call)
+	q.line = append(q.line, &request{client: c, kind: kind, number: r.Call, wait: call, all: r.All})
+	q.advance()
+	return call
+}
+
+// answerBytes is what an answer without an error counts, and each known ID in it.
+const answerBytes = 8
+
+// answer gives a schedule its answer.
+func (q *Queue) answer(r *request, raised *closure.Error, cancelled bool) {
+	a := closure.ScheduleAnswer{First: r.first, Known: r.known, Epoch: r.client.epoch, Raised: raised, Cancelled: cancelled}
+	if q.config.QueueSize > 0 {
+		a.Room = new(q.room())
+	}
+	r.schedule.give(a)
+	bytes := answerBytes*(1+len(r.known)) + errorBytes(raised)
+	r.client.batches.weigh(r.number, bytes)
+	q.clients.answered(r.client, bytes)
+}
+
+// answerWait gives a join or a done its answer.
+func (q *Queue) answerWait(r *request, raised *closure.Error, done bool) {
+	if done {
+		r.client.busy = 0
+	}
+	r.wait.give(closure.WaitAnswer{Done: done, Epoch: r.client.epoch, Raised: raised})
+	bytes := answerBytes + errorBytes(raised)
+	r.client.waits.weigh(r.number, bytes)
+	q.clients.answered(r.client, bytes)
+}
+
+func errorBytes(e *closure.Error) int {
+	if e == nil {
+		return 0
+	}
+	return len(e.Kind) + len(e.Message) + len(e.Traceback) + len(e.Task)
+}
+
+func (q *Queue) endedError(what string) error {
+	return fmt.Errorf("%w: %s; nobody can %s any more", ErrEnded, q.ended, what)
+}

@@ -1,0 +1,247 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Bounds of the per-worker resources of a queue. Those that a lease uses travel with
+// it.
+const (
+	maxResources     = 10_000
+	maxResourceBytes = 256 << 10
+)
+
+// resources are what closures may use, by ID. IDs count from 1, and those up to last
+// that are not in the list have been released.
+type resources struct {
+	list  []*resource
+	last  uint64
+	bytes int
+	// owners counts the resources of each owner, whose names take room once.
+	owners map[owner]int
+}
+
+// owner is who has created a resource, and alone can release it.
+type owner struct {
+	client string
+	// task is that whose process number process the client is. None: it is none.
+	task    string
+	process int
+}
+
+func (o owner) size() int { return len(o.client) + len(o.task) }
+
+// resource is one that a client may still use, or a closure that has not ended.
+type resource struct {
+	closure.Resource
+	owner owner
+	// uses counts the closures with it that have not ended, and the requests that
+	// wait with such.
+	uses int
+	// released reports whether the owner has released it. It is dropped after its last use.
+	released bool
+}
+
+func (r *resources) get(id uint64) *resource {
+	if at, found := r.find(id); found {
+		return r.list[at]
+	}
+	return nil
+}
+
+func (r *resources) find(id uint64) (at int, found bool) {
+	return slices.BinarySearchFunc(r.list, id, func(res *resource, id uint64) int { return cmp.Compare(res.ID, id) })
+}
+
+func (r *resources) sizeOf(id uint64) int {
+	if found := r.get(id); found != nil {
+		return resourceBytes(found.Resource)
+	}
+	return 0
+}
+
+func resourceBytes(r closure.Resource) int { return len(r.Function) + len(r.Args) + len(r.Kwargs) }
+
+// room returns what one more resource of an owner would take.
+func (r *resources) room(res closure.Resource, o owner) int {
+	size := resourceBytes(res)
+	if r.owners[o] == 0 {
+		size += o.size()
+	}
+	return size
+}
+
+// add takes in a resource whose ID is higher than all before.
+func (r *resources) add(res *resource) {
+	r.bytes += r.room(res.Resource, res.owner)
+	if r.owners == nil {
+		r.owners = map[owner]int{}
+	}
+	r.owners[res.owner]++
+	r.list = append(r.list, res)
+	r.last = res.ID
+}
+
+// dropUnused forgets a resource that nobody needs; false if somebody does.
+func (r *resources) dropUnused(id uint64) bool {
+	at, found := r.find(id)
+	if !found || !r.list[at].released || r.list[at].uses > 0 {
+		return false
+	}
+	res := r.list[at]
+	r.list = slices.Delete(r.list, at, at+1)
+	if r.owners[res.owner]--; r.owners[res.owner] == 0 {
+		delete(r.owners, res.owner)
+	}
+	r.bytes -= r.room(res.Resource, res.owner)
+	return true
+}
+
+// span returns all IDs that were given.
+func (r *resources) span() span {
+	if r.last == 0 {
+		return span{}
+	}
+	return span{1, r.last}
+}
+
+// goneIn returns the ranges of IDs of a span that are not there any more.
+func (r *resources) goneIn(s span) (gone [][2]uint64) {
+	next := s.first
+	at, _ := r.find(s.first)
+	for ; at < len(r.list) && r.list[at].ID <= s.last; at++ {
+		if id := r.list[at].ID; id > next {
+			gone = append(gone, [2]uint64{next, id - 1})
+		}
+		next = r.list[at].ID + 1
+	}
+	if next != 0 && next <= s.last {
+		gone = append(gone, [2]uint64{next, s.last})
+	}
+	return gone
+}
+
+// CreateResource takes in how a per-worker resource is built. Nothing is built before
+// a closure uses it.
+func (q *Queue) CreateResource(r closure.ResourceRequest) (closure.ResourceAnswer, error) {
+	c := q.clients.asking(r.Client)
+	call, err := c.resources.find(r.Number)
+	if err != nil {
+		return closure.ResourceAnswer{}, fmt.Errorf("create-resource of client %s: %w", r.Client, err)
+	}
+	if call != nil {
+		return call.Answer()
+	}
+	if err := q.checkResource(r); err != nil {
+		return closure.ResourceAnswer{}, err
+	}
+	res := &resource{Resource: r.Resource, owner: owner{r.Client, r.Task, r.Process}}
+	res.ID = q.resources.last + 1
+	q.resources.add(res)
+	call = &Call[closure.ResourceAnswer]{}
+	call.give(closure.ResourceAnswer{ID: res.ID})
+	q.clients.bytes -= c.resources.add(r.Number, call)
+	c.resources.weigh(r.Number, answerBytes)
+	q.clients.answered(c, answerBytes)
+	return call.Answer()
+}
+
+func (q *Queue) checkResource(r closure.ResourceRequest) error {
+	if q.ended != "" {
+		return q.endedError("create resources")
+	}
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	if q.unregistered(r.Resource.Function) {
+		return &spec.InvalidRequestError{Problems: []spec.Problem{closure.UnknownFunction("resource.function", r.Resource.Function, q.seen.sorted())}}
+	}
+	if len(q.resources.list) >= maxResources || q.resources.bytes+q.resources.room(r.Resource, owner{r.Client, r.Task, r.Process}) > maxResourceBytes {
+		return fmt.Errorf("the queue has %d resources of %d bytes; it takes up to %d, of %d bytes together: create them once and use them in many closures, and release those that are needed no more",
+			len(q.resources.list), q.resources.bytes, maxResources, maxResourceBytes)
+	}
+	return nil
+}
+
+// CheckRelease returns why a request cannot be taken; nil if it can.
+func (q *Queue) CheckRelease(r closure.ReleaseRequest) error {
+	if q.ended != "" {
+		return q.endedError("release resources")
+	}
+	return r.Validate()
+}
+
+// ReleaseResources takes in that a client needs resources no more that it has created.
+// Closures with them that are here are called all the same, and others
+// are refused from now on, whoever schedules them. When the last one has ended, the hosts
+// are told that have built the resource.
+//
+// A coordinator that was killed releases nothing. Its host does so for it, once the next
+// process of its task coordinates, or there will be none.
+func (q *Queue) ReleaseResources(r closure.ReleaseRequest) closure.ReleaseAnswer {
+	if r.Task != "" {
+		return q.releaseOf(r.Task, r.Process)
+	}
+	var answer closure.ReleaseAnswer
+	for _, id := range r.Resources {
+		if res := q.resources.get(id); res != nil && res.owner.client == r.Client {
+			answer.Released += q.releaseOne(res)
+		}
+	}
+	return answer
+}
+
+// releaseOf releases what the processes of a task have created that come before one.
+func (q *Queue) releaseOf(task string, before int) (answer closure.ReleaseAnswer) {
+	for _, res := range slices.Clone(q.resources.list) {
+		if res.owner.task == task && res.owner.process < before {
+			answer.Released += q.releaseOne(res)
+		}
+	}
+	return answer
+}
+
+func (q *Queue) releaseOne(res *resource) int {
+	if res.released {
+		return 0
+	}
+	res.released = true
+	q.drop(res.ID)
+	return 1
+}
+
+// use counts a closure that needs its resources.
+func (q *Queue) use(ids []uint64) {
+	for _, id := range ids {
+		if res := q.resources.get(id); res != nil {
+			res.uses++
+		}
+	}
+}
+
+// useNoMore counts one that needs them no more.
+func (q *Queue) useNoMore(ids []uint64) {
+	for _, id := range ids {
+		if res := q.resources.get(id); res != nil {
+			res.uses--
+			q.drop(id)
+		}
+	}
+}
+
+// drop forgets a resource that nobody needs, and has hosts told that may have built it.
+func (q *Queue) drop(id uint64) {
+	if !q.resources.dropUnused(id) {
+		return
+	}
+	for _, h := range q.hosts {
+		if h.given.has(id) {
+			h.gone.cover(span{id, id})
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package rules
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Status returns the queue for people. Its one execution is this one, without its run ID
+// and without those before it, of which only the workflow knows.
+func (q *Queue) Status() closure.QueueStatus {
+	return closure.QueueStatus{
+		State: q.State(), Paused: q.reason, Error: q.fault, Counts: q.Counts(), Workers: q.sortedWorkers(),
+		Executions: []closure.QueueExecution{{First: q.firstEnded, Last: q.lastEnded}},
+	}
+}
+
+// Counts returns the counts of the closures.
+func (q *Queue) Counts() closure.QueueCounts {
+	c := q.counts
+	c.Queued, c.Executing = q.queued, q.executing
+	c.Bytes, c.Resource = q.bytes, len(q.resources.list)
+	return c
+}
+
+// Unserved returns what waits until a task serves it: no event of the queue ends that.
+func (q *Queue) Unserved() (all []closure.Unserved) {
+	for _, l := range q.lanes.list {
+		if l.live > 0 && !slices.ContainsFunc(q.hosts, func(h *host) bool { return q.suits(h, l.laneName) }) {
+			all = append(all, closure.Unserved{Function: l.function, Task: l.task, Queued: l.live})
+		}
+	}
+	slices.SortFunc(all, func(a, b closure.Unserved) int {
+		return cmp.Or(cmp.Compare(a.Function, b.Function), cmp.Compare(a.Task, b.Task))
+	})
+	return all[:min(len(all), closure.MaxUnserved)]
+}
+
+// sortedWorkers are kept until something of them changes: the status is asked for with
+// each change of the queue, and there may be thousands of tasks.
+func (q *Queue) sortedWorkers() []closure.WorkerStatus {
+	if q.workers == nil {
+		q.workers = []closure.WorkerStatus{}
+		for _, h := range q.hosts {
+			for _, t := range h.serving {
+				q.workers = append(q.workers, closure.WorkerStatus{
+					Task: t.Task, Host: h.name, Serving: !h.doubted, Slots: t.Slots, Functions: t.Functions,
+				})
+			}
+		}
+		slices.SortStableFunc(q.workers, compareWorkers)
+	}
+	return slices.Clone(q.workers)
+}
+
+// doubt notes whether a lease of a host was lost since it was heard of.
+func (q *Queue) doubt(h *host, doubted bool) {
+	if h.doubted != doubted {
+		h.doubted, q.workers = doubted, nil
+	}
+}
+
+// State returns what the queue is doing.
+func (q *Queue) State() closure.QueueState {
+	switch {
+	case q.ended != "":
+		return closure.QueueEnded
+	case q.drain != nil:
+		return closure.QueueDraining
+	case q.fault != nil:
+		return closure.QueueFailed
+	case q.paused:
+		return closure.QueuePaused
+	}
+	return closure.QueueOpen
+}
+
+// compareWorkers puts worker-2 before worker-10.
+func compareWorkers(a, b closure.WorkerStatus) int {
+	aType, aIndex, _ := spec.ParseTaskName(a.Task)
+	bType, bIndex, _ := spec.ParseTaskName(b.Task)
+	return cmp.Or(cmp.Compare(aType, bType), cmp.Compare(aIndex, bIndex), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Host, b.Host))
+}

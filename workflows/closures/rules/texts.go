@@ -1,0 +1,16 @@
+package rules
+
+import (
+	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// bounded returns an error that fits into the queue's state, whatever its host said.
+func bounded(e *closure.Error) *closure.Error {
+	b := *e
+	b.Kind = shorten.Head(b.Kind, closure.MaxFunctionName)
+	b.Task = shorten.Head(b.Task, closure.MaxFunctionName)
+	b.Message = shorten.Head(b.Message, closure.MaxError)
+	b.Traceback = shorten.Traceback(b.Traceback, closure.MaxTraceback)
+	return &b
+}
