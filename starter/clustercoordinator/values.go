@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // RemoteValue is the value of a closure, which may not have ended.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/strictjson"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // scheduling is what `clusterrun schedule` was asked for.

@@ -8,7 +8,7 @@ import (
 	"io"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // maxAhead bounds the closures whose IDs or values are not printed yet.

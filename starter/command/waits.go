@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // tellWaits says of a queue that is waited for what keeps it from going on, where nothing

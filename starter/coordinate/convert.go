@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 func outcomeOf(value json.RawMessage, err error) Outcome {

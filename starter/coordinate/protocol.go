@@ -3,7 +3,7 @@ package coordinate
 import (
 	"encoding/json"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // Operations of a [Request].

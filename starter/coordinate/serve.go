@@ -12,7 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/strictjson"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // maxLine is the longest line of input: more than a batch has.

@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/clusterrun/clusterrun/starter/coordinate"
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/closures"
 	pythonsdk "github.com/clusterrun/clusterrun/activities/tasks/python"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 const pythonServe = `

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 )
 

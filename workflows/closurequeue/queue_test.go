@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
 	"github.com/clusterrun/clusterrun/workflows/closurequeue"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // queueOf runs the queue of a run that ends after a second.

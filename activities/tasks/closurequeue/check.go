@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // Check returns a [closure.RefusedError] if a closure cannot be scheduled. The queue checks

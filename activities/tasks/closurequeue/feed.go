@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // Batch is what the history says between two positions: first Outcomes, and then Cancelled.

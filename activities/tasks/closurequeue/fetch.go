@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // Fetch returns a closure by its ID, however old. If it has not ended, the [Remote] waits for

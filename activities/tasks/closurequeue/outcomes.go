@@ -3,7 +3,7 @@ package closurequeue
 import (
 	"context"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // follow starts to follow the history, if it is not followed yet. It must be called before

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 const (

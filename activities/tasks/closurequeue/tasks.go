@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // Join waits until nothing but detached closures is queued or executing, and until the values

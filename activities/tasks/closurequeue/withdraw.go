@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // withdrawPatience is how long withdrawing an abandoned request may take. If it fails, as

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 const (

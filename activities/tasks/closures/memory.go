@@ -1,6 +1,6 @@
 package closures
 
-import "github.com/clusterrun/clusterrun/workflows/closure"
+import "github.com/clusterrun/clusterrun/workflows/closures/closure"
 
 const (
 	maxGone     = 1024

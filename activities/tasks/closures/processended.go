@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // ProcessEnded records that a process of a task has ended, by the name under which it serves;

@@ -1,6 +1,6 @@
 package closures
 
-import "github.com/clusterrun/clusterrun/workflows/closure"
+import "github.com/clusterrun/clusterrun/workflows/closures/closure"
 
 // resources are the resources that closures of the broker refer to.
 type resources struct {

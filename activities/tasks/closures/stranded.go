@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // strandedAfter is how long a closure waits on a host where no process serves it, or all are

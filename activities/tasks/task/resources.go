@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // resources are the resources that this process has built or may have to build.

@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/clusterrun/clusterrun/workflows/closure"
+import "github.com/clusterrun/clusterrun/workflows/closures/closure"
 
 // Paths for programs that schedule closures. All are POST.
 const (

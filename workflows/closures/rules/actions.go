@@ -1,6 +1,6 @@
 package rules
 
-import "github.com/clusterrun/clusterrun/workflows/closure"
+import "github.com/clusterrun/clusterrun/workflows/closures/closure"
 
 // Action is something the workflow has to do.
 type Action interface{ action() }

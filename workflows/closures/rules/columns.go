@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // Columns of a snapshot. What is alike lies together, so that a hundred thousand

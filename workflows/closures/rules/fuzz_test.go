@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // FuzzQueue feeds a queue anything in any order, with hosts that do what they like,

@@ -3,7 +3,7 @@ package rules
 import (
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // What FuzzQueue does with per-worker resources. A restored queue tells hosts again what

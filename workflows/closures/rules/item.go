@@ -3,7 +3,7 @@ package rules
 import (
 	"cmp"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // item is a closure that has not ended.

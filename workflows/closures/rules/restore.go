@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // Restore returns the queue of a snapshot. What hosts hold is leased again by the next

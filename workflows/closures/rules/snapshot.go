@@ -7,7 +7,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // saved is a snapshot without the closures, which are in columns.

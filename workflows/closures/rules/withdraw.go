@@ -3,7 +3,7 @@ package rules
 import (
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // Withdraw takes back a join or done whose client does not wait for it any more. Without
