@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows"
-	"github.com/clusterrun/clusterrun/workflows/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/queue"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -24,7 +24,7 @@ func TestReplay(t *testing.T) {
 		spec.GroupWorkflowType:   workflows.TaskGroup,
 		spec.FleetWorkflowType:   workflows.Fleet,
 		spec.BarrierWorkflowType: workflows.Barrier,
-		closure.QueueType:        closurequeue.Workflow,
+		closure.QueueType:        queue.Workflow,
 	}
 	files, err := filepath.Glob("testdata/replay/*/*.json")
 	require.NoError(t, err)

@@ -1,4 +1,4 @@
-// Package closurequeue is the workflow ClosureQueue, the queue of a run's closures.
+// Package queue is the workflow ClosureQueue, the queue of a run's closures.
 //
 //	coordinators ──updates──► Workflow ──► closures.Queue (the rules)
 //	hosts ───────serving───►     │   ◄── actions
@@ -12,4 +12,4 @@
 // queue decides by itself is in markers beside them. So its memory does not grow with what
 // has ended, and the executions' ranges of IDs tell where a value is; see
 // [closure.DecidedOutcomes].
-package closurequeue
+package queue

@@ -1,4 +1,4 @@
-package closurequeue
+package queue
 
 import (
 	"bytes"

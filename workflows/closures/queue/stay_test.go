@@ -1,4 +1,4 @@
-package closurequeue_test
+package queue_test
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/workflows/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/queue"
 	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 )
 
@@ -33,7 +33,7 @@ func newLongQueue(t *testing.T) *longQueue {
 	q := &longQueue{suite.NewTestWorkflowEnvironment(), t}
 	q.SetTestTimeout(2 * time.Minute)
 	q.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: 15 * time.Second}) // as the host workers have it
-	q.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
+	q.RegisterWorkflowWithOptions(queue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
 	q.RegisterActivityWithOptions(func(closure.CheckInput) (closure.CheckOutput, error) {
 		return closure.CheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
 	}, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
@@ -71,7 +71,7 @@ func (q *longQueue) carried() (payloads []*commonpb.Payload, executions []closur
 	var in closure.QueueInput
 	var packed, snapshot []byte
 	require.NoError(q.t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &in, &packed, &snapshot))
-	executions, err := closurequeue.Unpack(packed)
+	executions, err := queue.Unpack(packed)
 	require.NoError(q.t, err)
 	next, err = rules.Restore(rules.ConfigOf(in), snapshot)
 	require.NoError(q.t, err)
@@ -135,7 +135,7 @@ func TestExecutionsAreBounded(t *testing.T) {
 		earlier = append(earlier, closure.QueueExecution{RunID: fmt.Sprintf("01a1ffcc-%04x-%04x-%04x-%012x", i, rand.Uint32()>>16, rand.Uint32()>>16, rand.Uint64()>>16), First: 1000 * i, Last: 1000*i + 1999})
 	}
 	run := func(before []closure.QueueExecution) []closure.QueueExecution {
-		packed, err := closurequeue.Pack(before)
+		packed, err := queue.Pack(before)
 		require.NoError(t, err)
 		q := newLongQueue(t)
 		q.SetContinueAsNewSuggested(true)

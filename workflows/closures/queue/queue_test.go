@@ -1,4 +1,4 @@
-package closurequeue_test
+package queue_test
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/workflows/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/queue"
 )
 
 // queueOf runs the queue of a run that ends after a second.
@@ -21,7 +21,7 @@ func queueOf(t *testing.T, in closure.QueueInput) (warnings []string) {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(warns(func(text string) { warnings = append(warnings, text) }))
 	w := suite.NewTestWorkflowEnvironment()
-	w.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
+	w.RegisterWorkflowWithOptions(queue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
 	w.RegisterActivityWithOptions(func(closure.CheckInput) (closure.CheckOutput, error) {
 		return closure.CheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
 	}, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})

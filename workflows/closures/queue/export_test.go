@@ -1,4 +1,4 @@
-package closurequeue
+package queue
 
 // For tests from outside.
 var (

@@ -1,4 +1,4 @@
-package closurequeue_test
+package queue_test
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
-	"github.com/clusterrun/clusterrun/workflows/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/queue"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -76,7 +76,7 @@ func (q *queueTest) run() {
 	q.RegisterDelayedCallback(func() {
 		q.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "the test is over"})
 	}, time.Hour)
-	q.ExecuteWorkflow(closurequeue.Workflow, closure.QueueInput{Run: spec.RunRef{WorkflowID: "iris", RunID: "e"}}, nil, nil)
+	q.ExecuteWorkflow(queue.Workflow, closure.QueueInput{Run: spec.RunRef{WorkflowID: "iris", RunID: "e"}}, nil, nil)
 	require.True(q.t, q.IsWorkflowCompleted())
 	require.NoError(q.t, q.GetWorkflowError())
 }

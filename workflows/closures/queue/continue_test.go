@@ -1,4 +1,4 @@
-package closurequeue_test
+package queue_test
 
 import (
 	"maps"
@@ -18,8 +18,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/clusterrun/clusterrun/workflows/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/queue"
 	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 )
 
@@ -110,7 +110,7 @@ func continuedWith(t *testing.T, history *historypb.History, news ...*historypb.
 	var end continuing
 	r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{Interceptors: []interceptor.WorkerInterceptor{&end}})
 	require.NoError(t, err)
-	r.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
+	r.RegisterWorkflowWithOptions(queue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
 	require.NoError(t, r.ReplayWorkflowHistory(nil, history))
 	require.Len(t, end.args, 3, "it has continued as new")
 	q, err := rules.Restore(rules.ConfigOf(end.args[0].(closure.QueueInput)), end.args[2].([]byte))
@@ -179,7 +179,7 @@ func TestWhetherAQueueIsTooLargeIsRecorded(t *testing.T) {
 	history := historyOf(t, continuedQueue)
 	replay := func() error {
 		r := worker.NewWorkflowReplayer()
-		r.RegisterWorkflowWithOptions(closurequeue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
+		r.RegisterWorkflowWithOptions(queue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
 		return r.ReplayWorkflowHistory(nil, history)
 	}
 	require.NoError(t, replay())

@@ -1,4 +1,4 @@
-package closurequeue_test
+package queue_test
 
 import (
 	"testing"
@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
-	"github.com/clusterrun/clusterrun/workflows/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/queue"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -35,6 +35,6 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 		assert.Contains(t, m.GetCurrentDetails(), "Closures of run [iris](/namespaces/default-test-namespace/workflows/iris/1-2)")
 		w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "it has ended"})
 	}, 2*time.Second)
-	w.ExecuteWorkflow(closurequeue.Workflow, closure.QueueInput{Run: spec.RunRef{WorkflowID: "iris", RunID: "1-2"}}, nil, nil)
+	w.ExecuteWorkflow(queue.Workflow, closure.QueueInput{Run: spec.RunRef{WorkflowID: "iris", RunID: "1-2"}}, nil, nil)
 	require.NoError(t, w.GetWorkflowError())
 }
