@@ -15,6 +15,8 @@ import (
 type class struct {
 	hosts []*host
 	err   error // a constraint that does not parse
+	// version is the version of the roster for which hosts were chosen.
+	version int
 	// lax reports whether tasks may do without GPUs: none of the hosts has any, or none a
 	// driver that is known.
 	lax bool
@@ -38,92 +40,6 @@ type sums struct {
 	latest                  time.Time // end of a guard
 }
 
-// sumsOf returns the sums over the hosts of a class.
-func (m *Machine) sumsOf(c *class) *sums {
-	if c.at == m.moment {
-		return &c.sums
-	}
-	c.at, c.sums = m.moment, sums{}
-	s := &c.sums
-	for _, h := range c.hosts {
-		if !h.ready || h.slots <= 0 || h.exclusive {
-			continue
-		}
-		s.slots += h.slots
-		s.largest = max(s.largest, h.slots)
-		if h.users == 0 {
-			s.empty += h.slots
-		}
-		if !h.guard.on {
-			s.unguarded += h.slots
-			continue
-		}
-		s.unguarded += max(0, min(h.slots, h.guard.rest.slots))
-		if h.guard.until.After(s.latest) {
-			s.latest = h.guard.until
-		}
-	}
-	return s
-}
-
-// hopeless reports whether a run cannot have its room now, without a search. It may be false
-// where there is none.
-func (m *Machine) hopeless(r *run) bool {
-	c, sh := m.class(r), &r.shape
-	if len(r.held) > 0 || r.over {
-		return false
-	}
-	s := m.sumsOf(c)
-	slots := s.slots
-	switch {
-	case sh.max == 1 && s.largest < sh.tasks, sh.perHost > s.largest && sh.tasks >= sh.perHost:
-		return true
-	case r.demand.Exclusive:
-		slots = s.empty
-	}
-	if !r.endsBy(m.now, s.latest) {
-		slots = min(slots, s.unguarded)
-	}
-	return slots < sh.tasks
-}
-
-// classOf returns the hosts for a demand.
-func (m *Machine) classOf(d *Demand) *class {
-	key := strings.Join(d.Select, "\x00") + "\x01" + strings.Join(d.Constraints, "\x00")
-	bound := !slices.ContainsFunc(d.Groups, func(g Group) bool { return g.Host == "" })
-	if bound {
-		for _, g := range d.Groups {
-			key += "\x01" + g.Host
-		}
-	}
-	if c := m.classes[key]; c != nil {
-		return c
-	}
-	c := &class{}
-	m.classes[key] = c
-	constraints := make([]spec.Constraint, len(d.Constraints))
-	for i, text := range d.Constraints {
-		if constraints[i], c.err = spec.ParseConstraint(text); c.err != nil {
-			return c
-		}
-	}
-	for _, h := range m.hosts {
-		if bound && !slices.ContainsFunc(d.Groups, func(g Group) bool { return g.Host == h.Name }) {
-			continue
-		}
-		if selects(d.Select, h.Name) && !slices.ContainsFunc(constraints, func(q spec.Constraint) bool { return !meets(&h.Host, q) }) {
-			c.hosts = append(c.hosts, h)
-		}
-	}
-	c.lax = !slices.ContainsFunc(c.hosts, func(h *host) bool { return len(h.GPUs) > 0 })
-	if !slices.ContainsFunc(c.hosts, func(h *host) bool { return !h.Oversubscribe || h.Slots == 0 }) {
-		for _, h := range c.hosts {
-			c.slots += h.Slots
-		}
-	}
-	return c
-}
-
 // share returns how many of so many tasks a host has in proportion to its slots. The shares
 // of all hosts are the tasks, so that each has to be empty, and none has room for others.
 func (c *class) share(h *host, tasks int) int {
@@ -132,14 +48,6 @@ func (c *class) share(h *host, tasks int) int {
 		before += o.Slots
 	}
 	return tasks*(before+h.Slots)/c.slots - tasks*before/c.slots
-}
-
-// forgetClasses has the classes made anew: there is another host, or one has changed.
-func (m *Machine) forgetClasses() {
-	clear(m.classes)
-	for _, r := range m.waiting {
-		r.class = nil
-	}
 }
 
 // selects reports whether one of the patterns, if there are any, matches a name.

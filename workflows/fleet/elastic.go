@@ -41,8 +41,8 @@ func (d Demand) With(left int, grow spec.Grow) Demand {
 
 // offer returns places where a run goes now, or none. An elastic one that has room on
 // enough hosts, but not on all, waits for more until it begins with those that there are.
-func (m *Machine) offer(r *run) []place {
-	places := m.try(r)
+func (p *planner) offer(r *run) []place {
+	places := p.try(r)
 	switch {
 	case !r.demand.Elastic:
 		return places
@@ -50,10 +50,10 @@ func (m *Machine) offer(r *run) []place {
 		r.enough = time.Time{}
 		return nil
 	case r.enough.IsZero():
-		r.enough = m.now
+		r.enough = p.now
 	}
-	places = m.most(r, places)
-	if len(places) < r.demand.MaxHosts && m.now.Before(r.begins()) {
+	places = p.most(r, places)
+	if len(places) < r.demand.MaxHosts && p.now.Before(r.begins()) {
 		return nil
 	}
 	return places
@@ -64,12 +64,12 @@ func (r *run) begins() time.Time { return r.enough.Add(r.demand.JoinWait) }
 
 // most returns the places of an elastic run on as many hosts as there is room on; it has
 // found places on the fewest.
-func (m *Machine) most(r *run, places []place) []place {
+func (p *planner) most(r *run, places []place) []place {
 	least := r.shape
 	for fewest, most := r.demand.MinHosts, r.demand.MaxHosts; fewest < most; {
 		n := (fewest + most + 1) / 2
 		r.shape = shapeOf(r.demand.on(n))
-		if more := m.try(r); more != nil {
+		if more := p.try(r); more != nil {
 			places, fewest = more, n
 		} else {
 			most = n - 1
@@ -80,7 +80,7 @@ func (m *Machine) most(r *run, places []place) []place {
 }
 
 // whyJoining says what an elastic run waits for that has room on enough hosts.
-func (m *Machine) whyJoining(r *run) string {
+func (p *planner) whyJoining(r *run) string {
 	return fmt.Sprintf("waits for %s on each of %d hosts, and begins with fewer, but at least %d, at %s: %s",
-		plural.Of(r.demand.PerHost, "slot", "slots"), r.demand.MaxHosts, r.demand.MinHosts, r.begins().UTC().Format("2006-01-02 15:04:05 UTC"), m.missing(r))
+		plural.Of(r.demand.PerHost, "slot", "slots"), r.demand.MaxHosts, r.demand.MinHosts, r.begins().UTC().Format("2006-01-02 15:04:05 UTC"), p.missing(r))
 }

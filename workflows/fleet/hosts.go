@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -23,7 +22,7 @@ type host struct {
 	// guard is what runs that come first leave of the room to others; see [Machine.decide].
 	guard guard
 	ready bool // during a decision
-	// firstUse and lastUse bound its part of the uses of the fleet; see [Machine.turn].
+	// firstUse and lastUse bound its part of the uses of the fleet; see [planner.turn].
 	firstUse, lastUse int
 }
 
@@ -86,45 +85,6 @@ func (r *run) all(h *host) room {
 	return all
 }
 
-// host returns the one of that name, or nil.
-func (m *Machine) host(name string) *host {
-	if i, ok := m.hostIndex(name); ok {
-		return m.hosts[i]
-	}
-	return nil
-}
-
-func (m *Machine) hostIndex(name string) (int, bool) {
-	return slices.BinarySearchFunc(m.hosts, name, func(h *host, name string) int { return cmp.Compare(h.Name, name) })
-}
-
-// CheckJoin returns why a host cannot join: another living one has its name, or the fleet
-// is full. [Machine.Step] does nothing with it then.
-func (m *Machine) CheckJoin(e Joined) error {
-	h := m.host(e.Host.Name)
-	switch {
-	case e.Host.Name == "" || e.Host.Instance == "":
-		return fmt.Errorf("a host has a name and an instance")
-	case e.Host.Slots < 0:
-		return fmt.Errorf("host %s has %d slots: give 1 or more, or 0 for no bound", e.Host.Name, e.Host.Slots)
-	case h != nil && h.Instance != e.Host.Instance && !h.silent:
-		return fmt.Errorf("host %s is in the fleet already, with another host worker: give this one another with --host-name, or stop that one", h.Name)
-	case h == nil && len(m.hosts) >= maxHosts && m.longestSilent() == nil:
-		return fmt.Errorf("the fleet has %d hosts, and no more can join", len(m.hosts))
-	}
-	return nil
-}
-
-// longestSilent returns the silent host that could be forgotten first, or nil.
-func (m *Machine) longestSilent() (longest *host) {
-	for _, h := range m.hosts {
-		if h.silent && h.users == 0 && (longest == nil || h.since.Before(longest.since)) {
-			longest = h
-		}
-	}
-	return longest
-}
-
 func (m *Machine) joined(e Joined) []Action {
 	if m.CheckJoin(e) != nil {
 		return nil
@@ -152,7 +112,7 @@ func (m *Machine) joined(e Joined) []Action {
 	before := slices.Clone(h.holds)
 	for _, o := range before {
 		if !slices.ContainsFunc(e.Holds, func(n Holding) bool { return n.Run == o.Run }) {
-			m.drop(h, o.run)
+			h.drop(o.run)
 			m.forget(o.run)
 		}
 	}
@@ -162,13 +122,13 @@ func (m *Machine) joined(e Joined) []Action {
 		if r == nil {
 			r = m.meet(n.Run, n.Generation)
 		}
-		m.hold(h, r, n)
+		h.hold(r, n)
 		if h.cordon.Drain && !slices.ContainsFunc(before, func(o held) bool { return o.Run == n.Run }) {
 			actions = append(actions, h.move(r.id))
 		}
 	}
 	for _, r := range m.waiting {
-		m.dropRefusals(r, func(f refusal) bool { return f.host == h.Name })
+		r.dropRefusals(func(f refusal) bool { return f.host == h.Name })
 	}
 	h.count()
 	return actions
@@ -189,7 +149,7 @@ func (m *Machine) left(e Left) {
 // remove takes a host out of the fleet. Its cordon stays.
 func (m *Machine) remove(h *host) {
 	for _, o := range slices.Clone(h.holds) {
-		m.drop(h, o.run)
+		h.drop(o.run)
 		m.forget(o.run)
 	}
 	if h.cordon.On {
@@ -198,30 +158,6 @@ func (m *Machine) remove(h *host) {
 	}
 	m.hosts = slices.DeleteFunc(m.hosts, func(o *host) bool { return o == h })
 	m.forgetClasses()
-}
-
-// cordonOf returns the cordon of a host that was gone, and comes back.
-func (m *Machine) cordonOf(name string) cordon {
-	i := slices.IndexFunc(m.cordons, func(n named) bool { return n.Name == name })
-	if i < 0 {
-		return cordon{}
-	}
-	c := m.cordons[i].cordon
-	m.cordons = slices.Delete(m.cordons, i, i+1)
-	return c
-}
-
-// CheckCordon returns why there is nothing to cordon.
-func (m *Machine) CheckCordon(e Cordoned) error { return m.checkKnown(e.Name) }
-
-// CheckUncordon returns why there is nothing to uncordon.
-func (m *Machine) CheckUncordon(e Uncordoned) error { return m.checkKnown(e.Name) }
-
-func (m *Machine) checkKnown(name string) error {
-	if m.host(name) != nil || slices.ContainsFunc(m.cordons, func(n named) bool { return n.Name == name }) {
-		return nil
-	}
-	return fmt.Errorf("there is no host %s in the fleet%s", name, m.whoIsThere())
 }
 
 func (m *Machine) cordoned(e Cordoned) []Action {
@@ -254,8 +190,8 @@ func (h *host) move(run Run) Move {
 	return Move{Run: run, Host: h.Name, Reason: h.cordon.Reason, Deadline: h.cordon.Deadline}
 }
 
-// hold notes what a run holds on a host, in place of what it held there before.
-func (m *Machine) hold(h *host, r *run, n Holding) {
+// hold records what a run holds on the host. It replaces what the run held there before.
+func (h *host) hold(r *run, n Holding) {
 	i, there := h.holding(r)
 	if there {
 		h.holds[i].Holding = n
@@ -272,8 +208,8 @@ func (h *host) holding(r *run) (int, bool) {
 	return slices.BinarySearchFunc(h.holds, r.id, func(o held, run Run) int { return compareRuns(o.Run, run) })
 }
 
-// drop notes that a run holds nothing on a host any more.
-func (m *Machine) drop(h *host, r *run) {
+// drop removes what a run holds on the host.
+func (h *host) drop(r *run) {
 	h.holds = slices.DeleteFunc(h.holds, func(o held) bool { return o.run == r })
 	r.held = slices.DeleteFunc(r.held, func(o *host) bool { return o == h })
 	h.count()

@@ -8,31 +8,19 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Machine is the state of a fleet. It is not safe for concurrent use.
+// Machine decides which run gets room, and when: it keeps the queue of pending runs and what
+// was granted. Its planner finds places, on the hosts of its roster. A Machine is not safe for
+// concurrent use.
 type Machine struct {
-	hosts   []*host // by name
-	cordons []named // those of hosts that are gone, the oldest first
-	// runs are for look-ups only: ranging over a map has no order.
+	planner
+	// runs is only for look-ups: ranging over a map has no order.
 	runs map[Run]*run
 	met  int
-	// waiting are the runs in the queue, in their order, and granted those that have been
-	// given room and have not said that they are placed.
+	// waiting has the pending runs in their order. granted has the runs with a grant that
+	// are not placed yet.
 	waiting, granted []*run
-	now              time.Time
-	// settled is when the hosts there are count as all there are.
+	// settled is the time from which no more hosts are expected.
 	settled time.Time
-	classes map[string]*class
-	// seats and choice are for one search after the other.
-	seats  []seat
-	choice []*seat
-	// uses and ends are for one look ahead after the other.
-	uses []use
-	ends []int64
-	// changes counts what makes hosts open for runs, or not.
-	changes int
-	moment  moment
-	// open is the number of ready hosts that no run guards in this decision.
-	open int
 }
 
 // run is a run that waits, or that was given room.
@@ -95,7 +83,7 @@ const queueFull = "the queue of the fleet is full: try again when fewer runs wai
 
 // New returns a fleet without hosts.
 func New() *Machine {
-	return &Machine{runs: map[Run]*run{}, classes: map[string]*class{}, changes: 1}
+	return &Machine{runs: map[Run]*run{}, planner: planner{classes: map[string]*class{}, changes: 1}}
 }
 
 // Step takes in what happened, and returns what is to be done, in this order.
@@ -145,12 +133,12 @@ func (m *Machine) goOn(now time.Time) {
 		m.now = now
 	}
 	for _, r := range m.waiting {
-		m.dropRefusals(r, func(f refusal) bool { return !m.now.Before(f.until) })
+		r.dropRefusals(func(f refusal) bool { return !m.now.Before(f.until) })
 	}
 }
 
-// dropRefusals has hosts that refused a run be asked again.
-func (m *Machine) dropRefusals(r *run, over func(refusal) bool) {
+// dropRefusals forgets refusals of hosts, which may then be asked again.
+func (r *run) dropRefusals(over func(refusal) bool) {
 	if n := len(r.refusals); n > 0 {
 		r.refusals = slices.DeleteFunc(r.refusals, over)
 		if len(r.refusals) < n {
@@ -245,7 +233,7 @@ func (m *Machine) placed(e Placed) []Action {
 	places := r.places
 	m.takeBack(r)
 	for _, h := range slices.Clone(r.held) {
-		m.drop(h, r)
+		h.drop(r)
 	}
 	var actions []Action
 	for _, p := range places {
@@ -253,7 +241,7 @@ func (m *Machine) placed(e Placed) []Action {
 		if h == nil {
 			continue // it left meanwhile
 		}
-		m.hold(h, r, Holding{Run: r.id, Generation: r.generation, Tasks: p.tasks, Devices: p.Devices, Exclusive: r.demand.Exclusive})
+		h.hold(r, Holding{Run: r.id, Generation: r.generation, Tasks: p.tasks, Devices: p.Devices, Exclusive: r.demand.Exclusive})
 		if h.cordon.Drain {
 			actions = append(actions, h.move(r.id))
 		}
@@ -286,13 +274,6 @@ func refusalLasts(try int) time.Duration {
 	return min(firstRefusal<<min(max(try-1, 0), 16), lastRefusal)
 }
 
-// isBack reports whether a host has come back since then, as it was or as another host
-// worker: that it did not answer before says nothing of now.
-func (m *Machine) isBack(name string, since time.Time) bool {
-	h := m.host(name)
-	return h != nil && !h.silent && h.since.After(since)
-}
-
 func (m *Machine) freed(e Freed) {
 	r := m.runs[e.Run]
 	if r == nil {
@@ -300,13 +281,13 @@ func (m *Machine) freed(e Freed) {
 	}
 	if e.Host != "" {
 		if h := m.host(e.Host); h != nil {
-			m.drop(h, r)
+			h.drop(r)
 		}
 	} else {
 		m.unqueue(r)
 		m.takeBack(r)
 		for _, h := range slices.Clone(r.held) {
-			m.drop(h, r)
+			h.drop(r)
 		}
 	}
 	m.forget(r)

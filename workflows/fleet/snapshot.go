@@ -157,7 +157,7 @@ func Resume(s Snapshot) *Machine {
 		m.hosts = append(m.hosts, h)
 		for _, o := range sh.Holds {
 			r := runs[o.Run]
-			m.hold(h, r, Holding{Run: r.id, Generation: o.Generation, Tasks: o.Tasks, Devices: o.Devices, Exclusive: o.Exclusive})
+			h.hold(r, Holding{Run: r.id, Generation: o.Generation, Tasks: o.Tasks, Devices: o.Devices, Exclusive: o.Exclusive})
 		}
 		for _, r := range m.granted {
 			if r.placeOn(h.Name) != nil {

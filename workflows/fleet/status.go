@@ -12,25 +12,6 @@ type Held struct {
 	Holding
 }
 
-// Hosts returns the hosts, by name.
-func (m *Machine) Hosts() []HostStatus {
-	list := make([]HostStatus, 0, len(m.hosts))
-	for _, h := range m.hosts {
-		s := HostStatus{Host: h.Host, State: h.state(), Reason: h.cordon.Reason, Deadline: h.cordon.Deadline, Since: h.since}
-		if !h.silent && h.cordon.On {
-			s.Since = h.cordon.Since
-		}
-		h.each(func(r *run, share room, alone bool) {
-			s.Used += share.slots
-			s.UsedGPUs += share.gpus
-			s.Holds = append(s.Holds, Holding{Run: r.id, Generation: r.generation, Tasks: share.slots, Devices: h.devicesOf(r), Exclusive: alone})
-		})
-		slices.SortFunc(s.Holds, func(a, b Holding) int { return compareRuns(a.Run, b.Run) })
-		list = append(list, s)
-	}
-	return list
-}
-
 // Queue returns the runs that wait, in their order.
 func (m *Machine) Queue() []Waiting { return m.Front(len(m.waiting)) }
 

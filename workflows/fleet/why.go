@@ -28,7 +28,7 @@ func (m *Machine) why(r *run) string {
 	if err := m.class(r).err; err != nil {
 		return text + ": " + err.Error()
 	}
-	if m.search(r, m.class(r).hosts, func(h *host) room { return m.unguarded(r, h) }) != nil {
+	if m.search(r, m.class(r).hosts, func(h *host) room { return r.unguarded(h) }) != nil {
 		return text + ": there is room, but " + m.inFront(r)
 	}
 	return text + ": " + m.missing(r)
@@ -49,7 +49,7 @@ func (m *Machine) inFront(r *run) string {
 }
 
 // unguarded returns the room that a run may have on a host when it is first in the queue.
-func (m *Machine) unguarded(r *run, h *host) room {
+func (r *run) unguarded(h *host) room {
 	free, alone := h.free(r)
 	if !r.open(h) || r.demand.Exclusive && !alone {
 		return room{}
@@ -99,19 +99,19 @@ func wants(d *Demand, tasks int) string {
 }
 
 // missing says what there is of the room that a run wants, and why not more.
-func (m *Machine) missing(r *run) string {
-	hosts := m.class(r).hosts
+func (p *planner) missing(r *run) string {
+	hosts := p.class(r).hosts
 	for _, g := range r.demand.Groups {
 		if g.Host != "" && !slices.ContainsFunc(hosts, func(h *host) bool { return h.Name == g.Host }) {
-			return m.noHost(g.Host)
+			return p.noHost(g.Host)
 		}
 	}
 	if len(hosts) == 0 {
-		return "no host of the fleet is like that" + m.whoIsThere()
+		return "no host of the fleet is like that" + p.whoIsThere()
 	}
 	var free, closed, full listed
 	for _, h := range hosts {
-		room := m.unguarded(r, h)
+		room := r.unguarded(h)
 		_, alone := h.free(r)
 		at := slices.IndexFunc(r.refusals, func(f refusal) bool { return f.host == h.Name })
 		switch state := h.state(); {
@@ -123,7 +123,7 @@ func (m *Machine) missing(r *run) string {
 			full.add("%s in use", h.Name)
 		case room.slots <= 0:
 			full.add("%s full", h.Name)
-		case m.contested(r, h):
+		case h.isContested(r):
 			full.add("GPUs %s not all free on %s", strings.Join(r.shape.listed, ","), h.Name)
 		case r.shape.hasGPUs:
 			free.add("%s and %s free on %s", slotsText(room.slots), plural.Of(room.gpus, "GPU", "GPUs"), h.Name)
@@ -145,8 +145,8 @@ func (m *Machine) missing(r *run) string {
 	return text
 }
 
-// contested reports whether other runs have GPUs of a host that a run wants by name.
-func (m *Machine) contested(r *run, h *host) bool {
+// isContested reports whether other runs have GPUs of the host that a run wants by name.
+func (h *host) isContested(r *run) bool {
 	is := false
 	h.each(func(o *run, _ room, _ bool) { is = is || o != r && h.contest(r.shape.listed, h.devicesOf(o)) })
 	return is
@@ -171,49 +171,33 @@ func slotsText(n int) string {
 	return plural.Of(n, "slot", "slots")
 }
 
-func (m *Machine) noHost(name string) string {
-	return fmt.Sprintf("no host worker has joined as %s%s; start one there with `clusterrun worker`, or correct the address", name, m.whoIsThere())
-}
-
-// whoIsThere names the hosts, behind a sentence.
-func (m *Machine) whoIsThere() string {
-	if len(m.hosts) == 0 {
-		return ", and no other"
-	}
-	var names []string
-	for _, h := range m.hosts {
-		names = append(names, h.Name)
-	}
-	return ": there are " + shorten.List(names, maxNamed)
-}
-
 // Impossible returns why no hosts of the fleet could ever meet a demand, also if they were
 // empty and ready; nil if they could.
-func (m *Machine) Impossible(d Demand) error {
+func (p *planner) Impossible(d Demand) error {
 	r := &run{}
 	r.set(d)
-	hosts := m.class(r).hosts
-	if err := m.class(r).err; err != nil {
+	hosts := p.class(r).hosts
+	if err := p.class(r).err; err != nil {
 		return err
 	}
-	if m.search(r, hosts, r.all) != nil {
+	if p.search(r, hosts, r.all) != nil {
 		return nil
 	}
-	return textError(m.tooSmall(r, hosts))
+	return textError(p.tooSmall(r, hosts))
 }
 
 // tooSmall says why hosts could not meet a demand if they were empty.
-func (m *Machine) tooSmall(r *run, hosts []*host) string {
+func (p *planner) tooSmall(r *run, hosts []*host) string {
 	d, pinned := &r.demand, map[string]int{}
 	for _, g := range d.Groups {
 		if g.Host == "" {
 			continue
 		}
-		h := m.host(g.Host)
+		h := p.host(g.Host)
 		pinned[g.Host] += g.Tasks
 		switch {
 		case h == nil:
-			return m.noHost(g.Host)
+			return p.noHost(g.Host)
 		case !slices.Contains(hosts, h):
 			return fmt.Sprintf("host %s is not one of those that are wanted: %s", g.Host, wants(d, r.shape.tasks))
 		case r.all(h).slots < pinned[g.Host]:
@@ -223,14 +207,14 @@ func (m *Machine) tooSmall(r *run, hosts []*host) string {
 	if len(pinned) == 1 && r.shape.max == 1 {
 		for _, g := range d.Groups {
 			if g.Host != "" {
-				return fmt.Sprintf("host %s has %s, %d are wanted on one host", g.Host, plural.Of(m.host(g.Host).Slots, "slot", "slots"), r.shape.tasks)
+				return fmt.Sprintf("host %s has %s, %d are wanted on one host", g.Host, plural.Of(p.host(g.Host).Slots, "slot", "slots"), r.shape.tasks)
 			}
 		}
 	}
 	if len(hosts) == 0 {
-		return fmt.Sprintf("no host of the fleet can ever have %s%s", wants(d, r.shape.tasks), m.whoIsThere())
+		return fmt.Sprintf("no host of the fleet can ever have %s%s", wants(d, r.shape.tasks), p.whoIsThere())
 	}
-	seats := m.choice // of the search that found nothing
+	seats := p.choice // of the search that found nothing
 	for _, s := range seats {
 		s.clear()
 		s.fits = s.fitting(&r.shape, sizes(&r.shape))

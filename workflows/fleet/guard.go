@@ -1,0 +1,140 @@
+package fleet
+
+import (
+	"slices"
+	"time"
+)
+
+// guard keeps room on a host for runs that come first and wait.
+type guard struct {
+	on bool
+	// until is when the first of them has its turn; zero: nobody knows.
+	until time.Time
+	// rest is the room that none of them has use for, and listed are GPUs that they want by
+	// name.
+	rest   room
+	listed []string
+}
+
+// protect has a run that waits guard the hosts that it could use. One that could not start
+// if all of them were empty guards nothing: it does not wait for other runs.
+func (p *planner) protect(r *run) {
+	if p.open == 0 || !slices.ContainsFunc(p.class(r).hosts, func(h *host) bool { return h.ready && !h.guard.on }) {
+		return
+	}
+	hosts := p.openFor(r)
+	if !slices.ContainsFunc(hosts, func(h *host) bool { return !h.guard.on }) || !p.couldStart(r, hosts) {
+		return
+	}
+	p.moment.guards++
+	turn, places := p.turn(r, hosts)
+	for _, h := range hosts {
+		rest := r.restOf(h, turn, places)
+		if !r.enough.IsZero() {
+			// It has its turn soon, and could use any of the hosts.
+			turn, rest = r.begins(), r.restOf(h, time.Time{}, nil)
+		}
+		if !h.guard.on {
+			h.guard = guard{on: true, until: turn, rest: rest, listed: r.shape.listed}
+			p.open--
+			continue
+		}
+		if turn.Before(h.guard.until) {
+			h.guard.until = turn
+		}
+		h.guard.rest = room{min(h.guard.rest.slots, rest.slots), min(h.guard.rest.gpus, rest.gpus)}
+		h.guard.listed = slices.Concat(h.guard.listed, r.shape.listed)
+	}
+}
+
+// use is the room that a run has on a host, until a known end or, at 0, nobody knows when.
+type use struct {
+	room
+	alone bool
+	// contested reports whether GPUs of it are among those that the other wants by name.
+	contested bool
+	end       int64 // in nanoseconds
+}
+
+// turn returns when a run could start on hosts, by the ends that are known, and where; zero:
+// nobody knows.
+func (p *planner) turn(r *run, hosts []*host) (time.Time, []place) {
+	p.uses, p.ends = p.uses[:0], p.ends[:0]
+	for _, h := range hosts {
+		h.firstUse = len(p.uses)
+		h.each(func(o *run, s room, alone bool) {
+			if o == r {
+				return
+			}
+			u := use{s, alone, h.contest(r.shape.listed, h.devicesOf(o)), 0}
+			if !o.ends.IsZero() {
+				u.end = o.ends.UnixNano()
+				p.ends = append(p.ends, u.end)
+			}
+			p.uses = append(p.uses, u)
+		})
+		h.lastUse = len(p.uses)
+	}
+	slices.Sort(p.ends)
+	ends := slices.Compact(p.ends)
+	at := func(end int64) []place {
+		return p.search(r, hosts, func(h *host) room { return r.after(end, h, p.uses[h.firstUse:h.lastUse]) })
+	}
+	i, _ := slices.BinarySearchFunc(ends, true, func(end int64, _ bool) int {
+		if at(end) == nil {
+			return -1
+		}
+		return 1
+	})
+	if i == len(ends) {
+		return time.Time{}, nil
+	}
+	return time.Unix(0, ends[i]).UTC(), at(ends[i])
+}
+
+// after returns the room of a host once all uses are over that have ended by then; for a run
+// that wants the host for itself there is none before all are.
+func (r *run) after(end int64, h *host, uses []use) room {
+	free := r.all(h)
+	for i := range uses {
+		u := &uses[i]
+		switch {
+		case u.end != 0 && u.end <= end:
+			continue
+		case u.alone || r.demand.Exclusive:
+			return room{}
+		case u.contested:
+			free.gpus = 0
+		}
+		free.slots -= u.slots
+		free.gpus -= u.gpus
+	}
+	return room{max(0, free.slots), max(0, free.gpus)}
+}
+
+// restOf returns the room on a host that a run has no use for at its turn, or, where that is
+// not known, at any time.
+func (r *run) restOf(h *host, turn time.Time, places []place) room {
+	if turn.IsZero() {
+		if r.demand.Exclusive {
+			return room{}
+		}
+		s := seat{host: h, from: r.all(h), lax: r.class.lax}
+		s.clear()
+		s.fill(&r.shape, sizes(&r.shape))
+		used := s.tasks
+		if r.shape.perHost > 0 {
+			used = min(used, r.shape.perHost)
+		}
+		own, _ := h.share(r)
+		return room{h.slots + own.slots - used, h.gpus + own.gpus - (s.from.gpus - s.gpus)}
+	}
+	free, _ := h.roomAt(r, turn)
+	if i := slices.IndexFunc(places, func(p place) bool { return p.Host == h.Name }); i >= 0 {
+		if r.demand.Exclusive {
+			return room{}
+		}
+		return room{free.slots - places[i].tasks, free.gpus - places[i].gpus}
+	}
+	return free
+}

@@ -1,0 +1,209 @@
+package fleet
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// planner finds places for runs on the hosts of a roster. It knows no queue: its caller
+// tries runs in their order, and protects the room of those that have to wait.
+type planner struct {
+	roster
+	now     time.Time
+	classes map[string]*class
+	// changes counts what opens hosts for runs, or closes them.
+	changes int
+	moment  moment
+	// open is the number of ready hosts that no run guards in this decision.
+	open int
+	// seats and choice are reused by searches, uses and ends by looks ahead.
+	seats  []seat
+	choice []*seat
+	uses   []use
+	ends   []int64
+}
+
+// unguard begins a decision: no host is guarded.
+func (p *planner) unguard() {
+	p.moment = moment{decision: p.moment.decision + 1}
+	p.open = 0
+	for _, h := range p.hosts {
+		h.guard, h.ready = guard{}, h.state() == HostReady
+		if h.ready {
+			p.open++
+		}
+	}
+}
+
+// try returns places where a run may go now, or none.
+func (p *planner) try(r *run) []place {
+	if p.hopeless(r) {
+		return nil
+	}
+	return p.search(r, p.class(r).hosts, func(h *host) room { return p.roomFor(r, h) })
+}
+
+// search returns places for a run on hosts with the room that each has, or none.
+func (p *planner) search(r *run, hosts []*host, rooms func(*host) room) []place {
+	p.seats = p.seats[:0]
+	for _, h := range hosts {
+		if free := rooms(h); free.slots > 0 {
+			p.seats = append(p.seats, seat{host: h, number: len(p.seats), from: free, lax: p.class(r).lax, prefer: r.preference(h)})
+		}
+	}
+	p.choice = p.choice[:0]
+	slots := 0
+	for i := range p.seats {
+		p.choice = append(p.choice, &p.seats[i])
+		slots += min(p.seats[i].from.slots, r.shape.tasks)
+	}
+	if slots < r.shape.tasks {
+		return nil
+	}
+	return r.shape.places(p.choice)
+}
+
+func (p *planner) class(r *run) *class {
+	if r.class == nil || r.class.version != p.version {
+		r.class = p.classOf(&r.demand)
+		r.over = r.class.slots > 0 && r.shape.tasks > r.class.slots && r.shape.max >= len(r.class.hosts)
+	}
+	return r.class
+}
+
+// roomFor returns the room that a run may have on a host now.
+func (p *planner) roomFor(r *run, h *host) room {
+	if h.room.slots <= 0 && len(r.held) == 0 || !r.open(h) {
+		return room{}
+	}
+	free, alone := h.free(r)
+	if r.demand.Exclusive && !alone {
+		return room{}
+	}
+	if !h.guard.on || r.endsBy(p.now, h.guard.until) {
+		return free
+	}
+	own, _ := h.share(r)
+	if r.demand.Exclusive && own == (room{}) {
+		return room{}
+	}
+	rest := room{own.slots + max(0, h.guard.rest.slots), own.gpus + max(0, h.guard.rest.gpus)}
+	if listed := h.guard.listed; len(listed) > 0 && r.shape.hasGPUs {
+		rest.gpus = min(rest.gpus, h.unlisted(r, listed))
+	}
+	return room{min(free.slots, rest.slots), min(free.gpus, rest.gpus)}
+}
+
+// openFor returns the hosts that get tasks of a run, if there is room.
+func (p *planner) openFor(r *run) []*host {
+	list := make([]*host, 0, len(p.class(r).hosts))
+	for _, h := range p.class(r).hosts {
+		if r.open(h) {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// couldStart reports whether a run could start if the hosts that are open for it were empty.
+func (p *planner) couldStart(r *run, hosts []*host) bool {
+	if r.judged != p.changes {
+		r.judged, r.could = p.changes, p.search(r, hosts, r.all) != nil
+	}
+	return r.could
+}
+
+// hopeless reports whether a run cannot have its room now, without a search. It may be false
+// where there is none.
+func (p *planner) hopeless(r *run) bool {
+	c, sh := p.class(r), &r.shape
+	if len(r.held) > 0 || r.over {
+		return false
+	}
+	s := p.sumsOf(c)
+	slots := s.slots
+	switch {
+	case sh.max == 1 && s.largest < sh.tasks, sh.perHost > s.largest && sh.tasks >= sh.perHost:
+		return true
+	case r.demand.Exclusive:
+		slots = s.empty
+	}
+	if !r.endsBy(p.now, s.latest) {
+		slots = min(slots, s.unguarded)
+	}
+	return slots < sh.tasks
+}
+
+// sumsOf returns the sums over the hosts of a class.
+func (p *planner) sumsOf(c *class) *sums {
+	if c.at == p.moment {
+		return &c.sums
+	}
+	c.at, c.sums = p.moment, sums{}
+	s := &c.sums
+	for _, h := range c.hosts {
+		if !h.ready || h.slots <= 0 || h.exclusive {
+			continue
+		}
+		s.slots += h.slots
+		s.largest = max(s.largest, h.slots)
+		if h.users == 0 {
+			s.empty += h.slots
+		}
+		if !h.guard.on {
+			s.unguarded += h.slots
+			continue
+		}
+		s.unguarded += max(0, min(h.slots, h.guard.rest.slots))
+		if h.guard.until.After(s.latest) {
+			s.latest = h.guard.until
+		}
+	}
+	return s
+}
+
+// classOf returns the hosts for a demand.
+func (p *planner) classOf(d *Demand) *class {
+	key := strings.Join(d.Select, "\x00") + "\x01" + strings.Join(d.Constraints, "\x00")
+	bound := !slices.ContainsFunc(d.Groups, func(g Group) bool { return g.Host == "" })
+	if bound {
+		for _, g := range d.Groups {
+			key += "\x01" + g.Host
+		}
+	}
+	if c := p.classes[key]; c != nil {
+		return c
+	}
+	c := &class{version: p.version}
+	p.classes[key] = c
+	constraints := make([]spec.Constraint, len(d.Constraints))
+	for i, text := range d.Constraints {
+		if constraints[i], c.err = spec.ParseConstraint(text); c.err != nil {
+			return c
+		}
+	}
+	for _, h := range p.hosts {
+		if bound && !slices.ContainsFunc(d.Groups, func(g Group) bool { return g.Host == h.Name }) {
+			continue
+		}
+		if selects(d.Select, h.Name) && !slices.ContainsFunc(constraints, func(q spec.Constraint) bool { return !meets(&h.Host, q) }) {
+			c.hosts = append(c.hosts, h)
+		}
+	}
+	c.lax = !slices.ContainsFunc(c.hosts, func(h *host) bool { return len(h.GPUs) > 0 })
+	if !slices.ContainsFunc(c.hosts, func(h *host) bool { return !h.Oversubscribe || h.Slots == 0 }) {
+		for _, h := range c.hosts {
+			c.slots += h.Slots
+		}
+	}
+	return c
+}
+
+// forgetClasses makes all classes stale, since the hosts have changed.
+func (p *planner) forgetClasses() {
+	clear(p.classes)
+	p.version++
+}

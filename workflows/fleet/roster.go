@@ -1,0 +1,122 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// roster has the hosts of a fleet.
+type roster struct {
+	hosts   []*host // by name
+	cordons []named // of hosts that are gone, the oldest first
+	version int     // changes with each change of hosts
+}
+
+// host returns the one of that name, or nil.
+func (ro *roster) host(name string) *host {
+	if i, ok := ro.hostIndex(name); ok {
+		return ro.hosts[i]
+	}
+	return nil
+}
+
+func (ro *roster) hostIndex(name string) (int, bool) {
+	return slices.BinarySearchFunc(ro.hosts, name, func(h *host, name string) int { return cmp.Compare(h.Name, name) })
+}
+
+// isBack reports whether a host has come back since then, as it was or as another host
+// worker: that it did not answer before says nothing of now.
+func (ro *roster) isBack(name string, since time.Time) bool {
+	h := ro.host(name)
+	return h != nil && !h.silent && h.since.After(since)
+}
+
+// CheckJoin returns why a host cannot join: another living one has its name, or the fleet
+// is full. [Machine.Step] does nothing with it then.
+func (ro *roster) CheckJoin(e Joined) error {
+	h := ro.host(e.Host.Name)
+	switch {
+	case e.Host.Name == "" || e.Host.Instance == "":
+		return fmt.Errorf("a host has a name and an instance")
+	case e.Host.Slots < 0:
+		return fmt.Errorf("host %s has %d slots: give 1 or more, or 0 for no bound", e.Host.Name, e.Host.Slots)
+	case h != nil && h.Instance != e.Host.Instance && !h.silent:
+		return fmt.Errorf("host %s is in the fleet already, with another host worker: give this one another with --host-name, or stop that one", h.Name)
+	case h == nil && len(ro.hosts) >= maxHosts && ro.longestSilent() == nil:
+		return fmt.Errorf("the fleet has %d hosts, and no more can join", len(ro.hosts))
+	}
+	return nil
+}
+
+// longestSilent returns the silent host that could be forgotten first, or nil.
+func (ro *roster) longestSilent() (longest *host) {
+	for _, h := range ro.hosts {
+		if h.silent && h.users == 0 && (longest == nil || h.since.Before(longest.since)) {
+			longest = h
+		}
+	}
+	return longest
+}
+
+// CheckCordon returns why there is nothing to cordon.
+func (ro *roster) CheckCordon(e Cordoned) error { return ro.checkKnown(e.Name) }
+
+// CheckUncordon returns why there is nothing to uncordon.
+func (ro *roster) CheckUncordon(e Uncordoned) error { return ro.checkKnown(e.Name) }
+
+func (ro *roster) checkKnown(name string) error {
+	if ro.host(name) != nil || slices.ContainsFunc(ro.cordons, func(n named) bool { return n.Name == name }) {
+		return nil
+	}
+	return fmt.Errorf("there is no host %s in the fleet%s", name, ro.whoIsThere())
+}
+
+// cordonOf returns the cordon of a host that was gone, and comes back.
+func (ro *roster) cordonOf(name string) cordon {
+	i := slices.IndexFunc(ro.cordons, func(n named) bool { return n.Name == name })
+	if i < 0 {
+		return cordon{}
+	}
+	c := ro.cordons[i].cordon
+	ro.cordons = slices.Delete(ro.cordons, i, i+1)
+	return c
+}
+
+func (ro *roster) noHost(name string) string {
+	return fmt.Sprintf("no host worker has joined as %s%s; start one there with `clusterrun worker`, or correct the address", name, ro.whoIsThere())
+}
+
+// whoIsThere names the hosts, behind a sentence.
+func (ro *roster) whoIsThere() string {
+	if len(ro.hosts) == 0 {
+		return ", and no other"
+	}
+	var names []string
+	for _, h := range ro.hosts {
+		names = append(names, h.Name)
+	}
+	return ": there are " + shorten.List(names, maxNamed)
+}
+
+// Hosts returns the hosts, by name.
+func (ro *roster) Hosts() []HostStatus {
+	list := make([]HostStatus, 0, len(ro.hosts))
+	for _, h := range ro.hosts {
+		s := HostStatus{Host: h.Host, State: h.state(), Reason: h.cordon.Reason, Deadline: h.cordon.Deadline, Since: h.since}
+		if !h.silent && h.cordon.On {
+			s.Since = h.cordon.Since
+		}
+		h.each(func(r *run, share room, alone bool) {
+			s.Used += share.slots
+			s.UsedGPUs += share.gpus
+			s.Holds = append(s.Holds, Holding{Run: r.id, Generation: r.generation, Tasks: share.slots, Devices: h.devicesOf(r), Exclusive: alone})
+		})
+		slices.SortFunc(s.Holds, func(a, b Holding) int { return compareRuns(a.Run, b.Run) })
+		list = append(list, s)
+	}
+	return list
+}
