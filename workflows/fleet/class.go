@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// class is the hosts that demands with the same patterns and constraints can have, whatever
-// their state; of demands that are bound to hosts, those hosts.
+// class is the set of hosts that demands with the same patterns and constraints may use, in any
+// state. If all groups of a demand name their hosts, it is these hosts.
 type class struct {
 	hosts []*host
 	err   error // a constraint that does not parse
@@ -20,7 +20,7 @@ type class struct {
 	// lax reports whether tasks may do without GPUs: none of the hosts has any, or none a
 	// driver that is known.
 	lax bool
-	// slots are those of all hosts, if each of them may be oversubscribed; 0: not all may.
+	// slots is the sum over all hosts, if each of them may be oversubscribed, and 0 otherwise.
 	slots int
 	// sums are over the hosts, as they were at a moment: there is no more than that until
 	// the next decision.
@@ -33,15 +33,15 @@ type moment struct{ decision, guards int }
 
 // sums bound what runs can have of the hosts of a class.
 type sums struct {
-	// slots are those that are free, and unguarded those that are so for runs which may
-	// not pass; empty are those of hosts that nobody uses.
+	// slots are free, unguarded are free for runs that may not pass, and empty are free on
+	// hosts without a run.
 	slots, unguarded, empty int
 	largest                 int       // of a host
 	latest                  time.Time // end of a guard
 }
 
-// share returns how many of so many tasks a host has in proportion to its slots. The shares
-// of all hosts are the tasks, so that each has to be empty, and none has room for others.
+// share returns how many of the tasks a host gets in proportion to its slots. The shares of all
+// hosts add up to tasks, so each host must be empty, and none has room for another run.
 func (c *class) share(h *host, tasks int) int {
 	before := 0
 	for _, o := range c.hosts[:slices.Index(c.hosts, h)] {

@@ -25,9 +25,9 @@ func (d Demand) on(hosts int) Demand {
 	return d
 }
 
-// With returns what an elastic run asks for that has so many hosts left. Where these are
-// enough it goes on at once, with them or, if it grows, with the most that there is room on.
-// Else, and of other runs, it is d.
+// With returns the demand of an elastic run that has so many hosts left. If these are enough,
+// it continues at once, with them or, if it grows, with as many as there is room on. Otherwise,
+// and for other runs, With returns d.
 func (d Demand) With(left int, grow spec.Grow) Demand {
 	if !d.Elastic || left < d.MinHosts {
 		return d
@@ -39,8 +39,8 @@ func (d Demand) With(left int, grow spec.Grow) Demand {
 	return d
 }
 
-// offer returns places where a run goes now, or none. An elastic one that has room on
-// enough hosts, but not on all, waits for more until it begins with those that there are.
+// offer returns the places of a run that can start now, or nil. An elastic run that has room on
+// enough hosts, but not on all, waits for more until it begins.
 func (p *planner) offer(r *run) []place {
 	places := p.try(r)
 	switch {

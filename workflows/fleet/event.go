@@ -12,7 +12,7 @@ type Joined struct {
 	Now   time.Time `json:"-"`
 }
 
-// Silent says that a host worker has not been heard of. It is about that instance only.
+// Silent reports that a host worker has stopped answering. It applies to that instance only.
 type Silent struct {
 	Name     string    `json:"name"`
 	Instance string    `json:"instance"`
@@ -26,8 +26,8 @@ type Left struct {
 	Now      time.Time `json:"-"`
 }
 
-// Cordoned says that a host is to get no new tasks. With Drain those that it has are to
-// end or to go elsewhere, until the deadline, if there is one.
+// Cordoned reports that a host must get no new tasks. With Drain, its present tasks must end or
+// move by the deadline, if it has one.
 type Cordoned struct {
 	Name     string    `json:"name"`
 	Reason   string    `json:"reason,omitempty"`
@@ -42,8 +42,8 @@ type Uncordoned struct {
 	Now  time.Time `json:"-"`
 }
 
-// Asked says that a run wants room for a generation. It may be said again: one that was
-// granted is granted the same again. What the run holds from earlier generations is room
+// Asked reports that a run wants room for a generation. It may be repeated: a run with a grant
+// gets the same grant again. The room that the run holds for earlier generations may be used
 // for this one, and is given up with its grant.
 type Asked struct {
 	Run        Run `json:"run"`
@@ -51,7 +51,7 @@ type Asked struct {
 	// Try counts the grants of this generation that hosts refused.
 	Try    int    `json:"try,omitempty"`
 	Demand Demand `json:"demand"`
-	// Since is when the run asked first: its age goes along when it asks again.
+	// Since is when the run first asked: it keeps its age when it asks again.
 	Since time.Time `json:"since"`
 	// Last reports whether the run waits no longer: it is granted its room now, or refused
 	// with what is missing.
@@ -78,9 +78,9 @@ type Refused struct {
 	Now        time.Time `json:"-"`
 }
 
-// Freed says that a run holds nothing on a host any more. An empty host means all of them,
-// and that the run does not wait either: it has ended. What a grant gave it that is not
-// placed yet is not meant by the name of a host: that was freed before.
+// Freed reports that a run no longer holds anything on a host. An empty Host means that the run
+// has ended: it holds nothing anywhere and does not wait. If Host is set, a grant that is not
+// placed stays as it is, since it came later.
 type Freed struct {
 	Run  Run       `json:"run"`
 	Host string    `json:"host,omitempty"`
@@ -103,16 +103,16 @@ func (Refused) event()    {}
 func (Freed) event()      {}
 func (Passed) event()     {}
 
-// Action is what is to be done after an event.
+// Action is something that the caller must do after an event.
 type Action interface{ action() }
 
 // Grant gives a run all that it asked for, or says why it can never have that.
 type Grant struct {
 	Run        Run `json:"run"`
 	Generation int `json:"generation,omitempty"`
-	// Try is that of the question: the answer to an earlier one is for nobody.
+	// Try is the number of the question: the run ignores answers to earlier ones.
 	Try int `json:"try,omitempty"`
-	// Places are in the order of their lowest ranks; none: it is refused.
+	// Places are in the order of their lowest ranks. If there are none, the run is refused.
 	Places  []Place `json:"places,omitempty"`
 	Refusal string  `json:"refusal,omitempty"`
 }

@@ -8,7 +8,7 @@ import (
 // guard keeps room on a host for runs that come first and wait.
 type guard struct {
 	on bool
-	// until is when the first of them has its turn; zero: nobody knows.
+	// until is when the first of them can start, or zero if that is not known.
 	until time.Time
 	// rest is the room that none of them has use for, and listed are GPUs that they want by
 	// name.
@@ -16,8 +16,8 @@ type guard struct {
 	listed []string
 }
 
-// protect has a run that waits guard the hosts that it could use. One that could not start
-// if all of them were empty guards nothing: it does not wait for other runs.
+// protect makes a pending run guard the hosts that it could use. A run that could not start
+// even if all of them were empty guards nothing: it does not wait for other runs.
 func (p *planner) protect(r *run) {
 	if p.open == 0 || !slices.ContainsFunc(p.class(r).hosts, func(h *host) bool { return h.ready && !h.guard.on }) {
 		return
@@ -47,7 +47,7 @@ func (p *planner) protect(r *run) {
 	}
 }
 
-// use is the room that a run has on a host, until a known end or, at 0, nobody knows when.
+// use is the room that a run has on a host until its end, which is 0 if it is not known.
 type use struct {
 	room
 	alone bool
@@ -56,8 +56,8 @@ type use struct {
 	end       int64 // in nanoseconds
 }
 
-// turn returns when a run could start on hosts, by the ends that are known, and where; zero:
-// nobody knows.
+// turn returns when a run could start on hosts, by the ends that are known, and where. The time
+// is zero if that is not known.
 func (p *planner) turn(r *run, hosts []*host) (time.Time, []place) {
 	p.uses, p.ends = p.uses[:0], p.ends[:0]
 	for _, h := range hosts {
@@ -112,8 +112,8 @@ func (r *run) after(end int64, h *host, uses []use) room {
 	return room{max(0, free.slots), max(0, free.gpus)}
 }
 
-// restOf returns the room on a host that a run has no use for at its turn, or, where that is
-// not known, at any time.
+// restOf returns the room on a host that a run does not need at its turn or, if its turn is not
+// known, at any time.
 func (r *run) restOf(h *host, turn time.Time, places []place) room {
 	if turn.IsZero() {
 		if r.demand.Exclusive {

@@ -12,10 +12,10 @@ type host struct {
 	silent bool
 	since  time.Time
 	cordon cordon
-	// holds are in the order of runs, and granted is what grants gave that are not placed.
+	// holds are in the order of runs. granted has the runs with grants that are not placed yet.
 	holds   []held
 	granted []*run
-	// room is what is free for a run that has nothing here, and users are how many have.
+	// room is free for a run that has nothing here. users is the number of runs here.
 	room
 	users     int
 	exclusive bool // one of them has it for itself
@@ -26,13 +26,13 @@ type host struct {
 	firstUse, lastUse int
 }
 
-// held is what a run holds on a host.
+// held is the room that a run holds on a host.
 type held struct {
 	Holding
 	run *run
 }
 
-// room is what there is for tasks.
+// room is a number of slots and GPUs.
 type room struct{ slots, gpus int }
 
 // noBound stands for the slots of a host that bounds its tasks by nothing.
@@ -203,7 +203,7 @@ func (h *host) hold(r *run, n Holding) {
 	h.count()
 }
 
-// holding returns where in what is held on a host that of a run is, or would be.
+// holding returns the index of the run's entry in holds, and whether it has one.
 func (h *host) holding(r *run) (int, bool) {
 	return slices.BinarySearchFunc(h.holds, r.id, func(o held, run Run) int { return compareRuns(o.Run, run) })
 }
@@ -255,8 +255,8 @@ func (h *host) count() {
 	})
 }
 
-// free returns the room for a run that may have some here already, and whether nobody else
-// has any.
+// free returns the room for a run that may have some here already, and whether no other run has
+// any.
 func (h *host) free(r *run) (free room, alone bool) {
 	if !h.exclusive && !r.over && len(r.held) == 0 && len(r.shape.listed) == 0 {
 		return room{max(0, h.slots), max(0, h.gpus)}, h.users == 0

@@ -48,8 +48,8 @@ type run struct {
 	could  bool
 	// told is set once the run was asked to give back what it holds.
 	told bool
-	// enough is since when there has been room on enough hosts for an elastic run that
-	// waits for more; zero: there is none.
+	// enough is the time since which there has been room on enough hosts for an elastic run
+	// that waits for more. It is zero if there is none.
 	enough time.Time
 }
 
@@ -73,7 +73,7 @@ const (
 	// not longer than lastRefusal: a disk may be full for a second, or for a day.
 	maxRefusals               = 32
 	firstRefusal, lastRefusal = 5 * time.Second, 5 * time.Minute
-	// settling is how long after a new host has joined others may be on their way.
+	// settling is how long after a new host has joined more hosts are expected.
 	settling = 30 * time.Second
 	// maxWaiting bounds the queue.
 	maxWaiting = 5000
@@ -86,7 +86,7 @@ func New() *Machine {
 	return &Machine{runs: map[Run]*run{}, planner: planner{classes: map[string]*class{}, changes: 1}}
 }
 
-// Step takes in what happened, and returns what is to be done, in this order.
+// Step takes in an event and returns the actions that follow, to be carried out in this order.
 func (m *Machine) Step(e Event) []Action {
 	var actions []Action
 	switch e.(type) {
@@ -147,7 +147,7 @@ func (r *run) dropRefusals(over func(refusal) bool) {
 	}
 }
 
-// Wake returns when [Passed] is to be said; zero: not before something else happens.
+// Wake returns when the machine needs [Passed], or zero if it needs another event first.
 func (m *Machine) Wake() (at time.Time) {
 	sooner := func(t time.Time) {
 		if t.After(m.now) && (at.IsZero() || t.Before(at)) {
@@ -239,7 +239,7 @@ func (m *Machine) placed(e Placed) []Action {
 	for _, p := range places {
 		h := m.host(p.Host)
 		if h == nil {
-			continue // it left meanwhile
+			continue // it left in between
 		}
 		h.hold(r, Holding{Run: r.id, Generation: r.generation, Tasks: p.tasks, Devices: p.Devices, Exclusive: r.demand.Exclusive})
 		if h.cordon.Drain {

@@ -1,6 +1,6 @@
 package fleet
 
-// Message is what a run tells its fleet. One of the fields is set.
+// Message is a message from a run to its fleet. One field is set.
 type Message struct {
 	Asked   *Asked   `json:"asked,omitempty"`
 	Placed  *Placed  `json:"placed,omitempty"`
@@ -8,7 +8,7 @@ type Message struct {
 	Freed   *Freed   `json:"freed,omitempty"`
 }
 
-// Answer is what a fleet tells a run. One of the fields is set.
+// Answer is a message from a fleet to a run. One field is set.
 type Answer struct {
 	Grant  *Grant  `json:"grant,omitempty"`
 	Move   *Move   `json:"move,omitempty"`

@@ -5,16 +5,15 @@ import (
 	"slices"
 )
 
-// place is what a run gets on a host.
+// place is the room that a run gets on a host.
 type place struct {
 	Place
 	tasks, gpus int
 	listed      []string // GPUs that are wanted by name
 }
 
-// places finds places for all tasks, or none. The order of the seats does not matter. Hosts
-// that the run prefers are filled first; where that would put it on too many hosts it does
-// without.
+// places finds places for all tasks, or returns nil. The order of the seats does not matter.
+// Hosts that the run prefers are filled first, unless that would put it on too many hosts.
 func (sh *shape) places(seats []*seat) []place {
 	found := sh.search(seats)
 	if found == nil && slices.ContainsFunc(seats, func(s *seat) bool { return s.prefer < noBound }) {
@@ -110,7 +109,7 @@ func (sh *shape) packed(chosen, others []*seat, left []int) []place {
 		}
 	}
 	if more := sh.min - len(chosen); rest == 0 && more > 0 {
-		// There are to be more hosts: the tasks are shared out again among all of them.
+		// More hosts are wanted: the tasks are dealt out again among all of them.
 		slices.SortFunc(others, bestFit)
 		chosen = append(chosen, others[:min(more, len(others))]...)
 		for _, s := range chosen {
@@ -125,8 +124,8 @@ func (sh *shape) packed(chosen, others []*seat, left []int) []place {
 	return sh.ranked(chosen)
 }
 
-// next returns the seat to fill next: one that takes all that is left and has the least
-// over, or the one that takes most.
+// next returns the seat to fill next: of those that take all remaining tasks, the one with the
+// least room left over, or else the one that takes most.
 func (sh *shape) next(others []*seat, left []int, rest int) int {
 	best := -1
 	for i, s := range others {

@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// planner finds places for runs on the hosts of a roster. It knows no queue: its caller
-// tries runs in their order, and protects the room of those that have to wait.
+// planner finds places for runs on the hosts of a roster. It does not know the queue: its
+// caller tries runs in their order, and protects the room of those that must wait.
 type planner struct {
 	roster
 	now     time.Time

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// decide grants room to the runs that may have it, in the order of the queue. A run that
-// has to wait guards the hosts it could use against those behind it, where no other does so
+// decide grants room to the runs that may have it, in the order of the queue. A run that must
+// wait guards the hosts that it could use against later runs, unless an earlier run does so
 // already.
 func (m *Machine) decide() []Action {
 	var actions []Action

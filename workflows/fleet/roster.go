@@ -16,7 +16,7 @@ type roster struct {
 	version int     // changes with each change of hosts
 }
 
-// host returns the one of that name, or nil.
+// host returns the host of that name, or nil.
 func (ro *roster) host(name string) *host {
 	if i, ok := ro.hostIndex(name); ok {
 		return ro.hosts[i]
@@ -62,10 +62,10 @@ func (ro *roster) longestSilent() (longest *host) {
 	return longest
 }
 
-// CheckCordon returns why there is nothing to cordon.
+// CheckCordon returns why the host cannot be cordoned.
 func (ro *roster) CheckCordon(e Cordoned) error { return ro.checkKnown(e.Name) }
 
-// CheckUncordon returns why there is nothing to uncordon.
+// CheckUncordon returns why the host cannot be uncordoned.
 func (ro *roster) CheckUncordon(e Uncordoned) error { return ro.checkKnown(e.Name) }
 
 func (ro *roster) checkKnown(name string) error {

@@ -11,13 +11,13 @@ type seat struct {
 	number int // in the order of names
 	room       // what is left
 	from   room
-	// fits is how many of the tasks could be there, if no other had any.
+	// fits is how many of the tasks there is room for, if the other hosts had none.
 	fits int
 	lax  bool // see class
 	// prefer is the place of the host among those that the run prefers.
 	prefer int
-	// tasks is how many are there, of counts by group, and claims are the GPUs that pools
-	// have taken.
+	// tasks is the number of tasks there, counts has them by group, and claims are the GPUs
+	// that pools have taken.
 	tasks  int
 	counts []int
 	claims []claim

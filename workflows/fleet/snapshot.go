@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Snapshot is what a fleet takes along from one execution of its workflow to the next.
+// Snapshot is the state that a fleet passes from one execution of its workflow to the next.
 type Snapshot struct {
 	Now     time.Time      `json:"now,omitzero"`
 	Met     int            `json:"met,omitempty"`
 	Settled time.Time      `json:"settled,omitzero"`
 	Hosts   []SnapshotHost `json:"hosts,omitempty"`
-	// GPUs are those of hosts, once for all that have the same.
+	// GPUs has the GPUs of hosts, once for all hosts with the same.
 	GPUs    [][]GPU `json:"gpus,omitempty"`
 	Cordons []named `json:"cordons,omitempty"`
 	// Runs are those that wait, in their order, then those with a grant that is not placed,
@@ -19,7 +19,7 @@ type Snapshot struct {
 	Runs []SnapshotRun `json:"runs,omitempty"`
 }
 
-// SnapshotHost is a host. GPUs is where in [Snapshot.GPUs] its GPUs are.
+// SnapshotHost is a host. GPUs is the index of its GPUs in [Snapshot.GPUs].
 type SnapshotHost struct {
 	Host   Host           `json:"host"`
 	GPUs   int            `json:"gpus"`
@@ -29,7 +29,7 @@ type SnapshotHost struct {
 	Holds  []SnapshotHold `json:"holds,omitempty"`
 }
 
-// SnapshotHold is what a run, one of [Snapshot.Runs], holds on a host.
+// SnapshotHold is the room that one of [Snapshot.Runs] holds on a host.
 type SnapshotHold struct {
 	Run        int      `json:"run"`
 	Generation int      `json:"generation,omitempty"`

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Held is what a run holds on a host.
+// Held is the room that a run holds on a host.
 type Held struct {
 	Host string `json:"host"`
 	Holding

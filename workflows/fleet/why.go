@@ -98,7 +98,7 @@ func wants(d *Demand, tasks int) string {
 	return shorten.Text(b.String(), 4*maxWords)
 }
 
-// missing says what there is of the room that a run wants, and why not more.
+// missing describes the room that a run lacks: what is free on which hosts, and why not more.
 func (p *planner) missing(r *run) string {
 	hosts := p.class(r).hosts
 	for _, g := range r.demand.Groups {
