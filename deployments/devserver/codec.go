@@ -18,7 +18,7 @@ const (
 	codecPath     = "/codec"
 )
 
-// withCodec returns the Web UI with its codec, where there is one.
+// withCodec returns the Web UI with its codec, if it has one.
 func withCodec(ui http.Handler) (http.Handler, error) {
 	endpoint := os.Getenv(codecEndpoint)
 	if endpoint == "" {

@@ -17,7 +17,7 @@ import (
 	"go.temporal.io/server/common/persistence/sql/sqlplugin/sqlite"
 )
 
-// sqliteMagic is how every SQLite file starts.
+// sqliteMagic is the start of every SQLite file.
 var sqliteMagic = []byte("SQLite format 3\x00")
 
 // sqlitePragmas of a database file. With a write-ahead log and synchronous=1
@@ -27,18 +27,18 @@ var sqliteMagic = []byte("SQLite format 3\x00")
 var sqlitePragmas = map[string]string{
 	"journal_mode": "wal",
 	"synchronous":  "1",
-	// Somebody may be looking at the file with another program.
+	// Another program may be reading the file.
 	"busy_timeout": "10000",
 }
 
-// database is where the server keeps its state.
+// database is the file that keeps the server's state.
 type database struct {
 	path string   // "" in memory
 	lock *os.File // held until the process ends
 }
 
-// claimDatabase makes sure that the database is nobody else's, and that it is none
-// at all yet or one of SQLite. Nothing is written into it.
+// claimDatabase makes sure that no other process uses the database, and that the file is empty
+// or an SQLite database. It writes nothing to the file.
 func claimDatabase(name string) (*database, error) {
 	if name == InMemory {
 		return &database{}, nil
@@ -47,7 +47,7 @@ func claimDatabase(name string) (*database, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--db: %w", err)
 	}
-	// Looked at before the lock, which leaves a file of its own beside the database.
+	// Checked before the lock, which leaves a file next to the database.
 	if err := checkFile(path); err != nil {
 		return nil, fmt.Errorf("--db: %w", err)
 	}
@@ -71,7 +71,7 @@ func (d *database) name() string {
 	return d.path
 }
 
-// resolvePath follows symbolic links, so that one file has one lock.
+// resolvePath follows symbolic links, so that a file has one lock.
 func resolvePath(name string) (string, error) {
 	path, err := filepath.Abs(name)
 	if err != nil {
@@ -119,9 +119,9 @@ func checkFile(path string) error {
 	return nil
 }
 
-// prepare makes sure that this server can use the database: it checks the stamp, or
-// sets up an empty database, in one transaction: a server that is killed meanwhile
-// leaves an empty database, not half a schema.
+// prepare makes sure that this server can use the database: it checks the stamp, or sets up an
+// empty database in one transaction, so that a server that is killed during it leaves an empty
+// database and no half of a schema.
 func (d *database) prepare(ctx context.Context) error {
 	if d.path == "" {
 		return nil // the server's library sets it up
@@ -133,8 +133,8 @@ func (d *database) prepare(ctx context.Context) error {
 	}
 	f.Close()
 
-	// First without writing: even the journal mode is written into the file, and it
-	// may be somebody else's.
+	// Read only at first: even the journal mode is written to the file, which may belong to
+	// another program.
 	var found *stamp
 	err = d.transact(ctx, url.Values{"mode": {"ro"}}, func(tx *sql.Tx) error {
 		found, err = readStamp(ctx, tx)
@@ -167,7 +167,7 @@ func (d *database) transact(ctx context.Context, query url.Values, do func(*sql.
 	return tx.Commit()
 }
 
-// config returns how the server's persistence is told about the database.
+// config returns the persistence configuration of the server.
 func (d *database) config() *config.SQL {
 	if d.path == "" {
 		return &config.SQL{

@@ -10,9 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// drain ends the requests that only wait, when the server stops. Without it each
-// stop takes the second that the frontend gives its open requests, because there
-// always is one: somebody polls.
+// drain ends the requests that only wait when the server stops. A worker is always polling, so
+// without it each stop takes the second that the frontend gives to open requests.
 type drain struct {
 	stopping context.Context
 	begin    context.CancelFunc

@@ -17,8 +17,8 @@ func endings(ctx context.Context, o Options) (_ context.Context, end context.Can
 		return nil, nil, err
 	}
 	watchSignals(ctx, end)
-	// Whoever read our output may be gone while others still use the server: a write
-	// to nobody then is an error that nobody minds, and not the end.
+	// The reader of our output may be gone while clients still use the server. A failed write
+	// is then ignored and does not end the server.
 	signal.Ignore(syscall.SIGPIPE)
 	return ctx, end, nil
 }
@@ -50,9 +50,9 @@ func watchSignals(ctx context.Context, end context.CancelCauseFunc) {
 
 var errOwnerGone = errors.New("its owner is gone (--lifeline-fd)")
 
-// watchLifeline ends the server when the inherited descriptor reaches its end.
-// Whoever started us holds the other end and writes nothing: when that process
-// dies, however it dies, the kernel closes it.
+// watchLifeline ends the server when the inherited descriptor reaches its end. The process that
+// started the server holds the other end and writes nothing; the kernel closes it when that
+// process dies.
 func watchLifeline(fd int, end context.CancelCauseFunc) error {
 	if fd == NoLifeline {
 		return nil
@@ -63,8 +63,8 @@ func watchLifeline(fd int, end context.CancelCauseFunc) error {
 	}
 	f := os.NewFile(uintptr(fd), "lifeline")
 	go func() {
-		// Whatever is written is ignored. An error is an end as well: better gone than
-		// left behind.
+		// Input is ignored. An error counts as the end: an orphaned server is worse than a
+		// stopped one.
 		buf := make([]byte, 512)
 		for {
 			if _, err := f.Read(buf); err != nil {

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// gate lets only its user into the Web UI: whoever has the token once has a cookie then.
-// It also keeps out the pages of others: those that ask by another name for this address,
-// and those that ask from another origin.
+// gate lets only the server's user into the Web UI: the first request needs the token and sets
+// a cookie. It also refuses pages of other sites: requests with another host name for this
+// address, and requests from another origin.
 type gate struct {
-	token string // "": everybody on this machine may come in
+	token string // empty if every user of this machine may use the Web UI
 	port  int
-	view  string // where the link with the token leads
+	view  string // the target of the link with the token
 }
 
 const tokenParameter = "token"
@@ -23,7 +23,7 @@ const tokenParameter = "token"
 // cookie returns the name of the cookie. Browsers send it to all ports of an address.
 func (g gate) cookie() string { return fmt.Sprintf("clusterrun-ui-%d", g.port) }
 
-// link returns the address that lets somebody in.
+// link returns the address that lets a browser in.
 func (g gate) link(base string) string {
 	if g.token == "" {
 		return base
@@ -84,8 +84,8 @@ func sameOrigin(r *http.Request) bool {
 	return err == nil && origin.Host == r.Host
 }
 
-// runsView returns the page of the Web UI with runs alone, without the barriers, groups and
-// fleets beside them. The Web UI keeps its views in the browser, and takes one from a link.
+// runsView returns the page of the Web UI that lists only runs, without barriers, groups and
+// the fleet. The Web UI keeps its views in the browser, and takes one from a link.
 func runsView(namespace string) string {
 	view := url.Values{"query": {"`WorkflowType`=\"ClusterRun\""}, "savedQuery": {"Runs"}}
 	return "/namespaces/" + url.PathEscape(namespace) + "/workflows?" + view.Encode()

@@ -18,7 +18,7 @@ const systemNamespace = primitives.SystemLocalNamespace
 // flight, or one has ended less than limit ago. Long polls are requests too, so a
 // worker that waits for work, and a client that waits for a result, are users.
 type usage struct {
-	limit  time.Duration // 0: nobody asks
+	limit  time.Duration // 0 if the server never ends for lack of clients
 	onIdle func()
 
 	mu       sync.Mutex
@@ -26,7 +26,7 @@ type usage struct {
 	timer    *time.Timer // nil until watch
 }
 
-// watch starts the clock; before it, nobody could have used the server.
+// watch starts the clock. Before it, no client could have used the server.
 func (u *usage) watch() {
 	if u.limit == 0 {
 		return
@@ -78,10 +78,9 @@ func (u *usage) intercept(ctx context.Context, req any, info *grpc.UnaryServerIn
 	return next(ctx, req)
 }
 
-// byClient tells a client's request from the server's own. The server's system
-// workers poll through the same frontend, and not only in the system namespace:
-// those for schedules and batches poll in every namespace. All of them name
-// themselves in a header. A health check, on the other hand, is no use.
+// byClient reports whether a request is from a client. The server's system workers poll through
+// the same frontend, and in every namespace, but name themselves in a header. A health check
+// does not count as use.
 func byClient(ctx context.Context, req any, method string) bool {
 	if strings.HasPrefix(method, "/grpc.health.") {
 		return false

@@ -27,13 +27,13 @@ import (
 const (
 	// keyName is the name in the certificate. Addresses change, and all are loopback.
 	keyName = "clusterrun"
-	// keyLasts is how long a certificate is valid: no server runs for longer. keyRotates
-	// is the age at which the next start of a server makes another.
+	// keyLasts is how long a certificate is valid; no server runs for longer. keyRotates is the
+	// age at which the next start of a server replaces it.
 	keyLasts, keyRotates = 10 * 365 * 24 * time.Hour, 30 * 24 * time.Hour
 )
 
-// key is what both sides of each connection show: whoever can read its file is the user.
-// The zero value is none, for a server that takes everybody.
+// key is the certificate that both sides of each connection show: only the user can read its
+// file. With the zero value, the server accepts every client.
 type key struct {
 	file string
 	pair tls.Certificate
@@ -53,8 +53,8 @@ func ownKey(file string) (key, error) {
 	return openKey(file)
 }
 
-// openKey reads the key of a file. Others than its server make none: that one would no longer
-// know whoever comes with another.
+// openKey reads the key of a file. Only the server makes one: a running server would not accept
+// a client with a new key.
 func openKey(file string) (key, error) {
 	if file == "" {
 		return key{}, nil
@@ -128,7 +128,7 @@ func (k key) server() config.RootTLS {
 	}
 }
 
-// credentials returns those of our own client.
+// credentials returns the credentials of our own client.
 func (k key) credentials() credentials.TransportCredentials {
 	if k.none() {
 		return insecure.NewCredentials()

@@ -22,9 +22,9 @@ func (e errLocked) Error() string {
 	return fmt.Sprintf("%s is held by pid %s", e.path, e.pid)
 }
 
-// lockFile takes an exclusive lock and writes our pid into the file. The kernel
-// frees the lock when the process ends, however it ends; the file itself stays,
-// because removing it would let a third process lock a name that is gone.
+// lockFile takes an exclusive lock and writes our pid into the file. The kernel frees the lock
+// when the process ends in any way. The file stays, because removing it would let a third
+// process lock a file that has no name.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

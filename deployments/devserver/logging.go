@@ -27,9 +27,8 @@ func newLogger(level string, w io.Writer) (*serverLog, error) {
 	return l, nil
 }
 
-// hush is for the start and the stop. The services come and go one after another,
-// and find each other not there yet, or gone; each reports that as an error. Only
-// whoever asked for more than errors gets to see these.
+// hush drops errors during start and stop. The services start and stop one after another and
+// report each missing peer as an error. They are shown only if more than errors was asked for.
 func (l *serverLog) hush() {
 	if l.wanted == zapcore.ErrorLevel {
 		l.level.SetLevel(zapcore.FatalLevel)

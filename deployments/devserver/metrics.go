@@ -6,8 +6,8 @@ import (
 	"go.temporal.io/server/common/metrics"
 )
 
-// metricsConfig has Temporal serve its metrics for Prometheus, under the names that it gives them
-// everywhere. Task queues are no labels, since a run on one host has one of its own.
+// metricsConfig makes Temporal serve its metrics for Prometheus, under its usual names. Task
+// queues are not labels, since each run on one host has its own.
 func metricsConfig(address string) *metrics.Config {
 	if address == "" {
 		return nil

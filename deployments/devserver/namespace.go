@@ -21,8 +21,8 @@ import (
 	sqliteschema "go.temporal.io/server/schema/sqlite"
 )
 
-// searchAttributes are those that clusterrun sets on its runs, as package spec has them. They
-// are typed, so they have to be known before a run can carry them.
+// searchAttributes are the search attributes that clusterrun sets on its runs, as in package
+// spec. They are typed, so the namespace must know them before a run can have them.
 var searchAttributes = map[string]enumspb.IndexedValueType{
 	"ClusterRunOwner":    enumspb.INDEXED_VALUE_TYPE_KEYWORD,
 	"ClusterRunVerdict":  enumspb.INDEXED_VALUE_TYPE_KEYWORD,
@@ -54,8 +54,7 @@ func createNamespace(ctx context.Context, db *config.SQL, o Options) error {
 	return nil
 }
 
-// registerAttributes gives each search attribute that the namespace does not know a column of
-// its own, as far as there are some left.
+// registerAttributes gives each new search attribute a column, while columns are left.
 func registerAttributes(ctx context.Context, config *config.SQL, namespace string) error {
 	db, err := persistencesql.NewSQLDB(sqlplugin.DbKindUnknown, config, resolver.NewNoopResolver(), log.NewNoopLogger(), metrics.NoopMetricsHandler)
 	if err != nil {

@@ -11,22 +11,22 @@ import (
 // server stops. A file that is really called that is "./memory".
 const InMemory = "memory"
 
-// NoLifeline as Options.LifelineFD means that nobody's end ends the server.
+// NoLifeline in Options.LifelineFD means that the server has no lifeline.
 const NoLifeline = -1
 
 // minRetention is the least that Temporal accepts for a namespace.
 const minRetention = time.Hour
 
-// Options is what the command line decides.
+// Options are the settings of the command line.
 type Options struct {
 	Database   string        // a file, or InMemory
 	IP         string        // a loopback address
-	Port       int           // of the frontend; 0: any free one
-	UIPort     int           // of the Web UI; 0: any free one
+	Port       int           // of the frontend; 0 for any free port
+	UIPort     int           // of the Web UI; 0 for any free port
 	Headless   bool          // no Web UI
 	Namespace  string        // created when the database lacks it
 	Retention  time.Duration // how long closed runs stay in a new namespace
-	IdleExit   time.Duration // 0: never
+	IdleExit   time.Duration // 0 for never
 	ReadyFile  string        // "": none
 	Key        string        // the file of the key that clients need; "": they need none
 	Metrics    string        // HOST:PORT at which metrics are served; "": they are not
@@ -98,8 +98,8 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// Whoever may reach the server may start a run, which is running commands as
-// this user. So it is never bound where another machine could reach it.
+// A client of the server can start a run, which executes commands as this user. So the server
+// never listens where another machine could reach it.
 func (o *Options) validateIP() error {
 	ip := net.ParseIP(o.IP)
 	if ip == nil {

@@ -8,17 +8,16 @@ import (
 	"syscall"
 )
 
-// ports are those of one server. Temporal's services talk to each other over
-// loopback, each on a port of its own, also within one process.
+// ports are the ports of one server. Temporal's services talk to each other over loopback, each
+// on its own port, even within one process.
 type ports struct {
 	frontend, history, matching, worker int
-	ui                                  int // 0: no Web UI
+	ui                                  int // 0 without a Web UI
 }
 
-// choosePorts finds out before anything is started whether the wanted ports are
-// free, and picks the others. The server's libraries open their listeners
-// themselves and end the process when that fails, so this is where a taken port
-// becomes a clear error.
+// choosePorts checks before anything is started that the wanted ports are free, and picks the
+// others. The server's libraries open their listeners themselves and end the process if that
+// fails, so a taken port must become a clear error here.
 func choosePorts(o Options) (ports, error) {
 	var p ports
 	wanted := []struct {
@@ -55,7 +54,8 @@ func choosePorts(o Options) (ports, error) {
 // anotherPort is the remedy for a flag that takes 0 for any free port.
 const anotherPort = "choose another port, or 0 for any free one"
 
-// portError explains why an address cannot be listened on; remedy is what helps if it is taken.
+// portError explains why an address cannot be listened on. remedy is the advice for a taken
+// port.
 func portError(flag, address, remedy string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%s: %s is in use by another program; %s", flag, address, remedy)
@@ -63,10 +63,9 @@ func portError(flag, address, remedy string, err error) error {
 	return fmt.Errorf("%s: %s: %w", flag, address, err)
 }
 
-// keepFromOthers leaves a connection of the listener's port in TIME_WAIT. The
-// kernel then hands the port to nobody who asks for any free one, while we may
-// still bind it: the moment between choosing a port and listening on it is no
-// race with other servers that choose theirs.
+// keepFromOthers leaves a connection of the listener's port in TIME_WAIT. The kernel then does
+// not hand out the port to processes that ask for any free one, but we may still bind it:
+// between choosing a port and listening on it, no other server can choose the same.
 func keepFromOthers(l net.Listener) error {
 	client, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
@@ -77,6 +76,6 @@ func keepFromOthers(l net.Listener) error {
 	if err != nil {
 		return fmt.Errorf("reserving %s: %w", l.Addr(), err)
 	}
-	// Whoever closes first keeps the TIME_WAIT.
+	// The side that closes first keeps the TIME_WAIT.
 	return server.Close()
 }

@@ -21,8 +21,8 @@ import (
 const (
 	frontendService = "temporal.api.workflowservice.v1.WorkflowService"
 
-	// redial is how soon a connection is tried again, and how soon a question is
-	// asked again that the server cannot answer yet.
+	// redial is the time between tries to connect, and between questions that the server cannot
+	// answer yet.
 	redial = 2 * time.Millisecond
 )
 
@@ -42,7 +42,7 @@ func awaitReady(ctx context.Context, frontend, namespace string, c credentials.T
 		return err
 	}
 	defer conn.Close()
-	// We are no user of the server.
+	// The probe is not a use of the server.
 	ctx = metadata.AppendToOutgoingContext(ctx,
 		headers.ClientNameHeaderName, headers.ClientNameServer,
 		headers.ClientVersionHeaderName, headers.ServerVersion,
@@ -59,7 +59,7 @@ func awaitReady(ctx context.Context, frontend, namespace string, c credentials.T
 	if err != nil {
 		return fmt.Errorf("namespace %s: %w", namespace, err)
 	}
-	// Nobody has such a run; that the server can say so is what matters.
+	// No such run exists; it only matters that the server can say so.
 	err = retry(ctx, func() error {
 		_, err := client.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
 			Namespace: namespace,
@@ -92,8 +92,8 @@ func awaitHealthy(ctx context.Context, conn *grpc.ClientConn) error {
 	}
 }
 
-// retry asks until the answer is the wanted one. There is no event to wait for:
-// the services find each other as they come up.
+// retry asks until the answer is the wanted one. No event can be awaited: the services find
+// each other as they start.
 func retry(ctx context.Context, ask func() error, want codes.Code) error {
 	for {
 		err := ask()

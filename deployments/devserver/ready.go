@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Ready is what the ready file and the ready line say.
+// Ready is the content of the ready file and the ready line.
 type Ready struct {
 	PID       int       `json:"pid"`
 	Address   string    `json:"address"`
@@ -21,9 +21,9 @@ type Ready struct {
 	Database  string    `json:"database"`
 	Server    string    `json:"server_version"`
 	Started   time.Time `json:"started"`
-	// Host, Boot, UID and Container are where it runs: the file may lie on a disk that
-	// several machines or containers share. Container has the namespaces of the network and
-	// of process IDs, as /proc/self/ns names them.
+	// Host, Boot, UID and Container say where it runs: several machines or containers may share
+	// the file's disk. Container has the namespaces of the network and of process IDs, as
+	// /proc/self/ns names them.
 	Host      string `json:"host,omitempty"`
 	Boot      string `json:"boot,omitempty"`
 	UID       int    `json:"uid"`
@@ -40,8 +40,8 @@ func (r *Ready) here() {
 	r.Container = network + " " + processes
 }
 
-// announce tells that clients can connect: first the file, then the line, so that
-// whoever reads the line finds the file.
+// announce reports that clients can connect: first the file, then the line, so that a reader of
+// the line finds the file.
 func announce(r Ready, o Options, stdout io.Writer) error {
 	if o.ReadyFile != "" {
 		if err := writeReadyFile(o.ReadyFile, r); err != nil {
@@ -73,9 +73,9 @@ func writeReadyFile(path string, r Ready) error {
 	return nil
 }
 
-// prepareReadyFile takes away what a killed server has left, so that nobody who
-// waits for this one is sent to a port that is somebody else's by now. A place where
-// no file can be is an error now, not after a whole start.
+// prepareReadyFile removes the file of a killed server, so that a client that waits for this
+// server is not sent to a port that another program may have now. If no file can be made there,
+// it fails now instead of after the start.
 func prepareReadyFile(path string) error {
 	if path == "" {
 		return nil

@@ -82,9 +82,9 @@ func claimAndServe(ctx context.Context, o Options, started time.Time, logger *se
 	})
 }
 
-// serve starts the server and stops it again when the context ends, or at the
-// first failure. The ready file goes first: whoever looks for a server then finds
-// none, instead of one that is about to refuse.
+// serve starts the server and stops it when the context ends or at the first failure. The ready
+// file is removed first, so that a client finds no server instead of one that is about to
+// refuse it.
 func serve(ctx context.Context, s *server, onReady func() error) error {
 	defer s.stop()
 	if err := s.start(ctx); err != nil {

@@ -18,8 +18,8 @@ const (
 	// startBound is for a machine that is very busy; usually it is a tenth of a second.
 	startBound = time.Minute
 
-	// stopBound is how long the services may take to stop. The database needs no
-	// farewell, so nothing is lost by leaving before them.
+	// stopBound is how long the services may take to stop. The database does not need a clean
+	// stop, so leaving before them loses nothing.
 	stopBound = time.Second
 )
 
@@ -73,9 +73,8 @@ func newServer(ctx context.Context, o Options, p ports, k key, db *database, log
 	return s, err
 }
 
-// start returns when clients can use the server. Temporal's own Start takes longer,
-// because it waits for the system workers, which no client needs: it goes on in the
-// background.
+// start returns when clients can use the server. Temporal's own Start takes longer, because it
+// waits for the system workers, which no client needs: it continues in the background.
 func (s *server) start(ctx context.Context) (err error) {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)

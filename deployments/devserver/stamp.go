@@ -33,7 +33,7 @@ const (
 	updateStamp = `UPDATE ` + stampTable + ` SET server_version = ? WHERE id = 1`
 )
 
-// stamp is what a database says about itself.
+// stamp is the version information in a database.
 type stamp struct {
 	schemaDigest, serverVersion string
 }
@@ -41,8 +41,8 @@ type stamp struct {
 // upToDate is false for a database without a stamp, which is an empty one.
 func (s *stamp) upToDate() bool { return s != nil && s.serverVersion == headers.ServerVersion }
 
-// readStamp returns nil for an empty database, and refuses one that this server
-// should not touch. Its errors are to be read after the file's name.
+// readStamp returns nil for an empty database, and refuses one that this server must not
+// change. Its errors continue a sentence that begins with the file's name.
 func readStamp(ctx context.Context, tx *sql.Tx) (*stamp, error) {
 	const count = `SELECT count(*), count(CASE WHEN name = '` + stampTable + `' THEN 1 END) FROM sqlite_master WHERE type = 'table'`
 	var tables, stamps int
@@ -87,9 +87,9 @@ func writeStamp(ctx context.Context, tx *sql.Tx, old *stamp) error {
 	return err
 }
 
-// compatible follows what Temporal promises for its stored data: the next minor
-// version reads what this one wrote, and patches of a minor version read each
-// other's. The schema has to be the same anyway.
+// compatible implements Temporal's promise about stored data: the next minor version reads what
+// this one wrote, and patches of a minor version read each other's data. The schema must be the
+// same.
 func compatible(file, ours stamp) error {
 	const remedy = "use the clusterrun-devserver it was made with, or choose another file"
 	theirs, our := "v"+file.serverVersion, "v"+ours.serverVersion
@@ -130,9 +130,9 @@ func digestOf(statements []string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// statementRecorder is handed to the library in place of a database: the library
-// only executes statements on it. Executing them ourselves makes them one
-// transaction, and spares a connection that the library would never close.
+// statementRecorder is given to the library instead of a database, since the library only
+// executes statements on it. Executing the statements here makes them one transaction, and
+// avoids a connection that the library would never close.
 type statementRecorder struct {
 	sqlplugin.AdminDB // for the methods that are not called
 	statements        []string

@@ -16,14 +16,13 @@ const (
 	// users.
 	rateLimit = 10_000
 
-	// ackInterval is how often the queues forget what is done, which a start would do
-	// again. By default, after a busy half minute, thousands of tasks are in the way of
-	// the first run.
+	// ackInterval is how often the queues remove finished tasks, which a start would otherwise
+	// repeat. By default, thousands of tasks delay the first run after a busy half minute.
 	ackInterval = 3 * time.Second
 
-	// queueWorkers is how many work on each of the server's task queues, and they all
-	// wait for the one connection that SQLite has. The default of 512 each only costs
-	// memory, and time at the start.
+	// queueWorkers is the number of workers for each of the server's task queues. They share
+	// the one connection of SQLite, so the default of 512 only costs memory and time at the
+	// start.
 	queueWorkers = 64
 )
 
@@ -79,7 +78,7 @@ func tuning() dynamicconfig.StaticClient {
 		dynamicconfig.TimerProcessorSchedulerWorkerCount.Key():      queueWorkers,
 		dynamicconfig.TransferProcessorSchedulerWorkerCount.Key():   queueWorkers,
 		dynamicconfig.VisibilityProcessorSchedulerWorkerCount.Key(): queueWorkers,
-		// There is nobody to replicate to.
+		// No other cluster exists to replicate to.
 		dynamicconfig.ReplicationProcessorSchedulerWorkerCount.Key():            1,
 		dynamicconfig.ReplicationLowPriorityProcessorSchedulerWorkerCount.Key(): 1,
 		// Two is the SDK's least.

@@ -24,8 +24,8 @@ type webUI struct {
 	url    string
 }
 
-// startUI serves the Web UI of a frontend on the port. Its library has a server too, but
-// that takes whoever connects, and ends the process when it cannot listen.
+// startUI serves the Web UI of a frontend on the port. The library's own server accepts every
+// client and ends the process if it cannot listen.
 func startUI(o Options, k key, frontend string, port int) (*webUI, error) {
 	l, err := net.Listen("tcp", address(o.IP, port))
 	if err != nil {
@@ -55,7 +55,7 @@ func uiHandler(o Options, k key, frontend string) (http.Handler, error) {
 		TemporalGRPCAddress: frontend,
 		EnableUI:            true,
 		DefaultNamespace:    o.Namespace,
-		// It asks nobody outside for news and new versions.
+		// It must not look for news and new versions on the Internet.
 		DisableNewsFetch: true,
 		CORS:             uiconfig.CORS{CookieInsecure: true}, // there is no TLS on loopback
 	}

@@ -7,8 +7,8 @@ import (
 	"go.temporal.io/server/common/headers"
 )
 
-// versionLine names what this program is made of. A version of its own it has none: it
-// comes with clusterrun, whose `clusterrun version` has one.
+// versionLine names the versions of the parts of this program. It has no version of its own: it
+// comes with clusterrun, and `clusterrun version` prints that.
 func versionLine() string {
 	return fmt.Sprintf("clusterrun-devserver (Temporal server %s, Web UI %s)", headers.ServerVersion, uiversion.UIVersion)
 }

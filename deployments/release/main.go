@@ -37,7 +37,7 @@ func run(args []string) error {
 	return errors.New("usage: release share DIRECTORY | release sbom PROGRAM [PROGRAM...] | release image FILE ARCHITECTURE CERTIFICATES PROGRAM [PROGRAM...]")
 }
 
-// sourceDate returns the time of the sources, which stands for that of the build.
+// sourceDate returns the time of the sources, which is used as the time of the build.
 func sourceDate() (time.Time, error) {
 	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
 	if err != nil {

@@ -102,7 +102,7 @@ func commandPage(c *cobra.Command) page {
 	return page{nameOf(c), "1", c.Short, b.String()}
 }
 
-// usage is what pflag prints of a flag: its names, and three spaces or more before its text.
+// usage matches pflag's line of a flag: its names, three spaces or more, and its text.
 var usage = regexp.MustCompile(`(?s)^ +(.*?) {3,}(.*)\n$`)
 
 // options describes flags.

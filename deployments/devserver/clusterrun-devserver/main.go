@@ -25,10 +25,10 @@ func main() {
 	os.Exit(devserver.Main(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// nameUser executes this program anew with a name for its user where the password file has none,
-// as in a container that was started with any user ID: Temporal does not start without. Go takes
-// the name from the environment then, before main begins, and only without cgo, which
-// make builds this program without.
+// nameUser executes this program again with a name for its user if the password file has none,
+// as in a container that was started with an arbitrary user ID: Temporal does not start without
+// a name. Go takes it from the environment, before main begins, and only without cgo, which the
+// Makefile disables.
 func nameUser() error {
 	if _, err := user.Current(); err == nil || os.Getenv("USER") != "" && os.Getenv("HOME") != "" {
 		return nil
