@@ -14,17 +14,17 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/retention"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // twoHosts is a cluster of two workers; this host has the first.
-func twoHosts() taskenv.Cluster {
-	return taskenv.Cluster{Hosts: 2, Members: []taskenv.Member{
+func twoHosts() hostapi.Cluster {
+	return hostapi.Cluster{Hosts: 2, Members: []hostapi.Member{
 		{Type: "worker", Host: "host-a", Address: "host-a:1"}, {Type: "worker", Index: 1, Rank: 1, Host: "host-b", Address: "host-b:1"},
 	}}
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // addedTask is a task that was started outside the spec, or with a command other than the
@@ -17,10 +17,10 @@ type addedTask struct {
 	Task spec.Task `json:"task"`
 	// Signers are the principals of the key that signed it.
 	Signers []string `json:"signers,omitempty"`
-	// Launch is as in [RunTaskInput].
+	// Launch is as in [hostapi.RunTaskInput].
 	Launch int `json:"launch,omitempty"`
 	// Member is set if the task is not in the cluster.
-	Member *taskenv.Member `json:"member,omitempty"`
+	Member *hostapi.Member `json:"member,omitempty"`
 }
 
 // groupOfAdded returns the port lease group of an added task; the groups of a reservation
@@ -28,7 +28,7 @@ type addedTask struct {
 func groupOfAdded(rank int) int { return -1 - rank }
 
 // addTask adds such a task to the plan.
-func (h *Host) addTask(ctx context.Context, run runkey.Run, in RunTaskInput) error {
+func (h *Host) addTask(ctx context.Context, run runkey.Run, in hostapi.RunTaskInput) error {
 	t := *in.Added
 	p, err := h.plans.get(run)
 	if err != nil {
@@ -39,7 +39,7 @@ func (h *Host) addTask(ctx context.Context, run runkey.Run, in RunTaskInput) err
 		return err
 	}
 	added := addedTask{Task: t, Signers: signers, Launch: in.Launch}
-	if !slices.ContainsFunc(p.Cluster.Members, func(m taskenv.Member) bool {
+	if !slices.ContainsFunc(p.Cluster.Members, func(m hostapi.Member) bool {
 		return m.Type == t.Type && m.Index == t.Index
 	}) {
 		lease, err := h.Supervisor.Lease(ctx, supervisor.PortLeaseRequest{
@@ -49,7 +49,7 @@ func (h *Host) addTask(ctx context.Context, run runkey.Run, in RunTaskInput) err
 			return err
 		}
 		size := len(p.Cluster.Members)
-		added.Member = &taskenv.Member{
+		added.Member = &hostapi.Member{
 			Type: t.Type, Index: t.Index, Rank: t.Rank, Host: h.Name,
 			Address:   h.address("", lease.Ports[0], p.Cluster.Hosts == 1),
 			LocalRank: size, LocalWorldSize: size + 1,
@@ -68,7 +68,7 @@ func (h *Host) addTask(ctx context.Context, run runkey.Run, in RunTaskInput) err
 
 // clusterFor returns the cluster as a task sees it. Only a task outside the spec sees itself
 // in it; the others keep the cluster that they were started with.
-func (p *plan) clusterFor(task string) *taskenv.Cluster {
+func (p *plan) clusterFor(task string) *hostapi.Cluster {
 	c := p.Cluster
 	if a, ok := p.Added[task]; ok && a.Member != nil {
 		c.Members = append(slices.Clone(c.Members), *a.Member)

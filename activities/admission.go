@@ -15,12 +15,12 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
 
-	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
 	"github.com/clusterrun/clusterrun/activities/trust/signatures"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // leave is the permission for a run whose tasks the host takes.
@@ -59,7 +59,7 @@ func unsignedStatement(s *spec.RunSpec) string {
 
 // admit returns the permission for tasks of a run, or the problems that forbid it. It comes
 // before anything is fetched, reserved or started.
-func (h *Host) admit(run runkey.Run, in ReserveInput, tasks []spec.Task) (l leave, problems []spec.Problem) {
+func (h *Host) admit(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) (l leave, problems []spec.Problem) {
 	if h.Guard == nil {
 		return l, nil
 	}
@@ -129,7 +129,7 @@ func useOf(run runkey.Run) guard.Use {
 
 // admitAdded returns the signers of a task that is to be added to a plan, or why it must not
 // be added. It is called before addTask replaces the existing task.
-func (h *Host) admitAdded(p *plan, in RunTaskInput) ([]string, error) {
+func (h *Host) admitAdded(p *plan, in hostapi.RunTaskInput) ([]string, error) {
 	t := *in.Added
 	if before, ok := p.Added[t.Name()]; ok && before.Launch == in.Launch && reflect.DeepEqual(before.Task, t) {
 		return before.Signers, nil // another attempt, which may find the process alive
@@ -149,7 +149,7 @@ func (h *Host) admitAdded(p *plan, in RunTaskInput) ([]string, error) {
 // admitStart returns the signers of a task that is outside the spec or differs from it. A
 // task that is as in the spec is signed with the spec. If launch is nil, nothing is started
 // yet.
-func (h *Host) admitStart(p *plan, t spec.Task, launch *RunTaskInput) ([]string, error) {
+func (h *Host) admitStart(p *plan, t spec.Task, launch *hostapi.RunTaskInput) ([]string, error) {
 	if h.Guard == nil {
 		return nil, nil
 	}
@@ -182,7 +182,7 @@ var errCluster = temporal.NewNonRetryableApplicationError("the cluster is not th
 
 // checkCluster returns an error if a cluster is not that of the run: a workflow adds only
 // hosts, addresses and ports to the spec.
-func (h *Host) checkCluster(p *plan, c taskenv.Cluster) error {
+func (h *Host) checkCluster(p *plan, c hostapi.Cluster) error {
 	if !h.Guard.HasPolicy() {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (h *Host) checkCluster(p *plan, c taskenv.Cluster) error {
 			return errCluster
 		}
 	}
-	if c.MasterAddr != HostPart(c.Members[0].Address) {
+	if c.MasterAddr != spec.HostPart(c.Members[0].Address) {
 		return errCluster
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // queues are the queues of a server that takes every message.
@@ -144,7 +145,7 @@ func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 	asked := false
 	s.queues.asked = func() { asked = s.Brokers().Serving(s.run) != nil }
 	s.do(func(ctx context.Context) error {
-		_, err := s.Release(ctx, ReleaseInput{})
+		_, err := s.Release(ctx, hostapi.ReleaseInput{})
 		return err
 	})
 	require.True(t, asked)
@@ -167,7 +168,7 @@ func TestACancellationIsTheFirstThatABrokerHears(t *testing.T) {
 	assert.Equal(t, closure.OutcomeCancelled, r.Outcomes[0].Kind)
 
 	s.do(func(ctx context.Context) error {
-		_, err := s.Release(ctx, ReleaseInput{})
+		_, err := s.Release(ctx, hostapi.ReleaseInput{})
 		return err
 	})
 	s.do(func(ctx context.Context) error {

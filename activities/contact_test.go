@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // A healthy host tries four times within the time that it has.
 func TestHurry(t *testing.T) {
-	p := &plan{Spec: &spec.RunSpec{OnDisconnect: "6s"}, Cluster: taskenv.Cluster{Hosts: 1}}
+	p := &plan{Spec: &spec.RunSpec{OnDisconnect: "6s"}, Cluster: hostapi.Cluster{Hosts: 1}}
 	assert.Equal(t, 1500*time.Millisecond, p.hurry(beatPatience))
 	p.Spec.OnDisconnect = ""
 	assert.Equal(t, beatPatience, p.hurry(beatPatience))

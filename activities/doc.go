@@ -3,12 +3,20 @@
 //
 // All activities are methods of [Host], one file each:
 //
-//	Reserve   reserves the host for tasks of a run: fetches what the run ships, checks
-//	          programs and directories, leases ports, keeps the plan of the run on disk
-//	Prepare   tells the host the whole cluster, if it spans several hosts and rank 0 is reached
-//	RunTask   holds a lease on the process of one task for as long as it lives
-//	Control   a short operation: terminate, restart, signal, stacks, seal, check
-//	Release   releases the host and returns every exit of every process
+//	Reserve          reserves the host for tasks of a run: fetches what the run ships, checks
+//	                 programs and directories, leases ports, keeps the plan of the run on disk
+//	Prepare          tells the host the whole cluster, if it spans several hosts and rank 0 is reached
+//	RunTask          holds a lease on the process of one task for as long as it lives
+//	TerminateTasks   RestartTasks SignalTasks CaptureStacks: carry out a request of an operator
+//	StopSilentTasks  ends tasks for their silence
+//	SealTasks        restarts nothing any more
+//	TellStopping     tells the tasks whether they stop together
+//	CheckStart       checks whether a task could be started
+//	SettleTasks      ends what is left of a generation that the run has lost sight of
+//	Unreserve        gives back what was reserved for a generation
+//	Release          releases the host and returns every exit of every process
+//
+// Their names, inputs and outputs are in package hostapi.
 //
 // A host worker may be killed at any moment. State that must outlive it is kept by the
 // supervisor (processes, exits, ports) or on disk (plans), never in memory here: a new [Host]

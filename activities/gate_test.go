@@ -17,13 +17,12 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
 	"github.com/clusterrun/clusterrun/activities/trust/signatures"
-	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // policedHost returns a host with that policy, and the key of alice.
@@ -54,12 +53,12 @@ func TestHostTakesAnElasticRunOfFewerTasks(t *testing.T) {
 	signature.Size = 4
 	s.Signature = signature
 	sized := s.WithDefaults().Sized(3)
-	by, problems := h.admit(run, ReserveInput{Spec: sized}, sized.TaskList())
+	by, problems := h.admit(run, hostapi.ReserveInput{Spec: sized}, sized.TaskList())
 	assert.Empty(t, problems)
 	assert.Equal(t, []string{"alice"}, by.signers)
 	more := s.WithDefaults()
 	more.Tasks[0].Count = new(8)
-	_, problems = h.admit(run, ReserveInput{Spec: more}, more.TaskList())
+	_, problems = h.admit(run, hostapi.ReserveInput{Spec: more}, more.TaskList())
 	require.Len(t, problems, 1)
 	assert.Contains(t, problems[0].Message, "another spec")
 }
@@ -140,7 +139,7 @@ func TestRunGoesOnWithItsOwnSpec(t *testing.T) {
 	run := runkey.Run{Namespace: "default", WorkflowID: "r", RunID: "1"}
 	of := func(s *spec.RunSpec) leave {
 		s = s.WithDefaults()
-		by, problems := h.admit(run, ReserveInput{Spec: s}, s.TaskList())
+		by, problems := h.admit(run, hostapi.ReserveInput{Spec: s}, s.TaskList())
 		require.Empty(t, problems)
 		return by
 	}
@@ -173,7 +172,7 @@ func TestNumberOfTasksIsBoundedOnTheHost(t *testing.T) {
 		var suite testsuite.WorkflowTestSuite
 		env := suite.NewTestActivityEnvironment()
 		env.RegisterActivity(h.Reserve)
-		_, err := env.ExecuteActivity(h.Reserve, ReserveInput{Spec: s})
+		_, err := env.ExecuteActivity(h.Reserve, hostapi.ReserveInput{Spec: s})
 		return err
 	}
 	h.Server = answering{}
@@ -186,7 +185,7 @@ func TestNumberOfTasksIsBoundedOnTheHost(t *testing.T) {
 
 // policedControl returns a host with a run whose tasks only alice may have signed; bounds are
 // added to her rule.
-func policedControl(t *testing.T, bounds string) (c *control, audit string, ask func(ControlInput) error) {
+func policedControl(t *testing.T, bounds string) (c *control, audit string) {
 	c = newControl(t)
 	h, _ := policedHost(t, "[{signers: [alice], user: root"+bounds+"}]")
 	audit = filepath.Join(h.StateDir, "audit.log")
@@ -197,33 +196,38 @@ func policedControl(t *testing.T, bounds string) (c *control, audit string, ask 
 		return nil
 	})
 	require.NoError(t, err)
-	return c, audit, func(in ControlInput) error {
-		_, err := c.env.ExecuteActivity(c.host.Control, in)
-		return err
-	}
+	return c, audit
 }
 
 // Requests reach no process that the policy does not know.
 func TestRequestsAreHeldAgainstWhatRuns(t *testing.T) {
-	c, audit, ask := policedControl(t, ", requests: [stacks]")
+	c, audit := policedControl(t, ", requests: [stacks]")
+	ask := func(f, in any) error {
+		_, err := c.env.ExecuteActivity(f, in)
+		return err
+	}
+	stacks := func(tasks ...string) error {
+		return ask(c.host.CaptureStacks, hostapi.CaptureStacksInput{StacksRequest: spec.StacksRequest{Tasks: tasks}})
+	}
 	c.process("worker-0", "")
-	require.NoError(t, ask(ControlInput{Op: lifecycle.ControlStacks}))
-	require.NoError(t, ask(ControlInput{Op: lifecycle.ControlStacks, Tasks: []string{"worker-0"}}))
-	for _, in := range []ControlInput{
-		{Op: lifecycle.ControlSignal, Tasks: []string{"worker-9"}, Signal: "SIGUSR1"},
-		{Op: lifecycle.ControlRestart, Tasks: []string{"worker-9"}},
-		{Op: lifecycle.ControlStacks, Tasks: []string{"worker-9"}},
+	require.NoError(t, stacks())
+	require.NoError(t, stacks("worker-0"))
+	unknown := []string{"worker-9"}
+	for what, err := range map[string]error{
+		"signal":  ask(c.host.SignalTasks, hostapi.SignalTasksInput{SignalRequest: spec.SignalRequest{Tasks: unknown, Signal: "SIGUSR1"}}),
+		"restart": ask(c.host.RestartTasks, hostapi.RestartTasksInput{TaskRequest: spec.TaskRequest{Tasks: unknown}}),
+		"stacks":  stacks(unknown...),
 	} {
-		assert.ErrorContains(t, ask(in), "the run has no task worker-9 here", in.Op)
+		assert.ErrorContains(t, err, "the run has no task worker-9 here", what)
 	}
 	c.process("worker-9", "")
-	assert.ErrorContains(t, ask(ControlInput{Op: lifecycle.ControlStacks}), "the run has no task worker-9 here", "an added one that was forgotten")
-	assert.ErrorContains(t, ask(ControlInput{Op: lifecycle.ControlUnreserve}), "worker-0 still runs here")
+	assert.ErrorContains(t, stacks(), "the run has no task worker-9 here", "an added one that was forgotten")
+	assert.ErrorContains(t, ask(c.host.Unreserve, hostapi.Group{}), "worker-0 still runs here")
 	assert.NotEmpty(t, c.host.plans.all()[0].Tasks)
 	c.processes = nil
-	require.NoError(t, ask(ControlInput{Op: lifecycle.ControlUnreserve}))
+	require.NoError(t, ask(c.host.Unreserve, hostapi.Group{}))
 	assert.Empty(t, c.host.plans.all()[0].Tasks)
-	require.NoError(t, ask(ControlInput{Op: lifecycle.ControlSeal, Tasks: []string{"worker-0"}}))
+	require.NoError(t, ask(c.host.SealTasks, hostapi.TasksInput{Tasks: []string{"worker-0"}}))
 	b, err := os.ReadFile(audit)
 	require.NoError(t, err)
 	for _, what := range []string{"unreserve", "seal"} {
@@ -235,19 +239,19 @@ func TestRequestsAreHeldAgainstWhatRuns(t *testing.T) {
 func TestStopLendsNoSignal(t *testing.T) {
 	long, short := time.Hour, time.Millisecond
 	for bounds, free := range map[string]bool{", requests: [restart]": false, ", requests: [restart, signal]": true, "": true} {
-		c, _, _ := policedControl(t, bounds)
+		c, _ := policedControl(t, bounds)
 		p := c.host.plans.all()[0]
-		of := func(in ControlInput) supervisor.Stop {
+		of := func(in spec.TaskRequest) supervisor.Stop {
 			in.Tasks = []string{"worker-0"}
 			order, _, err := c.host.byStop(p, in)
 			require.NoError(t, err)
 			require.Len(t, order, 1)
 			return order[0]
 		}
-		own := of(ControlInput{})
+		own := of(spec.TaskRequest{})
 		assert.Equal(t, own.Grace, p.Spec.Stop.Grace.Std())
-		assert.Equal(t, short, of(ControlInput{Grace: &short}).Grace, bounds)
-		got := of(ControlInput{Signal: "SIGUSR1", Grace: &long})
+		assert.Equal(t, short, of(spec.TaskRequest{Grace: spec.DurationOf(short)}).Grace, bounds)
+		got := of(spec.TaskRequest{Signal: "SIGUSR1", Grace: spec.DurationOf(long)})
 		if free {
 			assert.Equal(t, supervisor.Stop{Signal: int(syscall.SIGUSR1), Grace: long}, got, bounds)
 		} else {
@@ -259,29 +263,29 @@ func TestStopLendsNoSignal(t *testing.T) {
 func TestClusterIsThatOfTheSpec(t *testing.T) {
 	h, _ := policedHost(t, "[]")
 	p := &plan{Spec: (&spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(2)}}}).WithDefaults()}
-	good := func() taskenv.Cluster {
-		return taskenv.Cluster{
+	good := func() hostapi.Cluster {
+		return hostapi.Cluster{
 			RPCLayer: p.Spec.RPCLayer, Profiles: p.Spec.EnvProfiles, MasterAddr: "a",
-			Members: []taskenv.Member{{Type: "worker", Address: "a:1"}, {Type: "worker", Index: 1, Rank: 1, Address: "b:2"}},
+			Members: []hostapi.Member{{Type: "worker", Address: "a:1"}, {Type: "worker", Index: 1, Rank: 1, Address: "b:2"}},
 		}
 	}
 	require.NoError(t, h.checkCluster(p, good()))
-	for name, spoil := range map[string]func(*taskenv.Cluster){
-		"members":  func(c *taskenv.Cluster) { c.Members = c.Members[:1] },
-		"ranks":    func(c *taskenv.Cluster) { c.Members[1].Rank = 0 },
-		"types":    func(c *taskenv.Cluster) { c.Members[0].Type = "ps" },
-		"address":  func(c *taskenv.Cluster) { c.Members[1].Address = "b:2\nEVIL=1" },
-		"no port":  func(c *taskenv.Cluster) { c.Members[1].Address = "b" },
-		"master":   func(c *taskenv.Cluster) { c.MasterAddr = "evil.example" },
-		"layer":    func(c *taskenv.Cluster) { c.RPCLayer = "other" },
-		"profiles": func(c *taskenv.Cluster) { c.Profiles = []spec.EnvProfile{spec.EnvTorch} },
+	for name, spoil := range map[string]func(*hostapi.Cluster){
+		"members":  func(c *hostapi.Cluster) { c.Members = c.Members[:1] },
+		"ranks":    func(c *hostapi.Cluster) { c.Members[1].Rank = 0 },
+		"types":    func(c *hostapi.Cluster) { c.Members[0].Type = "ps" },
+		"address":  func(c *hostapi.Cluster) { c.Members[1].Address = "b:2\nEVIL=1" },
+		"no port":  func(c *hostapi.Cluster) { c.Members[1].Address = "b" },
+		"master":   func(c *hostapi.Cluster) { c.MasterAddr = "evil.example" },
+		"layer":    func(c *hostapi.Cluster) { c.RPCLayer = "other" },
+		"profiles": func(c *hostapi.Cluster) { c.Profiles = []spec.EnvProfile{spec.EnvTorch} },
 	} {
 		c := good()
 		spoil(&c)
 		assert.Error(t, h.checkCluster(p, c), name)
 	}
 	h.Guard = nil
-	assert.NoError(t, h.checkCluster(p, taskenv.Cluster{}), "without a policy nothing is held against it")
+	assert.NoError(t, h.checkCluster(p, hostapi.Cluster{}), "without a policy nothing is held against it")
 }
 
 func TestTasksGetClosuresOnlyWhereARuleSaysSo(t *testing.T) {

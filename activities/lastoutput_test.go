@@ -13,9 +13,9 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // written returns process n of a task that has written this output.
@@ -34,7 +34,7 @@ func written(t *testing.T, root, task string, n int, stdout, stderr string) supe
 func planOf(types ...string) *plan {
 	p := &plan{Spec: (&spec.RunSpec{}).WithDefaults()}
 	for rank, typ := range types {
-		p.Cluster.Members = append(p.Cluster.Members, taskenv.Member{Type: typ, Rank: rank, LocalRank: rank})
+		p.Cluster.Members = append(p.Cluster.Members, hostapi.Member{Type: typ, Rank: rank, LocalRank: rank})
 	}
 	return p
 }

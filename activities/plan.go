@@ -16,13 +16,13 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/news"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // plan is what a host knows about a run that has tasks on it. It is on disk before Reserve
@@ -43,7 +43,7 @@ type plan struct {
 	Added map[string]addedTask `json:"added,omitempty"`
 	// Devices are the GPUs that the fleet gave the run on this host.
 	Devices []string        `json:"devices,omitempty"`
-	Cluster taskenv.Cluster `json:"cluster"`
+	Cluster hostapi.Cluster `json:"cluster"`
 	// As is the name of the user of the tasks, as the policy gives it, and User is that user;
 	// empty and nil for the user of the host worker.
 	As   string         `json:"as,omitempty"`

@@ -11,6 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // awaitPredecessor waits until no process of an earlier execution under the same workflow ID
@@ -39,7 +40,7 @@ func (h *Host) awaitPredecessor(ctx context.Context, run runkey.Run) error {
 // endOlder stops what is left of earlier generations of the run. Activities of one generation
 // are closed before the next is placed, so these are orphans of a lease that was lost while
 // the group was being stopped.
-func (h *Host) endOlder(ctx context.Context, run runkey.Run, in ReserveInput) error {
+func (h *Host) endOlder(ctx context.Context, run runkey.Run, in hostapi.ReserveInput) error {
 	if in.Generation == 0 {
 		return nil
 	}

@@ -100,22 +100,19 @@ func (h *Host) checkProgram(t spec.Task, dir string, env map[string]string, repo
 }
 
 // checkStart does the preflight for a task that is to be started while the run lives.
-func (h *Host) checkStart(p *plan, t *spec.Task) error {
-	if t == nil {
-		return h.cannotStart(spec.Problem{Path: "task", Message: "missing", Remedy: "name the task to start"})
-	}
-	signers, err := h.admitStart(p, *t, nil)
+func (h *Host) checkStart(p *plan, t spec.Task) error {
+	signers, err := h.admitStart(p, t, nil)
 	if err != nil {
 		h.refused(p.Run, guard.Entry{Asked: "start", Task: t.Name(), Command: t.Command}, err.Error())
 		return h.cannotStart(spec.Problem{Path: "signature", Message: fmt.Sprintf("host %s: %v", h.Name, err), Remedy: "sign the request again with --sign"})
 	}
-	if d := sameUser(h.Guard.Decide(h.requestFor(p.Run, p.Spec, *t, signers)), p.As); !d.Allowed {
+	if d := sameUser(h.Guard.Decide(h.requestFor(p.Run, p.Spec, t, signers)), p.As); !d.Allowed {
 		h.refused(p.Run, guard.Entry{Asked: "start", Signers: signers, Task: t.Name(), Command: t.Command}, d.Reason)
 		return h.cannotStart(h.denial(t.Name(), signers, d.Reason))
 	}
-	problems := h.preflight(p.Run, p.Spec, p.User, []spec.Task{*t})
+	problems := h.preflight(p.Run, p.Spec, p.User, []spec.Task{t})
 	if len(problems) == 0 {
-		more, err := h.checkResourcesOf(p, *t)
+		more, err := h.checkResourcesOf(p, t)
 		if err != nil {
 			return err
 		}

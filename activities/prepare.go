@@ -7,29 +7,21 @@ import (
 	"net"
 	"strconv"
 
-	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// PrepareInput tells a host the whole cluster of a run on several hosts.
-type PrepareInput struct {
-	// Run is as in [ReserveInput].
-	Run        string          `json:"run,omitempty"`
-	Generation int             `json:"generation"`
-	Cluster    taskenv.Cluster `json:"cluster"`
-}
-
 // Prepare stores the cluster in the plan, once the host of rank 0 can be reached.
-func (h *Host) Prepare(ctx context.Context, in PrepareInput) error {
+func (h *Host) Prepare(ctx context.Context, in hostapi.PrepareInput) (none hostapi.None, err error) {
 	p, err := h.plans.get(runOf(ctx, in.Run))
 	if err == nil {
 		err = h.checkCluster(p, in.Cluster)
 	}
 	if err != nil {
-		return err
+		return none, err
 	}
 	if err := h.reachMaster(ctx, &in.Cluster); err != nil {
-		return err
+		return none, err
 	}
 	_, err = h.plans.change(runOf(ctx, in.Run), func(p *plan) error {
 		if in.Generation != p.Generation {
@@ -38,7 +30,7 @@ func (h *Host) Prepare(ctx context.Context, in PrepareInput) error {
 		p.Cluster = in.Cluster
 		return nil
 	})
-	return err
+	return none, err
 }
 
 // address returns how other tasks reach a task here. If all tasks are on one host, they talk
@@ -53,13 +45,4 @@ func (h *Host) address(pinned string, port int, alone bool) string {
 		host = cmp.Or(h.Advertise, h.Name)
 	}
 	return net.JoinHostPort(host, strconv.Itoa(port))
-}
-
-// HostPart returns the host of an address.
-func HostPart(address string) string {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
-	return host
 }

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // reachTakes bounds one attempt to reach the host of rank 0.
@@ -20,7 +20,7 @@ const reachTakes = 5 * time.Second
 // reachMaster returns an error if tasks here would wait for rank 0 at an address that does
 // not lead to its host. Nothing listens at the port before rank 0 does, so a refused
 // connection counts as reached.
-func (h *Host) reachMaster(ctx context.Context, c *taskenv.Cluster) error {
+func (h *Host) reachMaster(ctx context.Context, c *hostapi.Cluster) error {
 	master := c.Members[0]
 	if master.Host == h.Name || !slices.Contains(c.Profiles, spec.EnvTorch) {
 		return nil

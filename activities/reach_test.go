@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // The host of rank 0 counts as reached whether it accepts the connection or refuses it.
@@ -16,11 +16,11 @@ func TestReachMaster(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	port := l.Addr().(*net.TCPAddr).Port
-	cluster := func(host, address string, profiles ...spec.EnvProfile) *taskenv.Cluster {
-		return &taskenv.Cluster{Members: taskenv.Members{{Host: host}}, MasterAddr: address, MasterPort: port, Profiles: profiles}
+	cluster := func(host, address string, profiles ...spec.EnvProfile) *hostapi.Cluster {
+		return &hostapi.Cluster{Members: hostapi.Members{{Host: host}}, MasterAddr: address, MasterPort: port, Profiles: profiles}
 	}
 	h := &Host{Config: Config{Name: "b"}}
-	reach := func(c *taskenv.Cluster) error { return h.reachMaster(t.Context(), c) }
+	reach := func(c *hostapi.Cluster) error { return h.reachMaster(t.Context(), c) }
 	require.NoError(t, reach(cluster("a", "127.0.0.1", spec.EnvTorch)))
 	require.NoError(t, l.Close())
 	require.NoError(t, reach(cluster("a", "127.0.0.1", spec.EnvTorch)))

@@ -19,6 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 const (
@@ -118,7 +119,7 @@ func (h *Host) reconcile(ctx context.Context, p *plan) error {
 // generation have a plan for it by then.
 func hasLater(d *workflowservice.DescribeWorkflowExecutionResponse, generation int) bool {
 	for _, a := range d.GetPendingActivities() {
-		if _, its, ok := spec.TaskOfActivity(a.GetActivityId()); ok && a.GetActivityType().GetName() == spec.ActivityRunTask && its > generation {
+		if _, its, ok := spec.TaskOfActivity(a.GetActivityId()); ok && a.GetActivityType().GetName() == string(hostapi.RunTask) && its > generation {
 			return true
 		}
 	}
@@ -230,7 +231,7 @@ func (h *Host) free(ctx context.Context, p *plan) error {
 func (h *Host) awaited(pending []*workflowpb.PendingActivityInfo) bool {
 	own := "/" + h.Name + "/" + h.Instance
 	for _, a := range pending {
-		if name := a.GetActivityType().GetName(); name == spec.ActivityReserve || name == spec.ActivityPrepare ||
+		if name := a.GetActivityType().GetName(); name == string(hostapi.Reserve) || name == string(hostapi.Prepare) ||
 			strings.HasSuffix(a.GetActivityOptions().GetTaskQueue().GetName(), own) {
 			return true
 		}
@@ -273,7 +274,7 @@ func (h *Host) stopUnlisted(ctx context.Context, p *plan, processes []supervisor
 	}
 	listed := map[taskOfGeneration]bool{}
 	for _, a := range pending {
-		if a.GetActivityType().GetName() == spec.ActivityRunTask {
+		if a.GetActivityType().GetName() == string(hostapi.RunTask) {
 			if task, generation, ok := spec.TaskOfActivity(a.GetActivityId()); ok {
 				listed[taskOfGeneration{task, generation}] = true
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // stopped is a supervisor that records which tasks it was told to stop.
@@ -67,7 +68,7 @@ func open(ids ...string) *workflowservice.DescribeWorkflowExecutionResponse {
 		WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING},
 	}
 	for _, id := range ids {
-		a := &workflowpb.PendingActivityInfo{ActivityId: id, ActivityType: &commonpb.ActivityType{Name: spec.ActivityRunTask}}
+		a := &workflowpb.PendingActivityInfo{ActivityId: id, ActivityType: &commonpb.ActivityType{Name: string(hostapi.RunTask)}}
 		d.PendingActivities = append(d.PendingActivities, a)
 	}
 	return d
@@ -153,7 +154,7 @@ func TestAHostThatWasLostLeavesTheRun(t *testing.T) {
 	stays(open(spec.TaskActivityID("worker-1", 1, 0)), "the generation goes on")
 	here := open(later)
 	here.PendingActivities = append(here.PendingActivities, &workflowpb.PendingActivityInfo{
-		ActivityId: "5", ActivityType: &commonpb.ActivityType{Name: spec.ActivityReserve},
+		ActivityId: "5", ActivityType: &commonpb.ActivityType{Name: string(hostapi.Reserve)},
 	})
 	stays(here, "a later one is being placed")
 	s.processes = append(s.processes, living("worker-1", 1, 0))
@@ -223,7 +224,7 @@ func TestSettle(t *testing.T) {
 			})
 			require.NoError(t, err)
 		}
-		_, err = h.settle(t.Context(), servedRun, ControlInput{Tasks: []string{"worker-0", "worker-1"}, Generation: 1})
+		_, err = h.settle(t.Context(), servedRun, hostapi.TasksInput{Group: hostapi.Group{Generation: 1}, Tasks: []string{"worker-0", "worker-1"}})
 		require.NoError(t, err)
 		require.Len(t, s.fenced, 2)
 		assert.Equal(t, living("worker-1", 1, 0).Key, s.fenced[1].Key)

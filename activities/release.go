@@ -13,29 +13,9 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
-
-// ReleaseInput names a run.
-type ReleaseInput struct {
-	// Run is as in [ReserveInput].
-	Run string `json:"run,omitempty"`
-}
-
-// ReleaseOutput has every exit of every task that this host had, by task.
-type ReleaseOutput struct {
-	Exits map[string][]spec.Exit `json:"exits"`
-	// Values are the JSON values that tasks returned, as far as they fit.
-	Values map[string]json.RawMessage `json:"values,omitempty"`
-	// LeftOut names the tasks whose values did not fit.
-	LeftOut []string `json:"left_out,omitempty"`
-	// Output has the last lines of the output if the spec asks for it.
-	Output []string `json:"output,omitempty"`
-	// Usage is the use of all processes known here, including those not in Exits.
-	Usage spec.Usage `json:"usage,omitzero"`
-	// Served reports whether the run has a queue of closures, which must end with it.
-	Served bool `json:"served,omitempty"`
-}
 
 const (
 	// maxExits bounds the exits reported per task, and thereby the payload.
@@ -46,22 +26,22 @@ const (
 
 // Release ends the run on this host: it stops what is left and frees the ports. A repeated
 // call returns the same: the plan stays until the reconciler finds the run closed.
-func (h *Host) Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, error) {
+func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
 	run := runOf(ctx, in.Run)
 	p, err := h.plans.get(run)
 	if err != nil && !errors.Is(err, errNoPlan) {
-		return ReleaseOutput{}, err
+		return hostapi.ReleaseOutput{}, err
 	}
 	stops, err := p.stops()
 	if err != nil {
-		return ReleaseOutput{}, err
+		return hostapi.ReleaseOutput{}, err
 	}
 	reply, err := h.Supervisor.Release(ctx, supervisor.ReleaseRequest{Run: run, Stops: stops})
 	if err != nil {
-		return ReleaseOutput{}, err
+		return hostapi.ReleaseOutput{}, err
 	}
 	h.services.Release(ctx, run)
-	out := ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
+	out := hostapi.ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
 	if p != nil {
 		out.Served = h.services.HasQueue(ctx, p.forServices())
 		h.collectRest(ctx, p)
@@ -85,7 +65,7 @@ func (h *Host) Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, err
 			out.Values[q.Key.Task] = value
 		}
 	}
-	out.fit()
+	fit(&out)
 	if p != nil && p.Spec != nil && p.Spec.ReturnOutput {
 		_ = p.User.Do(func() error {
 			out.Output = lastOutput(p, reply.Processes)
@@ -110,7 +90,7 @@ func (h *Host) Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, err
 // fit leaves details out until the answer is small enough for the server: of exits, which may have
 // half of it and most of which the run knows from RunTask, and then the largest values, which are
 // listed in LeftOut.
-func (o *ReleaseOutput) fit() {
+func fit(o *hostapi.ReleaseOutput) {
 	for _, less := range []func(exits []spec.Exit) []spec.Exit{
 		func(exits []spec.Exit) []spec.Exit { return exits[len(exits)-1:] },
 		each(func(e *spec.Exit) { e.Message = shorten.Text(e.Message, 200) }),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 func textValue(sign string, bytes int) json.RawMessage {
@@ -20,8 +21,8 @@ func textValue(sign string, bytes int) json.RawMessage {
 
 // One value of the largest size is always returned, whatever it consists of.
 func TestTheLargestValueFits(t *testing.T) {
-	o := ReleaseOutput{Values: map[string]json.RawMessage{"worker-0": textValue("x", taskapi.MaxResult)}}
-	o.fit()
+	o := hostapi.ReleaseOutput{Values: map[string]json.RawMessage{"worker-0": textValue("x", taskapi.MaxResult)}}
+	fit(&o)
 	assert.Len(t, o.Values, 1)
 	assert.Empty(t, o.LeftOut)
 }
@@ -29,7 +30,7 @@ func TestTheLargestValueFits(t *testing.T) {
 // If not all values fit, the largest are left out, measured as they are sent, and no more of
 // them than necessary.
 func TestValuesThatDoNotFit(t *testing.T) {
-	o := ReleaseOutput{
+	o := hostapi.ReleaseOutput{
 		Exits: map[string][]spec.Exit{"worker-0": {{Message: "first"}, {Message: strings.Repeat("m", 1000)}}},
 		Values: map[string]json.RawMessage{
 			"angles": textValue("<", 100<<10), // six times as long when sent
@@ -39,7 +40,7 @@ func TestValuesThatDoNotFit(t *testing.T) {
 	for i := range 4 {
 		o.Values[fmt.Sprint("large-", i)] = textValue("x", 200<<10)
 	}
-	o.fit()
+	fit(&o)
 	assert.Equal(t, []string{"angles"}, o.LeftOut)
 	assert.Len(t, o.Values, 5)
 	assert.LessOrEqual(t, carried(o), maxReleasePayload)
@@ -48,7 +49,7 @@ func TestValuesThatDoNotFit(t *testing.T) {
 
 // However many tasks a host has, it can give the run back.
 func TestTheMostTasksOfAHostFit(t *testing.T) {
-	o := ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
+	o := hostapi.ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
 	for i := range spec.MaxTasks {
 		task := spec.TaskName("worker", i)
 		e := spec.Exit{PID: i, Cause: spec.CauseCompleted, Started: time.Now(), Ended: time.Now(), BootNanos: 1 << 60, LogDir: strings.Repeat("d", 200)}
@@ -58,18 +59,18 @@ func TestTheMostTasksOfAHostFit(t *testing.T) {
 		o.Exits[task] = []spec.Exit{e}
 		o.Values[task] = json.RawMessage("1")
 	}
-	o.fit()
+	fit(&o)
 	assert.LessOrEqual(t, carried(o), maxReleasePayload)
 	assert.Len(t, o.Exits, spec.MaxTasks, "all are tasks of this host")
 	assert.Equal(t, 3, o.Exits["worker-7"][0].ExitCode)
 	assert.Empty(t, o.Exits["worker-8"])
 	assert.Empty(t, o.LeftOut)
 
-	o = ReleaseOutput{Exits: map[string][]spec.Exit{}}
+	o = hostapi.ReleaseOutput{Exits: map[string][]spec.Exit{}}
 	for i := range 1000 {
 		o.Exits[spec.TaskName("worker", i)] = []spec.Exit{{Message: "first"}, {Message: strings.Repeat("m", 1000)}}
 	}
-	o.fit()
+	fit(&o)
 	assert.LessOrEqual(t, carried(o), maxReleasePayload)
 	require.Len(t, o.Exits["worker-0"], 1, "older exits go first")
 	assert.Len(t, o.Exits["worker-0"][0].Message, 200)

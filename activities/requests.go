@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,22 +15,54 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
-	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// checkRequest checks a request to the tasks of a run against the policy, and logs it to the
-// audit log. Requests that end processes are always allowed: whoever can send them can also
-// end the run.
-func (h *Host) checkRequest(ctx context.Context, p *plan, in ControlInput) error {
-	ask, known := asks[in.Op]
-	if h.Guard == nil || !known {
+// request is a request to tasks, for the policy and the audit log.
+type request struct {
+	what string // in the audit log
+	// tasks are those it is for, or all of the run if it names none.
+	tasks []string
+	// ask is the question to the policy. It is empty for requests that end processes, which
+	// are always allowed: whoever can send them can also end the run.
+	ask policy.Ask
+}
+
+// accept returns the plan for a request that the policy allows, and logs it. The plan is nil
+// if there is an error, or if this host no longer has that generation: there is nothing left
+// to reach.
+func (h *Host) accept(ctx context.Context, g hostapi.Group, q request) (*plan, error) {
+	p, err := h.planOf(ctx, g)
+	if p == nil {
+		return nil, err
+	}
+	if err := h.allow(ctx, p, q); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// planOf returns the plan of a generation, or nil if this host no longer has that.
+func (h *Host) planOf(ctx context.Context, g hostapi.Group) (*plan, error) {
+	p, err := h.plans.get(runOf(ctx, g.Run))
+	switch {
+	case errors.Is(err, errNoPlan), err == nil && (p.Released || p.Generation != g.Generation):
+		return nil, nil
+	}
+	return p, err
+}
+
+// allow checks a request to the tasks of a run against the policy, and logs it to the audit
+// log.
+func (h *Host) allow(ctx context.Context, p *plan, q request) error {
+	if h.Guard == nil {
 		return nil
 	}
-	names := in.Tasks
+	names := q.tasks
 	if len(names) == 0 {
 		names = slices.Concat(p.Tasks, slices.Collect(maps.Keys(p.Added)))
-		if ask != "" {
+		if q.ask != "" {
 			// It reaches every process of the run, even of a task that the plan no longer
 			// has.
 			all, err := h.Supervisor.Processes(ctx, p.Run)
@@ -44,14 +77,14 @@ func (h *Host) checkRequest(ctx context.Context, p *plan, in ControlInput) error
 	var entries []guard.Entry
 	for _, name := range names {
 		t, ok := p.task(name)
-		e := guard.Entry{What: string(in.Op), Task: name, Run: p.Run.WorkflowID, Execution: p.Run.RunID, Signers: p.signersOf(name)}
-		if ask != "" {
-			d := h.decide(p, t, ask)
+		e := guard.Entry{What: q.what, Task: name, Run: p.Run.WorkflowID, Execution: p.Run.RunID, Signers: p.signersOf(name)}
+		if q.ask != "" {
+			d := h.decide(p, t, q.ask)
 			if !ok && h.Guard.HasPolicy() {
 				d = policy.Decision{Reason: fmt.Sprintf("the run has no task %s here", name)}
 			}
 			if !d.Allowed {
-				e.Asked = string(in.Op)
+				e.Asked = q.what
 				return temporal.NewNonRetryableApplicationError(bounded(h.denied(p, e, d.Reason).Error()), spec.ErrInvalidRequest, nil)
 			}
 			e.Rule, e.User = d.Rule, d.User
@@ -60,7 +93,7 @@ func (h *Host) checkRequest(ctx context.Context, p *plan, in ControlInput) error
 	}
 	for _, e := range entries {
 		if err := h.Guard.Log(e); err != nil {
-			if ask != "" {
+			if q.ask != "" {
 				return err
 			}
 			h.Log.Error("a request is not in the audit log", zap.Error(err), zap.String("task", e.Task))
@@ -69,20 +102,9 @@ func (h *Host) checkRequest(ctx context.Context, p *plan, in ControlInput) error
 	return nil
 }
 
-// asks are the requests that are logged, and the question to the policy for each.
-var asks = map[lifecycle.ControlOp]policy.Ask{
-	lifecycle.ControlRestart:   policy.AskRestart,
-	lifecycle.ControlSignal:    policy.AskSignal,
-	lifecycle.ControlStacks:    policy.AskStacks,
-	lifecycle.ControlTerminate: "",
-	lifecycle.ControlSilence:   "",
-	lifecycle.ControlTell:      "",
-	lifecycle.ControlSeal:      "",
-}
-
 // noted logs a request about a run as a whole. The policy is not asked about it.
-func (h *Host) noted(run runkey.Run, in ControlInput) {
-	err := h.Guard.Log(guard.Entry{What: string(in.Op), Run: run.WorkflowID, Execution: run.RunID})
+func (h *Host) noted(run runkey.Run, what string) {
+	err := h.Guard.Log(guard.Entry{What: what, Run: run.WorkflowID, Execution: run.RunID})
 	if err != nil {
 		h.Log.Error("a request is not in the audit log", zap.Error(err), zap.String("run", run.WorkflowID))
 	}
@@ -93,39 +115,22 @@ func notEnded(processes []supervisor.Process) []supervisor.Process {
 	return slices.DeleteFunc(slices.Clone(processes), func(q supervisor.Process) bool { return q.Exit != nil })
 }
 
-// checkLeft returns an error if a run has not left this host: a process that the policy has
-// allowed must stay known while it lives.
-func (h *Host) checkLeft(ctx context.Context, run runkey.Run, generation int) error {
-	if !h.Guard.HasPolicy() {
-		return nil
-	}
-	all, err := h.Supervisor.Processes(ctx, run)
-	if err != nil {
-		return err
-	}
-	for _, q := range notEnded(all.Processes) {
-		if q.Key.Generation <= generation {
-			return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %s still runs here", h.Name, q.Key.Task), spec.ErrInvalidRequest, nil)
-		}
-	}
-	return nil
-}
-
 // mayStop returns the signal and the grace of a request that may be used for a task. The
 // policy treats the signal like any other signal; a long grace would let a task outlive its
 // stop.
-func (h *Host) mayStop(p *plan, task string, in ControlInput) (string, *time.Duration) {
-	if !h.Guard.HasPolicy() || in.Signal == "" && in.Grace == nil {
-		return in.Signal, in.Grace
+func (h *Host) mayStop(p *plan, task string, q spec.TaskRequest) (string, *time.Duration) {
+	grace := q.Grace.Pointer()
+	if !h.Guard.HasPolicy() || q.Signal == "" && grace == nil {
+		return q.Signal, grace
 	}
 	t, ok := p.task(task)
 	if ok && h.decide(p, t, policy.AskSignal).Allowed {
-		return in.Signal, in.Grace
+		return q.Signal, grace
 	}
-	if _, most := p.Spec.StopOf(t); in.Grace != nil && *in.Grace > most {
+	if _, most := p.Spec.StopOf(t); grace != nil && *grace > most {
 		return "", nil
 	}
-	return "", in.Grace
+	return "", grace
 }
 
 // mayServe returns an error if the tasks of a run must not be given closures.

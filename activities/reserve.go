@@ -13,60 +13,12 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
-
-// ReserveInput asks a host to take tasks of a run.
-type ReserveInput struct {
-	Spec       *spec.RunSpec `json:"spec"` // validated, defaults filled in
-	Generation int           `json:"generation"`
-	// Tasks names those for this host; empty means all, and then the host knows the whole
-	// cluster and needs no Prepare.
-	Tasks []string `json:"tasks,omitempty"`
-	// Group distinguishes the reservations of a run: one for the tasks that any host may
-	// take, and one for each host that tasks are pinned to. Two of them may be on the same
-	// host.
-	Group int `json:"group,omitempty"`
-	// First is the number of the first process of every task in this generation.
-	First int `json:"first,omitempty"`
-	// Run is the execution by which hosts know the run, if it is not the calling one; see
-	// [runOf].
-	Run string `json:"run,omitempty"`
-	// Devices are the GPUs that the run has on the host for itself; empty if the fleet was
-	// not asked, or if the run claims none.
-	Devices []string `json:"devices,omitempty"`
-	// Elapsed is the run time so far, which max_run_time limits.
-	Elapsed time.Duration `json:"elapsed,omitempty"`
-	// Shipped are hosts that have what the run ships, besides the one in its spec.
-	Shipped []spec.HostService `json:"shipped,omitempty"`
-	// Stopping is the latest state of stopping together, from an earlier generation; nil if
-	// no stop was ever requested.
-	Stopping *spec.Stopping `json:"stopping,omitempty"`
-
-	// unknown describes a field from a newer program that this one does not know.
-	unknown string
-}
-
-// ReserveOutput says where the tasks are.
-type ReserveOutput struct {
-	Host     string `json:"host"`
-	Instance string `json:"instance"`
-	// Addresses are the addresses of the tasks, in the order of the request (rank order for
-	// all tasks).
-	Addresses []string `json:"addresses"`
-	// MasterPort and JAXPort are for the coordinator that the first task of the run may host;
-	// only those of rank 0's host are used.
-	MasterPort int `json:"master_port"`
-	JAXPort    int `json:"jax_port"`
-	// Service says how to read the files of the run that are here; nil if only this host can.
-	Service *spec.HostService `json:"service,omitempty"`
-	// Shipped says how to get what the run ships from here; nil if that is not possible.
-	Shipped *spec.HostService `json:"shipped,omitempty"`
-}
 
 // loopback is the address of tasks that all run on one host: none of their ports can be
 // reached from outside.
@@ -76,58 +28,58 @@ const loopback = "127.0.0.1"
 // and keeps the plan. It is idempotent by run and generation. What is wrong
 // with the spec on this host fails with InvalidRunSpec at once; no free slots
 // or ports is worth another try elsewhere.
-func (h *Host) Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, error) {
+func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
 	run := runOf(ctx, in.Run)
 	server, err := h.Server.Identity(ctx, run.Namespace)
 	if err != nil {
-		return ReserveOutput{}, err
+		return hostapi.ReserveOutput{}, err
 	}
 	if err := h.understands(in); err != nil {
-		return ReserveOutput{}, err
+		return hostapi.ReserveOutput{}, err
 	}
 	tasks, err := h.tasksFor(in)
 	if err != nil {
-		return ReserveOutput{}, err
+		return hostapi.ReserveOutput{}, err
 	}
 	leave, problems := h.admit(run, in, tasks)
 	if len(problems) > 0 {
-		return ReserveOutput{}, refusedSpec(problems)
+		return hostapi.ReserveOutput{}, refusedSpec(problems)
 	}
 	if p, err := h.plans.get(run); err == nil {
 		if err := h.sameSpec(p, leave); err != nil {
-			return ReserveOutput{}, err
+			return hostapi.ReserveOutput{}, err
 		}
 	}
 	if err := h.awaitPredecessor(ctx, run); err != nil {
-		return ReserveOutput{}, err
+		return hostapi.ReserveOutput{}, err
 	}
 	if err := h.endOlder(ctx, run, in); err != nil {
-		return ReserveOutput{}, err
+		return hostapi.ReserveOutput{}, err
 	}
 	if err := h.checkUnused(ctx, run, in.Generation); err != nil {
-		return ReserveOutput{}, err
+		return hostapi.ReserveOutput{}, err
 	}
 	user, err := h.userFor(ctx, leave.as)
 	if err != nil {
-		return ReserveOutput{}, err
+		return hostapi.ReserveOutput{}, err
 	}
 	unlock, err := h.bring(ctx, run, in, leave.statement, user)
 	if err != nil {
-		return ReserveOutput{}, err
+		return hostapi.ReserveOutput{}, err
 	}
 	defer unlock()
 	problems, err = h.checkResources(run, in, tasks)
 	if err != nil {
-		return ReserveOutput{}, err
+		return hostapi.ReserveOutput{}, err
 	}
 	if problems = append(h.preflight(run, in.Spec, user, tasks), problems...); len(problems) > 0 {
-		return ReserveOutput{}, refusedSpec(problems)
+		return hostapi.ReserveOutput{}, refusedSpec(problems)
 	}
 	lease, addresses, err := h.leasePorts(ctx, run, in, tasks)
 	if err != nil {
-		return ReserveOutput{}, err
+		return hostapi.ReserveOutput{}, err
 	}
-	out := ReserveOutput{
+	out := hostapi.ReserveOutput{
 		Host: h.Name, Instance: h.Instance, Addresses: addresses,
 		MasterPort: lease[0], JAXPort: lease[1],
 	}
@@ -184,7 +136,7 @@ func refusedSpec(problems []spec.Problem) error {
 }
 
 // newPlan returns the plan of a new generation; before is the previous plan here, or nil.
-func (h *Host) newPlan(run runkey.Run, in ReserveInput, before *plan) *plan {
+func (h *Host) newPlan(run runkey.Run, in hostapi.ReserveInput, before *plan) *plan {
 	p := &plan{
 		Notes: taskservices.Notes{Stopping: in.Stopping},
 		Run:   run, Generation: in.Generation, Spec: in.Spec, Elapsed: in.Elapsed,
@@ -205,22 +157,7 @@ func (h *Host) newPlan(run runkey.Run, in ReserveInput, before *plan) *plan {
 	return p
 }
 
-// unreserve frees the slots of a run that has left this host, or whose placement failed. Its
-// plan and ports stay until the run is released: it may return.
-func (h *Host) unreserve(run runkey.Run, generation int) error {
-	_, err := h.plans.change(run, func(p *plan) error {
-		if p.Generation <= generation {
-			p.Tasks, p.Added = nil, nil
-		}
-		return nil
-	})
-	if errors.Is(err, errNoPlan) {
-		return nil
-	}
-	return err
-}
-
-func (h *Host) tasksFor(in ReserveInput) ([]spec.Task, error) {
+func (h *Host) tasksFor(in hostapi.ReserveInput) ([]spec.Task, error) {
 	all := in.Spec.TaskList()
 	if len(in.Tasks) == 0 {
 		return all, nil
@@ -272,7 +209,7 @@ func (h *Host) claimSlots(run runkey.Run, generation int, tasks []spec.Task) err
 
 // leasePorts leases two ports for coordinators and one for each task that has no port of its
 // own, and returns the leased ports and the addresses.
-func (h *Host) leasePorts(ctx context.Context, run runkey.Run, in ReserveInput, tasks []spec.Task) ([]int, []string, error) {
+func (h *Host) leasePorts(ctx context.Context, run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) ([]int, []string, error) {
 	request := supervisor.PortLeaseRequest{Run: run, Generation: in.Generation, Group: in.Group, Count: 2}
 	for _, t := range tasks {
 		_, port, err := splitAddress(t)
@@ -329,12 +266,12 @@ func splitAddress(t spec.Task) (host string, port int, err error) {
 }
 
 // wholeCluster returns the cluster of a run that has all its tasks on one host.
-func wholeCluster(s *spec.RunSpec, tasks []spec.Task, out ReserveOutput) taskenv.Cluster {
+func wholeCluster(s *spec.RunSpec, tasks []spec.Task, out hostapi.ReserveOutput) hostapi.Cluster {
 	c := newCluster(s)
 	c.Hosts = 1
-	c.MasterAddr, c.MasterPort, c.JAXPort = HostPart(out.Addresses[0]), out.MasterPort, out.JAXPort
+	c.MasterAddr, c.MasterPort, c.JAXPort = spec.HostPart(out.Addresses[0]), out.MasterPort, out.JAXPort
 	for i, t := range tasks {
-		c.Members = append(c.Members, taskenv.Member{
+		c.Members = append(c.Members, hostapi.Member{
 			Type: t.Type, Index: t.Index, Rank: t.Rank,
 			Host: out.Host, Address: out.Addresses[i],
 			LocalRank: i, LocalWorldSize: len(tasks),
@@ -343,8 +280,8 @@ func wholeCluster(s *spec.RunSpec, tasks []spec.Task, out ReserveOutput) taskenv
 	return c
 }
 
-func newCluster(s *spec.RunSpec) taskenv.Cluster {
-	return taskenv.Cluster{RPCLayer: s.RPCLayer, Profiles: s.EnvProfiles}
+func newCluster(s *spec.RunSpec) hostapi.Cluster {
+	return hostapi.Cluster{RPCLayer: s.RPCLayer, Profiles: s.EnvProfiles}
 }
 
 // runOf returns the key of the run that an activity belongs to. The key has the run's first

@@ -9,6 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // inventory returns what this host has for a run. If the fleet granted GPUs to the run, only
@@ -23,7 +24,7 @@ func inventory(granted []string) (resources.Inventory, error) {
 
 // checkResources returns what a spec wants of this host's GPUs and CPUs and the host does not
 // have. Tasks of the run that were reserved here separately share with these.
-func (h *Host) checkResources(run runkey.Run, in ReserveInput, tasks []spec.Task) ([]spec.Problem, error) {
+func (h *Host) checkResources(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) ([]spec.Problem, error) {
 	if !resources.Wanted(in.Spec) {
 		return nil, nil
 	}

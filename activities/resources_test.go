@@ -9,6 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // The tasks of a run on one host share its resources, however they came there.
@@ -24,7 +25,7 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 		Tasks: []spec.TaskGroup{{Type: "chief", Count: &one}, {Type: "worker", Count: &two}, {Type: "ps", Count: &one}},
 	}
 	all := s.TaskList()
-	in := ReserveInput{Spec: s}
+	in := hostapi.ReserveInput{Spec: s}
 
 	problems, err := h.checkResources(run, in, all[:2])
 	require.NoError(t, err)
@@ -50,7 +51,7 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 	p, err := plans.get(run)
 	require.NoError(t, err)
 	p.Tasks = []string{"ps-0", "worker-1", "chief-0"}
-	p.Cluster.Members = []taskenv.Member{
+	p.Cluster.Members = []hostapi.Member{
 		{Type: "chief", Rank: 0, Host: "a"}, {Type: "worker", Index: 0, Rank: 1, Host: "b"},
 		{Type: "worker", Index: 1, Rank: 2, Host: "a", LocalRank: 1}, {Type: "ps", Rank: 3, Host: "a", LocalRank: 2},
 	}

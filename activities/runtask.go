@@ -21,29 +21,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
-
-// RunTaskInput names a task to run.
-type RunTaskInput struct {
-	// Workflow is the ID of the workflow of the run, if it is not the calling one.
-	Workflow string `json:"workflow,omitempty"`
-	// Run is as in [ReserveInput], and Execution counts the executions of the workflow that
-	// have had the task, from 0.
-	Run        string `json:"run,omitempty"`
-	Execution  int    `json:"execution,omitempty"`
-	Task       string `json:"task"`
-	Generation int    `json:"generation"`
-	// Launch counts how often the workflow started the task in this generation, from 0.
-	Launch int `json:"launch"`
-	// Added is set for a task outside the spec, or with a changed command.
-	Added *spec.Task `json:"added,omitempty"`
-}
-
-// RunTaskOutput says how a task ended. The value it returned comes with Release.
-type RunTaskOutput struct {
-	Exit spec.Exit `json:"exit"`
-}
 
 // errSuperseded is returned if another attempt holds the lease on the task, or the run is
 // closed. Nobody uses this attempt's answer any more.
@@ -60,7 +40,7 @@ var errAway = errors.New("the host worker released the process; it continues, an
 //   - a non-retryable error with the [spec.Exit] in its details: it failed
 //   - a cancellation with the [spec.Exit] in its details: it was stopped
 //   - a retryable error: it continues, for example with a restart
-func (h *Host) RunTask(ctx context.Context, in RunTaskInput) (RunTaskOutput, error) {
+func (h *Host) RunTask(ctx context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
 	info := activity.GetInfo(ctx)
 	run := runOf(ctx, in.Run)
 	run.WorkflowID = cmp.Or(in.Workflow, run.WorkflowID)
@@ -70,9 +50,9 @@ func (h *Host) RunTask(ctx context.Context, in RunTaskInput) (RunTaskOutput, err
 
 	p, err := h.planFor(ctx, run, in)
 	if errors.Is(err, errNoPlan) {
-		return RunTaskOutput{}, h.lost(in.Task, "its host worker has no record of the run")
+		return hostapi.RunTaskOutput{}, h.lost(in.Task, "its host worker has no record of the run")
 	} else if err != nil {
-		return RunTaskOutput{}, h.answer(in.Task, err)
+		return hostapi.RunTaskOutput{}, h.answer(in.Task, err)
 	}
 	h.collect(p)
 	l := taskLease{
@@ -122,7 +102,7 @@ func (h *Host) answer(task string, err error) error {
 }
 
 // planFor returns the plan with the task in it. If the task is an added one, this adds it.
-func (h *Host) planFor(ctx context.Context, run runkey.Run, in RunTaskInput) (*plan, error) {
+func (h *Host) planFor(ctx context.Context, run runkey.Run, in hostapi.RunTaskInput) (*plan, error) {
 	if in.Added != nil {
 		if err := h.addTask(ctx, run, in); err != nil {
 			return nil, err
@@ -158,15 +138,15 @@ type taskLease struct {
 }
 
 // hold finds or starts the process, attends it until its end, and judges that.
-func (l *taskLease) hold() (RunTaskOutput, error) {
+func (l *taskLease) hold() (hostapi.RunTaskOutput, error) {
 	reply, err := l.Supervisor.Attach(l.ctx, supervisor.AttachRequest{Key: l.key, Fence: l.fence})
 	if err != nil {
-		return RunTaskOutput{}, err
+		return hostapi.RunTaskOutput{}, err
 	}
 	processes := reply.Processes
 	if len(processes) == 0 && l.resumed {
 		l.services.Lost(l.plan.forServices(), l.key)
-		return RunTaskOutput{}, l.lost(l.key.Task, "the record of its process is gone")
+		return hostapi.RunTaskOutput{}, l.lost(l.key.Task, "the record of its process is gone")
 	}
 	next := 0
 	l.restarts = l.restartsOf(processes)
@@ -176,7 +156,7 @@ func (l *taskLease) hold() (RunTaskOutput, error) {
 		switch {
 		case last.Exit == nil:
 			if err := l.listenFor(l.plan, last); err != nil {
-				return RunTaskOutput{}, err
+				return hostapi.RunTaskOutput{}, err
 			}
 			return l.attend(processes)
 		case !last.Granted && last.Launch == l.fence.Launch:
@@ -191,18 +171,18 @@ func (l *taskLease) hold() (RunTaskOutput, error) {
 		err = l.written(command)
 	}
 	if err != nil {
-		return RunTaskOutput{}, fmt.Errorf("%w: %w", errCommand, err)
+		return hostapi.RunTaskOutput{}, fmt.Errorf("%w: %w", errCommand, err)
 	}
 	contact, err := l.contact()
 	if err != nil {
-		return RunTaskOutput{}, err
+		return hostapi.RunTaskOutput{}, err
 	}
 	began := time.Now()
 	p, err := l.Supervisor.Start(l.ctx, supervisor.StartRequest{
 		Key: l.key, Fence: l.fence, Number: next, Command: command, Contact: contact,
 	})
 	if err != nil {
-		return RunTaskOutput{}, err
+		return hostapi.RunTaskOutput{}, err
 	}
 	l.Metrics.Starts.Observe(time.Since(began).Seconds())
 	l.noteStart(command)
@@ -228,7 +208,7 @@ func (l *taskLease) sealed() bool {
 
 // attend waits for the end of the last process, sending heartbeats meanwhile, and stops the
 // process when the activity is cancelled.
-func (l *taskLease) attend(processes []supervisor.Process) (RunTaskOutput, error) {
+func (l *taskLease) attend(processes []supervisor.Process) (hostapi.RunTaskOutput, error) {
 	l.Metrics.Processes.Inc()
 	defer l.Metrics.Processes.Dec()
 	p := processes[len(processes)-1]
@@ -254,24 +234,24 @@ func (l *taskLease) attend(processes []supervisor.Process) (RunTaskOutput, error
 	for {
 		select {
 		case <-closed.Done():
-			return RunTaskOutput{}, errAway
+			return hostapi.RunTaskOutput{}, errAway
 		case e := <-ended:
 			if e.err != nil && closed.Err() != nil {
-				return RunTaskOutput{}, errAway
+				return hostapi.RunTaskOutput{}, errAway
 			} else if e.err != nil {
-				return RunTaskOutput{}, e.err
+				return hostapi.RunTaskOutput{}, e.err
 			}
 			processes[len(processes)-1] = e.process
 			return l.judge(processes)
 		case err := <-l.stopped:
 			if err != nil {
-				return RunTaskOutput{}, err
+				return hostapi.RunTaskOutput{}, err
 			}
 		case <-beats.due.C:
 			beats.beat(waiting)
 		case err := <-beats.answers:
 			if server.IsGone(err) {
-				return RunTaskOutput{}, errSuperseded
+				return hostapi.RunTaskOutput{}, errSuperseded
 			}
 			l.stop(waiting, p)
 			// The SDK must learn of the cancellation itself before it lets an activity end as
@@ -284,11 +264,11 @@ func (l *taskLease) attend(processes []supervisor.Process) (RunTaskOutput, error
 			case temporal.IsCanceledError(cause):
 				l.group.Go(func(context.Context) { l.confirm(waiting, p, cause, beats.answers) })
 			case server.IsGone(cause):
-				return RunTaskOutput{}, errSuperseded
+				return hostapi.RunTaskOutput{}, errSuperseded
 			case l.stopping, errors.Is(cause, activity.ErrActivityPaused), errors.Is(cause, activity.ErrActivityReset):
 				// A paused activity must not be started again, but its process continues.
 			default:
-				return RunTaskOutput{}, fmt.Errorf("%w: %v", errAway, cause)
+				return hostapi.RunTaskOutput{}, fmt.Errorf("%w: %v", errAway, cause)
 			}
 		}
 	}
@@ -353,12 +333,12 @@ func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) e
 // judge decides what the end of the last process means: the end of the task, or another
 // process. In the second case the journal has the permission for that process before anybody
 // learns of it.
-func (l *taskLease) judge(processes []supervisor.Process) (RunTaskOutput, error) {
+func (l *taskLease) judge(processes []supervisor.Process) (hostapi.RunTaskOutput, error) {
 	last := processes[len(processes)-1]
 	completed := last.Exit.Reason == supervisor.ReasonNone && causeOf(last.Exit, l.Owned, "") == spec.CauseCompleted
 	calls, err := l.services.ProcessEnded(processes, completed)
 	if err != nil {
-		return RunTaskOutput{}, err
+		return hostapi.RunTaskOutput{}, err
 	}
 	l.plan.Calls = calls
 	if last.Exit.Reason == supervisor.ReasonCollateral || l.cancelled() {
@@ -371,14 +351,14 @@ func (l *taskLease) judge(processes []supervisor.Process) (RunTaskOutput, error)
 	}
 	err = l.Supervisor.Grant(l.ctx, supervisor.GrantRequest{Key: l.key, Fence: l.fence, Number: last.Number, Failures: history.Failures()})
 	if err != nil {
-		return RunTaskOutput{}, err
+		return hostapi.RunTaskOutput{}, err
 	}
 	exit := l.exit(last)
 	l.count(last, exit)
 	l.Metrics.Restarts.Inc()
 	l.services.Restarts(l.key, howEnded(exit))
 	l.Log.Info("restart", zap.String("task", l.key.String()), zap.Int("process", last.Number+1), zap.Duration("delay", delay))
-	return RunTaskOutput{}, retryAt(l.whyRestart(exit), spec.ErrRestart, delay, nil)
+	return hostapi.RunTaskOutput{}, retryAt(l.whyRestart(exit), spec.ErrRestart, delay, nil)
 }
 
 // whyRestart returns in one line why the task gets another process after that exit.
@@ -418,7 +398,7 @@ func (p *plan) next(history lifecycle.RestartHistory, sealed bool) (delay time.D
 }
 
 // conclude reports the end of the last process as the end of the task.
-func (l *taskLease) conclude(processes []supervisor.Process) (RunTaskOutput, error) {
+func (l *taskLease) conclude(processes []supervisor.Process) (hostapi.RunTaskOutput, error) {
 	last := processes[len(processes)-1]
 	exit := l.exit(last)
 	if !last.Granted { // otherwise it was counted with its successor
@@ -428,11 +408,11 @@ func (l *taskLease) conclude(processes []supervisor.Process) (RunTaskOutput, err
 	stopped := exit.Cause != spec.CauseCompleted && !exit.Cause.ByItself()
 	switch {
 	case l.cancelled() && stopped && temporal.IsCanceledError(context.Cause(l.ctx)):
-		return RunTaskOutput{}, temporal.NewCanceledError(exit)
+		return hostapi.RunTaskOutput{}, temporal.NewCanceledError(exit)
 	case exit.Cause.ByItself() || exit.Cause == spec.CauseHostLost:
-		return RunTaskOutput{}, failed(l.key.Task, exit)
+		return hostapi.RunTaskOutput{}, failed(l.key.Task, exit)
 	}
-	return RunTaskOutput{Exit: exit}, nil
+	return hostapi.RunTaskOutput{Exit: exit}, nil
 }
 
 // count adds a process that has ended to the metrics.

@@ -23,6 +23,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 const (
@@ -38,7 +39,7 @@ const (
 // bring fetches what the run ships and unpacks it into the run's directory on this host,
 // which then belongs to the user. Until unlock is called, a sweep cannot remove it: a plan
 // must have the run by then.
-func (h *Host) bring(ctx context.Context, run runkey.Run, in ReserveInput, statement string, user *hostuser.User) (unlock func(), err error) {
+func (h *Host) bring(ctx context.Context, run runkey.Run, in hostapi.ReserveInput, statement string, user *hostuser.User) (unlock func(), err error) {
 	a := in.Spec.Ship.Archive
 	if !in.Spec.Ships() {
 		return func() {}, nil
@@ -56,7 +57,7 @@ func (h *Host) bring(ctx context.Context, run runkey.Run, in ReserveInput, state
 	if unlock, err = h.shipped.Lock(ctx, a.Digest); err != nil {
 		return nil, err
 	}
-	err = h.fetch(ctx, *a, in.sources(), func(n int64) {
+	err = h.fetch(ctx, *a, sources(in), func(n int64) {
 		now.Store(&spec.Fetching{Host: h.Name, Size: int64(a.Size), Bytes: n})
 	})
 	if err == nil {
@@ -102,7 +103,7 @@ func tellHowFar(ctx context.Context, now *atomic.Pointer[spec.Fetching], done <-
 
 // sources returns the hosts that have the archive: other hosts of the run, and the host that
 // keeps it for all of them.
-func (in ReserveInput) sources() []spec.HostService {
+func sources(in hostapi.ReserveInput) []spec.HostService {
 	if in.Spec.Ship.From == nil {
 		return in.Shipped
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // source is a host that has the archive of a run.
@@ -76,7 +77,7 @@ var iris = runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "0199-aa"
 // bringTo calls bring the way Reserve does.
 func bringTo(t *testing.T, h *Host, a spec.Archive, from ...spec.HostService) error {
 	t.Helper()
-	in := ReserveInput{Spec: &spec.RunSpec{Ship: spec.Ship{Archive: &a}}, Shipped: from}
+	in := hostapi.ReserveInput{Spec: &spec.RunSpec{Ship: spec.Ship{Archive: &a}}, Shipped: from}
 	if len(from) > 0 {
 		in.Spec.Ship.From, in.Shipped = &from[0], from[1:]
 	}
@@ -127,7 +128,7 @@ func TestWhatIsShippedIsFetchedOnce(t *testing.T) {
 }
 
 func TestWhatIsShippedIsNotPacked(t *testing.T) {
-	in := ReserveInput{Spec: &spec.RunSpec{Ship: spec.Ship{Dir: "/home/ann/job"}}}
+	in := hostapi.ReserveInput{Spec: &spec.RunSpec{Ship: spec.Ship{Dir: "/home/ann/job"}}}
 	_, err := shippingTo(t, t.TempDir()).bring(t.Context(), iris, in, "", nil)
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)

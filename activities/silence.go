@@ -14,8 +14,10 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
+	"github.com/clusterrun/clusterrun/activities/trust/policy"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // actAlone is how long a host waits for the run to do something about silent tasks, until it
@@ -130,10 +132,9 @@ func (h *Host) tellSilent(ctx context.Context, k runkey.Task, tasks []string) er
 
 // silentAlone carries out on_silence for the silent tasks of this host.
 func (h *Host) silentAlone(ctx context.Context, p *plan, tasks []string) error {
-	in := ControlInput{Op: lifecycle.ControlStacks, Tasks: tasks, Generation: p.Generation}
-	err := h.checkRequest(ctx, p, in)
+	err := h.allow(ctx, p, request{"stacks", tasks, policy.AskStacks})
 	if err == nil {
-		_, err = h.captureStacks(ctx, p.Run, p, tasks)
+		_, err = h.captureStacks(ctx, p, tasks)
 	}
 	if err != nil {
 		h.Log.Warn("the stacks of silent tasks are not captured", zap.String("run", p.Run.WorkflowID), zap.Error(err))
@@ -143,15 +144,22 @@ func (h *Host) silentAlone(ctx context.Context, p *plan, tasks []string) error {
 		if err := h.checkAgain(p, tasks); err != nil {
 			return err
 		}
-		in.Op = lifecycle.ControlRestart
-		_, err = h.stopTasks(ctx, p, in, supervisor.ReasonRestart)
+		_, err = h.stopTasks(ctx, p, spec.TaskRequest{Tasks: tasks}, supervisor.ReasonRestart)
 		return err
 	case spec.OnSilenceStop:
-		in.Op = lifecycle.ControlSilence
-		_, err = h.stopTasks(ctx, p, in, supervisor.ReasonSilence)
+		_, err = h.stopTasks(ctx, p, spec.TaskRequest{Tasks: tasks}, supervisor.ReasonSilence)
 		return err
 	}
 	return nil
+}
+
+// StopSilentTasks ends processes of tasks for their silence: they have failed.
+func (h *Host) StopSilentTasks(ctx context.Context, in hostapi.TasksInput) (spec.RequestAnswer, error) {
+	p, err := h.accept(ctx, in.Group, request{"silence", in.Tasks, ""})
+	if p == nil {
+		return spec.RequestAnswer{}, err
+	}
+	return h.stopTasks(ctx, p, spec.TaskRequest{Tasks: in.Tasks}, supervisor.ReasonSilence)
 }
 
 // silenceText returns why silent tasks are stopped.

@@ -16,8 +16,9 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/stacks"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/trust/policy"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
@@ -25,22 +26,31 @@ import (
 const stacksError = "StacksNotCaptured"
 
 const (
-	// captureBound leaves room within the time that Control has.
+	// captureBound leaves room within the time that CaptureStacks has.
 	captureBound = 7 * time.Second
 	// keepCaptures is how long captures in the state directory are kept.
 	keepCaptures = 7 * 24 * time.Hour
 )
 
+// CaptureStacks writes the stacks of the processes of tasks to files.
+func (h *Host) CaptureStacks(ctx context.Context, in hostapi.CaptureStacksInput) (spec.RequestAnswer, error) {
+	p, err := h.accept(ctx, in.Group, request{"stacks", in.Tasks, policy.AskStacks})
+	if p == nil {
+		return spec.RequestAnswer{}, err
+	}
+	return h.captureStacks(ctx, p, in.Tasks)
+}
+
 // captureStacks captures the stacks of the processes of tasks, or of all tasks on this host
 // if none is named. Tasks that have been silent longest come first, because they may be the
 // cause of the problem, and the time is bounded. Tasks without a living process are not in
 // the answer.
-func (h *Host) captureStacks(ctx context.Context, run runkey.Run, p *plan, tasks []string) (ControlOutput, error) {
+func (h *Host) captureStacks(ctx context.Context, p *plan, tasks []string) (spec.RequestAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, captureBound)
 	defer cancel()
-	reply, err := h.Supervisor.Processes(ctx, run)
+	reply, err := h.Supervisor.Processes(ctx, p.Run)
 	if err != nil {
-		return ControlOutput{}, err
+		return spec.RequestAnswer{}, err
 	}
 	now := h.now()
 	var living []quietProcess
@@ -58,15 +68,15 @@ func (h *Host) captureStacks(ctx context.Context, run runkey.Run, p *plan, tasks
 	}
 	results, err := stacks.Capture(ctx, targets, supervisor.CookieVar)
 	if err != nil {
-		return ControlOutput{}, h.notCaptured("stacks", err)
+		return spec.RequestAnswer{}, h.notCaptured("stacks", err)
 	}
 	return h.captured(p, results)
 }
 
 // captured returns the answer. Failures are an error only if all captures have failed: some
 // stacks are better than none.
-func (h *Host) captured(p *plan, results []stacks.Result) (ControlOutput, error) {
-	out := ControlOutput{Files: map[string]string{}}
+func (h *Host) captured(p *plan, results []stacks.Result) (spec.RequestAnswer, error) {
+	out := spec.RequestAnswer{Files: map[string]string{}}
 	var failed []error
 	for _, r := range results {
 		switch {
@@ -81,7 +91,7 @@ func (h *Host) captured(p *plan, results []stacks.Result) (ControlOutput, error)
 	slices.Sort(out.Tasks)
 	out.Stacks = treeOf(p, results)
 	if len(out.Files) == 0 && len(failed) > 0 {
-		return ControlOutput{}, failed[0]
+		return spec.RequestAnswer{}, failed[0]
 	}
 	return out, nil
 }

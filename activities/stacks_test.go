@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.uber.org/zap"
@@ -20,8 +21,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
-	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // listed is a supervisor that can only list processes.
@@ -51,7 +52,7 @@ func newControl(t *testing.T) *control {
 	var suite testsuite.WorkflowTestSuite
 	c.env = suite.NewTestActivityEnvironment()
 	c.env.RegisterActivity(c.reserved)
-	c.env.RegisterActivity(c.host.Control)
+	c.env.RegisterActivityWithOptions(c.host, activity.RegisterOptions{SkipInvalidStructFunctions: true})
 	_, err = c.env.ExecuteActivity(c.reserved)
 	require.NoError(t, err)
 	return c
@@ -66,12 +67,12 @@ func (c *control) reserved(ctx context.Context) error {
 	return err
 }
 
-func (c *control) stacks(tasks ...string) (ControlOutput, error) {
-	v, err := c.env.ExecuteActivity(c.host.Control, ControlInput{Op: lifecycle.ControlStacks, Tasks: tasks})
+func (c *control) stacks(tasks ...string) (spec.RequestAnswer, error) {
+	v, err := c.env.ExecuteActivity(c.host.CaptureStacks, hostapi.CaptureStacksInput{StacksRequest: spec.StacksRequest{Tasks: tasks}})
 	if err != nil {
-		return ControlOutput{}, err
+		return spec.RequestAnswer{}, err
 	}
-	var out ControlOutput
+	var out spec.RequestAnswer
 	require.NoError(c.t, v.Get(&out))
 	return out, nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // `start-task RUN extra-0 -- /no/such/program` used to print "started", and then the whole
@@ -37,32 +37,29 @@ func TestAStartThatWouldFailIsRefusedBeforehand(t *testing.T) {
 		"no such directory":  {spec.Task{Type: "extra", Command: []string{"true"}, Dir: "/nonexistent"}, "dir: extra-0: working directory /nonexistent on host host-a: no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := newControl(t).check(ControlInput{Op: lifecycle.ControlCheck, Start: &c.task})
+			err := newControl(t).checkStart(hostapi.CheckStartInput{Task: c.task})
 			checkRefusal(t, err, c.want)
 		})
 	}
 	t.Run("of another generation", func(t *testing.T) {
-		err := newControl(t).check(ControlInput{Op: lifecycle.ControlCheck, Generation: 1, Start: &spec.Task{Type: "extra", Command: []string{"true"}}})
+		err := newControl(t).checkStart(hostapi.CheckStartInput{Group: hostapi.Group{Generation: 1}, Task: spec.Task{Type: "extra", Command: []string{"true"}}})
 		checkRefusal(t, err, "host host-a does not have this run any more")
 	})
 	// The supervisor of this host panics when it is asked to stop something.
 	t.Run("a restart leaves the task running", func(t *testing.T) {
-		err := newControl(t).check(ControlInput{Op: lifecycle.ControlRestart, Tasks: []string{"gone-0"}})
+		c := newControl(t)
+		_, err := c.host.plans.change(c.host.plans.all()[0].Run, func(p *plan) error {
+			p.Added = map[string]addedTask{"gone-0": {Task: spec.Task{Type: "gone", Command: []string{"/no/such/program"}}}}
+			return nil
+		})
+		require.NoError(t, err)
+		_, err = c.env.ExecuteActivity(c.host.RestartTasks, hostapi.RestartTasksInput{TaskRequest: spec.TaskRequest{Tasks: []string{"gone-0"}}})
 		checkRefusal(t, err, "gone-0: /no/such/program on host host-a: command not found")
 	})
 }
 
-// check sends a request to a run in which an operator has started gone-0.
-func (c *control) check(in ControlInput) error {
-	c.t.Helper()
-	for _, p := range c.host.plans.all() {
-		_, err := c.host.plans.update(p.Run, func(p *plan) (*plan, error) {
-			p.Added = map[string]addedTask{"gone-0": {Task: spec.Task{Type: "gone", Command: []string{"/no/such/program"}}}}
-			return p, nil
-		})
-		require.NoError(c.t, err)
-	}
-	_, err := c.env.ExecuteActivity(c.host.Control, in)
+func (c *control) checkStart(in hostapi.CheckStartInput) error {
+	_, err := c.env.ExecuteActivity(c.host.CheckStart, in)
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
-	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -28,10 +27,10 @@ func (p *plan) stopOf(task, signal string, grace *time.Duration) (supervisor.Sto
 }
 
 // byStop groups tasks of a request by signal and grace, in their order.
-func (h *Host) byStop(p *plan, in ControlInput) (order []supervisor.Stop, groups map[supervisor.Stop][]string, err error) {
+func (h *Host) byStop(p *plan, q spec.TaskRequest) (order []supervisor.Stop, groups map[supervisor.Stop][]string, err error) {
 	groups = map[supervisor.Stop][]string{}
-	for _, task := range in.Tasks {
-		signal, grace := h.mayStop(p, task, in)
+	for _, task := range q.Tasks {
+		signal, grace := h.mayStop(p, task, q)
 		how, err := p.stopOf(task, signal, grace)
 		if err != nil {
 			return nil, nil, err
@@ -44,20 +43,19 @@ func (h *Host) byStop(p *plan, in ControlInput) (order []supervisor.Stop, groups
 	return order, groups, nil
 }
 
-// stopTasks stops the processes of tasks, each with the signal and grace of its type.
-func (h *Host) stopTasks(ctx context.Context, p *plan, in ControlInput, reason supervisor.Reason) (ControlOutput, error) {
-	order, groups, err := h.byStop(p, in)
+// stopTasks stops the processes of tasks of the generation of the plan, each with the signal and grace of its type.
+func (h *Host) stopTasks(ctx context.Context, p *plan, q spec.TaskRequest, reason supervisor.Reason) (out spec.RequestAnswer, err error) {
+	order, groups, err := h.byStop(p, q)
 	if err != nil {
-		return ControlOutput{}, err
+		return out, err
 	}
 	detail := ""
 	if reason == supervisor.ReasonSilence {
 		detail = silenceText(p.Spec)
 	}
-	var out ControlOutput
 	for _, how := range order {
 		reply, err := h.Supervisor.Stop(ctx, supervisor.StopRequest{
-			Run: p.Run, Tasks: groups[how], Generation: in.Generation,
+			Run: p.Run, Tasks: groups[how], Generation: p.Generation,
 			Signal: how.Signal, Grace: how.Grace, Reason: reason, Detail: detail,
 		})
 		if err != nil {
@@ -119,6 +117,6 @@ func (h *Host) restart(ctx context.Context, run runkey.Run, task string) error {
 	if err != nil {
 		return err
 	}
-	_, err = h.stopTasks(ctx, p, ControlInput{Op: lifecycle.ControlRestart, Tasks: []string{task}, Generation: p.Generation}, supervisor.ReasonRestart)
+	_, err = h.stopTasks(ctx, p, spec.TaskRequest{Tasks: []string{task}}, supervisor.ReasonRestart)
 	return err
 }

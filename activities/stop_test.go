@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // Whoever stops what is left of a run, each process gets the signal and grace of its type: a
@@ -35,7 +36,7 @@ func TestWhatIsLeftIsStoppedAsItsTypeIs(t *testing.T) {
 	assert.Equal(t, want, api.as)
 
 	api.processes = []supervisor.Process{living("ps-0", 0, 0)}
-	require.NoError(t, h.endOlder(t.Context(), servedRun, ReserveInput{Spec: s, Generation: 1}))
+	require.NoError(t, h.endOlder(t.Context(), servedRun, hostapi.ReserveInput{Spec: s, Generation: 1}))
 	require.Len(t, api.stops, 1)
 	assert.Equal(t, own, supervisor.Stop{Signal: api.stops[0].Signal, Grace: api.stops[0].Grace})
 

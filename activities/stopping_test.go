@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // A host that is told of a stop restarts nothing until it is told that the stop was cleared,
@@ -19,7 +19,7 @@ func TestAHostIsToldOfAStop(t *testing.T) {
 	c := newControl(t)
 	run := c.host.plans.all()[0].Run
 	tell := func(s spec.Stopping) *plan {
-		_, err := c.env.ExecuteActivity(c.host.Control, ControlInput{Op: lifecycle.ControlTell, Stopping: &s})
+		_, err := c.env.ExecuteActivity(c.host.TellStopping, hostapi.TellStoppingInput{Stopping: s})
 		require.NoError(t, err)
 		p, err := c.host.plans.get(run)
 		require.NoError(t, err)
@@ -33,15 +33,13 @@ func TestAHostIsToldOfAStop(t *testing.T) {
 	p = tell(spec.Stopping{Seq: 3, Stop: true})
 	assert.False(t, p.sealed(), "it is older")
 	assert.Equal(t, 4, p.Stopping.Seq)
-	_, err := c.env.ExecuteActivity(c.host.Control, ControlInput{Op: lifecycle.ControlSeal})
+	_, err := c.env.ExecuteActivity(c.host.SealTasks, hostapi.TasksInput{})
 	require.NoError(t, err)
 	assert.True(t, tell(spec.Stopping{Seq: 5}).sealed())
 
-	_, err = c.env.ExecuteActivity(c.host.Control, ControlInput{Op: lifecycle.ControlTell, Generation: 7, Stopping: &spec.Stopping{Seq: 9, Stop: true}})
+	_, err = c.env.ExecuteActivity(c.host.TellStopping, hostapi.TellStoppingInput{Group: hostapi.Group{Generation: 7}, Stopping: spec.Stopping{Seq: 9, Stop: true}})
 	require.NoError(t, err)
 	assert.Equal(t, 5, tell(spec.Stopping{Seq: 5}).Stopping.Seq, "that was for another generation")
-	_, err = c.env.ExecuteActivity(c.host.Control, ControlInput{Op: lifecycle.ControlTell})
-	require.ErrorContains(t, err, "there is nothing to tell")
 }
 
 // A task that waits to be started again does not come back during a stop.
@@ -59,7 +57,7 @@ func TestNobodyComesBackDuringAStop(t *testing.T) {
 // arrives late has no effect.
 func TestTheNextPlanKnowsOfAClear(t *testing.T) {
 	h := &Host{now: time.Now}
-	p := h.newPlan(servedRun, ReserveInput{Generation: 2, Spec: &spec.RunSpec{}, Stopping: &spec.Stopping{Seq: 2}}, nil)
+	p := h.newPlan(servedRun, hostapi.ReserveInput{Generation: 2, Spec: &spec.RunSpec{}, Stopping: &spec.Stopping{Seq: 2}}, nil)
 	assert.Equal(t, &spec.Stopping{Seq: 2}, p.Stopping)
 	assert.False(t, p.sealed())
 }

@@ -7,11 +7,12 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // leaseStore requests a store for torch if the run wants one and rank 0 is here, at the
 // MASTER_PORT of the spec or, without one, at a leased port.
-func (h *Host) leaseStore(in ReserveInput, tasks []spec.Task, request *supervisor.PortLeaseRequest) {
+func (h *Host) leaseStore(in hostapi.ReserveInput, tasks []spec.Task, request *supervisor.PortLeaseRequest) {
 	if !in.Spec.AgentStore || len(tasks) == 0 || tasks[0].Rank != 0 {
 		return
 	}
@@ -25,7 +26,7 @@ func (h *Host) leaseStore(in ReserveInput, tasks []spec.Task, request *superviso
 	master := tasks[0].Env["MASTER_ADDR"].Value
 	if master == "" {
 		host, _, _ := splitAddress(tasks[0])
-		master = HostPart(h.address(host, 1, len(in.Tasks) == 0))
+		master = spec.HostPart(h.address(host, 1, len(in.Tasks) == 0))
 	}
 	host := ""
 	switch master = strings.Trim(master, "[]"); {

@@ -14,11 +14,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 func TestShortText(t *testing.T) {
@@ -75,7 +75,7 @@ func TestServeTasksAgain(t *testing.T) {
 	s := (&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Count: &two, Command: []string{"true"}}}}).WithDefaults()
 	first := served(t, state)
 	p, err := first.plans.update(servedRun, func(*plan) (*plan, error) {
-		return &plan{Run: servedRun, Spec: s, Tasks: []string{"worker-0", "worker-1"}, Cluster: taskenv.Cluster{Hosts: 1, Members: []taskenv.Member{
+		return &plan{Run: servedRun, Spec: s, Tasks: []string{"worker-0", "worker-1"}, Cluster: hostapi.Cluster{Hosts: 1, Members: []hostapi.Member{
 			{Type: "worker", Host: "host-a", Address: "127.0.0.1:1"}, {Type: "worker", Index: 1, Rank: 1, Host: "host-a", Address: "127.0.0.1:2"},
 		}}}, nil
 	})

@@ -13,27 +13,16 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
-
-// UnmarshalJSON accepts fields of a newer program that this one does not know, so that the
-// host can refuse them with a proper error.
-func (in *ReserveInput) UnmarshalJSON(text []byte) error {
-	type plain ReserveInput
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode((*plain)(in)); err != nil {
-		*in = ReserveInput{unknown: strings.TrimPrefix(err.Error(), "json: ")}
-	}
-	return nil
-}
 
 // understands returns an error if this host does not understand a request. The spec was valid
 // when the run was started, so a problem here means that another version reads it
 // differently, or that somebody has written it into the namespace past the checks of a
 // workflow. Another host may understand it, and so may this one once its worker is
 // upgraded.
-func (h *Host) understands(in ReserveInput) error {
-	why := in.unknown
+func (h *Host) understands(in hostapi.ReserveInput) error {
+	why := in.Unknown
 	if why == "" && in.Spec == nil {
 		why = "there is no spec"
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // If a newer program asks for something unknown, the error names it, and counts as a refusal
@@ -28,7 +29,7 @@ func TestWhatIsNotUnderstood(t *testing.T) {
 		`{"generation": 0}`: "there is no spec",
 		`{"spec": {"command": ["true"], "tasks": [{"type": "worker"}]}, "generation": 0}`: "",
 	} {
-		var in ReserveInput
+		var in hostapi.ReserveInput
 		require.NoError(t, json.Unmarshal([]byte(text), &in))
 		err := h.understands(in)
 		if want == "" {
@@ -52,19 +53,19 @@ func TestAPartOfAnElasticRunIsUnderstood(t *testing.T) {
 	for _, h := range []*Host{{}, {Config: Config{Guard: &guard.Guard{}}}} {
 		alone := s.Sized(2)
 		require.Error(t, alone.Validate())
-		assert.NoError(t, h.understands(ReserveInput{Spec: alone}))
-		assert.NoError(t, h.understands(ReserveInput{Spec: s.Sized(4), Tasks: []string{"worker-0", "worker-1"}}))
-		assert.NoError(t, h.understands(ReserveInput{Spec: s, Tasks: []string{"worker-0", "worker-1"}}))
+		assert.NoError(t, h.understands(hostapi.ReserveInput{Spec: alone}))
+		assert.NoError(t, h.understands(hostapi.ReserveInput{Spec: s.Sized(4), Tasks: []string{"worker-0", "worker-1"}}))
+		assert.NoError(t, h.understands(hostapi.ReserveInput{Spec: s, Tasks: []string{"worker-0", "worker-1"}}))
 
 		newer := *alone
 		newer.OnFailure = "hibernate"
-		assert.ErrorContains(t, h.understands(ReserveInput{Spec: &newer}), "hibernate")
+		assert.ErrorContains(t, h.understands(hostapi.ReserveInput{Spec: &newer}), "hibernate")
 		huge := *alone
 		huge.Hosts.Count = "1:9223372036854775807"
-		assert.ErrorContains(t, h.understands(ReserveInput{Spec: &huge}), "hosts.count")
+		assert.ErrorContains(t, h.understands(hostapi.ReserveInput{Spec: &huge}), "hosts.count")
 		empty := *alone
 		empty.Tasks = nil
-		assert.ErrorContains(t, h.understands(ReserveInput{Spec: &empty}), "tasks")
+		assert.ErrorContains(t, h.understands(hostapi.ReserveInput{Spec: &empty}), "tasks")
 	}
 }
 

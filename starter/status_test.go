@@ -24,6 +24,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 func payloads(t *testing.T, v any) *commonpb.Payloads {
@@ -107,12 +108,12 @@ func TestStatusSaysWhatARunWaitsFor(t *testing.T) {
 	}
 	c := mocks.NewClient(t)
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
-		pending(spec.ActivityReserve, "queue/hosts", &failurepb.Failure{Message: "host a has 0 of 1 slots free"}),
-		pending(spec.ActivityReserve, "queue/host/b", nil),
-		pending(spec.ActivityPrepare, "queue/host/c/instance", &failurepb.Failure{
+		pending(string(hostapi.Reserve), "queue/hosts", &failurepb.Failure{Message: "host a has 0 of 1 slots free"}),
+		pending(string(hostapi.Reserve), "queue/host/b", nil),
+		pending(string(hostapi.Prepare), "queue/host/c/instance", &failurepb.Failure{
 			Message: "activity StartToClose timeout", FailureInfo: &failurepb.Failure_TimeoutFailureInfo{TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{}},
 		}),
-		pending(spec.ActivityControl, "queue/host/d/instance", nil),
+		pending(string(hostapi.SignalTasks), "queue/host/d/instance", nil),
 	), nil)
 	value := mocks.NewEncodedValue(t)
 	value.On("Get", mock.Anything).Return(nil)

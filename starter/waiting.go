@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // Waiting is a place that a run waits for.
@@ -35,7 +36,7 @@ func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []Waiting 
 	var all []Waiting
 	for _, a := range pending {
 		switch a.GetActivityType().GetName() {
-		case spec.ActivityReserve, spec.ActivityPrepare:
+		case string(hostapi.Reserve), string(hostapi.Prepare):
 		default:
 			continue
 		}

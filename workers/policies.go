@@ -10,7 +10,7 @@ import (
 )
 
 // Slots are wide enough that RunTask, which holds one for the life of its process, and the looks
-// that last, of which there is a bound, can never starve Control and Release.
+// that last, of which there is a bound, can never starve the short ones and Release.
 const taskSlots = 5000
 
 // init names the build. By itself the SDK hashes the whole executable when the

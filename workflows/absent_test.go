@@ -17,9 +17,9 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // The end of a run waits for no host that the run has given up, and says what is missing. A
@@ -42,25 +42,25 @@ func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
 			env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
 			env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 			register := func(name string, f any) { env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name}) }
-			register(spec.ActivityReserve, func(_ context.Context, in activities.ReserveInput) (activities.ReserveOutput, error) {
+			register(string(hostapi.Reserve), func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
 				host := map[string]string{"worker-0": "a", "worker-1": "b"}[in.Tasks[0]]
-				return activities.ReserveOutput{Host: host, Instance: "i", Addresses: []string{host + ":1"}}, nil
+				return hostapi.ReserveOutput{Host: host, Instance: "i", Addresses: []string{host + ":1"}}, nil
 			})
-			register(spec.ActivityPrepare, func(context.Context, activities.PrepareInput) error { return nil })
-			register(spec.ActivityRunTask, func(ctx context.Context, in activities.RunTaskInput) (activities.RunTaskOutput, error) {
+			register(string(hostapi.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.None, error) { return hostapi.None{}, nil })
+			register(string(hostapi.RunTask), func(ctx context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
 				if in.Task == "worker-1" {
-					return activities.RunTaskOutput{}, c.loss
+					return hostapi.RunTaskOutput{}, c.loss
 				}
 				<-ctx.Done()
-				return activities.RunTaskOutput{}, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"})
+				return hostapi.RunTaskOutput{}, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"})
 			})
 			var mu sync.Mutex
 			var released []string
-			register(spec.ActivityRelease, func(ctx context.Context) (activities.ReleaseOutput, error) {
+			register(string(hostapi.Release), func(ctx context.Context) (hostapi.ReleaseOutput, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				released = append(released, strings.Split(activity.GetInfo(ctx).TaskQueue, "/host/")[1])
-				return activities.ReleaseOutput{}, nil
+				return hostapi.ReleaseOutput{}, nil
 			})
 			execute(t, env, spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"a:1", "b:1"}}}})
 			var app *temporal.ApplicationError

@@ -1,22 +1,19 @@
 package workflows
 
 import (
-	"context"
 	"errors"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// call starts an activity by its wire name. The method is there for the
-// compiler: workflow.ExecuteActivity checks no types, and an input of the wrong
-// one would decode to an empty struct on the host.
-func call[I, O any](ctx workflow.Context, name string, _ func(*activities.Host, context.Context, I) (O, error), in I) future[O] {
-	return future[O]{workflow.ExecuteActivity(ctx, name, in)}
+// call starts an activity of a host.
+func call[I, O any](ctx workflow.Context, a hostapi.Activity[I, O], in I) future[O] {
+	return future[O]{workflow.ExecuteActivity(ctx, string(a), in)}
 }
 
 // hereTakes is how long an activity of callHere may take as part of the workflow task. Whoever asks
@@ -27,21 +24,21 @@ const hereTakes = 2 * time.Second
 // queue its first try is part of the workflow task, which spares the server a third of its work for a
 // short run. If that try fails or takes long, the server has it retried as any other activity, and
 // shows meanwhile what the run waits for. One that has heartbeats is meant to take long.
-func callHere[I, O any](ctx workflow.Context, name string, method func(*activities.Host, context.Context, I) (O, error), in I) future[O] {
+func callHere[I, O any](ctx workflow.Context, a hostapi.Activity[I, O], in I) future[O] {
 	o := workflow.GetActivityOptions(ctx)
 	if !spec.IsLocalQueue(o.TaskQueue) || o.HeartbeatTimeout > 0 {
-		return call(ctx, name, method, in)
+		return call(ctx, a, in)
 	}
 	here := workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: hereTakes, RetryPolicy: once(), Summary: o.Summary,
 	})
 	answer, settable := workflow.NewFuture(ctx)
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		out, err := future[O]{workflow.ExecuteLocalActivity(here, name, in)}.get(ctx)
+		out, err := future[O]{workflow.ExecuteLocalActivity(here, string(a), in)}.get(ctx)
 		var refused *temporal.ApplicationError
 		final := temporal.IsCanceledError(err) || errors.As(err, &refused) && refused.NonRetryable()
 		if err != nil && !final {
-			out, err = call(ctx, name, method, in).get(ctx)
+			out, err = call(ctx, a, in).get(ctx)
 		}
 		settable.Set(out, err)
 	})

@@ -13,9 +13,9 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // localTries runs a task on a local queue, on a host that answers a reservation as answer says, and
@@ -34,16 +34,16 @@ func localTries(t *testing.T, answer func(try int) error) (tries map[string][]bo
 	register := func(name string, f any) {
 		env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
-	register(spec.ActivityReserve, func(ctx context.Context, _ activities.ReserveInput) (activities.ReserveOutput, error) {
-		try := note(ctx, spec.ActivityReserve)
-		return activities.ReserveOutput{Host: "a", Instance: "abcdefgh", Addresses: []string{"127.0.0.1:1"}}, answer(try)
+	register(string(hostapi.Reserve), func(ctx context.Context, _ hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+		try := note(ctx, string(hostapi.Reserve))
+		return hostapi.ReserveOutput{Host: "a", Instance: "abcdefgh", Addresses: []string{"127.0.0.1:1"}}, answer(try)
 	})
-	register(spec.ActivityRunTask, func(context.Context, activities.RunTaskInput) (activities.RunTaskOutput, error) {
-		return activities.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
+	register(string(hostapi.RunTask), func(context.Context, hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
+		return hostapi.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
 	})
-	register(spec.ActivityRelease, func(ctx context.Context, _ activities.ReleaseInput) (activities.ReleaseOutput, error) {
-		note(ctx, spec.ActivityRelease)
-		return activities.ReleaseOutput{}, nil
+	register(string(hostapi.Release), func(ctx context.Context, _ hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
+		note(ctx, string(hostapi.Release))
+		return hostapi.ReleaseOutput{}, nil
 	})
 	execute(t, env, spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(1)}}})
 	return tries, env
@@ -52,7 +52,7 @@ func localTries(t *testing.T, answer func(try int) error) (tries map[string][]bo
 func TestALocalReservationIsPartOfTheWorkflowTask(t *testing.T) {
 	tries, env := localTries(t, func(int) error { return nil })
 	require.NoError(t, env.GetWorkflowError())
-	assert.Equal(t, map[string][]bool{spec.ActivityReserve: {true}, spec.ActivityRelease: {true}}, tries)
+	assert.Equal(t, map[string][]bool{string(hostapi.Reserve): {true}, string(hostapi.Release): {true}}, tries)
 }
 
 // A workflow task does not wait for what may become free: people would wait for it with their requests.
@@ -64,7 +64,7 @@ func TestALocalReservationThatFailsIsRetriedByTheServer(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, env.GetWorkflowError())
-	assert.Equal(t, []bool{true, false, false}, tries[spec.ActivityReserve])
+	assert.Equal(t, []bool{true, false, false}, tries[string(hostapi.Reserve)])
 }
 
 func TestALocalRefusalIsForGood(t *testing.T) {
@@ -74,5 +74,5 @@ func TestALocalRefusalIsForGood(t *testing.T) {
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, env.GetWorkflowError(), &app)
 	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())
-	assert.Equal(t, []bool{true}, tries[spec.ActivityReserve])
+	assert.Equal(t, []bool{true}, tries[string(hostapi.Reserve)])
 }

@@ -3,9 +3,8 @@ package workflows
 import (
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // checkStart asks the host of a task whether it can start it: the failure of a start
@@ -15,8 +14,8 @@ func (r *clusterRun) checkStart(ctx workflow.Context, e lifecycle.StartTask) (li
 	name := e.Task.Name()
 	h := r.hostOf(name)
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	_, err := call(askingFirst(ctx, h.queue, "check "+name), spec.ActivityControl, (*activities.Host).Control,
-		activities.ControlInput{Run: r.began, Op: lifecycle.ControlCheck, Generation: r.machine.Generation(), Start: &e.Task}).get(ctx)
+	_, err := call(askingFirst(ctx, h.queue, "check "+name), hostapi.CheckStart,
+		hostapi.CheckStartInput{Group: r.group(), Task: e.Task}).get(ctx)
 	if err != nil {
 		return e, refusedBy(h, err)
 	}

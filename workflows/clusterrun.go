@@ -11,10 +11,10 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities/trust/codec"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // ClusterRun runs a cluster to its end. The input is a [spec.RunSpec] as JSON;
@@ -32,7 +32,7 @@ func ClusterRun(ctx workflow.Context, input, resumption converter.RawValue) (*sp
 // runCluster is ClusterRun with groups for more launches at once than groupsAbove.
 func runCluster(ctx workflow.Context, input, resumption converter.RawValue, groupsAbove int) (*spec.RunResult, error) {
 	for _, v := range []converter.RawValue{input, resumption} {
-		if key := codec.Missing(v.Payload()); key != nil {
+		if key := spec.MissingKey(v.Payload().GetMetadata()); key != nil {
 			if workflow.IsReplaying(ctx) || workflow.GetInfo(ctx).ContinuedExecutionRunID != "" {
 				panic(key) // the run goes on where the key is
 			}
@@ -299,7 +299,13 @@ func (r *clusterRun) step(ctx workflow.Context, e lifecycle.Event) {
 }
 
 func (r *clusterRun) carryOut(ctx workflow.Context, a lifecycle.Action) {
+	if onHosts := r.onHosts(a); onHosts != nil {
+		r.answer(ctx, onHosts, nil, nil)
+		return
+	}
 	switch a := a.(type) {
+	case lifecycle.Aside:
+		r.carryOut(ctx, a.Action)
 	case lifecycle.Launch:
 		r.launch(ctx, a)
 	case lifecycle.Regroup:
@@ -312,8 +318,10 @@ func (r *clusterRun) carryOut(ctx workflow.Context, a lifecycle.Action) {
 		r.capture(ctx, a)
 	case lifecycle.Stop:
 		r.stop(a)
-	case lifecycle.Control:
-		r.control(ctx, a, nil, nil)
+	case lifecycle.SealTasks:
+		r.answer(ctx, reach(r, hostapi.SealTasks, a.Tasks, tasksInput), nil, nil)
+	case lifecycle.StopSilentTasks:
+		r.answer(ctx, reach(r, hostapi.StopSilentTasks, a.Tasks, tasksInput), nil, nil)
 	case lifecycle.Tell:
 		r.tell(ctx, a.Stopping)
 	case lifecycle.StartTimer:

@@ -16,9 +16,9 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // world is a host without processes, under a workflow whose history has always
@@ -47,22 +47,22 @@ func newWorld(t *testing.T) *world {
 	register := func(name string, f any) {
 		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
-	register(spec.ActivityReserve, func(_ context.Context, in activities.ReserveInput) (activities.ReserveOutput, error) {
+	register(string(hostapi.Reserve), func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
 		w.generations = append(w.generations, in.Generation)
 		host := w.hosts[min(in.Generation, len(w.hosts)-1)]
-		return activities.ReserveOutput{Host: host, Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
+		return hostapi.ReserveOutput{Host: host, Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
 	})
-	register(spec.ActivityRunTask, func(_ context.Context, in activities.RunTaskInput) (activities.RunTaskOutput, error) {
+	register(string(hostapi.RunTask), func(_ context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
 		exit := spec.Exit{Restart: in.Generation, ExitCode: 3, Cause: spec.CauseOrigin}
-		return activities.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
+		return hostapi.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
 	})
-	register(spec.ActivityRelease, func(context.Context) (activities.ReleaseOutput, error) {
+	register(string(hostapi.Release), func(context.Context) (hostapi.ReleaseOutput, error) {
 		w.mu.Lock()
 		w.releases++
 		n := w.releases
 		w.mu.Unlock()
 		w.onRelease(n)
-		return activities.ReleaseOutput{Output: []string{"a line"}}, nil
+		return hostapi.ReleaseOutput{Output: []string{"a line"}}, nil
 	})
 	return w
 }

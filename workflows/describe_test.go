@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // detailsOf are what the Web UI shows of a workflow.
@@ -35,10 +35,10 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 		w := newWorld(t)
 		w.hosts = []string{"__a|b__"}
 		w.SetContinueAsNewSuggested(false)
-		w.OnActivity(spec.ActivityRunTask, mock.Anything, mock.Anything).Return(
-			func(context.Context, activities.RunTaskInput) (activities.RunTaskOutput, error) {
+		w.OnActivity(string(hostapi.RunTask), mock.Anything, mock.Anything).Return(
+			func(context.Context, hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
 				exit := spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin, PID: 4711, Restart: 2, LogDir: "/logs/a|b_/2", Message: traceback, Reported: true}
-				return activities.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrSubprocess, nil, exit)
+				return hostapi.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrSubprocess, nil, exit)
 			})
 		require.Error(t, w.start(t, spec.RunSpec{}, nil))
 		details := detailsOf(t, w.TestWorkflowEnvironment)

@@ -13,11 +13,12 @@
 //	 decode ─► Reserve ─► Prepare ─► events ─► machine ─► actions ─► Release ─► result
 //	   │          │                     ▲                    │
 //	   ▼          ▼                     └────────────────────┘
-//	InvalidRunSpec  PlacementError       RunTask, Control
+//	InvalidRunSpec  PlacementError       RunTask, SignalTasks, …
 //
 // clusterrun.go has the life of a run from one end to the other, place.go its hosts and
 // grant.go how it gets them from the fleet, fleet.go that,
-// launch.go the RunTask activities, taskgroup.go those of large runs, requests.go the updates and the query, handover.go
+// launch.go the RunTask activities, taskgroup.go those of large runs, requests.go the updates and the query, onhosts.go
+// what they do on the hosts, handover.go
 // the change to another execution, release.go the end, and policies.go the options of
 // all activities.
 //
@@ -58,16 +59,16 @@
 //
 // To cancel an activity means: ask the process to end, wait the grace, kill it, and never
 // start another. What leaves the task in place (terminate with auto_restart, restart,
-// signal) is a short Control activity. Once the chief has ended, Control seals the run on
-// each host, so that a failure in the grace is final. When the timeout passes, Control
-// has each host capture the stacks of the processes, for at most 10 s, before they are
+// signal) is a short activity of its own. Once the chief has ended, SealTasks makes each host
+// restart nothing, so that a failure in the grace is final. When the timeout passes,
+// CaptureStacks writes down the stacks of the processes, for at most 10 s, before they are
 // stopped. A host that finds all its tasks silent sends the update silent, and the run does the same
 // before it carries out on_silence. max_run_time is hard and captures nothing; the supervisors enforce it too,
 // which holds through outages.
 //
 // A request to stop together is the update stop-together, sent by the host of the task
 // that asks; clear-stop withdraws it. The machine answers both at once with a numbered
-// Stopping. Control tells the hosts, and is retried for as long as the run lives. The
+// Stopping. TellStopping tells the hosts, and is retried for as long as the run lives. The
 // numbers order what a host is told, so that the order of arrival does not matter. That
 // is why a stop is not the seal of the chief's grace, which nothing withdraws, and why
 // the next generation of a group is reserved with the last Stopping. The ID of the update

@@ -9,10 +9,10 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // placeInFleet has the fleet say where the tasks go, and those hosts take them. If one does
@@ -180,7 +180,7 @@ func (r *clusterRun) move(ctx workflow.Context, m fleet.Move) {
 	for _, t := range r.spec.TaskList() {
 		if h := r.placed[t.Name()]; h != nil && h.name == m.Host && r.launches[t.Name()] != nil {
 			// In scope "group" the others are started again with it.
-			r.events.Send(ctx, request{event: lifecycle.RestartTasks{Tasks: []string{t.Name()}}})
+			r.events.Send(ctx, request{event: lifecycle.RestartTasks{TaskRequest: spec.TaskRequest{Tasks: []string{t.Name()}}}})
 			return
 		}
 	}
@@ -217,14 +217,14 @@ func (r *clusterRun) hostsAt(places []fleet.Place) []*host {
 // reserveAll reserves all hosts of the run. What a host refuses for want of room is no
 // error: another may have it.
 func (r *clusterRun) reserveAll(ctx workflow.Context, p placement) (*fleet.Refused, error) {
-	futures := make([]future[activities.ReserveOutput], len(r.hosts))
+	futures := make([]future[hostapi.ReserveOutput], len(r.hosts))
 	asking, giveUp := workflow.WithCancel(ctx)
 	var sending pace
 	for i, h := range r.hosts {
 		if err := sending.await(ctx, r.specBytes); err != nil {
 			return nil, err
 		}
-		futures[i] = call(shipping(reservingAt(asking, h.queue, reserveSummary(h, p.generation)), r.spec), spec.ActivityReserve, (*activities.Host).Reserve, r.reserveInput(ctx, p, h, h.groups[0]))
+		futures[i] = call(shipping(reservingAt(asking, h.queue, reserveSummary(h, p.generation)), r.spec), hostapi.Reserve, r.reserveInput(ctx, p, h, h.groups[0]))
 		sending.started = append(sending.started, futures[i])
 	}
 	onRefusal(ctx, futures, giveUp)
@@ -258,10 +258,10 @@ func refusal(h *host, err error) string {
 // unreserve has hosts give back what they have reserved for a generation, or still have of
 // an earlier one. One that does not answer has it until the run ends.
 func (r *clusterRun) unreserve(ctx workflow.Context, hosts []*host, generation int) {
-	futures := make([]future[activities.ControlOutput], len(hosts))
+	futures := make([]future[hostapi.None], len(hosts))
 	for i, h := range hosts {
-		futures[i] = call(askingFirst(ctx, h.queue, "give back what is reserved"), spec.ActivityControl, (*activities.Host).Control,
-			activities.ControlInput{Run: r.began, Op: lifecycle.ControlUnreserve, Generation: generation})
+		futures[i] = call(askingFirst(ctx, h.queue, "give back what is reserved"), hostapi.Unreserve,
+			hostapi.Group{Run: r.began, Generation: generation})
 	}
 	for i, f := range futures {
 		if _, err := f.get(ctx); err != nil {

@@ -6,8 +6,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // A run whose history gets long goes on in another execution of its workflow. The server
@@ -95,7 +95,7 @@ type HeldHost struct {
 	Groups []int  `json:"groups,omitempty"`
 	// Devices are the GPUs that the fleet gave the run there.
 	Devices []string `json:"devices,omitempty"`
-	// Service is as in [activities.ReserveOutput].
+	// Service is as in [hostapi.ReserveOutput].
 	Service *spec.HostService `json:"service,omitempty"`
 	// Tasks are those placed there, also those outside the spec.
 	Tasks []string `json:"tasks,omitempty"`
@@ -181,5 +181,5 @@ func (r *clusterRun) takeOver(from *Resumption) {
 }
 
 func (k HeldHost) host() *host {
-	return &host{name: k.Name, queue: k.Queue, pin: k.Pin, groups: k.Groups, devices: k.Devices, out: activities.ReserveOutput{Host: k.Name, Service: k.Service}}
+	return &host{name: k.Name, queue: k.Queue, pin: k.Pin, groups: k.Groups, devices: k.Devices, out: hostapi.ReserveOutput{Host: k.Name, Service: k.Service}}
 }

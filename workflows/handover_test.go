@@ -11,17 +11,16 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
-	"github.com/clusterrun/clusterrun/activities"
-	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // adopting is a world whose host goes on with its tasks, which do not end by themselves.
 type adopting struct {
 	*world
-	ran      []activities.RunTaskInput
-	controls []activities.ControlInput
-	released []activities.ReleaseInput
+	ran      []hostapi.RunTaskInput
+	asked    []hostapi.Group
+	released []hostapi.ReleaseInput
 	// token is of the task that does not end by itself.
 	token []byte
 }
@@ -37,30 +36,32 @@ var serviceOfA = spec.HostService{Host: "a", Address: "10.0.0.7:4711", Fingerpri
 
 func newAdopting(t *testing.T) *adopting {
 	w := &adopting{world: newWorld(t)}
-	w.RegisterActivityWithOptions(func(_ context.Context, in activities.ReserveInput) (activities.ReserveOutput, error) {
+	w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
 		w.generations = append(w.generations, in.Generation)
-		return activities.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}, Service: &serviceOfA}, nil
-	}, activity.RegisterOptions{Name: spec.ActivityReserve, DisableAlreadyRegisteredCheck: true})
-	w.RegisterActivityWithOptions(func(ctx context.Context, in activities.RunTaskInput) (activities.RunTaskOutput, error) {
+		return hostapi.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}, Service: &serviceOfA}, nil
+	}, activity.RegisterOptions{Name: string(hostapi.Reserve), DisableAlreadyRegisteredCheck: true})
+	w.RegisterActivityWithOptions(func(ctx context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
 		in.Workflow = "" // only those of groups say it
 		w.ran = append(w.ran, in)
 		if in.Task == "brief-0" {
-			return activities.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
+			return hostapi.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
 		}
 		w.token = activity.GetInfo(ctx).TaskToken
-		return activities.RunTaskOutput{}, activity.ErrResultPending
-	}, activity.RegisterOptions{Name: spec.ActivityRunTask, DisableAlreadyRegisteredCheck: true})
-	w.RegisterActivityWithOptions(func(_ context.Context, in activities.ControlInput) (activities.ControlOutput, error) {
-		w.controls = append(w.controls, in)
-		if in.Op == lifecycle.ControlStacks {
-			w.end(t)
-		}
-		return activities.ControlOutput{Tasks: in.Tasks}, nil
-	}, activity.RegisterOptions{Name: spec.ActivityControl})
-	w.RegisterActivityWithOptions(func(_ context.Context, in activities.ReleaseInput) (activities.ReleaseOutput, error) {
+		return hostapi.RunTaskOutput{}, activity.ErrResultPending
+	}, activity.RegisterOptions{Name: string(hostapi.RunTask), DisableAlreadyRegisteredCheck: true})
+	w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.CaptureStacksInput) (spec.RequestAnswer, error) {
+		w.asked = append(w.asked, in.Group)
+		w.end(t)
+		return spec.RequestAnswer{Tasks: in.Tasks}, nil
+	}, activity.RegisterOptions{Name: string(hostapi.CaptureStacks)})
+	w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.CheckStartInput) (hostapi.None, error) {
+		w.asked = append(w.asked, in.Group)
+		return hostapi.None{}, nil
+	}, activity.RegisterOptions{Name: string(hostapi.CheckStart)})
+	w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
 		w.released = append(w.released, in)
-		return activities.ReleaseOutput{}, nil
-	}, activity.RegisterOptions{Name: spec.ActivityRelease, DisableAlreadyRegisteredCheck: true})
+		return hostapi.ReleaseOutput{}, nil
+	}, activity.RegisterOptions{Name: string(hostapi.Release), DisableAlreadyRegisteredCheck: true})
 	return w
 }
 
@@ -97,10 +98,10 @@ func TestARunThatIsLongGoesOnWithItsTasks(t *testing.T) {
 	assert.InDelta(t, 50, w.Now().Sub(began).Minutes(), 1, "the time goes on")
 	assert.Empty(t, w.generations, "nothing is placed again")
 	require.Len(t, w.ran, 2)
-	assert.Equal(t, activities.RunTaskInput{Run: r.Run, Execution: 1, Task: "worker-0"}, w.ran[0])
+	assert.Equal(t, hostapi.RunTaskInput{Run: r.Run, Execution: 1, Task: "worker-0"}, w.ran[0])
 	assert.Equal(t, "brief-0", w.ran[1].Task)
-	assert.Equal(t, []activities.ReleaseInput{{Run: r.Run}}, w.released)
-	for _, c := range w.controls {
+	assert.Equal(t, []hostapi.ReleaseInput{{Run: r.Run}}, w.released)
+	for _, c := range w.asked {
 		assert.Equal(t, r.Run, c.Run)
 	}
 }
@@ -108,22 +109,22 @@ func TestARunThatIsLongGoesOnWithItsTasks(t *testing.T) {
 // Between two generations the hosts are not given back either.
 func TestAGroupThatIsLongKeepsItsHosts(t *testing.T) {
 	w := newAdopting(t)
-	w.RegisterActivityWithOptions(func(context.Context, activities.RunTaskInput) (activities.RunTaskOutput, error) {
+	w.RegisterActivityWithOptions(func(context.Context, hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
 		exit := spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin}
-		return activities.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
-	}, activity.RegisterOptions{Name: spec.ActivityRunTask, DisableAlreadyRegisteredCheck: true})
+		return hostapi.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
+	}, activity.RegisterOptions{Name: string(hostapi.RunTask), DisableAlreadyRegisteredCheck: true})
 	r := next(t, w.start(t, groupSpec, nil))
 	assert.Empty(t, w.released)
 	assert.Equal(t, 1, r.Machine.Generation)
 	assert.Empty(t, r.Machine.Running)
 
 	again := resumed(t)
-	again.RegisterActivityWithOptions(func(context.Context, activities.RunTaskInput) (activities.RunTaskOutput, error) {
-		return activities.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
-	}, activity.RegisterOptions{Name: spec.ActivityRunTask, DisableAlreadyRegisteredCheck: true})
+	again.RegisterActivityWithOptions(func(context.Context, hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
+		return hostapi.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
+	}, activity.RegisterOptions{Name: string(hostapi.RunTask), DisableAlreadyRegisteredCheck: true})
 	require.NoError(t, again.start(t, groupSpec, r))
 	assert.Equal(t, []int{1}, again.generations)
-	assert.Equal(t, []activities.ReleaseInput{{Run: r.Run}}, again.released)
+	assert.Equal(t, []hostapi.ReleaseInput{{Run: r.Run}}, again.released)
 }
 
 // While a request is being met the run stays, and refuses others for as long, to be asked
@@ -135,18 +136,17 @@ func TestARunDoesNotGoOnInTheMiddleOfARequest(t *testing.T) {
 			w.SetContinueAsNewSuggested(false)
 			w.SetCurrentHistoryLength(4000)
 			var answer spec.RequestAnswer
-			asked := 0
-			w.RegisterActivityWithOptions(func(_ context.Context, in activities.ControlInput) (activities.ControlOutput, error) {
-				if asked++; asked > 1 {
-					w.end(t)
-					return activities.ControlOutput{Tasks: in.Tasks}, nil
-				}
+			w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.SignalTasksInput) (spec.RequestAnswer, error) {
 				if ends {
 					w.UpdateWorkflowNoRejection(spec.UpdateTerminateAll, "end", t, spec.TerminateAllRequest{})
 				}
 				time.Sleep(50 * time.Millisecond) // for what has come to be served
-				return activities.ControlOutput{Tasks: in.Tasks}, nil
-			}, activity.RegisterOptions{Name: spec.ActivityControl, DisableAlreadyRegisteredCheck: true})
+				return spec.RequestAnswer{Tasks: in.Tasks}, nil
+			}, activity.RegisterOptions{Name: string(hostapi.SignalTasks)})
+			w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.TerminateTasksInput) (spec.RequestAnswer, error) {
+				w.end(t)
+				return spec.RequestAnswer{Tasks: in.Tasks}, nil
+			}, activity.RegisterOptions{Name: string(hostapi.TerminateTasks)})
 			w.RegisterDelayedCallback(func() {
 				w.SetContinueAsNewSuggested(true)
 				w.UpdateWorkflow(spec.UpdateSignalTask, "signal", &testsuite.TestUpdateCallback{

@@ -9,9 +9,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
@@ -41,8 +41,8 @@ func newLaunch(a lifecycle.Launch, cancel workflow.CancelFunc) *launch {
 	return &launch{id: spec.TaskActivityID(a.Task.Name(), a.Generation, a.Launch), cancel: cancel}
 }
 
-func (r *clusterRun) runTaskInput(a lifecycle.Launch) activities.RunTaskInput {
-	in := activities.RunTaskInput{Run: r.began, Execution: r.execution, Task: a.Task.Name(), Generation: a.Generation, Launch: a.Launch}
+func (r *clusterRun) runTaskInput(a lifecycle.Launch) hostapi.RunTaskInput {
+	in := hostapi.RunTaskInput{Run: r.began, Execution: r.execution, Task: a.Task.Name(), Generation: a.Generation, Launch: a.Launch}
 	if a.Added {
 		// Started by an operator, perhaps with another command than the spec has.
 		in.Added = &a.Task
@@ -108,7 +108,7 @@ func (r *clusterRun) carrierOn(h *host) Carrier {
 	return Carrier{Host: h.name, Queue: h.queue, StopAfter: r.spec.StopAfter(len(r.hosts)), GivenUp: r.givenUp(len(r.hosts))}
 }
 
-func (c Carrier) runTask(ctx workflow.Context, in activities.RunTaskInput) future[activities.RunTaskOutput] {
+func (c Carrier) runTask(ctx workflow.Context, in hostapi.RunTaskInput) future[hostapi.RunTaskOutput] {
 	summary := fmt.Sprintf("%s on %s", markdown.Name(in.Task), markdown.Name(c.Host))
 	if in.Generation > 0 {
 		summary += fmt.Sprintf(", generation %d", in.Generation)
@@ -117,14 +117,14 @@ func (c Carrier) runTask(ctx workflow.Context, in activities.RunTaskInput) futur
 		summary += fmt.Sprintf(", start %d", in.Launch+1)
 	}
 	ctx = c.running(ctx, spec.TaskActivityID(in.Task, in.Generation, in.Launch), summary)
-	return call(ctx, spec.ActivityRunTask, (*activities.Host).RunTask, in)
+	return call(ctx, hostapi.RunTask, in)
 }
 
 // endOf reads how the process ended from how its activity did. A host's own
 // account is in the details of errors. Where there is none the machine is told
 // so: the activity was cancelled while no process ran, or between a failure and
 // the restart, and Release will have the rest.
-func (c Carrier) endOf(in activities.RunTaskInput, out activities.RunTaskOutput, err error) TaskEnd {
+func (c Carrier) endOf(in hostapi.RunTaskInput, out hostapi.RunTaskOutput, err error) TaskEnd {
 	end := TaskEnd{Task: in.Task, Generation: in.Generation, Launch: in.Launch}
 	var exit spec.Exit
 	var app *temporal.ApplicationError

@@ -10,9 +10,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities"
-	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -25,7 +24,7 @@ type host struct {
 
 	name  string
 	queue string // of this very host worker
-	out   activities.ReserveOutput
+	out   hostapi.ReserveOutput
 
 	// groups are the reservations that it has.
 	groups []int
@@ -85,7 +84,7 @@ func (r *clusterRun) placeWherePinned(ctx workflow.Context, p placement) error {
 	}
 	deadline := r.spec.PlacementTimeout.Std()
 	asking, giveUp := workflow.WithCancel(ctx)
-	futures := make([]future[activities.ReserveOutput], len(r.hosts))
+	futures := make([]future[hostapi.ReserveOutput], len(r.hosts))
 	var sending pace
 	for i, h := range r.hosts {
 		if err := sending.await(ctx, r.specBytes); err != nil {
@@ -113,8 +112,8 @@ func (r *clusterRun) placeWherePinned(ctx workflow.Context, p placement) error {
 
 // reserveInput returns what a host is asked for. Where it is the only one it is asked for
 // all tasks, and knows the whole cluster with it.
-func (r *clusterRun) reserveInput(ctx workflow.Context, p placement, h *host, group int) activities.ReserveInput {
-	in := activities.ReserveInput{
+func (r *clusterRun) reserveInput(ctx workflow.Context, p placement, h *host, group int) hostapi.ReserveInput {
+	in := hostapi.ReserveInput{
 		Run: r.began, Spec: r.sized, Devices: h.devices, Group: group, Generation: p.generation, First: p.first,
 		Stopping: r.standing(), Shipped: r.shipped,
 	}
@@ -131,7 +130,7 @@ func (r *clusterRun) reserveInput(ctx workflow.Context, p placement, h *host, gr
 const maxShipped = 4
 
 // reserved notes what a host has reserved.
-func (r *clusterRun) reserved(h *host, out activities.ReserveOutput) {
+func (r *clusterRun) reserved(h *host, out hostapi.ReserveOutput) {
 	h.out, h.name = out, out.Host
 	h.queue = spec.InstanceQueue(r.queue, out.Host, out.Instance)
 	delete(r.absent, h.queue)
@@ -147,7 +146,7 @@ func (r *clusterRun) reserved(h *host, out activities.ReserveOutput) {
 
 // onRefusal gives the other reservations up once a host has refused the spec, which
 // is for good.
-func onRefusal(ctx workflow.Context, futures []future[activities.ReserveOutput], giveUp func()) {
+func onRefusal(ctx workflow.Context, futures []future[hostapi.ReserveOutput], giveUp func()) {
 	for _, f := range futures {
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			_, err := f.get(ctx)
@@ -160,10 +159,10 @@ func onRefusal(ctx workflow.Context, futures []future[activities.ReserveOutput],
 
 // reserve asks a host for its tasks. The host worker that had them before is
 // asked first, where there is one; if it does not answer soon, any other will do.
-func (r *clusterRun) reserve(ctx workflow.Context, h *host, in activities.ReserveInput, before string, deadline time.Duration) future[activities.ReserveOutput] {
+func (r *clusterRun) reserve(ctx workflow.Context, h *host, in hostapi.ReserveInput, before string, deadline time.Duration) future[hostapi.ReserveOutput] {
 	summary := reserveSummary(h, in.Generation)
-	ask := func(ctx workflow.Context, queue string, deadline time.Duration) future[activities.ReserveOutput] {
-		return callHere(shipping(placing(ctx, queue, deadline, summary), r.spec), spec.ActivityReserve, (*activities.Host).Reserve, in)
+	ask := func(ctx workflow.Context, queue string, deadline time.Duration) future[hostapi.ReserveOutput] {
+		return callHere(shipping(placing(ctx, queue, deadline, summary), r.spec), hostapi.Reserve, in)
 	}
 	if before == "" {
 		return ask(ctx, h.reserveQueue(r.queue), deadline)
@@ -177,7 +176,7 @@ func (r *clusterRun) reserve(ctx workflow.Context, h *host, in activities.Reserv
 		}
 		settable.Set(out, err)
 	})
-	return future[activities.ReserveOutput]{answer}
+	return future[hostapi.ReserveOutput]{answer}
 }
 
 func reserveSummary(h *host, generation int) string {
@@ -205,20 +204,20 @@ func (r *clusterRun) checkBarriers() error {
 
 // prepare tells every host of several the whole cluster.
 func (r *clusterRun) prepare(ctx workflow.Context, generation int, left time.Duration) error {
-	in := activities.PrepareInput{Run: r.began, Generation: generation, Cluster: r.cluster()}
-	futures := make([]workflow.Future, len(r.hosts))
+	in := hostapi.PrepareInput{Run: r.began, Generation: generation, Cluster: r.cluster()}
+	futures := make([]future[hostapi.None], len(r.hosts))
 	var sending pace
 	for i, h := range r.hosts {
 		if err := sending.await(ctx, r.clusterSize()); err != nil {
 			return err
 		}
 		actx := placing(ctx, h.queue, max(left, 10*time.Second), "the cluster for "+markdown.Name(h.name))
-		futures[i] = workflow.ExecuteActivity(actx, spec.ActivityPrepare, in)
+		futures[i] = call(actx, hostapi.Prepare, in)
 		sending.started = append(sending.started, futures[i])
 	}
 	var failure error
 	for i, h := range r.hosts {
-		if err := futures[i].Get(ctx, nil); err != nil && failure == nil {
+		if _, err := futures[i].get(ctx); err != nil && failure == nil {
 			failure = r.placementError(h, err)
 		}
 	}
@@ -226,18 +225,18 @@ func (r *clusterRun) prepare(ctx workflow.Context, generation int, left time.Dur
 }
 
 // cluster returns what processes are told of a cluster on several hosts.
-func (r *clusterRun) cluster() taskenv.Cluster {
+func (r *clusterRun) cluster() hostapi.Cluster {
 	tasks := r.sized.TaskList()
 	master := r.placed[tasks[0].Name()].out
-	c := taskenv.Cluster{
+	c := hostapi.Cluster{
 		RPCLayer: r.spec.RPCLayer, Profiles: r.spec.EnvProfiles, Hosts: len(r.hosts),
-		MasterAddr: activities.HostPart(r.addresses[tasks[0].Name()]),
+		MasterAddr: spec.HostPart(r.addresses[tasks[0].Name()]),
 		MasterPort: master.MasterPort, JAXPort: master.JAXPort,
 	}
 	local := make(map[*host]int, len(r.hosts))
 	for _, t := range tasks {
 		h := r.placed[t.Name()]
-		c.Members = append(c.Members, taskenv.Member{
+		c.Members = append(c.Members, hostapi.Member{
 			Type: t.Type, Index: t.Index, Rank: t.Rank,
 			Host: h.name, HostIndex: slices.Index(r.hosts, h), Address: r.addresses[t.Name()],
 			LocalRank: local[h], LocalWorldSize: len(h.tasks),

@@ -17,9 +17,9 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // A host that refuses the spec does so for good: the run used to wait for the others
@@ -30,12 +30,12 @@ func TestARefusalWaitsForNoOtherHost(t *testing.T) {
 	env.SetTestTimeout(time.Minute)
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
 	env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
-	env.RegisterActivityWithOptions(func(_ context.Context, in activities.ReserveInput) (activities.ReserveOutput, error) {
+	env.RegisterActivityWithOptions(func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
 		if in.Tasks[0] == "worker-1" {
-			return activities.ReserveOutput{}, temporal.NewNonRetryableApplicationError("one port for two tasks", spec.ErrInvalidRunSpec, nil)
+			return hostapi.ReserveOutput{}, temporal.NewNonRetryableApplicationError("one port for two tasks", spec.ErrInvalidRunSpec, nil)
 		}
-		return activities.ReserveOutput{}, temporal.NewApplicationError("no slots", spec.ErrPlacement)
-	}, activity.RegisterOptions{Name: spec.ActivityReserve})
+		return hostapi.ReserveOutput{}, temporal.NewApplicationError("no slots", spec.ErrPlacement)
+	}, activity.RegisterOptions{Name: string(hostapi.Reserve)})
 	begun := env.Now()
 	execute(t, env, spec.RunSpec{
 		Command: []string{"x"}, PlacementTimeout: spec.DurationOf(time.Hour),
@@ -107,9 +107,9 @@ func TestTheSizeOfASpecIsRecorded(t *testing.T) {
 		env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
 		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&recordedSize{size: size}}})
 		env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
-		env.RegisterActivityWithOptions(func(context.Context, activities.ReserveInput) (activities.ReserveOutput, error) {
-			return activities.ReserveOutput{}, temporal.NewNonRetryableApplicationError("asked", spec.ErrInvalidRunSpec, nil)
-		}, activity.RegisterOptions{Name: spec.ActivityReserve})
+		env.RegisterActivityWithOptions(func(context.Context, hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+			return hostapi.ReserveOutput{}, temporal.NewNonRetryableApplicationError("asked", spec.ErrInvalidRunSpec, nil)
+		}, activity.RegisterOptions{Name: string(hostapi.Reserve)})
 		execute(t, env, spec.RunSpec{
 			Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"a:1", "b:1"}}},
 		})

@@ -39,6 +39,9 @@ const (
 	releaseWait = time.Minute
 )
 
+// activityOptions returns a context for an activity on a queue.
+type activityOptions func(ctx workflow.Context, queue, summary string) workflow.Context
+
 // shipping gives a reservation time to bring what the run ships to the host. One that is lost
 // meanwhile is noticed by its heartbeats.
 func shipping(ctx workflow.Context, s *spec.RunSpec) workflow.Context {
@@ -105,7 +108,7 @@ func (c Carrier) running(ctx workflow.Context, id, summary string) workflow.Cont
 	return workflow.WithActivityOptions(ctx, o)
 }
 
-// settling is for Control that ends what a host may still have of a generation. A host
+// settling is for SettleTasks, which ends what a host may still have of a generation. A host
 // that does not answer has stopped it by itself when the time is up; without a time it
 // is waited for.
 func settling(ctx workflow.Context, queue string, givenUp time.Duration, s *spec.RunSpec, summary string) workflow.Context {
@@ -118,8 +121,8 @@ func settling(ctx workflow.Context, queue string, givenUp time.Duration, s *spec
 	})
 }
 
-// controlling is for Control: short, and of no use when it comes late.
-func controlling(ctx workflow.Context, queue, summary string) workflow.Context {
+// requesting is for requests to tasks: short, and of no use when it comes late.
+func requesting(ctx workflow.Context, queue, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
 		StartToCloseTimeout:    10 * time.Second,
@@ -129,8 +132,7 @@ func controlling(ctx workflow.Context, queue, summary string) workflow.Context {
 	})
 }
 
-// askingFirst is for Control before something is started: whoever asked for that waits
-// for the answer.
+// askingFirst is for CheckStart and Unreserve: whoever asked for a start waits for the answer.
 func askingFirst(ctx workflow.Context, queue, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
@@ -141,7 +143,7 @@ func askingFirst(ctx workflow.Context, queue, summary string) workflow.Context {
 	})
 }
 
-// telling is for Control with news of a stop together, which are of use for as long
+// telling is for TellStopping with news of a stop together, which are of use for as long
 // as the run lives: a host that is away takes them when it is back.
 func telling(ctx workflow.Context, queue, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
@@ -154,7 +156,7 @@ func telling(ctx workflow.Context, queue, summary string) workflow.Context {
 	})
 }
 
-// capturing is for Control before a timeout's stop: everybody waits for it.
+// capturing is for CaptureStacks before a timeout's stop: everybody waits for it.
 func capturing(ctx workflow.Context, queue, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,

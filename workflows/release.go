@@ -6,10 +6,10 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
@@ -45,10 +45,10 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 	e := lifecycle.Released{Exits: map[string][]spec.Exit{}, Values: map[string][]byte{}, Hosts: map[string]string{}}
 	// Those that the group has left come first: what the others say is newer.
 	hosts := append(slices.Clone(r.former), r.hosts...)
-	futures := make([]future[activities.ReleaseOutput], len(hosts))
+	futures := make([]future[hostapi.ReleaseOutput], len(hosts))
 	for i, h := range hosts {
 		if h.queue != "" && !r.absent[h.queue] && (!spec.IsAgentsQueue(r.queue) || !r.lost[h.queue]) {
-			futures[i] = callHere(releasing(ctx, h.queue, r.spec, "give back "+markdown.Name(h.name)), spec.ActivityRelease, (*activities.Host).Release, activities.ReleaseInput{Run: r.began})
+			futures[i] = callHere(releasing(ctx, h.queue, r.spec, "give back "+markdown.Name(h.name)), hostapi.Release, hostapi.ReleaseInput{Run: r.began})
 		}
 	}
 	for i, h := range hosts {

@@ -35,26 +35,26 @@ func (r *clusterRun) register(ctx workflow.Context) error {
 	}
 	handlers := []func(workflow.Context) error{
 		update(r, spec.UpdateTerminateTask, "Ends tasks; their exits are ignored.", func(q spec.TaskRequest) (lifecycle.Event, error) {
-			return lifecycle.TerminateTasks{Tasks: q.Tasks, Signal: q.Signal, Grace: q.Grace.Pointer()}, nil
+			return lifecycle.TerminateTasks{TaskRequest: q}, nil
 		}),
 		update(r, spec.UpdateTerminateAll, "Ends all tasks, by default with SIGKILL.", func(q spec.TerminateAllRequest) (lifecycle.Event, error) {
-			return lifecycle.TerminateAll{Signal: q.Signal, Grace: q.Grace.Pointer()}, nil
+			return lifecycle.TerminateAll{TerminateAllRequest: q}, nil
 		}),
 		update(r, spec.UpdateRestartTask, "Ends tasks and starts them again.", func(q spec.TaskRequest) (lifecycle.Event, error) {
-			return lifecycle.RestartTasks{Tasks: q.Tasks, Signal: q.Signal, Grace: q.Grace.Pointer()}, nil
+			return lifecycle.RestartTasks{TaskRequest: q}, nil
 		}),
 		update(r, spec.UpdateSignalTask, "Sends a signal to tasks.", func(q spec.SignalRequest) (lifecycle.Event, error) {
-			return lifecycle.SignalTasks{Tasks: q.Tasks, Signal: q.Signal}, nil
+			return lifecycle.SignalTasks{SignalRequest: q}, nil
 		}),
 		update(r, spec.UpdateStartTask, "Starts a task that ended, or one outside the spec.", func(q spec.StartTaskRequest) (lifecycle.Event, error) {
 			t, err := r.spec.AddedTask(q)
 			return lifecycle.StartTask{Task: t, New: q.New}, err
 		}),
 		update(r, spec.UpdateCaptureStacks, "Writes down what processes are doing.", func(q spec.StacksRequest) (lifecycle.Event, error) {
-			return lifecycle.CaptureStacks{Tasks: q.Tasks}, nil
+			return lifecycle.CaptureStacks{StacksRequest: q}, nil
 		}),
 		update(r, spec.UpdateSilent, "Tells that all tasks on a host are silent.", func(q spec.SilentRequest) (lifecycle.Event, error) {
-			return lifecycle.Silent{Tasks: q.Tasks, Generation: q.Generation}, nil
+			return lifecycle.Silent{SilentRequest: q}, nil
 		}),
 		update(r, spec.UpdateRequestStop, "Stops the run, with grace.", func(q spec.StopRequest) (lifecycle.Event, error) {
 			return lifecycle.Cancel{Reason: q.Reason}, nil
@@ -166,15 +166,12 @@ func (r *clusterRun) serve(ctx workflow.Context, q request) {
 	answer := spec.RequestAnswer{Tasks: []string{}}
 	waiting := false
 	for _, a := range r.machine.Step(q.event) {
-		switch a := a.(type) {
-		case lifecycle.Control:
-			if a.Op == lifecycle.ControlSeal || a.Aside {
-				r.control(ctx, a, nil, nil)
-				continue
-			}
+		if onHosts := r.onHosts(a); onHosts != nil {
 			waiting = true
-			r.control(ctx, a, answer.Tasks, q.done)
+			r.answer(ctx, onHosts, answer.Tasks, q.done)
 			continue
+		}
+		switch a := a.(type) {
 		case lifecycle.Launch:
 			answer.Tasks = append(answer.Tasks, a.Task.Name())
 		case lifecycle.Stop:

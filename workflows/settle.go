@@ -7,9 +7,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // settle returns when nothing of the last generation lives on the hosts that gave no account
@@ -18,7 +18,7 @@ import (
 // has stopped its processes by itself when the time is up, and where it keeps them it is
 // waited for.
 func (r *clusterRun) settle(ctx workflow.Context, hosts []*host) error {
-	var futures []future[activities.ControlOutput]
+	var futures []future[spec.RequestAnswer]
 	var asked []*host
 	tasks := r.tasksByHost()
 	for _, h := range hosts {
@@ -27,8 +27,8 @@ func (r *clusterRun) settle(ctx workflow.Context, hosts []*host) error {
 		}
 		actx := settling(ctx, h.queue, r.givenUp(len(hosts)), r.spec, "what "+h.name+" may have left")
 		asked = append(asked, h)
-		futures = append(futures, call(actx, spec.ActivityControl, (*activities.Host).Control, activities.ControlInput{
-			Run: r.began, Op: lifecycle.ControlSettle, Generation: r.machine.Generation() - 1, Tasks: tasks[h],
+		futures = append(futures, call(actx, hostapi.SettleTasks, hostapi.TasksInput{
+			Group: hostapi.Group{Run: r.began, Generation: r.machine.Generation() - 1}, Tasks: tasks[h],
 		}))
 	}
 	for i, f := range futures {

@@ -11,10 +11,9 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows"
-	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // An activity that was closed without an account of its process proves nothing: before the
@@ -36,26 +35,25 @@ func TestNothingIsPlacedBeforeTheLastGenerationIsSettled(t *testing.T) {
 			run := func(long bool, from *workflows.Resumption) error {
 				w := newWorld(t)
 				w.SetContinueAsNewSuggested(long)
-				w.RegisterActivityWithOptions(func(_ context.Context, in activities.ControlInput) (activities.ControlOutput, error) {
-					assert.Equal(t, lifecycle.ControlSettle, in.Op)
+				w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.TasksInput) (spec.RequestAnswer, error) {
 					assert.Equal(t, []string{"worker-0"}, in.Tasks)
 					note("settle", in.Generation)
-					return activities.ControlOutput{}, nil
-				}, activity.RegisterOptions{Name: spec.ActivityControl})
-				w.OnActivity(spec.ActivityReserve, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.ReserveInput) (activities.ReserveOutput, error) {
+					return spec.RequestAnswer{}, nil
+				}, activity.RegisterOptions{Name: string(hostapi.SettleTasks)})
+				w.OnActivity(string(hostapi.Reserve), mock.Anything, mock.Anything).Return(func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
 					note("reserve", in.Generation)
-					return activities.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
+					return hostapi.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
 				})
-				w.OnActivity(spec.ActivityRunTask, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.RunTaskInput) (activities.RunTaskOutput, error) {
+				w.OnActivity(string(hostapi.RunTask), mock.Anything, mock.Anything).Return(func(_ context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
 					note("run", in.Generation)
 					switch {
 					case in.Generation > 0:
-						return activities.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
+						return hostapi.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
 					case c.accounts:
-						return activities.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil,
+						return hostapi.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil,
 							spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin})
 					}
-					return activities.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("nobody knows", "x", nil)
+					return hostapi.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("nobody knows", "x", nil)
 				})
 				w.onRelease = func(int) { order = append(order, "release") }
 				return w.start(t, groupSpec, from)

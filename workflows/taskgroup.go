@@ -6,9 +6,9 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
@@ -21,8 +21,8 @@ const maxOwn = 250
 type GroupInput struct {
 	Carrier Carrier `json:"carrier"`
 	// Common is what all RunTask activities are told.
-	Common   activities.RunTaskInput `json:"common"`
-	Launches []GroupLaunch           `json:"launches"`
+	Common   hostapi.RunTaskInput `json:"common"`
+	Launches []GroupLaunch        `json:"launches"`
 }
 
 // GroupLaunch is what one RunTask activity is told besides.
@@ -114,7 +114,7 @@ func (r *clusterRun) launchAll(ctx workflow.Context, actions []lifecycle.Action)
 // terminates it with this execution, as it closes its activities.
 func (r *clusterRun) startGroup(ctx workflow.Context, h *host, n int, launches []lifecycle.Launch) {
 	info := workflow.GetInfo(ctx)
-	in := GroupInput{Carrier: r.carrierOn(h), Common: activities.RunTaskInput{
+	in := GroupInput{Carrier: r.carrierOn(h), Common: hostapi.RunTaskInput{
 		Workflow: info.WorkflowExecution.ID, Run: r.began, Execution: r.execution, Generation: r.machine.Generation(),
 	}}
 	in.Carrier.Crowd = len(launches) >= crowd

@@ -6,9 +6,9 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // stopTogether and clearStop are the requests about stopping together.
@@ -74,9 +74,9 @@ func (r *clusterRun) tell(ctx workflow.Context, s spec.Stopping) {
 	if !s.Stop {
 		summary = "the stop is cleared"
 	}
-	in := activities.ControlInput{Run: r.began, Op: lifecycle.ControlTell, Generation: r.machine.Generation(), Stopping: &s}
+	in := hostapi.TellStoppingInput{Group: r.group(), Stopping: s}
 	for _, h := range r.hosts {
-		told := call(telling(ctx, h.queue, summary), spec.ActivityControl, (*activities.Host).Control, in)
+		told := call(telling(ctx, h.queue, summary), hostapi.TellStopping, in)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			if _, err := told.get(ctx); err != nil {
 				workflow.GetLogger(ctx).Warn("a host was not told of a stop together", "host", h.name, "error", err)

@@ -18,10 +18,9 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/workflows"
-	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // togetherWorld has two hosts, a and b, whose tasks end when a test says so, or when
@@ -57,7 +56,7 @@ func newTogetherWorld(t *testing.T) *togetherWorld {
 	register := func(name string, f any) {
 		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
-	register(spec.ActivityReserve, func(ctx context.Context, in activities.ReserveInput) (activities.ReserveOutput, error) {
+	register(string(hostapi.Reserve), func(ctx context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
 		host := "a"
 		if strings.HasSuffix(activity.GetInfo(ctx).TaskQueue, "/host/b") {
 			host = "b"
@@ -66,32 +65,38 @@ func newTogetherWorld(t *testing.T) *togetherWorld {
 		defer w.mu.Unlock()
 		if in.Generation > 0 && w.busy > 0 {
 			w.busy--
-			return activities.ReserveOutput{}, errors.New("no room yet")
+			return hostapi.ReserveOutput{}, errors.New("no room yet")
 		}
 		w.reserved = append(w.reserved, in.Stopping)
-		return activities.ReserveOutput{Host: host, Instance: "i", Addresses: []string{"127.0.0.1:1", "127.0.0.1:2"}}, nil
+		return hostapi.ReserveOutput{Host: host, Instance: "i", Addresses: []string{"127.0.0.1:1", "127.0.0.1:2"}}, nil
 	})
-	register(spec.ActivityPrepare, func(context.Context, activities.PrepareInput) error { return nil })
-	register(spec.ActivityRunTask, w.runTask)
-	register(spec.ActivityControl, w.control)
-	register(spec.ActivityRelease, func(context.Context) (activities.ReleaseOutput, error) {
-		return activities.ReleaseOutput{}, nil
+	register(string(hostapi.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.None, error) { return hostapi.None{}, nil })
+	register(string(hostapi.RunTask), w.runTask)
+	register(string(hostapi.TellStopping), w.tell)
+	register(string(hostapi.SettleTasks), func(context.Context, hostapi.TasksInput) (spec.RequestAnswer, error) {
+		return spec.RequestAnswer{}, nil
+	})
+	register(string(hostapi.CaptureStacks), func(context.Context, hostapi.CaptureStacksInput) (spec.RequestAnswer, error) {
+		return spec.RequestAnswer{}, nil // there are none
+	})
+	register(string(hostapi.Release), func(context.Context) (hostapi.ReleaseOutput, error) {
+		return hostapi.ReleaseOutput{}, nil
 	})
 	return w
 }
 
-func (w *togetherWorld) runTask(ctx context.Context, in activities.RunTaskInput) (activities.RunTaskOutput, error) {
+func (w *togetherWorld) runTask(ctx context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.tokens[in.Task] = activity.GetInfo(ctx).TaskToken
 	w.groups[in.Task] = activity.GetInfo(ctx).WorkflowExecution.ID
-	return activities.RunTaskOutput{}, activity.ErrResultPending
+	return hostapi.RunTaskOutput{}, activity.ErrResultPending
 }
 
 // end ends tasks with an exit code, by themselves.
 func (w *togetherWorld) end(code int, tasks ...string) {
 	for _, task := range tasks {
-		out, err := activities.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, error(nil)
+		out, err := hostapi.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, error(nil)
 		if code != 0 {
 			err = temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, spec.Exit{Cause: spec.CauseOrigin, ExitCode: code})
 		}
@@ -104,16 +109,13 @@ func (w *togetherWorld) end(code int, tasks ...string) {
 	}
 }
 
-func (w *togetherWorld) control(ctx context.Context, in activities.ControlInput) (activities.ControlOutput, error) {
-	if in.Op != lifecycle.ControlTell {
-		return activities.ControlOutput{}, nil // stacks, of which there are none
-	}
+func (w *togetherWorld) tell(ctx context.Context, in hostapi.TellStoppingInput) (hostapi.None, error) {
 	_, queue, _ := strings.Cut(activity.GetInfo(ctx).TaskQueue, "/host/")
 	host, _, _ := strings.Cut(queue, "/")
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told[host] = append(w.told[host], *in.Stopping)
-	return activities.ControlOutput{}, nil
+	w.told[host] = append(w.told[host], in.Stopping)
+	return hostapi.None{}, nil
 }
 
 // run runs three tasks, one of them on host b.

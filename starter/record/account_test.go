@@ -24,6 +24,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 func at(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0).UTC() }
@@ -57,7 +58,7 @@ func sample(t *testing.T, id, level string) (*Account, []*historypb.History) {
 		s.Result.Tasks = append(s.Result.Tasks, spec.TaskResult{Name: name, Exit: &exits[i]})
 	}
 	histories := []*historypb.History{{Events: []*historypb.HistoryEvent{
-		scheduled(2, spec.ActivityReserve), scheduled(5, spec.ActivityRunTask), scheduled(6, spec.ActivityReserve),
+		scheduled(2, string(hostapi.Reserve)), scheduled(5, string(hostapi.RunTask)), scheduled(6, string(hostapi.Reserve)),
 	}}}
 	given := &spec.RunSpec{
 		Name: "iris", Command: []string{"true"}, Env: spec.Env{"A_TOKEN": {Value: "hush-" + level}, "LEVEL": {Value: level}},
@@ -77,7 +78,7 @@ func TestPhases(t *testing.T) {
 		{EventTime: timestamppb.New(at(1)), Attributes: &historypb.HistoryEvent_WorkflowTaskStartedEventAttributes{
 			WorkflowTaskStartedEventAttributes: &historypb.WorkflowTaskStartedEventAttributes{},
 		}},
-		scheduled(3, spec.ActivityRunTask),
+		scheduled(3, string(hostapi.RunTask)),
 	}}
 	assert.Equal(t, []Phase{{"queued", 1}, {"placing", 2}}, phases(&starter.Status{Open: true, Started: at(0)}, []*historypb.History{local}))
 	assert.Nil(t, a.Spec.Signature)

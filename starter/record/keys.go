@@ -10,7 +10,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/proxy"
 
-	"github.com/clusterrun/clusterrun/activities/trust/codec"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -18,7 +18,7 @@ import (
 func keysOf(histories []*historypb.History) (ids []string) {
 	visit := proxy.VisitPayloadsOptions{Visitor: func(_ *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 		for _, p := range payloads {
-			if key := codec.Missing(p); key != nil && !slices.Contains(ids, key.ID) {
+			if key := spec.MissingKey(p.GetMetadata()); key != nil && !slices.Contains(ids, key.ID) {
 				ids = append(ids, key.ID)
 			}
 		}

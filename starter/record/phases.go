@@ -7,6 +7,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // Phase is a part of the life of a run. There are queued (until it has hosts), placing (until
@@ -33,10 +34,10 @@ func phases(s *starter.Status, histories []*historypb.History) []Phase {
 			activity := e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName()
 			child := e.GetStartChildWorkflowExecutionInitiatedEventAttributes().GetWorkflowType().GetName()
 			switch {
-			case activity == spec.ActivityReserve,
+			case activity == string(hostapi.Reserve),
 				local && e.GetWorkflowTaskStartedEventAttributes() != nil: // of which the reservation is part
 				first(&placing, e)
-			case activity == spec.ActivityRunTask, child == spec.GroupWorkflowType:
+			case activity == string(hostapi.RunTask), child == spec.GroupWorkflowType:
 				first(&launch, e)
 			case e.GetWorkflowExecutionCancelRequestedEventAttributes() != nil:
 				first(&cancelled, e)

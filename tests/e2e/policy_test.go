@@ -21,14 +21,12 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
-	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
 	"github.com/clusterrun/clusterrun/activities/trust/signatures"
 	"github.com/clusterrun/clusterrun/tests/harness"
-	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // policed is a server with a host worker that has a policy: alice may run the program job.
@@ -347,13 +345,13 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 		input    any
 		want     string
 	}{
-		"reserve":            {spec.ActivityReserve, activities.ReserveInput{Spec: unsigned}, "nobody has signed"},
-		"reserve nothing":    {spec.ActivityReserve, activities.ReserveInput{}, "there is no spec"},
-		"reserve no command": {spec.ActivityReserve, activities.ReserveInput{Spec: &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker"}}}}, "command: missing"},
-		"start":              {spec.ActivityRunTask, activities.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-9", Added: &evil}, "exit code 126"},
-		"start as signed":    {spec.ActivityRunTask, activities.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-9", Added: &asSigned}, "exit code 126"},
-		"start another":      {spec.ActivityRunTask, activities.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-1", Launch: 5, Added: &replaced}, "exit code 126"},
-		"no such run":        {spec.ActivityRunTask, activities.RunTaskInput{Task: "worker-0"}, "its host worker has no record of the run"},
+		"reserve":            {string(hostapi.Reserve), hostapi.ReserveInput{Spec: unsigned}, "nobody has signed"},
+		"reserve nothing":    {string(hostapi.Reserve), hostapi.ReserveInput{}, "there is no spec"},
+		"reserve no command": {string(hostapi.Reserve), hostapi.ReserveInput{Spec: &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker"}}}}, "command: missing"},
+		"start":              {string(hostapi.RunTask), hostapi.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-9", Added: &evil}, "exit code 126"},
+		"start as signed":    {string(hostapi.RunTask), hostapi.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-9", Added: &asSigned}, "exit code 126"},
+		"start another":      {string(hostapi.RunTask), hostapi.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-1", Launch: 5, Added: &replaced}, "exit code 126"},
+		"no such run":        {string(hostapi.RunTask), hostapi.RunTaskInput{Task: "worker-0"}, "its host worker has no record of the run"},
 	} {
 		assert.ErrorContains(t, g.activity("attack by "+what, queue, c.activity, c.input), c.want, what)
 	}
@@ -365,15 +363,15 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	// A workflow that says what no workflow of ours does, of a run that alice has signed.
 	signed := g.sign("by-alice", s, time.Hour).WithDefaults()
 	other := g.sign("by-alice", g.job("other"), time.Hour).WithDefaults()
-	cluster := taskenv.Cluster{RPCLayer: "grpc", MasterAddr: "evil.example", Members: []taskenv.Member{{Type: "worker", Address: "evil.example:1"}}}
+	cluster := hostapi.Cluster{RPCLayer: "grpc", MasterAddr: "evil.example", Members: []hostapi.Member{{Type: "worker", Address: "evil.example:1"}}}
 	lines := len(g.audited())
 	errs := g.activities("by-alice", queue,
-		byHand{spec.ActivityReserve, activities.ReserveInput{Spec: signed}},
-		byHand{spec.ActivityPrepare, activities.PrepareInput{Cluster: cluster}},
-		byHand{spec.ActivityControl, activities.ControlInput{Op: lifecycle.ControlSignal, Tasks: []string{"worker-0"}, Signal: "SIGUSR1"}},
-		byHand{spec.ActivityControl, activities.ControlInput{Op: lifecycle.ControlSignal, Tasks: []string{"worker-5"}, Signal: "SIGUSR1"}},
-		byHand{spec.ActivityReserve, activities.ReserveInput{Spec: other}},
-		byHand{spec.ActivityReserve, activities.ReserveInput{Spec: other, Generation: 1}},
+		byHand{string(hostapi.Reserve), hostapi.ReserveInput{Spec: signed}},
+		byHand{string(hostapi.Prepare), hostapi.PrepareInput{Cluster: cluster}},
+		byHand{string(hostapi.SignalTasks), signalling("worker-0")},
+		byHand{string(hostapi.SignalTasks), signalling("worker-5")},
+		byHand{string(hostapi.Reserve), hostapi.ReserveInput{Spec: other}},
+		byHand{string(hostapi.Reserve), hostapi.ReserveInput{Spec: other, Generation: 1}},
 	)
 	assert.Empty(t, errs[0])
 	assert.Contains(t, errs[1], "the cluster is not that of the run's spec")
@@ -392,6 +390,10 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	assert.True(t, g.wasAudited("refused", "r", "worker-0", "rule 1 does not allow the request signal"))
 	assert.True(t, g.wasAudited("restart", "r", "worker-2", ""))
 	assert.True(t, g.wasAudited("terminate", "r", "worker-2", ""))
+}
+
+func signalling(task string) hostapi.SignalTasksInput {
+	return hostapi.SignalTasksInput{SignalRequest: spec.SignalRequest{Tasks: []string{task}, Signal: "SIGUSR1"}}
 }
 
 // byHand is an activity that no workflow of ours has scheduled.

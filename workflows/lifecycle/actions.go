@@ -31,7 +31,7 @@ type Regroup struct {
 // placement is answered all the same.
 type StopPlacing struct{}
 
-// Capture writes the stacks of the processes to files, like [ControlStacks]. [Captured]
+// Capture writes the stacks of the processes to files, like [CaptureStacks]. [Captured]
 // answers it, soon and in any case.
 type Capture struct {
 	Tasks []string
@@ -49,45 +49,14 @@ type Stop struct {
 	Why spec.Cause
 }
 
-// ControlOp is what a [Control] action does on the hosts.
-type ControlOp string
+// SealTasks makes the hosts restart nothing any more.
+type SealTasks struct{ Tasks []string }
 
-// The values of [ControlOp].
-const (
-	// ControlTerminate ends the processes; with auto_restart they start again.
-	ControlTerminate ControlOp = "terminate"
-	// ControlRestart ends the processes and starts them again, in any case.
-	ControlRestart ControlOp = "restart"
-	// ControlSignal sends a signal.
-	ControlSignal ControlOp = "signal"
-	// ControlSilence ends processes for their silence: they have failed.
-	ControlSilence ControlOp = "silence"
-	// ControlStacks writes the stacks of the processes to files.
-	ControlStacks ControlOp = "stacks"
-	// ControlSeal makes the hosts restart nothing any more.
-	ControlSeal ControlOp = "seal"
-	// ControlCheck checks whether a task could be started. The workflow sends it, not the
-	// machine.
-	ControlCheck ControlOp = "check"
-	// ControlSettle ends what a host may still run of a generation and returns once that is
-	// gone. The workflow sends it, not the machine.
-	ControlSettle ControlOp = "settle"
-	// ControlUnreserve gives back what a host has reserved for a generation, or earlier.
-	ControlUnreserve ControlOp = "unreserve"
-	// ControlTell carries [Tell].
-	ControlTell ControlOp = "tell"
-)
+// StopSilentTasks ends processes for their silence: they have failed.
+type StopSilentTasks struct{ Tasks []string }
 
-// Control is a short operation on the hosts of running tasks. Their activities stay
-// open.
-type Control struct {
-	Op     ControlOp
-	Tasks  []string
-	Signal string         // empty: the spec's stop signal
-	Grace  *time.Duration // nil: the spec's
-	// Aside reports whether the request is answered before the operation is done.
-	Aside bool
-}
+// Aside is an action whose outcome is not part of the answer to the request that caused it.
+type Aside struct{ Action }
 
 // Tell tells every host of the run whether its tasks are stopping together. While they
 // are, a host restarts nothing.
@@ -124,14 +93,19 @@ type Finish struct {
 	Restarts int
 }
 
-func (Launch) action()      {}
-func (Regroup) action()     {}
-func (StopPlacing) action() {}
-func (Stop) action()        {}
-func (Control) action()     {}
-func (Tell) action()        {}
-func (Capture) action()     {}
-func (StartTimer) action()  {}
-func (StopTimer) action()   {}
-func (Release) action()     {}
-func (Finish) action()      {}
+func (Launch) action()          {}
+func (Regroup) action()         {}
+func (StopPlacing) action()     {}
+func (Stop) action()            {}
+func (TerminateTasks) action()  {}
+func (RestartTasks) action()    {}
+func (SignalTasks) action()     {}
+func (CaptureStacks) action()   {}
+func (SealTasks) action()       {}
+func (StopSilentTasks) action() {}
+func (Tell) action()            {}
+func (Capture) action()         {}
+func (StartTimer) action()      {}
+func (StopTimer) action()       {}
+func (Release) action()         {}
+func (Finish) action()          {}

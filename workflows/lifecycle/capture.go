@@ -15,7 +15,7 @@ func (m *Machine) captureFirst(why spec.Cause) {
 	m.do(Capture{Tasks: m.Live(), For: why})
 }
 
-func (m *Machine) captured(e Captured) {
+func (e Captured) apply(m *Machine) {
 	if e.For == "" || e.For != m.capturedFor && (e.For != spec.CauseSilence || !m.silent.capturing) {
 		return
 	}
@@ -72,15 +72,6 @@ func (m *Machine) withFiles(ranks stacktree.Ranks) []string {
 		}
 	}
 	return names
-}
-
-// captureStacks captures the stacks of the tasks that an operator named, or of all.
-func (m *Machine) captureStacks(e CaptureStacks) {
-	tasks := m.Live()
-	if len(e.Tasks) > 0 {
-		tasks = namesOf(m.liveOf(e.Tasks))
-	}
-	m.do(Control{Op: ControlStacks, Tasks: tasks})
 }
 
 // whyStop returns the cause of a stop: that of the capture it follows, even if a later

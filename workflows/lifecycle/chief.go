@@ -28,7 +28,7 @@ func (m *Machine) chiefEnded() {
 	}
 	if m.spec.RestartsTasks() {
 		// From now on a failure is final, and so is one whose restart is still waiting.
-		m.do(Control{Op: ControlSeal, Tasks: live})
+		m.do(SealTasks{Tasks: live})
 	}
 	m.startTimer(TimerChiefGrace, grace)
 }

@@ -8,7 +8,10 @@ import (
 )
 
 // Event is something that happened to a run.
-type Event interface{ event() }
+type Event interface {
+	// apply changes the machine. [Machine.Check] has accepted the event.
+	apply(m *Machine)
+}
 
 // Begin reports that every host is reserved and prepared. It is the first event of each
 // generation. The run time counts from the first Begin.
@@ -46,44 +49,15 @@ type TaskEnded struct {
 // TimerFired reports that a timer of [StartTimer] fired.
 type TimerFired struct{ Timer Timer }
 
+func (e TimerFired) apply(m *Machine) { m.timerFired(e.Timer) }
+
 // Cancel reports that the workflow was cancelled or [spec.UpdateRequestStop] was sent.
 type Cancel struct{ Reason string }
 
-// The requests of an operator. [Machine.Check] reports beforehand whether one is valid.
-type (
-	TerminateTasks struct {
-		Tasks  []string
-		Signal string
-		Grace  *time.Duration
-	}
-	TerminateAll struct {
-		Signal string
-		Grace  *time.Duration
-	}
-	RestartTasks struct {
-		Tasks  []string
-		Signal string
-		Grace  *time.Duration
-	}
-	SignalTasks struct {
-		Tasks  []string
-		Signal string
-	}
-	// StartTask holds the task as it is to run; the machine sets its rank. New allows an
-	// index that leaves a gap.
-	StartTask struct {
-		Task spec.Task
-		New  bool
-	}
-	// CaptureStacks is for the tasks named, or for all if none is.
-	CaptureStacks struct{ Tasks []string }
-)
+func (e Cancel) apply(m *Machine) { m.cancel(e.Reason) }
 
 // Silent reports that all tasks of a generation on a host are silent.
-type Silent struct {
-	Tasks      []string
-	Generation int
-}
+type Silent struct{ spec.SilentRequest }
 
 // StopTogether is the request of a task or an operator that all tasks end by themselves.
 // [Machine.Stopping] is the answer.
@@ -131,21 +105,3 @@ func Ends(e Event) bool {
 	}
 	return false
 }
-
-func (Begin) event()           {}
-func (Resumed) event()         {}
-func (PlacementFailed) event() {}
-func (TaskEnded) event()       {}
-func (TimerFired) event()      {}
-func (Cancel) event()          {}
-func (TerminateTasks) event()  {}
-func (TerminateAll) event()    {}
-func (RestartTasks) event()    {}
-func (SignalTasks) event()     {}
-func (StartTask) event()       {}
-func (CaptureStacks) event()   {}
-func (StopTogether) event()    {}
-func (ClearStop) event()       {}
-func (Captured) event()        {}
-func (Silent) event()          {}
-func (Released) event()        {}

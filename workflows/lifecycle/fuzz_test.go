@@ -158,16 +158,16 @@ func (w *world) event() Event {
 		if w.byte()%4 == 0 {
 			return Cancel{Reason: "why not"}
 		}
-		return SignalTasks{Tasks: w.tasks(), Signal: "SIGUSR1"}
+		return SignalTasks{spec.SignalRequest{Tasks: w.tasks(), Signal: "SIGUSR1"}}
 	case 9:
-		return TerminateTasks{Tasks: w.tasks()}
+		return TerminateTasks{spec.TaskRequest{Tasks: w.tasks()}}
 	case 10:
 		if w.byte()%4 == 0 {
 			return TerminateAll{}
 		}
 		return Begin{}
 	case 11:
-		return RestartTasks{Tasks: w.tasks()}
+		return RestartTasks{spec.TaskRequest{Tasks: w.tasks()}}
 	case 12, 13:
 		typ, index, _ := spec.ParseTaskName(w.task())
 		return StartTask{Task: spec.Task{Type: typ, Index: index, Rank: 77}, New: true}
@@ -178,7 +178,7 @@ func (w *world) event() Event {
 		case 1, 2:
 			return Captured{For: []spec.Cause{spec.CauseTimeout, spec.CauseCollateral}[w.byte()%2], Files: map[string]string{w.task(): "/stacks"}}
 		case 3:
-			return CaptureStacks{Tasks: w.tasks()}
+			return CaptureStacks{spec.StacksRequest{Tasks: w.tasks()}}
 		}
 		return Begin{Elapsed: time.Duration(w.byte()%4) * time.Second}
 	default:
@@ -383,10 +383,18 @@ func (w *world) carryOut(a Action) {
 		if w.captures++; w.captures > 1 || w.stops > 0 {
 			t.Fatal("captured twice, or when it was too late")
 		}
-	case Control:
+	case TerminateTasks:
 		w.allLive(a.Tasks)
-		w.sealed = w.sealed || a.Op == ControlSeal
-		if a.Op == ControlRestart && (w.stops > 0 || w.sealed || w.told.Stop) {
+	case SignalTasks:
+		w.allLive(a.Tasks)
+	case CaptureStacks:
+		w.allLive(a.Tasks)
+	case SealTasks:
+		w.allLive(a.Tasks)
+		w.sealed = true
+	case RestartTasks:
+		w.allLive(a.Tasks)
+		if w.stops > 0 || w.sealed || w.told.Stop {
 			t.Fatal("restarted while the run was ending")
 		}
 	case Tell:

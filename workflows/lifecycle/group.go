@@ -128,7 +128,8 @@ func (m *Machine) nextGeneration() {
 func (m *Machine) regroupNow(e RestartTasks) {
 	m.group.cause, m.group.root = spec.CauseOperator, nil
 	if e.Signal != "" || e.Grace != nil {
-		m.do(Control{Op: ControlTerminate, Tasks: namesOf(m.liveOf(e.Tasks)), Signal: e.Signal, Grace: e.Grace, Aside: true})
+		e.Tasks = namesOf(m.liveOf(e.Tasks))
+		m.do(Aside{TerminateTasks(e)})
 	}
 	for _, t := range m.tasks {
 		t.asked = t.asked || t.live

@@ -119,42 +119,7 @@ func (m *Machine) Step(e Event) []Action {
 	if m.Check(e) != nil {
 		return nil
 	}
-	switch e := e.(type) {
-	case Begin:
-		m.begin(e)
-	case Resumed:
-		m.resumed(e)
-	case PlacementFailed:
-		m.placementFailed(e)
-	case TaskEnded:
-		m.taskEnded(e)
-	case TimerFired:
-		m.timerFired(e.Timer)
-	case Cancel:
-		m.cancel(e.Reason)
-	case TerminateTasks:
-		m.terminateTasks(e)
-	case TerminateAll:
-		m.terminateAll(e)
-	case RestartTasks:
-		m.restartTasks(e)
-	case SignalTasks:
-		m.signalTasks(e)
-	case StartTask:
-		m.startTask(e.Task)
-	case CaptureStacks:
-		m.captureStacks(e)
-	case Captured:
-		m.captured(e)
-	case Silent:
-		m.tasksSilent(e)
-	case StopTogether:
-		m.stopTogether(e)
-	case ClearStop:
-		m.clearStop()
-	case Released:
-		m.released(e)
-	}
+	e.apply(m)
 	switch m.phase {
 	case running, capturing, stopping:
 		if !m.anyLive() {
@@ -170,9 +135,9 @@ func (m *Machine) Step(e Event) []Action {
 
 func (m *Machine) do(a Action) { m.todo = append(m.todo, a) }
 
-// begin launches all tasks of a generation. The run time since the first one began may have
+// apply launches all tasks of a generation. The run time since the first one began may have
 // passed in an earlier execution of the workflow.
-func (m *Machine) begin(e Begin) {
+func (e Begin) apply(m *Machine) {
 	if m.phase != placing {
 		return
 	}
@@ -213,7 +178,7 @@ func (m *Machine) startTimers(elapsed time.Duration) {
 	}
 }
 
-func (m *Machine) placementFailed(e PlacementFailed) {
+func (e PlacementFailed) apply(m *Machine) {
 	if m.phase != placing {
 		return
 	}
@@ -242,7 +207,7 @@ func (t *task) resetEnd() {
 	t.asked, t.ending, t.stopped, t.exit, t.arrived = false, false, "", nil, 0
 }
 
-func (m *Machine) taskEnded(e TaskEnded) {
+func (e TaskEnded) apply(m *Machine) {
 	t := m.named[e.Task]
 	if t == nil || !t.live || e.Launch != t.launch || e.Generation != m.group.generation {
 		return
@@ -367,7 +332,7 @@ func (m *Machine) release() {
 	m.do(Release{})
 }
 
-func (m *Machine) released(e Released) {
+func (e Released) apply(m *Machine) {
 	if m.phase != releasing {
 		return
 	}

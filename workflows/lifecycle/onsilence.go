@@ -15,9 +15,9 @@ type silentTasks struct {
 	restarts int
 }
 
-// tasksSilent has the stacks of all tasks captured: a silent task may only wait for another one,
+// apply captures the stacks of all tasks: a silent task may only wait for another one,
 // which another host need not see as silent.
-func (m *Machine) tasksSilent(e Silent) {
+func (e Silent) apply(m *Machine) {
 	if m.phase != running || m.spec.OnSilence == "" || e.Generation != m.group.generation {
 		return
 	}
@@ -45,9 +45,9 @@ func (m *Machine) endSilence() {
 	case m.spec.OnSilence == spec.OnSilenceReport:
 	case m.spec.OnSilence == spec.OnSilenceRestart && !m.Ending() && (most == nil || s.restarts < *most):
 		s.restarts++
-		m.restartTasks(RestartTasks{Tasks: m.Live()})
+		RestartTasks{spec.TaskRequest{Tasks: m.Live()}}.apply(m)
 	default:
-		m.do(Control{Op: ControlSilence, Tasks: tasks})
+		m.do(StopSilentTasks{Tasks: tasks})
 	}
 }
 

@@ -1,10 +1,10 @@
 package lifecycle
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -18,48 +18,186 @@ var (
 	errNoTasks  = errors.New("no task is named; name at least one, like worker-3")
 )
 
-// Check returns why an operator's request cannot be met now, or nil. Its errors name the
-// task and what to do instead.
+// The requests of an operator that reach processes. They are actions as well, which carry the
+// request out on the hosts of those of its tasks that live.
+type (
+	TerminateTasks struct{ spec.TaskRequest }
+	RestartTasks   struct{ spec.TaskRequest }
+	SignalTasks    struct{ spec.SignalRequest }
+	// CaptureStacks is for the tasks named, or for all if none is.
+	CaptureStacks struct{ spec.StacksRequest }
+)
+
+// The other requests of an operator; see also [Cancel], [StopTogether] and [ClearStop].
+type (
+	TerminateAll struct{ spec.TerminateAllRequest }
+	// StartTask holds the task as it is to run; the machine sets its rank. New allows an
+	// index that leaves a gap.
+	StartTask struct {
+		Task spec.Task
+		New  bool
+	}
+)
+
+// Check returns why an event cannot be applied now, or nil. Only requests are refused. The
+// errors name the task and what to do instead.
 func (m *Machine) Check(e Event) error {
-	switch e := e.(type) {
-	case TerminateTasks:
-		// Terminating a task that has ended does nothing, now or when it is started again,
-		// so only the names have to be right.
-		return errors.Join(m.checkTasks(e.Tasks, nil), checkSignal(e.Signal), checkGrace(e.Grace))
-	case TerminateAll:
-		return errors.Join(checkSignal(e.Signal), checkGrace(e.Grace))
-	case StopTogether:
-		return m.checkTogether(e)
-	case ClearStop:
-		return m.checkClear(e)
-	case RestartTasks:
-		if m.Ending() {
-			return m.errEnding()
-		}
-		if m.phase == regrouping {
-			return errAgain
-		}
-		return errors.Join(m.checkTasks(e.Tasks, hasEnded("; use start-task")), checkSignal(e.Signal), checkGrace(e.Grace))
-	case SignalTasks:
-		if e.Signal == "" {
-			return errors.Join(m.checkTasks(e.Tasks, hasEnded("")), errors.New("no signal is named; name one, like SIGUSR1"))
-		}
-		return errors.Join(m.checkTasks(e.Tasks, hasEnded("")), checkSignal(e.Signal))
-	case StartTask:
-		return m.checkStart(e)
-	case CaptureStacks:
+	if q, ok := e.(interface{ check(m *Machine) error }); ok {
+		return q.check(m)
+	}
+	return nil
+}
+
+// Terminating a task that has ended does nothing, now or when it is started again, so only
+// the names have to be right.
+func (e TerminateTasks) check(m *Machine) error {
+	return errors.Join(m.checkTasks(e.Tasks, nil), checkSignal(e.Signal), checkGrace(e.Grace))
+}
+
+// apply ends processes at any time, also to shorten the grace of a stop. Tasks that have
+// ended are left out, so that the request cannot meet their next process.
+func (e TerminateTasks) apply(m *Machine) {
+	tasks := m.liveOf(e.Tasks)
+	if len(tasks) == 0 {
+		return
+	}
+	for _, t := range tasks {
+		t.asked = true
+		t.ending = t.ending || !m.spec.RestartsTasks() || m.Ending()
+	}
+	e.Tasks = namesOf(tasks)
+	m.do(e)
+}
+
+func (e TerminateAll) check(*Machine) error {
+	return errors.Join(checkSignal(e.Signal), checkGrace(e.Grace))
+}
+
+// apply cancels the run and signals every process: with SIGKILL unless another signal is
+// named, as TensorFlow's MultiProcessRunner does. The cancellation also ends tasks that wait
+// to be restarted.
+func (e TerminateAll) apply(m *Machine) {
+	m.cancel("all its tasks were terminated")
+	if live := m.Live(); len(live) > 0 {
+		m.do(TerminateTasks{spec.TaskRequest{Tasks: live, Signal: cmp.Or(e.Signal, "SIGKILL"), Grace: e.Grace}})
+	}
+}
+
+func (e RestartTasks) check(m *Machine) error {
+	if m.Ending() {
+		return m.errEnding()
+	}
+	if m.phase == regrouping {
+		return errAgain
+	}
+	return errors.Join(m.checkTasks(e.Tasks, hasEnded("; use start-task")), checkSignal(e.Signal), checkGrace(e.Grace))
+}
+
+func (e RestartTasks) apply(m *Machine) {
+	if m.spec.RestartScope == spec.RestartScopeGroup {
+		m.regroupNow(e)
+		return
+	}
+	tasks := m.liveOf(e.Tasks)
+	for _, t := range tasks {
+		t.asked = true
+	}
+	e.Tasks = namesOf(tasks)
+	m.do(e)
+}
+
+func (e SignalTasks) check(m *Machine) error {
+	if e.Signal == "" {
+		return errors.Join(m.checkTasks(e.Tasks, hasEnded("")), errors.New("no signal is named; name one, like SIGUSR1"))
+	}
+	return errors.Join(m.checkTasks(e.Tasks, hasEnded("")), checkSignal(e.Signal))
+}
+
+func (e SignalTasks) apply(m *Machine) {
+	e.Tasks = namesOf(m.liveOf(e.Tasks))
+	m.do(e)
+}
+
+func (e CaptureStacks) check(m *Machine) error {
+	switch {
+	case len(e.Tasks) > 0:
+		return m.checkTasks(e.Tasks, hasEnded(""))
+	case m.phase == placing:
+		return m.errPlacing()
+	case !m.anyLive():
+		return errNoneLive
+	}
+	return nil
+}
+
+func (e CaptureStacks) apply(m *Machine) {
+	tasks := m.Live()
+	if len(e.Tasks) > 0 {
+		tasks = namesOf(m.liveOf(e.Tasks))
+	}
+	e.Tasks = tasks
+	m.do(e)
+}
+
+func (e StartTask) check(m *Machine) error {
+	t := e.Task
+	switch {
+	case t.Type == "" || t.Index < 0:
+		return errors.New("no task is named; name it by type and index, like worker-3")
+	case m.Ending():
+		return m.errEnding()
+	case m.phase == placing:
+		return m.errPlacing()
+	case m.phase == regrouping:
+		return errAgain
+	}
+	if known := m.named[t.Name()]; known != nil {
 		switch {
-		case len(e.Tasks) > 0:
-			return m.checkTasks(e.Tasks, hasEnded(""))
-		case m.phase == placing:
-			return m.errPlacing()
-		case !m.anyLive():
-			return errNoneLive
+		case known.absent:
+			return m.errAbsent(known)
+		case known.live:
+			return errors.New(spec.TaskRunningText(t.Name()))
 		}
-		return nil
-	default:
 		return nil
 	}
+	if len(m.tasks) >= spec.MaxTasks {
+		return fmt.Errorf("%s would be one task too many; a run has at most %d", t.Name(), spec.MaxTasks)
+	}
+	if t.Type == chiefType {
+		for _, other := range m.tasks {
+			if other.Type == chiefType {
+				return fmt.Errorf("%s would be a second chief; this run has %s", t.Name(), other.Name())
+			}
+		}
+		if t.Index != 0 {
+			return fmt.Errorf("%s: a chief has index 0; use chief-0", t.Name())
+		}
+	}
+	if next := m.nextIndex(t.Type); t.Index > next && !e.New {
+		return &spec.InvalidRequestError{Problems: []spec.Problem{{
+			Path:    "task",
+			Message: fmt.Sprintf("%s is not in the spec, and the next of type %s is %s", t.Name(), t.Type, spec.TaskName(t.Type, next)),
+			Remedy:  `start that one, or say that the gap is meant (--new, "new": true)`,
+		}}}
+	}
+	return nil
+}
+
+// apply launches a task that has ended, whose earlier end no longer counts, or one
+// outside the spec, which ranks after all others.
+func (e StartTask) apply(m *Machine) {
+	started := e.Task
+	t := m.named[started.Name()]
+	if t == nil {
+		started.Rank = m.nextRank()
+		t = m.add(started)
+		t.added, t.first = true, m.group.first
+		m.launch(t)
+		return
+	}
+	started.Rank = t.Rank
+	t.Task, t.added = started, true
+	m.launch(t)
 }
 
 // checkTasks reports every name that is not a task, and every task that fit refuses.
@@ -149,53 +287,9 @@ func checkSignal(name string) error {
 	return err
 }
 
-func checkGrace(grace *time.Duration) error {
+func checkGrace(grace *spec.Duration) error {
 	if grace != nil && *grace < 0 {
-		return fmt.Errorf("a grace of %s is negative; give 0 to kill at once", *grace)
-	}
-	return nil
-}
-
-func (m *Machine) checkStart(e StartTask) error {
-	t := e.Task
-	switch {
-	case t.Type == "" || t.Index < 0:
-		return errors.New("no task is named; name it by type and index, like worker-3")
-	case m.Ending():
-		return m.errEnding()
-	case m.phase == placing:
-		return m.errPlacing()
-	case m.phase == regrouping:
-		return errAgain
-	}
-	if known := m.named[t.Name()]; known != nil {
-		switch {
-		case known.absent:
-			return m.errAbsent(known)
-		case known.live:
-			return errors.New(spec.TaskRunningText(t.Name()))
-		}
-		return nil
-	}
-	if len(m.tasks) >= spec.MaxTasks {
-		return fmt.Errorf("%s would be one task too many; a run has at most %d", t.Name(), spec.MaxTasks)
-	}
-	if t.Type == chiefType {
-		for _, other := range m.tasks {
-			if other.Type == chiefType {
-				return fmt.Errorf("%s would be a second chief; this run has %s", t.Name(), other.Name())
-			}
-		}
-		if t.Index != 0 {
-			return fmt.Errorf("%s: a chief has index 0; use chief-0", t.Name())
-		}
-	}
-	if next := m.nextIndex(t.Type); t.Index > next && !e.New {
-		return &spec.InvalidRequestError{Problems: []spec.Problem{{
-			Path:    "task",
-			Message: fmt.Sprintf("%s is not in the spec, and the next of type %s is %s", t.Name(), t.Type, spec.TaskName(t.Type, next)),
-			Remedy:  `start that one, or say that the gap is meant (--new, "new": true)`,
-		}}}
+		return fmt.Errorf("a grace of %s is negative; give 0 to kill at once", grace)
 	}
 	return nil
 }
@@ -232,67 +326,6 @@ func namesOf(tasks []*task) []string {
 		names = append(names, t.Name())
 	}
 	return names
-}
-
-// terminateTasks ends processes at any time, also to shorten the grace of a stop. Tasks
-// that have ended are left out, so that the request cannot meet their next process.
-func (m *Machine) terminateTasks(e TerminateTasks) {
-	tasks := m.liveOf(e.Tasks)
-	if len(tasks) == 0 {
-		return
-	}
-	for _, t := range tasks {
-		t.asked = true
-		t.ending = t.ending || !m.spec.RestartsTasks() || m.Ending()
-	}
-	m.do(Control{Op: ControlTerminate, Tasks: namesOf(tasks), Signal: e.Signal, Grace: e.Grace})
-}
-
-// terminateAll cancels the run and signals every process: with SIGKILL unless another
-// signal is named, as TensorFlow's MultiProcessRunner does. The cancellation also ends
-// tasks that wait to be restarted.
-func (m *Machine) terminateAll(e TerminateAll) {
-	m.cancel("all its tasks were terminated")
-	live := m.Live()
-	if len(live) == 0 {
-		return
-	}
-	if e.Signal == "" {
-		e.Signal = "SIGKILL"
-	}
-	m.do(Control{Op: ControlTerminate, Tasks: live, Signal: e.Signal, Grace: e.Grace})
-}
-
-func (m *Machine) restartTasks(e RestartTasks) {
-	if m.spec.RestartScope == spec.RestartScopeGroup {
-		m.regroupNow(e)
-		return
-	}
-	tasks := m.liveOf(e.Tasks)
-	for _, t := range tasks {
-		t.asked = true
-	}
-	m.do(Control{Op: ControlRestart, Tasks: namesOf(tasks), Signal: e.Signal, Grace: e.Grace})
-}
-
-func (m *Machine) signalTasks(e SignalTasks) {
-	m.do(Control{Op: ControlSignal, Tasks: namesOf(m.liveOf(e.Tasks)), Signal: e.Signal})
-}
-
-// startTask launches a task that has ended, whose earlier end no longer counts, or one
-// outside the spec, which ranks after all others.
-func (m *Machine) startTask(started spec.Task) {
-	t := m.named[started.Name()]
-	if t == nil {
-		started.Rank = m.nextRank()
-		t = m.add(started)
-		t.added, t.first = true, m.group.first
-		m.launch(t)
-		return
-	}
-	started.Rank = t.Rank
-	t.Task, t.added = started, true
-	m.launch(t)
 }
 
 func (m *Machine) nextRank() int {

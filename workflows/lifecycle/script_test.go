@@ -165,13 +165,13 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 		}
 		return ""
 	}
-	signal, grace := "", (*time.Duration)(nil)
+	signal, grace := "", (*spec.Duration)(nil)
 	for _, w := range words {
 		if v, ok := strings.CutPrefix(w, "signal="); ok {
 			signal = v
 		}
 		if v, ok := strings.CutPrefix(w, "grace="); ok {
-			g, err := time.ParseDuration(v)
+			g, err := spec.ParseDuration(v)
 			if err != nil {
 				return nil, err
 			}
@@ -194,11 +194,11 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 		elapsed, err := time.ParseDuration(strings.TrimPrefix(arg(1), "elapsed="))
 		return lifecycle.Resumed{Elapsed: elapsed}, err
 	case "stacks":
-		return lifecycle.CaptureStacks{Tasks: tasks}, nil
+		return lifecycle.CaptureStacks{StacksRequest: spec.StacksRequest{Tasks: tasks}}, nil
 	case "captured":
 		return s.captured(words[1:])
 	case "silent":
-		return lifecycle.Silent{Tasks: tasks, Generation: s.generation}, nil
+		return lifecycle.Silent{SilentRequest: spec.SilentRequest{Tasks: tasks, Generation: s.generation}}, nil
 	case "resume":
 		return resume{}, nil
 	case "unplaced":
@@ -212,13 +212,13 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 	case "cancel":
 		return lifecycle.Cancel{Reason: text}, nil
 	case "terminate":
-		return lifecycle.TerminateTasks{Tasks: tasks, Signal: signal, Grace: grace}, nil
+		return lifecycle.TerminateTasks{TaskRequest: spec.TaskRequest{Tasks: tasks, Signal: signal, Grace: grace}}, nil
 	case "terminate-all":
-		return lifecycle.TerminateAll{Signal: signal, Grace: grace}, nil
+		return lifecycle.TerminateAll{TerminateAllRequest: spec.TerminateAllRequest{Signal: signal, Grace: grace}}, nil
 	case "restart":
-		return lifecycle.RestartTasks{Tasks: tasks, Signal: signal, Grace: grace}, nil
+		return lifecycle.RestartTasks{TaskRequest: spec.TaskRequest{Tasks: tasks, Signal: signal, Grace: grace}}, nil
 	case "signal":
-		return lifecycle.SignalTasks{Tasks: tasks, Signal: signal}, nil
+		return lifecycle.SignalTasks{SignalRequest: spec.SignalRequest{Tasks: tasks, Signal: signal}}, nil
 	case "start":
 		task, err := s.spec.AddedTask(spec.StartTaskRequest{Task: arg(1)})
 		return lifecycle.StartTask{Task: task, New: arg(2) == "new"}, err
@@ -485,15 +485,20 @@ func show(a lifecycle.Action) string {
 		return fmt.Sprintf("  capture %s: %s\n", strings.Join(a.Tasks, " "), a.For)
 	case lifecycle.Stop:
 		return fmt.Sprintf("  stop %s: %s\n", strings.Join(a.Tasks, " "), a.Why)
-	case lifecycle.Control:
-		line := fmt.Sprintf("  control %s %s", a.Op, strings.Join(a.Tasks, " "))
-		if a.Signal != "" {
-			line += " signal=" + a.Signal
-		}
-		if a.Grace != nil {
-			line += " grace=" + a.Grace.String()
-		}
-		return line + "\n"
+	case lifecycle.TerminateTasks:
+		return showRequest("terminate", a.TaskRequest)
+	case lifecycle.RestartTasks:
+		return showRequest("restart", a.TaskRequest)
+	case lifecycle.SignalTasks:
+		return showRequest("signal", spec.TaskRequest{Tasks: a.Tasks, Signal: a.Signal})
+	case lifecycle.CaptureStacks:
+		return showRequest("stacks", spec.TaskRequest{Tasks: a.Tasks})
+	case lifecycle.SealTasks:
+		return showRequest("seal", spec.TaskRequest{Tasks: a.Tasks})
+	case lifecycle.StopSilentTasks:
+		return showRequest("silence", spec.TaskRequest{Tasks: a.Tasks})
+	case lifecycle.Aside:
+		return show(a.Action)
 	case lifecycle.Tell:
 		return fmt.Sprintf("  tell %s\n", showStopping(a.Stopping))
 	case lifecycle.StartTimer:
@@ -507,6 +512,18 @@ func show(a lifecycle.Action) string {
 	default:
 		return fmt.Sprintf("  %T\n", a)
 	}
+}
+
+// showRequest shows a request to the hosts of tasks.
+func showRequest(what string, q spec.TaskRequest) string {
+	line := fmt.Sprintf("  control %s %s", what, strings.Join(q.Tasks, " "))
+	if q.Signal != "" {
+		line += " signal=" + q.Signal
+	}
+	if q.Grace != nil {
+		line += " grace=" + q.Grace.String()
+	}
+	return line + "\n"
 }
 
 func showStopping(s spec.Stopping) string {

@@ -212,9 +212,9 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 	return m
 }
 
-// resumed starts the timers of a run that continues in another execution, which also run
+// apply starts the timers of a run that continues in another execution, which also run
 // while it is being placed, and launches again what is running, under the same numbers.
-func (m *Machine) resumed(e Resumed) {
+func (e Resumed) apply(m *Machine) {
 	switch {
 	case m.group.timed || m.phase == placing && m.group.generation == 0 || m.phase > running:
 		return

@@ -73,7 +73,7 @@ func (g *together) err(s *spec.RunSpec) *spec.TogetherError {
 	return g.request.Error
 }
 
-func (m *Machine) checkTogether(e StopTogether) error {
+func (e StopTogether) check(m *Machine) error {
 	g := &m.together
 	if err := m.checkAsker(e.Task, e.Generation); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (m *Machine) checkTogether(e StopTogether) error {
 	return nil
 }
 
-func (m *Machine) checkClear(e ClearStop) error {
+func (e ClearStop) check(m *Machine) error {
 	if err := m.checkAsker(e.Task, e.Generation); err != nil {
 		return err
 	}
@@ -124,10 +124,10 @@ func (m *Machine) checkAsker(task string, generation int) error {
 	return nil
 }
 
-// stopTogether takes the first request; later ones and their errors change nothing. In
+// apply takes the first request; later ones and their errors change nothing. In
 // the chief's grace a request changes neither the verdict nor the time, but every task
 // is told.
-func (m *Machine) stopTogether(e StopTogether) {
+func (e StopTogether) apply(m *Machine) {
 	g := &m.together
 	if g.request != nil || e.Key != "" && slices.Contains(g.done, e.stopKey()) {
 		return
@@ -185,10 +185,10 @@ func (m *Machine) stragglersFail() bool {
 	return len(m.together.stragglers) > 0 && !m.spec.StopTogether.IgnoreLiveTasks
 }
 
-// clearStop withdraws the stop, with its error: the run goes on as if nobody had asked.
+// apply withdraws the stop, with its error: the run goes on as if nobody had asked.
 // Tasks that ended meanwhile are judged now. Those that their hosts would have restarted
 // had there been no stop are launched again, with a new budget.
-func (m *Machine) clearStop() {
+func (ClearStop) apply(m *Machine) {
 	g := &m.together
 	if g.request == nil {
 		return

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -80,4 +81,13 @@ func endpoint(host string, port int) string {
 		host = "localhost"
 	}
 	return strings.ToLower(host) + ":" + strconv.Itoa(port)
+}
+
+// HostPart returns the host of an address.
+func HostPart(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
 }

@@ -59,11 +59,6 @@ const (
 	UpdateCordon   = "cordon"
 	UpdateUncordon = "uncordon"
 
-	ActivityReserve = "Reserve"
-	ActivityPrepare = "Prepare"
-	ActivityRunTask = "RunTask"
-	ActivityControl = "Control"
-	ActivityRelease = "Release"
 	// ActivityHostLease holds the place of a host in its fleet, and ActivityFleetCheck looks
 	// which of the runs of a fleet have ended without a word.
 	ActivityHostLease  = "HostLease"
@@ -140,12 +135,12 @@ func IsPrivateQueue(workflowQueue string) bool {
 // FleetID returns the workflow ID of the fleet of the hosts of a queue.
 func FleetID(workflowQueue string) string { return workflowQueue + "/fleet" }
 
-// HostsQueue returns the queue for [ActivityReserve] of tasks that any host may
+// HostsQueue returns the queue for Reserve of tasks that any host may
 // take. workflowQueue is the queue of the run's workflow, so that runs on
 // private queues stay on private hosts.
 func HostsQueue(workflowQueue string) string { return hostQueue(workflowQueue, "/hosts") }
 
-// HostQueue returns the queue for [ActivityReserve] on the host of that name.
+// HostQueue returns the queue for Reserve on the host of that name.
 func HostQueue(workflowQueue, host string) string {
 	return hostQueue(workflowQueue, "/host/"+host)
 }

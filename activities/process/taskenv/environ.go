@@ -9,6 +9,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/stacks"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // ownPrefix starts the names of the variables that only clusterrun sets.
@@ -20,7 +21,7 @@ const maxVariable = 128 << 10
 
 // Process is what the environment of a process of a task depends on.
 type Process struct {
-	Cluster *Cluster
+	Cluster *hostapi.Cluster
 	// Task is the name of the task, such as "worker-3".
 	Task string
 	// WorkflowID is the run ID; RunID is Temporal's ID of this execution.
@@ -112,7 +113,7 @@ func (p Process) unsets(name string) bool {
 }
 
 // own sets the variables that do not depend on the profiles.
-func own(env map[string]string, p Process, m Member) {
+func own(env map[string]string, p Process, m hostapi.Member) {
 	for name, value := range map[string]string{
 		"RUN_ID":           p.WorkflowID,
 		"TEMPORAL_RUN_ID":  p.RunID,

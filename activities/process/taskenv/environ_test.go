@@ -2,6 +2,7 @@ package taskenv
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,14 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // twoHosts has a chief, two workers and a ps on host a, and an evaluator on b.
-func twoHosts() *Cluster {
-	return &Cluster{
+func twoHosts() *hostapi.Cluster {
+	return &hostapi.Cluster{
 		RPCLayer: "grpc", MasterAddr: "10.0.0.1", MasterPort: 20001, JAXPort: 20002, Hosts: 2,
 		Profiles: []spec.EnvProfile{spec.EnvTensorFlow, spec.EnvTorch, spec.EnvJAX},
-		Members: []Member{
+		Members: []hostapi.Member{
 			{Type: "chief", Index: 0, Rank: 0, Host: "a", Address: "10.0.0.1:2222", LocalRank: 0, LocalWorldSize: 4},
 			{Type: "worker", Index: 0, Rank: 1, Host: "a", Address: "10.0.0.1:2223", LocalRank: 1, LocalWorldSize: 4},
 			{Type: "worker", Index: 1, Rank: 2, Host: "a", Address: "10.0.0.1:2224", LocalRank: 2, LocalWorldSize: 4},
@@ -61,14 +63,14 @@ func TestTFConfig(t *testing.T) {
 func TestTFConfigOfATaskOutsideTheSpec(t *testing.T) {
 	p := process("worker-4")
 	p.Cluster.RPCLayer = "grpc+loas"
-	p.Cluster.Members = append(p.Cluster.Members, Member{Type: "worker", Index: 4, Rank: 5, Host: "a", Address: "10.0.0.1:2230", LocalRank: 4, LocalWorldSize: 5})
+	p.Cluster.Members = append(p.Cluster.Members, hostapi.Member{Type: "worker", Index: 4, Rank: 5, Host: "a", Address: "10.0.0.1:2230", LocalRank: 4, LocalWorldSize: 5})
 	assert.JSONEq(t, `{"cluster":{"chief":["10.0.0.1:2222"],
 		"worker":{"0":"10.0.0.1:2223","1":"10.0.0.1:2224","4":"10.0.0.1:2230"},
 		"ps":["10.0.0.1:2225"],"evaluator":["10.0.0.2:2222"]},
 		"task":{"type":"worker","index":4},"rpc_layer":"grpc+loas"}`, environ(t, nil, p)["TF_CONFIG"])
 
 	next := process("worker-2")
-	next.Cluster.Members = append(next.Cluster.Members, Member{Type: "worker", Index: 2, Rank: 5, Host: "a", Address: "10.0.0.1:2230"})
+	next.Cluster.Members = append(next.Cluster.Members, hostapi.Member{Type: "worker", Index: 2, Rank: 5, Host: "a", Address: "10.0.0.1:2230"})
 	assert.Contains(t, environ(t, nil, next)["TF_CONFIG"], `"worker":["10.0.0.1:2223","10.0.0.1:2224","10.0.0.1:2230"]`)
 }
 
@@ -315,7 +317,7 @@ func TestClusterAsJSON(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(b), `{"type":"evaluator","index":0,"rank":4,"host":"b","address":"10.0.0.2:2222","local_rank":0,"local_world_size":1,"host_index":1}`)
 	assert.Contains(t, string(b), `"rpc_layer":"grpc","master_addr":"10.0.0.1","master_port":20001,"jax_port":20002,"hosts":2,"profiles":["tensorflow","torch","jax"]`)
-	var back Cluster
+	var back hostapi.Cluster
 	require.NoError(t, json.Unmarshal(b, &back))
 	assert.Equal(t, *c, back)
 }
@@ -323,7 +325,7 @@ func TestClusterAsJSON(t *testing.T) {
 // A value that is too long for a variable is in a file.
 func TestLongTFConfig(t *testing.T) {
 	p := process("worker-7")
-	p.Cluster.Members, p.TFConfigFile = members(10_000), "/logs/tf_config.json"
+	p.Cluster.Members, p.TFConfigFile = manyMembers(10_000), "/logs/tf_config.json"
 	env := environ(t, nil, p)
 	assert.NotContains(t, env, "TF_CONFIG")
 	assert.Equal(t, "/logs/tf_config.json", env["CLUSTERRUN_TF_CONFIG_FILE"])
@@ -341,9 +343,18 @@ func TestLongTFConfig(t *testing.T) {
 	config, err = p.LongTFConfig()
 	require.NoError(t, err)
 	assert.Empty(t, config)
-	p.Env, p.Cluster.Members = nil, members(100)
+	p.Env, p.Cluster.Members = nil, manyMembers(100)
 	assert.NotContains(t, environ(t, nil, p), "CLUSTERRUN_TF_CONFIG_FILE")
 	config, err = p.LongTFConfig()
 	require.NoError(t, err)
 	assert.Empty(t, config)
+}
+
+// manyMembers returns n tasks, the first of them a chief.
+func manyMembers(n int) hostapi.Members {
+	m := hostapi.Members{{Type: "chief", Address: "h:2222"}}
+	for i := range n - 1 {
+		m = append(m, hostapi.Member{Type: "worker", Index: i, Rank: i + 1, Address: fmt.Sprintf("10.0.%d.7:%d", i/40, 20000+i)})
+	}
+	return m
 }

@@ -9,11 +9,12 @@ import (
 	"sync"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // tensorFlow sets TF_CONFIG or, if that is too long for a variable, the path of a file with
 // it.
-func tensorFlow(env map[string]string, p Process, m Member) error {
+func tensorFlow(env map[string]string, p Process, m hostapi.Member) error {
 	config, err := tfConfig(p.Cluster, m)
 	if err != nil {
 		return err
@@ -44,7 +45,7 @@ func (p Process) LongTFConfig() (string, error) {
 
 func isTooLong(config string) bool { return len("TF_CONFIG=")+len(config) >= maxVariable }
 
-func tfConfig(c *Cluster, m Member) (string, error) {
+func tfConfig(c *hostapi.Cluster, m hostapi.Member) (string, error) {
 	cluster, err := tfClusters.of(c.Members)
 	if err != nil {
 		return "", err
@@ -69,11 +70,11 @@ var tfClusters lastTFCluster
 
 type lastTFCluster struct {
 	mu      sync.Mutex
-	members Members // never changed in place
+	members hostapi.Members // never changed in place
 	text    string
 }
 
-func (l *lastTFCluster) of(members Members) (string, error) {
+func (l *lastTFCluster) of(members hostapi.Members) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(members) > 0 && len(members) == len(l.members) && &members[0] == &l.members[0] {
@@ -89,7 +90,7 @@ func (l *lastTFCluster) of(members Members) (string, error) {
 
 // tfCluster lists the addresses of each type by index or, if indices are missing, maps the
 // indices to addresses: a list would number the later tasks wrongly.
-func tfCluster(members []Member) map[string]any {
+func tfCluster(members []hostapi.Member) map[string]any {
 	byType := map[string]map[int]string{}
 	for _, m := range members {
 		if byType[m.Type] == nil {
@@ -114,8 +115,8 @@ func tfCluster(members []Member) map[string]any {
 }
 
 // torch sets the variables that torchrun sets.
-func torch(env map[string]string, p Process, m Member) {
-	roleRank, roleSize := p.Cluster.role(m)
+func torch(env map[string]string, p Process, m hostapi.Member) {
+	roleRank, roleSize := role(p.Cluster, m)
 	env["RANK"] = strconv.Itoa(m.Rank)
 	env["WORLD_SIZE"] = strconv.Itoa(len(p.Cluster.Members))
 	env["LOCAL_RANK"] = strconv.Itoa(m.LocalRank)
@@ -153,8 +154,22 @@ func pythonBool(b bool) string {
 
 // jax sets the coordinator's address, and the values that programs pass to
 // jax.distributed.initialize themselves.
-func jax(env map[string]string, p Process, m Member) {
+func jax(env map[string]string, p Process, m hostapi.Member) {
 	env["JAX_COORDINATOR_ADDRESS"] = net.JoinHostPort(p.Cluster.MasterAddr, strconv.Itoa(p.Cluster.JAXPort))
 	env["JAX_NUM_PROCESSES"] = strconv.Itoa(len(p.Cluster.Members))
 	env["JAX_PROCESS_ID"] = strconv.Itoa(m.Rank)
+}
+
+// role returns the place of m among the tasks of its type, in rank order, and their number.
+func role(c *hostapi.Cluster, m hostapi.Member) (rank, size int) {
+	for _, other := range c.Members {
+		if other.Type != m.Type {
+			continue
+		}
+		size++
+		if other.Rank < m.Rank {
+			rank++
+		}
+	}
+	return rank, size
 }

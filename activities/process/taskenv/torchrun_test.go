@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // The variables are compared with those that the real torchrun sets.
@@ -40,9 +41,9 @@ with open(os.path.join(os.environ["OUT"], os.environ["RANK"]), "w") as f:
 	cmd.Stderr = &stderr
 	require.NoError(t, cmd.Run(), "%s", &stderr)
 
-	cluster := &Cluster{
+	cluster := &hostapi.Cluster{
 		MasterAddr: "localhost", MasterPort: 1, Hosts: 1, Profiles: []spec.EnvProfile{spec.EnvTorch},
-		Members: []Member{
+		Members: []hostapi.Member{
 			{Type: "default", Index: 0, Rank: 0, LocalRank: 0, LocalWorldSize: 2},
 			{Type: "default", Index: 1, Rank: 1, LocalRank: 1, LocalWorldSize: 2},
 		},

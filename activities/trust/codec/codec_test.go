@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/trust/codec"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // line returns one line of a key file.
@@ -87,7 +88,7 @@ func TestRotation(t *testing.T) {
 
 	write(t, file, second+"# without the first\n")
 	_, err = decode(t, k, old)
-	var missing *codec.MissingKeyError
+	var missing *spec.MissingKeyError
 	require.ErrorAs(t, err, &missing)
 	assert.Equal(t, "2026-10", missing.ID)
 	assert.ErrorContains(t, err, `"2026-10"`)
@@ -101,7 +102,7 @@ func TestWhatIsNotOurs(t *testing.T) {
 
 	// The payload is decoded with another key of the same name, and after it was changed.
 	other, _ := keys(t, line("a", 32))
-	var missing *codec.MissingKeyError
+	var missing *spec.MissingKeyError
 	_, err = decode(t, other, encode(t, k, "canary"))
 	require.ErrorAs(t, err, &missing)
 	changed := encode(t, k, "canary")
@@ -147,7 +148,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 
 // A failure for lack of a key is not retried.
 func TestFailures(t *testing.T) {
-	err := fmt.Errorf("unable to decode: %w", codec.Missing(&commonpb.Payload{Metadata: map[string][]byte{"encoding": []byte("binary/encrypted"), "encryption-key-id": []byte("a")}}))
+	err := fmt.Errorf("unable to decode: %w", spec.MissingKey(map[string][]byte{"encoding": []byte("binary/encrypted"), "encryption-key-id": []byte("a")}))
 	f := codec.Failures.ErrorToFailure(err)
 	assert.True(t, f.GetApplicationFailureInfo().GetNonRetryable())
 	assert.Contains(t, f.GetMessage(), `the key "a"`)

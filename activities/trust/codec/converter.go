@@ -3,6 +3,7 @@ package codec
 import (
 	"errors"
 
+	"github.com/clusterrun/clusterrun/workflows/spec"
 	commonpb "go.temporal.io/api/common/v1"
 	failurepb "go.temporal.io/api/failure/v1"
 	"go.temporal.io/sdk/converter"
@@ -23,10 +24,10 @@ var Converter = converter.NewCompositeDataConverter(
 // encoded is the converter of payloads that could not be decoded.
 type encoded struct{}
 
-func (encoded) Encoding() string                             { return encoding }
+func (encoded) Encoding() string                             { return spec.PayloadEncoding }
 func (encoded) ToPayload(any) (*commonpb.Payload, error)     { return nil, nil }
-func (encoded) FromPayload(p *commonpb.Payload, _ any) error { return Missing(p) }
-func (encoded) ToString(p *commonpb.Payload) string          { return Missing(p).Error() }
+func (encoded) FromPayload(p *commonpb.Payload, _ any) error { return spec.MissingKey(p.GetMetadata()) }
+func (encoded) ToString(p *commonpb.Payload) string          { return spec.MissingKey(p.GetMetadata()).Error() }
 
 // ErrMissingKey is the type of a failure to read input that is still encoded.
 const ErrMissingKey = "MissingKey"
@@ -38,7 +39,7 @@ var Failures converter.FailureConverter = failures{temporal.NewDefaultFailureCon
 type failures struct{ converter.FailureConverter }
 
 func (f failures) ErrorToFailure(err error) *failurepb.Failure {
-	var key *MissingKeyError
+	var key *spec.MissingKeyError
 	if errors.As(err, &key) {
 		err = temporal.NewNonRetryableApplicationError(err.Error(), ErrMissingKey, nil)
 	}
@@ -47,7 +48,7 @@ func (f failures) ErrorToFailure(err error) *failurepb.Failure {
 
 func (f failures) FailureToError(failure *failurepb.Failure) error {
 	for at := failure; at != nil; at = at.GetCause() {
-		if key := Missing(at.GetEncodedAttributes()); key != nil {
+		if key := spec.MissingKey(at.GetEncodedAttributes().GetMetadata()); key != nil {
 			at.Message = key.Error()
 		}
 	}

@@ -1,4 +1,4 @@
-package taskenv
+package hostapi
 
 import (
 	"fmt"
@@ -53,18 +53,4 @@ func (c *Cluster) Member(task string) (Member, error) {
 		return Member{}, fmt.Errorf("task %s is not in the cluster", task)
 	}
 	return c.Members[i], nil
-}
-
-// role returns the place of m among the tasks of its type, in rank order, and their number.
-func (c *Cluster) role(m Member) (rank, size int) {
-	for _, other := range c.Members {
-		if other.Type != m.Type {
-			continue
-		}
-		size++
-		if other.Rank < m.Rank {
-			rank++
-		}
-	}
-	return rank, size
 }

@@ -9,15 +9,25 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
+
+// SettleTasks ends what this host may still run of a generation, or an earlier one, and returns
+// once that is gone.
+func (h *Host) SettleTasks(ctx context.Context, in hostapi.TasksInput) (spec.RequestAnswer, error) {
+	run := runOf(ctx, in.Run)
+	h.noted(run, "settle")
+	return h.settle(ctx, run, in)
+}
 
 // settle makes sure that no process of the given tasks lives here any more, in this
 // generation or an earlier one, and that none is started. The run has not heard of their end,
 // and is about to start them elsewhere. An attempt that is still on its way is fenced off.
-func (h *Host) settle(ctx context.Context, run runkey.Run, in ControlInput) (ControlOutput, error) {
+func (h *Host) settle(ctx context.Context, run runkey.Run, in hostapi.TasksInput) (spec.RequestAnswer, error) {
 	p, err := h.plans.get(run)
 	if err != nil && !errors.Is(err, errNoPlan) {
-		return ControlOutput{}, err
+		return spec.RequestAnswer{}, err
 	}
 	for _, task := range in.Tasks {
 		_, err := h.Supervisor.Attach(ctx, supervisor.AttachRequest{
@@ -25,12 +35,12 @@ func (h *Host) settle(ctx context.Context, run runkey.Run, in ControlInput) (Con
 			Fence: supervisor.Fence{Launch: math.MaxInt32},
 		})
 		if err != nil && !errors.Is(err, supervisor.ErrDamaged) {
-			return ControlOutput{}, err
+			return spec.RequestAnswer{}, err
 		}
 	}
 	all, err := h.Supervisor.Processes(ctx, run)
 	if err != nil {
-		return ControlOutput{}, err
+		return spec.RequestAnswer{}, err
 	}
 	var left []supervisor.Process
 	for _, q := range all.Processes {
@@ -39,7 +49,7 @@ func (h *Host) settle(ctx context.Context, run runkey.Run, in ControlInput) (Con
 		}
 	}
 	if len(left) == 0 {
-		return ControlOutput{}, nil
+		return spec.RequestAnswer{}, nil
 	}
 	h.Log.Info("stopping processes that their run has lost sight of", zap.Strings("tasks", tasksOf(left)))
 	if p != nil {
@@ -50,12 +60,12 @@ func (h *Host) settle(ctx context.Context, run runkey.Run, in ControlInput) (Con
 		})
 	}
 	if err != nil {
-		return ControlOutput{}, err
+		return spec.RequestAnswer{}, err
 	}
 	for _, q := range left {
 		if _, err := h.Supervisor.Wait(ctx, q.Ref()); err != nil {
-			return ControlOutput{}, err
+			return spec.RequestAnswer{}, err
 		}
 	}
-	return ControlOutput{Tasks: tasksOf(left)}, nil
+	return spec.RequestAnswer{Tasks: tasksOf(left)}, nil
 }

@@ -1,4 +1,4 @@
-package taskenv
+package hostapi
 
 import (
 	"encoding/json"

@@ -1,0 +1,23 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/trust/policy"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
+)
+
+// RestartTasks ends the processes of tasks and starts them again. A process that could not be
+// started again is better left running.
+func (h *Host) RestartTasks(ctx context.Context, in hostapi.RestartTasksInput) (spec.RequestAnswer, error) {
+	p, err := h.accept(ctx, in.Group, request{"restart", in.Tasks, policy.AskRestart})
+	if p == nil {
+		return spec.RequestAnswer{}, err
+	}
+	if err := h.checkAgain(p, in.Tasks); err != nil {
+		return spec.RequestAnswer{}, err
+	}
+	return h.stopTasks(ctx, p, in.TaskRequest, supervisor.ReasonRestart)
+}

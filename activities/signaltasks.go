@@ -1,0 +1,24 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/trust/policy"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
+)
+
+// SignalTasks sends a signal to the processes of tasks.
+func (h *Host) SignalTasks(ctx context.Context, in hostapi.SignalTasksInput) (spec.RequestAnswer, error) {
+	p, err := h.accept(ctx, in.Group, request{"signal", in.Tasks, policy.AskSignal})
+	if p == nil {
+		return spec.RequestAnswer{}, err
+	}
+	n, err := spec.SignalNumber(in.Signal)
+	if err != nil {
+		return spec.RequestAnswer{}, err
+	}
+	reply, err := h.Supervisor.Signal(ctx, supervisor.SignalRequest{Run: p.Run, Tasks: in.Tasks, Generation: in.Generation, Signal: n})
+	return spec.RequestAnswer{Tasks: reply.Tasks}, err
+}

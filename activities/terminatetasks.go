@@ -1,0 +1,19 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
+)
+
+// TerminateTasks ends the processes of tasks. It is always allowed: whoever can ask for it can
+// also end the run.
+func (h *Host) TerminateTasks(ctx context.Context, in hostapi.TerminateTasksInput) (spec.RequestAnswer, error) {
+	p, err := h.accept(ctx, in.Group, request{"terminate", in.Tasks, ""})
+	if p == nil {
+		return spec.RequestAnswer{}, err
+	}
+	return h.stopTasks(ctx, p, in.TaskRequest, supervisor.ReasonTerminate)
+}

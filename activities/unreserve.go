@@ -1,0 +1,56 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
+)
+
+// Unreserve gives back what this host has reserved for a generation, or an earlier one.
+func (h *Host) Unreserve(ctx context.Context, in hostapi.Group) (none hostapi.None, err error) {
+	run := runOf(ctx, in.Run)
+	h.noted(run, "unreserve")
+	if err := h.checkLeft(ctx, run, in.Generation); err != nil {
+		return none, err
+	}
+	return none, h.unreserve(run, in.Generation)
+}
+
+// checkLeft returns an error if a run has not left this host: a process that the policy has
+// allowed must stay known while it lives.
+func (h *Host) checkLeft(ctx context.Context, run runkey.Run, generation int) error {
+	if !h.Guard.HasPolicy() {
+		return nil
+	}
+	all, err := h.Supervisor.Processes(ctx, run)
+	if err != nil {
+		return err
+	}
+	for _, q := range notEnded(all.Processes) {
+		if q.Key.Generation <= generation {
+			return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %s still runs here", h.Name, q.Key.Task), spec.ErrInvalidRequest, nil)
+		}
+	}
+	return nil
+}
+
+// unreserve frees the slots of a run that has left this host, or whose placement failed. Its
+// plan and ports stay until the run is released: it may return.
+func (h *Host) unreserve(run runkey.Run, generation int) error {
+	_, err := h.plans.change(run, func(p *plan) error {
+		if p.Generation <= generation {
+			p.Tasks, p.Added = nil, nil
+		}
+		return nil
+	})
+	if errors.Is(err, errNoPlan) {
+		return nil
+	}
+	return err
+}

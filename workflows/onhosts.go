@@ -1,0 +1,183 @@
+package workflows
+
+import (
+	"cmp"
+	"slices"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
+	"github.com/clusterrun/clusterrun/workflows/text/markdown"
+)
+
+// onHosts carries something out on the hosts of tasks, and returns what they answered and the
+// first error.
+type onHosts func(workflow.Context) (spec.RequestAnswer, error)
+
+// onHosts returns what carries out the request of an operator; nil for any other action.
+func (r *clusterRun) onHosts(a lifecycle.Action) onHosts {
+	switch a := a.(type) {
+	case lifecycle.TerminateTasks:
+		return reach(r, hostapi.TerminateTasks, a.Tasks, func(to hostapi.Group, tasks []string) hostapi.TerminateTasksInput {
+			a.Tasks = tasks
+			return hostapi.TerminateTasksInput{Group: to, TaskRequest: a.TaskRequest}
+		})
+	case lifecycle.RestartTasks:
+		return reach(r, hostapi.RestartTasks, a.Tasks, func(to hostapi.Group, tasks []string) hostapi.RestartTasksInput {
+			a.Tasks = tasks
+			return hostapi.RestartTasksInput{Group: to, TaskRequest: a.TaskRequest}
+		})
+	case lifecycle.SignalTasks:
+		return reach(r, hostapi.SignalTasks, a.Tasks, func(to hostapi.Group, tasks []string) hostapi.SignalTasksInput {
+			a.Tasks = tasks
+			return hostapi.SignalTasksInput{Group: to, SignalRequest: a.SignalRequest}
+		})
+	case lifecycle.CaptureStacks:
+		return r.captureStacks(a.Tasks, requesting)
+	}
+	return nil
+}
+
+// group returns the generation of the run, for its hosts.
+func (r *clusterRun) group() hostapi.Group {
+	return hostapi.Group{Run: r.began, Generation: r.machine.Generation()}
+}
+
+func tasksInput(to hostapi.Group, tasks []string) hostapi.TasksInput {
+	return hostapi.TasksInput{Group: to, Tasks: tasks}
+}
+
+// answer answers a request with the tasks that were reached, on the hosts or before. It is an
+// error only if there are none. done is nil where nobody waits.
+func (r *clusterRun) answer(ctx workflow.Context, reach onHosts, before []string, done workflow.Settable) {
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		answer, failure := reach(ctx)
+		answer.Tasks = append(append([]string{}, before...), answer.Tasks...)
+		switch {
+		case done == nil:
+			if failure != nil {
+				workflow.GetLogger(ctx).Warn("a host did not carry out what it was asked for", "error", failure)
+			}
+		case failure != nil && len(answer.Tasks) == 0:
+			done.SetError(failure)
+		default:
+			slices.Sort(answer.Tasks)
+			answer.Tasks = slices.Compact(answer.Tasks)
+			done.SetValue(answer)
+		}
+	})
+}
+
+// capture has the stacks written down, and tells the machine whatever comes of it.
+func (r *clusterRun) capture(ctx workflow.Context, a lifecycle.Capture) {
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		answer, err := r.captureStacks(a.Tasks, capturing)(ctx)
+		if err != nil {
+			workflow.GetLogger(ctx).Warn("stacks were not captured", "error", err)
+		}
+		hosts := make(map[string]string, len(r.placed))
+		for _, task := range sortedKeys(r.placed) {
+			hosts[task] = r.placed[task].name
+		}
+		r.events.Send(ctx, request{event: lifecycle.Captured{For: a.For, Files: answer.Files, Stacks: answer.Stacks, Hosts: hosts}})
+	})
+}
+
+// captureStacks has the stacks written down. Where a host does not answer, the stacks say so.
+func (r *clusterRun) captureStacks(tasks []string, options activityOptions) onHosts {
+	return func(ctx workflow.Context) (spec.RequestAnswer, error) {
+		all := ask(ctx, r, hostapi.CaptureStacks, options, tasks, func(to hostapi.Group, tasks []string) hostapi.CaptureStacksInput {
+			return hostapi.CaptureStacksInput{Group: to, StacksRequest: spec.StacksRequest{Tasks: tasks}}
+		})
+		for i, q := range all {
+			if q.err != nil {
+				all[i].Stacks = r.noStacks(q.host, q.tasks, q.err)
+			}
+		}
+		return together(all)
+	}
+}
+
+// reach returns what has the hosts of tasks carry out a request.
+func reach[I any](r *clusterRun, a hostapi.Activity[I, spec.RequestAnswer], tasks []string, in func(to hostapi.Group, tasks []string) I) onHosts {
+	return func(ctx workflow.Context) (spec.RequestAnswer, error) {
+		return together(ask(ctx, r, a, requesting, tasks, in))
+	}
+}
+
+// maxListed bounds names in a summary that has little else.
+const maxListed = 300
+
+// asked is what a host answered for some of its tasks.
+type asked struct {
+	spec.RequestAnswer
+	host  *host
+	tasks []string
+	err   error
+}
+
+// ask runs an activity on each host that has some of the tasks.
+func ask[I any](ctx workflow.Context, r *clusterRun, a hostapi.Activity[I, spec.RequestAnswer], options activityOptions, tasks []string, in func(to hostapi.Group, tasks []string) I) []asked {
+	var all []asked
+	var answers []future[spec.RequestAnswer]
+	for _, h := range r.hosts {
+		var here []string
+		for _, task := range tasks {
+			if r.placed[task] == h {
+				here = append(here, task)
+			}
+		}
+		if len(here) == 0 {
+			continue
+		}
+		all = append(all, asked{host: h, tasks: here})
+		answers = append(answers, call(options(ctx, h.queue, markdown.Inline(listed(here), maxListed)), a, in(r.group(), here)))
+	}
+	for i, f := range answers {
+		all[i].RequestAnswer, all[i].err = f.get(ctx)
+	}
+	return all
+}
+
+// together returns the answer of several hosts, and the first error.
+func together(all []asked) (answer spec.RequestAnswer, failure error) {
+	stacks := make([]stacktree.Tree, len(all))
+	for i, q := range all {
+		if q.err != nil {
+			err := refusedBy(q.host, q.err)
+			failure = cmp.Or(failure, err)
+			for _, task := range q.tasks {
+				answer.Problems = append(answer.Problems, spec.TaskProblem{Task: task, Message: task + ": " + reasonOf(err)})
+			}
+		}
+		answer.Tasks = append(answer.Tasks, q.Tasks...)
+		stacks[i] = q.Stacks
+		for _, task := range sortedKeys(q.Files) {
+			if answer.Files == nil {
+				answer.Files = map[string]string{}
+			}
+			answer.Files[task] = q.Files[task]
+		}
+	}
+	answer.Stacks = stacktree.Merge(stacks...).Fit(stacktree.RunBytes)
+	return answer, failure
+}
+
+// noStacks returns why the tasks of a host have no stacks.
+func (r *clusterRun) noStacks(h *host, tasks []string, err error) stacktree.Tree {
+	stack := stacktree.NoAnswer(h.name)
+	if !temporal.IsTimeoutError(err) {
+		stack = stacktree.Stack{{Kind: stacktree.Unknown, Function: "has no stack: " + reasonOf(err)}}
+	}
+	var trees []stacktree.Tree
+	for _, task := range tasks {
+		if rank, ok := r.machine.Rank(task); ok {
+			trees = append(trees, stacktree.Of(rank, stack))
+		}
+	}
+	return stacktree.Merge(trees...)
+}

@@ -1,0 +1,27 @@
+package hostapi
+
+import "github.com/clusterrun/clusterrun/workflows/spec"
+
+// RunTask holds a lease on the process of a task for as long as it lives.
+const RunTask Activity[RunTaskInput, RunTaskOutput] = "RunTask"
+
+// RunTaskInput names a task to run.
+type RunTaskInput struct {
+	// Workflow is the ID of the workflow of the run, if it is not the calling one.
+	Workflow string `json:"workflow,omitempty"`
+	// Run is as in [ReserveInput], and Execution counts the executions of the workflow that
+	// have had the task, from 0.
+	Run        string `json:"run,omitempty"`
+	Execution  int    `json:"execution,omitempty"`
+	Task       string `json:"task"`
+	Generation int    `json:"generation"`
+	// Launch counts how often the workflow started the task in this generation, from 0.
+	Launch int `json:"launch"`
+	// Added is set for a task outside the spec, or with a changed command.
+	Added *spec.Task `json:"added,omitempty"`
+}
+
+// RunTaskOutput says how a task ended. The value it returned comes with Release.
+type RunTaskOutput struct {
+	Exit spec.Exit `json:"exit"`
+}
