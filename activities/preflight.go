@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
-	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
@@ -213,7 +213,7 @@ func executable(path string) error {
 	case info.Mode()&0o111 == 0 || hostuser.Access(path, unix.X_OK) != nil:
 		return errNoPermission
 	}
-	interpreter, carriage := supervisor.Interpreter(path)
+	interpreter, carriage := fault.Interpreter(path)
 	if carriage {
 		return errCarriage
 	}
@@ -227,7 +227,7 @@ func executable(path string) error {
 
 func remedyOf(command []string, err error) string {
 	program := command[0]
-	switch interpreter := supervisor.InterpreterFor(program); {
+	switch interpreter := fault.InterpreterFor(program); {
 	case errors.Is(err, errCarriage):
 		return `take them out of the file: sed -i 's/\r$//' ` + program
 	case errors.Is(err, errNotFound) && isForShell(command):

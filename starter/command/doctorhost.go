@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/resources"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/ports"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/starter/doctor"
@@ -84,7 +85,7 @@ func examineLimits(h doctor.Host) []doctor.Finding {
 func (a *app) examinePorts(h doctor.Host) []doctor.Finding {
 	const most = 16
 	tried, free := 0, 0
-	for port := range supervisor.FreePorts() {
+	for port := range ports.Free() {
 		if tried++; canListen("", port) {
 			free++
 		}

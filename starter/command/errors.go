@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -82,7 +82,7 @@ func (a *app) exit(err error) int {
 	code := codeOf(err)
 	var exit *exitError
 	if !errors.As(err, &exit) || exit.cause != nil {
-		text := spec.Visible(err.Error() + supervisor.LimitOf(err))
+		text := spec.Visible(err.Error() + fault.LimitOf(err))
 		a.say("%s", a.color.bad(text))
 		if a.wantsJSON() && !a.printed {
 			_ = a.printJSON(map[string]any{"error": text, "exit_code": code}) // the outlet remembers a failure

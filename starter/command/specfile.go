@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
@@ -90,7 +90,7 @@ func noProgram(cmd *cobra.Command, word string) error {
 
 // noScript refuses a script that nobody may execute in the place of the program.
 func noScript(cmd *cobra.Command, args []string) error {
-	interpreter := supervisor.InterpreterFor(args[0])
+	interpreter := fault.InterpreterFor(args[0])
 	if interpreter == "" || cmd.Flags().Changed("dir") || !isFile(args[0]) {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/ports"
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 )
 
@@ -47,7 +47,7 @@ func listen(stateDir, address string) (net.Listener, error) {
 }
 
 func listenAnywhere(host string) (net.Listener, error) {
-	for port := range supervisor.FreePorts() {
+	for port := range ports.Free() {
 		l, err := listenAt(net.JoinHostPort(host, strconv.Itoa(port)))
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			return l, err

@@ -8,15 +8,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
 )
 
 // Only the process is bound, and it is bound with all its threads and children before it
 // executes anything (MPR-33).
 func TestCPUs_MPR33(t *testing.T) {
-	own := unix.NewCPUSet(mostCPUs)
+	own := unix.NewCPUSet(fork.MostCPUs)
 	require.NoError(t, unix.SchedGetaffinityDynamic(0, own))
 	var cpus []int
-	for n := range mostCPUs {
+	for n := range fork.MostCPUs {
 		if own.IsSet(n) {
 			cpus = append(cpus, n)
 		}

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
@@ -37,44 +39,14 @@ func content(t *testing.T, path ...string) string {
 	return string(b)
 }
 
-func TestControllersAreHandedDown(t *testing.T) {
-	root := tree(t, map[string]string{
-		"cgroup.controllers": "cpuset cpu io memory hugetlb pids rdma\n", "cgroup.subtree_control": "", "cgroup.procs": "",
-		"clusterrun-x/cgroup.subtree_control": "",
-	})
-	assert.Equal(t, ControllersReply{Controllers: []string{"cpu", "memory", "pids"}}, delegate(filepath.Join(root, "clusterrun-x"), 42))
-	assert.Equal(t, "+cpu +memory +pids", content(t, root, "cgroup.subtree_control"))
-	assert.Equal(t, "+cpu +memory +pids", content(t, root, "clusterrun-x/cgroup.subtree_control"))
-
-	for name, c := range map[string]struct {
-		files map[string]string
-		want  ControllersReply
-	}{
-		"none": {map[string]string{"cgroup.controllers": "hugetlb\n"}, ControllersReply{
-			Why: "the cgroup of version 2 of the host worker has none of the controllers cpu, memory, pids: they are mounted as version 1 (boot with systemd.unified_cgroup_hierarchy=1), or not delegated (Delegate=yes)",
-		}},
-		"some": {map[string]string{"cgroup.controllers": "memory pids", "cgroup.subtree_control": "", "clusterrun-x/cgroup.subtree_control": ""}, ControllersReply{
-			Controllers: []string{"memory", "pids"}, Why: "the cgroup of the host worker has the controllers memory and pids only",
-		}},
-		"not ours": {map[string]string{"cgroup.controllers": "memory", "clusterrun-x/cgroup.subtree_control": ""}, ControllersReply{
-			Why: "its cgroup does not delegate controllers: no such file or directory; start the host worker as a service with Delegate=yes",
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, c.want, delegate(filepath.Join(tree(t, c.files), "clusterrun-x"), 42))
-		})
-	}
-	assert.NotEmpty(t, delegate("", 42).Why)
-}
-
 func TestLimitsOfACgroup(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"memory.max": "max\n", "memory.swap.max": "max\n", "memory.oom.group": "0\n", "pids.max": "max\n", "cpu.max": "max 100000\n",
 		"memory.events": "low 0\nhigh 0\nmax 12\noom 1\noom_kill 0\noom_group_kill 0\n",
 	})
-	s := &supervisor{controllers: ControllersReply{Controllers: []string{"cpu", "memory", "pids"}}}
+	s := &cgroups{controllers: ControllersReply{Controllers: []string{"cpu", "memory", "pids"}}}
 	l := Limits{Memory: 64 << 20, CPUs: 2, PIDs: 100}
-	require.NoError(t, s.limitCgroup(dir, l))
+	require.NoError(t, s.limit(dir, l))
 	for file, want := range map[string]string{
 		"memory.max": "67108864", "memory.swap.max": "0", "memory.oom.group": "1", "pids.max": "100", "cpu.max": "200000 100000",
 	} {
@@ -89,16 +61,16 @@ func TestLimitsOfACgroup(t *testing.T) {
 	assert.Equal(t, "limits.memory is 67108864 bytes, and it had used 67100672; the kernel killed 2 processes", p.oom())
 	assert.Empty(t, (&process{cgroup: dir}).oom(), "it has no limit")
 
-	// Optional files may be missing and others may not, and limitCgroup creates none.
+	// Optional files may be missing and others may not, and limit creates none.
 	bare := tree(t, map[string]string{"memory.max": "max"})
-	require.NoError(t, s.limitCgroup(bare, Limits{Memory: 1 << 20}))
+	require.NoError(t, s.limit(bare, Limits{Memory: 1 << 20}))
 	assert.NoFileExists(t, filepath.Join(bare, "memory.swap.max"))
-	require.EqualError(t, s.limitCgroup(bare, Limits{PIDs: 5}), "its limits cannot be enforced: writing 5 to pids.max: no such file or directory")
+	require.EqualError(t, s.limit(bare, Limits{PIDs: 5}), "its limits cannot be enforced: writing 5 to pids.max: no such file or directory")
 
 	s.controllers = ControllersReply{Controllers: []string{"memory"}, Why: "because"}
-	require.EqualError(t, s.limitCgroup(dir, l), "its limits cannot be enforced: there is no cpu controller for its cgroup: because")
-	require.EqualError(t, s.limitCgroup("", Limits{Memory: 1}), "its limits cannot be enforced: there is no memory controller for its cgroup: because")
-	require.NoError(t, s.limitCgroup("", Limits{Rlimits: []Rlimit{{unix.RLIMIT_CORE, 0}}}))
+	require.EqualError(t, s.limit(dir, l), "its limits cannot be enforced: there is no cpu controller for its cgroup: because")
+	require.EqualError(t, s.limit("", Limits{Memory: 1}), "its limits cannot be enforced: there is no memory controller for its cgroup: because")
+	require.NoError(t, s.limit("", Limits{Rlimits: []Rlimit{{Resource: unix.RLIMIT_CORE}}}))
 }
 
 // A program has its limits from its first instruction on.
@@ -107,7 +79,7 @@ func TestLimitsOfAProcess(t *testing.T) {
 	r := h.request("limits", 0, "")
 	// This program is no shell, because a shell would use up its time.
 	r.Command.Path, r.Command.Args = "/bin/cat", []string{"cat", "/proc/self/limits"}
-	r.Command.Limits.Rlimits = []Rlimit{{unix.RLIMIT_NOFILE, 64}, {unix.RLIMIT_CORE, 0}}
+	r.Command.Limits.Rlimits = []Rlimit{{Resource: unix.RLIMIT_NOFILE, Value: 64}, {Resource: unix.RLIMIT_CORE}}
 	p, err := h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	assert.Nil(t, p.Exit)
@@ -122,19 +94,19 @@ func TestLimitsOfAProcess(t *testing.T) {
 	_, err = h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	require.Zero(t, h.wait("free", 0).Code)
-	assert.Equal(t, strconv.FormatUint(mostFiles(), 10)+"\n", content(t, r.Command.Stdout))
+	assert.Equal(t, strconv.FormatUint(fault.MostFiles(), 10)+"\n", content(t, r.Command.Stdout))
 
 	// A limited process is stopped and restarted like any other, and a program that cannot be
 	// executed is reported.
 	r = h.request("stopped", 0, `trap 'exit 5' TERM; echo up > $D/up; while :; do sleep 0.01; done`)
-	r.Command.Limits.Rlimits = []Rlimit{{unix.RLIMIT_NOFILE, 64}}
+	r.Command.Limits.Rlimits = []Rlimit{{Resource: unix.RLIMIT_NOFILE, Value: 64}}
 	_, err = h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	h.until("it runs", func() bool { return h.exists("up") })
 	h.stop(int(unix.SIGTERM), patience, "stopped")
 	assert.Equal(t, 5, h.wait("stopped", 0).Code)
 	r = h.request("missing", 0, "")
-	r.Command.Path, r.Command.Limits.Rlimits = "/no/such/program", []Rlimit{{unix.RLIMIT_NOFILE, 64}}
+	r.Command.Path, r.Command.Limits.Rlimits = "/no/such/program", []Rlimit{{Resource: unix.RLIMIT_NOFILE, Value: 64}}
 	_, err = h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	assert.Equal(t, exitcode.NotFound, h.wait("missing", 0).Code)
@@ -185,11 +157,11 @@ func TestAttacksOnMemoryAndProcesses(t *testing.T) {
 func TestOOMScores(t *testing.T) {
 	h := newHost(t, nil)
 	r := h.request("score", 0, "")
-	r.Command.Path, r.Command.Args = "/bin/cat", []string{"cat", oomFile}
+	r.Command.Path, r.Command.Args = "/bin/cat", []string{"cat", fork.OOMFile}
 	_, err := h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
 	require.Zero(t, h.wait("score", 0).Code)
-	mine := content(t, oomFile)
+	mine := content(t, fork.OOMFile)
 	n, err := strconv.Atoi(strings.TrimSpace(mine))
 	require.NoError(t, err)
 	of := func(pid int) string { return content(t, "/proc", strconv.Itoa(pid), "oom_score_adj") }
@@ -197,28 +169,13 @@ func TestOOMScores(t *testing.T) {
 	side, err := proc.ReadStat(h.sidePID())
 	require.NoError(t, err)
 	assert.Equal(t, strconv.Itoa(max(0, n))+"\n", of(h.sidePID()))
-	if (oomScore{file: oomFile}).write(oomProtected) != nil {
+	if os.WriteFile(fork.OOMFile, []byte(strconv.Itoa(fork.OOMProtected)), 0) != nil {
 		t.Log("this user may not protect a process")
 		assert.Equal(t, mine, of(side.PPID))
 		return
 	}
-	require.NoError(t, oomScore{file: oomFile}.write(n))
-	assert.Equal(t, strconv.Itoa(oomProtected)+"\n", of(side.PPID))
-}
-
-func TestOOMScoreDuringAFork(t *testing.T) {
-	for had, children := range map[string]string{"0\n": "0", "-500\n": "0", "300\n": "300"} {
-		file := filepath.Join(tree(t, map[string]string{"score": had}), "score")
-		s := protect(file)
-		assert.Equal(t, "-900", content(t, file))
-		raise := s.lower()
-		assert.Equal(t, children, content(t, file))
-		raise()
-		assert.Equal(t, "-900", content(t, file))
-	}
-	none := protect(filepath.Join(t.TempDir(), "missing"))
-	none.lower()()
-	assert.NoFileExists(t, none.file)
+	require.NoError(t, os.WriteFile(fork.OOMFile, []byte(strconv.Itoa(n)), 0))
+	assert.Equal(t, strconv.Itoa(fork.OOMProtected)+"\n", of(side.PPID))
 }
 
 func TestALoggerThatWritesTooMuchIsEnded(t *testing.T) {
@@ -283,27 +240,4 @@ func TestOutputThatIsTooMuchIsDropped(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, p.Exit.Dropped)
 	assert.Equal(t, "x\n", content(t, within.Command.Stdout))
-}
-
-func TestProspect(t *testing.T) {
-	all := []string{"cpu", "memory", "pids"}
-	for name, c := range map[string]struct {
-		files map[string]string
-		want  ControllersReply
-	}{
-		"handed down already": {map[string]string{"cgroup.controllers": "cpu io memory pids", "cgroup.subtree_control": "cpu memory pids", "cgroup.type": "domain"}, ControllersReply{Controllers: all}},
-		"the root":            {map[string]string{"cgroup.controllers": "cpu memory pids", "cgroup.subtree_control": ""}, ControllersReply{Controllers: all}},
-		"shared":              {map[string]string{"cgroup.controllers": "cpu memory pids", "cgroup.subtree_control": "", "cgroup.type": "domain"}, ControllersReply{Why: sharedCgroup}},
-		"none":                {map[string]string{"cgroup.controllers": "hugetlb"}, ControllersReply{Why: noControllers()}},
-		"some":                {map[string]string{"cgroup.controllers": "memory pids"}, ControllersReply{Controllers: []string{"memory", "pids"}, Why: "the cgroup of the host worker has the controllers memory and pids only"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := tree(t, c.files)
-			assert.Equal(t, c.want, prospect(dir))
-			if was, ok := c.files["cgroup.subtree_control"]; ok {
-				assert.Equal(t, was, content(t, dir, "cgroup.subtree_control"), "nothing is changed")
-			}
-		})
-	}
-	assert.Equal(t, ControllersReply{Why: noCgroupV2}, prospect(""))
 }

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/ports"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
 // Attach announces a commander; see [API].
@@ -41,23 +44,6 @@ func (s *supervisor) Attach(ctx context.Context, r AttachRequest) (AttachReply, 
 	return reply, nil
 }
 
-// lockProcess locks s.mu and looks up a process.
-func (s *supervisor) lockProcess(ref ProcessRef) (*process, error) {
-	run := s.lockRun(ref.Key.Run)
-	if run != nil {
-		t := run.tasks[taskID{ref.Key.Generation, ref.Key.Task}]
-		if t != nil {
-			if p := t.process(ref.Number); p != nil {
-				return p, nil
-			}
-		}
-		if run.damaged != "" {
-			return nil, run.damageError()
-		}
-	}
-	return nil, refuse(ErrUnknownProcess, fmt.Sprintf("%s has no process %d on this host", ref.Key, ref.Number))
-}
-
 // Wait returns once a process has ended; see [API].
 func (s *supervisor) Wait(ctx context.Context, r ProcessRef) (Process, error) {
 	p, err := s.lockProcess(r)
@@ -86,9 +72,9 @@ func (s *supervisor) Grant(_ context.Context, r GrantRequest) error {
 		case r.Fence.Less(t.fence):
 			err = fenced(r.Key, r.Fence, t.fence)
 		case p.task.run.releasing && !p.Granted:
-			err = refuse(ErrReleased, fmt.Sprintf("run %s was released on this host", r.Key.Run.WorkflowID))
+			err = fault.Refuse(ErrReleased, fmt.Sprintf("run %s was released on this host", r.Key.Run.WorkflowID))
 		case p.Exit == nil:
-			err = refuse(ErrAlive, fmt.Sprintf("%s: process %d still lives", r.Key, r.Number))
+			err = fault.Refuse(ErrAlive, fmt.Sprintf("%s: process %d still lives", r.Key, r.Number))
 		default:
 			t.fence = r.Fence
 		}
@@ -136,7 +122,7 @@ func (s *supervisor) Processes(_ context.Context, key runkey.Run) (ProcessesRepl
 
 // Controllers returns which limits can be enforced; see [API].
 func (s *supervisor) Controllers(context.Context) (ControllersReply, error) {
-	return s.controllers, nil
+	return s.groups.controllers, nil
 }
 
 // Serving passes on that the side serves; see [API].
@@ -149,11 +135,7 @@ func (s *supervisor) Serving(context.Context) error {
 
 // Leave notes that a side has nothing more to report; see [API].
 func (s *supervisor) Leave(context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ownersSide != nil {
-		s.ownersSide.left = true
-	}
+	s.side.leave()
 	return nil
 }
 
@@ -179,7 +161,7 @@ func (s *supervisor) Release(ctx context.Context, r ReleaseRequest) (ProcessesRe
 	run.releasing = true
 	var all []*process
 	run.each(func(p *process) { all = append(all, p) })
-	s.stopEach(all, r.Stops, begun, ReasonCollateral)
+	s.stopper.stopEach(all, r.Stops, begun, ReasonCollateral)
 	first := run.released == nil
 	if first {
 		run.released = make(chan struct{})
@@ -204,7 +186,7 @@ func (s *supervisor) release(r *run, all []*process) {
 		<-p.settled // its start is then journalled
 		<-p.done
 	}
-	s.freePorts(r)
+	r.ports.Free()
 	err := r.journal.keep(record{Type: recReleased})
 	if err == nil {
 		err = r.journal.close()
@@ -229,10 +211,54 @@ func (s *supervisor) release(r *run, all []*process) {
 	}
 	close(r.released)
 	select {
-	case s.emptied <- struct{}{}:
+	case s.side.emptied <- struct{}{}:
 	default:
 	}
 	if prune {
 		s.state.prune(now)
 	}
+}
+
+// Lease leases ports; see [API].
+func (s *supervisor) Lease(_ context.Context, r PortLeaseRequest) (PortLeaseReply, error) {
+	if err := r.Check(); err != nil {
+		return PortLeaseReply{}, err
+	}
+	run := s.lockOrAddRun(r.Run)
+	s.mu.Unlock()
+	got, err := run.ports.Lease(r, ports.Run{
+		Check: func(generation int) (began, lives bool, err error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			switch {
+			case run.damaged != "":
+				return false, false, run.damageError()
+			case run.releasing:
+				return false, false, fault.Refuse(ErrReleased, fmt.Sprintf("run %s was released on this host", r.Run.WorkflowID))
+			case s.isClosing():
+				return false, false, fault.Refuse(ErrClosing, "the supervisor is about to end")
+			}
+			run.each(func(p *process) {
+				lives = lives || p.phase != ended
+				began = began || p.Key.Generation == generation
+			})
+			return began, lives, nil
+		},
+		Busy: func(generation int) (busy bool) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			run.each(func(p *process) { busy = busy || p.Key.Generation < generation && p.phase != ended })
+			return busy
+		},
+		Journal: func(generation, group int, l ports.Lease) error {
+			return run.journal.append(record{Type: recLeased, Generation: generation, Group: group, Ports: l.Any, Fixed: l.Fixed, Store: l.Store})
+		},
+		Lapse: s.cfg.PortsLapse, Log: s.logOf(run),
+	})
+	return PortLeaseReply{Ports: got}, err
+}
+
+// logOf returns a log whose entries name a run.
+func (s *supervisor) logOf(r *run) *zap.Logger {
+	return s.log.With(zap.String("run", r.key.WorkflowID))
 }

@@ -56,8 +56,8 @@ func (s *supervisor) Renew(_ context.Context, r RenewRequest) error {
 	return nil
 }
 
-// watch sets the timer for the deadline of a process. s.mu must be held.
-func (s *supervisor) watch(p *process) {
+// watch sets the timer for the deadline of a process. s.table.mu must be held.
+func (s *stopper) watch(p *process) {
 	at := p.next()
 	if at == 0 {
 		return
@@ -78,12 +78,12 @@ func (s *supervisor) watch(p *process) {
 
 // timeIsUp kills processes that ran for too long, stops those that are cut off from the
 // server, and sets the timer for the next deadline.
-func (s *supervisor) timeIsUp() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *stopper) timeIsUp() {
+	s.table.mu.Lock()
+	defer s.table.mu.Unlock()
 	now := BootNanos()
 	s.bootNext = 0
-	for _, p := range s.living {
+	for _, p := range s.table.living {
 		if p.phase != running && p.phase != ending {
 			continue
 		}
@@ -98,7 +98,7 @@ func (s *supervisor) timeIsUp() {
 			p.cutOff = true
 			s.log.Warn("The Temporal server has not answered for a process in time; it is stopped.", zap.Stringer("task", p.Key), zap.Int("pid", p.PID))
 			left := time.Duration(max(0, p.contact.killAt()-now))
-			s.stopLocked([]*process{p}, syscall.Signal(p.contact.Signal), time.Now().Add(left), ReasonCutOff, false)
+			s.stop([]*process{p}, syscall.Signal(p.contact.Signal), time.Now().Add(left), ReasonCutOff, false)
 		}
 		if p.cutOff && p.contact.killAt() <= now && p.killed.IsZero() {
 			s.kill(p)
@@ -109,5 +109,14 @@ func (s *supervisor) timeIsUp() {
 	}
 	if s.bootNext != 0 && s.boot != nil {
 		_ = s.boot.set(s.bootNext)
+	}
+}
+
+// close ends the timer of deadlines.
+func (s *stopper) close() {
+	s.table.mu.Lock()
+	defer s.table.mu.Unlock()
+	if s.boot != nil {
+		s.boot.close()
 	}
 }

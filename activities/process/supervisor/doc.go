@@ -18,6 +18,18 @@
 // is. An owner may run the side in its own process, over a socket that it gives to the
 // supervisor ([NewOwnersClient]); if the owner dies, the supervisor starts a side as usual.
 //
+// # Parts
+//
+// The supervisor is the requests of the side and the end of everything. It works on a table of
+// runs, whose lock is that of all processes, with parts that have state of their own:
+//
+//	launcher    opens files and forks; package fork, package output, cgroups
+//	stopper     signals, graces, deadlines and kills
+//	reaper      notices ends, attributes what leaders leave behind, and reaps
+//	sideKeeper  the side and its upgrades
+//	guard       see What survives what
+//	journal     the file of a run; ports.Ports has its leases
+//
 // # A process
 //
 //	Start ─► starting ─► running ─► ending ─► ended     Exit in the journal
@@ -60,7 +72,7 @@
 // # Output
 //
 // A stream that goes to a file is a pipe, of which the supervisor has the read end. So a program
-// may open /dev/stderr again, however it does that: only a pipe cannot be truncated. See [copier].
+// may open /dev/stderr again, however it does that: only a pipe cannot be truncated. See [output].
 //
 //   - The rest of a process's pipes is copied before its exit is known, after everything that
 //     belongs to the process is gone.

@@ -3,6 +3,8 @@ package supervisor
 import (
 	"errors"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 )
 
 // The errors of requests. errors.Is works on what a [Client] returns; the text has the
@@ -23,9 +25,9 @@ var (
 	// ErrUnknownProcess means that no process of that number was ever journalled here.
 	ErrUnknownProcess = errors.New("unknown process")
 	// ErrPortTaken means that a port wanted by number is in use, or that none are left.
-	ErrPortTaken = errors.New("port taken")
+	ErrPortTaken = fault.ErrPortTaken
 	// ErrPortShared means that a port wanted by number belongs to another task of the run.
-	ErrPortShared = errors.New("port shared")
+	ErrPortShared = fault.ErrPortShared
 	// ErrJournal means that the journal could not be written, so nothing was done.
 	ErrJournal = errors.New("journal")
 	// ErrDamaged means that the journal of the run was found damaged. Its readable part is
@@ -33,9 +35,9 @@ var (
 	ErrDamaged = errors.New("journal damaged")
 	// ErrLimit means that this host could not do it even if it did nothing else, because of a
 	// limit that its owner has set.
-	ErrLimit = errors.New("limit")
+	ErrLimit = fault.ErrLimit
 	// ErrInvalid means that the request is invalid.
-	ErrInvalid = errors.New("invalid")
+	ErrInvalid = fault.ErrInvalid
 	// ErrLost means that the supervisor is gone. Only the client returns it.
 	ErrLost = errors.New("supervisor lost")
 )
@@ -44,17 +46,6 @@ var sentinels = []error{
 	ErrFenced, ErrReleased, ErrClosing, ErrCutOff, ErrAlive, ErrNotGranted, ErrUnknownProcess,
 	ErrPortTaken, ErrPortShared, ErrJournal, ErrDamaged, ErrLimit, ErrInvalid,
 }
-
-// refusal is an error with a readable text that is one of the sentinels.
-type refusal struct {
-	kind error
-	text string
-}
-
-func (r *refusal) Error() string { return r.text }
-func (r *refusal) Unwrap() error { return r.kind }
-
-func refuse(kind error, text string) error { return &refusal{kind: kind, text: text} }
 
 // net/rpc carries an error as its text only, so the sentinel travels in front.
 const kindSeparator = "\x00"
@@ -76,7 +67,7 @@ func fromWire(text string) error {
 	if found {
 		for _, kind := range sentinels {
 			if kind.Error() == kindText {
-				return &refusal{kind: kind, text: rest}
+				return &fault.Refusal{Kind: kind, Text: rest}
 			}
 		}
 	}

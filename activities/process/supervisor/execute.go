@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 )
 
 // replacedVar is the variable that a program finds that is executed in the place of a supervisor.
@@ -61,10 +63,10 @@ func (s *State) Execute(c *Config, signals []os.Signal) error {
 		return err
 	}
 	if _, err := unix.FcntlInt(uintptr(lock), unix.F_SETFD, 0); err != nil { //nolint:gosec // a descriptor
-		return fmt.Errorf("keeping the state directory locked: %s", reasonOf(err))
+		return fmt.Errorf("keeping the state directory locked: %s", fault.Reason(err))
 	}
 	signal.Ignore(slices.Concat(c.Ignored, signals, []os.Signal{SignalEnd, SignalUpgrade})...)
 	env := lastOfEach(slices.Concat(os.Environ(), c.SideEnv, []string{replacedVar + "=" + string(text)}))
 	err = syscall.Exec(s.next.path(), os.Args, env)
-	return fmt.Errorf("executing %s: %s", c.Upgrade.Path, reasonOf(err))
+	return fmt.Errorf("executing %s: %s", c.Upgrade.Path, fault.Reason(err))
 }

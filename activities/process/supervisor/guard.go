@@ -11,7 +11,9 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/early"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
 )
 
 // guard is this program again, under another name and in a session of its own, which does nothing
@@ -19,16 +21,23 @@ import (
 // with the supervisor: by a `pkill -9` of their name, or by the kernel when memory runs out. It
 // notices that by its parent-death signal, which needs no descriptor.
 //
-// There is none until the first process runs. Guarded by supervisor.mu except for starting.
+// There is none until the first process runs.
 type guard struct {
-	pid    int // until it is reaped; 0: there is none
-	needed bool
-	over   bool // the supervisor is about to end
-	begun  time.Time
-	pause  time.Duration
-	again  *time.Timer
+	log   *zap.Logger
+	fork  *fork.Forker
+	wake  func() // the reaper
+	state *State
+	outer string // cookies of a supervisor whose task we are
+
 	// starting is held while the guard is forked. It is acquired before mu.
 	starting sync.Mutex
+	mu       sync.Mutex // of all that follows
+	pid      int        // until it is reaped; 0: there is none
+	needed   bool
+	over     bool // the supervisor is about to end
+	begun    time.Time
+	pause    time.Duration
+	again    *time.Timer
 }
 
 // In a guard nothing but this is done, in any program that has a supervisor.
@@ -41,33 +50,35 @@ func init() {
 	}
 }
 
-// needGuard starts the guard, in parallel, unless that was done. s.mu must be held.
-func (s *supervisor) needGuard() {
-	if !s.guard.needed {
-		s.guard.needed = true
-		go s.startGuard()
+// need starts the guard, in parallel, unless that was done.
+func (g *guard) need() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.needed {
+		g.needed = true
+		go g.start()
 	}
 }
 
-func (s *supervisor) startGuard() {
-	s.guard.starting.Lock()
-	defer s.guard.starting.Unlock()
-	s.mu.Lock()
-	over := s.guard.over
-	s.mu.Unlock()
+func (g *guard) start() {
+	g.starting.Lock()
+	defer g.starting.Unlock()
+	g.mu.Lock()
+	over := g.over
+	g.mu.Unlock()
 	if over {
 		return
 	}
-	err := s.forkGuard()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil && !s.guard.over {
-		s.log.Warn("The guard cannot be started; what tasks have started may outlive this supervisor if it is killed together with its side."+LimitOf(err), zap.Error(err))
-		s.guardAgain()
+	err := g.forkOne()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err != nil && !g.over {
+		g.log.Warn("The guard cannot be started; what tasks have started may outlive this supervisor if it is killed together with its side."+fault.LimitOf(err), zap.Error(err))
+		g.startAgain()
 	}
 }
 
-func (s *supervisor) forkGuard() error {
+func (g *guard) forkOne() error {
 	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("opening %s: %w", os.DevNull, err)
@@ -78,23 +89,24 @@ func (s *supervisor) forkGuard() error {
 		Dir: "/",
 		// Sweeps of this instance pass it over, like the side. It is small with one processor.
 		Env: withCookie([]string{
-			fmt.Sprintf("%s=%d %s", early.GuardVar, os.Getpid(), s.state.dir), "GOMAXPROCS=1",
-		}, sideCookie(s.state.instance), s.outer),
+			fmt.Sprintf("%s=%d %s", early.GuardVar, os.Getpid(), g.state.dir), "GOMAXPROCS=1",
+		}, sideCookie(g.state.instance), g.outer),
 		Files: []uintptr{nothing, nothing, nothing},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	}
-	err = s.fork.forkIn(forking{protected: true}, "/proc/self/exe", []string{early.GuardName}, attr, func(pid int) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.guard.pid, s.guard.begun = pid, time.Now()
+	err = g.fork.StartAs(fork.How{Protected: true}, "/proc/self/exe", []string{early.GuardName}, attr, func(pid int) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.pid, g.begun = pid, time.Now()
 	})
-	s.reaper.wake() // it may have ended before it was known
+	g.wake() // it may have ended before it was known
 	return err
 }
 
-// guardEnded starts the guard again if it has ended. s.mu must be held.
-func (s *supervisor) guardEnded() {
-	g := &s.guard
+// reap starts the guard again if it has ended.
+func (g *guard) reap() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.pid == 0 || !zombie(g.pid) {
 		return
 	}
@@ -104,22 +116,21 @@ func (s *supervisor) guardEnded() {
 		g.pause = 0
 	}
 	if !g.over {
-		s.log.Warn("The guard has ended; it is started again.")
-		s.guardAgain()
+		g.log.Warn("The guard has ended; it is started again.")
+		g.startAgain()
 	}
 }
 
-// guardAgain starts the guard after a while. s.mu must be held.
-func (s *supervisor) guardAgain() {
-	s.guard.again = time.AfterFunc(s.guard.pause, s.startGuard)
-	s.guard.pause = min(max(2*s.guard.pause, sideBackoffFirst), sideBackoffMost)
+// startAgain starts the guard after a while. g.mu must be held.
+func (g *guard) startAgain() {
+	g.again = time.AfterFunc(g.pause, g.start)
+	g.pause = min(max(2*g.pause, sideBackoffFirst), sideBackoffMost)
 }
 
-// endGuard ends the guard and reaps it. Nothing that it could sweep is left.
-func (s *supervisor) endGuard() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g := &s.guard
+// end ends the guard and reaps it. Nothing that it could sweep is left.
+func (g *guard) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.needed, g.over = true, true
 	stopTimer(g.again)
 	if g.pid == 0 {
@@ -129,4 +140,11 @@ func (s *supervisor) endGuard() {
 	for _, err := syscall.Wait4(g.pid, nil, 0, nil); err == syscall.EINTR; _, err = syscall.Wait4(g.pid, nil, 0, nil) { //nolint:errorlint // not wrapped
 	}
 	g.pid = 0
+}
+
+// is reports whether a process is the guard.
+func (g *guard) is(pid int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return pid == g.pid
 }

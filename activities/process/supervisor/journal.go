@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
@@ -139,7 +140,7 @@ func (j *journal) keep(r record) error {
 }
 
 func (j *journal) failed(err error) error {
-	return refuse(ErrJournal, fmt.Sprintf("cannot write the journal %s: %v%s", j.path, err, LimitOf(err)))
+	return fault.Refuse(ErrJournal, fmt.Sprintf("cannot write the journal %s: %v%s", j.path, err, fault.LimitOf(err)))
 }
 
 func (j *journal) flushLocked() error {

@@ -65,7 +65,7 @@ func TestJournalIsRead(t *testing.T) {
 	require.Equal(t, 999998, views[1].PID)
 	require.True(t, views[2].Exit.Lost, "about to be started: nobody knows")
 	require.Equal(t, Fence{Launch: 0, Attempt: 2}, r.tasks[taskID{0, "worker-0"}].fence)
-	require.Equal(t, []int{20001, 80}, r.ports.leased[portLeaseKey{}].all())
+	require.Equal(t, []int{20001, 80}, r.ports.Leased(0, 0).All())
 	require.NoError(t, s.Close())
 
 	_, r = reopen(t, dir)
@@ -103,7 +103,7 @@ func TestJournalTorn(t *testing.T) {
 	_, r = reopen(t, dir)
 	require.Empty(t, r.damaged)
 	require.Len(t, r.views(), 3)
-	require.Empty(t, r.ports.leased, "the torn line")
+	require.Empty(t, r.ports.Leased(0, 0).All(), "the torn line")
 }
 
 func TestJournalDamaged(t *testing.T) {

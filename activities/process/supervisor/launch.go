@@ -5,24 +5,43 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
+	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/cgroup"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/output"
+	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
-	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
+// launcher starts programs, and copies what they write.
+type launcher struct {
+	table  *table
+	log    *zap.Logger
+	fork   *fork.Forker
+	groups *cgroups
+	outer  string        // cookies of a supervisor whose task we are
+	bound  time.Duration // see [Config.KillBound]
+	owner  owner
+	relays [2]output.Outputs // to the owner's stdout and stderr; see relayOf
+	// started is called with a process that has just been forked, while the table is locked, and
+	// excess with one that has written too much.
+	started, excess func(*process)
+}
+
 // launch opens the files of a process and forks it.
-func (s *supervisor) launch(p *process, c Command) error {
+func (l *launcher) launch(p *process, c Command) error {
 	limit := p.task.run.files
 	limit <- struct{}{}
 	var files []int
-	var streams []*stream
+	var streams []*output.Stream
 	err := c.User.Do(func() (err error) {
-		files, streams, err = s.openFiles(c)
+		files, streams, err = l.openFiles(c)
 		return err
 	})
 	<-limit
@@ -30,71 +49,67 @@ func (s *supervisor) launch(p *process, c Command) error {
 		return err
 	}
 	defer closeAll(files)
-	if err := s.copyOutput(p, c, streams); err != nil {
+	if err := l.copyOutput(p, c, streams); err != nil {
 		return err
 	}
 	attr := &syscall.ProcAttr{
 		Dir:   c.Dir,
-		Env:   withCookie(c.Env, p.cookie, s.outer),
+		Env:   withCookie(c.Env, p.cookie, l.outer),
 		Files: []uintptr{uintptr(files[0]), uintptr(files[1]), uintptr(files[2])},
 		// The user changes before the parent-death signal is set, which a change would clear,
 		// and before the directory is entered.
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: c.User.Credential()},
 	}
 	if c.Foreground {
-		s.owner.lendTerminal(attr.Sys)
+		l.owner.lendTerminal(attr.Sys)
 	}
-	dir, dirFD := s.enterCgroup(p)
-	if err := s.limitCgroup(dir, c.Limits); err != nil {
+	dir, dirFD := l.groups.enter(p)
+	if err := l.groups.limit(dir, c.Limits); err != nil {
 		if dirFD >= 0 {
 			_ = unix.Close(dirFD)
-			removeCgroup(dir)
+			cgroup.Remove(dir)
 		}
-		return &startError{err.Error(), exitcode.NotExecutable}
+		return fault.NotStarted(err.Error())
 	}
 	if dirFD >= 0 {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, dirFD
-		err = s.forkTask(p, dir, c, attr)
+		err = l.forkTask(p, dir, c, attr)
 		_ = unix.Close(dirFD)
 		if err == nil {
 			return nil
 		}
-		removeCgroup(dir)
+		cgroup.Remove(dir)
 		if !mayBeCgroup(err) || c.Limits.Controllers() != nil {
-			return execError(c, err)
+			return fault.Exec(c.Path, c.Args, c.Env, err)
 		}
 		// Either the cgroup or the program was refused. Try without the cgroup.
 		attr.Sys.UseCgroupFD = false
-		if err = s.forkTask(p, "", c, attr); err == nil {
-			s.mu.Lock()
-			s.noCgroup = true
-			s.mu.Unlock()
-			s.log.Info("Processes get no cgroups of their own here.")
+		if err = l.forkTask(p, "", c, attr); err == nil {
+			l.groups.refused.Store(true)
+			l.log.Info("Processes get no cgroups of their own here.")
 		}
 	} else {
-		err = s.forkTask(p, "", c, attr)
+		err = l.forkTask(p, "", c, attr)
 	}
 	if err != nil {
-		return execError(c, err)
+		return fault.Exec(c.Path, c.Args, c.Env, err)
 	}
 	return nil
 }
 
-func (s *supervisor) forkTask(p *process, cgroup string, c Command, attr *syscall.ProcAttr) error {
-	how := forking{cpus: c.CPUs, login: c.User != nil, limits: c.Limits.Rlimits}
-	return s.fork.forkIn(how, c.Path, c.Args, attr, func(pid int) {
+func (l *launcher) forkTask(p *process, cgroup string, c Command, attr *syscall.ProcAttr) error {
+	how := fork.How{CPUs: c.CPUs, Login: c.User != nil, Limits: c.Limits.Rlimits}
+	return l.fork.StartAs(how, c.Path, c.Args, attr, func(pid int) {
 		// A child has a stat file until it is reaped.
 		stat, _ := proc.ReadStat(pid)
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		l.table.mu.Lock()
+		defer l.table.mu.Unlock()
 		p.PID, p.ticks, p.cgroup = pid, stat.Ticks, cgroup
 		p.sampled.at = time.Now()
 		p.Started = p.sampled.at.UTC()
 		p.phase = running
-		s.living[pid] = p
-		s.applyStop(p)
-		s.watch(p)
-		s.needGuard()
+		l.table.living[pid] = p
+		l.started(p)
 	})
 }
 
@@ -107,26 +122,6 @@ func mayBeCgroup(err error) bool {
 	return false
 }
 
-// enterCgroup creates the cgroup of a process and opens it; -1 if it gets none.
-func (s *supervisor) enterCgroup(p *process) (string, int) {
-	s.mu.Lock()
-	no := s.noCgroup
-	s.mu.Unlock()
-	if s.cgroup == "" || no {
-		return "", -1
-	}
-	dir := filepath.Join(s.cgroup, cgroupName(p.task.run.hash, p.Key, p.Number))
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return "", -1 // an existing one may contain something unkillable
-	}
-	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		_ = os.Remove(dir)
-		return "", -1
-	}
-	return dir, fd
-}
-
 func closeAll(fds []int) {
 	for _, fd := range fds {
 		_ = unix.Close(fd)
@@ -135,42 +130,42 @@ func closeAll(fds []int) {
 
 // openFiles opens stdin, stdout and stderr of a process. They are closed on exec, since the
 // fork duplicates them to 0, 1 and 2. Those that go to files are pipes, which must be copied.
-func (s *supervisor) openFiles(c Command) (fds []int, streams []*stream, err error) {
+func (l *launcher) openFiles(c Command) (fds []int, streams []*output.Stream, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(fds)
-			closeStreams(streams)
+			output.CloseStreams(streams)
 		}
 	}()
 	if err := checkDir(c.Dir); err != nil {
 		return nil, nil, err
 	}
-	logs, err := makeLogDir(c)
+	logs, err := c.files().Make()
 	if err != nil {
 		return nil, nil, err
 	}
-	defer logs.close()
+	defer logs.Close()
 	if c.Foreground {
-		return s.owner.foreground(c)
+		return l.owner.foreground(c)
 	}
-	stdin, err := s.openStdin(c)
+	stdin, err := l.openStdin(c)
 	if err != nil {
 		return nil, nil, err
 	}
 	fds = append(fds, stdin)
 	for i, path := range []string{c.Stdout, c.Stderr} {
 		var fd int
-		var copied *stream
+		var copied *output.Stream
 		if path == OwnersOutput {
-			if i == 1 && c.Stdout == OwnersOutput && s.owner.oneOutput() && len(streams) > 0 {
+			if i == 1 && c.Stdout == OwnersOutput && l.owner.oneOutput() && len(streams) > 0 {
 				// One pipe keeps the order of the two.
 				fd, err = unix.FcntlInt(uintptr(fds[1]), unix.F_DUPFD_CLOEXEC, 0) //nolint:gosec // a descriptor
-				streams[0].place = placeOf(c, c.StderrEnd)
+				streams[0].KeepEnd(placeOf(c, c.StderrEnd))
 			} else {
-				fd, copied, err = s.owner.relayed(i, placeOf(c, []string{c.StdoutEnd, c.StderrEnd}[i]), false)
+				fd, copied, err = l.owner.relayed(i, placeOf(c, []string{c.StdoutEnd, c.StderrEnd}[i]), false)
 			}
-		} else if fd, err = logs.openAt(cmp.Or(path, os.DevNull), appending); err == nil {
-			fd, copied, err = throughPipe(fd, placeOf(c, path))
+		} else if fd, err = openAt(logs, cmp.Or(path, os.DevNull), output.Appending); err == nil {
+			fd, copied, err = output.Through(fd, placeOf(c, path))
 		}
 		if err != nil {
 			return fds, streams, err
@@ -183,34 +178,45 @@ func (s *supervisor) openFiles(c Command) (fds []int, streams []*stream, err err
 	return fds, streams, nil
 }
 
-func (s *supervisor) openStdin(c Command) (int, error) {
+func (l *launcher) openStdin(c Command) (int, error) {
 	if c.Stdin == "" {
-		return logDir{}.openAt(os.DevNull, unix.O_RDONLY)
+		return openAt(output.Dir{}, os.DevNull, unix.O_RDONLY)
 	}
-	return s.owner.input(c.Stdin)
+	return l.owner.input(c.Stdin)
 }
 
-// openAt is like open, with an error for the exit of the process.
-func (l logDir) openAt(path string, flags int) (int, error) {
-	fd, err := l.open(path, flags)
+// openAt opens a file of a process, with an error for its exit.
+func openAt(dir output.Dir, path string, flags int) (int, error) {
+	fd, err := dir.Open(path, flags)
 	if err != nil {
-		return -1, &startError{fmt.Sprintf("opening %s: %s", path, reasonOf(err)), exitcode.NotExecutable}
+		return -1, fault.NotStarted(fmt.Sprintf("opening %s: %s", path, fault.Reason(err)))
 	}
 	return fd, nil
 }
 
-// throughPipe returns the write end of a pipe to a regular file, and the stream to be copied.
-// Anything else than a regular file, such as /dev/null, is returned itself. It owns fd.
-func throughPipe(fd int, at place) (int, *stream, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return fd, nil, nil //nolint:nilerr // it can be written to all the same
+// checkDir returns an error for an unusable working directory: the kernel's errors do not
+// tell whether they mean the program or the directory.
+func checkDir(dir string) error {
+	if dir == "" {
+		return nil
 	}
-	r, w, err := newPipe()
-	if err != nil {
-		_ = unix.Close(fd)
-		return -1, nil, &startError{"making a pipe for its output: " + reasonOf(err), exitcode.NotExecutable}
+	wrong := func(why string) error {
+		return fault.NotStarted(fmt.Sprintf("working directory %s: %s", dir, why))
 	}
-	file := os.NewFile(uintptr(fd), at.path) //nolint:gosec // a descriptor
-	return w, &stream{pipe: r, file: file, place: at, dev: st.Dev, ino: st.Ino}, nil
+	if info, err := os.Stat(dir); err != nil {
+		return wrong(fault.Reason(err))
+	} else if !info.IsDir() {
+		return wrong("not a directory")
+	}
+	if err := hostuser.Access(dir, unix.X_OK); err != nil {
+		return wrong(fault.Reason(err))
+	}
+	return nil
 }
+
+// files returns where the files of a process are created.
+func (c Command) files() output.Files {
+	return output.Files{User: c.User, Dir: c.LogDir, Root: c.LogRoot, Mode: c.LogMode}
+}
+
+func placeOf(c Command, path string) output.Place { return output.Place{Path: path, Files: c.files()} }

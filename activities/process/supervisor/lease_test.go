@@ -5,15 +5,16 @@ import (
 	"io"
 	"net"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/ports"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
 func runNamed(id string) runkey.Run {
@@ -22,12 +23,14 @@ func runNamed(id string) runkey.Run {
 
 // leased reports whether anybody on this machine holds a port.
 func leased(t *testing.T, port int) bool {
-	fd, err := bindPort(port)
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	defer unix.Close(fd)
+	err = unix.Bind(fd, &unix.SockaddrUnix{Name: "@clusterrun-port-" + strconv.Itoa(port)})
 	if err != nil {
 		require.ErrorIs(t, err, unix.EADDRINUSE)
 		return true
 	}
-	require.NoError(t, unix.Close(fd))
 	return false
 }
 
@@ -40,7 +43,7 @@ func TestLease(t *testing.T) {
 	first, err := lease("a", 0, 3)
 	require.NoError(t, err)
 	require.Len(t, first, 3)
-	low, high := portRange()
+	low, high := ports.Range()
 	for _, port := range first {
 		require.True(t, low <= port && port < high, port)
 		require.True(t, leased(t, port))
@@ -220,22 +223,6 @@ func TestSupervisorsLeaseDifferentPorts(t *testing.T) {
 	require.Len(t, seen, 2*8*25)
 }
 
-func TestChoosePorts(t *testing.T) {
-	for _, c := range []struct {
-		local     string
-		low, high int
-	}{
-		{"32768\t60999\n", 20000, 32768},
-		{"40000 65535", 20000, 40000},
-		{"1024 60999", 61000, 65536},
-		{"1024 65535", 20000, 32768},
-		{"", 20000, 32768},
-	} {
-		low, high := choosePorts(c.local)
-		require.Equal(t, []int{c.low, c.high}, []int{low, high}, strings.TrimSpace(c.local))
-	}
-}
-
 // Two tasks of a run that were pinned to one port of one machine, under two of its names,
 // used to wait for each other until the placement timed out.
 func TestAPortThatTwoTasksOfARunWantIsRefusedForGood(t *testing.T) {
@@ -271,7 +258,7 @@ func TestAPortThatTwoTasksOfARunWantIsRefusedForGood(t *testing.T) {
 // number.
 func TestPortsThatTasksWantByNumberAreLeftAlone(t *testing.T) {
 	h := newHost(t, nil)
-	low, high := portRange()
+	low, high := ports.Range()
 	var avoid []int
 	for port := low + 200; port < high; port++ {
 		avoid = append(avoid, port)

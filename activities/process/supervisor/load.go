@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/ports"
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
@@ -184,7 +185,7 @@ func (r *run) replay(rec record) bool {
 		}
 		t.next = rec.Number
 	case recLeased:
-		r.ports.remember(portLeaseKey{rec.Generation, rec.Group}, portLease{rec.Ports, rec.Fixed, rec.Store})
+		r.ports.Remember(rec.Generation, rec.Group, ports.Lease{Any: rec.Ports, Fixed: rec.Fixed, Store: rec.Store})
 	case recDamaged:
 		r.damaged = rec.Moved
 	case recReleased:

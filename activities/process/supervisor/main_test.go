@@ -124,21 +124,25 @@ func supervisorMain(text string) int {
 	if r.Owner != "" {
 		cfg.Owner = ownerIn(r.Owner)
 	}
+	k := linux()
+	if r.NoChildren {
+		k.children = (&childLister{self: os.Getpid()}).list
+	}
 	if r.Unkillable != "" {
-		cfg.kill = func(pid int, sig syscall.Signal) error {
+		k.killCgroup = func(string) {}
+		k.kill = func(pid int, sig syscall.Signal) error {
 			if _, err := os.Stat(r.Unkillable); err == nil && sig == unix.SIGKILL {
 				return nil
 			}
 			return unix.Kill(pid, sig)
 		}
 	}
-	noChildren = r.NoChildren
 	if r.LateKills {
-		cfg.kill = killLate()
+		k.killLate()
 	}
 	ctx, _, stop := cfg.ObeySignals(context.Background(), []os.Signal{unix.SIGTERM, unix.SIGINT}, upgrades)
 	goroutines, open := runtime.NumGoroutine(), descriptors()
-	err = Run(ctx, cfg)
+	err = runWith(ctx, cfg, k)
 	if asked := stop(); errors.Is(err, ErrReplaced) {
 		if err = nil; !asked {
 			err = state.Execute(&cfg, upgrades)
@@ -277,10 +281,12 @@ func sideSocket(dir string) string {
 
 // killLate replaces kill(2): SIGKILL for a single process is sent when the reaper has
 // its last list of a pass, the second, and is over by the time that it is used.
-func killLate() func(pid int, sig syscall.Signal) error {
+func (k *kernel) killLate() {
 	var mu sync.Mutex
 	lists := make(map[int]int) // by pid, those that are to come before
-	listed = func() {
+	list := k.children
+	k.children = func() []int {
+		children := list()
 		mu.Lock()
 		defer mu.Unlock()
 		for pid := range lists {
@@ -293,8 +299,10 @@ func killLate() func(pid int, sig syscall.Signal) error {
 				time.Sleep(time.Millisecond)
 			}
 		}
+		return children
 	}
-	return func(pid int, sig syscall.Signal) error {
+	k.killCgroup = func(string) {}
+	k.kill = func(pid int, sig syscall.Signal) error {
 		if pid < 0 || sig != unix.SIGKILL {
 			return unix.Kill(pid, sig)
 		}

@@ -3,11 +3,11 @@ package supervisor
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/cgroup"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
@@ -45,7 +45,7 @@ const listsAtOnce = 8
 // meetOrphans records new children. It reports whether it could list them.
 func (r *reaper) meetOrphans() bool {
 	var fresh []int
-	for _, pid := range r.children.list() {
+	for _, pid := range r.children() {
 		if r.orphans[pid] == nil {
 			fresh = append(fresh, pid)
 		}
@@ -87,11 +87,12 @@ func (r *reaper) reapKnown() int {
 func (r *reaper) meet(pids []int) bool {
 	s := r.s
 	// A child that is being started is not in the table yet.
-	return s.fork.between(func() {
+	return s.fork.Between(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		side := s.side.current()
 		for _, pid := range pids {
-			if s.living[pid] == nil && pid != s.side && pid != s.guard.pid {
+			if s.living[pid] == nil && pid != side && !s.guard.is(pid) {
 				r.orphans[pid] = &orphan{unknown: true}
 			}
 		}
@@ -122,9 +123,9 @@ func (r *reaper) stopLeftovers() map[*process]int {
 			continue // A daemon of a living task may continue.
 		}
 		if p != nil && p.phase == ending && p.killed.IsZero() {
-			s.askOrphan(pid, o)
+			s.stopper.askOrphan(pid, o)
 		} else {
-			s.send(pid, unix.SIGKILL)
+			s.stopper.send(pid, unix.SIGKILL)
 		}
 		o.count()
 		if p != nil && p.phase != ending {
@@ -156,8 +157,8 @@ func (r *reaper) attribute(pid int, o *orphan) {
 		return
 	}
 	group := ""
-	if cookie == "" && r.s.cgroup != "" {
-		group = cgroupOf(pid, r.s.state.instance)
+	if cookie == "" && r.s.groups.dir != "" {
+		group = cgroup.Of(pid, r.s.state.instance)
 	}
 	s := r.s
 	s.mu.Lock()
@@ -201,23 +202,4 @@ func (r *reaper) ownerless(o *orphan) bool {
 	}
 	o.owner = last
 	return true
-}
-
-// byCookie finds a process. s.mu must be held.
-func (s *supervisor) byCookie(cookie string) *process {
-	parts := strings.Split(cookie, "/")
-	if len(parts) < 5 {
-		return nil
-	}
-	r := s.runs[parts[1]]
-	if r == nil {
-		return nil
-	}
-	var found *process
-	r.each(func(p *process) {
-		if p.cookie == cookie {
-			found = p
-		}
-	})
-	return found
 }

@@ -7,8 +7,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/output"
 	"github.com/clusterrun/clusterrun/activities/system/pty"
-	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // Owner has the files of the supervisor's owner that tasks can get. The supervisor itself
@@ -39,9 +40,9 @@ func newOwner(o Owner) owner {
 
 // foreground returns the owner's stdin, stdout and stderr for a command in the foreground, and
 // the streams to be copied.
-func (o *owner) foreground(c Command) (fds []int, streams []*stream, err error) {
+func (o *owner) foreground(c Command) (fds []int, streams []*output.Stream, err error) {
 	if o.Stdin == nil {
-		return nil, nil, &startError{"it must run in the foreground, but there is no owner with a stdin for it", exitcode.NotExecutable}
+		return nil, nil, fault.NotStarted("it must run in the foreground, but there is no owner with a stdin for it")
 	}
 	fd, err := duplicate(o.Stdin)
 	for i, end := range []string{c.StdoutEnd, c.StderrEnd} {
@@ -49,7 +50,7 @@ func (o *owner) foreground(c Command) (fds []int, streams []*stream, err error) 
 			return fds, streams, err
 		}
 		fds = append(fds, fd)
-		var copied *stream
+		var copied *output.Stream
 		if fd, copied, err = o.relayed(i, placeOf(c, end), true); copied != nil {
 			streams = append(streams, copied)
 		}
@@ -67,14 +68,14 @@ func (o *owner) input(stdin string) (int, error) {
 	}
 	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", o.Stdin.Fd()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return -1, &startError{fmt.Sprintf("opening stdin: %s", reasonOf(err)), exitcode.NotExecutable}
+		return -1, fault.NotStarted(fmt.Sprintf("opening stdin: %s", fault.Reason(err)))
 	}
 	// The offset is the owner's, whose stdin may be the rest of a file.
 	if at, err := unix.Seek(int(o.Stdin.Fd()), 0, unix.SEEK_CUR); err == nil {
 		_, err = unix.Seek(fd, at, unix.SEEK_SET)
 		if err != nil {
 			_ = unix.Close(fd)
-			return -1, &startError{fmt.Sprintf("opening stdin: %s", reasonOf(err)), exitcode.NotExecutable}
+			return -1, fault.NotStarted(fmt.Sprintf("opening stdin: %s", fault.Reason(err)))
 		}
 	}
 	return fd, nil
@@ -98,7 +99,7 @@ func duplicate(f *os.File) (int, error) {
 	}
 	fd, err := take()
 	if err != nil {
-		return -1, &startError{fmt.Sprintf("taking the owner's descriptors: %s", reasonOf(err)), exitcode.NotExecutable}
+		return -1, fault.NotStarted(fmt.Sprintf("taking the owner's descriptors: %s", fault.Reason(err)))
 	}
 	return fd, nil
 }

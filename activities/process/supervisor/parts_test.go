@@ -8,47 +8,17 @@ import (
 	"net"
 	"net/rpc"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/wire"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
-
-func TestFindCgroup(t *testing.T) {
-	hybrid := "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n"
-	unified := "29 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
-	for _, c := range []struct{ self, mounts, want string }{
-		{"4:memory:/x\n0::/\n", hybrid, "/sys/fs/cgroup/unified"},
-		{"0::/user.slice/a.service\n", unified, "/sys/fs/cgroup/user.slice/a.service"},
-		{"0::/../../b\n", unified, ""}, // of a namespace further up
-		{"4:memory:/x\n", hybrid, ""},
-		{"0::/a\n", "1 2 0:1 / / rw - ext4 /dev/vda rw\n", ""},
-		{"0::/docker/abc/x\n", "29 23 0:26 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "/sys/fs/cgroup/x"},
-		{"0::/x\n", "29 23 0:26 / /mnt/c\\040g rw - cgroup2 cgroup2 rw\n", "/mnt/c g/x"},
-	} {
-		require.Equal(t, c.want, findCgroup([]byte(c.self), []byte(c.mounts)), c.self)
-	}
-}
-
-func TestCgroupNames(t *testing.T) {
-	long := strings.Repeat("x", 64)
-	names := make(map[string]bool)
-	for _, task := range []string{"worker-0", "worker-0-0", long, long + "a", long + "b", "é", "a:b", "a_b"} {
-		for number := range 2 {
-			name := cgroupName("h", runkey.Task{Task: task}, number)
-			require.False(t, names[name], name)
-			require.Regexp(t, `^[A-Za-z0-9._+-]{1,200}$`, name)
-			names[name] = true
-		}
-	}
-}
 
 func TestCookies(t *testing.T) {
 	env := withCookie([]string{"A=1", CookieVar + "=old", "B=2"}, "inst/h/0/w/0", "outer/h/0/w/0")
@@ -67,7 +37,7 @@ func TestLastOfEach(t *testing.T) {
 
 func TestErrorsOnTheWire(t *testing.T) {
 	for _, kind := range sentinels {
-		err := fromWire(toWire(refuse(kind, "why")).Error())
+		err := fromWire(toWire(fault.Refuse(kind, "why")).Error())
 		require.ErrorIs(t, err, kind)
 		require.Equal(t, "why", err.Error())
 	}
@@ -111,7 +81,7 @@ func (f *fakeAPI) Wait(ctx context.Context, _ ProcessRef) (Process, error) {
 	return Process{}, ctx.Err()
 }
 
-func (f *fakeAPI) Grant(context.Context, GrantRequest) error { return refuse(ErrFenced, "no") }
+func (f *fakeAPI) Grant(context.Context, GrantRequest) error { return fault.Refuse(ErrFenced, "no") }
 
 func pair(t *testing.T) (net.Conn, net.Conn) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -183,22 +153,4 @@ func TestGiveUpDoesNotOvertakeItsCall(t *testing.T) {
 			require.FailNow(t, "a call that was given up goes on waiting")
 		}
 	}
-}
-
-func TestFreePortsAreLeasedToNobody(t *testing.T) {
-	low, high := portRange()
-	first := 0
-	for port := range FreePorts() {
-		assert.True(t, low <= port && port < high, port)
-		_, err := bindPort(port)
-		assert.ErrorIs(t, err, unix.EADDRINUSE, "it is kept meanwhile")
-		if first != 0 {
-			assert.NotEqual(t, first, port)
-			break
-		}
-		first = port
-	}
-	fd, err := bindPort(first)
-	require.NoError(t, err)
-	require.NoError(t, unix.Close(fd))
 }

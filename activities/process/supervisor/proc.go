@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
@@ -20,19 +22,9 @@ type childLister struct {
 	self int
 }
 
-// For tests: noChildren acts as if there were no such file, and listed is called after each
-// list.
-var (
-	noChildren bool
-	listed     func()
-)
-
 func newChildLister() *childLister {
 	self := os.Getpid()
 	l := &childLister{self: self}
-	if noChildren {
-		return l
-	}
 	path := "/proc/" + strconv.Itoa(self) + "/task/" + strconv.Itoa(self) + "/children"
 	if _, err := os.ReadFile(path); err == nil {
 		l.path = path
@@ -41,14 +33,6 @@ func newChildLister() *childLister {
 }
 
 func (l *childLister) list() []int {
-	pids := l.read()
-	if listed != nil {
-		listed()
-	}
-	return pids
-}
-
-func (l *childLister) read() []int {
 	if l.path == "" {
 		return l.scan()
 	}
@@ -74,4 +58,15 @@ func (l *childLister) scan() []int {
 		}
 	}
 	return pids
+}
+
+// zombie reports whether a child has ended and waits to be reaped.
+func zombie(pid int) bool {
+	var info unix.Siginfo
+	for {
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			return err == nil && info.Signo != 0
+		}
+	}
 }

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/output"
 )
 
 // The versions of the protocol between supervisor and side that this program speaks. A change
@@ -64,17 +67,17 @@ type answered struct {
 
 // openProgram opens the program on disk, and asks it whether it understands the state directory
 // and the options of the side.
-func (s *supervisor) openProgram() (_ *program, err error) {
+func (s *sideKeeper) openProgram() (_ *program, err error) {
 	u := s.cfg.Upgrade
 	// O_PATH, because the program may be executable but not readable.
 	fd, err := unix.Open(u.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s", u.Path, reasonOf(err))
+		return nil, fmt.Errorf("%s: %s", u.Path, fault.Reason(err))
 	}
 	file, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, lowestFD) //nolint:gosec // a descriptor
 	_ = unix.Close(fd)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s", u.Path, reasonOf(err))
+		return nil, fmt.Errorf("%s: %s", u.Path, fault.Reason(err))
 	}
 	p := &program{file: file}
 	a, err := s.ask(p)
@@ -104,15 +107,15 @@ func versionNumber(text string) int {
 }
 
 // ask executes a program with the arguments of the check, and returns its answer.
-func (s *supervisor) ask(p *program) (a answered, err error) {
+func (s *sideKeeper) ask(p *program) (a answered, err error) {
 	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return a, fmt.Errorf("opening %s: %s", os.DevNull, reasonOf(err))
+		return a, fmt.Errorf("opening %s: %s", os.DevNull, fault.Reason(err))
 	}
 	defer unix.Close(null)
-	r, w, err := newPipe()
+	r, w, err := output.NewPipe()
 	if err != nil {
-		return a, fmt.Errorf("a pipe: %s", reasonOf(err))
+		return a, fmt.Errorf("a pipe: %s", fault.Reason(err))
 	}
 	told := os.NewFile(uintptr(r), "answer") //nolint:gosec // a descriptor
 	defer told.Close()
@@ -122,12 +125,12 @@ func (s *supervisor) ask(p *program) (a answered, err error) {
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	}
 	pidfd := -1
-	err = s.fork.fork(p.path(), append([]string{os.Args[0]}, s.cfg.Upgrade.Check...), attr, func(pid int) {
+	err = s.fork.Start(p.path(), append([]string{os.Args[0]}, s.cfg.Upgrade.Check...), attr, func(pid int) {
 		pidfd, _ = unix.PidfdOpen(pid, 0)
 	})
 	_ = unix.Close(w) // so that its end is seen
 	if err != nil {
-		return a, fmt.Errorf("it cannot be executed: %s", reasonOf(err))
+		return a, fmt.Errorf("it cannot be executed: %s", fault.Reason(err))
 	}
 	defer killAndReap(pidfd)
 	_ = told.SetReadDeadline(time.Now().Add(checkBound))

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/ports"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
@@ -339,27 +341,8 @@ type SignalRequest struct {
 // TasksReply names the tasks that a request reached.
 type TasksReply struct{ Tasks []string }
 
-// PortLeaseRequest leases ports for a run. It is idempotent by run, generation and group: a
-// repeated request returns the same ports, and leases them again if a new supervisor does
-// not hold them.
-type PortLeaseRequest struct {
-	Run        runkey.Run
-	Generation int
-	// Group distinguishes the leases of one generation.
-	Group int
-	// Count is how many ports without a wanted number are leased.
-	Count int
-	// Ports are wanted by number, by these Tasks. The request fails if one is taken and,
-	// permanently, with ErrPortShared if another task of the run has it.
-	Ports []int
-	Tasks []string
-	// Avoid are ports that the run wants by number in any of its leases.
-	Avoid []int
-	// Store is the address of a store for torch that is served while the ports are leased, as
-	// "host:port"; port 0 is the first of the Count ports. If empty, there is none. Each
-	// generation has its own store.
-	Store string
-}
+// PortLeaseRequest leases ports for a run.
+type PortLeaseRequest = ports.Request
 
 // PortLeaseReply has the Count ports.
 type PortLeaseReply struct{ Ports []int }
@@ -386,10 +369,7 @@ type Limits struct {
 }
 
 // Rlimit is a limit of setrlimit(2), soft and hard.
-type Rlimit struct {
-	Resource int    `json:"resource"`
-	Value    uint64 `json:"value"`
-}
+type Rlimit = fork.Rlimit
 
 // Controllers returns the cgroup controllers that the limits need.
 func (l Limits) Controllers() (needed []string) {

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/cgroup"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
@@ -32,8 +33,8 @@ type reaper struct {
 	quit    chan struct{}
 	stopped chan struct{}
 
-	children *childLister
-	session  int // the supervisor's own
+	children func() []int // see kernel
+	session  int          // the supervisor's own
 	// foreign has children that belong to no task: from before an exec, or of the side. They
 	// are reaped and otherwise left alone.
 	foreign map[int]bool
@@ -46,14 +47,14 @@ type reaper struct {
 	pause  time.Duration
 }
 
-func newReaper(s *supervisor) *reaper {
+func newReaper(s *supervisor, k kernel) *reaper {
 	r := &reaper{
 		s:        s,
 		signals:  make(chan os.Signal, 1),
 		nudge:    make(chan struct{}, 1),
 		quit:     make(chan struct{}),
 		stopped:  make(chan struct{}),
-		children: newChildLister(),
+		children: k.children,
 		foreign:  make(map[int]bool),
 		orphans:  make(map[int]*orphan),
 	}
@@ -62,6 +63,9 @@ func newReaper(s *supervisor) *reaper {
 	}
 	r.again = time.NewTimer(time.Hour)
 	r.again.Stop()
+	for _, pid := range r.children() {
+		r.foreign[pid] = true
+	}
 	return r
 }
 
@@ -158,14 +162,8 @@ func (r *reaper) findEnded() []*process {
 	s := r.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.side != 0 && zombie(s.side) {
-		var status syscall.WaitStatus
-		if pid, _ := syscall.Wait4(s.side, &status, syscall.WNOHANG, nil); pid == s.side {
-			s.side = 0
-			s.sideEnded <- status
-		}
-	}
-	s.guardEnded()
+	s.side.reap()
+	s.guard.reap()
 	var dead []*process
 	// Repeat until no new one is found. A leader found later may have ended earlier, so
 	// all leaders of one pass get the same time.
@@ -186,7 +184,7 @@ func (r *reaper) findEnded() []*process {
 	now, boot := time.Now().UTC(), BootNanos()
 	for _, p := range dead {
 		p.endedAt, p.endedBoot = now, boot
-		s.stopRest(p)
+		s.stopper.stopRest(p)
 	}
 	var waiting []*process
 	for _, p := range s.living {
@@ -205,7 +203,7 @@ func (r *reaper) reapAbandoned(p *process) {
 	_, _ = syscall.Wait4(p.PID, nil, syscall.WNOHANG, nil)
 	delete(r.s.living, p.PID)
 	if p.cgroup != "" {
-		r.s.records.Go(func() { removeCgroup(p.cgroup) })
+		r.s.records.Go(func() { cgroup.Remove(p.cgroup) })
 	}
 }
 
@@ -214,19 +212,19 @@ func (r *reaper) reapAbandoned(p *process) {
 func (r *reaper) finish(p *process, left int) bool {
 	s := r.s
 	oom, used := p.oom(), p.cgroupUsage()
-	empty := left == 0 && !r.unsure && (p.cgroup == "" || !cgroupPopulated(p.cgroup))
+	empty := left == 0 && !r.unsure && (p.cgroup == "" || !cgroup.Populated(p.cgroup))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	over := r.overBound(p)
 	if p.phase == ending && !empty && !over {
 		if p.killed.IsZero() {
-			s.tellRest(p, left)
+			s.stopper.tellRest(p, left)
 			return true
 		}
-		if p.cgroup != "" && s.cfg.kill == nil {
-			killCgroup(p.cgroup)
+		if p.cgroup != "" {
+			s.stopper.kernel.killCgroup(p.cgroup)
 		}
-		s.signalGroup(p, unix.SIGKILL)
+		s.stopper.signalGroup(p, unix.SIGKILL)
 		return true
 	}
 	exit := &Exit{Reason: p.reason, Detail: p.detail, Swept: p.swept, Killed: p.killedOf, Failed: p.failed, Ended: p.endedAt, BootNanos: p.endedBoot}
@@ -271,7 +269,7 @@ func (r *reaper) finish(p *process, left int) bool {
 // must be seen again after a restart.
 func (s *supervisor) recordExit(p *process, exit *Exit) {
 	r := p.task.run
-	s.endOutput(p, exit)
+	s.launcher.endOutput(p, exit)
 	err := r.journal.keep(record{
 		Type: recExited, Generation: p.Key.Generation, Task: p.Key.Task, Number: p.Number, Exit: exit,
 	})
@@ -286,7 +284,7 @@ func (s *supervisor) recordExit(p *process, exit *Exit) {
 	close(p.done)
 	if p.cgroup != "" && !abandonedNow {
 		r.files <- struct{}{}
-		removeCgroup(p.cgroup)
+		cgroup.Remove(p.cgroup)
 		<-r.files
 	}
 }

@@ -1,29 +1,26 @@
 package supervisor
 
 import (
-	"bytes"
-	"fmt"
 	"os"
 	"slices"
 	"time"
 
+	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/output"
 	"github.com/clusterrun/clusterrun/activities/system/pty"
-	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // An output that goes to the owner is copied as well: its end is kept, to be shown in the report
 // of a failure. What programs find with isatty(3) is the same as without us: in place of a terminal
 // they get a pseudoterminal. A process in the foreground has the terminal itself.
 
-// keptEnd is how much of an output that goes to the owner is kept.
-const keptEnd = 64 << 10
-
 // relayed returns what a process gets for the owner's stdout (0) or stderr (1), and the stream to
 // be copied, if it is to be. end is where the end of that is kept. A process in the foreground
 // gets a terminal itself.
-func (o *owner) relayed(which int, end place, foreground bool) (int, *stream, error) {
+func (o *owner) relayed(which int, end output.Place, foreground bool) (int, *output.Stream, error) {
 	file := []*os.File{o.Stdout, o.Stderr}[which]
 	fd, err := duplicate(file)
 	if err != nil || file == nil {
@@ -40,13 +37,13 @@ func (o *owner) relayed(which int, end place, foreground bool) (int, *stream, er
 	case err != nil || st.Mode&unix.S_IFMT == unix.S_IFCHR:
 		return fd, nil, nil // the terminal, or /dev/null
 	default:
-		if r, w, err = newPipe(); err != nil {
+		if r, w, err = output.NewPipe(); err != nil {
 			_ = unix.Close(fd)
-			return -1, nil, &startError{"making a pipe for its output: " + reasonOf(err), exitcode.NotExecutable}
+			return -1, nil, fault.NotStarted("making a pipe for its output: " + fault.Reason(err))
 		}
 	}
 	to := os.NewFile(uintptr(fd), "the output of the owner") //nolint:gosec // a descriptor
-	return w, &stream{pipe: r, file: to, place: end, relay: &relay{which: which, terminal: terminal}}, nil
+	return w, output.Relayed(r, to, end, which, terminal), nil
 }
 
 // pseudoterminal returns a pair of the size of a terminal. It changes nothing that is written,
@@ -82,19 +79,6 @@ func pseudoterminal(like *os.File) (r, w int, err error) {
 	return r, w, err
 }
 
-// followSize gives a pseudoterminal the size of the owner's terminal, now and then.
-func (s *stream) followSize() {
-	r := s.relay
-	if !r.terminal || time.Since(r.sized) < time.Second {
-		return
-	}
-	r.sized = time.Now()
-	fd := int(s.file.Fd()) //nolint:gosec // a descriptor
-	if now, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ); err == nil {
-		_ = unix.IoctlSetWinsize(s.pipe, unix.TIOCSWINSZ, now) // does nothing if it is the same
-	}
-}
-
 // isTerminal reports whether a file is a terminal.
 func isTerminal(f *os.File) bool {
 	if f == nil {
@@ -105,25 +89,20 @@ func isTerminal(f *os.File) bool {
 }
 
 // unkept returns where the end of the outputs would be that go to a terminal directly.
-func (o *owner) unkept(c Command, copied []*stream) (places []place) {
+func (o *owner) unkept(c Command, copied []*output.Stream) (places []output.Place) {
 	for i, path := range []string{c.Stdout, c.Stderr} {
-		if slices.ContainsFunc(copied, func(s *stream) bool { return s.relay != nil && (s.relay.which == i || o.oneOutput()) }) {
+		if slices.ContainsFunc(copied, func(s *output.Stream) bool {
+			which, relayed := s.Which()
+			return relayed && (which == i || o.oneOutput())
+		}) {
 			continue
 		}
 		end := placeOf(c, []string{c.StdoutEnd, c.StderrEnd}[i])
-		if (path == OwnersOutput || c.Foreground) && end.path != "" && isTerminal([]*os.File{o.Stdout, o.Stderr}[i]) {
+		if (path == OwnersOutput || c.Foreground) && end.Path != "" && isTerminal([]*os.File{o.Stdout, o.Stderr}[i]) {
 			places = append(places, end)
 		}
 	}
 	return places
-}
-
-// sayUnkept says why there is no output in a file.
-func (p place) sayUnkept() {
-	if f := p.create(); f != nil {
-		_, _ = f.WriteString("clusterrun: this output went to the terminal only\n")
-		_ = f.Close()
-	}
 }
 
 // oneOutput reports whether the owner's stdout and stderr are the same.
@@ -139,125 +118,89 @@ func (o *owner) oneOutput() bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// relay is what a stream has that goes to the owner.
-type relay struct {
-	which int // 0: stdout, 1: stderr
-	// terminal reports whether the stream is a pseudoterminal, sized when it was last given the
-	// size of the owner's.
-	terminal bool
-	sized    time.Time
-	end      []byte
-	// more reports whether there was more than end.
-	more bool
-}
-
-func (r *relay) keep(b []byte) {
-	r.end = append(r.end, b...)
-	if n := len(r.end); n > 2*keptEnd {
-		r.end = append(r.end[:0], r.end[n-keptEnd:]...)
-		r.more = true
-	}
-}
-
-// last returns the last lines.
-func (r *relay) last() []byte {
-	end := r.end
-	if n := len(end); n > keptEnd {
-		end, r.more = end[n-keptEnd:], true
-	}
-	if !r.more {
-		return end
-	}
-	if _, rest, found := bytes.Cut(end, []byte("\n")); found {
-		end = rest
-	}
-	return append(fmt.Appendf(nil, "clusterrun: this output was not redirected to a file; its last %d KiB follow\n", keptEnd>>10), end...)
-}
-
-// keepEnd writes the last lines to their file.
-func (s *stream) keepEnd() {
-	if s.place.path == "" || len(s.relay.end) == 0 {
-		return
-	}
-	f := s.place.create()
-	if f == nil {
-		return
-	}
-	defer f.Close()
-	_, _ = f.Write(s.relay.last())
-	s.relay.end = nil
-}
-
-// completeLine copies on for a moment while a stream of the owner ends within a line, so that
-// no other comes between two pieces of what was written at once.
-func (c *copier) completeLine(s *stream) {
-	for range 16 {
-		if c.streams[s.pipe] != s || !s.midline {
-			return
-		}
-		ready := []unix.PollFd{{Fd: int32(s.pipe), Events: unix.POLLIN}} //nolint:gosec // a descriptor
-		if n, err := unix.Poll(ready, 1); n == 0 || err != nil {
-			return
-		}
-		if c.copyOnce(s) == 0 {
-			return
-		}
-	}
-}
-
 // copyOutput copies the streams of a process from now on, and owns them. It must be called
 // before the process can write.
-func (s *supervisor) copyOutput(p *process, c Command, streams []*stream) error {
-	p.unkept = s.owner.unkept(c, streams)
-	parts := map[*outputs][]*stream{}
-	for _, stream := range streams {
-		o := &p.task.run.output
-		if stream.relay != nil {
-			o = s.relayOf(stream.relay.which)
+func (l *launcher) copyOutput(p *process, c Command, streams []*output.Stream) error {
+	p.unkept = l.owner.unkept(c, streams)
+	own := &p.task.run.outputs
+	parts := map[*output.Outputs][]*output.Stream{}
+	for _, s := range streams {
+		o := own
+		if which, relayed := s.Which(); relayed {
+			o = l.relayOf(which)
 		}
-		parts[o] = append(parts[o], stream)
+		parts[o] = append(parts[o], s)
 	}
 	for o, part := range parts {
-		c := c
-		if o != &p.task.run.output {
-			c.LogQuota = 0
+		var quota output.Quota
+		if o == own {
+			quota = output.Quota{Bytes: c.LogQuota, Drop: c.LogDrop}
 		}
-		if err := o.begin(p, c, part, s.stopLoud); err != nil {
-			closeStreams(streams)
+		out, err := o.Begin(quota, part, func() { l.excess(p) })
+		if err != nil {
+			output.CloseStreams(streams)
 			return err
 		}
+		p.outputs = append(p.outputs, out)
 	}
 	return nil
 }
 
 // relayOf returns what copies to the owner's stdout (0) or stderr (1): one copier for each file, so
 // that lines are not mixed.
-func (s *supervisor) relayOf(which int) *outputs {
-	if s.owner.oneOutput() {
+func (l *launcher) relayOf(which int) *output.Outputs {
+	if l.owner.oneOutput() {
 		which = 0
 	}
-	return &s.relays[which]
+	return &l.relays[which]
 }
 
 // closeRelays copies what is there. Its reader may pause for as long as it likes, unless the owner
-// wants to end or is gone.
-func (s *supervisor) closeRelays(ownerGone <-chan struct{}) {
+// wants to end or is gone, or killNow is closed.
+func (l *launcher) closeRelays(ownerGone, killNow <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for i := range s.relays {
-			s.relays[i].close()
+		for i := range l.relays {
+			l.relays[i].Close()
 		}
 	}()
 	select {
 	case <-done:
 		return
-	case <-s.cfg.killNow:
+	case <-killNow:
 		return
 	case <-ownerGone:
 	}
 	select {
 	case <-done:
-	case <-time.After(s.cfg.KillBound):
+	case <-time.After(l.bound):
+	}
+}
+
+// endOutput completes the exit of a process when its output is complete. The disk of the files
+// may hang, or the reader of the owner's output pause, so it does not wait without limit.
+func (l *launcher) endOutput(p *process, exit *Exit) {
+	written := make(chan Exit, 1)
+	e := *exit
+	go func() {
+		for _, out := range p.outputs {
+			dropped, excess := out.End(e.Reason == ReasonLogQuota, e.Reason != ReasonNone)
+			e.Dropped += dropped
+			if excess != "" {
+				e.Reason, e.Detail = ReasonLogQuota, excess
+			}
+		}
+		for _, end := range p.unkept {
+			end.SayUnkept()
+		}
+		written <- e
+	}()
+	late := time.NewTimer(l.bound)
+	defer late.Stop()
+	select {
+	case *exit = <-written:
+	case <-late.C:
+		l.log.Error("A process has ended, but its last output cannot be written yet.", zap.Stringer("task", p.Key))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/output"
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 )
 
@@ -37,7 +38,7 @@ func TestTheEndOfTheOwnersOutputIsKept(t *testing.T) {
 	note, rest, _ := strings.Cut(content(t, much.StdoutEnd), "\n")
 	assert.Equal(t, "clusterrun: this output was not redirected to a file; its last 64 KiB follow", note)
 	assert.True(t, strings.HasSuffix(numbers(last), "\n"+rest), "whole lines")
-	assert.Greater(t, len(rest), keptEnd-10)
+	assert.Greater(t, len(rest), output.KeptEnd-10)
 }
 
 // Where the owner's stdout and stderr are the same, they keep their order, and lines of

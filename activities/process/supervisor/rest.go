@@ -12,8 +12,8 @@ import (
 // stopRest starts to stop what a leader that has just ended leaves running. If the leader was
 // being stopped, its group has had the signal, and the rest of the grace applies. If it has ended
 // by itself, they are stopped as its task is: they may be saving something, or about to end.
-// s.mu must be held.
-func (s *supervisor) stopRest(p *process) {
+// s.table.mu must be held.
+func (s *stopper) stopRest(p *process) {
 	if !p.killed.IsZero() {
 		s.kill(p)
 		return
@@ -23,7 +23,7 @@ func (s *supervisor) stopRest(p *process) {
 		p.signals = []int{p.stop.Signal}
 		p.shorten(now.Add(p.stop.Grace))
 		if p.deadline.After(now) {
-			s.askToEnd(p, syscall.Signal(p.stop.Signal))
+			s.ask(p, syscall.Signal(p.stop.Signal))
 		}
 	}
 	s.armKill(p, now)
@@ -36,21 +36,21 @@ func (p *process) shorten(at time.Time) {
 	}
 }
 
-// hastenRest brings the deadline of what a leader that has ended left running forward. s.mu must
+// hastenRest brings the deadline of what a leader that has ended left running forward. s.table.mu must
 // be held.
-func (s *supervisor) hastenRest(p *process, at, now time.Time) {
+func (s *stopper) hastenRest(p *process, at, now time.Time) {
 	switch {
 	case p.phase == running: // a zombie that the reaper has not seen
 		p.shorten(at)
 	case p.phase == ending && p.killed.IsZero():
 		p.shorten(at)
 		s.armKill(p, now)
-		s.reaper.wake()
+		s.wake()
 	}
 }
 
-// askOrphan asks an orphan to end, once. The group of its task has been asked. s.mu must be held.
-func (s *supervisor) askOrphan(pid int, o *orphan) {
+// askOrphan asks an orphan to end, once. The group of its task has been asked. s.table.mu must be held.
+func (s *stopper) askOrphan(pid int, o *orphan) {
 	if o.asked {
 		return
 	}
@@ -69,8 +69,8 @@ func (s *supervisor) askOrphan(pid int, o *orphan) {
 // tellRestAfter is how long what a leader leaves running may take to end without a word about it.
 const tellRestAfter = 100 * time.Millisecond
 
-// tellRest logs once why a process whose leader has ended has not ended. s.mu must be held.
-func (s *supervisor) tellRest(p *process, left int) {
+// tellRest logs once why a process whose leader has ended has not ended. s.table.mu must be held.
+func (s *stopper) tellRest(p *process, left int) {
 	if p.toldRest || time.Since(p.endedAt) < tellRestAfter {
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -55,8 +54,6 @@ type Config struct {
 	Upgrade *Upgrade
 
 	killNow <-chan struct{} // closed: the shutdown has no graces any more; see ObeySignals
-	// kill replaces kill(2) and cgroup.kill, for tests of the unkillable.
-	kill func(pid int, sig syscall.Signal) error
 }
 
 // DefaultKillBound is the default of [Config]'s KillBound.
@@ -108,7 +105,9 @@ func Ignored() (ignored []os.Signal) {
 // While it runs all children of this OS process are its children: nothing else
 // in the program may start any, os/exec included. It does not touch signals,
 // but for SIGCHLD, SIGPIPE and SIGXFSZ.
-func Run(ctx context.Context, cfg Config) error {
+func Run(ctx context.Context, cfg Config) error { return runWith(ctx, cfg, linux()) }
+
+func runWith(ctx context.Context, cfg Config, k kernel) error {
 	if cfg.State == nil {
 		return errors.New("supervisor: no state")
 	}
@@ -131,7 +130,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 
-	s := newSupervisor(cfg)
+	s := newSupervisor(cfg, k)
 	defer s.shut()
 
 	var err error
@@ -140,19 +139,19 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer s.lifeline.stop()
 	gone, told := s.lifeline.news()
-	defer s.closeRelays(gone)
+	defer s.launcher.closeRelays(gone, cfg.killNow)
 
 	started := make(chan error, 1)
 	stopSide, sideGone := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(sideGone)
-		s.keepSide(started, stopSide)
+		s.side.keep(started, stopSide)
 	}()
 	if err := <-started; err != nil {
 		<-sideGone
 		return err
 	}
-	s.log.Info("The supervisor is running.", zap.String("state", s.state.dir), zap.String("instance", s.state.instance), zap.Bool("cgroups", s.cgroup != ""))
+	s.log.Info("The supervisor is running.", zap.String("state", s.state.dir), zap.String("instance", s.state.instance), zap.Bool("cgroups", s.groups.dir != ""))
 	if cfg.Ready != nil {
 		cfg.Ready()
 	}
@@ -165,9 +164,9 @@ func Run(ctx context.Context, cfg Config) error {
 		ownerGone = false
 		all.Stop = Stop{int(unix.SIGTERM), cfg.ShutdownGrace}
 		s.log.Info("The supervisor is closing; everything is stopped.")
-	case <-s.replaced:
+	case <-s.side.replaced:
 		ownerGone = false
-		s.log.Info("The supervisor has no run and is replaced by the program of its side.", zap.String("version", s.program.version))
+		s.log.Info("The supervisor has no run and is replaced by the program of its side.", zap.String("version", s.side.program.version))
 	case <-gone:
 		select {
 		case all = <-told: // before it went
@@ -181,13 +180,13 @@ func Run(ctx context.Context, cfg Config) error {
 	s.close(ownerGone, all.Recorded)
 	close(stopSide)
 	s.endProcesses(all.Stops, gone, orphans)
-	s.endGuard()
-	s.endSide(sideGone)
-	if s.wasReplaced() && ctx.Err() == nil {
-		s.state.next, s.state.tries = s.program, s.upgrades
+	s.guard.end()
+	s.side.end(sideGone)
+	if s.side.isReplaced() && ctx.Err() == nil {
+		s.state.next, s.state.tries = s.side.program, s.side.upgrades
 		return ErrReplaced
 	}
-	s.program.close()
+	s.side.program.close()
 	return nil
 }
 
@@ -195,7 +194,8 @@ func Run(ctx context.Context, cfg Config) error {
 func (s *supervisor) close(ownerGone, recorded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ownerGone, s.recorded = ownerGone, recorded
+	s.ownerGone = ownerGone
+	s.side.record(recorded)
 	close(s.closing)
 }
 
@@ -203,13 +203,13 @@ func (s *supervisor) close(ownerGone, recorded bool) {
 // It returns when all have ended or were given up.
 func (s *supervisor) endProcesses(how Stops, ownerGone <-chan struct{}, orphans Stops) {
 	begun := time.Now()
-	all := s.stopAll(how, begun)
+	all := s.stopper.stopAll(how, begun)
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
 		// Processes that were being started are stopped in the second round.
 		s.starts.Wait()
-		all = append(all, s.stopAll(how, begun)...)
+		all = append(all, s.stopper.stopAll(how, begun)...)
 		for _, p := range all {
 			<-p.done
 		}
@@ -226,30 +226,12 @@ func (s *supervisor) endProcesses(how Stops, ownerGone <-chan struct{}, orphans 
 			s.log.Error("Not everything has ended; the supervisor does not wait any longer.")
 			return
 		case <-kill:
-			s.stopAll(Stops{Stop: Stop{Signal: int(unix.SIGKILL)}}, time.Now())
+			s.stopper.stopAll(Stops{Stop: Stop{Signal: int(unix.SIGKILL)}}, time.Now())
 			kill = nil
 		case <-ownerGone:
-			s.stopAll(orphans, time.Now())
+			s.stopper.stopAll(orphans, time.Now())
 			ownerGone = nil
 		}
-	}
-}
-
-// stopAll stops all processes and returns them. The graces count from begun.
-func (s *supervisor) stopAll(how Stops, begun time.Time) []*process {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := s.pick(func(p *process) bool { return p.phase != abandoned })
-	s.stopEach(all, how, begun, ReasonShutdown)
-	return all
-}
-
-// stopEach stops processes, each as its task is to be stopped. The graces count from begun. The
-// caller holds mu.
-func (s *supervisor) stopEach(all []*process, how Stops, begun time.Time, why Reason) {
-	for _, p := range all {
-		stop := how.of(p.Key.Task)
-		s.stopLocked([]*process{p}, syscall.Signal(stop.Signal), begun.Add(stop.Grace), why, false)
 	}
 }
 
@@ -262,25 +244,21 @@ func (s *supervisor) stopLater(how StopAll) {
 
 // shut ends the parts of the supervisor, when nothing is left to do.
 func (s *supervisor) shut() {
-	s.fork.close()
-	s.endGuard()
+	s.fork.Close()
+	s.guard.end()
 	s.reaper.close()
 	s.records.Wait()
+	s.stopper.close()
 	s.mu.Lock()
-	if s.boot != nil {
-		s.boot.close()
-	}
 	runs := make([]*run, 0, len(s.runs))
 	for _, r := range s.runs {
 		runs = append(runs, r)
 	}
 	s.mu.Unlock()
 	for _, r := range runs {
-		s.freePorts(r)
-		r.output.close()
+		r.ports.Free()
+		r.outputs.Close()
 	}
-	if s.cgroup != "" {
-		removeCgroup(s.cgroup)
-	}
-	s.fork.score.restore()
+	s.groups.close()
+	s.fork.Restore()
 }

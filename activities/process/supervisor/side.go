@@ -6,11 +6,15 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
 )
 
 const (
@@ -24,12 +28,48 @@ const (
 	sideGrace    = 2 * time.Second
 )
 
-// keepSide starts the side, and again whenever it ends, until the supervisor is closing. If
-// the owner has a side in its process, keepSide starts one only after that has ended. It
+// sideKeeper keeps a side running. Its goroutine, that of keep, alone uses program, next and
+// upgrades.
+type sideKeeper struct {
+	cfg   Config
+	log   *zap.Logger
+	table *table
+	fork  *fork.Forker
+	wake  func() // the reaper
+	outer string // cookies of a supervisor whose task we are
+	api   API    // what the side can request
+
+	mu  sync.Mutex
+	pid int // of the side, until it is reaped
+	// owners is the link to a side in the owner's process, until that has ended.
+	owners   *sideLink
+	recorded bool // whether the server knows what the side would report at the end
+
+	// ended receives the status of a side that has ended.
+	ended chan syscall.WaitStatus
+	// emptied gets an element when a run was released, and replaced is closed when the supervisor
+	// is to be replaced.
+	emptied  chan struct{}
+	replaced chan struct{}
+
+	// program is that of the side, and next the one that was requested.
+	program, next *program
+	upgrades      int
+}
+
+func newSideKeeper(cfg Config, t *table) *sideKeeper {
+	return &sideKeeper{
+		cfg: cfg, log: cfg.Log, table: t, upgrades: cfg.State.tries,
+		ended: make(chan syscall.WaitStatus, 1), emptied: make(chan struct{}, 1), replaced: make(chan struct{}),
+	}
+}
+
+// keep starts the side, and again whenever it ends, until the supervisor is closing. If
+// the owner has a side in its process, keep starts one only after that has ended. It
 // sends the outcome of the first start to started.
-func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
+func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 	if s.cfg.OwnersSide != nil {
-		link, err := s.linkOwnersSide()
+		link, err := s.linkOwners()
 		started <- err
 		if err != nil {
 			return
@@ -37,7 +77,7 @@ func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
 		started = nil
 		<-link.served
 		link.close()
-		if s.ownersSideLeft() {
+		if s.ownersLeft() {
 			return
 		}
 		s.log.Warn("The side in the owner's process has ended; one is started here. Processes are not touched.")
@@ -45,7 +85,7 @@ func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
 	pause := time.Duration(0)
 	for {
 		begun := time.Now()
-		link, err := s.startSide()
+		link, err := s.start()
 		if started != nil {
 			if started <- err; err != nil {
 				return
@@ -53,14 +93,14 @@ func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
 			started = nil
 		}
 		if s.cfg.Upgrade != nil && err == nil {
-			s.tellUpgrade(nil)
+			s.tell(nil)
 		}
 		if err != nil {
-			s.log.Error("The Temporal-facing side cannot be started."+LimitOf(err), zap.Error(err))
+			s.log.Error("The Temporal-facing side cannot be started."+fault.LimitOf(err), zap.Error(err))
 		} else {
-			status, killed := s.awaitSide()
+			status, killed := s.await()
 			link.close()
-			if s.isClosing() {
+			if s.table.isClosing() {
 				return
 			}
 			if killed {
@@ -84,34 +124,34 @@ func (s *supervisor) keepSide(started chan<- error, stop <-chan struct{}) {
 			case <-time.After(pause):
 			}
 		}
-		if s.isClosing() {
+		if s.table.isClosing() {
 			return
 		}
 		pause = min(max(2*pause, sideBackoffFirst), sideBackoffMost)
 	}
 }
 
-// linkOwnersSide starts to answer the side in the owner's process.
-func (s *supervisor) linkOwnersSide() (*sideLink, error) {
+// linkOwners starts to answer the side in the owner's process.
+func (s *sideKeeper) linkOwners() (*sideLink, error) {
 	conn, err := net.FileConn(s.cfg.OwnersSide)
 	_ = s.cfg.OwnersSide.Close()
 	if err != nil {
 		return nil, fmt.Errorf("the socket to the owner's side: %w", err)
 	}
-	link := s.serveSide(conn)
+	link := s.serve(conn)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ownersSide = link
+	s.owners = link
 	return link, nil
 }
 
-// ownersSideLeft reports whether the side in the owner's process, which has ended, has
+// ownersLeft reports whether the side in the owner's process, which has ended, has
 // nothing left to report. Otherwise its owner was killed, and a side is started to report.
-func (s *supervisor) ownersSideLeft() bool {
+func (s *sideKeeper) ownersLeft() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	link := s.ownersSide
-	s.ownersSide = nil
+	link := s.owners
+	s.owners = nil
 	return link.left || s.recorded
 }
 
@@ -126,7 +166,7 @@ func describe(status syscall.WaitStatus) string {
 type sideLink struct {
 	conn   net.Conn
 	served chan struct{}
-	left   bool // the side has nothing more to report; guarded by the supervisor's mu
+	left   bool // the side has nothing more to report; guarded by the keeper's mu
 }
 
 // close returns when no request of the side is in progress. It does not rely on the other
@@ -136,8 +176,8 @@ func (l *sideLink) close() {
 	<-l.served
 }
 
-// startSide starts the side with one end of a new socket.
-func (s *supervisor) startSide() (link *sideLink, err error) {
+// start starts the side with one end of a new socket.
+func (s *sideKeeper) start() (link *sideLink, err error) {
 	argv := s.cfg.Side
 	if len(argv) == 0 {
 		argv = os.Args
@@ -153,10 +193,10 @@ func (s *supervisor) startSide() (link *sideLink, err error) {
 		return nil, fmt.Errorf("opening %s: %w", os.DevNull, err)
 	}
 	env := append(os.Environ(), s.cfg.SideEnv...)
-	env = lastOfEach(append(withCookie(env, sideCookie(s.state.instance), s.outer),
+	env = lastOfEach(append(withCookie(env, sideCookie(s.table.state.instance), s.outer),
 		envFD+"=3",
-		envState+"="+s.state.dir,
-		envInstance+"="+s.state.instance,
+		envState+"="+s.table.state.dir,
+		envInstance+"="+s.table.state.instance,
 		envVersion+"="+s.version(),
 	))
 	attr := &syscall.ProcAttr{
@@ -168,23 +208,23 @@ func (s *supervisor) startSide() (link *sideLink, err error) {
 	}
 	// It is the same program, even if its file was replaced, until an upgrade is requested: the
 	// two must understand each other.
-	err = s.fork.fork(s.program.path(), argv, attr, func(pid int) {
+	err = s.fork.Start(s.program.path(), argv, attr, func(pid int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.side = pid
+		s.pid = pid
 	})
 	_ = unix.Close(null)
 	if err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("starting the Temporal-facing side %s: %w", argv[0], err)
 	}
-	link = s.serveSide(conn)
-	s.reaper.wake() // the side may have ended before it was in the table
+	link = s.serve(conn)
+	s.wake() // the side may have ended before it was in the table
 	return link, nil
 }
 
 // version returns the version of the supervisor's program; "" if it cannot be upgraded.
-func (s *supervisor) version() string {
+func (s *sideKeeper) version() string {
 	if s.cfg.Upgrade == nil {
 		return ""
 	}
@@ -209,12 +249,12 @@ func SocketPair() (ours net.Conn, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// serveSide answers a side over a connection.
-func (s *supervisor) serveSide(conn net.Conn) *sideLink {
+// serve answers a side over a connection.
+func (s *sideKeeper) serve(conn net.Conn) *sideLink {
 	link := &sideLink{conn: conn, served: make(chan struct{})}
 	go func() {
 		defer close(link.served)
-		serve(conn, s)
+		serve(conn, s.api)
 	}()
 	return link
 }
@@ -235,9 +275,9 @@ func lastOfEach(env []string) []string {
 	return out
 }
 
-// endSide lets the side finish, then sends SIGTERM, then SIGKILL; SIGKILL at once if what the
+// end lets the side finish, then sends SIGTERM, then SIGKILL; SIGKILL at once if what the
 // side would report is recorded. A side in the owner's process is only disconnected.
-func (s *supervisor) endSide(gone <-chan struct{}) {
+func (s *sideKeeper) end(gone <-chan struct{}) {
 	steps := []struct {
 		sig  syscall.Signal
 		wait time.Duration
@@ -249,10 +289,10 @@ func (s *supervisor) endSide(gone <-chan struct{}) {
 		s.mu.Lock()
 		switch {
 		case step.sig == 0:
-		case s.side != 0:
-			_ = unix.Kill(-s.side, step.sig)
-		case s.ownersSide != nil:
-			_ = s.ownersSide.conn.Close()
+		case s.pid != 0:
+			_ = unix.Kill(-s.pid, step.sig)
+		case s.owners != nil:
+			_ = s.owners.conn.Close()
 		}
 		s.mu.Unlock()
 		timer := time.NewTimer(step.wait)
@@ -264,4 +304,51 @@ func (s *supervisor) endSide(gone <-chan struct{}) {
 		}
 	}
 	s.log.Error("The Temporal-facing side cannot be killed.")
+}
+
+// reap reaps the side if it has ended.
+func (s *sideKeeper) reap() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pid == 0 || !zombie(s.pid) {
+		return
+	}
+	var status syscall.WaitStatus
+	if pid, _ := syscall.Wait4(s.pid, &status, syscall.WNOHANG, nil); pid == s.pid {
+		s.pid = 0
+		s.ended <- status
+	}
+}
+
+// leave notes that the side in the owner's process has nothing more to report.
+func (s *sideKeeper) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owners != nil {
+		s.owners.left = true
+	}
+}
+
+// record notes whether the server knows what the side would report at the end.
+func (s *sideKeeper) record(recorded bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recorded = recorded
+}
+
+// current returns the pid of the side; 0 if there is none.
+func (s *sideKeeper) current() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pid
+}
+
+// isReplaced reports whether the supervisor is to be replaced.
+func (s *sideKeeper) isReplaced() bool {
+	select {
+	case <-s.replaced:
+		return true
+	default:
+		return false
+	}
 }

@@ -16,7 +16,7 @@ import (
 // While the journal of a released run is read from a disk that hangs, the table is free.
 func TestTheTableIsFreeWhileAReleasedRunIsRead(t *testing.T) {
 	state := &State{dir: t.TempDir(), runs: map[string]*run{}}
-	s := &supervisor{state: state, runs: state.runs, closing: make(chan struct{})}
+	s := &supervisor{table: newTable(state)}
 	path := state.releasedPath(runHash(testRun))
 	require.NoError(t, os.Mkdir(filepath.Dir(path), 0o700))
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
@@ -39,7 +39,7 @@ func TestTheTableIsFreeWhileAReleasedRunIsRead(t *testing.T) {
 // A run that is added while it is looked for on the disk is found.
 func TestARunThatIsAddedMeanwhileIsFound(t *testing.T) {
 	state := &State{dir: t.TempDir(), runs: map[string]*run{}}
-	s := &supervisor{state: state, runs: state.runs}
+	s := newTable(state)
 	path := state.releasedPath(runHash(testRun))
 	require.NoError(t, os.Mkdir(filepath.Dir(path), 0o700))
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
@@ -64,11 +64,24 @@ func TestARunThatIsAddedMeanwhileIsFound(t *testing.T) {
 func TestALeaseWaitsForNoOtherRun(t *testing.T) {
 	state := &State{dir: t.TempDir(), volatile: true, runs: map[string]*run{}}
 	require.NoError(t, os.Mkdir(filepath.Join(state.dir, journalDir), 0o700))
-	s := &supervisor{cfg: Config{PortsLapse: defaultPortsLapse}, state: state, runs: state.runs, log: zap.NewNop(), closing: make(chan struct{})}
-	defer s.lockPorts(newRun("slow", testRun))()
+	s := &supervisor{table: newTable(state), cfg: Config{PortsLapse: defaultPortsLapse}, log: zap.NewNop()}
+	slow := state.journalPath(runHash(testRun))
+	require.NoError(t, syscall.Mkfifo(slow, 0o600))
+	leased := make(chan error, 1)
+	go func() {
+		_, err := s.Lease(t.Context(), PortLeaseRequest{Run: testRun, Count: 1})
+		leased <- err
+	}()
 	other := runkey.Run{Namespace: "n", WorkflowID: "other", RunID: "r"}
 	reply, err := s.Lease(t.Context(), PortLeaseRequest{Run: other, Count: 1})
 	require.NoError(t, err)
 	assert.Len(t, reply.Ports, 1)
-	s.freePorts(s.runs[runHash(other)])
+	assert.Empty(t, leased)
+	disk, err := os.OpenFile(slow, os.O_RDONLY, 0) // returns once the lease is being written
+	require.NoError(t, err)
+	require.NoError(t, <-leased)
+	require.NoError(t, disk.Close())
+	for _, r := range s.runs {
+		r.ports.Free()
+	}
 }

@@ -8,9 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
-	"go.uber.org/zap"
 )
 
 // Start journals and starts a process; see [API].
@@ -43,13 +45,13 @@ func (s *supervisor) Start(ctx context.Context, r StartRequest) (Process, error)
 func checkStart(r StartRequest) error {
 	switch {
 	case r.Key.Task == "" || strings.ContainsFunc(r.Key.Task, func(c rune) bool { return c <= ' ' || c == '/' }):
-		return refuse(ErrInvalid, fmt.Sprintf("%q is not the name of a task", r.Key.Task))
+		return fault.Refuse(ErrInvalid, fmt.Sprintf("%q is not the name of a task", r.Key.Task))
 	case r.Number < 0:
-		return refuse(ErrInvalid, fmt.Sprintf("process number %d is negative", r.Number))
+		return fault.Refuse(ErrInvalid, fmt.Sprintf("process number %d is negative", r.Number))
 	case !filepath.IsAbs(r.Command.Path):
-		return refuse(ErrInvalid, fmt.Sprintf("the program %q is not an absolute path", r.Command.Path))
+		return fault.Refuse(ErrInvalid, fmt.Sprintf("the program %q is not an absolute path", r.Command.Path))
 	case len(r.Command.Args) == 0:
-		return refuse(ErrInvalid, "the command has no arguments, not even the program's name")
+		return fault.Refuse(ErrInvalid, "the command has no arguments, not even the program's name")
 	}
 	return nil
 }
@@ -72,15 +74,15 @@ func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 	case run.damaged != "":
 		return nil, false, run.damageError()
 	case run.releasing:
-		return nil, false, refuse(ErrReleased, fmt.Sprintf("run %s was released on this host", r.Key.Run.WorkflowID))
+		return nil, false, fault.Refuse(ErrReleased, fmt.Sprintf("run %s was released on this host", r.Key.Run.WorkflowID))
 	case s.isClosing():
-		return nil, false, refuse(ErrClosing, "the supervisor is about to end")
+		return nil, false, fault.Refuse(ErrClosing, "the supervisor is about to end")
 	case r.Contact.over(BootNanos()):
-		return nil, false, refuse(ErrCutOff, fmt.Sprintf("%s: the Temporal server has not answered for it in time", r.Key))
+		return nil, false, fault.Refuse(ErrCutOff, fmt.Sprintf("%s: the Temporal server has not answered for it in time", r.Key))
 	case r.Key.Generation < run.newest:
-		return nil, false, refuse(ErrFenced, fmt.Sprintf("%s: generation %d is over, %d has begun", r.Key, r.Key.Generation, run.newest))
+		return nil, false, fault.Refuse(ErrFenced, fmt.Sprintf("%s: generation %d is over, %d has begun", r.Key, r.Key.Generation, run.newest))
 	case r.Number != t.next:
-		return nil, false, refuse(ErrInvalid, fmt.Sprintf("%s: process %d cannot be started, the next one is %d", r.Key, r.Number, t.next))
+		return nil, false, fault.Refuse(ErrInvalid, fmt.Sprintf("%s: process %d cannot be started, the next one is %d", r.Key, r.Number, t.next))
 	}
 	for other, its := range run.tasks {
 		if other.name != id.name {
@@ -88,13 +90,13 @@ func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 		}
 		for _, q := range its.processes {
 			if q.Exit == nil {
-				return nil, false, refuse(ErrAlive, fmt.Sprintf("%s: process %d of generation %d still lives (pid %d)", r.Key, q.Number, other.generation, q.PID))
+				return nil, false, fault.Refuse(ErrAlive, fmt.Sprintf("%s: process %d of generation %d still lives (pid %d)", r.Key, q.Number, other.generation, q.PID))
 			}
 		}
 	}
 	if n := len(t.processes); n > 0 {
 		if last := t.processes[n-1]; !last.Granted && r.Fence.Launch <= last.Launch {
-			return nil, false, refuse(ErrNotGranted, fmt.Sprintf("%s: process %d has ended and was not granted a successor", r.Key, last.Number))
+			return nil, false, fault.Refuse(ErrNotGranted, fmt.Sprintf("%s: process %d has ended and was not granted a successor", r.Key, last.Number))
 		}
 	}
 	p = newProcess(t, r.Number, r.Fence.Launch)
@@ -112,7 +114,7 @@ func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 }
 
 func fenced(key runkey.Task, got, seen Fence) error {
-	return refuse(ErrFenced, fmt.Sprintf("%s: %s was superseded by %s", key, got, seen))
+	return fault.Refuse(ErrFenced, fmt.Sprintf("%s: %s was superseded by %s", key, got, seen))
 }
 
 // make carries out a start. Afterwards the process runs, or has an exit with a StartError,
@@ -143,9 +145,9 @@ func (s *supervisor) make(p *process, r StartRequest) {
 		close(p.done)
 		return
 	}
-	s.keepPorts(p.task.run, p.Key.Generation)
+	p.task.run.ports.Keep(p.Key.Generation, s.logOf(p.task.run))
 
-	if err := s.launch(p, r.Command); err != nil {
+	if err := s.launcher.launch(p, r.Command); err != nil {
 		s.startFailed(p, err)
 		close(p.settled)
 		return
@@ -164,8 +166,8 @@ func (s *supervisor) make(p *process, r StartRequest) {
 
 func (s *supervisor) startFailed(p *process, err error) {
 	exit := &Exit{Code: exitcode.NotExecutable, StartError: err.Error(), Ended: time.Now().UTC(), BootNanos: BootNanos()}
-	if se := (*startError)(nil); errors.As(err, &se) {
-		exit.Code = se.code
+	if se := (*fault.Start)(nil); errors.As(err, &se) {
+		exit.Code = se.Code
 	}
 	s.mu.Lock()
 	p.phase = ended

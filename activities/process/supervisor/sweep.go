@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/cgroup"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
@@ -51,7 +52,7 @@ func (s *State) sweepPlan(lastSign time.Time) sweepPlan {
 	if now := BootNanos(); now > int64(ago) {
 		plan.lastSign = uint64((now - int64(ago)) / (int64(time.Second) / ticksPerSecond))
 	}
-	plan.cgroup = readCgroupFile(s.dir, s.boot)
+	plan.cgroup = cgroup.Recorded(filepath.Join(s.dir, cgroupFile), s.boot)
 	return plan
 }
 
@@ -68,7 +69,7 @@ func sweepHost(ctx context.Context, plan sweepPlan) sweepResult {
 	pause := time.Millisecond
 	for {
 		if plan.cgroup != "" {
-			killCgroup(plan.cgroup)
+			cgroup.Kill(plan.cgroup)
 		}
 		victims := plan.find()
 		for pid, ticks := range victims {
@@ -78,7 +79,7 @@ func sweepHost(ctx context.Context, plan sweepPlan) sweepResult {
 			}
 			killExactly(pid, ticks)
 		}
-		if len(victims) == 0 && (plan.cgroup == "" || !cgroupPopulated(plan.cgroup)) {
+		if len(victims) == 0 && (plan.cgroup == "" || !cgroup.Populated(plan.cgroup)) {
 			break
 		}
 		if time.Now().After(deadline) || ctx.Err() != nil {
@@ -91,7 +92,7 @@ func sweepHost(ctx context.Context, plan sweepPlan) sweepResult {
 		pause = min(2*pause, 50*time.Millisecond)
 	}
 	if plan.cgroup != "" {
-		removeCgroup(plan.cgroup)
+		cgroup.Remove(plan.cgroup)
 	}
 	return result
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/cgroup"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
@@ -161,11 +162,11 @@ func TestDaemonsOfTheSideAreLeftAlone(t *testing.T) {
 // With cgroups, even a process that nothing identifies any more is killed with its task, and
 // no later.
 func TestCgroups(t *testing.T) {
-	parent := makeInstanceCgroup("probe000")
+	parent := cgroup.Make("probe000")
 	if parent == "" {
 		t.Skip("no cgroups here")
 	}
-	removeCgroup(parent)
+	cgroup.Remove(parent)
 	h := newHost(t, nil)
 	dir := filepath.Join(filepath.Dir(parent), "clusterrun-"+h.instance)
 	h.sh("older", 0, "exec sleep 1000")
@@ -176,10 +177,10 @@ func TestCgroups(t *testing.T) {
 	require.True(t, gone(h.pidIn("pid")), "although it could have been the other's")
 	raw, err := os.ReadFile(r.Command.Stdout)
 	require.NoError(t, err)
-	name := cgroupName(runHash(testRun), keyOf("goes"), 0)
+	name := cgroup.Name(runHash(testRun), keyOf("goes"), 0)
 	require.Contains(t, string(raw), "/clusterrun-"+h.instance+"/"+name)
 	h.until("its cgroup is removed", func() bool { _, err := os.Stat(filepath.Join(dir, name)); return err != nil })
-	require.DirExists(t, filepath.Join(dir, cgroupName(runHash(testRun), keyOf("older"), 0)))
+	require.DirExists(t, filepath.Join(dir, cgroup.Name(runHash(testRun), keyOf("older"), 0)))
 
 	h.kill9()
 	h.awaitCount("swept", 1)

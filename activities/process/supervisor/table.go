@@ -2,9 +2,13 @@ package supervisor
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/output"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/ports"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
@@ -26,8 +30,9 @@ type run struct {
 	// touched is when the journal last grew.
 	touched time.Time
 
-	ports  runPorts
-	output outputs
+	ports ports.Ports
+	// outputs are what its processes write to files.
+	outputs output.Outputs
 	// files bounds how many processes of the run have their files created at the same time.
 	// Each may block a thread, and the runtime never ends threads. It is per run because the
 	// files of one run may be on a server that is gone.
@@ -77,8 +82,9 @@ type process struct {
 	contact Contact
 	cgroup  string // directory, if it has one
 	limits  Limits
-	unkept  []place // see [owner.unkept]
-	stop    Stop    // see [Command.Stop]
+	outputs []*output.Output
+	unkept  []output.Place // see [owner.unkept]
+	stop    Stop           // see [Command.Stop]
 
 	// settled is closed once the process runs or could not be started; notMade is the reason
 	// if there is no such process.
@@ -147,7 +153,7 @@ func (t *task) takeBack(p *process) {
 // KeepProcesses is how many processes of a task are kept besides the first of each launch,
 // and how many generations of a run besides the first. A task may be restarted every few
 // seconds for as long as its run lives.
-const KeepProcesses = 100
+const KeepProcesses = ports.KeepGenerations
 
 // omit drops the processes that are not kept.
 func (t *task) omit() {
@@ -234,4 +240,8 @@ func sortProcesses(ps []Process) {
 			cmp.Compare(a.Number, b.Number),
 		)
 	})
+}
+
+func (r *run) damageError() error {
+	return fault.Refuse(ErrDamaged, fmt.Sprintf("the journal of run %s was damaged (see %s): what this host did for it is not known, so its tasks count as lost with the host", r.key.WorkflowID, r.damaged))
 }

@@ -42,9 +42,9 @@ const (
 	sideReports = time.Second
 )
 
-// awaitSide returns when the side has ended. killed reports whether it was killed for an upgrade;
+// await returns when the side has ended. killed reports whether it was killed for an upgrade;
 // see adopt.
-func (s *supervisor) awaitSide() (status syscall.WaitStatus, killed bool) {
+func (s *sideKeeper) await() (status syscall.WaitStatus, killed bool) {
 	var requests <-chan struct{}
 	if s.cfg.Upgrade != nil {
 		requests = s.cfg.Upgrade.requests
@@ -52,10 +52,10 @@ func (s *supervisor) awaitSide() (status syscall.WaitStatus, killed bool) {
 	var reported <-chan time.Time
 	for {
 		select {
-		case status := <-s.sideEnded:
+		case status := <-s.ended:
 			return status, false
 		case <-requests:
-			if s.isClosing() {
+			if s.table.isClosing() {
 				continue
 			}
 			next, err := s.openProgram()
@@ -79,16 +79,16 @@ func (s *supervisor) awaitSide() (status syscall.WaitStatus, killed bool) {
 			}
 		}
 		s.mu.Lock()
-		if s.side != 0 {
-			_ = unix.Kill(-s.side, unix.SIGKILL)
+		if s.pid != 0 {
+			_ = unix.Kill(-s.pid, unix.SIGKILL)
 		}
 		s.mu.Unlock()
-		return <-s.sideEnded, true
+		return <-s.ended, true
 	}
 }
 
 // suits reports why a program cannot become the side now.
-func (s *supervisor) suits(p *program) error {
+func (s *sideKeeper) suits(p *program) error {
 	if p.alien != nil && !s.isIdle() {
 		return p.alien
 	}
@@ -97,10 +97,10 @@ func (s *supervisor) suits(p *program) error {
 
 // awaitStarts returns when the starts that are in progress have ended. It returns an error if one
 // hangs: the requests of a side cannot end before.
-func (s *supervisor) awaitStarts() error {
-	s.mu.Lock()
-	made := s.pick(func(p *process) bool { return p.phase == starting })
-	s.mu.Unlock()
+func (s *sideKeeper) awaitStarts() error {
+	s.table.mu.Lock()
+	made := s.table.pick(func(p *process) bool { return p.phase == starting })
+	s.table.mu.Unlock()
 	late := time.NewTimer(quietBound)
 	defer late.Stop()
 	for _, p := range made {
@@ -115,7 +115,7 @@ func (s *supervisor) awaitStarts() error {
 
 // adopt makes the requested program that of the next side. It reports whether the supervisor is
 // idle and is to be replaced as well. There is no side, and so there are no requests.
-func (s *supervisor) adopt() (over bool) {
+func (s *sideKeeper) adopt() (over bool) {
 	over = s.isIdle()
 	next := s.next
 	s.next = nil
@@ -134,17 +134,15 @@ func (s *supervisor) adopt() (over bool) {
 
 // isIdle reports whether the supervisor holds nothing: it has no run that was not released, and so
 // no process and no port.
-func (s *supervisor) isIdle() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.runs) == 0 && len(s.living) == 0 && !s.isClosing()
+func (s *sideKeeper) isIdle() bool {
+	return s.table.isEmpty() && !s.table.isClosing()
 }
 
 // refuse tells that an upgrade was not possible.
-func (s *supervisor) refuse(err error) {
+func (s *sideKeeper) refuse(err error) {
 	s.upgrades++
 	s.log.Error("The host worker is not upgraded and continues.", zap.Error(err))
-	s.tellUpgrade(err)
+	s.tell(err)
 }
 
 // Upgraded is the outcome of the last request for an upgrade.
@@ -158,12 +156,12 @@ type Upgraded struct {
 	Error      string `json:"error,omitempty"`
 }
 
-// tellUpgrade writes which programs run behind the first line of the lock, which takes no room on
+// tell writes which programs run behind the first line of the lock, which takes no room on
 // a full disk.
-func (s *supervisor) tellUpgrade(err error) {
-	s.mu.Lock()
-	u := Upgraded{PID: os.Getpid(), Version: s.cfg.Upgrade.Version, Supervisor: s.cfg.Upgrade.Version, Living: len(s.living), Tries: s.upgrades}
-	s.mu.Unlock()
+func (s *sideKeeper) tell(err error) {
+	s.table.mu.Lock()
+	u := Upgraded{PID: os.Getpid(), Version: s.cfg.Upgrade.Version, Supervisor: s.cfg.Upgrade.Version, Living: len(s.table.living), Tries: s.upgrades}
+	s.table.mu.Unlock()
 	if s.program != nil {
 		u.Version = s.program.version
 	}
@@ -175,11 +173,11 @@ func (s *supervisor) tellUpgrade(err error) {
 		return
 	}
 	text := holderLine(roleSupervisor) + string(line) + "\n"
-	if info, err := s.state.lock.Stat(); err == nil {
+	if info, err := s.table.state.lock.Stat(); err == nil {
 		// It never gets shorter, so that nobody sees half of it.
 		text += strings.Repeat(" ", max(0, int(info.Size())-len(text)))
 	}
-	_, _ = s.state.lock.WriteAt([]byte(text), 0)
+	_, _ = s.table.state.lock.WriteAt([]byte(text), 0)
 }
 
 // Programs returns which programs run as the supervisor and the side of a state directory; nil if

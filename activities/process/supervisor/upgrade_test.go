@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/fork"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
@@ -300,9 +301,11 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 
 // A supervisor whose first side cannot be started ends.
 func TestFirstSideFails(t *testing.T) {
-	s := &supervisor{cfg: Config{Side: []string{"no argument\x00"}}, state: &State{}, log: zap.NewNop(), fork: newForker(), closing: make(chan struct{})}
-	t.Cleanup(s.fork.close)
+	cfg := Config{State: &State{}, Side: []string{"no argument\x00"}, Log: zap.NewNop()}
+	s := newSideKeeper(cfg, newTable(cfg.State))
+	s.fork = fork.New()
+	t.Cleanup(s.fork.Close)
 	started := make(chan error, 1)
-	s.keepSide(started, nil)
+	s.keep(started, nil)
 	require.Error(t, <-started)
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/cgroup"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
@@ -77,7 +78,7 @@ func (s *supervisor) Sample(_ context.Context, r SampleRequest) (SampleReply, er
 	}
 	host := hostUsage{s: s, stats: make(map[int]proc.Stat, len(all)), owners: make(map[int]*process, len(all)), uses: make(map[*process]*treeUsage)}
 	s.mu.Lock()
-	host.side = s.side
+	host.side = s.side.current()
 	host.leaders = make(map[int]*process, len(s.living))
 	for pid, p := range s.living {
 		if p.phase == running {
@@ -245,13 +246,13 @@ func (h *hostUsage) addGPUs(gpus []GPUProcess) {
 // that controller; shared pages then count once, and the page cache is left out, since it
 // belongs to the host.
 func (t *treeUsage) readCgroup(dir string) {
-	stat := readCgroup(dir, "cpu.stat")
+	stat := cgroup.Read(dir, "cpu.stat")
 	user, ok := cgroupNumber(stat, "user_usec")
 	system, also := cgroupNumber(stat, "system_usec")
 	if t.whole = ok && also; t.whole {
 		t.user, t.system = time.Duration(user)*time.Microsecond, time.Duration(system)*time.Microsecond
 	}
-	stat = readCgroup(dir, "memory.stat")
+	stat = cgroup.Read(dir, "memory.stat")
 	anon, ok := cgroupNumber(stat, "anon")
 	if shmem, also := cgroupNumber(stat, "shmem"); ok && also {
 		t.rss = anon + shmem

@@ -1,4 +1,5 @@
-package supervisor
+// Package ports leases the ports of one machine to runs.
+package ports
 
 import (
 	"errors"
@@ -64,8 +65,8 @@ const (
 	fewestPorts = 1024
 )
 
-// portRange returns the ports to choose from, the end excluded.
-func portRange() (low, high int) {
+// Range returns the ports to choose from, the end excluded.
+func Range() (low, high int) {
 	raw, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {
 		return lowestPort, 32768
@@ -97,7 +98,7 @@ func choosePorts(local string) (low, high int) {
 // beginning at a random one.
 func anyPorts() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		low, high := portRange()
+		low, high := Range()
 		reserved := reservedPorts()
 		start := rand.IntN(high - low) //nolint:gosec // not a secret: it spreads concurrent searches
 		for i := range high - low {
@@ -108,9 +109,9 @@ func anyPorts() iter.Seq[int] {
 	}
 }
 
-// FreePorts returns ports that no run has leased, below the range that the kernel uses for
+// Free returns ports that no run has leased, below the range that the kernel uses for
 // outgoing connections. Each is kept from runs until the next one is requested.
-func FreePorts() iter.Seq[int] {
+func Free() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for port := range anyPorts() {
 			fd, err := bindPort(port)

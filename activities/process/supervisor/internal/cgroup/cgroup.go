@@ -1,4 +1,5 @@
-package supervisor
+// Package cgroup uses cgroups of version 2 for the processes of a supervisor.
+package cgroup
 
 import (
 	"bufio"
@@ -24,8 +25,8 @@ import (
 // session, parents and environment. Cgroups are used if the supervisor may create them. No
 // controller is needed.
 
-// ownCgroup returns the directory of the cgroup of this process; empty if there is none.
-func ownCgroup() string {
+// Own returns the directory of the cgroup of this process; empty if there is none.
+func Own() string {
 	self, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return ""
@@ -34,10 +35,10 @@ func ownCgroup() string {
 	if err != nil {
 		return ""
 	}
-	return findCgroup(self, mounts)
+	return find(self, mounts)
 }
 
-func findCgroup(self, mounts []byte) string {
+func find(self, mounts []byte) string {
 	var path string
 	for line := range bytes.Lines(self) {
 		if rest, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("0::")); ok {
@@ -74,16 +75,16 @@ func unescapeMount(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// makeInstanceCgroup creates the parent of the tasks' cgroups, or returns "".
-func makeInstanceCgroup(instance string) string {
-	own := ownCgroup()
-	if own == "" {
+// Make creates the parent of the tasks' cgroups, or returns "".
+func Make(instance string) string {
+	parent := Own()
+	if parent == "" {
 		return ""
 	}
-	if filepath.Base(own) == ownLeaf {
-		own = filepath.Dir(own) // we have been executed again
+	if filepath.Base(parent) == ownLeaf {
+		parent = filepath.Dir(parent) // we have been executed again
 	}
-	dir := filepath.Join(own, "clusterrun-"+instance)
+	dir := filepath.Join(parent, "clusterrun-"+instance)
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return ""
 	}
@@ -92,8 +93,8 @@ func makeInstanceCgroup(instance string) string {
 
 var plainName = lazyregexp.New(`^[A-Za-z0-9._-]+$`)
 
-// cgroupName returns a file name that is unique to a process.
-func cgroupName(hash string, key runkey.Task, number int) string {
+// Name returns a file name that is unique to a process.
+func Name(hash string, key runkey.Task, number int) string {
 	task := key.Task
 	if len(task) > 64 || !plainName().MatchString(task) {
 		sum := sha256.Sum256([]byte(task))
@@ -102,8 +103,8 @@ func cgroupName(hash string, key runkey.Task, number int) string {
 	return hash + "-" + strconv.Itoa(key.Generation) + "-" + task + "-" + strconv.Itoa(number)
 }
 
-// killCgroup sends SIGKILL to everything in a cgroup and below it.
-func killCgroup(dir string) {
+// Kill sends SIGKILL to everything in a cgroup and below it.
+func Kill(dir string) {
 	fd, err := unix.Open(dir+"/cgroup.kill", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
 		_, err = unix.Write(fd, []byte("1"))
@@ -132,14 +133,14 @@ func killCgroup(dir string) {
 	})
 }
 
-// cgroupPopulated reports whether anything lives in a cgroup or below it.
-func cgroupPopulated(dir string) bool {
+// Populated reports whether anything lives in a cgroup or below it.
+func Populated(dir string) bool {
 	raw, err := os.ReadFile(dir + "/cgroup.events")
 	return err == nil && bytes.Contains(raw, []byte("populated 1"))
 }
 
-// removeCgroup removes a cgroup and those that a task created in it.
-func removeCgroup(dir string) {
+// Remove removes a cgroup and those that a task created in it.
+func Remove(dir string) {
 	pause := time.Millisecond
 	for range 6 {
 		if err := unix.Rmdir(dir); err == nil || errors.Is(err, unix.ENOENT) {
@@ -164,9 +165,9 @@ func removeCgroup(dir string) {
 	}
 }
 
-// cgroupOf returns the name of the cgroup, directly below that of the instance, that
+// Of returns the name of the cgroup, directly below that of the instance, that
 // contains the process; empty if none does.
-func cgroupOf(pid int, instance string) string {
+func Of(pid int, instance string) string {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 	if err != nil {
 		return ""
@@ -180,14 +181,15 @@ func cgroupOf(pid int, instance string) string {
 	return name
 }
 
-// writeCgroupFile records the path of the instance's cgroup: the next supervisor may be
-// started in another one. It is not synced, since no cgroup outlives the boot.
-func writeCgroupFile(dir, boot, cgroup string) error {
-	return atomicfile.Write(filepath.Join(dir, cgroupFile), []byte(boot+"\n"+cgroup+"\n"), 0o600)
+// Record writes the path of the instance's cgroup: the next supervisor may be
+// started in another one. The file is not synced, since no cgroup outlives the boot.
+func Record(path, boot, cgroup string) error {
+	return atomicfile.Write(path, []byte(boot+"\n"+cgroup+"\n"), 0o600)
 }
 
-func readCgroupFile(dir, boot string) string {
-	raw, err := os.ReadFile(filepath.Join(dir, cgroupFile))
+// Recorded returns the cgroup that Record has recorded in this boot; "" if there is none.
+func Recorded(path, boot string) string {
+	raw, err := os.ReadFile(path)
 	if err != nil {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package supervisor
+package ports
 
 import (
 	"errors"
@@ -10,13 +10,14 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/activities/process/tcpstore"
 )
 
 // store is a store for the processes of one lease of a run. The supervisor serves it, because
 // it lives as long as the processes do.
 type store struct {
-	of      portLeaseKey
+	of      leaseKey
 	address string
 	server  *tcpstore.Server
 }
@@ -28,7 +29,7 @@ func storeAddress(wanted string, anyPorts []int) (string, error) {
 	case wanted == "":
 		return "", nil
 	case err != nil || port == "0" && len(anyPorts) == 0:
-		return "", refuse(ErrInvalid, fmt.Sprintf("a store cannot be served at %q", wanted))
+		return "", fault.Refuse(fault.ErrInvalid, fmt.Sprintf("a store cannot be served at %q", wanted))
 	case port == "0":
 		return net.JoinHostPort(host, strconv.Itoa(anyPorts[0])), nil
 	}
@@ -36,8 +37,8 @@ func storeAddress(wanted string, anyPorts []int) (string, error) {
 }
 
 // serveStore serves the store of a lease, if it has one and does not serve it yet. The port
-// must be held, and the ports of the run be locked.
-func (s *supervisor) serveStore(run *run, key portLeaseKey, address string) error {
+// must be held, and p.mu too.
+func (p *Ports) serveStore(key leaseKey, address string, log *zap.Logger) error {
 	if address == "" {
 		return nil
 	}
@@ -49,26 +50,26 @@ func (s *supervisor) serveStore(run *run, key portLeaseKey, address string) erro
 	if err != nil {
 		return err
 	}
-	if old, served := run.ports.stores[port]; served && old.of == key && old.address == address {
+	if old, served := p.stores[port]; served && old.of == key && old.address == address {
 		return nil
 	}
-	run.ports.endStores([]int{port})
-	server, err := tcpstore.Listen(address, s.log.With(zap.String("run", run.key.WorkflowID)))
+	p.endStores([]int{port})
+	server, err := tcpstore.Listen(address, log)
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
-		return refuse(ErrPortTaken, fmt.Sprintf("port %d is taken: %s", port, reasonOf(err)))
+		return fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("port %d is taken: %s", port, fault.Reason(err)))
 	case err != nil:
 		return notProbed(port, err)
 	}
-	if run.ports.stores == nil {
-		run.ports.stores = make(map[int]store)
+	if p.stores == nil {
+		p.stores = make(map[int]store)
 	}
-	run.ports.stores[port] = store{key, address, server}
+	p.stores[port] = store{key, address, server}
 	return nil
 }
 
 // endStores ends the stores at the given ports, or all if ports is nil.
-func (p *runPorts) endStores(ports []int) {
+func (p *Ports) endStores(ports []int) {
 	for port, store := range p.stores {
 		if ports == nil || slices.Contains(ports, port) {
 			store.server.Close()

@@ -1,4 +1,4 @@
-package supervisor
+package output
 
 import (
 	"errors"
@@ -9,17 +9,20 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 )
 
-// newPipe returns a pipe of which only the write end blocks. It belongs to the user who
+// NewPipe returns a pipe of which only the write end blocks. It belongs to the user who
 // creates it, who can open it again as /dev/stdout.
-func newPipe() (r, w int, err error) {
+func NewPipe() (r, w int, err error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
 		return -1, -1, err
 	}
 	if err := unix.SetNonblock(ends[0], true); err != nil {
-		closeAll(ends[:])
+		_ = unix.Close(ends[0])
+		_ = unix.Close(ends[1])
 		return -1, -1, err
 	}
 	setPipeSize(ends[0], pipeSize)
@@ -31,22 +34,18 @@ func setPipeSize(fd, size int) {
 	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, size) //nolint:gosec // a descriptor
 }
 
-// place is where the file of a stream is.
-type place struct {
-	path string
-	c    Command // the user and the directories, and nothing else
+// Place is where the file of a stream is. An empty path is none.
+type Place struct {
+	Path string
+	Files
 }
 
-func placeOf(c Command, path string) place {
-	return place{path, Command{User: c.User, LogDir: c.LogDir, LogRoot: c.LogRoot, LogMode: c.LogMode}}
-}
-
-// stream is one output of a process.
-type stream struct {
-	output   *output
+// Stream is one output of a process.
+type Stream struct {
+	output   *Output
 	pipe     int // the read end
 	file     *os.File
-	place    place
+	place    Place
 	loud     bool   // see loudSize
 	dev, ino uint64 // of the file
 	// midline reports whether the file ends within a line.
@@ -65,24 +64,41 @@ type stream struct {
 	relay *relay // of an output that goes to the owner; nil for others
 }
 
+// Through returns the write end of a pipe to a regular file, and the stream to be copied.
+// Anything else than a regular file, such as /dev/null, is returned itself. It owns fd.
+func Through(fd int, at Place) (int, *Stream, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fd, nil, nil //nolint:nilerr // it can be written to all the same
+	}
+	r, w, err := NewPipe()
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, nil, fault.NotStarted("making a pipe for its output: " + fault.Reason(err))
+	}
+	file := os.NewFile(uintptr(fd), at.Path) //nolint:gosec // a descriptor
+	return w, &Stream{pipe: r, file: file, place: at, dev: st.Dev, ino: st.Ino}, nil
+}
+
 // errReaderGone is returned if nobody reads what is written.
 var errReaderGone = errors.New("its reader is gone")
 
-func closeStreams(streams []*stream) {
+// CloseStreams closes streams that were not begun.
+func CloseStreams(streams []*Stream) {
 	for _, s := range streams {
 		s.close()
 	}
 }
 
 // size returns the size of the pipe.
-func (s *stream) size() int {
+func (s *Stream) size() int {
 	if s.loud {
 		return loudSize
 	}
 	return pipeSize
 }
 
-func (s *stream) close() {
+func (s *Stream) close() {
 	if s.pipe >= 0 {
 		_ = unix.Close(s.pipe)
 		s.pipe = -1
@@ -98,7 +114,7 @@ func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(er
 
 // retry writes what is held. It returns false while there is no room, and how many bytes are
 // lost because there was none for too long.
-func (s *stream) retry() (lost int64, ok bool) {
+func (s *Stream) retry() (lost int64, ok bool) {
 	n, err := s.file.Write(s.held)
 	if n > 0 {
 		s.midline, s.heldSince = s.held[n-1] != '\n', time.Now()
@@ -108,13 +124,13 @@ func (s *stream) retry() (lost int64, ok bool) {
 		return 0, false
 	}
 	if err != nil {
-		s.why = reasonOf(err)
+		s.why = fault.Reason(err)
 	}
 	return s.giveUp(), true
 }
 
 // giveUp counts what is held as lost, and returns how much that is.
-func (s *stream) giveUp() int64 {
+func (s *Stream) giveUp() int64 {
 	lost := int64(len(s.held))
 	s.lost += lost
 	s.held = nil
@@ -123,7 +139,7 @@ func (s *stream) giveUp() int64 {
 
 // write appends to the file, and holds what does not fit. It returns how many bytes could not
 // be written, which it says in the file once that is possible.
-func (s *stream) write(b []byte) (lost int64, err error) {
+func (s *Stream) write(b []byte) (lost int64, err error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
@@ -143,7 +159,7 @@ func (s *stream) write(b []byte) (lost int64, err error) {
 		return 0, nil
 	}
 	if err != nil {
-		s.why = reasonOf(err)
+		s.why = fault.Reason(err)
 	}
 	if errors.Is(err, unix.EPIPE) {
 		err = errReaderGone
@@ -154,7 +170,7 @@ func (s *stream) write(b []byte) (lost int64, err error) {
 }
 
 // tellLoss writes how much could not be written. It returns false if there still is no room.
-func (s *stream) tellLoss() bool {
+func (s *Stream) tellLoss() bool {
 	if s.lost > 0 && !s.note(fmt.Sprintf("clusterrun: %d bytes of this output are missing here, because they could not be written: %s\n", s.lost, s.why)) {
 		return false
 	}
@@ -163,7 +179,7 @@ func (s *stream) tellLoss() bool {
 }
 
 // note writes a line of our own, or nothing.
-func (s *stream) note(line string) bool {
+func (s *Stream) note(line string) bool {
 	if s.midline {
 		line = "\n" + line
 	}
@@ -179,7 +195,7 @@ func (s *stream) note(line string) bool {
 }
 
 // cutOff counts bytes that exceed the quota. The first time it says so in the file.
-func (s *stream) cutOff(bytes, quota int64) {
+func (s *Stream) cutOff(bytes, quota int64) {
 	if s.cut == 0 {
 		s.note(fmt.Sprintf("clusterrun: further output is dropped: logs.quota is %d bytes\n", quota))
 	}
@@ -187,7 +203,7 @@ func (s *stream) cutOff(bytes, quota int64) {
 }
 
 // end writes what is to be known of the whole output of the process.
-func (s *stream) end() {
+func (s *Stream) end() {
 	if s.ended {
 		return
 	}
@@ -202,12 +218,12 @@ func (s *stream) end() {
 }
 
 // keepPlace creates a new file if ours was renamed or removed.
-func (s *stream) keepPlace() {
-	if s.place.path == "" || s.ended {
+func (s *Stream) keepPlace() {
+	if s.place.Path == "" || s.ended {
 		return
 	}
 	var at unix.Stat_t
-	err := unix.Lstat(s.place.path, &at)
+	err := unix.Lstat(s.place.Path, &at)
 	if err == nil && at.Dev == s.dev && at.Ino == s.ino || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -220,7 +236,7 @@ func (s *stream) keepPlace() {
 }
 
 // identify remembers which file it is.
-func (s *stream) identify() {
+func (s *Stream) identify() {
 	var st unix.Stat_t
 	if unix.Fstat(int(s.file.Fd()), &st) == nil {
 		s.dev, s.ino = st.Dev, st.Ino
@@ -228,15 +244,15 @@ func (s *stream) identify() {
 }
 
 // create creates the file again, with its directories; nil if that is not possible.
-func (p place) create() (f *os.File) {
-	_ = p.c.User.Do(func() error {
-		logs, err := makeLogDir(p.c)
+func (p Place) create() (f *os.File) {
+	_ = p.User.Do(func() error {
+		logs, err := p.Make()
 		if err != nil {
 			return err
 		}
-		defer logs.close()
+		defer logs.Close()
 		// What is there now may be a FIFO, or a link to another file.
-		fd, err := logs.open(p.path, appending|unix.O_NONBLOCK|unix.O_NOFOLLOW)
+		fd, err := logs.Open(p.Path, Appending|unix.O_NONBLOCK|unix.O_NOFOLLOW)
 		if err != nil {
 			return err
 		}
@@ -244,10 +260,11 @@ func (p place) create() (f *os.File) {
 		if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 			return unix.Close(fd)
 		}
-		f = os.NewFile(uintptr(fd), p.path) //nolint:gosec // a descriptor
+		f = os.NewFile(uintptr(fd), p.Path) //nolint:gosec // a descriptor
 		return nil
 	})
 	return f
 }
 
-const appending = unix.O_WRONLY | unix.O_APPEND | unix.O_CREAT
+// Appending are the flags to open a file for output.
+const Appending = unix.O_WRONLY | unix.O_APPEND | unix.O_CREAT

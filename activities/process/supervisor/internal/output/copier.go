@@ -1,4 +1,6 @@
-package supervisor
+// Package output copies what processes write to their files, or to the output of the owner, within
+// a quota.
+package output
 
 import (
 	"errors"
@@ -16,14 +18,14 @@ import (
 // It is one goroutine, which serves the pipes in the order in which they became readable. It
 // needs a thread only while it copies, and it exists only while there is a pipe.
 type copier struct {
-	of *outputs
-	// mu is held while something is copied. It may be held while outputs.mu or supervisor.mu
+	of *Outputs
+	// mu is held while something is copied. It may be held while Outputs.mu is acquired, and by Begin's stop others
 	// is acquired. A file may be on a server that is gone, so whoever waits for mu must limit
 	// that wait.
 	mu sync.Mutex
 	// ready is an epoll(7) of the pipes; nil if there are none.
 	ready   *os.File
-	streams map[int]*stream // by the descriptor of the pipe
+	streams map[int]*Stream // by the descriptor of the pipe
 	buf     []byte
 }
 
@@ -46,7 +48,7 @@ const (
 )
 
 // add copies streams from now on, and owns them.
-func (c *copier) add(streams []*stream) error {
+func (c *copier) add(streams []*Stream) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range streams {
@@ -60,7 +62,7 @@ func (c *copier) add(streams []*stream) error {
 	return nil
 }
 
-func (c *copier) addLocked(s *stream) error {
+func (c *copier) addLocked(s *Stream) error {
 	if c.ready == nil {
 		fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 		if err != nil {
@@ -69,7 +71,7 @@ func (c *copier) addLocked(s *stream) error {
 		// This makes os use the poller of the runtime, instead of a thread that blocks.
 		_ = unix.SetNonblock(fd, true)
 		c.ready = os.NewFile(uintptr(fd), "epoll") //nolint:gosec // a descriptor
-		c.streams, c.buf = make(map[int]*stream), make([]byte, readSize)
+		c.streams, c.buf = make(map[int]*Stream), make([]byte, readSize)
 		go c.run(c.ready)
 	}
 	err := c.control(unix.EPOLL_CTL_ADD, s.pipe)
@@ -106,7 +108,7 @@ func (c *copier) armLocked(events []unix.EpollEvent) {
 const retryEvery = 50 * time.Millisecond
 
 // retryLaterLocked tries to write what a stream holds, until its pipe can be waited for again.
-func (c *copier) retryLaterLocked(s *stream) {
+func (c *copier) retryLaterLocked(s *Stream) {
 	time.AfterFunc(retryEvery, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -120,7 +122,7 @@ func (c *copier) retryLaterLocked(s *stream) {
 	})
 }
 
-func (c *copier) retryLocked(s *stream) (ok bool) {
+func (c *copier) retryLocked(s *Stream) (ok bool) {
 	lost, ok := s.retry()
 	c.of.miss(s.output, lost)
 	return ok
@@ -132,7 +134,7 @@ func (c *copier) closeLocked() {
 }
 
 // removeLocked closes a stream, which may not have been added.
-func (c *copier) removeLocked(s *stream) {
+func (c *copier) removeLocked(s *Stream) {
 	if c.streams[s.pipe] == s {
 		_ = c.control(unix.EPOLL_CTL_DEL, s.pipe)
 		delete(c.streams, s.pipe)
@@ -213,7 +215,7 @@ func (c *copier) roundLocked(ready *os.File, events []unix.EpollEvent) (full flo
 
 // copyLocked reads once from a pipe, and writes what it has read. It returns how much that is;
 // 0 if there is nothing now, or if there was an end.
-func (c *copier) copyLocked(s *stream) int {
+func (c *copier) copyLocked(s *Stream) int {
 	n := c.copyOnce(s)
 	if s.relay != nil && n > 0 {
 		c.completeLine(s)
@@ -221,7 +223,7 @@ func (c *copier) copyLocked(s *stream) int {
 	return n
 }
 
-func (c *copier) copyOnce(s *stream) int {
+func (c *copier) copyOnce(s *Stream) int {
 	if s.held != nil && !c.retryLocked(s) {
 		return 0
 	}
@@ -267,7 +269,7 @@ func read(fd int, buf []byte) (n int, err error) {
 }
 
 // drainLocked copies everything that is in a pipe now, and not what comes meanwhile.
-func (c *copier) drainLocked(s *stream) {
+func (c *copier) drainLocked(s *Stream) {
 	left, err := unix.IoctlGetInt(s.pipe, unix.TIOCINQ)
 	if s.relay != nil && s.relay.terminal {
 		left = terminalSize // what is on its way does not count
@@ -284,7 +286,7 @@ func (c *copier) drainLocked(s *stream) {
 }
 
 // awaitRoomLocked waits until what a stream holds is written, or lost. It unlocks c.mu meanwhile.
-func (c *copier) awaitRoomLocked(s *stream) {
+func (c *copier) awaitRoomLocked(s *Stream) {
 	for c.streams[s.pipe] == s && s.held != nil {
 		c.mu.Unlock()
 		time.Sleep(retryEvery)
@@ -297,7 +299,7 @@ func (c *copier) awaitRoomLocked(s *stream) {
 
 // end copies the rest of what a process has written. Should anything else have its pipes, that
 // is copied on until it closes them.
-func (c *copier) end(streams []*stream) {
+func (c *copier) end(streams []*Stream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.catchUpLocked()

@@ -1,4 +1,4 @@
-package supervisor
+package fork
 
 import (
 	"fmt"
@@ -6,11 +6,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 )
 
-// mostCPUs bounds the numbers of CPUs.
-const mostCPUs = 8192
+// MostCPUs bounds the numbers of CPUs.
+const MostCPUs = 8192
 
 // onCPUs calls fork with the current thread, and so the child, bound to cpus. Without cpus
 // the child may run wherever the supervisor may. The caller must have locked the thread.
@@ -18,25 +18,25 @@ func onCPUs(cpus []int, fork func() (pid int, err error)) (int, error) {
 	if len(cpus) == 0 {
 		return fork()
 	}
-	before := unix.NewCPUSet(mostCPUs)
+	before := unix.NewCPUSet(MostCPUs)
 	if err := unix.SchedGetaffinityDynamic(0, before); err != nil {
-		return 0, notBound(cpus, reasonOf(err))
+		return 0, notBound(cpus, fault.Reason(err))
 	}
-	want := unix.NewCPUSet(mostCPUs)
+	want := unix.NewCPUSet(MostCPUs)
 	for _, n := range cpus {
-		if n < 0 || n >= mostCPUs {
+		if n < 0 || n >= MostCPUs {
 			return 0, notBound(cpus, fmt.Sprintf("there is no CPU %d", n))
 		}
 		want.Set(n)
 	}
 	if err := unix.SchedSetaffinityDynamic(0, want); err != nil {
-		return 0, notBound(cpus, reasonOf(err)+" (none of them may be used here)")
+		return 0, notBound(cpus, fault.Reason(err)+" (none of them may be used here)")
 	}
 	defer unbind(before)
 	// The kernel silently leaves out CPUs that do not exist or are not allowed.
-	got := unix.NewCPUSet(mostCPUs)
+	got := unix.NewCPUSet(MostCPUs)
 	if err := unix.SchedGetaffinityDynamic(0, got); err != nil {
-		return 0, notBound(cpus, reasonOf(err))
+		return 0, notBound(cpus, fault.Reason(err))
 	}
 	if i := slices.IndexFunc(cpus, func(n int) bool { return !got.IsSet(n) }); i >= 0 {
 		return 0, notBound(cpus, fmt.Sprintf("CPU %d may not be used here", cpus[i]))
@@ -54,5 +54,5 @@ func unbind(before unix.CPUSetDynamic) {
 }
 
 func notBound(cpus []int, why string) error {
-	return &startError{fmt.Sprintf("binding to CPUs %v: %s", cpus, why), exitcode.NotExecutable}
+	return fault.NotStarted(fmt.Sprintf("binding to CPUs %v: %s", cpus, why))
 }

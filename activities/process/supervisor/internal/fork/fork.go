@@ -1,6 +1,8 @@
-package supervisor
+// Package fork starts the programs of a supervisor: on one thread, bound to CPUs, and within limits.
+package fork
 
 import (
+	"errors"
 	"runtime"
 	"syscall"
 	"time"
@@ -10,10 +12,10 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/undumpable"
 )
 
-// forker does all forks of a supervisor on one OS thread that lives as long as the supervisor
+// Forker does all forks of a supervisor on one OS thread that lives as long as the supervisor
 // runs. A parent-death signal is sent when the *thread* that forked dies (golang/go#27505),
 // and the runtime may end other threads at any time.
-type forker struct {
+type Forker struct {
 	requests chan func()
 	quit     chan struct{}
 	apart    bool // the thread has a mask of its own
@@ -25,8 +27,9 @@ type forker struct {
 	window chan struct{}
 }
 
-func newForker() *forker {
-	f := &forker{
+// New starts the thread that forks.
+func New() *Forker {
+	f := &Forker{
 		requests: make(chan func()),
 		quit:     make(chan struct{}),
 		stopped:  make(chan struct{}),
@@ -51,31 +54,32 @@ func newForker() *forker {
 	return f
 }
 
-// fork starts a program. register is called with its pid before the reaper can take it for
+// Start starts a program. register is called with its pid before the reaper can take it for
 // an orphan.
-func (f *forker) fork(path string, argv []string, attr *syscall.ProcAttr, register func(pid int)) error {
-	return f.forkIn(forking{}, path, argv, attr, register)
+func (f *Forker) Start(path string, argv []string, attr *syscall.ProcAttr, register func(pid int)) error {
+	return f.StartAs(How{}, path, argv, attr, register)
 }
 
-// forking says how a child is forked.
-type forking struct {
-	cpus  []int // the CPUs that it is bound to; empty for all
-	login bool  // it has the mask of a login
-	// limits are those of setrlimit(2).
-	limits []Rlimit
-	// protected reports whether it keeps the supervisor's OOM score.
-	protected bool
+// How says how a child is forked.
+type How struct {
+	CPUs  []int // the CPUs that it is bound to; empty for all
+	Login bool  // it has the mask of a login
+	// Limits are those of setrlimit(2).
+	Limits []Rlimit
+	// Protected reports whether it keeps the supervisor's OOM score.
+	Protected bool
 }
 
 // loginMask is the file mode creation mask of a login.
 const loginMask = 0o022
 
-func (f *forker) forkIn(how forking, path string, argv []string, attr *syscall.ProcAttr, register func(pid int)) error {
+// StartAs starts a program in that way.
+func (f *Forker) StartAs(how How, path string, argv []string, attr *syscall.ProcAttr, register func(pid int)) error {
 	result := make(chan error, 1)
 	do := func() {
 		f.window <- struct{}{}
 		defer func() { <-f.window }()
-		if how.login {
+		if how.Login {
 			if f.apart {
 				defer unix.Umask(unix.Umask(loginMask))
 			}
@@ -83,10 +87,10 @@ func (f *forker) forkIn(how forking, path string, argv []string, attr *syscall.P
 			// (fs.suid_dumpable).
 			defer func() { _ = undumpable.Set() }()
 		}
-		if !how.protected {
+		if !how.Protected {
 			defer f.score.lower()()
 		}
-		pid, err := onCPUs(how.cpus, func() (int, error) { return forkWithin(how.limits, path, argv, attr) })
+		pid, err := onCPUs(how.CPUs, func() (int, error) { return forkWithin(how.Limits, path, argv, attr) })
 		if err == nil {
 			register(pid)
 		}
@@ -96,12 +100,12 @@ func (f *forker) forkIn(how forking, path string, argv []string, attr *syscall.P
 	case f.requests <- do:
 		return <-result
 	case <-f.quit:
-		return ErrClosing
+		return ErrClosed
 	}
 }
 
-// between calls do while no fork is in progress. It returns false if a fork does not end.
-func (f *forker) between(do func()) bool {
+// Between calls do while no fork is in progress. It returns false if a fork does not end.
+func (f *Forker) Between(do func()) bool {
 	timer := time.NewTimer(forkPatience)
 	defer timer.Stop()
 	select {
@@ -116,8 +120,8 @@ func (f *forker) between(do func()) bool {
 
 const forkPatience = time.Second
 
-// close ends the thread, unless it hangs in a fork.
-func (f *forker) close() {
+// Close ends the thread, unless it hangs in a fork.
+func (f *Forker) Close() {
 	close(f.quit)
 	timer := time.NewTimer(forkPatience)
 	defer timer.Stop()
@@ -126,3 +130,6 @@ func (f *forker) close() {
 	case <-timer.C:
 	}
 }
+
+// ErrClosed is returned when the forker is closed.
+var ErrClosed = errors.New("closing")

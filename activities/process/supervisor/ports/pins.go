@@ -1,4 +1,4 @@
-package supervisor
+package ports
 
 import (
 	"crypto/sha256"
@@ -9,8 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
 // pin is a port that a task wants by number. Two tasks of a run may want the same port of one
@@ -25,7 +27,7 @@ type pin struct {
 
 // pin records the task of a port. Without the socket other supervisors only see that the
 // port is taken.
-func (p *runPorts) pin(run runkey.Run, generation, port int, task string) {
+func (p *Ports) pin(run runkey.Run, generation, port int, task string) {
 	if before, ok := p.pins[port]; task == "" || ok && before.generation == generation {
 		return
 	}
@@ -41,7 +43,7 @@ func (p *runPorts) pin(run runkey.Run, generation, port int, task string) {
 }
 
 // unpin removes the tasks of the given ports, or of all if ports is nil.
-func (p *runPorts) unpin(ports []int) {
+func (p *Ports) unpin(ports []int) {
 	for port, pin := range p.pins {
 		if ports == nil || slices.Contains(ports, port) {
 			if pin.fd >= 0 {
@@ -53,16 +55,16 @@ func (p *runPorts) unpin(ports []int) {
 }
 
 // sharedWith returns an error if another lease of the same generation has the port.
-func (p *runPorts) sharedWith(key portLeaseKey, port int, task string) error {
+func (p *Ports) sharedWith(key leaseKey, port int, task string) error {
 	for other, l := range p.leased {
 		if other.generation != key.generation || other.group == key.group {
 			continue
 		}
-		if slices.Contains(l.fixed, port) && p.pins[port].task != task {
+		if slices.Contains(l.Fixed, port) && p.pins[port].task != task {
 			return errShared(port, task, p.pins[port].task)
 		}
-		if slices.Contains(l.any, port) {
-			return refuse(ErrPortTaken, fmt.Sprintf("port %d is taken: another task of the run has it", port))
+		if slices.Contains(l.Any, port) {
+			return fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("port %d is taken: another task of the run has it", port))
 		}
 	}
 	return nil
@@ -72,7 +74,7 @@ func errShared(port int, task, other string) error {
 	if other == "" {
 		other = "another task"
 	}
-	return refuse(ErrPortShared, fmt.Sprintf("%s and %s are both pinned to port %d of this machine", other, task, port))
+	return fault.Refuse(fault.ErrPortShared, fmt.Sprintf("%s and %s are both pinned to port %d of this machine", other, task, port))
 }
 
 // pinnedBy returns the other task of the run that holds the port, by the name of its socket;

@@ -1,4 +1,4 @@
-package supervisor
+package fork
 
 import (
 	"os"
@@ -10,16 +10,17 @@ import (
 // memory runs out on the host, and its children are treated like any other program.
 type oomScore struct {
 	file string
-	// protected reports whether the supervisor has [oomProtected]; a child has the score
+	// protected reports whether the supervisor has [OOMProtected]; a child has the score
 	// children.
 	protected bool
 	children  int
 }
 
 const (
-	oomFile = "/proc/self/oom_score_adj"
-	// oomProtected keeps the supervisor alive as long as there is anything else to kill.
-	oomProtected = -900
+	// OOMFile has the score of this process.
+	OOMFile = "/proc/self/oom_score_adj"
+	// OOMProtected keeps the supervisor alive as long as there is anything else to kill.
+	OOMProtected = -900
 )
 
 // protect lowers the score of this process if it may, which needs CAP_SYS_RESOURCE.
@@ -31,7 +32,7 @@ func protect(file string) oomScore {
 	}
 	if had, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil {
 		s.children = max(0, had)
-		s.protected = s.write(oomProtected) == nil
+		s.protected = s.write(OOMProtected) == nil
 	}
 	return s
 }
@@ -42,7 +43,7 @@ func (s oomScore) lower() (raise func()) {
 	if !s.protected || s.write(s.children) != nil {
 		return func() {}
 	}
-	return func() { _ = s.write(oomProtected) }
+	return func() { _ = s.write(OOMProtected) }
 }
 
 // restore gives this process the score of its children.
@@ -53,3 +54,9 @@ func (s oomScore) restore() {
 }
 
 func (s oomScore) write(n int) error { return os.WriteFile(s.file, []byte(strconv.Itoa(n)), 0) }
+
+// Protect lowers the score of this process if it may.
+func (f *Forker) Protect() { f.score = protect(OOMFile) }
+
+// Restore gives this process the score of its children.
+func (f *Forker) Restore() { f.score.restore() }

@@ -1,0 +1,83 @@
+// Package fault has the errors that the parts of a supervisor have in common: refusals of
+// requests, and why a program was not started.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+)
+
+// Kinds of [Refusal] that more than one part has.
+var (
+	// ErrPortTaken means that a port wanted by number is in use, or that none are left.
+	ErrPortTaken = errors.New("port taken")
+	// ErrPortShared means that a port wanted by number belongs to another task of the run.
+	ErrPortShared = errors.New("port shared")
+	// ErrLimit means that this host could not do it even if it did nothing else, because of a
+	// limit that its owner has set.
+	ErrLimit = errors.New("limit")
+	// ErrInvalid means that the request is invalid.
+	ErrInvalid = errors.New("invalid")
+)
+
+// Refusal is an error with a kind, that of [errors.Is], and a text of its own.
+type Refusal struct {
+	Kind error
+	Text string
+}
+
+func (r *Refusal) Error() string { return r.Text }
+func (r *Refusal) Unwrap() error { return r.Kind }
+
+// Refuse returns a refusal.
+func Refuse(kind error, text string) error { return &Refusal{Kind: kind, Text: text} }
+
+// Start is why a program was not started, and the exit code for that.
+type Start struct {
+	Text string
+	Code int
+}
+
+func (e *Start) Error() string { return e.Text }
+
+// NotStarted returns a [Start] with the code [exitcode.NotExecutable].
+func NotStarted(text string) error { return &Start{Text: text, Code: exitcode.NotExecutable} }
+
+// Reason returns the text of the system's error in err, without the names of calls and files; or
+// that of err if there is none.
+func Reason(err error) string {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno.Error() + LimitOf(errno)
+	}
+	return err.Error()
+}
+
+// LimitOf returns the limit of open files that caused err, in brackets, to be appended to
+// its text. It is empty for other errors.
+//
+// The soft limit does not matter: the runtime of Go raises it to the hard limit at start,
+// and restores it for the programs that it executes, such as tasks.
+func LimitOf(err error) string {
+	switch {
+	case errors.Is(err, unix.EMFILE):
+		return fmt.Sprintf(" (a process may have %d open files here; raise that limit: ulimit -n)", MostFiles())
+	case errors.Is(err, unix.ENFILE):
+		return " (the machine has reached its limit of open files; raise that limit: sysctl fs.file-max)"
+	}
+	return ""
+}
+
+// MostFiles returns the hard limit of open files.
+func MostFiles() uint64 {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	return limit.Max
+}

@@ -1,0 +1,129 @@
+package cgroup
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
+)
+
+// controllers are what Delegate returns.
+type controllers struct {
+	there []string
+	why   string
+}
+
+func delegated(instance string) controllers {
+	there, why := Delegate(instance, 42)
+	return controllers{there, why}
+}
+
+// tree makes a directory for each path and writes the files in it. They stand for the files
+// of cgroups, because the machine of a test may have no cgroups of version 2 with
+// controllers.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(root, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
+	}
+	return root
+}
+
+func content(t *testing.T, path ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(path...))
+	require.NoError(t, err)
+	return string(b)
+}
+
+func TestControllersAreHandedDown(t *testing.T) {
+	root := tree(t, map[string]string{
+		"cgroup.controllers": "cpuset cpu io memory hugetlb pids rdma\n", "cgroup.subtree_control": "", "cgroup.procs": "",
+		"clusterrun-x/cgroup.subtree_control": "",
+	})
+	assert.Equal(t, controllers{there: []string{"cpu", "memory", "pids"}}, delegated(filepath.Join(root, "clusterrun-x")))
+	assert.Equal(t, "+cpu +memory +pids", content(t, root, "cgroup.subtree_control"))
+	assert.Equal(t, "+cpu +memory +pids", content(t, root, "clusterrun-x/cgroup.subtree_control"))
+
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  controllers
+	}{
+		"none": {map[string]string{"cgroup.controllers": "hugetlb\n"}, controllers{
+			why: "the cgroup of version 2 of the host worker has none of the controllers cpu, memory, pids: they are mounted as version 1 (boot with systemd.unified_cgroup_hierarchy=1), or not delegated (Delegate=yes)",
+		}},
+		"some": {map[string]string{"cgroup.controllers": "memory pids", "cgroup.subtree_control": "", "clusterrun-x/cgroup.subtree_control": ""}, controllers{
+			there: []string{"memory", "pids"}, why: "the cgroup of the host worker has the controllers memory and pids only",
+		}},
+		"not ours": {map[string]string{"cgroup.controllers": "memory", "clusterrun-x/cgroup.subtree_control": ""}, controllers{
+			why: "its cgroup does not delegate controllers: no such file or directory; start the host worker as a service with Delegate=yes",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, c.want, delegated(filepath.Join(tree(t, c.files), "clusterrun-x")))
+		})
+	}
+	assert.NotEmpty(t, delegated("").why)
+}
+
+func TestProspect(t *testing.T) {
+	all := []string{"cpu", "memory", "pids"}
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  controllers
+	}{
+		"handed down already": {map[string]string{"cgroup.controllers": "cpu io memory pids", "cgroup.subtree_control": "cpu memory pids", "cgroup.type": "domain"}, controllers{there: all}},
+		"the root":            {map[string]string{"cgroup.controllers": "cpu memory pids", "cgroup.subtree_control": ""}, controllers{there: all}},
+		"shared":              {map[string]string{"cgroup.controllers": "cpu memory pids", "cgroup.subtree_control": "", "cgroup.type": "domain"}, controllers{why: sharedCgroup}},
+		"none":                {map[string]string{"cgroup.controllers": "hugetlb"}, controllers{why: noControllers()}},
+		"some":                {map[string]string{"cgroup.controllers": "memory pids"}, controllers{there: []string{"memory", "pids"}, why: "the cgroup of the host worker has the controllers memory and pids only"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := tree(t, c.files)
+			there, why := prospect(dir)
+			assert.Equal(t, c.want, controllers{there, why})
+			if was, ok := c.files["cgroup.subtree_control"]; ok {
+				assert.Equal(t, was, content(t, dir, "cgroup.subtree_control"), "nothing is changed")
+			}
+		})
+	}
+	_, why := prospect("")
+	assert.Equal(t, noCgroupV2, why)
+}
+
+func TestFindCgroup(t *testing.T) {
+	hybrid := "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n"
+	unified := "29 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
+	for _, c := range []struct{ self, mounts, want string }{
+		{"4:memory:/x\n0::/\n", hybrid, "/sys/fs/cgroup/unified"},
+		{"0::/user.slice/a.service\n", unified, "/sys/fs/cgroup/user.slice/a.service"},
+		{"0::/../../b\n", unified, ""}, // of a namespace further up
+		{"4:memory:/x\n", hybrid, ""},
+		{"0::/a\n", "1 2 0:1 / / rw - ext4 /dev/vda rw\n", ""},
+		{"0::/docker/abc/x\n", "29 23 0:26 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "/sys/fs/cgroup/x"},
+		{"0::/x\n", "29 23 0:26 / /mnt/c\\040g rw - cgroup2 cgroup2 rw\n", "/mnt/c g/x"},
+	} {
+		require.Equal(t, c.want, find([]byte(c.self), []byte(c.mounts)), c.self)
+	}
+}
+
+func TestCgroupNames(t *testing.T) {
+	long := strings.Repeat("x", 64)
+	names := make(map[string]bool)
+	for _, task := range []string{"worker-0", "worker-0-0", long, long + "a", long + "b", "é", "a:b", "a_b"} {
+		for number := range 2 {
+			name := Name("h", runkey.Task{Task: task}, number)
+			require.False(t, names[name], name)
+			require.Regexp(t, `^[A-Za-z0-9._+-]{1,200}$`, name)
+			names[name] = true
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package cgroup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+)
+
+// Memory, processors and the number of processes are limited by controllers of cgroups of
+// version 2. A cgroup with processes of its own cannot delegate controllers, so the
+// supervisor moves into a leaf of its cgroup if it is alone there, as in a service of systemd
+// with Delegate=yes.
+
+// limiting are the controllers that limits need.
+var limiting = []string{"cpu", "memory", "pids"}
+
+// ownLeaf is the cgroup of the supervisor itself, beside that of its tasks.
+const ownLeaf = "clusterrun-supervisor"
+
+// Delegate delegates the controllers of the cgroup above the instance's down to the cgroups
+// of processes. It returns the controllers that can limit processes now, and why some are missing.
+// self is moved out of the way if no other process is in its cgroup.
+func Delegate(instance string, self int) (there []string, why string) {
+	if instance == "" {
+		return nil, noCgroupV2
+	}
+	own := filepath.Dir(instance)
+	there = limitingIn(own)
+	if len(there) == 0 {
+		return nil, noControllers()
+	}
+	handDown := []byte("+" + strings.Join(there, " +"))
+	err := write(own, "cgroup.subtree_control", handDown)
+	if errors.Is(err, unix.EBUSY) {
+		if others := words(own, "cgroup.procs"); !slices.Equal(others, []string{strconv.Itoa(self)}) {
+			return nil, sharedCgroup
+		}
+		err = moveInto(filepath.Join(own, ownLeaf), self)
+		if err == nil {
+			if err = write(own, "cgroup.subtree_control", handDown); err != nil {
+				_ = write(own, "cgroup.procs", []byte(strconv.Itoa(self)))
+			}
+		}
+	}
+	if err == nil {
+		err = write(instance, "cgroup.subtree_control", handDown)
+	}
+	if err != nil {
+		return nil, fmt.Sprintf("its cgroup does not delegate controllers: %v; start the host worker as a service with Delegate=yes", fault.Reason(err))
+	}
+	return onlyThese(there)
+}
+
+// Prospect returns what Delegate would return for a cgroup in that of this process, as far as that
+// is known without changing anything.
+func Prospect() (there []string, why string) { return prospect(Own()) }
+
+func prospect(own string) (there []string, why string) {
+	if own == "" || unix.Access(own, unix.W_OK) != nil {
+		return nil, noCgroupV2
+	}
+	there = limitingIn(own)
+	if len(there) == 0 {
+		return nil, noControllers()
+	}
+	handed := words(own, "cgroup.subtree_control")
+	for _, name := range there {
+		// The root can delegate controllers although it has processes; it has no type.
+		if _, err := os.Stat(filepath.Join(own, "cgroup.type")); !slices.Contains(handed, name) && err == nil {
+			return nil, sharedCgroup
+		}
+	}
+	return onlyThese(there)
+}
+
+// Reasons why controllers are missing.
+const (
+	noCgroupV2   = "the host worker has no cgroup of version 2 in which it may create others; start it as a service with Delegate=yes"
+	sharedCgroup = "other processes share the cgroup of the host worker; start it as a service of its own with Delegate=yes"
+)
+
+func noControllers() string {
+	return "the cgroup of version 2 of the host worker has none of the controllers " + strings.Join(limiting, ", ") + ": they are mounted as version 1 (boot with systemd.unified_cgroup_hierarchy=1), or not delegated (Delegate=yes)"
+}
+
+// limitingIn returns the controllers of a cgroup that limits need.
+func limitingIn(dir string) (there []string) {
+	for _, name := range words(dir, "cgroup.controllers") {
+		if slices.Contains(limiting, name) {
+			there = append(there, name)
+		}
+	}
+	return there
+}
+
+func onlyThese(there []string) (_ []string, why string) {
+	for _, name := range limiting {
+		if !slices.Contains(there, name) {
+			why = "the cgroup of the host worker has the controllers " + strings.Join(there, " and ") + " only"
+		}
+	}
+	return there, why
+}
+
+func moveInto(leaf string, pid int) error {
+	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return write(leaf, "cgroup.procs", []byte(strconv.Itoa(pid)))
+}
+
+// Limit sets limits on a cgroup that no process is in yet: the bytes of memory, full processors, and
+// processes and threads. 0 is no limit.
+func Limit(dir string, memory int64, cpus, pids int) error {
+	type setting struct {
+		file, value string
+		optional    bool
+	}
+	var settings []setting
+	if memory > 0 {
+		settings = append(settings, setting{file: "memory.max", value: strconv.FormatInt(memory, 10)},
+			// Without swap, and all of it is killed together: a partly killed program is of
+			// no use.
+			setting{"memory.swap.max", "0", true}, setting{"memory.oom.group", "1", true})
+	}
+	if pids > 0 {
+		settings = append(settings, setting{file: "pids.max", value: strconv.Itoa(pids)})
+	}
+	if cpus > 0 {
+		const period = 100_000 // microseconds
+		settings = append(settings, setting{file: "cpu.max", value: fmt.Sprintf("%d %d", cpus*period, period)})
+	}
+	for _, set := range settings {
+		err := write(dir, set.file, []byte(set.value))
+		if set.optional && errors.Is(err, unix.ENOENT) {
+			continue // the kernel has no such setting
+		}
+		if err != nil {
+			return fmt.Errorf("its limits cannot be enforced: writing %s to %s: %s", set.value, set.file, fault.Reason(err))
+		}
+	}
+	return nil
+}
+
+// Killed returns how many processes of a cgroup the kernel has killed because it had used all the
+// memory that it may, and the most bytes that it had used, if the kernel knows them.
+func Killed(dir string) (n int, peak string) {
+	for line := range bytes.Lines(Read(dir, "memory.events")) {
+		if text, ok := bytes.CutPrefix(line, []byte("oom_kill ")); ok {
+			n, _ = strconv.Atoi(string(bytes.TrimSpace(text)))
+		}
+	}
+	return n, strings.TrimSpace(string(Read(dir, "memory.peak")))
+}
+
+// Read returns the content of a file of a cgroup; nil if it cannot be read.
+func Read(dir, file string) []byte {
+	b, _ := os.ReadFile(filepath.Join(dir, file))
+	return b
+}
+
+func words(dir, file string) []string { return strings.Fields(string(Read(dir, file))) }
+
+func write(dir, file string, value []byte) error {
+	// O_CREATE is not used: such a file exists or not.
+	fd, err := unix.Open(filepath.Join(dir, file), unix.O_WRONLY|unix.O_TRUNC|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	_, err = unix.Write(fd, value)
+	return err
+}

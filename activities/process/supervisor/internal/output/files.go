@@ -1,0 +1,74 @@
+package output
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/system/hostuser"
+)
+
+// Files says where the files of a process are created, and as whom.
+type Files struct {
+	User *hostuser.User // nil: the supervisor's own
+	// Dir is created, with its parents, below Root, which no link may leave; Root may be empty.
+	Dir, Root string
+	// Mode is the mode of the created directories. By default only the user may read them.
+	Mode fs.FileMode
+}
+
+// Dir is the directory in which the files of a process are created.
+type Dir struct {
+	root *os.Root // links must not leave it; nil if it is not known
+	path string   // of root
+	mode fs.FileMode
+}
+
+// Make creates the directory. The caller must have become the user.
+func (f Files) Make() (Dir, error) {
+	l := Dir{mode: cmp.Or(f.Mode, 0o700)}
+	if f.Dir == "" {
+		return l, nil
+	}
+	err := error(nil)
+	if f.Root == "" {
+		err = os.MkdirAll(f.Dir, l.mode)
+	} else if err = os.MkdirAll(f.Root, l.mode); err == nil {
+		l.path = f.Root
+		if l.root, err = os.OpenRoot(f.Root); err == nil {
+			err = l.root.MkdirAll(strings.TrimPrefix(f.Dir, f.Root+"/"), l.mode)
+		}
+	}
+	if err != nil {
+		l.Close()
+		return l, fault.NotStarted(fmt.Sprintf("making the log directory %s: %s", f.Dir, fault.Reason(err)))
+	}
+	return l, nil
+}
+
+// Close closes the directory.
+func (l Dir) Close() {
+	if l.root != nil {
+		_ = l.root.Close()
+	}
+}
+
+// Open opens a file, creating it if flags say so. The file is closed on exec.
+func (l Dir) Open(path string, flags int) (int, error) {
+	mode := l.mode.Perm() & 0o666
+	if name, below := strings.CutPrefix(path, l.path+"/"); below && l.root != nil {
+		f, err := l.root.OpenFile(filepath.Clean(name), flags, mode)
+		if err != nil {
+			return -1, err
+		}
+		defer f.Close()
+		return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	}
+	return unix.Open(path, flags|unix.O_CLOEXEC, uint32(mode))
+}

@@ -1,0 +1,179 @@
+package output
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+)
+
+// Outputs is what the processes of a run write to their files, and a limit of that.
+type Outputs struct {
+	copiers [4]copier // used are as many as there are processors, at most
+	// Single has one used, so that lines of different processes are not mixed.
+	Single bool
+
+	mu sync.Mutex
+	of map[*Output]bool
+	// next counts the outputs.
+	next int
+	// bytes is the limit; 0 is none. Output beyond it is dropped, or ends processes.
+	bytes int64
+	drop  bool
+	// written is what the run has written, except for processes that were stopped for it: after
+	// their end the others have the whole limit.
+	written int64
+}
+
+// Output is what a process writes. All of its streams have one copier, so that they are copied
+// in the order in which they are written.
+type Output struct {
+	all     *Outputs
+	copier  *copier
+	streams []*Stream
+	stop    func() // see Begin
+	// written is how many bytes of it are in files, and dropped how many are not.
+	written, dropped int64
+	// stopped reports whether the process was stopped for writing too much.
+	stopped bool
+}
+
+// Quota limits what the processes of a run write.
+type Quota struct {
+	Bytes int64 // 0 is no limit
+	// Drop reports whether output beyond it is dropped, and not the process stopped that has
+	// written most.
+	Drop bool
+}
+
+// Begin copies the streams of a process from now on, and owns them. It must be called before
+// the process can write. stop is called if it has written too much.
+func (o *Outputs) Begin(quota Quota, streams []*Stream, stop func()) (*Output, error) {
+	o.mu.Lock()
+	o.bytes, o.drop = quota.Bytes, quota.Drop
+	made := o.enterLocked(&Output{all: o, streams: streams, stop: stop})
+	if o.of == nil {
+		o.of = make(map[*Output]bool)
+	}
+	o.of[made] = true
+	o.mu.Unlock()
+	err := made.copier.add(streams)
+	if err != nil {
+		o.mu.Lock()
+		delete(o.of, made)
+		o.mu.Unlock()
+		return nil, fault.NotStarted("copying its output: " + fault.Reason(err))
+	}
+	return made, nil
+}
+
+// enterLocked gives an output its copier. A file is written by one thread at a time, and a
+// processor may not be enough for all files.
+func (o *Outputs) enterLocked(out *Output) *Output {
+	most := min(len(o.copiers), runtime.GOMAXPROCS(0))
+	if o.Single {
+		most = 1
+	}
+	out.copier = &o.copiers[o.next%most]
+	if out.copier.of == nil {
+		out.copier.of = o
+	}
+	o.next++
+	for _, s := range out.streams {
+		s.output = out
+	}
+	return out
+}
+
+// End returns once what the process has written is in its files. Nothing that is known to belong to
+// the process may be alive. dropped is how many bytes are not in them.
+//
+// excess is not empty if the process has ended because it had written too much: it was blamed for
+// that, as Begin's stop does, or there is no other reason.
+func (out *Output) End(blamed, other bool) (dropped int64, excess string) {
+	out.copier.end(out.streams)
+	o := out.all
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	// It may have written too much since the last check.
+	if !other && (out.stopped || o.loudestLocked() == out) {
+		blamed = true
+	}
+	delete(o.of, out)
+	if blamed && o.bytes > 0 {
+		excess = fmt.Sprintf("the tasks of the run have written %d bytes of output on this host, and logs.quota is %d", o.written, o.bytes)
+		o.written -= out.written
+	}
+	return out.dropped, excess
+}
+
+// Close copies what is there and ends.
+func (o *Outputs) Close() {
+	for i := range o.copiers {
+		o.copiers[i].close()
+	}
+}
+
+// admit returns how many of n bytes may be written, and counts them as written. The others are
+// dropped.
+func (o *Outputs) admit(out *Output, n int) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if room := max(0, o.bytes-o.written); o.drop && o.bytes > 0 && int64(n) > room {
+		out.dropped += int64(n) - room
+		n = int(room)
+	}
+	out.written += int64(n)
+	o.written += int64(n)
+	return n
+}
+
+// miss counts bytes that were admitted and could not be written.
+func (o *Outputs) miss(out *Output, bytes int64) {
+	if bytes == 0 {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out.written -= bytes
+	o.written -= bytes
+	out.dropped += bytes
+}
+
+func (o *Outputs) quota() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes
+}
+
+// stopExcess stops the process of the output that has most if the run is over the limit.
+func (o *Outputs) stopExcess() {
+	o.mu.Lock()
+	loud := o.loudestLocked()
+	if loud != nil {
+		loud.stopped = true
+	}
+	o.mu.Unlock()
+	if loud != nil {
+		loud.stop()
+	}
+}
+
+// loudestLocked returns the output that has written most if the run is over the limit; nil
+// while one whose process was stopped for it has not ended.
+func (o *Outputs) loudestLocked() (most *Output) {
+	if o.drop || o.bytes == 0 || o.written <= o.bytes {
+		return nil
+	}
+	var bytes int64
+	for out := range o.of {
+		if out.stopped {
+			return nil
+		}
+		if out.written > bytes {
+			most, bytes = out, out.written
+		}
+	}
+	return most
+}

@@ -1,0 +1,117 @@
+package output
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// KeptEnd is how much of an output that goes to the owner is kept.
+const KeptEnd = 64 << 10
+
+// followSize gives a pseudoterminal the size of the owner's terminal, now and then.
+func (s *Stream) followSize() {
+	r := s.relay
+	if !r.terminal || time.Since(r.sized) < time.Second {
+		return
+	}
+	r.sized = time.Now()
+	fd := int(s.file.Fd()) //nolint:gosec // a descriptor
+	if now, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ); err == nil {
+		_ = unix.IoctlSetWinsize(s.pipe, unix.TIOCSWINSZ, now) // does nothing if it is the same
+	}
+}
+
+// SayUnkept says in the file why there is no output in it.
+func (p Place) SayUnkept() {
+	if f := p.create(); f != nil {
+		_, _ = f.WriteString("clusterrun: this output went to the terminal only\n")
+		_ = f.Close()
+	}
+}
+
+// relay is what a stream has that goes to the owner.
+type relay struct {
+	which int // 0: stdout, 1: stderr
+	// terminal reports whether the stream is a pseudoterminal, sized when it was last given the
+	// size of the owner's.
+	terminal bool
+	sized    time.Time
+	end      []byte
+	// more reports whether there was more than end.
+	more bool
+}
+
+func (r *relay) keep(b []byte) {
+	r.end = append(r.end, b...)
+	if n := len(r.end); n > 2*KeptEnd {
+		r.end = append(r.end[:0], r.end[n-KeptEnd:]...)
+		r.more = true
+	}
+}
+
+// last returns the last lines.
+func (r *relay) last() []byte {
+	end := r.end
+	if n := len(end); n > KeptEnd {
+		end, r.more = end[n-KeptEnd:], true
+	}
+	if !r.more {
+		return end
+	}
+	if _, rest, found := bytes.Cut(end, []byte("\n")); found {
+		end = rest
+	}
+	return append(fmt.Appendf(nil, "clusterrun: this output was not redirected to a file; its last %d KiB follow\n", KeptEnd>>10), end...)
+}
+
+// keepEnd writes the last lines to their file.
+func (s *Stream) keepEnd() {
+	if s.place.Path == "" || len(s.relay.end) == 0 {
+		return
+	}
+	f := s.place.create()
+	if f == nil {
+		return
+	}
+	defer f.Close()
+	_, _ = f.Write(s.relay.last())
+	s.relay.end = nil
+}
+
+// completeLine copies on for a moment while a stream of the owner ends within a line, so that
+// no other comes between two pieces of what was written at once.
+func (c *copier) completeLine(s *Stream) {
+	for range 16 {
+		if c.streams[s.pipe] != s || !s.midline {
+			return
+		}
+		ready := []unix.PollFd{{Fd: int32(s.pipe), Events: unix.POLLIN}} //nolint:gosec // a descriptor
+		if n, err := unix.Poll(ready, 1); n == 0 || err != nil {
+			return
+		}
+		if c.copyOnce(s) == 0 {
+			return
+		}
+	}
+}
+
+// Relayed returns the stream for what is read from pipe and goes to the owner's stdout (0) or stderr
+// (1). The end of that is kept. terminal reports whether the pipe is a pseudoterminal.
+func Relayed(pipe int, to *os.File, end Place, which int, terminal bool) *Stream {
+	return &Stream{pipe: pipe, file: to, place: end, relay: &relay{which: which, terminal: terminal}}
+}
+
+// Which returns to which of the owner's outputs a stream goes, if it does.
+func (s *Stream) Which() (which int, relayed bool) {
+	if s.relay == nil {
+		return 0, false
+	}
+	return s.relay.which, true
+}
+
+// KeepEnd changes where the end of a stream is kept that goes to the owner.
+func (s *Stream) KeepEnd(end Place) { s.place = end }

@@ -1,0 +1,385 @@
+package ports
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
+)
+
+// Ports are the ports of a run. Ports are probed, and leases written to disk, while they are
+// locked; other runs do not wait for that.
+type Ports struct {
+	mu sync.Mutex
+	// leased holds the replies, as journalled.
+	leased map[leaseKey]Lease
+	held   map[int]int // by port, the descriptor of the socket that holds it
+	pins   map[int]pin // the ports of held that a task wants by number
+	stores map[int]store
+	lapse  *time.Timer
+}
+
+// leaseKey names a lease of a run.
+type leaseKey struct{ generation, group int }
+
+// Lease is the ports of one lease.
+type Lease struct {
+	Any   []int // without a wanted number
+	Fixed []int
+	Store string // the address of the store; empty if there is none
+}
+
+// All returns all ports.
+func (l Lease) All() []int { return slices.Concat(l.Any, l.Fixed) }
+
+// Remember notes a lease that an earlier supervisor has given.
+func (p *Ports) Remember(generation, group int, l Lease) {
+	if p.leased == nil {
+		p.leased = make(map[leaseKey]Lease)
+	}
+	p.leased[leaseKey{generation, group}] = l
+}
+
+// Leased returns a lease.
+func (p *Ports) Leased(generation, group int) Lease {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.leased[leaseKey{generation, group}]
+}
+
+// portPrefix begins the names of the abstract sockets by which the supervisors of all
+// users of a machine see each other's leases. The kernel frees them with their holder.
+const portPrefix = "clusterrun-port-"
+
+// Request leases ports for a run. It is idempotent by run, generation and group: a
+// repeated request returns the same ports, and leases them again if a new supervisor does
+// not hold them.
+type Request struct {
+	Run        runkey.Run
+	Generation int
+	// Group distinguishes the leases of one generation.
+	Group int
+	// Count is how many ports without a wanted number are leased.
+	Count int
+	// Ports are wanted by number, by these Tasks. The request fails if one is taken and,
+	// permanently, with [fault.ErrPortShared] if another task of the run has it.
+	Ports []int
+	Tasks []string
+	// Avoid are ports that the run wants by number in any of its leases.
+	Avoid []int
+	// Store is the address of a store for torch that is served while the ports are leased, as
+	// "host:port"; port 0 is the first of the Count ports. If empty, there is none. Each
+	// generation has its own store.
+	Store string
+}
+
+// Run is what the ports have to know of their run, and how they let it know.
+type Run struct {
+	// Check reports why nothing can be leased, whether a process of the generation was ever
+	// started, and whether any process of the run lives.
+	Check func(generation int) (began, lives bool, err error)
+	// Busy reports whether a process of an earlier generation has not ended.
+	Busy func(generation int) bool
+	// Journal records a lease.
+	Journal func(generation, group int, l Lease) error
+	// Lapse is how long ports are held if no process lives.
+	Lapse time.Duration
+	Log   *zap.Logger
+}
+
+// Check returns an error for a request that can never be granted here.
+func (r Request) Check() error {
+	if r.Count < 0 {
+		return fault.Refuse(fault.ErrInvalid, fmt.Sprintf("%d ports cannot be leased", r.Count))
+	}
+	return checkFiles(r.Count + len(r.Ports))
+}
+
+// Lease leases ports. The request must have passed Check.
+func (p *Ports) Lease(r Request, of Run) ([]int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	began, lives, err := of.Check(r.Generation)
+	if err != nil {
+		return nil, err
+	}
+	key := leaseKey{r.Generation, r.Group}
+	before, again := p.leased[key]
+	if again && len(before.Any) != r.Count && began {
+		return nil, fault.Refuse(fault.ErrInvalid, fmt.Sprintf("generation %d of run %s has %d ports and runs with them; it cannot have %d", r.Generation, r.Run.WorkflowID, len(before.Any), r.Count))
+	}
+	got := Lease{Fixed: r.Ports}
+	fresh := make([]int, 0, r.Count) // freed if this fails
+	fail := func(err error) ([]int, error) {
+		p.letGo(fresh)
+		return nil, err
+	}
+	for i, port := range r.Ports {
+		task := ""
+		if i < len(r.Tasks) {
+			task = r.Tasks[i]
+		}
+		if j := slices.Index(r.Ports[:i], port); j >= 0 && j < len(r.Tasks) {
+			return fail(errShared(port, task, r.Tasks[j]))
+		}
+		if err := p.sharedWith(key, port, task); err != nil {
+			return fail(err)
+		}
+		mine, err := p.hold(port, true)
+		if errors.Is(err, fault.ErrPortTaken) {
+			if other := pinnedBy(r.Run, r.Generation, port, task); other != "" {
+				err = errShared(port, task, other)
+			}
+		}
+		if err != nil {
+			return fail(err)
+		}
+		if mine {
+			fresh = append(fresh, port)
+		}
+		p.pin(r.Run, r.Generation, port, task)
+	}
+	for _, port := range before.Any {
+		if len(got.Any) == r.Count {
+			break
+		}
+		mine, err := p.hold(port, !began)
+		if err != nil {
+			if began {
+				return fail(err) // the tasks know this port
+			}
+			continue // not in use yet: take another one
+		}
+		if mine {
+			fresh = append(fresh, port)
+		}
+		got.Any = append(got.Any, port)
+	}
+	if missing := r.Count - len(got.Any); missing > 0 {
+		more, err := p.holdAny(missing, r.Avoid)
+		if err != nil {
+			return fail(err)
+		}
+		fresh = append(fresh, more...)
+		got.Any = append(got.Any, more...)
+	}
+	if got.Store, err = storeAddress(r.Store, got.Any); err == nil {
+		err = p.serveStore(key, got.Store, of.Log)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	if !again || !slices.Equal(before.Any, got.Any) || !slices.Equal(before.Fixed, got.Fixed) || before.Store != got.Store {
+		err := of.Journal(r.Generation, r.Group, got)
+		if err != nil {
+			return fail(err)
+		}
+		p.Remember(r.Generation, r.Group, got)
+	}
+	p.dropOld(r.Generation, of.Busy)
+	p.stopLapse()
+	if !lives {
+		p.lapseLater(r.Run, of)
+	}
+	return got.Any, nil
+}
+
+// stopLapse stops what lapseLater began. p.mu must be held.
+func (p *Ports) stopLapse() {
+	if p.lapse != nil {
+		p.lapse.Stop()
+		p.lapse = nil
+	}
+}
+
+// lapseLater lets the ports lapse unless a process is started. p.mu must be held.
+func (p *Ports) lapseLater(run runkey.Run, of Run) {
+	var timer *time.Timer
+	timer = time.AfterFunc(of.Lapse, func() { p.lapseNow(run, &timer, of.Log) })
+	p.lapse = timer
+}
+
+// KeepGenerations is how many generations of a run are remembered besides the first.
+const KeepGenerations = 100
+
+// dropOld frees the ports of earlier generations only, unless a process of these is
+// still ending. They are not reused for the new generation: a peer of the old one must not
+// reach it by mistake.
+func (p *Ports) dropOld(generation int, busy func(int) bool) {
+	if busy(generation) {
+		return
+	}
+	var keep []int
+	maps.DeleteFunc(p.leased, func(key leaseKey, _ Lease) bool {
+		return key.generation > 0 && key.generation < generation-KeepGenerations
+	})
+	for key, l := range p.leased {
+		if key.generation >= generation {
+			keep = append(keep, l.All()...)
+		}
+	}
+	for port := range p.held {
+		if !slices.Contains(keep, port) {
+			p.letGo([]int{port})
+		}
+	}
+}
+
+// lapseNow frees the ports of a run that has never started a process.
+func (p *Ports) lapseNow(run runkey.Run, timer **time.Timer, log *zap.Logger) {
+	p.mu.Lock() // under which the timer was set
+	defer p.mu.Unlock()
+	if p.lapse != *timer {
+		return // a process was started meanwhile, or the lease was renewed
+	}
+	p.lapse = nil
+	if len(p.held) > 0 {
+		log.Info("Leased ports are released, because nothing was started for them.", zap.String("run", run.WorkflowID))
+	}
+	p.letGo(nil)
+}
+
+// Keep keeps the ports until Free, because a process of the generation is started. It leases them
+// again if they have just lapsed.
+func (p *Ports) Keep(generation int, log *zap.Logger) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopLapse()
+	for key, l := range p.leased {
+		if key.generation != generation {
+			continue
+		}
+		for _, port := range l.All() {
+			// The port is not probed: a task of the run may already listen.
+			if _, err := p.hold(port, false); err != nil {
+				log.Warn("A port of a run is no longer leased to it.", zap.Error(err))
+			}
+		}
+		if err := p.serveStore(key, l.Store, log); err != nil {
+			log.Warn("The store of a run is no longer served.", zap.Error(err))
+		}
+	}
+}
+
+// Free frees all ports.
+func (p *Ports) Free() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopLapse()
+	p.letGo(nil)
+}
+
+// letGo frees the given ports, or all if ports is nil.
+func (p *Ports) letGo(ports []int) {
+	p.unpin(ports)
+	p.endStores(ports)
+	if ports == nil {
+		for port, fd := range p.held {
+			_ = unix.Close(fd)
+			delete(p.held, port)
+		}
+		return
+	}
+	for _, port := range ports {
+		if fd, ok := p.held[port]; ok {
+			_ = unix.Close(fd)
+			delete(p.held, port)
+		}
+	}
+}
+
+// hold leases one port. It returns false without an error if the run already has it.
+func (p *Ports) hold(port int, probe bool) (bool, error) {
+	if port < 1 || port > 65535 {
+		return false, fault.Refuse(fault.ErrInvalid, fmt.Sprintf("%d is no port", port))
+	}
+	if _, ok := p.held[port]; ok {
+		return false, nil
+	}
+	fd, err := bindPort(port)
+	if err != nil {
+		if errors.Is(err, unix.EADDRINUSE) {
+			return false, fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("port %d is taken: it is leased to another run of clusterrun on this machine", port))
+		}
+		return false, notProbed(port, err)
+	}
+	if probe {
+		if err := probePort(port, true); err != nil {
+			_ = unix.Close(fd)
+			if fault.LimitOf(err) != "" {
+				return false, notProbed(port, err)
+			}
+			return false, fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("port %d is taken: %s", port, fault.Reason(err)))
+		}
+	}
+	if p.held == nil {
+		p.held = make(map[int]int)
+	}
+	p.held[port] = fd
+	return true, nil
+}
+
+// holdAny leases ports without a wanted number, below the range that the kernel uses for
+// outgoing connections.
+func (p *Ports) holdAny(count int, avoid []int) ([]int, error) {
+	got := make([]int, 0, count) // not nil, which letGo would take for all
+	for port := range anyPorts() {
+		if len(got) == count {
+			break
+		}
+		if _, ok := p.held[port]; ok || slices.Contains(avoid, port) {
+			continue
+		}
+		fd, err := bindPort(port)
+		if errors.Is(err, unix.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			p.letGo(got)
+			return nil, notProbed(port, err)
+		}
+		if err := probePort(port, false); err != nil {
+			_ = unix.Close(fd)
+			if fault.LimitOf(err) != "" {
+				p.letGo(got)
+				return nil, notProbed(port, err)
+			}
+			continue
+		}
+		if p.held == nil {
+			p.held = make(map[int]int)
+		}
+		p.held[port] = fd
+		got = append(got, port)
+	}
+	if len(got) < count {
+		p.letGo(got)
+		low, high := Range()
+		return nil, fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("only %d of %d ports are free between %d and %d", len(got), count, low, high-1))
+	}
+	return got, nil
+}
+
+// notProbed returns the error for a port that could not be probed.
+func notProbed(port int, err error) error {
+	return fmt.Errorf("leasing port %d: %s", port, fault.Reason(err))
+}
+
+// ownFiles is roughly how many files a supervisor has open without any port.
+const ownFiles = 16
+
+// checkFiles refuses more ports than can ever be leased: each leased port is an open file.
+func checkFiles(ports int) error {
+	if most := fault.MostFiles(); most > 0 && uint64(ports)+ownFiles > most {
+		return fault.Refuse(fault.ErrLimit, fmt.Sprintf("%d ports cannot be leased%s", ports, fault.LimitOf(unix.EMFILE)))
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package supervisor
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
+)
+
+// table has the runs of this host and their processes.
+//
+// mu guards it; the disk is not used while it is held. The journals have locks
+// of their own, and so have the ports of a run. mu may be locked while
+// these or the forker's window are held, but never the other way round. The side and the guard
+// have locks that may be acquired while mu is held.
+type table struct {
+	state *State
+
+	mu   sync.Mutex
+	runs map[string]*run
+	// archives counts the runs that were deleted from runs, and are on disk only.
+	archives int
+	living   map[int]*process // by the leader's pid, until it is reaped
+	// closing is closed when nothing is started any longer.
+	closing chan struct{}
+}
+
+func newTable(state *State) *table {
+	return &table{state: state, runs: state.runs, living: make(map[int]*process), closing: make(chan struct{})}
+}
+
+// lockRun locks t.mu and returns a run, even one that was released and is only on disk; nil if
+// this host never had it. The disk may hang, so it is read before t.mu is locked.
+func (t *table) lockRun(key runkey.Run) *run {
+	hash := runHash(key)
+	t.mu.Lock()
+	r := t.runs[hash]
+	for r == nil {
+		before := t.archives
+		t.mu.Unlock()
+		archived := t.state.archived(hash)
+		t.mu.Lock()
+		if r = t.runs[hash]; r != nil || archived == nil && t.archives != before {
+			continue // the run was added meanwhile, or may have been added and archived
+		}
+		if r = archived; r == nil {
+			return nil
+		}
+	}
+	if r.key == (runkey.Run{}) {
+		r.key = key // its journal has lost the line with the key
+	}
+	return r
+}
+
+// lockOrAddRun is like lockRun but adds the run if this host never had it.
+func (t *table) lockOrAddRun(key runkey.Run) *run {
+	if r := t.lockRun(key); r != nil {
+		return r
+	}
+	hash := runHash(key)
+	r := newRun(hash, key)
+	r.journal = newJournal(t.state.journalPath(hash), key)
+	r.journal.volatile = t.state.volatile
+	t.runs[hash] = r
+	return r
+}
+
+// lockProcess locks t.mu and looks up a process.
+func (t *table) lockProcess(ref ProcessRef) (*process, error) {
+	run := t.lockRun(ref.Key.Run)
+	if run != nil {
+		of := run.tasks[taskID{ref.Key.Generation, ref.Key.Task}]
+		if of != nil {
+			if p := of.process(ref.Number); p != nil {
+				return p, nil
+			}
+		}
+		if run.damaged != "" {
+			return nil, run.damageError()
+		}
+	}
+	return nil, fault.Refuse(ErrUnknownProcess, fmt.Sprintf("%s has no process %d on this host", ref.Key, ref.Number))
+}
+
+func (t *table) isClosing() bool {
+	select {
+	case <-t.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// pick returns the living processes that f picks. mu must be held.
+func (t *table) pick(f func(*process) bool) []*process {
+	var out []*process
+	for _, r := range t.runs {
+		r.each(func(p *process) {
+			if p.phase != ended && f(p) {
+				out = append(out, p)
+			}
+		})
+	}
+	return out
+}
+
+// byCookie finds a process. t.mu must be held.
+func (t *table) byCookie(cookie string) *process {
+	parts := strings.Split(cookie, "/")
+	if len(parts) < 5 {
+		return nil
+	}
+	r := t.runs[parts[1]]
+	if r == nil {
+		return nil
+	}
+	var found *process
+	r.each(func(p *process) {
+		if p.cookie == cookie {
+			found = p
+		}
+	})
+	return found
+}
+
+// isEmpty reports whether there is no run that was not released, and so no process and no port.
+func (t *table) isEmpty() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.runs) == 0 && len(t.living) == 0
+}

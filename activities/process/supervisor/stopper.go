@@ -1,0 +1,158 @@
+package supervisor
+
+import (
+	"slices"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+// stopper stops processes: it signals their groups, and kills them when their grace or their time
+// is over. The reaper notices their ends. Unless a method says otherwise, the table must be locked.
+type stopper struct {
+	table  *table
+	log    *zap.Logger
+	kernel kernel
+	bound  time.Duration // see [Config.KillBound]
+	wake   func()        // the reaper
+
+	boot     *bootTimer // of deadlines; nil until there is one
+	bootNext int64
+}
+
+// lives checks the process itself and not the table: a process that has just ended by itself
+// must not be reported as stopped.
+func (s *stopper) lives(p *process) bool {
+	if p.phase == running && zombie(p.PID) {
+		s.wake()
+		return false
+	}
+	return p.alive()
+}
+
+// stop starts to stop the chosen processes that are alive and returns them. s.table.mu must
+// be held.
+func (s *stopper) stop(chosen []*process, sig syscall.Signal, deadline time.Time, reason Reason, failed bool) []*process {
+	now := time.Now()
+	var reached []*process
+	for _, p := range chosen {
+		at := deadline
+		if sig == unix.SIGKILL {
+			at = now
+		}
+		if !s.lives(p) {
+			s.hastenRest(p, at, now)
+			continue
+		}
+		reached = append(reached, p)
+		if p.reason == ReasonNone {
+			p.reason, p.failed = reason, failed
+		}
+		p.shorten(at)
+		// A program that is cleaning up might take a second signal as an order to quit at
+		// once.
+		if !slices.Contains(p.signals, int(sig)) {
+			p.signals = append(p.signals, int(sig))
+			if p.phase == running && p.deadline.After(now) {
+				s.ask(p, sig)
+			}
+		}
+		if p.phase == running {
+			s.armKill(p, now)
+		}
+	}
+	return reached
+}
+
+// apply carries out a stop that was requested before the process ran.
+func (s *stopper) apply(p *process) {
+	if p.deadline.IsZero() {
+		return
+	}
+	now := time.Now()
+	if p.deadline.After(now) {
+		for _, sig := range p.signals {
+			s.ask(p, syscall.Signal(sig))
+		}
+	}
+	s.armKill(p, now)
+}
+
+func (s *stopper) ask(p *process, sig syscall.Signal) {
+	s.signalGroup(p, sig)
+	if sig != unix.SIGSTOP {
+		// A stopped process acts on no signal but SIGKILL.
+		s.signalGroup(p, unix.SIGCONT)
+	}
+}
+
+func (s *stopper) armKill(p *process, now time.Time) {
+	left := p.deadline.Sub(now)
+	if left <= 0 {
+		s.kill(p)
+		return
+	}
+	if p.killTimer != nil {
+		p.killTimer.Reset(left)
+		return
+	}
+	p.killTimer = time.AfterFunc(left, func() {
+		s.table.mu.Lock()
+		defer s.table.mu.Unlock()
+		if p.phase == running || p.phase == ending {
+			s.kill(p)
+		}
+		if p.phase == ending {
+			s.log.Warn("What the program of a task has left running is killed, since its grace is over.", zap.Stringer("task", p.Key), zap.Int("pid", p.PID))
+			s.wake()
+		}
+	})
+}
+
+// kill sends SIGKILL to the group and the cgroup of a process. The reaper finds the rest,
+// and its bound counts from here.
+func (s *stopper) kill(p *process) {
+	s.signalGroup(p, unix.SIGKILL)
+	if p.cgroup != "" {
+		s.kernel.killCgroup(p.cgroup)
+	}
+	if p.killed.IsZero() {
+		p.killed = time.Now()
+		p.bound = time.AfterFunc(s.bound, s.wake)
+	}
+}
+
+// signalGroup signals the group of a process. The leader must not have been reaped, so that
+// the number cannot belong to another group.
+func (s *stopper) signalGroup(p *process, sig syscall.Signal) {
+	s.send(-p.PID, sig)
+}
+
+func (s *stopper) send(pid int, sig syscall.Signal) { _ = s.kernel.kill(pid, sig) }
+
+// stopAll stops all processes and returns them. The graces count from begun.
+func (s *stopper) stopAll(how Stops, begun time.Time) []*process {
+	s.table.mu.Lock()
+	defer s.table.mu.Unlock()
+	all := s.table.pick(func(p *process) bool { return p.phase != abandoned })
+	s.stopEach(all, how, begun, ReasonShutdown)
+	return all
+}
+
+// stopEach stops processes, each as its task is to be stopped. The graces count from begun. The
+// caller holds mu.
+func (s *stopper) stopEach(all []*process, how Stops, begun time.Time, why Reason) {
+	for _, p := range all {
+		stop := how.of(p.Key.Task)
+		s.stop([]*process{p}, syscall.Signal(stop.Signal), begun.Add(stop.Grace), why, false)
+	}
+}
+
+// stopLoud stops a process that has written too much.
+func (s *stopper) stopLoud(p *process) {
+	s.table.mu.Lock()
+	defer s.table.mu.Unlock()
+	s.stop([]*process{p}, unix.SIGKILL, time.Now(), ReasonLogQuota, false)
+}
