@@ -116,11 +116,15 @@ func Group(ctx context.Context, name string) (uint32, error) {
 }
 
 // askTakes bounds the wait for getent and id, which may ask a directory service.
-var askTakes = 10 * time.Second
+const askTakes = 10 * time.Second
 
 // ask returns the first line of a program's output.
 func ask(ctx context.Context, program string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTakes)
+	return askWithin(ctx, askTakes, program, args...)
+}
+
+func askWithin(ctx context.Context, bound time.Duration, program string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.WaitDelay = time.Second // for programs that it has started
