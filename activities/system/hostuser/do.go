@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"unsafe"
 
@@ -23,7 +24,11 @@ func (u *User) Do(f func() error) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer func() { panicked = recover() }()
+		defer func() {
+			if p := recover(); p != nil {
+				panicked = fmt.Sprintf("%v\n\n%s", p, debug.Stack()) // the stack of this goroutine
+			}
+		}()
 		// The thread is never unlocked, so that no other goroutine gets it.
 		runtime.LockOSThread()
 		if err = u.become(); err != nil {

@@ -141,3 +141,18 @@ func TestEnviron(t *testing.T) {
 	}
 	require.Equal(t, []string{"A=b"}, (*User)(nil).Environ([]string{"A=b"}))
 }
+
+func failsInside() error { panic("no") }
+
+// A panic is that of the caller, and shows where it came from.
+func TestPanicInDo(t *testing.T) {
+	u := nobody(t)
+	defer func() {
+		text, ok := recover().(string)
+		require.True(t, ok)
+		assert.True(t, strings.HasPrefix(text, "no\n"), text)
+		assert.Contains(t, text, "hostuser.failsInside")
+	}()
+	_ = u.Do(failsInside)
+	t.Fatal("it has not panicked")
+}
