@@ -22,7 +22,8 @@ func tellService(log *zap.Logger, state string) {
 	}
 }
 
-// sendService sends one message to a socket. An empty name: there is none.
+// sendService sends one message to a socket. Unlike SdNotify of go-systemd it does not wait for
+// ever for one that nobody reads. An empty name: there is none.
 func sendService(socket, state string) error {
 	if socket == "" {
 		return nil

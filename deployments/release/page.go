@@ -17,7 +17,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// page is a manual page, whose body is written for roff.
+// page is a manual page, whose body is written for roff. Package doc of cobra takes texts for
+// Markdown, in which <RUN> and what is indented are something else, leaves out the names of the
+// values of options, and knows no topics.
 type page struct {
 	name, section, title, body string
 }

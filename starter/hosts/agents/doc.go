@@ -26,4 +26,12 @@
 //
 // The run ends with its head. The end of the head's program ends its connections at once; the
 // others stop their processes then ([Membership.Lost]). A connection that breaks is made again.
+//
+// # Why not the link of package remotehosts
+//
+// There the command is the only way of a host to the server, and both end together. An agent is a
+// command of its own, which shows the output of its tasks and ends with the exit code of the run.
+// When it is killed, the side of its host worker goes on to report how its processes have ended:
+// over a connection to the server that is not the command's. And a connection that breaks is not
+// the end.
 package agents
