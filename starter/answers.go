@@ -6,9 +6,8 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 )
 
-// Answers asks whether somebody executes the run's workflow. It is an
-// [*UnansweredError] where the run is open and nobody does, and nil for a run that
-// has ended, which needs nobody any more.
+// Answers checks whether a worker executes the run's workflow. It returns an [*UnansweredError]
+// if the run is open and no worker does, and nil for a run that has ended, which needs none.
 func (r *Run) Answers(ctx context.Context) error {
 	d, err := r.describe(ctx)
 	if err != nil {

@@ -55,8 +55,8 @@ func attributes(s *spec.RunSpec, o Options) []attribute {
 	}
 }
 
-// withAttributes has start start a run with those attributes that the namespace knows. To ask
-// beforehand which these are would cost every start a round trip.
+// withAttributes starts a run with the attributes that the namespace knows. Asking for these
+// first would cost every start a round trip.
 func withAttributes(set []attribute, start func(temporal.SearchAttributes) error) error {
 	for {
 		updates := make([]temporal.SearchAttributeUpdate, len(set))

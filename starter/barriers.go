@@ -23,8 +23,8 @@ type Barrier struct {
 	Round      int    `json:"round"`
 	Generation int    `json:"generation"`
 	WorkflowID string `json:"workflow_id"`
-	// Unanswered reports whether nobody answers for the barrier's workflow at the moment, so
-	// that it is not known who waits.
+	// Unanswered reports whether no worker answers for the barrier's workflow at the moment, so
+	// that the waiting tasks are not known.
 	Unanswered bool                 `json:"unanswered,omitempty"`
 	Opened     time.Time            `json:"opened,omitzero"`
 	Deadline   time.Time            `json:"deadline,omitzero"`
@@ -55,7 +55,7 @@ func (r *Run) Barriers(ctx context.Context) ([]Barrier, error) {
 	if err != nil {
 		return nil, r.requestError(err)
 	}
-	// What is left of an earlier run of the same ID is not this run's.
+	// Rounds of an earlier run with the same ID do not belong to this run.
 	prefix := r.barrierPrefix(d)
 	open, err := r.rounds(ctx, prefix, true)
 	if err != nil {
@@ -92,8 +92,8 @@ type Round struct {
 	Opened, Closed time.Time
 }
 
-// Rounds lists the rounds of barriers that the server has closed, the first one first. Rounds
-// of one host alone it does not know.
+// Rounds lists the rounds of barriers that the server has closed, the oldest first. The server
+// does not know rounds of a single host.
 func (r *Run) Rounds(ctx context.Context) ([]Round, error) {
 	d, err := r.describe(ctx)
 	if err != nil {

@@ -11,11 +11,10 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 )
 
-// A run may go on in another execution of its workflow when the history of one has
-// become long. A handle names the run by the first of
-// them, and here the one that goes on with it is found.
+// A run may continue in another execution of its workflow when the history of one has become
+// long. A handle names the run by the first execution; this file finds the latest.
 
-// describe tells about the execution that goes on with the run, or has ended it.
+// describe describes the latest execution of the run.
 func (r *Run) describe(ctx context.Context) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	execution := r.latest()
 	for {
@@ -50,8 +49,8 @@ func (r *Run) remember(execution string) {
 	r.latestID = execution
 }
 
-// Queue returns the task queue of the run, and open says that it has not ended. Unlike
-// [Run.Status] it asks nobody but the server.
+// Queue returns the task queue of the run, and whether the run is open. Unlike [Run.Status], it
+// asks only the server.
 func (r *Run) Queue(ctx context.Context) (queue string, open bool, err error) {
 	d, err := r.describe(ctx)
 	if err != nil {
@@ -61,7 +60,7 @@ func (r *Run) Queue(ctx context.Context) (queue string, open bool, err error) {
 	return info.GetTaskQueue(), info.GetCloseTime() == nil, nil
 }
 
-// latest returns the execution that went on with the run when last looked at.
+// latest returns the latest execution that is known.
 func (r *Run) latest() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,8 +85,8 @@ func (r *Run) next(ctx context.Context, execution string) (string, error) {
 	return "", &NotFoundError{RunID: r.ID}
 }
 
-// request makes a request to the execution that goes on with the run. Which one
-// that is shows when the one known so far refuses it as closed.
+// request sends a request to the latest execution of the run. If the latest known one refuses
+// it because it is closed, request looks for the next.
 func (r *Run) request(ctx context.Context, do func(execution string) error) error {
 	until := time.Now().Add(moveTimeout)
 	for again := moving; ; {
@@ -111,8 +110,7 @@ var moving = retry.Backoff{First: 20 * time.Millisecond, Most: 500 * time.Millis
 
 const moveTimeout = 30 * time.Second
 
-// goesOnAfter reports whether another execution than that one goes on with the run,
-// or has ended it.
+// goesOnAfter reports whether the run has an execution after that one.
 func (r *Run) goesOnAfter(ctx context.Context, execution string) bool {
 	if execution == "" {
 		return false

@@ -17,9 +17,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Closures returns the queue of the run's closures: while the run is open, for scheduling,
-// and afterwards for the values that are there. The queue is the same however often
-// it is asked for. The caller closes it.
+// Closures returns the queue of the run's closures. It schedules closures while the run is
+// open, and keeps their values afterwards. Each call returns the same queue. The caller closes
+// it.
 func (r *Run) Closures(ctx context.Context) (*closurequeue.Queue, error) {
 	d, err := r.describe(ctx)
 	if err != nil {
@@ -54,9 +54,9 @@ func (r *Run) ExistingClosures(ctx context.Context) (*closurequeue.Queue, error)
 	return closurequeue.Attach(r.client, r.firstOf(d.GetWorkflowExecutionInfo())), nil
 }
 
-// TerminateClosures tears down the queue of closures of a run that was terminated and
-// whose host workers are gone for good: nobody is there to end it in order. There may
-// be none.
+// TerminateClosures removes the queue of closures of a run that was terminated and whose host
+// workers are gone for good, since no worker is left to end it in order. The run may have no
+// queue.
 func (r *Run) TerminateClosures(ctx context.Context, reason string) error {
 	d, err := r.describe(ctx)
 	if err != nil {

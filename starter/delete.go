@@ -41,9 +41,9 @@ func (r *Run) Summary(ctx context.Context) (Summary, error) {
 	return s, nil
 }
 
-// Delete has the server forget the run, which must have ended, with its groups, its barriers
-// and its queue of closures, and returns how many workflows these were. A handle without an
-// execution stands for all runs of that ID. What is interrupted can be done again.
+// Delete makes the server forget the run, which must have ended, with its groups, its barriers
+// and its queue of closures. It returns the number of these workflows. A handle without an
+// execution stands for all runs of that ID. If Delete is interrupted, it can be repeated.
 func (r *Run) Delete(ctx context.Context, namespace string) (deleted int, err error) {
 	own, err := r.executions(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func (r *Run) belongs(w *workflowpb.WorkflowExecutionInfo, execution string) boo
 		id == closure.QueueID(r.ID, execution)
 }
 
-// executions returns those of the run's workflow, the first one first.
+// executions returns the executions of the run's workflow, the oldest first.
 func (r *Run) executions(ctx context.Context) ([]*workflowpb.WorkflowExecutionInfo, error) {
 	all, err := r.workflows(ctx, "WorkflowId = "+quoted(r.ID))
 	if err != nil {

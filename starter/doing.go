@@ -8,12 +8,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// What a task does, in one word: its state, or one of these.
+// The activity of a task in one word: its state, or one of these.
 const (
 	DoingRestart = "restarting" // it waits to be started again
 	DoingFailed  = "failed"     // it has ended badly, and by itself or with its host
-	DoingMissing = "missing"    // its host has not been heard of
-	DoingUnknown = "unknown"    // nobody says what it does
+	DoingMissing = "missing"    // its host does not answer
+	DoingUnknown = "unknown"    // no worker says what it does
 )
 
 // doings are the words in the order in which they are counted.
@@ -83,8 +83,8 @@ var trouble = []string{DoingFailed, DoingRestart, DoingMissing}
 // fewOf is one in how many tasks are few.
 const fewOf = 20
 
-// Odd returns which of the words are those of tasks to look at: in trouble, the worst first,
-// and then in a state that few of the others share.
+// Odd returns the words of tasks that need a look: those in trouble, the worst first, and then
+// those in a state that few other tasks share.
 func Odd(words []string) []int {
 	all := TallyOf(words)
 	var odd []int

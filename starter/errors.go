@@ -12,7 +12,7 @@ import (
 // Error is the error of a run that ended otherwise than well.
 type Error struct {
 	RunID string
-	// Result is what the run left, with a cause for every task. It is never nil.
+	// Result is the result of the run, with a cause for every task. It is never nil.
 	Result *spec.RunResult
 	// Cause is the error as Temporal has it.
 	Cause error
@@ -32,7 +32,7 @@ func (e *Error) Unwrap() error { return e.Cause }
 // server, without a result. Its processes are stopped by their host workers.
 type TerminatedError struct {
 	RunID string
-	// Reason is what whoever terminated it gave; By is who that was.
+	// Reason and By are the reason that was given for the termination, and who gave it.
 	Reason, By string
 }
 
@@ -47,8 +47,7 @@ func (e *TerminatedError) Error() string {
 	return text + " and left no result"
 }
 
-// Result returns what stands for a result where one is needed: the run has failed, and
-// nobody can say how.
+// Result returns a stand-in for a result: the run has failed for an unknown reason.
 func (e *TerminatedError) Result() *spec.RunResult {
 	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: "Terminated", Message: e.Error(), ExitCode: exitcode.Machinery}
 }
@@ -59,7 +58,7 @@ const terminated = "terminated"
 // NotFoundError reports that the server does not know a run.
 type NotFoundError struct {
 	RunID string
-	// Hint says what was probably meant; empty: that is not known.
+	// Hint is the name that was probably meant, or "".
 	Hint string
 }
 
@@ -78,9 +77,9 @@ func (e *RunningError) Error() string {
 type RefusedError struct {
 	// Reason is the run's.
 	Reason string
-	// Invalid reports whether the request is a mistake, whatever the state of the run.
+	// Invalid reports whether the request is a mistake in any state of the run.
 	Invalid bool
-	// Tasks are those for which it was refused, where it could be met for others.
+	// Tasks are the tasks for which it was refused, if it could be met for others.
 	Tasks []spec.TaskProblem
 }
 
@@ -93,8 +92,7 @@ func (e *EndedError) Error() string {
 	return fmt.Sprintf("run %s has ended", e.RunID)
 }
 
-// UnansweredError reports that a run lives but nobody answers for its workflow now,
-// so it could not be asked.
+// UnansweredError is returned if a run is open but no worker answers for its workflow.
 type UnansweredError struct {
 	RunID string
 	Cause error
@@ -112,11 +110,11 @@ func (e *UnansweredError) Error() string {
 // Unwrap gives the error of the client.
 func (e *UnansweredError) Unwrap() error { return e.Cause }
 
-// StuckError reports that a run does not get on: nobody executes its workflow, or
-// whoever does fails at it again and again.
+// StuckError is returned while no worker executes the workflow of a run, or its workflow tasks
+// keep failing.
 type StuckError struct {
 	RunID string
-	// Attempt is that of the workflow task. 1: nobody has taken it.
+	// Attempt is the attempt of the workflow task. If it is 1, no worker has taken it.
 	Attempt int
 }
 

@@ -63,8 +63,8 @@ func Find(ctx context.Context, c client.Client, beginning string) (string, error
 	return latest, err
 }
 
-// Hint returns what was probably meant by the ID of a run that the server does not know: a schedule,
-// or a run or a schedule with an ID that is nearly the same. Empty: nothing.
+// Hint suggests a name if the server does not know the ID of a run: a schedule of that ID, or a
+// run or schedule with a similar one. It returns "" if it finds none.
 func Hint(ctx context.Context, c client.Client, unknown string) string {
 	schedules, err := Schedules(ctx, c)
 	if err != nil {
@@ -90,7 +90,7 @@ func Hint(ctx context.Context, c client.Client, unknown string) string {
 	return ""
 }
 
-// latestOf returns the ID of the latest run that a schedule has started; empty: there is none.
+// latestOf returns the ID of the latest run that a schedule has started, or "".
 func latestOf(ctx context.Context, c client.Client, schedule string) (string, error) {
 	// The server has those that are open first, and then those that have ended last.
 	r, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: 100, Query: fmt.Sprintf(

@@ -20,7 +20,7 @@ type Fleet struct {
 	client client.Client
 }
 
-// GetFleet returns the fleet of a queue; empty: of the default one.
+// GetFleet returns the fleet of a queue. If queue is empty, that is the default queue.
 func GetFleet(c client.Client, queue string) *Fleet {
 	if queue == "" {
 		queue = spec.TaskQueue

@@ -27,8 +27,8 @@ func (r *Run) Spec(ctx context.Context) (*spec.RunSpec, error) {
 	return s, nil
 }
 
-// History returns the histories of the executions of the run, as far as the server has them, the
-// first one first, and after them those of the groups that carry tasks of a large run.
+// History returns the histories of the executions of the run that the server has, the oldest
+// first, followed by those of the groups that carry tasks of a large run.
 func (r *Run) History(ctx context.Context) ([]*historypb.History, error) {
 	d, err := r.describe(ctx)
 	if err != nil {

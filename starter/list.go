@@ -26,14 +26,15 @@ type ListOptions struct {
 	// Open limits the list to runs that have not ended, and Failed to those that have ended
 	// otherwise than well or by a cancellation.
 	Open, Failed bool
-	// Since and Until bound when they started. Zero: no bound.
+	// Since and Until bound the time of the start. Zero means no bound.
 	Since, Until time.Time
-	// Name is a pattern of [path.Match] for the name or the ID. Empty: all.
+	// Name is a pattern of [path.Match] for the name or the ID. If it is empty, all match.
 	Name string
-	// Dir is the working directory of the spec, Owner who started the run, and Host one that
-	// has its tasks, or had them last. Empty: any.
+	// Dir is the working directory of the spec, Owner the user who started the run, and Host a
+	// host that has its tasks or had them last. An empty field matches all runs.
 	Dir, Owner, Host string
-	// Cause is why they have ended; see [spec.RunResult.Cause]. Empty: any, and open ones too.
+	// Cause is the cause of the end; see [spec.RunResult.Cause]. If it is empty, all runs
+	// match, open runs too.
 	Cause string
 	// LastOutput has [Summary.LastOutput] looked up: one request for each open run.
 	LastOutput bool
@@ -57,15 +58,15 @@ type Summary struct {
 	// Verdict is empty while the run is open. One that was terminated without a
 	// result has failed; Ending is then "terminated".
 	Verdict spec.Verdict `json:"verdict,omitempty"`
-	// Cause is why the run ended. Empty: it is open, or it had no process.
+	// Cause is the cause of the run's end. It is empty if the run is open or had no process.
 	Cause spec.Cause `json:"cause,omitempty"`
-	// Hosts have its tasks, or had them last, and Restarts counts the processes that were
-	// started again, as far as the run has noted them; see [spec.AttributeRestarts].
+	// Hosts are the hosts that have its tasks, or had them last. Restarts counts the processes
+	// that were started again, as noted by the run; see [spec.AttributeRestarts].
 	Hosts    []string `json:"hosts,omitempty"`
 	Restarts int      `json:"restarts,omitempty"`
-	// Priority is from 1 to 5; 0: the server does not know.
+	// Priority is from 1 to 5, or 0 if the server does not know it.
 	Priority int `json:"priority,omitempty"`
-	// ExitCode is what `clusterrun wait` exits with.
+	// ExitCode is the exit code of `clusterrun wait`.
 	ExitCode int       `json:"exit_code"`
 	Ending   string    `json:"ending,omitempty"`
 	Started  time.Time `json:"started,omitzero"`
@@ -74,8 +75,8 @@ type Summary struct {
 	// says, and SilentSeconds is for how long all of them have been.
 	SilentTasks   []string `json:"silent_tasks,omitempty"`
 	SilentSeconds int      `json:"silent_seconds,omitempty"`
-	// LastOutput is when a process of an open run last wrote output, by the clock of its host;
-	// zero where that is not known, or none has.
+	// LastOutput is when a process of an open run last wrote output, by the clock of its host.
+	// It is zero if no process has, or if that is not known.
 	LastOutput time.Time `json:"last_output,omitzero"`
 	// looks reports whether the hosts of the run look whether its tasks are silent.
 	looks bool
@@ -102,8 +103,8 @@ func List(ctx context.Context, c client.Client, o ListOptions) ([]Summary, error
 }
 
 const (
-	// firstPage is how many runs are asked for at first, beside those that may be shown. Each
-	// page is larger than the one before, up to lastPage.
+	// firstPage is how many runs are asked for at first, in addition to those that are shown.
+	// Each page is larger than the one before, up to lastPage.
 	firstPage, lastPage = 20, 1000
 )
 
@@ -180,7 +181,7 @@ func (o ListOptions) query(open bool) string {
 	case o.Failed:
 		query += "IN ('Failed', 'Terminated', 'TimedOut')"
 	default:
-		// Of a run that went on in other executions the last one stands for all.
+		// The last execution stands for a run with several.
 		query += "NOT IN ('Running', 'ContinuedAsNew')"
 	}
 	if o.Host != "" {
@@ -192,8 +193,8 @@ func (o ListOptions) query(open bool) string {
 	return query
 }
 
-// narrowing is a condition that all runs meet of which the name and the owner match, and few
-// others. What was started without search attributes has none.
+// narrowing is a condition that holds for all runs whose name and owner match, and for few
+// others. Runs that were started without search attributes have none.
 func (o ListOptions) narrowing() string {
 	var conditions []string
 	if o.Name != "" {
@@ -300,8 +301,8 @@ func verdicts(ctx context.Context, c client.Client, runs []Summary) {
 // heartbeatsTake bounds how long a list waits for what the hosts of open runs have reported.
 const heartbeatsTake = 2 * time.Second
 
-// heartbeats looks up which tasks of open runs are silent, and with all when each run last wrote
-// output. What cannot be known now is not.
+// heartbeats finds silent tasks of open runs and, if all is set, when each run last wrote
+// output. It leaves out what cannot be known now.
 func heartbeats(ctx context.Context, c client.Client, runs []Summary, all bool) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatsTake)
 	defer cancel()
@@ -336,7 +337,7 @@ func heartbeats(ctx context.Context, c client.Client, runs []Summary, all bool) 
 	})
 }
 
-// each does something with those of the runs that need it, with a few of them at a time.
+// each calls f for the runs that need it, for a few at a time.
 func each(runs []Summary, needs func(*Summary) bool, do func(*Summary)) {
 	limit := make(chan struct{}, 8)
 	var wg sync.WaitGroup

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// stuckAfter is how long a workflow task may lie before it counts as stuck,
-	// and stuckAttempts how often it may fail.
+	// A workflow task that is not taken for stuckAfter, or has failed stuckAttempts times, is
+	// stuck.
 	stuckAfter    = 10 * time.Second
 	stuckAttempts = 4
-	// askEvery is how often it is asked whether anybody serves the queue of a run that has no
-	// workflow task, and pollTakes more than the time between two polls of whoever does.
+	// askEvery is the time between checks whether a worker polls the queue of a run without a
+	// workflow task. pollTakes is longer than the time between two polls of a worker.
 	askEvery  = 10 * time.Second
 	pollTakes = 90 * time.Second
 )
@@ -22,7 +22,7 @@ const (
 // looker looks at a run again and again while others wait for its end.
 type looker struct {
 	run   *Run
-	asked time.Time // when somebody was last known to execute the run
+	asked time.Time // when a worker was last known to execute the run
 	stuck *StuckError
 }
 
@@ -51,8 +51,9 @@ func (l *looker) look(ctx context.Context) (closed bool, err error) {
 	return false, nil
 }
 
-// attended returns a [*StuckError] where nobody would take the next workflow task of a run: its
-// host worker may be gone while the run waits for that. The query is for clocks that differ.
+// attended returns a [*StuckError] if no worker would take the next workflow task of a run: its
+// host worker may be gone while the run waits for a host. The query allows for clocks that
+// differ.
 func (l *looker) attended(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) error {
 	if l.stuck == nil && time.Since(l.asked) < askEvery {
 		return nil

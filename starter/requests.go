@@ -20,8 +20,8 @@ func (r *Run) Cancel(ctx context.Context) error {
 		if err := r.client.CancelWorkflow(ctx, r.ID, execution); err != nil || execution == "" {
 			return r.requestError(err)
 		}
-		// Unlike other requests, this one succeeds where the execution has ended:
-		// did another go on with the run?
+		// Unlike other requests, this one succeeds if the execution has ended, so the next one
+		// is looked for.
 		if _, err := r.describe(ctx); err != nil || r.latest() == execution {
 			return r.requestError(err)
 		}
@@ -67,14 +67,14 @@ func (r *Run) RequestStop(ctx context.Context, q spec.StopRequest) (spec.Request
 	return ask[spec.RequestAnswer](ctx, r, spec.UpdateRequestStop, q)
 }
 
-// StopTogether asks all tasks to stop, each by itself; the run then has the grace of
-// its spec to end. It answers with how the run stands, which is the first request's
-// where somebody asked before.
+// StopTogether asks all tasks to stop by themselves; the run then has the grace of its spec to
+// end. It returns the state of the stop. If a stop was requested before, that is the state of
+// the first.
 func (r *Run) StopTogether(ctx context.Context, q spec.TogetherRequest) (spec.Stopping, error) {
 	return ask[spec.Stopping](ctx, r, spec.UpdateStopTogether, q)
 }
 
-// ClearStop takes such a stop back, and the run goes on.
+// ClearStop withdraws such a stop, and the run continues.
 func (r *Run) ClearStop(ctx context.Context) (spec.Stopping, error) {
 	return ask[spec.Stopping](ctx, r, spec.UpdateClearStop, spec.ClearStopRequest{})
 }
@@ -108,8 +108,8 @@ func ask[A any](ctx context.Context, r *Run, name string, arg any) (A, error) {
 	return answer, nil
 }
 
-// requestError returns in our words why a request did not get through. What the
-// run itself answered is left as it is.
+// requestError explains why a request was not delivered. It returns the run's own answers
+// unchanged.
 func (r *Run) requestError(err error) error {
 	var (
 		application *temporal.ApplicationError

@@ -21,14 +21,14 @@ import (
 type Run struct {
 	// ID is the run ID, which is the workflow ID.
 	ID string
-	// ExecutionID is Temporal's run ID, of the first execution where the run went
-	// on in others. Empty: the latest run of that ID.
+	// ExecutionID is Temporal's run ID of the run's first execution. If it is empty, the handle
+	// stands for the latest run of that ID.
 	ExecutionID string
 
 	client client.Client
 
 	mu       sync.Mutex
-	latestID string // the execution that goes on with the run, as far as known
+	latestID string // the latest known execution of the run
 }
 
 // Get returns a handle on a run that was started before, by whomever. It asks
@@ -112,9 +112,9 @@ func (r *Run) ended(ctx context.Context, err error) (*spec.RunResult, error) {
 	return result, &Error{RunID: r.ID, Result: result, Cause: err}
 }
 
-// failureWithoutResult is for what fails before there is a result, such as an
-// input that is no spec, and for the failures of workflow code. known is the exit code, if it
-// is known.
+// failureWithoutResult makes the error of a run that failed before it had a result, for example
+// because its input is not a spec, or because its workflow code failed. known is the exit code,
+// if it is known.
 func failureWithoutResult(err *temporal.ApplicationError, known int) spec.RunResult {
 	code := exitcode.Machinery
 	if err.Type() == spec.ErrInvalidRunSpec {

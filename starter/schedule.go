@@ -15,19 +15,19 @@ import (
 
 // Schedule says when the server starts runs by itself.
 type Schedule struct {
-	// Cron are times as cron(5) has them, and Every is the time from one to the next, counted
-	// from the epoch. One of them has to be given.
+	// Cron has times in the form of cron(5). Every is the time between runs, counted from the
+	// epoch. One of them must be set.
 	Cron  []string
 	Every time.Duration
-	// TimeZone is that of Cron, such as Europe/Berlin. Default: UTC.
+	// TimeZone is the time zone of Cron, such as Europe/Berlin. Default: UTC.
 	TimeZone string
 	// Overlap says what happens when a run is due and the one before has not ended. Default: it
 	// is skipped.
 	Overlap enumspb.ScheduleOverlapPolicy
-	// CatchUp is how late a run may be that was due while the server was away; the server takes
-	// at least ten seconds. Default: what the server has, which is a year.
+	// CatchUp is how late a run may start if it was due while the server was away, at least ten
+	// seconds. Default: the server's, which is a year.
 	CatchUp time.Duration
-	// PauseOnFailure has no further run start after one that has failed.
+	// PauseOnFailure pauses the schedule after a run that has failed.
 	PauseOnFailure bool
 }
 
@@ -58,11 +58,11 @@ func (e *ScheduleExistsError) Error() string {
 	return fmt.Sprintf("there is a schedule %s already; choose another ID, or delete it: clusterrun schedule-run --delete %s", e.ID, e.ID)
 }
 
-// CreateSchedule has the server start runs of a spec. The ID of the options, which it returns, is
-// that of the schedule, and the IDs of its runs are that and the time at which they were due. It
-// returns the next of these times, too; none: no run ever starts. A spec with problems is
-// refused with all of them, times with what [Schedule.Check] says, and an ID in use with
-// [*ScheduleExistsError].
+// CreateSchedule makes the server start runs of a spec by a schedule, and returns the
+// schedule's ID, which is the ID of the options. The ID of a run is that and the time at which
+// it was due. CreateSchedule also returns the next such time, or zero if no run ever starts. It
+// refuses a spec with all of its problems, wrong times with the error of [Schedule.Check], and
+// an ID in use with [*ScheduleExistsError].
 func CreateSchedule(ctx context.Context, c client.Client, s *spec.RunSpec, o Options, when Schedule) (id string, next []time.Time, err error) {
 	if err := o.complete(s); err != nil {
 		return "", nil, err

@@ -12,14 +12,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ScheduleSummary is what a list shows of a schedule of runs.
+// ScheduleSummary is a schedule of runs, as lists show it.
 type ScheduleSummary struct {
 	ID     string      `json:"schedule_id"`
 	Paused bool        `json:"paused,omitempty"`
-	Next   []time.Time `json:"next"` // when it starts runs; none: never again
+	Next   []time.Time `json:"next"` // the next starts of runs; empty if there are none
 }
 
-// Schedules returns the schedules of runs that a server has, whoever has created them.
+// Schedules returns the schedules of runs on a server, of all users.
 func Schedules(ctx context.Context, c client.Client) ([]ScheduleSummary, error) {
 	list, err := c.ScheduleClient().List(ctx, client.ScheduleListOptions{PageSize: lastPage})
 	if err != nil {
@@ -50,7 +50,7 @@ func (e *NoScheduleError) Error() string {
 	return fmt.Sprintf("there is no schedule %s on this server; `clusterrun schedule-run --list` shows those there are", e.ID)
 }
 
-// DeleteSchedule has the server start no more runs by a schedule. Those that it has started stay.
+// DeleteSchedule stops a schedule from starting runs. Runs that it has started continue.
 func DeleteSchedule(ctx context.Context, c client.Client, id string) error {
 	err := c.ScheduleClient().GetHandle(ctx, id).Delete(ctx)
 	var none *serviceerror.NotFound

@@ -10,16 +10,16 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 )
 
-// silentAfter is when a host has missed a sign of life: those with the most tasks give one
-// every 8 seconds.
+// silentAfter is the time without a heartbeat after which a host counts as silent: hosts with
+// the most tasks send one every 8 seconds.
 const silentAfter = 12 * time.Second
 
 // SilentHost is a host of which nothing has been heard for a while.
 type SilentHost struct {
 	Host string `json:"host"`
-	// Heard is when the server last heard of it.
+	// Heard is the time of the last heartbeat that the server received.
 	Heard time.Time `json:"heard"`
-	// GivenUp is when the run gives it up. Zero: never, the run waits for it.
+	// GivenUp is when the run gives the host up, or zero if it waits without limit.
 	GivenUp time.Time `json:"given_up,omitzero"`
 }
 
@@ -36,8 +36,9 @@ func (h SilentHost) Text(now time.Time) string {
 	}
 }
 
-// silentHosts returns those that hold none of the activities of their tasks, or do not beat for
-// them. host is where the task of an activity is. One sign of life is enough.
+// silentHosts returns the hosts that hold none of the activities of their tasks, or send no
+// heartbeats for them. host maps an activity to the host of its task. One heartbeat is enough
+// for a host.
 func silentHosts(now time.Time, activities []*workflowpb.PendingActivityInfo, host func(id string) string) []SilentHost {
 	hosts := map[string]SilentHost{}
 	for _, a := range activities {
@@ -67,8 +68,8 @@ func silentHosts(now time.Time, activities []*workflowpb.PendingActivityInfo, ho
 	return silent
 }
 
-// signOfLife returns when an activity was last heard of, and when its host is given up if it
-// is not heard of again.
+// signOfLife returns the time of the last heartbeat of an activity, and when its host is given
+// up without another.
 func signOfLife(now time.Time, a *workflowpb.PendingActivityInfo) (heard, givenUp time.Time) {
 	o := a.GetActivityOptions()
 	beat := a.GetLastHeartbeatTime().AsTime()
@@ -78,13 +79,13 @@ func signOfLife(now time.Time, a *workflowpb.PendingActivityInfo) (heard, givenU
 	isScheduled := a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED
 	switch heard = beat; {
 	case lost:
-		// An attempt that the server has given to a poll of the host is no sign of life after
-		// one that was lost: the host may have been cut off with its poll open.
+		// An attempt that the server has given to a poll of the host is not a sign of life if
+		// the one before it was lost: the host may have been cut off with its poll open.
 		if beat.Unix() <= 0 {
 			heard = a.GetLastAttemptCompleteTime().AsTime().Add(-o.GetHeartbeatTimeout().AsDuration())
 		}
 	case isScheduled && now.Sub(scheduled) < silentAfter:
-		heard = now // it waits to be started again, or the host has not had the time to take it
+		heard = now // it waits for its restart, or the host may not have taken it yet
 	case isScheduled && beat.Unix() <= 0:
 		heard = scheduled
 	case taken.After(beat):

@@ -23,16 +23,16 @@ import (
 
 // Options say how a run is started.
 type Options struct {
-	// ID is the run ID, which is the workflow ID. The ID of a run that has
-	// ended may be used again. Default: the spec's name and a random part.
+	// ID is the run ID, which is the workflow ID. The ID of a run that has ended may be used
+	// again. Default: the spec's name and a random part.
 	ID string
 	// Queue is the task queue of those who execute the run. Default
 	// [spec.TaskQueue].
 	Queue string
 	// Owner is shown in lists of runs. Default: user@host.
 	Owner string
-	// Host is the host that will have the tasks, where there is no other: the run need not
-	// note it then.
+	// Host is the only host that can have the tasks, if it is known. The run then need not
+	// record it.
 	Host string
 }
 
@@ -73,7 +73,7 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 	return Get(c, w.GetID(), w.GetRunID()), nil
 }
 
-// complete validates a spec that is to be run and sets the options that were left out.
+// complete validates a spec that will be run and sets the options that were left out.
 func (o *Options) complete(s *spec.RunSpec) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -106,11 +106,11 @@ const (
 	memoTasks   = "tasks"
 	memoCommand = "command"
 	memoDir     = "dir"
-	// memoSilence is that of the spec, where there is one.
+	// memoSilence is the silence limit of the spec, if it has one.
 	memoSilence = "silence"
 )
 
-// memo returns what lists show of a run besides its search attributes.
+// memo returns what lists show of a run in addition to its search attributes.
 func memo(s *spec.RunSpec, o Options) map[string]any {
 	m := map[string]any{memoOwner: o.Owner, memoName: s.Name, memoTasks: cluster(s), memoCommand: commandLine(s), memoDir: s.Dir}
 	if s.Silence != nil {
@@ -119,7 +119,7 @@ func memo(s *spec.RunSpec, o Options) map[string]any {
 	return m
 }
 
-// commandLine returns what the first tasks execute, as far as it fits into a list.
+// commandLine returns the command of the first tasks, cut to fit into a list.
 func commandLine(s *spec.RunSpec) string {
 	words := s.Command
 	if len(words) == 0 && len(s.Tasks) > 0 {

@@ -22,8 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/steptime"
 )
 
-// Status is how a run is doing: what the run says, what the server knows, and
-// what the hosts last reported, in one.
+// Status joins what the run reports, what the server knows, and what the hosts last reported.
 type Status struct {
 	RunID       string `json:"run_id"`
 	ExecutionID string `json:"execution_id"`
@@ -39,12 +38,12 @@ type Status struct {
 	Generation int           `json:"generation"`
 	Started    time.Time     `json:"started,omitzero"`
 	Ended      time.Time     `json:"ended,omitzero"`
-	// Unanswered reports whether nobody answers for the run's workflow at the moment: of the
-	// tasks of its spec it is known which run, and of the others nothing. The latter
-	// goes for all tasks of a run that has ended without a result.
+	// Unanswered reports whether no worker answers for the run's workflow at the moment: it is
+	// then known which tasks of its spec are running, and nothing else about tasks. If a run
+	// ended without a result, nothing is known about any of its tasks.
 	Unanswered bool `json:"unanswered,omitempty"`
-	// Unattended reports whether it is unanswered because nobody executes it. Otherwise
-	// somebody was there less than half a minute ago, who may be frozen or cut off.
+	// Unattended reports whether it is unanswered because no worker executes it. Otherwise a
+	// worker polled less than half a minute ago, which may be frozen or cut off.
 	Unattended bool         `json:"unattended,omitempty"`
 	Tasks      []TaskStatus `json:"tasks"`
 	// GroupRestarts are the last restarts of the whole group, the oldest first.
@@ -53,8 +52,8 @@ type Status struct {
 	Waiting []Waiting `json:"waiting,omitempty"`
 	// Stopping is set while the tasks are stopping together.
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
-	// Verdict is that of a run that has ended, also where it left no result; Ending
-	// is then "terminated".
+	// Verdict is the verdict of a run that has ended, even without a result; Ending is then
+	// "terminated".
 	Verdict spec.Verdict `json:"verdict,omitempty"`
 	Ending  string       `json:"ending,omitempty"`
 	// Silent are the hosts of which nothing has been heard for a while.
@@ -64,15 +63,15 @@ type Status struct {
 	// TooFewSteps reports whether tasks of an open run could be compared if more of their steps
 	// were known.
 	TooFewSteps bool `json:"too_few_steps,omitempty"`
-	// Stacks is what the tasks of an open run were doing when the run looked at that last.
+	// Stacks has the stacks of the tasks of an open run as of its last capture.
 	Stacks *stacktree.Findings `json:"stacks,omitempty"`
 	// Elastic is set where the number of hosts may change, while the run is open.
 	Elastic *spec.ElasticStatus `json:"elastic,omitempty"`
-	// OnDisconnect is what the hosts do while they hear nothing of the server.
+	// OnDisconnect is the action of hosts without contact to the server.
 	OnDisconnect spec.OnDisconnect `json:"on_disconnect,omitempty"`
-	// Archive is what an open run ships.
+	// Archive is the directory that an open run ships.
 	Archive *spec.Archive `json:"archive,omitempty"`
-	// Services are those of the hosts of an open run; see [Run.Services].
+	// Services are the services of the hosts of an open run; see [Run.Services].
 	Services []spec.HostService `json:"-"`
 	// Result is set once the run has ended and left one.
 	Result *spec.RunResult `json:"result,omitempty"`
@@ -80,36 +79,35 @@ type Status struct {
 	Message string `json:"message,omitempty"`
 }
 
-// TaskStatus is how one task is doing.
+// TaskStatus is the status of one task.
 type TaskStatus struct {
 	spec.TaskStatus
 	PID      int       `json:"pid,omitempty"`
 	Restarts int       `json:"restarts,omitempty"`
 	Started  time.Time `json:"process_started,omitzero"`
 	LogDir   string    `json:"log_dir,omitempty"`
-	// Progress is how far the task says it has got.
+	// Progress is the progress that the task has reported.
 	Progress *spec.Progress `json:"progress,omitempty"`
-	// Steps is how long the living process takes for a step; nil: it has reported none. Of one that
-	// has ended it is in Exit.
+	// Steps has the step times of the living process, or is nil if it has reported none. After
+	// its end they are in Exit.
 	Steps *spec.StepTime `json:"steps,omitempty"`
-	// Usage is what the living process uses; nil while that is not known. Of one that has ended
-	// it is in Exit.
+	// Usage is the resource usage of the living process, or nil if it is not known. After its
+	// end it is in Exit.
 	Usage *spec.LiveUsage `json:"usage,omitempty"`
-	// LastOutput is when the living process last wrote output, by the clock of its host; zero
-	// where that is not known, or it has written none.
+	// LastOutput is when the living process last wrote output, by the clock of its host. It is
+	// zero if the process has written none, or if that is not known.
 	LastOutput time.Time `json:"last_output,omitzero"`
-	// NextStart is when the task is started again, while it waits for that.
+	// NextStart is when the task is started again, if it waits for that.
 	NextStart time.Time `json:"next_start,omitzero"`
 	// LastFailure is why it is started again.
 	LastFailure string `json:"last_failure,omitempty"`
 }
 
 const (
-	// queryTimeout bounds a query: with nobody there to answer it would wait for
-	// as long as it is allowed to.
+	// queryTimeout bounds a query, which waits as long as it may if no worker answers.
 	queryTimeout = 3 * time.Second
-	// queryTries is how often a query is sent that nobody answers in time. The server may
-	// have given the first one to a host worker that is frozen; another one takes the next.
+	// queryTries is how often a query is sent if it gets no answer in time. The server may have
+	// given the first one to a host worker that is frozen; another host worker takes the next.
 	queryTries = 2
 )
 
@@ -316,8 +314,7 @@ func (s *Status) fillFromSpec(started *spec.RunSpec, err error) {
 	}
 }
 
-// pending returns the activities that are open in the workflow of a run and in those of its
-// groups.
+// pending returns the open activities in the workflows of a run and of its groups.
 func (r *Run) pending(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) ([]*workflowpb.PendingActivityInfo, error) {
 	pending := d.GetPendingActivities()
 	for _, c := range d.GetPendingChildren() {
@@ -335,8 +332,8 @@ func (r *Run) pending(ctx context.Context, d *workflowservice.DescribeWorkflowEx
 	return pending, nil
 }
 
-// merge adds what the pending activities know: a task's process and restarts
-// are in the heartbeats of its activity, where they cost the run no history.
+// merge adds what pending activities know: the process and restarts of a task are in the
+// heartbeats of its activity, where they add nothing to the history of the run.
 func (s *Status) merge(pending []*workflowpb.PendingActivityInfo) {
 	tasks := map[string]*TaskStatus{}
 	for i := range s.Tasks {

@@ -2,9 +2,9 @@ package starter
 
 import "context"
 
-// TaskNames returns the names of the run's tasks: those of its spec, in rank order, and
-// those that were started outside of it. complete is false where the run has not
-// answered, so that some of the latter may be missing.
+// TaskNames returns the names of the run's tasks: those in its spec, in rank order, followed by
+// those that were started later. complete is false if the run has not answered, so that some of
+// the latter may be missing.
 func (r *Run) TaskNames(ctx context.Context) (names []string, complete bool, err error) {
 	d, err := r.describe(ctx)
 	if err != nil {

@@ -14,20 +14,20 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// untakenFor is how long a workflow task of a run lies before its queue is asked whether anybody
-// serves it: whoever does takes a task in milliseconds.
+// untakenFor is how long a workflow task of a run may be untaken before its queue is checked
+// for workers: a worker takes a task within milliseconds.
 const untakenFor = 3 * time.Second
 
 var looks = retry.Backoff{First: 5 * time.Millisecond, Most: 250 * time.Millisecond}
 
-// Unexecuted reports whether nobody executes the workflow of an open run. It looks until somebody
-// has done what the run was told before, which takes milliseconds where somebody is there, or until
-// it is certain that nobody is: after a few seconds. It fails with [*StuckError] if ctx ends before
-// either, as where the workflow fails again and again.
+// Unexecuted reports whether no worker executes the workflow of an open run. It waits until a
+// worker has done what the run was last sent, which takes milliseconds, or until it is certain
+// that there is no worker, which takes a few seconds. It returns a [*StuckError] if ctx ends
+// before either, for example if the workflow keeps failing.
 func (r *Run) Unexecuted(ctx context.Context) (bool, error) { return r.unexecuted(ctx, false) }
 
-// AwaitUnexecuted is like Unexecuted, but goes on to look as long as somebody executes the run. It
-// returns nil once nobody does, and the error of ctx, or that of a run that has ended, otherwise.
+// AwaitUnexecuted is like Unexecuted, but waits as long as a worker executes the run. It
+// returns nil when none does, and otherwise the error of ctx or of a run that has ended.
 func (r *Run) AwaitUnexecuted(ctx context.Context) error {
 	_, err := r.unexecuted(ctx, true)
 	return err
@@ -89,8 +89,8 @@ func (l *lyingTask) look(now time.Time, d *workflowservice.DescribeWorkflowExecu
 		}
 		l.scheduled, l.since = at, now
 	}
-	// The server itself replaces one that a host was to take which has it cached, once. Others are
-	// new ones, and somebody has completed those before.
+	// The server itself replaces, once, a task that was reserved for a host that has the
+	// workflow cached. Other tasks are new, and some worker has completed the ones before.
 	l.taken = l.changes > 1
 }
 
@@ -124,8 +124,8 @@ func (r *Run) Begun(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// EndUnexecuted ends a run that nobody executes, with its closures and, where no other run uses it,
-// its fleet. If processes of it live, their hosts stop them: at once, or when they are back.
+// EndUnexecuted ends a run that no worker executes, with its closures and, if no other run uses
+// it, its fleet. Hosts stop living processes of the run at once, or when they are back.
 func (r *Run) EndUnexecuted(ctx context.Context, reason string) error {
 	queue, open, err := r.Queue(ctx)
 	if err != nil {

@@ -16,16 +16,17 @@ import (
 
 // Waiting is a place that a run waits for.
 type Waiting struct {
-	// Host is the host that the spec names; empty: any will do.
+	// Host is the host that the spec names, or "" for any.
 	Host string `json:"host,omitempty"`
 	// Queue is the task queue of the host workers that are asked.
 	Queue string `json:"queue"`
-	// Refusal is what the last of them said, or what the fleet waits for; empty: none has
-	// answered yet.
+	// Refusal is the last refusal of a host, or what the fleet waits for, or "" before an
+	// answer.
 	Refusal string `json:"refusal,omitempty"`
-	// Fetching is how far a host has got with what the run ships.
+	// Fetching is the progress of a host that fetches what the run ships.
 	Fetching *spec.Fetching `json:"fetching,omitempty"`
-	// Position is the one in the queue of the fleet, from 1; 0: it is not in the queue.
+	// Position is the position in the queue of the fleet, from 1, or 0 if the run is not
+	// queued.
 	Position int `json:"position,omitempty"`
 	// Until is when the run gives up.
 	Until time.Time `json:"until,omitzero"`
