@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
-	"fmt"
 	"io"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 )
 
 const (
@@ -58,19 +58,19 @@ func (q *queue) continueAsNew(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	executions, err := pack(q.allExecutions(ctx))
+	packed, err := pack(resumption{q.allExecutions(ctx), snapshot})
 	if err != nil {
 		return err
 	}
-	if size := len(snapshot) + len(executions); q.isTooLarge(ctx, size) {
-		q.log(ctx).Warn("the queue of closures is too large to continue as new; it takes no more until some have ended", "bytes", size, "limit", maxCarried)
+	if q.isTooLarge(ctx, len(packed)) {
+		q.log(ctx).Warn("the queue of closures is too large to continue as new; it takes no more until some have ended", "bytes", len(packed), "limit", maxCarried)
 		q.stayed = workflow.GetInfo(ctx).GetCurrentHistoryLength()
 		q.machine.Crowded()
 		q.machine.Quiet(false)
 		q.continuing = false
 		return nil
 	}
-	return workflow.NewContinueAsNewError(ctx, closure.QueueType, q.in, executions, snapshot)
+	return workflow.NewContinueAsNewError(ctx, closure.QueueType, q.in, packed)
 }
 
 // isTooLarge reports whether a server might not take so many bytes. The history keeps the
@@ -89,34 +89,37 @@ func (q *queue) allExecutions(ctx workflow.Context) []closure.QueueExecution {
 	return all[max(0, len(all)-maxExecutions):]
 }
 
-// pack returns executions as JSON, compressed.
-func pack(executions []closure.QueueExecution) ([]byte, error) {
+// resumption is what an execution gives to the next.
+type resumption struct {
+	Executions []closure.QueueExecution `json:"executions"`
+	Queue      *rules.Snapshot          `json:"queue"`
+}
+
+// maxUnpacked is more than any queue comes to before it is packed, in bytes.
+const maxUnpacked = 128 << 20
+
+// pack returns a resumption as JSON, compressed.
+func pack(r resumption) ([]byte, error) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
-	if err := json.NewEncoder(z).Encode(executions); err != nil {
+	e := json.NewEncoder(z)
+	e.SetEscapeHTML(false) // the text of arguments must not change: it counts
+	if err := e.Encode(r); err != nil {
 		return nil, err
 	}
 	err := z.Close()
 	return packed.Bytes(), err
 }
 
-// unpack is the inverse of pack. It returns none for nothing.
-func unpack(packed []byte) ([]closure.QueueExecution, error) {
-	if len(packed) == 0 {
-		return nil, nil
-	}
+// unpack is the inverse of pack.
+func unpack(packed []byte) (r resumption, err error) {
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
-		return nil, fmt.Errorf("its executions: %w", err)
+		return r, err
 	}
-	const most = 1 << 20
-	text, err := io.ReadAll(io.LimitReader(z, most))
+	text, err := io.ReadAll(io.LimitReader(z, maxUnpacked)) // all of it, for its checksum
 	if err != nil {
-		return nil, fmt.Errorf("its executions: %w", err)
+		return r, err
 	}
-	var all []closure.QueueExecution
-	if err := json.Unmarshal(text, &all); err != nil {
-		return nil, fmt.Errorf("its executions: %w", err)
-	}
-	return all, nil
+	return r, json.Unmarshal(text, &r)
 }

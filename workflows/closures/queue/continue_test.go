@@ -57,7 +57,7 @@ func TestQueueTakesNewsAlongWhenItContinuesAsNew(t *testing.T) {
 }
 
 // continuedQueue is the history of a queue that continued as new.
-const continuedQueue = "../testdata/replay/v0.5.0/closures-continued.json"
+const continuedQueue = "../../testdata/replay/v0.5.0/closures-continued.json"
 
 func historyOf(t *testing.T, file string) *historypb.History {
 	t.Helper()
@@ -112,10 +112,10 @@ func continuedWith(t *testing.T, history *historypb.History, news ...*historypb.
 	require.NoError(t, err)
 	r.RegisterWorkflowWithOptions(queue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
 	require.NoError(t, r.ReplayWorkflowHistory(nil, history))
-	require.Len(t, end.args, 3, "it has continued as new")
-	q, err := rules.Restore(rules.ConfigOf(end.args[0].(closure.QueueInput)), end.args[2].([]byte))
+	require.Len(t, end.args, 2, "it has continued as new")
+	next, err := queue.Unpack(end.args[1].([]byte))
 	require.NoError(t, err)
-	return q.Status()
+	return rules.Restore(rules.ConfigOf(end.args[0].(closure.QueueInput)), next.Queue).Status()
 }
 
 func signaled(t *testing.T, m closure.ServingMessage) *historypb.HistoryEvent {

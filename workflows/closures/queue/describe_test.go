@@ -35,6 +35,6 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 		assert.Contains(t, m.GetCurrentDetails(), "Closures of run [iris](/namespaces/default-test-namespace/workflows/iris/1-2)")
 		w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "it has ended"})
 	}, 2*time.Second)
-	w.ExecuteWorkflow(queue.Workflow, closure.QueueInput{Run: spec.RunRef{WorkflowID: "iris", RunID: "1-2"}}, nil, nil)
+	w.ExecuteWorkflow(queue.Workflow, closure.QueueInput{Run: spec.RunRef{WorkflowID: "iris", RunID: "1-2"}}, nil)
 	require.NoError(t, w.GetWorkflowError())
 }

@@ -5,3 +5,6 @@ var (
 	Pack   = pack
 	Unpack = unpack
 )
+
+// Resumption is what an execution gives to the next.
+type Resumption = resumption

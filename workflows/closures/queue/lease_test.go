@@ -72,7 +72,7 @@ func TestAHostIsToldAgainToCancel(t *testing.T) {
 		assert.Equal(t, closure.WaitAnswer{Done: true}, v)
 		w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "the end"})
 	})
-	w.ExecuteWorkflow(closure.QueueType, closure.QueueInput{Run: spec.RunRef{WorkflowID: "iris", RunID: "1"}}, nil, nil)
+	w.ExecuteWorkflow(closure.QueueType, closure.QueueInput{Run: spec.RunRef{WorkflowID: "iris", RunID: "1"}}, nil)
 	require.True(t, w.IsWorkflowCompleted())
 	require.NoError(t, w.GetWorkflowError())
 	assert.True(t, joined)

@@ -15,26 +15,24 @@ import (
 )
 
 // Workflow is the queue of a run, of type [closure.QueueType]; its ID is
-// [closure.QueueID]. An execution that continues as new gives the next one the executions
-// so far and a snapshot of the queue.
-func Workflow(ctx workflow.Context, in closure.QueueInput, packed, snapshot []byte) (*closure.QueueResult, error) {
+// [closure.QueueID]. packed is what the execution before this one has packed; nil for the
+// first.
+func Workflow(ctx workflow.Context, in closure.QueueInput, packed []byte) (*closure.QueueResult, error) {
 	config := rules.ConfigOf(in)
-	if in.QueueSize < 0 && snapshot == nil {
-		workflow.GetLogger(ctx).Warn("the queue of closures has no limit but that of bytes, so schedule hardly ever waits",
-			"setting", "closures.queue_size", "default", spec.DefaultQueueSize)
-	}
-	machine := rules.New(config)
-	if snapshot != nil {
-		var err error
-		if machine, err = rules.Restore(config, snapshot); err != nil {
+	q := &queue{in: in}
+	if packed == nil {
+		if in.QueueSize < 0 {
+			workflow.GetLogger(ctx).Warn("the queue of closures has no limit but that of bytes, so schedule hardly ever waits",
+				"setting", "closures.queue_size", "default", spec.DefaultQueueSize)
+		}
+		q.machine = rules.New(config)
+	} else {
+		r, err := unpack(packed)
+		if err != nil {
 			return nil, temporal.NewNonRetryableApplicationError("the queue cannot be read: "+err.Error(), "DamagedQueue", err)
 		}
+		q.executions, q.machine = r.Executions, rules.Restore(config, r.Queue)
 	}
-	executions, err := unpack(packed)
-	if err != nil {
-		return nil, temporal.NewNonRetryableApplicationError("the queue cannot be read: "+err.Error(), "DamagedQueue", err)
-	}
-	q := &queue{in: in, machine: machine, executions: executions}
 	if err := q.register(ctx); err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func queueOf(t *testing.T, in closure.QueueInput) (warnings []string) {
 		return closure.CheckOutput{}, temporal.NewApplicationError("the run is open", "RunOpen")
 	}, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
 	w.RegisterDelayedCallback(func() { w.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "it has ended"}) }, time.Second)
-	w.ExecuteWorkflow(closure.QueueType, in, nil, nil)
+	w.ExecuteWorkflow(closure.QueueType, in, nil)
 	assert.NoError(t, w.GetWorkflowError())
 	return warnings
 }

@@ -76,7 +76,7 @@ func (q *queueTest) run() {
 	q.RegisterDelayedCallback(func() {
 		q.SignalWorkflow(closure.SignalServing, closure.ServingMessage{Over: "the test is over"})
 	}, time.Hour)
-	q.ExecuteWorkflow(queue.Workflow, closure.QueueInput{Run: spec.RunRef{WorkflowID: "iris", RunID: "e"}}, nil, nil)
+	q.ExecuteWorkflow(queue.Workflow, closure.QueueInput{Run: spec.RunRef{WorkflowID: "iris", RunID: "e"}}, nil)
 	require.True(q.t, q.IsWorkflowCompleted())
 	require.NoError(q.t, q.GetWorkflowError())
 }

@@ -69,19 +69,17 @@ func (q *longQueue) carried() (payloads []*commonpb.Payload, executions []closur
 	var again *workflow.ContinueAsNewError
 	require.ErrorAs(q.t, q.GetWorkflowError(), &again)
 	var in closure.QueueInput
-	var packed, snapshot []byte
-	require.NoError(q.t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &in, &packed, &snapshot))
-	executions, err := queue.Unpack(packed)
+	var packed []byte
+	require.NoError(q.t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &in, &packed))
+	r, err := queue.Unpack(packed)
 	require.NoError(q.t, err)
-	next, err = rules.Restore(rules.ConfigOf(in), snapshot)
-	require.NoError(q.t, err)
-	return again.Input.Payloads, executions, next
+	return again.Input.Payloads, r.Executions, rules.Restore(rules.ConfigOf(in), r.Queue)
 }
 
 // A queue that is larger than a server takes stays, with all that it has, and lets nothing
 // in until enough of it has ended: a server would end it.
 func TestAQueueThatIsTooLargeStays(t *testing.T) {
-	const batches = 70
+	const batches = 140
 	q := newLongQueue(t)
 	q.SetCurrentHistoryLength(100)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -112,7 +110,7 @@ func TestAQueueThatIsTooLargeStays(t *testing.T) {
 		}
 		q.ask(closure.UpdateCancelClosures, closure.CancelRequest{Closures: ids})
 	})
-	q.ExecuteWorkflow(closure.QueueType, closure.QueueInput{}, nil, nil)
+	q.ExecuteWorkflow(closure.QueueType, closure.QueueInput{}, nil)
 	assert.True(t, done.done, "it answers meanwhile")
 	payloads, _, next := q.carried()
 	size := 0
@@ -135,13 +133,15 @@ func TestExecutionsAreBounded(t *testing.T) {
 		earlier = append(earlier, closure.QueueExecution{RunID: fmt.Sprintf("01a1ffcc-%04x-%04x-%04x-%012x", i, rand.Uint32()>>16, rand.Uint32()>>16, rand.Uint64()>>16), First: 1000 * i, Last: 1000*i + 1999})
 	}
 	run := func(before []closure.QueueExecution) []closure.QueueExecution {
-		packed, err := queue.Pack(before)
+		empty, err := rules.New(rules.Config{}).Snapshot()
+		require.NoError(t, err)
+		packed, err := queue.Pack(queue.Resumption{Executions: before, Queue: empty})
 		require.NoError(t, err)
 		q := newLongQueue(t)
 		q.SetContinueAsNewSuggested(true)
-		q.ExecuteWorkflow(closure.QueueType, closure.QueueInput{}, packed, nil)
+		q.ExecuteWorkflow(closure.QueueType, closure.QueueInput{}, packed)
 		payloads, executions, _ := q.carried()
-		assert.Less(t, len(payloads[1].GetData()), 64<<10)
+		assert.Less(t, len(payloads[1].GetData()), 64<<10, "with a queue that is empty")
 		require.Len(t, executions, 1000)
 		return executions
 	}

@@ -396,17 +396,11 @@ func (f *fuzzed) runEnded() {
 func (f *fuzzed) continueAsNew() {
 	f.both(func(q *Queue) { q.Quiet(true) })
 	f.step()
-	snapshot, err := f.queue.Snapshot()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	if f.queue, err = Restore(f.config, snapshot); err != nil {
-		f.t.Fatal(err)
-	}
+	snapshot, again := packed(f.t, f.queue)
+	f.queue = again
 	if f.byte()%4 == 0 { // packing is slow
-		again, err := f.queue.Snapshot()
-		if err != nil || !bytes.Equal(snapshot, again) {
-			f.t.Fatalf("a snapshot of a snapshot differs: %v", err)
+		if again, _ := packed(f.t, f.queue); !bytes.Equal(snapshot, again) {
+			f.t.Fatal("a snapshot of a snapshot differs")
 		}
 	}
 	f.queue.firstEnded, f.queue.lastEnded = f.twin.firstEnded, f.twin.lastEnded

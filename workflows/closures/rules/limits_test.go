@@ -108,10 +108,7 @@ func TestKeysAreRememberedOrRefused(t *testing.T) {
 		require.True(t, q.Schedule(request(uint64(i+1), 100*i)).Ready())
 	}
 	q.Actions()
-	snapshot, err := q.Snapshot()
-	require.NoError(t, err)
-	q, err = Restore(Config{}, snapshot)
-	require.NoError(t, err)
+	_, q = packed(t, q)
 	batch := uint64(1000)
 	for i := range twice / 100 {
 		batch++
@@ -128,7 +125,7 @@ func TestKeysAreRememberedOrRefused(t *testing.T) {
 	}
 	require.Greater(t, n, 50_000)
 	require.ErrorContains(t, q.CheckSchedule(request(batch+1, n)), `options.key: the run remembers`)
-	_, err = q.Schedule(request(batch+1, n)).Answer()
+	_, err := q.Schedule(request(batch+1, n)).Answer()
 	require.ErrorContains(t, err, "use shorter keys, or none", "also where it was taken before others filled the room")
 	require.NoError(t, q.CheckSchedule(one("c", batch+1, nil)), "what has no key is taken")
 	require.NoError(t, q.CheckSchedule(request(batch+1, 0)), "and what is known")
@@ -326,11 +323,9 @@ func TestReleasedResourcesLeaveNothing(t *testing.T) {
 		if i%10_000 == 9_999 {
 			q.Quiet(true)
 			q.Actions()
-			snapshot, err := q.Snapshot()
-			require.NoError(t, err)
+			snapshot, again := packed(t, q)
 			sizes = append(sizes, len(snapshot))
-			q, err = Restore(Config{}, snapshot)
-			require.NoError(t, err)
+			q = again
 			q.Actions()
 		}
 	}

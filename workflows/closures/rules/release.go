@@ -19,7 +19,7 @@ const releaseAtOnce = 64
 // that costs nothing: so only a host is told apart that has no leases, or when much is
 // gone.
 func (q *Queue) releaseOn(h *host) (a ReleaseOn, due bool) {
-	few := h.gone.last-h.gone.first < releaseAtOnce
+	few := h.gone.Last-h.gone.First < releaseAtOnce
 	if h.gone.empty() || q.quiet || h.doubted || h.unreachable || !h.releasing.empty() || few && len(h.leases) > 0 {
 		return a, false
 	}
@@ -69,12 +69,15 @@ func (h *host) unheard() span {
 	return s
 }
 
-// span is a range of IDs; 0: none.
-type span struct{ first, last uint64 }
+// span is a range of IDs. Zero is none.
+type span struct {
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+}
 
-func (s span) empty() bool { return s.last == 0 }
+func (s span) empty() bool { return s.Last == 0 }
 
-func (s span) has(id uint64) bool { return s.first <= id && id <= s.last }
+func (s span) has(id uint64) bool { return s.First <= id && id <= s.Last }
 
 // cover has the span include another one, and what is between them.
 func (s *span) cover(o span) {
@@ -83,6 +86,6 @@ func (s *span) cover(o span) {
 	case s.empty():
 		*s = o
 	default:
-		s.first, s.last = min(s.first, o.first), max(s.last, o.last)
+		s.First, s.Last = min(s.First, o.First), max(s.Last, o.Last)
 	}
 }

@@ -112,16 +112,16 @@ func (r *resources) span() span {
 
 // goneIn returns the ranges of IDs of a span that are not there any more.
 func (r *resources) goneIn(s span) (gone [][2]uint64) {
-	next := s.first
-	at, _ := r.find(s.first)
-	for ; at < len(r.list) && r.list[at].ID <= s.last; at++ {
+	next := s.First
+	at, _ := r.find(s.First)
+	for ; at < len(r.list) && r.list[at].ID <= s.Last; at++ {
 		if id := r.list[at].ID; id > next {
 			gone = append(gone, [2]uint64{next, id - 1})
 		}
 		next = r.list[at].ID + 1
 	}
-	if next != 0 && next <= s.last {
-		gone = append(gone, [2]uint64{next, s.last})
+	if next != 0 && next <= s.Last {
+		gone = append(gone, [2]uint64{next, s.Last})
 	}
 	return gone
 }

@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -484,9 +485,16 @@ func (s *script) continueAsNew() error {
 	if err != nil {
 		return err
 	}
-	s.queue, err = rules.Restore(s.config, snapshot)
-	s.open = nil
-	return err
+	text, err := json.Marshal(snapshot)
+	if err != nil {
+		return err
+	}
+	var read rules.Snapshot
+	if err := json.Unmarshal(text, &read); err != nil {
+		return err
+	}
+	s.queue, s.open = rules.Restore(s.config, &read), nil
+	return nil
 }
 
 func (s *script) action(a rules.Action) string {

@@ -1,17 +1,16 @@
 package rules
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// saved is a snapshot without the closures, which are in columns.
-type saved struct {
+// Snapshot is a queue as one execution of its workflow gives it to the next. Requests that
+// wait are not in it, because they have done nothing yet: their clients ask again.
+type Snapshot struct {
 	LastID    uint64              `json:"last_id"`
 	LastLease int                 `json:"last_lease"`
 	Counts    closure.QueueCounts `json:"counts"`
@@ -22,21 +21,36 @@ type saved struct {
 	Last      *closure.Error      `json:"last,omitempty"`
 	Drain     *savedRequest       `json:"drain,omitempty"`
 	Entering  *savedRequest       `json:"entering,omitempty"`
-	Hosts     []savedHost         `json:"hosts,omitempty"`
-	Seen      []string            `json:"seen,omitempty"`
-	Peers     []report            `json:"peers,omitempty"`
-	Clients   []savedClient       `json:"clients,omitempty"`
-	// Resources are those that somebody needs, and LastResource is the last ID.
+	// Seen are the names of functions, and Sets are sets of them, as bits.
+	Seen         []string        `json:"seen,omitempty"`
+	Sets         [][]byte        `json:"sets,omitempty"`
+	Hosts        []savedHost     `json:"hosts,omitempty"`
+	Peers        []report        `json:"peers,omitempty"`
+	Clients      []savedClient   `json:"clients,omitempty"`
 	Resources    []savedResource `json:"resources,omitempty"`
 	LastResource uint64          `json:"last_resource,omitempty"`
-	// Owners are the clients that have created resources.
-	Owners []savedOwner `json:"owners,omitempty"`
+	// Closures are those that have not ended, by ID.
+	Closures []savedClosure `json:"closures,omitempty"`
+	// Keys are those of closures that have ended, by ID.
+	Keys []savedKey `json:"keys,omitempty"`
+}
 
-	// Tables that the columns and the hosts refer to.
-	Functions []string           `json:"functions,omitempty"`
-	Options   []*closure.Options `json:"options,omitempty"`
-	Sets      [][]byte           `json:"sets,omitempty"`
-	Losses    []savedLosses      `json:"losses,omitempty"`
+// savedClosure has no ID if that is one more than the ID before it. So closures that are
+// alike have the same text, and a hundred thousand of them take little room when packed.
+type savedClosure struct {
+	closure.Closure
+	Host     int      `json:"host,omitempty"` // its place in Hosts, from 1
+	Entering bool     `json:"entering,omitempty"`
+	Told     bool     `json:"told,omitempty"`
+	Returns  int      `json:"returns,omitempty"`
+	Losses   int      `json:"losses,omitempty"`
+	LostOn   []string `json:"lost_on,omitempty"`
+}
+
+type savedKey struct {
+	Key    string `json:"k"`
+	ID     uint64 `json:"i"`
+	Failed bool   `json:"f,omitempty"`
 }
 
 type savedRequest struct {
@@ -58,28 +72,23 @@ type savedHost struct {
 	Former  string      `json:"former,omitempty"`
 	More    bool        `json:"more,omitempty"`
 	Tasks   []savedTask `json:"tasks,omitempty"`
-	// Given and Gone are the first and the last ID of resources.
-	Given [2]uint64 `json:"given,omitzero"`
-	Gone  [2]uint64 `json:"gone,omitzero"`
-}
-
-type savedResource struct {
-	closure.Resource
-	Owner    int  `json:"o"`
-	Released bool `json:"x,omitempty"`
-}
-
-type savedOwner struct {
-	Client  string `json:"c"`
-	Task    string `json:"t,omitempty"`
-	Process int    `json:"p,omitempty"`
+	Given   span        `json:"given,omitzero"`
+	Gone    span        `json:"gone,omitzero"`
 }
 
 type savedTask struct {
 	Task    string `json:"task"`
 	Process string `json:"process"`
 	Slots   int    `json:"slots"`
-	List    int    `json:"list"` // the set of its functions
+	Set     int    `json:"set"` // the place of its functions in Sets
+}
+
+type savedResource struct {
+	closure.Resource
+	Client   string `json:"client"`
+	Task     string `json:"task,omitempty"`
+	Process  int    `json:"process,omitempty"`
+	Released bool   `json:"released,omitempty"`
 }
 
 type savedClient struct {
@@ -104,62 +113,21 @@ type savedAnswer[A any] struct {
 	Bytes  int    `json:"b,omitempty"`
 }
 
-type savedLosses struct {
-	ID    uint64   `json:"i"`
-	Times int      `json:"n"`
-	On    []string `json:"on,omitempty"`
-}
-
-// Snapshot returns what a queue takes along from one execution of its workflow to the
-// next. What hosts hold goes along with them, and is leased again. Requests that wait
-// do not go along, for they have done nothing yet: their clients ask again. All actions
-// have to be taken before.
-func (q *Queue) Snapshot() ([]byte, error) {
+// Snapshot returns the queue as the next execution of its workflow restores it. All actions
+// must have been taken before.
+func (q *Queue) Snapshot() (*Snapshot, error) {
 	if !q.decided.empty() {
 		return nil, errors.New("closures: a snapshot before all actions were taken would lose decisions")
 	}
-	s := &saved{
+	s := &Snapshot{
 		LastID: q.lastID, LastLease: q.lastLease, Counts: q.counts,
 		Paused: q.paused, Reason: q.reason, Ended: q.ended, Fault: q.fault,
-		Drain: saveRequest(q.drain), Entering: saveRequest(q.entering), Seen: q.seen.list, Peers: q.peers, LastResource: q.resources.last,
+		Drain: saveRequest(q.drain), Entering: saveRequest(q.entering),
+		Seen: q.seen.list, Peers: q.peers, LastResource: q.resources.last,
 	}
-	w := &writer{saved: s, seen: &q.seen}
-	hosts := map[*host]int{}
-	for i, h := range q.hosts {
-		hosts[h] = i
-		s.Hosts = append(s.Hosts, w.host(h))
-	}
-	var open []*item
-	q.lanes.each(func(it *item) { open = append(open, it) })
-	for _, h := range q.hosts {
-		h.each(func(it *item) { open = append(open, it) })
-	}
-	entering := map[*item]bool{}
-	if r := q.entering; r != nil {
-		open = append(open, r.left...)
-		for _, it := range r.left {
-			entering[it] = true
-		}
-	}
-	slices.SortFunc(open, byID)
-	for _, id := range w.resources(&q.resources, open) {
-		for i, h := range q.hosts {
-			if h.given.has(id) {
-				gone := span{s.Hosts[i].Gone[0], s.Hosts[i].Gone[1]}
-				gone.cover(span{id, id})
-				s.Hosts[i].Gone = [2]uint64{gone.first, gone.last}
-			}
-		}
-	}
-	for _, it := range open {
-		switch {
-		case entering[it]:
-			w.item(it, stateEntering)
-		case it.host != nil:
-			w.item(it, stateHeld+uint64(hosts[it.host]))
-		default:
-			w.item(it, stateQueued)
-		}
+	q.saveHosts(s)
+	for _, r := range q.resources.list {
+		s.Resources = append(s.Resources, savedResource{r.Resource, r.owner.client, r.owner.task, r.owner.process, r.released})
 	}
 	byUse := slices.SortedFunc(slices.Values(q.clients.list), func(a, b *client) int { return cmp.Compare(a.used, b.used) })
 	for _, c := range byUse {
@@ -167,17 +135,69 @@ func (q *Queue) Snapshot() ([]byte, error) {
 			s.Last = q.last
 		}
 		s.Clients = append(s.Clients, savedClient{
-			Name: c.name, Epoch: c.epoch, Busy: c.busy == q.period, Owed: c.owed, Batches: saveAnswers(&c.batches), Waits: saveAnswers(&c.waits), Resources: saveAnswers(&c.resources),
+			Name: c.name, Epoch: c.epoch, Busy: c.busy == q.period, Owed: c.owed,
+			Batches: saveAnswers(&c.batches), Waits: saveAnswers(&c.waits), Resources: saveAnswers(&c.resources),
 		})
 	}
-	w.keys(&q.keys)
-	var head bytes.Buffer
-	e := json.NewEncoder(&head)
-	e.SetEscapeHTML(false) // it would make another text of resources
-	if err := e.Encode(s); err != nil {
-		return nil, err
+	q.saveClosures(s)
+	return s, nil
+}
+
+func (q *Queue) saveHosts(s *Snapshot) {
+	sets := map[string]int{}
+	for _, h := range q.hosts {
+		saved := savedHost{
+			Name: h.name, Queue: h.queue, Seq: h.seq, Window: h.window, Doubted: h.doubted,
+			Broker: h.broker, Former: h.former, More: h.more, Given: h.given, Gone: h.unheard(),
+		}
+		for _, t := range h.serving {
+			set := q.seen.set(t.Functions)
+			at, known := sets[string(set)]
+			if !known {
+				at = len(s.Sets)
+				sets[string(set)] = at
+				s.Sets = append(s.Sets, set)
+			}
+			saved.Tasks = append(saved.Tasks, savedTask{t.Task, t.Process, t.Slots, at})
+		}
+		s.Hosts = append(s.Hosts, saved)
 	}
-	return compress(head.Bytes(), w.columns)
+}
+
+func (q *Queue) saveClosures(s *Snapshot) {
+	hosts := map[*host]int{}
+	for i, h := range q.hosts {
+		hosts[h] = i + 1
+	}
+	var open []*item
+	each := func(it *item) { open = append(open, it) }
+	q.lanes.each(each)
+	for _, h := range q.hosts {
+		h.each(each)
+	}
+	if q.entering != nil {
+		open = append(open, q.entering.left...)
+	}
+	slices.SortFunc(open, byID)
+	isOpen := make(map[uint64]bool, len(open))
+	last := uint64(0)
+	for _, it := range open {
+		isOpen[it.ID] = true
+		saved := savedClosure{
+			Closure: it.Closure, Host: hosts[it.host], Entering: q.items[it.ID] == nil,
+			Told: it.told, Returns: it.returns, Losses: it.losses, LostOn: it.lostOn,
+		}
+		if it.ID == last+1 {
+			saved.ID = 0
+		}
+		last = it.ID
+		s.Closures = append(s.Closures, saved)
+	}
+	for _, k := range q.keys.known() {
+		if !isOpen[k.id] {
+			s.Keys = append(s.Keys, savedKey{k.key, k.id, q.keys.ids[k.key].failed})
+		}
+	}
 }
 
 func saveRequest(r *request) *savedRequest {
