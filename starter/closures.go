@@ -38,9 +38,7 @@ func (r *Run) Closures(ctx context.Context) (*closurequeue.Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return closurequeue.Open(ctx, r.client, run, closurequeue.Options{
-		TaskQueue: info.GetTaskQueue(), QueueSize: in.QueueSize, TransientUnavailable: in.TransientUnavailable, Tasks: r.TaskNames,
-	})
+	return closurequeue.Open(ctx, r.client, info.GetTaskQueue(), in, r.TaskNames)
 }
 
 // ExistingClosures returns the queue of the run's closures for those who only want to know

@@ -73,12 +73,9 @@ func (s *Queues) Client(run spec.RunRef) (*closurequeue.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return closurequeue.NewClient(c, run), nil
-}
-
-// Open implements [taskservices.Queues].
-func (s *Queues) Open(ctx context.Context, c *closurequeue.Client, in closure.QueueInput) error {
-	return c.Open(ctx, closurequeue.Options{TaskQueue: s.queue, QueueSize: in.QueueSize, TransientUnavailable: in.TransientUnavailable})
+	q := closurequeue.NewClient(c, run)
+	q.TaskQueue = s.queue
+	return q, nil
 }
 
 // EndClosures is an activity that tells the queue of a run that the run has ended, and waits

@@ -34,7 +34,7 @@ func newFixture(t *testing.T) *fixture {
 
 func (f *fixture) attach() *Coordinator {
 	f.t.Helper()
-	q, err := closurequeue.Open(patience(f.t), f.Server, queues.Run, closurequeue.Options{})
+	q, err := closurequeue.Open(patience(f.t), f.Server, "", closure.QueueInput{Run: queues.Run}, nil)
 	require.NoError(f.t, err)
 	c := Of(q)
 	f.t.Cleanup(c.Close)

@@ -63,11 +63,11 @@ func queueOf(t *testing.T, size ...int) *program {
 	if len(size) > 0 {
 		p.Limit(size[0])
 	}
-	var o closurequeue.Options
+	in := closure.QueueInput{Run: queues.Run}
 	if len(size) > 0 {
-		o.QueueSize = size[0]
+		in.QueueSize = size[0]
 	}
-	q, err := closurequeue.Open(patience(t), p.Server, queues.Run, o)
+	q, err := closurequeue.Open(patience(t), p.Server, "", in, nil)
 	require.NoError(t, err)
 	p.queue = q
 	t.Cleanup(p.queue.Close)
@@ -271,9 +271,9 @@ func TestARefusalIsToldOnce(t *testing.T) {
 func TestATaskThatTheRunDoesNotHave(t *testing.T) {
 	p := queueOf(t)
 	var err error
-	p.queue, err = closurequeue.Open(patience(t), p.Server, queues.Run, closurequeue.Options{Tasks: func(context.Context) ([]string, bool, error) {
+	p.queue, err = closurequeue.Open(patience(t), p.Server, "", closure.QueueInput{Run: queues.Run}, func(context.Context) ([]string, bool, error) {
 		return []string{"chief-0", "worker-0"}, true, nil
-	}})
+	})
 	require.NoError(t, err)
 	defer p.queue.Close()
 	in := `{"id":1,"op":"schedule","closures":[{"function":"same","args":[1]},{"function":"same","args":[1],"options":{"task":"worker-77"}}]}` + "\n"

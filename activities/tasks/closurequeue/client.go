@@ -33,6 +33,8 @@ type Client struct {
 	// Warn, if not nil, is called with a request that has failed for a while, and the error.
 	// It must be set before the client is used.
 	Warn func(request string, err error)
+	// TaskQueue is the task queue of the run's workflow, for a queue that is created.
+	TaskQueue string
 
 	server Server
 	run    spec.RunRef
@@ -48,27 +50,16 @@ func NewClient(s Server, run spec.RunRef) *Client {
 // ID returns the workflow ID of the queue.
 func (c *Client) ID() string { return c.id }
 
-// Options configure a queue that is opened.
-type Options struct {
-	// TaskQueue is the task queue of the run's workflow.
-	TaskQueue string
-	// QueueSize and TransientUnavailable apply if the queue is created; see
-	// [closure.QueueInput].
-	QueueSize            int
-	TransientUnavailable *int
-	// Tasks returns the tasks that closures may ask for. If nil, they may ask for any.
-	Tasks TaskNames
-}
-
-// Open creates the queue if there is none. A queue that ended with its run stays ended.
-func (c *Client) Open(ctx context.Context, o Options) error {
+// Open creates the queue if there is none; of its input only the run counts otherwise. A queue
+// that ended with its run stays ended.
+func (c *Client) Open(ctx context.Context, in closure.QueueInput) error {
 	_, err := c.server.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: c.id, TaskQueue: o.TaskQueue,
+		ID: c.id, TaskQueue: c.TaskQueue,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowTaskTimeout:      closure.TaskTimeout,
 		StaticSummary:            "closures of run " + markdown.Name(c.run.WorkflowID),
-	}, closure.QueueType, closure.QueueInput{Run: c.run, QueueSize: o.QueueSize, TransientUnavailable: o.TransientUnavailable})
+	}, closure.QueueType, in)
 	var ended *serviceerror.WorkflowExecutionAlreadyStarted
 	if err != nil && !errors.As(err, &ended) {
 		return fmt.Errorf("open the queue of closures of run %s: %w", c.run.WorkflowID, err)

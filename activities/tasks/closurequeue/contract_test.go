@@ -10,6 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/tests/queues/contract"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // The queue of package queues behaves like the real one: package e2e runs the same script
@@ -48,7 +49,7 @@ func TestTheQueueOfTestsIsLikeTheRealOne(t *testing.T) {
 	contract.Check(t, contract.Queue{
 		Server: s, Run: queues.Run,
 		Open: func() *closurequeue.Queue {
-			q, err := closurequeue.Open(t.Context(), s, queues.Run, closurequeue.Options{})
+			q, err := closurequeue.Open(t.Context(), s, "", closure.QueueInput{Run: queues.Run}, nil)
 			require.NoError(t, err)
 			return q
 		},

@@ -8,33 +8,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Batch is what the history says between two positions: first Outcomes, and then Cancelled.
-type Batch struct {
-	// At is the position at which the batch ends and the next one begins.
-	At        Position
-	Outcomes  []closure.Outcome
-	Cancelled []Cancelled
-}
-
-// Cancelled are closures that the queue has cancelled, from First to Last.
-type Cancelled struct {
-	First, Last uint64
-	// Text is the reason, if it is not [closure.TextCancelled].
-	Text string
-}
-
-func (b *Batch) empty() bool { return len(b.Outcomes) == 0 && len(b.Cancelled) == 0 }
-
 const (
 	// A batch that reaches batchBytes or batchOutcomes takes no more.
 	batchBytes    = closure.MaxBatchBytes
 	batchOutcomes = 4 * closure.MaxBatch
 )
 
-// Feed returns the history of a queue piece by piece. The caller keeps its position, so it
+func isEmpty(b *closure.Outcomes) bool { return len(b.Outcomes) == 0 && len(b.Cancelled) == 0 }
+
+// feed returns the history of a queue piece by piece. The caller keeps its position, so it
 // can continue with another feed. A feed reads only a little ahead, so its memory is bounded
 // however slow the caller is.
-type Feed struct {
+type feed struct {
 	client *Client
 	// gate holds an element while a call of Next is in progress.
 	gate chan struct{}
@@ -43,8 +28,8 @@ type Feed struct {
 
 	// before is the beginning of last, the batch that was returned last and may be needed
 	// again.
-	before Position
-	last   Batch
+	before string
+	last   closure.Outcomes
 	// ahead is news that was read and not returned yet.
 	ahead  *News
 	stop   context.CancelFunc // stops the reader
@@ -55,31 +40,34 @@ type Feed struct {
 // reading is the state of a reader. err is set once news is closed.
 type reading struct{ err error }
 
-// NewFeed returns a feed of the queue of a client.
-func NewFeed(c *Client) *Feed { return &Feed{client: c, gate: make(chan struct{}, 1)} }
+func newFeed(c *Client) *feed { return &feed{client: c, gate: make(chan struct{}, 1)} }
 
-// Next returns what comes after a position. If there is nothing, it waits for that time or
+// next returns what comes after a position. If there is nothing, it waits for that time or
 // until ctx ends, and then returns an empty batch. If the caller asks again for the same
 // position because it has lost the answer, it gets the same batch. At the end of the history
 // the error is [ErrRunEnded].
-func (f *Feed) Next(ctx context.Context, after Position, wait time.Duration) (Batch, error) {
+func (f *feed) next(ctx context.Context, after string, wait time.Duration) (closure.Outcomes, error) {
 	select {
 	case f.gate <- struct{}{}:
 		defer func() { <-f.gate }()
 	case <-ctx.Done():
-		return Batch{}, ctx.Err()
+		return closure.Outcomes{}, ctx.Err()
 	}
 	switch {
-	case f.stop != nil && after == f.before && !f.last.empty():
+	case f.stop != nil && after == f.before && !isEmpty(&f.last):
 		return f.last, nil
 	case f.stop == nil || after != f.last.At:
-		f.begin(after)
+		at, err := ParsePosition(after)
+		if err != nil {
+			return closure.Outcomes{}, &closure.RefusedError{Reason: err}
+		}
+		f.begin(at)
 	}
-	batch := Batch{At: after}
+	batch := closure.Outcomes{At: after}
 	if err := f.first(ctx, &batch, wait); err != nil {
-		return Batch{}, err
+		return closure.Outcomes{}, err
 	}
-	for !batch.empty() && f.ahead == nil {
+	for !isEmpty(&batch) && f.ahead == nil {
 		select {
 		case n, ok := <-f.news:
 			if !ok {
@@ -96,12 +84,12 @@ func (f *Feed) Next(ctx context.Context, after Position, wait time.Duration) (Ba
 }
 
 // begin starts a reader at a position.
-func (f *Feed) begin(at Position) {
+func (f *feed) begin(at Position) {
 	f.end()
 	ctx, cancel := context.WithCancel(context.Background())
 	news, r := make(chan News), &reading{}
 	f.stop, f.news, f.reader = cancel, news, r
-	f.last = Batch{At: at}
+	f.last = closure.Outcomes{At: at.String()}
 	go func() {
 		defer close(news)
 		r.err = f.client.Follow(ctx, at, func(n News) error {
@@ -115,15 +103,15 @@ func (f *Feed) begin(at Position) {
 	}()
 }
 
-func (f *Feed) end() {
+func (f *feed) end() {
 	if f.stop != nil {
 		f.stop()
 	}
-	f.stop, f.ahead, f.last = nil, nil, Batch{}
+	f.stop, f.ahead, f.last = nil, nil, closure.Outcomes{}
 }
 
 // first waits for the beginning of a batch.
-func (f *Feed) first(ctx context.Context, b *Batch, wait time.Duration) error {
+func (f *feed) first(ctx context.Context, b *closure.Outcomes, wait time.Duration) error {
 	if n := f.ahead; n != nil {
 		f.ahead = nil
 		f.take(b, *n)
@@ -146,22 +134,22 @@ func (f *Feed) first(ctx context.Context, b *Batch, wait time.Duration) error {
 }
 
 // take adds news to a batch, or keeps them for the next one.
-func (f *Feed) take(b *Batch, n News) {
-	if !b.empty() && (b.full() || len(b.Cancelled) > 0 && len(n.Outcomes) > 0) {
+func (f *feed) take(b *closure.Outcomes, n News) {
+	if !isEmpty(b) && (isFull(b) || len(b.Cancelled) > 0 && len(n.Outcomes) > 0) {
 		f.ahead = &n
 		return
 	}
-	b.At = n.At
+	b.At = n.At.String()
 	b.Outcomes = append(b.Outcomes, n.Outcomes...)
 	if n.Decided == nil {
 		return
 	}
 	for _, r := range n.Decided.Cancelled {
-		b.Cancelled = append(b.Cancelled, Cancelled{First: r[0], Last: r[1], Text: n.Decided.Text})
+		b.Cancelled = append(b.Cancelled, closure.Cancelled{First: r[0], Last: r[1], Text: n.Decided.Text})
 	}
 }
 
-func (b *Batch) full() bool {
+func isFull(b *closure.Outcomes) bool {
 	bytes := 0
 	for _, o := range b.Outcomes {
 		bytes += len(o.Value)
@@ -172,10 +160,10 @@ func (b *Batch) full() bool {
 	return len(b.Outcomes) >= batchOutcomes || bytes >= batchBytes
 }
 
-// Feeds are the feeds of the processes of one host that follow the same queue, by name. A
+// feeds are the feeds of the processes of one host that follow the same queue, by name. A
 // feed that is not used for a while is dropped. If its process asks again, a new feed begins
 // at the position that the process gives.
-type Feeds struct {
+type feeds struct {
 	client *Client
 
 	mu       sync.Mutex
@@ -185,7 +173,7 @@ type Feeds struct {
 }
 
 type kept struct {
-	*Feed
+	*feed
 	asked int // calls in progress
 	used  time.Time
 }
@@ -197,24 +185,24 @@ const (
 	idleFeed = time.Minute
 )
 
-// NewFeeds returns feeds of the queue of a client.
-func NewFeeds(c *Client) *Feeds { return &Feeds{client: c, all: map[string]*kept{}} }
-
-// Next calls [Feed.Next] of the feed with this name.
-func (f *Feeds) Next(ctx context.Context, name string, after Position, wait time.Duration) (Batch, error) {
+// next calls next of the feed with this name.
+func (f *feeds) next(ctx context.Context, name, after string, wait time.Duration) (closure.Outcomes, error) {
 	k := f.enter(name)
 	defer f.leave(k)
-	return k.Next(ctx, after, wait)
+	return k.next(ctx, after, wait)
 }
 
-func (f *Feeds) enter(name string) *kept {
+func (f *feeds) enter(name string) *kept {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	k := f.all[name]
 	if k == nil {
 		for len(f.all) >= maxFeeds && f.dropOldest() {
 		}
-		k = &kept{Feed: NewFeed(f.client)}
+		k = &kept{feed: newFeed(f.client)}
+		if f.all == nil {
+			f.all = map[string]*kept{}
+		}
 		f.all[name] = k
 	}
 	k.asked++
@@ -224,7 +212,7 @@ func (f *Feeds) enter(name string) *kept {
 	return k
 }
 
-func (f *Feeds) leave(k *kept) {
+func (f *feeds) leave(k *kept) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	k.asked--
@@ -235,7 +223,7 @@ func (f *Feeds) leave(k *kept) {
 }
 
 // dropOldest drops the feed that has been idle longest. mu must be held, also for drop.
-func (f *Feeds) dropOldest() bool {
+func (f *feeds) dropOldest() bool {
 	oldest := ""
 	for name, k := range f.all {
 		if k.asked == 0 && (oldest == "" || k.used.Before(f.all[oldest].used)) {
@@ -248,12 +236,12 @@ func (f *Feeds) dropOldest() bool {
 	return oldest != ""
 }
 
-func (f *Feeds) drop(name string) {
+func (f *feeds) drop(name string) {
 	f.all[name].end()
 	delete(f.all, name)
 }
 
-func (f *Feeds) sweep() {
+func (f *feeds) sweep() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, k := range f.all {
@@ -266,8 +254,8 @@ func (f *Feeds) sweep() {
 	}
 }
 
-// Close drops all feeds.
-func (f *Feeds) Close() {
+// close drops all feeds.
+func (f *feeds) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true

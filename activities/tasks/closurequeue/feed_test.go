@@ -16,20 +16,20 @@ import (
 // follower follows a queue through a host, and knows its position.
 type follower struct {
 	t  *testing.T
-	at Position
+	at string
 	// got are the outcomes it has received, in order.
 	got []string
 }
 
-func (f *follower) ask(feed *Feed) error {
-	b, err := feed.Next(patience(f.t), f.at, time.Minute)
+func (f *follower) ask(feed *feed) error {
+	b, err := feed.next(patience(f.t), f.at, time.Minute)
 	if err == nil {
 		f.take(b)
 	}
 	return err
 }
 
-func (f *follower) take(b Batch) {
+func (f *follower) take(b closure.Outcomes) {
 	f.at = b.At
 	for _, o := range b.Outcomes {
 		f.got = append(f.got, fmt.Sprintf("%d=%s", o.ID, o.Value))
@@ -45,8 +45,8 @@ func TestAFeedGoesOnWhereItsProcessIs(t *testing.T) {
 	f.assertValue("0", f.schedule(newClosure("same", 0)))
 	here, err := c.Here(patience(t))
 	require.NoError(t, err)
-	process := &follower{t: t, at: here}
-	feed := NewFeed(c)
+	process := &follower{t: t, at: here.String()}
+	feed := newFeed(c)
 	t.Cleanup(feed.end)
 	f.assertValue("1", f.schedule(newClosure("same", 1)))
 	require.NoError(t, process.ask(feed))
@@ -54,14 +54,14 @@ func TestAFeedGoesOnWhereItsProcessIs(t *testing.T) {
 
 	// The answer to the next request is lost. After that the host is another one.
 	f.assertValue("2", f.schedule(newClosure("same", 2)))
-	lost, err := feed.Next(patience(t), process.at, time.Minute)
+	lost, err := feed.next(patience(t), process.at, time.Minute)
 	require.NoError(t, err)
 	f.ContinueAsNew()
 	f.assertValue("3", f.schedule(newClosure("same", 3)))
-	again, err := feed.Next(patience(t), process.at, time.Minute)
+	again, err := feed.next(patience(t), process.at, time.Minute)
 	require.NoError(t, err)
 	assert.Equal(t, lost, again)
-	other := NewFeed(c)
+	other := newFeed(c)
 	t.Cleanup(other.end)
 	for len(process.got) < 3 {
 		require.NoError(t, process.ask(other))
@@ -70,9 +70,9 @@ func TestAFeedGoesOnWhereItsProcessIs(t *testing.T) {
 
 	// The server is away, and forgets executions.
 	f.Away(true)
-	b, err := other.Next(patience(t), process.at, 10*time.Millisecond)
+	b, err := other.next(patience(t), process.at, 10*time.Millisecond)
 	require.NoError(t, err)
-	assert.Equal(t, Batch{At: process.at}, b)
+	assert.Equal(t, closure.Outcomes{At: process.at}, b)
 	f.Away(false)
 	f.assertValue("4", f.schedule(newClosure("same", 4)))
 	require.NoError(t, process.ask(other))
@@ -80,7 +80,7 @@ func TestAFeedGoesOnWhereItsProcessIs(t *testing.T) {
 	f.ContinueAsNew()
 	f.Forget()
 	f.assertValue("5", f.schedule(newClosure("same", 5)))
-	third := NewFeed(c)
+	third := newFeed(c)
 	t.Cleanup(third.end)
 	require.NoError(t, process.ask(third))
 	assert.Equal(t, "6=5", process.got[4])
@@ -96,10 +96,9 @@ func TestAFeedGoesOnWhereItsProcessIs(t *testing.T) {
 // other way around, there are two batches.
 func TestTheOrderOfABatch(t *testing.T) {
 	f := newFixture(t)
-	process := &follower{t: t}
-	var err error
-	process.at, err = f.client.Here(patience(t))
+	here, err := f.client.Here(patience(t))
 	require.NoError(t, err)
+	process := &follower{t: t, at: here.String()}
 	wait := f.schedule(newClosure("wait"))
 	f.assertError("no", f.schedule(newClosure("fails", "no")))
 	_, err = f.Schedule(patience(t), newClosure("same", 1)) // the error cancels it
@@ -108,10 +107,10 @@ func TestTheOrderOfABatch(t *testing.T) {
 	require.Error(t, err)
 	require.EqualError(t, f.Join(patience(t)), "no")
 	f.assertValue("5", f.schedule(newClosure("same", 5)))
-	feed := NewFeed(f.client)
+	feed := newFeed(f.client)
 	t.Cleanup(feed.end)
 	for len(process.got) < 4 {
-		b, err := feed.Next(patience(t), process.at, time.Minute)
+		b, err := feed.next(patience(t), process.at, time.Minute)
 		require.NoError(t, err)
 		process.take(b)
 	}
@@ -123,8 +122,9 @@ func TestTheOrderOfABatch(t *testing.T) {
 // The amount that a feed reads ahead is bounded, however slowly it is asked.
 func TestAFeedReadsLittleAhead(t *testing.T) {
 	f := newFixture(t)
-	at, err := f.client.Here(patience(t))
+	here, err := f.client.Here(patience(t))
 	require.NoError(t, err)
+	at := here.String()
 	large := newClosure("same", strings.Repeat("x", 120<<10))
 	var all []*Remote
 	for range 40 {
@@ -134,11 +134,11 @@ func TestAFeedReadsLittleAhead(t *testing.T) {
 		_, err := r.Wait(patience(t))
 		require.NoError(t, err)
 	}
-	feed := NewFeed(f.client)
+	feed := newFeed(f.client)
 	t.Cleanup(feed.end)
 	got := 0
 	for got < 40 {
-		b, err := feed.Next(patience(t), at, time.Minute)
+		b, err := feed.next(patience(t), at, time.Minute)
 		require.NoError(t, err)
 		assert.LessOrEqual(t, len(b.Outcomes)*120<<10, 2*batchBytes+closure.MaxBytes)
 		got += len(b.Outcomes)
@@ -150,38 +150,39 @@ func TestAFeedReadsLittleAhead(t *testing.T) {
 // A feed that is not asked any more is forgotten, and so is one of too many.
 func TestFeeds(t *testing.T) {
 	f := newFixture(t)
-	at, err := f.client.Here(patience(t))
+	here, err := f.client.Here(patience(t))
 	require.NoError(t, err)
-	feeds := NewFeeds(f.client)
-	t.Cleanup(feeds.Close)
+	at := here.String()
+	all := &feeds{client: f.client}
+	t.Cleanup(all.close)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _ = feeds.Next(gone, "gone", at, time.Minute)
+	_, _ = all.next(gone, "gone", at, time.Minute)
 	asked := make(chan error)
 	go func() {
-		_, err := feeds.Next(patience(t), "asks", at, time.Minute)
+		_, err := all.next(patience(t), "asks", at, time.Minute)
 		asked <- err
 	}()
 	f.eventually("it asks", func() bool {
-		feeds.mu.Lock()
-		defer feeds.mu.Unlock()
-		return feeds.all["asks"] != nil
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		return all.all["asks"] != nil
 	})
 	for i := range 2 * maxFeeds {
-		_, err := feeds.Next(patience(t), text(i), at, 0)
+		_, err := all.next(patience(t), text(i), at, 0)
 		require.NoError(t, err)
 	}
-	feeds.mu.Lock()
-	assert.Len(t, feeds.all, maxFeeds)
-	assert.NotNil(t, feeds.all["asks"])
-	for _, k := range feeds.all {
+	all.mu.Lock()
+	assert.Len(t, all.all, maxFeeds)
+	assert.NotNil(t, all.all["asks"])
+	for _, k := range all.all {
 		k.used = time.Now().Add(-2 * idleFeed)
 	}
-	feeds.mu.Unlock()
-	feeds.sweep()
-	feeds.mu.Lock()
-	assert.Len(t, feeds.all, 1)
-	feeds.mu.Unlock()
+	all.mu.Unlock()
+	all.sweep()
+	all.mu.Lock()
+	assert.Len(t, all.all, 1)
+	all.mu.Unlock()
 	f.assertValue("1", f.schedule(newClosure("same", 1)))
 	require.NoError(t, <-asked)
 }

@@ -41,11 +41,11 @@ func newFixture(t *testing.T, size ...int) *fixture {
 
 func (f *fixture) open(size ...int) *Queue {
 	f.t.Helper()
-	o := Options{}
+	in := closure.QueueInput{Run: queues.Run}
 	if len(size) > 0 {
-		o.QueueSize = size[0]
+		in.QueueSize = size[0]
 	}
-	q, err := Open(patience(f.t), f.Server, queues.Run, o)
+	q, err := Open(patience(f.t), f.Server, "", in, nil)
 	require.NoError(f.t, err)
 	f.t.Cleanup(q.Close)
 	return q

@@ -140,7 +140,7 @@ func (q *Queue) look(ids []uint64) {
 // other clients may have closures called at the same time.
 type early struct {
 	outcomes  map[uint64]closure.Outcome
-	cancelled []Cancelled
+	cancelled []closure.Cancelled
 	// full reports whether outcomes were dropped for lack of room.
 	full bool
 }
@@ -159,7 +159,7 @@ func (e *early) add(o closure.Outcome) {
 
 func (e *early) cancel(r [2]uint64, text string) {
 	if e.hasRoom() {
-		e.cancelled = append(e.cancelled, Cancelled{First: r[0], Last: r[1], Text: text})
+		e.cancelled = append(e.cancelled, closure.Cancelled{First: r[0], Last: r[1], Text: text})
 	}
 }
 

@@ -59,30 +59,30 @@ type Queue struct {
 	followed  bool
 }
 
-// Open attaches to the queue of a run, and creates it if there is none. A queue that ended
-// with its run can still be read. The execution in run must be the first one of the run.
-func Open(ctx context.Context, s Server, run spec.RunRef, o Options) (*Queue, error) {
-	c := NewClient(s, run)
-	if err := c.Open(ctx, o); err != nil {
+// Open attaches to the queue of a run, and creates it with that input if there is none. A queue
+// that ended with its run can still be read. The execution of the run must be its first one.
+// tasks are those that closures may ask for.
+func Open(ctx context.Context, s Server, taskQueue string, in closure.QueueInput, tasks TaskNames) (*Queue, error) {
+	c := NewClient(s, in.Run)
+	c.TaskQueue = taskQueue
+	if err := c.Open(ctx, in); err != nil {
 		return nil, err
 	}
-	return attach(c, o), nil
+	return attach(c, in.QueueSize, tasks), nil
 }
 
 // Attach attaches to the queue of a run if there is one. If there is none, requests fail with
 // [ErrNoQueue].
-func Attach(s Server, run spec.RunRef) *Queue {
-	return attach(NewClient(s, run), Options{QueueSize: 1})
-}
+func Attach(s Server, run spec.RunRef) *Queue { return attach(NewClient(s, run), 1, nil) }
 
-func attach(c *Client, o Options) *Queue {
+func attach(c *Client, size int, tasks TaskNames) *Queue {
 	if c.Warn == nil {
 		c.Warn = func(request string, err error) {
 			slog.Warn("a request to the queue of closures keeps failing; retrying", "queue", c.id, "request", request, "error", err)
 		}
 	}
 	q := &Queue{
-		client: c, name: rand.Text(), room: FirstRoom(o.QueueSize), tasks: NewTasks(o.Tasks),
+		client: c, name: rand.Text(), room: FirstRoom(size), tasks: NewTasks(tasks),
 		remotes: map[uint64][]*Remote{}, changed: make(chan struct{}), following: make(chan struct{}, 1),
 	}
 	q.ctx, q.cancel = context.WithCancel(context.Background())

@@ -229,7 +229,7 @@ func (s *server) handBack() {
 func (s *server) compose(free int) *exchange {
 	s.seq++
 	x := &exchange{request: wire.ClosuresRequest{
-		Process: s.name, Seq: s.seq, Got: s.got, Slots: s.slots, Free: free, Wait: wire.MaxWait, Returned: s.returned,
+		Process: s.name, Seq: s.seq, Got: s.got, Slots: s.slots, Free: free, Wait: closure.MaxWait, Returned: s.returned,
 	}}
 	in := &x.request
 	switch {

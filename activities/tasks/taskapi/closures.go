@@ -105,9 +105,6 @@ func (e *endpoint) untilStop(parent context.Context, in *ClosuresRequest) (ctx c
 // of them.
 const maxClosures = 4 << 20
 
-// maxListed bounds each list of closures in a request.
-const maxListed = 4096
-
 // checkClosures returns a problem if a request is invalid.
 func checkClosures(in *ClosuresRequest) *wire.Problem {
 	if problem := checkRandomName("process", in.Process); problem != nil {
@@ -120,9 +117,8 @@ func checkClosures(in *ClosuresRequest) *wire.Problem {
 		return invalid("slots", fmt.Sprintf("it is %d; want 0 to %d", in.Slots, wire.MaxSlots))
 	case in.Free < 0 || in.Free > in.Slots:
 		return invalid("free", fmt.Sprintf("it is %d; want 0 to slots, which is %d", in.Free, in.Slots))
-	}
-	if problem := checkWaitSeconds(in.Wait); problem != nil {
-		return problem
+	case !(in.Wait >= 0 && in.Wait <= closure.MaxWait):
+		return invalid("wait", fmt.Sprintf("it is %g; want 0 to %d seconds", in.Wait, closure.MaxWait))
 	}
 	if problem := checkFunctions(in.Functions); problem != nil {
 		return problem
@@ -132,8 +128,8 @@ func checkClosures(in *ClosuresRequest) *wire.Problem {
 		size int
 	}{{"held", len(in.Held)}, {"begun", len(in.Begun)}, {"returned", len(in.Returned)}, {"done", len(in.Done)}}
 	for _, list := range lists {
-		if list.size > maxListed {
-			return invalid(list.name, fmt.Sprintf("it has %d elements; the limit is %d", list.size, maxListed))
+		if list.size > closure.MaxListed {
+			return invalid(list.name, fmt.Sprintf("it has %d elements; the limit is %d", list.size, closure.MaxListed))
 		}
 	}
 	for i := range in.Done {
@@ -151,13 +147,6 @@ func checkRandomName(field, name string) *wire.Problem {
 		return invalid(field, "it is empty; give the process a random name that no other has")
 	case len(name) > wire.MaxProcess || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return invalid(field, fmt.Sprintf("want at most %d letters, digits and signs of ASCII, without spaces", wire.MaxProcess))
-	}
-	return nil
-}
-
-func checkWaitSeconds(wait float64) *wire.Problem {
-	if !(wait >= 0 && wait <= wire.MaxWait) {
-		return invalid("wait", fmt.Sprintf("it is %g; want 0 to %d seconds", wait, wire.MaxWait))
 	}
 	return nil
 }

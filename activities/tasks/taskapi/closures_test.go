@@ -57,7 +57,7 @@ func TestBadServingProcessesAreRefused(t *testing.T) {
 		assert.Fail(t, "the broker never sees this")
 		return ClosuresAnswer{}, nil
 	})
-	many := "[" + strings.Repeat("1,", maxListed) + "1]"
+	many := "[" + strings.Repeat("1,", closure.MaxListed) + "1]"
 	for _, c := range []struct{ body, field, message string }{
 		{``, "process", "it is empty; give the process a random name that no other has"},
 		{`{"process":"` + strings.Repeat("x", 65) + `"}`, "process", "want at most 64 letters, digits and signs of ASCII, without spaces"},

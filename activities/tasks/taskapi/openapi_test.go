@@ -48,26 +48,26 @@ type document struct {
 
 // described lists the types of requests and answers by route.
 var described = map[string]struct{ request, answer any }{
-	"GET " + wire.PathTask:                   {nil, wire.Task{}},
-	"POST " + wire.PathClosures:              {wire.ClosuresRequest{}, wire.ClosuresAnswer{}},
-	"GET " + wire.PathCluster:                {nil, wire.Cluster{}},
-	"POST " + wire.PathCoordinatorOpen:       {nil, wire.CoordinatorOpened{}},
-	"POST " + wire.PathCoordinatorSchedule:   {wire.ScheduleRequest{}, wire.Scheduled{}},
-	"POST " + wire.PathCoordinatorJoin:       {wire.WaitRequest{}, closure.WaitAnswer{}},
-	"POST " + wire.PathCoordinatorDone:       {wire.WaitRequest{}, closure.WaitAnswer{}},
-	"POST " + wire.PathCoordinatorResources:  {wire.ResourceRequest{}, closure.ResourceAnswer{}},
-	"POST " + wire.PathCoordinatorRelease:    {wire.ReleaseRequest{}, closure.ReleaseAnswer{}},
-	"POST " + wire.PathCoordinatorCancel:     {closure.CancelRequest{}, closure.CancelAnswer{}},
-	"POST " + wire.PathCoordinatorOutcomes:   {wire.OutcomesRequest{}, wire.CoordinatorOutcomes{}},
-	"POST " + wire.PathCoordinatorFind:       {wire.FindRequest{}, wire.Found{}},
-	"PUT " + wire.PathResult:                 {nil, wire.Done{}},
-	"PUT " + wire.PathError:                  {wire.Error{}, wire.Done{}},
-	"PUT " + wire.PathProgress:               {wire.Progress{}, wire.Done{}},
-	"GET " + wire.PathStop:                   {nil, wire.Stopping{}},
-	"POST " + wire.PathStop:                  {wire.Stop{}, wire.Stopping{}},
-	"DELETE " + wire.PathStop:                {nil, wire.Stopping{}},
-	"POST " + wire.PathBarriers + "{name}":   {wire.Arrive{}, wire.Released{}},
-	"DELETE " + wire.PathBarriers + "{name}": {nil, wire.Withdrawn{}},
+	"GET " + wire.PathTask:                            {nil, wire.Task{}},
+	"POST " + wire.PathClosures:                       {wire.ClosuresRequest{}, wire.ClosuresAnswer{}},
+	"GET " + wire.PathCluster:                         {nil, wire.Cluster{}},
+	"POST " + wire.PathCoordinator + wire.OpOpen:      {nil, closure.Opened{}},
+	"POST " + wire.PathCoordinator + wire.OpSchedule:  {closure.ScheduleRequest{}, closure.ScheduleAnswer{}},
+	"POST " + wire.PathCoordinator + wire.OpJoin:      {closure.WaitRequest{}, closure.WaitAnswer{}},
+	"POST " + wire.PathCoordinator + wire.OpDone:      {closure.WaitRequest{}, closure.WaitAnswer{}},
+	"POST " + wire.PathCoordinator + wire.OpResources: {closure.ResourceRequest{}, closure.ResourceAnswer{}},
+	"POST " + wire.PathCoordinator + wire.OpRelease:   {closure.ReleaseRequest{}, closure.ReleaseAnswer{}},
+	"POST " + wire.PathCoordinator + wire.OpCancel:    {closure.CancelRequest{}, closure.CancelAnswer{}},
+	"POST " + wire.PathCoordinator + wire.OpOutcomes:  {closure.OutcomesRequest{}, closure.Outcomes{}},
+	"POST " + wire.PathCoordinator + wire.OpFind:      {closure.FindRequest{}, closure.Found{}},
+	"PUT " + wire.PathResult:                          {nil, wire.Done{}},
+	"PUT " + wire.PathError:                           {wire.Error{}, wire.Done{}},
+	"PUT " + wire.PathProgress:                        {wire.Progress{}, wire.Done{}},
+	"GET " + wire.PathStop:                            {nil, wire.Stopping{}},
+	"POST " + wire.PathStop:                           {wire.Stop{}, wire.Stopping{}},
+	"DELETE " + wire.PathStop:                         {nil, wire.Stopping{}},
+	"POST " + wire.PathBarriers + "{name}":            {wire.Arrive{}, wire.Released{}},
+	"DELETE " + wire.PathBarriers + "{name}":          {nil, wire.Withdrawn{}},
 }
 
 // TestOpenAPI compares openapi.yaml with the routes of the server and the types that it reads
@@ -174,7 +174,7 @@ func (d document) sameField(t *testing.T, seen map[string]bool, where string, s 
 		}
 	default:
 		want := map[reflect.Kind]string{
-			reflect.String: "string", reflect.Int: "integer", reflect.Uint64: "integer", reflect.Float64: "number", reflect.Bool: "boolean",
+			reflect.String: "string", reflect.Int: "integer", reflect.Uint64: "integer", reflect.Float64: "number", reflect.Bool: "boolean", reflect.Map: "object",
 		}
 		assert.Equal(t, want[typ.Kind()], s.Type, where)
 	}

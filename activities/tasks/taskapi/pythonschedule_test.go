@@ -602,7 +602,7 @@ print(raised(c.done, clusterrun.TaskError))
 `)
 	program.says("waits")
 	h.queue.End("it is")
-	assert.Equal(t, strings.Repeat("the run has ended, and its closures with it\n", 3), program.ends())
+	assert.Equal(t, strings.Repeat("the run has ended; closures can no longer be scheduled\n", 3), program.ends())
 }
 
 // A join that was interrupted by Ctrl-C leaves the error to the next join.

@@ -34,16 +34,12 @@ var routes = map[string]map[string]handler{
 	wire.PathProgress:            {http.MethodPut: putProgress},
 	wire.PathStop:                {http.MethodGet: getStop, http.MethodPost: postStop, http.MethodDelete: deleteStop},
 	wire.PathBarriers + "{name}": {http.MethodPost: postBarrier, http.MethodDelete: deleteBarrier},
+}
 
-	wire.PathCoordinatorOpen:      {http.MethodPost: postCoordinatorOpen},
-	wire.PathCoordinatorSchedule:  {http.MethodPost: postCoordinatorSchedule},
-	wire.PathCoordinatorJoin:      {http.MethodPost: postCoordinatorJoin},
-	wire.PathCoordinatorDone:      {http.MethodPost: postCoordinatorDone},
-	wire.PathCoordinatorResources: {http.MethodPost: postCoordinatorResources},
-	wire.PathCoordinatorRelease:   {http.MethodPost: postCoordinatorRelease},
-	wire.PathCoordinatorCancel:    {http.MethodPost: postCoordinatorCancel},
-	wire.PathCoordinatorOutcomes:  {http.MethodPost: postCoordinatorOutcomes},
-	wire.PathCoordinatorFind:      {http.MethodPost: postCoordinatorFind},
+func init() {
+	for _, operation := range wire.Operations {
+		routes[wire.PathCoordinator+operation] = map[string]handler{http.MethodPost: coordinating(operation)}
+	}
 }
 
 // answer finds the handler of a request and calls it.

@@ -1,7 +1,7 @@
 package taskservices
 
 import (
-	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,8 +10,8 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	fakes "github.com/clusterrun/clusterrun/tests/queues"
-	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -25,10 +25,6 @@ func (q *servedQueue) Client(run spec.RunRef) (*closurequeue.Client, error) {
 	return closurequeue.NewClient(q.server, run), nil
 }
 
-func (q *servedQueue) Open(ctx context.Context, c *closurequeue.Client, _ closure.QueueInput) error {
-	return c.Open(ctx, closurequeue.Options{})
-}
-
 // The host releases what a killed coordinator has created, when the next process of its task
 // is there or when there will be none. The next host worker does so, too.
 func TestAHostReleasesWhatKilledCoordinatorsCreated(t *testing.T) {
@@ -38,14 +34,12 @@ func TestAHostReleasesWhatKilledCoordinatorsCreated(t *testing.T) {
 	created := uint64(0)
 	create := func(task string, process int) {
 		created++
-		_, err := h.coordinators.CreateResource(t.Context(), by(task), closure.ResourceRequest{
-			Client: "c", Number: created, Resource: closure.Resource{Function: "f"}, Task: task, Process: process,
-		})
-		require.NoError(t, err)
+		_, problem := h.coordinators.Answer(t.Context(), by(task), process, wire.OpResources, fmt.Appendf(nil, `{"client":"c","number":%d,"resource":{"function":"f"}}`, created))
+		require.Nil(t, problem)
 	}
 	for process := range 4 {
-		_, err := h.coordinators.Open(t.Context(), by("worker-0"), process)
-		require.NoError(t, err)
+		_, problem := h.coordinators.Answer(t.Context(), by("worker-0"), process, wire.OpOpen, nil)
+		require.Nil(t, problem)
 		assert.Zero(t, q.server.Counts().Resource)
 		create("worker-0", process)
 	}

@@ -16,25 +16,25 @@ func TestACoordinatorAsksForTasksOfTheRun(t *testing.T) {
 	r := newRun(t)
 	h := newServices(t, Config{Runs: r})
 	r.tasks = []string{"worker-0", "worker-1", "extra-3"}
-	check := func(tasks ...string) error {
+	run, err := h.runOf(by("worker-0"))
+	require.NoError(t, err)
+	tasks := h.coordinators.tasksOf(&run)
+	check := func(names ...string) error {
 		var closures []closure.Closure
-		for _, name := range tasks {
+		for _, name := range names {
 			closures = append(closures, closure.Closure{Function: "f", Options: &closure.Options{Task: name}})
 		}
-		return h.coordinators.checkTasks(t.Context(), by("worker-0"), closures)
+		return tasks.Check(t.Context(), closures...)
 	}
-	require.NoError(t, h.coordinators.checkTasks(t.Context(), by("worker-0"), []closure.Closure{{Function: "f"}}))
+	require.NoError(t, tasks.Check(t.Context(), closure.Closure{Function: "f"}))
 	require.NoError(t, check("worker-0", "worker-1", ""))
 	assert.Zero(t, r.tasksAsked)
 	require.NoError(t, check("extra-3", "extra-3"))
 	require.NoError(t, check("extra-3"))
 	assert.Equal(t, 1, r.tasksAsked)
 
-	_, err := h.coordinators.Schedule(t.Context(), by("worker-0"), closure.ScheduleRequest{Closures: []closure.Closure{
-		{Function: "f"}, {Function: "f", Options: &closure.Options{Task: "chief-9"}},
-	}})
 	var refused *closure.RefusedError
-	require.ErrorAs(t, err, &refused)
+	require.ErrorAs(t, check("worker-0", "chief-9"), &refused)
 	assert.Equal(t, `closures[1].options.task: the run has no task "chief-9"; it has worker-0, worker-1, extra-3`, refused.Error())
 
 	r.tasksFail = errors.New("away")
@@ -42,6 +42,4 @@ func TestACoordinatorAsksForTasksOfTheRun(t *testing.T) {
 	asked := r.tasksAsked
 	require.NoError(t, check("chief-8"))
 	assert.Equal(t, asked, r.tasksAsked)
-	h.coordinators.end(servedRun)
-	assert.Empty(t, h.coordinators.tasks)
 }

@@ -8,11 +8,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -29,13 +31,19 @@ func (q *toldQueues) Tell(_ context.Context, in closure.QueueInput, _ closure.Se
 }
 
 func (q *toldQueues) Client(run spec.RunRef) (*closurequeue.Client, error) {
-	return closurequeue.NewClient(nil, run), nil
+	return closurequeue.NewClient(toldServer{told: q.told}, run), nil
 }
 
-func (q *toldQueues) Open(ctx context.Context, _ *closurequeue.Client, in closure.QueueInput) error {
-	q.told <- in
+// toldServer is told to start queues.
+type toldServer struct {
+	closurequeue.Server
+	told chan closure.QueueInput
+}
+
+func (s toldServer) ExecuteWorkflow(ctx context.Context, _ client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
+	s.told <- args[0].(closure.QueueInput)
 	<-ctx.Done()
-	return ctx.Err()
+	return nil, ctx.Err()
 }
 
 // A host opens the queue of a run with the settings in the run's spec, whether a task first
@@ -71,7 +79,7 @@ func TestHostOpensTheQueueWithTheSettingsOfTheRun(t *testing.T) {
 				_, _ = h.brokers.Next(ctx, by("worker-0"), taskapi.ClosuresRequest{Process: "p", Seq: 1, Slots: 1, Free: 1, Functions: []string{"f"}})
 			}()
 			assert.Equal(t, test.want, <-queues.told, "a task serves")
-			go func() { _, _ = h.coordinators.Open(ctx, by("worker-0"), 0) }()
+			go func() { _, _ = h.coordinators.Answer(ctx, by("worker-0"), 0, wire.OpOpen, nil) }()
 			assert.Equal(t, test.want, <-queues.told, "a task coordinates")
 			assert.GreaterOrEqual(t, logged.FilterFieldKey("error").Len(), test.warns)
 			if test.warns == 0 {

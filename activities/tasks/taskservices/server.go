@@ -48,8 +48,6 @@ type Queues interface {
 	// Client returns a client of the queue of a run. It fails while there is no connection to
 	// the server.
 	Client(run spec.RunRef) (*closurequeue.Client, error)
-	// Open opens the queue of a client with that input if there is none.
-	Open(ctx context.Context, c *closurequeue.Client, in closure.QueueInput) error
 }
 
 // ErrQueueClosed is returned for the queue of a run that has ended.

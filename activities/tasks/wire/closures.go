@@ -24,8 +24,6 @@ const (
 	// their names together: the queue of the run is told them, and so is whoever queries it.
 	MaxFunctions     = 1000
 	MaxFunctionBytes = 64 << 10
-	// MaxWait bounds how long a request may wait for closures, in seconds.
-	MaxWait = 20
 )
 
 // KindsOfErrors are the kinds of outcomes of a call that have an error. The other kind is

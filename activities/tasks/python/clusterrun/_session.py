@@ -334,7 +334,7 @@ class Session:
         """Release resources. If the host does not accept that, it has an earlier version,
         which keeps them."""
         try:
-            self.lines[0].ask(COORDINATOR + "release", json.dumps({"session": self.name, "resources": resources}).encode())
+            self.lines[0].ask(COORDINATOR + "release", json.dumps({"client": self.name, "resources": resources}).encode())
         except TaskError as e:
             if e.code == "over":
                 raise
@@ -360,7 +360,7 @@ class Session:
     def deliver(self, batch: List[Unsent]) -> None:
         """Send closures. If the queue refuses some of them, the others are still sent."""
         self.batch += 1
-        raw = b'{"session":"%s","batch":%d,"epoch":%d,"closures":[%s]}' % (
+        raw = b'{"client":"%s","batch":%d,"epoch":%d,"closures":[%s]}' % (
             self.name.encode(), self.batch, batch[0].epoch, b",".join(one.raw for one in batch)
         )
         try:
@@ -398,10 +398,11 @@ class Session:
                 if not batch[0].detached and self.raised is None:
                     self.raised = closure_error(said)
             else:
-                known = set(answer.get("known") or ())
+                known = {int(i): key for i, key in (answer.get("known") or {}).items()}
+                new = itertools.count(answer["first"])
                 self.free = min(answer.get("room", _MAX_UNSENT), _MAX_UNSENT)
-                for i, (one, key) in enumerate(zip(batch, answer["ids"])):
-                    one.value._id = key
+                for i, one in enumerate(batch):
+                    one.value._id = key = known[i] if i in known else next(new)
                     if one.cancelled:
                         cancelled.append(key)
                     outcome = self.early.get(key) or self.early_range(key)
@@ -452,7 +453,7 @@ class Session:
                         self.wanted.wait()
                     if self.closing or self.over:
                         return
-                    what = {"session": self.name, "after": self.at, "wait": MAX_WAIT, "tuples": True}
+                    what = {"client": self.name, "after": self.at, "wait": MAX_WAIT, "tuples": True}
                 raw = self.lines[1].ask(COORDINATOR + "outcomes", json.dumps(what).encode())
                 answer = loads(raw)
                 with self.lock:
@@ -583,7 +584,7 @@ class Session:
                     call = self.abandoned.pop() if self.abandoned else next(self.calls)
             if stop is None:
                 try:
-                    answer = self.ask("join", {"session": self.name, "call": call}, line)
+                    answer = self.ask("join", {"client": self.name, "call": call}, line)
                 except BaseException as e:  # such as KeyboardInterrupt: the next join continues this one
                     with self.lock:
                         self.abandoned.append(call)
@@ -610,7 +611,7 @@ class Session:
                 return False
             self.asked, self.failed = now, False
             call = next(self.calls)
-        return self.conclude(self.ask("done", {"session": self.name, "call": call}))
+        return self.conclude(self.ask("done", {"client": self.name, "call": call}))
 
     def conclude(self, answer: Dict[str, Any]) -> bool:
         """Return the result of a join: that everything is done, or the error. The queue
@@ -642,7 +643,7 @@ class Session:
             raise ValueError("Creating a per-worker resource in the function of one is not allowed.")
         try:
             with self.creating:
-                raw = ('{"session":"%s","number":%d,%s}' % (self.name, next(self.resources), what)).encode()
+                raw = ('{"client":"%s","number":%d,"resource":{%s}}' % (self.name, next(self.resources), what)).encode()
                 resource: int = get_host().exchange(head("POST", COORDINATOR + "resources"), lambda: raw, None)["id"]
                 return resource
         except TaskError as e:
@@ -726,7 +727,7 @@ def refused(e: TaskError) -> Dict[str, Any]:
     message, field = str(e), e.field
     if field:
         message = message[len("field %s: " % field):]
-    for outer in ("closures[0].", "options."):
+    for outer in ("closures[0].", "options.", "resource."):
         if field.startswith(outer):
             field = field[len(outer):]
     if field not in ("", "function"):
