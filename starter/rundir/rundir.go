@@ -73,9 +73,6 @@ func Create(parent string) (*Dir, error) {
 	return d, nil
 }
 
-// Name tells the directory from others, on this machine and elsewhere.
-func (d *Dir) Name() string { return filepath.Base(d.Path) }
-
 // Save writes the record.
 func (d *Dir) Save(r Record) error {
 	b, err := json.Marshal(r)

@@ -14,8 +14,7 @@
 //
 // [OpenState] locks a state directory and settles what an earlier supervisor left in it.
 // [Run] is the supervisor. In the side, [ClientFromEnv] returns a [Client], which has the
-// [API]. A program that is both, as the host worker is, calls [IsSide] to learn which one it
-// is. An owner may run the side in its own process, over a socket that it gives to the
+// [API]. An owner may run the side in its own process, over a socket that it gives to the
 // supervisor ([NewOwnersClient]); if the owner dies, the supervisor starts a side as usual.
 //
 // # Parts

@@ -29,7 +29,7 @@ const roleVar = "CLUSTERRUN_TEST_ROLE"
 
 func TestMain(m *testing.M) {
 	switch {
-	case IsSide():
+	case os.Getenv(envFD) != "":
 		os.Exit(sideMain())
 	case os.Getenv(roleVar) != "":
 		os.Exit(supervisorMain(os.Getenv(roleVar)))

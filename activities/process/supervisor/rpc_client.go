@@ -57,9 +57,6 @@ func NewOwnersClient(conn net.Conn, pid int, stateDir, instance string) *Client 
 	return c
 }
 
-// IsSide reports whether this process was started by a supervisor as its side.
-func IsSide() bool { return os.Getenv(envFD) != "" }
-
 // ClientFromEnv returns the client of a side. It removes the socket from the environment, so
 // that no program started from here takes itself for a side.
 func ClientFromEnv() (*Client, error) {

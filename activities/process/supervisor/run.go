@@ -19,7 +19,7 @@ type Config struct {
 	// State is the opened state directory; the caller closes it after Run.
 	State *State
 	// Side has the arguments of the Temporal-facing side, which is this program again, after
-	// the name. Default: the same as here; [IsSide] tells the two apart.
+	// the name. Default: the same as here.
 	Side []string
 	// OwnersSide, when set, is a socket to a side in another process, the owner's. The supervisor
 	// starts a side itself only when that one ends.

@@ -52,12 +52,7 @@ func (g *Guard) Check() error {
 	return g.checkAudit()
 }
 
-// Read reads a policy and the file of signers that it names.
-func Read(file string) (*policy.Policy, *signatures.Signers, error) {
-	p, s, _, err := read(file)
-	return p, s, err
-}
-
+// read reads a policy and the file of signers that it names.
 func read(file string) (*policy.Policy, *signatures.Signers, []version, error) {
 	b, info, err := readTrusted(file)
 	if err != nil {

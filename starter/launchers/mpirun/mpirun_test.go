@@ -1,6 +1,7 @@
 package mpirun
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -61,6 +62,24 @@ func translated(args []string) string {
 	return text + "\n"
 }
 
+// reference returns the table of the words in Markdown.
+func reference() string {
+	var b strings.Builder
+	b.WriteString("| flag | of | here |\n| --- | --- | --- |\n")
+	for _, w := range words {
+		text := w.here
+		switch {
+		case w.unneeded != "":
+			text = "ignored: " + w.unneeded
+		case w.instead != "":
+			text = "refused: " + w.instead
+		}
+		name := strings.Join(w.names, ", ") + " " + w.values
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.ReplaceAll(strings.TrimSpace(name), "|", `\|`), w.of, strings.ReplaceAll(text, "|", `\|`))
+	}
+	return b.String()
+}
+
 // The help topic has the table of the words. CLUSTERRUN_REWRITE=1 writes it anew.
 func TestTopic(t *testing.T) {
 	const path = "../../help/topics/mpirun.md"
@@ -69,10 +88,10 @@ func TestTopic(t *testing.T) {
 	table := regexp.MustCompile(`(?m)^\| flag .*\n(\|.*\n)+`)
 	require.Len(t, table.FindAll(topic, -1), 1)
 	if os.Getenv("CLUSTERRUN_REWRITE") != "" {
-		topic = table.ReplaceAllLiteral(topic, []byte(Reference()))
+		topic = table.ReplaceAllLiteral(topic, []byte(reference()))
 		require.NoError(t, os.WriteFile(path, topic, 0o644))
 	}
-	assert.Equal(t, Reference(), string(table.Find(topic)))
+	assert.Equal(t, reference(), string(table.Find(topic)))
 }
 
 // Each word does something, or says why not, in one way.

@@ -115,21 +115,3 @@ func named(typed string) (word, bool) {
 	}
 	return word{}, false
 }
-
-// Reference returns the table of the words in Markdown.
-func Reference() string {
-	var b strings.Builder
-	b.WriteString("| flag | of | here |\n| --- | --- | --- |\n")
-	for _, w := range words {
-		text := w.here
-		switch {
-		case w.unneeded != "":
-			text = "ignored: " + w.unneeded
-		case w.instead != "":
-			text = "refused: " + w.instead
-		}
-		name := strings.Join(w.names, ", ") + " " + w.values
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.ReplaceAll(strings.TrimSpace(name), "|", `\|`), w.of, strings.ReplaceAll(text, "|", `\|`))
-	}
-	return b.String()
-}
