@@ -1,7 +1,6 @@
 package mpirun
 
 import (
-	"fmt"
 	"strings"
 )
 
