@@ -40,6 +40,10 @@ type Lease struct {
 // All returns all ports.
 func (l Lease) All() []int { return slices.Concat(l.Any, l.Fixed) }
 
+func (l Lease) equals(other Lease) bool {
+	return slices.Equal(l.Any, other.Any) && slices.Equal(l.Fixed, other.Fixed) && l.Store == other.Store
+}
+
 // Remember notes a lease that an earlier supervisor has given.
 func (p *Ports) Remember(generation, group int, l Lease) {
 	if p.leased == nil {
@@ -116,73 +120,23 @@ func (p *Ports) Lease(r Request, of Run) ([]int, error) {
 	if again && len(before.Any) != r.Count && began {
 		return nil, fault.Refuse(fault.ErrInvalid, fmt.Sprintf("generation %d of run %s has %d ports and runs with them; it cannot have %d", r.Generation, r.Run.WorkflowID, len(before.Any), r.Count))
 	}
-	got := Lease{Fixed: r.Ports}
-	fresh := make([]int, 0, r.Count) // freed if this fails
-	fail := func(err error) ([]int, error) {
-		p.letGo(fresh)
-		return nil, err
-	}
-	for i, port := range r.Ports {
-		task := ""
-		if i < len(r.Tasks) {
-			task = r.Tasks[i]
-		}
-		if j := slices.Index(r.Ports[:i], port); j >= 0 && j < len(r.Tasks) {
-			return fail(errShared(port, task, r.Tasks[j]))
-		}
-		if err := p.sharedWith(key, port, task); err != nil {
-			return fail(err)
-		}
-		mine, err := p.hold(port, true)
-		if errors.Is(err, fault.ErrPortTaken) {
-			if other := pinnedBy(r.Run, r.Generation, port, task); other != "" {
-				err = errShared(port, task, other)
-			}
-		}
-		if err != nil {
-			return fail(err)
-		}
-		if mine {
-			fresh = append(fresh, port)
-		}
-		p.pin(r.Run, r.Generation, port, task)
-	}
-	for _, port := range before.Any {
-		if len(got.Any) == r.Count {
-			break
-		}
-		mine, err := p.hold(port, !began)
-		if err != nil {
-			if began {
-				return fail(err) // the tasks know this port
-			}
-			continue // not in use yet: take another one
-		}
-		if mine {
-			fresh = append(fresh, port)
-		}
-		got.Any = append(got.Any, port)
-	}
-	if missing := r.Count - len(got.Any); missing > 0 {
-		more, err := p.holdAny(missing, r.Avoid)
-		if err != nil {
-			return fail(err)
-		}
-		fresh = append(fresh, more...)
-		got.Any = append(got.Any, more...)
-	}
-	if got.Store, err = storeAddress(r.Store, got.Any); err == nil {
+	had := maps.Clone(p.held)
+	got, err := p.take(r, before.Any, began)
+	if err == nil {
 		err = p.serveStore(key, got.Store, of.Log)
 	}
-	if err != nil {
-		return fail(err)
-	}
-	if !again || !slices.Equal(before.Any, got.Any) || !slices.Equal(before.Fixed, got.Fixed) || before.Store != got.Store {
-		err := of.Journal(r.Generation, r.Group, got)
-		if err != nil {
-			return fail(err)
+	if err == nil && (!again || !got.equals(before)) {
+		if err = of.Journal(r.Generation, r.Group, got); err == nil {
+			p.Remember(r.Generation, r.Group, got)
 		}
-		p.Remember(r.Generation, r.Group, got)
+	}
+	if err != nil {
+		for port := range p.held {
+			if _, before := had[port]; !before {
+				p.letGo([]int{port})
+			}
+		}
+		return nil, err
 	}
 	p.dropOld(r.Generation, of.Busy)
 	p.stopLapse()
@@ -190,6 +144,64 @@ func (p *Ports) Lease(r Request, of Run) ([]int, error) {
 		p.lapseLater(r.Run, of)
 	}
 	return got.Any, nil
+}
+
+// take holds the ports of a lease. before are those without a wanted number that it had, and which
+// the tasks of the generation know if it began. p.mu must be held.
+func (p *Ports) take(r Request, before []int, began bool) (got Lease, err error) {
+	got.Fixed = r.Ports
+	for i := range r.Ports {
+		if err := p.takeFixed(r, i); err != nil {
+			return got, err
+		}
+	}
+	probe := isReusable
+	if began { // a task may listen
+		probe = nil
+	}
+	for _, port := range before {
+		if len(got.Any) == r.Count {
+			break
+		}
+		if err := p.hold(port, probe); err == nil {
+			got.Any = append(got.Any, port)
+		} else if began {
+			return got, err
+		} // otherwise another one is taken
+	}
+	if missing := r.Count - len(got.Any); missing > 0 {
+		more, err := p.holdAny(missing, r.Avoid)
+		if err != nil {
+			return got, err
+		}
+		got.Any = append(got.Any, more...)
+	}
+	got.Store, err = storeAddress(r.Store, got.Any)
+	return got, err
+}
+
+// takeFixed holds the i-th port that is wanted by number. p.mu must be held.
+func (p *Ports) takeFixed(r Request, i int) error {
+	port, task := r.Ports[i], ""
+	if i < len(r.Tasks) {
+		task = r.Tasks[i]
+	}
+	if j := slices.Index(r.Ports[:i], port); j >= 0 && j < len(r.Tasks) {
+		return errShared(port, task, r.Tasks[j])
+	}
+	if err := p.sharedWith(leaseKey{r.Generation, r.Group}, port, task); err != nil {
+		return err
+	}
+	err := p.hold(port, isReusable)
+	if errors.Is(err, fault.ErrPortTaken) {
+		if other := pinnedBy(r.Run, r.Generation, port, task); other != "" {
+			return errShared(port, task, other)
+		}
+	}
+	if err == nil {
+		p.pin(r.Run, r.Generation, port, task)
+	}
+	return err
 }
 
 // stopLapse stops what lapseLater began. p.mu must be held.
@@ -259,7 +271,7 @@ func (p *Ports) Keep(generation int, log *zap.Logger) {
 		}
 		for _, port := range l.All() {
 			// The port is not probed: a task of the run may already listen.
-			if _, err := p.hold(port, false); err != nil {
+			if err := p.hold(port, nil); err != nil {
 				log.Warn("A port of a run is no longer leased to it.", zap.Error(err))
 			}
 		}
@@ -281,91 +293,67 @@ func (p *Ports) Free() {
 func (p *Ports) letGo(ports []int) {
 	p.unpin(ports)
 	p.endStores(ports)
-	if ports == nil {
-		for port, fd := range p.held {
-			_ = unix.Close(fd)
-			delete(p.held, port)
-		}
-		return
-	}
-	for _, port := range ports {
-		if fd, ok := p.held[port]; ok {
+	for port, fd := range p.held {
+		if ports == nil || slices.Contains(ports, port) {
 			_ = unix.Close(fd)
 			delete(p.held, port)
 		}
 	}
 }
 
-// hold leases one port. It returns false without an error if the run already has it.
-func (p *Ports) hold(port int, probe bool) (bool, error) {
+// hold holds a port, unless it does already. probe, if it is not nil, reports why no program can
+// listen on it. p.mu must be held.
+func (p *Ports) hold(port int, probe func(port int) error) error {
 	if port < 1 || port > 65535 {
-		return false, fault.Refuse(fault.ErrInvalid, fmt.Sprintf("%d is no port", port))
+		return fault.Refuse(fault.ErrInvalid, fmt.Sprintf("%d is no port", port))
 	}
 	if _, ok := p.held[port]; ok {
-		return false, nil
+		return nil
 	}
 	fd, err := bindPort(port)
-	if err != nil {
-		if errors.Is(err, unix.EADDRINUSE) {
-			return false, fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("port %d is taken: it is leased to another run of clusterrun on this machine", port))
-		}
-		return false, notProbed(port, err)
-	}
-	if probe {
-		if err := probePort(port, true); err != nil {
+	switch {
+	case errors.Is(err, unix.EADDRINUSE):
+		return fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("port %d is taken: it is leased to another run of clusterrun on this machine", port))
+	case err != nil:
+		return notProbed(port, err)
+	case probe != nil:
+		if err := probe(port); err != nil {
 			_ = unix.Close(fd)
 			if fault.LimitOf(err) != "" {
-				return false, notProbed(port, err)
+				return notProbed(port, err)
 			}
-			return false, fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("port %d is taken: %s", port, fault.Reason(err)))
+			return fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("port %d is taken: %s", port, fault.Reason(err)))
 		}
 	}
 	if p.held == nil {
 		p.held = make(map[int]int)
 	}
 	p.held[port] = fd
-	return true, nil
+	return nil
 }
 
-// holdAny leases ports without a wanted number, below the range that the kernel uses for
-// outgoing connections.
-func (p *Ports) holdAny(count int, avoid []int) ([]int, error) {
-	got := make([]int, 0, count) // not nil, which letGo would take for all
+// holdAny holds ports without a wanted number, below the range that the kernel uses for
+// outgoing connections. p.mu must be held.
+func (p *Ports) holdAny(count int, avoid []int) (got []int, err error) {
 	for port := range anyPorts() {
 		if len(got) == count {
-			break
+			return got, nil
 		}
 		if _, ok := p.held[port]; ok || slices.Contains(avoid, port) {
 			continue
 		}
-		fd, err := bindPort(port)
-		if errors.Is(err, unix.EADDRINUSE) {
-			continue
+		switch err := p.hold(port, isFree); {
+		case err == nil:
+			got = append(got, port)
+		case !errors.Is(err, fault.ErrPortTaken):
+			return nil, err
 		}
-		if err != nil {
-			p.letGo(got)
-			return nil, notProbed(port, err)
-		}
-		if err := probePort(port, false); err != nil {
-			_ = unix.Close(fd)
-			if fault.LimitOf(err) != "" {
-				p.letGo(got)
-				return nil, notProbed(port, err)
-			}
-			continue
-		}
-		if p.held == nil {
-			p.held = make(map[int]int)
-		}
-		p.held[port] = fd
-		got = append(got, port)
 	}
-	if len(got) < count {
-		p.letGo(got)
-		low, high := Range()
-		return nil, fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("only %d of %d ports are free between %d and %d", len(got), count, low, high-1))
+	if len(got) == count {
+		return got, nil
 	}
-	return got, nil
+	low, high := Range()
+	return nil, fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("only %d of %d ports are free between %d and %d", len(got), count, low, high-1))
 }
 
 // notProbed returns the error for a port that could not be probed.

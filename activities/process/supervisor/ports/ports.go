@@ -28,9 +28,14 @@ func bindAbstract(name string) (int, error) {
 	return fd, nil
 }
 
-// probePort returns an error if a program could not listen on a port, on any address of both
-// families. With reuse, the remains of an earlier listener in TIME_WAIT are ignored, as
-// nearly all programs do.
+// isFree returns an error if a program could not listen on a port, on any address of both
+// families.
+func isFree(port int) error { return probePort(port, false) }
+
+// isReusable is like isFree, but ignores the remains of an earlier listener in TIME_WAIT, as nearly
+// all programs do.
+func isReusable(port int) error { return probePort(port, true) }
+
 func probePort(port int, reuse bool) error {
 	probe := func(family int, addr unix.Sockaddr) error {
 		fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
