@@ -28,25 +28,25 @@ const startSettles = time.Minute
 // polls their private queues, so they would stay open for ever. It returns at
 // once; done waits a moment until it is through. What it has not done by then
 // is for the next command to do.
-func (a *app) endAbandoned(ctx context.Context, c client.Client, s server) (done func()) {
-	return a.endEachAbandoned(ctx, func(ctx context.Context, d *rundir.Dir) { a.endOne(ctx, d, c, s) })
+func endAbandoned(ctx context.Context, a *app, c client.Client, s server) (done func()) {
+	return endEachAbandoned(ctx, a, func(ctx context.Context, d *rundir.Dir) { endOne(ctx, a, d, c, s) })
 }
 
 // endAbandonedOf is endAbandoned for the runs of one server, where no supervisor lives that may
 // still report how a run has ended. It is for commands that execute nothing: a server that is not
 // theirs must not delay them.
-func (a *app) endAbandonedOf(ctx context.Context, c client.Client, s server) (done func()) {
-	return a.endEachAbandoned(ctx, func(ctx context.Context, d *rundir.Dir) {
+func endAbandonedOf(ctx context.Context, a *app, c client.Client, s server) (done func()) {
+	return endEachAbandoned(ctx, a, func(ctx context.Context, d *rundir.Dir) {
 		r, err := d.Load()
 		if err != nil || r.RunID != "" && !isOf(r, s) || !sweep(d.Path) {
 			d.Close()
 			return
 		}
-		a.endOne(ctx, d, c, s)
+		endOne(ctx, a, d, c, s)
 	})
 }
 
-func (a *app) endEachAbandoned(ctx context.Context, end func(context.Context, *rundir.Dir)) (done func()) {
+func endEachAbandoned(ctx context.Context, a *app, end func(context.Context, *rundir.Dir)) (done func()) {
 	dirs, err := rundir.Abandoned(a.runsDir())
 	if err != nil || len(dirs) == 0 {
 		return func() {}
@@ -70,14 +70,14 @@ func (a *app) endEachAbandoned(ctx context.Context, end func(context.Context, *r
 
 // endOne looks after one abandoned directory. What cannot be done now is left
 // for the next time.
-func (a *app) endOne(ctx context.Context, d *rundir.Dir, c client.Client, s server) {
+func endOne(ctx context.Context, a *app, d *rundir.Dir, c client.Client, s server) {
 	defer d.Close()
 	r, err := d.Load()
 	if err != nil {
 		return
 	}
 	if r.RunID != "" {
-		if err := a.terminateAbandoned(ctx, r, c, s); err != nil {
+		if err := terminateAbandoned(ctx, a, r, c, s); err != nil {
 			return
 		}
 	}
@@ -86,8 +86,8 @@ func (a *app) endOne(ctx context.Context, d *rundir.Dir, c client.Client, s serv
 	}
 }
 
-func (a *app) terminateAbandoned(ctx context.Context, r rundir.Record, c client.Client, s server) error {
-	c, closeClient, err := a.clientOf(ctx, r, c, s)
+func terminateAbandoned(ctx context.Context, a *app, r rundir.Record, c client.Client, s server) error {
+	c, closeClient, err := clientOf(ctx, a, r, c, s)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func isOf(r rundir.Record, s server) bool {
 
 // clientOf returns a client for the server of an abandoned run: usually the one we
 // have.
-func (a *app) clientOf(ctx context.Context, r rundir.Record, c client.Client, s server) (client.Client, func(), error) {
+func clientOf(ctx context.Context, a *app, r rundir.Record, c client.Client, s server) (client.Client, func(), error) {
 	if isOf(r, s) {
 		return c, func() {}, nil
 	}

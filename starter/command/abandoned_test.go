@@ -43,7 +43,7 @@ func TestAnAbandonedRunIsKeptUntilItIsKnownToBeOver(t *testing.T) {
 			require.Len(t, found, 1)
 			theirs := &mocks.Client{}
 			theirs.On("DescribeWorkflowExecution", mock.Anything, mock.Anything, mock.Anything).Return(nil, c.answer)
-			(&app{}).endOne(t.Context(), found[0], theirs, server{Embedded: true})
+			endOne(t.Context(), (&app{}), found[0], theirs, server{Embedded: true})
 			_, err = os.Stat(path)
 			assert.Equal(t, c.kept, err == nil)
 		})

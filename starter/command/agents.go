@@ -229,7 +229,7 @@ func (l *localRun) takePart(ctx context.Context, o runOptions) error {
 			l.agents.headLost <- err
 		}
 	}()
-	l.output, err = l.show(l.run, l.spec, o, "")
+	l.output, err = show(l.app, l.run, l.spec, o, "")
 	return err
 }
 
@@ -284,9 +284,9 @@ func (l *localRun) tellJoined(end ending) error {
 	case r == nil:
 		return end.err
 	case r.Verdict == spec.VerdictSucceeded:
-		return l.printResult(r)
+		return printResult(l.app, r)
 	default:
 		l.say("run %s %s (exit code %d); the agent at %s has the report", l.id, l.color.bad(string(r.Verdict)), r.ExitCode, l.server)
-		return errors.Join(l.printResult(r), &exitError{code: max(r.ExitCode, 1)})
+		return errors.Join(printResult(l.app, r), &exitError{code: max(r.ExitCode, 1)})
 	}
 }

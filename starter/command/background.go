@@ -66,9 +66,9 @@ func forgetBackground(workerDir string) {
 
 // serving returns what a host worker in the background does when it serves: it is noted, and
 // the command that has started it is told.
-func (a *app) serving(b *detached, o workers.Options, onDemand bool) func() {
+func serving(a *app, b *detached, o workers.Options, onDemand bool) func() {
 	return sync.OnceFunc(func() {
-		w := backgroundWorker{PID: os.Getpid(), Queue: o.Queue, Log: a.daemonLog(workerDaemon), Started: time.Now(), OnDemand: onDemand}
+		w := backgroundWorker{PID: os.Getpid(), Queue: o.Queue, Log: daemonLog(a, workerDaemon), Started: time.Now(), OnDemand: onDemand}
 		text, err := json.Marshal(w)
 		if err == nil {
 			err = atomicfile.Write(backgroundFile(o.StateDir), text, 0o600)
@@ -85,13 +85,13 @@ func (a *app) serving(b *detached, o workers.Options, onDemand bool) func() {
 const workerDaemon = "worker"
 
 // detachWorker starts this very command in the background.
-func (a *app) detachWorker(ctx context.Context) error {
+func detachWorker(ctx context.Context, a *app) error {
 	wanted, err := workers.Want(ctx, a.workerDir())
 	if err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
 	defer wanted.Close()
-	if err := a.makeWay(ctx); err != nil {
+	if err := makeWay(ctx, a); err != nil {
 		return err
 	}
 	if pid := supervisor.Holder(a.workerDir()); pid != 0 {
@@ -101,7 +101,7 @@ func (a *app) detachWorker(ctx context.Context) error {
 		a.say("a host worker runs already, as process %d; `clusterrun worker stop` ends it", pid)
 		return nil
 	}
-	w, err := a.startWorker(ctx, daemon{name: workerDaemon, args: a.args, start: asAsked})
+	w, err := startWorker(ctx, a, daemon{name: workerDaemon, args: a.args, start: asAsked})
 	if err != nil {
 		return err
 	}
@@ -113,8 +113,8 @@ func (a *app) detachWorker(ctx context.Context) error {
 }
 
 // startWorker starts a host worker in the background, and returns when it serves.
-func (a *app) startWorker(ctx context.Context, d daemon) (*backgroundWorker, error) {
-	text, err := a.startDaemon(ctx, d)
+func startWorker(ctx context.Context, a *app, d daemon) (*backgroundWorker, error) {
+	text, err := startDaemon(ctx, a, d)
 	if err != nil {
 		return nil, err
 	}
@@ -124,13 +124,13 @@ func (a *app) startWorker(ctx context.Context, d daemon) (*backgroundWorker, err
 
 // wantWorker has a host worker of this machine serve the default queue of our own server,
 // where nobody does: it starts one in the background.
-func (a *app) wantWorker(ctx context.Context, c client.Client, s server, queue string) {
+func wantWorker(ctx context.Context, a *app, c client.Client, s server, queue string) {
 	if !s.Embedded || queue != "" && queue != spec.TaskQueue || os.Getenv("CLUSTERRUN_TASK") != "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, onDemandStart)
 	defer cancel()
-	if w, last, err := a.ensureWorker(ctx, c); err != nil {
+	if w, last, err := ensureWorker(ctx, a, c); err != nil {
 		a.say("no host worker could be started in the background: %s", err)
 	} else if w != nil {
 		killed := ""
@@ -143,7 +143,7 @@ func (a *app) wantWorker(ctx context.Context, c client.Client, s server, queue s
 
 // ensureWorker returns the host worker that it has started, and the one that was killed before;
 // nil: none.
-func (a *app) ensureWorker(ctx context.Context, c client.Client) (w, killed *backgroundWorker, err error) {
+func ensureWorker(ctx context.Context, a *app, c client.Client) (w, killed *backgroundWorker, err error) {
 	dir := a.workerDir()
 	// Others start one, or it is about to end; both are waited for.
 	wanted, err := workers.Want(ctx, dir)
@@ -152,7 +152,7 @@ func (a *app) ensureWorker(ctx context.Context, c client.Client) (w, killed *bac
 	}
 	defer wanted.Close()
 	dev, err := filelock.IsHeld(filepath.Join(a.global.stateDir, devLock))
-	if err != nil || dev || supervisor.Holder(dir) != 0 || a.servedByOthers(ctx, c) {
+	if err != nil || dev || supervisor.Holder(dir) != 0 || servedByOthers(ctx, a, c) {
 		return nil, nil, err
 	}
 	killed = readBackground(dir)
@@ -160,7 +160,7 @@ func (a *app) ensureWorker(ctx context.Context, c client.Client) (w, killed *bac
 	if keys := a.global.server.CodecKeys; keys != "" {
 		args = append(args, "--codec-keys", keys)
 	}
-	w, err = a.startWorker(ctx, daemon{name: workerDaemon, args: args, start: asService})
+	w, err = startWorker(ctx, a, daemon{name: workerDaemon, args: args, start: asService})
 	return w, killed, err
 }
 
@@ -169,7 +169,7 @@ const pollLasts = 70 * time.Second
 
 // servedByOthers reports whether a host worker of another state directory serves the default
 // queue.
-func (a *app) servedByOthers(ctx context.Context, c client.Client) bool {
+func servedByOthers(ctx context.Context, a *app, c client.Client) bool {
 	d, err := c.DescribeTaskQueue(ctx, spec.HostsQueue(spec.TaskQueue), enumspb.TASK_QUEUE_TYPE_ACTIVITY)
 	if err != nil {
 		return false
@@ -191,7 +191,7 @@ func (a *app) servedByOthers(ctx context.Context, c client.Client) bool {
 
 // makeWay ends a host worker that was started on demand and has no runs. The lock of
 // [workers.Want] must be held.
-func (a *app) makeWay(ctx context.Context) error {
+func makeWay(ctx context.Context, a *app) error {
 	dir := a.workerDir()
 	pid := supervisor.Holder(dir)
 	w := readBackground(dir)
@@ -209,7 +209,7 @@ func (a *app) makeWay(ctx context.Context) error {
 
 // takeItsPlace has a host worker in the background that was started on demand make way, where
 // it can.
-func (a *app) takeItsPlace(ctx context.Context) error {
+func takeItsPlace(ctx context.Context, a *app) error {
 	if _, err := os.Stat(backgroundFile(a.workerDir())); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -218,7 +218,7 @@ func (a *app) takeItsPlace(ctx context.Context) error {
 		return err
 	}
 	defer wanted.Close()
-	return a.makeWay(ctx)
+	return makeWay(ctx, a)
 }
 
 // endWorker asks the supervisor of a state directory to stop everything, and returns when it has

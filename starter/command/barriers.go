@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 )
 
-func (a *app) barriersCommand() *cobra.Command {
-	return a.onRun(&cobra.Command{
+func Barriers(a *app) *cobra.Command {
+	return onRun(a, &cobra.Command{
 		Use:   "barriers [flags] RUN",
 		Short: "Show which tasks wait at the barriers of a run, and which are missing",
 		Long: `Shows the barriers at which tasks of a run wait: which tasks have arrived and on which host,
@@ -31,12 +31,12 @@ barrier that has just opened may be missing.
 		if a.global.json {
 			return a.printJSON(map[string]any{"run_id": r.ID, "barriers": barriers})
 		}
-		a.printBarriers(r.ID, barriers)
+		printBarriers(a, r.ID, barriers)
 		return nil
 	})
 }
 
-func (a *app) printBarriers(run string, barriers []starter.Barrier) {
+func printBarriers(a *app, run string, barriers []starter.Barrier) {
 	if len(barriers) == 0 {
 		a.say("nobody waits at a barrier of run %s (local barriers are not listed)", run)
 		return

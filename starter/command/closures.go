@@ -52,7 +52,7 @@ type access struct {
 var attachAgain = retry.Backoff{First: 100 * time.Millisecond, Most: 2 * time.Second}
 
 // withQueue connects to the queue of a run's closures.
-func (a *app) withQueue(ctx context.Context, run string, how access, do func(context.Context, *closurequeue.Queue) error) error {
+func withQueue(ctx context.Context, a *app, run string, how access, do func(context.Context, *closurequeue.Queue) error) error {
 	c, _, err := a.dialExisting(ctx)
 	if err != nil {
 		return err
@@ -89,17 +89,17 @@ func (a *app) withQueue(ctx context.Context, run string, how access, do func(con
 	}
 	nobody := watch.end()
 	if errors.Is(err, closurequeue.ErrRunEnded) {
-		return a.closuresEnded(ctx, r)
+		return closuresEnded(ctx, a, r)
 	}
 	if err != nil && nobody != nil && ctx.Err() == nil && (!how.waits || !errors.Is(limited.Err(), context.DeadlineExceeded)) && !isAnswer(err) {
 		return nobody
 	}
-	return a.closureError(ctx, limited, how.timeout, err)
+	return closureError(ctx, a, limited, how.timeout, err)
 }
 
 // closuresEnded returns the error for a run that has ended: how, and what is left of its
 // closures.
-func (a *app) closuresEnded(ctx context.Context, r *starter.Run) error {
+func closuresEnded(ctx context.Context, a *app, r *starter.Run) error {
 	how := ""
 	if s, err := r.Status(ctx); err == nil && s.Result != nil {
 		how = fmt.Sprintf(" (%s)", s.Result.Verdict)
@@ -132,7 +132,7 @@ func flagOf(field string) string {
 }
 
 // closureError gives an error its exit code.
-func (a *app) closureError(ctx, limited context.Context, timeout time.Duration, err error) error {
+func closureError(ctx context.Context, a *app, limited context.Context, timeout time.Duration, err error) error {
 	var (
 		failed  *closure.Error
 		refused *closure.RefusedError
@@ -157,7 +157,7 @@ func (a *app) closureError(ctx, limited context.Context, timeout time.Duration, 
 	return err
 }
 
-func (a *app) closuresCommand() *cobra.Command {
+func Closures(a *app) *cobra.Command {
 	var (
 		pause     string
 		resume    bool
@@ -188,7 +188,7 @@ how many of them execute. A flag changes the queue first.
 			if pausing { // before anything is scheduled, perhaps
 				attach = opened
 			}
-			return a.withQueue(cmd.Context(), args[0], access{attach: attach, timeout: requestTimeout}, func(ctx context.Context, q *closurequeue.Queue) error {
+			return withQueue(cmd.Context(), a, args[0], access{attach: attach, timeout: requestTimeout}, func(ctx context.Context, q *closurequeue.Queue) error {
 				var err error
 				switch {
 				case pausing:
@@ -200,7 +200,7 @@ how many of them execute. A flag changes the queue first.
 					return err
 				}
 				if len(cancel) > 0 || cancelAll {
-					if err := a.cancelClosures(ctx, q, cancel, cancelAll); err != nil {
+					if err := cancelClosures(ctx, a, q, cancel, cancelAll); err != nil {
 						return err
 					}
 				}
@@ -211,7 +211,7 @@ how many of them execute. A flag changes the queue first.
 				if a.global.json {
 					return a.printJSON(s)
 				}
-				a.printQueue(args[0], s)
+				printQueue(a, args[0], s)
 				return nil
 			})
 		},
@@ -224,7 +224,7 @@ how many of them execute. A flag changes the queue first.
 	return cmd
 }
 
-func (a *app) cancelClosures(ctx context.Context, q *closurequeue.Queue, ids []uint, all bool) error {
+func cancelClosures(ctx context.Context, a *app, q *closurequeue.Queue, ids []uint, all bool) error {
 	var which []uint64
 	if !all {
 		for _, id := range ids {
@@ -249,7 +249,7 @@ func (a *app) cancelClosures(ctx context.Context, q *closurequeue.Queue, ids []u
 	return err
 }
 
-func (a *app) printQueue(run string, s closure.QueueStatus) {
+func printQueue(a *app, run string, s closure.QueueStatus) {
 	fmt.Fprintf(a.out, "queue of run %s: %s", run, s.State)
 	if s.Paused != "" {
 		fmt.Fprintf(a.out, " (%s)", s.Paused)

@@ -35,7 +35,7 @@ func TestRefusalsNameTheFlag(t *testing.T) {
 		"resources":       "resources: no",
 	} {
 		refused := &closure.RefusedError{Reason: &spec.InvalidRequestError{Problems: []spec.Problem{{Path: field, Message: "no"}}}}
-		err := (&app{}).closureError(context.Background(), context.Background(), 0, refused)
+		err := closureError(context.Background(), (&app{}), context.Background(), 0, refused)
 		var usage *usageError
 		assert.True(t, errors.As(err, &usage))
 		assert.EqualError(t, err, want)

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func (a *app) codecServerCommand() *cobra.Command {
+func CodecServer(a *app) *cobra.Command {
 	var listen string
 	var origins []string
 	cmd := &cobra.Command{
@@ -62,12 +62,12 @@ Exit codes:
 			}
 			ctx, done := endedBy(cmd.Context())
 			defer done()
-			s, err := a.serveCodec(listen, origins)
+			s, err := serveCodec(a, listen, origins)
 			if err != nil {
 				return err
 			}
 			defer s.close()
-			if err := a.printCodec(s); err != nil {
+			if err := printCodec(a, s); err != nil {
 				return err
 			}
 			<-ctx.Done()
@@ -86,7 +86,7 @@ type codecServer struct {
 }
 
 // serveCodec serves the keys of the command line, with a token of its own.
-func (a *app) serveCodec(listen string, origins []string) (*codecServer, error) {
+func serveCodec(a *app, listen string, origins []string) (*codecServer, error) {
 	keys, err := codec.Open(a.global.server.CodecKeys)
 	if err != nil {
 		return nil, err
@@ -116,12 +116,12 @@ func (s *codecServer) variables() []string {
 	return []string{"TEMPORAL_CODEC_ENDPOINT", s.url, "TEMPORAL_CODEC_AUTH", "Bearer " + s.token}
 }
 
-func (a *app) printCodec(s *codecServer) error {
+func printCodec(a *app, s *codecServer) error {
 	link := s.url + "/?token=" + s.token
 	if a.global.json {
 		return a.printJSON(map[string]string{"endpoint": s.url, "auth": "Bearer " + s.token, "link": link})
 	}
-	if err := a.printExports(s.variables()); err != nil {
+	if err := printExports(a, s.variables()); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(a.out, "# in a browser: %s\n", link)
@@ -129,11 +129,11 @@ func (a *app) printCodec(s *codecServer) error {
 }
 
 // serveUICodec has the Web UI that this command starts decode; nil: there are no keys.
-func (a *app) serveUICodec() (*codecServer, error) {
+func serveUICodec(a *app) (*codecServer, error) {
 	if a.global.server.CodecKeys == "" {
 		return nil, nil
 	}
-	return a.serveCodec("127.0.0.1:0", nil)
+	return serveCodec(a, "127.0.0.1:0", nil)
 }
 
 // environment returns what a server with a Web UI gets of it.

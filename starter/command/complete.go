@@ -26,18 +26,18 @@ type lookUp func(ctx context.Context, c client.Client, args []string) []string
 
 // completeAll has shells complete runs, tasks and hosts in all commands that take them by
 // their usage.
-func (a *app) completeAll(cmd *cobra.Command) {
+func completeAll(a *app, cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
-		a.completeAll(c)
+		completeAll(a, c)
 	}
 	completeFlags(cmd)
 	words := strings.Fields(cmd.Use)
 	tasks := slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "TASK") })
 	switch {
 	case slices.Contains(words, "RUN...") && cmd.ValidArgsFunction == nil:
-		cmd.ValidArgsFunction = a.complete(completeRuns)
+		cmd.ValidArgsFunction = complete(a, completeRuns)
 	case slices.Contains(words, "RUN") && cmd.ValidArgsFunction == nil:
-		cmd.ValidArgsFunction = a.complete(func(ctx context.Context, c client.Client, args []string) []string {
+		cmd.ValidArgsFunction = complete(a, func(ctx context.Context, c client.Client, args []string) []string {
 			if last, err := cmd.Flags().GetBool("last"); err == nil && last {
 				runs, err := starter.List(ctx, c, starter.ListOptions{Limit: 1})
 				if err != nil || len(runs) == 0 {
@@ -54,7 +54,7 @@ func (a *app) completeAll(cmd *cobra.Command) {
 			return nil
 		})
 	case slices.Contains(words, "HOST"):
-		cmd.ValidArgsFunction = a.complete(func(ctx context.Context, c client.Client, args []string) []string {
+		cmd.ValidArgsFunction = complete(a, func(ctx context.Context, c client.Client, args []string) []string {
 			if len(args) > 0 {
 				return nil
 			}
@@ -67,7 +67,7 @@ func (a *app) completeAll(cmd *cobra.Command) {
 	}
 	if slices.Contains(words, "RUN") || cmd.Name() == "list" {
 		if f := cmd.Flags().Lookup("host"); f != nil {
-			_ = cmd.RegisterFlagCompletionFunc(f.Name, a.complete(completeHosts))
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete(a, completeHosts))
 		}
 	}
 }
@@ -88,7 +88,7 @@ func completeFlags(cmd *cobra.Command) {
 }
 
 // complete asks a server, if there is one. It starts none, and says nothing where there is none.
-func (a *app) complete(find lookUp) cobra.CompletionFunc {
+func complete(a *app, find lookUp) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTakes)
 		defer cancel()

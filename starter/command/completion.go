@@ -18,7 +18,7 @@ In every new one, with that package, and without it:
 
 // addCompletion adds Cobra's completion command to root. Its script for bash calls a function
 // of the bash-completion package, which many containers lack; ours takes over there.
-func (a *app) addCompletion(root *cobra.Command) {
+func addCompletion(a *app, root *cobra.Command) {
 	root.SetOut(a.out) // Cobra remembers where its scripts go
 	root.InitDefaultCompletionCmd()
 	completion, _, err := root.Find([]string{"completion"})

@@ -124,12 +124,12 @@ func (l *localRun) tell(end ending, o runOptions, disowned bool) error {
 	case l.agents.joined != nil:
 		return l.tellJoined(end)
 	case r == nil && !end.closed():
-		return l.report(l.id, l.unrecorded(end), nil)
+		return report(l.app, l.id, l.unrecorded(end), nil)
 	case r != nil && (o.quiet || o.torchrun) && r.Verdict == spec.VerdictSucceeded,
 		r != nil && disowned && (r.Verdict == spec.VerdictCancelled || r.Verdict == spec.VerdictSucceeded): // it was stopped for that
-		return l.printResult(r)
+		return printResult(l.app, r)
 	}
-	return l.report(l.id, end.result, end.err)
+	return report(l.app, l.id, end.result, end.err)
 }
 
 // unrecorded returns the result of a run that has not ended on the server: what is known

@@ -56,7 +56,7 @@ Exit codes:
   125  there is no such run, or its server cannot be reached; or stdin ended, and not
        everything that was scheduled got into the queue`
 
-func (a *app) coordinateCommand() *cobra.Command {
+func Coordinate(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "coordinate RUN",
 		Short: "Schedule closures on the tasks of a run, with lines of JSON on stdin and stdout",

@@ -97,7 +97,7 @@ func isDir(path string) bool {
 
 // startDaemon starts the command in a session of its own, and returns what it tells when it is
 // ready.
-func (a *app) startDaemon(ctx context.Context, d daemon) ([]byte, error) {
+func startDaemon(ctx context.Context, a *app, d daemon) ([]byte, error) {
 	if err := os.MkdirAll(a.global.stateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
@@ -105,7 +105,7 @@ func (a *app) startDaemon(ctx context.Context, d daemon) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find our own executable: %w", err)
 	}
-	log, before, err := openDaemonLog(a.daemonLog(d.name))
+	log, before, err := openDaemonLog(daemonLog(a, d.name))
 	if err != nil {
 		return nil, fmt.Errorf("log of %s: %w", d.name, err)
 	}
@@ -139,7 +139,7 @@ func (a *app) startDaemon(ctx context.Context, d daemon) ([]byte, error) {
 	return nil, &exitError{code: code, cause: fmt.Errorf("%s (%s did not start: %s; its log is %s)", said, d.name, cmd.ProcessState, log.Name())}
 }
 
-func (a *app) daemonLog(name string) string { return filepath.Join(a.global.stateDir, name+".log") }
+func daemonLog(a *app, name string) string { return filepath.Join(a.global.stateDir, name+".log") }
 
 // maxDaemonLog is the size at which a log is begun anew.
 const maxDaemonLog = 16 << 20
@@ -164,7 +164,7 @@ func openDaemonLog(path string) (*os.File, int64, error) {
 }
 
 // detachDev starts this very command in the background.
-func (a *app) detachDev(ctx context.Context, portsGiven bool) error {
+func detachDev(ctx context.Context, a *app, portsGiven bool) error {
 	if err := os.MkdirAll(a.global.stateDir, 0o700); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
@@ -175,7 +175,7 @@ func (a *app) detachDev(ctx context.Context, portsGiven bool) error {
 		a.say("`clusterrun dev` runs already, as process %s; `kill %s` ends it", pid, pid)
 		return nil
 	}
-	text, err := a.startDaemon(ctx, daemon{name: "dev", args: a.args, start: asAsked})
+	text, err := startDaemon(ctx, a, daemon{name: "dev", args: a.args, start: asAsked})
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ import (
 // grace, and the server one and a half.
 const devStop = 15 * time.Second
 
-func (a *app) devCommand() *cobra.Command {
+func Dev(a *app) *cobra.Command {
 	var (
 		port, uiPort int
 		headless     bool
@@ -103,7 +103,7 @@ Exit codes:
 				return usagef("--%s and --%s are both %s: give them different ports", metered.flag, server.flag, address)
 			}
 			if background.parent() {
-				return a.detachDev(cmd.Context(), cmd.Flags().Changed("port") || cmd.Flags().Changed("ui-port"))
+				return detachDev(cmd.Context(), a, cmd.Flags().Changed("port") || cmd.Flags().Changed("ui-port"))
 			}
 			background.closeOnExec()
 			d := &dev{app: a, port: port, uiPort: uiPort, headless: headless, background: background, serverMetrics: serverAddress,
@@ -137,7 +137,7 @@ type dev struct {
 }
 
 func (d *dev) run(ctx context.Context) error {
-	signals, stopListening := d.listen(meant(interrupts))
+	signals, stopListening := listen(d.app, meant(interrupts))
 	defer stopListening()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -147,13 +147,13 @@ func (d *dev) run(ctx context.Context) error {
 		return err
 	}
 	defer lock.Close()
-	if err := d.takeItsPlace(ctx); err != nil {
+	if err := takeItsPlace(ctx, d.app); err != nil {
 		return err
 	}
 	if err := cmp.Or(workers.CheckMetrics(workers.MetricsFlag, d.options.Metrics), workers.CheckMetrics(serverMetricsFlag, d.serverMetrics)); err != nil {
 		return err
 	}
-	if d.decodes, err = d.serveUICodec(); err != nil {
+	if d.decodes, err = serveUICodec(d.app); err != nil {
 		return err
 	}
 	defer d.decodes.close()
@@ -170,7 +170,7 @@ func (d *dev) run(ctx context.Context) error {
 		return err
 	}
 	defer d.client.Close()
-	done := d.endAbandoned(ctx, d.client, s)
+	done := endAbandoned(ctx, d.app, d.client, s)
 	if err := os.MkdirAll(d.options.StateDir, 0o700); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-func (a *app) diffCommand() *cobra.Command {
+func Diff(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff [flags] A B",
 		Short: "Compare two runs",
@@ -42,7 +42,7 @@ Exit codes, as those of diff(1):
 			}
 			return errors.Join(checkRun(args[0]), checkRun(args[1]))
 		},
-		ValidArgsFunction: a.complete(func(ctx context.Context, c client.Client, args []string) []string {
+		ValidArgsFunction: complete(a, func(ctx context.Context, c client.Client, args []string) []string {
 			if len(args) > 1 {
 				return nil
 			}
@@ -51,8 +51,8 @@ Exit codes, as those of diff(1):
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var both [2]*account.Account
 			for i, id := range args {
-				err := a.look(cmd.Context(), &runChoice{}, []string{id}, func(r *starter.Run, _ []string) (err error) {
-					both[i], err = a.accountOf(cmd.Context(), r)
+				err := look(cmd.Context(), a, &runChoice{}, []string{id}, func(r *starter.Run, _ []string) (err error) {
+					both[i], err = accountOf(cmd.Context(), a, r)
 					return err
 				})
 				if err != nil {
@@ -60,7 +60,7 @@ Exit codes, as those of diff(1):
 				}
 			}
 			c := account.Compare(both[0], both[1])
-			if err := a.printComparison(c); err != nil {
+			if err := printComparison(a, c); err != nil {
 				return &exitError{code: exitcode.Usage, cause: err}
 			}
 			if len(c.Differences) > 0 {
@@ -74,7 +74,7 @@ Exit codes, as those of diff(1):
 // exitDifferent is the exit code of diff(1) where there are differences.
 const exitDifferent = 1
 
-func (a *app) printComparison(c *account.Comparison) error {
+func printComparison(a *app, c *account.Comparison) error {
 	for _, text := range c.Unknown {
 		a.say("%s", text)
 	}

@@ -21,7 +21,7 @@ import (
 // examineTakes bounds each check of doctor.
 const examineTakes = 8 * time.Second
 
-func (a *app) doctorCommand() *cobra.Command {
+func Doctor(a *app) *cobra.Command {
 	var e examination
 	var bundle string
 	cmd := &cobra.Command{
@@ -85,7 +85,7 @@ Exit codes:
 			case err != nil:
 				return err
 			case bundle != "":
-				return a.bundle(cmd.Context(), bundle, found, args)
+				return writeBundle(cmd.Context(), a, bundle, found, args)
 			case worst == doctor.Problem:
 				return &exitError{code: 1}
 			}
@@ -94,7 +94,7 @@ Exit codes:
 	}
 	e.register(cmd)
 	cmd.Flags().StringVar(&bundle, "bundle", "", "pack `FILE` for people who help, without secrets; it must not exist; - is stdout")
-	cmd.ValidArgsFunction = a.complete(func(ctx context.Context, c client.Client, args []string) []string {
+	cmd.ValidArgsFunction = complete(a, func(ctx context.Context, c client.Client, args []string) []string {
 		if len(args) > 0 {
 			return nil
 		}
@@ -136,15 +136,15 @@ func (e *examination) checks(a *app) ([]doctor.Check, error) {
 		return func(context.Context) []doctor.Finding { return judge(read()) }
 	}
 	checks := []doctor.Check{
-		{Name: "server", Find: func(ctx context.Context) []doctor.Finding { return a.examineServer(ctx, e.queue) }},
-		{Name: "versions", Find: a.examinePrograms},
+		{Name: "server", Find: func(ctx context.Context) []doctor.Finding { return examineServer(ctx, a, e.queue) }},
+		{Name: "versions", Find: func(ctx context.Context) []doctor.Finding { return examinePrograms(ctx, a) }},
 		{Name: "clock", Find: examineClock},
 		{Name: "cgroups", Find: host(examineCgroups)},
 		{Name: "limits", Find: host(examineLimits)},
-		{Name: "ports", Find: host(a.examinePorts)},
-		{Name: "disk", Find: a.examineDisks},
+		{Name: "ports", Find: host(func(h doctor.Host) []doctor.Finding { return examinePorts(a, h) })},
+		{Name: "disk", Find: func(p0 context.Context) []doctor.Finding { return examineDisks(p0, a) }},
 		{Name: "gpu", Find: func(ctx context.Context) []doctor.Finding { return examineGPUs(ctx, read()) }},
-		{Name: "policy", Find: func(context.Context) []doctor.Finding { return a.examinePolicy(e.policy) }},
+		{Name: "policy", Find: func(context.Context) []doctor.Finding { return examinePolicy(a, e.policy) }},
 	}
 	if e.hostfile == "" {
 		return checks, nil

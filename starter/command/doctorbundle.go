@@ -26,12 +26,12 @@ import (
 // bundleTakes bounds what a bundle asks the server about a run.
 const bundleTakes = 30 * time.Second
 
-// bundle writes the findings of doctor to a file, with what else helps those who help. Of a run
+// writeBundle writes the findings of doctor to a file, with what else helps those who help. Of a run
 // that is named there is what the server knows.
-func (a *app) bundle(ctx context.Context, file string, found []doctor.Finding, args []string) error {
+func writeBundle(ctx context.Context, a *app, file string, found []doctor.Finding, args []string) error {
 	ctx, done := endedBy(ctx)
 	defer done()
-	b, lacking := a.gather(ctx, found, args)
+	b, lacking := gather(ctx, a, found, args)
 	m := b.Manifest(spec.Version, time.Now())
 	var err error
 	if file == "-" {
@@ -55,13 +55,13 @@ func (a *app) bundle(ctx context.Context, file string, found []doctor.Finding, a
 }
 
 // gather gathers what is packed. lacking is why a run that was named is not in it.
-func (a *app) gather(ctx context.Context, found []doctor.Finding, args []string) (b *debugbundle.Bundle, lacking error) {
+func gather(ctx context.Context, a *app, found []doctor.Finding, args []string) (b *debugbundle.Bundle, lacking error) {
 	var histories []json.RawMessage
 	var of *account.Account
 	if len(args) > 0 {
-		of, histories, lacking = a.gatherRun(ctx, args[0])
+		of, histories, lacking = gatherRun(ctx, a, args[0])
 	}
-	known := a.knownSecrets()
+	known := knownSecrets(a)
 	if of != nil {
 		known = append(known, secretsOf(of.Spec)...)
 	}
@@ -69,9 +69,9 @@ func (a *app) gather(ctx context.Context, found []doctor.Finding, args []string)
 	b.AddJSON("doctor.json", map[string]any{"findings": found})
 	b.AddText("doctor.txt", findingsText(found))
 	b.AddJSON("version.json", buildInfo())
-	b.AddJSON("configuration.json", a.configuration())
-	b.AddJSON("supervisors.json", a.supervisors())
-	if u, err := a.disk(""); err == nil {
+	b.AddJSON("configuration.json", configuration(a))
+	b.AddJSON("supervisors.json", supervisors(a))
+	if u, err := disk(a, ""); err == nil {
 		b.AddJSON("disk.json", u)
 	} else {
 		b.LeaveOut("disk.json", err)
@@ -82,8 +82,8 @@ func (a *app) gather(ctx context.Context, found []doctor.Finding, args []string)
 			b.AddTail(filepath.Join(folder, name), path)
 		}
 	}
-	addTails("logs", a.ownLogs())
-	addTails("journals", a.journals(b))
+	addTails("logs", ownLogs(a))
+	addTails("journals", journals(a, b))
 	b.LeaveOut("logs of a `clusterrun worker` in the foreground or of a service", errors.New("they go to its terminal or to the journal: journalctl -u clusterrun-worker"))
 	b.LeaveOut("values of environment variables, and files of keys, certificates and profiles", errors.New("they may be secrets"))
 	b.LeaveOut("database of the server", errors.New("it has the payloads of all runs"))
@@ -100,7 +100,7 @@ func (a *app) gather(ctx context.Context, found []doctor.Finding, args []string)
 }
 
 // gatherRun returns all there is to say of a run.
-func (a *app) gatherRun(ctx context.Context, id string) (*account.Account, []json.RawMessage, error) {
+func gatherRun(ctx context.Context, a *app, id string) (*account.Account, []json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, bundleTakes)
 	defer cancel()
 	c, _, err := a.dialExisting(ctx)
@@ -112,7 +112,7 @@ func (a *app) gatherRun(ctx context.Context, id string) (*account.Account, []jso
 		return nil, nil, err
 	}
 	r := starter.Get(c, id, "")
-	of, err := a.accountOf(ctx, r)
+	of, err := accountOf(ctx, a, r)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -134,7 +134,7 @@ var harmless = []string{"CLUSTERRUN_STATE_DIR", "CLUSTERRUN_DEVSERVER", "CLUSTER
 	"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE", "TMPDIR", "XDG_STATE_HOME", "CUDA_VISIBLE_DEVICES"}
 
 // configuration is what was configured here, the values of secrets left out.
-func (a *app) configuration() map[string]any {
+func configuration(a *app) map[string]any {
 	set := []string{}
 	for _, kv := range os.Environ() {
 		name, value, _ := strings.Cut(kv, "=")
@@ -163,7 +163,7 @@ type supervisorState struct {
 }
 
 // supervisors returns those of this state directory.
-func (a *app) supervisors() []supervisorState {
+func supervisors(a *app) []supervisorState {
 	list := []supervisorState{}
 	dirs := []string{a.devDir(), a.workerDir()}
 	runs, _ := filepath.Glob(filepath.Join(a.runsDir(), "*"))
@@ -182,7 +182,7 @@ func (a *app) supervisors() []supervisorState {
 const mostRunLogs = 8
 
 // ownLogs returns the logs of servers and host workers, the latest of those of single runs.
-func (a *app) ownLogs() []string {
+func ownLogs(a *app) []string {
 	runs, _ := filepath.Glob(filepath.Join(a.runsDir(), "*", "worker.log"))
 	latestFirst(runs)
 	return append([]string{
@@ -195,9 +195,9 @@ const mostJournals = 32
 
 // journals returns those of the supervisors of this state directory, the latest ones. Nothing of the
 // environment, the arguments or the output of a process is in them.
-func (a *app) journals(b *debugbundle.Bundle) []string {
+func journals(a *app, b *debugbundle.Bundle) []string {
 	var all []string
-	for _, s := range a.supervisors() {
+	for _, s := range supervisors(a) {
 		all = append(all, supervisor.AllJournals(s.Dir)...)
 	}
 	latestFirst(all)

@@ -31,7 +31,7 @@ import (
 // programTakes bounds a program that is asked for its version.
 const programTakes = 5 * time.Second
 
-func (a *app) examinePrograms(ctx context.Context) []doctor.Finding {
+func examinePrograms(ctx context.Context, a *app) []doctor.Finding {
 	_, external, _ := a.external(ctx) // examineServer says what is wrong with it
 	ctx, cancel := context.WithTimeout(ctx, programTakes)
 	defer cancel()
@@ -82,7 +82,7 @@ func examineLimits(h doctor.Host) []doctor.Finding {
 	}, h)
 }
 
-func (a *app) examinePorts(h doctor.Host) []doctor.Finding {
+func examinePorts(a *app, h doctor.Host) []doctor.Finding {
 	const most = 16
 	tried, free := 0, 0
 	for port := range ports.Free() {
@@ -113,7 +113,7 @@ func canListen(host string, port int) bool {
 	return true
 }
 
-func (a *app) examineDisks(context.Context) []doctor.Finding {
+func examineDisks(_ context.Context, a *app) []doctor.Finding {
 	return slices.Concat(
 		doctor.CheckDisk(diskOf(a.global.stateDir, "databases, journals and logs", "--state-dir")),
 		doctor.CheckDisk(diskOf(os.TempDir(), "temporary files", "TMPDIR")))
@@ -162,7 +162,7 @@ func examineGPUs(ctx context.Context, h doctor.Host) []doctor.Finding {
 	return doctor.CheckGPUs(h, usable, true, len(rows), err)
 }
 
-func (a *app) examinePolicy(file string) []doctor.Finding {
+func examinePolicy(a *app, file string) []doctor.Finding {
 	var bad error
 	if file != "" {
 		_, bad = workers.DecideTasks(file, nil, nil)

@@ -25,7 +25,7 @@ var (
 )
 
 // knownSecrets returns what this host knows to be secret: no file that is packed may have it.
-func (a *app) knownSecrets() []string {
+func knownSecrets(a *app) []string {
 	var known []string
 	for _, kv := range os.Environ() {
 		name, value, _ := strings.Cut(kv, "=")

@@ -21,7 +21,7 @@ import (
 
 // examineServer looks at the server that commands would use, if it runs, and at the hosts of a
 // queue. It starts none.
-func (a *app) examineServer(ctx context.Context, queue string) []doctor.Finding {
+func examineServer(ctx context.Context, a *app, queue string) []doctor.Finding {
 	s, external, err := a.external(ctx)
 	if err != nil {
 		return notUsage(err)
@@ -43,12 +43,12 @@ func (a *app) examineServer(ctx context.Context, queue string) []doctor.Finding 
 		return doctor.CheckUnreached(err, remedy)
 	}
 	defer c.Close()
-	facts, found := a.askServer(ctx, c, s)
+	facts, found := serverFacts(ctx, a, c, s)
 	if found != nil {
 		return found
 	}
 	clock, err := serverClock(ctx, c, facts.Namespace)
-	return slices.Concat(doctor.CheckServer(facts), doctor.CheckServerClock(clock, err), a.examineQueue(ctx, c, queue), examineRuns(ctx, c))
+	return slices.Concat(doctor.CheckServer(facts), doctor.CheckServerClock(clock, err), examineQueue(ctx, a, c, queue), examineRuns(ctx, c))
 }
 
 // mostExamined bounds the open runs that are asked whether anybody executes them, and asked at a
@@ -82,8 +82,8 @@ func examineRuns(ctx context.Context, c client.Client) []doctor.Finding {
 	return doctor.CheckRuns(len(open), ids)
 }
 
-// askServer returns what is known of a server, or why that is not known.
-func (a *app) askServer(ctx context.Context, c client.Client, s server) (doctor.Server, []doctor.Finding) {
+// serverFacts returns what is known of a server, or why that is not known.
+func serverFacts(ctx context.Context, a *app, c client.Client, s server) (doctor.Server, []doctor.Finding) {
 	o, err := s.Client()
 	if err != nil {
 		return doctor.Server{}, notUsage(err)
@@ -123,7 +123,7 @@ func (a *app) askServer(ctx context.Context, c client.Client, s server) (doctor.
 // fleetTakes is how long the fleet of a queue may take to say who is there.
 const fleetTakes = 2 * time.Second
 
-func (a *app) examineQueue(ctx context.Context, c client.Client, queue string) []doctor.Finding {
+func examineQueue(ctx context.Context, a *app, c client.Client, queue string) []doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, fleetTakes)
 	defer cancel()
 	hosts, err := starter.GetFleet(c, queue).Hosts(ctx)

@@ -35,7 +35,7 @@ type runDisk struct {
 	Total   int64  `json:"total"`
 }
 
-func (a *app) duCommand() *cobra.Command {
+func DU(a *app) *cobra.Command {
 	var (
 		logDir string
 		limit  int
@@ -55,7 +55,7 @@ directories. ` + "`clusterrun prune`" + ` and ` + "`clusterrun rm`" + ` make roo
 			if limit < 1 {
 				return usagef("--limit %d: give 1 or more", limit)
 			}
-			u, err := a.disk(logDir)
+			u, err := disk(a, logDir)
 			if err != nil {
 				return err
 			}
@@ -63,16 +63,16 @@ directories. ` + "`clusterrun prune`" + ` and ` + "`clusterrun rm`" + ` make roo
 			if a.global.json {
 				return a.printJSON(u)
 			}
-			a.printDisk(u, limit)
+			printDisk(a, u, limit)
 			return nil
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "show at most `NUMBER` runs; --json has all")
-	a.logDirFlag(cmd, &logDir)
+	logDirFlag(a, cmd, &logDir)
 	return cmd
 }
 
-func (a *app) disk(logDir string) (diskUse, error) {
+func disk(a *app, logDir string) (diskUse, error) {
 	u := diskUse{
 		Runs: []runDisk{}, Database: retention.TreeSize(a.serverDir()), StateDir: retention.TreeSize(a.global.stateDir),
 	}
@@ -88,7 +88,7 @@ func (a *app) disk(logDir string) (diskUse, error) {
 			}
 		}
 	}
-	p, err := a.openPast(logDir)
+	p, err := openPast(a, logDir)
 	if err != nil || p == nil {
 		return u, err
 	}
@@ -121,7 +121,7 @@ func stateOf(e retention.Entry, mine bool, f retention.Facts) string {
 	return "ended"
 }
 
-func (a *app) printDisk(u diskUse, limit int) {
+func printDisk(a *app, u diskUse, limit int) {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	if len(u.Runs) > 0 {
 		fmt.Fprintln(w, "RUN\tSTATE\tLOGS\tJOURNAL\tSHIPPED\tDIRECTORY")

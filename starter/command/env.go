@@ -11,7 +11,7 @@ import (
 // clientCertificate is the variable that says with which certificate a client comes.
 const clientCertificate = "TEMPORAL_TLS_CLIENT_CERT_PATH"
 
-func (a *app) envCommand() *cobra.Command {
+func Env(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
 		Short: "Print the variables with which the temporal CLI uses the embedded server",
@@ -44,13 +44,13 @@ Exit codes:
 				}
 				return a.printJSON(byName)
 			}
-			return a.printExports(variables)
+			return printExports(a, variables)
 		},
 	}
 }
 
 // printExports prints names and values of variables for a shell.
-func (a *app) printExports(variables []string) error {
+func printExports(a *app, variables []string) error {
 	for pair := range slices.Chunk(variables, 2) {
 		if _, err := fmt.Fprintf(a.out, "export %s=%s\n", pair[0], quoted(pair[1])); err != nil {
 			return err

@@ -16,8 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-func (a *app) explainCommand() *cobra.Command {
-	return a.onRun(&cobra.Command{
+func Explain(a *app) *cobra.Command {
+	return onRun(a, &cobra.Command{
 		Use:   "explain [flags] RUN",
 		Short: "Show why a run waits, or what it is doing",
 		Long: `Shows what a run waits for and its position in the queue. Of a run that executes it shows the
@@ -44,11 +44,11 @@ hold the others up.
 				"silent_hosts": s.Silent, "barriers": d.barriers, "stacks": d.findings,
 			})
 		}
-		a.printWhere(s)
+		printWhere(a, s)
 		if s.State != spec.RunRunning {
 			return nil
 		}
-		return a.printDoing(s, d)
+		return printDoing(a, s, d)
 	})
 }
 
@@ -78,7 +78,7 @@ func doingOf(ctx context.Context, r *starter.Run, s *starter.Status) (d doing, e
 	return d, nil
 }
 
-func (a *app) printDoing(s *starter.Status, d doing) error {
+func printDoing(a *app, s *starter.Status, d doing) error {
 	for _, h := range s.Silent {
 		fmt.Fprintln(a.out, h.Text(time.Now()))
 	}
@@ -113,10 +113,10 @@ func (a *app) printDoing(s *starter.Status, d doing) error {
 	if err := d.findings.Write(a.out); err != nil {
 		return err
 	}
-	return a.leftOut(d.problems)
+	return leftOut(a, d.problems)
 }
 
-func (a *app) printWhere(s *starter.Status) {
+func printWhere(a *app, s *starter.Status) {
 	switch {
 	case len(s.Waiting) > 0:
 		for _, w := range s.Waiting {

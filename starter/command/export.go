@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-func (a *app) exportCommand() *cobra.Command {
+func Export(a *app) *cobra.Command {
 	var file string
 	var logs bool
 	var choice runChoice
@@ -60,7 +60,7 @@ missing key.
 			if err != nil {
 				return err
 			}
-			if err = a.export(ctx, r, file, logs); err != nil && ctx.Err() != nil {
+			if err = export(ctx, a, r, file, logs); err != nil && ctx.Err() != nil {
 				return errNothingWritten
 			}
 			return err
@@ -72,8 +72,8 @@ missing key.
 	return cmd
 }
 
-func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool) error {
-	of, err := a.accountOf(ctx, r)
+func export(ctx context.Context, a *app, r *starter.Run, file string, logs bool) error {
+	of, err := accountOf(ctx, a, r)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool
 	if file == "" {
 		file = account.DirName(r.ID) + ".tar.gz"
 	}
-	if err := a.addStarts(ctx, r, of); err != nil && !logs {
+	if err := addStarts(ctx, a, r, of); err != nil && !logs {
 		a.say("how some processes were started is not in it: %s", err) // with the logs it is said of those
 	}
 	if ctx.Err() != nil {
@@ -92,11 +92,11 @@ func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool
 	}
 	var output exportedLogs
 	if logs {
-		dir, err := a.copiesDir(file)
+		dir, err := copiesDir(a, file)
 		if err != nil {
 			return err
 		}
-		if output, err = a.allLogs(ctx, r, of.Status, dir); err != nil {
+		if output, err = allLogs(ctx, a, r, of.Status, dir); err != nil {
 			return err
 		}
 		defer output.remove()
@@ -109,7 +109,7 @@ func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool
 	if file == "-" {
 		err = account.Pack(untilDone{ctx, a.out}, of, histories, output.dirs)
 	} else {
-		err = a.exportTo(ctx, file, of, histories, output.dirs)
+		err = exportTo(ctx, a, file, of, histories, output.dirs)
 	}
 	if err == nil && output.missing {
 		err = &exitError{code: exitcode.Machinery} // what is left out has been said
@@ -117,7 +117,7 @@ func (a *app) export(ctx context.Context, r *starter.Run, file string, logs bool
 	return err
 }
 
-func (a *app) exportTo(ctx context.Context, file string, of *account.Account, histories []*historypb.History, dirs []string) error {
+func exportTo(ctx context.Context, a *app, file string, of *account.Account, histories []*historypb.History, dirs []string) error {
 	err := writeNew(ctx, file, func(w io.Writer) error { return account.Pack(w, of, histories, dirs) })
 	if err != nil {
 		return err

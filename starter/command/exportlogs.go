@@ -26,7 +26,7 @@ type exportedLogs struct {
 
 // copiesDir returns where copies of output are made for an export: beside the file, where there
 // is to be room for it anyway, which a temporary directory in memory may not have.
-func (a *app) copiesDir(file string) (string, error) {
+func copiesDir(a *app, file string) (string, error) {
 	if file != "-" {
 		return filepath.Dir(file), nil
 	}
@@ -35,7 +35,7 @@ func (a *app) copiesDir(file string) (string, error) {
 
 // allLogs gathers the output of a run, with copies below a directory. What it returns is to be
 // removed.
-func (a *app) allLogs(ctx context.Context, r *starter.Run, of *starter.Status, dir string) (e exportedLogs, err error) {
+func allLogs(ctx context.Context, a *app, r *starter.Run, of *starter.Status, dir string) (e exportedLogs, err error) {
 	tmp, remove, err := filelock.TempDir(dir, ".clusterrun-export-")
 	if err != nil {
 		return e, err
@@ -83,7 +83,7 @@ func (a *app) allLogs(ctx context.Context, r *starter.Run, of *starter.Status, d
 
 // addStarts adds to an account how the processes on other hosts were started. It returns why it is not
 // known of some.
-func (a *app) addStarts(ctx context.Context, r *starter.Run, of *account.Account) error {
+func addStarts(ctx context.Context, a *app, r *starter.Run, of *account.Account) error {
 	status := *of.Status
 	s := &status
 	l := newLogReader(a, r, logSelection{})

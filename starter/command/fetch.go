@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 )
 
-func (a *app) fetchCommand() *cobra.Command {
+func Fetch(a *app) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "fetch [flags] RUN ID...",
@@ -39,7 +39,7 @@ history of the run's queue, even long after the run has ended.
 				}
 				ids = append(ids, id)
 			}
-			return a.withQueue(cmd.Context(), args[0], access{attach: existing, timeout: timeout, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
+			return withQueue(cmd.Context(), a, args[0], access{attach: existing, timeout: timeout, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
 				remotes, err := q.FetchAll(ctx, ids...)
 				if err != nil {
 					return err
@@ -49,7 +49,7 @@ history of the run's queue, even long after the run has ended.
 					if err != nil {
 						return err
 					}
-					if err := a.printValue(ids[i], value); err != nil {
+					if err := printValue(a, ids[i], value); err != nil {
 						return err
 					}
 				}
@@ -61,7 +61,7 @@ history of the run's queue, even long after the run has ended.
 	return cmd
 }
 
-func (a *app) joinCommand() *cobra.Command {
+func Join(a *app) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "join [flags] RUN",
@@ -76,7 +76,7 @@ then the queue is as new.
   clusterrun join iris-x2k4 --timeout 10m`,
 		Args: oneArg("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withQueue(cmd.Context(), args[0], access{attach: existing, timeout: timeout, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
+			return withQueue(cmd.Context(), a, args[0], access{attach: existing, timeout: timeout, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
 				if err := q.JoinAll(ctx); err != nil && !errors.Is(err, closurequeue.ErrNoQueue) {
 					return err
 				}
@@ -91,7 +91,7 @@ then the queue is as new.
 	return cmd
 }
 
-func (a *app) doneCommand() *cobra.Command {
+func Done(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "done [flags] RUN",
 		Short: "Report whether all closures of a run have been called",
@@ -108,7 +108,7 @@ Exit codes:
 		Args:    oneArg("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			done := false
-			err := a.withQueue(cmd.Context(), args[0], access{attach: existing}, func(ctx context.Context, q *closurequeue.Queue) error {
+			err := withQueue(cmd.Context(), a, args[0], access{attach: existing}, func(ctx context.Context, q *closurequeue.Queue) error {
 				var err error
 				if done, err = q.AllDone(ctx); errors.Is(err, closurequeue.ErrNoQueue) {
 					done, err = true, nil

@@ -20,7 +20,7 @@ import (
 )
 
 // onFleet calls do with the fleet of a queue.
-func (a *app) onFleet(ctx context.Context, queue string, do func(*starter.Fleet) error) error {
+func onFleet(ctx context.Context, a *app, queue string, do func(*starter.Fleet) error) error {
 	c, _, err := a.dialExisting(ctx)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func queueFlag(cmd *cobra.Command, queue *string) {
 	cmd.Flags().StringVar(queue, "queue", spec.TaskQueue, "task `QUEUE` of the hosts")
 }
 
-func (a *app) hostsCommand() *cobra.Command {
+func Hosts(a *app) *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
 		Use:   "hosts [flags]",
@@ -50,7 +50,7 @@ answered for 15 s is silent, and gets no tasks until it is back.
   clusterrun hosts --json | jq -r '.[] | select(.state != "ready") | .name'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.onFleet(cmd.Context(), queue, func(f *starter.Fleet) error {
+			return onFleet(cmd.Context(), a, queue, func(f *starter.Fleet) error {
 				hosts, err := f.Hosts(cmd.Context())
 				if err != nil {
 					return err
@@ -61,7 +61,7 @@ answered for 15 s is silent, and gets no tasks until it is back.
 					}
 					return a.printJSON(hosts)
 				}
-				a.printHosts(hosts)
+				printHosts(a, hosts)
 				return nil
 			})
 		},
@@ -78,7 +78,7 @@ func versionColumn(version, supervisor string) string {
 	return version + " (supervisor " + supervisor + ")"
 }
 
-func (a *app) printHosts(hosts []fleet.HostStatus) {
+func printHosts(a *app, hosts []fleet.HostStatus) {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "HOST\tSTATE\tROLE\tSINCE\tSLOTS\tGPUS\tMEMORY\tVERSION\tLABELS\tRUNS")
 	now := time.Now()
@@ -153,16 +153,16 @@ func runsColumn(holds []fleet.Holding) string {
 	return strings.Join(list, ", ")
 }
 
-func (a *app) hostCommand() *cobra.Command {
+func Host(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "host COMMAND",
 		Short: "Take a host out of service, and back",
 	}
-	cmd.AddCommand(a.cordonCommand(false), a.cordonCommand(true), a.uncordonCommand())
+	cmd.AddCommand(cordonCommand(a, false), cordonCommand(a, true), uncordonCommand(a))
 	return asGroup(cmd)
 }
 
-func (a *app) cordonCommand(drain bool) *cobra.Command {
+func cordonCommand(a *app, drain bool) *cobra.Command {
 	var queue, reason string
 	var deadline time.Duration
 	cmd := &cobra.Command{
@@ -182,7 +182,7 @@ reverses it.
 			if deadline > 0 {
 				q.Deadline = time.Now().Add(deadline).Round(time.Second)
 			}
-			return a.onFleet(cmd.Context(), queue, func(f *starter.Fleet) error {
+			return onFleet(cmd.Context(), a, queue, func(f *starter.Fleet) error {
 				if err := f.Cordon(cmd.Context(), q); err != nil {
 					return err
 				}
@@ -190,7 +190,7 @@ reverses it.
 				if drain {
 					text = fmt.Sprintf("host %s is draining; `clusterrun hosts` shows what is left on it", args[0])
 				}
-				return a.printService(serviceOfHost{Host: args[0], Cordoned: true, Draining: drain}, text)
+				return printService(a, serviceOfHost{Host: args[0], Cordoned: true, Draining: drain}, text)
 			})
 		},
 	}
@@ -217,7 +217,7 @@ type serviceOfHost struct {
 }
 
 // printService prints it as JSON where that is wanted, and elsewhere says the text.
-func (a *app) printService(h serviceOfHost, text string) error {
+func printService(a *app, h serviceOfHost, text string) error {
 	if a.global.json {
 		return a.printJSON(h)
 	}
@@ -225,7 +225,7 @@ func (a *app) printService(h serviceOfHost, text string) error {
 	return nil
 }
 
-func (a *app) uncordonCommand() *cobra.Command {
+func uncordonCommand(a *app) *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
 		Use:   "uncordon [flags] HOST",
@@ -233,11 +233,11 @@ func (a *app) uncordonCommand() *cobra.Command {
 		Long:  "Reverses `clusterrun host cordon` and `drain`.\n\n" + exitCodesOfRequests,
 		Args:  oneArg("HOST"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.onFleet(cmd.Context(), queue, func(f *starter.Fleet) error {
+			return onFleet(cmd.Context(), a, queue, func(f *starter.Fleet) error {
 				if err := f.Uncordon(cmd.Context(), args[0]); err != nil {
 					return err
 				}
-				return a.printService(serviceOfHost{Host: args[0]}, fmt.Sprintf("host %s gets tasks again", args[0]))
+				return printService(a, serviceOfHost{Host: args[0]}, fmt.Sprintf("host %s gets tasks again", args[0]))
 			})
 		},
 	}

@@ -23,7 +23,7 @@ func TestPrintService(t *testing.T) {
 		var out, said bytes.Buffer
 		a := &app{out: &out, err: &said}
 		a.global.json = c.asJSON
-		require.NoError(t, a.printService(c.given, "host gpu-3 gets no new tasks"))
+		require.NoError(t, printService(a, c.given, "host gpu-3 gets no new tasks"))
 		assert.Equal(t, c.said, said.String())
 		if !c.asJSON {
 			assert.Empty(t, out.String())

@@ -53,9 +53,9 @@ type standardFiles struct {
 	terminal *lentTerminal // nil: the files are ours
 }
 
-// standardFiles prepares them. signals gets what the keyboard of a terminal that is
+// openStandardFiles prepares them. signals gets what the keyboard of a terminal that is
 // lent means to us.
-func (a *app) standardFiles(o runOptions, signals chan os.Signal) (standardFiles, error) {
+func openStandardFiles(a *app, o runOptions, signals chan os.Signal) (standardFiles, error) {
 	var std standardFiles
 	if a.global.json {
 		std.out = tasklog.FileOf(a.err) // stdout is for the result alone
@@ -65,7 +65,7 @@ func (a *app) standardFiles(o runOptions, signals chan os.Signal) (standardFiles
 	std.err = tasklog.FileOf(a.err)
 	if o.foreground == "" {
 		var err error
-		std.in, err = a.stdinFor(o.stdin, signals)
+		std.in, err = stdinFor(a, o.stdin, signals)
 		return std, err
 	}
 	if std.in = tasklog.FileOf(a.in); std.in == nil || !std.given() {

@@ -57,13 +57,13 @@ func (a *app) prepare() error {
 	default:
 		return usagef("--color %q: give auto, always or never", a.global.color)
 	}
-	if err := a.checkNames(); err != nil {
+	if err := checkNames(a); err != nil {
 		return err
 	}
 	if a.global.stateDir == "" {
 		if dir := defaultStateDir(); dir != "" {
 			a.global.stateDir = dir
-		} else if err := a.keepTemporarily(); err != nil {
+		} else if err := keepTemporarily(a); err != nil {
 			return err
 		}
 	}
@@ -85,7 +85,7 @@ func (a *app) prepare() error {
 }
 
 // checkNames refuses names that no server has, and that cannot be told from others when read.
-func (a *app) checkNames() (err error) {
+func checkNames(a *app) (err error) {
 	a.given.Visit(func(f *pflag.Flag) {
 		switch f.Name {
 		case "queue", "namespace":

@@ -16,7 +16,7 @@ import (
 
 // handOn gives the root cause's own error to whoever started us and told us where
 // it looks for one: a launcher of torch's, or another run that we are a task of.
-func (a *app) handOn(f *spec.ProcessFailure) {
+func handOn(a *app, f *spec.ProcessFailure) {
 	// A launcher within a task of ours sets only the former.
 	to := cmp.Or(os.Getenv("TORCHELASTIC_ERROR_FILE"), os.Getenv("CLUSTERRUN_ERROR_FILE"))
 	if to == "" || f == nil || f.ErrorFile == "" {

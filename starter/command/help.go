@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func (a *app) helpCommand() *cobra.Command {
+func Help(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [flags] [TOPIC | COMMAND...]",
 		Short: "Read about a topic, such as placement, or about a command",
@@ -31,10 +31,10 @@ Exit codes:
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return a.listTopics()
+				return listTopics(a)
 			}
 			if topic, found := help.Find(args[0]); found && len(args) == 1 {
-				return a.showTopic(cmd.Root(), topic)
+				return showTopic(a, cmd.Root(), topic)
 			}
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil || about == cmd.Root() || len(rest) > 0 {
@@ -46,7 +46,7 @@ Exit codes:
 	}
 }
 
-func (a *app) listTopics() error {
+func listTopics(a *app) error {
 	type entry struct {
 		Name  string `json:"name"`
 		Title string `json:"title"`
@@ -66,7 +66,7 @@ func (a *app) listTopics() error {
 	return a.printRaw([]byte(b.String()))
 }
 
-func (a *app) showTopic(root *cobra.Command, topic help.Topic) error {
+func showTopic(a *app, root *cobra.Command, topic help.Topic) error {
 	if a.global.json {
 		return a.printJSON(map[string]string{"name": topic.Name, "title": topic.Title, "text": topic.Text})
 	}

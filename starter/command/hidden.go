@@ -27,9 +27,9 @@ const (
 // ownersSideFlag tells `supervise` that its owner has the side in its own process.
 const ownersSideFlag = "owners-side"
 
-// superviseCommand returns the command that run and dev execute: the supervisor of a
+// Supervise returns the command that run and dev execute: the supervisor of a
 // private host worker. Its parent holds the other end of its lifeline.
-func (a *app) superviseCommand() *cobra.Command {
+func Supervise(a *app) *cobra.Command {
 	ownersSide := false
 	cmd := &cobra.Command{
 		Use:    "supervise",
@@ -87,7 +87,7 @@ func sideCommand() ([]string, error) {
 	return []string{self, "side"}, nil
 }
 
-func (a *app) sideCommand() *cobra.Command {
+func Side(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:    "side",
 		Short:  "The Temporal-facing side of a host worker; started by its supervisor",

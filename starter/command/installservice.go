@@ -23,7 +23,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-func (a *app) installServiceCommand() *cobra.Command {
+func InstallService(a *app) *cobra.Command {
 	s := installation{app: a}
 	cmd := &cobra.Command{
 		Use:   "install-service [flags]",

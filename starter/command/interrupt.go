@@ -49,7 +49,7 @@ func interruptsOf(value string) (signals []syscall.Signal, problems []string) {
 
 // interruptSignals returns those that stop a run of this command: the given ones, or those
 // that signalsVariable names.
-func (a *app) interruptSignals(signals []syscall.Signal) []syscall.Signal {
+func interruptSignals(a *app, signals []syscall.Signal) []syscall.Signal {
 	if signals == nil {
 		var problems []string
 		signals, problems = interruptsOf(os.Getenv(signalsVariable))
@@ -69,7 +69,7 @@ func (a *app) interruptSignals(signals []syscall.Signal) []syscall.Signal {
 // nobody reading our output, the run has lost whom it was for, and without this the write
 // would kill us in the middle. The channel is for sending, too. From here on nobody
 // waits for what is said to be read, or a signal would.
-func (a *app) listen(stopping []syscall.Signal) (signals chan os.Signal, stop func()) {
+func listen(a *app, stopping []syscall.Signal) (signals chan os.Signal, stop func()) {
 	a.voice.setAside()
 	c := make(chan os.Signal, 8)
 	for _, s := range stopping {

@@ -53,7 +53,7 @@ func TestABrokenConnectionIsNoBrokenOutput(t *testing.T) {
 	require.NoError(t, unix.Close(fds[1]))
 	assert.True(t, nobodyReads(socket))
 
-	signals, stop := (&app{}).listen([]syscall.Signal{syscall.SIGUSR1})
+	signals, stop := listen((&app{}), []syscall.Signal{syscall.SIGUSR1})
 	defer stop()
 	_, err = socket.Write([]byte("x"))
 	require.ErrorIs(t, err, syscall.EPIPE)

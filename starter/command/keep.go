@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (a *app) keepCommand() *cobra.Command {
+func Keep(a *app) *cobra.Command {
 	var (
 		off    bool
 		logDir string
@@ -22,7 +22,7 @@ them. The server still forgets a run when the retention of its namespace is over
 		Example: "  clusterrun keep iris-x2k4\n  clusterrun keep --off iris-x2k4",
 		Args:    someArgs(1, "RUN"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			p, err := a.openPast(logDir)
+			p, err := openPast(a, logDir)
 			if err != nil {
 				return err
 			}
@@ -63,6 +63,6 @@ them. The server still forgets a run when the retention of its namespace is over
 		},
 	}
 	cmd.Flags().BoolVar(&off, "off", false, "no longer keep them")
-	a.logDirFlag(cmd, &logDir)
+	logDirFlag(a, cmd, &logDir)
 	return cmd
 }

@@ -49,7 +49,7 @@ const pruneDaily = 24 * time.Hour
 
 // pruneOldLogs removes logs of `clusterrun run` that are older than the default, once a day.
 // Those of host workers are kept for as long as these were told.
-func (a *app) pruneOldLogs() {
+func pruneOldLogs(a *app) {
 	stamp := filepath.Join(a.global.stateDir, "pruned")
 	if info, err := os.Stat(stamp); err == nil {
 		// A clock that was wrong may have set it to a time to come.
@@ -60,7 +60,7 @@ func (a *app) pruneOldLogs() {
 	if os.WriteFile(stamp, nil, 0o600) != nil || os.Chtimes(stamp, time.Time{}, time.Now()) != nil {
 		return // there is no room to say that we have looked
 	}
-	for _, home := range []string{a.runsDir(), a.hostsDir()} {
+	for _, home := range []string{a.runsDir(), hostsDir(a)} {
 		p := retention.Policy{Home: home, For: retention.DefaultFor}
 		if removed, err := p.Apply(a.logsDir(), time.Now(), workers.Holds); err != nil && len(removed) == 0 {
 			a.say("old logs are not removed: %s", err)

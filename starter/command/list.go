@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-func (a *app) listCommand() *cobra.Command {
+func List(a *app) *cobra.Command {
 	var (
 		o            starter.ListOptions
 		here, wide   bool
@@ -70,7 +70,7 @@ restarts, priority, hosts, queue and directory. --json has everything.
 				}
 			}
 			o.Limit = limit + 1
-			runs, err := a.listRuns(cmd.Context(), o)
+			runs, err := listRuns(cmd.Context(), a, o)
 			if err != nil {
 				return err
 			}
@@ -81,7 +81,7 @@ restarts, priority, hosts, queue and directory. --json has everything.
 			if a.global.json {
 				return a.printJSON(runs)
 			}
-			a.printList(runs, wide)
+			printList(a, runs, wide)
 			return nil
 		},
 	}
@@ -103,7 +103,7 @@ restarts, priority, hosts, queue and directory. --json has everything.
 
 // listRuns returns the runs of the server, the latest first. Programs that ask where there is no
 // server get an empty list.
-func (a *app) listRuns(ctx context.Context, o starter.ListOptions) ([]starter.Summary, error) {
+func listRuns(ctx context.Context, a *app, o starter.ListOptions) ([]starter.Summary, error) {
 	c, _, err := a.dialExisting(ctx)
 	if err == errNoServer && a.global.json {
 		return []starter.Summary{}, nil
@@ -127,7 +127,7 @@ func causes() []string {
 	return names
 }
 
-func (a *app) printList(runs []starter.Summary, wide bool) {
+func printList(a *app, runs []starter.Summary, wide bool) {
 	if len(runs) == 0 {
 		a.say("there are no runs")
 		return

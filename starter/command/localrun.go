@@ -97,13 +97,13 @@ func (e ending) code() int {
 }
 
 // runHere runs a cluster on this machine, from nothing to its report.
-func (a *app) runHere(ctx context.Context, s *spec.RunSpec, o runOptions) error {
-	stopping := a.interruptSignals(o.stopping)
+func runHere(ctx context.Context, a *app, s *spec.RunSpec, o runOptions) error {
+	stopping := interruptSignals(a, o.stopping)
 	caught := meant
 	if o.torchrun {
 		caught = meantForTorchrun
 	}
-	signals, stopListening := a.listen(caught(stopping))
+	signals, stopListening := listen(a, caught(stopping))
 	defer stopListening()
 	passing, stopPassing := catchPassed(stopping)
 	defer stopPassing()
@@ -120,11 +120,11 @@ func (a *app) runHere(ctx context.Context, s *spec.RunSpec, o runOptions) error 
 		l.id = starter.NewID(s.Name)
 	}
 	var err error
-	if l.archive, err = a.pack(ctx, s); err != nil {
+	if l.archive, err = pack(ctx, a, s); err != nil {
 		return err
 	}
 	defer l.archive.Close()
-	if l.std, err = a.standardFiles(o, signals); err != nil {
+	if l.std, err = openStandardFiles(a, o, signals); err != nil {
 		return err
 	}
 	defer l.std.terminal.giveBack()
@@ -134,7 +134,7 @@ func (a *app) runHere(ctx context.Context, s *spec.RunSpec, o runOptions) error 
 			l.std.watchReaders(signals)
 		}
 	}
-	if l.owner, err = a.listenToOwner(o, signals); err != nil {
+	if l.owner, err = listenToOwner(a, o, signals); err != nil {
 		return err
 	}
 	if err := l.start(ctx, cancel, o); err != nil {
@@ -144,7 +144,7 @@ func (a *app) runHere(ctx context.Context, s *spec.RunSpec, o runOptions) error 
 		}
 		return err
 	}
-	abandoned := a.endAbandoned(ctx, l.client, l.server)
+	abandoned := endAbandoned(ctx, a, l.client, l.server)
 	l.owner.serve(ctx, l.run)
 	return l.conclude(l.supervise(ctx), o, abandoned)
 }
@@ -172,8 +172,8 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 			return err
 		}
 		if l.agents.joined != nil {
-			l.sweepHosts()
-			parent = l.hostsDir() // the run is that of another
+			sweepHosts(l.app)
+			parent = hostsDir(l.app) // the run is that of another
 		}
 	}
 	if l.dir, err = rundir.Create(parent); err != nil {
@@ -221,7 +221,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if stop() != nil {
 		return ctx.Err() // what that signal means is said above
 	}
-	earlier := l.earlier(ctx, l.client, o.id)
+	earlier := earlier(ctx, l.app, l.client, o.id)
 	if err := l.startRun(ctx, start); err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if l.hosts != nil {
 		spare = filepath.Join(l.dir.Path, "output")
 	}
-	if l.output, err = l.show(l.run, l.spec, o, spare); err != nil {
+	if l.output, err = show(l.app, l.run, l.spec, o, spare); err != nil {
 		return err
 	}
 	if err := l.startAgents(ctx, queue, o); err != nil {
@@ -334,7 +334,7 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 			}
 		}
 		if l.client, err = l.worker.side.Dial(ctx, s.Options, dialTimeout); err == nil {
-			l.keep(ctx, s)
+			keep(ctx, l.app, s)
 			suspendable(ctx, l.worker.side)
 			return l.worker.side.Serve(l.client)
 		}
@@ -368,7 +368,7 @@ func (l *localRun) supervise(ctx context.Context) ending {
 	}()
 	go l.watchDisks(waiting)
 	go l.passSignals(waiting)
-	go l.pruneOldLogs()
+	go pruneOldLogs(l.app)
 	if l.early != nil {
 		l.signal(ctx, l.early)
 	}
@@ -475,7 +475,7 @@ func (l *localRun) endStarted(ctx context.Context) bool {
 		if err != nil {
 			return false
 		}
-		return l.terminateAbandoned(ctx, r, l.client, l.server) == nil
+		return terminateAbandoned(ctx, l.app, r, l.client, l.server) == nil
 	}
 	if err := l.run.Cancel(ctx); err != nil {
 		return false

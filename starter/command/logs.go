@@ -34,7 +34,7 @@ object per line, with task, attempt, stream and line.
 
 ` + exitCodesOfRequests
 
-func (a *app) logsCommand() *cobra.Command {
+func Logs(a *app) *cobra.Command {
 	var (
 		follow   bool
 		choice   runChoice
@@ -64,7 +64,7 @@ func (a *app) logsCommand() *cobra.Command {
 			if selected.Since, err = moment("--since", since, time.Now()); err != nil {
 				return err
 			}
-			return a.look(cmd.Context(), &choice, args, func(run *starter.Run, names []string) error {
+			return look(cmd.Context(), a, &choice, args, func(run *starter.Run, names []string) error {
 				selected.names = names
 				l := newLogReader(a, run, selected)
 				l.follow = follow

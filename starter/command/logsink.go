@@ -44,7 +44,7 @@ func (l *logReader) sink() (finish func() error, err error) {
 	if l.spec == nil {
 		return finish, nil
 	}
-	next := l.announce(l.run, l.spec, l.tasks.name)
+	next := announce(l.app, l.run, l.spec, l.tasks.name)
 	l.deliver = func(c tasklog.Chunk) {
 		if l.tasks.isNext(c.Rank, c.Attempt) {
 			next(c.Rank, c.Attempt)

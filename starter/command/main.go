@@ -52,11 +52,11 @@ func deferGC() {
 func run(args []string, in io.Reader, out, err io.Writer) int {
 	stdout, stderr := &outlet{Writer: out}, &outlet{Writer: err}
 	a := &app{args: args, in: in, out: stdout, err: stderr, outlets: []*outlet{stdout, stderr}}
-	root := a.rootFor(args)
+	root := rootFor(a, args)
 	root.SetIn(in)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	args, problem := a.translate(root, args)
+	args, problem := translate(a, root, args)
 	if problem == nil {
 		root.SetArgs(passTorchrun(root, args))
 		problem = root.ExecuteContext(context.Background())
@@ -67,7 +67,7 @@ func run(args []string, in io.Reader, out, err io.Writer) int {
 // Commands returns the root of all commands, for what describes them. They write to out.
 func Commands(out io.Writer) *cobra.Command {
 	o := &outlet{Writer: out}
-	return (&app{out: o, err: o}).root()
+	return root((&app{out: o, err: o}))
 }
 
 // app is what all subcommands share.

@@ -19,7 +19,7 @@ import (
 // of one world, unless the profiles are given. Of others it warns: only mpirun and its like
 // tell such processes of each other, so started by anybody else each is rank 0 of 1 and ends
 // well.
-func (a *app) withMPI(s *spec.RunSpec, f *specFlags) error {
+func withMPI(a *app, s *spec.RunSpec, f *specFlags) error {
 	tasks := s.TaskList()
 	if len(tasks) == 1 && f.others == nil || slices.Contains(s.EnvProfiles, spec.EnvMPI) {
 		return nil

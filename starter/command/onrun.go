@@ -17,18 +17,18 @@ type runChoice struct {
 }
 
 // onRun has a command do something with the run that is its argument.
-func (a *app) onRun(cmd *cobra.Command, do func(context.Context, *starter.Run) error) *cobra.Command {
+func onRun(a *app, cmd *cobra.Command, do func(context.Context, *starter.Run) error) *cobra.Command {
 	var choice runChoice
 	choice.flags(cmd)
 	cmd.Args = choice.args(oneArg("RUN"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.look(cmd.Context(), &choice, args, func(r *starter.Run, _ []string) error { return do(cmd.Context(), r) })
+		return look(cmd.Context(), a, &choice, args, func(r *starter.Run, _ []string) error { return do(cmd.Context(), r) })
 	}
 	return cmd
 }
 
 // look finds the run that is meant, and passes it on with the arguments after it.
-func (a *app) look(ctx context.Context, choice *runChoice, args []string, do func(*starter.Run, []string) error) error {
+func look(ctx context.Context, a *app, choice *runChoice, args []string, do func(*starter.Run, []string) error) error {
 	c, _, err := a.dialExisting(ctx)
 	if err != nil {
 		return err

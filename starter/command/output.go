@@ -33,7 +33,7 @@ const statusEvery = time.Second
 
 // show starts to show the output of a run of this command. Where a run has no log directory,
 // its output on other hosts is copied to the directory spare; empty: there is none.
-func (a *app) show(run *starter.Run, s *spec.RunSpec, wanted runOptions, spare string) (*output, error) {
+func show(a *app, run *starter.Run, s *spec.RunSpec, wanted runOptions, spare string) (*output, error) {
 	s = s.WithDefaults()
 	tasks := newTaskIndex(run, s)
 	labels, err := newLabels(tasks, s)
@@ -79,7 +79,7 @@ func (a *app) show(run *starter.Run, s *spec.RunSpec, wanted runOptions, spare s
 			Select: func(st tasklog.Stream) bool {
 				return selected(st) && (wanted.foreground == "" || tasks.task(st.Rank).Name() != wanted.foreground)
 			},
-			OnNext:  a.announce(run, s, func(rank int) string { return tasks.task(rank).Name() }),
+			OnNext:  announce(a, run, s, func(rank int) string { return tasks.task(rank).Name() }),
 			OnError: func(err error) { a.say("%s", err) },
 		})
 	}
@@ -104,7 +104,7 @@ func (o *output) deliver(c tasklog.Chunk) {
 }
 
 // announce returns a function that reports restarted processes and why, a whole group once.
-func (a *app) announce(run *starter.Run, s *spec.RunSpec, name func(rank int) string) func(rank, attempt int) {
+func announce(a *app, run *starter.Run, s *spec.RunSpec, name func(rank int) string) func(rank, attempt int) {
 	var announced atomic.Int64
 	reasons := restartReasons{run: run}
 	return func(rank, attempt int) {

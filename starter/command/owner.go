@@ -42,7 +42,7 @@ type owner struct {
 
 // listenToOwner prepares for the owner, if there is one. That it goes is a signal,
 // like that of nobody reading our output any more.
-func (a *app) listenToOwner(o runOptions, signals chan<- os.Signal) (*owner, error) {
+func listenToOwner(a *app, o runOptions, signals chan<- os.Signal) (*owner, error) {
 	if o.coordinator == 0 {
 		return nil, nil
 	}

@@ -19,12 +19,12 @@ import (
 )
 
 // logDirFlag registers the flag for a log directory.
-func (a *app) logDirFlag(cmd *cobra.Command, dir *string) {
+func logDirFlag(a *app, cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "log-dir", "", "the log `DIRECTORY` that a run or a worker was given; default: logs, below the state directory")
 }
 
 // openPast opens a log directory; "" is that of the state directory. nil: it is not there.
-func (a *app) openPast(dir string) (*retention.Past, error) {
+func openPast(a *app, dir string) (*retention.Past, error) {
 	l, err := retention.OpenLogs(cmp.Or(dir, a.logsDir()))
 	if errors.Is(err, fs.ErrNotExist) && dir == "" {
 		return nil, nil

@@ -16,7 +16,7 @@ const lookAtPlace, lookAtPlaced = 2 * time.Second, 10 * time.Second
 
 // sayPlacing says what a run waits for, whenever that changes, until ctx is done: a group
 // that has lost a host may be back in the queue.
-func (a *app) sayPlacing(ctx context.Context, r *starter.Run) {
+func sayPlacing(ctx context.Context, a *app, r *starter.Run) {
 	said, again := "", lookAtPlace
 	for retry.Sleep(ctx, again) == nil {
 		again = lookAtPlace

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-func (a *app) planCommand() *cobra.Command {
+func Plan(a *app) *cobra.Command {
 	f := &specFlags{}
 	var queue string
 	cmd := &cobra.Command{
@@ -31,7 +31,7 @@ Exit codes:
   clusterrun plan -n 16 -- python3 train.py
   clusterrun plan --ship . -n 16 -- python3 train.py`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.specOf(cmd, args, f)
+			s, err := specOf(a, cmd, args, f)
 			if err != nil {
 				return err
 			}
@@ -41,12 +41,12 @@ Exit codes:
 					return shipProblems(err)
 				}
 			}
-			return a.onFleet(cmd.Context(), queue, func(f *starter.Fleet) error {
+			return onFleet(cmd.Context(), a, queue, func(f *starter.Fleet) error {
 				plan, err := f.Plan(cmd.Context(), s)
 				if err != nil {
 					return err
 				}
-				return a.printPlan(s, plan, ships)
+				return printPlan(a, s, plan, ships)
 			})
 		},
 	}
@@ -56,7 +56,7 @@ Exit codes:
 	return cmd
 }
 
-func (a *app) printPlan(s *spec.RunSpec, plan fleet.Grant, ships *shipped.Listing) error {
+func printPlan(a *app, s *spec.RunSpec, plan fleet.Grant, ships *shipped.Listing) error {
 	tasks := s.TaskList()
 	hosts := []hostTasks{}
 	for _, p := range plan.Places {

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-func (a *app) policyCommand() *cobra.Command {
+func Policy(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Check what a host would run, for whom and as which user",
@@ -49,7 +49,7 @@ that user's groups and the environment of a login. Users must be able to pass th
 state directory: --state-dir /var/lib/clusterrun. Tasks run as root only if a rule names
 root or 0.`,
 	}
-	cmd.AddCommand(a.policyCheckCommand(), &cobra.Command{
+	cmd.AddCommand(policyCheckCommand(a), &cobra.Command{
 		Use:     "schema",
 		Short:   "Print the JSON Schema of a policy",
 		Long:    "Prints the JSON Schema of a policy, for editors.\n\nExit codes:\n  0  printed",
@@ -60,7 +60,7 @@ root or 0.`,
 	return asGroup(cmd)
 }
 
-func (a *app) policyCheckCommand() *cobra.Command {
+func policyCheckCommand(a *app) *cobra.Command {
 	var specFile string
 	var signers []string
 	cmd := &cobra.Command{
@@ -95,7 +95,7 @@ Exit codes:
 			if err != nil {
 				return usagef("%s", err)
 			}
-			return a.printDecisions(decisions)
+			return printDecisions(a, decisions)
 		},
 	}
 	cmd.Flags().StringVar(&specFile, "spec", "", "show what it decides about the tasks of the run spec in this `FILE`")
@@ -103,7 +103,7 @@ Exit codes:
 	return cmd
 }
 
-func (a *app) printDecisions(decisions []workers.TaskDecision) error {
+func printDecisions(a *app, decisions []workers.TaskDecision) error {
 	denied := 0
 	for _, d := range decisions {
 		if !d.Allowed {

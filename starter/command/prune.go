@@ -27,7 +27,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-func (a *app) pruneCommand() *cobra.Command {
+func Prune(a *app) *cobra.Command {
 	var (
 		olderThan, logDir       string
 		keepFailed, dryRun, yes bool
@@ -62,7 +62,7 @@ It asks first, unless --yes is given; without a terminal it requires --yes.
 			if asks && (a.global.json || !pty.Is(tasklog.FileOf(a.in)) || !isTerminal(a.err)) {
 				return usagef("nobody can be asked here; give --yes, or --dry-run to see what would go")
 			}
-			return a.prune(cmd.Context(), pruning{rule: retention.Rule{Before: before, KeepFailed: keepFailed}, logDir: logDir, dryRun: dryRun, asks: asks})
+			return prune(cmd.Context(), a, pruning{rule: retention.Rule{Before: before, KeepFailed: keepFailed}, logDir: logDir, dryRun: dryRun, asks: asks})
 		},
 	}
 	fs := cmd.Flags()
@@ -70,7 +70,7 @@ It asks first, unless --yes is given; without a terminal it requires --yes.
 	fs.BoolVar(&keepFailed, "keep-failed", false, "leave runs that failed, timed out or were terminated")
 	fs.BoolVar(&dryRun, "dry-run", false, "only list what would be removed")
 	fs.BoolVar(&yes, "yes", false, "do not ask")
-	a.logDirFlag(cmd, &logDir)
+	logDirFlag(a, cmd, &logDir)
 	return cmd
 }
 
@@ -81,8 +81,8 @@ type pruning struct {
 	dryRun, asks bool
 }
 
-func (a *app) prune(ctx context.Context, o pruning) error {
-	p, err := a.openPast(o.logDir)
+func prune(ctx context.Context, a *app, o pruning) error {
+	p, err := openPast(a, o.logDir)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (a *app) prune(ctx context.Context, o pruning) error {
 	if err != nil {
 		a.say("some files cannot be read, and are not removed: %s", err)
 	}
-	c, namespace, runs, err := a.withServer(ctx, runs, o.rule, o.logDir)
+	c, namespace, runs, err := withServer(ctx, a, runs, o.rule, o.logDir)
 	if err != nil {
 		return err
 	}
@@ -107,10 +107,10 @@ func (a *app) prune(ctx context.Context, o pruning) error {
 	}
 	going := choose(o.rule, runs)
 	if o.dryRun {
-		return a.printPruned(going, true)
+		return printPruned(a, going, true)
 	}
 	if o.asks && len(going) > 0 {
-		a.listPruned(going)
+		listPruned(a, going)
 		fmt.Fprintf(a.err, "Remove them? [y/N] ")
 		answer, _ := bufio.NewReader(a.in).ReadString('\n')
 		if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
@@ -126,7 +126,7 @@ func (a *app) prune(ctx context.Context, o pruning) error {
 		}
 		gone = append(gone, r)
 	}
-	return errors.Join(append(errs, a.printPruned(gone, false))...)
+	return errors.Join(append(errs, printPruned(a, gone, false))...)
 }
 
 // choose returns those runs that go.
@@ -146,7 +146,7 @@ func choose(rule retention.Rule, runs []*pastRun) []*pastRun {
 
 // withServer completes runs with what the server knows of them, and adds those that only our
 // own server knows. The client is nil where it is not our own: it forgets runs by itself.
-func (a *app) withServer(ctx context.Context, runs []*pastRun, rule retention.Rule, logDir string) (client.Client, string, []*pastRun, error) {
+func withServer(ctx context.Context, a *app, runs []*pastRun, rule retention.Rule, logDir string) (client.Client, string, []*pastRun, error) {
 	c, s, err := a.dialExisting(ctx)
 	if err == errNoServer {
 		return nil, "", runs, nil
@@ -189,7 +189,7 @@ func (a *app) withServer(ctx context.Context, runs []*pastRun, rule retention.Ru
 		r.setSummary(summary)
 		its, doubt := logDirsOf(ctx, c, listed.RunID, listed.ExecutionID)
 		if doubt == nil {
-			r.facts.Kept, doubt = a.keeps(logDir, r, its)
+			r.facts.Kept, doubt = keeps(a, logDir, r, its)
 		}
 		if doubt != nil {
 			doubts = append(doubts, fmt.Errorf("run %s: %w", r.RunID, doubt))
@@ -210,7 +210,7 @@ func (a *app) withServer(ctx context.Context, runs []*pastRun, rule retention.Ru
 // keeps reports whether an execution is kept in one of its log directories on this host, or
 // in the one that is pruned, where it is another's. It fails if one of them cannot be read: the
 // mark may be there.
-func (a *app) keeps(logDir string, r *pastRun, its []string) (bool, error) {
+func keeps(a *app, logDir string, r *pastRun, its []string) (bool, error) {
 	_, execution := filepath.Split(tasklog.RunDir("", r.RunID, r.ExecutionID))
 	for _, dir := range append(its, a.logsDir(), cmp.Or(logDir, a.logsDir())) {
 		l, err := retention.OpenLogs(dir)
@@ -233,7 +233,7 @@ func (a *app) keeps(logDir string, r *pastRun, its []string) (bool, error) {
 }
 
 // printPruned says what was removed, or would be.
-func (a *app) printPruned(runs []*pastRun, dryRun bool) error {
+func printPruned(a *app, runs []*pastRun, dryRun bool) error {
 	var bytes int64
 	for _, r := range runs {
 		bytes += r.Bytes
@@ -248,12 +248,12 @@ func (a *app) printPruned(runs []*pastRun, dryRun bool) error {
 	if dryRun {
 		did = "would remove"
 	}
-	a.listPruned(runs)
+	listPruned(a, runs)
 	a.say("%s %s with %s", did, plural.Of(len(runs), "run", "runs"), shipped.Size(bytes))
 	return nil
 }
 
-func (a *app) listPruned(runs []*pastRun) {
+func listPruned(a *app, runs []*pastRun) {
 	if len(runs) == 0 {
 		return
 	}

@@ -18,7 +18,7 @@ func TestARunThatMayBeKept(t *testing.T) {
 	a.global.stateDir = t.TempDir()
 	elsewhere := t.TempDir()
 	r := &pastRun{RunID: "iris", ExecutionID: "0198c0de-0000-7000-8000-000000000001"}
-	keeps := func(its ...string) (bool, error) { return a.keeps("", r, its) }
+	keeps := func(its ...string) (bool, error) { return keeps(a, "", r, its) }
 
 	kept, err := keeps(filepath.Join(elsewhere, "nothing"), elsewhere)
 	require.NoError(t, err, "no directory, and no run in it")

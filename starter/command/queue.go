@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
 
-func (a *app) queueCommand() *cobra.Command {
+func Queue(a *app) *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
 		Use:   "queue [flags]",
@@ -24,7 +24,7 @@ does not delay the larger one.
 		Example: "  clusterrun queue\n  clusterrun queue --json | jq -r '.[0].why'",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.onFleet(cmd.Context(), queue, func(f *starter.Fleet) error {
+			return onFleet(cmd.Context(), a, queue, func(f *starter.Fleet) error {
 				waiting, err := f.Waiting(cmd.Context())
 				if err != nil {
 					return err
@@ -35,7 +35,7 @@ does not delay the larger one.
 					}
 					return a.printJSON(waiting)
 				}
-				a.printWaiting(waiting)
+				printWaiting(a, waiting)
 				return nil
 			})
 		},
@@ -44,7 +44,7 @@ does not delay the larger one.
 	return cmd
 }
 
-func (a *app) printWaiting(waiting []fleet.Waiting) {
+func printWaiting(a *app, waiting []fleet.Waiting) {
 	if len(waiting) == 0 {
 		a.say("no run waits")
 		return

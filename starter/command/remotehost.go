@@ -16,9 +16,9 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 )
 
-// remoteHostCommand returns the command that run executes on hosts that it reaches by a
+// RemoteHost returns the command that run executes on hosts that it reaches by a
 // launch agent.
-func (a *app) remoteHostCommand() *cobra.Command {
+func RemoteHost(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:    remotehosts.Command,
 		Short:  "A host of a run; started by `clusterrun run -H` over ssh",
@@ -29,16 +29,16 @@ func (a *app) remoteHostCommand() *cobra.Command {
 			defer stop()
 			// That the connection has broken is seen where it is read.
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-			a.sweepHosts()
+			sweepHosts(a)
 			return remotehosts.Serve(ctx, os.Stdin, os.Stdout, remotehosts.ServeConfig{
-				Version: versionLine(), Parent: a.hostsDir(), StartWorker: startRemoteWorker,
+				Version: versionLine(), Parent: hostsDir(a), StartWorker: startRemoteWorker,
 			})
 		},
 	}
 }
 
 // hostsDir holds the directories of runs of other machines.
-func (a *app) hostsDir() string { return filepath.Join(a.global.stateDir, "hosts") }
+func hostsDir(a *app) string { return filepath.Join(a.global.stateDir, "hosts") }
 
 // remoteWorker is the host worker of a run of another machine.
 type remoteWorker struct {
@@ -89,8 +89,8 @@ func (r *remoteWorker) Stop(ctx context.Context) {
 
 // sweepHosts removes what runs have left here whose program on this host was killed. It
 // returns at once.
-func (a *app) sweepHosts() {
-	dirs, err := rundir.Abandoned(a.hostsDir())
+func sweepHosts(a *app) {
+	dirs, err := rundir.Abandoned(hostsDir(a))
 	if err != nil {
 		return
 	}

@@ -16,8 +16,8 @@ import (
 )
 
 // runRemote is submit, and then logs -f and wait at the same time.
-func (a *app) runRemote(cmd *cobra.Command, s *spec.RunSpec, o runOptions) error {
-	archive, err := a.pack(cmd.Context(), s)
+func runRemote(a *app, cmd *cobra.Command, s *spec.RunSpec, o runOptions) error {
+	archive, err := pack(cmd.Context(), a, s)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (a *app) runRemote(cmd *cobra.Command, s *spec.RunSpec, o runOptions) error
 		patience := spec.DefaultPlacementTimeout
 		s.PlacementTimeout = &patience
 	}
-	r, err := a.submit(cmd.Context(), c, server, s, archive, starter.Options{ID: o.id, Queue: o.queue}, &o.signing)
+	r, err := submit(cmd.Context(), a, c, server, s, archive, starter.Options{ID: o.id, Queue: o.queue}, &o.signing)
 	if err != nil {
 		return err
 	}
@@ -40,15 +40,15 @@ func (a *app) runRemote(cmd *cobra.Command, s *spec.RunSpec, o runOptions) error
 	ctx := cmd.Context()
 	placing, placed := context.WithCancel(ctx)
 	defer placed()
-	go a.sayPlacing(placing, r)
-	go a.endUnserved(placing, r, o.queue, s.PlacementTimeout.Std())
+	go sayPlacing(placing, a, r)
+	go endUnserved(placing, a, r, o.queue, s.PlacementTimeout.Std())
 	shown := make(chan error, 1)
 	if o.quiet || s.Logs.Dir == spec.NullDir {
 		shown <- nil
 	} else {
-		go func() { shown <- a.showRemote(ctx, r, s.WithDefaults()) }()
+		go func() { shown <- showRemote(ctx, a, r, s.WithDefaults()) }()
 	}
-	return a.await(ctx, r, shown)
+	return await(ctx, a, r, shown)
 }
 
 // servedWithin is added to the placement timeout of a run that nobody executes: those who do keep
@@ -57,7 +57,7 @@ const servedWithin = 2 * time.Second
 
 // endUnserved ends a run that nobody has begun to execute within its placement timeout: nobody
 // else would.
-func (a *app) endUnserved(ctx context.Context, r *starter.Run, queue string, patience time.Duration) {
+func endUnserved(ctx context.Context, a *app, r *starter.Run, queue string, patience time.Duration) {
 	for wait := patience + servedWithin; retry.Sleep(ctx, wait) == nil; wait = servedWithin {
 		if begun, err := r.Begun(ctx); err != nil {
 			continue // others tell of a server that is away
@@ -75,7 +75,7 @@ func (a *app) endUnserved(ctx context.Context, r *starter.Run, queue string, pat
 
 // showRemote shows the output of a run on other hosts to its end, as [app.show] does that of
 // one on this machine. It fails if some is missing, which it has said.
-func (a *app) showRemote(ctx context.Context, r *starter.Run, s *spec.RunSpec) error {
+func showRemote(ctx context.Context, a *app, r *starter.Run, s *spec.RunSpec) error {
 	l := newLogReader(a, r, logSelection{})
 	l.follow, l.spec, l.notify = true, s, func(error) {}
 	err := l.show(ctx)

@@ -16,13 +16,13 @@ import (
 
 // report prints how a run ended, root cause first, and returns an error that has the exit
 // code and no text. JSON of it goes to stdout.
-func (a *app) report(id string, result *spec.RunResult, err error) error {
+func report(a *app, id string, result *spec.RunResult, err error) error {
 	result, err = resultOf(result, err)
 	if err != nil || result == nil {
 		return err
 	}
-	printed := a.printResult(result)
-	return cmp.Or(a.reportEnd(id, result), printed)
+	printed := printResult(a, result)
+	return cmp.Or(reportEnd(a, id, result), printed)
 }
 
 // resultOf returns the result of a run that has ended: one that was terminated, or is out of
@@ -45,12 +45,12 @@ func resultOf(result *spec.RunResult, err error) (*spec.RunResult, error) {
 }
 
 // reportEnd says how a run ended, and returns an error that has the exit code and no text.
-func (a *app) reportEnd(id string, result *spec.RunResult) error {
-	a.say("%s", a.verdict(id, result))
+func reportEnd(a *app, id string, result *spec.RunResult) error {
+	a.say("%s", verdict(a, id, result))
 	if result.Verdict == spec.VerdictSucceeded {
 		return nil
 	}
-	a.handOn(result.FirstFailure)
+	handOn(a, result.FirstFailure)
 	return &exitError{code: max(result.ExitCode, 1)}
 }
 
@@ -60,7 +60,7 @@ func unreachable(err error) *spec.RunResult {
 }
 
 // printResult prints the result where JSON is wanted.
-func (a *app) printResult(r *spec.RunResult) error {
+func printResult(a *app, r *spec.RunResult) error {
 	if !a.global.json {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (a *app) printResult(r *spec.RunResult) error {
 }
 
 // verdict returns the report in a few lines.
-func (a *app) verdict(id string, r *spec.RunResult) string {
+func verdict(a *app, id string, r *spec.RunResult) string {
 	var b strings.Builder
 	switch r.Verdict {
 	case spec.VerdictSucceeded:

@@ -21,7 +21,7 @@ func reported(t *testing.T, asJSON bool, result *spec.RunResult, err error) (std
 	var out, errs bytes.Buffer
 	a := &app{out: &out, err: &errs}
 	a.global.json = asJSON
-	code = a.exit(a.report("iris-1", result, err))
+	code = a.exit(report(a, "iris-1", result, err))
 	return out.String(), errs.String(), code
 }
 

@@ -19,7 +19,7 @@ const requestTimeout = 15 * time.Second
 
 // request connects, makes a request to a run for some tasks, and says which of them
 // it reached. A request that names no tasks has none.
-func (a *app) request(ctx context.Context, id, did string, tasks []string, ask func(context.Context, *starter.Run, []string) (spec.RequestAnswer, error)) error {
+func request(ctx context.Context, a *app, id, did string, tasks []string, ask func(context.Context, *starter.Run, []string) (spec.RequestAnswer, error)) error {
 	c, _, err := a.dialExisting(ctx)
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func (a *app) request(ctx context.Context, id, did string, tasks []string, ask f
 	if err != nil {
 		return err
 	}
-	return a.printAnswer(id, did, answer)
+	return printAnswer(a, id, did, answer)
 }
 
 // rankOf returns the rank that a name of a task is, as in torchrun and MPI: a bare number.
@@ -111,7 +111,7 @@ func messages(problems []spec.TaskProblem) string {
 	return strings.Join(lines, "\n")
 }
 
-func (a *app) printAnswer(id, did string, answer spec.RequestAnswer) error {
+func printAnswer(a *app, id, did string, answer spec.RequestAnswer) error {
 	switch {
 	case a.global.json:
 		if answer.Tasks == nil {
@@ -130,12 +130,12 @@ func (a *app) printAnswer(id, did string, answer spec.RequestAnswer) error {
 	case len(answer.Problems) == 0:
 		a.say("run %s: no task had a process to reach", id)
 	}
-	return a.leftOut(answer.Problems)
+	return leftOut(a, answer.Problems)
 }
 
 // leftOut says for which tasks a request could not be met, and returns the exit code
 // that this has.
-func (a *app) leftOut(problems []spec.TaskProblem) error {
+func leftOut(a *app, problems []spec.TaskProblem) error {
 	if len(problems) == 0 {
 		return nil
 	}

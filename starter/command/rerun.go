@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-func (a *app) rerunCommand() *cobra.Command {
+func Rerun(a *app) *cobra.Command {
 	f := &specFlags{}
 	var o runOptions
 	var choice runChoice
@@ -47,9 +47,9 @@ ssh, name them again with -H.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var of *account.Account
 			var given *spec.RunSpec
-			err := a.look(cmd.Context(), &choice, args, func(r *starter.Run, _ []string) (err error) {
-				if given, err = a.specOfRun(cmd.Context(), r); err == nil {
-					of, err = a.accountOf(cmd.Context(), r)
+			err := look(cmd.Context(), a, &choice, args, func(r *starter.Run, _ []string) (err error) {
+				if given, err = specOfRun(cmd.Context(), a, r); err == nil {
+					of, err = accountOf(cmd.Context(), a, r)
 				}
 				return err
 			})
@@ -60,7 +60,7 @@ ssh, name them again with -H.
 			if err != nil {
 				return err
 			}
-			s, err := a.specFrom(source{given: text, run: "the spec of run " + of.Status.RunID}, f)
+			s, err := readSpec(a, source{given: text, run: "the spec of run " + of.Status.RunID}, f)
 			if err != nil {
 				return err
 			}
@@ -74,11 +74,11 @@ ssh, name them again with -H.
 			if !private && !cmd.Flags().Changed("queue") && (submit || o.remote) {
 				o.queue = of.Status.Queue
 			}
-			a.sayChanges(of, !submit && !o.remote && f.others == nil)
+			sayChanges(a, of, !submit && !o.remote && f.others == nil)
 			if submit {
-				return a.submitSpec(cmd, nil, s, f, starter.Options{ID: o.id, Queue: o.queue}, &o.signing)
+				return submitSpec(a, cmd, nil, s, f, starter.Options{ID: o.id, Queue: o.queue}, &o.signing)
 			}
-			return a.runSpec(cmd, nil, s, f, &o)
+			return runSpec(a, cmd, nil, s, f, &o)
 		},
 	}
 	o.register(cmd.Flags(), f)
@@ -89,7 +89,7 @@ ssh, name them again with -H.
 
 // sayChanges says what is another on this machine than when a run was started; shell: so is
 // what processes have of this shell.
-func (a *app) sayChanges(of *account.Account, shell bool) {
+func sayChanges(a *app, of *account.Account, shell bool) {
 	changes := changedHere(of)
 	if shell {
 		key, err := tasklog.OpenValueKey(a.global.stateDir)

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func (a *app) restartTaskCommand() *cobra.Command {
+func RestartTask(a *app) *cobra.Command {
 	var (
 		signal string
 		grace  duration
@@ -35,7 +35,7 @@ noticed only then.
 			if cmd.Flags().Changed("grace") {
 				q.Grace = grace.spec()
 			}
-			return a.request(cmd.Context(), args[0], "restarted", args[1:], func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
+			return request(cmd.Context(), a, args[0], "restarted", args[1:], func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
 				q.Tasks = tasks
 				return r.RestartTask(ctx, q)
 			})

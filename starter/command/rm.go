@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-func (a *app) rmCommand() *cobra.Command {
+func Rm(a *app) *cobra.Command {
 	var logDir string
 	cmd := &cobra.Command{
 		Use:   "rm [flags] RUN...",
@@ -49,7 +49,7 @@ on this host, for the runs of this state directory; each host worker removes its
 			removed := []removal{}
 			var errs []error
 			for _, id := range args {
-				r, err := a.remove(cmd.Context(), c, namespace, id, logDir)
+				r, err := remove(cmd.Context(), a, c, namespace, id, logDir)
 				if err != nil {
 					errs = append(errs, err)
 					continue
@@ -65,7 +65,7 @@ on this host, for the runs of this state directory; each host worker removes its
 			return errors.Join(errs...)
 		},
 	}
-	a.logDirFlag(cmd, &logDir)
+	logDirFlag(a, cmd, &logDir)
 	return cmd
 }
 
@@ -76,7 +76,7 @@ type removal struct {
 	Workflows int    `json:"workflows"`
 }
 
-func (a *app) remove(ctx context.Context, c client.Client, namespace, id, logDir string) (removal, error) {
+func remove(ctx context.Context, a *app, c client.Client, namespace, id, logDir string) (removal, error) {
 	done := removal{RunID: id}
 	dirs := []string{logDir}
 	var known bool
@@ -99,14 +99,14 @@ func (a *app) remove(ctx context.Context, c client.Client, namespace, id, logDir
 	}
 	found := known
 	for _, dir := range slices.Compact(dirs) {
-		p, err := a.openPast(dir)
+		p, err := openPast(a, dir)
 		if err != nil {
 			return done, err
 		}
 		if p == nil {
 			continue
 		}
-		runs, err := a.removeFrom(ctx, p, c, id)
+		runs, err := removeFrom(ctx, a, p, c, id)
 		p.Close()
 		for _, r := range runs {
 			done.Bytes += r.Bytes
@@ -162,7 +162,7 @@ const (
 )
 
 // removeFrom removes what there is of a run in one log directory.
-func (a *app) removeFrom(ctx context.Context, p *retention.Past, c client.Client, id string) (removed []*pastRun, err error) {
+func removeFrom(ctx context.Context, a *app, p *retention.Past, c client.Client, id string) (removed []*pastRun, err error) {
 	if err := p.Lock(); err != nil {
 		return nil, err
 	}

@@ -39,30 +39,30 @@ const rootExamples = `  # Four processes of one program, on this machine
 
 // rootFor returns the root of the commands that args may name. To build all of them takes
 // milliseconds, which commands that are executed often would spend each time.
-func (a *app) rootFor(args []string) *cobra.Command {
+func rootFor(a *app, args []string) *cobra.Command {
 	if len(args) > 0 {
-		if build, ok := a.oftenExecuted()[args[0]]; ok {
-			root := a.bareRoot()
+		if build, ok := oftenExecuted(a)[args[0]]; ok {
+			root := bareRoot(a)
 			root.AddCommand(build()...)
 			return root
 		}
 	}
-	return a.root()
+	return root(a)
 }
 
 // oftenExecuted returns what builds commands by name, each with the others that it looks up.
-func (a *app) oftenExecuted() map[string]func() []*cobra.Command {
+func oftenExecuted(a *app) map[string]func() []*cobra.Command {
 	return map[string]func() []*cobra.Command{
-		"run":       func() []*cobra.Command { return []*cobra.Command{a.runCommand()} },
-		"torchrun":  func() []*cobra.Command { return []*cobra.Command{a.torchrunCommand(), a.runCommand()} },
-		"task":      func() []*cobra.Command { return []*cobra.Command{a.taskCommand()} },
-		"supervise": func() []*cobra.Command { return []*cobra.Command{a.superviseCommand()} },
-		"side":      func() []*cobra.Command { return []*cobra.Command{a.sideCommand()} },
+		"run":       func() []*cobra.Command { return []*cobra.Command{Run(a)} },
+		"torchrun":  func() []*cobra.Command { return []*cobra.Command{Torchrun(a), Run(a)} },
+		"task":      func() []*cobra.Command { return []*cobra.Command{Task(a)} },
+		"supervise": func() []*cobra.Command { return []*cobra.Command{Supervise(a)} },
+		"side":      func() []*cobra.Command { return []*cobra.Command{Side(a)} },
 	}
 }
 
 // bareRoot returns the root without commands.
-func (a *app) bareRoot() *cobra.Command {
+func bareRoot(a *app) *cobra.Command {
 	cobra.EnableCommandSorting = false // the order below is by use
 	root := &cobra.Command{
 		Use:           "clusterrun",
@@ -78,30 +78,30 @@ func (a *app) bareRoot() *cobra.Command {
 		},
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetFlagErrorFunc(a.flagError)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(a, cmd, err) })
 	// torchrun and the seeds write flags with underscores.
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
 	})
 	a.global.register(root.PersistentFlags())
-	root.SetHelpCommand(a.helpCommand())
+	root.SetHelpCommand(Help(a))
 	return asGroup(root)
 }
 
-func (a *app) root() *cobra.Command {
-	root := a.bareRoot()
+func root(a *app) *cobra.Command {
+	root := bareRoot(a)
 	groups := []struct {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"runs", "Start a run:", []*cobra.Command{a.runCommand(), a.torchrunCommand(), a.submitCommand(), a.scheduleRunCommand(), a.rerunCommand(), a.validateCommand(), a.planCommand(), a.schemaCommand()}},
-		{"look", "Look at runs:", []*cobra.Command{a.listCommand(), a.statusCommand(), a.topCommand(), a.usageCommand(), a.showCommand(), a.diffCommand(), a.explainCommand(), a.traceCommand(), a.waitCommand(), a.logsCommand(), a.stacksCommand(), a.barriersCommand(), a.exportCommand()}},
-		{"act", "Change a run:", []*cobra.Command{a.stopCommand(), a.terminateCommand(), a.startTaskCommand(), a.restartTaskCommand(), a.signalCommand()}},
-		{"disk", "Make room:", []*cobra.Command{a.duCommand(), a.pruneCommand(), a.rmCommand(), a.keepCommand()}},
-		{"closures", "Call functions in the tasks of a run:", []*cobra.Command{a.scheduleCommand(), a.fetchCommand(), a.joinCommand(), a.doneCommand(), a.closuresCommand(), a.coordinateCommand()}},
-		{"host", "Serve runs:", []*cobra.Command{a.devCommand(), a.uiCommand(), a.envCommand(), a.codecServerCommand(), a.workerCommand(), a.installServiceCommand(), a.policyCommand(), a.hostsCommand(), a.queueCommand(), a.hostCommand(), a.doctorCommand()}},
-		{"task", "Within a task:", []*cobra.Command{a.taskCommand()}},
-		{"", "", []*cobra.Command{a.versionCommand(), a.superviseCommand(), a.sideCommand(), a.takeOverCommand(), a.remoteHostCommand()}},
+		{"runs", "Start a run:", []*cobra.Command{Run(a), Torchrun(a), Submit(a), ScheduleRun(a), Rerun(a), Validate(a), Plan(a), Schema(a)}},
+		{"look", "Look at runs:", []*cobra.Command{List(a), Status(a), Top(a), Usage(a), Show(a), Diff(a), Explain(a), Trace(a), Wait(a), Logs(a), Stacks(a), Barriers(a), Export(a)}},
+		{"act", "Change a run:", []*cobra.Command{Stop(a), Terminate(a), StartTask(a), RestartTask(a), Signal(a)}},
+		{"disk", "Make room:", []*cobra.Command{DU(a), Prune(a), Rm(a), Keep(a)}},
+		{"closures", "Call functions in the tasks of a run:", []*cobra.Command{Schedule(a), Fetch(a), Join(a), Done(a), Closures(a), Coordinate(a)}},
+		{"host", "Serve runs:", []*cobra.Command{Dev(a), UI(a), Env(a), CodecServer(a), Worker(a), InstallService(a), Policy(a), Hosts(a), Queue(a), Host(a), Doctor(a)}},
+		{"task", "Within a task:", []*cobra.Command{Task(a)}},
+		{"", "", []*cobra.Command{Version(a), Supervise(a), Side(a), TakeOver(a), RemoteHost(a)}},
 	}
 	for _, g := range groups {
 		if g.id != "" {
@@ -112,8 +112,8 @@ func (a *app) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	a.completeAll(root)
-	a.addCompletion(root)
+	completeAll(a, root)
+	addCompletion(a, root)
 	return root
 }
 
@@ -130,7 +130,7 @@ func asGroup(cmd *cobra.Command) *cobra.Command {
 }
 
 // flagError turns what pflag says into a mistake with a remedy.
-func (a *app) flagError(cmd *cobra.Command, err error) error {
+func flagError(a *app, cmd *cobra.Command, err error) error {
 	if !cmd.HasParent() {
 		// The flag may be one of the command that was meant.
 		if at := slices.IndexFunc(a.args, func(arg string) bool { return !strings.HasPrefix(arg, "-") }); at == 0 {

@@ -25,17 +25,17 @@ func TestCommandsThatAreOftenExecuted(t *testing.T) {
 		err = root.Execute()
 		return out.String(), err
 	}
-	for name := range a.oftenExecuted() {
+	for name := range oftenExecuted(a) {
 		for _, flag := range []string{"--help", "--no-such-flag"} {
-			whole, wanted := say(a.root(), name, flag)
-			alone, err := say(a.rootFor([]string{name}), name, flag)
+			whole, wanted := say(root(a), name, flag)
+			alone, err := say(rootFor(a, []string{name}), name, flag)
 			require.Equal(t, wanted, err, name)
 			assert.Equal(t, whole, alone, name)
 		}
-		whole, _, err := a.root().Find([]string{name})
+		whole, _, err := root(a).Find([]string{name})
 		require.NoError(t, err)
 		assert.Equal(t, name, whole.Name())
-		assert.Less(t, len(a.rootFor([]string{name}).Commands()), 3, "others are not built")
+		assert.Less(t, len(rootFor(a, []string{name}).Commands()), 3, "others are not built")
 	}
 }
 

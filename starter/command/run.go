@@ -107,7 +107,7 @@ type runOptions struct {
 	stopping []syscall.Signal
 }
 
-func (a *app) runCommand() *cobra.Command {
+func Run(a *app) *cobra.Command {
 	f := &specFlags{}
 	var o runOptions
 	cmd := &cobra.Command{
@@ -116,11 +116,11 @@ func (a *app) runCommand() *cobra.Command {
 		Long:    runHelp,
 		Example: runExamples,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.specOf(cmd, args, f)
+			s, err := specOf(a, cmd, args, f)
 			if err != nil {
 				return err
 			}
-			return a.runSpec(cmd, args, s, f, &o)
+			return runSpec(a, cmd, args, s, f, &o)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
@@ -146,22 +146,22 @@ func (o *runOptions) register(fs *pflag.FlagSet, f *specFlags) {
 }
 
 // runSpec runs a spec as the options say. args are where it is from, where they name that.
-func (a *app) runSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f *specFlags, o *runOptions) error {
+func runSpec(a *app, cmd *cobra.Command, args []string, s *spec.RunSpec, f *specFlags, o *runOptions) error {
 	if err := checkID(cmd, o.id); err != nil {
 		return err
 	}
 	if err := checkForeground(s, *o); err != nil {
 		return err
 	}
-	if err := a.setStdin(cmd, args, s, f, o); err != nil {
+	if err := setStdin(a, cmd, args, s, f, o); err != nil {
 		return err
 	}
 	if o.remote {
 		if err := f.refuseOthers("run --remote"); err != nil {
 			return err
 		}
-		a.sayUnsent(cmd, args, s)
-		return a.runRemote(cmd, s, *o)
+		sayUnsent(a, cmd, args, s)
+		return runRemote(a, cmd, s, *o)
 	}
 	if o.signing.wanted() {
 		return usagef("--sign and --sign-key are for --remote: without it the run is executed here, as you")
@@ -173,9 +173,9 @@ func (a *app) runSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f *spe
 		return err
 	}
 	if o.others = f.others; o.others != nil {
-		a.sayUnsent(cmd, args, s)
+		sayUnsent(a, cmd, args, s)
 	} else {
-		a.sayRanks(cmd, args, s)
+		sayRanks(a, cmd, args, s)
 	}
 	if err := prepareHere(s, *o); err != nil {
 		return err
@@ -189,12 +189,12 @@ func (a *app) runSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f *spe
 		return usagef("--%s %d: give the descriptor of a socket, such as %d", coordinatorFlag, o.coordinator, lifelineFD)
 	}
 	if o.others == nil && !o.quiet && o.coordinator == 0 {
-		a.sayThreads(s)
+		sayThreads(a, s)
 		if f.given("devices") && f.flags.Lookup("devices").Value.String() == "auto" && here().gpus == 0 {
 			a.say("--devices auto has no effect: no GPU is seen on this machine")
 		}
 	}
-	return a.runHere(cmd.Context(), s, *o)
+	return runHere(cmd.Context(), a, s, *o)
 }
 
 // maxID is well below the server's own limit, and fit for a directory's name.

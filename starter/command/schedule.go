@@ -25,7 +25,7 @@ type scheduling struct {
 	patience                time.Duration
 }
 
-func (a *app) scheduleCommand() *cobra.Command {
+func Schedule(a *app) *cobra.Command {
 	var s scheduling
 	cmd := &cobra.Command{
 		Use:   "schedule [flags] RUN FUNCTION [ARG...]",
@@ -85,8 +85,8 @@ its own error is printed and not raised again, and errors of others do not matte
 				}
 				next = once(c)
 			}
-			return a.withQueue(cmd.Context(), args[0], access{attach: opened, timeout: s.patience, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
-				return a.schedule(ctx, q, next, s)
+			return withQueue(cmd.Context(), a, args[0], access{attach: opened, timeout: s.patience, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
+				return schedule(ctx, a, q, next, s)
 			})
 		},
 	}

@@ -28,7 +28,7 @@ var overlaps = map[string]enumspb.ScheduleOverlapPolicy{
 	"allow-all":       enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL,
 }
 
-func (a *app) scheduleRunCommand() *cobra.Command {
+func ScheduleRun(a *app) *cobra.Command {
 	f := &specFlags{}
 	var id, queue, overlap string
 	var manage scheduleManagement
@@ -61,7 +61,7 @@ Exit codes:
   clusterrun schedule-run --delete nightly`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if manage.wanted() {
-				return a.manageSchedules(cmd, args, manage)
+				return manageSchedules(a, cmd, args, manage)
 			}
 			if cmd.Flags().Changed("every") && when.Every == 0 {
 				return usagef("--every 0s: give 1s or more")
@@ -73,11 +73,11 @@ Exit codes:
 			if when.Overlap, known = overlaps[overlap]; !known {
 				return usagef("--overlap-policy %q: give one of %s", overlap, strings.Join(slices.Sorted(maps.Keys(overlaps)), ", "))
 			}
-			s, err := a.specOf(cmd, args, f)
+			s, err := specOf(a, cmd, args, f)
 			if err != nil {
 				return err
 			}
-			return a.scheduleSpec(cmd, args, s, f, starter.Options{ID: id, Queue: queue}, when)
+			return scheduleSpec(a, cmd, args, s, f, starter.Options{ID: id, Queue: queue}, when)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
@@ -97,7 +97,7 @@ Exit codes:
 }
 
 // scheduleSpec creates a schedule and says when it starts runs.
-func (a *app) scheduleSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f *specFlags, o starter.Options, when starter.Schedule) error {
+func scheduleSpec(a *app, cmd *cobra.Command, args []string, s *spec.RunSpec, f *specFlags, o starter.Options, when starter.Schedule) error {
 	if err := f.refuseOthers("schedule-run"); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (a *app) scheduleSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f
 	if s.Ships() {
 		return usagef("a schedule cannot ship a directory, which hosts keep only until the run has ended; put it where all hosts have it, and name it with --dir")
 	}
-	a.sayUnsent(cmd, args, s)
+	sayUnsent(a, cmd, args, s)
 	ctx := cmd.Context()
 	c, on, err := a.dial(ctx)
 	if err != nil {
@@ -130,7 +130,7 @@ func (a *app) scheduleSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f
 	case err != nil:
 		return err
 	}
-	a.sayScheduled(ctx, c, on, o.Queue, id, next)
+	sayScheduled(ctx, a, c, on, o.Queue, id, next)
 	if a.global.json {
 		if next == nil {
 			next = []time.Time{}
@@ -142,7 +142,7 @@ func (a *app) scheduleSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f
 }
 
 // sayScheduled says when runs start, and what keeps them from starting.
-func (a *app) sayScheduled(ctx context.Context, c client.Client, on server, queue, id string, next []time.Time) {
+func sayScheduled(ctx context.Context, a *app, c client.Client, on server, queue, id string, next []time.Time) {
 	if len(next) == 0 {
 		a.say("it starts no run: all its times have passed")
 	} else {

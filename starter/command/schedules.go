@@ -18,7 +18,7 @@ type scheduleManagement struct {
 func (m scheduleManagement) wanted() bool { return m.list || m.remove != "" }
 
 // manageSchedules lists the schedules of runs, or deletes one.
-func (a *app) manageSchedules(cmd *cobra.Command, args []string, m scheduleManagement) error {
+func manageSchedules(a *app, cmd *cobra.Command, args []string, m scheduleManagement) error {
 	switch {
 	case m.list && m.remove != "":
 		return usagef("--list and --delete exclude each other; give one of them")

@@ -16,8 +16,8 @@ const maxAhead = 20_000
 
 // schedule puts closures into the queue and prints their IDs, or their values, in
 // their order. Of errors it returns the one that the others come from.
-func (a *app) schedule(ctx context.Context, q *closurequeue.Queue, next func() (closure.Closure, error), s scheduling) error {
-	err := a.scheduleEach(ctx, q, next, s.wait)
+func schedule(ctx context.Context, a *app, q *closurequeue.Queue, next func() (closure.Closure, error), s scheduling) error {
+	err := scheduleEach(ctx, a, q, next, s.wait)
 	if raised := q.Raised(); raised != nil {
 		return raised
 	}
@@ -33,13 +33,13 @@ func (a *app) schedule(ctx context.Context, q *closurequeue.Queue, next func() (
 
 // scheduleEach ends with what went wrong in reading, or in the queue, after what came
 // before.
-func (a *app) scheduleEach(ctx context.Context, q *closurequeue.Queue, next func() (closure.Closure, error), wait bool) error {
+func scheduleEach(ctx context.Context, a *app, q *closurequeue.Queue, next func() (closure.Closure, error), wait bool) error {
 	remotes := make(chan *closurequeue.Remote, maxAhead)
 	printed := make(chan error, 1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		err := a.printClosures(ctx, remotes, wait)
+		err := printClosures(ctx, a, remotes, wait)
 		if err != nil {
 			cancel()
 		}
@@ -74,7 +74,7 @@ func scheduleInto(ctx context.Context, remotes chan<- *closurequeue.Remote, q *c
 	}
 }
 
-func (a *app) printClosures(ctx context.Context, remotes <-chan *closurequeue.Remote, wait bool) error {
+func printClosures(ctx context.Context, a *app, remotes <-chan *closurequeue.Remote, wait bool) error {
 	for r := range remotes {
 		id, err := r.ID(ctx)
 		if err != nil {
@@ -96,12 +96,12 @@ func (a *app) printClosures(ctx context.Context, remotes <-chan *closurequeue.Re
 			if err != nil {
 				return err
 			}
-			err = a.printValue(id, value)
+			err = printValue(a, id, value)
 			if err != nil {
 				return err
 			}
 		case a.global.json:
-			if err := a.printLine(map[string]any{"id": id}); err != nil {
+			if err := printLine(a, map[string]any{"id": id}); err != nil {
 				return err
 			}
 		default:
@@ -124,16 +124,16 @@ func isCancelled(err error) bool {
 }
 
 // printValue prints the value of a closure, as JSON in any case.
-func (a *app) printValue(id uint64, value json.RawMessage) error {
+func printValue(a *app, id uint64, value json.RawMessage) error {
 	if a.global.json {
-		return a.printLine(map[string]any{"id": id, "value": value})
+		return printLine(a, map[string]any{"id": id, "value": value})
 	}
 	_, err := fmt.Fprintln(a.out, string(value))
 	return err
 }
 
 // printLine prints JSON in one line: of many values each has its own.
-func (a *app) printLine(v any) error {
+func printLine(a *app, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err

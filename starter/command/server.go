@@ -132,7 +132,7 @@ func (a *app) embedded(up *embedded.Server) server {
 
 // keep starts the embedded server again whenever it ends, until ctx is done. It returns
 // at once.
-func (a *app) keep(ctx context.Context, s server) {
+func keep(ctx context.Context, a *app, s server) {
 	if s.Embedded {
 		a.keepOwn(ctx, a.home())
 	}
@@ -165,7 +165,7 @@ func (a *app) dial(ctx context.Context) (client.Client, server, error) {
 		}
 		c, err := a.dialOnce(ctx, s)
 		if err == nil {
-			a.keep(ctx, s)
+			keep(ctx, a, s)
 		}
 		// An embedded server that was found may have been about to leave.
 		if err == nil || !s.Embedded || ctx.Err() != nil || time.Now().After(deadline) {
@@ -197,7 +197,7 @@ func (a *app) dialExisting(ctx context.Context) (client.Client, server, error) {
 	}
 	c, s, err := a.dial(ctx)
 	if err == nil {
-		a.endAbandonedOf(ctx, c, s)()
+		endAbandonedOf(ctx, a, c, s)()
 		a.hint = func(unknown string) string { return a.hintOf(ctx, s, unknown) }
 	}
 	return c, s, err

@@ -167,7 +167,7 @@ func tooMuch(sent map[string]int) string {
 
 // saySecrets warns of variables that are in the run's history for all who may read it, and
 // probably should not be.
-func (a *app) saySecrets(s *spec.RunSpec) {
+func saySecrets(a *app, s *spec.RunSpec) {
 	if names := secretsInClear(s); len(names) > 0 && a.global.server.CodecKeys == "" {
 		a.say("%s: probably secret by its name, but the history of the run keeps the value for anyone who may read it; leave it on the hosts, in the environment of the host worker or in a file, and name it with --secret, or encrypt the history with --codec-keys",
 			shorten.List(names, mostNames))
@@ -200,7 +200,7 @@ const mostNames = 8
 
 // sayRanks says which variables of this shell processes here do not have, to somebody who typed
 // a command: each process would take itself for the same rank.
-func (a *app) sayRanks(cmd *cobra.Command, args []string, s *spec.RunSpec) {
+func sayRanks(a *app, cmd *cobra.Command, args []string, s *spec.RunSpec) {
 	src, err := parseSource(cmd, args)
 	names := slices.DeleteFunc(taskenv.Ranks(os.Environ()), func(name string) bool {
 		_, given := s.Env[name]
@@ -239,7 +239,7 @@ func unsent(s *spec.RunSpec) (names []string) {
 
 // sayUnsent names the variables of this shell that processes elsewhere will miss, to somebody
 // who typed their command and gave no flag that shows that they know.
-func (a *app) sayUnsent(cmd *cobra.Command, args []string, s *spec.RunSpec) {
+func sayUnsent(a *app, cmd *cobra.Command, args []string, s *spec.RunSpec) {
 	src, err := parseSource(cmd, args)
 	if err != nil || len(src.command) == 0 || cmd.Flags().Changed("export") || cmd.Flags().Changed("env-from-shell") {
 		return

@@ -83,11 +83,11 @@ func TestSecretsAreWarnedOf(t *testing.T) {
 	require.NoError(t, err)
 	var said bytes.Buffer
 	a := &app{err: &said}
-	a.saySecrets(s)
+	saySecrets(a, s)
 	assert.Contains(t, said.String(), "DB_PASSWORD, HF_TOKEN, PASSWORD, SECRET: probably secret by its name")
 	said.Reset()
 	a.global.server.CodecKeys = "keys"
-	a.saySecrets(s)
+	saySecrets(a, s)
 	assert.Empty(t, said.String(), "it is encoded")
 }
 
@@ -103,9 +103,9 @@ func TestUnsentEnvironmentIsSaid(t *testing.T) {
 		a := &app{err: &errs}
 		f := &specFlags{}
 		cmd := &cobra.Command{Use: "submit", RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.specOf(cmd, args, f)
+			s, err := specOf(a, cmd, args, f)
 			if err == nil {
-				a.sayUnsent(cmd, args, s)
+				sayUnsent(a, cmd, args, s)
 			}
 			return err
 		}}

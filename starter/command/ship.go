@@ -24,7 +24,7 @@ import (
 
 // pack packs the directory that the run takes along, and notes in the spec what it has become;
 // nil: there is none.
-func (a *app) pack(ctx context.Context, s *spec.RunSpec) (*shipped.Archive, error) {
+func pack(ctx context.Context, a *app, s *spec.RunSpec) (*shipped.Archive, error) {
 	s.Ship.Archive, s.Ship.From = nil, nil
 	if s.Ship.Dir == "" {
 		return nil, nil
@@ -65,7 +65,7 @@ const maxTakers = 8
 
 // ship hands what a run ships to one host of its queue, which keeps it for the others. This
 // command may be gone then.
-func (a *app) ship(ctx context.Context, c client.Client, s *spec.RunSpec, archive *shipped.Archive, o starter.Options) error {
+func ship(ctx context.Context, a *app, c client.Client, s *spec.RunSpec, archive *shipped.Archive, o starter.Options) error {
 	f := starter.GetFleet(c, o.Queue)
 	hosts, err := f.Hosts(ctx)
 	var none *starter.NoFleetError
@@ -83,7 +83,7 @@ func (a *app) ship(ctx context.Context, c client.Client, s *spec.RunSpec, archiv
 		if len(problems) == maxTakers {
 			break
 		}
-		if s.Ship.From, err = a.handTo(ctx, h, archive, o.ID); err == nil {
+		if s.Ship.From, err = handTo(ctx, a, h, archive, o.ID); err == nil {
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -116,7 +116,7 @@ func takers(hosts []fleet.HostStatus, likely []string) []fleet.HostStatus {
 
 // handTo hands an archive to a host, and returns how others get it there; nil: a host worker
 // of this machine that serves nothing has it in its state directory.
-func (a *app) handTo(ctx context.Context, h fleet.HostStatus, archive *shipped.Archive, runID string) (*spec.HostService, error) {
+func handTo(ctx context.Context, a *app, h fleet.HostStatus, archive *shipped.Archive, runID string) (*spec.HostService, error) {
 	if h.Store == nil {
 		for _, dir := range []string{a.workerDir(), a.devDir()} {
 			if h.Instance == supervisor.InstanceIn(dir) {
@@ -133,7 +133,7 @@ func (a *app) handTo(ctx context.Context, h fleet.HostStatus, archive *shipped.A
 	service.Host = h.Name
 	to := hostservice.NewClient(service, "")
 	defer to.Close()
-	return to.StoreArchive(ctx, archive.Archive, runID, a.progress(archive, "host "+h.Name))
+	return to.StoreArchive(ctx, archive.Archive, runID, progress(a, archive, "host "+h.Name))
 }
 
 // shipToHosts sends what the run ships to its other hosts.
@@ -142,7 +142,7 @@ func (l *localRun) shipToHosts(ctx context.Context) error {
 		return nil
 	}
 	return l.hosts.Ship(ctx, l.archive.Archive, func(host string) io.ReadCloser {
-		return l.progress(l.archive, "host "+host)
+		return progress(l.app, l.archive, "host "+host)
 	})
 }
 
@@ -151,7 +151,7 @@ const progressEvery = 5 * time.Second
 
 // progress returns what an archive is read from, and says that it is sent, and how far that
 // has got until it is closed.
-func (a *app) progress(archive *shipped.Archive, to string) io.ReadCloser {
+func progress(a *app, archive *shipped.Archive, to string) io.ReadCloser {
 	size := shipped.Size(int64(archive.Size))
 	a.say("shipping %s (%s) to %s", size, plural.Of(archive.Files, "file", "files"), to)
 	r := &observed{Reader: archive.Reader(), closed: make(chan struct{})}

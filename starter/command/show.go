@@ -18,9 +18,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-func (a *app) showCommand() *cobra.Command {
+func Show(a *app) *cobra.Command {
 	var only bool
-	cmd := a.onRun(&cobra.Command{
+	cmd := onRun(a, &cobra.Command{
 		Use:   "show [flags] RUN",
 		Short: "Show the spec of a run, and how its processes were started",
 		Long: `Shows the spec of a run, how long its phases took and, if its logs can be read here, how
@@ -36,16 +36,16 @@ Values of variables that are probably secret are left out, except those in the s
 		Example: "  clusterrun show iris-x2k4\n  clusterrun show --spec iris-x2k4 > iris.yaml",
 	}, func(ctx context.Context, r *starter.Run) error {
 		if !only {
-			of, err := a.accountOf(ctx, r)
+			of, err := accountOf(ctx, a, r)
 			if err != nil {
 				return err
 			}
 			if a.global.json {
 				return a.printJSON(of)
 			}
-			return a.printAccount(of)
+			return printAccount(a, of)
 		}
-		s, err := a.specOfRun(ctx, r)
+		s, err := specOfRun(ctx, a, r)
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ Values of variables that are probably secret are left out, except those in the s
 }
 
 // specOfRun returns what a run was started with, as another one can be.
-func (a *app) specOfRun(ctx context.Context, r *starter.Run) (*spec.RunSpec, error) {
+func specOfRun(ctx context.Context, a *app, r *starter.Run) (*spec.RunSpec, error) {
 	s, err := r.Spec(ctx)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (a *app) specOfRun(ctx context.Context, r *starter.Run) (*spec.RunSpec, err
 }
 
 // accountOf returns all there is to say of a run.
-func (a *app) accountOf(ctx context.Context, r *starter.Run) (*account.Account, error) {
+func accountOf(ctx context.Context, a *app, r *starter.Run) (*account.Account, error) {
 	status, err := r.Status(ctx)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func whyNoSpec(of *account.Account) string {
 	return why + "; --codec-keys FILE decodes it with what is in the file"
 }
 
-func (a *app) printAccount(of *account.Account) error {
+func printAccount(a *app, of *account.Account) error {
 	s := of.Status
 	state := string(s.State)
 	if s.Verdict != "" {
@@ -119,8 +119,8 @@ func (a *app) printAccount(of *account.Account) error {
 		for _, f := range g.start.Files {
 			fmt.Fprintf(a.out, "  %s (%d bytes of %s)\n", spec.Cell(f.Path), f.Size, f.Modified.Local().Format(localTime))
 		}
-		a.printVariables("set by the run", g.start.Set)
-		a.printInherited(g.start.Inherited)
+		printVariables(a, "set by the run", g.start.Set)
+		printInherited(a, g.start.Inherited)
 	}
 	if of.Spec == nil {
 		if s.Open || s.Result != nil || s.Ending != "" {
@@ -195,7 +195,7 @@ func sameStarts(of *account.Account) (groups []startOfTasks) {
 }
 
 // printVariables prints variables, but for those that say what is known of every run.
-func (a *app) printVariables(what string, variables map[string]*string) {
+func printVariables(a *app, what string, variables map[string]*string) {
 	fmt.Fprintf(a.out, "  %s:\n", what)
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		switch value := variables[name]; {
@@ -210,7 +210,7 @@ func (a *app) printVariables(what string, variables map[string]*string) {
 }
 
 // printInherited prints the names of variables whose values are not kept.
-func (a *app) printInherited(variables map[string]*string) {
+func printInherited(a *app, variables map[string]*string) {
 	fmt.Fprintln(a.out, "  inherited, without the values:")
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		if !strings.HasPrefix(name, "CLUSTERRUN_") {

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func (a *app) signalCommand() *cobra.Command {
+func Signal(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "signal [flags] RUN TASK... SIGNAL",
 		Short: "Send a signal to tasks",
@@ -30,7 +30,7 @@ stop one, use terminate.
 			if _, err := spec.SignalNumber(q.Signal); err != nil {
 				return usagef("%s", err)
 			}
-			return a.request(cmd.Context(), args[0], "signalled", q.Tasks, func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
+			return request(cmd.Context(), a, args[0], "signalled", q.Tasks, func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
 				q.Tasks = tasks
 				return r.SignalTask(ctx, q)
 			})

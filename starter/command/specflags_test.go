@@ -34,7 +34,7 @@ func specFrom(t *testing.T, stdin string, args ...string) (*spec.RunSpec, error)
 	f.register(cmd.Flags())
 	root := &cobra.Command{Use: "clusterrun"}
 	root.AddCommand(cmd)
-	args, err := (&app{}).translate(root, append([]string{"validate"}, args...))
+	args, err := translate((&app{}), root, append([]string{"validate"}, args...))
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ type stackReader struct {
 	isOwn func(address string) bool
 }
 
-func (a *app) stackReader(s *starter.Status) stackReader {
+func newStackReader(a *app, s *starter.Status) stackReader {
 	own, _ := os.Hostname() // without a name it is nobody's
 	return stackReader{execution: s.ExecutionID, services: s.Services, own: own, logs: tasklog.RunDir(a.logsDir(), s.RunID, s.ExecutionID), isOwn: remotehosts.IsOwnAddress}
 }

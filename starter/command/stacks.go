@@ -25,7 +25,7 @@ import (
 // requests, because its processes are given time to answer.
 const stacksTimeout = 30 * time.Second
 
-func (a *app) stacksCommand() *cobra.Command {
+func Stacks(a *app) *cobra.Command {
 	var how stacksOptions
 	var choice runChoice
 	cmd := &cobra.Command{
@@ -68,7 +68,7 @@ that has ended, this lists the latest files on this machine.
 			if err != nil {
 				return err
 			}
-			return a.stacks(cmd.Context(), run, tasks, how)
+			return stacks(cmd.Context(), a, run, tasks, how)
 		},
 	}
 	choice.flags(cmd)
@@ -91,7 +91,7 @@ type stacksOfTask struct {
 	rank int
 }
 
-func (a *app) stacks(ctx context.Context, run *starter.Run, tasks []string, how stacksOptions) error {
+func stacks(ctx context.Context, a *app, run *starter.Run, tasks []string, how stacksOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, stacksTimeout)
 	defer cancel()
 	tasks, err := tasksOf(ctx, run, tasks)
@@ -103,7 +103,7 @@ func (a *app) stacks(ctx context.Context, run *starter.Run, tasks []string, how 
 	})
 	var ended *starter.EndedError
 	if errors.As(err, &ended) {
-		return a.keptStacks(ctx, run, tasks, how.show)
+		return keptStacks(ctx, a, run, tasks, how.show)
 	} else if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (a *app) stacks(ctx context.Context, run *starter.Run, tasks []string, how 
 	s, statusErr := run.Status(ctx)
 	if statusErr == nil {
 		addHosts(captured, s)
-		read = a.stackReader(s)
+		read = newStackReader(a, s)
 	}
 	slices.SortFunc(captured, func(x, y stacksOfTask) int {
 		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.Task, y.Task))
@@ -132,22 +132,22 @@ func (a *app) stacks(ctx context.Context, run *starter.Run, tasks []string, how 
 	if !how.files && !how.show && !a.global.json && found != nil {
 		err = found.Write(a.out)
 	} else {
-		err = a.printStacks(ctx, run.ID, asked, captured, found, how.show, read)
+		err = printStacks(ctx, a, run.ID, asked, captured, found, how.show, read)
 	}
 	if err != nil {
 		return err
 	}
-	return a.leftOut(answer.Problems)
+	return leftOut(a, answer.Problems)
 }
 
 // keptStacks shows what was captured last of tasks of a run that has ended.
-func (a *app) keptStacks(ctx context.Context, run *starter.Run, tasks []string, show bool) error {
+func keptStacks(ctx context.Context, a *app, run *starter.Run, tasks []string, show bool) error {
 	s, err := run.Status(ctx)
 	if err != nil {
 		return err
 	}
 	var kept []stacksOfTask
-	read := a.stackReader(s)
+	read := newStackReader(a, s)
 	for _, t := range s.Tasks {
 		if len(tasks) > 0 && !slices.Contains(tasks, t.Name) || t.LogDir == "" || !read.isHere(t.Host, t.LogDir) {
 			continue
@@ -160,7 +160,7 @@ func (a *app) keptStacks(ctx context.Context, run *starter.Run, tasks []string, 
 	if len(kept) == 0 {
 		return fmt.Errorf("run %s has ended, and this machine has no stacks of it; they are captured while a run goes on, by this command or when its timeout passes", run.ID)
 	}
-	return a.printStacks(ctx, run.ID, tasks, kept, nil, show, read)
+	return printStacks(ctx, a, run.ID, tasks, kept, nil, show, read)
 }
 
 // explained compares the stacks of an answer. s is nil if the status is not known; asked is empty
@@ -188,7 +188,7 @@ func addHosts(captured []stacksOfTask, s *starter.Status) {
 	}
 }
 
-func (a *app) printStacks(ctx context.Context, id string, asked []string, captured []stacksOfTask, found *stacktree.Findings, show bool, read stackReader) error {
+func printStacks(ctx context.Context, a *app, id string, asked []string, captured []stacksOfTask, found *stacktree.Findings, show bool, read stackReader) error {
 	var elsewhere []string
 	if show {
 		for i := range captured {
@@ -212,7 +212,7 @@ func (a *app) printStacks(ctx context.Context, id string, asked []string, captur
 			return err
 		}
 	case show:
-		a.showStacks(captured)
+		showStacks(a, captured)
 	case len(captured) > 0:
 		w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 		fmt.Fprintln(w, "TASK\tHOST\tFILE")
@@ -245,7 +245,7 @@ func (a *app) printStacks(ctx context.Context, id string, asked []string, captur
 	return nil
 }
 
-func (a *app) showStacks(captured []stacksOfTask) {
+func showStacks(a *app, captured []stacksOfTask) {
 	shown := 0
 	for _, c := range captured {
 		if c.Text == nil {

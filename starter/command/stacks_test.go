@@ -56,7 +56,7 @@ func TestStacksOfAnotherHost(t *testing.T) {
 			var out, errs bytes.Buffer
 			a := &app{out: &out, err: &errs}
 			a.global.json = json
-			err := a.printStacks(t.Context(), "iris-1", nil, captured, nil, true, read)
+			err := printStacks(t.Context(), a, "iris-1", nil, captured, nil, true, read)
 			assert.NotContains(t, out.String(), "a file of ours")
 			if c.text != "" {
 				assert.NoError(t, err)
@@ -66,7 +66,7 @@ func TestStacksOfAnotherHost(t *testing.T) {
 				assert.Equal(t, exitcode.Machinery, codeOf(err))
 				assert.Equal(t, "clusterrun: what cannot be read from here is left out:\n  worker-1: "+c.file+" on "+dash(c.host)+"\n", errs.String())
 			}
-			assert.NoError(t, a.printStacks(t.Context(), "iris-1", nil, captured, nil, false, read))
+			assert.NoError(t, printStacks(t.Context(), a, "iris-1", nil, captured, nil, false, read))
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func (a *app) startTaskCommand() *cobra.Command {
+func StartTask(a *app) *cobra.Command {
 	var (
 		args, env, secrets []string
 		dir                string
@@ -68,7 +68,7 @@ the spec has it needs no signature but that of the run.
 					return err
 				}
 			}
-			return a.request(cmd.Context(), id, "started", nil, func(ctx context.Context, r *starter.Run, _ []string) (spec.RequestAnswer, error) {
+			return request(cmd.Context(), a, id, "started", nil, func(ctx context.Context, r *starter.Run, _ []string) (spec.RequestAnswer, error) {
 				return r.StartTask(ctx, q)
 			})
 		},

@@ -51,7 +51,7 @@ func writable(dir string) bool {
 }
 
 // keepTemporarily keeps the state where it may not last, for lack of another place.
-func (a *app) keepTemporarily() error {
+func keepTemporarily(a *app) error {
 	parent := privatedir.Temp()[0]
 	if err := privatedir.Make(parent); err != nil {
 		return usagef("there is no home directory to keep state in, and none for temporary files (%s); give a directory with --state-dir", err)

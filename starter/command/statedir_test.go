@@ -33,7 +33,7 @@ func TestTheStateDirectoryWithoutAHome(t *testing.T) {
 func TestTheStateOfAUserWithoutAHome(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var a app
-	require.NoError(t, a.keepTemporarily())
+	require.NoError(t, keepTemporarily(&a))
 	assert.Contains(t, a.temporary, a.global.stateDir+", and may not last")
 	parent := filepath.Dir(a.global.stateDir)
 	info, err := os.Stat(parent)
@@ -42,5 +42,5 @@ func TestTheStateOfAUserWithoutAHome(t *testing.T) {
 
 	require.NoError(t, os.Remove(parent))
 	require.NoError(t, os.Symlink(t.TempDir(), parent))
-	require.ErrorContains(t, a.keepTemporarily(), "--state-dir", "another user may have put it there")
+	require.ErrorContains(t, keepTemporarily(&a), "--state-dir", "another user may have put it there")
 }

@@ -38,12 +38,12 @@ not a crash: clusterrun asked the process to end.
 ` + exitCodesOfRequests + `
 With --watch, those of ` + "`clusterrun wait`" + `.`
 
-func (a *app) statusCommand() *cobra.Command {
+func Status(a *app) *cobra.Command {
 	var (
 		meant   taskChoice
 		watched bool
 	)
-	cmd := a.onRun(&cobra.Command{
+	cmd := onRun(a, &cobra.Command{
 		Use:   "status [flags] RUN",
 		Short: "Show how a run and its tasks are doing",
 		Long:  statusHelp,
@@ -53,7 +53,7 @@ func (a *app) statusCommand() *cobra.Command {
   clusterrun status --json iris-x2k4 | jq '.tasks[] | select(.state == "running") | .pid'`,
 	}, func(ctx context.Context, r *starter.Run) error {
 		if watched {
-			return a.watchStatus(ctx, r, &meant)
+			return watchStatus(ctx, a, r, &meant)
 		}
 		s, err := r.Status(ctx)
 		if err != nil {
@@ -77,7 +77,7 @@ func (a *app) statusCommand() *cobra.Command {
 }
 
 // watchStatus shows how a run is doing until it has ended.
-func (a *app) watchStatus(ctx context.Context, r *starter.Run, meant *taskChoice) error {
+func watchStatus(ctx context.Context, a *app, r *starter.Run, meant *taskChoice) error {
 	var (
 		changes news
 		screen  *redrawn
@@ -120,7 +120,7 @@ func (a *app) watchStatus(ctx context.Context, r *starter.Run, meant *taskChoice
 	if err != nil {
 		return err
 	}
-	return a.reportEnd(r.ID, result)
+	return reportEnd(a, r.ID, result)
 }
 
 // printStatus writes how a run is doing. each reports whether every task has a line.

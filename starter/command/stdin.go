@@ -24,7 +24,7 @@ const (
 
 // setStdin decides who reads our stdin. As with mpirun that is the first task, unless the flag says
 // otherwise, stdin is a terminal, or somebody else reads it.
-func (a *app) setStdin(cmd *cobra.Command, args []string, s *spec.RunSpec, f *specFlags, o *runOptions) error {
+func setStdin(a *app, cmd *cobra.Command, args []string, s *spec.RunSpec, f *specFlags, o *runOptions) error {
 	var src source
 	if len(args) > 0 {
 		var err error
@@ -48,7 +48,7 @@ func (a *app) setStdin(cmd *cobra.Command, args []string, s *spec.RunSpec, f *sp
 			return usagef("stdin has input, and %s; put it into a file that the hosts have, or drop it with --stdin none", reader)
 		}
 		if reader == "" && !cmd.Flags().Changed(coordinatorFlag) {
-			o.stdin = a.readerOf(s)
+			o.stdin = readerOf(a, s)
 		}
 		return nil
 	}
@@ -68,7 +68,7 @@ func (a *app) setStdin(cmd *cobra.Command, args []string, s *spec.RunSpec, f *sp
 
 // readerOf returns the task that reads our stdin where nothing else is said: the first, where that
 // is a pipe or a file. Empty: none.
-func (a *app) readerOf(s *spec.RunSpec) string {
+func readerOf(a *app, s *spec.RunSpec) string {
 	in := tasklog.FileOf(a.in)
 	if in == nil {
 		return ""
@@ -106,7 +106,7 @@ func (l *localRun) sendStdin() {
 
 // stdinFor returns our stdin for whom it is meant. For all tasks it becomes a file: what comes from a
 // pipe is read to its end before anything starts, unless a signal comes first.
-func (a *app) stdinFor(reader string, signals <-chan os.Signal) (*os.File, error) {
+func stdinFor(a *app, reader string, signals <-chan os.Signal) (*os.File, error) {
 	in := tasklog.FileOf(a.in)
 	switch {
 	case reader == "":

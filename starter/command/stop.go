@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func (a *app) stopCommand() *cobra.Command {
+func Stop(a *app) *cobra.Command {
 	var wait bool
 	together := togetherFlags{onlyWithTogether: []string{"reason", "error", "kind"}}
 	cmd := &cobra.Command{
@@ -45,18 +45,18 @@ clean_errors. --clear takes such a stop back until the grace is over.
 				return err
 			}
 			defer c.Close()
-			stop := a.stopSignal
+			stop := func(ctx context.Context, r *starter.Run) (stopped, error) { return stopSignal(ctx, a, r) }
 			switch {
 			case together.together:
-				stop = a.stopTogether(together.request())
+				stop = stopTogether(a, together.request())
 			case together.clear:
-				stop = a.clearStop
+				stop = func(ctx context.Context, r *starter.Run) (stopped, error) { return clearStop(ctx, a, r) }
 			}
 			runs := make([]*starter.Run, len(args))
 			for i, id := range args {
 				runs[i] = starter.Get(c, id, "")
 			}
-			return a.stopRuns(cmd.Context(), runs, stop, wait)
+			return stopRuns(cmd.Context(), a, runs, stop, wait)
 		},
 	}
 	fs := cmd.Flags()
@@ -82,7 +82,7 @@ type stopped struct {
 
 // stopRuns stops runs, whatever comes of each of them. Where they are waited for, all
 // are asked first.
-func (a *app) stopRuns(ctx context.Context, runs []*starter.Run, stop func(context.Context, *starter.Run) (stopped, error), wait bool) error {
+func stopRuns(ctx context.Context, a *app, runs []*starter.Run, stop func(context.Context, *starter.Run) (stopped, error), wait bool) error {
 	var worst error
 	failed := func(r *starter.Run, err error) {
 		a.addHint(err)
@@ -103,7 +103,7 @@ func (a *app) stopRuns(ctx context.Context, runs []*starter.Run, stop func(conte
 			answer, err = ask(ctx, r, stop)
 		}
 		if err == nil && !wait {
-			err = a.printStopped(answer)
+			err = printStopped(a, answer)
 		}
 		if err != nil {
 			failed(r, err)
@@ -124,7 +124,7 @@ func (a *app) stopRuns(ctx context.Context, runs []*starter.Run, stop func(conte
 			}
 		}
 		if result != nil || err == nil {
-			err = a.printStopped(answers[i])
+			err = printStopped(a, answers[i])
 		}
 		if err != nil {
 			failed(r, err)
@@ -140,7 +140,7 @@ func ask(ctx context.Context, r *starter.Run, stop func(context.Context, *starte
 }
 
 // stopSignal has the tasks of a run stopped by their signal.
-func (a *app) stopSignal(ctx context.Context, r *starter.Run) (stopped, error) {
+func stopSignal(ctx context.Context, a *app, r *starter.Run) (stopped, error) {
 	// The server takes the cancellation of an ended run for good.
 	if _, open, err := r.Queue(ctx); err != nil {
 		return stopped{}, err
@@ -173,7 +173,7 @@ func endUnexecuted(ctx context.Context, r *starter.Run) (stopped, error) {
 const stateTerminated = "terminated"
 
 // stopTogether asks the tasks of a run to stop, each by itself.
-func (a *app) stopTogether(q spec.TogetherRequest) func(context.Context, *starter.Run) (stopped, error) {
+func stopTogether(a *app, q spec.TogetherRequest) func(context.Context, *starter.Run) (stopped, error) {
 	return func(ctx context.Context, r *starter.Run) (stopped, error) {
 		s, err := r.StopTogether(ctx, q)
 		line := fmt.Sprintf("stopping together: %s: %s", r.ID, stoppingLine(s, time.Now()))
@@ -182,12 +182,12 @@ func (a *app) stopTogether(q spec.TogetherRequest) func(context.Context, *starte
 }
 
 // clearStop takes such a stop back.
-func (a *app) clearStop(ctx context.Context, r *starter.Run) (stopped, error) {
+func clearStop(ctx context.Context, a *app, r *starter.Run) (stopped, error) {
 	s, err := r.ClearStop(ctx)
 	return stopped{RunID: r.ID, State: "running", Stopping: &s, line: "going on: " + r.ID}, err
 }
 
-func (a *app) printStopped(s stopped) error {
+func printStopped(a *app, s stopped) error {
 	if a.global.json {
 		return a.printJSON(s)
 	}

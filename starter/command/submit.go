@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func (a *app) submitCommand() *cobra.Command {
+func Submit(a *app) *cobra.Command {
 	f := &specFlags{}
 	var id, queue string
 	var g signing
@@ -53,11 +53,11 @@ Exit codes:
   clusterrun submit -x PYTHONPATH -x LEVEL=debug -- python3 -m train
   clusterrun submit --ship . --exclude '*.ckpt' -n 8 -- python3 train.py`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.specOf(cmd, args, f)
+			s, err := specOf(a, cmd, args, f)
 			if err != nil {
 				return err
 			}
-			return a.submitSpec(cmd, args, s, f, starter.Options{ID: id, Queue: queue}, &g)
+			return submitSpec(a, cmd, args, s, f, starter.Options{ID: id, Queue: queue}, &g)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
@@ -73,7 +73,7 @@ Exit codes:
 
 // submitSpec starts a run on the host workers of the queue, and prints its ID. args are where the
 // spec is from, where they name that.
-func (a *app) submitSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f *specFlags, o starter.Options, g *signing) error {
+func submitSpec(a *app, cmd *cobra.Command, args []string, s *spec.RunSpec, f *specFlags, o starter.Options, g *signing) error {
 	if err := f.refuseOthers("submit"); err != nil {
 		return err
 	}
@@ -83,8 +83,8 @@ func (a *app) submitSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f *
 	if err := checkID(cmd, o.ID); err != nil {
 		return err
 	}
-	a.sayUnsent(cmd, args, s)
-	archive, err := a.pack(cmd.Context(), s)
+	sayUnsent(a, cmd, args, s)
+	archive, err := pack(cmd.Context(), a, s)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (a *app) submitSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f *
 		return err
 	}
 	defer c.Close()
-	r, err := a.submit(cmd.Context(), c, server, s, archive, o, g)
+	r, err := submit(cmd.Context(), a, c, server, s, archive, o, g)
 	if err != nil {
 		return err
 	}
@@ -110,28 +110,28 @@ func (a *app) submitSpec(cmd *cobra.Command, args []string, s *spec.RunSpec, f *
 }
 
 // specOf reads the spec that a command line names.
-func (a *app) specOf(cmd *cobra.Command, args []string, f *specFlags) (*spec.RunSpec, error) {
+func specOf(a *app, cmd *cobra.Command, args []string, f *specFlags) (*spec.RunSpec, error) {
 	src, err := parseSource(cmd, args)
 	if err != nil {
 		return nil, err
 	}
-	return a.specFrom(src, f)
+	return readSpec(a, src, f)
 }
 
-// specFrom reads the spec of a source, with the flags over it.
-func (a *app) specFrom(src source, f *specFlags) (*spec.RunSpec, error) {
+// readSpec reads the spec of a source, with the flags over it.
+func readSpec(a *app, src source, f *specFlags) (*spec.RunSpec, error) {
 	s, err := src.read(a.in, f)
 	if err != nil {
 		return nil, err
 	}
-	a.sayNotes(src, f)
-	a.saySecrets(s)
-	a.sayPET(src)
-	return s, a.withMPI(s, f)
+	sayNotes(a, src, f)
+	saySecrets(a, s)
+	sayPET(a, src)
+	return s, withMPI(a, s, f)
 }
 
 // sayNotes says what is no mistake in a command line.
-func (a *app) sayNotes(src source, f *specFlags) {
+func sayNotes(a *app, src source, f *specFlags) {
 	for _, text := range slices.Concat(a.notes, src.notes, f.warnings) {
 		a.say("%s", text)
 	}
@@ -139,26 +139,26 @@ func (a *app) sayNotes(src source, f *specFlags) {
 
 // submit starts a run for others to execute, and warns when there are none. What it ships is
 // with one of them then.
-func (a *app) submit(ctx context.Context, c client.Client, on server, s *spec.RunSpec, archive *shipped.Archive, o starter.Options, g *signing) (*starter.Run, error) {
+func submit(ctx context.Context, a *app, c client.Client, on server, s *spec.RunSpec, archive *shipped.Archive, o starter.Options, g *signing) (*starter.Run, error) {
 	if on.Embedded {
 		// Its host workers are on this machine.
 		if err := inThisDirectory(s); err != nil {
 			return nil, err
 		}
 	}
-	a.wantWorker(ctx, c, on, o.Queue)
+	wantWorker(ctx, a, c, on, o.Queue)
 	if archive != nil {
 		if o.ID == "" {
 			o.ID = starter.NewID(s.Name)
 		}
-		if err := a.ship(ctx, c, s, archive, o); err != nil {
+		if err := ship(ctx, a, c, s, archive, o); err != nil {
 			return nil, err
 		}
 	}
 	if err := g.signRun(s, &o); err != nil {
 		return nil, err
 	}
-	earlier := a.earlier(ctx, c, o.ID)
+	earlier := earlier(ctx, a, c, o.ID)
 	r, err := starter.Start(ctx, c, s, o)
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func (a *app) submit(ctx context.Context, c client.Client, on server, s *spec.Ru
 
 // earlier returns what says that a run is not the first of its ID, once it has been started: it is
 // another execution, and what names the ID alone means the latest.
-func (a *app) earlier(ctx context.Context, c client.Client, id string) (say func()) {
+func earlier(ctx context.Context, a *app, c client.Client, id string) (say func()) {
 	if id == "" {
 		return func() {}
 	}

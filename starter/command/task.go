@@ -2,8 +2,8 @@ package command
 
 import "github.com/spf13/cobra"
 
-// taskCommand has what programs use that clusterrun runs.
-func (a *app) taskCommand() *cobra.Command {
+// Task has what programs use that clusterrun runs.
+func Task(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "task",
 		Short: "Commands for programs that are tasks of a run",
@@ -16,9 +16,9 @@ Exit codes:
 		Example: "  clusterrun task barrier --timeout 5m\n  clusterrun task result 0.97\n  clusterrun task python --help",
 	}
 	cmd.AddCommand(
-		a.taskStopCommand(), a.taskShouldStopCommand(), a.taskWaitForStopCommand(), a.taskClearStopCommand(),
-		a.taskBarrierCommand(), a.taskMPICommand(), a.taskResultCommand(), a.taskErrorCommand(), a.taskProgressCommand(),
-		a.taskClusterCommand(), a.taskInfoCommand(), a.taskRestartCountCommand(), a.taskPythonCommand(),
+		taskStopCommand(a), taskShouldStopCommand(a), taskWaitForStopCommand(a), taskClearStopCommand(a),
+		taskBarrierCommand(a), taskMPICommand(a), taskResultCommand(a), taskErrorCommand(a), taskProgressCommand(a),
+		taskClusterCommand(a), taskInfoCommand(a), taskRestartCountCommand(a), taskPythonCommand(a),
 	)
 	return asGroup(cmd)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-func (a *app) taskBarrierCommand() *cobra.Command {
+func taskBarrierCommand(a *app) *cobra.Command {
 	var timeout time.Duration
 	var participants []string
 	var local bool

@@ -67,7 +67,7 @@ const maxInput = 1 << 20
 
 // argumentOrStdin returns a positional argument, or for - what stdin has: no more than a
 // byte above the bound, which says that there was more.
-func (a *app) argumentOrStdin(arg string) ([]byte, error) {
+func argumentOrStdin(a *app, arg string) ([]byte, error) {
 	if arg != "-" {
 		return []byte(arg), nil
 	}
@@ -78,7 +78,7 @@ func (a *app) argumentOrStdin(arg string) ([]byte, error) {
 	return b, nil
 }
 
-func (a *app) taskResultCommand() *cobra.Command {
+func taskResultCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "result [flags] VALUE",
 		Short: "Set the result of the task",
@@ -90,7 +90,7 @@ more than 256 KiB stays in a file on the host, which the result names (value_fil
 		Example: "  clusterrun task result 0.97\n  clusterrun task result '\"done\"'\n  jq -n '{loss: 0.3}' | clusterrun task result -",
 		Args:    oneArg("VALUE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			value, err := a.argumentOrStdin(args[0])
+			value, err := argumentOrStdin(a, args[0])
 			if err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ more than 256 KiB stays in a file on the host, which the result names (value_fil
 	}
 }
 
-func (a *app) taskErrorCommand() *cobra.Command {
+func taskErrorCommand(a *app) *cobra.Command {
 	var kind string
 	cmd := &cobra.Command{
 		Use:   "error [flags] MESSAGE",
@@ -117,7 +117,7 @@ stdin. If the program does not exit with 0, the run names this message as the ca
 		Example: "  clusterrun task error 'no space left for the checkpoint'; exit 3",
 		Args:    oneArg("MESSAGE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			message, err := a.argumentOrStdin(args[0])
+			message, err := argumentOrStdin(a, args[0])
 			if err != nil {
 				return err
 			}
@@ -133,7 +133,7 @@ stdin. If the program does not exit with 0, the run names this message as the ca
 	return cmd
 }
 
-func (a *app) taskProgressCommand() *cobra.Command {
+func taskProgressCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "progress [flags] CURRENT [TOTAL [MESSAGE]]",
 		Short: "Report the progress of the task",
@@ -171,7 +171,7 @@ func parseAmount(what, text string) (float64, error) {
 	return n, nil
 }
 
-func (a *app) taskClusterCommand() *cobra.Command {
+func taskClusterCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cluster [flags]",
 		Short: "List the tasks of the cluster and their addresses",
@@ -200,7 +200,7 @@ func (a *app) taskClusterCommand() *cobra.Command {
 	}
 }
 
-func (a *app) taskInfoCommand() *cobra.Command {
+func taskInfoCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "info [flags]",
 		Short: "Show which task of which run this is",
@@ -226,7 +226,7 @@ func (a *app) taskInfoCommand() *cobra.Command {
 	}
 }
 
-func (a *app) taskRestartCountCommand() *cobra.Command {
+func taskRestartCountCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restart-count [flags]",
 		Short: "Print how often the task has restarted",

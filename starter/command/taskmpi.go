@@ -12,7 +12,7 @@ import (
 // taskMPICommand starts a program that finds on a descriptor what an MPI program asks its
 // launcher. This process answers there, so that the host worker may be away or started again
 // meanwhile, and programs without MPI pay for nothing.
-func (a *app) taskMPICommand() *cobra.Command {
+func taskMPICommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "mpi [flags] -- PROGRAM [ARGUMENT ...]",
 		Short: "Start an MPICH program as a rank of the run",

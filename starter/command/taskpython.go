@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/python"
 )
 
-func (a *app) taskPythonCommand() *cobra.Command {
+func taskPythonCommand(a *app) *cobra.Command {
 	var dir bool
 	cmd := &cobra.Command{
 		Use:   "python [flags]",
@@ -38,7 +38,7 @@ Exit codes:
 				return fmt.Errorf("find our own executable: %w", err)
 			}
 			if !dir {
-				return a.printPython(self)
+				return printPython(a, self)
 			}
 			path, err := python.Install(filepath.Join(a.global.stateDir, "python"), self)
 			if err != nil {
@@ -55,7 +55,7 @@ Exit codes:
 	return cmd
 }
 
-func (a *app) printPython(binary string) error {
+func printPython(a *app, binary string) error {
 	if isTerminal(a.out) {
 		return usagef("the archive is no text for a terminal: redirect it, or give --dir")
 	}

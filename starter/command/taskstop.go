@@ -16,7 +16,7 @@ import (
 // matches.
 const exitNo = 1
 
-func (a *app) taskStopCommand() *cobra.Command {
+func taskStopCommand(a *app) *cobra.Command {
 	var message, kind, reason string
 	cmd := &cobra.Command{
 		Use:   "stop [flags]",
@@ -42,7 +42,7 @@ run: another task may have asked first.
 			case given("kind") && !given("error"):
 				return usagef("--kind %s is that of an error, and none is given; say it with --error TEXT", kind)
 			case given("error"):
-				text, err := a.argumentOrStdin(message) // of which the beginning is kept
+				text, err := argumentOrStdin(a, message) // of which the beginning is kept
 				if err != nil {
 					return err
 				}
@@ -51,7 +51,7 @@ run: another task may have asked first.
 				}
 				request.Error = &task.Report{Kind: kind, Message: message}
 			}
-			return a.showStopping(cmd, func(ctx context.Context, t *task.Task) (task.Stopping, error) { return t.Stop(ctx, request) })
+			return showStopping(a, cmd, func(ctx context.Context, t *task.Task) (task.Stopping, error) { return t.Stop(ctx, request) })
 		},
 	}
 	cmd.Flags().StringVar(&message, "error", "", "stop because of the error that `TEXT` describes; - reads it from stdin")
@@ -60,7 +60,7 @@ run: another task may have asked first.
 	return cmd
 }
 
-func (a *app) taskClearStopCommand() *cobra.Command {
+func taskClearStopCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "clear-stop [flags]",
 		Short: "Take back the stop of the run",
@@ -71,13 +71,13 @@ says no, in all tasks that still run. Without a stop it does nothing.
 		Example: "  clusterrun task clear-stop",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.showStopping(cmd, func(ctx context.Context, t *task.Task) (task.Stopping, error) { return t.ClearStop(ctx) })
+			return showStopping(a, cmd, func(ctx context.Context, t *task.Task) (task.Stopping, error) { return t.ClearStop(ctx) })
 		},
 	}
 }
 
 // showStopping prints how the run stands after a call, where JSON is wanted.
-func (a *app) showStopping(cmd *cobra.Command, call func(context.Context, *task.Task) (task.Stopping, error)) error {
+func showStopping(a *app, cmd *cobra.Command, call func(context.Context, *task.Task) (task.Stopping, error)) error {
 	var now task.Stopping
 	err := asTask(cmd, func(ctx context.Context, t *task.Task) (err error) {
 		now, err = call(ctx, t)
@@ -89,7 +89,7 @@ func (a *app) showStopping(cmd *cobra.Command, call func(context.Context, *task.
 	return a.printJSON(now)
 }
 
-func (a *app) taskShouldStopCommand() *cobra.Command {
+func taskShouldStopCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "should-stop [flags]",
 		Short: "Report by the exit code whether the tasks of the run are to stop",
@@ -107,7 +107,7 @@ Exit codes:
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var now task.Stopping
-			err := a.showStopping(cmd, func(ctx context.Context, t *task.Task) (_ task.Stopping, err error) {
+			err := showStopping(a, cmd, func(ctx context.Context, t *task.Task) (_ task.Stopping, err error) {
 				now, err = t.Stopping(ctx)
 				return now, err
 			})
@@ -119,7 +119,7 @@ Exit codes:
 	}
 }
 
-func (a *app) taskWaitForStopCommand() *cobra.Command {
+func taskWaitForStopCommand(a *app) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "wait-for-stop [flags]",

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func (a *app) terminateCommand() *cobra.Command {
+func Terminate(a *app) *cobra.Command {
 	var (
 		signal string
 		grace  duration
@@ -45,16 +45,16 @@ are back.
 				if len(tasks) > 0 {
 					return usagef("--force ends the whole run; leave the tasks out, or leave --force out")
 				}
-				return a.forceEnd(cmd.Context(), id, reason)
+				return forceEnd(cmd.Context(), a, id, reason)
 			}
 			var g *spec.Duration
 			if cmd.Flags().Changed("grace") {
 				g = grace.spec()
 			}
 			if len(tasks) == 0 {
-				return a.terminateAll(cmd.Context(), id, spec.TerminateAllRequest{Signal: signal, Grace: g})
+				return terminateAll(cmd.Context(), a, id, spec.TerminateAllRequest{Signal: signal, Grace: g})
 			}
-			return a.request(cmd.Context(), id, "terminated", tasks, func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
+			return request(cmd.Context(), a, id, "terminated", tasks, func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
 				return r.TerminateTask(ctx, spec.TaskRequest{Tasks: tasks, Signal: signal, Grace: g})
 			})
 		},
@@ -68,7 +68,7 @@ are back.
 
 // terminateAll ends all tasks of a run, or the run where nobody executes it, so that nobody would
 // answer.
-func (a *app) terminateAll(ctx context.Context, id string, q spec.TerminateAllRequest) error {
+func terminateAll(ctx context.Context, a *app, id string, q spec.TerminateAllRequest) error {
 	c, _, err := a.dialExisting(ctx)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (a *app) terminateAll(ctx context.Context, id string, q spec.TerminateAllRe
 	answer, err := r.TerminateAll(asking, q)
 	switch {
 	case err == nil:
-		return a.printAnswer(id, "terminated", answer)
+		return printAnswer(a, id, "terminated", answer)
 	case context.Cause(asking) != errNobodyExecutes:
 		return err
 	}
@@ -95,12 +95,12 @@ func (a *app) terminateAll(ctx context.Context, id string, q spec.TerminateAllRe
 	if err != nil {
 		return err
 	}
-	return a.printStopped(ended)
+	return printStopped(a, ended)
 }
 
 var errNobodyExecutes = errors.New("nobody executes the run")
 
-func (a *app) forceEnd(ctx context.Context, id, reason string) error {
+func forceEnd(ctx context.Context, a *app, id, reason string) error {
 	c, _, err := a.dialExisting(ctx)
 	if err != nil {
 		return err

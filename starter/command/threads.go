@@ -13,7 +13,7 @@ import (
 
 // sayThreads says once to each user, as torchrun does at each run, that the processes of Python share this machine with one
 // thread each, where nobody has said how many they are to have.
-func (a *app) sayThreads(s *spec.RunSpec) {
+func sayThreads(a *app, s *spec.RunSpec) {
 	const variable = "OMP_NUM_THREADS"
 	s = s.WithDefaults()
 	tasks := s.TaskList()

@@ -14,7 +14,7 @@ func TestThreadsAreSpokenOf(t *testing.T) {
 		s, err := specFrom(t, "", args...)
 		require.NoError(t, err)
 		var errs bytes.Buffer
-		(&app{err: &errs}).sayThreads(s)
+		sayThreads((&app{err: &errs}), s)
 		return errs.String()
 	}
 	assert.Equal(t, "clusterrun: OMP_NUM_THREADS is not set, and is 1 for each process, as with torchrun; set it to what is best for your program\n",

@@ -24,7 +24,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func (a *app) topCommand() *cobra.Command {
+func Top(a *app) *cobra.Command {
 	var queue string
 	var choice runChoice
 	cmd := &cobra.Command{
@@ -41,7 +41,7 @@ with --json, and from logs -f.
 ` + exitCodesOfRequests + `
   128+N  signal N ended it`,
 		Example:           "  clusterrun top\n  clusterrun top iris-x2k4\n  clusterrun top --last",
-		ValidArgsFunction: a.complete(completeRuns),
+		ValidArgsFunction: complete(a, completeRuns),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -72,7 +72,7 @@ with --json, and from logs -f.
 				}
 				run = r.ID
 			}
-			return quiet.top(cmd.Context(), c, run, queue, in, out)
+			return showTop(cmd.Context(), quiet, c, run, queue, in, out)
 		},
 	}
 	cmd.Flags().BoolVar(&choice.last, "last", false, "begin with the tasks of the latest run")
@@ -80,8 +80,8 @@ with --json, and from logs -f.
 	return cmd
 }
 
-// top shows the model on a terminal until it quits or a signal comes.
-func (a *app) top(ctx context.Context, c client.Client, run, queue string, in, out *os.File) error {
+// showTop shows the model on a terminal until it quits or a signal comes.
+func showTop(ctx context.Context, a *app, c client.Client, run, queue string, in, out *os.File) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	signals := make(chan os.Signal, 1)
@@ -334,7 +334,7 @@ func (l *looker) act(a top.Action) string {
 	switch a.Verb {
 	case top.Stop:
 		did = "stopping: " + a.Run
-		_, err = l.app.stopSignal(ctx, run)
+		_, err = stopSignal(ctx, l.app, run)
 	case top.Terminate:
 		did = "terminated: "
 		if tasks == nil {

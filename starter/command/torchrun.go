@@ -59,7 +59,7 @@ const torchrunExamples = `  # Eight processes on this host, at most three restar
   # Two hosts: run reaches them by ssh, and is started once
   clusterrun run -H gpu-1,gpu-2 --nproc-per-node 8 --max-restarts 3 -- python3 -u train.py`
 
-func (a *app) torchrunCommand() *cobra.Command {
+func Torchrun(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:                   "torchrun [FLAG...] SCRIPT [ARG...]",
 		DisableFlagsInUseLine: true,
@@ -84,7 +84,7 @@ func (a *app) torchrunCommand() *cobra.Command {
 					return usagef("--signals-to-handle %s: %s", l.Signals, strings.Join(problems, "; "))
 				}
 			}
-			s, err := a.specOfTorchrun(l)
+			s, err := specOfTorchrun(a, l)
 			if err != nil {
 				return err
 			}
@@ -94,8 +94,8 @@ func (a *app) torchrunCommand() *cobra.Command {
 			if err := prepareHere(s, o); err != nil {
 				return err
 			}
-			o.stdin = a.readerOf(s)
-			return a.runHere(cmd.Context(), s, o)
+			o.stdin = readerOf(a, s)
+			return runHere(cmd.Context(), a, s, o)
 		},
 	}
 }
@@ -104,7 +104,7 @@ func (a *app) torchrunCommand() *cobra.Command {
 var asTyped = strings.NewReplacer("--task, tasks:", "--nproc-per-node:", "--log-prefix:", "--log-line-prefix-template, TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE:")
 
 // specOfTorchrun reads the spec that a command line of torchrun comes to.
-func (a *app) specOfTorchrun(l *torchrun.Launch) (*spec.RunSpec, error) {
+func specOfTorchrun(a *app, l *torchrun.Launch) (*spec.RunSpec, error) {
 	f := &specFlags{}
 	fs := pflag.NewFlagSet("torchrun", pflag.ContinueOnError)
 	f.register(fs)
@@ -118,7 +118,7 @@ func (a *app) specOfTorchrun(l *torchrun.Launch) (*spec.RunSpec, error) {
 	for _, text := range slices.Concat(l.Notes, f.warnings) {
 		a.say("%s", text)
 	}
-	err = a.withMPI(s, f)
+	err = withMPI(a, s, f)
 	s.Command = torchrun.WithLocalRank(s.Command) // last: the command as it was typed names the run
 	return s, err
 }
@@ -161,7 +161,7 @@ func torchrunHint(cmd *cobra.Command, err error) string {
 }
 
 // sayPET says that variables for torchrun are of no effect, to somebody who typed a command.
-func (a *app) sayPET(src source) {
+func sayPET(a *app, src source) {
 	names := torchrun.Variables(os.Environ())
 	if len(src.command) == 0 || len(names) == 0 {
 		return

@@ -13,9 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-func (a *app) traceCommand() *cobra.Command {
+func Trace(a *app) *cobra.Command {
 	var send bool
-	cmd := a.onRun(&cobra.Command{
+	cmd := onRun(a, &cobra.Command{
 		Use:   "trace [flags] RUN",
 		Short: "Print a run as an OpenTelemetry trace, or send it",
 		Long: `Prints the trace of a run that has ended, as OTLP JSON: a span for the run, one for each of
@@ -39,14 +39,14 @@ Exit codes:
 		if send && err != nil {
 			return usagef("%s", err)
 		}
-		of, err := a.accountOf(ctx, r)
+		of, err := accountOf(ctx, a, r)
 		if err != nil {
 			return err
 		}
 		if of.Status.Open {
 			return usagef("run %s has not ended; `clusterrun wait %s` waits for that", r.ID, r.ID)
 		}
-		rounds, err := a.roundsOf(ctx, r)
+		rounds, err := roundsOf(ctx, a, r)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ Exit codes:
 const maxRounds = 10_000
 
 // roundsOf returns the rounds of barriers for the trace of a run, and says what is not in it.
-func (a *app) roundsOf(ctx context.Context, r *starter.Run) ([]starter.Round, error) {
+func roundsOf(ctx context.Context, a *app, r *starter.Run) ([]starter.Round, error) {
 	rounds, err := r.Rounds(ctx)
 	if len(rounds) > maxRounds {
 		a.say("the run has %d rounds of barriers; the first %d are in the trace", len(rounds), maxRounds)

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (a *app) uiCommand() *cobra.Command {
+func UI(a *app) *cobra.Command {
 	var port int
 	cmd := &cobra.Command{
 		Use:   "ui [flags]",
@@ -29,14 +29,14 @@ Exit codes:
 			if port < 0 || port > 65535 {
 				return usagef("--port %d is not a port; give 1 to 65535, or 0 for any free one", port)
 			}
-			return a.serveUI(cmd.Context(), port)
+			return serveUI(cmd.Context(), a, port)
 		},
 	}
 	cmd.Flags().IntVar(&port, "port", 8233, "`PORT` of the Web UI")
 	return cmd
 }
 
-func (a *app) serveUI(ctx context.Context, port int) error {
+func serveUI(ctx context.Context, a *app, port int) error {
 	ctx, done := endedBy(ctx)
 	defer done()
 	s, err := a.ownServer(ctx, "ui")
@@ -44,10 +44,10 @@ func (a *app) serveUI(ctx context.Context, port int) error {
 		return err
 	}
 	if s.UI != "" {
-		return a.printUI(s.UI)
+		return printUI(a, s.UI)
 	}
-	a.keep(ctx, a.embedded(s))
-	decodes, err := a.serveUICodec()
+	keep(ctx, a, a.embedded(s))
+	decodes, err := serveUICodec(a)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (a *app) serveUI(ctx context.Context, port int) error {
 		return err
 	}
 	defer func() { _ = ui.Stop(context.WithoutCancel(ctx)) }()
-	if err := a.printUI(ui.UI); err != nil {
+	if err := printUI(a, ui.UI); err != nil {
 		return err
 	}
 	a.say("serving the Web UI until Ctrl-C")
@@ -71,7 +71,7 @@ func (a *app) serveUI(ctx context.Context, port int) error {
 	}
 }
 
-func (a *app) printUI(url string) error {
+func printUI(a *app, url string) error {
 	if a.global.json {
 		return a.printJSON(map[string]string{"ui": url})
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func (a *app) usageCommand() *cobra.Command {
-	return a.onRun(&cobra.Command{
+func Usage(a *app) *cobra.Command {
+	return onRun(a, &cobra.Command{
 		Use:   "usage [flags] RUN",
 		Short: "Show the processors, memory and GPUs that the tasks of a run use",
 		Long: `Shows what the tasks of a run have used: processor time, maximum memory, GPU time and
@@ -34,7 +34,7 @@ process. For a run that has ended the totals include all processes, restarts too
 		if a.global.json {
 			return a.printJSON(u)
 		}
-		return a.printUsage(u)
+		return printUsage(a, u)
 	})
 }
 
@@ -85,7 +85,7 @@ func usageOfRun(s *starter.Status) runUsage {
 	return u
 }
 
-func (a *app) printUsage(u runUsage) error {
+func printUsage(a *app, u runUsage) error {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	gpus := slices.ContainsFunc(u.Tasks, func(t taskUsage) bool {
 		return t.Usage != nil && (t.Usage.GPUSeconds > 0 || t.Usage.MaxGPUMemoryBytes > 0)

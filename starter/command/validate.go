@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-func (a *app) validateCommand() *cobra.Command {
+func Validate(a *app) *cobra.Command {
 	f := &specFlags{}
 	cmd := &cobra.Command{
 		Use:   "validate [flags] SPEC [-- COMMAND [ARG...]]",
@@ -37,9 +37,9 @@ Exit codes:
 				return usagef("%s is no spec: the name of one ends in .yaml, .yml or .json; to check a command, write it after --", args[0])
 			}
 			s, err := src.read(a.in, f)
-			a.sayNotes(src, f)
+			sayNotes(a, src, f)
 			if a.global.json {
-				return a.validateJSON(s, err)
+				return validateJSON(a, s, err)
 			}
 			if err != nil {
 				return err
@@ -54,7 +54,7 @@ Exit codes:
 }
 
 // validateJSON prints the complete spec, or the problems.
-func (a *app) validateJSON(s *spec.RunSpec, err error) error {
+func validateJSON(a *app, s *spec.RunSpec, err error) error {
 	var usage *usageError
 	switch {
 	case err == nil:

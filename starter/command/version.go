@@ -54,7 +54,7 @@ func versionLine() string {
 	return fmt.Sprintf("%s, %s, Temporal SDK %s", line, b.Go, b.SDK)
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func Version(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",

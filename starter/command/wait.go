@@ -13,9 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func (a *app) waitCommand() *cobra.Command {
+func Wait(a *app) *cobra.Command {
 	var progress bool
-	cmd := a.onRun(&cobra.Command{
+	cmd := onRun(a, &cobra.Command{
 		Use:   "wait [flags] RUN",
 		Short: "Wait for the end of a run, and exit as it did",
 		Long: `Waits for the end of a run, reports how it ended, and exits as clusterrun run does. Ctrl-C
@@ -28,16 +28,16 @@ and elsewhere with a line for each change.
 		Example: "  clusterrun wait iris-x2k4\n  clusterrun wait --progress iris-x2k4\n  clusterrun wait --json iris-x2k4 | jq .first_failure",
 	}, func(ctx context.Context, r *starter.Run) error {
 		if progress {
-			return a.awaitShown(ctx, r)
+			return awaitShown(ctx, a, r)
 		}
-		return a.await(ctx, r, nil)
+		return await(ctx, a, r, nil)
 	})
 	cmd.Flags().BoolVar(&progress, "progress", false, "show how the run is doing meanwhile")
 	return cmd
 }
 
 // awaitShown waits for a run, shows how it is doing meanwhile, and reports its end.
-func (a *app) awaitShown(ctx context.Context, r *starter.Run) error {
+func awaitShown(ctx context.Context, a *app, r *starter.Run) error {
 	console := tasklog.NewConsole(a.out, a.err, tasklog.ConsoleOptions{})
 	a.voice.through(console)
 	f := tasklog.FileOf(a.err)
@@ -56,24 +56,24 @@ func (a *app) awaitShown(ctx context.Context, r *starter.Run) error {
 	a.voice.flush()
 	a.voice.through(nil)
 	_ = console.Close() // the outlets remember what went wrong
-	return a.reportOf(ctx, r, result, err)
+	return reportOf(ctx, a, r, result, err)
 }
 
 // reportOf reports how a run has ended whose files may be on other hosts.
-func (a *app) reportOf(ctx context.Context, r *starter.Run, result *spec.RunResult, err error) error {
+func reportOf(ctx context.Context, a *app, r *starter.Run, result *spec.RunResult, err error) error {
 	a.elsewhere = func(f *spec.ProcessFailure) ([]byte, error) { return errorFile(ctx, r, f) }
-	return a.report(r.ID, result, err)
+	return report(a, r.ID, result, err)
 }
 
 // await waits for a run and, where that is given, until its output has been shown, and
 // reports its end. Its error has the exit code, that of the output last.
-func (a *app) await(ctx context.Context, r *starter.Run, shown <-chan error) error {
+func await(ctx context.Context, a *app, r *starter.Run, shown <-chan error) error {
 	result, err := r.WaitNotify(ctx, a.sayUnreachable)
 	var incomplete error
 	if shown != nil {
 		incomplete = <-shown
 	}
-	return cmp.Or(a.reportOf(ctx, r, result, err), incomplete)
+	return cmp.Or(reportOf(ctx, a, r, result, err), incomplete)
 }
 
 // sayUnreachable tells when the server goes away, or the run does not get on,

@@ -11,7 +11,7 @@ import (
 
 // translate writes the words of mpirun and srun among the flags of a command that makes a
 // spec in ours. Flags of the program that is to run are left alone.
-func (a *app) translate(root *cobra.Command, args []string) ([]string, error) {
+func translate(a *app, root *cobra.Command, args []string) ([]string, error) {
 	cmd, _, err := root.Find(args)
 	if makesSpec := err == nil && cmd.Flags().Lookup("np") != nil; !makesSpec {
 		return args, nil // what is wrong is for cobra to say

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func (a *app) workerCommand() *cobra.Command {
+func Worker(a *app) *cobra.Command {
 	var (
 		f          workerFlags
 		background detached
@@ -83,16 +83,16 @@ Exit codes:
 				}
 			}
 			if background.parent() {
-				return a.detachWorker(ctx)
+				return detachWorker(ctx, a)
 			}
 			background.closeOnExec()
 			if onDemand {
 				detach.RaiseLimits(0)
 			}
-			return a.serve(ctx, o, &background, onDemand)
+			return serve(ctx, a, o, &background, onDemand)
 		},
 	}
-	cmd.AddCommand(a.workerUpgradeCommand(), a.workerStopCommand())
+	cmd.AddCommand(workerUpgradeCommand(a), workerStopCommand(a))
 	background.register(cmd, "runs are served")
 	cmd.Flags().DurationVar(&idleExit, "idle-exit", 0, "end when no run has been on this host for this `TIME`; default: never")
 	cmd.Flags().BoolVar(&onDemand, onDemandFlag, false, "this worker was started by another command")
@@ -124,9 +124,9 @@ func listenAddress(given string, s server) (string, error) {
 const onDemandFlag = "on-demand"
 
 // serve becomes the supervisor of a host worker.
-func (a *app) serve(ctx context.Context, o workers.Options, b *detached, onDemand bool) error {
+func serve(ctx context.Context, a *app, o workers.Options, b *detached, onDemand bool) error {
 	if !b.child() {
-		if err := a.takeItsPlace(ctx); err != nil {
+		if err := takeItsPlace(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -141,14 +141,14 @@ func (a *app) serve(ctx context.Context, o workers.Options, b *detached, onDeman
 	if o.Listen, err = listenAddress(o.Listen, s); err != nil {
 		return err
 	}
-	a.keep(ctx, s)
+	keep(ctx, a, s)
 	if c, err := connect.Dial(ctx, s.Options, a.logger(), dialTimeout); err != nil {
 		// At boot the server may come later than we do.
 		a.say("%s\nwaiting for it", err)
 	} else {
 		err := o.CheckAllowed(ctx, c)
 		if err == nil {
-			a.endAbandoned(ctx, c, s)()
+			endAbandoned(ctx, a, c, s)()
 			if o.Role != workers.RoleController {
 				err = o.CheckName(ctx, c)
 			}
@@ -174,7 +174,7 @@ func (a *app) serve(ctx context.Context, o workers.Options, b *detached, onDeman
 	ends := "Ctrl-C"
 	if b.child() {
 		ends = "`clusterrun worker stop`"
-		owner.Serving = a.serving(b, o, onDemand)
+		owner.Serving = serving(a, b, o, onDemand)
 		defer forgetBackground(o.StateDir)
 	}
 	a.say("%s for the queue %s of %s; %s ends it", what, o.Queue, s, ends)

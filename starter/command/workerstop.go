@@ -15,7 +15,7 @@ import (
 // host worker to say how they ended.
 const workerStopBound = time.Minute
 
-func (a *app) workerStopCommand() *cobra.Command {
+func workerStopCommand(a *app) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "stop",
@@ -38,14 +38,14 @@ Exit codes:
   clusterrun worker stop --force`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.stopHostWorker(cmd.Context(), force)
+			return stopHostWorker(cmd.Context(), a, force)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "also stop the processes of its tasks")
 	return cmd
 }
 
-func (a *app) stopHostWorker(ctx context.Context, force bool) error {
+func stopHostWorker(ctx context.Context, a *app, force bool) error {
 	dir := a.workerDir()
 	ctx, cancel := context.WithTimeout(ctx, workerStopBound)
 	defer cancel()

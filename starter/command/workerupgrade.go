@@ -20,7 +20,7 @@ import (
 // upgradePatience is how long a host worker may take to say what came of an upgrade.
 const upgradePatience = time.Minute
 
-func (a *app) workerUpgradeCommand() *cobra.Command {
+func workerUpgradeCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "upgrade",
 		Short: "Upgrade the running worker to the program on disk",
@@ -72,9 +72,9 @@ Exit codes:
 	}
 }
 
-// takeOverCommand returns the command of a program that is executed in the place of a supervisor,
+// TakeOver returns the command of a program that is executed in the place of a supervisor,
 // and before that to be asked whether it could be its side.
-func (a *app) takeOverCommand() *cobra.Command {
+func TakeOver(a *app) *cobra.Command {
 	check := false
 	cmd := &cobra.Command{
 		Use:    workers.TakeOverArgs[0],
