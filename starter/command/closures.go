@@ -148,11 +148,11 @@ func closureError(ctx context.Context, a *app, limited context.Context, timeout 
 		if failed.Traceback != "" {
 			text = strings.TrimRight(failed.Traceback, "\n") + "\n" + text
 		}
-		return &exitError{exitClosure, errors.New(text)}
+		return &exitError{code: exitClosure, cause: errors.New(text)}
 	case errors.As(err, &refused):
 		return usagef("%s", closure.Renamed(refused, flagOf))
 	case ctx.Err() == nil && limited.Err() != nil:
-		return &exitError{exitcode.Timeout, fmt.Errorf("not done within %s", timeout)}
+		return &exitError{code: exitcode.Timeout, cause: fmt.Errorf("not done within %s", timeout)}
 	}
 	return err
 }

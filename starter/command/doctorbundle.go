@@ -35,7 +35,7 @@ func writeBundle(ctx context.Context, a *app, file string, found []doctor.Findin
 	m := b.Manifest(spec.Version, time.Now())
 	var err error
 	if file == "-" {
-		err = b.Write(untilDone{ctx, a.out}, m)
+		err = b.Write(untilDone{ctx: ctx, w: a.out}, m)
 	} else {
 		err = writeNew(ctx, file, func(w io.Writer) error { return b.Write(w, m) })
 	}

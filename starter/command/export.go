@@ -107,7 +107,7 @@ func export(ctx context.Context, a *app, r *starter.Run, file string, logs bool)
 		a.say("%s: probably secret by its name, and in the file, as in the history of the run", shorten.List(names, mostNames))
 	}
 	if file == "-" {
-		err = account.Pack(untilDone{ctx, a.out}, of, histories, output.dirs)
+		err = account.Pack(untilDone{ctx: ctx, w: a.out}, of, histories, output.dirs)
 	} else {
 		err = exportTo(ctx, a, file, of, histories, output.dirs)
 	}

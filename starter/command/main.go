@@ -50,12 +50,11 @@ func deferGC() {
 
 // run runs the command line with the given streams and returns its exit code.
 func run(args []string, in io.Reader, out, err io.Writer) int {
-	stdout, stderr := &outlet{Writer: out}, &outlet{Writer: err}
-	a := &app{args: args, in: in, out: stdout, err: stderr, outlets: []*outlet{stdout, stderr}}
+	a := newApp(args, in, out, err)
 	root := rootFor(a, args)
 	root.SetIn(in)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
 	args, problem := translate(a, root, args)
 	if problem == nil {
 		root.SetArgs(passTorchrun(root, args))
@@ -66,8 +65,13 @@ func run(args []string, in io.Reader, out, err io.Writer) int {
 
 // Commands returns the root of all commands, for what describes them. They write to out.
 func Commands(out io.Writer) *cobra.Command {
-	o := &outlet{Writer: out}
-	return root((&app{out: o, err: o}))
+	return root(newApp(nil, nil, out, out))
+}
+
+// newApp returns the app of one command line.
+func newApp(args []string, in io.Reader, out, err io.Writer) *app {
+	stdout, stderr := &outlet{Writer: out}, &outlet{Writer: err}
+	return &app{args: args, in: in, out: stdout, err: stderr, outlets: []*outlet{stdout, stderr}}
 }
 
 // app is what all subcommands share.

@@ -23,7 +23,7 @@ func Rerun(a *app) *cobra.Command {
 	f := &specFlags{}
 	var o runOptions
 	var choice runChoice
-	var submit bool
+	var background bool
 	cmd := &cobra.Command{
 		Use:   "rerun [flags] RUN",
 		Short: "Run the spec of another run again",
@@ -66,23 +66,23 @@ ssh, name them again with -H.
 			}
 			private := spec.IsPrivateQueue(of.Status.Queue) || spec.IsAgentsQueue(of.Status.Queue)
 			if !cmd.Flags().Changed("submit") {
-				submit = !private && !o.remote
+				background = !private && !o.remote
 			}
-			if submit && o.remote {
+			if background && o.remote {
 				return usagef("--submit returns at once, and --remote waits; give one of them")
 			}
-			if !private && !cmd.Flags().Changed("queue") && (submit || o.remote) {
+			if !private && !cmd.Flags().Changed("queue") && (background || o.remote) {
 				o.queue = of.Status.Queue
 			}
-			sayChanges(a, of, !submit && !o.remote && f.others == nil)
-			if submit {
+			sayChanges(a, of, !background && !o.remote && f.others == nil)
+			if background {
 				return submitSpec(a, cmd, nil, s, f, starter.Options{ID: o.id, Queue: o.queue}, &o.signing)
 			}
 			return runSpec(a, cmd, nil, s, f, &o)
 		},
 	}
 	o.register(cmd.Flags(), f)
-	cmd.Flags().BoolVar(&submit, "submit", false, "start it on the host workers of the queue and return, as submit does; default: as the other run was started")
+	cmd.Flags().BoolVar(&background, "submit", false, "start it on the host workers of the queue and return, as submit does; default: as the other run was started")
 	choice.flags(cmd)
 	return cmd
 }

@@ -16,7 +16,7 @@ import (
 
 // A command is the same where the others are not built.
 func TestCommandsThatAreOftenExecuted(t *testing.T) {
-	a := &app{out: &outlet{}, err: &outlet{}}
+	a := newApp(nil, nil, io.Discard, io.Discard)
 	say := func(root *cobra.Command, args ...string) (said string, err error) {
 		var out bytes.Buffer
 		root.SetOut(&out)

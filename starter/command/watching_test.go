@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -16,12 +17,12 @@ import (
 
 func TestNewsOfARun(t *testing.T) {
 	var n news
-	s := large()
-	running := func(i int) {
-		s.Tasks[i].State, s.Tasks[i].Exit, s.Tasks[i].NextStart = spec.TaskRunning, nil, time.Time{}
+	s := &starter.Status{RunID: "big", Open: true, State: spec.RunRunning, Started: time.Now()}
+	for i := range 400 {
+		s.Tasks = append(s.Tasks, starter.TaskStatus{
+			TaskStatus: spec.TaskStatus{Name: fmt.Sprintf("worker-%d", i), Type: "worker", Index: i, Rank: i, Host: []string{"a", "b"}[i/200], State: spec.TaskRunning},
+		})
 	}
-	running(7)
-	running(300)
 	assert.Equal(t, "running: 400 running", n.of(s))
 	assert.Empty(t, n.of(s))
 	for i := range 10 {
