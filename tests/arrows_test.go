@@ -17,6 +17,7 @@ const module = "github.com/clusterrun/clusterrun/"
 var layers = [][]string{
 	{"starter/clusterrun", "deployments/release"},
 	{"starter/command"},
+	{"starter/command/cli"},
 	{"starter"},
 	{"workers"},
 	{"activities"},

@@ -4,6 +4,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
 const bashCompletionHelp = `Prints a script that completes commands, flags, and the IDs of runs in bash. It works with
@@ -18,14 +20,14 @@ In every new one, with that package, and without it:
 
 // addCompletion adds Cobra's completion command to root. Its script for bash calls a function
 // of the bash-completion package, which many containers lack; ours takes over there.
-func addCompletion(a *app, root *cobra.Command) {
-	root.SetOut(a.out) // Cobra remembers where its scripts go
+func addCompletion(a *cli.App, root *cobra.Command) {
+	root.SetOut(a.Out) // Cobra remembers where its scripts go
 	root.InitDefaultCompletionCmd()
 	completion, _, err := root.Find([]string{"completion"})
 	if err != nil {
 		return
 	}
-	asGroup(completion)
+	cli.AsGroup(completion)
 	completion.Short = "Print a script that completes commands in a shell"
 	completion.Long = "Prints a script that completes commands, flags, and the IDs of runs in a shell.\nThe help of each shell's command says how to use it."
 	for _, c := range completion.Commands() {
@@ -39,7 +41,7 @@ func addCompletion(a *app, root *cobra.Command) {
 			if err := print(cmd, args); err != nil {
 				return err
 			}
-			_, err := io.WriteString(a.out, bashWords)
+			_, err := io.WriteString(a.Out, bashWords)
 			return err
 		}
 	}

@@ -1,27 +1,25 @@
-// Package command is the clusterrun command line: one file per subcommand, and
-// beside those
+// Package command is the clusterrun command line. This package has the root of the commands
+// and what describes them: help, version and the completion of shells. Each group of commands
+// has a package of its own, in which a command is a function that returns a [cobra.Command]:
 //
-//	main.go      from arguments to exit code
-//	errors.go    mistakes of the user, failures of the machinery, exit codes
-//	server.go    which Temporal server: named, or our own embedded one
-//	specfile.go, specflags.go, taskflag.go, hosts.go
-//	             from files and flags to a run spec
-//	words.go, programs.go
-//	             other launchers' words among the flags, and several programs
-//	torchrun.go  the same from the command line of torchrun
-//	localrun.go  a run on this machine: private host worker, output, verdict;
-//	             hostworker.go, interrupt.go, stopping.go, conclude.go, disk.go,
-//	             abandoned.go and report.go are its parts
-//	runhosts.go, remotehost.go
-//	             a run on other hosts by ssh: the command's side, and the host's
-//	onrun.go
-//	             the run that is meant
-//	doctorserver.go, doctorhost.go
-//	             the facts that doctor judges
-//	voice.go, outlet.go
-//	             our messages, and our outputs with the first error of each
+//	run     run, torchrun, rerun: on this machine or by ssh
+//	submit  submit, schedule-run, plan, validate, schema
+//	look    list, status, top, show, diff, trace, stacks, export
+//	logs    logs
+//	act     stop, terminate, start-task, restart-task, signal
+//	disk    du, prune, rm, keep
+//	call    functions in the tasks of a run
+//	worker  worker, install-service
+//	server  dev, ui, env, codec-server
+//	hosts   hosts, host, queue, policy
+//	doctor  doctor
+//	task    for programs within a run
 //
-// Data goes to stdout, everything else to stderr. Whoever reads them may stop to, and
-// what stops a run must not wait for him: a command that catches signals writes in
-// goroutines that it can leave behind.
+// They are built on
+//
+//	specs   from files and flags to a run spec
+//	report  how a run is doing and how it ended, and the command wait
+//	cli     streams, global flags, errors, exit codes, the server, the run that is meant
+//
+// To add a command, write a function in the package of its group and name it in root.go.
 package command

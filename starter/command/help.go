@@ -9,11 +9,12 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/pty"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/help"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func Help(a *app) *cobra.Command {
+func Help(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [flags] [TOPIC | COMMAND...]",
 		Short: "Read about a topic, such as placement, or about a command",
@@ -46,7 +47,7 @@ Exit codes:
 	}
 }
 
-func listTopics(a *app) error {
+func listTopics(a *cli.App) error {
 	type entry struct {
 		Name  string `json:"name"`
 		Title string `json:"title"`
@@ -60,20 +61,20 @@ func listTopics(a *app) error {
 		fmt.Fprintf(&b, "  %-14s %s\n", topic.Name, topic.Title)
 	}
 	b.WriteString("\n`clusterrun --help` lists the commands.\n")
-	if a.global.json {
-		return a.printJSON(entries)
+	if a.Global.JSON {
+		return a.PrintJSON(entries)
 	}
-	return a.printRaw([]byte(b.String()))
+	return a.PrintRaw([]byte(b.String()))
 }
 
-func showTopic(a *app, root *cobra.Command, topic help.Topic) error {
-	if a.global.json {
-		return a.printJSON(map[string]string{"name": topic.Name, "title": topic.Title, "text": topic.Text})
+func showTopic(a *cli.App, root *cobra.Command, topic help.Topic) error {
+	if a.Global.JSON {
+		return a.PrintJSON(map[string]string{"name": topic.Name, "title": topic.Title, "text": topic.Text})
 	}
-	width, colour := 80, a.global.color == "always"
-	if isTerminal(a.out) {
-		colour = colour || a.color.on
-		if _, columns, err := pty.Size(tasklog.FileOf(a.out)); err == nil && columns > 0 {
+	width, colour := 80, a.Global.Color == "always"
+	if cli.IsTerminal(a.Out) {
+		colour = colour || a.Color.On
+		if _, columns, err := pty.Size(tasklog.FileOf(a.Out)); err == nil && columns > 0 {
 			width = min(columns, 100) // longer lines are hard to read
 		}
 	}
@@ -84,7 +85,7 @@ func showTopic(a *app, root *cobra.Command, topic help.Topic) error {
 	if about, _, err := root.Find([]string{topic.Name}); err == nil && about != root {
 		text += "\n" + help.Render(fmt.Sprintf("The command and its flags: `%s --help`.", about.CommandPath()), width, colour)
 	}
-	return a.printRaw([]byte(text))
+	return a.PrintRaw([]byte(text))
 }
 
 func unknownTopic(root *cobra.Command, args []string) error {
@@ -98,7 +99,7 @@ func unknownTopic(root *cobra.Command, args []string) error {
 	if near := spec.Nearest(args[0], known); near != "" && near != args[0] {
 		remedy = fmt.Sprintf("did you mean `clusterrun help %s`?", near)
 	}
-	return usagef("there is no topic or command %q; %s", strings.Join(args, " "), remedy)
+	return cli.Usagef("there is no topic or command %q; %s", strings.Join(args, " "), remedy)
 }
 
 // completeHelp returns what may follow args: topics and commands, or the commands below one.

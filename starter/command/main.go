@@ -6,16 +6,17 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/undumpable"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/specs"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Main runs the command line of this process and returns its exit code.
@@ -30,7 +31,7 @@ func Main() int {
 	if _, replaces := supervisor.Replaces(); replaces {
 		args = workers.TakeOverArgs[:1]
 	}
-	return run(args, os.Stdin, os.Stdout, os.Stderr)
+	return execute(args, os.Stdin, os.Stdout, os.Stderr)
 }
 
 const (
@@ -48,51 +49,33 @@ func deferGC() {
 	time.AfterFunc(startTime, func() { debug.SetGCPercent(percent) })
 }
 
-// run runs the command line with the given streams and returns its exit code.
-func run(args []string, in io.Reader, out, err io.Writer) int {
-	a := newApp(args, in, out, err)
+// execute runs the command line with the given streams and returns its exit code.
+func execute(args []string, in io.Reader, out, err io.Writer) int {
+	a := cli.NewApp(args, in, out, err)
 	root := rootFor(a, args)
 	root.SetIn(in)
-	root.SetOut(a.out)
-	root.SetErr(a.err)
-	args, problem := translate(a, root, args)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	args, problem := specs.Translate(a, root, args)
 	if problem == nil {
 		root.SetArgs(passTorchrun(root, args))
 		problem = root.ExecuteContext(context.Background())
 	}
-	return a.lost(a.exit(problem))
+	return a.Lost(a.Exit(problem))
 }
 
 // Commands returns the root of all commands, for what describes them. They write to out.
 func Commands(out io.Writer) *cobra.Command {
-	return root(newApp(nil, nil, out, out))
+	return root(cli.NewApp(nil, nil, out, out))
 }
 
-// newApp returns the app of one command line.
-func newApp(args []string, in io.Reader, out, err io.Writer) *app {
-	stdout, stderr := &outlet{Writer: out}, &outlet{Writer: err}
-	return &app{args: args, in: in, out: stdout, err: stderr, outlets: []*outlet{stdout, stderr}}
-}
-
-// app is what all subcommands share.
-type app struct {
-	args     []string
-	in       io.Reader
-	out, err io.Writer
-	outlets  []*outlet // those two
-	global   globals
-	given    *pflag.FlagSet // of the subcommand
-	color    palette        // for stderr
-	voice    voice
-	// temporary says where the state is, if that may not last; see keepTemporarily.
-	temporary string
-	noStatus  bool     // no status line, although stderr may be a terminal
-	printed   bool     // JSON was, on stdout
-	notes     []string // about words of other launchers
-	// elsewhere reads the error file of a failure from another host; nil: it is here.
-	elsewhere func(*spec.ProcessFailure) ([]byte, error)
-	// hint asks the server that a command has connected to what was probably meant by the ID of
-	// a run that it does not know; nil: the command has connected to none.
-	hint  func(string) string
-	owned bool // the run is part of a program, whose user did not ask for one
+// passTorchrun keeps the arguments of torchrun from a parser of POSIX flags: it puts -- in
+// front of them.
+func passTorchrun(root *cobra.Command, args []string) []string {
+	cmd, _, err := root.Find(args)
+	if err != nil || cmd.Name() != "torchrun" {
+		return args
+	}
+	at := specs.AfterName(root, cmd, args)
+	return slices.Concat(args[:at], []string{"--"}, args[at:])
 }

@@ -1,19 +1,27 @@
 package command
 
 import (
-	"encoding/csv"
 	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/clusterrun/clusterrun/starter/help"
+	"github.com/clusterrun/clusterrun/starter/command/act"
+	"github.com/clusterrun/clusterrun/starter/command/call"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/disk"
+	"github.com/clusterrun/clusterrun/starter/command/doctor"
+	"github.com/clusterrun/clusterrun/starter/command/hosts"
+	"github.com/clusterrun/clusterrun/starter/command/logs"
+	"github.com/clusterrun/clusterrun/starter/command/look"
+	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/starter/command/run"
+	"github.com/clusterrun/clusterrun/starter/command/server"
+	"github.com/clusterrun/clusterrun/starter/command/submit"
+	"github.com/clusterrun/clusterrun/starter/command/task"
+	"github.com/clusterrun/clusterrun/starter/command/worker"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -39,7 +47,7 @@ const rootExamples = `  # Four processes of one program, on this machine
 
 // rootFor returns the root of the commands that args may name. To build all of them takes
 // milliseconds, which commands that are executed often would spend each time.
-func rootFor(a *app, args []string) *cobra.Command {
+func rootFor(a *cli.App, args []string) *cobra.Command {
 	if len(args) > 0 {
 		if build, ok := oftenExecuted(a)[args[0]]; ok {
 			root := bareRoot(a)
@@ -51,30 +59,30 @@ func rootFor(a *app, args []string) *cobra.Command {
 }
 
 // oftenExecuted returns what builds commands by name, each with the others that it looks up.
-func oftenExecuted(a *app) map[string]func() []*cobra.Command {
+func oftenExecuted(a *cli.App) map[string]func() []*cobra.Command {
 	return map[string]func() []*cobra.Command{
-		"run":       func() []*cobra.Command { return []*cobra.Command{Run(a)} },
-		"torchrun":  func() []*cobra.Command { return []*cobra.Command{Torchrun(a), Run(a)} },
-		"task":      func() []*cobra.Command { return []*cobra.Command{Task(a)} },
-		"supervise": func() []*cobra.Command { return []*cobra.Command{Supervise(a)} },
-		"side":      func() []*cobra.Command { return []*cobra.Command{Side(a)} },
+		"run":       func() []*cobra.Command { return []*cobra.Command{run.Run(a)} },
+		"torchrun":  func() []*cobra.Command { return []*cobra.Command{run.Torchrun(a), run.Run(a)} },
+		"task":      func() []*cobra.Command { return []*cobra.Command{task.Task(a)} },
+		"supervise": func() []*cobra.Command { return []*cobra.Command{worker.Supervise(a)} },
+		"side":      func() []*cobra.Command { return []*cobra.Command{worker.Side(a)} },
 	}
 }
 
 // bareRoot returns the root without commands.
-func bareRoot(a *app) *cobra.Command {
+func bareRoot(a *cli.App) *cobra.Command {
 	cobra.EnableCommandSorting = false // the order below is by use
 	root := &cobra.Command{
 		Use:           "clusterrun",
 		Short:         "Run the processes of a distributed program, and report how each ended",
 		Long:          rootHelp,
 		Example:       rootExamples,
-		Version:       versionLine(),
+		Version:       cli.VersionLine(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			a.given = cmd.Flags()
-			return a.prepare()
+			a.Given = cmd.Flags()
+			return a.Prepare()
 		},
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
@@ -83,25 +91,25 @@ func bareRoot(a *app) *cobra.Command {
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
 	})
-	a.global.register(root.PersistentFlags())
+	a.Global.Register(root.PersistentFlags())
 	root.SetHelpCommand(Help(a))
-	return asGroup(root)
+	return cli.AsGroup(root)
 }
 
-func root(a *app) *cobra.Command {
+func root(a *cli.App) *cobra.Command {
 	root := bareRoot(a)
 	groups := []struct {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"runs", "Start a run:", []*cobra.Command{Run(a), Torchrun(a), Submit(a), ScheduleRun(a), Rerun(a), Validate(a), Plan(a), Schema(a)}},
-		{"look", "Look at runs:", []*cobra.Command{List(a), Status(a), Top(a), Usage(a), Show(a), Diff(a), Explain(a), Trace(a), Wait(a), Logs(a), Stacks(a), Barriers(a), Export(a)}},
-		{"act", "Change a run:", []*cobra.Command{Stop(a), Terminate(a), StartTask(a), RestartTask(a), Signal(a)}},
-		{"disk", "Make room:", []*cobra.Command{DU(a), Prune(a), Rm(a), Keep(a)}},
-		{"closures", "Call functions in the tasks of a run:", []*cobra.Command{Schedule(a), Fetch(a), Join(a), Done(a), Closures(a), Coordinate(a)}},
-		{"host", "Serve runs:", []*cobra.Command{Dev(a), UI(a), Env(a), CodecServer(a), Worker(a), InstallService(a), Policy(a), Hosts(a), Queue(a), Host(a), Doctor(a)}},
-		{"task", "Within a task:", []*cobra.Command{Task(a)}},
-		{"", "", []*cobra.Command{Version(a), Supervise(a), Side(a), TakeOver(a), RemoteHost(a)}},
+		{"runs", "Start a run:", []*cobra.Command{run.Run(a), run.Torchrun(a), submit.Submit(a), submit.ScheduleRun(a), run.Rerun(a), submit.Validate(a), submit.Plan(a), submit.Schema(a)}},
+		{"look", "Look at runs:", []*cobra.Command{look.List(a), look.Status(a), look.Top(a), look.Usage(a), look.Show(a), look.Diff(a), look.Explain(a), look.Trace(a), report.Wait(a), logs.Logs(a), look.Stacks(a), look.Barriers(a), look.Export(a)}},
+		{"act", "Change a run:", []*cobra.Command{act.Stop(a), act.Terminate(a), act.StartTask(a), act.RestartTask(a), act.Signal(a)}},
+		{"disk", "Make room:", []*cobra.Command{disk.DU(a), disk.Prune(a), disk.Rm(a), disk.Keep(a)}},
+		{"closures", "Call functions in the tasks of a run:", []*cobra.Command{call.Schedule(a), call.Fetch(a), call.Join(a), call.Done(a), call.Closures(a), call.Coordinate(a)}},
+		{"host", "Serve runs:", []*cobra.Command{server.Dev(a), server.UI(a), server.Env(a), server.CodecServer(a), worker.Worker(a), worker.InstallService(a), hosts.Policy(a), hosts.Hosts(a), hosts.Queue(a), hosts.Host(a), doctor.Doctor(a)}},
+		{"task", "Within a task:", []*cobra.Command{task.Task(a)}},
+		{"", "", []*cobra.Command{Version(a), worker.Supervise(a), worker.Side(a), worker.TakeOver(a), run.RemoteHost(a)}},
 	}
 	for _, g := range groups {
 		if g.id != "" {
@@ -112,41 +120,29 @@ func root(a *app) *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	completeAll(a, root)
+	cli.CompleteAll(a, root)
 	addCompletion(a, root)
 	return root
 }
 
-// asGroup has a command that only has others show its help, and refuse what is none of them.
-func asGroup(cmd *cobra.Command) *cobra.Command {
-	cmd.Args = cobra.ArbitraryArgs // Cobra would show the help for these, too, as if all were well
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return cmd.Help()
-		}
-		return unknownCommand(cmd, args[0])
-	}
-	return cmd
-}
-
 // flagError turns what pflag says into a mistake with a remedy.
-func flagError(a *app, cmd *cobra.Command, err error) error {
+func flagError(a *cli.App, cmd *cobra.Command, err error) error {
 	if !cmd.HasParent() {
 		// The flag may be one of the command that was meant.
-		if at := slices.IndexFunc(a.args, func(arg string) bool { return !strings.HasPrefix(arg, "-") }); at == 0 {
-			return unknownCommand(cmd, a.args[at])
+		if at := slices.IndexFunc(a.Args, func(arg string) bool { return !strings.HasPrefix(arg, "-") }); at == 0 {
+			return cli.UnknownCommand(cmd, a.Args[at])
 		}
 		if flag := flagOfRun(cmd, err); flag != "" {
-			return usagef("%s is a flag of run; write `clusterrun run %s ...`", flag, flag)
+			return cli.Usagef("%s is a flag of run; write `clusterrun run %s ...`", flag, flag)
 		}
 	}
-	if hint := torchrunHint(cmd, err); hint != "" {
-		return usagef("%s; %s", flagWords(err), hint)
+	if hint := run.TorchrunHint(cmd, err); hint != "" {
+		return cli.Usagef("%s; %s", cli.FlagWords(err), hint)
 	}
 	if near := nearFlag(cmd, err); near != "" {
-		return usagef("%s; did you mean %s?", flagWords(err), near)
+		return cli.Usagef("%s; did you mean %s?", cli.FlagWords(err), near)
 	}
-	return usagef("%s; see `%s --help`", flagWords(err), cmd.CommandPath())
+	return cli.Usagef("%s; see `%s --help`", cli.FlagWords(err), cmd.CommandPath())
 }
 
 // flagOfRun returns the unknown flag of err as it was written if `clusterrun run` has it.
@@ -182,123 +178,4 @@ func nearFlag(cmd *cobra.Command, err error) string {
 	cmd.Flags().VisitAll(note)
 	cmd.InheritedFlags().VisitAll(note)
 	return spec.Nearest(unknown.GetSpecifiedName(), names)
-}
-
-// flagWords returns what is wrong with a flag, without the words of Go's packages for it.
-func flagWords(err error) string {
-	var invalid *pflag.InvalidValueError
-	if !errors.As(err, &invalid) {
-		return err.Error()
-	}
-	cause := errors.Unwrap(invalid)
-	var number *strconv.NumError
-	var quotes *csv.ParseError
-	var want string
-	switch {
-	case errors.As(cause, &number) && number.Func == "ParseBool":
-		want = "give true or false"
-	case errors.Is(cause, strconv.ErrRange):
-		want = "give a smaller number"
-	case errors.As(cause, &number):
-		want = "give a whole number"
-	case strings.HasPrefix(cause.Error(), "time: "):
-		want = "write it like 3s, 90m or 1h30m"
-	case errors.As(cause, &quotes):
-		want = "its quotes do not match; leave them out"
-	default:
-		return err.Error()
-	}
-	return strings.TrimSuffix(err.Error(), cause.Error()) + want
-}
-
-// otherNames are what commands are called elsewhere.
-var otherNames = map[string]string{
-	"start": "run", "exec": "run", "launch": "run",
-	"sbatch": "submit", "ps": "list", "ls": "list", "squeue": "list", "cancel": "stop", "scancel": "stop",
-	"kill": "terminate", "log": "logs", "tail": "logs", "check": "validate", "nodes": "hosts", "man": "help",
-}
-
-// unknownCommand refuses what is no command of cmd, and says what was probably meant.
-func unknownCommand(cmd *cobra.Command, name string) error {
-	near := otherNames[name]
-	if cmd.HasParent() {
-		near = ""
-	} else if slices.Contains([]string{"mpirun", "mpiexec", "srun"}, name) {
-		return usagef("there is no command %q; `clusterrun run` takes the flags of mpirun and srun (see `clusterrun help mpirun`)", name)
-	} else if _, topic := help.Find(name); topic {
-		return usagef("there is no command %q; `clusterrun help %s` is about it", name, name)
-	}
-	if near == "" {
-		var names []string
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
-				names = append(names, c.Name())
-			}
-		}
-		near = spec.Nearest(name, names)
-	}
-	if near != "" {
-		return usagef("there is no command %q; did you mean `%s %s`?", name, cmd.CommandPath(), near)
-	}
-	_, notInPath := exec.LookPath(name)
-	_, noFile := os.Stat(name)
-	switch {
-	case cmd.HasParent():
-	case notInPath == nil, slices.Contains(specExtensions, filepath.Ext(name)):
-		return usagef("there is no command %q; to run a program or a spec write `clusterrun run %s`", name, name)
-	case noFile == nil && filepath.Ext(name) == ".py":
-		return usagef("there is no command %q; to run that file write `clusterrun run -- python3 %s`", name, name)
-	}
-	return usagef("there is no command %q; see `%s --help`", name, cmd.CommandPath())
-}
-
-// noArgs, oneArg and someArgs check positional arguments in our own words.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usagef("unexpected argument %q; usage: %s", args[0], cmd.UseLine())
-	}
-	return nil
-}
-
-func oneArg(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0:
-			return missing(cmd, what)
-		case len(args) > 1:
-			return usagef("unexpected argument %q; usage: %s", args[1], cmd.UseLine())
-		}
-		return checkFirst(what, args[0])
-	}
-}
-
-// missing reports that an argument is missing, and how to find a run.
-func missing(cmd *cobra.Command, what string) error {
-	switch {
-	case what != "RUN":
-		return usagef("%s is missing; usage: %s", what, cmd.UseLine())
-	case cmd.Flags().Lookup("last") != nil:
-		return usagef("RUN is missing: give an ID that `clusterrun list` shows, or --last; usage: %s", cmd.UseLine())
-	}
-	return usagef("RUN is missing: give an ID that `clusterrun list` shows; usage: %s", cmd.UseLine())
-}
-
-func someArgs(least int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least {
-			return missing(cmd, what)
-		}
-		if len(args) == 0 {
-			return nil
-		}
-		return checkFirst(what, args[0])
-	}
-}
-
-// checkFirst checks the first argument where that is a run.
-func checkFirst(what, arg string) error {
-	if !strings.HasPrefix(what, "RUN") {
-		return nil
-	}
-	return checkRun(arg)
 }

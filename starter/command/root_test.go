@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
 // A command is the same where the others are not built.
 func TestCommandsThatAreOftenExecuted(t *testing.T) {
-	a := newApp(nil, nil, io.Discard, io.Discard)
+	a := cli.NewApp(nil, nil, io.Discard, io.Discard)
 	say := func(root *cobra.Command, args ...string) (said string, err error) {
 		var out bytes.Buffer
 		root.SetOut(&out)
@@ -56,14 +57,14 @@ func TestUnknownCommandsOfGroups(t *testing.T) {
 	require.Contains(t, groups, []string{"completion"})
 	for _, group := range groups {
 		var out, problem bytes.Buffer
-		code := run(append(slices.Clone(group), "frobnicate"), nil, &out, &problem)
+		code := execute(append(slices.Clone(group), "frobnicate"), nil, &out, &problem)
 		assert.Equal(t, exitcode.Usage, code, group)
 		assert.Empty(t, out.String(), group)
 		assert.Contains(t, problem.String(), `"frobnicate"`, group)
 
 		if name := strings.Join(group, " "); name != "worker" && name != "bench" { // which do something themselves
 			assert.Contains(t, problem.String(), "there is no command", group)
-			code = run(group, nil, &out, &problem)
+			code = execute(group, nil, &out, &problem)
 			assert.Equal(t, exitcode.OK, code, group)
 			assert.Contains(t, out.String(), "  clusterrun "+strings.Join(append(slices.Clone(group), "[command]\n"), " "), group)
 		}

@@ -52,7 +52,7 @@ func TestNamesThatAreNotUTF8AreRefused(t *testing.T) {
 			}
 			t.Chdir(c.cwd)
 			var out, errs bytes.Buffer
-			assert.Equal(t, exitcode.Usage, run(c.args, nil, &out, &errs), "%q", c.args)
+			assert.Equal(t, exitcode.Usage, execute(c.args, nil, &out, &errs), "%q", c.args)
 			assert.Contains(t, errs.String(), c.want)
 			assert.Contains(t, errs.String(), "is not valid UTF-8")
 			for _, dir := range []string{bad, good} {
@@ -68,9 +68,9 @@ func TestNamesThatAreNotUTF8AreRefused(t *testing.T) {
 func TestTaskCommandsNeedNoStateDirectory(t *testing.T) {
 	t.Setenv("HOME", "/caf\xe9")
 	var out, errs bytes.Buffer
-	assert.Zero(t, run([]string{"validate", "--", "true"}, nil, &out, &errs), errs.String())
-	assert.Zero(t, run([]string{"version"}, nil, &out, &errs), errs.String())
+	assert.Zero(t, execute([]string{"validate", "--", "true"}, nil, &out, &errs), errs.String())
+	assert.Zero(t, execute([]string{"version"}, nil, &out, &errs), errs.String())
 	t.Setenv("CLUSTERRUN_SOCKET", "")
-	run([]string{"task", "info"}, nil, &out, &errs)
+	execute([]string{"task", "info"}, nil, &out, &errs)
 	assert.NotContains(t, errs.String(), "UTF-8")
 }

@@ -2,70 +2,24 @@ package command
 
 import (
 	"fmt"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// build says what this program was built from.
-type build struct {
-	Version string `json:"version"`
-	// Commit is known of a build in a git checkout. Modified: with changes on top of it.
-	Commit   string `json:"commit,omitempty"`
-	Modified bool   `json:"modified,omitempty"`
-	Go       string `json:"go"`
-	SDK      string `json:"temporal_sdk,omitempty"`
-}
-
-func buildInfo() build {
-	b := build{Version: spec.Version, Go: runtime.Version()}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return b
-	}
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Commit = s.Value
-		case "vcs.modified":
-			b.Modified = s.Value == "true"
-		}
-	}
-	for _, d := range info.Deps {
-		if d.Path == "go.temporal.io/sdk" {
-			b.SDK = d.Version
-		}
-	}
-	return b
-}
-
-func versionLine() string {
-	b := buildInfo()
-	line := "clusterrun " + b.Version
-	switch {
-	case b.Modified:
-		line += " (" + b.Commit[:min(12, len(b.Commit))] + ", modified)"
-	case b.Commit != "":
-		line += " (" + b.Commit[:min(12, len(b.Commit))] + ")"
-	}
-	return fmt.Sprintf("%s, %s, Temporal SDK %s", line, b.Go, b.SDK)
-}
-
-func Version(a *app) *cobra.Command {
+func Version(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
 		Long:    "Prints the version of clusterrun, the commit and what it is built with.\n\nExit codes:\n  0  printed",
 		Example: "  clusterrun version --json",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if a.global.json {
-				return a.printJSON(buildInfo())
+			if a.Global.JSON {
+				return a.PrintJSON(cli.BuildInfo())
 			}
-			_, err := fmt.Fprintln(a.out, versionLine())
+			_, err := fmt.Fprintln(a.Out, cli.VersionLine())
 			return err
 		},
 	}

@@ -1,0 +1,198 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func Stop(a *cli.App) *cobra.Command {
+	var wait bool
+	together := togetherFlags{onlyWithTogether: []string{"reason", "error", "kind"}}
+	cmd := &cobra.Command{
+		Use:   "stop [flags] RUN...",
+		Short: "Stop runs by their stop signal and grace, or ask their tasks to stop together",
+		Long: `Stops runs: every task gets the spec's stop signal, and SIGKILL after its grace. It returns
+when the runs have been asked or, with --wait, when they have ended. A run that nobody
+executes is ended on the server, without a result; if it still has processes, their hosts
+stop them. If one run cannot be stopped, the others still are; the exit code is then that
+of the worst.
+
+With --together no signal is sent. The tasks learn that they are to stop, as if one of them
+had asked for it, and end by themselves when it suits them. Tasks that still run when the
+grace of the spec's stop_together is over are stopped, and the run fails with their names.
+If an error is given, the run fails with it, unless its kind is one of the spec's
+clean_errors. --clear takes such a stop back until the grace is over.
+
+` + cli.ExitCodesOfRequests,
+		Example: `  clusterrun stop iris-x2k4
+  clusterrun stop --together --reason 'the machine is needed' iris-x2k4
+  clusterrun stop --together --error 'the data is wrong' iris-x2k4
+  clusterrun stop --clear iris-x2k4`,
+		Args: cli.SomeArgs(1, "RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := together.check(wait); err != nil {
+				return err
+			}
+			c, _, err := a.DialExisting(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			stop := func(ctx context.Context, r *starter.Run) (stopped, error) { return StopSignal(ctx, a, r) }
+			switch {
+			case together.together:
+				stop = stopTogether(a, together.request())
+			case together.clear:
+				stop = func(ctx context.Context, r *starter.Run) (stopped, error) { return clearStop(ctx, a, r) }
+			}
+			runs := make([]*starter.Run, len(args))
+			for i, id := range args {
+				runs[i] = starter.Get(c, id, "")
+			}
+			return stopRuns(cmd.Context(), a, runs, stop, wait)
+		},
+	}
+	fs := cmd.Flags()
+	together.given = fs.Changed
+	fs.BoolVar(&wait, "wait", false, "wait until the runs have ended")
+	fs.BoolVar(&together.together, "together", false, "ask all tasks to stop together, each by itself")
+	fs.StringVar(&together.reason, "reason", "", "with --together: the reason, a `TEXT` for people")
+	fs.StringVar(&together.message, "error", "", "with --together: `TEXT` of an error, with which the run then fails")
+	fs.StringVar(&together.kind, "kind", "", "with --together: the `KIND` of the error, such as ValueError or StopIteration")
+	fs.BoolVar(&together.clear, "clear", false, "take a stop together back, so that the run continues")
+	return cmd
+}
+
+// stopped is what a run answered that was asked to stop.
+type stopped struct {
+	RunID    string         `json:"run_id"`
+	State    string         `json:"state,omitempty"`
+	Stopping *spec.Stopping `json:"stopping,omitempty"`
+	// Error says why it could not be stopped.
+	Error string `json:"error,omitempty"`
+	line  string
+}
+
+// stopRuns stops runs, whatever comes of each of them. Where they are waited for, all
+// are asked first.
+func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop func(context.Context, *starter.Run) (stopped, error), wait bool) error {
+	var worst error
+	failed := func(r *starter.Run, err error) {
+		a.AddHint(err)
+		if cli.CodeOf(err) > cli.CodeOf(worst) {
+			worst = &cli.ExitError{Code: cli.CodeOf(err)}
+		}
+		a.Say("%s", a.Color.Bad(err.Error()))
+		if a.Global.JSON {
+			_ = a.PrintJSON(stopped{RunID: r.ID, Error: err.Error()})
+		}
+	}
+	var asked []*starter.Run
+	var answers []stopped
+	for _, r := range runs {
+		err := cli.CheckRun(r.ID)
+		var answer stopped
+		if err == nil {
+			answer, err = ask(ctx, r, stop)
+		}
+		if err == nil && !wait {
+			err = printStopped(a, answer)
+		}
+		if err != nil {
+			failed(r, err)
+			continue
+		}
+		asked, answers = append(asked, r), append(answers, answer)
+	}
+	if !wait {
+		return worst
+	}
+	for i, r := range asked {
+		// However it ends, it has ended.
+		var result *spec.RunResult
+		var err error
+		if answers[i].State != stateTerminated {
+			if result, err = r.WaitNotify(ctx, a.SayUnreachable); result != nil || err == nil {
+				answers[i].State, answers[i].line = "stopped", "stopped: "+r.ID
+			}
+		}
+		if result != nil || err == nil {
+			err = printStopped(a, answers[i])
+		}
+		if err != nil {
+			failed(r, err)
+		}
+	}
+	return worst
+}
+
+func ask(ctx context.Context, r *starter.Run, stop func(context.Context, *starter.Run) (stopped, error)) (stopped, error) {
+	ctx, cancel := context.WithTimeout(ctx, cli.RequestTimeout)
+	defer cancel()
+	return stop(ctx, r)
+}
+
+// StopSignal has the tasks of a run stopped by their signal.
+func StopSignal(ctx context.Context, a *cli.App, r *starter.Run) (stopped, error) {
+	// The server takes the cancellation of an ended run for good.
+	if _, open, err := r.Queue(ctx); err != nil {
+		return stopped{}, err
+	} else if !open {
+		return stopped{}, &starter.EndedError{RunID: r.ID}
+	}
+	if err := r.Cancel(ctx); err != nil {
+		return stopped{}, err
+	}
+	nobody, err := r.Unexecuted(ctx)
+	var stuck *starter.StuckError
+	switch {
+	case nobody:
+		return endUnexecuted(ctx, r)
+	case errors.As(err, &stuck) && stuck.Attempt > 1:
+		return stopped{}, fmt.Errorf("%w; `clusterrun terminate --force %s` ends it without a result", err, r.ID)
+	}
+	return stopped{RunID: r.ID, State: "stopping", line: "stopping: " + r.ID}, nil // it has been asked
+}
+
+// endUnexecuted ends a run that nobody executes, since nobody would do what it is asked.
+func endUnexecuted(ctx context.Context, r *starter.Run) (stopped, error) {
+	if err := r.EndUnexecuted(ctx, "nobody executed it when it was to stop"); err != nil {
+		return stopped{}, err
+	}
+	return stopped{RunID: r.ID, State: stateTerminated, line: fmt.Sprintf("ended: %s, without a result: nobody executes it", r.ID)}, nil
+}
+
+// stateTerminated is the state of a run that was ended on the server.
+const stateTerminated = "terminated"
+
+// stopTogether asks the tasks of a run to stop, each by itself.
+func stopTogether(a *cli.App, q spec.TogetherRequest) func(context.Context, *starter.Run) (stopped, error) {
+	return func(ctx context.Context, r *starter.Run) (stopped, error) {
+		s, err := r.StopTogether(ctx, q)
+		line := fmt.Sprintf("stopping together: %s: %s", r.ID, report.StoppingLine(s, time.Now()))
+		return stopped{RunID: r.ID, State: "stopping", Stopping: &s, line: line}, err
+	}
+}
+
+// clearStop takes such a stop back.
+func clearStop(ctx context.Context, a *cli.App, r *starter.Run) (stopped, error) {
+	s, err := r.ClearStop(ctx)
+	return stopped{RunID: r.ID, State: "running", Stopping: &s, line: "going on: " + r.ID}, err
+}
+
+func printStopped(a *cli.App, s stopped) error {
+	if a.Global.JSON {
+		return a.PrintJSON(s)
+	}
+	_, err := fmt.Fprintln(a.Out, s.line)
+	return err
+}

@@ -1,0 +1,314 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// exitClosure is for a closure that failed: the program's mistake and not ours.
+const exitClosure = 3
+
+const exitCodesOfClosures = `Exit codes:
+  0    done
+  2    mistake in the command line
+  3    a closure failed; its error is on stderr
+  124  the --timeout passed
+  125  the server, or the queue, could not do it`
+
+// attach gets the queue of a run's closures: [starter.Run.Closures] for those who put
+// something in, and [starter.Run.ExistingClosures] for others.
+type attach func(*starter.Run, context.Context) (*closurequeue.Queue, error)
+
+var (
+	opened   attach = (*starter.Run).Closures
+	existing attach = (*starter.Run).ExistingClosures
+)
+
+// access is how a command uses a queue.
+type access struct {
+	attach  attach
+	timeout time.Duration // 0: none
+	// waits reports whether the command waits while nobody executes the run, and says so.
+	// Other commands fail then.
+	waits bool
+}
+
+// attachAgain is the time between tries to get a queue from a server that is away.
+var attachAgain = retry.Backoff{First: 100 * time.Millisecond, Most: 2 * time.Second}
+
+// withQueue connects to the queue of a run's closures.
+func withQueue(ctx context.Context, a *cli.App, run string, how access, do func(context.Context, *closurequeue.Queue) error) error {
+	c, _, err := a.DialExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if how.timeout > 0 {
+		var stop context.CancelFunc
+		limited, stop = context.WithTimeout(limited, how.timeout)
+		defer stop()
+	}
+	r := starter.Get(c, run, "")
+	watch := watchWorkers(limited, r.Answers, func(nobody error) {
+		switch {
+		case nobody == nil:
+			a.Say("that is over, the run goes on")
+		case how.waits:
+			a.Say("%s; waiting", nobody)
+		default:
+			cancel()
+		}
+	})
+	q, err := how.attach(r, limited)
+	for again := attachAgain; how.waits && servererror.IsTransient(err) && again.Sleep(limited) == nil; {
+		q, err = how.attach(r, limited)
+	}
+	if err == nil {
+		defer q.Close()
+		if how.waits {
+			go tellWaits(limited, q.Status, func(text string) { a.Say("run %s: %s", run, text) })
+		}
+		err = do(limited, q)
+	}
+	nobody := watch.end()
+	if errors.Is(err, closurequeue.ErrRunEnded) {
+		return closuresEnded(ctx, a, r)
+	}
+	if err != nil && nobody != nil && ctx.Err() == nil && (!how.waits || !errors.Is(limited.Err(), context.DeadlineExceeded)) && !isAnswer(err) {
+		return nobody
+	}
+	return closureError(ctx, a, limited, how.timeout, err)
+}
+
+// closuresEnded returns the error for a run that has ended: how, and what is left of its
+// closures.
+func closuresEnded(ctx context.Context, a *cli.App, r *starter.Run) error {
+	how := ""
+	if s, err := r.Status(ctx); err == nil && s.Result != nil {
+		how = fmt.Sprintf(" (%s)", s.Result.Verdict)
+	}
+	return fmt.Errorf("run %s has ended%s, and its queue of closures with it; `clusterrun fetch %s ID` still has the values", r.ID, how, r.ID)
+}
+
+// isAnswer tells what a queue answered from the errors of asking it.
+func isAnswer(err error) bool {
+	var refused *closure.RefusedError
+	return isClosureError(err) || errors.As(err, &refused)
+}
+
+// flagOf names a field of a closure as it was given here.
+func flagOf(field string) string {
+	switch field {
+	case "function":
+		return "FUNCTION"
+	case "args":
+		return "ARG"
+	case "kwargs":
+		return "--kwargs"
+	case "options.timeout":
+		return "--call-timeout"
+	}
+	if option, ok := strings.CutPrefix(field, "options."); ok {
+		return "--" + option
+	}
+	return field
+}
+
+// closureError gives an error its exit code.
+func closureError(ctx context.Context, a *cli.App, limited context.Context, timeout time.Duration, err error) error {
+	var (
+		failed  *closure.Error
+		refused *closure.RefusedError
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failed):
+		text := failed.Error()
+		if failed.Closure != 0 {
+			text = fmt.Sprintf("closure %d: %s", failed.Closure, text)
+		}
+		if failed.Traceback != "" {
+			text = strings.TrimRight(failed.Traceback, "\n") + "\n" + text
+		}
+		return &cli.ExitError{Code: exitClosure, Cause: errors.New(text)}
+	case errors.As(err, &refused):
+		return cli.Usagef("%s", closure.Renamed(refused, flagOf))
+	case ctx.Err() == nil && limited.Err() != nil:
+		return &cli.ExitError{Code: exitcode.Timeout, Cause: fmt.Errorf("not done within %s", timeout)}
+	}
+	return err
+}
+
+func Closures(a *cli.App) *cobra.Command {
+	var (
+		pause     string
+		resume    bool
+		cancel    []uint
+		cancelAll bool
+	)
+	cmd := &cobra.Command{
+		Use:   "closures [flags] RUN",
+		Short: "Show the closure queue of a run and the tasks that serve it, pause it, or cancel closures",
+		Long: `Shows how many closures are queued, assigned to a host, executing and done, the error that
+the next schedule, join or done will raise, the closures that no task serves, and the tasks
+that serve. Hosts are assigned more closures than they execute, and report after a moment
+how many of them execute. A flag changes the queue first.
+
+` + cli.ExitCodesOfRequests,
+		Example: `  clusterrun closures iris-x2k4
+  clusterrun closures iris-x2k4 --pause "new data at noon"
+  clusterrun closures iris-x2k4 --resume
+  clusterrun closures iris-x2k4 --cancel 17,18
+  clusterrun closures --json iris-x2k4 | jq .counts`,
+		Args: cli.OneArg("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pausing := cmd.Flags().Changed("pause")
+			if pausing && resume {
+				return cli.Usagef("--pause and --resume contradict each other; give one")
+			}
+			attach := existing
+			if pausing { // before anything is scheduled, perhaps
+				attach = opened
+			}
+			return withQueue(cmd.Context(), a, args[0], access{attach: attach, timeout: cli.RequestTimeout}, func(ctx context.Context, q *closurequeue.Queue) error {
+				var err error
+				switch {
+				case pausing:
+					_, err = q.Pause(ctx, pause)
+				case resume:
+					_, err = q.Resume(ctx)
+				}
+				if err != nil {
+					return err
+				}
+				if len(cancel) > 0 || cancelAll {
+					if err := cancelClosures(ctx, a, q, cancel, cancelAll); err != nil {
+						return err
+					}
+				}
+				s, err := q.Status(ctx)
+				if err != nil {
+					return err
+				}
+				if a.Global.JSON {
+					return a.PrintJSON(s)
+				}
+				printQueue(a, args[0], s)
+				return nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&pause, "pause", "", "assign no more closures until --resume, because of `REASON`; executing ones continue")
+	f.BoolVar(&resume, "resume", false, "end a pause")
+	f.UintSliceVar(&cancel, "cancel", nil, "cancel the closures with these `IDS`")
+	f.BoolVar(&cancelAll, "cancel-all", false, "cancel all closures")
+	return cmd
+}
+
+func cancelClosures(ctx context.Context, a *cli.App, q *closurequeue.Queue, ids []uint, all bool) error {
+	var which []uint64
+	if !all {
+		for _, id := range ids {
+			which = append(which, uint64(id))
+		}
+	}
+	if len(which) > 0 { // the queue itself overlooks what it does not have
+		s, err := q.Status(ctx)
+		if err != nil {
+			return err
+		}
+		for _, id := range which {
+			if id == 0 || id > s.Counts.Scheduled {
+				return cli.Usagef("--cancel: there is no closure %d; %d were scheduled, and their IDs begin at 1", id, s.Counts.Scheduled)
+			}
+		}
+	}
+	answer, err := q.Cancel(ctx, which...)
+	if err == nil {
+		a.Say("%s", cancelledLine(answer.Cancelled, answer.Told))
+	}
+	return err
+}
+
+func printQueue(a *cli.App, run string, s closure.QueueStatus) {
+	fmt.Fprintf(a.Out, "queue of run %s: %s", run, s.State)
+	if s.Paused != "" {
+		fmt.Fprintf(a.Out, " (%s)", s.Paused)
+	}
+	c := s.Counts
+	fmt.Fprintf(a.Out, "\n%d scheduled: %d queued, %d given out, %d executing, %d finished, %d failed, %d cancelled; %d calls\n",
+		c.Scheduled, c.Queued, c.GivenOut, c.Executing, c.Finished, c.Failed, c.Cancelled, c.Calls)
+	if s.Error != nil {
+		fmt.Fprintf(a.Out, "error of closure %d, to be raised by the next schedule, join or done: %s\n", s.Error.Closure, s.Error.Error())
+	}
+	if s.State == closure.QueueEnded {
+		return
+	}
+	for _, u := range s.Unserved {
+		fmt.Fprintln(a.Out, unservedLine(u))
+	}
+	if len(s.Workers) == 0 {
+		fmt.Fprintln(a.Out, "no task serves")
+		return
+	}
+	fmt.Fprintln(a.Out)
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "TASK\tHOST\tSERVES\tSLOTS\tFUNCTIONS")
+	for _, t := range s.Workers {
+		serves := "yes"
+		if !t.Serving {
+			serves = "no"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", t.Task, cli.OrDash(t.Host), serves, t.Slots, cli.OrDash(listFew(t.Functions)))
+	}
+	w.Flush()
+}
+
+// unservedLine returns what closures wait for that no task serves.
+func unservedLine(u closure.Unserved) string {
+	what := plural.Of(u.Queued, "queued closure waits", "queued closures wait")
+	if u.Task != "" {
+		return fmt.Sprintf("%s until %s serves: only that task may call %s", what, u.Task, u.Function)
+	}
+	return fmt.Sprintf("%s until a task serves that has registered %s", what, u.Function)
+}
+
+// listFew names some and counts the rest.
+func listFew(names []string) string {
+	const few = 6
+	return shorten.List(names, few)
+}
+
+// cancelledLine returns how many closures were cancelled, as a sentence.
+func cancelledLine(queued, executing int) string {
+	text := "cancelled " + plural.Of(queued, "queued closure", "queued closures")
+	switch {
+	case queued == 0 && executing == 0:
+		return "nothing to cancel: none of these closures is queued or executing"
+	case executing == 1:
+		text += "; 1 that executes was told to end"
+	case executing > 1:
+		text += fmt.Sprintf("; %d that execute were told to end", executing)
+	}
+	return text
+}

@@ -1,0 +1,44 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func TestWhatWasCancelled(t *testing.T) {
+	for want, n := range map[string][2]int{
+		"cancelled 3 queued closures; 2 that execute were told to end":     {3, 2},
+		"cancelled 1 queued closure; 1 that executes was told to end":      {1, 1},
+		"cancelled 2 queued closures":                                      {2, 0},
+		"cancelled 0 queued closures; 1 that executes was told to end":     {0, 1},
+		"nothing to cancel: none of these closures is queued or executing": {0, 0},
+	} {
+		assert.Equal(t, want, cancelledLine(n[0], n[1]))
+	}
+}
+
+// What is refused is named as it was given: by the flag.
+func TestRefusalsNameTheFlag(t *testing.T) {
+	for field, want := range map[string]string{
+		"function":        "FUNCTION: no",
+		"args":            "ARG: no",
+		"kwargs":          "--kwargs: no",
+		"options.key":     "--key: no",
+		"options.task":    "--task: no",
+		"options.timeout": "--call-timeout: no",
+		"resources":       "resources: no",
+	} {
+		refused := &closure.RefusedError{Reason: &spec.InvalidRequestError{Problems: []spec.Problem{{Path: field, Message: "no"}}}}
+		err := closureError(context.Background(), (&cli.App{}), context.Background(), 0, refused)
+		var usage *cli.UsageError
+		assert.True(t, errors.As(err, &usage))
+		assert.EqualError(t, err, want)
+	}
+}

@@ -1,0 +1,44 @@
+package call
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+)
+
+// tellWaits says of a queue that is waited for what keeps it from going on, where nothing
+// of the queue itself will end that: it is paused, or has closures that no task serves. It
+// says so when that changes, until ctx ends.
+func tellWaits(ctx context.Context, status func(context.Context) (closure.QueueStatus, error), say func(string)) {
+	last := ""
+	for after := askFirst; retry.Sleep(ctx, after) == nil; after = askAgain {
+		s, err := status(ctx)
+		if err != nil { // others tell
+			continue
+		}
+		now := whatWaits(s)
+		if now != "" && now != last {
+			say(now)
+		}
+		last = now
+	}
+}
+
+// whatWaits returns what keeps a queue from going on; empty: nothing.
+func whatWaits(s closure.QueueStatus) string {
+	var why []string
+	if s.State == closure.QueuePaused && s.Counts.Queued > 0 {
+		why = append(why, fmt.Sprintf("the queue is paused (%s) until `clusterrun closures RUN --resume`", s.Paused))
+	}
+	for i, u := range s.Unserved {
+		if i == 3 {
+			why = append(why, "and others")
+			break
+		}
+		why = append(why, unservedLine(u))
+	}
+	return strings.Join(why, "; ")
+}

@@ -1,0 +1,222 @@
+package call
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/system/strictjson"
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+)
+
+// scheduling is what `clusterrun schedule` was asked for.
+type scheduling struct {
+	kwargs, key, task, from string
+	timeout                 time.Duration
+	wait, detached, retry   bool
+	patience                time.Duration
+}
+
+func Schedule(a *cli.App) *cobra.Command {
+	var s scheduling
+	cmd := &cobra.Command{
+		Use:   "schedule [flags] RUN FUNCTION [ARG...]",
+		Short: "Let a task of a run call a function",
+		Long: `Puts a closure, a function with arguments, into the queue of a run and prints its ID. A task
+that serves the function calls it, at least once; 'clusterrun fetch' prints its value. Each
+ARG is JSON: 3, '"text"', '[1, 2]'. After -- an ARG may begin with a dash. The arguments of
+a closure may have up to 256 KiB; pass larger data in files.
+
+With --from, closures are read from a file, one JSON object in each line, such as
+{"function": "train_step", "args": [3], "kwargs": {"rate": 0.1}, "options": {"key": "3"}},
+with the options of 'clusterrun coordinate'; the flags apply to all of them. This waits
+while the queue is full. If a line is wrong, those before it are already in the queue.
+
+A closure with the --key of an earlier one is that closure, for as long as the run is open,
+unless it was cancelled. If it has failed, its error is raised again; with --retry-failed
+it is called again. The keys of a run may have up to 1 MiB in all, including 8 bytes for
+each; beyond that, closures with new keys are refused.
+
+The error of a closure that was scheduled earlier is raised here: the queued closures,
+including this one, are cancelled, and the queue is as new. With --wait and one closure,
+its own error is printed and not raised again, and errors of others do not matter. With
+--wait and --from, the first error cancels the queued closures.
+
+` + exitCodesOfClosures,
+		Example: `  clusterrun schedule iris-x2k4 train_step 3
+  clusterrun schedule iris-x2k4 evaluate '{"split": "test"}' --wait
+  clusterrun schedule iris-x2k4 --wait -- add -3 4
+  seq 1000 | jq -c '{function: "train_step", args: [.]}' | clusterrun schedule iris-x2k4 --from -`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if s.from != "" {
+				return s.checkFrom(cmd, args)
+			}
+			if s.retry && s.key == "" {
+				return cli.Usagef("--retry-failed is for a closure with a --key")
+			}
+			if len(args) == 1 {
+				return cli.Usagef("FUNCTION is missing; usage: %s", cmd.UseLine())
+			}
+			return cli.SomeArgs(2, "RUN")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			// Who waits for one closure is told of its error there and then.
+			s.detached = s.wait && s.from == ""
+			var next func() (closure.Closure, error)
+			if s.from != "" {
+				in, err := openInput(s.from, cmd.InOrStdin())
+				if err != nil {
+					return err
+				}
+				defer in.Close()
+				next = s.readFrom(in)
+			} else {
+				c, err := s.closure(args[1], args[2:])
+				if err != nil {
+					return err
+				}
+				next = yieldOnce(c)
+			}
+			return withQueue(cmd.Context(), a, args[0], access{attach: opened, timeout: s.patience, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
+				return schedule(ctx, a, q, next, s)
+			})
+		},
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return cli.Usagef("%s; write -- before arguments that begin with a dash, as in `%s RUN FUNCTION -- -3`, and see `%s --help`",
+			cli.FlagWords(err), cmd.CommandPath(), cmd.CommandPath())
+	})
+	f := cmd.Flags()
+	f.StringVar(&s.kwargs, "kwargs", "", "arguments by name, as a `JSON` object")
+	f.StringVar(&s.from, "from", "", "read closures from `FILE`, one JSON object in each line; - is stdin")
+	f.StringVar(&s.key, "key", "", "closures with the same `KEY` are one closure; if it has failed, its error is raised again")
+	f.BoolVar(&s.retry, "retry-failed", false, "call a failed closure with the same key again")
+	f.StringVar(&s.task, "task", "", "only this `TASK` may call it")
+	f.DurationVar(&s.timeout, "call-timeout", 0, "`TIME` that one call may take")
+	f.BoolVar(&s.wait, "wait", false, "wait for the value and print it instead of the ID")
+	f.DurationVar(&s.patience, "timeout", 0, "give up after `TIME`; closures in the queue stay there")
+	return cmd
+}
+
+// checkFrom refuses what could not be meant for all lines of a file.
+func (s *scheduling) checkFrom(cmd *cobra.Command, args []string) error {
+	if err := cli.OneArg("RUN")(cmd, args); err != nil {
+		return err
+	}
+	switch {
+	case s.key != "":
+		return cli.Usagef(`--key would be that of all lines; give each its own: {"function": "f", "options": {"key": "k"}}`)
+	case s.kwargs != "":
+		return cli.Usagef("--kwargs is for FUNCTION; with --from write them into the lines")
+	}
+	return nil
+}
+
+func yieldOnce(c closure.Closure) func() (closure.Closure, error) {
+	done := false
+	return func() (closure.Closure, error) {
+		if done {
+			return closure.Closure{}, io.EOF
+		}
+		done = true
+		return c, nil
+	}
+}
+
+func openInput(path string, stdin io.Reader) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(stdin), nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, cli.Usagef("--from: %s", err)
+	}
+	return f, nil
+}
+
+func (s *scheduling) closure(function string, args []string) (closure.Closure, error) {
+	c := closure.Closure{Function: function, Options: s.options(nil)}
+	list := make([]json.RawMessage, len(args))
+	for i, arg := range args {
+		if !json.Valid([]byte(arg)) {
+			quoted, _ := json.Marshal(arg)
+			return c, cli.Usagef("ARG %d, %s, is not JSON; for a text write '%s'", i+1, arg, quoted)
+		}
+		list[i] = json.RawMessage(arg)
+	}
+	if len(list) > 0 {
+		c.Args, _ = json.Marshal(list)
+	}
+	if s.kwargs != "" {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(s.kwargs), &object); err != nil {
+			if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+				err = errors.New("it is a JSON " + wrong.Value)
+			}
+			return c, cli.Usagef("--kwargs: want a JSON object, such as '{\"rate\": 0.1}': %s", err)
+		}
+		c.Kwargs = json.RawMessage(s.kwargs)
+	}
+	return c, nil
+}
+
+// options adds what the flags say to the options that a closure has, if it has some.
+func (s *scheduling) options(own *closure.Options) *closure.Options {
+	var o closure.Options
+	if own != nil {
+		o = *own
+	}
+	o.Key = cmp.Or(s.key, o.Key)
+	o.Retry = o.Retry || s.retry && o.Key != ""
+	o.Task = cmp.Or(s.task, o.Task)
+	o.Timeout = cmp.Or(closure.TimeoutOf(s.timeout), o.Timeout)
+	o.Detached = o.Detached || s.detached
+	if o == (closure.Options{}) {
+		return nil
+	}
+	return &o
+}
+
+// maxClosureLine bounds a line of closures, in bytes: what a closure may have, and
+// white space.
+const maxClosureLine = 2 * closure.MaxBytes
+
+// readFrom reads closures, one after the other.
+func (s *scheduling) readFrom(in io.Reader) func() (closure.Closure, error) {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxClosureLine)
+	number := 0
+	return func() (closure.Closure, error) {
+		for lines.Scan() {
+			number++
+			if len(lines.Bytes()) == 0 {
+				continue
+			}
+			var c closure.Closure
+			err := strictjson.Decode(lines.Bytes(), &c)
+			if err == nil {
+				c.Options = s.options(c.Options)
+				err = c.Validate()
+			}
+			if err != nil {
+				return c, cli.Usagef("line %d is not a closure like {\"function\": \"f\", \"args\": [1]}: %s", number, err)
+			}
+			return c, nil
+		}
+		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+			return closure.Closure{}, cli.Usagef("line %d is longer than %d bytes", number+1, maxClosureLine)
+		} else if err != nil {
+			return closure.Closure{}, err
+		}
+		return closure.Closure{}, io.EOF
+	}
+}

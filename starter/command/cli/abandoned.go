@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/rundir"
+	"github.com/clusterrun/clusterrun/workers/connect"
+)
+
+// abandonedBound is how long looking after abandoned runs may take.
+const abandonedBound = 10 * time.Second
+
+// abandonedPatience is how long a command that has nothing else to do any more
+// waits for that.
+const abandonedPatience = time.Second
+
+// startSettles is how long the server may take to carry out a start whose client is gone. Until
+// then it may not know the run yet.
+const startSettles = time.Minute
+
+// EndAbandoned ends the runs of this user whose owners were killed: nobody
+// polls their private queues, so they would stay open for ever. It returns at
+// once; done waits a moment until it is through. What it has not done by then
+// is for the next command to do.
+func EndAbandoned(ctx context.Context, a *App, c client.Client, s Server) (done func()) {
+	return endEachAbandoned(ctx, a, func(ctx context.Context, d *rundir.Dir) { endOne(ctx, a, d, c, s) })
+}
+
+// endAbandonedOf is endAbandoned for the runs of one server, where no supervisor lives that may
+// still report how a run has ended. It is for commands that execute nothing: a server that is not
+// theirs must not delay them.
+func endAbandonedOf(ctx context.Context, a *App, c client.Client, s Server) (done func()) {
+	return endEachAbandoned(ctx, a, func(ctx context.Context, d *rundir.Dir) {
+		r, err := d.Load()
+		if err != nil || r.RunID != "" && !isOf(r, s) || !Sweep(d.Path) {
+			d.Close()
+			return
+		}
+		endOne(ctx, a, d, c, s)
+	})
+}
+
+func endEachAbandoned(ctx context.Context, a *App, end func(context.Context, *rundir.Dir)) (done func()) {
+	dirs, err := rundir.Abandoned(a.RunsDir())
+	if err != nil || len(dirs) == 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithTimeout(ctx, abandonedBound)
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		for _, d := range dirs {
+			end(ctx, d)
+		}
+	}()
+	return func() {
+		defer cancel()
+		select {
+		case <-finished:
+		case <-time.After(abandonedPatience):
+		}
+	}
+}
+
+// endOne looks after one abandoned directory. What cannot be done now is left
+// for the next time.
+func endOne(ctx context.Context, a *App, d *rundir.Dir, c client.Client, s Server) {
+	defer d.Close()
+	r, err := d.Load()
+	if err != nil {
+		return
+	}
+	if r.RunID != "" {
+		if err := TerminateAbandoned(ctx, a, r, c, s); err != nil {
+			return
+		}
+	}
+	if Sweep(d.Path) {
+		_ = d.Remove()
+	}
+}
+
+func TerminateAbandoned(ctx context.Context, a *App, r rundir.Record, c client.Client, s Server) error {
+	c, closeClient, err := clientOf(ctx, a, r, c, s)
+	if err != nil {
+		return err
+	}
+	defer closeClient()
+	run := starter.Get(c, r.RunID, r.ExecutionID)
+	queue, open, err := run.Queue(ctx)
+	var (
+		unknown *starter.NotFoundError
+		ended   *starter.EndedError
+	)
+	switch {
+	case errors.As(err, &unknown) && r.ExecutionID == "" && time.Since(r.Started) < startSettles:
+		return err
+	case errors.As(err, &unknown), errors.As(err, &ended):
+		return nil
+	case err != nil:
+		return err
+	}
+	// The same run ID on another queue is somebody else's run.
+	if queue != r.Queue {
+		return nil
+	}
+	if err := run.EndUnexecuted(ctx, OwnerGone); err != nil {
+		return err
+	}
+	if open {
+		a.Say("run %s was still open but its owner is gone; ended it", r.RunID)
+	}
+	return nil
+}
+
+const OwnerGone = "its owner is gone"
+
+// isOf reports whether an abandoned run is one of that server.
+func isOf(r rundir.Record, s Server) bool {
+	return r.Embedded == s.Embedded && (s.Embedded || r.Server == s.Options)
+}
+
+// clientOf returns a client for the server of an abandoned run: usually the one we
+// have.
+func clientOf(ctx context.Context, a *App, r rundir.Record, c client.Client, s Server) (client.Client, func(), error) {
+	if isOf(r, s) {
+		return c, func() {}, nil
+	}
+	if r.Embedded {
+		up, err := a.Home().Find(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if up == nil {
+			return nil, nil, ErrNoServer
+		}
+		r.Server = a.Embedded(up).Options
+	}
+	other, err := connect.Dial(ctx, r.Server, a.Logger(), DialTimeout)
+	if err != nil {
+		return nil, nil, err
+	}
+	return other, other.Close, nil
+}
+
+// Sweep ends processes that a dead supervisor has left behind in its state directory. It
+// reports false while a supervisor still lives there.
+func Sweep(dir string) bool {
+	if supervisor.InstanceIn(dir) == "" {
+		return true // none ever lived there
+	}
+	state, err := supervisor.OpenState(dir)
+	if err != nil {
+		return false
+	}
+	state.Close()
+	return true
+}

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"encoding/csv"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/clusterrun/clusterrun/starter/help"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// AsGroup has a command that only has others show its help, and refuse what is none of them.
+func AsGroup(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ArbitraryArgs // Cobra would show the help for these, too, as if all were well
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		return UnknownCommand(cmd, args[0])
+	}
+	return cmd
+}
+
+// FlagWords returns what is wrong with a flag, without the words of Go's packages for it.
+func FlagWords(err error) string {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err.Error()
+	}
+	cause := errors.Unwrap(invalid)
+	var number *strconv.NumError
+	var quotes *csv.ParseError
+	var want string
+	switch {
+	case errors.As(cause, &number) && number.Func == "ParseBool":
+		want = "give true or false"
+	case errors.Is(cause, strconv.ErrRange):
+		want = "give a smaller number"
+	case errors.As(cause, &number):
+		want = "give a whole number"
+	case strings.HasPrefix(cause.Error(), "time: "):
+		want = "write it like 3s, 90m or 1h30m"
+	case errors.As(cause, &quotes):
+		want = "its quotes do not match; leave them out"
+	default:
+		return err.Error()
+	}
+	return strings.TrimSuffix(err.Error(), cause.Error()) + want
+}
+
+// otherNames are what commands are called elsewhere.
+var otherNames = map[string]string{
+	"start": "run", "exec": "run", "launch": "run",
+	"sbatch": "submit", "ps": "list", "ls": "list", "squeue": "list", "cancel": "stop", "scancel": "stop",
+	"kill": "terminate", "log": "logs", "tail": "logs", "check": "validate", "nodes": "hosts", "man": "help",
+}
+
+// UnknownCommand refuses what is no command of cmd, and says what was probably meant.
+func UnknownCommand(cmd *cobra.Command, name string) error {
+	near := otherNames[name]
+	if cmd.HasParent() {
+		near = ""
+	} else if slices.Contains([]string{"mpirun", "mpiexec", "srun"}, name) {
+		return Usagef("there is no command %q; `clusterrun run` takes the flags of mpirun and srun (see `clusterrun help mpirun`)", name)
+	} else if _, topic := help.Find(name); topic {
+		return Usagef("there is no command %q; `clusterrun help %s` is about it", name, name)
+	}
+	if near == "" {
+		var names []string
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				names = append(names, c.Name())
+			}
+		}
+		near = spec.Nearest(name, names)
+	}
+	if near != "" {
+		return Usagef("there is no command %q; did you mean `%s %s`?", name, cmd.CommandPath(), near)
+	}
+	_, notInPath := exec.LookPath(name)
+	_, noFile := os.Stat(name)
+	switch {
+	case cmd.HasParent():
+	case notInPath == nil, slices.Contains(SpecExtensions, filepath.Ext(name)):
+		return Usagef("there is no command %q; to run a program or a spec write `clusterrun run %s`", name, name)
+	case noFile == nil && filepath.Ext(name) == ".py":
+		return Usagef("there is no command %q; to run that file write `clusterrun run -- python3 %s`", name, name)
+	}
+	return Usagef("there is no command %q; see `%s --help`", name, cmd.CommandPath())
+}
+
+// NoArgs, oneArg and someArgs check positional arguments in our own words.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Usagef("unexpected argument %q; usage: %s", args[0], cmd.UseLine())
+	}
+	return nil
+}
+
+func OneArg(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return missing(cmd, what)
+		case len(args) > 1:
+			return Usagef("unexpected argument %q; usage: %s", args[1], cmd.UseLine())
+		}
+		return checkFirst(what, args[0])
+	}
+}
+
+// missing reports that an argument is missing, and how to find a run.
+func missing(cmd *cobra.Command, what string) error {
+	switch {
+	case what != "RUN":
+		return Usagef("%s is missing; usage: %s", what, cmd.UseLine())
+	case cmd.Flags().Lookup("last") != nil:
+		return Usagef("RUN is missing: give an ID that `clusterrun list` shows, or --last; usage: %s", cmd.UseLine())
+	}
+	return Usagef("RUN is missing: give an ID that `clusterrun list` shows; usage: %s", cmd.UseLine())
+}
+
+func SomeArgs(least int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least {
+			return missing(cmd, what)
+		}
+		if len(args) == 0 {
+			return nil
+		}
+		return checkFirst(what, args[0])
+	}
+}
+
+// checkFirst checks the first argument where that is a run.
+func checkFirst(what, arg string) error {
+	if !strings.HasPrefix(what, "RUN") {
+		return nil
+	}
+	return CheckRun(arg)
+}
+
+// SpecExtensions are how the name of a spec file ends. What ends otherwise is
+// the name of a program.
+var SpecExtensions = []string{".yaml", ".yml", ".json"}

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Duration is a flag's time span. It tells what to write where pflag's own says
+// only what is wrong.
+type Duration time.Duration
+
+func (d *Duration) Set(text string) error {
+	v, err := time.ParseDuration(text)
+	if err != nil {
+		if _, number := strconv.Atoi(text); number == nil {
+			return fmt.Errorf("%q has no unit; write %ss, %sm or %sh", text, text, text, text)
+		}
+		return fmt.Errorf("%q is no time span; write it like 3s, 90m or 1h30m", text)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// String is empty for none, so that help does not call 0s the default.
+func (d *Duration) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return time.Duration(*d).String()
+}
+
+func (d *Duration) Type() string { return "duration" }
+
+func (d Duration) Spec() *spec.Duration { return spec.DurationOf(time.Duration(d)) }

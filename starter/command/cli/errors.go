@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const ExitCodesOfRuns = `Exit codes:
+  0      the run succeeded
+  N      exit code of the process that was the root cause; 128+N if signal N ended it
+  124    timeout or max_run_time passed, or the grace of a stop together
+  125    clusterrun or the server failed, or the run was terminated without a result,
+         or it succeeded but its output could not be written
+  126    a program cannot be executed; 127: it was not found
+  130    the run was stopped (by Ctrl-C or otherwise); 128+N if signal N stopped this command
+  2      mistake in the command line, or an invalid run spec`
+
+const ExitCodesOfRequests = `Exit codes:
+  0    done
+  2    mistake in the command line, or a request that the run rejects as invalid
+  125  the server or the run could not do it`
+
+// SeveralTasks is what requests to a run have in common.
+const SeveralTasks = `TASK is the name of a task, such as worker-3, or its rank.
+
+If it fails for one task, the others are still done; the command says so, and its exit
+code is not 0.`
+
+// UsageError is a mistake of whoever typed the command. Every problem is a line
+// that says what is wrong, where, and what would be right.
+type UsageError struct {
+	About    string // what the problems are in, such as a file; may be empty
+	Problems []string
+}
+
+func (e *UsageError) Error() string {
+	if len(e.Problems) == 1 {
+		if e.About == "" {
+			return e.Problems[0]
+		}
+		return e.About + ": " + e.Problems[0]
+	}
+	about := e.About
+	if about == "" {
+		about = "the command line"
+	}
+	return fmt.Sprintf("%s has %d problems:\n%s", about, len(e.Problems), strings.Join(e.Problems, "\n"))
+}
+
+func Usagef(format string, args ...any) error {
+	return &UsageError{Problems: []string{fmt.Sprintf(format, args...)}}
+}
+
+// ExitError ends the command with a code of its own. Without a cause everything
+// has been said.
+type ExitError struct {
+	Code  int
+	Cause error
+}
+
+func (e *ExitError) Error() string {
+	if e.Cause == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.Cause.Error()
+}
+
+func (e *ExitError) Unwrap() error { return e.Cause }
+
+// Exit prints err, unless that has been done, and returns the exit code for it.
+func (a *App) Exit(err error) int {
+	if err == nil {
+		return exitcode.OK
+	}
+	a.AddHint(err)
+	code := CodeOf(err)
+	var exit *ExitError
+	if !errors.As(err, &exit) || exit.Cause != nil {
+		text := spec.Visible(err.Error() + fault.LimitOf(err))
+		a.Say("%s", a.Color.Bad(text))
+		if a.wantsJSON() && !a.printed {
+			_ = a.PrintJSON(map[string]any{"error": text, "exit_code": code}) // the outlet remembers a failure
+		}
+	}
+	return code
+}
+
+// AddHint adds to the error for a run that the server does not know what was probably meant.
+func (a *App) AddHint(err error) {
+	var notFound *starter.NotFoundError
+	if errors.As(err, &notFound) && a.hint != nil && notFound.Hint == "" {
+		notFound.Hint = a.hint(notFound.RunID)
+	}
+}
+
+// wantsJSON reports whether --json is among the flags, also where those could not be read.
+func (a *App) wantsJSON() bool {
+	if a.Given != nil || a.Global.JSON {
+		return a.Global.JSON
+	}
+	for _, arg := range a.Args {
+		switch arg {
+		case "--":
+			return false
+		case "--json", "--json=true":
+			return true
+		}
+	}
+	return false
+}
+
+func CodeOf(err error) int {
+	var (
+		exit    *ExitError
+		usage   *UsageError
+		invalid *spec.InvalidSpecError
+		running *starter.RunningError
+		many    *starter.AmbiguousError
+		failed  *starter.Error
+		refused *starter.RefusedError
+	)
+	switch {
+	case err == nil:
+		return exitcode.OK
+	case errors.As(err, &exit):
+		return exit.Code
+	case errors.As(err, &usage), errors.As(err, &invalid), errors.As(err, &running), errors.As(err, &many),
+		errors.As(err, &refused) && refused.Invalid:
+		return exitcode.Usage
+	case errors.As(err, &failed):
+		return failed.Result.ExitCode
+	default:
+		return exitcode.Machinery
+	}
+}
+
+// Say writes a message to stderr. Its later lines are indented, so that one can
+// see where it ends among the output of programs.
+func (a *App) Say(format string, args ...any) {
+	text := InLocalTime(strings.TrimRight(fmt.Sprintf(format, args...), "\n"))
+	a.Printer.println(a.Err, "clusterrun: "+strings.ReplaceAll(text, "\n", "\n  "))
+}

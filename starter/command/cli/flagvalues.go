@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// FlagNamed returns a flag of a command, or of all commands; nil: there is none.
+func FlagNamed(cmd *cobra.Command, name string) *pflag.Flag {
+	if f := cmd.Flags().Lookup(name); f != nil {
+		return f
+	}
+	return cmd.InheritedFlags().Lookup(name)
+}
+
+// TakesValue reports whether the value of a flag is the next argument.
+func TakesValue(cmd *cobra.Command, arg string) bool {
+	if strings.Contains(arg, "=") {
+		return false
+	}
+	if name, long := strings.CutPrefix(arg, "--"); long {
+		f := FlagNamed(cmd, name)
+		return f != nil && f.NoOptDefVal == ""
+	}
+	if len(arg) != 2 {
+		return false // -n4
+	}
+	f := cmd.Flags().ShorthandLookup(arg[1:])
+	return f != nil && f.NoOptDefVal == ""
+}
+
+// countOnce is a number of tasks. It has several names, and only one value.
+type countOnce struct {
+	n     *int
+	given bool
+}
+
+func OnceIn(n *int, value int) *countOnce {
+	*n = value
+	return &countOnce{n: n}
+}
+
+func (c *countOnce) String() string { return strconv.Itoa(*c.n) }
+func (c *countOnce) Type() string   { return "int" }
+
+// Set implements [pflag.Value].
+func (c *countOnce) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return err
+	}
+	if c.given && n != *c.n {
+		return fmt.Errorf("it is %d already; give it once (-n, -np and --ntasks are one flag)", *c.n)
+	}
+	*c.n, c.given = n, true
+	return nil
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// OnFleet calls do with the fleet of a queue.
+func OnFleet(ctx context.Context, a *App, queue string, do func(*starter.Fleet) error) error {
+	c, _, err := a.DialExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err = do(starter.GetFleet(c, queue)); err != nil && Unserved(ctx, c, queue) {
+		return errors.New(NobodyServes(queue))
+	}
+	return err
+}
+
+func QueueFlag(cmd *cobra.Command, queue *string) {
+	cmd.Flags().StringVar(queue, "queue", spec.TaskQueue, "task `QUEUE` of the hosts")
+}
+
+// NobodyServes says that a queue is unserved, and what to do about it.
+func NobodyServes(queue string) string {
+	return fmt.Sprintf("nobody serves the workflows of the queue %s; start `clusterrun worker` (not with --role host) or `clusterrun dev`", queue)
+}
+
+// Unserved reports whether nobody polls a queue. The server notes the polls of a host
+// worker that has just started a moment later, so it is asked more than once.
+func Unserved(ctx context.Context, c client.Client, queue string) bool {
+	for range 5 {
+		d, err := c.DescribeTaskQueue(ctx, queue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
+		if err != nil || len(d.GetPollers()) > 0 || retry.Sleep(ctx, 200*time.Millisecond) != nil {
+			return false
+		}
+	}
+	return true
+}

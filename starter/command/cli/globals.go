@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
+	sdklog "go.temporal.io/sdk/log"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/system/pty"
+	"github.com/clusterrun/clusterrun/workers/connect"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Globals are the flags of every subcommand. Those that name a server are
+// called as in the temporal CLI.
+type Globals struct {
+	Server   connect.Options
+	StateDir string
+	JSON     bool
+	logLevel string
+	Color    string
+}
+
+func (g *Globals) Register(f *pflag.FlagSet) {
+	f.SortFlags = false
+	f.StringVar(&g.Server.Address, "address", "", "`HOST:PORT` of the Temporal server; default: TEMPORAL_ADDRESS, the profile's, or the embedded server")
+	f.StringVar(&g.Server.Namespace, "namespace", "", "Temporal `NAMESPACE`; default: TEMPORAL_NAMESPACE, the profile's, or \"default\"")
+	f.StringVar(&g.Server.Profile, "profile", "", "`NAME` of a profile in the temporal CLI's configuration file")
+	f.StringVar(&g.Server.ConfigFile, "config-file", "", "`FILE` with profiles; default: that of the temporal CLI")
+	f.StringVar(&g.Server.CodecKeys, "codec-keys", os.Getenv("CLUSTERRUN_CODEC_KEYS"), "`FILE` of keys that encrypt what goes through the server; default: $CLUSTERRUN_CODEC_KEYS. See `clusterrun codec-server --help`")
+	f.StringVar(&g.Server.APIKeyFile, "api-key-file", os.Getenv("CLUSTERRUN_API_KEY_FILE"), "`FILE` with the API key of the server, read for each request; default: $CLUSTERRUN_API_KEY_FILE, or the key in TEMPORAL_API_KEY")
+	f.StringVar(&g.StateDir, "state-dir", "", "`DIR` for databases, journals and logs; default: $CLUSTERRUN_STATE_DIR, $XDG_STATE_HOME/clusterrun, ~/.local/state/clusterrun, or without a home directory one below $TMPDIR or /tmp")
+	f.BoolVar(&g.JSON, "json", false, "print the result as JSON on stdout")
+	f.StringVar(&g.logLevel, "log-level", "error", "`LEVEL` of the log on stderr: debug, info, warn, error")
+	f.StringVar(&g.Color, "color", "auto", "`WHEN` to colour: auto, always, never")
+}
+
+// Prepare checks the global flags, before any subcommand runs.
+func (a *App) Prepare() error {
+	if _, err := a.level(); err != nil {
+		return err
+	}
+	switch a.Global.Color {
+	case "auto":
+		a.Color.On = IsTerminal(a.Err) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	case "always":
+		a.Color.On = true
+	case "never":
+	default:
+		return Usagef("--color %q: give auto, always or never", a.Global.Color)
+	}
+	if err := checkNames(a); err != nil {
+		return err
+	}
+	if a.Global.StateDir == "" {
+		if dir := defaultStateDir(); dir != "" {
+			a.Global.StateDir = dir
+		} else if err := keepTemporarily(a); err != nil {
+			return err
+		}
+	}
+	dir, err := filepath.Abs(a.Global.StateDir)
+	if err != nil {
+		return fmt.Errorf("--state-dir %s: %w", a.Global.StateDir, err)
+	}
+	a.Global.StateDir = dir
+	for _, file := range []*string{&a.Global.Server.CodecKeys, &a.Global.Server.APIKeyFile} {
+		if *file == "" {
+			continue
+		}
+		// Host workers have directories of their own.
+		if *file, err = filepath.Abs(*file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkNames refuses names that no server has, and that cannot be told from others when read.
+func checkNames(a *App) (err error) {
+	a.Given.Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "queue", "namespace":
+			value := f.Value.String()
+			if value == "" || utf8.ValidString(value) && strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
+				err = Usagef("--%s %q: give a name of ASCII characters without spaces", f.Name, value)
+			}
+		case "host-name":
+			if wrong := checkHostName(f.Value.String()); wrong != nil {
+				err = wrong
+			}
+		}
+	})
+	return err
+}
+
+// checkHostName refuses names of this host that the address of a task cannot have.
+func checkHostName(name string) error {
+	if spec.IsLoopback(name) {
+		return Usagef("--host-name %s means every machine; give a name that others know this one by", name)
+	}
+	if !utf8.ValidString(name) {
+		return nil // checkUTF8 refuses it
+	}
+	if host, _, err := spec.SplitAddress(net.JoinHostPort(name, "1")); err != nil || host != name {
+		return Usagef("--host-name %q: give a name of letters, digits, \".\", \"-\" and \"_\", or an address, as specs have it", name)
+	}
+	return nil
+}
+
+// CheckUTF8 refuses flags, and a state directory, that would become others on their
+// way: they are written as JSON, for the host worker, for the run and for those who
+// come later.
+func (a *App) CheckUTF8() error {
+	err := CheckPath("the state directory", a.Global.StateDir, "give another with --state-dir")
+	if a.Given != nil {
+		a.Given.Visit(func(f *pflag.Flag) {
+			if !utf8.ValidString(f.Value.String()) {
+				err = Usagef("--%s %q is not valid UTF-8, and would be changed on its way to hosts and the server; give another", f.Name, f.Value)
+			}
+		})
+	}
+	return err
+}
+
+func CheckPath(what, path, remedy string) error {
+	if utf8.ValidString(path) {
+		return nil
+	}
+	return Usagef("%s %q is not valid UTF-8, and files would go elsewhere; %s", what, path, remedy)
+}
+
+// Where things are kept below the state directory.
+func (a *App) ServerDir() string { return filepath.Join(a.Global.StateDir, "server") }
+func (a *App) RunsDir() string   { return filepath.Join(a.Global.StateDir, "runs") }
+func (a *App) WorkerDir() string { return filepath.Join(a.Global.StateDir, "worker") }
+func (a *App) DevDir() string    { return filepath.Join(a.Global.StateDir, "dev") }
+func (a *App) LogsDir() string   { return filepath.Join(a.Global.StateDir, "logs") }
+func (a *App) Debug() bool       { return a.Global.logLevel == "debug" }
+
+func (a *App) level() (slog.Level, error) {
+	var l slog.Level
+	switch a.Global.logLevel {
+	case "debug", "info", "warn", "error":
+		return l, l.UnmarshalText([]byte(a.Global.logLevel))
+	}
+	return l, Usagef("--log-level %q: give debug, info, warn or error", a.Global.logLevel)
+}
+
+// Logger is for the SDK.
+func (a *App) Logger() sdklog.Logger {
+	level, err := a.level()
+	if err != nil {
+		level = slog.LevelError
+	}
+	return sdklog.NewStructuredLogger(slog.New(slog.NewTextHandler(logWriter{a}, &slog.HandlerOptions{Level: level})))
+}
+
+// IsTerminal reports whether w is a terminal.
+func IsTerminal(w io.Writer) bool {
+	if _, ok := w.(*Screen); ok {
+		return true
+	}
+	f := tasklog.FileOf(w)
+	return f != nil && pty.Is(f)
+}
+
+// palette colours text where that is wanted.
+type palette struct{ On bool }
+
+func (p palette) Bad(s string) string  { return p.in("31", s) }
+func (p palette) Good(s string) string { return p.in("32", s) }
+func (p palette) Dim(s string) string  { return p.in("2", s) }
+
+func (p palette) in(code, s string) string {
+	if !p.On {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// maxID is well below the server's own limit, and fit for a directory's name.
+const maxID = 200
+
+// CheckID refuses what is no run ID. Any text is one for the server, but people
+// have to type it, and it names log directories.
+func CheckID(cmd *cobra.Command, id string) error {
+	switch {
+	case !cmd.Flags().Changed("id"):
+	case id == "":
+		return Usagef("--id is empty; give one, or leave it out")
+	case len(id) > maxID:
+		return Usagef("--id has %d bytes; give at most %d", len(id), maxID)
+	case strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }):
+		return Usagef("--id %q has spaces, quotes, backslashes or characters that are not ASCII; leave those out", id)
+	}
+	return nil
+}
+
+// CheckRun refuses what is the ID of no run, and what requests to the server cannot
+// carry in their headers.
+func CheckRun(id string) error {
+	switch {
+	case id == "":
+		return Usagef("RUN is empty; give the ID of a run, as `clusterrun list` shows it")
+	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r > '~' }):
+		return Usagef("%q is no run ID: it has characters that are not ASCII; `clusterrun list` shows the runs there are", id)
+	}
+	return nil
+}

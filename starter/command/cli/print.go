@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+func (a *App) PrintRaw(b []byte) error {
+	_, err := a.Out.Write(b)
+	return err
+}
+
+// PrintJSON prints one document to stdout.
+func (a *App) PrintJSON(v any) error { return a.encode(v, "  ") }
+
+// PrintJSONLine prints one of several documents to stdout, in a line of its own.
+func (a *App) PrintJSONLine(v any) error { return a.encode(v, "") }
+
+func (a *App) encode(v any, indent string) error {
+	a.printed = true
+	e := json.NewEncoder(a.Out)
+	e.SetIndent("", indent)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("print JSON: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/clusterrun/clusterrun/activities/system/pty"
+)
+
+// Redrawn is a text on a terminal that is written over the one before. It leaves what was on
+// the terminal alone, and so there is nothing to restore, however we end.
+type Redrawn struct {
+	Terminal *os.File
+	lines    int
+}
+
+// Show replaces the text, cut to the size of the terminal.
+func (r *Redrawn) Show(text string) error {
+	rows, columns, err := pty.Size(r.Terminal)
+	if err != nil || rows < 2 || columns < 1 {
+		rows, columns = 24, 80
+	}
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if most := rows - 1; len(lines) > most {
+		lines = append(lines[:most-1], fmt.Sprintf("… %d lines more", len(lines)-most+1))
+	}
+	var b bytes.Buffer
+	b.WriteString("\r")
+	if r.lines > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", r.lines)
+	}
+	for _, line := range lines {
+		b.WriteString(ansi.Truncate(line, columns, "…") + "\x1b[K\n")
+	}
+	b.WriteString("\x1b[J")
+	r.lines = len(lines)
+	_, err = r.Terminal.Write(b.Bytes())
+	return err
+}

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// RequestTimeout is how long a run has to answer a request.
+const RequestTimeout = 15 * time.Second
+
+// Request connects, makes a request to a run for some tasks, and says which of them
+// it reached. A request that names no tasks has none.
+func Request(ctx context.Context, a *App, id, did string, tasks []string, ask func(context.Context, *starter.Run, []string) (spec.RequestAnswer, error)) error {
+	c, _, err := a.DialExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+	defer cancel()
+	run := starter.Get(c, id, "")
+	if tasks, err = TasksOf(ctx, run, tasks); err != nil {
+		return err
+	}
+	answer, err := ForTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) { return ask(ctx, run, tasks) })
+	if err != nil {
+		return err
+	}
+	return PrintAnswer(a, id, did, answer)
+}
+
+// RankOf returns the rank that a name of a task is, as in torchrun and MPI: a bare number.
+func RankOf(name string) (rank int, ok bool) {
+	n, err := strconv.ParseUint(name, 10, 31)
+	return int(n), err == nil
+}
+
+// TasksOf returns the names of tasks that are given by names or ranks.
+func TasksOf(ctx context.Context, run *starter.Run, given []string) ([]string, error) {
+	if !slices.ContainsFunc(given, func(name string) bool { _, ok := RankOf(name); return ok }) {
+		return given, nil
+	}
+	s, err := run.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return NamesOfRanks(s, given)
+}
+
+// NamesOfRanks replaces ranks by the names of the run's tasks.
+func NamesOfRanks(s *starter.Status, given []string) ([]string, error) {
+	e := &UsageError{}
+	names := slices.Clone(given)
+	for i, name := range names {
+		rank, ok := RankOf(name)
+		if !ok {
+			continue
+		}
+		at := slices.IndexFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.Rank == rank })
+		if at < 0 {
+			e.Problems = append(e.Problems, fmt.Sprintf("run %s has no rank %d; `clusterrun status %s` shows its tasks", s.RunID, rank, s.RunID))
+			continue
+		}
+		names[i] = s.Tasks[at].Name
+	}
+	if len(e.Problems) > 0 {
+		return nil, e
+	}
+	return names, nil
+}
+
+// ForTasks makes a request for tasks. Those for which the run refuses it are left
+// out, and are problems of the answer, so that it is met for the others. The error
+// is that of a request that was met for none.
+func ForTasks(tasks []string, ask func([]string) (spec.RequestAnswer, error)) (spec.RequestAnswer, error) {
+	var problems []spec.TaskProblem
+	for {
+		answer, err := ask(tasks)
+		var refused *starter.RefusedError
+		if errors.As(err, &refused) {
+			rest := slices.DeleteFunc(slices.Clone(tasks), func(task string) bool {
+				return slices.ContainsFunc(refused.Tasks, func(p spec.TaskProblem) bool { return p.Task == task })
+			})
+			if len(rest) > 0 && len(rest) < len(tasks) {
+				tasks, problems = rest, append(problems, refused.Tasks...)
+				continue
+			}
+		}
+		answer.Problems = append(problems, answer.Problems...)
+		if err != nil && len(problems) > 0 {
+			err = errors.Join(errors.New(Messages(problems)), err)
+		}
+		return answer, err
+	}
+}
+
+func Messages(problems []spec.TaskProblem) string {
+	lines := make([]string, len(problems))
+	for i, p := range problems {
+		lines[i] = p.Message
+	}
+	return strings.Join(lines, "\n")
+}
+
+func PrintAnswer(a *App, id, did string, answer spec.RequestAnswer) error {
+	switch {
+	case a.Global.JSON:
+		if answer.Tasks == nil {
+			answer.Tasks = []string{}
+		}
+		if err := a.PrintJSON(struct {
+			RunID string `json:"run_id"`
+			spec.RequestAnswer
+		}{id, answer}); err != nil {
+			return err
+		}
+	case len(answer.Tasks) > 0:
+		fmt.Fprintf(a.Out, "%s: %s\n", did, strings.Join(answer.Tasks, ", "))
+	case answer.Note != "":
+		fmt.Fprintf(a.Out, "run %s: %s\n", id, answer.Note)
+	case len(answer.Problems) == 0:
+		a.Say("run %s: no task had a process to reach", id)
+	}
+	return LeftOut(a, answer.Problems)
+}
+
+// LeftOut says for which tasks a request could not be met, and returns the exit code
+// that this has.
+func LeftOut(a *App, problems []spec.TaskProblem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	a.Say("%s", a.Color.Bad(Messages(problems)))
+	return &ExitError{Code: exitcode.Machinery}
+}
+
+// CheckTasks refuses what is neither the name of a task nor a rank before a server is asked.
+func CheckTasks(names []string) error {
+	e := &UsageError{}
+	for _, n := range names {
+		if _, ok := RankOf(n); ok {
+			continue
+		}
+		if _, _, err := spec.ParseTaskName(n); err != nil {
+			e.Problems = append(e.Problems, err.Error())
+		}
+	}
+	if len(e.Problems) > 0 {
+		return e
+	}
+	return nil
+}

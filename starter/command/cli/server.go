@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workers/connect"
+	"github.com/clusterrun/clusterrun/workers/embedded"
+)
+
+// Server is the Temporal server a command talks to.
+type Server struct {
+	connect.Options
+	// Embedded reports whether it is this user's own.
+	Embedded bool
+}
+
+const (
+	DialTimeout = 5 * time.Second
+	// slowStart is after when a person is told what is waited for.
+	slowStart = 150 * time.Millisecond
+	// BringUpBound ends the attempts to bring up an embedded server that goes
+	// away again and again.
+	BringUpBound = 20 * time.Second
+)
+
+// Home returns the directory of this user's embedded server.
+func (a *App) Home() embedded.Home { return embedded.Home{Dir: a.ServerDir()} }
+
+// External resolves a server that the user named. None: ok is false.
+//
+// That something listens on Temporal's usual port is no reason to use it: on a
+// shared machine it may be anybody's, and whoever serves a run says what is
+// executed.
+func (a *App) External(ctx context.Context) (s Server, ok bool, err error) {
+	s.Options = a.Global.Server
+	// Here, since this is what every command begins with that starts something, and none
+	// that programs call within a run.
+	if err := a.CheckUTF8(); err != nil {
+		return s, false, err
+	}
+	c, err := s.Client()
+	if err != nil {
+		return s, false, Usagef("%s", err)
+	}
+	if c.HostPort != "" {
+		if err := checkAddress(c.HostPort); err != nil {
+			return s, false, err
+		}
+		if a.isOwn(ctx, c.HostPort) {
+			return Server{Embedded: true}, false, nil
+		}
+		if a.hasOwnKey() {
+			return s, false, Usagef("--address %s is not the embedded server, and the environment has that one's key (of `clusterrun env`); "+
+				"unset %s, TEMPORAL_TLS_CLIENT_KEY_PATH and TEMPORAL_TLS_SERVER_CA_CERT_PATH", c.HostPort, ClientCertificate)
+		}
+		return s, true, nil
+	}
+	if names := serverSettings(s.Options); len(names) > 0 {
+		return s, false, Usagef("%s is given but no server's address; add --address or TEMPORAL_ADDRESS, or leave it out to use the embedded server", names[0])
+	}
+	if c.Namespace != "" && c.Namespace != client.DefaultNamespace {
+		return s, false, Usagef("namespace %q is given but no server's address, and the embedded server has the namespace \"default\" only; "+
+			"add --address or TEMPORAL_ADDRESS, or leave the namespace out", c.Namespace)
+	}
+	return Server{Embedded: true}, false, nil
+}
+
+// checkAddress refuses what is no address of a server.
+func checkAddress(address string) error {
+	_, rest, hasScheme := strings.Cut(address, ":///") // as gRPC has them
+	if !hasScheme {
+		rest = address
+	}
+	_, port, err := net.SplitHostPort(rest)
+	if n, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil || n == 0 {
+		return Usagef("%q is no address of a Temporal server; give HOST:PORT, such as localhost:7233, with --address, TEMPORAL_ADDRESS or in the profile", address)
+	}
+	return nil
+}
+
+// serverSettings names settings that make no sense for the embedded server.
+func serverSettings(o connect.Options) []string {
+	var names []string
+	if o.Profile != "" {
+		names = append(names, "--profile")
+	}
+	if o.ConfigFile != "" {
+		names = append(names, "--config-file")
+	}
+	if o.APIKeyFile != "" {
+		names = append(names, "--api-key-file")
+	}
+	for _, v := range []string{"TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE", "TEMPORAL_API_KEY", "TEMPORAL_TLS",
+		"TEMPORAL_TLS_CLIENT_CERT_PATH", "TEMPORAL_TLS_CLIENT_CERT_DATA", "TEMPORAL_TLS_SERVER_CA_CERT_PATH", "TEMPORAL_TLS_SERVER_CA_CERT_DATA"} {
+		if os.Getenv(v) != "" {
+			names = append(names, v)
+		}
+	}
+	return names
+}
+
+// BringUp resolves the server and, where it is the embedded one, starts it
+// unless it runs.
+func (a *App) BringUp(ctx context.Context) (Server, error) {
+	s, external, err := a.External(ctx)
+	if err != nil || external {
+		return s, err
+	}
+	up, err := a.ensureOwn(ctx)
+	if err != nil {
+		return s, err
+	}
+	return a.Embedded(up), nil
+}
+
+// Embedded returns this user's own server.
+func (a *App) Embedded(up *embedded.Server) Server {
+	return Server{Embedded: true, Options: connect.Options{
+		Address: up.Address, Namespace: up.Namespace, Embedded: a.ServerDir(), CodecKeys: a.Global.Server.CodecKeys,
+	}}
+}
+
+// Keep starts the embedded server again whenever it ends, until ctx is done. It returns
+// at once.
+func Keep(ctx context.Context, a *App, s Server) {
+	if s.Embedded {
+		a.KeepOwn(ctx, a.Home())
+	}
+}
+
+func (a *App) KeepOwn(ctx context.Context, h embedded.Home) {
+	go h.Keep(ctx, func(err error) {
+		if ctx.Err() == nil {
+			a.Say("%s; trying again", a.Explain(err))
+		}
+	})
+}
+
+// SayIfSlow tells a person at a terminal what is waited for.
+func (a *App) SayIfSlow(what string) (done func()) {
+	if !IsTerminal(a.Err) {
+		return func() {}
+	}
+	t := time.AfterFunc(slowStart, func() { a.Say("%s", a.Color.Dim(what)) })
+	return func() { t.Stop() }
+}
+
+// Dial connects to the server, bringing up the embedded one where that is it.
+func (a *App) Dial(ctx context.Context) (client.Client, Server, error) {
+	deadline := time.Now().Add(BringUpBound)
+	for {
+		s, err := a.BringUp(ctx)
+		if err != nil {
+			return nil, s, err
+		}
+		c, err := a.DialOnce(ctx, s)
+		if err == nil {
+			Keep(ctx, a, s)
+		}
+		// An embedded server that was found may have been about to leave.
+		if err == nil || !s.Embedded || ctx.Err() != nil || time.Now().After(deadline) {
+			return c, s, err
+		}
+	}
+}
+
+func (a *App) DialOnce(ctx context.Context, s Server) (client.Client, error) {
+	return connect.Dial(ctx, s.Options, a.Logger(), DialTimeout)
+}
+
+// ErrNoServer says that no run was ever started here, so there is no server to
+// ask.
+var ErrNoServer = errors.New("there are no runs: the embedded server was never started here; name another server with --address or TEMPORAL_ADDRESS")
+
+// DialExisting is dial for commands that start no run: where there is no database yet, there is
+// nothing to look at. Runs that were abandoned here are ended first, so that no command shows one
+// as open, or waits for it.
+func (a *App) DialExisting(ctx context.Context) (client.Client, Server, error) {
+	s, external, err := a.External(ctx)
+	if err != nil {
+		return nil, s, err
+	}
+	if !external {
+		if _, err := os.Stat(a.Home().Database()); errors.Is(err, fs.ErrNotExist) {
+			return nil, s, ErrNoServer
+		}
+	}
+	c, s, err := a.Dial(ctx)
+	if err == nil {
+		endAbandonedOf(ctx, a, c, s)()
+		a.hint = func(unknown string) string { return a.hintOf(ctx, s, unknown) }
+	}
+	return c, s, err
+}
+
+// hintTakes bounds the search for what was meant.
+const hintTakes = 2 * time.Second
+
+// hintOf returns what was probably meant by the ID of a run that a server does not know. The
+// command has closed its connection by then.
+func (a *App) hintOf(ctx context.Context, s Server, unknown string) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hintTakes)
+	defer cancel()
+	c, err := a.DialOnce(ctx, s)
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	return starter.Hint(ctx, c, unknown)
+}
+
+func (s Server) String() string {
+	if s.Embedded {
+		return "the embedded server" // wherever it is by now
+	}
+	if o, err := s.Client(); s.Address == "" && err == nil {
+		return o.HostPort // of the environment or a profile
+	}
+	return s.Address
+}
+
+// NamespaceOf returns the namespace that a command uses on a server.
+func NamespaceOf(s Server) (string, error) {
+	o, err := s.Client()
+	return cmp.Or(o.Namespace, client.DefaultNamespace), err
+}

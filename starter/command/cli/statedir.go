@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/system/hostuser"
+	"github.com/clusterrun/clusterrun/activities/system/privatedir"
+)
+
+// defaultStateDir returns the state directory of this user: the one that is named, or one in
+// the home directory. cron, containers and system users may have no HOME, or one that does not
+// exist; then the home directory is that of the password file. It is empty if there is none
+// that can be written to.
+func defaultStateDir() string {
+	if dir := os.Getenv("CLUSTERRUN_STATE_DIR"); dir != "" {
+		return dir
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) && writable(dir) {
+		return filepath.Join(dir, "clusterrun")
+	}
+	if dir := stateIn(os.Getenv("HOME")); dir != "" {
+		return dir
+	}
+	return stateIn(hostuser.Home(context.Background()))
+}
+
+// stateIn returns the state directory in a home directory; empty if it cannot be there.
+func stateIn(home string) string {
+	dir := filepath.Join(home, ".local", "state", "clusterrun")
+	if !filepath.IsAbs(home) || !IsDir(home) || !writable(dir) {
+		return ""
+	}
+	return dir
+}
+
+// writable reports whether a directory can be written to, once it is created.
+func writable(dir string) bool {
+	for {
+		err := unix.Access(dir, unix.W_OK|unix.X_OK)
+		if parent := filepath.Dir(dir); err == unix.ENOENT && parent != dir {
+			dir = parent
+			continue
+		}
+		return err == nil && IsDir(dir)
+	}
+}
+
+// keepTemporarily keeps the state where it may not last, for lack of another place.
+func keepTemporarily(a *App) error {
+	parent := privatedir.Temp()[0]
+	if err := privatedir.Make(parent); err != nil {
+		return Usagef("there is no home directory to keep state in, and none for temporary files (%s); give a directory with --state-dir", err)
+	}
+	a.Global.StateDir = filepath.Join(parent, "state")
+	a.temporary = fmt.Sprintf("there is no home directory to keep state and logs in: they are in %s, and may not last; --state-dir or CLUSTERRUN_STATE_DIR names another directory", a.Global.StateDir)
+	return nil
+}
+
+// sayTemporary says once where the state is, if it may not last.
+func (a *App) sayTemporary() {
+	if a.temporary != "" {
+		a.Say("%s", a.temporary)
+		a.temporary = ""
+	}
+}
+
+func IsDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ParseLength reads a length of time: that of [time.ParseDuration], or days, such as 2d.
+func ParseLength(value string) (time.Duration, error) {
+	if days, found := strings.CutSuffix(value, "d"); found {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return time.Duration(n) * 24 * time.Hour, nil
+		}
+	}
+	return time.ParseDuration(value)
+}
+
+// LengthFlag is a flag for a length of time.
+type LengthFlag time.Duration
+
+func (l *LengthFlag) String() string { return time.Duration(*l).String() }
+func (l *LengthFlag) Type() string   { return "duration" }
+
+// Set implements [pflag.Value].
+func (l *LengthFlag) Set(text string) error {
+	d, err := ParseLength(text)
+	*l = LengthFlag(d)
+	return err
+}
+
+// ParseTime reads the value of a flag: how long ago, such as 10m or 2d, or a time. An empty value
+// is the zero time.
+func ParseTime(flag, value string, now time.Time) (time.Time, error) {
+	if value == "" {
+		return time.Time{}, nil
+	}
+	if d, err := ParseLength(value); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	// Without a zone it is the local one's.
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", time.DateOnly} {
+		if at, err := time.ParseInLocation(layout, value, time.Local); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, Usagef("%s %q: give how long ago, such as 10m or 2d, or a time such as %s", flag, value, now.Add(-10*time.Minute).Local().Format(time.DateTime))
+}

@@ -1,0 +1,146 @@
+package disk
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/logs/retention"
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+)
+
+// diskUse is what runs and logs take on this host, in bytes on the disk.
+type diskUse struct {
+	Runs     []runDisk `json:"runs"`
+	Logs     int64     `json:"logs"`
+	Journals int64     `json:"journals"`
+	Shipped  int64     `json:"shipped"`
+	Database int64     `json:"database"`
+	// StateDir is all that the state directory has.
+	StateDir int64 `json:"state_dir"`
+}
+
+type runDisk struct {
+	RunID   string `json:"run_id"`
+	Dir     string `json:"dir"`
+	State   string `json:"state"`
+	Logs    int64  `json:"logs"`
+	Journal int64  `json:"journal"`
+	Shipped int64  `json:"shipped"`
+	Total   int64  `json:"total"`
+}
+
+func DU(a *cli.App) *cobra.Command {
+	var (
+		logDir string
+		limit  int
+	)
+	cmd := &cobra.Command{
+		Use:   "du [flags]",
+		Short: "Show how much disk space runs take on this host",
+		Long: `Shows how much space runs take on the disk of this host, the largest first, and the totals
+of database, journals, shipped directories and logs. The state of a run is what this host
+knows: held by a host worker here, ended, kept, or unknown, like the runs of other state
+directories. ` + "`clusterrun prune`" + ` and ` + "`clusterrun rm`" + ` make room.
+
+` + cli.ExitCodesOfRequests,
+		Example: "  clusterrun du\n  clusterrun du --json | jq '.runs[0]'",
+		Args:    cli.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if limit < 1 {
+				return cli.Usagef("--limit %d: give 1 or more", limit)
+			}
+			u, err := Usage(a, logDir)
+			if err != nil {
+				return err
+			}
+			slices.SortStableFunc(u.Runs, func(a, b runDisk) int { return cmp.Compare(b.Total, a.Total) })
+			if a.Global.JSON {
+				return a.PrintJSON(u)
+			}
+			printDisk(a, u, limit)
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 20, "show at most `NUMBER` runs; --json has all")
+	logDirFlag(a, cmd, &logDir)
+	return cmd
+}
+
+func Usage(a *cli.App, logDir string) (diskUse, error) {
+	u := diskUse{
+		Runs: []runDisk{}, Database: retention.TreeSize(a.ServerDir()), StateDir: retention.TreeSize(a.Global.StateDir),
+	}
+	for _, pattern := range []string{"*", "*/*"} { // those of workers, and of runs
+		for total, names := range map[*int64][]string{&u.Journals: {"journal", "released"}, &u.Shipped: {"shipped"}} {
+			for _, name := range names {
+				dirs, _ := filepath.Glob(filepath.Join(a.Global.StateDir, pattern, name))
+				for _, dir := range dirs {
+					if filepath.Dir(filepath.Dir(dir)) != a.LogsDir() { // a run may be called that
+						*total += retention.TreeSize(dir)
+					}
+				}
+			}
+		}
+	}
+	p, err := openPast(a, logDir)
+	if err != nil || p == nil {
+		return u, err
+	}
+	defer p.Close()
+	u.Logs = retention.TreeSize(p.Dir)
+	entries, err := p.Entries()
+	if err != nil {
+		a.Say("not everything can be read: %s", err)
+	}
+	for _, e := range entries {
+		facts, rest := p.Facts(e, false), p.Rest(e)
+		r := runDisk{RunID: e.RunID, Dir: p.Path(e), State: stateOf(e, p.Mine(e), facts), Journal: rest.Journal, Shipped: rest.Shipped}
+		r.Logs, _ = p.Size(e)
+		r.Total = r.Logs + rest.Bytes()
+		u.Runs = append(u.Runs, r)
+	}
+	return u, nil
+}
+
+// stateOf returns how a run is doing, as far as this host knows.
+func stateOf(e retention.Entry, mine bool, f retention.Facts) string {
+	switch alive := f.Alive(); {
+	case !mine, alive == retention.Unsettled:
+		return "unknown"
+	case alive != "":
+		return "held"
+	case e.Kept:
+		return "kept"
+	}
+	return "ended"
+}
+
+func printDisk(a *cli.App, u diskUse, limit int) {
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	if len(u.Runs) > 0 {
+		fmt.Fprintln(w, "RUN\tSTATE\tLOGS\tJOURNAL\tSHIPPED\tDIRECTORY")
+	}
+	for _, r := range u.Runs[:min(limit, len(u.Runs))] {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.RunID, r.State, shipped.Size(r.Logs), shipped.Size(r.Journal), shipped.Size(r.Shipped), r.Dir)
+	}
+	w.Flush()
+	if more := len(u.Runs) - limit; more > 0 {
+		a.Say("%s that take less are not shown; a higher --limit shows them", plural.Of(more, "more run", "more runs"))
+	}
+	fmt.Fprintf(w, "\nlogs\t%s\t%s\n", shipped.Size(u.Logs), plural.Of(len(u.Runs), "run", "runs"))
+	for _, row := range []struct {
+		name string
+		size int64
+	}{{"journals", u.Journals}, {"shipped", u.Shipped}, {"database", u.Database}} {
+		fmt.Fprintf(w, "%s\t%s\t\n", row.name, shipped.Size(row.size))
+	}
+	fmt.Fprintf(w, "state directory\t%s\t%s\n", shipped.Size(u.StateDir), a.Global.StateDir)
+	w.Flush()
+}

@@ -1,0 +1,128 @@
+package disk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/logs/retention"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// logDirFlag registers the flag for a log directory.
+func logDirFlag(a *cli.App, cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "log-dir", "", "the log `DIRECTORY` that a run or a worker was given; default: logs, below the state directory")
+}
+
+// openPast opens a log directory; "" is that of the state directory. nil: it is not there.
+func openPast(a *cli.App, dir string) (*retention.Past, error) {
+	l, err := retention.OpenLogs(cmp.Or(dir, a.LogsDir()))
+	if errors.Is(err, fs.ErrNotExist) && dir == "" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("log directory: %w", err)
+	}
+	return &retention.Past{Logs: l, Home: a.Global.StateDir, Holds: workers.Holds}, nil
+}
+
+// pastRun is what there is of an execution of a run: here, on the server, or both.
+type pastRun struct {
+	RunID       string           `json:"run_id"`
+	ExecutionID string           `json:"execution_id,omitempty"`
+	Logs        string           `json:"logs,omitempty"`
+	Ended       time.Time        `json:"ended,omitzero"`
+	Bytes       int64            `json:"bytes"`
+	Why         retention.Reason `json:"-"`
+	entry       *retention.Entry // nil: nothing is here
+	facts       retention.Facts
+	known       bool // the server knows it
+}
+
+// pastRuns lists what is here of runs of this state directory.
+func pastRuns(p *retention.Past) ([]*pastRun, error) {
+	if p == nil {
+		return nil, nil
+	}
+	entries, err := p.Entries()
+	var runs []*pastRun
+	for _, e := range entries {
+		if p.Mine(e) {
+			runs = append(runs, newPastRun(p, e))
+		}
+	}
+	return runs, err
+}
+
+func newPastRun(p *retention.Past, e retention.Entry) *pastRun {
+	r := &pastRun{RunID: e.RunID, Logs: p.Path(e), entry: &e, facts: p.Facts(e, true)}
+	if e.Note != nil {
+		r.ExecutionID = e.Note.Run.RunID
+	}
+	r.Ended, r.Bytes = r.facts.Ended, r.facts.Bytes
+	return r
+}
+
+// askServer completes what is known of runs with what the server says.
+func askServer(ctx context.Context, c client.Client, runs []*pastRun) error {
+	limit := make(chan struct{}, 8)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for _, r := range runs {
+		if r.ExecutionID == "" {
+			continue
+		}
+		wg.Go(func() {
+			limit <- struct{}{}
+			defer func() { <-limit }()
+			s, err := starter.Get(c, r.RunID, r.ExecutionID).Summary(ctx)
+			var notFound *starter.NotFoundError
+			switch {
+			case err == nil && s.ExecutionID == r.ExecutionID:
+				r.setSummary(s)
+			case err != nil && !errors.As(err, &notFound):
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return nil
+}
+
+// setSummary takes what the server says of the run.
+func (r *pastRun) setSummary(s starter.Summary) {
+	r.known = true
+	r.facts.Server = retention.Open
+	if !s.Open {
+		r.facts.Server, r.facts.Ended = retention.Closed, s.Ended
+		r.facts.Succeeded = s.Verdict == spec.VerdictSucceeded || s.Verdict == spec.VerdictCancelled
+		r.Ended = s.Ended
+	}
+}
+
+// remove removes what is here of a run and, where that is wanted, what the server has.
+func (r *pastRun) remove(ctx context.Context, p *retention.Past, c client.Client, namespace string) (workflows int, err error) {
+	if r.entry != nil {
+		if err := p.Remove(*r.entry, r.facts.Server); err != nil {
+			return 0, err
+		}
+	}
+	if c == nil || !r.known {
+		return 0, nil
+	}
+	return starter.Get(c, r.RunID, r.ExecutionID).Delete(ctx, namespace)
+}

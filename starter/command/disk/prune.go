@@ -1,0 +1,267 @@
+package disk
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/logs/retention"
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/system/pty"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+)
+
+func Prune(a *cli.App) *cobra.Command {
+	var (
+		olderThan, logDir       string
+		keepFailed, dryRun, yes bool
+	)
+	cmd := &cobra.Command{
+		Use:   "prune [flags] --older-than TIME",
+		Short: "Remove the logs of runs that ended long ago",
+		Long: `Removes the logs, archived journals and shipped directories of runs that ended before a
+time, and makes the embedded server forget these runs. Other servers keep runs for as long
+as they are configured to. prune acts on this host, for the runs of this state directory;
+each host worker removes its own logs (see --keep-logs of worker and dev).
+
+Runs that the server reports as open, or that a host worker here still holds, are never
+removed. Neither are runs that are not known to have ended, those of other state
+directories in the same log directory, and those that ` + "`clusterrun keep`" + ` keeps.
+
+It asks first, unless --yes is given; without a terminal it requires --yes.
+
+` + cli.ExitCodesOfRequests,
+		Example: `  clusterrun prune --older-than 30d --keep-failed --dry-run
+  clusterrun prune --older-than 7d --yes`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if olderThan == "" {
+				return cli.Usagef("say how old runs have to be: --older-than 30d")
+			}
+			before, err := cli.ParseTime("--older-than", olderThan, time.Now())
+			if err != nil {
+				return err
+			}
+			asks := !yes && !dryRun
+			if asks && (a.Global.JSON || !pty.Is(tasklog.FileOf(a.In)) || !cli.IsTerminal(a.Err)) {
+				return cli.Usagef("nobody can be asked here; give --yes, or --dry-run to see what would go")
+			}
+			return prune(cmd.Context(), a, pruning{rule: retention.Rule{Before: before, KeepFailed: keepFailed}, logDir: logDir, dryRun: dryRun, asks: asks})
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&olderThan, "older-than", "", "remove runs that ended more than `TIME` ago, such as 30d, or before a time such as 2026-01-31")
+	fs.BoolVar(&keepFailed, "keep-failed", false, "leave runs that failed, timed out or were terminated")
+	fs.BoolVar(&dryRun, "dry-run", false, "only list what would be removed")
+	fs.BoolVar(&yes, "yes", false, "do not ask")
+	logDirFlag(a, cmd, &logDir)
+	return cmd
+}
+
+// pruning is what a prune is asked to do.
+type pruning struct {
+	rule         retention.Rule
+	logDir       string
+	dryRun, asks bool
+}
+
+func prune(ctx context.Context, a *cli.App, o pruning) error {
+	p, err := openPast(a, o.logDir)
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		defer p.Close()
+		if !o.dryRun {
+			if err := p.Lock(); err != nil {
+				return err
+			}
+		}
+	}
+	runs, err := pastRuns(p)
+	if err != nil {
+		a.Say("some files cannot be read, and are not removed: %s", err)
+	}
+	c, namespace, runs, err := withServer(ctx, a, runs, o.rule, o.logDir)
+	if err != nil {
+		return err
+	}
+	if c != nil {
+		defer c.Close()
+	}
+	going := choose(o.rule, runs)
+	if o.dryRun {
+		return printPruned(a, going, true)
+	}
+	if o.asks && len(going) > 0 {
+		listPruned(a, going)
+		fmt.Fprintf(a.Err, "Remove them? [y/N] ")
+		answer, _ := bufio.NewReader(a.In).ReadString('\n')
+		if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+			return &cli.ExitError{Code: exitcode.Usage, Cause: errors.New("nothing was removed")}
+		}
+	}
+	var gone []*pastRun
+	var errs []error
+	for _, r := range going {
+		if _, err := r.remove(ctx, p, c, namespace); err != nil {
+			errs = append(errs, fmt.Errorf("run %s: %w", r.RunID, err))
+			continue
+		}
+		gone = append(gone, r)
+	}
+	return errors.Join(append(errs, printPruned(a, gone, false))...)
+}
+
+// choose returns those runs that go.
+func choose(rule retention.Rule, runs []*pastRun) []*pastRun {
+	facts := make([]retention.Facts, len(runs))
+	for i, r := range runs {
+		facts[i] = r.facts
+	}
+	var going []*pastRun
+	for i, why := range rule.Choose(facts) {
+		if why == "" {
+			going = append(going, runs[i])
+		}
+	}
+	return going
+}
+
+// withServer completes runs with what the server knows of them, and adds those that only our
+// own server knows. The client is nil where it is not our own: it forgets runs by itself.
+func withServer(ctx context.Context, a *cli.App, runs []*pastRun, rule retention.Rule, logDir string) (client.Client, string, []*pastRun, error) {
+	c, s, err := a.DialExisting(ctx)
+	if err == cli.ErrNoServer {
+		return nil, "", runs, nil
+	}
+	if err == nil {
+		err = askServer(ctx, c, runs)
+	}
+	if err != nil {
+		if c != nil {
+			c.Close()
+		}
+		a.Say("the server does not answer, so it does not forget the runs now: %s", err)
+		return nil, "", runs, nil
+	}
+	if !s.Embedded {
+		c.Close()
+		return nil, "", runs, nil
+	}
+	namespace, err := cli.NamespaceOf(s)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	all, err := starter.List(ctx, c, starter.ListOptions{Until: rule.Before, Limit: math.MaxInt32})
+	var doubts []error
+	here := map[string]bool{}
+	for _, r := range runs {
+		here[r.RunID+"\x00"+r.ExecutionID] = true
+	}
+	for _, listed := range all {
+		if listed.Open || !listed.Ended.Before(rule.Before) {
+			continue
+		}
+		// The list has the last execution of each.
+		r := &pastRun{RunID: listed.RunID, ExecutionID: listed.ExecutionID}
+		summary, sumErr := starter.Get(c, listed.RunID, listed.ExecutionID).Summary(ctx)
+		if sumErr != nil || here[r.RunID+"\x00"+summary.ExecutionID] {
+			continue
+		}
+		r.ExecutionID = summary.ExecutionID
+		r.setSummary(summary)
+		its, doubt := logDirsOf(ctx, c, listed.RunID, listed.ExecutionID)
+		if doubt == nil {
+			r.facts.Kept, doubt = keeps(a, logDir, r, its)
+		}
+		if doubt != nil {
+			doubts = append(doubts, fmt.Errorf("run %s: %w", r.RunID, doubt))
+			continue
+		}
+		runs = append(runs, r)
+	}
+	if len(doubts) > 0 {
+		a.Say("the server does not forget %s that may be kept: %s", plural.Of(len(doubts), "run", "runs"), doubts[0])
+	}
+	if err != nil {
+		c.Close()
+		return nil, "", nil, err
+	}
+	return c, namespace, runs, nil
+}
+
+// keeps reports whether an execution is kept in one of its log directories on this host, or
+// in the one that is pruned, where it is another's. It fails if one of them cannot be read: the
+// mark may be there.
+func keeps(a *cli.App, logDir string, r *pastRun, its []string) (bool, error) {
+	_, execution := filepath.Split(tasklog.RunDir("", r.RunID, r.ExecutionID))
+	for _, dir := range append(its, a.LogsDir(), cmp.Or(logDir, a.LogsDir())) {
+		l, err := retention.OpenLogs(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		entries, err := l.EntriesOf(r.RunID)
+		l.Close()
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", dir, err)
+		}
+		if slices.ContainsFunc(entries, func(e retention.Entry) bool { return e.Execution == execution && e.Kept }) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// printPruned says what was removed, or would be.
+func printPruned(a *cli.App, runs []*pastRun, dryRun bool) error {
+	var bytes int64
+	for _, r := range runs {
+		bytes += r.Bytes
+	}
+	if a.Global.JSON {
+		if runs == nil {
+			runs = []*pastRun{}
+		}
+		return a.PrintJSON(map[string]any{"runs": runs, "bytes": bytes, "dry_run": dryRun})
+	}
+	did := "removed"
+	if dryRun {
+		did = "would remove"
+	}
+	listPruned(a, runs)
+	a.Say("%s %s with %s", did, plural.Of(len(runs), "run", "runs"), shipped.Size(bytes))
+	return nil
+}
+
+func listPruned(a *cli.App, runs []*pastRun) {
+	if len(runs) == 0 {
+		return
+	}
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "RUN\tEXECUTION\tENDED ("+time.Now().Format("MST")+")\tSIZE")
+	for _, r := range runs {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.RunID, spec.ShortRunID(r.ExecutionID), r.Ended.Local().Format("2006-01-02 15:04:05"), shipped.Size(r.Bytes))
+	}
+	w.Flush()
+}

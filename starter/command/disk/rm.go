@@ -1,0 +1,213 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/logs/retention"
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+)
+
+func Rm(a *cli.App) *cobra.Command {
+	var logDir string
+	cmd := &cobra.Command{
+		Use:   "rm [flags] RUN...",
+		Short: "Remove runs with their logs and records",
+		Long: `Removes the logs, archived journals and shipped directories of runs that have ended, and
+makes the server forget them, with their groups, barriers and closures. All runs with the
+same ID are removed. Open runs, and runs that ` + "`clusterrun keep`" + ` keeps, are refused. rm acts
+on this host, for the runs of this state directory; each host worker removes its own logs
+(see --keep-logs of worker and dev).
+
+` + cli.ExitCodesOfRequests,
+		Example: "  clusterrun rm iris-x2k4",
+		Args:    cli.SomeArgs(1, "RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, s, err := a.DialExisting(cmd.Context())
+			namespace := ""
+			switch {
+			case err == cli.ErrNoServer:
+			case err != nil:
+				return err
+			default:
+				defer c.Close()
+				if namespace, err = cli.NamespaceOf(s); err != nil {
+					return err
+				}
+			}
+			removed := []removal{}
+			var errs []error
+			for _, id := range args {
+				r, err := remove(cmd.Context(), a, c, namespace, id, logDir)
+				if err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				removed = append(removed, r)
+				if !a.Global.JSON {
+					fmt.Fprintf(a.Out, "removed: %s (%s, %s of the server)\n", id, shipped.Size(r.Bytes), plural.Of(r.Workflows, "workflow", "workflows"))
+				}
+			}
+			if a.Global.JSON {
+				errs = append(errs, a.PrintJSON(removed))
+			}
+			return errors.Join(errs...)
+		},
+	}
+	logDirFlag(a, cmd, &logDir)
+	return cmd
+}
+
+// removal is what was removed of a run.
+type removal struct {
+	RunID     string `json:"run_id"`
+	Bytes     int64  `json:"bytes"`
+	Workflows int    `json:"workflows"`
+}
+
+func remove(ctx context.Context, a *cli.App, c client.Client, namespace, id, logDir string) (removal, error) {
+	done := removal{RunID: id}
+	dirs := []string{logDir}
+	var known bool
+	if c != nil {
+		s, err := starter.Get(c, id, "").Summary(ctx)
+		var notFound *starter.NotFoundError
+		if err != nil && !errors.As(err, &notFound) {
+			return done, err
+		}
+		if known = err == nil; known && s.Open {
+			return done, &starter.OpenError{RunID: id}
+		}
+		if known {
+			its, err := logDirsOf(ctx, c, id, "")
+			if err != nil {
+				return done, err
+			}
+			dirs = append(dirs, slices.DeleteFunc(its, func(dir string) bool { return dir == a.LogsDir() || !opens(dir) })...)
+		}
+	}
+	found := known
+	for _, dir := range slices.Compact(dirs) {
+		p, err := openPast(a, dir)
+		if err != nil {
+			return done, err
+		}
+		if p == nil {
+			continue
+		}
+		runs, err := removeFrom(ctx, a, p, c, id)
+		p.Close()
+		for _, r := range runs {
+			done.Bytes += r.Bytes
+			found = true
+		}
+		if err != nil {
+			return done, err
+		}
+	}
+	switch {
+	case !found && c == nil:
+		return done, fmt.Errorf("there is nothing of run %s here", id)
+	case !found:
+		return done, &starter.NotFoundError{RunID: id}
+	case !known:
+		return done, nil
+	}
+	var err error
+	done.Workflows, err = starter.Get(c, id, "").Delete(ctx, namespace)
+	return done, err
+}
+
+// logDirsOf returns the log directories that an execution of a run, "" the latest, was given, as
+// far as it still says which. Some may be on other hosts.
+func logDirsOf(ctx context.Context, c client.Client, id, execution string) (dirs []string, err error) {
+	s, err := starter.Get(c, id, execution).Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range s.Tasks {
+		runDir, _, _, ok := tasklog.SplitProcessDir(t.LogDir)
+		dir := filepath.Dir(filepath.Dir(runDir))
+		if ok && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs, nil
+}
+
+// opens reports whether there is a log directory that can be read.
+func opens(dir string) bool {
+	l, err := retention.OpenLogs(dir)
+	if err == nil {
+		l.Close()
+	}
+	return err == nil
+}
+
+const (
+	// settleTakes is how long the host worker has to see that a run has ended.
+	settleTakes = 10 * time.Second
+	settleEvery = 200 * time.Millisecond
+)
+
+// removeFrom removes what there is of a run in one log directory.
+func removeFrom(ctx context.Context, a *cli.App, p *retention.Past, c client.Client, id string) (removed []*pastRun, err error) {
+	if err := p.Lock(); err != nil {
+		return nil, err
+	}
+	until := time.Now().Add(settleTakes)
+	for {
+		entries, err := p.EntriesOf(id)
+		if err != nil {
+			return nil, err
+		}
+		var runs []*pastRun
+		for _, e := range entries {
+			r := newPastRun(p, e)
+			switch {
+			case e.Note == nil:
+				return nil, fmt.Errorf("nobody has noted whose logs %s are; remove them by hand", r.Logs)
+			case !e.Note.IsOfThisHost():
+				return nil, fmt.Errorf("the logs %s belong to the state directory %s of another host; remove them there", r.Logs, filepath.Dir(e.Note.State))
+			case !p.Mine(e):
+				return nil, fmt.Errorf("the logs %s belong to the state directory %s; name it with --state-dir", r.Logs, filepath.Dir(e.Note.State))
+			case e.Kept:
+				return nil, fmt.Errorf("run %s is kept; `clusterrun keep --off %s` ends that", id, id)
+			}
+			runs = append(runs, r)
+		}
+		if c != nil {
+			if err := askServer(ctx, c, runs); err != nil {
+				return nil, err
+			}
+		}
+		living := slices.IndexFunc(runs, func(r *pastRun) bool { return r.facts.Alive() != "" })
+		if living >= 0 {
+			r := runs[living]
+			// The run has ended on the server, and its host worker looks every few seconds.
+			if r.facts.Server == retention.Closed && time.Now().Before(until) && retry.Sleep(ctx, settleEvery) == nil {
+				continue
+			}
+			return nil, fmt.Errorf("run %s %s; `clusterrun stop %s` ends it", id, r.facts.Alive(), id)
+		}
+		for _, r := range runs {
+			if err := p.Remove(*r.entry, r.facts.Server); err != nil {
+				return removed, err
+			}
+			removed = append(removed, r)
+		}
+		return removed, nil
+	}
+}

@@ -1,0 +1,166 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/system/pty"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/doctor"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// examineTakes bounds each check of doctor.
+const examineTakes = 8 * time.Second
+
+func Doctor(a *cli.App) *cobra.Command {
+	var e examination
+	var bundle string
+	cmd := &cobra.Command{
+		Use:   "doctor [flags] [RUN]",
+		Short: "Report what is wrong on this host and server, and what to do about it",
+		Long: `Checks this host and the server: whether the server answers, what its namespace has and how
+long it keeps runs; whether its clock agrees with that of this machine; versions of programs
+and of the hosts of the queue; NTP; cgroups; limits; ports; disks; GPUs and their driver; the
+policy and the state directory. It starts and changes nothing. Each finding is ok, a warning
+or a problem, with a remedy. A check that takes longer than 8 s says so. With --hostfile it
+also checks the hosts in that file, by ssh.
+
+--bundle packs a file for a bug report: the findings, versions, the configuration, the ends
+of the logs of servers and host workers of this state directory, the state of supervisors,
+and from their journals the starts, ends and ports of the latest runs; for a RUN also its
+spec, status, result, exits and history. Only you can read the file. Its manifest.json lists
+what is in it, what was left out, and why. It has no secrets: no values of variables, API
+keys, tokens, keys, certificates, payloads or output of processes. Text that looks like a
+secret is replaced. Look into the file before you send it all the same, because no rule
+finds everything.
+
+Exit codes:
+  0    nothing is wrong; there may be warnings. With --bundle: written
+  1    there is a problem
+  2    mistake in the command line, or the file already exists
+  125  the file cannot be written, or it lacks information about the run
+  130  interrupted; nothing is written`,
+		Example: `  clusterrun doctor
+  clusterrun doctor --json | jq -r '.findings[] | select(.level == "problem") | .remedy'
+  clusterrun doctor --bundle report.tar.gz iris-x2k4`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch bundles := cmd.Flags().Changed("bundle"); {
+			case len(args) > 0 && !bundles:
+				return cli.Usagef("unexpected argument %q; a RUN goes with --bundle FILE", args[0])
+			case bundles && bundle == "":
+				return cli.Usagef("--bundle: name a file, or - for stdout")
+			case bundle == "-" && pty.Is(tasklog.FileOf(a.Out)):
+				return cli.Usagef("--bundle -: stdout is a terminal; send it to a file or a program")
+			case len(args) > 0:
+				if err := cli.OneArg("RUN")(cmd, args); err != nil {
+					return err
+				}
+			}
+			if _, err := os.Lstat(bundle); err == nil && bundle != "-" {
+				return cli.ThereAlready(bundle)
+			}
+			checks, err := e.checks(a)
+			if err != nil {
+				return err
+			}
+			found := doctor.Examine(cmd.Context(), examineTakes, checks)
+			worst := doctor.Worst(found)
+			switch {
+			case bundle == "-":
+			case a.Global.JSON:
+				err = a.PrintJSON(map[string]any{"ok": worst != doctor.Problem, "findings": found})
+			default:
+				_, err = fmt.Fprint(a.Out, findingsText(found))
+			}
+			switch {
+			case err != nil:
+				return err
+			case bundle != "":
+				return writeBundle(cmd.Context(), a, bundle, found, args)
+			case worst == doctor.Problem:
+				return &cli.ExitError{Code: 1}
+			}
+			return nil
+		},
+	}
+	e.register(cmd)
+	cmd.Flags().StringVar(&bundle, "bundle", "", "pack `FILE` for people who help, without secrets; it must not exist; - is stdout")
+	cmd.ValidArgsFunction = cli.Complete(a, func(ctx context.Context, c client.Client, args []string) []string {
+		if len(args) > 0 {
+			return nil
+		}
+		return cli.CompleteRuns(ctx, c, nil)
+	})
+	return cmd
+}
+
+// findingsText has a line for each finding, and one for what to do.
+func findingsText(found []doctor.Finding) string {
+	var b strings.Builder
+	for _, f := range found {
+		fmt.Fprintf(&b, "%-8s %-8s %s\n", f.Level, f.Check, oneLine(f.Text))
+		if f.Remedy != "" {
+			fmt.Fprintf(&b, "%-17s -> %s\n", "", oneLine(f.Remedy))
+		}
+	}
+	return b.String()
+}
+
+func oneLine(text string) string { return spec.Visible(strings.Join(strings.Fields(text), " ")) }
+
+// examination is what is to be looked at besides this host.
+type examination struct {
+	queue, policy, hostfile, agent string
+}
+
+func (e *examination) register(cmd *cobra.Command) {
+	cli.QueueFlag(cmd, &e.queue)
+	cmd.Flags().StringVar(&e.policy, "policy", "", "`FILE` with the policy of the host worker")
+	cmd.Flags().StringVar(&e.hostfile, "hostfile", "", "also check the hosts in this `FILE`, by ssh")
+	cmd.Flags().StringVar(&e.agent, "launch-agent", "ssh", "`PROGRAM` that reaches other hosts, called as ssh is")
+}
+
+// checks returns what doctor looks at.
+func (e *examination) checks(a *cli.App) ([]doctor.Check, error) {
+	read := sync.OnceValue(func() doctor.Host { return doctor.ReadHost("/") })
+	host := func(judge func(doctor.Host) []doctor.Finding) func(context.Context) []doctor.Finding {
+		return func(context.Context) []doctor.Finding { return judge(read()) }
+	}
+	checks := []doctor.Check{
+		{Name: "server", Find: func(ctx context.Context) []doctor.Finding { return examineServer(ctx, a, e.queue) }},
+		{Name: "versions", Find: func(ctx context.Context) []doctor.Finding { return examinePrograms(ctx, a) }},
+		{Name: "clock", Find: examineClock},
+		{Name: "cgroups", Find: host(examineCgroups)},
+		{Name: "limits", Find: host(examineLimits)},
+		{Name: "ports", Find: host(func(h doctor.Host) []doctor.Finding { return examinePorts(a, h) })},
+		{Name: "disk", Find: func(p0 context.Context) []doctor.Finding { return examineDisks(p0, a) }},
+		{Name: "gpu", Find: func(ctx context.Context) []doctor.Finding { return examineGPUs(ctx, read()) }},
+		{Name: "policy", Find: func(context.Context) []doctor.Finding { return examinePolicy(a, e.policy) }},
+	}
+	if e.hostfile == "" {
+		return checks, nil
+	}
+	others, err := e.otherHosts()
+	return append(checks, others...), err
+}
+
+// notUsage returns an error, and what to do about it, of settings that would be a mistake of the
+// command line elsewhere: here it is what is looked for.
+func notUsage(err error) []doctor.Finding {
+	var usage *cli.UsageError
+	if errors.As(err, &usage) {
+		what, remedy, _ := strings.Cut(err.Error(), "; ")
+		return doctor.CheckUnreached(errors.New(what), remedy)
+	}
+	return doctor.CheckUnreached(err, "see TEMPORAL_* in the environment, and the profile: "+os.Getenv("TEMPORAL_CONFIG_FILE"))
+}

@@ -1,0 +1,220 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/process/resources"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/ports"
+	"github.com/clusterrun/clusterrun/activities/system/filelock"
+	"github.com/clusterrun/clusterrun/activities/system/hostuser"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/specs"
+	"github.com/clusterrun/clusterrun/starter/doctor"
+	"github.com/clusterrun/clusterrun/starter/hosts/hostlist"
+	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// programTakes bounds a program that is asked for its version.
+const programTakes = 5 * time.Second
+
+func examinePrograms(ctx context.Context, a *cli.App) []doctor.Finding {
+	_, external, _ := a.External(ctx) // examineServer says what is wrong with it
+	ctx, cancel := context.WithTimeout(ctx, programTakes)
+	defer cancel()
+	line, err := a.Home().Version(ctx)
+	found := doctor.CheckPrograms(cli.VersionLine(), spec.Version, line, err, external, pythonModule(ctx))
+	if p := supervisor.Programs(a.WorkerDir()); p != nil {
+		found = append(found, doctor.CheckWorker(spec.Version, p.PID, p.Version, p.Supervisor)...)
+	}
+	return found
+}
+
+// pythonModule returns the version of the Python package that is installed; empty: there is none.
+func pythonModule(ctx context.Context) string {
+	cmd := exec.CommandContext(ctx, "python3", "-c", `import importlib.metadata as m; print(m.version("clusterrun"))`)
+	cmd.Dir, cmd.WaitDelay = "/", time.Second // no module of a directory that we happen to be in
+	out, _ := cmd.Output()
+	return strings.TrimSpace(string(out))
+}
+
+func examineClock(context.Context) []doctor.Finding {
+	var t unix.Timex
+	state, err := unix.Adjtimex(&t)
+	if err != nil {
+		return []doctor.Finding{doctor.Unknown(err, "timedatectl")}
+	}
+	off := time.Duration(t.Offset) * time.Microsecond
+	if t.Status&unix.STA_NANO != 0 {
+		off = time.Duration(t.Offset)
+	}
+	return doctor.CheckClock(state != unix.TIME_ERROR, off)
+}
+
+func examineCgroups(h doctor.Host) []doctor.Finding {
+	there := supervisor.Prospect()
+	return doctor.CheckCgroups(h, there.Controllers, there.Why)
+}
+
+func examineLimits(h doctor.Host) []doctor.Finding {
+	hard := func(resource int) uint64 {
+		var l unix.Rlimit
+		if unix.Getrlimit(resource, &l) != nil {
+			return 0
+		}
+		return l.Max
+	}
+	return doctor.CheckLimits(doctor.Limits{
+		Files: hard(unix.RLIMIT_NOFILE), Processes: hard(unix.RLIMIT_NPROC), Locked: hard(unix.RLIMIT_MEMLOCK),
+	}, h)
+}
+
+func examinePorts(a *cli.App, h doctor.Host) []doctor.Finding {
+	const most = 16
+	tried, free := 0, 0
+	for port := range ports.Free() {
+		if tried++; canListen("", port) {
+			free++
+		}
+		if tried == most {
+			break
+		}
+	}
+	var taken []int
+	if held, _ := filelock.IsHeld(filepath.Join(a.Global.StateDir, cli.DevLock)); !held {
+		for _, port := range []int{7233, 8233} {
+			if !canListen("127.0.0.1", port) {
+				taken = append(taken, port)
+			}
+		}
+	}
+	return doctor.CheckPorts(h, free, tried, taken)
+}
+
+func canListen(host string, port int) bool {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, fmt.Sprint(port)))
+	if err != nil {
+		return !errors.Is(err, syscall.EADDRINUSE)
+	}
+	l.Close()
+	return true
+}
+
+func examineDisks(_ context.Context, a *cli.App) []doctor.Finding {
+	return slices.Concat(
+		doctor.CheckDisk(diskOf(a.Global.StateDir, "databases, journals and logs", "--state-dir")),
+		doctor.CheckDisk(diskOf(os.TempDir(), "temporary files", "TMPDIR")))
+}
+
+// networks are the file systems of networks, by the numbers of statfs(2).
+var networks = map[int64]string{
+	unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "SMB", unix.SMB2_SUPER_MAGIC: "SMB",
+	unix.CEPH_SUPER_MAGIC: "Ceph", unix.AFS_SUPER_MAGIC: "AFS", 0x0BD00BD0: "Lustre", 0x47504653: "GPFS", 0x19830326: "BeeGFS",
+}
+
+// diskOf returns the file system of a directory, which need not be there yet.
+func diskOf(dir, use, setting string) doctor.Disk {
+	d := doctor.Disk{Path: dir, Use: use, Setting: setting, Full: cli.FullDisk(dir)}
+	at := dir
+	for _, err := os.Stat(at); errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at); _, err = os.Stat(at) {
+		at = filepath.Dir(at)
+	}
+	var s unix.Statfs_t
+	if err := unix.Statfs(at, &s); err != nil {
+		d.NotUsable = err
+		return d
+	}
+	d.Free = s.Bavail * uint64(s.Frsize)
+	if os.Geteuid() == 0 {
+		d.Free = s.Bfree * uint64(s.Frsize)
+	}
+	d.Uncounted = s.Blocks == 0
+	d.ReadOnly, d.NoExec = s.Flags&unix.ST_RDONLY != 0, s.Flags&unix.ST_NOEXEC != 0
+	d.Network = networks[int64(uint32(s.Type))]
+	if info, err := os.Stat(at); err == nil && !info.IsDir() {
+		d.NotUsable = fmt.Errorf("%s is not a directory", at)
+	} else if err := hostuser.Access(at, unix.W_OK|unix.X_OK); err != nil {
+		d.NotUsable = fmt.Errorf("%s: %w", at, err)
+	}
+	return d
+}
+
+func examineGPUs(ctx context.Context, h doctor.Host) []doctor.Finding {
+	usable := len(resources.ReadGPUs(os.Environ()).Visible)
+	program, err := exec.LookPath("nvidia-smi")
+	if err != nil || h.NVIDIADevices == 0 {
+		return doctor.CheckGPUs(h, usable, err == nil, 0, nil)
+	}
+	rows, _, err := resources.AskNVIDIA(ctx, program, "--query-gpu=uuid,utilization.gpu")
+	return doctor.CheckGPUs(h, usable, true, len(rows), err)
+}
+
+func examinePolicy(a *cli.App, file string) []doctor.Finding {
+	var bad error
+	if file != "" {
+		_, bad = workers.DecideTasks(file, nil, nil)
+	}
+	var dir *doctor.StateDir
+	if info, err := os.Stat(a.Global.StateDir); err == nil {
+		dir = &doctor.StateDir{Path: a.Global.StateDir, Mode: uint32(info.Mode().Perm())}
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			dir.Foreign = int(stat.Uid) != os.Geteuid()
+		}
+	}
+	return doctor.CheckPolicy(file, bad, os.Geteuid() == 0, dir)
+}
+
+// otherHosts returns a check for each host of a file but this one.
+func (e *examination) otherHosts() ([]doctor.Check, error) {
+	f, err := os.Open(e.hostfile)
+	if err != nil {
+		return nil, cli.Usagef("--hostfile: %v", err)
+	}
+	defer f.Close()
+	hosts, err := hostlist.ParseFile(f)
+	if err != nil {
+		return nil, cli.Usagef("--hostfile %s: %v", e.hostfile, err)
+	}
+	agent := strings.Fields(e.agent)
+	if len(agent) == 0 {
+		return nil, cli.Usagef("--launch-agent is empty; give a program that is called as ssh is")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find our own executable: %w", err)
+	}
+	const together = 32
+	turn := make(chan struct{}, together)
+	var checks []doctor.Check
+	for _, h := range hosts {
+		if specs.IsThisMachine(h.Name) || slices.ContainsFunc(checks, func(c doctor.Check) bool { return c.Name == h.Name }) {
+			continue
+		}
+		checks = append(checks, doctor.Check{Name: h.Name, Find: func(ctx context.Context) []doctor.Finding {
+			select {
+			case turn <- struct{}{}:
+				defer func() { <-turn }()
+			case <-ctx.Done():
+				return []doctor.Finding{doctor.Unknown(errors.New("its turn did not come in time"), "give fewer hosts in --hostfile")}
+			}
+			version, ahead, doubt, err := remotehosts.Ask(ctx, agent, h.Login, self)
+			return doctor.CheckOther(cli.VersionLine(), doctor.Other{Version: version, Clock: doctor.Clock{Ahead: ahead, Doubt: doubt}}, err)
+		}})
+	}
+	return checks, nil
+}

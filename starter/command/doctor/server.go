@@ -1,0 +1,140 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/doctor"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// examineServer looks at the server that commands would use, if it runs, and at the hosts of a
+// queue. It starts none.
+func examineServer(ctx context.Context, a *cli.App, queue string) []doctor.Finding {
+	s, external, err := a.External(ctx)
+	if err != nil {
+		return notUsage(err)
+	}
+	remedy := "give another with --address or TEMPORAL_ADDRESS, or look whether it runs: temporal operator cluster health"
+	if !external {
+		up, err := a.Home().Find(ctx)
+		if err != nil {
+			return doctor.CheckUnreached(err, "look into "+a.Home().Log())
+		}
+		if up == nil {
+			return doctor.CheckNotRunning()
+		}
+		s = a.Embedded(up)
+		remedy = fmt.Sprintf("kill -CONT %d if it was stopped, or else kill %d: the next command starts another; its log is %s", up.PID, up.PID, a.Home().Log())
+	}
+	c, err := a.DialOnce(ctx, s)
+	if err != nil {
+		return doctor.CheckUnreached(err, remedy)
+	}
+	defer c.Close()
+	facts, found := serverFacts(ctx, a, c, s)
+	if found != nil {
+		return found
+	}
+	clock, err := serverClock(ctx, c, facts.Namespace)
+	return slices.Concat(doctor.CheckServer(facts), doctor.CheckServerClock(clock, err), examineQueue(ctx, a, c, queue), examineRuns(ctx, c))
+}
+
+// mostExamined bounds the open runs that are asked whether anybody executes them, and asked at a
+// time are half of them: each takes three seconds where nobody does.
+const mostExamined = 50
+
+// examineRuns looks for open runs that nobody executes.
+func examineRuns(ctx context.Context, c client.Client) []doctor.Finding {
+	open, err := starter.List(ctx, c, starter.ListOptions{Open: true, Limit: mostExamined})
+	if err != nil {
+		return []doctor.Finding{doctor.Unknown(err, "clusterrun list --open")}
+	}
+	nobody := make([]bool, len(open))
+	places := make(chan struct{}, mostExamined/2)
+	var wg sync.WaitGroup
+	for i, r := range open {
+		wg.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			var unanswered *starter.UnansweredError
+			nobody[i] = errors.As(starter.Get(c, r.RunID, "").Answers(ctx), &unanswered)
+		})
+	}
+	wg.Wait()
+	var ids []string
+	for i, r := range open {
+		if nobody[i] {
+			ids = append(ids, r.RunID)
+		}
+	}
+	return doctor.CheckRuns(len(open), ids)
+}
+
+// serverFacts returns what is known of a server, or why that is not known.
+func serverFacts(ctx context.Context, a *cli.App, c client.Client, s cli.Server) (doctor.Server, []doctor.Finding) {
+	o, err := s.Client()
+	if err != nil {
+		return doctor.Server{}, notUsage(err)
+	}
+	facts := doctor.Server{Name: s.String(), Namespace: o.Namespace, Register: starter.RegisterAttributes()}
+	if facts.Namespace == "" {
+		facts.Namespace = client.DefaultNamespace
+	}
+	began := time.Now()
+	info, err := c.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
+	if err != nil {
+		return facts, doctor.CheckUnreached(err, "look into the log of the server")
+	}
+	facts.Latency, facts.Version = time.Since(began), info.GetServerVersion()
+	ns, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: facts.Namespace})
+	var none *serviceerror.NamespaceNotFound
+	if errors.As(err, &none) {
+		return facts, doctor.CheckUnreached(fmt.Errorf("%s has no namespace %s", facts.Name, facts.Namespace), "temporal operator namespace create "+facts.Namespace)
+	}
+	if err != nil {
+		return facts, doctor.CheckUnreached(fmt.Errorf("namespace %s: %w", facts.Namespace, err), "have its operator allow DescribeNamespace")
+	}
+	facts.Retention = ns.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration()
+	if s.Embedded {
+		facts.Program, _ = a.Home().Version(ctx) // examinePrograms says what is wrong with it
+	}
+	known, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: facts.Namespace})
+	facts.AttributesErr = err
+	for _, attribute := range spec.Attributes() {
+		if _, ok := known.GetCustomAttributes()[attribute.Name]; !ok {
+			facts.Missing = append(facts.Missing, attribute.Name)
+		}
+	}
+	return facts, nil
+}
+
+// fleetTakes is how long the fleet of a queue may take to say who is there.
+const fleetTakes = 2 * time.Second
+
+func examineQueue(ctx context.Context, a *cli.App, c client.Client, queue string) []doctor.Finding {
+	ctx, cancel := context.WithTimeout(ctx, fleetTakes)
+	defer cancel()
+	hosts, err := starter.GetFleet(c, queue).Hosts(ctx)
+	var none *starter.NoFleetError
+	if err != nil && !errors.As(err, &none) {
+		return []doctor.Finding{doctor.Unknown(err, "clusterrun worker, or clusterrun dev")}
+	}
+	members := make([]doctor.Member, len(hosts))
+	for i, h := range hosts {
+		members[i] = doctor.Member{Name: h.Name, Version: h.Version, Silent: h.State == fleet.HostSilent}
+	}
+	return doctor.CheckMembers(queue, spec.Version, members)
+}

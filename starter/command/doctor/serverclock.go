@@ -1,0 +1,64 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	enumspb "go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/starter/doctor"
+)
+
+const (
+	// clockTakes bounds what the server is asked for its time.
+	clockTakes = 4 * time.Second
+	// clockPoll is how long the poll would wait. Servers refuse much shorter ones.
+	clockPoll = 10 * time.Second
+)
+
+// serverClock returns how far the clock of a server is ahead of ours. No call asks for its time, but it
+// notes when a queue was last polled: so it is polled for a queue on which there is never anything, and
+// asked when that was.
+func serverClock(ctx context.Context, c client.Client, namespace string) (doctor.Clock, error) {
+	ctx, cancel := context.WithTimeout(ctx, clockTakes)
+	defer cancel()
+	name := "clusterrun-doctor-" + uuid.NewString()
+	// A sticky queue is one that the server forgets by itself.
+	queue := &taskqueuepb.TaskQueue{Name: name, Kind: enumspb.TASK_QUEUE_KIND_STICKY, NormalName: "clusterrun-doctor"}
+	poll, stop := context.WithTimeout(context.WithoutCancel(ctx), clockPoll)
+	defer stop()
+	refused := make(chan error, 1)
+	began := time.Now()
+	go func() {
+		_, err := c.WorkflowService().PollWorkflowTaskQueue(poll, &workflowservice.PollWorkflowTaskQueueRequest{Namespace: namespace, TaskQueue: queue, Identity: name})
+		refused <- err
+	}()
+	for wait := (retry.Backoff{First: time.Millisecond, Most: 100 * time.Millisecond}); ; {
+		asked, err := c.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
+			Namespace: namespace, TaskQueue: queue, TaskQueueType: enumspb.TASK_QUEUE_TYPE_WORKFLOW,
+		})
+		if err != nil {
+			return doctor.Clock{}, err
+		}
+		took := time.Since(began)
+		for _, p := range asked.GetPollers() {
+			if p.GetIdentity() == name {
+				return doctor.Clock{Ahead: p.GetLastAccessTime().AsTime().Sub(began.Add(took / 2)), Doubt: took / 2}, nil
+			}
+		}
+		select {
+		case err := <-refused:
+			return doctor.Clock{}, fmt.Errorf("the server does not have its queue polled: %w", err)
+		default:
+		}
+		if err := wait.Sleep(ctx); err != nil {
+			return doctor.Clock{}, fmt.Errorf("the server does not say when it was polled: %w", err)
+		}
+	}
+}

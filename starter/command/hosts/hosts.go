@@ -1,0 +1,227 @@
+package hosts
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+)
+
+func Hosts(a *cli.App) *cobra.Command {
+	var queue string
+	cmd := &cobra.Command{
+		Use:   "hosts [flags]",
+		Short: "Show the hosts of a queue, and what runs on them",
+		Long: `Shows the hosts that have joined a queue with ` + "`clusterrun worker`" + `: how many of their slots
+and GPUs are in use and by which runs, their labels and versions. A host that has not
+answered for 15 s is silent, and gets no tasks until it is back.
+
+` + cli.ExitCodesOfRequests,
+		Example: `  clusterrun hosts
+  clusterrun hosts --json | jq -r '.[] | select(.state != "ready") | .name'`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cli.OnFleet(cmd.Context(), a, queue, func(f *starter.Fleet) error {
+				hosts, err := f.Hosts(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if a.Global.JSON {
+					for i := range hosts {
+						hosts[i].Store = nil // its token is for nobody to read
+					}
+					return a.PrintJSON(hosts)
+				}
+				printHosts(a, hosts)
+				return nil
+			})
+		},
+	}
+	cli.QueueFlag(cmd, &queue)
+	return cmd
+}
+
+// versionColumn names the version of a host worker, and that of its supervisor if it differs.
+func versionColumn(version, supervisor string) string {
+	if supervisor == "" {
+		return version
+	}
+	return version + " (supervisor " + supervisor + ")"
+}
+
+func printHosts(a *cli.App, hosts []fleet.HostStatus) {
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "HOST\tSTATE\tROLE\tSINCE\tSLOTS\tGPUS\tMEMORY\tVERSION\tLABELS\tRUNS")
+	now := time.Now()
+	for _, h := range hosts {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, h.State, cmp.Or(h.Role, string(workers.RoleBoth)), cli.Ago(now, h.Since),
+			share(h.Used, h.Slots), gpusColumn(h), bytesColumn(h.Memory), cli.OrDash(versionColumn(h.Version, h.Supervisor)), cli.OrDash(labelsColumn(h.Labels)), cli.OrDash(runsColumn(h.Holds)))
+	}
+	w.Flush()
+	for _, h := range hosts {
+		if h.Reason != "" || !h.Deadline.IsZero() {
+			line := fmt.Sprintf("%s is %s", h.Name, h.State)
+			if h.Reason != "" {
+				line += ": " + h.Reason
+			}
+			if !h.Deadline.IsZero() {
+				line += fmt.Sprintf(" (until %s)", h.Deadline.Local().Format(cli.LocalTime))
+			}
+			fmt.Fprintln(a.Out, line)
+		}
+	}
+}
+
+// share returns how much of something is in use.
+func share(used, all int) string {
+	if all == 0 {
+		return fmt.Sprintf("%d of any", used)
+	}
+	return fmt.Sprintf("%d of %d", used, all)
+}
+
+func gpusColumn(h fleet.HostStatus) string {
+	if len(h.GPUs) == 0 {
+		return "-"
+	}
+	text := fmt.Sprintf("%d of %d", h.UsedGPUs, len(h.GPUs))
+	if model := h.GPUs[0].Model; model != "" {
+		text += " " + model
+	}
+	return text
+}
+
+func bytesColumn(n int64) string {
+	const gib = 1 << 30
+	switch {
+	case n == 0:
+		return "-"
+	case n < 10*gib:
+		return fmt.Sprintf("%.1f GiB", float64(n)/gib)
+	default:
+		return fmt.Sprintf("%d GiB", n/gib)
+	}
+}
+
+func labelsColumn(labels map[string]string) string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		list = append(list, key+"="+labels[key])
+	}
+	return strings.Join(list, ",")
+}
+
+func runsColumn(holds []fleet.Holding) string {
+	const most = 4
+	var list []string
+	for i, h := range holds {
+		if i == most {
+			list = append(list, fmt.Sprintf("%d more", len(holds)-most))
+			break
+		}
+		list = append(list, fmt.Sprintf("%s (%d)", h.Run.WorkflowID, h.Tasks))
+	}
+	return strings.Join(list, ", ")
+}
+
+func Host(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "host COMMAND",
+		Short: "Take a host out of service, and back",
+	}
+	cmd.AddCommand(cordonCommand(a, false), cordonCommand(a, true), uncordonCommand(a))
+	return cli.AsGroup(cmd)
+}
+
+func cordonCommand(a *cli.App, drain bool) *cobra.Command {
+	var queue, reason string
+	var deadline time.Duration
+	cmd := &cobra.Command{
+		Use:   "cordon [flags] HOST",
+		Short: "Give a host no new tasks",
+		Long: `Gives a host no new tasks. Its tasks and its host worker continue. ` + "`clusterrun host uncordon`" + `
+reverses it.
+
+` + cli.ExitCodesOfRequests,
+		Example: `  clusterrun host cordon gpu-3 --reason "new driver on Monday"`,
+		Args:    cli.OneArg("HOST"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q := fleet.Cordoned{Name: args[0], Reason: reason, Drain: drain}
+			if deadline < 0 {
+				return cli.Usagef("--deadline %s: give a time from now, such as 30m", deadline)
+			}
+			if deadline > 0 {
+				q.Deadline = time.Now().Add(deadline).Round(time.Second)
+			}
+			return cli.OnFleet(cmd.Context(), a, queue, func(f *starter.Fleet) error {
+				if err := f.Cordon(cmd.Context(), q); err != nil {
+					return err
+				}
+				text := fmt.Sprintf("host %s gets no new tasks", args[0])
+				if drain {
+					text = fmt.Sprintf("host %s is draining; `clusterrun hosts` shows what is left on it", args[0])
+				}
+				return printService(a, serviceOfHost{Host: args[0], Cordoned: true, Draining: drain}, text)
+			})
+		},
+	}
+	if drain {
+		cmd.Use, cmd.Short = "drain [flags] HOST", "Give a host no new tasks, and restart its groups elsewhere"
+		cmd.Long = `Gives a host no new tasks. Groups that have tasks there (restart_scope: group) restart on
+other hosts as soon as there is room; other runs stay until they end. ` + "`clusterrun host uncordon`" + ` reverses it.
+
+` + cli.ExitCodesOfRequests
+		cmd.Example = `  clusterrun host drain gpu-3 --reason "memory errors" --deadline 2h`
+		cmd.Flags().DurationVar(&deadline, "deadline", 0, "`TIME` from now by which the host is to be empty, as information for people")
+	}
+	cli.QueueFlag(cmd, &queue)
+	cmd.Flags().StringVar(&reason, "reason", "", "`WHY`, as information for people")
+	return cmd
+}
+
+// serviceOfHost is whether a host gets tasks, after a request about that. Whether it answers is
+// another matter.
+type serviceOfHost struct {
+	Host     string `json:"host"`
+	Cordoned bool   `json:"cordoned"`
+	Draining bool   `json:"draining"`
+}
+
+// printService prints it as JSON where that is wanted, and elsewhere says the text.
+func printService(a *cli.App, h serviceOfHost, text string) error {
+	if a.Global.JSON {
+		return a.PrintJSON(h)
+	}
+	a.Say("%s", text)
+	return nil
+}
+
+func uncordonCommand(a *cli.App) *cobra.Command {
+	var queue string
+	cmd := &cobra.Command{
+		Use:   "uncordon [flags] HOST",
+		Short: "Give a host tasks again",
+		Long:  "Reverses `clusterrun host cordon` and `drain`.\n\n" + cli.ExitCodesOfRequests,
+		Args:  cli.OneArg("HOST"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cli.OnFleet(cmd.Context(), a, queue, func(f *starter.Fleet) error {
+				if err := f.Uncordon(cmd.Context(), args[0]); err != nil {
+					return err
+				}
+				return printService(a, serviceOfHost{Host: args[0]}, fmt.Sprintf("host %s gets tasks again", args[0]))
+			})
+		},
+	}
+	cli.QueueFlag(cmd, &queue)
+	return cmd
+}

@@ -1,0 +1,145 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/trust/policy"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+)
+
+func Policy(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Check what a host would run, for whom and as which user",
+		Long: `A policy is a YAML file that says what a host worker runs (worker --policy FILE). The first
+rule that matches a task decides; what matches no rule is denied:
+
+    allowed_signers: /etc/clusterrun/allowed_signers
+    audit: /var/log/clusterrun/audit.log
+    rules:
+      - signers: [alice@example.com]      # who has signed the run
+        user: alice                       # whom its tasks run as
+        programs: [/usr/bin/python3, "/opt/jobs/**"]
+        directories: [/srv/alice]         # of dir and logs.dir, with all below
+        env: [NCCL_DEBUG, EPOCHS]         # variables that the spec may set
+        secrets: {env: [WANDB_API_KEY], files: ["/etc/clusterrun/secrets/*"]}
+        requests: [restart, stacks]       # of running tasks; default: all
+        closures: false
+      - signers: [unsigned]
+        user: nobody
+        programs: [/opt/jobs/selftest]
+
+allowed_signers is a file as in ssh-keygen(1). Both files, and all directories above them,
+must belong to root or to the user of the host worker, and nobody else may have write
+access to them. They are read again when they change.
+
+A signature (submit --sign) covers the spec, the run ID and an expiry. A run without one is
+unsigned, and so is a run that was started without clusterrun. Runs, and requests about
+tasks, are denied before anything starts; requests that end tasks are never denied.
+
+Only a host worker that runs as root runs tasks as another user, one per run and host, with
+that user's groups and the environment of a login. Users must be able to pass through its
+state directory: --state-dir /var/lib/clusterrun. Tasks run as root only if a rule names
+root or 0.`,
+	}
+	cmd.AddCommand(policyCheckCommand(a), &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of a policy",
+		Long:    "Prints the JSON Schema of a policy, for editors.\n\nExit codes:\n  0  printed",
+		Example: "  clusterrun policy schema > policy.schema.json",
+		Args:    cli.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return a.PrintRaw(policy.Schema) },
+	})
+	return cli.AsGroup(cmd)
+}
+
+func policyCheckCommand(a *cli.App) *cobra.Command {
+	var specFile string
+	var signers []string
+	cmd := &cobra.Command{
+		Use:   "check [flags] FILE",
+		Short: "Check a policy, and show what it decides about a run",
+		Long: `Checks a policy: its fields, its patterns, and that nobody else has write access to it. With
+--spec it shows which rule decides about each task, as a host worker of this user on this
+machine would.
+
+Exit codes:
+  0  the policy can be used, and allows every task
+  1  it denies a task
+  2  it cannot be used, or a mistake in the command line`,
+		Example: `  clusterrun policy check /etc/clusterrun/policy.yaml
+  clusterrun policy check policy.yaml --spec iris.yaml --signer alice@example.com`,
+		Args: cli.SomeArgs(1, "FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return cli.Usagef("unexpected argument %q", args[1])
+			}
+			var s *spec.RunSpec
+			if specFile != "" {
+				b, err := os.ReadFile(specFile)
+				if err != nil {
+					return cli.Usagef("--spec: %v", err)
+				}
+				if s, err = spec.DecodeYAML(b); err != nil {
+					return err
+				}
+			}
+			decisions, err := workers.DecideTasks(args[0], s, signers)
+			if err != nil {
+				return cli.Usagef("%s", err)
+			}
+			return printDecisions(a, decisions)
+		},
+	}
+	cmd.Flags().StringVar(&specFile, "spec", "", "show what it decides about the tasks of the run spec in this `FILE`")
+	cmd.Flags().StringSliceVar(&signers, "signer", nil, "with --spec: `NAME` of the principal who signed it (default: unsigned)")
+	return cmd
+}
+
+func printDecisions(a *cli.App, decisions []workers.TaskDecision) error {
+	denied := 0
+	for _, d := range decisions {
+		if !d.Allowed {
+			denied++
+		}
+	}
+	switch {
+	case a.Global.JSON:
+		if decisions == nil {
+			decisions = []workers.TaskDecision{}
+		}
+		if err := a.PrintJSON(map[string]any{"ok": denied == 0, "tasks": decisions}); err != nil {
+			return err
+		}
+	case len(decisions) == 0:
+		fmt.Fprintln(a.Out, "ok")
+	default:
+		for _, d := range decisions {
+			fmt.Fprintln(a.Out, d.Task+": "+decisionText(d.Decision))
+		}
+	}
+	if denied > 0 {
+		return &cli.ExitError{Code: 1, Cause: errors.New(plural.Of(denied, "task is denied", "tasks are denied"))}
+	}
+	return nil
+}
+
+// decisionText is a decision in words.
+func decisionText(d policy.Decision) string {
+	if !d.Allowed {
+		return "denied: " + d.Reason
+	}
+	text := fmt.Sprintf("allowed by rule %d", d.Rule)
+	if d.User != "" {
+		text += ", as " + d.User
+	}
+	return strings.TrimSpace(text)
+}

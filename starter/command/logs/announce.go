@@ -1,0 +1,70 @@
+package logs
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Announce returns a function that reports restarted processes and why, a whole group once.
+func Announce(a *cli.App, run *starter.Run, s *spec.RunSpec, name func(rank int) string) func(rank, attempt int) {
+	var announced atomic.Int64
+	reasons := restartReasons{run: run}
+	return func(rank, attempt int) {
+		now := announced.Load()
+		switch {
+		case s.RestartScope != spec.RestartScopeGroup:
+			a.Say("%s", a.Color.Dim(reasons.line(name(rank), attempt)))
+		case int64(attempt) > now && announced.CompareAndSwap(now, int64(attempt)):
+			ctx, cancel := context.WithTimeout(context.Background(), cli.RequestTimeout)
+			restarts, _ := run.GroupRestarts(ctx) // without an answer it is said without why
+			cancel()
+			a.Say("%s", a.Color.Dim(groupRestarted(restarts, attempt)))
+		}
+	}
+}
+
+// restartReasons has why tasks were started again. Many may be at the same time: then the run is
+// asked once.
+type restartReasons struct {
+	run *starter.Run
+
+	mu    sync.Mutex
+	asked time.Time
+	known map[string]string // those that were not told yet
+}
+
+// line returns the line about the restart of a task.
+func (r *restartReasons) line(task string, attempt int) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known[task] == "" || time.Since(r.asked) > time.Second {
+		ctx, cancel := context.WithTimeout(context.Background(), cli.RequestTimeout)
+		r.known, _ = r.run.RestartReasons(ctx) // without an answer it is said without why
+		r.asked = time.Now()
+		cancel()
+	}
+	why := r.known[task]
+	delete(r.known, task)
+	if why == "" {
+		return fmt.Sprintf("%s restarted (attempt_%d)", task, attempt)
+	}
+	return fmt.Sprintf("%s; %s restarted (attempt_%d)", why, task, attempt)
+}
+
+// groupRestarted returns the line about the restart of the group that began with a process of
+// that number.
+func groupRestarted(restarts []spec.GroupRestart, attempt int) string {
+	for _, r := range restarts {
+		if r.Attempt == attempt {
+			return r.String()
+		}
+	}
+	return fmt.Sprintf("the group restarted (attempt_%d)", attempt)
+}

@@ -1,0 +1,175 @@
+package logs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// logFiles is where the files of one process are, as its run says.
+type logFiles struct {
+	name, host    string
+	runDir        string // empty: the run does not say
+	attempt, rank int
+	meant         bool // by --attempt
+}
+
+// logFiles returns those of the tasks that are meant: of each the last process, and of a
+// run that has ended those before it that its host has kept.
+func (l *reader) logFiles(s *starter.Status) []logFiles {
+	wanted, _ := l.Selected.ranks(s)
+	lost := lostHosts(s.Result)
+	var files []logFiles
+	for _, t := range s.Tasks {
+		if wanted != nil && !wanted[t.Rank] {
+			continue
+		}
+		dirs := []string{t.LogDir}
+		if r := s.Result; r != nil {
+			at := slices.IndexFunc(r.Tasks, func(r spec.TaskResult) bool { return r.Name == t.Name })
+			if at >= 0 && len(r.Tasks[at].Exits) > 0 {
+				exits := r.Tasks[at].Exits
+				dirs = dirs[:0]
+				for _, e := range exits[max(0, len(exits)-tasklog.KeepAttempts):] {
+					dirs = append(dirs, e.LogDir)
+				}
+			}
+		}
+		var own []logFiles
+		var attempts []int
+		for _, dir := range dirs {
+			if runDir, attempt, rank, ok := tasklog.SplitProcessDir(dir); ok {
+				f := logFiles{name: t.Name, host: t.Host, runDir: runDir, attempt: attempt, rank: rank}
+				if dir != t.LogDir {
+					f.name = fmt.Sprintf("%s (attempt %d)", t.Name, attempt)
+					if s.Generation > 0 {
+						f.host = "" // the group may have moved
+					}
+				}
+				own, attempts = append(own, f), append(attempts, attempt)
+			}
+		}
+		meant := l.Selected.Of(s, map[int][]int{t.Rank: attempts})
+		for _, f := range own {
+			f.meant = meant.HasAttempt(t.Rank, f.attempt)
+			files = append(files, f)
+		}
+		// A run that has ended without a result, or that nobody executes, does not say where its tasks
+		// have run, nor does a host that has not been heard from yet, while others have. With follow
+		// the latter two may yet.
+		silent := !s.Open && s.Result == nil || !l.Follow && (s.Unanswered || t.State == spec.TaskRunning && someHeard(s))
+		if (silent || lost[t.Host] && !l.answered(t.Host)) && len(own) == 0 && len(l.there[t.Rank]) == 0 {
+			files = append(files, logFiles{name: t.Name, host: t.Host, meant: true})
+		}
+	}
+	return files
+}
+
+// lostHosts returns the hosts with which a run has lost tasks, and which did not say then where
+// the output is. r may be nil.
+func lostHosts(r *spec.RunResult) map[string]bool {
+	lost := map[string]bool{}
+	if r == nil {
+		return lost
+	}
+	for _, t := range r.Tasks {
+		if t.Host != "" && t.Exit != nil && t.Exit.Cause == spec.CauseHostLost && t.Exit.LogDir == "" {
+			lost[t.Host] = true
+		}
+	}
+	return lost
+}
+
+// someHeard reports whether it is known where the output of a task is.
+func someHeard(s *starter.Status) bool {
+	return slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.LogDir != "" })
+}
+
+// ownDir returns the log directory of a run that names none and whose host worker has
+// our state directory.
+func (l *reader) ownDir(s *starter.Status) string {
+	return tasklog.RunDir(l.LogsDir(), s.RunID, s.ExecutionID)
+}
+
+// RunDirs returns the directories of the run's logs that are here.
+func (l *reader) RunDirs(s *starter.Status) []string {
+	dirs := []string{l.ownDir(s)}
+	add := func(dir string) {
+		if dir != "" && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	for _, f := range l.logFiles(s) {
+		add(f.runDir)
+	}
+	for _, h := range l.Hosts {
+		add(h.Here)
+	}
+	return slices.DeleteFunc(dirs, func(dir string) bool {
+		info, err := os.Stat(dir)
+		return err != nil || !info.IsDir()
+	})
+}
+
+// NamesLeftOut names the processes that were to be shown and cannot be, once each, and
+// reports whether there are any.
+func (l *reader) NamesLeftOut(s *starter.Status) (some bool) {
+	var places []string
+	names := map[string][]string{} // by place
+	for _, f := range l.logFiles(s) {
+		place := whyNotHere(f)
+		if place != "" {
+			if l.isRead(f) {
+				continue
+			}
+			place += l.whyNotServed(f)
+		}
+		if place == "" || !f.meant {
+			continue
+		}
+		if some = true; l.named[f] {
+			continue
+		}
+		l.named[f] = true
+		if names[place] == nil {
+			places = append(places, place)
+		}
+		names[place] = append(names[place], f.name)
+	}
+	if len(places) == 0 {
+		return some
+	}
+	text := fmt.Sprintf("logs of run %s that cannot be read are left out:", l.run.ID)
+	for _, place := range places {
+		text += "\n" + strings.Join(names[place], ", ") + place
+	}
+	l.Say("%s", text)
+	return some
+}
+
+// whyNotHere returns where the files of a process are that cannot be read here. Empty:
+// they can.
+func whyNotHere(f logFiles) string {
+	if f.runDir == "" {
+		return ": the run does not say where they are"
+	}
+	host := f.host
+	if host == "" {
+		host = "another host"
+	}
+	_, err := os.Stat(tasklog.ProcessDir(f.runDir, f.attempt, f.rank))
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf(" on %s, in %s", host, f.runDir)
+	}
+	return fmt.Sprintf(" on %s: %s", host, err)
+}

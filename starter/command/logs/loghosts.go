@@ -1,0 +1,234 @@
+package logs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// Host is a host that serves its files.
+type Host struct {
+	name   string
+	Client *hostservice.Client
+	// Here is the directory in which its files can be read on this machine; empty: they cannot.
+	Here string
+	// Attempts are the processes that have files there; see [tasklog.Attempts].
+	Attempts map[int][]int
+	Reader   *hostservice.Follower // nil: it is here, or could not be reached yet
+	// Err is why it could not be read, or not to the end; said, that this was said.
+	Err  error
+	said bool
+}
+
+// LearnServices asks a run that has ended how its hosts serve its files, where some are
+// not here, or may not be: it does not say otherwise where earlier generations have run. The
+// host workers of a private queue have ended with the run.
+func (l *reader) LearnServices(ctx context.Context, s *starter.Status) {
+	if s.Open || spec.IsPrivateQueue(s.Queue) || len(l.Hosts) > 0 && s.Generation == 0 {
+		return
+	}
+	files := l.logFiles(s)
+	if s.Generation == 0 && len(files) > 0 && !slices.ContainsFunc(files, func(f logFiles) bool { return whyNotHere(f) != "" && !l.isRead(f) }) {
+		return
+	}
+	// A run that nobody executes any more does not answer; what is left out is named.
+	var err error
+	s.Services, err = l.run.Services(ctx)
+	l.unknown = err != nil
+}
+
+// MissesEarlier names the tasks of [logReader.earlier], and reports whether there are any.
+func (l *reader) MissesEarlier(s *starter.Status) bool {
+	names := l.earlier(s)
+	if len(names) == 0 {
+		return false
+	}
+	l.Say("%s", l.Color.Bad(fmt.Sprintf("the output may be incomplete: nobody executes run %s any more, which could say on which hosts earlier processes of %s were",
+		l.run.ID, shorten.List(names, 5))))
+	return true
+}
+
+// earlier returns the tasks whose earlier processes are not here, where nobody says which hosts
+// have had them.
+func (l *reader) earlier(s *starter.Status) (names []string) {
+	if !l.unknown || s.Generation == 0 {
+		return nil
+	}
+	meant := l.Selected.Of(s, l.there)
+	for _, t := range s.Tasks {
+		there := l.there[t.Rank]
+		_, _, pruned := tasklog.Pruned(there)
+		gaps := len(there) == 0 || there[len(there)-1] != len(there)-1
+		if gaps && !pruned && meant.HasTask(t.Rank) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// AddHosts asks the hosts that are not read yet what they have, all at the same time, and
+// returns those whose files are not here.
+func (l *reader) AddHosts(ctx context.Context, s *starter.Status) (added []*Host) {
+	files := l.logFiles(s)
+	var asked sync.WaitGroup
+	var hosts []*Host
+	for _, service := range s.Services {
+		h := l.Hosts[service.Address]
+		switch {
+		case h == nil && (l.isHere(s, files, service.Host) || !l.isMeant(s, service.Host)):
+			continue
+		case h == nil:
+			h = &Host{name: service.Host, Client: hostservice.NewClient(service, s.ExecutionID)}
+			l.Hosts[service.Address] = h
+		case h.Here != "" || h.Reader != nil:
+			continue
+		}
+		hosts = append(hosts, h)
+		asked.Go(func() { h.ask(ctx) })
+	}
+	asked.Wait()
+	for _, h := range hosts {
+		if h.Err == nil && h.Here == "" {
+			l.Found(h.Attempts)
+			added = append(added, h)
+		}
+	}
+	return added
+}
+
+// isHere reports whether all files of a host that the run speaks of are here, so that it
+// need not be asked.
+func (l *reader) isHere(s *starter.Status, files []logFiles, host string) bool {
+	if s.Generation > 0 {
+		return false // it may have some that the run does not speak of any more
+	}
+	some := false
+	for _, f := range files {
+		if f.host == host || f.host == "" {
+			if some = true; whyNotHere(f) != "" {
+				return false
+			}
+		}
+	}
+	return some
+}
+
+// isMeant reports whether a host may have output that is wanted.
+func (l *reader) isMeant(s *starter.Status, host string) bool {
+	meant := l.Selected.Of(s, nil)
+	return s.Generation > 0 || slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool {
+		return meant.HasTask(t.Rank) && (t.Host == host || t.Host == "")
+	})
+}
+
+func (h *Host) ask(ctx context.Context) {
+	listing, err := h.Client.List(ctx)
+	if h.Err = err; err != nil {
+		return
+	}
+	h.Attempts = listing.Attempts
+	for rank, attempts := range listing.Attempts {
+		for _, n := range attempts {
+			// No two hosts have the same process of a task.
+			if info, err := os.Stat(tasklog.ProcessDir(listing.Dir, n, rank)); err == nil && info.IsDir() {
+				h.Here = listing.Dir
+				return
+			}
+		}
+	}
+}
+
+// Follows begins to read a host.
+func (l *reader) Follows(h *Host, selection tasklog.Selection, live bool) {
+	h.Reader = h.Client.Follow(l.from(h), hostservice.FollowOptions{
+		Selection: selection, WholeLines: l.asJSON(), Live: live, OnError: l.unreadable,
+		OnTrouble: func(err error) {
+			if err == nil {
+				l.Say("the output of %s is read again", h.name)
+			} else {
+				l.Say("the output of %s cannot be read now: %s", h.name, err)
+			}
+		},
+	})
+}
+
+// FinishHosts reads all that is left on all hosts. It fails only with ctx.
+func (l *reader) FinishHosts(ctx context.Context) error {
+	var all sync.WaitGroup
+	for _, h := range l.Hosts {
+		if h.Reader != nil {
+			all.Go(func() { h.Err = h.Reader.Stop(ctx) })
+		}
+	}
+	all.Wait()
+	l.finished = true
+	for _, h := range l.Hosts {
+		if h.Reader != nil && h.Err == nil {
+			h.Attempts = h.Reader.Attempts()
+		}
+	}
+	return ctx.Err()
+}
+
+func (l *reader) CloseHosts() {
+	for _, h := range l.Hosts {
+		h.Client.Close()
+	}
+}
+
+// MissesSome names the hosts of which not all could be read, and reports whether there
+// are any.
+func (l *reader) MissesSome() (some bool) {
+	for _, h := range l.Hosts {
+		if h.Err == nil || h.Here != "" {
+			continue
+		}
+		if some = true; !h.said {
+			l.Say("%s", l.Color.Bad(fmt.Sprintf("the output is incomplete: %s", h.Err)))
+		}
+	}
+	return some
+}
+
+// isRead reports whether the files of a process are read from a host that serves them.
+func (l *reader) isRead(f logFiles) bool {
+	for _, h := range l.Hosts {
+		if h.Err == nil && h.Reader != nil && (h.name == f.host && !l.finished || slices.Contains(h.Attempts[f.rank], f.attempt)) {
+			return true
+		}
+	}
+	return false
+}
+
+// answered reports whether a host has said which files it has.
+func (l *reader) answered(host string) bool {
+	for _, h := range l.Hosts {
+		if h.name == host && h.Err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// whyNotServed returns why files that are not here are not read from their host either.
+func (l *reader) whyNotServed(f logFiles) string {
+	for _, h := range l.Hosts {
+		switch {
+		case h.name != f.host:
+		case h.Err != nil:
+			h.said = true
+			return "; " + h.Err.Error()
+		default:
+			return "; they are not there any more"
+		}
+	}
+	return ", which no host worker serves"
+}

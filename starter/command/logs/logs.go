@@ -1,0 +1,359 @@
+package logs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const logsHelp = `Shows the output of the processes of a run, each line with its task: of all tasks or of the
+named tasks and types, restarts included. Of a task that restarts often, the first and the
+latest 20 attempts are kept; if some were removed, it says so on stderr.
+
+Files that are not on this machine are read from the host worker that has them, if it
+serves them (clusterrun worker --listen). If some output cannot be fetched, the command
+names the tasks and their hosts, and exits with 125.
+
+--since uses marks that the host makes every few seconds (1 in small runs, 8 in large
+ones), so it may show that much more than asked for, but never less. --json prints a JSON
+object per line, with task, attempt, stream and line.
+
+` + cli.ExitCodesOfRequests
+
+func Logs(a *cli.App) *cobra.Command {
+	var (
+		follow   bool
+		choice   cli.RunChoice
+		since    string
+		attempts []string
+		selected Selection
+	)
+	cmd := &cobra.Command{
+		Use:   "logs [flags] RUN [TASK|TYPE...]",
+		Short: "Show the output of a run's processes",
+		Long:  logsHelp,
+		Example: `  clusterrun logs iris-x2k4 worker-1
+  clusterrun logs -f --stderr iris-x2k4
+  clusterrun logs --since 10m --attempt last iris-x2k4 ps`,
+		Args: choice.Args(cli.SomeArgs(1, "RUN")),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if selected.OnlyStdout && selected.OnlyStderr {
+				selected.OnlyStdout, selected.OnlyStderr = false, false
+			}
+			if selected.Tail < 0 || selected.Tail == 0 && cmd.Flags().Changed("tail") {
+				return cli.Usagef("--tail %d: give 1 or more", selected.Tail)
+			}
+			if err := selected.parseAttempts(attempts); err != nil {
+				return err
+			}
+			var err error
+			if selected.Since, err = cli.ParseTime("--since", since, time.Now()); err != nil {
+				return err
+			}
+			return cli.Look(cmd.Context(), a, &choice, args, func(run *starter.Run, names []string) error {
+				selected.Names = names
+				l := NewReader(a, run, selected)
+				l.Follow = follow
+				return l.Show(cmd.Context())
+			})
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow the output until the run has ended")
+	cmd.Flags().BoolVar(&selected.OnlyStdout, "stdout", false, "only stdout")
+	cmd.Flags().BoolVar(&selected.OnlyStderr, "stderr", false, "only stderr")
+	cmd.Flags().StringSliceVar(&attempts, "attempt", nil, "only attempt `N` of each task, from 0, or \"last\"; may be repeated")
+	cmd.Flags().StringVar(&since, "since", "", "only output of the last `TIME`, such as 10m or 2d, or since a time such as 2026-01-31T12:00:00Z")
+	cmd.Flags().IntVar(&selected.Tail, "tail", 0, "only the last `N` lines of each stream of a process; with -f also new ones")
+	choice.Flags(cmd)
+	return cmd
+}
+
+// reader shows the logs of one run.
+type reader struct {
+	*cli.App
+	run      *starter.Run
+	Selected Selection
+	Follow   bool
+	// Spec is that of a run that is shown as one of this machine; nil: all is shown.
+	Spec *spec.RunSpec
+	// Notify is told when the server goes away; see [app.sayUnreachable].
+	Notify func(error)
+
+	tasks    placedTasks
+	Deliver  func(tasklog.Chunk)
+	dirs     []os.FileInfo // that are read
+	readers  []*tasklog.Follower
+	Hosts    map[string]*Host  // by the address of their service
+	there    map[int][]int     // see [tasklog.Attempts]
+	named    map[logFiles]bool // see namesLeftOut
+	finished bool              // all that there is of the hosts has been read
+	unknown  bool              // nobody says which hosts had the run
+	// broken: something that can be had could not be read.
+	Broken atomic.Bool
+	// shown reports whether there was any output.
+	shown atomic.Bool
+
+	mu      sync.Mutex
+	sources map[logProcess]any // which one delivers the output of a process
+}
+
+// logProcess is one process of a run.
+type logProcess struct{ rank, attempt int }
+
+func NewReader(a *cli.App, run *starter.Run, selected Selection) *reader {
+	return &reader{
+		App: a, run: run, Selected: selected, Notify: a.SayUnreachable, Hosts: map[string]*Host{},
+		there: map[int][]int{}, named: map[logFiles]bool{}, sources: map[logProcess]any{},
+	}
+}
+
+func (l *reader) Show(ctx context.Context) error {
+	ended := l.awaitEnd(ctx)
+	s, err := l.find(ctx)
+	if err != nil {
+		return err
+	}
+	_, mistake := l.Selected.ranks(s)
+	if mistake != nil {
+		l.Say("%s", l.Color.Bad(mistake.Error()))
+	}
+	finish, err := l.sink()
+	if err != nil {
+		return err
+	}
+	l.read(ctx, s)
+	defer l.CloseHosts()
+	if err := l.Selected.checkAttempts(s, l.there); err != nil {
+		return err
+	}
+	l.sayPruned(s)
+	following, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	l.WhenBroken(func(err error) { stop(err) }) // nobody would see the rest
+	if l.Follow && s.Open {
+		if s, err = l.toTheEnd(following, s, ended); err != nil {
+			return cmp.Or(context.Cause(following), err)
+		}
+	}
+	for _, r := range l.readers {
+		if err := r.Stop(following); err != nil {
+			return context.Cause(following)
+		}
+	}
+	if err := l.FinishHosts(following); err != nil {
+		return context.Cause(following)
+	}
+	if err := finish(); err != nil {
+		return err
+	}
+	leftOut, incomplete, earlier := l.NamesLeftOut(s), l.MissesSome(), l.MissesEarlier(s)
+	if leftOut || incomplete || earlier || l.Broken.Load() {
+		return &cli.ExitError{Code: exitcode.Machinery}
+	}
+	if mistake != nil {
+		return &cli.ExitError{Code: exitcode.Usage}
+	}
+	if !l.shown.Load() && !l.Selected.leavesOut() {
+		l.Say("run %s has written nothing to its files; output that goes to no file (--redirects, --tee) is not kept", l.run.ID)
+	}
+	return nil
+}
+
+// sayPruned names the attempts that are meant and that have been removed since.
+func (l *reader) sayPruned(s *starter.Status) {
+	meant := l.Selected.Of(s, l.there)
+	for _, t := range s.Tasks {
+		from, to, pruned := tasklog.Pruned(l.there[t.Rank])
+		if pruned && meant.HasTask(t.Rank) && meant.HasAttempt(t.Rank, from) {
+			l.Say("%s: attempts %d to %d have been removed; of a task, the first attempt and the latest %d are kept", t.Name, from, to, tasklog.KeepAttempts)
+		}
+	}
+}
+
+// find waits, if the logs are to be followed, until the run has some, here or
+// elsewhere.
+func (l *reader) find(ctx context.Context) (*starter.Status, error) {
+	for tries := 1; ; tries++ {
+		s, err := l.run.Status(ctx)
+		switch {
+		case err != nil && l.Spec != nil && tries < mostTries && retry.Sleep(ctx, lookAgain) == nil:
+			continue // the run has only just been started: the server comes back
+		case err != nil:
+			return nil, err
+		}
+		l.tasks.learn(s)
+		if wanted, err := l.Selected.ranks(s); err != nil && len(wanted) == 0 {
+			return nil, err
+		}
+		l.LearnServices(ctx, s)
+		if tries <= mostBeats && l.isUnheard(s) {
+			if err := retry.Sleep(ctx, lookAgain); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		known := someHeard(s)
+		switch {
+		case len(l.RunDirs(s)) > 0 || len(s.Services) > 0 || l.Follow && s.Open && known:
+			return s, nil
+		case !l.Follow || !s.Open:
+			if l.NamesLeftOut(s) {
+				return nil, &cli.ExitError{Code: exitcode.Machinery}
+			}
+			if s.Result != nil && s.Result.ErrorType == spec.ErrInvalidRunSpec {
+				return nil, fmt.Errorf("run %s was refused and has started nothing, so it has no logs; `clusterrun status %s` says why", l.run.ID, l.run.ID)
+			}
+			if s.Open && !known {
+				return nil, fmt.Errorf("run %s has not started its tasks yet; -f waits for their output", l.run.ID)
+			}
+			own := &fs.PathError{Op: "open", Path: l.ownDir(s), Err: fs.ErrNotExist}
+			return nil, fmt.Errorf("run %s has no logs on this host: %w", l.run.ID, own)
+		}
+		if err := retry.Sleep(ctx, lookAgain); err != nil {
+			return nil, err
+		}
+	}
+}
+
+const (
+	// lookAgain is how soon a run of which not all logs are known yet is looked at
+	// again, and lookSeldom how soon one is whose tasks may be started anew elsewhere.
+	lookAgain  = 500 * time.Millisecond
+	lookSeldom = 5 * time.Second
+	// mostTries is how often a run that this command has started is asked.
+	mostTries = 40
+	// mostBeats is how often a run is looked at whose hosts are about to say where the output is.
+	mostBeats = 10
+)
+
+// isUnheard reports whether there are processes whose output is meant to be shown now, and of which
+// it is not known yet where it is: hosts say that with the first heartbeat.
+func (l *reader) isUnheard(s *starter.Status) bool {
+	if l.Follow || !s.Open || s.Unanswered {
+		return false
+	}
+	here, _ := tasklog.Attempts(l.ownDir(s)) // an error is said when they are read
+	meant := l.Selected.Of(s, nil)
+	return slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool {
+		return t.State == spec.TaskRunning && t.LogDir == "" && len(here[t.Rank]) == 0 && meant.HasTask(t.Rank)
+	})
+}
+
+// awaitEnd returns a channel that is closed when a run that is followed has ended. Meanwhile notify
+// is told what keeps the run from that, also before it has logs.
+func (l *reader) awaitEnd(ctx context.Context) <-chan struct{} {
+	ended := make(chan struct{})
+	if l.Follow {
+		go func() {
+			defer close(ended)
+			// However it ends: its logs are what was asked for.
+			_, _ = l.run.WaitNotify(ctx, l.Notify)
+		}()
+	}
+	return ended
+}
+
+// toTheEnd follows the run until it has ended, and returns its last status.
+func (l *reader) toTheEnd(ctx context.Context, s *starter.Status, ended <-chan struct{}) (*starter.Status, error) {
+	for {
+		l.NamesLeftOut(s)
+		every := lookSeldom
+		if slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.LogDir == "" && t.State != spec.TaskEnded }) {
+			every = lookAgain
+		}
+		over := false
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-ended:
+			over = true
+		case <-time.After(every):
+		}
+		switch now, err := l.run.Status(ctx); {
+		case err == nil:
+			s = now
+			l.tasks.learn(s)
+			l.LearnServices(ctx, s)
+			l.read(ctx, s)
+		case over:
+			return nil, err
+		}
+		if over {
+			return s, ctx.Err()
+		}
+	}
+}
+
+// read begins to read those of the directories, and of the hosts, that are not read yet.
+func (l *reader) read(ctx context.Context, s *starter.Status) {
+	hosts := l.AddHosts(ctx, s)
+	var added []string
+	for _, dir := range l.RunDirs(s) {
+		info, err := os.Stat(dir)
+		if err != nil || slices.ContainsFunc(l.dirs, func(d os.FileInfo) bool { return os.SameFile(d, info) }) {
+			continue
+		}
+		l.dirs, added = append(l.dirs, info), append(added, dir)
+		numbers, err := tasklog.Attempts(dir)
+		if err != nil {
+			l.unreadable(err)
+		}
+		l.Found(numbers)
+	}
+	selection := l.Selected.Of(s, l.there)
+	for _, dir := range added {
+		options := tasklog.FollowOptions{Select: selection.Has, From: selection.From(dir), OnError: l.unreadable}
+		if l.asJSON() {
+			options.Hold = tasklog.WholeLines
+		}
+		l.readers = append(l.readers, tasklog.Follow(dir, l.from(dir), options))
+	}
+	for _, h := range hosts {
+		l.Follows(h, selection, l.Follow && s.Open)
+	}
+}
+
+// Found notes processes that have files.
+func (l *reader) Found(attempts map[int][]int) {
+	for rank, n := range attempts {
+		l.there[rank] = slices.Compact(slices.Sorted(slices.Values(slices.Concat(l.there[rank], n))))
+	}
+}
+
+// from returns the sink of a source. What two of them have, as where a directory is here
+// and served as well, is taken of the first that delivers it.
+func (l *reader) from(source any) func(tasklog.Chunk) {
+	return func(c tasklog.Chunk) {
+		p := logProcess{c.Rank, c.Attempt}
+		l.mu.Lock()
+		if l.sources[p] == nil {
+			l.sources[p] = source
+		}
+		mine := l.sources[p] == source
+		l.mu.Unlock()
+		if mine {
+			l.shown.Store(true)
+			l.Deliver(c)
+		}
+	}
+}
+
+func (l *reader) unreadable(err error) {
+	l.Broken.Store(true)
+	l.Say("%s", err)
+}

@@ -1,0 +1,75 @@
+package look
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+)
+
+func Barriers(a *cli.App) *cobra.Command {
+	return cli.OnRun(a, &cobra.Command{
+		Use:   "barriers [flags] RUN",
+		Short: "Show which tasks wait at the barriers of a run, and which are missing",
+		Long: `Shows the barriers at which tasks of a run wait: which tasks have arrived and on which host,
+which are missing and since when. Barriers that all tasks have passed are not shown, and
+neither are local ones, which only their host knows. The server's list lags a little, so a
+barrier that has just opened may be missing.
+
+` + cli.ExitCodesOfRequests,
+		Example: `  clusterrun barriers iris-x2k4
+  clusterrun barriers --json iris-x2k4 | jq -r '.barriers[].missing[].task'`,
+	}, func(ctx context.Context, r *starter.Run) error {
+		barriers, err := r.Barriers(ctx)
+		if err != nil {
+			return err
+		}
+		if a.Global.JSON {
+			return a.PrintJSON(map[string]any{"run_id": r.ID, "barriers": barriers})
+		}
+		printBarriers(a, r.ID, barriers)
+		return nil
+	})
+}
+
+func printBarriers(a *cli.App, run string, barriers []starter.Barrier) {
+	if len(barriers) == 0 {
+		a.Say("nobody waits at a barrier of run %s (local barriers are not listed)", run)
+		return
+	}
+	now := time.Now()
+	for i, b := range barriers {
+		if i > 0 {
+			fmt.Fprintln(a.Out)
+		}
+		fmt.Fprintf(a.Out, "barrier %s, round %d", b.Name, b.Round)
+		if b.Generation > 0 {
+			fmt.Fprintf(a.Out, ", generation %d", b.Generation)
+		}
+		if b.Unanswered {
+			fmt.Fprintln(a.Out, ": open, but nobody answers for it at the moment (is its `clusterrun worker`, `dev` or `run` there?)")
+			continue
+		}
+		fmt.Fprintf(a.Out, ": %d waiting, %d missing", len(b.Waiting), len(b.Missing))
+		if !b.Deadline.IsZero() {
+			fmt.Fprintf(a.Out, ", breaks in %s", cli.Roughly(max(0, b.Deadline.Sub(now))))
+		}
+		fmt.Fprintln(a.Out)
+		w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(w, "TASK\tIS\tHOST\tSINCE ("+now.Local().Format("MST")+")\tFOR\tTASK STATE")
+		for _, m := range b.Missing {
+			fmt.Fprintf(w, "%s\tmissing\t%s\t%s\t%s\t%s\n", m.Task, cli.OrDash(m.Host), clock(m.Since), cli.Ago(now, m.Since), cli.OrDash(string(m.State)))
+		}
+		for _, t := range b.Waiting {
+			fmt.Fprintf(w, "%s\twaiting\t%s\t%s\t%s\t-\n", t.Task, cli.OrDash(t.Host), clock(t.Since), cli.Ago(now, t.Since))
+		}
+		w.Flush()
+	}
+}
+
+func clock(t time.Time) string { return t.Local().Format("15:04:05") }

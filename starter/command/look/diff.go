@@ -1,0 +1,121 @@
+package look
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+func Diff(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff [flags] A B",
+		Short: "Compare two runs",
+		Long: `Compares two runs: their specs and results and, for each task, the environment of its
+process, its program and the files among its arguments, the version of clusterrun, its
+host, how it ended, its restarts and the last lines of its stdout. A difference that
+several tasks share is printed once, with the tasks. The durations of the phases are
+printed, but are not differences. What always differs, such as IDs and ports, is left out.
+
+Values of variables that are probably secret are never compared. How processes were
+started, and their last lines, come from their log directories. If those are on other
+hosts, they are left out, and diff says so.
+
+Exit codes, as those of diff(1):
+  0    the runs are the same
+  1    they are different
+  2    mistake in the command line, or a run could not be read`,
+		Example: "  clusterrun diff iris-x2k4 iris-7hq3\n  clusterrun diff --json iris-x2k4 iris-7hq3 | jq '.differences[] | select(.in == \"environment\")'",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return cli.Usagef("give two runs; usage: %s", cmd.UseLine())
+			}
+			return errors.Join(cli.CheckRun(args[0]), cli.CheckRun(args[1]))
+		},
+		ValidArgsFunction: cli.Complete(a, func(ctx context.Context, c client.Client, args []string) []string {
+			if len(args) > 1 {
+				return nil
+			}
+			return cli.CompleteRuns(ctx, c, nil)
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var both [2]*account.Account
+			for i, id := range args {
+				err := cli.Look(cmd.Context(), a, &cli.RunChoice{}, []string{id}, func(r *starter.Run, _ []string) (err error) {
+					both[i], err = AccountOf(cmd.Context(), a, r)
+					return err
+				})
+				if err != nil {
+					return &cli.ExitError{Code: exitcode.Usage, Cause: fmt.Errorf("%s: %w", id, err)}
+				}
+			}
+			c := account.Compare(both[0], both[1])
+			if err := printComparison(a, c); err != nil {
+				return &cli.ExitError{Code: exitcode.Usage, Cause: err}
+			}
+			if len(c.Differences) > 0 {
+				return &cli.ExitError{Code: exitDifferent}
+			}
+			return nil
+		},
+	}
+}
+
+// exitDifferent is the exit code of diff(1) where there are differences.
+const exitDifferent = 1
+
+func printComparison(a *cli.App, c *account.Comparison) error {
+	for _, text := range c.Unknown {
+		a.Say("%s", text)
+	}
+	if a.Global.JSON {
+		return a.PrintJSON(c)
+	}
+	fmt.Fprintf(a.Out, "--- %s\n+++ %s\n", c.A, c.B)
+	in := ""
+	for _, d := range c.Differences {
+		if d.In != in {
+			in = d.In
+			fmt.Fprintf(a.Out, "%s:\n", in)
+		}
+		of := ""
+		if len(d.Tasks) > 0 {
+			of = " (" + shorten.List(d.Tasks, cli.MostNames) + ")"
+		}
+		fmt.Fprintf(a.Out, "  %s%s\n%s%s", spec.Cell(d.What), of, diffLine("    - ", d.A), diffLine("    + ", d.B))
+	}
+	fmt.Fprintln(a.Out, "durations:")
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	for _, d := range c.Durations {
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", d.Phase, lasted(d.A), lasted(d.B))
+	}
+	return w.Flush()
+}
+
+// diffLine returns the lines of one value, each behind a sign. None: there is no value.
+func diffLine(sign string, value *string) string {
+	if value == nil {
+		return ""
+	}
+	const most = 2000
+	text := spec.Visible(shorten.Middle(*value, most, " … "))
+	return sign + strings.ReplaceAll(text, "\n", "\n"+sign) + "\n"
+}
+
+func lasted(s *float64) string {
+	if s == nil {
+		return "-"
+	}
+	return seconds(*s)
+}

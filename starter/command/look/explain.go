@@ -1,0 +1,171 @@
+package look
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+func Explain(a *cli.App) *cobra.Command {
+	return cli.OnRun(a, &cobra.Command{
+		Use:   "explain [flags] RUN",
+		Short: "Show why a run waits, or what it is doing",
+		Long: `Shows what a run waits for and its position in the queue. Of a run that executes it shows the
+hosts, those that have not been heard of, the barriers at which tasks are missing, the tasks that
+are silent, what is used, and, as clusterrun stacks does, what the ranks are doing and which of them
+hold the others up.
+
+` + cli.ExitCodesOfRequests,
+		Example: "  clusterrun explain iris-x2k4",
+	}, func(ctx context.Context, r *starter.Run) error {
+		s, err := r.Status(ctx)
+		if err != nil {
+			return err
+		}
+		var d doing
+		if s.State == spec.RunRunning {
+			if d, err = doingOf(ctx, r, s); err != nil {
+				return err
+			}
+		}
+		if a.Global.JSON {
+			return a.PrintJSON(map[string]any{
+				"run_id": s.RunID, "state": s.State, "unanswered": s.Unanswered, "elastic": s.Elastic, "waiting": s.Waiting, "hosts": tasksByHost(s), "last_output": s.LastOutput(),
+				"silent_hosts": s.Silent, "barriers": d.barriers, "stacks": d.findings,
+			})
+		}
+		printWhere(a, s)
+		if s.State != spec.RunRunning {
+			return nil
+		}
+		return printDoing(a, s, d)
+	})
+}
+
+// doing is what the tasks of a run do.
+type doing struct {
+	barriers []starter.Barrier
+	findings *stacktree.Findings
+	problems []spec.TaskProblem // of tasks whose stacks could not be captured
+}
+
+// doingOf captures the stacks of a run. That it ends meanwhile is no error.
+func doingOf(ctx context.Context, r *starter.Run, s *starter.Status) (d doing, err error) {
+	ctx, cancel := context.WithTimeout(ctx, stacksTimeout)
+	defer cancel()
+	if d.barriers, err = r.Barriers(ctx); err != nil {
+		return d, err
+	}
+	answer, err := r.CaptureStacks(ctx, spec.StacksRequest{})
+	var ended *starter.EndedError
+	switch {
+	case errors.As(err, &ended):
+		return d, nil
+	case err != nil:
+		return d, err
+	}
+	d.findings, d.problems = new(explained(answer, s, nil)), answer.Problems
+	return d, nil
+}
+
+func printDoing(a *cli.App, s *starter.Status, d doing) error {
+	for _, h := range s.Silent {
+		fmt.Fprintln(a.Out, h.Text(time.Now()))
+	}
+	for _, b := range d.barriers {
+		var missing []string
+		for _, m := range b.Missing {
+			missing = append(missing, m.Task)
+		}
+		fmt.Fprintf(a.Out, "barrier %s: %d waiting, missing: %s\n", b.Name, len(b.Waiting), cli.OrDash(shorten.List(missing, 8)))
+	}
+	var silent []string
+	var used spec.LiveUsage
+	for _, t := range s.Tasks {
+		if u := t.Usage; u != nil {
+			used.CPUs += u.CPUs
+			used.GPUs += u.GPUs
+			used.RSSBytes += u.RSSBytes
+			if u.SilentSeconds > 0 {
+				silent = append(silent, fmt.Sprintf("%s for %s", t.Name, cli.Roughly(time.Duration(u.SilentSeconds)*time.Second)))
+			}
+		}
+	}
+	if len(silent) > 0 {
+		fmt.Fprintf(a.Out, "silent: %s\n", shorten.List(silent, 8))
+	}
+	if used.RSSBytes > 0 {
+		fmt.Fprintf(a.Out, "in use: %.1f processors, %s\n", used.CPUs, shipped.Size(used.RSSBytes))
+	}
+	if d.findings == nil {
+		return nil
+	}
+	if err := d.findings.Write(a.Out); err != nil {
+		return err
+	}
+	return cli.LeftOut(a, d.problems)
+}
+
+func printWhere(a *cli.App, s *starter.Status) {
+	switch {
+	case len(s.Waiting) > 0:
+		for _, w := range s.Waiting {
+			fmt.Fprintf(a.Out, "run %s waits for %s\n", s.RunID, report.WaitingLine(w, time.Now()))
+		}
+	case !s.Open:
+		fmt.Fprintf(a.Out, "run %s has ended\n", s.RunID)
+	case s.Unanswered:
+		fmt.Fprintf(a.Out, "run %s: %s\n", s.RunID, nobodyExecutes(s.RunID, s.Queue))
+	default:
+		hosts := tasksByHost(s)
+		if len(hosts) == 0 {
+			fmt.Fprintf(a.Out, "run %s: %s\n", s.RunID, s.State)
+		}
+		for _, h := range hosts {
+			fmt.Fprintf(a.Out, "%s: %s\n", h.Host, h.List())
+		}
+		if s.Elastic != nil {
+			fmt.Fprintf(a.Out, "elastic: %s\n", s.Elastic)
+		}
+		if at := s.LastOutput(); at != nil {
+			fmt.Fprintf(a.Out, "last output: %s\n", lastOutput(*at))
+		}
+	}
+}
+
+// nobodyExecutes returns that nobody executes an open run, and what to do about it.
+func nobodyExecutes(run, queue string) string {
+	if spec.IsPrivateQueue(queue) || spec.IsAgentsQueue(queue) {
+		return fmt.Sprintf("nobody executes it: the command that ran it is gone or does not answer; `clusterrun stop %s` ends it", run)
+	}
+	return fmt.Sprintf("nobody executes it; a `clusterrun worker` for the queue %s would, and `clusterrun stop %s` ends it", queue, run)
+}
+
+// tasksByHost returns the tasks of a run on each of its hosts, in the order of ranks.
+func tasksByHost(s *starter.Status) []report.HostTasks {
+	hosts := []report.HostTasks{}
+	for _, t := range s.Tasks {
+		if t.Host == "" {
+			continue
+		}
+		i := slices.IndexFunc(hosts, func(h report.HostTasks) bool { return h.Host == t.Host })
+		if i < 0 {
+			i = len(hosts)
+			hosts = append(hosts, report.HostTasks{Host: t.Host})
+		}
+		hosts[i].Tasks = append(hosts[i].Tasks, t.Name)
+	}
+	return hosts
+}

@@ -1,0 +1,132 @@
+package look
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	historypb "go.temporal.io/api/history/v1"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/system/pty"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/specs"
+	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+func Export(a *cli.App) *cobra.Command {
+	var file string
+	var logs bool
+	var choice cli.RunChoice
+	cmd := &cobra.Command{
+		Use:   "export [flags] RUN",
+		Short: "Write a run to a file that can be read anywhere",
+		Long: `Writes a run to one file, which tar opens on any machine: the spec, the status with the
+result and every exit, how its processes were started, its history in Temporal's JSON and,
+with --logs, its output. A README in it says what is where. What is on other hosts comes
+from the host workers that serve it (clusterrun worker --listen). If some of it cannot be
+fetched, the command names the tasks and their hosts, writes the rest, and exits with 125.
+
+The file appears only when it is complete: Ctrl-C leaves none, nor does kill -9 on most
+file systems.
+
+The file contains everything in the history, including the values of variables in the spec.
+Only you can read it. Encrypted payloads stay encrypted unless --codec-keys decrypts them;
+then the file has neither spec nor result besides the history, and its README names the
+missing key.
+
+` + cli.ExitCodesOfRequests + `
+  130  interrupted; nothing is written`,
+		Example: "  clusterrun export --logs iris-x2k4\n  clusterrun export -o - iris-x2k4 | ssh archive 'cat > iris-x2k4.tar.gz'",
+		Args:    choice.Args(cli.OneArg("RUN")),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if file == "-" && pty.Is(tasklog.FileOf(a.Out)) {
+				return cli.Usagef("-o -: stdout is a terminal; send it to a file or a program")
+			}
+			if _, err := os.Lstat(file); err == nil && file != "-" {
+				return cli.ThereAlready(file)
+			}
+			ctx, done := cli.EndedBy(cmd.Context())
+			defer done()
+			c, _, err := a.DialExisting(ctx)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			r, _, err := choice.Find(ctx, c, args)
+			if err != nil {
+				return err
+			}
+			if err = export(ctx, a, r, file, logs); err != nil && ctx.Err() != nil {
+				return cli.ErrNothingWritten
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&file, "output", "o", "", "`FILE` to write, which must not exist, or - for stdout; default: the run ID with .tar.gz")
+	cmd.Flags().BoolVar(&logs, "logs", false, "include the output of the processes")
+	choice.Flags(cmd)
+	return cmd
+}
+
+func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs bool) error {
+	of, err := AccountOf(ctx, a, r)
+	if err != nil {
+		return err
+	}
+	histories, err := r.History(ctx)
+	if err != nil {
+		return err
+	}
+	if file == "" {
+		file = account.DirName(r.ID) + ".tar.gz"
+	}
+	if err := addStarts(ctx, a, r, of); err != nil && !logs {
+		a.Say("how some processes were started is not in it: %s", err) // with the logs it is said of those
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var output exportedLogs
+	if logs {
+		dir, err := copiesDir(a, file)
+		if err != nil {
+			return err
+		}
+		if output, err = allLogs(ctx, a, r, of.Status, dir); err != nil {
+			return err
+		}
+		defer output.remove()
+	}
+	if of.Spec == nil {
+		a.Say("run %s: %s; the file has it only as the history does", r.ID, whyNoSpec(of))
+	} else if names := specs.SecretsInClear(of.Spec); len(names) > 0 {
+		a.Say("%s: probably secret by its name, and in the file, as in the history of the run", shorten.List(names, cli.MostNames))
+	}
+	if file == "-" {
+		err = account.Pack(cli.UntilDone{Ctx: ctx, W: a.Out}, of, histories, output.dirs)
+	} else {
+		err = exportTo(ctx, a, file, of, histories, output.dirs)
+	}
+	if err == nil && output.missing {
+		err = &cli.ExitError{Code: exitcode.Machinery} // what is left out has been said
+	}
+	return err
+}
+
+func exportTo(ctx context.Context, a *cli.App, file string, of *account.Account, histories []*historypb.History, dirs []string) error {
+	err := cli.WriteNew(ctx, file, func(w io.Writer) error { return account.Pack(w, of, histories, dirs) })
+	if err != nil {
+		return err
+	}
+	if a.Global.JSON {
+		return a.PrintJSON(map[string]any{"run_id": of.Status.RunID, "execution_id": of.Status.ExecutionID, "file": file})
+	}
+	_, err = fmt.Fprintln(a.Out, file)
+	return err
+}

@@ -1,0 +1,194 @@
+package look
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/system/filelock"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/logs"
+	"github.com/clusterrun/clusterrun/starter/record"
+)
+
+// exportedLogs is all output of a run that can be had.
+type exportedLogs struct {
+	// dirs are those that are here, and one with copies of what is on other hosts.
+	dirs []string
+	// missing reports whether there is more, which has been said.
+	missing bool
+	// remove removes the copies.
+	remove func()
+}
+
+// copiesDir returns where copies of output are made for an export: beside the file, where there
+// is to be room for it anyway, which a temporary directory in memory may not have.
+func copiesDir(a *cli.App, file string) (string, error) {
+	if file != "-" {
+		return filepath.Dir(file), nil
+	}
+	return a.Global.StateDir, os.MkdirAll(a.Global.StateDir, 0o700)
+}
+
+// allLogs gathers the output of a run, with copies below a directory. What it returns is to be
+// removed.
+func allLogs(ctx context.Context, a *cli.App, r *starter.Run, of *starter.Status, dir string) (e exportedLogs, err error) {
+	tmp, remove, err := filelock.TempDir(dir, ".clusterrun-export-")
+	if err != nil {
+		return e, err
+	}
+	e.remove = remove
+	copies := filepath.Join(tmp, "run")
+	defer func() {
+		if err != nil {
+			remove()
+		}
+	}()
+	if err = os.Mkdir(copies, 0o700); err != nil {
+		return e, err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	status := *of
+	s := &status
+	l := logs.NewReader(a, r, logs.Selection{})
+	defer l.CloseHosts()
+	l.LearnServices(ctx, s)
+	c := &logCopy{dir: copies, fail: stop}
+	l.Deliver = c.deliver
+	for _, h := range l.AddHosts(ctx, s) {
+		l.Follows(h, l.Selected.Of(s, nil), false)
+	}
+	_ = l.FinishHosts(ctx) // fails only with ctx
+	for _, h := range l.Hosts {
+		if h.Reader != nil && h.Err == nil && ctx.Err() == nil {
+			h.Err = c.finish(ctx, h)
+		}
+	}
+	if ctx.Err() != nil {
+		return e, context.Cause(ctx)
+	}
+	e.dirs = append(l.RunDirs(s), copies)
+	for _, dir := range e.dirs {
+		numbers, _ := tasklog.Attempts(dir) // an error is said when they are packed
+		l.Found(numbers)
+	}
+	leftOut, incomplete, earlier := l.NamesLeftOut(s), l.MissesSome(), l.MissesEarlier(s)
+	e.missing = leftOut || incomplete || earlier || l.Broken.Load()
+	return e, nil
+}
+
+// addStarts adds to an account how the processes on other hosts were started. It returns why it is not
+// known of some.
+func addStarts(ctx context.Context, a *cli.App, r *starter.Run, of *account.Account) error {
+	status := *of.Status
+	s := &status
+	l := logs.NewReader(a, r, logs.Selection{})
+	defer l.CloseHosts()
+	l.LearnServices(ctx, s)
+	l.AddHosts(ctx, s)
+	var failed []error
+	for _, h := range l.Hosts {
+		if h.Err == nil && h.Here == "" {
+			h.Err = of.AddStarts(func(rank, attempt int) (*tasklog.Start, error) {
+				if !slices.Contains(h.Attempts[rank], attempt) {
+					return nil, nil
+				}
+				text, err := h.Client.ReadFile(ctx, rank, attempt, "start")
+				if errors.Is(err, fs.ErrNotExist) {
+					return nil, nil
+				}
+				return tasklog.ParseStart(text), err
+			})
+		}
+		failed = append(failed, h.Err)
+	}
+	return errors.Join(failed...)
+}
+
+// logCopy is a directory in which output of other hosts is written as it is there.
+type logCopy struct {
+	dir string
+	// fail ends the copying.
+	fail func(error)
+}
+
+// deliver adds a piece of a stream. It may be called for several hosts at the same time, whose
+// streams are different ones.
+func (c *logCopy) deliver(chunk tasklog.Chunk) {
+	name := tasklog.StdoutFile
+	if chunk.Stderr {
+		name = tasklog.StderrFile
+	}
+	if err := writeAt(c.fileOf(chunk.Rank, chunk.Attempt, name), chunk.Data, chunk.Offset); err != nil {
+		c.fail(err)
+	}
+}
+
+func (c *logCopy) fileOf(rank, attempt int, name string) string {
+	return filepath.Join(tasklog.ProcessDir(c.dir, attempt, rank), name)
+}
+
+// finish adds the processes of a host that have written nothing, and what others have written
+// beside their output.
+func (c *logCopy) finish(ctx context.Context, h *logs.Host) error {
+	for rank, attempts := range h.Attempts {
+		for _, n := range attempts {
+			for _, output := range []string{tasklog.StdoutFile, tasklog.StderrFile} {
+				if err := writeAt(c.fileOf(rank, n, output), nil, -1); err != nil {
+					c.fail(err)
+					return err
+				}
+			}
+			for file, name := range map[string]string{"error": tasklog.ErrorFile, "result": tasklog.ResultFile, "start": tasklog.StartFile} {
+				if err := c.copy(ctx, h, rank, n, file, c.fileOf(rank, n, name)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// copy copies all of a file of a process, if there is one.
+func (c *logCopy) copy(ctx context.Context, h *logs.Host, rank, attempt int, file, to string) error {
+	write := func(piece []byte, offset int64) error {
+		err := writeAt(to, piece, offset)
+		if err != nil {
+			c.fail(err)
+		}
+		return err
+	}
+	err := h.Client.EachPiece(ctx, rank, attempt, file, write)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		_ = os.Remove(to) // a part of a value is none
+		return err
+	}
+	return write(nil, -1) // it may be empty
+}
+
+// writeAt writes the end of a file, from an offset on; -1: it only has to be there.
+func writeAt(file string, b []byte, offset int64) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if offset >= 0 {
+		// A file that was truncated there begins anew.
+		if err = f.Truncate(offset); err == nil {
+			_, err = f.WriteAt(b, offset)
+		}
+	}
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,170 @@
+package look
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+func List(a *cli.App) *cobra.Command {
+	var (
+		o            starter.ListOptions
+		here, wide   bool
+		since, until string
+	)
+	cmd := &cobra.Command{
+		Use:     "list [flags]",
+		Aliases: []string{"ls"},
+		Short:   "List runs, the latest first",
+		Long: `Lists runs with their verdicts and commands, the latest first. If there are more than the
+limit, it says so on stderr. An open run is "silent" while some of its tasks are, if its
+spec sets a time for that (silence). --wide does not cut the commands, and adds cause,
+restarts, priority, hosts, queue and directory. --json has everything.
+
+` + cli.ExitCodesOfRequests,
+		Example: `  clusterrun list
+  clusterrun list --open
+  clusterrun list --failed --since 2d --name 'iris*'
+  clusterrun list --cause oom --wide
+  clusterrun list --here --json | jq -r '.[].run_id'`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			limit := o.Limit
+			if limit < 1 {
+				return cli.Usagef("--limit %d: give 1 or more", limit)
+			}
+			if o.Open && o.Failed {
+				return cli.Usagef("--open and --failed: no run is both")
+			}
+			if _, err := path.Match(o.Name, ""); err != nil {
+				return cli.Usagef("--name %q: it is no pattern, such as 'iris*'", o.Name)
+			}
+			if o.Cause != "" && !slices.Contains(causes(), o.Cause) {
+				return cli.Usagef("--cause %q: give one of %s", o.Cause, strings.Join(causes(), ", "))
+			}
+			if o.Open && o.Cause != "" {
+				return cli.Usagef("--open and --cause: a run has a cause once it has ended")
+			}
+			var err error
+			if o.Since, err = cli.ParseTime("--since", since, time.Now()); err != nil {
+				return err
+			}
+			if o.Until, err = cli.ParseTime("--until", until, time.Now()); err != nil {
+				return err
+			}
+			if here {
+				if o.Dir, err = os.Getwd(); err != nil {
+					return err
+				}
+			}
+			o.Limit = limit + 1
+			runs, err := listRuns(cmd.Context(), a, o)
+			if err != nil {
+				return err
+			}
+			if len(runs) > limit {
+				runs = runs[:limit]
+				defer a.Say("older runs are not shown; a higher --limit shows them")
+			}
+			if a.Global.JSON {
+				return a.PrintJSON(runs)
+			}
+			printList(a, runs, wide)
+			return nil
+		},
+	}
+	fs := cmd.Flags()
+	fs.BoolVar(&o.Open, "open", false, "only runs that have not ended")
+	fs.BoolVar(&o.Open, "running", false, "the same as --open")
+	fs.BoolVar(&o.Failed, "failed", false, "only runs that failed, timed out or were terminated")
+	fs.StringVar(&since, "since", "", "only runs that started within this `TIME`, such as 2d, or since a time such as 2026-01-31T12:00:00Z")
+	fs.StringVar(&until, "until", "", "only runs that started before this `TIME`")
+	fs.StringVar(&o.Name, "name", "", "only runs whose name or ID matches `PATTERN`, such as 'iris*'")
+	fs.StringVar(&o.Owner, "owner", "", "only runs that `USER@HOST` started")
+	fs.StringVar(&o.Host, "host", "", "only runs whose tasks are on host `NAME`, or were when they ended")
+	fs.StringVar(&o.Cause, "cause", "", "only runs that ended for this `CAUSE`: "+strings.Join(causes(), ", "))
+	fs.BoolVar(&wide, "wide", false, "show more columns, and whole commands")
+	fs.BoolVar(&here, "here", false, "only runs whose tasks run in this directory")
+	fs.IntVar(&o.Limit, "limit", 20, "list at most `NUMBER` runs")
+	return cmd
+}
+
+// listRuns returns the runs of the server, the latest first. Programs that ask where there is no
+// server get an empty list.
+func listRuns(ctx context.Context, a *cli.App, o starter.ListOptions) ([]starter.Summary, error) {
+	c, _, err := a.DialExisting(ctx)
+	if err == cli.ErrNoServer && a.Global.JSON {
+		return []starter.Summary{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	o.LastOutput = true
+	return starter.List(ctx, c, o)
+}
+
+// causes returns those of runs; no run ends for a collateral end of a process.
+func causes() []string {
+	var names []string
+	for _, c := range spec.Causes {
+		if c.Cause != spec.CauseCollateral {
+			names = append(names, string(c.Cause))
+		}
+	}
+	return names
+}
+
+func printList(a *cli.App, runs []starter.Summary, wide bool) {
+	if len(runs) == 0 {
+		a.Say("there are no runs")
+		return
+	}
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	more := ""
+	if wide {
+		more = "CAUSE\tRESTARTS\tPRIORITY\tHOSTS\tQUEUE\tDIRECTORY\t"
+	}
+	heard, last := slices.ContainsFunc(runs, func(r starter.Summary) bool { return !r.LastOutput.IsZero() }), ""
+	if heard {
+		last = "LAST OUTPUT\t"
+	}
+	fmt.Fprintln(w, "RUN\tVERDICT\tEXIT\tTASKS\tOWNER\tSTARTED ("+time.Now().Format("MST")+")\tTOOK\t"+last+more+"COMMAND")
+	for _, r := range runs {
+		verdict, exit, took := "(open)", "-", cli.Roughly(time.Since(r.Started))
+		if len(r.SilentTasks) > 0 {
+			verdict = "(open, silent)"
+		}
+		if !r.Open {
+			took = cli.Roughly(r.Ended.Sub(r.Started))
+			verdict = cli.OrDash(spec.Cell(cmp.Or(r.Ending, string(r.Verdict))))
+			exit = fmt.Sprint(r.ExitCode)
+		}
+		command := spec.Cell(r.Command)
+		if wide {
+			more = fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t", cli.OrDash(spec.Cell(string(r.Cause))), r.Restarts, number(r.Priority),
+				cli.OrDash(spec.Cell(shorten.List(r.Hosts, 3))), spec.Cell(r.Queue), cli.OrDash(spec.Cell(r.Dir)))
+		} else {
+			command = shorten.Text(command, 50)
+		}
+		if heard {
+			last = lastOutput(r.LastOutput) + "\t"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s%s\n", spec.Cell(r.RunID), verdict, exit, cli.OrDash(spec.Cell(r.Tasks)), cli.OrDash(spec.Cell(r.Owner)),
+			r.Started.Local().Format("2006-01-02 15:04:05"), took, last, more, cli.OrDash(command))
+	}
+	w.Flush()
+}

@@ -1,0 +1,221 @@
+package look
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+func Show(a *cli.App) *cobra.Command {
+	var only bool
+	cmd := cli.OnRun(a, &cobra.Command{
+		Use:   "show [flags] RUN",
+		Short: "Show the spec of a run, and how its processes were started",
+		Long: `Shows the spec of a run, how long its phases took and, if its logs can be read here, how
+its processes were started: program, directory, environment and version of clusterrun.
+With --spec it prints only the spec, in YAML that run, submit and validate take. That is
+the spec as it was given, with flags applied and paths made absolute, but without its
+signature, which is not valid for another run ID.
+
+Values of variables that are probably secret are left out, except those in the spec with
+--spec or --json. --json prints everything that diff compares.
+
+` + cli.ExitCodesOfRequests,
+		Example: "  clusterrun show iris-x2k4\n  clusterrun show --spec iris-x2k4 > iris.yaml",
+	}, func(ctx context.Context, r *starter.Run) error {
+		if !only {
+			of, err := AccountOf(ctx, a, r)
+			if err != nil {
+				return err
+			}
+			if a.Global.JSON {
+				return a.PrintJSON(of)
+			}
+			return printAccount(a, of)
+		}
+		s, err := SpecOfRun(ctx, a, r)
+		if err != nil {
+			return err
+		}
+		if a.Global.JSON {
+			return a.PrintJSON(s)
+		}
+		text, err := s.YAML()
+		if err != nil {
+			return err
+		}
+		_, err = a.Out.Write(text)
+		return err
+	})
+	cmd.Flags().BoolVar(&only, "spec", false, "print only the spec, in the form that run takes")
+	return cmd
+}
+
+// SpecOfRun returns what a run was started with, as another one can be.
+func SpecOfRun(ctx context.Context, a *cli.App, r *starter.Run) (*spec.RunSpec, error) {
+	s, err := r.Spec(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.Signature = nil
+	s.Ship.Archive, s.Ship.From = nil, nil
+	return s, nil
+}
+
+// AccountOf returns all there is to say of a run.
+func AccountOf(ctx context.Context, a *cli.App, r *starter.Run) (*account.Account, error) {
+	status, err := r.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	histories, err := r.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.Spec(ctx)
+	var invalid *spec.InvalidSpecError
+	if err != nil && !errors.As(err, &invalid) {
+		return nil, err // otherwise it is encoded, or of a later version
+	}
+	return account.New(status, s, histories), nil
+}
+
+// whyNoSpec says why the spec of a run is not known, and what to do about it.
+func whyNoSpec(of *account.Account) string {
+	why := "its spec cannot be read: " + of.WhyNoSpec()
+	if len(of.Keys) == 0 {
+		return why
+	}
+	return why + "; --codec-keys FILE decodes it with what is in the file"
+}
+
+func printAccount(a *cli.App, of *account.Account) error {
+	s := of.Status
+	state := string(s.State)
+	if s.Verdict != "" {
+		state = string(s.Verdict)
+	}
+	fmt.Fprintf(a.Out, "run %s: %s, started %s by %s\n", s.RunID, state, s.Started.Local().Format(cli.LocalTime), cli.OrDash(spec.Cell(s.Owner)))
+	if why := reasonOfEnd(s); why != "" {
+		fmt.Fprintln(a.Out, spec.Visible(why))
+	}
+	if line := phasesLine(of.Phases); line != "" {
+		fmt.Fprintln(a.Out, line)
+	}
+	for _, g := range sameStarts(of) {
+		fmt.Fprintf(a.Out, "\n%s: by clusterrun %s in %s\n", shorten.List(g.tasks, cli.MostNames), spec.Cell(g.start.Version), spec.Cell(g.start.Dir))
+		for _, f := range g.start.Files {
+			fmt.Fprintf(a.Out, "  %s (%d bytes of %s)\n", spec.Cell(f.Path), f.Size, f.Modified.Local().Format(cli.LocalTime))
+		}
+		printVariables(a, "set by the run", g.start.Set)
+		printInherited(a, g.start.Inherited)
+	}
+	if of.Spec == nil {
+		if s.Open || s.Result != nil || s.Ending != "" {
+			fmt.Fprintln(a.Out, "\n"+whyNoSpec(of))
+		}
+		return nil
+	}
+	hidden := of.Spec.WithoutSecrets()
+	text, err := hidden.YAML()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.Out, "\nspec:\n  %s\n", strings.ReplaceAll(strings.TrimRight(spec.Visible(string(text)), "\n"), "\n", "\n  "))
+	return err
+}
+
+// reasonOfEnd returns why a run ended none of whose processes was the reason: it was refused, say,
+// or got no place.
+func reasonOfEnd(s *starter.Status) string {
+	switch {
+	case s.Open:
+		return ""
+	case s.Result == nil:
+		return s.Message
+	case s.Result.Verdict != spec.VerdictSucceeded && s.Result.FirstFailure == nil:
+		return s.Result.Message
+	}
+	return ""
+}
+
+// phasesLine says "queued 10ms, placing 1.2s, …".
+func phasesLine(phases []account.Phase) string {
+	var parts []string
+	for _, p := range phases {
+		parts = append(parts, p.Name+" "+seconds(p.Seconds))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return cli.Roughly(d)
+}
+
+// startOfTasks is how some tasks were started.
+type startOfTasks struct {
+	tasks []string
+	start *tasklog.Start
+}
+
+// sameStarts returns how the first task of each type was started, whose others differ by their
+// numbers only.
+func sameStarts(of *account.Account) (groups []startOfTasks) {
+	byType := map[string]int{}
+	for i, t := range of.Tasks {
+		if t.Start == nil || i >= len(of.Status.Tasks) {
+			continue
+		}
+		typ := of.Status.Tasks[i].Type
+		at, ok := byType[typ]
+		if !ok {
+			at = len(groups)
+			byType[typ] = at
+			groups = append(groups, startOfTasks{start: t.Start})
+		}
+		groups[at].tasks = append(groups[at].tasks, t.Name)
+	}
+	return groups
+}
+
+// printVariables prints variables, but for those that say what is known of every run.
+func printVariables(a *cli.App, what string, variables map[string]*string) {
+	fmt.Fprintf(a.Out, "  %s:\n", what)
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		switch value := variables[name]; {
+		case strings.HasPrefix(name, "CLUSTERRUN_"):
+		case value == nil:
+			fmt.Fprintf(a.Out, "    %s (not kept: perhaps a secret)\n", spec.Cell(name))
+		default:
+			const most = 200
+			fmt.Fprintf(a.Out, "    %s=%s\n", spec.Cell(name), strings.ReplaceAll(shorten.Text(spec.Visible(*value), most), "\n", `\n`))
+		}
+	}
+}
+
+// printInherited prints the names of variables whose values are not kept.
+func printInherited(a *cli.App, variables map[string]*string) {
+	fmt.Fprintln(a.Out, "  inherited, without the values:")
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		if !strings.HasPrefix(name, "CLUSTERRUN_") {
+			fmt.Fprintf(a.Out, "    %s\n", spec.Cell(name))
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package look
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
+)
+
+// stacksTimeout is how long a run has for captures: longer than for other
+// requests, because its processes are given time to answer.
+const stacksTimeout = 30 * time.Second
+
+func Stacks(a *cli.App) *cobra.Command {
+	var how stacksOptions
+	var choice cli.RunChoice
+	cmd := &cobra.Command{
+		Use:   "stacks [flags] RUN [TASK...]",
+		Short: "Show what the ranks of a run are doing, and which of them differ",
+		Long: `Shows what the processes of a run, or of the named tasks, are doing now: a line for the ranks
+that do the same, with what they wait for and where, and at the end the ranks that hold the
+others up, if the stacks tell. What counts is the main thread of each rank. The processes
+continue.
+
+All that was seen is saved as well, in one text file for each task, beside its logs on its
+host: every process with each of its threads, with its Python or native stack, state, CPU time,
+system call and, if the host worker is root, kernel stack. --files lists these files, and --show
+prints them. See ` + "`clusterrun help hangs`" + ` for what can be seen of which programs.
+
+When a run times out, the stacks are saved automatically before anything is stopped. For a run
+that has ended, this lists the latest files on this machine.
+
+` + cli.SeveralTasks + `
+
+` + cli.ExitCodesOfRequests,
+		Example: `  clusterrun stacks iris-x2k4
+  clusterrun stacks --show iris-x2k4 worker-1
+  clusterrun stacks --json iris-x2k4 | jq -r .findings.sentence`,
+		Args: choice.Args(cli.SomeArgs(1, "RUN")),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tasks := args
+			if !choice.Last {
+				tasks = args[1:]
+			}
+			if err := cli.CheckTasks(tasks); err != nil {
+				return err
+			}
+			c, _, err := a.DialExisting(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			run, tasks, err := choice.Find(cmd.Context(), c, args)
+			if err != nil {
+				return err
+			}
+			return stacks(cmd.Context(), a, run, tasks, how)
+		},
+	}
+	choice.Flags(cmd)
+	cmd.Flags().BoolVar(&how.files, "files", false, "list the files with the full stacks")
+	cmd.Flags().BoolVar(&how.show, "show", false, "print the full stacks; if some cannot be read from here, name them and exit with 125")
+	cmd.MarkFlagsMutuallyExclusive("files", "show")
+	return cmd
+}
+
+// stacksOptions is what is printed of stacks.
+type stacksOptions struct{ files, show bool }
+
+// stacksOfTask is what was captured of one task.
+type stacksOfTask struct {
+	Task string `json:"task"`
+	Host string `json:"host,omitempty"`
+	File string `json:"file"`
+	// Text is what is in the file, with --show and where it can be read.
+	Text *string `json:"text,omitempty"`
+	rank int
+}
+
+func stacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, how stacksOptions) error {
+	ctx, cancel := context.WithTimeout(ctx, stacksTimeout)
+	defer cancel()
+	tasks, err := cli.TasksOf(ctx, run, tasks)
+	if err != nil {
+		return err
+	}
+	answer, err := cli.ForTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
+		return run.CaptureStacks(ctx, spec.StacksRequest{Tasks: tasks})
+	})
+	var ended *starter.EndedError
+	if errors.As(err, &ended) {
+		return keptStacks(ctx, a, run, tasks, how.show)
+	} else if err != nil {
+		return err
+	}
+	captured := make([]stacksOfTask, 0, len(answer.Files))
+	for task, file := range answer.Files {
+		captured = append(captured, stacksOfTask{Task: task, File: file})
+	}
+	// Without the hosts the paths are still worth something.
+	var read stackReader
+	s, statusErr := run.Status(ctx)
+	if statusErr == nil {
+		addHosts(captured, s)
+		read = newStackReader(a, s)
+	}
+	slices.SortFunc(captured, func(x, y stacksOfTask) int {
+		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.Task, y.Task))
+	})
+	// Of those with a problem it is said why there is nothing.
+	asked := slices.DeleteFunc(slices.Clone(tasks), func(task string) bool {
+		return slices.ContainsFunc(answer.Problems, func(p spec.TaskProblem) bool { return p.Task == task })
+	})
+	var found *stacktree.Findings
+	if len(captured) > 0 || len(answer.Stacks.Roots) > 0 {
+		found = new(explained(answer, s, tasks))
+	}
+	if !how.files && !how.show && !a.Global.JSON && found != nil {
+		err = found.Write(a.Out)
+	} else {
+		err = printStacks(ctx, a, run.ID, asked, captured, found, how.show, read)
+	}
+	if err != nil {
+		return err
+	}
+	return cli.LeftOut(a, answer.Problems)
+}
+
+// keptStacks shows what was captured last of tasks of a run that has ended.
+func keptStacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, show bool) error {
+	s, err := run.Status(ctx)
+	if err != nil {
+		return err
+	}
+	var kept []stacksOfTask
+	read := newStackReader(a, s)
+	for _, t := range s.Tasks {
+		if len(tasks) > 0 && !slices.Contains(tasks, t.Name) || t.LogDir == "" || !read.isHere(t.Host, t.LogDir) {
+			continue
+		}
+		files, _ := fs.Glob(os.DirFS(t.LogDir), "stacks-*.txt") // by time
+		if len(files) > 0 {
+			kept = append(kept, stacksOfTask{Task: t.Name, Host: t.Host, File: filepath.Join(t.LogDir, files[len(files)-1])})
+		}
+	}
+	if len(kept) == 0 {
+		return fmt.Errorf("run %s has ended, and this machine has no stacks of it; they are captured while a run goes on, by this command or when its timeout passes", run.ID)
+	}
+	return printStacks(ctx, a, run.ID, tasks, kept, nil, show, read)
+}
+
+// explained compares the stacks of an answer. s is nil if the status is not known; asked is empty
+// if all tasks were.
+func explained(answer spec.RequestAnswer, s *starter.Status, asked []string) stacktree.Findings {
+	var all, wanted []stacktree.Task
+	if s != nil {
+		for _, t := range s.Tasks {
+			task := stacktree.Task{Rank: t.Rank, Host: t.Host, Ended: t.Exit != nil}
+			all = append(all, task)
+			if len(asked) == 0 || slices.Contains(asked, t.Name) {
+				wanted = append(wanted, task)
+			}
+		}
+	}
+	return stacktree.Explain(stacktree.WithMissing(answer.Stacks, wanted), stacktree.HostOf(all))
+}
+
+func addHosts(captured []stacksOfTask, s *starter.Status) {
+	for i := range captured {
+		at := slices.IndexFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.Name == captured[i].Task })
+		if at >= 0 {
+			captured[i].Host, captured[i].rank = s.Tasks[at].Host, s.Tasks[at].Rank
+		}
+	}
+}
+
+func printStacks(ctx context.Context, a *cli.App, id string, asked []string, captured []stacksOfTask, found *stacktree.Findings, show bool, read stackReader) error {
+	var elsewhere []string
+	if show {
+		for i := range captured {
+			switch text, err := read.read(ctx, captured[i]); {
+			case err == nil:
+				captured[i].Text = &text
+			case errors.Is(err, fs.ErrNotExist):
+				elsewhere = append(elsewhere, fmt.Sprintf("%s: %s on %s", captured[i].Task, captured[i].File, cli.OrDash(captured[i].Host)))
+			default:
+				elsewhere = append(elsewhere, fmt.Sprintf("%s: %s on %s: %s", captured[i].Task, captured[i].File, cli.OrDash(captured[i].Host), err))
+			}
+		}
+	}
+	switch {
+	case a.Global.JSON:
+		out := map[string]any{"run_id": id, "stacks": captured}
+		if found != nil {
+			out["findings"] = found
+		}
+		if err := a.PrintJSON(out); err != nil {
+			return err
+		}
+	case show:
+		showStacks(a, captured)
+	case len(captured) > 0:
+		w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(w, "TASK\tHOST\tFILE")
+		for _, c := range captured {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", c.Task, cli.OrDash(c.Host), c.File)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	if len(elsewhere) > 0 {
+		a.Say("what cannot be read from here is left out:\n%s", strings.Join(elsewhere, "\n"))
+	}
+	if len(captured) == 0 {
+		a.Say("run %s: no task has a process to look at", id)
+		return nil
+	}
+	var without []string
+	for _, name := range asked {
+		if !slices.ContainsFunc(captured, func(c stacksOfTask) bool { return c.Task == name }) {
+			without = append(without, name)
+		}
+	}
+	if len(without) > 0 {
+		a.Say("run %s: no process to look at: %s", id, strings.Join(without, ", "))
+	}
+	if len(elsewhere) > 0 {
+		return &cli.ExitError{Code: exitcode.Machinery}
+	}
+	return nil
+}
+
+func showStacks(a *cli.App, captured []stacksOfTask) {
+	shown := 0
+	for _, c := range captured {
+		if c.Text == nil {
+			continue
+		}
+		if shown++; shown > 1 {
+			fmt.Fprintln(a.Out)
+		}
+		fmt.Fprint(a.Out, *c.Text)
+	}
+}

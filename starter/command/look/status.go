@@ -1,0 +1,271 @@
+package look
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+var statusHelp = `Shows how a run is doing, and each of its tasks: state, host, process ID, restarts, and
+how it ended.
+
+For a run with more than 40 tasks it shows how many tasks are in which state, in all and
+per host, and then the tasks that stand out: those that have failed, are restarting, are on
+a host that does not answer, or are in a state that few share. --all, --failed, --host and
+--task list each task that they select. --json always has all selected tasks.
+
+--watch continues until the run has ended, and exits as ` + "`clusterrun wait`" + ` does. On a
+terminal it redraws the status each second; elsewhere it prints a line for each change or,
+with --json, a status.
+
+CAUSE is why a process ended. SIGTERM or 143 with "collateral", "operator" or "timeout" is
+not a crash: clusterrun asked the process to end.
+` + spec.CausesText() + `
+` + cli.ExitCodesOfRequests + `
+With --watch, those of ` + "`clusterrun wait`" + `.`
+
+func Status(a *cli.App) *cobra.Command {
+	var (
+		meant   taskChoice
+		watched bool
+	)
+	cmd := cli.OnRun(a, &cobra.Command{
+		Use:   "status [flags] RUN",
+		Short: "Show how a run and its tasks are doing",
+		Long:  statusHelp,
+		Example: `  clusterrun status iris-x2k4
+  clusterrun status --watch iris-x2k4
+  clusterrun status --failed --host node-7 iris-x2k4
+  clusterrun status --json iris-x2k4 | jq '.tasks[] | select(.state == "running") | .pid'`,
+	}, func(ctx context.Context, r *starter.Run) error {
+		if watched {
+			return watchStatus(ctx, a, r, &meant)
+		}
+		s, err := r.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if s.Tasks, err = meant.of(s); err != nil {
+			return err
+		}
+		if a.Global.JSON {
+			return a.PrintJSON(s)
+		}
+		printStatus(a.Out, s, meant.each())
+		if len(s.Tasks) == 0 && meant.narrow() {
+			a.Say("no task of the run matches")
+		}
+		return nil
+	})
+	cmd.Flags().BoolVarP(&watched, "watch", "w", false, "continue until the run has ended, and exit as it did")
+	meant.flags(cmd)
+	return cmd
+}
+
+// watchStatus shows how a run is doing until it has ended.
+func watchStatus(ctx context.Context, a *cli.App, r *starter.Run, meant *taskChoice) error {
+	var (
+		changes report.News
+		screen  *cli.Redrawn
+		trouble atomic.Pointer[string]
+	)
+	notify := a.SayUnreachable
+	if f := tasklog.FileOf(a.Out); f != nil && tasklog.IsTerminal(f) && !a.Global.JSON {
+		screen = &cli.Redrawn{Terminal: f}
+		notify = func(err error) {
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			trouble.Store(&text)
+		}
+	}
+	show := func(s *starter.Status) (err error) {
+		if s.Tasks, err = meant.of(s); err != nil {
+			return err
+		}
+		if screen != nil {
+			var b strings.Builder
+			printStatus(&b, s, meant.each())
+			if text := trouble.Load(); text != nil && *text != "" {
+				fmt.Fprintln(&b, *text)
+			}
+			return screen.Show(b.String())
+		}
+		line := changes.Of(s)
+		switch {
+		case line == "":
+		case a.Global.JSON:
+			return a.PrintJSONLine(s)
+		default:
+			_, err = fmt.Fprintln(a.Out, report.WithClock(line))
+		}
+		return err
+	}
+	result, err := report.ResultOf(report.Watch(ctx, r, show, notify))
+	if err != nil {
+		return err
+	}
+	return report.ReportEnd(a, r.ID, result)
+}
+
+// printStatus writes how a run is doing. each reports whether every task has a line.
+func printStatus(out io.Writer, s *starter.Status, each bool) {
+	state := string(s.State)
+	switch {
+	case s.Result != nil:
+		state = string(s.Result.Verdict)
+	case !s.Open && s.Message != "":
+		state = strings.TrimPrefix(s.Message, fmt.Sprintf("run %s was ", s.RunID))
+	case s.Unanswered:
+		state = "open, but " + s.Absence() + " at the moment ("
+		if s.Unattended {
+			state += "is its `clusterrun worker`, `dev` or `run` there?)"
+		} else {
+			state += "a host worker may be frozen, cut off or just gone)"
+		}
+	}
+	took := time.Since(s.Started)
+	if !s.Open {
+		took = s.Ended.Sub(s.Started)
+	}
+	generation := ""
+	if s.Generation > 0 {
+		generation = fmt.Sprintf(", generation %d", s.Generation)
+	}
+	fmt.Fprintf(out, "run %s: %s%s, %s\n", s.RunID, state, generation, cli.Roughly(took))
+	if s.Command != "" || s.Dir != "" {
+		fmt.Fprintf(out, "%s in %s\n", cli.OrDash(spec.Cell(s.Command)), cli.OrDash(spec.Cell(s.Dir)))
+	}
+	if s.Elastic != nil {
+		fmt.Fprintf(out, "elastic: %s\n", s.Elastic)
+	}
+	if s.Archive != nil {
+		fmt.Fprintf(out, "it ships %s\n", archiveLine(*s.Archive))
+	}
+	if s.Result == nil || s.Result.Verdict == spec.VerdictSucceeded { // otherwise the message lists them
+		for _, r := range s.GroupRestarts {
+			fmt.Fprintln(out, r)
+		}
+	}
+	for _, w := range s.Waiting {
+		fmt.Fprintf(out, "waiting for %s\n", report.WaitingLine(w, time.Now()))
+	}
+	for _, h := range s.Silent {
+		fmt.Fprintln(out, h.Text(time.Now()))
+	}
+	if line := silentLine(s.Tasks); line != "" {
+		fmt.Fprintln(out, line)
+	}
+	printSlow(out, s)
+	if s.Stacks != nil {
+		fmt.Fprintf(out, "when it was looked at last:\n%s\n", s.Stacks)
+	}
+	if s.OnDisconnect != "" && s.OnDisconnect != spec.OnDisconnectKeep && s.Open {
+		fmt.Fprintf(out, "a host that hears nothing of the server for %s stops its processes (on_disconnect)\n", s.OnDisconnect)
+	}
+	if s.Stopping != nil && s.Result == nil {
+		fmt.Fprintf(out, "stopping together: %s\n", report.StoppingLine(*s.Stopping, time.Now()))
+	}
+	if s.Result != nil {
+		if s.Result.Verdict != spec.VerdictSucceeded && s.Result.Message != "" {
+			fmt.Fprintf(out, "%s\n", cli.InLocalTime(s.Result.Message))
+		}
+		for _, line := range report.StoppedTogether(s.Result) {
+			fmt.Fprintf(out, "%s\n", line)
+		}
+	}
+	for _, t := range s.Tasks {
+		if t.Exit != nil && t.Exit.DroppedBytes > 0 {
+			fmt.Fprintf(out, "%s of the output of %s were dropped (logs.on_full), or could not be written\n", shipped.Size(t.Exit.DroppedBytes), t.Name)
+		}
+		if t.Exit != nil && t.Exit.LeftBehind > 0 {
+			fmt.Fprintf(out, "%s ended by itself and left %s running, killed after the grace (stop.grace)\n", t.Name, plural.Of(t.Exit.LeftBehind, "process", "processes"))
+		}
+	}
+	if len(s.Tasks) == 0 {
+		return
+	}
+	if s.Result != nil && len(s.Tasks) <= mostRows {
+		printReturned(out, s)
+	}
+	fmt.Fprintln(out)
+	if each || len(s.Tasks) <= mostRows {
+		printTasks(out, s.Tasks)
+		return
+	}
+	printSummary(out, s)
+}
+
+// printSlow writes which tasks and hosts are slower than others.
+func printSlow(out io.Writer, s *starter.Status) {
+	const most = 8
+	for _, slow := range s.Slow[:min(len(s.Slow), most)] {
+		fmt.Fprintf(out, "slow: %s\n", slow)
+	}
+	if more := len(s.Slow) - most; more > 0 {
+		fmt.Fprintf(out, "slow: %d more\n", more)
+	}
+	if s.TooFewSteps {
+		fmt.Fprintln(out, "slow: too few steps are known to compare the tasks")
+	}
+}
+
+// printReturned writes what the tasks of s have returned.
+func printReturned(out io.Writer, s *starter.Status) {
+	shown := map[int]bool{}
+	for _, t := range s.Tasks {
+		shown[t.Rank] = true
+	}
+	for _, t := range s.Result.Tasks {
+		if line := report.Returned(t); line != "" && shown[t.Rank] {
+			fmt.Fprintln(out, line)
+		}
+	}
+}
+
+// archiveLine describes what a run ships.
+func archiveLine(a spec.Archive) string {
+	return fmt.Sprintf("%s in %s, SHA-256 %s", shipped.Size(int64(a.Size)), plural.Of(a.Files, "file", "files"), a.Digest)
+}
+
+func number(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+// silentLine names the tasks that show no sign of being at work.
+func silentLine(tasks []starter.TaskStatus) string {
+	var names []string
+	var least time.Duration
+	for _, t := range tasks {
+		if t.Usage == nil || t.Usage.SilentSeconds == 0 {
+			continue
+		}
+		silent := time.Duration(t.Usage.SilentSeconds) * time.Second
+		if names = append(names, t.Name); len(names) == 1 || silent < least {
+			least = silent
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("silent for %s: %s (no output, progress or processor time)", cli.Roughly(least), shorten.Text(strings.Join(names, ", "), 200))
+}

@@ -1,0 +1,170 @@
+package look
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/logs"
+	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+)
+
+const (
+	// mostRows is the most tasks of which each has a line where nobody asks for that.
+	mostRows = 40
+	// mostHosts is the most hosts in a summary.
+	mostHosts = 16
+)
+
+// printTasks writes a line for each task.
+func printTasks(out io.Writer, tasks []starter.TaskStatus) {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	shown := slices.ContainsFunc(tasks, func(t starter.TaskStatus) bool { return t.Progress != nil })
+	heard := slices.ContainsFunc(tasks, func(t starter.TaskStatus) bool { return !t.LastOutput.IsZero() })
+	heading := "TASK\tSTATE\tHOST\tPID\tRESTARTS\tEXIT\tCAUSE"
+	if heard {
+		heading += "\tLAST OUTPUT"
+	}
+	if shown {
+		heading += "\tPROGRESS"
+	}
+	fmt.Fprintln(w, heading)
+	for _, t := range tasks {
+		exit, cause := report.ExitColumns(t.Exit)
+		state := string(t.State)
+		if !t.NextStart.IsZero() {
+			state = starter.DoingRestart
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s", t.Name, cli.OrDash(state), cli.OrDash(t.Host), number(t.PID), t.Restarts, exit, cause)
+		if heard {
+			fmt.Fprint(w, "\t"+lastOutput(t.LastOutput))
+		}
+		if shown {
+			fmt.Fprintf(w, "\t%s", report.ProgressColumn(t.Progress))
+		}
+		fmt.Fprintln(w)
+	}
+	w.Flush()
+}
+
+// lastOutput returns how long ago a process last wrote output.
+func lastOutput(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return time.Since(at).Round(time.Second).String() + " ago"
+}
+
+// printSummary writes how many tasks do what, and those that are not as the others.
+func printSummary(out io.Writer, s *starter.Status) {
+	words := s.Doing()
+	fmt.Fprintf(out, "%s: %s\n\n", plural.Of(len(s.Tasks), "task", "tasks"), starter.TallyOf(words))
+	printTallies(out, s.Tasks, words)
+	odd := starter.Odd(words)
+	if len(odd) == 0 {
+		fmt.Fprintln(out, "\nthe tasks are alike; --all shows each")
+		return
+	}
+	tasks := make([]starter.TaskStatus, min(len(odd), mostRows))
+	for i := range tasks {
+		tasks[i] = s.Tasks[odd[i]]
+	}
+	fmt.Fprintln(out)
+	printTasks(out, tasks)
+	if more := len(odd) - len(tasks); more > 0 {
+		fmt.Fprintf(out, "and %d more; --failed, --host, --task and --all show each\n", more)
+	}
+}
+
+// printTallies writes how many tasks of each host do what. Of many hosts it has those with
+// the most tasks to look at.
+func printTallies(out io.Writer, tasks []starter.TaskStatus, words []string) {
+	on := map[string]starter.Tally{}
+	odd := map[string]int{}
+	for i, t := range tasks {
+		if on[t.Host] == nil {
+			on[t.Host] = starter.Tally{}
+		}
+		on[t.Host][words[i]]++
+	}
+	for _, i := range starter.Odd(words) {
+		odd[tasks[i].Host]++
+	}
+	hosts := slices.SortedFunc(maps.Keys(on), func(a, b string) int {
+		return cmp.Or(cmp.Compare(odd[b], odd[a]), strings.Compare(a, b))
+	})
+	shown := hosts[:min(len(hosts), mostHosts)]
+	columns := starter.TallyOf(words).Words()
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "HOST\tTASKS\t"+strings.ToUpper(strings.Join(columns, "\t")))
+	for _, h := range shown {
+		n, counts := 0, ""
+		for _, word := range columns {
+			n += on[h][word]
+			counts += "\t" + number(on[h][word])
+		}
+		fmt.Fprintf(w, "%s\t%d%s\n", cli.OrDash(h), n, counts)
+	}
+	w.Flush()
+	if more := len(hosts) - len(shown); more > 0 {
+		fmt.Fprintf(out, "and %s\n", plural.Of(more, "host more", "hosts more"))
+	}
+}
+
+// taskChoice is which tasks of a run are meant.
+type taskChoice struct {
+	all, failed bool
+	host        string
+	names       []string
+	given       func(flag string) bool
+}
+
+func (c *taskChoice) flags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.BoolVar(&c.all, "all", false, "list every task")
+	fs.BoolVar(&c.failed, "failed", false, "only tasks that failed, or were lost with their host")
+	fs.StringVar(&c.host, "host", "", "only tasks on host `NAME`")
+	fs.StringSliceVar(&c.names, "task", nil, "only this `TASK`, or all tasks of this type; may be repeated")
+	c.given = fs.Changed
+}
+
+// each reports whether every task that is meant has a line.
+func (c *taskChoice) each() bool { return c.all || c.narrow() }
+
+// narrow reports whether some of the tasks may not be meant.
+func (c *taskChoice) narrow() bool { return c.failed || c.given("host") || c.given("task") }
+
+// of returns the tasks of a run that are meant.
+func (c *taskChoice) of(s *starter.Status) ([]starter.TaskStatus, error) {
+	if c.all && c.narrow() {
+		return nil, cli.Usagef("--all shows every task; leave it out, or --failed, --host and --task")
+	}
+	wanted, err := logs.RanksOf(s, c.names)
+	if err != nil {
+		return nil, err
+	}
+	hosts := map[string]bool{}
+	tasks := []starter.TaskStatus{}
+	words := s.Doing()
+	for i, t := range s.Tasks {
+		hosts[t.Host] = true
+		if (wanted == nil || wanted[t.Rank]) && (!c.given("host") || t.Host == c.host) && (!c.failed || words[i] == starter.DoingFailed) {
+			tasks = append(tasks, t)
+		}
+	}
+	delete(hosts, "")
+	if c.given("host") && !hosts[c.host] && len(hosts) > 0 {
+		return nil, cli.Usagef("--host %s: run %s has no task there; it has some on %s", c.host, s.RunID, report.SomeOf(slices.Sorted(maps.Keys(hosts))))
+	}
+	return tasks, nil
+}

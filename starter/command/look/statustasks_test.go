@@ -1,0 +1,127 @@
+package look
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// large is a run of 400 tasks on two hosts of which one has failed and one restarts.
+func large() *starter.Status {
+	s := &starter.Status{RunID: "big", Open: true, State: spec.RunRunning, Started: time.Now()}
+	for i := range 400 {
+		s.Tasks = append(s.Tasks, starter.TaskStatus{
+			TaskStatus: spec.TaskStatus{Name: fmt.Sprintf("worker-%d", i), Type: "worker", Index: i, Rank: i, Host: []string{"a", "b"}[i/200], State: spec.TaskRunning},
+			PID:        1000 + i,
+		})
+	}
+	s.Tasks[7].State, s.Tasks[7].Exit = spec.TaskEnded, &spec.Exit{Cause: spec.CauseOrigin, ExitCode: 3}
+	s.Tasks[300].NextStart, s.Tasks[300].Restarts = time.Unix(1, 0), 2
+	return s
+}
+
+func TestStatusOfALargeRun(t *testing.T) {
+	var out bytes.Buffer
+	printStatus(&out, large(), false)
+	_, text, _ := strings.Cut(out.String(), "\n")
+	assert.Equal(t, `
+400 tasks: 398 running, 1 restarting, 1 failed
+
+HOST  TASKS  RUNNING  RESTARTING  FAILED
+a     200    199      -           1
+b     200    199      1           -
+
+TASK        STATE       HOST  PID   RESTARTS  EXIT  CAUSE
+worker-7    ended       a     1007  0         3     origin
+worker-300  restarting  b     -     2         -     -
+`, strings.ReplaceAll(text, "1300  2 ", "-     2 "))
+
+	out.Reset()
+	printStatus(&out, large(), true)
+	assert.Equal(t, 403, strings.Count(out.String(), "\n"))
+}
+
+// How long ago each process wrote output is shown where it is known.
+func TestStatusHasTheLastOutput(t *testing.T) {
+	tasks := large().Tasks[:2]
+	tasks[1].LastOutput = time.Now().Add(-10 * time.Minute)
+	var out bytes.Buffer
+	printTasks(&out, tasks)
+	assert.Equal(t, `TASK      STATE    HOST  PID   RESTARTS  EXIT  CAUSE  LAST OUTPUT
+worker-0  running  a     1000  0         -     -      -
+worker-1  running  a     1001  0         -     -      10m0s ago
+`, out.String())
+}
+
+// However many hosts there are and tasks fail, it is a page.
+func TestStatusOfALargeFailureIsAPage(t *testing.T) {
+	s := large()
+	for i := range s.Tasks {
+		s.Tasks[i].Host, s.Tasks[i].State = fmt.Sprintf("node-%03d", i), spec.TaskEnded
+		s.Tasks[i].Exit = &spec.Exit{Cause: spec.CauseOOM, Signal: "SIGKILL"}
+	}
+	var out bytes.Buffer
+	printStatus(&out, s, false)
+	assert.Contains(t, out.String(), "400 tasks: 400 failed\n")
+	assert.Contains(t, out.String(), "\nand 384 hosts more\n")
+	assert.Contains(t, out.String(), "\nand 360 more; --failed, --host, --task and --all show each\n")
+	assert.Less(t, strings.Count(out.String(), "\n"), 70)
+}
+
+func TestChoiceOfTasks(t *testing.T) {
+	of := func(flags ...string) (names []string, err error) {
+		var c taskChoice
+		cmd := &cobra.Command{}
+		c.flags(cmd)
+		require.NoError(t, cmd.ParseFlags(flags))
+		tasks, err := c.of(large())
+		for _, t := range tasks {
+			names = append(names, t.Name)
+		}
+		return names, err
+	}
+	for flags, want := range map[string]int{"": 400, "--all": 400, "--failed": 1, "--host b": 200, "--task worker": 400, "--task worker-3,worker-4": 2, "--host b --failed": 0} {
+		names, err := of(strings.Fields(flags)...)
+		assert.NoError(t, err)
+		assert.Len(t, names, want, flags)
+	}
+	for flags, want := range map[string]string{
+		"--host c":       "--host c: run big has no task there; it has some on a, b",
+		"--host=":        "--host : run big has no task there",
+		"--task ps":      "run big has no task and no type ps",
+		"--task worker,": "run big has no task and no type ;",
+		"--all --failed": "--all shows every task",
+	} {
+		_, err := of(strings.Fields(flags)...)
+		assert.ErrorContains(t, err, want, flags)
+		assert.Equal(t, exitcode.Usage, cli.CodeOf(err))
+	}
+}
+
+// What the tasks have returned is found again, that of the tasks that are meant.
+func TestStatusHasWhatTasksReturned(t *testing.T) {
+	var out bytes.Buffer
+	printStatus(&out, &starter.Status{
+		RunID: "iris-1",
+		Tasks: []starter.TaskStatus{{TaskStatus: spec.TaskStatus{Name: "worker-1", Rank: 1}}, {TaskStatus: spec.TaskStatus{Name: "worker-2", Rank: 2}}},
+		Result: &spec.RunResult{Verdict: spec.VerdictSucceeded, Tasks: []spec.TaskResult{
+			{Name: "worker-0", Rank: 0, Value: json.RawMessage("0")},
+			{Name: "worker-1", Rank: 1, Value: json.RawMessage(`{"loss": 0.3}`)},
+			{Name: "worker-2", Rank: 2, Exit: &spec.Exit{ValueFile: "/logs/2/result.json"}},
+		}},
+	}, true)
+	assert.Contains(t, out.String(), "\nworker-1 returned {\"loss\":0.3}\nworker-2 returned what is in /logs/2/result.json\n\n")
+	assert.NotContains(t, out.String(), "worker-0")
+}

@@ -1,0 +1,438 @@
+package look
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/act"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/logs"
+	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/starter/top"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func Top(a *cli.App) *cobra.Command {
+	var queue string
+	var choice cli.RunChoice
+	cmd := &cobra.Command{
+		Use:   "top [flags] [RUN]",
+		Short: "Show runs, tasks, hosts and output live on a terminal, and act on them",
+		Long: `Shows the runs, the tasks of a run and what they use, the queue, the hosts, and output as it
+comes, until q is pressed. With RUN it begins with the tasks of that run. Keys stop and
+terminate runs, restart tasks and save the stacks of processes; each asks first. ? lists
+them.
+
+It needs a terminal. Programs get the same as JSON from list, status RUN, queue and hosts
+with --json, and from logs -f.
+
+` + cli.ExitCodesOfRequests + `
+  128+N  signal N ended it`,
+		Example:           "  clusterrun top\n  clusterrun top iris-x2k4\n  clusterrun top --last",
+		ValidArgsFunction: cli.Complete(a, cli.CompleteRuns),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return choice.Args(cli.OneArg("RUN"))(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			const elsewhere = "`clusterrun list --json`, `status --json RUN`, `queue --json` and `hosts --json` have the same for programs"
+			in, out := tasklog.FileOf(a.In), tasklog.FileOf(a.Out)
+			switch {
+			case a.Global.JSON:
+				return cli.Usagef("--json: top is for people; %s", elsewhere)
+			case in == nil || out == nil || !tasklog.IsTerminal(in) || !tasklog.IsTerminal(out):
+				return cli.Usagef("top needs a terminal as stdin and stdout, and TERM to say which; %s", elsewhere)
+			}
+			// What is said must not go into the screen.
+			quiet := &cli.App{In: a.In, Out: a.Out, Err: &lineBuffer{}, Global: a.Global, Given: a.Given}
+			c, _, err := quiet.DialExisting(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			run := ""
+			if len(args) > 0 || choice.Last {
+				r, _, err := choice.Find(cmd.Context(), c, args)
+				if err != nil {
+					return err
+				}
+				run = r.ID
+			}
+			return showTop(cmd.Context(), quiet, c, run, queue, in, out)
+		},
+	}
+	cmd.Flags().BoolVar(&choice.Last, "last", false, "begin with the tasks of the latest run")
+	cli.QueueFlag(cmd, &queue)
+	return cmd
+}
+
+// showTop shows the model on a terminal until it quits or a signal comes.
+func showTop(ctx context.Context, a *cli.App, c client.Client, run, queue string, in, out *os.File) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	signals := make(chan os.Signal, 1)
+	for _, s := range cli.NotIgnored(cli.Interrupts) {
+		signal.Notify(signals, s)
+	}
+	defer signal.Stop(signals)
+	go func() {
+		select {
+		case s := <-signals:
+			stop(&cli.ExitError{Code: cli.CodeOfSignal(s)})
+		case <-ctx.Done():
+		}
+	}()
+	shown := &topProgram{model: top.New(run), look: &topFetcher{app: a, ctx: ctx, client: c, queue: queue, runs: map[spec.RunRef]*starter.Run{}}}
+	defer shown.look.unfollow()
+	_, err := tea.NewProgram(shown, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()
+	var signalled *cli.ExitError
+	if errors.As(context.Cause(ctx), &signalled) {
+		return signalled
+	}
+	return err
+}
+
+// topProgram has bubbletea show a [top.Model].
+type topProgram struct {
+	model top.Model
+	look  *topFetcher
+	round int // of looking; what belongs to an earlier one is over
+}
+
+// foundMsg is what was found in a round, and took so long.
+type foundMsg struct {
+	top.Found
+	round int
+	took  time.Duration
+}
+
+// nextMsg begins to look again.
+type nextMsg struct{ round int }
+
+func (t *topProgram) Init() tea.Cmd { return t.fetch() }
+
+func (t *topProgram) Update(message tea.Msg) (tea.Model, tea.Cmd) {
+	switch message := message.(type) {
+	case tea.KeyPressMsg:
+		return t, t.update(top.Key(message.String()))
+	case tea.WindowSizeMsg:
+		return t, t.update(top.Size{Width: message.Width, Height: message.Height})
+	case top.Note:
+		return t, tea.Batch(t.update(message), t.fetch())
+	case nextMsg:
+		if message.round == t.round {
+			return t, t.fetch()
+		}
+	case foundMsg:
+		t.update(message.Found)
+		if message.round == t.round {
+			return t, tea.Tick(pause(message), func(time.Time) tea.Msg { return nextMsg{message.round} })
+		}
+	}
+	return t, nil
+}
+
+// update passes a message to the model, and does what that wants.
+func (t *topProgram) update(message any) tea.Cmd {
+	var want any
+	switch t.model, want = t.model.Update(message); want := want.(type) {
+	case top.Quit:
+		return tea.Quit
+	case top.Suspend:
+		return tea.Suspend
+	case top.Fetch:
+		return t.fetch()
+	case top.Action:
+		return func() tea.Msg { return top.Note(t.look.act(want)) }
+	}
+	return nil
+}
+
+// fetch begins a round of looking.
+func (t *topProgram) fetch() tea.Cmd {
+	t.round++
+	subject, inView, round := t.model.Subject(), t.model.InView(), t.round
+	return func() tea.Msg {
+		began := time.Now()
+		f := t.look.find(subject, inView)
+		f.At = time.Now()
+		return foundMsg{f, round, time.Since(began)}
+	}
+}
+
+// pause returns how long to wait until the same is looked for again. Queries cost those who
+// answer them: one that is slow to is asked seldom.
+func pause(f foundMsg) time.Duration {
+	switch f.Subject.Kind {
+	case top.Output:
+		return outputEvery
+	case top.Runs:
+		return max(runsEvery, topLoad*f.took)
+	}
+	if f.Status != nil && !f.Status.Open {
+		return endedEvery
+	}
+	return max(topEvery, topLoad*f.took)
+}
+
+const (
+	outputEvery = 200 * time.Millisecond
+	topEvery    = 2 * time.Second
+	runsEvery   = 5 * time.Second // how runs have ended is looked up one by one
+	endedEvery  = time.Minute     // only its logs change, which are removed one day
+	topLoad     = 10
+)
+
+func (t *topProgram) View() tea.View {
+	screen := t.model.View()
+	for i, line := range screen.Lines {
+		switch {
+		case i == screen.Cursor:
+			screen.Lines[i] = "\x1b[7m" + line + "\x1b[0m"
+		case i == 0:
+			screen.Lines[i] = "\x1b[1m" + line + "\x1b[0m"
+		case i == len(screen.Lines)-1:
+			screen.Lines[i] = "\x1b[2m" + line + "\x1b[0m"
+		}
+	}
+	v := tea.NewView(strings.Join(screen.Lines, "\n"))
+	v.AltScreen = true
+	return v
+}
+
+// topFetcher finds out what views are about, and acts.
+type topFetcher struct {
+	app    *cli.App
+	ctx    context.Context
+	client client.Client
+	queue  string
+
+	mu       sync.Mutex
+	runs     map[spec.RunRef]*starter.Run
+	followed top.Subject
+	output   *lineBuffer
+	stop     context.CancelFunc
+}
+
+// lookBound is how long one look may take.
+const lookBound = 15 * time.Second
+
+func (l *topFetcher) find(s top.Subject, inView []starter.TaskStatus) top.Found {
+	ctx, cancel := context.WithTimeout(l.ctx, lookBound)
+	defer cancel()
+	f := top.Found{Subject: s}
+	if s.Kind != top.Output {
+		l.unfollow()
+	}
+	switch s.Kind {
+	case top.Runs:
+		f.Runs, f.Err = starter.List(ctx, l.client, starter.ListOptions{Limit: topRuns, LastOutput: true})
+	case top.Queue:
+		f.Queue, f.Err = starter.GetFleet(l.client, l.queue).Waiting(ctx)
+	case top.Hosts:
+		f.Hosts, f.Err = starter.GetFleet(l.client, l.queue).Hosts(ctx)
+	case top.Tasks:
+		f.Status, f.Err = l.run(s.Run, s.Execution).Status(ctx)
+		f.Last = map[string]string{}
+		for _, t := range inView {
+			f.Last[t.Name] = lastLine(t.LogDir)
+		}
+	case top.Output:
+		f.Lines = l.follow(s)
+	}
+	return f
+}
+
+// topRuns is the most runs that are listed.
+const topRuns = 100
+
+func (l *topFetcher) run(id, execution string) *starter.Run {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ref := spec.RunRef{WorkflowID: id, RunID: execution}
+	if l.runs[ref] == nil {
+		l.runs[ref] = starter.Get(l.client, id, execution)
+	}
+	return l.runs[ref]
+}
+
+// follow returns the lines that have come since the last time, as `logs -f` has them.
+func (l *topFetcher) follow(s top.Subject) []string {
+	run := l.run(s.Run, s.Execution)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.followed != s {
+		l.end()
+		ctx, cancel := context.WithCancel(l.ctx)
+		output := &lineBuffer{}
+		l.followed, l.output, l.stop = s, output, cancel
+		selected := logs.Selection{Selection: tasklog.Selection{Tail: topTail}}
+		if s.Task != "" {
+			selected.Names = []string{s.Task}
+		}
+		reader := logs.NewReader(&cli.App{Out: output, Err: output, Global: l.app.Global}, run, selected)
+		reader.Follow = true
+		go func() {
+			err := reader.Show(ctx)
+			switch exit := (*cli.ExitError)(nil); {
+			case ctx.Err() != nil:
+			case err == nil, errors.As(err, &exit) && exit.Cause == nil:
+				_, _ = output.Write([]byte("clusterrun: that is all; the run has ended\n"))
+			default:
+				_, _ = fmt.Fprintf(output, "clusterrun: %s\n", err)
+			}
+		}()
+	}
+	return l.output.take()
+}
+
+// topTail is how many lines of each stream are shown of what was written before.
+const topTail = 200
+
+func (l *topFetcher) unfollow() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end()
+}
+
+// end stops to follow output. mu must be held.
+func (l *topFetcher) end() {
+	if l.stop != nil {
+		l.stop()
+	}
+	l.followed, l.output, l.stop = top.Subject{}, nil, nil
+}
+
+// act does what was confirmed, and returns what came of it.
+func (l *topFetcher) act(a top.Action) string {
+	ctx, cancel := context.WithTimeout(l.ctx, stacksTimeout)
+	defer cancel()
+	run := l.run(a.Run, a.Execution)
+	var tasks []string
+	if a.Task != "" {
+		tasks = []string{a.Task}
+	}
+	var (
+		answer spec.RequestAnswer
+		err    error
+		did    string
+	)
+	switch a.Verb {
+	case top.Stop:
+		did = "stopping: " + a.Run
+		_, err = act.StopSignal(ctx, l.app, run)
+	case top.Terminate:
+		did = "terminated: "
+		if tasks == nil {
+			answer, err = run.TerminateAll(ctx, spec.TerminateAllRequest{})
+		} else {
+			answer, err = run.TerminateTask(ctx, spec.TaskRequest{Tasks: tasks})
+		}
+	case top.Restart:
+		did = "restarted: "
+		answer, err = run.RestartTask(ctx, spec.TaskRequest{Tasks: tasks})
+	case top.Stacks:
+		answer, err = run.CaptureStacks(ctx, spec.StacksRequest{Tasks: tasks})
+		for _, task := range answer.Tasks {
+			if file := answer.Files[task]; file != "" {
+				did = "written to " + filepath.Dir(file) + " and beside the logs of: "
+				break
+			}
+		}
+	}
+	if err != nil {
+		return err.Error()
+	}
+	text := strings.TrimSpace(did + report.SomeOf(answer.Tasks))
+	if len(answer.Problems) > 0 {
+		text = strings.TrimSpace(text + "; " + cli.Messages(answer.Problems))
+	}
+	return cmp.Or(answer.Note, text)
+}
+
+// lastLine returns the last line that a process has written, if its files are here.
+func lastLine(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	var newest os.FileInfo
+	var path string
+	for _, name := range []string{"stdout.log", "stderr.log"} {
+		file := filepath.Join(dir, name)
+		if info, err := os.Stat(file); err == nil && info.Size() > 0 && (newest == nil || info.ModTime().After(newest.ModTime())) {
+			newest, path = info, file
+		}
+	}
+	if newest == nil {
+		return ""
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b := make([]byte, 1<<10)
+	n, _ := f.ReadAt(b, max(0, newest.Size()-int64(len(b))))
+	lines := bytes.FieldsFunc(b[:n], func(r rune) bool { return r == '\n' || r == '\r' })
+	if len(lines) == 0 {
+		return ""
+	}
+	return string(lines[len(lines)-1])
+}
+
+// lineBuffer keeps the lines that are written to it until they are taken.
+type lineBuffer struct {
+	mu    sync.Mutex
+	rest  []byte
+	lines []string
+}
+
+const (
+	// mostHeard is the most lines that are kept: what is older is not seen.
+	mostHeard = 5000
+	// longestHeard bounds what is kept of a line, in bytes: no terminal shows more.
+	longestHeard = 4 << 10
+)
+
+func (h *lineBuffer) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for left := b; len(left) > 0; {
+		line, rest, ended := bytes.Cut(left, []byte("\n"))
+		h.rest = append(h.rest, line[:min(len(line), longestHeard-len(h.rest))]...)
+		if ended {
+			h.lines, h.rest = append(h.lines, string(h.rest)), h.rest[:0]
+		}
+		left = rest
+	}
+	if len(h.lines) > 2*mostHeard {
+		h.lines = slices.Clone(h.lines[len(h.lines)-mostHeard:])
+	}
+	return len(b), nil
+}
+
+func (h *lineBuffer) take() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	lines := h.lines
+	h.lines = nil
+	return lines
+}

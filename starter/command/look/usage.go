@@ -1,0 +1,148 @@
+package look
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func Usage(a *cli.App) *cobra.Command {
+	return cli.OnRun(a, &cobra.Command{
+		Use:   "usage [flags] RUN",
+		Short: "Show the processors, memory and GPUs that the tasks of a run use",
+		Long: `Shows what the tasks of a run have used: processor time, maximum memory, GPU time and
+maximum GPU memory (with the driver of NVIDIA or AMD), and the size of their output. For
+running tasks it also shows what they use now; their totals are those of the current
+process. For a run that has ended the totals include all processes, restarts too. See ` + "`clusterrun help usage`" + `.
+
+` + cli.ExitCodesOfRequests,
+		Example: "  clusterrun usage iris-x2k4\n  clusterrun usage --json --last | jq '.usage.user_seconds + .usage.system_seconds'",
+	}, func(ctx context.Context, r *starter.Run) error {
+		s, err := r.Status(ctx)
+		if err != nil {
+			return err
+		}
+		u := usageOfRun(s)
+		if a.Global.JSON {
+			return a.PrintJSON(u)
+		}
+		return printUsage(a, u)
+	})
+}
+
+// runUsage is what a run uses and has used, all of it and by task.
+type runUsage struct {
+	RunID string         `json:"run_id"`
+	Open  bool           `json:"open"`
+	Usage spec.LiveUsage `json:"usage"`
+	Tasks []taskUsage    `json:"tasks"`
+}
+
+// taskUsage has no Usage where nothing is known.
+type taskUsage struct {
+	Name  string          `json:"name"`
+	Host  string          `json:"host,omitempty"`
+	State spec.TaskState  `json:"state"`
+	Usage *spec.LiveUsage `json:"usage,omitempty"`
+}
+
+func usageOfRun(s *starter.Status) runUsage {
+	u := runUsage{RunID: s.RunID, Open: s.Open, Tasks: []taskUsage{}}
+	for i, t := range s.Tasks {
+		task := taskUsage{Name: t.Name, Host: t.Host, State: t.State, Usage: t.Usage}
+		switch {
+		case t.Usage != nil:
+		case s.Result != nil && i < len(s.Result.Tasks) && len(s.Result.Tasks[i].Exits) > 0:
+			task.Usage = &spec.LiveUsage{}
+			for _, e := range s.Result.Tasks[i].Exits {
+				task.Usage.Usage = task.Usage.With(e.Usage)
+			}
+		case t.Exit != nil:
+			task.Usage = &spec.LiveUsage{Usage: t.Exit.Usage}
+		}
+		if v := task.Usage; v != nil {
+			sum := &u.Usage
+			sum.Usage = sum.With(v.Usage)
+			sum.CPUs += v.CPUs
+			sum.GPUs += v.GPUs
+			sum.RSSBytes += v.RSSBytes
+			sum.GPUMemoryBytes += v.GPUMemoryBytes
+			sum.Processes += v.Processes
+		}
+		u.Tasks = append(u.Tasks, task)
+	}
+	if s.Result != nil && s.Result.Usage != (spec.Usage{}) {
+		u.Usage.Usage = s.Result.Usage // which also has the processes that are not listed
+	}
+	return u
+}
+
+func printUsage(a *cli.App, u runUsage) error {
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	gpus := slices.ContainsFunc(u.Tasks, func(t taskUsage) bool {
+		return t.Usage != nil && (t.Usage.GPUSeconds > 0 || t.Usage.MaxGPUMemoryBytes > 0)
+	})
+	heading := "TASK\tSTATE\tHOST\tCPU TIME"
+	if u.Open {
+		heading += "\tCPUS\tMEMORY"
+	}
+	heading += "\tMAX MEMORY"
+	if gpus {
+		heading += "\tGPU TIME"
+		if u.Open {
+			heading += "\tGPUS\tGPU MEMORY"
+		}
+		heading += "\tMAX GPU MEMORY"
+	}
+	fmt.Fprintln(w, heading+"\tOUTPUT")
+	row := func(name, state, host string, v *spec.LiveUsage) {
+		fmt.Fprintf(w, "%s\t%s\t%s", name, state, host)
+		known := v != nil
+		if !known {
+			v = &spec.LiveUsage{}
+		}
+		cell := func(text string, there bool) {
+			if !there {
+				text = "-"
+			}
+			fmt.Fprint(w, "\t"+text)
+		}
+		cell(cpuTime(v.CPUSeconds()), known)
+		if u.Open {
+			cell(fmt.Sprintf("%.2f", v.CPUs), v.Processes > 0)
+			cell(shipped.Size(v.RSSBytes), v.Processes > 0)
+		}
+		cell(shipped.Size(v.MaxRSSBytes), v.MaxRSSBytes > 0)
+		if gpus {
+			cell(cpuTime(v.GPUSeconds), known)
+			if u.Open {
+				cell(fmt.Sprintf("%.2f", v.GPUs), v.Processes > 0)
+				cell(shipped.Size(v.GPUMemoryBytes), v.Processes > 0)
+			}
+			cell(shipped.Size(v.MaxGPUMemoryBytes), v.MaxGPUMemoryBytes > 0)
+		}
+		cell(shipped.Size(v.OutputBytes), known)
+		fmt.Fprintln(w)
+	}
+	for _, t := range u.Tasks {
+		row(t.Name, cli.OrDash(string(t.State)), cli.OrDash(t.Host), t.Usage)
+	}
+	if len(u.Tasks) > 1 {
+		row("all", "", "", &u.Usage)
+	}
+	return w.Flush()
+}
+
+// cpuTime writes seconds the way one says them.
+func cpuTime(seconds float64) string {
+	return cli.Roughly(time.Duration(seconds * float64(time.Second)))
+}

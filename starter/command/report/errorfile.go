@@ -1,0 +1,67 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// copyErrorFile gives the root cause's own error to whoever started us and told us where
+// it looks for one: a launcher of torch's, or another run that we are a task of.
+func copyErrorFile(a *cli.App, f *spec.ProcessFailure) {
+	// A launcher within a task of ours sets only the former.
+	to := cmp.Or(os.Getenv("TORCHELASTIC_ERROR_FILE"), os.Getenv("CLUSTERRUN_ERROR_FILE"))
+	if to == "" || f == nil || f.ErrorFile == "" {
+		return
+	}
+	replaced, err := tasklog.HandOn(f.ErrorFile, to, f.ExitCode)
+	if errors.Is(err, fs.ErrNotExist) && a.Elsewhere != nil {
+		var b []byte
+		if b, err = a.Elsewhere(f); err == nil {
+			replaced, err = tasklog.HandOnContent(b, to, f.ExitCode)
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !exists(f.ErrorFile):
+		a.Say("the error file of %s is on %s and is not copied to %s", f.Task, cli.OrDash(f.Host), to)
+	case err != nil:
+		a.Say("the error file of %s is not copied: %s", f.Task, err)
+	case replaced:
+		a.Say("replaced %s with the error file of %s", to, f.Task)
+	}
+}
+
+// errorFile returns the error file of a failure of a run from the host that has it.
+func errorFile(ctx context.Context, r *starter.Run, f *spec.ProcessFailure) ([]byte, error) {
+	_, attempt, rank, ok := tasklog.SplitProcessDir(filepath.Dir(f.ErrorFile))
+	s, err := r.Status(ctx)
+	if err != nil || !ok {
+		return nil, cmp.Or(err, fs.ErrNotExist)
+	}
+	services, err := r.Services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, service := range services {
+		if service.Host == f.Host {
+			c := hostservice.NewClient(service, s.ExecutionID)
+			defer c.Close()
+			return c.ReadFile(ctx, rank, attempt, "error")
+		}
+	}
+	return nil, fs.ErrNotExist
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,167 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// HostTasks are the tasks of a run on one host.
+type HostTasks struct {
+	Host  string   `json:"host"`
+	Tasks []string `json:"tasks"`
+	// Slots is how many the host has, if these are more tasks.
+	Slots int `json:"slots,omitempty"`
+}
+
+func (h HostTasks) List() string {
+	const most = 8
+	return shorten.List(h.Tasks, most)
+}
+
+// LiveLine returns the line that is kept up to date.
+func LiveLine(id, text string, started time.Time) string {
+	return fmt.Sprintf("%s · %s · %s", id, text, time.Since(started).Round(time.Second))
+}
+
+// Counts says "3 running, 1 ended".
+func Counts(s *starter.Status) string {
+	return cmp.Or(starter.TallyOf(s.Doing()).String(), string(s.State))
+}
+
+// SomeOf names the first of many.
+func SomeOf(names []string) string {
+	const most = 8
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// ExitColumns returns the exit code, or the signal's name, and the cause.
+func ExitColumns(e *spec.Exit) (exit, cause string) {
+	if e == nil {
+		return "-", "-"
+	}
+	if e.Signal != "" {
+		return e.Signal, string(e.Cause)
+	}
+	return strconv.Itoa(e.ExitCode), string(e.Cause)
+}
+
+// WaitingLine returns what a run waits for, why, and for how long.
+func WaitingLine(w starter.Waiting, now time.Time) string {
+	w.Refusal = cli.InLocalTime(w.Refusal)
+	if w.Position > 0 {
+		return fmt.Sprintf("%s (position %d in queue %s)", strings.TrimPrefix(w.Refusal, "waits for "), w.Position, w.Queue)
+	}
+	place := "any host"
+	if w.Host != "" {
+		place = "host " + w.Host
+	}
+	if f := w.Fetching; f != nil {
+		verb := "fetches"
+		if f.Unpacking {
+			verb = "unpacks"
+		}
+		return fmt.Sprintf("host %s, which %s what the run ships: %s of %s", f.Host, verb, shipped.Size(f.Bytes), shipped.Size(f.Size))
+	}
+	text := fmt.Sprintf("%s (queue %s): %s", place, w.Queue, cmp.Or(w.Refusal, "no host worker has answered yet"))
+	if left := w.Until.Sub(now); !w.Until.IsZero() {
+		text += fmt.Sprintf("; the run stops waiting in %s", cli.Roughly(max(0, left)))
+	}
+	return text
+}
+
+// Unreachable returns the result of a run of which the server does not tell how it ended.
+func Unreachable(err error) *spec.RunResult {
+	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: "Unreachable", Message: err.Error(), ExitCode: cli.CodeOf(err)}
+}
+
+// TaskLines returns how tasks ended, as far as that is known, each in a line after a newline.
+func TaskLines(tasks []spec.TaskResult) string {
+	const most = 16
+	var b strings.Builder
+	n := 0
+	for _, t := range tasks {
+		if t.Exit == nil {
+			continue
+		}
+		if n++; n <= most {
+			exit, cause := ExitColumns(t.Exit)
+			fmt.Fprintf(&b, "\n%s: %s, %s", t.Name, exit, cause)
+		}
+	}
+	if n > most {
+		fmt.Fprintf(&b, "\nand %d more", n-most)
+	}
+	return b.String()
+}
+
+// ProgressLine says " · 40..55%, 3m10s left" of the tasks that run and say how
+// far they are. The time left is that of the slowest, from how long its process
+// has taken so far.
+func ProgressLine(s *starter.Status, now time.Time) string {
+	least, most := 101, -1
+	var left time.Duration
+	for _, t := range s.Tasks {
+		p := t.Progress
+		if t.State == spec.TaskEnded || p == nil || p.Total <= 0 {
+			continue
+		}
+		least, most = min(least, percent(p)), max(most, percent(p))
+		if took := now.Sub(t.Started); !t.Started.IsZero() && took > 0 && p.Current > 0 {
+			rest := math.Max(0, p.Total-p.Current) / p.Current * took.Seconds()
+			left = max(left, time.Duration(min(rest, math.MaxInt32)*float64(time.Second)))
+		}
+	}
+	if most < 0 {
+		return ""
+	}
+	text := fmt.Sprintf(" · %d%%", most)
+	if least < most {
+		text = fmt.Sprintf(" · %d..%d%%", least, most)
+	}
+	if left >= time.Second {
+		text += fmt.Sprintf(", %s left", left.Round(time.Second))
+	}
+	return text
+}
+
+// StoppingLine returns who asked the tasks to stop, why and when, and how long they
+// have.
+func StoppingLine(s spec.Stopping, now time.Time) string {
+	// The clock of the run may not be ours.
+	text := fmt.Sprintf("%s (%s ago", s, cli.Roughly(max(0, now.Sub(s.Asked))))
+	switch left := s.Deadline.Sub(now); {
+	case s.Deadline.IsZero():
+		text += "; the run was ending already"
+	case left > 0:
+		text += fmt.Sprintf("; %s left", cli.Roughly(left))
+	default:
+		text += "; their time is over"
+	}
+	return text + ")"
+}
+
+// StoppedTogether returns how the tasks of a run that did not fail stopped together. The
+// message of a failure contains that already.
+func StoppedTogether(r *spec.RunResult) []string {
+	if r.Stopping == nil || r.Verdict != spec.VerdictSucceeded && r.Verdict != spec.VerdictCancelled {
+		return nil
+	}
+	lines := []string{r.Stopping.String()}
+	if len(r.Stragglers) > 0 {
+		lines = append(lines, spec.StragglersText(r.Stragglers))
+	}
+	return lines
+}

@@ -1,0 +1,26 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// ProgressColumn says "42% (420/1000) loss 0.3".
+func ProgressColumn(p *spec.Progress) string {
+	if p == nil {
+		return "-"
+	}
+	text := decimal(p.Current)
+	if p.Total > 0 {
+		text = fmt.Sprintf("%d%% (%s/%s)", percent(p), decimal(p.Current), decimal(p.Total))
+	}
+	return strings.TrimSpace(text + " " + p.Message)
+}
+
+func decimal(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) }
+
+func percent(p *spec.Progress) int { return int(math.Floor(100 * min(1, p.Current/p.Total))) }

@@ -1,0 +1,124 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+)
+
+// Watch calls show with what a run says, each second and once it has ended, and returns how
+// that was, as [starter.Run.WaitNotify] does.
+func Watch(ctx context.Context, r *starter.Run, show func(*starter.Status) error, notify func(error)) (result *spec.RunResult, err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		result, err = r.WaitNotify(ctx, notify)
+	}()
+	tick := time.NewTicker(StatusEvery)
+	defer tick.Stop()
+	for over := false; ; {
+		// That the server is away is told to notify.
+		if s, failed := r.Status(ctx); failed == nil && (!over || !s.Open) {
+			if failed = show(s); failed != nil {
+				stop()
+				<-ended
+				return nil, failed
+			}
+		}
+		if over {
+			return result, err
+		}
+		select {
+		case <-ended:
+			over = true
+		case <-tick.C:
+		}
+	}
+}
+
+// News tells what has changed of a run.
+type News struct {
+	line   string
+	before []starter.TaskStatus
+	words  []string
+	// unanswered reports whether nobody answered for the run the last time.
+	unanswered bool
+}
+
+// Of returns what has changed since the last call: how the run is doing, where that is
+// another, and then the tasks that have come into trouble or were started again. Empty:
+// nothing has. That nobody answers counts the second time: a busy host may be late.
+func (n *News) Of(s *starter.Status) string {
+	once := s.Unanswered && !n.unanswered && n.line != ""
+	if n.unanswered = s.Unanswered; once {
+		return ""
+	}
+	line := stateLine(s)
+	words := s.Doing()
+	var parts []string
+	if line != n.line {
+		parts = append(parts, line)
+	}
+	came := map[string][]string{}
+	for i, t := range s.Tasks {
+		if i >= len(n.before) || n.before[i].Name != t.Name {
+			continue
+		}
+		switch word := words[i]; {
+		case word != n.words[i] && word == starter.DoingFailed:
+			exit, cause := ExitColumns(t.Exit)
+			came[word] = append(came[word], fmt.Sprintf("%s (%s, %s)", t.Name, exit, cause))
+		case word != n.words[i] && (word == starter.DoingRestart || word == starter.DoingMissing):
+			came[word] = append(came[word], t.Name)
+		case t.Restarts > n.before[i].Restarts:
+			came[startedAgain] = append(came[startedAgain], t.Name)
+		}
+	}
+	for _, word := range []string{starter.DoingFailed, starter.DoingRestart, starter.DoingMissing, startedAgain} {
+		if names := came[word]; len(names) > 0 {
+			parts = append(parts, word+": "+SomeOf(names))
+		}
+	}
+	n.line, n.before, n.words = line, slices.Clone(s.Tasks), words
+	return strings.Join(parts, "; ")
+}
+
+const startedAgain = "started again"
+
+// stateLine returns how a run is doing in a line, without what changes by itself.
+func stateLine(s *starter.Status) string {
+	state := string(s.State)
+	switch {
+	case !s.Open:
+		return cmp.Or(s.Ending, string(s.Verdict))
+	case s.Unanswered:
+		state = "open, but " + s.Absence()
+	}
+	if counts := starter.TallyOf(s.Doing()).String(); counts != "" {
+		state += ": " + counts
+	}
+	if len(s.Waiting) > 0 {
+		w := s.Waiting[0]
+		w.Until, w.Fetching = time.Time{}, nil
+		state += "; waiting for " + WaitingLine(w, time.Time{})
+		if more := len(s.Waiting) - 1; more > 0 {
+			state += ", and " + plural.Of(more, "place more", "places more")
+		}
+	}
+	return state
+}
+
+// WithClock returns a line with the time of day.
+func WithClock(line string) string { return time.Now().Format(time.TimeOnly) + " " + line }
+
+// StatusEvery is how often the status line is made anew.
+const StatusEvery = time.Second

@@ -1,0 +1,522 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/specs"
+	"github.com/clusterrun/clusterrun/starter/command/worker"
+	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
+	"github.com/clusterrun/clusterrun/starter/rundir"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// maxSuccessors bounds the host workers started in place of dead ones.
+	maxSuccessors = 3
+	// workerStop bounds the wait for the host worker when the run has ended.
+	workerStop = 10 * time.Second
+)
+
+// localRun is a run on this machine: its private host worker, its output, and
+// what its owner wants of it.
+type localRun struct {
+	*cli.App
+	spec *spec.RunSpec
+	id   string
+
+	dir     *rundir.Dir
+	server  cli.Server
+	client  client.Client
+	launch  *launch            // of hosts
+	worker  *worker.HostWorker // from start on the same; others run meanwhile that stop it
+	hosts   *remotehosts.Hosts // the others; nil: all tasks are here
+	agents  agentsOf           // that take part; none: those of other command lines
+	archive *shipped.Archive   // what the run ships; nil: nothing
+	run     *starter.Run
+	output  *output
+
+	signals     <-chan os.Signal
+	stopping    []syscall.Signal // those that stop the run
+	foreground  string           // the task that has our terminal; may be empty
+	stdin       string           // the task that reads our stdin, or all; may be empty
+	torchrun    bool             // what torchrun does is done
+	std         worker.StandardFiles
+	interrupted cli.Interruption
+	successors  int
+	passing     chan os.Signal // signals for the processes
+	early       os.Signal      // came while the server was asked to start the run; nil: none did
+	asked       bool           // the server was asked to start the run, and may have done it
+	stopAsked   chan struct{}  // closed with the first signal
+	alone       sync.Once      // stopAlone
+	troubled    atomic.Bool    // the server does not answer, or the run does not get on
+	broken      atomic.Bool    // not all output of other hosts is here
+	late        chan struct{}  // closed by giveUp
+	giveUp      func()         // a run that was stopped here has not ended in time
+	owner       *owner         // whoever coordinates the run; may be nil
+}
+
+// ending is what waiting for a run comes to.
+type ending struct {
+	result *spec.RunResult
+	err    error
+	exits  map[string]spec.Exit // by task, where there is no result
+}
+
+// closed reports whether the run is known to have ended on the server.
+func (e ending) closed() bool {
+	var terminated *starter.TerminatedError
+	return e.result != nil || errors.As(e.err, &terminated)
+}
+
+// code returns the exit code of the run.
+func (e ending) code() int {
+	switch {
+	case e.result == nil:
+		return cli.CodeOf(e.err)
+	case e.result.Verdict == spec.VerdictSucceeded:
+		return exitcode.OK
+	}
+	return max(e.result.ExitCode, 1)
+}
+
+// runHere runs a cluster on this machine, from nothing to its report.
+func runHere(ctx context.Context, a *cli.App, s *spec.RunSpec, o runOptions) error {
+	stopping := cli.InterruptSignals(a, o.stopping)
+	caught := cli.NotIgnored
+	if o.torchrun {
+		caught = cli.NotIgnoredByTorchrun
+	}
+	signals, stopListening := cli.ListenForSignals(a, caught(stopping))
+	defer stopListening()
+	passing, stopPassing := catchPassed(stopping)
+	defer stopPassing()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	l := &localRun{
+		passing: passing,
+		App:     a, spec: s, id: o.id, signals: signals, stopping: stopping, foreground: o.foreground, stdin: o.stdin, torchrun: o.torchrun,
+		stopAsked: make(chan struct{}), late: make(chan struct{}),
+	}
+	l.giveUp = sync.OnceFunc(func() { close(l.late) })
+	if l.id == "" {
+		l.id = starter.NewID(s.Name)
+	}
+	var err error
+	if l.archive, err = specs.Pack(ctx, a, s); err != nil {
+		return err
+	}
+	defer l.archive.Close()
+	if l.std, err = openStandardFiles(a, o, signals); err != nil {
+		return err
+	}
+	defer l.std.Terminal.GiveBack()
+	if direct := directOutput(s); direct || o.foreground != "" {
+		a.NoStatus = true // programs write where the line would be
+		if direct && !o.quiet && l.std.Given() {
+			l.std.WatchReaders(signals)
+		}
+	}
+	if l.owner, err = listenToOwner(a, o, signals); err != nil {
+		return err
+	}
+	if err := l.start(ctx, cancel, o); err != nil {
+		l.abort()
+		if l.owner.isGone() {
+			return nil
+		}
+		return err
+	}
+	abandoned := cli.EndAbandoned(ctx, a, l.client, l.server)
+	l.owner.serve(ctx, l.run)
+	return l.conclude(l.supervise(ctx), o, abandoned)
+}
+
+// endedEarly is the error of a run that a signal has kept from being started.
+func endedEarly(s os.Signal) error {
+	return &cli.ExitError{Code: cli.CodeOfSignal(s), Cause: fmt.Errorf("got %s before the run was started", cli.NameOfSignal(s))}
+}
+
+// start brings everything up. The first signal ends it, until the server is asked to start the
+// run: signals that come later are for supervise.
+func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOptions) (err error) {
+	stop := sync.OnceValue(l.cancelBySignal(cancel))
+	defer func() {
+		if s := stop(); s != nil {
+			err = endedEarly(s)
+		}
+	}()
+	if err := cli.FullDisk(l.Global.StateDir); err != nil {
+		return err
+	}
+	parent := l.RunsDir()
+	if o.meeting != nil {
+		if err := l.meet(ctx, o.meeting); err != nil {
+			return err
+		}
+		if l.agents.joined != nil {
+			sweepHosts(l.App)
+			parent = hostsDir(l.App) // the run is that of another
+		}
+	}
+	if l.dir, err = rundir.Create(parent); err != nil {
+		return fmt.Errorf("state directory (choose another with --state-dir): %w", err)
+	}
+	if l.agents.joined != nil {
+		return l.takePart(ctx, o)
+	}
+	if l.archive != nil {
+		// Where the private host worker will look for it.
+		if err := shipped.Open(l.dir.Path).Put(l.archive.Archive, l.archive.Reader()); err != nil {
+			return fmt.Errorf("state directory: %w", err)
+		}
+	}
+	queue := l.newQueue(o)
+	if o.others != nil {
+		if l.launch, err = l.launchHosts(ctx, queue, o); err != nil {
+			return err
+		}
+		defer func() {
+			if err != nil && l.hosts == nil {
+				cancel()
+				l.launch.abandon()
+			}
+		}()
+	}
+	if err := l.connect(ctx, queue, o); err != nil {
+		return err
+	}
+	if err := l.awaitHosts(ctx, o); err != nil {
+		return err
+	}
+	if err := l.shipToHosts(ctx); err != nil {
+		return err
+	}
+	// Before the run is: whoever finds it abandoned has to know of it.
+	record := rundir.Record{Server: l.server.Options, Embedded: l.server.Embedded, Queue: queue, RunID: l.id, PID: os.Getpid(), Started: time.Now()}
+	if err := l.dir.Save(record); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	start := starter.Options{ID: l.id, Queue: queue}
+	if l.hosts == nil && o.meeting == nil {
+		start.Host, _ = os.Hostname() // otherwise the run notes it
+	}
+	if stop() != nil {
+		return ctx.Err() // what that signal means is said above
+	}
+	earlier := cli.Earlier(ctx, l.App, l.client, o.id)
+	if err := l.startRun(ctx, start); err != nil {
+		return err
+	}
+	earlier()
+	record.ExecutionID = l.run.ExecutionID
+	if err := l.dir.Save(record); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	spare := ""
+	if l.hosts != nil {
+		spare = filepath.Join(l.dir.Path, "output")
+	}
+	if l.output, err = show(l.App, l.run, l.spec, o, spare); err != nil {
+		return err
+	}
+	if err := l.startAgents(ctx, queue, o); err != nil {
+		return err
+	}
+	l.copyOutput()
+	l.sendStdin()
+	return l.lendTerminal(o)
+}
+
+// startRun has the server start the run. A signal does not cancel the request, or nobody would know
+// whether there is a run: it only bounds the wait for the answer, and the second one ends that.
+func (l *localRun) startRun(ctx context.Context, o starter.Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l.asked = true
+	started := make(chan error, 1)
+	go func() {
+		var err error
+		l.run, err = starter.Start(ctx, l.client, l.spec, o)
+		started <- err
+	}()
+	for {
+		select {
+		case err := <-started:
+			l.asked = l.run != nil || mayHaveStarted(err)
+			if err != nil && l.early != nil {
+				return endedEarly(l.early)
+			}
+			return err
+		case s := <-l.signals:
+			if l.early != nil {
+				cancel()
+				continue
+			}
+			l.early = s
+			l.Printer.Hurry()
+			time.AfterFunc(serverPatience, cancel)
+		}
+	}
+}
+
+// mayHaveStarted reports whether the server may have taken a start that failed with err.
+func mayHaveStarted(err error) bool {
+	return servererror.IsTransient(err) || errors.Is(err, context.Canceled)
+}
+
+// newQueue returns the name of the run's queue.
+func (l *localRun) newQueue(o runOptions) string {
+	id := strings.ToLower(rand.Text()[:16])
+	pinned := func(t spec.Task) bool { return t.Address != "" }
+	switch {
+	case o.meeting != nil:
+		return spec.AgentsQueue(id)
+	case o.others != nil || slices.ContainsFunc(l.spec.TaskList(), pinned):
+		return spec.PrivateQueue(id)
+	}
+	return spec.LocalQueue(id)
+}
+
+// lendTerminal gives the terminal, where there is one, to the task in the
+// foreground.
+func (l *localRun) lendTerminal(o runOptions) error {
+	t := l.std.Terminal
+	if t == nil {
+		return nil
+	}
+	if !o.quiet {
+		l.Say("%s", l.Color.Dim(fmt.Sprintf("%s has this terminal; Ctrl-] three times stops the run", l.foreground)))
+		l.Printer.Flush()
+	}
+	return t.Lend(func(s os.Signal) bool { return slices.Contains(l.stopping, s.(syscall.Signal)) })
+}
+
+// connect finds the server, and has the host worker start while we dial.
+func (l *localRun) connect(ctx context.Context, queue string, o runOptions) error {
+	deadline := time.Now().Add(cli.BringUpBound)
+	for {
+		s, err := l.BringUp(ctx)
+		if err != nil {
+			return err
+		}
+		l.server = s
+		l.launch.serve(s)
+		if l.worker == nil {
+			advertise := ""
+			if o.others.HasThisMachine() {
+				if err := l.awaitHosts(ctx, o); err != nil {
+					return err
+				}
+				advertise = ownAddress(l.hosts.Facts())
+			}
+			options := l.workerOptions(queue, o)
+			options.Owned, options.Advertise = true, cmp.Or(advertise, options.Advertise)
+			if l.worker, err = worker.StartWithSide(ctx, options, l.std); err != nil {
+				return err
+			}
+		}
+		if l.client, err = l.worker.Side.Dial(ctx, s.Options, cli.DialTimeout); err == nil {
+			cli.Keep(ctx, l.App, s)
+			suspendable(ctx, l.worker.Side)
+			return l.worker.Side.Serve(l.client)
+		}
+		// An embedded server that was found may have been about to leave.
+		if !s.Embedded || ctx.Err() != nil || time.Now().After(deadline) {
+			return err
+		}
+		l.endWorker()
+		l.worker = nil
+	}
+}
+
+// workerOptions returns those of the host worker here.
+func (l *localRun) workerOptions(queue string, o runOptions) workers.Options {
+	w := workers.Options{
+		StateDir: l.dir.Path, KeyDir: l.Global.StateDir, Queue: queue, LogRoot: l.LogsDir(), Server: l.server.Options, Debug: l.Debug(),
+		OwnersOutput: !o.quiet && l.std.Given(), Foreground: l.foreground, Stdin: l.stdin,
+	}
+	l.agents.describe(&w, l.spec, o.meeting)
+	return w
+}
+
+// supervise waits for the end of the run, and does what signals want meanwhile.
+func (l *localRun) supervise(ctx context.Context) ending {
+	ended := make(chan ending, 1)
+	waiting, stopWaiting := context.WithCancel(ctx)
+	defer stopWaiting()
+	go func() {
+		result, err := l.run.WaitNotify(waiting, l.trouble)
+		ended <- ending{result: result, err: err}
+	}()
+	go l.watchDisks(waiting)
+	go l.passSignals(waiting)
+	go pruneOldLogs(l.App)
+	if l.early != nil {
+		l.signal(ctx, l.early)
+	}
+	exited := l.worker.Exited
+	lost := l.hosts.Lost()
+	for {
+		select {
+		case end := <-ended:
+			return end
+		case s := <-l.signals:
+			if l.signal(ctx, s) > 2 {
+				return ending{err: &cli.ExitError{Code: cli.CodeOfSignal(l.interrupted.First), Cause: fmt.Errorf("run %s is left to itself; its host worker stops what still runs", l.id)}}
+			}
+		case err := <-exited:
+			if l.agents.left {
+				l.worker.Exited <- err // endWorker waits for it
+				return l.hasLeft()
+			}
+			if l.worker.IsCut() || l.worker.IsTold() {
+				// Before it ended it gave the run a moment to end with it.
+				exited = nil
+				l.worker.Exited <- err // endWorker waits for it
+				time.AfterFunc(lastMoment, l.giveUp)
+				continue
+			}
+			if end := l.workerDied(ctx, err); end != nil {
+				return *end
+			}
+		case err := <-lost:
+			l.lostHost(err)
+		case err := <-l.agents.headLost:
+			return l.withoutHead(err)
+		case <-l.late:
+			return l.leftBehind()
+		}
+	}
+}
+
+// workerDied starts a successor, so that the run can say what became of its
+// processes. It returns an ending where there is nobody left who could.
+func (l *localRun) workerDied(ctx context.Context, err error) *ending {
+	if l.successors++; l.successors <= maxSuccessors {
+		l.Say("the host worker died (%v); starting another to find out what became of its processes", err)
+		if err = l.worker.Start(nil); err == nil {
+			return nil
+		}
+	}
+	l.worker.Exited <- err // endWorker waits for it
+	words := l.worker.LastWords()
+	asked, done := context.WithTimeout(ctx, killAnswer)
+	defer done()
+	_ = l.run.Terminate(asked, "its host worker died")
+	return &ending{err: fmt.Errorf("the host worker of run %s keeps dying (%w):\n%s", l.id, err, words)}
+}
+
+// trouble says that the server does not answer, or the run does not get on, and
+// that it does again.
+func (l *localRun) trouble(err error) {
+	var stuck *starter.StuckError
+	l.troubled.Store(err != nil)
+	switch {
+	case err == nil:
+		if l.isStopping() {
+			l.Say("that is over")
+		} else {
+			l.Say("that is over, the run goes on")
+		}
+		return
+	case errors.As(err, &stuck):
+		l.Say("run %s does not get on; the last its host worker said:\n%s", l.id, l.worker.LastWords())
+		return
+	}
+	if l.isStopping() {
+		l.Say("%s does not answer", l.server)
+	} else {
+		l.Say("%s does not answer; the processes go on, waiting for it", l.server)
+	}
+}
+
+// abort is finish for a run that did not get as far as that.
+func (l *localRun) abort() {
+	ended := true
+	if l.asked {
+		ctx, done := context.WithTimeout(context.Background(), serverPatience)
+		defer done()
+		ended = l.endStarted(ctx)
+	}
+	l.hosts.Close()
+	l.endWorker()
+	l.endAgents()
+	if l.client != nil {
+		l.client.Close()
+	}
+	if l.dir != nil {
+		l.leave(ended)
+	}
+}
+
+// endStarted ends the run that the server was asked to start, and reports whether it is known to
+// have ended, or not to be.
+func (l *localRun) endStarted(ctx context.Context) bool {
+	if l.run == nil {
+		r, err := l.dir.Load()
+		if err != nil {
+			return false
+		}
+		return cli.TerminateAbandoned(ctx, l.App, r, l.client, l.server) == nil
+	}
+	if err := l.run.Cancel(ctx); err != nil {
+		return false
+	}
+	result, err := l.run.Wait(ctx)
+	return ending{result: result, err: err}.closed()
+}
+
+func (l *localRun) endWorker() {
+	if l.worker == nil {
+		return
+	}
+	bound := workerStop
+	if l.worker.IsCut() {
+		bound = 0 // it has had its time, and does not need us any more
+	}
+	ctx, done := context.WithTimeout(context.Background(), bound)
+	defer done()
+	l.worker.Stop(ctx)
+}
+
+// cancelBySignal has the first signal call cancel, until stop is called. stop returns the signal;
+// nil: none came.
+func (l *localRun) cancelBySignal(cancel context.CancelFunc) (stop func() os.Signal) {
+	stopped, ended := make(chan struct{}), make(chan struct{})
+	var came os.Signal
+	go func() {
+		defer close(ended)
+		select {
+		case came = <-l.signals:
+			l.Printer.Hurry()
+			cancel()
+		case <-stopped:
+		}
+	}()
+	return func() os.Signal {
+		close(stopped)
+		<-ended
+		return came
+	}
+}

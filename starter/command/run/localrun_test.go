@@ -1,0 +1,90 @@
+package run
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/mocks"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// starting returns a run that is about to be started by a server that calls took with the context
+// of the request, and answers what that returns.
+func starting(t *testing.T, took func(context.Context, chan<- os.Signal) error) (*localRun, func() error) {
+	signals := make(chan os.Signal)
+	execution := &mocks.WorkflowRun{}
+	execution.On("GetID").Return("x")
+	execution.On("GetRunID").Return("execution")
+	server := &mocks.Client{}
+	call := server.On("ExecuteWorkflow", mock.Anything, mock.Anything, mock.Anything, mock.Anything)
+	call.Run(func(args mock.Arguments) {
+		err := took(args.Get(0).(context.Context), signals)
+		call.Return(execution, err)
+	})
+	l := &localRun{App: &cli.App{}, client: server, signals: signals, id: "x", spec: &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"localhost"}, Command: []string{"true"}}}}}
+	l.Printer.Hurried = make(chan struct{})
+	return l, func() error { return l.startRun(t.Context(), starter.Options{ID: "x", Queue: "q"}) }
+}
+
+// A signal that comes while the server is asked to start a run must not cancel the request: nobody
+// would know of the run then, and nobody would end it.
+func TestASignalDoesNotCancelTheStartOfARun(t *testing.T) {
+	l, start := starting(t, func(ctx context.Context, signals chan<- os.Signal) error {
+		signals <- syscall.SIGTERM
+		return ctx.Err()
+	})
+	require.NoError(t, start())
+	require.NotNil(t, l.run)
+	assert.Equal(t, "execution", l.run.ExecutionID)
+	assert.Equal(t, syscall.SIGTERM, l.early, "it is for whoever supervises the run")
+	assert.True(t, l.asked)
+}
+
+// The second signal ends the wait for the server, which may have started the run.
+func TestTheSecondSignalEndsTheWaitForAStart(t *testing.T) {
+	l, start := starting(t, func(ctx context.Context, signals chan<- os.Signal) error {
+		signals <- syscall.SIGTERM
+		signals <- syscall.SIGINT
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	assert.EqualError(t, start(), "got SIGTERM before the run was started")
+	assert.Nil(t, l.run)
+	assert.True(t, l.asked, "what is known of the run has to stay")
+}
+
+// Where the server has refused to start a run, there is nothing to end.
+func TestARefusedStartLeavesNoRun(t *testing.T) {
+	l, start := starting(t, func(context.Context, chan<- os.Signal) error { return serviceerror.NewInvalidArgument("no") })
+	assert.ErrorContains(t, start(), "no")
+	assert.False(t, l.asked)
+}
+
+// A signal that comes as a run has just been started either ends it there, or is left for
+// whoever supervises the run.
+func TestNoSignalIsLostWhileARunIsStarted(t *testing.T) {
+	for range 2000 {
+		signals := make(chan os.Signal, 1)
+		l := &localRun{App: &cli.App{}, signals: signals}
+		l.Printer.Hurried = make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		stop := l.cancelBySignal(cancel)
+		go func() { signals <- syscall.SIGINT }()
+		if s := stop(); s == nil {
+			assert.Equal(t, syscall.SIGINT, <-signals)
+			assert.NoError(t, ctx.Err())
+		} else {
+			assert.Error(t, ctx.Err())
+		}
+		cancel()
+	}
+}

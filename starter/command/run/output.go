@@ -1,0 +1,287 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/logs"
+	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// output shows what the processes of a run write, and how it is doing.
+type output struct {
+	app     *cli.App
+	run     *starter.Run
+	console *tasklog.Console
+	follow  *tasklog.Follower // nil where nothing is shown
+	logs    string            // where they are, for people
+	dir     string            // where they are followed; empty: nowhere
+	stop    context.CancelFunc
+	done    sync.WaitGroup
+}
+
+// show starts to show the output of a run of this command. Where a run has no log directory,
+// its output on other hosts is copied to the directory spare; empty: there is none.
+func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spare string) (*output, error) {
+	s = s.WithDefaults()
+	tasks := newTaskIndex(run, s)
+	labels, err := newLabels(tasks, s)
+	if err != nil {
+		return nil, err
+	}
+	stdout := a.Out
+	if a.Global.JSON {
+		stdout = a.Err // stdout is for the result alone
+	}
+	shared := a.NoStatus
+	status := false
+	if f := tasklog.FileOf(a.Err); f != nil {
+		status = !shared && tasklog.IsTerminal(f)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	o := &output{app: a, run: run, stop: stop}
+	o.console = tasklog.NewConsole(stdout, a.Err, tasklog.ConsoleOptions{
+		Prefix: labels.prefix, Timestamps: s.Logs.Timestamps, Shared: shared,
+	})
+	a.Printer.Through(o.console)
+	root := logRoot(a, s)
+	if root == spec.NullDir {
+		root = spare
+	}
+	if root != "" {
+		o.dir = tasklog.RunDir(root, run.ID, run.ExecutionID)
+	}
+	if o.logs = "no logs are kept"; s.Logs.Dir != spec.NullDir {
+		o.logs = "logs in " + o.dir
+	}
+	if wanted.quiet {
+		return o, nil
+	}
+	a.WhenBroken(func(err error) { a.Say("%s; run %s goes on; %s", err, run.ID, o.logs) })
+	if !a.Owned && !wanted.torchrun {
+		a.Say("%s", a.Color.Dim(fmt.Sprintf("run %s: %s, in %s; %s", run.ID, groups(s), place(s), o.logs)))
+	}
+	if o.dir != "" {
+		selected := selection(tasks, s)
+		o.follow = tasklog.Follow(o.dir, o.deliver, tasklog.FollowOptions{
+			// The task in the foreground writes to our own stdout and stderr.
+			Select: func(st tasklog.Stream) bool {
+				return selected(st) && (wanted.foreground == "" || tasks.task(st.Rank).Name() != wanted.foreground)
+			},
+			OnNext:  logs.Announce(a, run, s, func(rank int) string { return tasks.task(rank).Name() }),
+			OnError: func(err error) { a.Say("%s", err) },
+		})
+	}
+	if status {
+		o.done.Go(func() { o.keepStatus(ctx) })
+	}
+	return o, nil
+}
+
+// place returns where the tasks of a run work, for people.
+func place(s *spec.RunSpec) string {
+	if s.Ships() && !filepath.IsAbs(s.Dir) {
+		return "a copy of " + filepath.Join(s.Ship.Dir, s.Dir)
+	}
+	return s.Dir
+}
+
+// deliver shows a chunk, after what was said before.
+func (o *output) deliver(c tasklog.Chunk) {
+	o.app.Printer.Flush()
+	o.console.Deliver(c)
+}
+
+func logRoot(a *cli.App, s *spec.RunSpec) string {
+	if s.Logs.Dir != "" {
+		return s.Logs.Dir
+	}
+	return a.LogsDir()
+}
+
+// groups says "chief=1 worker=3".
+func groups(s *spec.RunSpec) string {
+	var list []string
+	for _, g := range s.Tasks {
+		list = append(list, fmt.Sprintf("%s=%d", g.Type, g.Size()))
+	}
+	return strings.Join(list, " ")
+}
+
+// finish shows what is left of the output. It takes as long as whoever reads our
+// output does.
+func (o *output) finish() {
+	o.stop()
+	o.done.Wait()
+	if o.follow != nil {
+		_ = o.follow.Stop(context.Background())
+	}
+	o.app.Printer.Flush()
+	o.app.Printer.Through(nil)
+	o.app.WhenBroken(nil)
+	_ = o.console.Close() // the outlets remember what went wrong
+}
+
+// keepStatus keeps the status line: how many tasks are in which state.
+func (o *output) keepStatus(ctx context.Context) {
+	started := time.Now()
+	tick := time.NewTicker(report.StatusEvery)
+	defer tick.Stop()
+	text := ""
+	ended := map[int]bool{}
+	for {
+		select {
+		case <-ctx.Done():
+			o.console.SetStatus("")
+			return
+		case <-tick.C:
+		}
+		if s, err := o.run.Status(ctx); err == nil && !s.Unanswered {
+			text = report.Counts(s) + report.ProgressLine(s, time.Now())
+			o.endTasks(ctx, s, ended)
+		}
+		if ctx.Err() == nil {
+			o.console.SetStatus(report.LiveLine(o.run.ID, text, started))
+		}
+	}
+}
+
+// endTasks lets the console know which tasks will write no more, so that their
+// progress bars do not stay below the lines.
+func (o *output) endTasks(ctx context.Context, s *starter.Status, ended map[int]bool) {
+	for _, t := range s.Tasks {
+		if t.State != spec.TaskEnded {
+			delete(ended, t.Rank) // it was started again
+			continue
+		}
+		if ended[t.Rank] {
+			continue
+		}
+		if o.follow != nil && o.follow.Drain(ctx, t.Rank) != nil {
+			return
+		}
+		ended[t.Rank] = true
+		o.console.End(t.Rank)
+	}
+}
+
+// taskIndex knows the tasks of a run by rank, those that were added while it
+// lives too.
+type taskIndex struct {
+	run    *starter.Run
+	own    string             // the name of this host
+	places map[int]hostedTask // of the tasks of the spec, by rank
+
+	mu    sync.Mutex
+	tasks map[int]spec.Task
+}
+
+// hostedTask is the place of a task on its host.
+type hostedTask struct {
+	host      string
+	localRank int
+}
+
+func newTaskIndex(run *starter.Run, s *spec.RunSpec) *taskIndex {
+	own, _ := os.Hostname() // a machine without a name has only itself
+	x := &taskIndex{run: run, own: own, places: map[int]hostedTask{}, tasks: map[int]spec.Task{}}
+	on := map[string]int{} // how many tasks a host has
+	for _, t := range s.TaskList() {
+		x.tasks[t.Rank] = t
+		host, _, err := spec.SplitAddress(t.Address)
+		if err != nil || spec.IsLoopback(host) {
+			host = own
+		}
+		x.places[t.Rank] = hostedTask{host, on[host]}
+		on[host]++
+	}
+	return x
+}
+
+// place returns the place of a task. One that was added to the run has no local rank of its
+// own.
+func (x *taskIndex) place(rank int) hostedTask {
+	if p, ok := x.places[rank]; ok {
+		return p
+	}
+	return hostedTask{x.own, rank}
+}
+
+// task returns the task of a rank. Where nobody knows it, its type is "rank".
+func (x *taskIndex) task(rank int) spec.Task {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if t, ok := x.tasks[rank]; ok {
+		return t
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), cli.RequestTimeout)
+	defer cancel()
+	if s, err := x.run.Status(ctx); err == nil {
+		x.learn(s)
+	}
+	if t, ok := x.tasks[rank]; ok {
+		return t
+	}
+	return spec.Task{Type: "rank", Index: rank, Rank: rank}
+}
+
+// learn takes over the tasks that are new.
+func (x *taskIndex) learn(s *starter.Status) {
+	for _, t := range s.Tasks {
+		if _, ok := x.tasks[t.Rank]; !ok {
+			x.tasks[t.Rank] = spec.Task{Type: t.Type, Index: t.Index, Rank: t.Rank}
+		}
+	}
+}
+
+// labels makes the starts of lines.
+type labels struct {
+	tasks  *taskIndex
+	format spec.Prefix
+}
+
+func newLabels(tasks *taskIndex, s *spec.RunSpec) (*labels, error) {
+	format, err := spec.ParsePrefix(s.Logs.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	return &labels{tasks: tasks, format: format}, nil
+}
+
+// prefix returns the start of the lines of one process.
+func (l *labels) prefix(rank, attempt int) string {
+	t, p := l.tasks.task(rank), l.tasks.place(rank)
+	return l.format.Format(spec.PrefixFields{
+		Type: t.Type, Index: t.Index, Rank: t.Rank, LocalRank: p.localRank, Attempt: attempt, Host: p.host,
+	})
+}
+
+// selection returns which streams are tailed. On other hosts those are, too, that would go
+// straight to our output here.
+func selection(tasks *taskIndex, s *spec.RunSpec) func(tasklog.Stream) bool {
+	tee := map[int]spec.Std{} // by rank
+	return func(st tasklog.Stream) bool {
+		shown, ok := tee[st.Rank]
+		if !ok {
+			p := tasks.place(st.Rank)
+			streams := s.StreamsOf(tasks.task(st.Rank), p.localRank)
+			if shown = streams.Tee; p.host != tasks.own {
+				shown |= streams.Console
+			}
+			tee[st.Rank] = shown
+		}
+		if st.Stderr {
+			return shown.Err()
+		}
+		return shown.Out()
+	}
+}

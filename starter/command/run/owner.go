@@ -1,0 +1,174 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/coordinate"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// coordinatorFlag names the descriptor of an owner.
+const coordinatorFlag = "coordinator-fd"
+
+// tasksEvery is how often it is asked whether all tasks still run.
+const tasksEvery = 2 * time.Second
+
+// ownerReads is how long an owner may take to read what it still has to know when the
+// run has ended.
+const ownerReads = 5 * time.Second
+
+// owner is the program that a run is part of, such as one with a pool of processes.
+// It has the other end of a socket, schedules closures on it, and the run ends when
+// that end is closed: also by the death of the program. Its methods may be called on
+// nil, where there is none.
+type owner struct {
+	app    *cli.App
+	socket *os.File
+	// gone is closed when the owner asks for nothing more. It has ended in order where it still
+	// listens then, and only closed its end for writing.
+	gone    chan struct{}
+	inOrder bool
+	serving sync.WaitGroup
+	stop    context.CancelFunc
+}
+
+// listenToOwner prepares for the owner, if there is one. That it goes is a signal,
+// like that of nobody reading our output any more.
+func listenToOwner(a *cli.App, o runOptions, signals chan<- os.Signal) (*owner, error) {
+	if o.coordinator == 0 {
+		return nil, nil
+	}
+	syscall.CloseOnExec(o.coordinator)
+	if err := unix.SetNonblock(o.coordinator, true); err != nil {
+		return nil, cli.Usagef("--%s %d: %s; want the descriptor of a socket", coordinatorFlag, o.coordinator, err)
+	}
+	watched, err := unix.FcntlInt(uintptr(o.coordinator), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("--%s %d: %w", coordinatorFlag, o.coordinator, err)
+	}
+	a.Owned, a.NoStatus = true, true
+	w := &owner{app: a, socket: os.NewFile(uintptr(o.coordinator), "coordinator"), gone: make(chan struct{})}
+	go func() {
+		w.inOrder = awaitHangup(watched)
+		close(w.gone)
+		signals <- syscall.SIGPIPE
+	}()
+	return w, nil
+}
+
+// awaitHangup waits until nothing more is written at the other end of a socket, and reports
+// whether it is open all the same, to be written to. It takes nothing from what is to be read:
+// that counts no more then.
+func awaitHangup(fd int) (open bool) {
+	for {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		if _, err := unix.Poll(fds, -1); err != unix.EINTR {
+			_ = unix.Close(fd)
+			return fds[0].Revents&(unix.POLLHUP|unix.POLLERR) == 0
+		}
+	}
+}
+
+// isGone reports whether the owner has closed its end.
+func (w *owner) isGone() bool {
+	if w == nil {
+		return false
+	}
+	select {
+	case <-w.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// endedInOrder reports whether the owner has no more to ask, and is still there.
+func (w *owner) endedInOrder() bool { return w.isGone() && w.inOrder }
+
+// serve takes what the owner wants of the run's closures.
+func (w *owner) serve(ctx context.Context, run *starter.Run) {
+	if w == nil {
+		return
+	}
+	ctx, w.stop = context.WithCancel(ctx)
+	w.serving.Go(func() { w.watchTasks(ctx, run) })
+	w.serving.Go(func() {
+		q, err := run.Closures(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				w.app.Say("run %s: %s", run.ID, err)
+			}
+			return
+		}
+		defer q.Close()
+		if err := coordinate.Serve(ctx, run.ID, q, w.socket, w.socket); err != nil && !w.isGone() && ctx.Err() == nil {
+			w.app.Say("run %s: %s", run.ID, err)
+		}
+	})
+}
+
+// watchTasks tells the owner when a task has ended and the run goes on: what is to be
+// called there would wait for ever.
+func (w *owner) watchTasks(ctx context.Context, run *starter.Run) {
+	tick := time.NewTicker(tasksEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		s, err := run.Status(ctx)
+		if err != nil || ctx.Err() != nil {
+			continue
+		}
+		if name := endedWell(s); name != "" {
+			_ = coordinate.Over(w.socket, name+" has ended, and calls nothing any more")
+			return
+		}
+	}
+}
+
+// endedWell returns the first task that has ended without an error in a run that goes
+// on; none: "". By an error, and in a run that stops, the run ends and says why: that a
+// task was stopped is not the reason.
+func endedWell(s *starter.Status) string {
+	if s.State != spec.RunRunning {
+		return ""
+	}
+	for _, t := range s.Tasks {
+		if t.State == spec.TaskEnded && (t.Exit == nil || t.Exit.OK()) {
+			return t.Name
+		}
+	}
+	return ""
+}
+
+// over tells the owner how the run has ended. What it still waits for it will not
+// get.
+func (w *owner) over(end ending) {
+	if w == nil {
+		return
+	}
+	w.stop()
+	_ = w.socket.SetReadDeadline(time.Now())
+	_ = w.socket.SetWriteDeadline(time.Now().Add(ownerReads))
+	w.serving.Wait()
+	text := ""
+	switch {
+	case end.result != nil:
+		text = fmt.Sprintf("the run has %s: %s", end.result.Verdict, end.result.Message)
+	case end.err != nil:
+		text = end.err.Error()
+	}
+	_ = coordinate.Over(w.socket, text)
+}

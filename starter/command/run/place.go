@@ -1,0 +1,105 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/specs"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// prepareHere completes a spec for a run on this machine, and refuses tasks of
+// other machines: nobody but us polls its private queues, so they could only
+// time out.
+func prepareHere(s *spec.RunSpec, o runOptions) error {
+	if err := specs.InThisDirectory(s); err != nil {
+		return err
+	}
+	switch {
+	case o.meeting != nil:
+		return nil
+	case o.others != nil:
+		return prepareElsewhere(s, o)
+	}
+	own, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("find the name of this machine: %w", err)
+	}
+	e := &cli.UsageError{}
+	for i, g := range s.Tasks {
+		for j, address := range g.Addresses {
+			host, _, err := spec.SplitAddress(address)
+			if err != nil || spec.IsLoopback(host) || host == own {
+				continue
+			}
+			path := fmt.Sprintf("tasks[%d].addresses[%d]", i, j)
+			if specs.IsThisMachine(host) {
+				e.Problems = append(e.Problems, fmt.Sprintf("%s: %q is this machine by another name; write localhost or %s", path, host, own))
+				continue
+			}
+			e.Problems = append(e.Problems, fmt.Sprintf("%s: %q is not this machine, where run starts everything; "+
+				"start a `clusterrun worker --host-name %s` there, and use `clusterrun submit` or run --remote", path, host, host))
+		}
+	}
+	if what := specs.Elsewhere(s); what != "" {
+		e.Problems = append(e.Problems, what+", but run starts everything on this machine unless -H names hosts; use `clusterrun submit` or run --remote")
+	}
+	if len(e.Problems) > 0 {
+		return e
+	}
+	return nil
+}
+
+// prepareElsewhere completes a spec for a run whose hosts are not this machine alone.
+func prepareElsewhere(s *spec.RunSpec, o runOptions) error {
+	if strings.TrimSpace(o.launch.agent) == "" {
+		return cli.Usagef("--launch-agent is empty; give a program that is called as ssh is")
+	}
+	if s.Hosts.PerHost != nil && o.others.PerHost == "" {
+		o.others.PerHost = strconv.Itoa(*s.Hosts.PerHost)
+	}
+	o.others.Spread = s.Hosts.Strategy == spec.StrategySpread
+	s.Hosts.PerHost, s.Hosts.Strategy = nil, "" // the addresses say it
+	if what := specs.Elsewhere(s); what != "" {
+		return cli.Usagef("%s: %s says which hosts there are, and takes as many tasks there as they have slots; leave one of the two out", what, o.others.Flag)
+	}
+	if s.OnDisconnect == "" {
+		// A connection that is lost is not made again, also of a single host.
+		s.OnDisconnect = spec.OnDisconnectStop(time.Duration(spec.DefaultStopAfter))
+	}
+	return o.place(s, nil)
+}
+
+// place gives each task its host, as far as that is known, and refuses what is wrong with
+// it.
+func (o runOptions) place(s *spec.RunSpec, machines map[string]specs.Machine) error {
+	if err := o.others.Place(s, machines); err != nil {
+		return cli.Usagef("%s", err)
+	}
+	if _, ok := s.Task(o.stdin); !ok && o.stdin != "" && o.others.Placed {
+		return cli.Usagef("--stdin %s: give none or a task; the run has %s", o.stdin, specs.TaskNames(s))
+	}
+	if t, ok := s.Task(o.foreground); ok {
+		host, _, _ := spec.SplitAddress(t.Address) // none: the slots of some host are not known
+		if !specs.IsThisMachine(host) {
+			return cli.Usagef("--foreground %s: the task is on another host, which has no terminal to give; leave it out, or have the task on this machine", o.foreground)
+		}
+	}
+	return nil
+}
+
+// shipToHosts sends what the run ships to its other hosts.
+func (l *localRun) shipToHosts(ctx context.Context) error {
+	if l.archive == nil || l.hosts == nil {
+		return nil
+	}
+	return l.hosts.Ship(ctx, l.archive.Archive, func(host string) io.ReadCloser {
+		return specs.Progress(l.App, l.archive, "host "+host)
+	})
+}

@@ -1,0 +1,102 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/worker"
+	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
+	"github.com/clusterrun/clusterrun/starter/rundir"
+	"github.com/clusterrun/clusterrun/workers"
+)
+
+// RemoteHost returns the command that run executes on hosts that it reaches by a
+// launch agent.
+func RemoteHost(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:    remotehosts.Command,
+		Short:  "A host of a run; started by `clusterrun run -H` over ssh",
+		Hidden: true,
+		Args:   cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := cli.EndedBy(cmd.Context())
+			defer stop()
+			// That the connection has broken is seen where it is read.
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+			sweepHosts(a)
+			return remotehosts.Serve(ctx, os.Stdin, os.Stdout, remotehosts.ServeConfig{
+				Version: cli.VersionLine(), Parent: hostsDir(a), StartWorker: startRemoteWorker,
+			})
+		},
+	}
+}
+
+// hostsDir holds the directories of runs of other machines.
+func hostsDir(a *cli.App) string { return filepath.Join(a.Global.StateDir, "hosts") }
+
+// remoteWorker is the host worker of a run of another machine.
+type remoteWorker struct {
+	*worker.HostWorker
+	stopped chan struct{} // closed when no successor is started any more
+}
+
+func startRemoteWorker(o workers.Options, stdin *os.File, died func(error)) (remotehosts.Worker, error) {
+	w, err := worker.StartHostWorker(o, worker.StandardFiles{In: stdin})
+	if err != nil {
+		return nil, err
+	}
+	r := &remoteWorker{HostWorker: w, stopped: make(chan struct{})}
+	go r.keep(died)
+	return r, nil
+}
+
+// keep starts successors of a host worker that died, which say what became of its processes.
+func (r *remoteWorker) keep(died func(error)) {
+	defer close(r.stopped)
+	for successors := 0; ; successors++ {
+		err := <-r.Exited
+		switch {
+		case r.IsCut() || r.IsTold():
+			return
+		case successors == maxSuccessors:
+			died(fmt.Errorf("the host worker keeps dying (%w):\n%s", err, r.LastWords()))
+			return
+		}
+		if err := r.Start(nil); err != nil {
+			died(err)
+			return
+		}
+	}
+}
+
+// Stop implements [remotehosts.Worker].
+func (r *remoteWorker) Stop(ctx context.Context) {
+	r.Cut()
+	select {
+	case <-r.stopped:
+	case <-ctx.Done():
+	}
+}
+
+// sweepHosts removes what runs have left here whose program on this host was killed. It
+// returns at once.
+func sweepHosts(a *cli.App) {
+	dirs, err := rundir.Abandoned(hostsDir(a))
+	if err != nil {
+		return
+	}
+	go func() {
+		for _, d := range dirs {
+			if cli.Sweep(d.Path) {
+				_ = d.Remove()
+			}
+		}
+	}()
+}

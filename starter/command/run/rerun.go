@@ -1,0 +1,189 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/process/taskenv"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/look"
+	"github.com/clusterrun/clusterrun/starter/command/specs"
+	"github.com/clusterrun/clusterrun/starter/command/submit"
+	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+func Rerun(a *cli.App) *cobra.Command {
+	f := &specs.SpecFlags{}
+	var o runOptions
+	var choice cli.RunChoice
+	var background bool
+	cmd := &cobra.Command{
+		Use:   "rerun [flags] RUN",
+		Short: "Run the spec of another run again",
+		Long: `Runs the spec of another run again, under a new ID: either here in the foreground, as run
+does, or on the host workers of the same queue, as submit does, as the other run was
+started. Flags are those of run, and override the spec as they override a file.
+
+If the logs of the other run can be read here, it reports what has changed on this machine
+since: programs and files among their arguments that are missing or different, the version
+of clusterrun, and the names of variables of this shell that differ, if the processes get
+its environment. It runs in any case.
+
+A directory that the run shipped is packed again, as it is now. If the run reached hosts by
+ssh, name them again with -H.
+
+` + cli.ExitCodesOfRuns,
+		Example: `  clusterrun rerun iris-x2k4
+  clusterrun rerun --timeout 10m -x LEVEL=debug iris-x2k4
+  clusterrun rerun --submit=false --last`,
+		Args: choice.Args(cli.OneArg("RUN")),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var of *account.Account
+			var given *spec.RunSpec
+			err := cli.Look(cmd.Context(), a, &choice, args, func(r *starter.Run, _ []string) (err error) {
+				if given, err = look.SpecOfRun(cmd.Context(), a, r); err == nil {
+					of, err = look.AccountOf(cmd.Context(), a, r)
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			text, err := json.Marshal(given)
+			if err != nil {
+				return err
+			}
+			s, err := specs.ReadSource(a, specs.Source{Given: text, Run: "the spec of run " + of.Status.RunID}, f)
+			if err != nil {
+				return err
+			}
+			private := spec.IsPrivateQueue(of.Status.Queue) || spec.IsAgentsQueue(of.Status.Queue)
+			if !cmd.Flags().Changed("submit") {
+				background = !private && !o.remote
+			}
+			if background && o.remote {
+				return cli.Usagef("--submit returns at once, and --remote waits; give one of them")
+			}
+			if !private && !cmd.Flags().Changed("queue") && (background || o.remote) {
+				o.queue = of.Status.Queue
+			}
+			sayChanges(a, of, !background && !o.remote && f.Others == nil)
+			if background {
+				return submit.SubmitSpec(a, cmd, nil, s, f, starter.Options{ID: o.id, Queue: o.queue}, &o.signing)
+			}
+			return runSpec(a, cmd, nil, s, f, &o)
+		},
+	}
+	o.register(cmd.Flags(), f)
+	cmd.Flags().BoolVar(&background, "submit", false, "start it on the host workers of the queue and return, as submit does; default: as the other run was started")
+	choice.Flags(cmd)
+	return cmd
+}
+
+// sayChanges says what is another on this machine than when a run was started; shell: so is
+// what processes have of this shell.
+func sayChanges(a *cli.App, of *account.Account, shell bool) {
+	changes := changedHere(of)
+	if shell {
+		key, err := tasklog.OpenValueKey(a.Global.StateDir)
+		if err != nil {
+			a.Say("the variables of this shell cannot be compared: %v", err)
+		}
+		changes = append(changes, changedVariables(of, os.Environ(), key)...)
+	}
+	if len(changes) > 0 {
+		a.Say("since run %s:\n%s", of.Status.RunID, strings.Join(changes, "\n"))
+	}
+}
+
+// changedHere returns what is another of programs, directories and clusterrun.
+func changedHere(of *account.Account) (changes []string) {
+	note := func(format string, args ...any) {
+		if text := fmt.Sprintf(format, args...); !slices.Contains(changes, text) {
+			changes = append(changes, text)
+		}
+	}
+	for _, t := range of.Tasks {
+		if t.Start == nil {
+			continue
+		}
+		if t.Start.Version != spec.Version {
+			note("clusterrun was %s, and is %s", t.Start.Version, spec.Version)
+		}
+		if _, err := os.Stat(t.Start.Dir); err != nil && !of.Spec.Ships() {
+			note("the directory %s: %s", t.Start.Dir, reason(err))
+		}
+		for _, then := range t.Start.Files {
+			info, err := os.Stat(then.Path)
+			switch {
+			case err != nil && of.Spec.Ships() && strings.HasPrefix(then.Path, t.Start.Dir):
+			case err != nil:
+				note("%s: %s", then.Path, reason(err))
+			case info.Size() != then.Size || !info.ModTime().Equal(then.Modified):
+				note("%s is another: %d bytes of %s, then %d bytes of %s", then.Path,
+					info.Size(), info.ModTime().Local().Format(cli.LocalTime), then.Size, then.Modified.Local().Format(cli.LocalTime))
+			}
+		}
+	}
+	return changes
+}
+
+// reason returns what is wrong without the path.
+func reason(err error) error {
+	if inner := errors.Unwrap(err); inner != nil {
+		return inner
+	}
+	return err
+}
+
+// changedVariables names variables of the shell that are others than those which the processes of
+// a run inherited. Whether one that may be a secret is the same is not known, nor any of a run
+// of another state directory, which has another key.
+func changedVariables(of *account.Account, shell []string, key tasklog.ValueKey) []string {
+	at := slices.IndexFunc(of.Tasks, func(t account.Task) bool { return t.Start != nil })
+	if at < 0 {
+		return nil
+	}
+	then := of.Tasks[at].Start
+	now := tasklog.Start{}
+	now.Variables(taskenv.Clean(shell), taskenv.Clean(shell), key, func(string, string) bool { return false })
+	var added, gone, others []string
+	for name, value := range now.Inherited {
+		before, ok := then.Inherited[name]
+		_, set := then.Set[name]
+		switch {
+		case set || slices.Contains(specs.ShellsOwn, name):
+		case !ok:
+			added = append(added, name)
+		case now.Key == then.Key && value != nil && before != nil && *value != *before:
+			others = append(others, name)
+		}
+	}
+	for name := range maps.Keys(then.Inherited) {
+		if _, ok := now.Inherited[name]; !ok && !slices.Contains(specs.ShellsOwn, name) {
+			gone = append(gone, name)
+		}
+	}
+	var changes []string
+	for _, kind := range []struct {
+		names []string
+		what  string
+	}{{others, "has another value"}, {added, "is new"}, {gone, "is gone"}} {
+		if len(kind.names) > 0 {
+			slices.Sort(kind.names)
+			changes = append(changes, fmt.Sprintf("in the environment of this shell %s %s", shorten.List(kind.names, cli.MostNames), kind.what))
+		}
+	}
+	return changes
+}

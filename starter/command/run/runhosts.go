@@ -1,0 +1,205 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/specs"
+	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// launchOptions are the flags of run for hosts that are reached by a launch agent.
+type launchOptions struct {
+	agent      string
+	copyBinary bool
+}
+
+// launch is the start of the other hosts of a run, while everything else comes up. Its
+// methods may be called on nil, where there are none.
+type launch struct {
+	done chan struct{} // closed when hosts and err are known
+
+	hosts *remotehosts.Hosts
+	err   error
+
+	// served is closed when the server is known.
+	served chan struct{}
+	once   sync.Once
+	server cli.Server
+}
+
+// serve says which server the host workers talk to.
+func (l *launch) serve(s cli.Server) {
+	if l != nil {
+		l.once.Do(func() {
+			l.server = s
+			close(l.served)
+		})
+	}
+}
+
+// dial makes a connection to the server for a host.
+func (l *launch) dial(ctx context.Context) (net.Conn, error) {
+	select {
+	case <-l.served:
+		return l.server.Conn(ctx)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// abandon leaves nothing of a launch whose context has ended.
+func (l *launch) abandon() {
+	<-l.done
+	l.hosts.Close()
+}
+
+// launchHosts begins to bring up the other hosts.
+func (l *localRun) launchHosts(ctx context.Context, queue string, o runOptions) (*launch, error) {
+	agent := strings.Fields(o.launch.agent)
+	program, err := remotehosts.OwnProgram(o.launch.copyBinary)
+	if err != nil {
+		return nil, fmt.Errorf("find our own executable: %w", err)
+	}
+	options := workers.Options{
+		Queue: queue, Owned: true, Role: workers.RoleHost, LogsCopiedTo: logRoot(l.App, l.spec), Debug: l.Debug(), Stdin: l.stdin,
+	}
+	options.Server.CodecKeys = l.Global.Server.CodecKeys
+	if options.Server.Namespace, err = l.namespace(ctx); err != nil {
+		return nil, err
+	}
+	var hosts []remotehosts.Host
+	for _, h := range o.others.Elsewhere() {
+		options.Host = h.Name
+		hosts = append(hosts, remotehosts.Host{Name: h.Name, Login: h.Login, Options: options})
+	}
+	s := &launch{done: make(chan struct{}), served: make(chan struct{})}
+	config := remotehosts.Config{
+		Agent: agent, Copy: o.launch.copyBinary, Version: cli.VersionLine(), Program: program, Dial: s.dial,
+	}
+	go func() {
+		defer close(s.done)
+		s.hosts, s.err = remotehosts.Launch(ctx, config, hosts, func(names []string) {
+			l.Say("waiting for %s (%s)", strings.Join(names, ", "), filepath.Base(agent[0]))
+		})
+	}()
+	return s, nil
+}
+
+// namespace returns the namespace of the run, and refuses a server whose credentials would
+// have to be on every host.
+func (l *localRun) namespace(ctx context.Context) (string, error) {
+	s, external, err := l.External(ctx)
+	if err != nil || !external {
+		return client.DefaultNamespace, err
+	}
+	c, err := s.Client()
+	if err != nil {
+		return "", err
+	}
+	if c.Credentials != nil {
+		return "", cli.Usagef("-H: an API key is not sent to hosts that are reached by ssh; use a server with TLS certificates or none, or start a `clusterrun worker` on each host, and use submit")
+	}
+	if c.Namespace == "" {
+		return client.DefaultNamespace, nil
+	}
+	return c.Namespace, nil
+}
+
+// awaitHosts waits for the other hosts, if there are any, and gives every task its host.
+func (l *localRun) awaitHosts(ctx context.Context, o runOptions) error {
+	if l.launch == nil || l.hosts != nil {
+		return nil
+	}
+	select {
+	case <-l.launch.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if l.launch.err != nil {
+		return &cli.ExitError{Code: exitcode.Machinery, Cause: l.launch.err}
+	}
+	l.hosts = l.launch.hosts
+	if o.others.Placed {
+		return nil
+	}
+	machines := map[string]specs.Machine{}
+	for i, h := range o.others.Elsewhere() {
+		f := l.hosts.Facts()[i]
+		machines[h.Name] = specs.Machine{Gpus: f.GPUs, Cpus: f.CPUs, LimitedBy: f.GPUsLimitedBy}
+	}
+	return o.place(l.spec, machines)
+}
+
+// ownAddress returns the address by which the other hosts reach this one: that by which
+// they see it, where it is one of ours. Empty: its name will have to do.
+func ownAddress(facts []remotehosts.Facts) string {
+	for _, f := range facts {
+		if !spec.IsLoopback(f.Peer) && remotehosts.IsOwnAddress(f.Peer) {
+			return f.Peer
+		}
+	}
+	return ""
+}
+
+// copyOutput has the logs of the other hosts copied to those that we follow.
+func (l *localRun) copyOutput() {
+	if l.hosts == nil {
+		return
+	}
+	l.noteBegin()
+	l.hosts.CopyOutput(l.run.ID, l.run.ExecutionID, l.output.dir, func(err error) {
+		l.broken.Store(true)
+		l.Say("%s", err)
+	})
+}
+
+// endHosts ends the other hosts when all their output is here, and says what is missing. A
+// person who is in a hurry has it end without.
+func (l *localRun) endHosts() {
+	if l.hosts == nil {
+		return
+	}
+	ctx, hurry := context.WithCancel(context.Background())
+	defer hurry()
+	done := make(chan error, 1)
+	go func() { done <- l.hosts.End(ctx) }()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				l.broken.Store(true)
+				l.Say("%s", err)
+			}
+			return
+		case s := <-l.signals:
+			if s != syscall.SIGPIPE && l.interrupted.Add(s) > 1 {
+				hurry()
+			}
+		}
+	}
+}
+
+// lostHost says that a host cannot be reached any more.
+func (l *localRun) lostHost(err error) {
+	if l.isStopping() {
+		l.Say("%s", err)
+		return
+	}
+	text := "the run waits for it (on_disconnect: keep)"
+	if after := l.spec.StopAfter(2); after > 0 {
+		text = fmt.Sprintf("its processes stop when it notices, at the latest after %s, and the run gives it up then", spec.Duration(after))
+	}
+	l.Say("%s; %s", err, text)
+}

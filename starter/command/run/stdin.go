@@ -1,0 +1,150 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/system/pty"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/specs"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const stdinFlag = "stdin"
+
+// The values of --stdin that are no task.
+const (
+	stdinNone = "none"
+	stdinAll  = "all"
+)
+
+// setStdin decides who reads our stdin. As with mpirun that is the first task, unless the flag says
+// otherwise, stdin is a terminal, or somebody else reads it.
+func setStdin(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *specs.SpecFlags, o *runOptions) error {
+	var src specs.Source
+	if len(args) > 0 {
+		var err error
+		if src, err = specs.ParseSource(cmd, args); err != nil {
+			return err
+		}
+	}
+	reader := ""
+	switch {
+	case src.File == "-":
+		reader = "the spec is read from stdin"
+	case o.foreground != "":
+		reader = o.foreground + " has stdin, with --foreground"
+	case o.remote:
+		reader = "with --remote no task can read the stdin of this command"
+	case f.Others != nil && o.stdin == stdinAll:
+		reader = "only one task can read it where hosts are given"
+	}
+	if !cmd.Flags().Changed(stdinFlag) {
+		if o.remote && src.File != "-" && hasInput(tasklog.FileOf(a.In)) {
+			return cli.Usagef("stdin has input, and %s; put it into a file that the hosts have, or drop it with --stdin none", reader)
+		}
+		if reader == "" && !cmd.Flags().Changed(coordinatorFlag) {
+			o.stdin = readerOf(a, s)
+		}
+		return nil
+	}
+	_, isTask := s.Task(o.stdin)
+	switch {
+	case o.stdin == stdinNone:
+		o.stdin = ""
+	case o.stdin != stdinAll && !isTask && f.Others == nil: // otherwise the tasks may not be known yet
+		return cli.Usagef("--stdin %s: give none, all, or a task; the run has %s", o.stdin, specs.TaskNames(s))
+	case reader != "":
+		return cli.Usagef("--stdin %s: %s; leave --stdin out", o.stdin, reader)
+	case pty.Is(tasklog.FileOf(a.In)):
+		return cli.Usagef("--stdin %s: stdin is a terminal; --foreground TASK gives it to a task", o.stdin)
+	}
+	return nil
+}
+
+// readerOf returns the task that reads our stdin where nothing else is said: the first, where that
+// is a pipe or a file. Empty: none.
+func readerOf(a *cli.App, s *spec.RunSpec) string {
+	in := tasklog.FileOf(a.In)
+	if in == nil {
+		return ""
+	}
+	info, err := in.Stat()
+	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 && !info.Mode().IsRegular() {
+		return ""
+	}
+	return s.TaskList()[0].Name()
+}
+
+// hasInput reports whether there is something to read from a file or a pipe now.
+func hasInput(in *os.File) bool {
+	if in == nil || pty.Is(in) {
+		return false
+	}
+	n, err := unix.IoctlGetInt(int(in.Fd()), unix.TIOCINQ)
+	return err == nil && n > 0
+}
+
+// sendStdin sends our stdin to the host of the task that reads it, if that is another one.
+func (l *localRun) sendStdin() {
+	t, ok := l.spec.Task(l.stdin)
+	if !ok || l.hosts == nil {
+		return
+	}
+	host, _, err := spec.SplitAddress(t.Address)
+	if err != nil || specs.IsThisMachine(host) {
+		return
+	}
+	l.hosts.SendStdin(host, l.std.In, func(err error) {
+		l.Say("%s gets no more of stdin: %s", l.stdin, err)
+	})
+}
+
+// stdinFor returns our stdin for whom it is meant. For all tasks it becomes a file: what comes from a
+// pipe is read to its end before anything starts, unless a signal comes first.
+func stdinFor(a *cli.App, reader string, signals <-chan os.Signal) (*os.File, error) {
+	in := tasklog.FileOf(a.In)
+	switch {
+	case reader == "":
+		return nil, nil
+	case in == nil:
+		return nil, errors.New("--stdin: stdin is no file")
+	case reader != stdinAll:
+		return in, nil
+	}
+	if info, err := in.Stat(); err == nil && info.Mode().IsRegular() {
+		return in, nil
+	}
+	file, err := os.CreateTemp("", "clusterrun-stdin-")
+	if err != nil {
+		return nil, fmt.Errorf("--stdin all: %w", err)
+	}
+	// Nobody needs its name: it is opened again by its descriptor.
+	err = os.Remove(file.Name())
+	if err == nil {
+		copied := make(chan error, 1)
+		go func() {
+			_, err := io.Copy(file, in)
+			copied <- err
+		}()
+		select {
+		case err = <-copied:
+		case s := <-signals:
+			return nil, endedEarly(s)
+		}
+	}
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("--stdin all: %w", err)
+	}
+	return file, nil
+}

@@ -1,0 +1,151 @@
+package run
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/clusterrun/clusterrun/activities/process/taskenv"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/specs"
+	"github.com/clusterrun/clusterrun/starter/launchers/torchrun"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const torchrunHelp = `Takes the arguments of PyTorch's torchrun, and makes of them a run as ` + "`clusterrun run`" + `
+does. With
+
+  alias torchrun='clusterrun torchrun'
+
+scripts for torchrun run as they are. SCRIPT is started with python -u: $PYTHON_EXEC, else the
+python3 or python of PATH. All processes are stopped when one fails, and started again
+together, with fresh ports, as often as --max-restarts says. They get torchrun's variables,
+and all others of this shell, those of Slurm and MPI too. What torchrun leaves alone is left
+alone: there is no prefix and no word of ours, unless --tee asks for one or a process fails.
+Where stdin is a pipe or a file, rank 0 reads it; for a debugger at this terminal there is
+` + "`clusterrun run --foreground`" + `.
+
+The variables PET_NNODES, PET_NPROC_PER_NODE and so on give defaults of the flags.
+Dashes in flags may be underscores, and flags may be abbreviated. clusterrun's own flags stand
+before torchrun: clusterrun --json torchrun train.py. What torchrun does not have, such as
+hosts reached by ssh and restarts of single tasks, is for
+` + "`clusterrun run`" + `, whose --nproc-per-node and --nnodes are torchrun's as well.
+
+What torchrun's flags mean here:
+
+`
+
+const exitCodesOfTorchrun = `
+Exit codes:
+  0      all processes succeeded
+  1      a process failed; the report says which was the root cause, and its exit code
+  125    clusterrun or the server failed
+  130    the run was stopped by Ctrl-C; 128+N when signal N stopped this command
+  2      mistake in the command line`
+
+const torchrunExamples = `  # Eight processes on this host, at most three restarts of all
+  clusterrun torchrun --standalone --nproc-per-node 8 --max-restarts 3 train.py --epochs 3
+
+  # A module, one process for each GPU, the output of rank 0 with a prefix and all of it in files
+  clusterrun torchrun --nproc-per-node gpu --local-ranks-filter 0 --tee 3 -m mypackage.train
+
+  # A program that is not Python
+  clusterrun torchrun --nproc-per-node 4 --no-python ./train.sh
+
+  # Two hosts: run reaches them by ssh, and is started once
+  clusterrun run -H gpu-1,gpu-2 --nproc-per-node 8 --max-restarts 3 -- python3 -u train.py`
+
+func Torchrun(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:                   "torchrun [FLAG...] SCRIPT [ARG...]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Run a script here, with torchrun's command line",
+		Long:                  torchrunHelp + torchrun.Reference() + exitCodesOfTorchrun,
+		Example:               torchrunExamples,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := torchrun.Translate(args, torchrun.Machine{
+				Environ: os.Environ(), Inherited: taskenv.Clean(os.Environ()), LookPath: exec.LookPath,
+				Processes: func(text string) (int, error) { return specs.ParseNProc(text, specs.LocalMachine()) },
+			})
+			switch {
+			case err != nil:
+				return torchrunError(cmd, err)
+			case l.Help:
+				return cmd.Help()
+			}
+			o := runOptions{torchrun: true, meeting: l.Meeting}
+			if l.Signals != "" {
+				var problems []string
+				if o.stopping, problems = cli.InterruptsOf(l.Signals); len(problems) > 0 {
+					return cli.Usagef("--signals-to-handle %s: %s", l.Signals, strings.Join(problems, "; "))
+				}
+			}
+			s, err := specOfTorchrun(a, l)
+			if err != nil {
+				return err
+			}
+			if _, _, err := a.External(cmd.Context()); err != nil {
+				return err
+			}
+			if err := prepareHere(s, o); err != nil {
+				return err
+			}
+			o.stdin = readerOf(a, s)
+			return runHere(cmd.Context(), a, s, o)
+		},
+	}
+}
+
+// asTyped names in a problem what torchrun's user typed.
+var asTyped = strings.NewReplacer("--task, tasks:", "--nproc-per-node:", "--log-prefix:", "--log-line-prefix-template, TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE:")
+
+// specOfTorchrun reads the spec that a command line of torchrun comes to.
+func specOfTorchrun(a *cli.App, l *torchrun.Launch) (*spec.RunSpec, error) {
+	f := &specs.SpecFlags{}
+	fs := pflag.NewFlagSet("torchrun", pflag.ContinueOnError)
+	f.Register(fs)
+	if err := fs.Parse(l.Flags); err != nil {
+		return nil, cli.Usagef("%s", cli.FlagWords(err))
+	}
+	s, err := specs.Source{Command: l.Command}.Read(a.In, f)
+	if err != nil {
+		return nil, cli.Usagef("%s", asTyped.Replace(err.Error()))
+	}
+	for _, text := range slices.Concat(l.Notes, f.Warnings) {
+		a.Say("%s", text)
+	}
+	err = specs.ApplyMPI(a, s, f)
+	s.Command = torchrun.WithLocalRank(s.Command) // last: the command as it was typed names the run
+	return s, err
+}
+
+// torchrunError says where a flag belongs that torchrun does not have, and clusterrun does.
+func torchrunError(cmd *cobra.Command, err error) error {
+	var unknown *torchrun.UnknownFlagError
+	if errors.As(err, &unknown) {
+		run, _, _ := cmd.Root().Find([]string{"run"})
+		switch known := func(fs *pflag.FlagSet) bool {
+			return fs.Lookup(unknown.Name) != nil || len(unknown.Name) == 1 && fs.ShorthandLookup(unknown.Name) != nil
+		}; {
+		case known(cmd.Root().PersistentFlags()):
+			return cli.Usagef("torchrun has no flag --%s, but clusterrun has; write it before torchrun: clusterrun --%s ... torchrun", unknown.Name, unknown.Name)
+		case known(run.Flags()):
+			return cli.Usagef("%s; `clusterrun run` has that flag, and --nproc-per-node too", err)
+		}
+	}
+	return cli.Usagef("%s", err)
+}
+
+// TorchrunHint says of a flag that a command does not have that torchrun has it.
+func TorchrunHint(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && cmd.Flags().Lookup("nproc-per-node") != nil && torchrun.Has(unknown.GetSpecifiedName()) {
+		return "it is a flag of torchrun: did you mean `clusterrun torchrun`?"
+	}
+	return ""
+}

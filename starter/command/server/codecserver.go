@@ -1,0 +1,146 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/trust/codec"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func CodecServer(a *cli.App) *cobra.Command {
+	var listen string
+	var origins []string
+	cmd := &cobra.Command{
+		Use:   "codec-server [flags]",
+		Short: "Decrypt what --codec-keys encrypts, for the temporal CLI and a Web UI",
+		Long: `Serves Temporal's remote codec for the keys of --codec-keys until Ctrl-C, on this machine
+only. It prints the variables with which the temporal CLI uses it, and the link that lets a
+browser use it for the pages of the Web UIs that --origin names. The Web UI of
+` + "`clusterrun ui`" + ` and ` + "`clusterrun dev`" + ` decrypts by itself.
+
+With --codec-keys FILE, or CLUSTERRUN_CODEC_KEYS, clusterrun encrypts all payloads and
+failures (AES-256-GCM) before they go to the server, and decrypts what comes back: specs
+with their variables, results, errors, progress, closures. Host workers, and all commands
+that start runs or look at them, need the file; on hosts reached by ssh it is the file with
+the same path. It has an ID and a key on each line, and only its user may be able to read
+it:
+
+  umask 077; echo "2026-11 $(openssl rand -base64 32)" >> keys
+
+The last key encrypts, and all of them decrypt. To rotate keys, first put the new one above
+the others, on all hosts, and then move it to the end; nothing needs a restart. Names of
+runs, tasks, hosts and users are not encrypted. Neither are the logs of processes and the
+state directories of host workers, which stay on their hosts.
+
+Exit codes:
+  0    stopped as requested
+  2    mistake in the command line
+  125  the port is taken, or the keys cannot be used`,
+		Example: "  clusterrun codec-server --codec-keys keys\n  clusterrun codec-server --codec-keys keys --origin http://127.0.0.1:8080   # and a Web UI there",
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.Global.Server.CodecKeys == "" {
+				return cli.Usagef("there are no keys; give their file with --codec-keys or CLUSTERRUN_CODEC_KEYS")
+			}
+			if host, _, err := net.SplitHostPort(listen); err != nil || !spec.IsLoopback(host) {
+				return cli.Usagef("--listen %q: give a port of this machine, such as 127.0.0.1:8081; for others put a server with TLS before it", listen)
+			}
+			for _, o := range origins {
+				if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != o {
+					return cli.Usagef("--origin %q: give scheme, host and port of the Web UI, such as http://127.0.0.1:8080", o)
+				}
+			}
+			ctx, done := cli.EndedBy(cmd.Context())
+			defer done()
+			s, err := serveCodec(a, listen, origins)
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			if err := printCodec(a, s); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8081", "`ADDRESS` of this machine, as HOST:PORT; port 0 for any free one")
+	cmd.Flags().StringArrayVar(&origins, "origin", nil, "`URL` of a Web UI that may use it, such as http://127.0.0.1:8080; may be repeated")
+	return cmd
+}
+
+// codecServer is a remote codec on a port of this machine.
+type codecServer struct {
+	http.Server
+	url, token string
+}
+
+// serveCodec serves the keys of the command line, with a token of its own.
+func serveCodec(a *cli.App, listen string, origins []string) (*codecServer, error) {
+	keys, err := codec.Open(a.Global.Server.CodecKeys)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	s := &codecServer{url: "http://" + l.Addr().String(), token: rand.Text()}
+	s.Handler = &codec.Server{Keys: keys, Token: s.token, Origins: origins}
+	s.ReadHeaderTimeout = 10 * time.Second
+	go func() { _ = s.Serve(l) }()
+	return s, nil
+}
+
+func (s *codecServer) close() {
+	if s != nil {
+		_ = s.Shutdown(context.Background())
+	}
+}
+
+// variables are those by which others find it. It may be nil.
+func (s *codecServer) variables() []string {
+	if s == nil {
+		return nil
+	}
+	return []string{"TEMPORAL_CODEC_ENDPOINT", s.url, "TEMPORAL_CODEC_AUTH", "Bearer " + s.token}
+}
+
+func printCodec(a *cli.App, s *codecServer) error {
+	link := s.url + "/?token=" + s.token
+	if a.Global.JSON {
+		return a.PrintJSON(map[string]string{"endpoint": s.url, "auth": "Bearer " + s.token, "link": link})
+	}
+	if err := printExports(a, s.variables()); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(a.Out, "# in a browser: %s\n", link)
+	return err
+}
+
+// serveUICodec has the Web UI that this command starts decode; nil: there are no keys.
+func serveUICodec(a *cli.App) (*codecServer, error) {
+	if a.Global.Server.CodecKeys == "" {
+		return nil, nil
+	}
+	return serveCodec(a, "127.0.0.1:0", nil)
+}
+
+// environment returns what a server with a Web UI gets of it.
+func (s *codecServer) environment() (env []string) {
+	for pair := range slices.Chunk(s.variables(), 2) {
+		env = append(env, strings.Join(pair, "="))
+	}
+	return env
+}

@@ -1,0 +1,365 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/system/filelock"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/worker"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workers/connect"
+	"github.com/clusterrun/clusterrun/workers/embedded"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// devStop bounds the end of dev: the worker's processes have two seconds of
+// grace, and the server one and a half.
+const devStop = 15 * time.Second
+
+func Dev(a *cli.App) *cobra.Command {
+	var (
+		port, uiPort int
+		headless     bool
+		host         string
+		slots        int
+		background   worker.Detached
+		keep         worker.KeepLogs
+		metered      worker.MeteredAt
+		server       worker.MeteredAt
+	)
+	cmd := &cobra.Command{
+		Use:   "dev [flags]",
+		Short: "Run a Temporal server, its Web UI and a host worker, in the foreground",
+		Long: `Serves the embedded Temporal server with its Web UI, and submitted runs, in the foreground
+until Ctrl-C. It uses the same database as run, so the Web UI shows earlier runs, too. It
+takes over from an embedded server that already runs, and clients follow. If the server
+ends by itself, it is restarted.
+
+The processes of submitted runs end with this command. If there are any, the first SIGTERM
+or Ctrl-C only names the runs. A second one within 5s stops everything: processes get
+SIGTERM, and SIGKILL 2s later. Without runs the first is enough, and when the terminal
+closes (SIGHUP) everything ends at once. Runs of clusterrun run are separate and continue.
+
+At a time as many tasks run as there are processors, or as --slots says; other runs wait.
+Without --slots a run with more tasks starts once nothing else runs, and has the host alone.
+
+With --detach all this happens in the background, without a terminal: the command returns
+when runs can be submitted, and prints how to end it. Its messages go to dev.log in the
+state directory.
+
+Logs are removed 90 days after their run has ended, when the server also forgets the run.
+For logs, --keep-logs changes that, and --max-logs limits their size. ` + "`clusterrun du`" + ` shows
+how much there is. run also keeps logs for 90 days.
+
+Exit codes:
+  0    stopped as requested; with --detach: it runs, or already did
+  2    mistake in the command line
+  125  a port is taken, dev already runs, or something failed`,
+		Example: "  clusterrun dev\n  clusterrun submit iris.yaml   # in another terminal\n\n  clusterrun dev --detach\n  clusterrun submit iris.yaml   # in the same one",
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, external, err := a.External(cmd.Context()); err != nil {
+				return err
+			} else if external {
+				return cli.Usagef("dev has its own server, but another one is named (--address, TEMPORAL_ADDRESS or a profile); leave that out, or use `clusterrun worker` with it")
+			}
+			for flag, port := range map[string]int{"port": port, "ui-port": uiPort} {
+				if port < 0 || port > 65535 {
+					return cli.Usagef("--%s %d is not a port; give 1 to 65535, or 0 for any free one", flag, port)
+				}
+			}
+			if err := worker.CheckSlots(slots); err != nil {
+				return err
+			}
+			policy, err := keep.Policy(a.Global.StateDir)
+			if err != nil {
+				return err
+			}
+			address, err := metered.Address()
+			if err != nil {
+				return err
+			}
+			serverAddress, err := server.Address()
+			if err != nil {
+				return err
+			}
+			if address != "" && address == serverAddress {
+				return cli.Usagef("--%s and --%s are both %s: give them different ports", metered.Flag, server.Flag, address)
+			}
+			if background.Parent() {
+				return worker.DetachDev(cmd.Context(), a, cmd.Flags().Changed("port") || cmd.Flags().Changed("ui-port"))
+			}
+			background.CloseOnExec()
+			d := &dev{App: a, port: port, uiPort: uiPort, headless: headless, background: background, serverMetrics: serverAddress,
+				options: workers.Options{StateDir: a.DevDir(), KeyDir: a.Global.StateDir, Host: host, Queue: spec.TaskQueue, Slots: slots, Oversubscribe: !cmd.Flags().Changed("slots"), LogRoot: a.LogsDir(), Retention: policy, Metrics: address, Debug: a.Debug()}}
+			return d.run(cmd.Context())
+		},
+	}
+	cmd.Flags().IntVar(&port, "port", 7233, "`PORT` of the server")
+	cmd.Flags().IntVar(&uiPort, "ui-port", 8233, "`PORT` of the Web UI")
+	cmd.Flags().BoolVar(&headless, "headless", false, "serve no Web UI")
+	background.Register(cmd, "runs can be submitted")
+	cmd.Flags().StringVar(&host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
+	worker.SlotsFlag(cmd, &slots)
+	keep.Register(cmd)
+	metered.Register(cmd)
+	server.RegisterServer(cmd)
+	return cmd
+}
+
+// dev is one `clusterrun dev`.
+type dev struct {
+	*cli.App
+	port, uiPort int
+	headless     bool
+	background   worker.Detached
+	// serverMetrics is where the server's metrics are served, as HOST:PORT; empty: they are not.
+	serverMetrics string
+	options       workers.Options
+	decodes       *codecServer // for the Web UI; nil: nothing is encoded
+	client        client.Client
+}
+
+func (d *dev) run(ctx context.Context) error {
+	signals, stopListening := cli.ListenForSignals(d.App, cli.NotIgnored(cli.Interrupts))
+	defer stopListening()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	lock, err := d.lockDev()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := worker.StopOnDemand(ctx, d.App); err != nil {
+		return err
+	}
+	if err := cmp.Or(workers.CheckMetrics(workers.MetricsFlag, d.options.Metrics), workers.CheckMetrics(worker.ServerMetricsFlag, d.serverMetrics)); err != nil {
+		return err
+	}
+	if d.decodes, err = serveUICodec(d.App); err != nil {
+		return err
+	}
+	defer d.decodes.close()
+	own, err := d.startServer(ctx)
+	if err != nil {
+		return err
+	}
+	up := own.Server
+	stopServer := d.keepServer(ctx, own)
+	defer stopServer()
+	s := d.Embedded(&up)
+	d.options.Server = s.Options
+	if d.client, err = connect.Dial(ctx, s.Options, d.Logger(), cli.DialTimeout); err != nil {
+		return err
+	}
+	defer d.client.Close()
+	done := cli.EndAbandoned(ctx, d.App, d.client, s)
+	if err := os.MkdirAll(d.options.StateDir, 0o700); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	w, err := worker.StartHostWorker(d.options, worker.StandardFiles{})
+	if err != nil {
+		return err
+	}
+	defer d.stopWorker(w)
+	if err := d.announce(&up); err != nil {
+		return err
+	}
+	done()
+
+	var asked cli.Interruption
+	var confirm <-chan time.Time // set while a second signal is waited for
+	for {
+		select {
+		case sig := <-signals:
+			n := asked.Add(sig)
+			if n == 0 {
+				continue
+			}
+			if n == 1 && d.asksAgain(ctx, sig) {
+				asked.Last = time.Now() // what came while we asked is the same one
+				confirm = time.After(worker.ConfirmWithin)
+				continue
+			}
+			d.Printer.Hurry()
+			d.Say("stopping")
+			return nil
+		case <-confirm:
+			d.Say("no second signal within %s: going on", worker.ConfirmWithin)
+			asked, confirm = cli.Interruption{}, nil
+		case err := <-w.Exited:
+			w.Exited <- err // stopWorker waits for it
+			return fmt.Errorf("the host worker ended by itself (%v):\n%s", err, w.LastWords())
+		}
+	}
+}
+
+// asksAgain reports whether runs would end with us, having said so. A closed
+// terminal, or a reader that is gone, cannot be asked.
+func (d *dev) asksAgain(ctx context.Context, sig os.Signal) bool {
+	if sig == syscall.SIGHUP || sig == syscall.SIGPIPE {
+		return false
+	}
+	ctx, done := context.WithTimeout(ctx, worker.ListBound)
+	defer done()
+	runs, err := starter.List(ctx, d.client, starter.ListOptions{Open: true, Limit: worker.ListMost})
+	if err != nil {
+		d.Say("got %s, but the server does not say whether runs would end with this (%s); again within %s to stop", cli.NameOfSignal(sig), err, worker.ConfirmWithin)
+		return true
+	}
+	var names []string
+	for _, r := range runs {
+		if r.Queue == d.options.Queue {
+			names = append(names, r.RunID)
+		}
+	}
+	if len(names) == 0 {
+		return false
+	}
+	d.Say("got %s: %s processes here end with this; again within %s to stop", cli.NameOfSignal(sig), stillOpen(names), worker.ConfirmWithin)
+	return true
+}
+
+// stillOpen says "2 runs are open (iris-x2k4, mnist-8ab3), and their".
+func stillOpen(names []string) string {
+	n := len(names)
+	if n == 1 {
+		return "run " + names[0] + " is open, and its"
+	}
+	return fmt.Sprintf("%d runs are open (%s), and their", n, shorten.List(names, worker.NamesMost))
+}
+
+// lockDev makes sure that this user has one dev only.
+func (d *dev) lockDev() (*os.File, error) {
+	if err := os.MkdirAll(d.Global.StateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	path := filepath.Join(d.Global.StateDir, cli.DevLock)
+	lock, err := filelock.Try(path)
+	if errors.Is(err, filelock.ErrLocked) {
+		pid := cli.DevPID(d.Global.StateDir)
+		return nil, fmt.Errorf("`clusterrun dev` (pid %s) runs already with the state directory %s; stop that one with `kill %s`, or choose another with --state-dir",
+			pid, d.Global.StateDir, pid)
+	}
+	if err != nil {
+		return nil, err
+	}
+	_ = os.WriteFile(path, fmt.Appendln(nil, os.Getpid()), 0o600) // for people
+	return lock, nil
+}
+
+func (d *dev) startServer(ctx context.Context) (*embedded.Foreground, error) {
+	var extra []string
+	if d.headless {
+		extra = append(extra, "--headless")
+	}
+	if d.serverMetrics != "" {
+		extra = append(extra, "--metrics", d.serverMetrics)
+	}
+	home := d.Home()
+	home.Env = d.decodes.environment()
+	own, err := home.StartForeground(ctx, d.port, d.uiPort, extra...)
+	if err != nil {
+		return nil, d.Explain(err)
+	}
+	return own, nil
+}
+
+// keepServer starts the server again, on the same ports, whenever it has ended by
+// itself, until stop is called.
+func (d *dev) keepServer(ctx context.Context, own *embedded.Foreground) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	d.port, d.uiPort = portOf(own.Address), portOfURL(own.UI)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		embedded.Again(ctx, func() (err error) {
+			if own == nil {
+				if own, err = d.startServer(ctx); err != nil {
+					return err
+				}
+			}
+			select {
+			case <-ctx.Done():
+			case err := <-own.Exited():
+				own = nil
+				d.Say("the embedded server ended by itself (%v; its log is %s); restarting it", err, d.Home().Log())
+			}
+			return nil
+		}, func(err error) { d.Say("%s; trying again", err) })
+		if own != nil {
+			d.stopServer(own)
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// portOf returns the port of an address, or 0.
+func portOf(address string) int {
+	_, port, _ := net.SplitHostPort(address)
+	n, _ := strconv.Atoi(port)
+	return n
+}
+
+// portOfURL returns the port of a URL, or 0.
+func portOfURL(text string) int {
+	u, err := url.Parse(text)
+	if err != nil {
+		return 0
+	}
+	return portOf(u.Host)
+}
+
+// announce tells that runs can be submitted.
+func (d *dev) announce(up *embedded.Server) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Temporal server  %s (namespace %s)\n", up.Address, up.Namespace)
+	if up.UI != "" {
+		fmt.Fprintf(&b, "Web UI           %s\n", up.UI)
+	}
+	fmt.Fprintf(&b, "Queue            %s\n", d.options.Queue)
+	fmt.Fprintf(&b, "Logs             %s\n", d.options.LogRoot)
+	if d.background.Detach {
+		fmt.Fprintf(&b, "Submit with      clusterrun submit SPEC\nEnd with         kill %d (while runs are open: twice within %s)\n", os.Getpid(), worker.ConfirmWithin)
+	} else {
+		fmt.Fprintf(&b, "Submit with      clusterrun submit SPEC\nEnd with         Ctrl-C (while runs are open: twice within %s)\n", worker.ConfirmWithin)
+	}
+	// Nobody may be there to read it, and signals count all the same.
+	go func() { _, _ = io.WriteString(d.Out, b.String()) }()
+	return d.background.Tell(b.String())
+}
+
+func (d *dev) stopWorker(w *worker.HostWorker) {
+	ctx, cancel := context.WithTimeout(context.Background(), devStop)
+	defer cancel()
+	w.Stop(ctx)
+}
+
+func (d *dev) stopServer(f *embedded.Foreground) {
+	ctx, cancel := context.WithTimeout(context.Background(), devStop)
+	defer cancel()
+	if err := f.Stop(ctx); err != nil {
+		d.Say("the embedded server did not stop: %s", err)
+	}
+}

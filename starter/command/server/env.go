@@ -1,0 +1,62 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+)
+
+func Env(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "env",
+		Short: "Print the variables with which the temporal CLI uses the embedded server",
+		Long: `Prints shell commands that set the variables with which the temporal CLI, and programs with
+Temporal's SDKs, use this user's embedded server: its address, and the certificate that it
+requires. The server is started if it does not run, and ends when nobody has used it for
+ten minutes; ` + "`clusterrun dev`" + ` keeps it up. Anyone who can read the certificate's file can
+run commands as you.
+
+Exit codes:
+  0    printed
+  2    another server is named; this is for the embedded one
+  125  the server could not be started`,
+		Example: "  eval \"$(clusterrun env)\"\n  temporal workflow list\n\n  clusterrun env --json",
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.OwnServer(cmd.Context(), "env")
+			if err != nil {
+				return err
+			}
+			key := a.Home().Key()
+			variables := []string{
+				"TEMPORAL_ADDRESS", s.Address, "TEMPORAL_NAMESPACE", s.Namespace,
+				cli.ClientCertificate, key, "TEMPORAL_TLS_CLIENT_KEY_PATH", key, "TEMPORAL_TLS_SERVER_CA_CERT_PATH", key,
+			}
+			if a.Global.JSON {
+				byName := map[string]string{}
+				for pair := range slices.Chunk(variables, 2) {
+					byName[pair[0]] = pair[1]
+				}
+				return a.PrintJSON(byName)
+			}
+			return printExports(a, variables)
+		},
+	}
+}
+
+// printExports prints names and values of variables for a shell.
+func printExports(a *cli.App, variables []string) error {
+	for pair := range slices.Chunk(variables, 2) {
+		if _, err := fmt.Fprintf(a.Out, "export %s=%s\n", pair[0], quoted(pair[1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quoted returns a text as a word of the shell.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,82 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+)
+
+func UI(a *cli.App) *cobra.Command {
+	var port int
+	cmd := &cobra.Command{
+		Use:   "ui [flags]",
+		Short: "Serve the Web UI of the embedded server",
+		Long: `Serves Temporal's Web UI for this user's embedded server until Ctrl-C, and prints a link.
+The link has a token, which a cookie replaces in the browser. It opens the saved view Runs,
+which shows runs only and not their other workflows. If ` + "`clusterrun dev`" + ` already serves the
+Web UI, this only prints its link. The server in the background is not stopped or moved.
+
+From another machine: ssh -L 8233:127.0.0.1:8233 HOST, and the same link.
+
+Exit codes:
+  0    stopped as requested, or the link of dev was printed
+  2    another server is named, or no port
+  125  the port is taken, or the Web UI failed`,
+		Example: "  clusterrun ui\n  clusterrun ui --port 0   # any that is free",
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if port < 0 || port > 65535 {
+				return cli.Usagef("--port %d is not a port; give 1 to 65535, or 0 for any free one", port)
+			}
+			return serveUI(cmd.Context(), a, port)
+		},
+	}
+	cmd.Flags().IntVar(&port, "port", 8233, "`PORT` of the Web UI")
+	return cmd
+}
+
+func serveUI(ctx context.Context, a *cli.App, port int) error {
+	ctx, done := cli.EndedBy(ctx)
+	defer done()
+	s, err := a.OwnServer(ctx, "ui")
+	if err != nil {
+		return err
+	}
+	if s.UI != "" {
+		return printUI(a, s.UI)
+	}
+	cli.Keep(ctx, a, a.Embedded(s))
+	decodes, err := serveUICodec(a)
+	if err != nil {
+		return err
+	}
+	defer decodes.close()
+	home := a.Home()
+	home.Env = decodes.environment()
+	ui, err := home.StartUI(ctx, s, port)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = ui.Stop(context.WithoutCancel(ctx)) }()
+	if err := printUI(a, ui.UI); err != nil {
+		return err
+	}
+	a.Say("serving the Web UI until Ctrl-C")
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-ui.Exited():
+		return fmt.Errorf("the Web UI ended by itself: %w", err)
+	}
+}
+
+func printUI(a *cli.App, url string) error {
+	if a.Global.JSON {
+		return a.PrintJSON(map[string]string{"ui": url})
+	}
+	_, err := fmt.Fprintln(a.Out, url)
+	return err
+}

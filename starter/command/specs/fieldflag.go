@@ -1,0 +1,70 @@
+package specs
+
+import (
+	"reflect"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// addFlag adds the flag of a field, as the field's type has it.
+func addFlag(fs *pflag.FlagSet, f spec.Flag) {
+	t := f.Type
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t == reflect.TypeFor[spec.Duration]():
+		fs.Var(new(cli.Duration), f.Name, f.Usage)
+	case t == reflect.TypeFor[spec.Resources](), t.Kind() == reflect.String:
+		fs.String(f.Name, "", f.Usage)
+	case t.Kind() == reflect.Bool:
+		fs.Bool(f.Name, false, f.Usage)
+	case t.Kind() == reflect.Int:
+		fs.Int(f.Name, 0, f.Usage)
+	case t == reflect.TypeFor[[]int]():
+		fs.IntSlice(f.Name, nil, f.Usage)
+	case f.Repeated:
+		fs.StringArray(f.Name, nil, f.Usage)
+	default:
+		fs.StringSlice(f.Name, nil, f.Usage)
+	}
+}
+
+// setField gives a field the value of its flag.
+func setField(field reflect.Value, value pflag.Value) {
+	if field.Kind() == reflect.Pointer {
+		field.Set(reflect.New(field.Type().Elem()))
+		field = field.Elem()
+	}
+	switch value := value.(type) {
+	case *cli.Duration:
+		field.SetInt(int64(*value))
+	case pflag.SliceValue:
+		items := value.GetSlice()
+		field.Set(reflect.MakeSlice(field.Type(), len(items), len(items)))
+		for i, item := range items {
+			setText(field.Index(i), item)
+		}
+	default:
+		setText(field, value.String())
+	}
+}
+
+// setText is called with a value as pflag writes it.
+func setText(field reflect.Value, text string) {
+	switch field.Kind() {
+	case reflect.Bool:
+		field.SetBool(text == "true")
+	case reflect.Int:
+		n, _ := strconv.Atoi(text)
+		field.SetInt(int64(n))
+	case reflect.String:
+		field.SetString(text)
+	default:
+		field.Set(reflect.ValueOf(spec.ResourcesOf(text)))
+	}
+}

@@ -1,0 +1,145 @@
+package specs
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/hosts/hostlist"
+	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// OtherHosts is what the command line says of a run that is not on this machine alone.
+type OtherHosts struct {
+	hosts []hostlist.Host
+	// Flag is what named them.
+	Flag string
+	// count is the number of tasks. 0: one for each slot, or as the spec has it.
+	count int
+	// PerHost is how many each host takes, in the words of --nproc-per-node. Empty: as many
+	// as it has slots.
+	PerHost       string
+	oversubscribe bool
+	// Spread reports whether the tasks are dealt out over the hosts, one by one.
+	Spread bool
+	// inSpec reports whether the spec, or --task, says how many tasks there are.
+	inSpec bool
+	// Placed reports whether every task has its host.
+	Placed bool
+}
+
+// RefuseOthers refuses hosts for a run that finds its host workers on a queue.
+func (f *SpecFlags) RefuseOthers(what string) error {
+	if f.Others == nil {
+		return nil
+	}
+	return cli.Usagef("%s: %s finds its hosts on the queue and starts none; leave it out, and name tasks of a host with --task TYPE=HOST:PORT, or use run, which reaches hosts by ssh", f.Others.Flag, what)
+}
+
+// hostList returns the hosts of -H or --hostfile. None: neither was given.
+func (f *SpecFlags) hostList() (hosts []hostlist.Host, flag string, err error) {
+	switch {
+	case f.Given("host") && f.Given("hostfile"):
+		return nil, "", fmt.Errorf("-H and --hostfile both say which hosts there are; give one of them")
+	case f.Given("host"):
+		flag = "-H " + f.hosts
+		hosts, err = hostlist.Parse(f.hosts)
+	case f.Given("hostfile"):
+		flag = "--hostfile " + f.hostfile
+		file, openErr := os.Open(f.hostfile)
+		if openErr != nil {
+			return nil, "", fmt.Errorf("--hostfile: %w", openErr)
+		}
+		defer file.Close()
+		if hosts, err = hostlist.ParseFile(file); err != nil {
+			err = fmt.Errorf("%s: %w", flag, err)
+		}
+	}
+	if hosts == nil || err != nil {
+		return nil, "", err
+	}
+	own, err := os.Hostname()
+	if err != nil {
+		return nil, "", fmt.Errorf("find the name of this machine: %w", err)
+	}
+	hosts = hostlist.Merge(hosts, own, IsThisMachine)
+	for i := range hosts {
+		if h := &hosts[i]; h.Here && h.Slots == 0 {
+			h.Slots = runtime.NumCPU() // as Open MPI has it
+		}
+	}
+	return hosts, flag, nil
+}
+
+// Place gives each task of the spec its host. machines are what the hosts have, by name;
+// where they were not asked yet, and have to be, nothing is placed.
+func (o *OtherHosts) Place(s *spec.RunSpec, machines map[string]Machine) error {
+	hosts := append([]hostlist.Host{}, o.hosts...)
+	for i := range hosts {
+		h := &hosts[i]
+		m, known := machines[h.Name]
+		if h.Here {
+			m, known = LocalMachine(), true
+		}
+		asked := h.Slots == 0
+		switch o.PerHost {
+		case "auto", "cpu", "gpu":
+			asked = true
+		}
+		if asked && !known {
+			return nil
+		}
+		if h.Slots == 0 {
+			h.Slots = m.Cpus
+		}
+		if o.PerHost != "" {
+			n, err := ParseNProc(o.PerHost, m)
+			if err != nil {
+				return fmt.Errorf("host %s: %w", h.Name, err)
+			}
+			if *h, err = hostlist.Limit(*h, n, o.oversubscribe); err != nil {
+				return err
+			}
+		}
+	}
+	n, _ := hostlist.Slots(hosts)
+	if o.count > 0 {
+		n = o.count
+	}
+	if !o.inSpec {
+		s.Tasks[0].Count, s.Tasks[0].Addresses = &n, nil
+	}
+	if err := hostlist.Fill(s.Tasks, hosts, o.Spread, o.oversubscribe); err != nil {
+		return err
+	}
+	o.Placed = true
+	return s.Validate()
+}
+
+// Elsewhere returns the hosts that are other machines.
+func (o *OtherHosts) Elsewhere() []hostlist.Host {
+	return slices.DeleteFunc(slices.Clone(o.hosts), func(h hostlist.Host) bool { return h.Here })
+}
+
+// HasThisMachine reports whether this machine is one of the hosts.
+func (o *OtherHosts) HasThisMachine() bool {
+	return o != nil && len(o.Elsewhere()) < len(o.hosts)
+}
+
+// IsThisMachine reports whether a host's name means the machine we are on.
+func IsThisMachine(name string) bool {
+	if spec.IsLoopback(name) {
+		return true
+	}
+	if own, err := os.Hostname(); err == nil {
+		short, _, _ := strings.Cut(own, ".")
+		if name == own || name == short {
+			return true
+		}
+	}
+	return remotehosts.IsOwnAddress(name)
+}

@@ -1,0 +1,69 @@
+package specs
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/clusterrun/clusterrun/activities/process/resources"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// CheckResources refuses devices and CPUs that this machine does not have. Its host worker would
+// do so, when the run has started.
+func CheckResources(s *spec.RunSpec, f *SpecFlags) error {
+	if !resources.Wanted(s) {
+		return nil
+	}
+	inventory, err := resources.Read(os.Environ())
+	if err != nil {
+		return err
+	}
+	own, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("find the name of this machine: %w", err)
+	}
+	_, problems := inventory.Split(s, own, s.TaskList(), nil)
+	if len(problems) == 0 {
+		return nil
+	}
+	e := &cli.UsageError{}
+	for _, p := range problems {
+		e.Problems = append(e.Problems, f.inFlags(p, false).String())
+	}
+	return e
+}
+
+// InThisDirectory has the processes of a spec that names no directory run in the current one.
+func InThisDirectory(s *spec.RunSpec) error {
+	if s.Dir != "" || s.Ships() {
+		return nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return cli.Usagef("there is no current directory (%s); give one with --dir", err)
+	}
+	if err := cli.CheckPath("the current directory", dir, "give another with --dir"); err != nil {
+		return err
+	}
+	s.Dir = dir
+	return nil
+}
+
+// Elsewhere names the field of a spec that wants more hosts than this machine, or chooses
+// among them.
+func Elsewhere(s *spec.RunSpec) string {
+	h := s.Hosts
+	_, most := h.Count.Bounds()
+	switch {
+	case most > 1:
+		return fmt.Sprintf("hosts.count (or --nnodes) is %s", h.Count)
+	case h.PerHost != nil && *h.PerHost < len(s.TaskList()):
+		return fmt.Sprintf("hosts.per_host is %d, for %d tasks", *h.PerHost, len(s.TaskList()))
+	case len(h.Select) > 0:
+		return "hosts.select chooses hosts"
+	case len(h.Constraints) > 0:
+		return "hosts.constraints choose hosts"
+	}
+	return ""
+}

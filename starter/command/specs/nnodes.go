@@ -1,0 +1,56 @@
+package specs
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// applyNodes reads --nnodes, and returns the most hosts. So many are named by other flags.
+func (f *SpecFlags) applyNodes(s *spec.RunSpec, named int) (most int, err error) {
+	count := spec.HostCount(f.nnodes)
+	least, most := count.Bounds()
+	switch {
+	case most < 1 || least < 1 || least > most:
+		return 0, fmt.Errorf("--nnodes %q: give a number of hosts, such as 4, or MIN:MAX, such as 2:4", f.nnodes)
+	case named > 0 && (least != named || most != named) && most > 1:
+		return 0, fmt.Errorf("--nnodes %s: -H or --hostfile names %d; name as many there, or leave them out and use `clusterrun submit` or run --remote", f.nnodes, named)
+	case named > 0 || most == 1:
+		return most, nil
+	case f.Given("hosts") && f.Flags.Lookup("hosts").Value.String() != f.nnodes:
+		return 0, fmt.Errorf("--nnodes %s and --hosts %s contradict each other; give one of them", f.nnodes, f.Flags.Lookup("hosts").Value)
+	}
+	if least == most {
+		count = spec.HostCount(strconv.Itoa(most))
+	}
+	s.Hosts.Count = count
+	return most, nil
+}
+
+// countOnNodes is count where the run is to have so many hosts of a fleet.
+func (f *SpecFlags) countOnNodes(s *spec.RunSpec, most int) (*int, error) {
+	each := 0
+	if f.Given("nproc-per-node") {
+		var err error
+		if each, err = strconv.Atoi(f.nprocPerNode); err != nil {
+			return nil, fmt.Errorf("--nproc-per-node %s: hosts of a fleet may have different numbers; give a number with --nnodes %s", f.nprocPerNode, f.nnodes)
+		}
+		s.Hosts.PerHost = &each
+	}
+	switch {
+	case f.programs:
+		return nil, nil
+	case f.Given("np") && each > 0 && f.np != each*most:
+		return nil, fmt.Errorf("-n %d and --nproc-per-node %d on %d hosts contradict each other; give one of them", f.np, each, most)
+	case f.Given("np"):
+		return &f.np, nil
+	case f.Given("nproc-per-node"):
+		return new(each * most), nil
+	case f.counted(s, most) != nil:
+		return f.counted(s, most), nil
+	case len(s.Tasks) == 0 && !f.Given("task"):
+		return &most, nil
+	}
+	return nil, nil
+}

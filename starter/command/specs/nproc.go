@@ -1,0 +1,49 @@
+package specs
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+
+	"github.com/clusterrun/clusterrun/activities/process/resources"
+)
+
+// Machine is how many tasks there may be one for each of.
+type Machine struct {
+	Gpus, Cpus int
+	// LimitedBy is the variable that limits the GPUs, where one does.
+	LimitedBy string
+}
+
+// LocalMachine returns this machine, as a program started from this shell sees it.
+func LocalMachine() Machine {
+	g := resources.ReadGPUs(os.Environ())
+	return Machine{Gpus: len(g.Visible), Cpus: runtime.NumCPU(), LimitedBy: g.LimitedBy}
+}
+
+// ParseNProc reads torchrun's words for a number of tasks (TR-06 to TR-09).
+func ParseNProc(text string, m Machine) (int, error) {
+	switch text {
+	case "auto":
+		if m.Gpus > 0 {
+			return m.Gpus, nil
+		}
+		return m.Cpus, nil
+	case "cpu":
+		return m.Cpus, nil
+	case "gpu":
+		switch {
+		case m.Gpus > 0:
+			return m.Gpus, nil
+		case m.LimitedBy != "":
+			return 0, fmt.Errorf("--nproc-per-node gpu: %s shows no GPU; change it, or give a number", m.LimitedBy)
+		}
+		return 0, fmt.Errorf("--nproc-per-node gpu: no GPU is seen on this machine; give a number, or auto or cpu")
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("--nproc-per-node %q: give a number, gpu, cpu or auto", text)
+	}
+	return n, nil
+}

@@ -1,0 +1,55 @@
+package specs
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/launchers/torchrun"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// sayPET says that variables for torchrun are of no effect, to somebody who typed a command.
+func sayPET(a *cli.App, src Source) {
+	names := torchrun.Variables(os.Environ())
+	if len(src.Command) == 0 || len(names) == 0 {
+		return
+	}
+	verb := "is set, and is"
+	if len(names) > 1 {
+		verb = "are set, and are"
+	}
+	a.Say("%s", fmt.Sprintf("%s %s read by `clusterrun torchrun` alone", strings.Join(names, ", "), verb))
+}
+
+// Read reads the spec that a command line names.
+func Read(a *cli.App, cmd *cobra.Command, args []string, f *SpecFlags) (*spec.RunSpec, error) {
+	src, err := ParseSource(cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	return ReadSource(a, src, f)
+}
+
+// ReadSource reads the spec of a source, with the flags over it.
+func ReadSource(a *cli.App, src Source, f *SpecFlags) (*spec.RunSpec, error) {
+	s, err := src.Read(a.In, f)
+	if err != nil {
+		return nil, err
+	}
+	SayNotes(a, src, f)
+	saySecrets(a, s)
+	sayPET(a, src)
+	return s, ApplyMPI(a, s, f)
+}
+
+// SayNotes says what is no mistake in a command line.
+func SayNotes(a *cli.App, src Source, f *SpecFlags) {
+	for _, text := range slices.Concat(a.Notes, src.notes, f.Warnings) {
+		a.Say("%s", text)
+	}
+}

@@ -1,0 +1,248 @@
+package specs
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/clusterrun/clusterrun/activities/process/taskenv"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// Processes on other hosts have the environment of their host worker, under that of
+// the spec. What they are to have of this shell's is put into the spec.
+
+// maxShellEnv bounds what is sent of the shell's environment, in bytes: every host of
+// the run is told it.
+const maxShellEnv = 256 << 10
+
+// ShellsOwn are variables that are true in this shell only.
+var ShellsOwn = []string{"_", "PWD", "OLDPWD", "SHLVL", "HOSTNAME", "SLURMD_NODENAME"}
+
+// variables are the flags that give processes variables.
+type variables struct {
+	env, export, secrets []string
+	fromShell            bool
+}
+
+func (v *variables) register(fs *pflag.FlagSet) {
+	fs.StringArrayVar(&v.env, "env", nil, "a variable for the processes, as `NAME=VALUE`; may be repeated. It is kept in the run's history: not for secrets")
+	SecretFlag(fs, &v.secrets)
+	fs.StringArrayVarP(&v.export, "export", "x", nil, "a variable of this shell for the processes, as `NAME`, or NAME=VALUE, in mpirun's words; may be repeated, and is kept as with --env")
+	fs.BoolVar(&v.fromShell, "env-from-shell", false, "all variables of this shell for the processes, under those of the spec; for run without --remote they are there anyway")
+}
+
+// over puts the variables over those of a spec, and all of the shell under them. nil: there are
+// none.
+func (v *variables) over(under spec.Env, warn func(format string, args ...any)) (env spec.Env, problems []string) {
+	env = spec.Env{}
+	if v.fromShell {
+		for name, value := range shellEnv() {
+			if !utf8.ValidString(name) || !utf8.ValidString(value) {
+				warn("%q is not sent: it is not valid UTF-8", name)
+				continue
+			}
+			env[name] = spec.Variable{Value: value}
+		}
+	}
+	sent := sizes(env)
+	for name, v := range under {
+		env[name] = v
+		delete(sent, name)
+	}
+	for _, text := range v.export {
+		name, value, given := strings.Cut(text, "=")
+		if !given {
+			var set bool
+			if value, set = os.LookupEnv(name); !set {
+				problems = append(problems, fmt.Sprintf("-x %s: there is no such variable in this shell; export it, or write -x %s=VALUE", text, name))
+				continue
+			}
+		}
+		if name == "" {
+			problems = append(problems, fmt.Sprintf("-x %q: write NAME or NAME=VALUE", text))
+			continue
+		}
+		env[name], sent[name] = spec.Variable{Value: value}, len(name)+len(value)
+	}
+	for _, text := range v.env {
+		name, value, err := ParseEnv(text)
+		if err != nil {
+			problems = append(problems, err.Error()+"; -x NAME takes its value from this shell")
+			continue
+		}
+		env[name], sent[name] = spec.Variable{Value: value}, 0
+	}
+	for _, text := range v.secrets {
+		name, secret, err := ParseSecret(text)
+		if err != nil {
+			problems = append(problems, err.Error())
+			continue
+		}
+		env[name] = secret
+		delete(sent, name)
+	}
+	if problem := tooMuch(sent); problem != "" {
+		problems = append(problems, problem)
+	}
+	if len(env) == 0 {
+		return nil, problems
+	}
+	return env, problems
+}
+
+// ParseEnv reads the value of --env.
+func ParseEnv(text string) (name, value string, err error) {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return "", "", fmt.Errorf("--env %q: write NAME=VALUE", text)
+	}
+	return name, value, nil
+}
+
+// SecretFlag adds --secret.
+func SecretFlag(fs *pflag.FlagSet, texts *[]string) {
+	fs.StringArrayVar(texts, "secret", nil, "a variable whose value is on the hosts, as `NAME=env:VARIABLE` of the host worker or NAME=file:PATH; may be repeated. The history of the run does not have the value")
+}
+
+// ParseSecret reads the value of --secret.
+func ParseSecret(text string) (name string, v spec.Variable, err error) {
+	name, from, ok := strings.Cut(text, "=")
+	kind, where, given := strings.Cut(from, ":")
+	switch {
+	case !ok || name == "" || !given || where == "":
+	case kind == "env":
+		v.From.FromEnv = where
+		return name, v, nil
+	case kind == "file":
+		v.From.FromFile = where
+		return name, v, nil
+	}
+	// What was given is not repeated: it may be the secret.
+	return "", v, fmt.Errorf("--secret %s: write NAME=env:VARIABLE or NAME=file:PATH", spec.Quote(name))
+}
+
+// shellEnv returns the environment of this shell without what would mislead a process of
+// another host.
+func shellEnv() map[string]string {
+	env := map[string]string{}
+	for _, kv := range taskenv.Clean(os.Environ()) {
+		if name, value, _ := strings.Cut(kv, "="); !slices.Contains(ShellsOwn, name) {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+func sizes(env spec.Env) map[string]int {
+	out := make(map[string]int, len(env))
+	for name, v := range env {
+		out[name] = len(name) + len(v.Value)
+	}
+	return out
+}
+
+// tooMuch refuses more of the shell's environment than a run can carry.
+func tooMuch(sent map[string]int) string {
+	total := 0
+	var names []string
+	for name, n := range sent {
+		total += n
+		names = append(names, name)
+	}
+	if total <= maxShellEnv {
+		return ""
+	}
+	slices.SortFunc(names, func(a, b string) int { return sent[b] - sent[a] })
+	const most = 3
+	return fmt.Sprintf("-x and --env-from-shell send %d KiB of variables, and %d KiB may be sent; the largest are %s: send others by -x NAME, or pass large data in files",
+		total>>10, maxShellEnv>>10, strings.Join(names[:min(len(names), most)], ", "))
+}
+
+// saySecrets warns of variables that are in the run's history for all who may read it, and
+// probably should not be.
+func saySecrets(a *cli.App, s *spec.RunSpec) {
+	if names := SecretsInClear(s); len(names) > 0 && a.Global.Server.CodecKeys == "" {
+		a.Say("%s: probably secret by its name, but the history of the run keeps the value for anyone who may read it; leave it on the hosts, in the environment of the host worker or in a file, and name it with --secret, or encrypt the history with --codec-keys",
+			shorten.List(names, cli.MostNames))
+	}
+}
+
+// SecretsInClear returns the names, in order, of variables whose values the spec has.
+func SecretsInClear(s *spec.RunSpec) []string {
+	var names []string
+	note := func(env spec.Env) {
+		for name, v := range env {
+			if !v.IsReference() && spec.LooksSecret(name, v.Value) {
+				names = append(names, name)
+			}
+		}
+	}
+	note(s.Env)
+	for _, t := range s.Tasks {
+		note(t.Env)
+		for _, o := range t.Overrides {
+			note(o.Env)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// SayRanks says which variables of this shell processes here do not have, to somebody who typed
+// a command: each process would take itself for the same rank.
+func SayRanks(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec) {
+	src, err := ParseSource(cmd, args)
+	names := slices.DeleteFunc(taskenv.Ranks(os.Environ()), func(name string) bool {
+		_, given := s.Env[name]
+		return given
+	})
+	if err == nil && len(src.Command) > 0 && len(names) > 0 {
+		a.Say("%s: not passed on, because processes would take themselves for ranks of another launch; -x NAME passes a variable on", shorten.List(names, cli.MostNames))
+	}
+}
+
+// telling are variables without which programs often fail.
+var telling = []string{
+	"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS",
+}
+
+// unsent returns the variables of this shell that processes elsewhere probably miss: those
+// without which programs often fail, and those that a command names.
+func unsent(s *spec.RunSpec) (names []string) {
+	var words []string
+	for _, t := range s.WithDefaults().TaskList() {
+		words = append(words, t.Command...)
+	}
+	named := strings.Join(words, " ")
+	for name, value := range shellEnv() {
+		_, given := s.Env[name]
+		if given || value == "" {
+			continue
+		}
+		if slices.Contains(telling, name) || strings.Contains(named, "$"+name) || strings.Contains(named, "${"+name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// SayUnsent names the variables of this shell that processes elsewhere will miss, to somebody
+// who typed their command and gave no flag that shows that they know.
+func SayUnsent(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec) {
+	src, err := ParseSource(cmd, args)
+	if err != nil || len(src.Command) == 0 || cmd.Flags().Changed("export") || cmd.Flags().Changed("env-from-shell") {
+		return
+	}
+	if names := unsent(s); len(names) > 0 {
+		a.Say("set in this shell, but not sent to the processes: %s; -x NAME sends a variable, --env-from-shell all", shorten.List(names, cli.MostNames))
+	}
+}

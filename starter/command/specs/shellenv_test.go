@@ -1,0 +1,129 @@
+package specs
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func TestShellEnvironment(t *testing.T) {
+	t.Setenv("GREETING", "hello=world")
+	t.Setenv("RANK", "7")
+	t.Setenv("TEMPORAL_API_KEY", "x")
+	t.Setenv("PWD", "/here")
+	t.Setenv("LATIN", "caf\xe9")
+
+	s, err := specFrom(t, "", "-x", "GREETING", "-xLEVEL=", "-x", "A=1", "--env", "A=2", "--", "true")
+	require.NoError(t, err)
+	assert.Equal(t, spec.EnvOf(map[string]string{"GREETING": "hello=world", "LEVEL": "", "A": "2"}), s.Env)
+
+	s, err = specFrom(t, "", "--", "true")
+	require.NoError(t, err)
+	assert.Nil(t, s.Env)
+
+	s, err = specFrom(t, "{command: [x], tasks: [{type: worker}], env: {GREETING: mine, A: '1'}}", "--env-from-shell", "-x", "A=2", "-")
+	require.NoError(t, err)
+	assert.Equal(t, "mine", s.Env["GREETING"].Value, "the spec's, and not the shell's")
+	assert.Equal(t, "2", s.Env["A"].Value)
+	assert.Contains(t, s.Env, "PATH")
+	for _, name := range []string{"RANK", "TEMPORAL_API_KEY", "PWD", "LATIN"} {
+		assert.NotContains(t, s.Env, name)
+	}
+
+	_, err = specFrom(t, "", "-x", "LATIN", "--", "true")
+	assert.ErrorContains(t, err, "not valid UTF-8")
+	_, err = specFrom(t, "", "-x", "NOT_SET_HERE", "--", "true")
+	assert.ErrorContains(t, err, "-x NOT_SET_HERE: there is no such variable in this shell")
+
+	for _, name := range []string{"BIG", "BIGGER", "LARGE"} {
+		t.Setenv(name, strings.Repeat("x", 100<<10+len(name)))
+	}
+	for _, args := range [][]string{{"--env-from-shell"}, {"-x", "BIG", "-x", "BIGGER", "-x", "LARGE"}} {
+		_, err = specFrom(t, "", append(args, "--", "true")...)
+		assert.ErrorContains(t, err, "256 KiB may be sent; the largest are BIGGER, LARGE, BIG: send others by -x NAME")
+	}
+}
+
+func TestSecretsByReference(t *testing.T) {
+	t.Setenv("TOKEN", "s3cret")
+	s, err := specFrom(t, "", "-x", "TOKEN", "--secret", "TOKEN=env:HF_TOKEN", "--secret", "KEY=file:/run/secrets/a=b:c", "--", "true")
+	require.NoError(t, err)
+	assert.Equal(t, spec.Env{"TOKEN": {From: spec.Source{FromEnv: "HF_TOKEN"}}, "KEY": {From: spec.Source{FromFile: "/run/secrets/a=b:c"}}}, s.Env)
+	for _, text := range []string{"s3cret", "TOKEN", "TOKEN=", "TOKEN=s3cret", "TOKEN=env:", "TOKEN=vault:s3cret", "=env:X"} {
+		_, err := specFrom(t, "", "--secret", text, "--", "true")
+		require.ErrorContains(t, err, "write NAME=env:VARIABLE or NAME=file:PATH")
+		assert.NotContains(t, strings.ReplaceAll(err.Error(), `--secret "s3cret"`, ""), "s3cret", "what may be the secret is not repeated")
+	}
+	_, err = specFrom(t, "", "--secret", "TOKEN=file:token", "--", "true")
+	require.ErrorContains(t, err, `env.TOKEN.from_file: "token" is a relative path`)
+}
+
+func TestSecretsAreWarnedOf(t *testing.T) {
+	for _, name := range []string{"GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "wandb_api_key", "OPENAI_APIKEY", "GOOGLE_APPLICATION_CREDENTIALS",
+		"MYSQL_PWD", "GH_PAT", "OPENAI_KEY", "DB_PW", "SLACK_WEBHOOK_URL", "SENTRY_DSN", "HTTP_AUTH", "JWT", "PGPASS"} {
+		assert.True(t, spec.LooksSecret(name, "x"), name)
+	}
+	for _, name := range []string{"TOKENIZERS_PARALLELISM", "PATH", "KEYBOARD", "SSH_AUTH_SOCK", "MAX_TOKENS", "PWD", "OLDPWD"} {
+		assert.False(t, spec.LooksSecret(name, "x"), name)
+	}
+	for _, value := range []string{"https://ghp_x@github.com", "postgres://me:word@db/x", "ghp_0123", "github_pat_1", "sk-0123456789", "Bearer xoxb-1", "AKIA0123456789AB"} {
+		assert.True(t, spec.LooksSecret("X", value), value)
+	}
+	for _, value := range []string{"https://github.com/a", "task-0123456789", "/home/me", "me@example.org"} {
+		assert.False(t, spec.LooksSecret("X", value), value)
+	}
+	s, err := specFrom(t, "{command: ['true'], tasks: [{type: worker, count: 1, env: {DB_PASSWORD: x, PASSWORD: y}, overrides: {'0': {env: {SECRET: z}}}}]}",
+		"-x", "HF_TOKEN=1", "--env", "PASSWORD=2", "-x", "A=3", "--secret", "API_KEY=env:K", "-")
+	require.NoError(t, err)
+	var said bytes.Buffer
+	a := &cli.App{Err: &said}
+	saySecrets(a, s)
+	assert.Contains(t, said.String(), "DB_PASSWORD, HF_TOKEN, PASSWORD, SECRET: probably secret by its name")
+	said.Reset()
+	a.Global.Server.CodecKeys = "keys"
+	saySecrets(a, s)
+	assert.Empty(t, said.String(), "it is encoded")
+}
+
+// Whoever types a command for other hosts is told that the shell's variables do not
+// go along, unless a flag shows that they know.
+func TestUnsentEnvironmentIsSaid(t *testing.T) {
+	for _, name := range unsent(&spec.RunSpec{}) {
+		t.Setenv(name, "")
+	}
+	t.Setenv("PYTHONPATH", "lib")
+	said := func(args ...string) string {
+		var errs bytes.Buffer
+		a := &cli.App{Err: &errs}
+		f := &SpecFlags{}
+		cmd := &cobra.Command{Use: "submit", RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := Read(a, cmd, args, f)
+			if err == nil {
+				SayUnsent(a, cmd, args, s)
+			}
+			return err
+		}}
+		cmd.Flags().SetInterspersed(false)
+		f.Register(cmd.Flags())
+		cmd.SetArgs(args)
+		require.NoError(t, cmd.Execute())
+		return errs.String()
+	}
+	assert.Equal(t, "clusterrun: set in this shell, but not sent to the processes: PYTHONPATH; -x NAME sends a variable, --env-from-shell all\n",
+		said("--", "true"))
+	assert.NotContains(t, said("--env", "PYTHONPATH=x", "--", "true"), "PYTHONPATH")
+	t.Setenv("LD_PRELOAD", "x.so")
+	t.Setenv("DATA_ROOT", "/data")
+	t.Setenv("LC_TIME", "C")
+	assert.Contains(t, said("--", "true"), ": LD_PRELOAD, PYTHONPATH;")
+	assert.Contains(t, said("--", "sh", "-c", "ls $DATA_ROOT"), ": DATA_ROOT, LD_PRELOAD, PYTHONPATH;")
+	assert.Empty(t, said("-x", "PYTHONPATH", "--", "true"))
+	assert.Empty(t, said("--env-from-shell=false", "--", "true"))
+}

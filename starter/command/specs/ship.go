@@ -1,0 +1,181 @@
+package specs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+)
+
+// Pack packs the directory that the run takes along, and notes in the spec what it has become;
+// nil: there is none.
+func Pack(ctx context.Context, a *cli.App, s *spec.RunSpec) (*shipped.Archive, error) {
+	s.Ship.Archive, s.Ship.From = nil, nil
+	if s.Ship.Dir == "" {
+		return nil, nil
+	}
+	done := a.SayIfSlow("packing " + s.Ship.Dir + " ...")
+	archive, err := shipped.Pack(ctx, s.Ship.Dir, a.Global.StateDir, ShipOptions(s))
+	done()
+	if err != nil {
+		return nil, ShipProblems(err)
+	}
+	s.Ship.Archive = &archive.Archive
+	return archive, nil
+}
+
+func ShipOptions(s *spec.RunSpec) shipped.Options {
+	limit := s.Ship.Limit
+	if limit == "" {
+		limit = spec.DefaultShipLimit
+	}
+	n, _ := spec.ParseSize(limit) // the spec is validated
+	return shipped.Options{Exclude: s.Ship.Exclude, Limit: n}
+}
+
+// ShipProblems makes mistakes of whoever started us of what cannot be packed.
+func ShipProblems(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	e := &cli.UsageError{}
+	for line := range strings.Lines(err.Error()) {
+		e.Problems = append(e.Problems, "--ship: "+strings.TrimSuffix(line, "\n"))
+	}
+	return e
+}
+
+// maxTakers bounds the hosts that are tried.
+const maxTakers = 8
+
+// Ship hands what a run ships to one host of its queue, which keeps it for the others. This
+// command may be gone then.
+func Ship(ctx context.Context, a *cli.App, c client.Client, s *spec.RunSpec, archive *shipped.Archive, o starter.Options) error {
+	f := starter.GetFleet(c, o.Queue)
+	hosts, err := f.Hosts(ctx)
+	var none *starter.NoFleetError
+	switch {
+	case errors.As(err, &none):
+		return fmt.Errorf("--ship: one of the hosts has to have the files before the run is started, and %w", err)
+	case err != nil:
+		return err
+	}
+	var problems []string
+	for _, h := range takers(hosts, f.Likely(ctx, s)) {
+		if h.State == fleet.HostSilent {
+			continue
+		}
+		if len(problems) == maxTakers {
+			break
+		}
+		if s.Ship.From, err = handTo(ctx, a, h, archive, o.ID); err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		problems = append(problems, err.Error())
+	}
+	if len(problems) == 0 {
+		problems = []string{"all of them are silent"}
+	}
+	return fmt.Errorf("--ship: none of the hosts of queue %s takes the files, so the run is not started: %s", f.Queue, strings.Join(problems, "; "))
+}
+
+// takers returns the hosts in the order in which they are tried: first those on which the run
+// would be now, and those that are to become empty last.
+func takers(hosts []fleet.HostStatus, likely []string) []fleet.HostStatus {
+	rank := func(h fleet.HostStatus) int {
+		switch {
+		case slices.Contains(likely, h.Name):
+			return slices.Index(likely, h.Name)
+		case h.State == fleet.HostReady:
+			return len(likely)
+		}
+		return len(likely) + 1
+	}
+	hosts = slices.Clone(hosts)
+	slices.SortStableFunc(hosts, func(a, b fleet.HostStatus) int { return rank(a) - rank(b) })
+	return hosts
+}
+
+// handTo hands an archive to a host, and returns how others get it there; nil: a host worker
+// of this machine that serves nothing has it in its state directory.
+func handTo(ctx context.Context, a *cli.App, h fleet.HostStatus, archive *shipped.Archive, runID string) (*spec.HostService, error) {
+	if h.Store == nil {
+		for _, dir := range []string{a.WorkerDir(), a.DevDir()} {
+			if h.Instance == supervisor.InstanceIn(dir) {
+				store := shipped.Open(dir)
+				if err := store.Keep(archive.Digest, runID); err != nil {
+					return nil, err
+				}
+				return nil, store.Put(archive.Archive, archive.Reader())
+			}
+		}
+		return nil, fmt.Errorf("host %s serves no files (start its `clusterrun worker` with --listen)", h.Name)
+	}
+	service := *h.Store
+	service.Host = h.Name
+	to := hostservice.NewClient(service, "")
+	defer to.Close()
+	return to.StoreArchive(ctx, archive.Archive, runID, Progress(a, archive, "host "+h.Name))
+}
+
+// progressEvery is how often it is said how far something slow has got.
+const progressEvery = 5 * time.Second
+
+// Progress returns what an archive is read from, and says that it is sent, and how far that
+// has got until it is closed.
+func Progress(a *cli.App, archive *shipped.Archive, to string) io.ReadCloser {
+	size := shipped.Size(int64(archive.Size))
+	a.Say("shipping %s (%s) to %s", size, plural.Of(archive.Files, "file", "files"), to)
+	r := &observed{Reader: archive.Reader(), closed: make(chan struct{})}
+	go func() {
+		ticker := time.NewTicker(progressEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				a.Say("shipped %s of %s to %s", shipped.Size(r.n.Load()), size, to)
+			case <-r.closed:
+				return
+			}
+		}
+	}()
+	return r
+}
+
+// observed is read while somebody looks how far that has got.
+type observed struct {
+	io.Reader
+	n      atomic.Int64
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (r *observed) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	r.n.Add(int64(n))
+	return n, err
+}
+
+func (r *observed) Close() error {
+	r.once.Do(func() { close(r.closed) })
+	return nil
+}

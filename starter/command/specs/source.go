@@ -1,0 +1,296 @@
+package specs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
+)
+
+// Source is what the positional arguments of run, submit and validate name.
+type Source struct {
+	File    string // of a spec; "-" is stdin; "" is none
+	Given   []byte // a spec in JSON that is no file; its title is run
+	Run     string
+	Command []string
+	// Others are the programs behind the first, where there are several.
+	Others []program
+	// notes are about words of other launchers among their flags.
+	notes []string
+}
+
+// ParseSource tells a spec file from a command: a name that ends like one, alone
+// or with "--" and a command behind it, is a spec file. Everything after a
+// leading "--" is a command, whatever it is called.
+func ParseSource(cmd *cobra.Command, args []string) (Source, error) {
+	if len(args) == 0 {
+		return Source{}, cli.Usagef("there is nothing to run: give a spec file, or a command after --; usage: %s", cmd.UseLine())
+	}
+	alone := len(args) == 1 || args[1] == "--"
+	isSpec := args[0] == "-" || slices.Contains(cli.SpecExtensions, filepath.Ext(args[0]))
+	if !alone && isSpec && cmd.ArgsLenAtDash() != 0 && isFile(args[0]) {
+		return Source{}, cli.Usagef("%s is a spec, and %q after it is not for a spec: put flags before the file, and a command after --", args[0], args[1])
+	}
+	if err := noProgram(cmd, args[0]); err != nil {
+		return Source{}, err
+	}
+	if err := noScript(cmd, args); err != nil {
+		return Source{}, err
+	}
+	switch {
+	case cmd.ArgsLenAtDash() == 0:
+		return Source{Command: args, notes: notSeparated(args)}, nil
+	case !alone || !isSpec:
+		first, others, notes, err := parsePrograms(args, wordsOf(cmd))
+		return Source{Command: first, Others: others, notes: notes}, err
+	}
+	s := Source{File: args[0]}
+	if len(args) > 1 {
+		if s.Command = args[2:]; len(s.Command) == 0 {
+			return s, cli.Usagef("the command after -- is missing; give one, or leave the -- out")
+		}
+	}
+	return s, nil
+}
+
+// assignment is a word such as worker=2 or LEVEL=debug.
+var assignment = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]*=`)
+
+// noProgram refuses a word in the place of the program that looks like more of a flag in front
+// of it, unless there is a program of that name.
+func noProgram(cmd *cobra.Command, word string) error {
+	if cmd.ArgsLenAtDash() == 0 || !assignment().MatchString(word) {
+		return nil
+	}
+	if _, err := exec.LookPath(word); err == nil {
+		return nil
+	}
+	name, value, _ := strings.Cut(word, "=")
+	if _, err := strconv.Atoi(value); err == nil && cmd.Flags().Changed("task") {
+		return cli.Usagef("%q is no program; each type of tasks has a --task of its own: write --task %s", word, word)
+	}
+	return cli.Usagef("%q is no program; to set the variable %s write -x %s in front of the program", word, name, word)
+}
+
+// noScript refuses a script that nobody may execute in the place of the program.
+func noScript(cmd *cobra.Command, args []string) error {
+	interpreter := fault.InterpreterFor(args[0])
+	if interpreter == "" || cmd.Flags().Changed("dir") || !isFile(args[0]) {
+		return nil
+	}
+	if _, err := exec.LookPath(args[0]); err == nil {
+		return nil
+	}
+	more := ""
+	if len(args) > 1 {
+		more = " ..."
+	}
+	return cli.Usagef("%s is neither a spec (.yaml, .yml or .json) nor a program that may be executed; name its interpreter: %s -- %s %s%s",
+		args[0], cmd.CommandPath(), interpreter, args[0], more)
+}
+
+// isFile tells a spec from a program that is called like one: nobody may execute it.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return path == "-" || err == nil && info.Mode().IsRegular() && info.Mode()&0o111 == 0
+}
+
+// title returns how problems of the spec are announced.
+func (s Source) title() string {
+	switch s.File {
+	case "":
+		return s.Run
+	case "-":
+		return "the spec on stdin"
+	}
+	return s.File
+}
+
+// Read makes a spec of the source and the flags, and reports every problem. The
+// paths in it are absolute, so that they mean the same on the host.
+func (s Source) Read(in io.Reader, f *SpecFlags) (*spec.RunSpec, error) {
+	var problems []string
+	complete := func(r *spec.RunSpec) {
+		if len(s.Command) > 0 {
+			r.Command = s.Command
+		}
+		if len(s.Others) > 0 {
+			problems = append(problems, f.applyPrograms(r, s.Others)...)
+		}
+		problems = append(problems, f.apply(r)...)
+		if r.Name == "" {
+			r.Name = s.name(r)
+		}
+		problems = append(problems, absolute(r)...)
+	}
+	r, err := s.decode(in, complete)
+	var invalid *spec.InvalidSpecError
+	switch {
+	case errors.As(err, &invalid):
+		for _, p := range invalid.Problems {
+			problems = append(problems, f.inFlags(p, s.File == "" && s.Given == nil).String())
+		}
+		if invalid.More > 0 {
+			problems = append(problems, fmt.Sprintf("and %d more", invalid.More))
+		}
+	case err != nil:
+		problems = append(problems, err.Error())
+	}
+	if len(problems) > 0 {
+		return nil, &cli.UsageError{About: s.title(), Problems: problems}
+	}
+	return r, nil
+}
+
+// decode reads the file where there is one, in YAML or JSON, also in the form
+// of TensorFlow's cluster spec. complete runs before anything is validated.
+func (s Source) decode(in io.Reader, complete func(*spec.RunSpec)) (*spec.RunSpec, error) {
+	if s.Given != nil {
+		return spec.Decode(s.Given, complete)
+	}
+	if s.File == "" {
+		r := &spec.RunSpec{}
+		complete(r)
+		return r, r.Validate()
+	}
+	b, err := readSome(s.File, in)
+	if err != nil {
+		return nil, err
+	}
+	if filepath.Ext(s.File) == ".json" {
+		return spec.Decode(b, complete)
+	}
+	return spec.DecodeYAML(b, complete) // which reads JSON as well
+}
+
+// maxSpec is more than any spec may have; it keeps a wrong file from being read
+// to its end.
+const maxSpec = 8 << 20
+
+func readSome(file string, in io.Reader) ([]byte, error) {
+	if file != "-" {
+		f, err := os.Open(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no such file; to run a program of that name, write it after --")
+		}
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, maxSpec+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxSpec {
+		return nil, fmt.Errorf("it has more than %d MiB, which no run spec has", maxSpec>>20)
+	}
+	return b, nil
+}
+
+// interpreters are programs that say little about what runs.
+var interpreters = []string{"python", "python3", "bash", "sh", "env", "node", "ruby", "perl"}
+
+// name returns the name of a run whose spec has none: that of its file, or of its
+// program.
+func (s Source) name(r *spec.RunSpec) string {
+	if s.File != "" && s.File != "-" {
+		return runName(s.File)
+	}
+	return nameOf(r.Command)
+}
+
+// nameOf returns the name of what a command runs. It may be empty.
+func nameOf(command []string) string {
+	for i, arg := range command {
+		if strings.HasPrefix(arg, "-") || strings.Contains(arg, "=") {
+			if i > 0 && arg == "-c" {
+				break
+			}
+			continue
+		}
+		if name := runName(arg); name != "" && !slices.Contains(interpreters, name) {
+			return name
+		}
+	}
+	if len(command) > 0 {
+		return runName(command[0])
+	}
+	return ""
+}
+
+// runName makes a part of a run ID of a file's name.
+func runName(path string) string {
+	base := filepath.Base(path)
+	base = strings.TrimSuffix(base, filepath.Ext(base))
+	keep := func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return -1
+	}
+	const most = 40
+	name := strings.Trim(strings.Map(keep, base), "-_")
+	return name[:min(len(name), most)]
+}
+
+// absolute resolves the paths that a person wrote relative to where they are.
+func absolute(s *spec.RunSpec) (problems []string) {
+	resolve := func(path *string) {
+		if *path == "" {
+			return
+		}
+		abs, err := filepath.Abs(*path)
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("%s: %s; give an absolute path", *path, err))
+			return
+		}
+		*path = abs
+	}
+	resolve(&s.Ship.Dir)
+	resolve(&s.Logs.Dir)
+	if s.Ships() {
+		return problems // working directories are in what is shipped
+	}
+	resolve(&s.Dir)
+	for i := range s.Tasks {
+		resolve(&s.Tasks[i].Dir)
+		for index, o := range s.Tasks[i].Overrides {
+			resolve(&o.Dir)
+			s.Tasks[i].Overrides[index] = o
+		}
+	}
+	return problems
+}
+
+// TaskNames says "chief-0, worker-0 to worker-2".
+func TaskNames(s *spec.RunSpec) string {
+	var list []string
+	for _, g := range s.Tasks {
+		switch n := g.Size(); n {
+		case 0:
+		case 1:
+			list = append(list, g.Type+"-0")
+		default:
+			list = append(list, fmt.Sprintf("%s-0 to %s-%d", g.Type, g.Type, n-1))
+		}
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,253 @@
+package specs
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/hosts/hostlist"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+)
+
+// SpecFlags are the flags that make a spec, or change one from a file: those of its
+// fields, which the table of package spec lists, and the flags below, which say in other
+// launchers' words how many tasks there are and which variables they have.
+type SpecFlags struct {
+	Flags *pflag.FlagSet
+
+	np           int
+	nprocPerNode string
+	nnodes       string
+	hosts        string
+	hostfile     string
+	// Oversubscribe lets hosts have more tasks than slots.
+	Oversubscribe bool
+	// Others are the hosts, where some are other machines.
+	Others *OtherHosts
+	tasks  []string
+
+	// programs reports whether the tasks are those of several programs, each with its number.
+	programs bool
+
+	variables    variables
+	noDependence bool
+
+	// Warnings are about what is no mistake.
+	Warnings []string
+}
+
+func (f *SpecFlags) Register(fs *pflag.FlagSet) {
+	f.Flags = fs
+	fs.SortFlags = false
+	fs.VarP(cli.OnceIn(&f.np, 1), "np", "n", "`NUMBER` of tasks, of type worker unless a file says otherwise; also -np")
+	fs.StringArrayVar(&f.tasks, "task", nil, "tasks of one type, as `TYPE=COUNT` or TYPE=HOST:PORT,...; may be repeated, the order is rank order")
+	fs.StringVar(&f.nprocPerNode, "nproc-per-node", "", "as -n, in torchrun's words: `NUMBER`, gpu for one task per GPU, cpu for one per CPU, or auto: gpu where there are any, else cpu")
+	fs.StringVar(&f.nnodes, "nnodes", "", "`NUMBER` of hosts, in torchrun's words, or MIN:MAX for an elastic run: with --nproc-per-node tasks on each, restarted together")
+	fs.StringVarP(&f.hosts, "host", "H", "", "the hosts of the run, as `HOST[:SLOTS],...` in mpirun's words; run reaches others than this machine by ssh")
+	fs.StringVar(&f.hostfile, "hostfile", "", "`FILE` with the hosts, in mpirun's form; a host without slots has as many as CPUs")
+	for _, flag := range spec.Flags() {
+		addFlag(fs, flag)
+		switch flag.Name {
+		case "dir":
+			f.variables.register(fs)
+		case "dependence-on-chief":
+			fs.BoolVar(&f.noDependence, "no-dependence-on-chief", false, "the chief's end does not end the run")
+		}
+	}
+}
+
+// apply puts the flags that were given over a spec. It returns every problem.
+func (f *SpecFlags) apply(s *spec.RunSpec) []string {
+	var problems []string
+	note := func(err error) {
+		if err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	given := map[string]bool{}
+	for _, text := range f.tasks {
+		g, err := parseTask(text)
+		switch {
+		case err != nil:
+		case given[g.Type]:
+			err = fmt.Errorf("--task %q: tasks of type %s are given already; give all of a type in one --task", text, g.Type)
+		default:
+			given[g.Type] = true
+			s.Tasks = setGroup(s.Tasks, g)
+		}
+		note(err)
+	}
+	n, err := f.count(s)
+	note(err)
+	switch {
+	case err != nil && len(s.Tasks) == 0:
+		// How many there are is not known, and said; that there are none is not so.
+		s.Tasks, _ = setCount(nil, 1)
+	case err != nil:
+	case n != nil && f.Given("task"):
+		note(fmt.Errorf("--task and -n (or --nproc-per-node, -H, --hostfile) both say how many tasks there are; give one of them"))
+	case n != nil:
+		s.Tasks, err = setCount(s.Tasks, *n)
+		note(err)
+	case len(s.Tasks) == 0:
+		s.Tasks, err = setCount(nil, 1)
+		note(err)
+	}
+	env, wrong := f.variables.over(s.Env, f.warn)
+	s.Env, problems = env, append(problems, wrong...)
+	for _, flag := range spec.Flags() {
+		if f.Given(flag.Name) {
+			setField(flag.In(s), f.Flags.Lookup(flag.Name).Value)
+		}
+	}
+	note(f.applyChief(s))
+	f.applyRestarts(s)
+	return problems
+}
+
+func (f *SpecFlags) warn(format string, args ...any) {
+	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
+}
+
+func (f *SpecFlags) Given(name string) bool { return f.Flags.Changed(name) }
+
+// applyChief applies --no-dependence-on-chief, which is no field of its own.
+func (f *SpecFlags) applyChief(s *spec.RunSpec) error {
+	if !f.Given("no-dependence-on-chief") {
+		return nil
+	}
+	if f.Given("dependence-on-chief") {
+		return fmt.Errorf("--dependence-on-chief and --no-dependence-on-chief contradict each other; give one of them")
+	}
+	s.DependenceOnChief = new(!f.noDependence)
+	return nil
+}
+
+// applyRestarts turns restarts on where --max-restarts allows some. In torchrun's words
+// these are restarts of all workers together: the ranks of a process group cannot go on
+// with a new peer.
+func (f *SpecFlags) applyRestarts(s *spec.RunSpec) {
+	if f.Given("nnodes") && s.IsElastic() && s.RestartScope == "" {
+		s.RestartScope = spec.RestartScopeGroup
+		if s.MaxRestarts == nil {
+			s.MaxRestarts = new(0)
+		}
+	}
+	if !f.Given("max-restarts") || *s.MaxRestarts <= 0 {
+		return
+	}
+	if s.RestartScope == "" && (f.Given("nproc-per-node") || f.Given("nnodes")) {
+		s.RestartScope = spec.RestartScopeGroup
+	}
+	if !f.Given("auto-restart") && s.RestartScope != spec.RestartScopeGroup {
+		s.AutoRestart = true
+	}
+}
+
+// count returns the number of tasks, in whichever words it was given. nil: in none. Where
+// hosts are named that only they themselves can tell more of, it is 1 until then.
+func (f *SpecFlags) count(s *spec.RunSpec) (*int, error) {
+	hosts, flag, err := f.hostList()
+	if err != nil {
+		return nil, err
+	}
+	if f.Given("nnodes") {
+		most, err := f.applyNodes(s, len(hosts))
+		switch {
+		case err != nil:
+			return nil, err
+		case most > 1 && len(hosts) == 0:
+			return f.countOnNodes(s, most)
+		}
+	}
+	if hostlist.Elsewhere(hosts) {
+		return f.countElsewhere(s, hosts, flag)
+	}
+	n := f.counted(s, 1)
+	if f.Given("nproc-per-node") {
+		m, err := ParseNProc(f.nprocPerNode, LocalMachine())
+		if err != nil {
+			return nil, err
+		}
+		if n != nil && *n != m {
+			return nil, fmt.Errorf("-n %d and --nproc-per-node %s contradict each other; give one of them", *n, f.nprocPerNode)
+		}
+		n = &m
+	}
+	slots, _ := hostlist.Slots(hosts)
+	total := 0
+	switch {
+	case slots == 0:
+		return n, nil
+	case f.programs:
+		for _, g := range s.Tasks {
+			total += g.Size()
+		}
+	case n == nil:
+		return &slots, nil
+	default:
+		total = *n
+	}
+	if total > slots && !f.Oversubscribe {
+		return nil, fmt.Errorf("%s need %s, and -H or --hostfile gives this machine %d; write -H localhost:%d, or --oversubscribe",
+			plural.Of(total, "task", "tasks"), plural.Of(total, "slot", "slots"), slots, total)
+	}
+	return n, nil
+}
+
+// counted returns the number of tasks that -n gives or, where nothing says how many there are,
+// --per-host on so many hosts. nil: neither does.
+func (f *SpecFlags) counted(s *spec.RunSpec, hosts int) *int {
+	switch {
+	case f.programs:
+		return nil
+	case f.Given("np"):
+		return &f.np
+	case f.Given("per-host") && len(s.Tasks) == 0 && !f.Given("task") && !f.Given("nproc-per-node"):
+		each, _ := f.Flags.GetInt("per-host")
+		total := each * hosts
+		return &total
+	}
+	return nil
+}
+
+// countElsewhere is count for hosts of which some are other machines.
+func (f *SpecFlags) countElsewhere(s *spec.RunSpec, hosts []hostlist.Host, flag string) (*int, error) {
+	f.Others = &OtherHosts{hosts: hosts, Flag: flag, oversubscribe: f.Oversubscribe}
+	if f.Given("nproc-per-node") {
+		f.Others.PerHost = f.nprocPerNode
+	}
+	switch counted := len(s.Tasks) > 1 || len(s.Tasks) == 1 && (s.Tasks[0].Count != nil || len(s.Tasks[0].Addresses) > 0); {
+	case f.Given("np") && !f.programs:
+		f.Others.count = f.np
+		return &f.np, nil
+	case f.programs, counted && f.Others.PerHost == "":
+		f.Others.inSpec = true
+		return nil, nil
+	}
+	return new(1), nil
+}
+
+// inFlags names the flag in a problem with what a flag gave: that is what whoever
+// wrote the command line can change. without says that there is no file.
+func (f *SpecFlags) inFlags(p spec.Problem, without bool) spec.Problem {
+	for _, flag := range spec.Flags() {
+		rest, within := strings.CutPrefix(p.Path, flag.Path)
+		if within && (rest == "" || rest[0] == '[' || rest[0] == '.') && f.Given(flag.Name) {
+			p.Path, p.Line = "--"+flag.Name, 0
+		}
+	}
+	switch {
+	case !without:
+	case strings.HasPrefix(p.Path, "tasks") && strings.HasSuffix(p.Path, ".count") && f.Given("np"):
+		p.Path, p.Remedy = "-n", ""
+	case strings.HasPrefix(p.Path, "tasks") && strings.HasSuffix(p.Path, ".count") && f.Given("nproc-per-node"):
+		p.Path, p.Remedy = "--nproc-per-node", ""
+	case strings.HasPrefix(p.Path, "tasks") && f.Given("task"):
+		p.Path = "--task, " + p.Path
+	}
+	return p
+}

@@ -1,0 +1,317 @@
+package specs
+
+import (
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// specFrom is the spec that a command line makes, as validate reads it.
+func specFrom(t *testing.T, stdin string, args ...string) (*spec.RunSpec, error) {
+	t.Helper()
+	var out *spec.RunSpec
+	var failure error
+	f := &SpecFlags{}
+	cmd := &cobra.Command{Use: "validate", RunE: func(cmd *cobra.Command, args []string) error {
+		src, err := ParseSource(cmd, args)
+		if err == nil {
+			out, err = src.Read(strings.NewReader(stdin), f)
+		}
+		failure = err
+		return nil
+	}}
+	cmd.Flags().SetInterspersed(false)
+	f.Register(cmd.Flags())
+	root := &cobra.Command{Use: "clusterrun"}
+	root.AddCommand(cmd)
+	args, err := Translate((&cli.App{}), root, append([]string{"validate"}, args...))
+	if err != nil {
+		return nil, err
+	}
+	root.SetArgs(args)
+	require.NoError(t, root.Execute())
+	return out, failure
+}
+
+// The reference of the spec names no flag that there is not.
+func TestReferenceNamesFlags(t *testing.T) {
+	f := &SpecFlags{}
+	f.Register(pflag.NewFlagSet("run", pflag.ContinueOnError))
+	names := regexp.MustCompile(`\s--?([a-zA-Z][a-z-]*)[,.]`).FindAllStringSubmatch(spec.Reference(), -1)
+	require.Greater(t, len(names), len(spec.Flags()))
+	for _, name := range names {
+		known := f.Flags.Lookup(name[1])
+		if len(name[1]) == 1 {
+			known = f.Flags.ShorthandLookup(name[1])
+		}
+		assert.NotNil(t, known, name[0])
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func ranks(n int) []spec.TaskGroup { return []spec.TaskGroup{{Type: "worker", Count: &n}} }
+
+func TestFlagsMakeASpec(t *testing.T) {
+	s, err := specFrom(t, "",
+		"--task", "chief=1", "--task", "worker=3", "--task", "ps=localhost:2222,localhost:2223",
+		"--name", "iris", "--dir", "/srv", "--env", "A=B=C", "--env", "D=", "--unset-env", "LD_PRELOAD", "--unset-env", "NCCL_*", "--rpc-layer", "grpc+loas",
+		"--env-profile", "torch,jax", "--on-failure", "continue", "--max-restarts", "3", "--no-dependence-on-chief",
+		"--chief-grace", "0s", "--timeout", "1h30m", "--max-run-time", "2h", "--placement-timeout", "5s", "--barriers", "local",
+		"--stop-signal", "SIGINT", "--stop-grace", "1s", "--stop-together-grace", "0s", "--clean-errors", "EndOfData,io.EOF", "--ignore-live-tasks",
+		"--closures-queue-size", "0", "--closures-transient-failures", "5",
+		"--log-dir", "/logs", "--redirects", "0:3", "--tee", "0",
+		"--local-ranks-filter", "0,1", "--log-prefix", "{{.Rank}}", "--return-output",
+		"--", "python3", "train.py", "--epochs=3")
+	require.NoError(t, err)
+	assert.Equal(t, &spec.RunSpec{
+		Name:    "iris",
+		Command: []string{"python3", "train.py", "--epochs=3"},
+		Tasks: []spec.TaskGroup{
+			{Type: "chief", Count: ptr(1)}, {Type: "worker", Count: ptr(3)},
+			{Type: "ps", Addresses: []string{"localhost:2222", "localhost:2223"}},
+		},
+		Dir: "/srv", Env: spec.EnvOf(map[string]string{"A": "B=C", "D": ""}), UnsetEnv: []string{"LD_PRELOAD", "NCCL_*"}, RPCLayer: "grpc+loas",
+		EnvProfiles: []spec.EnvProfile{spec.EnvTorch, spec.EnvJAX},
+		OnFailure:   spec.OnFailureContinue, AutoRestart: true, MaxRestarts: ptr(3), DependenceOnChief: ptr(false),
+		ChiefGrace: spec.DurationOf(0), Timeout: spec.DurationOf(90 * time.Minute), MaxRunTime: spec.DurationOf(2 * time.Hour),
+		PlacementTimeout: spec.DurationOf(5 * time.Second), Barriers: spec.BarriersLocal,
+		Stop:         spec.Stop{Signal: "SIGINT", Grace: spec.DurationOf(time.Second)},
+		StopTogether: spec.StopTogether{Grace: spec.DurationOf(0), CleanErrors: []string{"EndOfData", "io.EOF"}, IgnoreLiveTasks: true},
+		Closures:     spec.Closures{QueueSize: ptr(0), TransientFailures: ptr(5)},
+		Logs:         spec.Logs{Dir: "/logs", Redirects: "0:3", Tee: "0", LocalRanksFilter: []int{0, 1}, Prefix: ptr("{{.Rank}}")},
+		ReturnOutput: true,
+	}, s)
+}
+
+// In torchrun's words restarts are those of the whole group.
+func TestRestartsInTorchrunsWords(t *testing.T) {
+	for _, test := range []struct {
+		args  []string
+		scope spec.RestartScope
+		auto  bool
+	}{
+		{[]string{"--nproc-per-node", "2", "--max-restarts", "3"}, spec.RestartScopeGroup, false},
+		{[]string{"--nnodes", "1", "--nproc-per-node", "2", "--max-restarts", "0"}, "", false},
+		{[]string{"--nnodes", "1:2", "--nproc-per-node", "2"}, spec.RestartScopeGroup, false},
+		{[]string{"--nproc-per-node", "2", "--max-restarts", "3", "--restart-scope", "task"}, spec.RestartScopeTask, true},
+		{[]string{"-n", "2", "--max-restarts", "3"}, "", true},
+		{[]string{"-n", "2", "--max-restarts", "3", "--restart-scope", "group"}, spec.RestartScopeGroup, false},
+	} {
+		s, err := specFrom(t, "", append(test.args, "./train")...)
+		require.NoError(t, err)
+		assert.Equal(t, test.scope, s.RestartScope, test.args)
+		assert.Equal(t, test.auto, s.AutoRestart, test.args)
+	}
+}
+
+// An empty list of clean errors leaves none, where no flag means the default.
+func TestNoCleanErrors(t *testing.T) {
+	for _, args := range [][]string{{"--clean-errors", ""}, {"--clean-errors="}} {
+		s, err := specFrom(t, "", append(args, "--", "./train")...)
+		require.NoError(t, err)
+		assert.Equal(t, []string{}, s.WithDefaults().StopTogether.CleanErrors)
+	}
+	_, err := specFrom(t, "", "--clean-errors", "a,,b", "--", "./train")
+	require.ErrorContains(t, err, "--clean-errors: is empty, and names no kind of error")
+}
+
+// An empty list of profiles is none of them, as in a file.
+func TestNoProfiles(t *testing.T) {
+	s, err := specFrom(t, "", "--env-profile", "", "--", "./train")
+	require.NoError(t, err)
+	assert.Equal(t, []spec.EnvProfile{}, s.WithDefaults().EnvProfiles)
+}
+
+// A problem with an item of a list names its flag.
+func TestProblemsNameTheFlag(t *testing.T) {
+	_, err := specFrom(t, "", "--duplicate-stderr-filters", "", "--unset-env", "A=B", "--on-disconnect", "1s", "--", "./train")
+	for _, flag := range []string{"--duplicate-stderr-filters: is empty", `--unset-env: "A=B" is no`, "--on-disconnect: must be at least 5s"} {
+		require.ErrorContains(t, err, flag)
+	}
+}
+
+// What no flag says is left to the defaults of the spec.
+func TestNoFlags(t *testing.T) {
+	s, err := specFrom(t, "", "./train")
+	require.NoError(t, err)
+	assert.Equal(t, &spec.RunSpec{Name: "train", Command: []string{"./train"}, Tasks: ranks(1)}, s)
+}
+
+func TestHowManyTasks(t *testing.T) {
+	for line, want := range map[string]int{
+		"-n 4 x":                             4,
+		"-n4 x":                              4,
+		"--np=4 x":                           4,
+		"-np 4 x -np 9":                      4,
+		"--name a -np 4 -- x":                4,
+		"-np=4 x":                            4,
+		"--nproc-per-node 3 x":               3,
+		"--nproc-per-node cpu --nnodes 1 x":  runtime.NumCPU(),
+		"--nnodes 1:1 --nproc-per-node=2 x":  2,
+		"-n 2 --nproc-per-node 2 x":          2,
+		"-H localhost:3 x":                   3,
+		"-n 2 -H localhost:3,127.0.0.1 x":    2,
+		"-H localhost,localhost,localhost x": 3,
+	} {
+		t.Run(line, func(t *testing.T) {
+			s, err := specFrom(t, "", strings.Fields(line)...)
+			require.NoError(t, err)
+			assert.Equal(t, ranks(want), s.Tasks)
+			assert.Equal(t, "x", s.Command[0])
+		})
+	}
+}
+
+const threeTypes = `
+command: [python3, train.py]
+auto_restart: true
+max_restarts: 2
+stop: {grace: 5s}
+tasks:
+  - {type: chief}
+  - {type: worker, count: 2, args: [--fast], env: {A: B}}
+`
+
+func TestFlagsOverAFile(t *testing.T) {
+	s, err := specFrom(t, threeTypes, "--task", "worker=5", "--task", "ps=1", "--max-restarts", "0", "--auto-restart=false", "--stop-signal", "SIGINT", "-")
+	require.NoError(t, err)
+	assert.Equal(t, []spec.TaskGroup{
+		{Type: "chief"},
+		{Type: "worker", Count: ptr(5), Args: []string{"--fast"}, Env: spec.EnvOf(map[string]string{"A": "B"})},
+		{Type: "ps", Count: ptr(1)},
+	}, s.Tasks)
+	assert.False(t, s.AutoRestart)
+	assert.Equal(t, ptr(0), s.MaxRestarts)
+	assert.Equal(t, spec.Stop{Signal: "SIGINT", Grace: spec.DurationOf(5 * time.Second)}, s.Stop)
+	assert.Equal(t, "train", s.Name, "a pipe has no name, its program does")
+}
+
+func TestACommandOverAFile(t *testing.T) {
+	s, err := specFrom(t, `{"worker": ["localhost:1", "localhost:2"], "chief": ["localhost:3"]}`, "-", "--", "./train", "--help")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"./train", "--help"}, s.Command)
+	assert.Equal(t, "chief", s.Tasks[0].Type)
+	assert.Equal(t, "worker", s.Tasks[1].Type)
+}
+
+func TestRelativePathsAreOfTheCaller(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	s, err := specFrom(t, `{"command": ["x"], "dir": "job", "logs": {"dir": "out"}, "tasks": [{"type": "worker", "dir": "w", "overrides": {"0": {"dir": "zero"}}}]}`, "-")
+	require.NoError(t, err)
+	assert.Equal(t, dir+"/job", s.Dir)
+	assert.Equal(t, dir+"/out", s.Logs.Dir)
+	assert.Equal(t, dir+"/w", s.Tasks[0].Dir)
+	assert.Equal(t, dir+"/zero", s.Tasks[0].Overrides["0"].Dir)
+}
+
+func TestProblemsOfFlagsAndFileComeTogether(t *testing.T) {
+	_, err := specFrom(t, threeTypes, "--max-restarts", "-1", "--env", "A", "-n", "3", "-")
+	var usage *cli.UsageError
+	require.ErrorAs(t, err, &usage)
+	assert.Equal(t, "the spec on stdin", usage.About)
+	require.Len(t, usage.Problems, 3)
+	assert.Contains(t, usage.Problems[0], "say which, with --task chief=3 or --task worker=3")
+	assert.Contains(t, usage.Problems[1], `--env "A"`)
+	assert.Contains(t, usage.Problems[2], "--max-restarts: must be at least 0")
+}
+
+func TestSpecOrCommand(t *testing.T) {
+	for line, want := range map[string]Source{
+		"run.yaml":            {File: "run.yaml"},
+		"run.json":            {File: "run.json"},
+		"-":                   {File: "-"},
+		"run.yml -- a b":      {File: "run.yml", Command: []string{"a", "b"}},
+		"run.yaml a":          {Command: []string{"run.yaml", "a"}},
+		"-- run.yaml":         {Command: []string{"run.yaml"}},
+		"-- run.yaml -- b":    {Command: []string{"run.yaml", "--", "b"}},
+		"train":               {Command: []string{"train"}},
+		"python3 x.yaml -- b": {Command: []string{"python3", "x.yaml", "--", "b"}},
+	} {
+		t.Run(line, func(t *testing.T) {
+			var got Source
+			cmd := &cobra.Command{Use: "run", RunE: func(cmd *cobra.Command, args []string) (err error) {
+				got, err = ParseSource(cmd, args)
+				return err
+			}}
+			cmd.Flags().SetInterspersed(false)
+			cmd.SetArgs(strings.Fields(line))
+			require.NoError(t, cmd.Execute())
+			assert.Equal(t, want, got)
+		})
+	}
+}
+
+// A script in the place of a spec is refused before anything starts.
+func TestAScriptThatIsNoProgram(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	require.NoError(t, os.WriteFile("train.py", nil, 0o600))
+	require.NoError(t, os.WriteFile("job.sh", nil, 0o600))
+	require.NoError(t, os.WriteFile("program.py", nil, 0o700))
+	const neither = " is neither a spec (.yaml, .yml or .json) nor a program that may be executed; name its interpreter: clusterrun run -- "
+	for line, want := range map[string]string{
+		"train.py":         "train.py" + neither + "python3 train.py",
+		"./train.py --lr":  "./train.py" + neither + "python3 ./train.py ...",
+		"-- job.sh":        "job.sh" + neither + "bash job.sh",
+		"./program.py":     "",
+		"nowhere.py":       "",
+		"python3 train.py": "",
+		"--dir / train.py": "",
+	} {
+		root := &cobra.Command{Use: "clusterrun", SilenceErrors: true, SilenceUsage: true}
+		run := &cobra.Command{Use: "run", RunE: func(cmd *cobra.Command, args []string) error {
+			_, err := ParseSource(cmd, args)
+			return err
+		}}
+		root.AddCommand(run)
+		run.Flags().SetInterspersed(false)
+		run.Flags().String("dir", "", "")
+		root.SetArgs(append([]string{"run"}, strings.Fields(line)...))
+		err := root.Execute()
+		if want == "" {
+			require.NoError(t, err, line)
+			continue
+		}
+		var usage *cli.UsageError
+		require.ErrorAs(t, err, &usage, line)
+		assert.Equal(t, []string{want}, usage.Problems)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for line, want := range map[string]string{
+		"python3 train.py --epochs 3":     "train",
+		"python3 -u train.py":             "train",
+		"/usr/bin/python3 /srv/My Job.py": "myjob",
+		"bash -c exit":                    "bash",
+		"env A=B ./Worker":                "worker",
+		"./x-1_y":                         "x-1_y",
+		"./-":                             "",
+	} {
+		s := Source{Command: splitOnce(line)}
+		assert.Equal(t, want, s.name(&spec.RunSpec{Command: s.Command}), line)
+	}
+	assert.Equal(t, "iris", Source{File: "/specs/iris.yaml"}.name(&spec.RunSpec{}))
+}
+
+// splitOnce keeps the space in "My Job.py".
+func splitOnce(line string) []string {
+	fields := strings.Fields(strings.ReplaceAll(line, "My Job", "My\x00Job"))
+	for i := range fields {
+		fields[i] = strings.ReplaceAll(fields[i], "\x00", " ")
+	}
+	return fields
+}

@@ -1,0 +1,31 @@
+package specs
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// SayThreads says once to each user, as torchrun does at each run, that the processes of Python share this machine with one
+// thread each, where nobody has said how many they are to have.
+func SayThreads(a *cli.App, s *spec.RunSpec) {
+	const variable = "OMP_NUM_THREADS"
+	s = s.WithDefaults()
+	tasks := s.TaskList()
+	if os.Getenv(variable) != "" || len(tasks) < 2 || !slices.Contains(s.EnvProfiles, spec.EnvTorch) || len(s.CPUs) > 0 {
+		return
+	}
+	for _, t := range tasks {
+		if _, given := t.Env[variable]; !given && strings.HasPrefix(filepath.Base(t.Command[0]), "python") {
+			if !a.FirstTime("said-threads") {
+				return
+			}
+			a.Say("%s", a.Color.Dim(variable+" is not set, and is 1 for each process, as with torchrun; set it to what is best for your program"))
+			return
+		}
+	}
+}

@@ -1,0 +1,3 @@
+// Package submit is the commands for the hosts of a queue: `submit`, `schedule-run` and
+// `plan`. `validate` and `schema` check specs and start nothing.
+package submit

@@ -1,0 +1,115 @@
+package submit
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/starter/command/specs"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+)
+
+func Plan(a *cli.App) *cobra.Command {
+	f := &specs.SpecFlags{}
+	var queue string
+	cmd := &cobra.Command{
+		Use:   "plan [flags] SPEC | -- COMMAND [ARG...]",
+		Short: "Show where a run would be placed now, and start nothing",
+		Long: `Shows on which hosts of the queue the tasks of a run would be placed now, or what the run
+would wait for, and what it would ship. SPEC and flags are those of submit. Nothing is
+started, sent or stored.
+
+Exit codes:
+  0    there is room for it now
+  1    there is no room now; stderr says what is missing
+  2    mistake in the command line, or an invalid run spec
+  125  the server could not be reached, or the queue has no hosts`,
+		Example: `  clusterrun plan iris.yaml
+  clusterrun plan -n 16 -- python3 train.py
+  clusterrun plan --ship . -n 16 -- python3 train.py`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := specs.Read(a, cmd, args, f)
+			if err != nil {
+				return err
+			}
+			var ships *shipped.Listing
+			if s.Ship.Dir != "" {
+				if ships, err = shipped.List(s.Ship.Dir, specs.ShipOptions(s)); err != nil {
+					return specs.ShipProblems(err)
+				}
+			}
+			return cli.OnFleet(cmd.Context(), a, queue, func(f *starter.Fleet) error {
+				plan, err := f.Plan(cmd.Context(), s)
+				if err != nil {
+					return err
+				}
+				return printPlan(a, s, plan, ships)
+			})
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	cli.QueueFlag(cmd, &queue)
+	f.Register(cmd.Flags())
+	return cmd
+}
+
+func printPlan(a *cli.App, s *spec.RunSpec, plan fleet.Grant, ships *shipped.Listing) error {
+	tasks := s.TaskList()
+	hosts := []report.HostTasks{}
+	for _, p := range plan.Places {
+		h := report.HostTasks{Host: p.Host, Slots: p.Slots}
+		for _, ranks := range p.Ranks {
+			for _, t := range tasks[ranks.First:ranks.End] {
+				h.Tasks = append(h.Tasks, t.Name())
+			}
+		}
+		hosts = append(hosts, h)
+	}
+	if a.Global.JSON {
+		out := map[string]any{"hosts": hosts, "waits": plan.Refusal}
+		if s.IsElastic() {
+			out["range"] = s.Hosts.Count
+		}
+		if ships != nil {
+			out["archive"] = map[string]any{"size": ships.Size, "files": ships.Files}
+		}
+		if err := a.PrintJSON(out); err != nil {
+			return err
+		}
+	} else {
+		for _, h := range hosts {
+			fmt.Fprintf(a.Out, "%s: %s\n", h.Host, h.List())
+			if h.Slots > 0 {
+				a.Say("%s has %s for these %d tasks, and takes nothing else meanwhile", h.Host, plural.Of(h.Slots, "slot", "slots"), len(h.Tasks))
+			}
+		}
+		if ships != nil {
+			a.Say("it would ship %s in %s of %s", shipped.Size(ships.Size), plural.Of(ships.Files, "file", "files"), ships.Dir)
+		}
+		if plan.Refusal != "" {
+			a.Say("%s", plan.Refusal)
+		} else if s.IsElastic() {
+			a.Say("%s", elasticPlan(s, len(hosts)))
+		}
+	}
+	if plan.Refusal != "" {
+		return &cli.ExitError{Code: 1}
+	}
+	return nil
+}
+
+// elasticPlan says when an elastic run begins that has room on so many hosts.
+func elasticPlan(s *spec.RunSpec, hosts int) string {
+	least, most := s.Hosts.Count.Bounds()
+	if hosts == most {
+		return fmt.Sprintf("it begins at once, on %d hosts, the most that it may have; %d are enough for it", hosts, least)
+	}
+	return fmt.Sprintf("it waits %s for room on %d hosts, and begins on %d then; %d are enough for it",
+		s.WithDefaults().Elastic.JoinWait, most, hosts, least)
+}

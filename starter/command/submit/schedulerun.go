@@ -1,0 +1,161 @@
+package submit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/specs"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// overlaps are what the temporal CLI calls the policies, in small letters.
+var overlaps = map[string]enumspb.ScheduleOverlapPolicy{
+	"skip":            enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
+	"buffer-one":      enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE,
+	"buffer-all":      enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ALL,
+	"cancel-other":    enumspb.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER,
+	"terminate-other": enumspb.SCHEDULE_OVERLAP_POLICY_TERMINATE_OTHER,
+	"allow-all":       enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL,
+}
+
+func ScheduleRun(a *cli.App) *cobra.Command {
+	f := &specs.SpecFlags{}
+	var id, queue, overlap string
+	var manage scheduleManagement
+	var when starter.Schedule
+	cmd := &cobra.Command{
+		Use:   "schedule-run [flags] SPEC | -- COMMAND [ARG...]",
+		Short: "Let the server start runs by itself, such as every night",
+		Long: `Creates a schedule in the Temporal server and prints its ID. At each of its times the
+server starts a run of the spec, on the host workers that serve the queue. SPEC and flags
+are those of submit. The ID of each run consists of the schedule's and the time in UTC, and
+list shows it like any other.
+
+While the previous run is open, no run starts (--overlap-policy skip). buffer-one and
+buffer-all start it when the previous one has ended, cancel-other and terminate-other end
+that first, and allow-all lets both run. If the server was down when a run was due, the run
+starts when it is back, unless it is later than --catchup-window.
+
+--list shows the schedules there are, and --delete ID ends one; its runs stay. Use the temporal
+CLI to describe, trigger and toggle (pause) schedules: see ` + "`clusterrun help schedules`" + `. Hosts must have the directory and the programs: nothing is
+shipped. Nothing can be signed, because the IDs of future runs are not known.
+
+Exit codes:
+  0    the schedule is created
+  2    mistake in the command line, an invalid run spec, or a schedule of that ID
+  125  the server could not be reached`,
+		Example: `  clusterrun schedule-run --id nightly --cron '0 3 * * *' --timezone Europe/Berlin iris.yaml
+  clusterrun schedule-run --every 6h --overlap-policy buffer-one -n 4 --dir /srv/job -- python3 train.py
+  temporal schedule trigger --schedule-id nightly
+  clusterrun schedule-run --list
+  clusterrun schedule-run --delete nightly`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if manage.wanted() {
+				return manageSchedules(a, cmd, args, manage)
+			}
+			if cmd.Flags().Changed("every") && when.Every == 0 {
+				return cli.Usagef("--every 0s: give 1s or more")
+			}
+			if err := when.Check(); err != nil {
+				return cli.Usagef("%s", err)
+			}
+			var known bool
+			if when.Overlap, known = overlaps[overlap]; !known {
+				return cli.Usagef("--overlap-policy %q: give one of %s", overlap, strings.Join(slices.Sorted(maps.Keys(overlaps)), ", "))
+			}
+			s, err := specs.Read(a, cmd, args, f)
+			if err != nil {
+				return err
+			}
+			return scheduleSpec(a, cmd, args, s, f, starter.Options{ID: id, Queue: queue}, when)
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().BoolVar(&manage.list, "list", false, "show the schedules there are, and create none")
+	cmd.Flags().StringVar(&manage.remove, "delete", "", "delete the schedule with that `ID`, and create none")
+	cmd.Flags().StringArrayVar(&when.Cron, "cron", nil, "start runs at these `TIMES`, as cron has them: minute, hour, day of the month, month, day of the week; may be repeated")
+	cmd.Flags().Var((*cli.LengthFlag)(&when.Every), "every", "start a run every `TIME`, such as 6h or 7d")
+	cmd.Flags().StringVar(&when.TimeZone, "timezone", "", "time `ZONE` of --cron, such as Europe/Berlin (default: UTC)")
+	cmd.Flags().StringVar(&overlap, "overlap-policy", "skip", "`WHAT` happens if the previous run is still open: "+strings.Join(slices.Sorted(maps.Keys(overlaps)), ", "))
+	when.CatchUp = time.Hour
+	cmd.Flags().Var((*cli.LengthFlag)(&when.CatchUp), "catchup-window", "start a run that was due while the server was down up to `TIME` late")
+	cmd.Flags().BoolVar(&when.PauseOnFailure, "pause-on-failure", false, "start no more runs after one has failed")
+	cmd.Flags().StringVar(&id, "id", "", "`ID` of the schedule, with which the IDs of its runs begin; default: the name and a random part")
+	cli.QueueFlag(cmd, &queue)
+	f.Register(cmd.Flags())
+	return cmd
+}
+
+// scheduleSpec creates a schedule and says when it starts runs.
+func scheduleSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *specs.SpecFlags, o starter.Options, when starter.Schedule) error {
+	if err := f.RefuseOthers("schedule-run"); err != nil {
+		return err
+	}
+	if err := cli.CheckID(cmd, o.ID); err != nil {
+		return err
+	}
+	if s.Ships() {
+		return cli.Usagef("a schedule cannot ship a directory, which hosts keep only until the run has ended; put it where all hosts have it, and name it with --dir")
+	}
+	specs.SayUnsent(a, cmd, args, s)
+	ctx := cmd.Context()
+	c, on, err := a.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if on.Embedded {
+		if err := specs.InThisDirectory(s); err != nil {
+			return err
+		}
+	}
+	id, next, err := starter.CreateSchedule(ctx, c, s, o, when)
+	var invalid *serviceerror.InvalidArgument
+	var exists *starter.ScheduleExistsError
+	switch {
+	case errors.As(err, &exists):
+		return cli.Usagef("%s", err)
+	case errors.As(err, &invalid):
+		return cli.Usagef("the server refuses the schedule: %s; see --cron, --every and --timezone", invalid.Message)
+	case err != nil:
+		return err
+	}
+	sayScheduled(ctx, a, c, on, o.Queue, id, next)
+	if a.Global.JSON {
+		if next == nil {
+			next = []time.Time{}
+		}
+		return a.PrintJSON(map[string]any{"schedule_id": id, "next": next})
+	}
+	_, err = fmt.Fprintln(a.Out, id)
+	return err
+}
+
+// sayScheduled says when runs start, and what keeps them from starting.
+func sayScheduled(ctx context.Context, a *cli.App, c client.Client, on cli.Server, queue, id string, next []time.Time) {
+	if len(next) == 0 {
+		a.Say("it starts no run: all its times have passed")
+	} else {
+		a.Say("the next run starts at %s; `clusterrun schedule-run --delete %s` ends that", next[0].Local().Format(cli.LocalTime), id)
+	}
+	if !cli.Unserved(ctx, c, queue) {
+		return
+	}
+	if on.Embedded {
+		a.Say("the embedded server ends when nobody uses it, and then starts no runs; `clusterrun dev --detach` or `clusterrun install-service --user` keeps it, with a host worker")
+		return
+	}
+	a.Say("runs will wait: %s", cli.NobodyServes(queue))
+}

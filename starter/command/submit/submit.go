@@ -1,0 +1,144 @@
+package submit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/specs"
+	"github.com/clusterrun/clusterrun/starter/command/worker"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func Submit(a *cli.App) *cobra.Command {
+	f := &specs.SpecFlags{}
+	var id, queue string
+	var g specs.Signing
+	cmd := &cobra.Command{
+		Use:   "submit [flags] SPEC | -- COMMAND [ARG...]",
+		Short: "Start a run on the host workers that serve the queue, and return",
+		Long: `Starts a run on the host workers that serve the queue (see worker and dev), prints its
+run ID, and returns. The run continues without this command. SPEC and flags are those of
+run.
+
+If nobody serves the default queue of the embedded server, this starts a host worker in
+the background. It has the environment of this shell, and ends after 10 minutes without
+runs; ` + "`clusterrun worker stop`" + ` ends it at once. A run with more tasks than this machine has
+processors starts there once nothing else runs, as with dev. The next submit starts another one. Within
+a task of a run it starts none.
+
+The processes have the environment of their host worker, not that of this shell; --env, -x
+and --env-from-shell put variables into the spec, and so into the run's history. With
+--ship they run in a copy of a directory of this machine. This command uploads it to one of
+the hosts, which has to serve files (see worker --listen) and keeps it for the others until
+the run has ended.
+
+With --sign or --sign-key FILE, an SSH key signs the run for hosts whose owners have a
+policy (see policy). The signature covers the spec, the run ID and an expiry.
+
+Exit codes:
+  0    the run is started; wait tells whether it succeeds
+  2    mistake in the command line, or an invalid run spec
+  125  the server could not be reached`,
+		Example: `  clusterrun submit iris.yaml
+  clusterrun wait $(clusterrun submit -n 4 --dir /srv/job -- python3 train.py)
+  clusterrun submit --sign iris.yaml
+  clusterrun submit -x PYTHONPATH -x LEVEL=debug -- python3 -m train
+  clusterrun submit --ship . --exclude '*.ckpt' -n 8 -- python3 train.py`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := specs.Read(a, cmd, args, f)
+			if err != nil {
+				return err
+			}
+			return SubmitSpec(a, cmd, args, s, f, starter.Options{ID: id, Queue: queue}, &g)
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().StringVar(&id, "id", "", "run `ID`; default: the name and a random part")
+	cmd.Flags().StringVar(&queue, "queue", spec.TaskQueue, "task `QUEUE` of the host workers")
+	f.Register(cmd.Flags())
+	g.Register(cmd.Flags(), "")
+	// Known here so that it can be refused with a reason.
+	cmd.Flags().String("foreground", "", "")
+	_ = cmd.Flags().MarkHidden("foreground")
+	return cmd
+}
+
+// SubmitSpec starts a run on the host workers of the queue, and prints its ID. args are where the
+// spec is from, where they name that.
+func SubmitSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *specs.SpecFlags, o starter.Options, g *specs.Signing) error {
+	if err := f.RefuseOthers("submit"); err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("foreground") {
+		return cli.Usagef("--foreground is for run: a submitted run has no terminal to give")
+	}
+	if err := cli.CheckID(cmd, o.ID); err != nil {
+		return err
+	}
+	specs.SayUnsent(a, cmd, args, s)
+	archive, err := specs.Pack(cmd.Context(), a, s)
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	c, server, err := a.Dial(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	r, err := Start(cmd.Context(), a, c, server, s, archive, o, g)
+	if err != nil {
+		return err
+	}
+	if a.Global.JSON {
+		out := map[string]any{"run_id": r.ID, "execution_id": r.ExecutionID}
+		if s.Ship.Archive != nil {
+			out["archive"] = s.Ship.Archive
+		}
+		return a.PrintJSON(out)
+	}
+	_, err = fmt.Fprintln(a.Out, r.ID)
+	return err
+}
+
+// Start starts a run for others to execute, and warns when there are none. What it ships is
+// with one of them then.
+func Start(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *spec.RunSpec, archive *shipped.Archive, o starter.Options, g *specs.Signing) (*starter.Run, error) {
+	if on.Embedded {
+		// Its host workers are on this machine.
+		if err := specs.InThisDirectory(s); err != nil {
+			return nil, err
+		}
+	}
+	worker.WantWorker(ctx, a, c, on, o.Queue)
+	if archive != nil {
+		if o.ID == "" {
+			o.ID = starter.NewID(s.Name)
+		}
+		if err := specs.Ship(ctx, a, c, s, archive, o); err != nil {
+			return nil, err
+		}
+	}
+	if err := g.SignRun(s, &o); err != nil {
+		return nil, err
+	}
+	earlier := cli.Earlier(ctx, a, c, o.ID)
+	r, err := starter.Start(ctx, c, s, o)
+	if err != nil {
+		return nil, err
+	}
+	earlier()
+	if o.Queue == "" {
+		o.Queue = spec.TaskQueue
+	}
+	if cli.Unserved(ctx, c, o.Queue) {
+		a.Say("run %s waits: %s", r.ID, cli.NobodyServes(o.Queue))
+	}
+	return r, nil
+}

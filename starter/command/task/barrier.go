@@ -1,0 +1,90 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+)
+
+func taskBarrierCommand(a *cli.App) *cobra.Command {
+	var timeout time.Duration
+	var participants []string
+	var local bool
+	cmd := &cobra.Command{
+		Use:   "barrier [flags] [NAME]",
+		Short: "Wait until all tasks have arrived at a barrier",
+		Long: `Waits until all tasks of the spec have arrived at the barrier NAME, or "default". A barrier
+can be used again, in rounds. With --task only some tasks take part; all of them have to
+name the same ones.
+
+A barrier breaks, for all tasks that wait at it, when the timeout of one of them passes, or
+when a task ends that has not arrived and does not restart.
+
+Exit codes:
+  0    all have arrived
+  1    the barrier broke
+  2    mistake in the command line, or not called within a task
+  124  the timeout passed
+  125  the host refused it`,
+		Example: "  clusterrun task barrier\n  clusterrun task barrier --timeout 10m --task worker loaded\n  clusterrun task barrier --local step",
+		Args:    fromToArgs(0, 1, "NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := currentTask()
+			if err != nil {
+				return err
+			}
+			name := "default"
+			if len(args) == 1 {
+				name = args[0]
+			}
+			options := []task.Option{task.Participants(participants...)}
+			if local {
+				options = append(options, task.Local())
+			}
+			if cmd.Flags().Changed("timeout") {
+				if timeout < 0 {
+					return cli.Usagef("--timeout %s is negative; give a time span such as 30s", timeout)
+				}
+				options = append(options, task.Timeout(timeout))
+			}
+			// So that an arrival is withdrawn before we go.
+			ctx, stop := cli.EndedBy(cmd.Context())
+			defer stop()
+			r, err := t.Barrier(ctx, name, options...)
+			if err != nil {
+				return barrierError(err)
+			}
+			if a.Global.JSON {
+				return a.PrintJSON(r)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "wait at most this `TIME`, such as 30s; default: without limit")
+	cmd.Flags().StringSliceVar(&participants, "task", nil, "`NAME` of a participant, or a type for all its tasks; may be repeated. Default: all tasks of the spec")
+	cmd.Flags().BoolVar(&local, "local", false, "let the host release it without the server, in microseconds; all participants have to be on this host. In a run with --barriers local every barrier is local")
+	return cmd
+}
+
+func barrierError(err error) error {
+	var broken *task.BarrierError
+	var refused *task.APIError
+	switch {
+	case errors.As(err, &broken) && broken.Timeout:
+		return &cli.ExitError{Code: exitcode.Timeout, Cause: err}
+	case errors.As(err, &broken):
+		return &cli.ExitError{Code: exitBroken, Cause: err}
+	case errors.As(err, &refused) && refused.Field != "":
+		return cli.Usagef("%s", refused.Message)
+	case errors.Is(err, context.Canceled):
+		return &cli.ExitError{Code: exitcode.Interrupted, Cause: fmt.Errorf("interrupted; the arrival is withdrawn")}
+	}
+	return err
+}

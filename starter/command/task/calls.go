@@ -1,0 +1,253 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+)
+
+// exitBroken is that of a barrier that broke.
+const exitBroken = 1
+
+// hostPatience is how long a call waits for a host that is away for a moment.
+const hostPatience = time.Minute
+
+const exitCodesOfTasks = `Exit codes:
+  0    done
+  2    mistake in the command line, or not called within a task
+  125  the host refused it, or did not answer for a minute`
+
+// currentTask returns the task that this process is part of.
+func currentTask() (*task.Task, error) {
+	t, err := task.Current()
+	if errors.Is(err, task.ErrNotATask) {
+		return nil, cli.Usagef("CLUSTERRUN_SOCKET is not set: this command is for programs that are tasks of a run, such as in `clusterrun run -n 2 -- bash -c 'clusterrun task ...'`")
+	}
+	return t, err
+}
+
+// fromToArgs checks the number of positional arguments, the first called what.
+func fromToArgs(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > most {
+			return cli.Usagef("unexpected argument %q; usage: %s", args[most], cmd.UseLine())
+		}
+		return cli.SomeArgs(least, what)(cmd, args)
+	}
+}
+
+// asTask calls the host for the task of this process.
+func asTask(cmd *cobra.Command, call func(context.Context, *task.Task) error) error {
+	t, err := currentTask()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), hostPatience)
+	defer cancel()
+	err = call(ctx, t)
+	var refused *task.APIError
+	if errors.As(err, &refused) && refused.Field != "" {
+		return cli.Usagef("%s", refused.Message)
+	}
+	return err
+}
+
+// maxInput bounds what is read of stdin, in bytes. Hosts take less.
+const maxInput = 1 << 20
+
+// argumentOrStdin returns a positional argument, or for - what stdin has: no more than a
+// byte above the bound, which says that there was more.
+func argumentOrStdin(a *cli.App, arg string) ([]byte, error) {
+	if arg != "-" {
+		return []byte(arg), nil
+	}
+	b, err := io.ReadAll(io.LimitReader(a.In, maxInput+1))
+	if err != nil {
+		return nil, fmt.Errorf("stdin: %w", err)
+	}
+	return b, nil
+}
+
+func taskResultCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "result [flags] VALUE",
+		Short: "Set the result of the task",
+		Long: `Sets the result of the task, one JSON value that replaces any earlier one; - reads it from
+stdin. If the program exits with 0, the value becomes part of the run's result. A value of
+more than 256 KiB stays in a file on the host, which the result names (value_file).
+
+` + exitCodesOfTasks,
+		Example: "  clusterrun task result 0.97\n  clusterrun task result '\"done\"'\n  jq -n '{loss: 0.3}' | clusterrun task result -",
+		Args:    cli.OneArg("VALUE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			value, err := argumentOrStdin(a, args[0])
+			if err != nil {
+				return err
+			}
+			if len(value) > maxInput {
+				return cli.Usagef("the result has more than %d bytes, the limit of what is read here: write it to the file that CLUSTERRUN_RESULT_FILE names", maxInput)
+			}
+			if !json.Valid(value) {
+				return cli.Usagef("the result is not one JSON value; a text has quotes of its own, as in '\"done\"'")
+			}
+			return asTask(cmd, func(ctx context.Context, t *task.Task) error { return t.Result(ctx, json.RawMessage(value)) })
+		},
+	}
+}
+
+func taskErrorCommand(a *cli.App) *cobra.Command {
+	var kind string
+	cmd := &cobra.Command{
+		Use:   "error [flags] MESSAGE",
+		Short: "Report why the task is about to fail",
+		Long: `Reports why the program is about to fail, replacing any earlier report; - reads it from
+stdin. If the program does not exit with 0, the run names this message as the cause.
+
+` + exitCodesOfTasks,
+		Example: "  clusterrun task error 'no space left for the checkpoint'; exit 3",
+		Args:    cli.OneArg("MESSAGE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			message, err := argumentOrStdin(a, args[0])
+			if err != nil {
+				return err
+			}
+			if len(message) == 0 {
+				return cli.Usagef("MESSAGE is empty; say what is wrong")
+			}
+			return asTask(cmd, func(ctx context.Context, t *task.Task) error {
+				return t.Report(ctx, task.Report{Kind: kind, Message: string(message)})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&kind, "kind", "", "`KIND` of the error, such as IOError")
+	return cmd
+}
+
+func taskProgressCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "progress [flags] CURRENT [TOTAL [MESSAGE]]",
+		Short: "Report the progress of the task",
+		Long: `Reports the progress of the task, which ` + "`clusterrun status`" + ` and the status line of
+` + "`clusterrun run`" + ` show. The latest report counts. TOTAL 0 means that the total is unknown.
+
+` + exitCodesOfTasks,
+		Example: "  clusterrun task progress 3 10\n  clusterrun task progress 420 1000 'loss 0.3'",
+		Args:    fromToArgs(1, 3, "CURRENT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			current, err := parseAmount("CURRENT", args[0])
+			if err != nil {
+				return err
+			}
+			total, message := 0.0, ""
+			if len(args) > 1 {
+				if total, err = parseAmount("TOTAL", args[1]); err != nil {
+					return err
+				}
+			}
+			if len(args) > 2 {
+				message = args[2]
+			}
+			return asTask(cmd, func(ctx context.Context, t *task.Task) error { return t.Progress(ctx, current, total, message) })
+		},
+	}
+}
+
+// parseAmount reads a number that progress can have.
+func parseAmount(what, text string) (float64, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n >= 0 && n <= math.MaxFloat64) { // which NaN is not
+		return 0, cli.Usagef("%s %q is not a number from 0", what, text)
+	}
+	return n, nil
+}
+
+func taskClusterCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "cluster [flags]",
+		Short: "List the tasks of the cluster and their addresses",
+		Long: `Lists the tasks of the cluster, in rank order: name, rank, host and address.
+
+` + exitCodesOfTasks,
+		Example: "  clusterrun task cluster\n  clusterrun task cluster --json | jq -r '.members[0].address'",
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return asTask(cmd, func(ctx context.Context, t *task.Task) error {
+				members, err := t.Cluster(ctx)
+				if err != nil {
+					return err
+				}
+				if a.Global.JSON {
+					return a.PrintJSON(map[string]any{"members": members})
+				}
+				w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+				fmt.Fprintln(w, "TASK\tRANK\tHOST\tADDRESS")
+				for _, m := range members {
+					fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", m.Task, m.Rank, cli.OrDash(m.Host), cli.OrDash(m.Address))
+				}
+				return w.Flush()
+			})
+		},
+	}
+}
+
+func taskInfoCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "info [flags]",
+		Short: "Show which task of which run this is",
+		Long: `Shows which task of which run this is, and where it runs.
+
+` + exitCodesOfTasks,
+		Example: "  clusterrun task info --json | jq -r .address",
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return asTask(cmd, func(ctx context.Context, t *task.Task) error {
+				info, err := t.Info(ctx)
+				if err != nil {
+					return err
+				}
+				if a.Global.JSON {
+					return a.PrintJSON(info)
+				}
+				_, err = fmt.Fprintf(a.Out, "%s of run %s: rank %d of %d, restart %d, on host %s at %s\n",
+					info.Task, info.Run, info.Rank, info.WorldSize, info.RestartCount, info.Host, info.Address)
+				return err
+			})
+		},
+	}
+}
+
+func taskRestartCountCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "restart-count [flags]",
+		Short: "Print how often the task has restarted",
+		Long: `Prints how many processes of the task there were before this one. 0 is the first.
+
+` + exitCodesOfTasks,
+		Example: "  [ $(clusterrun task restart-count) = 0 ] || load_checkpoint",
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return asTask(cmd, func(ctx context.Context, t *task.Task) error {
+				info, err := t.Info(ctx)
+				if err != nil {
+					return err
+				}
+				if a.Global.JSON {
+					return a.PrintJSON(map[string]int{"restart_count": info.RestartCount})
+				}
+				_, err = fmt.Fprintln(a.Out, info.RestartCount)
+				return err
+			})
+		},
+	}
+}

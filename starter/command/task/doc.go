@@ -1,0 +1,3 @@
+// Package task is `clusterrun task`, the commands for programs within a run: barriers, results,
+// progress, stopping together, and MPI.
+package task

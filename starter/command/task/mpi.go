@@ -1,0 +1,67 @@
+package task
+
+import (
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/task/pmi"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+)
+
+// taskMPICommand starts a program that finds on a descriptor what an MPI program asks its
+// launcher. This process answers there, so that the host worker may be away or started again
+// meanwhile, and programs without MPI pay for nothing.
+func taskMPICommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "mpi [flags] -- PROGRAM [ARGUMENT ...]",
+		Short: "Start an MPICH program as a rank of the run",
+		Long: `Starts PROGRAM as one rank of an MPI world, which consists of all tasks of the run in the
+order of their ranks, and exits as it does. It is for programs that are linked with MPICH or
+a derivative (Intel MPI, MVAPICH), and for scripts that start one. Processes with the env
+profile "mpi" start through it automatically.
+
+Exit codes:
+  2    mistake in the command line, or not called within a task
+  125  PROGRAM could not be started as a rank
+  126  PROGRAM cannot be executed
+  127  there is no PROGRAM
+  other codes are PROGRAM's`,
+		Example: "  clusterrun task mpi -- ./solver input.dat\n  clusterrun run -n 4 -- bash -c 'module load solver; exec clusterrun task mpi -- solver'",
+		Args:    cli.SomeArgs(1, "PROGRAM"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := currentTask()
+			if err != nil {
+				return err
+			}
+			w, err := mpiWorld()
+			if err != nil {
+				return err
+			}
+			return runRank(cmd.Context(), t, w, args)
+		},
+	}
+}
+
+// mpiRank is what this task is told of its place.
+type mpiRank struct {
+	pmi.World
+	localRank, localSize int
+	// alone reports whether the task was started again without the others.
+	alone bool
+}
+
+func mpiWorld() (w mpiRank, err error) {
+	var restarts, generation int
+	for name, n := range map[string]*int{
+		"RANK": &w.Rank, "WORLD_SIZE": &w.Size, "LOCAL_RANK": &w.localRank, "LOCAL_WORLD_SIZE": &w.localSize,
+		"RESTART_COUNT": &restarts, "GENERATION": &generation,
+	} {
+		if *n, err = strconv.Atoi(os.Getenv("CLUSTERRUN_" + name)); err != nil {
+			return w, cli.Usagef("CLUSTERRUN_%s is %q, and clusterrun sets it to a number: leave it as it is", name, os.Getenv("CLUSTERRUN_"+name))
+		}
+	}
+	w.alone = restarts > generation
+	return w, nil
+}

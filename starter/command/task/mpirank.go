@@ -1,0 +1,144 @@
+package task
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
+	"github.com/clusterrun/clusterrun/activities/tasks/task/pmi"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+)
+
+// pmiFD is the descriptor on which the program asks.
+const pmiFD = 3
+
+// runRank runs the program to its end.
+func runRank(ctx context.Context, t *task.Task, w mpiRank, args []string) error {
+	if w.alone {
+		return fmt.Errorf("rank %d was started again alone, and no other rank of its MPI world waits for it; start all again, as restart_scope: group does", w.Rank)
+	}
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("make a socket for the program: %w", err)
+	}
+	// Close ends a read of what does not block: something that the program has left behind may
+	// have the other end.
+	if err := unix.SetNonblock(ends[0], true); err != nil {
+		return fmt.Errorf("make a socket for the program: %w", err)
+	}
+	here, there := os.NewFile(uintptr(ends[0]), "pmi"), os.NewFile(uintptr(ends[1]), "pmi")
+	defer here.Close()
+	// Signals are for the program: it is in our group, and gets them itself.
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals)
+	cmd := exec.Command(args[0], args[1:]...)
+	if errors.Is(cmd.Err, exec.ErrDot) {
+		cmd.Err = nil
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.ExtraFiles = []*os.File{there}
+	cmd.Env = mpiEnviron(os.Environ(), w)
+	if err := cmd.Start(); err != nil {
+		return cannotExecute(args[0], err)
+	}
+	_ = there.Close()
+	go passOn(signals, cmd.Process)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	served := make(chan error, 1)
+	go func() { served <- servePMI(ctx, t, w, here, cmd.Process) }()
+	_ = cmd.Wait()
+	cancel()
+	_ = here.Close()
+	var abort *pmi.AbortError
+	if errors.As(<-served, &abort) {
+		return &cli.ExitError{Code: cmp.Or(abort.Code&0xff, 1)}
+	}
+	return endAs(cmd.ProcessState)
+}
+
+// lateSignals is how long after its start a program may be given signals that it had already.
+const lateSignals = 100 * time.Millisecond
+
+// passOn gives a program the signals that came before it was there, also those that the Go
+// runtime has not handed on yet.
+func passOn(signals <-chan os.Signal, p *os.Process) {
+	over := time.After(lateSignals)
+	for {
+		select {
+		case s := <-signals:
+			if s != unix.SIGCHLD && s != unix.SIGURG {
+				_ = p.Signal(s)
+			}
+		case <-over:
+			return
+		}
+	}
+}
+
+// endAs ends this process as the program has ended.
+func endAs(state *os.ProcessState) error {
+	status := state.Sys().(syscall.WaitStatus)
+	if status.Signaled() {
+		dieOf(status.Signal())
+	}
+	if code := status.ExitStatus(); code != 0 {
+		return &cli.ExitError{Code: code}
+	}
+	return nil
+}
+
+// dieOf ends this process by a signal. Go's runtime takes back what it does on some of them
+// itself only in this way.
+func dieOf(s syscall.Signal) {
+	var byDefault [4]uint64 // struct sigaction, with SIG_DFL
+
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0) //nolint:gosec // the call has no other form
+	_ = unix.Kill(os.Getpid(), s)
+	select {}
+}
+
+// mpiEnviron returns the environment of a rank. What another launcher of MPI has told this
+// process of its place is not for the program.
+func mpiEnviron(base []string, w mpiRank) []string {
+	env := slices.DeleteFunc(slices.Clone(base), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return strings.HasPrefix(name, "PMI_") || strings.HasPrefix(name, "PMIX_") || strings.HasPrefix(name, "MPI_LOCAL")
+	})
+	for _, v := range []struct {
+		name  string
+		value int
+	}{
+		{"PMI_FD", pmiFD}, {"PMI_RANK", w.Rank}, {"PMI_SIZE", w.Size},
+		{"MPI_LOCALRANKID", w.localRank}, {"MPI_LOCALNRANKS", w.localSize},
+	} {
+		env = append(env, v.name+"="+strconv.Itoa(v.value))
+	}
+	return env
+}
+
+func cannotExecute(program string, err error) error {
+	code := exitcode.NotExecutable
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		code = exitcode.NotFound
+	}
+	var in *exec.Error
+	if errors.As(err, &in) {
+		err = in.Err
+	}
+	return &cli.ExitError{Code: code, Cause: fmt.Errorf("%s: %w", program, err)}
+}

@@ -1,0 +1,51 @@
+package task
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
+)
+
+// A rank whose host does not say who the others are fails of a reason, which it reports. MPI
+// itself says only that its initialization has failed.
+func TestNoClusterForMPI(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "task")
+	listener, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	reports := make(chan string, 1)
+	host := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			report, _ := io.ReadAll(r.Body)
+			reports <- string(report)
+			return
+		}
+		w.WriteHeader(http.StatusGone)
+		_, _ = io.WriteString(w, `{"error":{"code":"gone","message":"the process is over"}}`)
+	}))
+	host.Listener = listener
+	host.Start()
+	t.Cleanup(host.Close)
+	t.Setenv("CLUSTERRUN_SOCKET", socket)
+	rank, err := task.Current()
+	require.NoError(t, err)
+	here, there, err := os.Pipe()
+	require.NoError(t, err)
+	defer there.Close()
+
+	require.ErrorContains(t, servePMI(t.Context(), rank, mpiRank{}, here, nil), "the process is over")
+	require.Len(t, reports, 1)
+	report := <-reports
+	assert.Contains(t, report, `"MPI"`)
+	assert.Contains(t, report, "the process is over")
+	_, err = here.Read(nil)
+	require.ErrorIs(t, err, os.ErrClosed, "so that the program sees it")
+}

@@ -1,0 +1,68 @@
+package task
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/python"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+)
+
+func taskPythonCommand(a *cli.App) *cobra.Command {
+	var dir bool
+	cmd := &cobra.Command{
+		Use:   "python [flags]",
+		Short: "Print the Python package for tasks, or its directory",
+		Long: `Prints an archive of the Python package clusterrun, for programs that are tasks. pip can
+install it, and PYTHONPATH can name it. With --dir it puts the package into a directory
+below the state directory and prints that directory, for PYTHONPATH. Each version has its
+own directory.
+
+For tasks, the package has barriers, stopping together, results, errors, progress and the
+cluster, and a Coordinator and LooperThread for the threads of one process or of all tasks.
+A program that imports it answers ` + "`clusterrun stacks`" + ` with its Python stacks. For programs
+that are not tasks, its Pool and run start processes with clusterrun.
+
+Exit codes:
+  0    printed
+  2    mistake in the command line
+  125  the directory could not be written`,
+		Example: `  clusterrun task python > clusterrun.zip
+  PYTHONPATH=$(clusterrun task python --dir) clusterrun run -n 4 -- python3 train.py`,
+		Args: cli.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			self, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("find our own executable: %w", err)
+			}
+			if !dir {
+				return printPython(a, self)
+			}
+			path, err := python.Install(filepath.Join(a.Global.StateDir, "python"), self)
+			if err != nil {
+				return err
+			}
+			if a.Global.JSON {
+				return a.PrintJSON(map[string]string{"dir": path})
+			}
+			_, err = fmt.Fprintln(a.Out, path)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&dir, "dir", false, "put it into a directory and print the directory")
+	return cmd
+}
+
+func printPython(a *cli.App, binary string) error {
+	if cli.IsTerminal(a.Out) {
+		return cli.Usagef("the archive is no text for a terminal: redirect it, or give --dir")
+	}
+	archive, err := python.Archive(binary)
+	if err != nil {
+		return err
+	}
+	return a.PrintRaw(archive)
+}

@@ -1,0 +1,167 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+)
+
+// exitNo is that of should-stop where there is no stop, as grep's where nothing
+// matches.
+const exitNo = 1
+
+func taskStopCommand(a *cli.App) *cobra.Command {
+	var message, kind, reason string
+	cmd := &cobra.Command{
+		Use:   "stop [flags]",
+		Short: "Ask all tasks of the run to stop",
+		Long: `Asks all tasks of the run to stop. Each of them is told, and has the grace of the run to end
+by itself. If a request has an error, the run fails with the first such error, unless its
+kind is a clean end, such as OutOfRangeError. The command returns when the run knows of the
+request; from then on ` + "`clusterrun task should-stop`" + ` says yes. --json prints the stop of the
+run: another task may have asked first.
+
+` + exitCodesOfTasks,
+		Example: `  clusterrun task stop
+  clusterrun task stop --reason 'loss is below 0.1'
+  ./train || clusterrun task stop --error "train exited with $?" --kind TrainError
+  clusterrun task stop --kind TrainError --error - < error.txt`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			request := task.Stop{Reason: reason}
+			given := cmd.Flags().Changed
+			switch {
+			case given("error") && given("reason"):
+				return cli.Usagef("--error and --reason are both given; an error is the reason, so give one of them")
+			case given("kind") && !given("error"):
+				return cli.Usagef("--kind %s is that of an error, and none is given; say it with --error TEXT", kind)
+			case given("error"):
+				text, err := argumentOrStdin(a, message) // of which the beginning is kept
+				if err != nil {
+					return err
+				}
+				if message = string(text); message == "" {
+					return cli.Usagef("the text of --error is empty; say what is wrong")
+				}
+				request.Error = &task.Report{Kind: kind, Message: message}
+			}
+			return showStopping(a, cmd, func(ctx context.Context, t *task.Task) (task.Stopping, error) { return t.Stop(ctx, request) })
+		},
+	}
+	cmd.Flags().StringVar(&message, "error", "", "stop because of the error that `TEXT` describes; - reads it from stdin")
+	cmd.Flags().StringVar(&kind, "kind", "", "`KIND` of the error, such as IOError")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, a `TEXT` for people, if it is not an error")
+	return cmd
+}
+
+func taskClearStopCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "clear-stop [flags]",
+		Short: "Take back the stop of the run",
+		Long: `Takes back the stop, whichever task asked for it: afterwards ` + "`clusterrun task should-stop`" + `
+says no, in all tasks that still run. Without a stop it does nothing.
+
+` + exitCodesOfTasks,
+		Example: "  clusterrun task clear-stop",
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return showStopping(a, cmd, func(ctx context.Context, t *task.Task) (task.Stopping, error) { return t.ClearStop(ctx) })
+		},
+	}
+}
+
+// showStopping prints how the run stands after a call, where JSON is wanted.
+func showStopping(a *cli.App, cmd *cobra.Command, call func(context.Context, *task.Task) (task.Stopping, error)) error {
+	var now task.Stopping
+	err := asTask(cmd, func(ctx context.Context, t *task.Task) (err error) {
+		now, err = call(ctx, t)
+		return err
+	})
+	if err != nil || !a.Global.JSON {
+		return err
+	}
+	return a.PrintJSON(now)
+}
+
+func taskShouldStopCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "should-stop [flags]",
+		Short: "Report by the exit code whether the tasks of the run are to stop",
+		Long: `Reports whether the tasks of the run are to stop, by the exit code alone, as grep does. --json
+prints which task asked first, why, and how much time is left.
+
+Exit codes:
+  0    they are to stop
+  1    they are not
+  2    mistake in the command line, or not called within a task
+  125  the host refused it, or did not answer for a minute`,
+		Example: `  until clusterrun task should-stop; do work; done
+  while clusterrun task should-stop; [ $? = 1 ]; do work; done   # ends, too, when it cannot be told
+  clusterrun task should-stop --json | jq -r .error.message`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var now task.Stopping
+			err := showStopping(a, cmd, func(ctx context.Context, t *task.Task) (_ task.Stopping, err error) {
+				now, err = t.Stopping(ctx)
+				return now, err
+			})
+			if err == nil && !now.Stop {
+				return &cli.ExitError{Code: exitNo}
+			}
+			return err
+		},
+	}
+}
+
+func taskWaitForStopCommand(a *cli.App) *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "wait-for-stop [flags]",
+		Short: "Wait until the tasks of the run are to stop",
+		Long: `Waits until the tasks of the run are to stop. --json prints which task asked first, why, and
+how much time is left.
+
+Exit codes:
+  0    they are to stop
+  2    mistake in the command line, or not called within a task
+  124  the timeout passed
+  125  the host refused it`,
+		Example: `  clusterrun task wait-for-stop && kill -TERM $server
+  until clusterrun task wait-for-stop --timeout 10m; do save; done`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			t, err := currentTask()
+			if err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			if cmd.Flags().Changed("timeout") {
+				if timeout < 0 {
+					return cli.Usagef("--timeout %s is negative; give a time span such as 30s", timeout)
+				}
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, timeout)
+				defer cancel()
+			}
+			now, err := t.WaitForStop(ctx)
+			switch {
+			case errors.Is(err, context.DeadlineExceeded):
+				return &cli.ExitError{Code: exitcode.Timeout, Cause: fmt.Errorf("there was no stop within %s", timeout)}
+			case err != nil:
+				return err
+			case a.Global.JSON:
+				return a.PrintJSON(now)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "wait at most this `TIME`, such as 30s; default: without limit")
+	return cmd
+}

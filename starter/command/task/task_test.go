@@ -1,0 +1,257 @@
+package task
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
+	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// taskHost serves two workers of a run that can be stopped.
+type taskHost struct {
+	*taskapi.Server
+	t     *testing.T
+	run   runkey.Run
+	paths []string
+
+	mu     sync.Mutex
+	now    spec.Stopping
+	wishes []spec.TogetherRequest
+	refuse error
+}
+
+func newTaskHost(t *testing.T, options ...func(*taskapi.Config)) *taskHost {
+	t.Helper()
+	h := &taskHost{t: t, run: runkey.Run{WorkflowID: "iris"}}
+	config := taskapi.Config{StateDir: t.TempDir(), Stops: h, Log: zap.NewNop()}
+	for _, o := range options {
+		o(&config)
+	}
+	var err error
+	h.Server, err = taskapi.NewServer(config)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = h.Close() })
+	names := []string{"worker-0", "worker-1"}
+	view := &taskapi.View{Tasks: names, Here: map[string]bool{}}
+	for i, name := range names {
+		view.Members = append(view.Members, taskapi.Member{Task: name, Type: "worker", Index: i, Rank: i})
+		view.Here[name] = true
+	}
+	for _, name := range names {
+		path, err := h.Listen(taskapi.Task{ID: runkey.Task{Run: h.run, Task: name}, View: view})
+		require.NoError(t, err)
+		h.paths = append(h.paths, path)
+	}
+	return h
+}
+
+func (h *taskHost) RequestStop(_ context.Context, _ runkey.Task, wish spec.TogetherRequest) (spec.Stopping, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.wishes = append(h.wishes, wish)
+	if !h.now.Stop {
+		h.now = spec.Stopping{Seq: h.now.Seq + 1, Stop: true, By: wish.Task, Reason: wish.Reason, Error: wish.Error}
+	}
+	return h.now, h.refuse
+}
+
+func (h *taskHost) ClearStop(context.Context, runkey.Task) (spec.Stopping, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.now.Stop {
+		h.now = spec.Stopping{Seq: h.now.Seq + 1}
+	}
+	return h.now, nil
+}
+
+// command is one that a task calls. This test binary is clusterrun by that name.
+func (h *taskHost) command(i int, name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(cmd.Environ(), taskapi.SocketVar+"="+h.paths[i], "CLUSTERRUN_STATE_DIR="+h.t.TempDir())
+	return cmd
+}
+
+// call is what a command of worker-0 prints, and how it ends.
+func (h *taskHost) call(stdin string, args ...string) (code int, stdout, stderr string) {
+	h.t.Helper()
+	cmd := h.command(0, "clusterrun", append([]string{"task"}, args...)...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		require.NoError(h.t, err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+func (h *taskHost) exits(want int, args ...string) (stderr string) {
+	h.t.Helper()
+	code, stdout, stderr := h.call("", args...)
+	assert.Equal(h.t, want, code, "%s: %s", args, stderr)
+	assert.Empty(h.t, stdout)
+	return stderr
+}
+
+// CO-01, from a shell.
+func TestTaskStop_CO01(t *testing.T) {
+	h := newTaskHost(t)
+	assert.Empty(t, h.exits(1, "should-stop"))
+	assert.Contains(t, h.exits(124, "wait-for-stop", "--timeout", "10ms"), "there was no stop within 10ms")
+	assert.Empty(t, h.exits(0, "stop", "--reason", "loss is below 0.1"))
+	assert.Empty(t, h.exits(0, "should-stop"))
+	assert.Empty(t, h.exits(0, "wait-for-stop"))
+	assert.Empty(t, h.exits(0, "wait-for-stop", "--timeout", "0"), "it stands already")
+	for _, args := range [][]string{{"should-stop"}, {"wait-for-stop"}, {"stop"}} {
+		code, stdout, stderr := h.call("", append(args, "--json")...)
+		assert.Zero(t, code, stderr)
+		assert.JSONEq(t, `{"seq": 1, "stop": true, "by": "worker-0", "reason": "loss is below 0.1"}`, stdout)
+	}
+	code, stdout, _ := h.call("", "clear-stop", "--json")
+	assert.Zero(t, code)
+	assert.JSONEq(t, `{"seq": 2, "stop": false}`, stdout)
+	assert.Empty(t, h.exits(1, "should-stop"))
+	code, stdout, _ = h.call("", "should-stop", "--json")
+	assert.Equal(t, 1, code)
+	assert.JSONEq(t, `{"seq": 2, "stop": false}`, stdout)
+	assert.Empty(t, h.exits(0, "clear-stop"))
+}
+
+func TestTaskStopWithAnError(t *testing.T) {
+	h := newTaskHost(t)
+	h.exits(0, "stop", "--error", "disk full", "--kind", "IOError")
+	code, _, stderr := h.call("from stdin\n", "stop", "--error", "-")
+	assert.Zero(t, code, stderr)
+	h.exits(0, "stop")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	require.Len(t, h.wishes, 3)
+	assert.Equal(t, &spec.TogetherError{Kind: "IOError", Message: "disk full"}, h.wishes[0].Error)
+	assert.Equal(t, &spec.TogetherError{Message: "from stdin\n"}, h.wishes[1].Error)
+	assert.Nil(t, h.wishes[2].Error)
+	assert.NotEqual(t, h.wishes[1].Key, h.wishes[2].Key)
+}
+
+func TestTaskStopMistakes(t *testing.T) {
+	h := newTaskHost(t)
+	for want, args := range map[string][]string{
+		"--error and --reason are both given":  {"stop", "--error", "x", "--reason", "y"},
+		"--kind IOError is that of an error":   {"stop", "--kind", "IOError"},
+		"the text of --error is empty":         {"stop", "--error", ""},
+		`unexpected argument "now"`:            {"stop", "now"},
+		`unexpected argument "worker-1"`:       {"clear-stop", "worker-1"},
+		`unexpected argument "x"`:              {"should-stop", "x"},
+		"--timeout -1s is negative":            {"wait-for-stop", "--timeout", "-1s"},
+		"invalid argument \"soon\"":            {"wait-for-stop", "--timeout", "soon"},
+		"unknown flag: --force; see `clusterr": {"stop", "--force"},
+	} {
+		assert.Contains(t, h.exits(2, args...), want)
+	}
+	assert.Empty(t, h.wishes)
+	for _, args := range [][]string{{"stop"}, {"should-stop"}, {"wait-for-stop"}, {"clear-stop"}} {
+		code, stdout, _ := h.call("", append(args, "--help")...)
+		assert.Zero(t, code)
+		assert.Contains(t, stdout, "Exit codes:\n")
+		assert.Contains(t, stdout, "Examples:\n  ")
+		outside := exec.Command("clusterrun", append([]string{"task"}, args...)...)
+		out, err := outside.CombinedOutput()
+		require.Error(t, err)
+		assert.Equal(t, 2, outside.ProcessState.ExitCode())
+		assert.Contains(t, string(out), "CLUSTERRUN_SOCKET is not set: this command is for programs that are tasks of a run")
+	}
+}
+
+func TestTaskStopRefused(t *testing.T) {
+	h := newTaskHost(t)
+	h.mu.Lock()
+	h.refuse = errors.New("run iris has ended")
+	h.mu.Unlock()
+	assert.Contains(t, h.exits(125, "stop"), "run iris has ended")
+	h = newTaskHost(t, func(c *taskapi.Config) { c.Stops = nil })
+	for _, args := range [][]string{{"stop"}, {"should-stop"}, {"wait-for-stop"}, {"clear-stop"}} {
+		assert.Contains(t, h.exits(125, args...), "cannot stop the tasks of a run together")
+	}
+}
+
+// CO-02: who waits in a shell is told.
+func TestTaskWaitForStop_CO02(t *testing.T) {
+	h := newTaskHost(t)
+	waits := h.command(1, "clusterrun", "task", "wait-for-stop", "--json")
+	var out bytes.Buffer
+	waits.Stdout = &out
+	require.NoError(t, waits.Start())
+	h.exits(0, "stop", "--error", "x")
+	require.NoError(t, waits.Wait())
+	var s task.Stopping
+	require.NoError(t, json.Unmarshal(out.Bytes(), &s))
+	assert.Equal(t, "x", s.Error.Message)
+}
+
+// What ends in & has a shell without job control ignore SIGINT; otherwise it withdraws.
+func TestTaskBarrierInTheBackground(t *testing.T) {
+	meet := meeting{arrived: make(chan context.Context), released: make(chan struct{})}
+	h := newTaskHost(t, func(c *taskapi.Config) { c.Barriers = meet })
+	foreground := h.command(0, "bash", "-c", "exec clusterrun task barrier x")
+	require.NoError(t, foreground.Start())
+	arrival := <-meet.arrived
+	require.NoError(t, foreground.Process.Signal(syscall.SIGINT))
+	<-arrival.Done()
+	require.Error(t, foreground.Wait())
+	assert.Equal(t, exitcode.Interrupted, foreground.ProcessState.ExitCode())
+
+	background := h.command(0, "bash", "-c", "trap '' INT; exec clusterrun task barrier x")
+	require.NoError(t, background.Start())
+	<-meet.arrived
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", background.Process.Pid))
+	require.NoError(t, err)
+	_, mask, _ := strings.Cut(string(status), "SigIgn:\t")
+	ignored, err := strconv.ParseUint(mask[:16], 16, 64)
+	require.NoError(t, err)
+	assert.NotZero(t, ignored&(1<<(syscall.SIGINT-1)), "it stays ignored")
+	require.NoError(t, background.Process.Signal(syscall.SIGINT))
+	close(meet.released)
+	require.NoError(t, background.Wait())
+}
+
+// meeting releases all barriers when the test has it do so.
+type meeting struct {
+	arrived  chan context.Context
+	released chan struct{}
+}
+
+func (m meeting) Arrive(ctx context.Context, _ taskapi.Arrival) (taskapi.Release, error) {
+	m.arrived <- ctx
+	select {
+	case <-m.released:
+		return taskapi.Release{Round: 1}, nil
+	case <-ctx.Done():
+		return taskapi.Release{}, ctx.Err()
+	}
+}
+
+func TestParseAmount(t *testing.T) {
+	for _, text := range []string{"nan", "inf", "-inf", "1e400", "-1", "-0.1", "x", ""} {
+		_, err := parseAmount("TOTAL", text)
+		assert.ErrorContains(t, err, "is not a number from 0", text)
+	}
+	n, err := parseAmount("CURRENT", "1e308")
+	assert.NoError(t, err)
+	assert.InEpsilon(t, 1e308, n, 0)
+}

@@ -1,0 +1,242 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/system/filelock"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+const (
+	// onDemandIdle is how long a host worker that nobody started by hand stays without runs.
+	onDemandIdle = 10 * time.Minute
+	// onDemandStart bounds its start.
+	onDemandStart = time.Minute
+	// onDemandEnd bounds the end of a host worker without tasks.
+	onDemandEnd = 20 * time.Second
+)
+
+// backgroundWorker is what the host worker in the background has written of itself. It
+// removes that when it ends: where the file is and the process is not, that was killed.
+type backgroundWorker struct {
+	PID      int       `json:"pid"`
+	Queue    string    `json:"queue"`
+	Log      string    `json:"log"`
+	Started  time.Time `json:"started"`
+	OnDemand bool      `json:"on_demand,omitempty"` // by submit
+}
+
+func backgroundFile(workerDir string) string { return filepath.Join(workerDir, "background.json") }
+
+// readBackground returns what there is of the host worker in the background; nil: nothing.
+func readBackground(workerDir string) *backgroundWorker {
+	b, err := os.ReadFile(backgroundFile(workerDir))
+	var w backgroundWorker
+	if err != nil || json.Unmarshal(b, &w) != nil {
+		return nil
+	}
+	return &w
+}
+
+// forgetBackground removes what this process has written of itself.
+func forgetBackground(workerDir string) {
+	if w := readBackground(workerDir); w != nil && w.PID == os.Getpid() {
+		_ = os.Remove(backgroundFile(workerDir)) // at worst it counts as killed
+	}
+}
+
+// serving returns what a host worker in the background does when it serves: it is noted, and
+// the command that has started it is told.
+func serving(a *cli.App, b *Detached, o workers.Options, onDemand bool) func() {
+	return sync.OnceFunc(func() {
+		w := backgroundWorker{PID: os.Getpid(), Queue: o.Queue, Log: daemonLog(a, workerDaemon), Started: time.Now(), OnDemand: onDemand}
+		text, err := json.Marshal(w)
+		if err == nil {
+			err = atomicfile.Write(backgroundFile(o.StateDir), text, 0o600)
+		}
+		if err == nil {
+			err = b.Tell(string(text))
+		}
+		if err != nil {
+			a.Say("%s", err)
+		}
+	})
+}
+
+const workerDaemon = "worker"
+
+// detachWorker starts this very command in the background.
+func detachWorker(ctx context.Context, a *cli.App) error {
+	wanted, err := workers.Want(ctx, a.WorkerDir())
+	if err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	defer wanted.Close()
+	if err := makeWay(ctx, a); err != nil {
+		return err
+	}
+	if pid := supervisor.Holder(a.WorkerDir()); pid != 0 {
+		if a.Global.JSON {
+			return a.PrintJSON(map[string]any{"pid": pid})
+		}
+		a.Say("a host worker runs already, as process %d; `clusterrun worker stop` ends it", pid)
+		return nil
+	}
+	w, err := startWorker(ctx, a, daemon{name: workerDaemon, args: a.Args, start: asAsked})
+	if err != nil {
+		return err
+	}
+	if a.Global.JSON {
+		return a.PrintJSON(w)
+	}
+	_, err = fmt.Fprintf(a.Out, "Host worker      process %d, for the queue %s; `clusterrun worker stop` ends it\nLog              %s\n", w.PID, w.Queue, w.Log)
+	return err
+}
+
+// startWorker starts a host worker in the background, and returns when it serves.
+func startWorker(ctx context.Context, a *cli.App, d daemon) (*backgroundWorker, error) {
+	text, err := startDaemon(ctx, a, d)
+	if err != nil {
+		return nil, err
+	}
+	w := new(backgroundWorker)
+	return w, json.Unmarshal(text, w)
+}
+
+// WantWorker has a host worker of this machine serve the default queue of our own server,
+// where nobody does: it starts one in the background.
+func WantWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, queue string) {
+	if !s.Embedded || queue != "" && queue != spec.TaskQueue || os.Getenv("CLUSTERRUN_TASK") != "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, onDemandStart)
+	defer cancel()
+	if w, last, err := ensureWorker(ctx, a, c); err != nil {
+		a.Say("no host worker could be started in the background: %s", err)
+	} else if w != nil {
+		killed := ""
+		if last != nil {
+			killed = fmt.Sprintf(" in the place of process %d, which was killed", last.PID)
+		}
+		a.Say("started a host worker in the background (process %d)%s; it ends after %s without runs, or by `clusterrun worker stop`", w.PID, killed, strings.TrimSuffix(cli.Roughly(onDemandIdle), "0s"))
+	}
+}
+
+// ensureWorker returns the host worker that it has started, and the one that was killed before;
+// nil: none.
+func ensureWorker(ctx context.Context, a *cli.App, c client.Client) (w, killed *backgroundWorker, err error) {
+	dir := a.WorkerDir()
+	// Others start one, or it is about to end; both are waited for.
+	wanted, err := workers.Want(ctx, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer wanted.Close()
+	dev, err := filelock.IsHeld(filepath.Join(a.Global.StateDir, cli.DevLock))
+	if err != nil || dev || supervisor.Holder(dir) != 0 || servedByOthers(ctx, a, c) {
+		return nil, nil, err
+	}
+	killed = readBackground(dir)
+	args := []string{"worker", "--state-dir", a.Global.StateDir, "--idle-exit", onDemandIdle.String(), "--" + onDemandFlag}
+	if keys := a.Global.Server.CodecKeys; keys != "" {
+		args = append(args, "--codec-keys", keys)
+	}
+	w, err = startWorker(ctx, a, daemon{name: workerDaemon, args: args, start: asService})
+	return w, killed, err
+}
+
+// pollLasts is how long the server holds a poll, and a bit: who has not polled for longer is gone.
+const pollLasts = 70 * time.Second
+
+// servedByOthers reports whether a host worker of another state directory serves the default
+// queue.
+func servedByOthers(ctx context.Context, a *cli.App, c client.Client) bool {
+	d, err := c.DescribeTaskQueue(ctx, spec.HostsQueue(spec.TaskQueue), enumspb.TASK_QUEUE_TYPE_ACTIVITY)
+	if err != nil {
+		return false
+	}
+	var ours []string
+	for _, dir := range []string{a.WorkerDir(), a.DevDir()} {
+		if instance := supervisor.InstanceIn(dir); instance != "" {
+			ours = append(ours, "/"+instance)
+		}
+	}
+	for _, p := range d.GetPollers() {
+		own := slices.ContainsFunc(ours, func(suffix string) bool { return strings.HasSuffix(p.GetIdentity(), suffix) })
+		if !own && time.Since(p.GetLastAccessTime().AsTime()) < pollLasts {
+			return true
+		}
+	}
+	return false
+}
+
+// makeWay ends a host worker that was started on demand and has no runs. The lock of
+// [workers.Want] must be held.
+func makeWay(ctx context.Context, a *cli.App) error {
+	dir := a.WorkerDir()
+	pid := supervisor.Holder(dir)
+	w := readBackground(dir)
+	if pid == 0 || w == nil || w.PID != pid || !w.OnDemand {
+		return nil
+	}
+	held, err := workers.Held(dir)
+	if err != nil || len(held) > 0 {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, onDemandEnd)
+	defer cancel()
+	return endWorker(ctx, dir, pid)
+}
+
+// StopOnDemand has a host worker in the background that was started on demand make way, where
+// it can.
+func StopOnDemand(ctx context.Context, a *cli.App) error {
+	if _, err := os.Stat(backgroundFile(a.WorkerDir())); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	wanted, err := workers.Want(ctx, a.WorkerDir())
+	if err != nil {
+		return err
+	}
+	defer wanted.Close()
+	return makeWay(ctx, a)
+}
+
+// endWorker asks the supervisor of a state directory to stop everything, and returns when it has
+// ended.
+func endWorker(ctx context.Context, dir string, pid int) error {
+	if err := supervisor.RequestEnd(ctx, dir, pid); err != nil {
+		return fmt.Errorf("the host worker with pid %d does not end: %w", pid, err)
+	}
+	return nil
+}
+
+// heldRuns names runs, for people.
+func heldRuns(held []runkey.Run) string {
+	var names []string
+	for _, run := range held {
+		names = append(names, run.WorkflowID)
+	}
+	slices.Sort(names)
+	return plural.Of(len(names), "run", "runs") + " (" + shorten.List(names, NamesMost) + ")"
+}

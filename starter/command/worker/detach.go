@@ -1,0 +1,180 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/system/detach"
+	"github.com/clusterrun/clusterrun/activities/system/filelock"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+)
+
+// Detached is how a command that is to run in the background knows which of the two
+// processes it is: the one that was called, or the one that this starts.
+type Detached struct {
+	Detach bool
+	// ready is the descriptor of a pipe on which the child tells that it is ready,
+	// and by whose end the parent sees that it never will be. 0: we are no child.
+	ready int
+}
+
+const readyFlag = "ready-fd"
+
+// Register adds the flags; until says when the command returns.
+func (b *Detached) Register(cmd *cobra.Command, until string) {
+	cmd.Flags().BoolVar(&b.Detach, "detach", false, "run in the background, and return when "+until)
+	cmd.Flags().IntVar(&b.ready, readyFlag, 0, "descriptor `FD` of a pipe for what is printed at the start")
+	_ = cmd.Flags().MarkHidden(readyFlag)
+}
+
+// Parent reports whether we were called to start another process.
+func (b *Detached) Parent() bool { return b.Detach && b.ready == 0 }
+
+// child reports whether we were started by a command that waits for us to be ready.
+func (b *Detached) child() bool { return b.ready != 0 }
+
+// CloseOnExec keeps the pipe from the processes that we start.
+func (b *Detached) CloseOnExec() {
+	if b.ready != 0 {
+		syscall.CloseOnExec(b.ready)
+	}
+}
+
+// Tell gives the parent, if there is one, what is to be printed.
+func (b *Detached) Tell(text string) error {
+	if b.ready == 0 {
+		return nil
+	}
+	f := os.NewFile(uintptr(b.ready), "ready")
+	defer f.Close()
+	if _, err := io.WriteString(f, text); err != nil {
+		return fmt.Errorf("tell that this process is ready: %w", err)
+	}
+	return nil
+}
+
+// daemon is a command of ours that is to run in the background.
+type daemon struct {
+	name string // for people, and of its log
+	args []string
+	// start executes it.
+	start func(*exec.Cmd) error
+}
+
+// asService has a command begin like a service, since nobody has asked for it: in the home
+// directory, and with nothing of this shell that later ones do not share.
+func asService(cmd *exec.Cmd) error {
+	cmd.Dir = "/"
+	if home, err := os.UserHomeDir(); err == nil && cli.IsDir(home) {
+		cmd.Dir = home
+	}
+	cmd.Env = detach.Environ(os.Environ())
+	return detach.Start(cmd)
+}
+
+// asAsked has a command begin with what its caller has given it, but for open files.
+func asAsked(cmd *exec.Cmd) error {
+	if err := detach.Seal(); err != nil {
+		return err
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd.Start()
+}
+
+// startDaemon starts the command in a session of its own, and returns what it tells when it is
+// ready.
+func startDaemon(ctx context.Context, a *cli.App, d daemon) ([]byte, error) {
+	if err := os.MkdirAll(a.Global.StateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find our own executable: %w", err)
+	}
+	log, before, err := openDaemonLog(daemonLog(a, d.name))
+	if err != nil {
+		return nil, fmt.Errorf("log of %s: %w", d.name, err)
+	}
+	defer log.Close()
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer ours.Close()
+	ctx, stop := cli.EndedBy(ctx)
+	defer stop()
+	cmd := exec.Command(self, append(d.args, fmt.Sprintf("--%s=%d", readyFlag, cli.LifelineFD))...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.ExtraFiles = []*os.File{theirs}
+	err = d.start(cmd)
+	theirs.Close()
+	if err != nil {
+		return nil, fmt.Errorf("start %s in the background: %w", d.name, err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })()
+	if text, _ := io.ReadAll(ours); len(text) > 0 {
+		return text, nil
+	}
+	_ = cmd.Wait()
+	said, _ := io.ReadAll(io.NewSectionReader(log, before, 1<<20))
+	said = bytes.TrimPrefix(bytes.TrimSpace(said), []byte("clusterrun: "))
+	code := cmd.ProcessState.ExitCode()
+	if code <= 0 {
+		code = exitcode.Machinery
+	}
+	return nil, &cli.ExitError{Code: code, Cause: fmt.Errorf("%s (%s did not start: %s; its log is %s)", said, d.name, cmd.ProcessState, log.Name())}
+}
+
+func daemonLog(a *cli.App, name string) string { return filepath.Join(a.Global.StateDir, name+".log") }
+
+// maxDaemonLog is the size at which a log is begun anew.
+const maxDaemonLog = 16 << 20
+
+// openDaemonLog returns the log, and how long it is.
+func openDaemonLog(path string) (*os.File, int64, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() > maxDaemonLog {
+		if err = f.Truncate(0); err == nil {
+			info, err = f.Stat()
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// DetachDev starts this very command in the background.
+func DetachDev(ctx context.Context, a *cli.App, portsGiven bool) error {
+	if err := os.MkdirAll(a.Global.StateDir, 0o700); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	if lock, err := filelock.Try(filepath.Join(a.Global.StateDir, cli.DevLock)); err == nil {
+		lock.Close()
+	} else if errors.Is(err, filelock.ErrLocked) && !portsGiven {
+		pid := cli.DevPID(a.Global.StateDir)
+		a.Say("`clusterrun dev` runs already, as process %s; `kill %s` ends it", pid, pid)
+		return nil
+	}
+	text, err := startDaemon(ctx, a, daemon{name: "dev", args: a.Args, start: asAsked})
+	if err != nil {
+		return err
+	}
+	_, err = a.Out.Write(text)
+	return err
+}

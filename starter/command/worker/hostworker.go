@@ -1,0 +1,215 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/workers"
+)
+
+// HostWorker is a private host worker: a supervisor in a process and session of
+// its own, tied to us by a pipe. However we end, it sees the pipe's end and
+// stops everything; Ctrl-C in our terminal does not reach it.
+type HostWorker struct {
+	options  workers.Options
+	std      StandardFiles // for tasks
+	Lifeline *os.File      // our end
+	Theirs   *os.File      // kept for successors
+	cmd      *exec.Cmd
+	// Side is in this process; nil: it is a child of the supervisor.
+	Side *workers.OwnersSide
+	// Exited gets the end of each supervisor we started.
+	Exited           chan error
+	Gone             chan struct{} // closed by cut
+	Told             chan struct{} // closed by stopAll
+	cutting, telling sync.Once
+}
+
+func StartHostWorker(o workers.Options, std StandardFiles) (*HostWorker, error) {
+	return newHostWorker(o, std, func(w *HostWorker) error { return w.Start(nil) })
+}
+
+// StartWithSide starts a host worker on a new state directory whose side is in this process.
+func StartWithSide(ctx context.Context, o workers.Options, std StandardFiles) (*HostWorker, error) {
+	return newHostWorker(o, std, func(w *HostWorker) (err error) {
+		w.Side, err = workers.NewOwnersSide(ctx, o, w.log(), func(o workers.Options, side *os.File) (pid int, err error) {
+			w.options = o
+			if err := w.Start(side); err != nil {
+				return 0, err
+			}
+			return w.cmd.Process.Pid, nil
+		})
+		return err
+	})
+}
+
+func newHostWorker(o workers.Options, std StandardFiles, start func(*HostWorker) error) (*HostWorker, error) {
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	w := &HostWorker{options: o, std: std, Lifeline: ours, Theirs: theirs, Exited: make(chan error, 1), Gone: make(chan struct{}), Told: make(chan struct{})}
+	if err := start(w); err != nil {
+		ours.Close()
+		theirs.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// Start executes a supervisor: the first, or after one has died a successor on
+// the same state directory, which starts its side itself.
+func (w *HostWorker) Start(side *os.File) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find our own executable: %w", err)
+	}
+	options, err := json.Marshal(w.options)
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(w.log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("log of the host worker: %w", err)
+	}
+	defer log.Close()
+	cmd := exec.Command(self, "supervise")
+	if side != nil {
+		cmd.Args = append(cmd.Args, "--"+ownersSideFlag)
+	}
+	cmd.Env = append(os.Environ(), optionsVariable+"="+string(options))
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.ExtraFiles = []*os.File{w.Theirs, w.std.In, w.std.Out, w.std.Err, side} // from lifelineFD on
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the host worker: %w", err)
+	}
+	w.cmd = cmd
+	go func() { w.Exited <- cmd.Wait() }()
+	return nil
+}
+
+// Cut tells the supervisor that its owner is gone: it stops all processes with
+// a short grace and ends. It needs no server for that.
+func (w *HostWorker) Cut() {
+	w.cutting.Do(func() {
+		close(w.Gone)
+		w.Lifeline.Close()
+	})
+}
+
+// StopAll tells the supervisor to stop all processes in that way and to end, or how to stop
+// them later. It needs no server for that either.
+func (w *HostWorker) StopAll(how supervisor.StopAll) {
+	if how.Recorded && w.Side != nil {
+		w.Side.Leave()
+	}
+	tell := func() {
+		line, err := json.Marshal(how)
+		if err == nil {
+			_, err = w.Lifeline.Write(append(line, '\n'))
+		}
+		if err != nil {
+			w.Cut()
+		}
+	}
+	if how.Later {
+		tell()
+		return
+	}
+	w.telling.Do(func() {
+		close(w.Told)
+		tell()
+	})
+}
+
+func (w *HostWorker) IsCut() bool  { return IsClosed(w.Gone) }
+func (w *HostWorker) IsTold() bool { return IsClosed(w.Told) }
+
+func IsClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Stop cuts the worker and waits for its end.
+func (w *HostWorker) Stop(ctx context.Context) {
+	w.Cut()
+	select {
+	case <-w.Exited:
+	case <-ctx.Done():
+	}
+	w.Theirs.Close()
+	if w.Side != nil {
+		w.Side.Leave()
+		w.Side.Wait(ctx)
+	}
+}
+
+func (w *HostWorker) log() string { return filepath.Join(w.options.StateDir, "worker.log") }
+
+// LastWords returns the last lines of the log, for an error.
+func (w *HostWorker) LastWords() string {
+	b, err := os.ReadFile(w.log())
+	if err != nil {
+		return err.Error()
+	}
+	lines := bytes.Split(bytes.TrimSpace(b), []byte("\n"))
+	const most = 8
+	if len(lines) > most {
+		lines = lines[len(lines)-most:]
+	}
+	return string(bytes.Join(lines, []byte("\n")))
+}
+
+// StandardFiles are what tasks get of our stdin, stdout and stderr.
+type StandardFiles struct {
+	In       *os.File // nil: no task gets it
+	Out, Err *os.File
+	Terminal *foregroundTTY // nil: the files are ours
+}
+
+// Given reports whether there is an output that programs can have.
+func (std StandardFiles) Given() bool { return std.Out != nil && std.Err != nil }
+
+// WatchReaders tells of a SIGPIPE when nobody reads a pipe any more that only
+// programs write to: we would not get one ourselves.
+func (std StandardFiles) WatchReaders(signals chan<- os.Signal) {
+	for _, f := range []*os.File{std.Out, std.Err} {
+		if info, err := f.Stat(); err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
+			continue
+		}
+		// A copy, which nobody closes under poll; it is never closed because the
+		// watch lasts as long as we do.
+		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			continue
+		}
+		go func() {
+			for {
+				fds := []unix.PollFd{{Fd: int32(fd)}}
+				switch _, err := unix.Poll(fds, -1); {
+				case err == unix.EINTR:
+				case err == nil && fds[0].Revents&unix.POLLERR != 0:
+					signals <- syscall.SIGPIPE
+					return
+				default:
+					return
+				}
+			}
+		}()
+	}
+}

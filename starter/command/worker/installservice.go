@@ -1,0 +1,304 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/system/hostuser"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workers/service"
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
+)
+
+func InstallService(a *cli.App) *cobra.Command {
+	s := installation{App: a}
+	cmd := &cobra.Command{
+		Use:   "install-service [flags]",
+		Short: "Write a systemd unit that keeps a host worker running",
+		Long: `Writes a systemd unit for a host worker with these flags, which are those of worker, and
+prints how to start it. The unit is a system unit, which requires root, or with --user one
+of your own. With --enable it starts now and at each boot. The command does not wait until
+it is ready, because the server may come later (see systemctl status). An existing unit of
+this command is replaced; one of other origin is left alone.
+
+A system unit runs as the user of --run-as, or as root with a --policy, which says as whom
+the tasks run. Its state is in /var/lib/NAME, unless --state-dir names another directory. It
+does not have the environment of a shell: put the API key, certificates and PATH as
+NAME=VALUE lines into the file that the unit names. Without the address of a server, the
+worker keeps the embedded server up, for this machine.
+
+systemctl reload upgrades the worker to the program on disk, and tasks continue (see worker
+upgrade); stop and restart end the tasks. Tasks can have limits (Delegate=yes), and one that
+exceeds its memory does not end the others (OOMPolicy=continue). The unit has no hardening
+such as NoNewPrivileges or ProtectSystem, because tasks are children of the worker and would
+inherit it. Only the unit of --role controller, which runs no tasks, has it.
+
+Exit codes:
+  0    written, removed or printed
+  2    mistake in the command line
+  125  the unit could not be written, or systemctl failed`,
+		Example: `  clusterrun install-service --user --enable
+  sudo clusterrun install-service --run-as train --address temporal.example:7233 --slots 8
+  sudo clusterrun install-service --policy /etc/clusterrun/policy.yaml --address temporal.example:7233
+  clusterrun install-service --user --dry-run
+  sudo clusterrun install-service --uninstall`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
+	}
+	cmd.Flags().BoolVar(&s.forUser, "user", false, "write a user unit instead of a system unit")
+	cmd.Flags().StringVar(&s.runAs, "run-as", "", "`USER` as whom the worker of a system unit runs, and without a policy its tasks")
+	cmd.Flags().StringVar(&s.name, "name", "clusterrun", "`NAME` of the unit, and of its state directory")
+	cmd.Flags().BoolVar(&s.dryRun, "dry-run", false, "print the unit, or with --uninstall what would be removed, and change nothing")
+	cmd.Flags().BoolVar(&s.enable, "enable", false, "start it now and at each boot")
+	cmd.Flags().BoolVar(&s.uninstall, "uninstall", false, "end the service with its tasks, and remove the unit; state and logs stay")
+	s.worker.register(cmd)
+	return cmd
+}
+
+// installation is a service that is to be there, or not any more.
+type installation struct {
+	*cli.App
+	worker                             workerFlags
+	forUser, dryRun, enable, uninstall bool
+	name, runAs                        string
+}
+
+var unitName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+
+func (s *installation) run(cmd *cobra.Command) error {
+	if !unitName().MatchString(s.name) || strings.HasSuffix(s.name, ".service") {
+		return cli.Usagef("--name %q: give a name of letters, digits, _, . and -, without .service", s.name)
+	}
+	if s.uninstall && s.enable {
+		return cli.Usagef("--uninstall ends the service; leave --enable out")
+	}
+	units, environment, err := s.directories()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(units, s.name+".service")
+	if !s.forUser && !s.dryRun && os.Geteuid() != 0 {
+		return cli.Usagef("%s is root's; call this with sudo, or give --user for a service of yours", path)
+	}
+	if s.uninstall {
+		return s.remove(cmd.Context(), path)
+	}
+	u, err := s.unit(cmd, filepath.Join(environment, s.name+".env"))
+	if err != nil {
+		return err
+	}
+	if s.dryRun {
+		s.sayUnknown(u.Environment)
+		if s.Global.JSON {
+			return s.PrintJSON(map[string]any{"path": path, "unit": u.Text()})
+		}
+		_, err := fmt.Fprint(s.Out, u.Text())
+		return err
+	}
+	return s.write(cmd.Context(), path, u)
+}
+
+// directories returns where units are, and where the files with their environment.
+func (s *installation) directories() (units, environment string, err error) {
+	if !s.forUser {
+		return "/etc/systemd/system", "/etc/clusterrun", nil
+	}
+	config, err := os.UserConfigDir()
+	if err != nil {
+		return "", "", cli.Usagef("there is no directory for units of yours: %s", err)
+	}
+	return filepath.Join(config, "systemd", "user"), filepath.Join(config, "clusterrun"), nil
+}
+
+// unit returns the unit that the flags ask for.
+func (s *installation) unit(cmd *cobra.Command, environment string) (service.Unit, error) {
+	u := service.Unit{Name: s.name, ForUser: s.forUser, RunAs: s.runAs, Environment: environment}
+	if !s.forUser && !cmd.Flags().Changed("state-dir") {
+		s.Global.StateDir, u.OwnStateDir = service.StateRoot+s.name, true
+	}
+	u.StateDir = s.Global.StateDir
+	if err := s.CheckUTF8(); err != nil {
+		return u, err
+	}
+	o, err := s.worker.options(s.App, cmd)
+	if err != nil {
+		return u, err
+	}
+	u.Controller = o.Role == workers.RoleController
+	u.Traversable = o.Policy != "" && s.runAs == ""
+	switch {
+	case s.runAs != "" && s.forUser:
+		return u, cli.Usagef("--run-as is for units of the system; a unit of yours runs as you are: leave it out, or --user")
+	case s.runAs != "":
+		if err := hostuser.Check(cmd.Context(), s.runAs); err != nil {
+			return u, cli.Usagef("--run-as: %s; name one that it has", err)
+		}
+	case !s.forUser && o.Policy == "":
+		return u, cli.Usagef("whoever can write to the server's namespace would be root here; give --run-as USER, or --policy FILE to say whom tasks run as")
+	}
+	if u.Program, err = ownProgram(); err != nil {
+		return u, err
+	}
+	u.Args, err = s.args(cmd)
+	return u, err
+}
+
+// notForWorker are the flags that are about the unit, and those for whoever calls this.
+var notForWorker = []string{"user", "run-as", "name", "dry-run", "enable", "uninstall", "json", "color", "state-dir", "help"}
+
+// args returns the flags of the worker.
+func (s *installation) args(cmd *cobra.Command) ([]string, error) {
+	args := []string{"--state-dir=" + s.Global.StateDir}
+	if file := s.Global.Server.ConfigFile; file != "" {
+		file, err := filepath.Abs(file)
+		if err != nil {
+			return nil, err
+		}
+		s.Global.Server.ConfigFile = file
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		switch value := f.Value.String(); {
+		case slices.Contains(notForWorker, f.Name):
+		case f.Name == "label":
+			// Each by itself: values may contain commas.
+			for _, key := range slices.Sorted(maps.Keys(s.worker.labels)) {
+				args = append(args, "--label="+key+"="+s.worker.labels[key])
+			}
+		// Some have their default from the environment, which a service does not have.
+		case f.Changed || value != "" && slices.Contains([]string{"codec-keys", "api-key-file"}, f.Name):
+			args = append(args, "--"+f.Name+"="+value)
+		}
+	})
+	return args, nil
+}
+
+// write puts the unit where systemd finds it.
+func (s *installation) write(ctx context.Context, path string, u service.Unit) error {
+	if _, err := writtenByUs(path); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := atomicfile.WriteSynced(path, []byte(u.Text()), 0o644); err != nil {
+		return err
+	}
+	s.sayUnknown(u.Environment)
+	if s.enable {
+		if err := s.systemctl(ctx, "daemon-reload"); err != nil {
+			return err
+		}
+		if err := s.systemctl(ctx, "enable", "--now", "--no-block", s.name+".service"); err != nil {
+			return err
+		}
+	}
+	if s.Global.JSON {
+		return s.PrintJSON(map[string]any{"path": path, "enabled": s.enable})
+	}
+	_, err := fmt.Fprint(s.Out, path+"\n")
+	switch {
+	case err != nil:
+	case s.enable:
+		s.Say("it is starting, and is ready once it has reached the server; `%s status %s` shows its state", s.called(), s.name)
+	default:
+		s.Say("written; start it, now and at each boot, with\n  %s daemon-reload && %s enable --now %s", s.called(), s.called(), s.name)
+	}
+	if s.forUser {
+		s.Say("`loginctl enable-linger` keeps it running while you are logged out")
+	}
+	return err
+}
+
+// sayUnknown names what the shell has of a server's settings, and the service has not.
+func (s *installation) sayUnknown(file string) {
+	var names []string
+	for _, kv := range os.Environ() {
+		if name, value, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "TEMPORAL_") && value != "" {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		s.Say("the service does not get %s from this shell; put what it needs into %s, which only its user may read, or into flags", strings.Join(names, ", "), file)
+	}
+}
+
+func (s *installation) remove(ctx context.Context, path string) error {
+	there, err := writtenByUs(path)
+	if err != nil {
+		return err
+	}
+	if there && !s.dryRun {
+		if err := s.systemctl(ctx, "disable", "--now", s.name+".service"); err != nil {
+			return err
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+		if err := s.systemctl(ctx, "daemon-reload"); err != nil {
+			return err
+		}
+	}
+	if s.Global.JSON {
+		return s.PrintJSON(map[string]any{"path": path, "removed": there && !s.dryRun})
+	}
+	switch {
+	case !there:
+		s.Say("there is no %s", path)
+	case s.dryRun:
+		s.Say("would end the service %s and remove %s", s.name, path)
+	default:
+		s.Say("removed %s", path)
+	}
+	return nil
+}
+
+// writtenByUs reports whether there is a unit. One of somebody else's is an error.
+func writtenByUs(path string) (bool, error) {
+	b, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case !bytes.HasPrefix(b, []byte(service.Mark)):
+		return true, fmt.Errorf("%s was not written by install-service; give another --name, or remove that yourself", path)
+	}
+	return true, nil
+}
+
+// called returns how systemctl is called.
+func (s *installation) called() string {
+	if s.forUser {
+		return "systemctl --user"
+	}
+	return "systemctl"
+}
+
+func (s *installation) systemctl(ctx context.Context, args ...string) error {
+	if s.forUser {
+		args = append([]string{"--user"}, args...)
+	}
+	cmd := exec.CommandContext(ctx, "systemctl", args...)
+	// It is for people what systemctl says.
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("systemctl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(said.String()))
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workers"
+)
+
+// optionsVariable carries the options of a host worker to `supervise`, as JSON.
+const optionsVariable = "CLUSTERRUN_WORKER_OPTIONS"
+
+// ownersSideFlag tells `supervise` that its owner has the side in its own process.
+const ownersSideFlag = "owners-side"
+
+// Supervise returns the command that run and dev execute: the supervisor of a
+// private host worker. Its parent holds the other end of its lifeline.
+func Supervise(a *cli.App) *cobra.Command {
+	ownersSide := false
+	cmd := &cobra.Command{
+		Use:    "supervise",
+		Short:  "The supervisor of a host worker; started by run and dev",
+		Hidden: true,
+		Args:   cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, ok := os.LookupEnv(optionsVariable)
+			if !ok {
+				return cli.Usagef("supervise is started by clusterrun itself; use `clusterrun worker`")
+			}
+			// Not for the processes of tasks.
+			if err := os.Unsetenv(optionsVariable); err != nil {
+				return err
+			}
+			var o workers.Options
+			if err := json.Unmarshal([]byte(text), &o); err != nil {
+				return fmt.Errorf("%s: %w", optionsVariable, err)
+			}
+			syscall.CloseOnExec(cli.LifelineFD)
+			lifeline := os.NewFile(cli.LifelineFD, "lifeline")
+			if _, err := lifeline.Stat(); err != nil {
+				return fmt.Errorf("supervise has no lifeline: %w", err)
+			}
+			ctx, stop := cli.EndedBy(cmd.Context())
+			defer stop()
+			side, err := sideCommand()
+			if err != nil {
+				return err
+			}
+			owner := workers.Owner{Lifeline: lifeline}
+			if ownersSide {
+				syscall.CloseOnExec(cli.SideFD)
+				owner.Side = os.NewFile(cli.SideFD, "side")
+			}
+			if o.Foreground != "" || o.Stdin != "" {
+				owner.Stdin = os.NewFile(cli.StdinFD, "stdin")
+			}
+			if o.Foreground != "" || o.OwnersOutput {
+				owner.Stdout, owner.Stderr = os.NewFile(cli.StdoutFD, "stdout"), os.NewFile(cli.StderrFD, "stderr")
+			}
+			return workers.Supervise(ctx, o, side, owner)
+		},
+	}
+	cmd.Flags().BoolVar(&ownersSide, ownersSideFlag, false, "the side is in the process of the owner")
+	return cmd
+}
+
+// sideCommand returns the command line of the Temporal-facing side, for the supervisor.
+func sideCommand() ([]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find our own executable: %w", err)
+	}
+	return []string{self, "side"}, nil
+}
+
+func Side(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:    "side",
+		Short:  "The Temporal-facing side of a host worker; started by its supervisor",
+		Hidden: true,
+		Args:   cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := cli.EndedBy(cmd.Context())
+			defer stop()
+			return workers.Side(ctx)
+		},
+	}
+}

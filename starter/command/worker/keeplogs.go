@@ -1,0 +1,38 @@
+package worker
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/logs/retention"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// KeepLogs are the flags that say how long logs are kept.
+type KeepLogs struct{ age, most string }
+
+// forever is the age at which no logs are removed.
+const forever = "forever"
+
+func (k *KeepLogs) Register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&k.age, "keep-logs", "90d", "keep logs for this `TIME` after a run has ended, such as 30d, or forever")
+	cmd.Flags().StringVar(&k.most, "max-logs", "", "`SIZE` that the logs of all runs may take, such as 50GiB; beyond that, logs of the runs that ended first are removed (default: no limit)")
+}
+
+// Policy returns what the flags say, for the runs of a state directory.
+func (k *KeepLogs) Policy(home string) (*retention.Policy, error) {
+	p := &retention.Policy{Home: home}
+	if k.age != forever {
+		var err error
+		if p.For, err = cli.ParseLength(k.age); err != nil || p.For <= 0 {
+			return nil, cli.Usagef("--keep-logs %q: give a time such as 30d or 12h, or forever", k.age)
+		}
+	}
+	if k.most != "" {
+		var err error
+		if p.MostBytes, err = spec.ParseSize(k.most); err != nil {
+			return nil, cli.Usagef("--max-logs: %v", err)
+		}
+	}
+	return p, nil
+}

@@ -1,0 +1,38 @@
+package worker
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workers"
+)
+
+// MeteredAt is a flag with an address at which metrics are served.
+type MeteredAt struct{ Flag, given string }
+
+// Register adds the flag of commands with a host worker.
+func (m *MeteredAt) Register(cmd *cobra.Command) {
+	m.Flag = workers.MetricsFlag
+	cmd.Flags().StringVar(&m.given, m.Flag, "", "`ADDRESS` at which metrics are served for Prometheus, to anyone who can reach it: PORT for this machine only, "+
+		"HOST:PORT, or :PORT for all addresses (see help metrics)")
+}
+
+// RegisterServer adds the flag of commands with an embedded server.
+func (m *MeteredAt) RegisterServer(cmd *cobra.Command) {
+	m.Flag = ServerMetricsFlag
+	cmd.Flags().StringVar(&m.given, m.Flag, "", "`ADDRESS` at which the metrics of the server are served, as with --"+workers.MetricsFlag)
+}
+
+const ServerMetricsFlag = "server-metrics"
+
+// Address returns where they are served; empty: they are not.
+func (m MeteredAt) Address() (string, error) {
+	if m.given == "" {
+		return "", nil
+	}
+	address, err := workers.MetricsAddress(m.Flag, m.given)
+	if err != nil {
+		return "", cli.Usagef("%s", err)
+	}
+	return address, nil
+}

@@ -1,0 +1,256 @@
+package worker
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/system/pty"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+)
+
+// foregroundTTY is our terminal while it belongs to the task in the foreground.
+// The task has one side of a pseudoterminal, and bytes are relayed between the
+// other side and our terminal, which interprets nothing meanwhile: keys such as
+// Ctrl-C mean to the task what they mean on a terminal of its own.
+//
+//	keyboard ─► in ─► master ═ slave ─► task (and what others write unprefixed)
+//	screen ◄──────── master ═ slave ◄──┘
+//	   ▲── lines of other tasks, and ours
+type foregroundTTY struct {
+	in            *os.File
+	Screen        *cli.Screen
+	master, Slave *os.File
+	// keys gets what keys mean to us.
+	keys func(os.Signal)
+
+	mu      sync.Mutex
+	before  *unix.Termios // the modes to go back to; nil while it is not lent
+	signals chan os.Signal
+	relayed chan struct{}
+	back    sync.Once
+}
+
+// NewForegroundTTY makes the pseudoterminal; lend then begins. screen is where our
+// terminal shows things.
+func NewForegroundTTY(in, screenFile *os.File, keys func(os.Signal)) (*foregroundTTY, error) {
+	master, slave, err := pty.Open()
+	if err != nil {
+		return nil, err
+	}
+	return &foregroundTTY{
+		in: in, Screen: &cli.Screen{File: screenFile}, master: master, Slave: slave, keys: keys,
+		signals: make(chan os.Signal, 8), relayed: make(chan struct{}),
+	}, nil
+}
+
+// Lend gives the terminal to the task. handled are the signals that somebody else
+// handles.
+func (t *foregroundTTY) Lend(handled func(os.Signal) bool) error {
+	modes, err := pty.Modes(t.in)
+	if err != nil {
+		return err
+	}
+	t.resize()
+	signal.Notify(t.signals, syscall.SIGWINCH, syscall.SIGCONT)
+	// These would end us with the terminal as it is.
+	for _, s := range cli.NotIgnored(cli.Interrupts) {
+		if !handled(s) {
+			signal.Notify(t.signals, s)
+		}
+	}
+	t.mu.Lock()
+	t.before = modes
+	t.mu.Unlock()
+	t.setRaw()
+	go t.handleSignals()
+	go t.readKeys(modes)
+	go t.relay()
+	return nil
+}
+
+// setRaw sets the modes for the task.
+func (t *foregroundTTY) setRaw() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.before != nil {
+		t.Screen.Raw.Store(true)
+		_ = pty.SetModes(t.in, pty.Raw(t.before))
+	}
+}
+
+// restore sets those of before. The modes first: the screen may be busy for as long as
+// nobody reads it, and that is not waited for.
+func (t *foregroundTTY) restore() {
+	t.mu.Lock()
+	before := t.before
+	t.before = nil
+	if before != nil {
+		_ = pty.SetModes(t.in, before)
+	}
+	t.mu.Unlock()
+	if before == nil {
+		return
+	}
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		t.Screen.Finish()
+	}()
+	select {
+	case <-finished:
+	case <-time.After(drainBound):
+	}
+}
+
+// drainBound is how long what the task wrote last may take to get here.
+const drainBound = 2 * time.Second
+
+// GiveBack shows what the task wrote last, and takes the terminal back. The host
+// worker must have ended, or what it holds keeps the end from being seen.
+func (t *foregroundTTY) GiveBack() {
+	if t != nil {
+		t.back.Do(t.takeBack)
+	}
+}
+
+func (t *foregroundTTY) takeBack() {
+	_ = t.Slave.Close()
+	t.mu.Lock()
+	lent := t.before != nil
+	t.mu.Unlock()
+	if lent {
+		select {
+		case <-t.relayed:
+		case <-time.After(drainBound):
+		}
+	}
+	t.restore()
+	signal.Stop(t.signals)
+	_ = t.master.Close()
+}
+
+// handleSignals does what signals want of the terminal.
+func (t *foregroundTTY) handleSignals() {
+	for s := range t.signals {
+		switch s {
+		case syscall.SIGWINCH:
+			t.resize()
+		case syscall.SIGCONT: // the shell had it meanwhile
+			t.setRaw()
+			t.resize()
+		default:
+			t.restore()
+			signal.Reset(s)
+			_ = syscall.Kill(os.Getpid(), s.(syscall.Signal))
+		}
+	}
+}
+
+func (t *foregroundTTY) resize() {
+	if rows, columns, err := pty.Size(t.in); err == nil {
+		_ = pty.SetSize(t.master, rows, columns)
+	}
+}
+
+// relay shows what the task writes, to the end.
+func (t *foregroundTTY) relay() {
+	defer close(t.relayed)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := t.master.Read(buf)
+		if n > 0 {
+			t.Screen.Relay(buf[:n])
+		}
+		if err != nil {
+			return // EIO: nobody has the other side any more
+		}
+	}
+}
+
+// readKeys passes on what is typed. While no program has the terminal, because it
+// is not up yet or has ended, Ctrl-C and Ctrl-\ are for us.
+func (t *foregroundTTY) readKeys(modes *unix.Termios) {
+	var leave escape
+	buf := make([]byte, 4<<10)
+	for {
+		n, err := t.in.Read(buf)
+		typed := buf[:0]
+		for _, key := range buf[:n] {
+			if leave.typed(key, time.Now()) {
+				t.keys(escaped{})
+				continue
+			}
+			if s := signalOf(modes, key); s != 0 && t.isFree() {
+				t.keys(s)
+				continue
+			}
+			typed = append(typed, key)
+		}
+		if len(typed) > 0 {
+			if _, err := t.master.Write(typed); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (t *foregroundTTY) isFree() bool {
+	group, err := pty.Foreground(t.master)
+	return err == nil && group == 0
+}
+
+func signalOf(modes *unix.Termios, key byte) syscall.Signal {
+	switch key {
+	case 0: // stands for no key at all
+	case modes.Cc[unix.VINTR]:
+		return syscall.SIGINT
+	case modes.Cc[unix.VQUIT]:
+		return syscall.SIGQUIT
+	}
+	return 0
+}
+
+const (
+	// escapeKey is Ctrl-], as with telnet, and has to be typed three times within
+	// escapeTime: once has a meaning in editors.
+	escapeKey   = ']' & 0x1f
+	escapeTimes = 3
+	escapeTime  = time.Second
+)
+
+// escaped stops the run as a signal does, and is none: nobody sent one.
+type escaped struct{}
+
+func (escaped) String() string { return "Ctrl-] three times" }
+func (escaped) Signal()        {}
+
+// escape looks for the escape among the keys that are typed.
+type escape struct {
+	count int
+	first time.Time
+}
+
+// typed reports whether the key completes the escape.
+func (e *escape) typed(key byte, now time.Time) bool {
+	switch {
+	case key != escapeKey:
+		e.count = 0
+		return false
+	case e.count == 0 || now.Sub(e.first) > escapeTime:
+		e.count, e.first = 0, now
+	}
+	e.count++
+	if e.count < escapeTimes {
+		return false
+	}
+	e.count = 0
+	return true
+}

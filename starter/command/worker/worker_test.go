@@ -1,0 +1,27 @@
+package worker
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workers/connect"
+)
+
+// Whoever shares a machine with the server can read the files there.
+func TestWhereAHostWorkerListens(t *testing.T) {
+	for _, c := range []struct{ given, server, want string }{
+		{"", "127.0.0.1:7233", ""},
+		{"", "localhost:7233", ""},
+		{"", "temporal.example:7233", ":0"},
+		{"off", "temporal.example:7233", ""},
+		{":7070", "127.0.0.1:7233", ":7070"},
+		{"10.0.0.7", "temporal.example:7233", "10.0.0.7"},
+	} {
+		got, err := listenAddress(c.given, cli.Server{Options: connect.Options{Address: c.server}})
+		require.NoError(t, err)
+		assert.Equal(t, c.want, got, "%+v", c)
+	}
+}

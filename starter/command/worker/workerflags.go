@@ -1,0 +1,121 @@
+package worker
+
+import (
+	"cmp"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// workerFlags are the flags that say what a host worker is, however it is started.
+type workerFlags struct {
+	host, queue, logDir, memory string
+	listen, advertise           string
+	policyFile, audit           string
+	metered                     MeteredAt
+	slots, gpus                 int
+	labels                      map[string]string
+	keep                        KeepLogs
+	role                        string
+}
+
+func (f *workerFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.role, "role", string(workers.RoleBoth), "`ROLE` of this worker: host, controller or both")
+	cmd.Flags().StringVar(&f.host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
+	SlotsFlag(cmd, &f.slots)
+	cmd.Flags().StringToStringVar(&f.labels, "label", nil, "a label by which specs find this host, as `KEY=VALUE`; may be repeated")
+	cmd.Flags().IntVar(&f.gpus, "gpus", 0, "`NUMBER` of GPUs that tasks may use (default: all)")
+	cmd.Flags().StringVar(&f.memory, "memory", "", "`SIZE` of the memory for constraints, such as 64GiB (default: all)")
+	cmd.Flags().StringVar(&f.queue, "queue", spec.TaskQueue, "task `QUEUE` to serve")
+	cmd.Flags().StringVar(&f.logDir, "log-dir", "", "`DIRECTORY` for the output of runs that name none; default: logs, below the state directory")
+	f.keep.Register(cmd)
+	f.metered.Register(cmd)
+	cmd.Flags().StringVar(&f.policyFile, "policy", "", "`FILE` that says what this host runs, for whom and as which user; what it does not allow is denied (see policy)")
+	cmd.Flags().StringVar(&f.audit, "audit", "", "`FILE` for a line of JSON about each start, refusal and request; if it cannot be written, starts are refused")
+	cmd.Flags().StringVar(&f.listen, "listen", "", "`ADDRESS` (HOST:PORT, HOST or :PORT) at which this host serves the output of its runs to `clusterrun logs` elsewhere, or off; "+
+		"default: a free port on all addresses, or off with a server on this machine")
+	cmd.Flags().StringVar(&f.advertise, "advertise", "", "`HOST[:PORT]` at which others reach this host; default: the host name, where DNS has it, and otherwise the address from which it reaches the server; for output always the latter")
+}
+
+// SlotsFlag registers --slots, whose default is the same for all host workers.
+func SlotsFlag(cmd *cobra.Command, slots *int) {
+	cmd.Flags().IntVar(slots, "slots", runtime.GOMAXPROCS(0), "run at most `NUMBER` tasks at a time; 0 for no limit (default: one for each processor)")
+	cmd.Flags().Lookup("slots").DefValue = "0" // the usage says it, the same on each machine
+}
+
+func CheckSlots(n int) error {
+	if n < 0 {
+		return cli.Usagef("--slots %d: give 1 or more, or 0 for no bound", n)
+	}
+	return nil
+}
+
+// options checks the flags, and makes files of theirs absolute.
+func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options, err error) {
+	if err := CheckSlots(f.slots); err != nil {
+		return o, err
+	}
+	role, listen := workers.Role(f.role), f.listen
+	switch role {
+	case workers.RoleHost, workers.RoleBoth:
+	case workers.RoleController:
+		for _, name := range []string{"slots", "gpus", "memory", "label", "log-dir", "listen", "advertise", "keep-logs", "max-logs"} {
+			if cmd.Flags().Changed(name) {
+				return o, cli.Usagef("--%s is for hosts, and a controller executes nothing; leave it out, or give --role both", name)
+			}
+		}
+		listen = listenOff
+	default:
+		return o, cli.Usagef("--role %q: give host, controller or both", f.role)
+	}
+	for _, file := range []struct {
+		flag string
+		path *string
+	}{{"--log-dir", &f.logDir}, {"--policy", &f.policyFile}, {"--audit", &f.audit}} {
+		if *file.path == "" {
+			continue
+		}
+		// Runs tell others where their logs are, and a service has another directory.
+		if *file.path, err = filepath.Abs(*file.path); err != nil {
+			return o, cli.Usagef("%s: %s; give an absolute path", file.flag, err)
+		}
+		if err := cli.CheckPath(file.flag, *file.path, "give another"); err != nil {
+			return o, err
+		}
+	}
+	o = workers.Options{
+		StateDir: a.WorkerDir(), KeyDir: a.Global.StateDir, Host: f.host, Queue: f.queue, Slots: f.slots, LogRoot: cmp.Or(f.logDir, a.LogsDir()), Debug: a.Debug(),
+		Listen: listen, ListenAs: f.advertise, Labels: f.labels, Role: role, Policy: f.policyFile, Audit: f.audit,
+	}
+	if o.Retention, err = f.keep.Policy(a.Global.StateDir); err != nil {
+		return o, err
+	}
+	if o.Metrics, err = f.metered.Address(); err != nil {
+		return o, err
+	}
+	if err := o.CheckPolicy(); err != nil {
+		return o, cli.Usagef("%s", err)
+	}
+	if cmd.Flags().Changed("gpus") {
+		if f.gpus < 0 {
+			return o, cli.Usagef("--gpus %d: give 0 or more", f.gpus)
+		}
+		o.GPUs = &f.gpus
+	}
+	if f.memory != "" {
+		if o.Memory, err = spec.ParseSize(f.memory); err != nil {
+			return o, cli.Usagef("--memory: %v", err)
+		}
+	}
+	if f.advertise != "" {
+		if o.Advertise, _, err = spec.SplitAddress(f.advertise); err != nil {
+			return o, cli.Usagef("--advertise: %s", err)
+		}
+	}
+	return o, nil
+}

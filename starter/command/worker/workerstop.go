@@ -1,0 +1,96 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workers"
+)
+
+// workerStopBound is more than processes have between the request to stop and SIGKILL, and the
+// host worker to say how they ended.
+const workerStopBound = time.Minute
+
+func workerStopCommand(a *cli.App) *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "stop",
+		Short: "End the host worker of the state directory",
+		Long: `Ends the host worker of the state directory, whether --detach or submit started it in the
+background, or it runs in a terminal or as a service. It returns when the worker has ended.
+While runs have tasks on this host it refuses and names them: wait for them, or stop them
+with ` + "`clusterrun stop`" + `. With --force it first stops their processes by SIGTERM, and SIGKILL
+10s later. Such a run ends as host-lost or, with auto_restart, continues when a host worker
+is back. If there is no host worker, it does nothing.
+
+The embedded server ends by itself some time after the last host worker. To end the worker
+of ` + "`clusterrun dev`" + `, end dev.
+
+Exit codes:
+  0    no host worker uses the state directory any more
+  2    mistake in the command line
+  125  it has tasks, or does not end`,
+		Example: `  clusterrun worker stop
+  clusterrun worker stop --force`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return stopHostWorker(cmd.Context(), a, force)
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "also stop the processes of its tasks")
+	return cmd
+}
+
+func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
+	dir := a.WorkerDir()
+	ctx, cancel := context.WithTimeout(ctx, workerStopBound)
+	defer cancel()
+	pid := supervisor.Holder(dir)
+	if pid == 0 {
+		if a.Global.JSON {
+			return a.PrintJSON(map[string]any{"pid": nil})
+		}
+		a.Say("no host worker uses %s", dir)
+		return nil
+	}
+	// Nobody submits a run meanwhile who counts on it.
+	wanted, err := workers.Want(ctx, dir)
+	if err != nil {
+		return fmt.Errorf("the host worker with pid %d is being started, or about to end: %w", pid, err)
+	}
+	defer wanted.Close()
+	if pid = supervisor.Holder(dir); pid == 0 {
+		return nil // it was about to end
+	}
+	held, err := workers.Held(dir)
+	if err != nil && !force {
+		return fmt.Errorf("whether the host worker with pid %d has tasks is not known: %w; --force ends it all the same", pid, err)
+	}
+	if len(held) > 0 && !force {
+		return fmt.Errorf("the host worker with pid %d has tasks of %s; wait for them, end them with `clusterrun stop`, or give --force, which stops their processes", pid, heldRuns(held))
+	}
+	if err := endWorker(ctx, dir, pid); err != nil {
+		return err
+	}
+	if a.Global.JSON {
+		return a.PrintJSON(map[string]any{"pid": pid})
+	}
+	a.Say("the host worker with pid %d has ended", pid)
+	return nil
+}
+
+const (
+	// ConfirmWithin is how long a person has to say a second time that all runs are
+	// to end.
+	ConfirmWithin = 5 * time.Second
+	// ListBound is how long the server has to name the runs.
+	ListBound = 2 * time.Second
+	// ListMost bounds the runs that are counted, and namesMost those that are named.
+	ListMost  = 1000
+	NamesMost = 10
+)

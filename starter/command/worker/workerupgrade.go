@@ -1,0 +1,135 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workers/embedded"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+)
+
+// upgradePatience is how long a host worker may take to say what came of an upgrade.
+const upgradePatience = time.Minute
+
+func workerUpgradeCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "upgrade",
+		Short: "Upgrade the running worker to the program on disk",
+		Long: `Makes the host worker of the state directory use the program that is now at the path from
+which it was started. The part of the worker that speaks to the server, and has nearly all of
+its logic, is replaced at once. Its tasks continue: their processes stay the same, no exit is
+lost, and requests to their sockets are answered a moment later. The supervisor, the small
+parent of the processes, stays and starts those of new runs too. It is replaced as soon as no
+run is open on the host, in the same process. ` + "`clusterrun hosts`" + ` and ` + "`doctor`" + ` show both
+versions. In a systemd unit (see install-service), systemctl reload does this. So does SIGHUP, for a
+worker that was started without a terminal.
+
+The new program is first asked whether it understands the supervisor, the worker's flags and
+the runs there. If it does not, or cannot be executed, the worker continues as before and this
+command says why. An older program is accepted, too. The worker keeps the flags with which it
+was started.
+
+Exit codes:
+  0    upgraded
+  2    mistake in the command line
+  125  no host worker uses the state directory, or it is not upgraded and continues`,
+		Example: `  install -m 755 clusterrun /usr/local/bin/ && clusterrun worker upgrade`,
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), upgradePatience)
+			defer cancel()
+			before, after, err := supervisor.RequestUpgrade(ctx, a.WorkerDir())
+			switch {
+			case errors.Is(err, supervisor.ErrNoSupervisor):
+				return fmt.Errorf("no host worker uses %s; start one with `clusterrun worker`, or name its --state-dir", a.WorkerDir())
+			case errors.Is(err, supervisor.ErrNotUpgradable):
+				return fmt.Errorf("the host worker with pid %d is of a version that cannot be upgraded in place; end it, which stops its tasks, and start it anew", before.PID)
+			case errors.Is(err, context.DeadlineExceeded):
+				return fmt.Errorf("the host worker with pid %d does not say what came of the upgrade; see its log", before.PID)
+			case err != nil:
+				return err
+			case after.Error != "":
+				return fmt.Errorf("the host worker with pid %d is not upgraded and continues with clusterrun %s: %s", after.PID, after.Version, after.Error)
+			}
+			if a.Global.JSON {
+				return a.PrintJSON(after)
+			}
+			a.Say("the host worker with pid %d is now clusterrun %s, and was %s; %s", after.PID, after.Version, before.Version, plural.Of(after.Living, "process continues", "processes continue"))
+			if after.Supervisor != after.Version {
+				a.Say("its supervisor stays clusterrun %s until no run is open on this host", after.Supervisor)
+			}
+			return nil
+		},
+	}
+}
+
+// TakeOver returns the command of a program that is executed in the place of a supervisor,
+// and before that to be asked whether it could be its side.
+func TakeOver(a *cli.App) *cobra.Command {
+	check := false
+	cmd := &cobra.Command{
+		Use:    workers.TakeOverArgs[0],
+		Short:  "The program of an upgrade; executed by a host worker",
+		Hidden: true,
+		Args:   cli.NoArgs,
+		// Global flags and the environment have said what they had to say.
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if check {
+				return workers.CheckTakeOver(os.Stdout)
+			}
+			program, ok := supervisor.Replaces()
+			if !ok {
+				return cli.Usagef("take-over is executed by a host worker; use `clusterrun worker upgrade`")
+			}
+			ctx, stop := cli.EndedBy(cmd.Context())
+			defer stop()
+			side, err := sideCommand()
+			if err != nil {
+				return err
+			}
+			var stateDir string
+			defer func() { forgetBackground(stateDir) }()
+			return workers.TakeOver(ctx, side, program, func(ctx context.Context, o workers.Options) {
+				stateDir = o.StateDir
+				if dir := o.Server.Embedded; dir != "" {
+					a.KeepOwn(ctx, embedded.Home{Dir: dir})
+				}
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "answer whether this program can take over")
+	return cmd
+}
+
+// ownProgram returns the file of this program, by the name under which a newer one will be put:
+// that may be a link.
+func ownProgram() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find our own executable: %w", err)
+	}
+	if named, err := exec.LookPath(os.Args[0]); err == nil {
+		// Whoever started us may call us something else.
+		if named, err = filepath.Abs(named); err == nil && sameFile(self, named) {
+			return named, nil
+		}
+	}
+	return self, nil
+}
+
+func sameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
+}
