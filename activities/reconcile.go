@@ -119,7 +119,7 @@ func (h *Host) reconcile(ctx context.Context, p *plan) error {
 // generation have a plan for it by then.
 func hasLater(d *workflowservice.DescribeWorkflowExecutionResponse, generation int) bool {
 	for _, a := range d.GetPendingActivities() {
-		if _, its, ok := spec.TaskOfActivity(a.GetActivityId()); ok && a.GetActivityType().GetName() == string(hostapi.RunTask) && its > generation {
+		if _, its, ok := spec.TaskOfActivity(a.GetActivityId()); ok && a.GetActivityType().GetName() == hostapi.Name(hostapi.Host.RunTask) && its > generation {
 			return true
 		}
 	}
@@ -231,7 +231,7 @@ func (h *Host) free(ctx context.Context, p *plan) error {
 func (h *Host) awaited(pending []*workflowpb.PendingActivityInfo) bool {
 	own := "/" + h.Name + "/" + h.Instance
 	for _, a := range pending {
-		if name := a.GetActivityType().GetName(); name == string(hostapi.Reserve) || name == string(hostapi.Prepare) ||
+		if name := a.GetActivityType().GetName(); name == hostapi.Name(hostapi.Host.Reserve) || name == hostapi.Name(hostapi.Host.Prepare) ||
 			strings.HasSuffix(a.GetActivityOptions().GetTaskQueue().GetName(), own) {
 			return true
 		}
@@ -274,7 +274,7 @@ func (h *Host) stopUnlisted(ctx context.Context, p *plan, processes []supervisor
 	}
 	listed := map[taskOfGeneration]bool{}
 	for _, a := range pending {
-		if a.GetActivityType().GetName() == string(hostapi.RunTask) {
+		if a.GetActivityType().GetName() == hostapi.Name(hostapi.Host.RunTask) {
 			if task, generation, ok := spec.TaskOfActivity(a.GetActivityId()); ok {
 				listed[taskOfGeneration{task, generation}] = true
 			}

@@ -68,7 +68,7 @@ func open(ids ...string) *workflowservice.DescribeWorkflowExecutionResponse {
 		WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING},
 	}
 	for _, id := range ids {
-		a := &workflowpb.PendingActivityInfo{ActivityId: id, ActivityType: &commonpb.ActivityType{Name: string(hostapi.RunTask)}}
+		a := &workflowpb.PendingActivityInfo{ActivityId: id, ActivityType: &commonpb.ActivityType{Name: hostapi.Name(hostapi.Host.RunTask)}}
 		d.PendingActivities = append(d.PendingActivities, a)
 	}
 	return d
@@ -154,7 +154,7 @@ func TestAHostThatWasLostLeavesTheRun(t *testing.T) {
 	stays(open(spec.TaskActivityID("worker-1", 1, 0)), "the generation goes on")
 	here := open(later)
 	here.PendingActivities = append(here.PendingActivities, &workflowpb.PendingActivityInfo{
-		ActivityId: "5", ActivityType: &commonpb.ActivityType{Name: string(hostapi.Reserve)},
+		ActivityId: "5", ActivityType: &commonpb.ActivityType{Name: hostapi.Name(hostapi.Host.Reserve)},
 	})
 	stays(here, "a later one is being placed")
 	s.processes = append(s.processes, living("worker-1", 1, 0))

@@ -108,12 +108,12 @@ func TestStatusSaysWhatARunWaitsFor(t *testing.T) {
 	}
 	c := mocks.NewClient(t)
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
-		pending(string(hostapi.Reserve), "queue/hosts", &failurepb.Failure{Message: "host a has 0 of 1 slots free"}),
-		pending(string(hostapi.Reserve), "queue/host/b", nil),
-		pending(string(hostapi.Prepare), "queue/host/c/instance", &failurepb.Failure{
+		pending(hostapi.Name(hostapi.Host.Reserve), "queue/hosts", &failurepb.Failure{Message: "host a has 0 of 1 slots free"}),
+		pending(hostapi.Name(hostapi.Host.Reserve), "queue/host/b", nil),
+		pending(hostapi.Name(hostapi.Host.Prepare), "queue/host/c/instance", &failurepb.Failure{
 			Message: "activity StartToClose timeout", FailureInfo: &failurepb.Failure_TimeoutFailureInfo{TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{}},
 		}),
-		pending(string(hostapi.SignalTasks), "queue/host/d/instance", nil),
+		pending(hostapi.Name(hostapi.Host.SignalTasks), "queue/host/d/instance", nil),
 	), nil)
 	value := mocks.NewEncodedValue(t)
 	value.On("Get", mock.Anything).Return(nil)

@@ -37,7 +37,7 @@ func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []Waiting 
 	var all []Waiting
 	for _, a := range pending {
 		switch a.GetActivityType().GetName() {
-		case string(hostapi.Reserve), string(hostapi.Prepare):
+		case hostapi.Name(hostapi.Host.Reserve), hostapi.Name(hostapi.Host.Prepare):
 		default:
 			continue
 		}

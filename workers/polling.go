@@ -1,7 +1,6 @@
 package workers
 
 import (
-	"context"
 	"fmt"
 	"sync"
 
@@ -80,7 +79,7 @@ func (s *side) taskWorkers() (all polling) {
 	for _, queue := range anywhere {
 		w := worker.New(s.client, queue, reserveOptions())
 		if s.member == nil {
-			registerHost(w, hostapi.Reserve, s.host.Reserve)
+			w.RegisterActivityWithOptions(s.host.Reserve, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Reserve)})
 		}
 		s.registerChecks(w)
 		all = append(all, w)
@@ -95,28 +94,10 @@ func (s *side) registerChecks(w worker.Worker) {
 	w.RegisterActivityWithOptions(s.queues.ClosuresCheck, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
 }
 
-// registerHost registers an activity of a host under its name.
-func registerHost[I, O any](w worker.Worker, a hostapi.Activity[I, O], f func(context.Context, I) (O, error)) {
-	w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: string(a)})
-}
-
 // registerTasks registers what this host does for its tasks.
 func (s *side) registerTasks(w worker.Worker) {
 	// The next generation of a group is reserved where the last one was.
-	registerHost(w, hostapi.Reserve, s.host.Reserve)
-	registerHost(w, hostapi.Prepare, s.host.Prepare)
-	registerHost(w, hostapi.RunTask, s.host.RunTask)
-	registerHost(w, hostapi.TerminateTasks, s.host.TerminateTasks)
-	registerHost(w, hostapi.RestartTasks, s.host.RestartTasks)
-	registerHost(w, hostapi.SignalTasks, s.host.SignalTasks)
-	registerHost(w, hostapi.CaptureStacks, s.host.CaptureStacks)
-	registerHost(w, hostapi.StopSilentTasks, s.host.StopSilentTasks)
-	registerHost(w, hostapi.SealTasks, s.host.SealTasks)
-	registerHost(w, hostapi.SettleTasks, s.host.SettleTasks)
-	registerHost(w, hostapi.CheckStart, s.host.CheckStart)
-	registerHost(w, hostapi.Unreserve, s.host.Unreserve)
-	registerHost(w, hostapi.TellStopping, s.host.TellStopping)
-	registerHost(w, hostapi.Release, s.host.Release)
+	w.RegisterActivity(&struct{ hostapi.Host }{s.host})
 	closures := server.NewClosures(s.server, s.host.Brokers())
 	w.RegisterActivityWithOptions(closures.RunClosures, activity.RegisterOptions{Name: closure.ActivityRunClosures})
 	w.RegisterActivityWithOptions(closures.CancelClosures, activity.RegisterOptions{Name: closure.ActivityCancelClosures})

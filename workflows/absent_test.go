@@ -42,12 +42,12 @@ func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
 			env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
 			env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 			register := func(name string, f any) { env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name}) }
-			register(string(hostapi.Reserve), func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+			register(hostapi.Name(hostapi.Host.Reserve), func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
 				host := map[string]string{"worker-0": "a", "worker-1": "b"}[in.Tasks[0]]
 				return hostapi.ReserveOutput{Host: host, Instance: "i", Addresses: []string{host + ":1"}}, nil
 			})
-			register(string(hostapi.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.None, error) { return hostapi.None{}, nil })
-			register(string(hostapi.RunTask), func(ctx context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
+			register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.None, error) { return hostapi.None{}, nil })
+			register(hostapi.Name(hostapi.Host.RunTask), func(ctx context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
 				if in.Task == "worker-1" {
 					return hostapi.RunTaskOutput{}, c.loss
 				}
@@ -56,7 +56,7 @@ func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
 			})
 			var mu sync.Mutex
 			var released []string
-			register(string(hostapi.Release), func(ctx context.Context) (hostapi.ReleaseOutput, error) {
+			register(hostapi.Name(hostapi.Host.Release), func(ctx context.Context) (hostapi.ReleaseOutput, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				released = append(released, strings.Split(activity.GetInfo(ctx).TaskQueue, "/host/")[1])

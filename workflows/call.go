@@ -13,7 +13,7 @@ import (
 
 // call starts an activity of a host.
 func call[I, O any](ctx workflow.Context, a hostapi.Activity[I, O], in I) future[O] {
-	return future[O]{workflow.ExecuteActivity(ctx, string(a), in)}
+	return future[O]{workflow.ExecuteActivity(ctx, hostapi.Name(a), in)}
 }
 
 // hereTakes is how long an activity of callHere may take as part of the workflow task. Whoever asks
@@ -34,7 +34,7 @@ func callHere[I, O any](ctx workflow.Context, a hostapi.Activity[I, O], in I) fu
 	})
 	answer, settable := workflow.NewFuture(ctx)
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		out, err := future[O]{workflow.ExecuteLocalActivity(here, string(a), in)}.get(ctx)
+		out, err := future[O]{workflow.ExecuteLocalActivity(here, hostapi.Name(a), in)}.get(ctx)
 		var refused *temporal.ApplicationError
 		final := temporal.IsCanceledError(err) || errors.As(err, &refused) && refused.NonRetryable()
 		if err != nil && !final {

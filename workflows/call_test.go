@@ -34,15 +34,15 @@ func localTries(t *testing.T, answer func(try int) error) (tries map[string][]bo
 	register := func(name string, f any) {
 		env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
-	register(string(hostapi.Reserve), func(ctx context.Context, _ hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
-		try := note(ctx, string(hostapi.Reserve))
+	register(hostapi.Name(hostapi.Host.Reserve), func(ctx context.Context, _ hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+		try := note(ctx, hostapi.Name(hostapi.Host.Reserve))
 		return hostapi.ReserveOutput{Host: "a", Instance: "abcdefgh", Addresses: []string{"127.0.0.1:1"}}, answer(try)
 	})
-	register(string(hostapi.RunTask), func(context.Context, hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
+	register(hostapi.Name(hostapi.Host.RunTask), func(context.Context, hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
 		return hostapi.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
 	})
-	register(string(hostapi.Release), func(ctx context.Context, _ hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
-		note(ctx, string(hostapi.Release))
+	register(hostapi.Name(hostapi.Host.Release), func(ctx context.Context, _ hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
+		note(ctx, hostapi.Name(hostapi.Host.Release))
 		return hostapi.ReleaseOutput{}, nil
 	})
 	execute(t, env, spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(1)}}})
@@ -52,7 +52,7 @@ func localTries(t *testing.T, answer func(try int) error) (tries map[string][]bo
 func TestALocalReservationIsPartOfTheWorkflowTask(t *testing.T) {
 	tries, env := localTries(t, func(int) error { return nil })
 	require.NoError(t, env.GetWorkflowError())
-	assert.Equal(t, map[string][]bool{string(hostapi.Reserve): {true}, string(hostapi.Release): {true}}, tries)
+	assert.Equal(t, map[string][]bool{hostapi.Name(hostapi.Host.Reserve): {true}, hostapi.Name(hostapi.Host.Release): {true}}, tries)
 }
 
 // A workflow task does not wait for what may become free: people would wait for it with their requests.
@@ -64,7 +64,7 @@ func TestALocalReservationThatFailsIsRetriedByTheServer(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, env.GetWorkflowError())
-	assert.Equal(t, []bool{true, false, false}, tries[string(hostapi.Reserve)])
+	assert.Equal(t, []bool{true, false, false}, tries[hostapi.Name(hostapi.Host.Reserve)])
 }
 
 func TestALocalRefusalIsForGood(t *testing.T) {
@@ -74,5 +74,5 @@ func TestALocalRefusalIsForGood(t *testing.T) {
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, env.GetWorkflowError(), &app)
 	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())
-	assert.Equal(t, []bool{true}, tries[string(hostapi.Reserve)])
+	assert.Equal(t, []bool{true}, tries[hostapi.Name(hostapi.Host.Reserve)])
 }

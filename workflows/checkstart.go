@@ -14,7 +14,7 @@ func (r *clusterRun) checkStart(ctx workflow.Context, e lifecycle.StartTask) (li
 	name := e.Task.Name()
 	h := r.hostOf(name)
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	_, err := call(askingFirst(ctx, h.queue, "check "+name), hostapi.CheckStart,
+	_, err := call(askingFirst(ctx, h.queue, "check "+name), hostapi.Host.CheckStart,
 		hostapi.CheckStartInput{Group: r.group(), Task: e.Task}).get(ctx)
 	if err != nil {
 		return e, refusedBy(h, err)

@@ -319,9 +319,9 @@ func (r *clusterRun) carryOut(ctx workflow.Context, a lifecycle.Action) {
 	case lifecycle.Stop:
 		r.stop(a)
 	case lifecycle.SealTasks:
-		r.answer(ctx, reach(r, hostapi.SealTasks, a.Tasks, tasksInput), nil, nil)
+		r.answer(ctx, reach(r, hostapi.Host.SealTasks, a.Tasks, tasksInput), nil, nil)
 	case lifecycle.StopSilentTasks:
-		r.answer(ctx, reach(r, hostapi.StopSilentTasks, a.Tasks, tasksInput), nil, nil)
+		r.answer(ctx, reach(r, hostapi.Host.StopSilentTasks, a.Tasks, tasksInput), nil, nil)
 	case lifecycle.Tell:
 		r.tell(ctx, a.Stopping)
 	case lifecycle.StartTimer:

@@ -47,16 +47,16 @@ func newWorld(t *testing.T) *world {
 	register := func(name string, f any) {
 		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
-	register(string(hostapi.Reserve), func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+	register(hostapi.Name(hostapi.Host.Reserve), func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
 		w.generations = append(w.generations, in.Generation)
 		host := w.hosts[min(in.Generation, len(w.hosts)-1)]
 		return hostapi.ReserveOutput{Host: host, Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
 	})
-	register(string(hostapi.RunTask), func(_ context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
+	register(hostapi.Name(hostapi.Host.RunTask), func(_ context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
 		exit := spec.Exit{Restart: in.Generation, ExitCode: 3, Cause: spec.CauseOrigin}
 		return hostapi.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
 	})
-	register(string(hostapi.Release), func(context.Context) (hostapi.ReleaseOutput, error) {
+	register(hostapi.Name(hostapi.Host.Release), func(context.Context) (hostapi.ReleaseOutput, error) {
 		w.mu.Lock()
 		w.releases++
 		n := w.releases

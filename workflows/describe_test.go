@@ -35,7 +35,7 @@ func TestDetailsFenceWhatUsersSay(t *testing.T) {
 		w := newWorld(t)
 		w.hosts = []string{"__a|b__"}
 		w.SetContinueAsNewSuggested(false)
-		w.OnActivity(string(hostapi.RunTask), mock.Anything, mock.Anything).Return(
+		w.OnActivity(hostapi.Name(hostapi.Host.RunTask), mock.Anything, mock.Anything).Return(
 			func(context.Context, hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
 				exit := spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin, PID: 4711, Restart: 2, LogDir: "/logs/a|b_/2", Message: traceback, Reported: true}
 				return hostapi.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrSubprocess, nil, exit)

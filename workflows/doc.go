@@ -17,8 +17,8 @@
 //
 // clusterrun.go has the life of a run from one end to the other, place.go its hosts and
 // grant.go how it gets them from the fleet, fleet.go that,
-// launch.go the RunTask activities, taskgroup.go those of large runs, requests.go the updates and the query, onhosts.go
-// what they do on the hosts, handover.go
+// launch.go the RunTask activities, taskgroup.go those of large runs, requests.go which updates there are,
+// updates.go how they are answered, onhosts.go what reaches the hosts, handover.go
 // the change to another execution, release.go the end, and policies.go the options of
 // all activities.
 //

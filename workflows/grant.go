@@ -224,7 +224,7 @@ func (r *clusterRun) reserveAll(ctx workflow.Context, p placement) (*fleet.Refus
 		if err := sending.await(ctx, r.specBytes); err != nil {
 			return nil, err
 		}
-		futures[i] = call(shipping(reservingAt(asking, h.queue, reserveSummary(h, p.generation)), r.spec), hostapi.Reserve, r.reserveInput(ctx, p, h, h.groups[0]))
+		futures[i] = call(shipping(reservingAt(asking, h.queue, reserveSummary(h, p.generation)), r.spec), hostapi.Host.Reserve, r.reserveInput(ctx, p, h, h.groups[0]))
 		sending.started = append(sending.started, futures[i])
 	}
 	onRefusal(ctx, futures, giveUp)
@@ -260,7 +260,7 @@ func refusal(h *host, err error) string {
 func (r *clusterRun) unreserve(ctx workflow.Context, hosts []*host, generation int) {
 	futures := make([]future[hostapi.None], len(hosts))
 	for i, h := range hosts {
-		futures[i] = call(askingFirst(ctx, h.queue, "give back what is reserved"), hostapi.Unreserve,
+		futures[i] = call(askingFirst(ctx, h.queue, "give back what is reserved"), hostapi.Host.Unreserve,
 			hostapi.Group{Run: r.began, Generation: generation})
 	}
 	for i, f := range futures {

@@ -39,7 +39,7 @@ func newAdopting(t *testing.T) *adopting {
 	w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
 		w.generations = append(w.generations, in.Generation)
 		return hostapi.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}, Service: &serviceOfA}, nil
-	}, activity.RegisterOptions{Name: string(hostapi.Reserve), DisableAlreadyRegisteredCheck: true})
+	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Reserve), DisableAlreadyRegisteredCheck: true})
 	w.RegisterActivityWithOptions(func(ctx context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
 		in.Workflow = "" // only those of groups say it
 		w.ran = append(w.ran, in)
@@ -48,20 +48,20 @@ func newAdopting(t *testing.T) *adopting {
 		}
 		w.token = activity.GetInfo(ctx).TaskToken
 		return hostapi.RunTaskOutput{}, activity.ErrResultPending
-	}, activity.RegisterOptions{Name: string(hostapi.RunTask), DisableAlreadyRegisteredCheck: true})
+	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.RunTask), DisableAlreadyRegisteredCheck: true})
 	w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.CaptureStacksInput) (spec.RequestAnswer, error) {
 		w.asked = append(w.asked, in.Group)
 		w.end(t)
 		return spec.RequestAnswer{Tasks: in.Tasks}, nil
-	}, activity.RegisterOptions{Name: string(hostapi.CaptureStacks)})
+	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.CaptureStacks)})
 	w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.CheckStartInput) (hostapi.None, error) {
 		w.asked = append(w.asked, in.Group)
 		return hostapi.None{}, nil
-	}, activity.RegisterOptions{Name: string(hostapi.CheckStart)})
+	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.CheckStart)})
 	w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
 		w.released = append(w.released, in)
 		return hostapi.ReleaseOutput{}, nil
-	}, activity.RegisterOptions{Name: string(hostapi.Release), DisableAlreadyRegisteredCheck: true})
+	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Release), DisableAlreadyRegisteredCheck: true})
 	return w
 }
 
@@ -112,7 +112,7 @@ func TestAGroupThatIsLongKeepsItsHosts(t *testing.T) {
 	w.RegisterActivityWithOptions(func(context.Context, hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
 		exit := spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin}
 		return hostapi.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
-	}, activity.RegisterOptions{Name: string(hostapi.RunTask), DisableAlreadyRegisteredCheck: true})
+	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.RunTask), DisableAlreadyRegisteredCheck: true})
 	r := next(t, w.start(t, groupSpec, nil))
 	assert.Empty(t, w.released)
 	assert.Equal(t, 1, r.Machine.Generation)
@@ -121,7 +121,7 @@ func TestAGroupThatIsLongKeepsItsHosts(t *testing.T) {
 	again := resumed(t)
 	again.RegisterActivityWithOptions(func(context.Context, hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
 		return hostapi.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
-	}, activity.RegisterOptions{Name: string(hostapi.RunTask), DisableAlreadyRegisteredCheck: true})
+	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.RunTask), DisableAlreadyRegisteredCheck: true})
 	require.NoError(t, again.start(t, groupSpec, r))
 	assert.Equal(t, []int{1}, again.generations)
 	assert.Equal(t, []hostapi.ReleaseInput{{Run: r.Run}}, again.released)
@@ -142,11 +142,11 @@ func TestARunDoesNotGoOnInTheMiddleOfARequest(t *testing.T) {
 				}
 				time.Sleep(50 * time.Millisecond) // for what has come to be served
 				return spec.RequestAnswer{Tasks: in.Tasks}, nil
-			}, activity.RegisterOptions{Name: string(hostapi.SignalTasks)})
+			}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.SignalTasks)})
 			w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.TerminateTasksInput) (spec.RequestAnswer, error) {
 				w.end(t)
 				return spec.RequestAnswer{Tasks: in.Tasks}, nil
-			}, activity.RegisterOptions{Name: string(hostapi.TerminateTasks)})
+			}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.TerminateTasks)})
 			w.RegisterDelayedCallback(func() {
 				w.SetContinueAsNewSuggested(true)
 				w.UpdateWorkflow(spec.UpdateSignalTask, "signal", &testsuite.TestUpdateCallback{

@@ -117,7 +117,7 @@ func (c Carrier) runTask(ctx workflow.Context, in hostapi.RunTaskInput) future[h
 		summary += fmt.Sprintf(", start %d", in.Launch+1)
 	}
 	ctx = c.running(ctx, spec.TaskActivityID(in.Task, in.Generation, in.Launch), summary)
-	return call(ctx, hostapi.RunTask, in)
+	return call(ctx, hostapi.Host.RunTask, in)
 }
 
 // endOf reads how the process ended from how its activity did. A host's own

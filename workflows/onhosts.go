@@ -18,30 +18,6 @@ import (
 // first error.
 type onHosts func(workflow.Context) (spec.RequestAnswer, error)
 
-// onHosts returns what carries out the request of an operator; nil for any other action.
-func (r *clusterRun) onHosts(a lifecycle.Action) onHosts {
-	switch a := a.(type) {
-	case lifecycle.TerminateTasks:
-		return reach(r, hostapi.TerminateTasks, a.Tasks, func(to hostapi.Group, tasks []string) hostapi.TerminateTasksInput {
-			a.Tasks = tasks
-			return hostapi.TerminateTasksInput{Group: to, TaskRequest: a.TaskRequest}
-		})
-	case lifecycle.RestartTasks:
-		return reach(r, hostapi.RestartTasks, a.Tasks, func(to hostapi.Group, tasks []string) hostapi.RestartTasksInput {
-			a.Tasks = tasks
-			return hostapi.RestartTasksInput{Group: to, TaskRequest: a.TaskRequest}
-		})
-	case lifecycle.SignalTasks:
-		return reach(r, hostapi.SignalTasks, a.Tasks, func(to hostapi.Group, tasks []string) hostapi.SignalTasksInput {
-			a.Tasks = tasks
-			return hostapi.SignalTasksInput{Group: to, SignalRequest: a.SignalRequest}
-		})
-	case lifecycle.CaptureStacks:
-		return r.captureStacks(a.Tasks, requesting)
-	}
-	return nil
-}
-
 // group returns the generation of the run, for its hosts.
 func (r *clusterRun) group() hostapi.Group {
 	return hostapi.Group{Run: r.began, Generation: r.machine.Generation()}
@@ -90,7 +66,7 @@ func (r *clusterRun) capture(ctx workflow.Context, a lifecycle.Capture) {
 // captureStacks has the stacks written down. Where a host does not answer, the stacks say so.
 func (r *clusterRun) captureStacks(tasks []string, options activityOptions) onHosts {
 	return func(ctx workflow.Context) (spec.RequestAnswer, error) {
-		all := ask(ctx, r, hostapi.CaptureStacks, options, tasks, func(to hostapi.Group, tasks []string) hostapi.CaptureStacksInput {
+		all := ask(ctx, r, hostapi.Host.CaptureStacks, options, tasks, func(to hostapi.Group, tasks []string) hostapi.CaptureStacksInput {
 			return hostapi.CaptureStacksInput{Group: to, StacksRequest: spec.StacksRequest{Tasks: tasks}}
 		})
 		for i, q := range all {

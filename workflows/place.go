@@ -162,7 +162,7 @@ func onRefusal(ctx workflow.Context, futures []future[hostapi.ReserveOutput], gi
 func (r *clusterRun) reserve(ctx workflow.Context, h *host, in hostapi.ReserveInput, before string, deadline time.Duration) future[hostapi.ReserveOutput] {
 	summary := reserveSummary(h, in.Generation)
 	ask := func(ctx workflow.Context, queue string, deadline time.Duration) future[hostapi.ReserveOutput] {
-		return callHere(shipping(placing(ctx, queue, deadline, summary), r.spec), hostapi.Reserve, in)
+		return callHere(shipping(placing(ctx, queue, deadline, summary), r.spec), hostapi.Host.Reserve, in)
 	}
 	if before == "" {
 		return ask(ctx, h.reserveQueue(r.queue), deadline)
@@ -212,7 +212,7 @@ func (r *clusterRun) prepare(ctx workflow.Context, generation int, left time.Dur
 			return err
 		}
 		actx := placing(ctx, h.queue, max(left, 10*time.Second), "the cluster for "+markdown.Name(h.name))
-		futures[i] = call(actx, hostapi.Prepare, in)
+		futures[i] = call(actx, hostapi.Host.Prepare, in)
 		sending.started = append(sending.started, futures[i])
 	}
 	var failure error

@@ -35,7 +35,7 @@ func TestARefusalWaitsForNoOtherHost(t *testing.T) {
 			return hostapi.ReserveOutput{}, temporal.NewNonRetryableApplicationError("one port for two tasks", spec.ErrInvalidRunSpec, nil)
 		}
 		return hostapi.ReserveOutput{}, temporal.NewApplicationError("no slots", spec.ErrPlacement)
-	}, activity.RegisterOptions{Name: string(hostapi.Reserve)})
+	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Reserve)})
 	begun := env.Now()
 	execute(t, env, spec.RunSpec{
 		Command: []string{"x"}, PlacementTimeout: spec.DurationOf(time.Hour),
@@ -109,7 +109,7 @@ func TestTheSizeOfASpecIsRecorded(t *testing.T) {
 		env.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
 		env.RegisterActivityWithOptions(func(context.Context, hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
 			return hostapi.ReserveOutput{}, temporal.NewNonRetryableApplicationError("asked", spec.ErrInvalidRunSpec, nil)
-		}, activity.RegisterOptions{Name: string(hostapi.Reserve)})
+		}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Reserve)})
 		execute(t, env, spec.RunSpec{
 			Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"a:1", "b:1"}}},
 		})

@@ -48,7 +48,7 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 	futures := make([]future[hostapi.ReleaseOutput], len(hosts))
 	for i, h := range hosts {
 		if h.queue != "" && !r.absent[h.queue] && (!spec.IsAgentsQueue(r.queue) || !r.lost[h.queue]) {
-			futures[i] = callHere(releasing(ctx, h.queue, r.spec, "give back "+markdown.Name(h.name)), hostapi.Release, hostapi.ReleaseInput{Run: r.began})
+			futures[i] = callHere(releasing(ctx, h.queue, r.spec, "give back "+markdown.Name(h.name)), hostapi.Host.Release, hostapi.ReleaseInput{Run: r.began})
 		}
 	}
 	for i, h := range hosts {

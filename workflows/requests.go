@@ -1,34 +1,15 @@
 package workflows
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
-
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// request is an event that somebody may wait for.
-type request struct {
-	event lifecycle.Event
-	// placed reports whether this is the end of the placement and not a request; err is its
-	// error.
-	placed bool
-	err    error
-	// woken reports whether this only wakes the loop, since r has changed.
-	woken bool
-	// done takes a spec.RequestAnswer, or where stopping says so a spec.Stopping; nil
-	// where nobody waits.
-	done     workflow.Settable
-	stopping bool
-}
-
-// register has the run answer from its first moment on: a request that comes
-// while hosts are being reserved waits in line.
+// register installs the handlers. It must run before the workflow first blocks. Requests that
+// arrive during placement are queued.
 func (r *clusterRun) register(ctx workflow.Context) error {
 	if err := answerStatusBy(ctx, r.answerStatus); err != nil {
 		return err
@@ -70,178 +51,26 @@ func (r *clusterRun) register(ctx workflow.Context) error {
 	return nil
 }
 
-// update is an operator's request: refused at once when it cannot be, else
-// answered when it has reached the hosts.
-func update[Q interface{ Validate() error }](r *clusterRun, name, description string, eventOf func(Q) (lifecycle.Event, error)) func(workflow.Context) error {
-	handle := func(ctx workflow.Context, q Q) (spec.RequestAnswer, error) {
-		r.requests++
-		e, err := eventOf(q)
-		if err != nil {
-			return spec.RequestAnswer{}, refused(err)
-		}
-		if start, ok := e.(lifecycle.StartTask); ok {
-			if e, err = r.checkStart(ctx, start); err != nil {
-				return spec.RequestAnswer{}, err
-			}
-		}
-		answer, done := workflow.NewFuture(ctx)
-		r.events.Send(ctx, request{event: e, done: done})
-		var out spec.RequestAnswer
-		err = answer.Get(ctx, &out)
-		return out, err
-	}
-	validate := func(ctx workflow.Context, q Q) error {
-		if err := q.Validate(); err != nil {
-			return refused(err)
-		}
-		e, err := eventOf(q)
-		if !lifecycle.Ends(e) && r.isLeaving(ctx) {
-			return errGoesOn()
-		}
-		if err == nil {
-			err = r.machine.Check(e)
-		}
-		if err != nil {
-			return refused(err)
-		}
-		return nil
-	}
-	return func(ctx workflow.Context) error {
-		return workflow.SetUpdateHandlerWithOptions(ctx, name, handle, workflow.UpdateHandlerOptions{
-			Validator: validate, Description: description,
+// onHosts returns what carries out the request of an operator; nil for any other action.
+func (r *clusterRun) onHosts(a lifecycle.Action) onHosts {
+	switch a := a.(type) {
+	case lifecycle.TerminateTasks:
+		return reach(r, hostapi.Host.TerminateTasks, a.Tasks, func(to hostapi.Group, tasks []string) hostapi.TerminateTasksInput {
+			a.Tasks = tasks
+			return hostapi.TerminateTasksInput{Group: to, TaskRequest: a.TaskRequest}
 		})
+	case lifecycle.RestartTasks:
+		return reach(r, hostapi.Host.RestartTasks, a.Tasks, func(to hostapi.Group, tasks []string) hostapi.RestartTasksInput {
+			a.Tasks = tasks
+			return hostapi.RestartTasksInput{Group: to, TaskRequest: a.TaskRequest}
+		})
+	case lifecycle.SignalTasks:
+		return reach(r, hostapi.Host.SignalTasks, a.Tasks, func(to hostapi.Group, tasks []string) hostapi.SignalTasksInput {
+			a.Tasks = tasks
+			return hostapi.SignalTasksInput{Group: to, SignalRequest: a.SignalRequest}
+		})
+	case lifecycle.CaptureStacks:
+		return r.captureStacks(a.Tasks, requesting)
 	}
-}
-
-// refused returns the error of a request that cannot be met. Where that is for some of its
-// tasks, the details say for which.
-func refused(err error) error {
-	var invalid *spec.InvalidRequestError
-	var tasks lifecycle.TasksError
-	switch {
-	case errors.As(err, &invalid):
-		return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRequest, nil)
-	case errors.As(err, &tasks):
-		return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrRefused, nil, []spec.TaskProblem(tasks))
-	}
-	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrRefused, nil)
-}
-
-// refusedBy returns the error of a request that a host could not meet.
-func refusedBy(h *host, err error) error {
-	var app *temporal.ApplicationError
-	if errors.As(err, &app) && app.Type() == spec.ErrInvalidRequest {
-		return temporal.NewNonRetryableApplicationError(app.Message(), spec.ErrInvalidRequest, nil)
-	}
-	return refused(fmt.Errorf("host %s: %s", h.name, reasonOf(err)))
-}
-
-// serve carries a request out. It is checked again: what was so when the
-// request came in may not be so any more.
-func (r *clusterRun) serve(ctx workflow.Context, q request) {
-	switch {
-	case q.woken:
-		return
-	case q.placed:
-		r.begin(ctx, q.err)
-		return
-	}
-	if r.stopPlacing != nil {
-		r.servePlacing(q)
-		return
-	}
-	if q.done == nil {
-		r.step(ctx, q.event)
-		return
-	}
-	if err := r.machine.Check(q.event); err != nil {
-		q.done.SetError(refused(err))
-		return
-	}
-	if q.stopping {
-		r.step(ctx, q.event)
-		q.done.SetValue(r.machine.Stopping())
-		return
-	}
-	answer := spec.RequestAnswer{Tasks: []string{}}
-	waiting := false
-	for _, a := range r.machine.Step(q.event) {
-		if onHosts := r.onHosts(a); onHosts != nil {
-			waiting = true
-			r.answer(ctx, onHosts, answer.Tasks, q.done)
-			continue
-		}
-		switch a := a.(type) {
-		case lifecycle.Launch:
-			answer.Tasks = append(answer.Tasks, a.Task.Name())
-		case lifecycle.Stop:
-			answer.Tasks = append(answer.Tasks, a.Tasks...)
-		}
-		r.carryOut(ctx, a)
-	}
-	if !waiting {
-		if len(answer.Tasks) == 0 && r.machine.Ending() {
-			answer.Note = "no task has a process any more, and the run is ending"
-		}
-		q.done.SetValue(answer)
-	}
-}
-
-// servePlacing is serve while hosts are being reserved: the run can be ended, and
-// ends when the reservations have come to theirs.
-func (r *clusterRun) servePlacing(q request) {
-	when := "before its tasks were placed"
-	if r.machine.Generation() > 0 {
-		when = "while the group was being started again"
-	}
-	switch e := q.event.(type) {
-	case lifecycle.Cancel:
-		r.unplacedWhy = cmp.Or(e.Reason, when)
-	case lifecycle.TerminateAll:
-		r.unplacedWhy = "it was terminated " + when
-	default:
-		if q.done == nil {
-			return
-		}
-		if err := r.machine.Check(q.event); err != nil {
-			q.done.SetError(refused(err))
-		} else if q.stopping { // it was answered before
-			q.done.SetValue(r.machine.Stopping())
-		}
-		return
-	}
-	r.stopPlacing()
-	if q.done != nil {
-		note := "its tasks had no place yet; looking for one is given up, and the run is cancelled"
-		if r.machine.Generation() > 0 {
-			note = "the group was being started again; that is given up, and the run is cancelled"
-		}
-		q.done.SetValue(spec.RequestAnswer{Tasks: []string{}, Note: note})
-	}
-}
-
-// finishRequests answers those that came too late and waits for all handlers,
-// so that nobody waits for an answer of a closed run.
-func (r *clusterRun) finishRequests(ctx workflow.Context) error {
-	for {
-		var q request
-		for r.events.ReceiveAsync(&q) {
-			if q.done == nil {
-				continue
-			}
-			err := refused(errors.New("the run has ended"))
-			if r.next != nil {
-				err = errGoesOn()
-			}
-			q.done.SetError(err)
-		}
-		if workflow.AllHandlersFinished(ctx) {
-			return nil
-		}
-		if err := workflow.Await(ctx, func() bool {
-			return r.events.Len() > 0 || workflow.AllHandlersFinished(ctx)
-		}); err != nil {
-			return err
-		}
-	}
+	return nil
 }

@@ -27,7 +27,7 @@ func (r *clusterRun) settle(ctx workflow.Context, hosts []*host) error {
 		}
 		actx := settling(ctx, h.queue, r.givenUp(len(hosts)), r.spec, "what "+h.name+" may have left")
 		asked = append(asked, h)
-		futures = append(futures, call(actx, hostapi.SettleTasks, hostapi.TasksInput{
+		futures = append(futures, call(actx, hostapi.Host.SettleTasks, hostapi.TasksInput{
 			Group: hostapi.Group{Run: r.began, Generation: r.machine.Generation() - 1}, Tasks: tasks[h],
 		}))
 	}

@@ -39,12 +39,12 @@ func TestNothingIsPlacedBeforeTheLastGenerationIsSettled(t *testing.T) {
 					assert.Equal(t, []string{"worker-0"}, in.Tasks)
 					note("settle", in.Generation)
 					return spec.RequestAnswer{}, nil
-				}, activity.RegisterOptions{Name: string(hostapi.SettleTasks)})
-				w.OnActivity(string(hostapi.Reserve), mock.Anything, mock.Anything).Return(func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+				}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.SettleTasks)})
+				w.OnActivity(hostapi.Name(hostapi.Host.Reserve), mock.Anything, mock.Anything).Return(func(_ context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
 					note("reserve", in.Generation)
 					return hostapi.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
 				})
-				w.OnActivity(string(hostapi.RunTask), mock.Anything, mock.Anything).Return(func(_ context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
+				w.OnActivity(hostapi.Name(hostapi.Host.RunTask), mock.Anything, mock.Anything).Return(func(_ context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
 					note("run", in.Generation)
 					switch {
 					case in.Generation > 0:

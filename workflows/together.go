@@ -76,7 +76,7 @@ func (r *clusterRun) tell(ctx workflow.Context, s spec.Stopping) {
 	}
 	in := hostapi.TellStoppingInput{Group: r.group(), Stopping: s}
 	for _, h := range r.hosts {
-		told := call(telling(ctx, h.queue, summary), hostapi.TellStopping, in)
+		told := call(telling(ctx, h.queue, summary), hostapi.Host.TellStopping, in)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			if _, err := told.get(ctx); err != nil {
 				workflow.GetLogger(ctx).Warn("a host was not told of a stop together", "host", h.name, "error", err)

@@ -56,7 +56,7 @@ func newTogetherWorld(t *testing.T) *togetherWorld {
 	register := func(name string, f any) {
 		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
-	register(string(hostapi.Reserve), func(ctx context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
+	register(hostapi.Name(hostapi.Host.Reserve), func(ctx context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
 		host := "a"
 		if strings.HasSuffix(activity.GetInfo(ctx).TaskQueue, "/host/b") {
 			host = "b"
@@ -70,16 +70,16 @@ func newTogetherWorld(t *testing.T) *togetherWorld {
 		w.reserved = append(w.reserved, in.Stopping)
 		return hostapi.ReserveOutput{Host: host, Instance: "i", Addresses: []string{"127.0.0.1:1", "127.0.0.1:2"}}, nil
 	})
-	register(string(hostapi.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.None, error) { return hostapi.None{}, nil })
-	register(string(hostapi.RunTask), w.runTask)
-	register(string(hostapi.TellStopping), w.tell)
-	register(string(hostapi.SettleTasks), func(context.Context, hostapi.TasksInput) (spec.RequestAnswer, error) {
+	register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.None, error) { return hostapi.None{}, nil })
+	register(hostapi.Name(hostapi.Host.RunTask), w.runTask)
+	register(hostapi.Name(hostapi.Host.TellStopping), w.tell)
+	register(hostapi.Name(hostapi.Host.SettleTasks), func(context.Context, hostapi.TasksInput) (spec.RequestAnswer, error) {
 		return spec.RequestAnswer{}, nil
 	})
-	register(string(hostapi.CaptureStacks), func(context.Context, hostapi.CaptureStacksInput) (spec.RequestAnswer, error) {
+	register(hostapi.Name(hostapi.Host.CaptureStacks), func(context.Context, hostapi.CaptureStacksInput) (spec.RequestAnswer, error) {
 		return spec.RequestAnswer{}, nil // there are none
 	})
-	register(string(hostapi.Release), func(context.Context) (hostapi.ReleaseOutput, error) {
+	register(hostapi.Name(hostapi.Host.Release), func(context.Context) (hostapi.ReleaseOutput, error) {
 		return hostapi.ReleaseOutput{}, nil
 	})
 	return w

@@ -58,7 +58,7 @@ func sample(t *testing.T, id, level string) (*Account, []*historypb.History) {
 		s.Result.Tasks = append(s.Result.Tasks, spec.TaskResult{Name: name, Exit: &exits[i]})
 	}
 	histories := []*historypb.History{{Events: []*historypb.HistoryEvent{
-		scheduled(2, string(hostapi.Reserve)), scheduled(5, string(hostapi.RunTask)), scheduled(6, string(hostapi.Reserve)),
+		scheduled(2, hostapi.Name(hostapi.Host.Reserve)), scheduled(5, hostapi.Name(hostapi.Host.RunTask)), scheduled(6, hostapi.Name(hostapi.Host.Reserve)),
 	}}}
 	given := &spec.RunSpec{
 		Name: "iris", Command: []string{"true"}, Env: spec.Env{"A_TOKEN": {Value: "hush-" + level}, "LEVEL": {Value: level}},
@@ -78,7 +78,7 @@ func TestPhases(t *testing.T) {
 		{EventTime: timestamppb.New(at(1)), Attributes: &historypb.HistoryEvent_WorkflowTaskStartedEventAttributes{
 			WorkflowTaskStartedEventAttributes: &historypb.WorkflowTaskStartedEventAttributes{},
 		}},
-		scheduled(3, string(hostapi.RunTask)),
+		scheduled(3, hostapi.Name(hostapi.Host.RunTask)),
 	}}
 	assert.Equal(t, []Phase{{"queued", 1}, {"placing", 2}}, phases(&starter.Status{Open: true, Started: at(0)}, []*historypb.History{local}))
 	assert.Nil(t, a.Spec.Signature)

@@ -34,10 +34,10 @@ func phases(s *starter.Status, histories []*historypb.History) []Phase {
 			activity := e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName()
 			child := e.GetStartChildWorkflowExecutionInitiatedEventAttributes().GetWorkflowType().GetName()
 			switch {
-			case activity == string(hostapi.Reserve),
+			case activity == hostapi.Name(hostapi.Host.Reserve),
 				local && e.GetWorkflowTaskStartedEventAttributes() != nil: // of which the reservation is part
 				first(&placing, e)
-			case activity == string(hostapi.RunTask), child == spec.GroupWorkflowType:
+			case activity == hostapi.Name(hostapi.Host.RunTask), child == spec.GroupWorkflowType:
 				first(&launch, e)
 			case e.GetWorkflowExecutionCancelRequestedEventAttributes() != nil:
 				first(&cancelled, e)

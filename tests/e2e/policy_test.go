@@ -345,13 +345,13 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 		input    any
 		want     string
 	}{
-		"reserve":            {string(hostapi.Reserve), hostapi.ReserveInput{Spec: unsigned}, "nobody has signed"},
-		"reserve nothing":    {string(hostapi.Reserve), hostapi.ReserveInput{}, "there is no spec"},
-		"reserve no command": {string(hostapi.Reserve), hostapi.ReserveInput{Spec: &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker"}}}}, "command: missing"},
-		"start":              {string(hostapi.RunTask), hostapi.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-9", Added: &evil}, "exit code 126"},
-		"start as signed":    {string(hostapi.RunTask), hostapi.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-9", Added: &asSigned}, "exit code 126"},
-		"start another":      {string(hostapi.RunTask), hostapi.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-1", Launch: 5, Added: &replaced}, "exit code 126"},
-		"no such run":        {string(hostapi.RunTask), hostapi.RunTaskInput{Task: "worker-0"}, "its host worker has no record of the run"},
+		"reserve":            {hostapi.Name(hostapi.Host.Reserve), hostapi.ReserveInput{Spec: unsigned}, "nobody has signed"},
+		"reserve nothing":    {hostapi.Name(hostapi.Host.Reserve), hostapi.ReserveInput{}, "there is no spec"},
+		"reserve no command": {hostapi.Name(hostapi.Host.Reserve), hostapi.ReserveInput{Spec: &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker"}}}}, "command: missing"},
+		"start":              {hostapi.Name(hostapi.Host.RunTask), hostapi.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-9", Added: &evil}, "exit code 126"},
+		"start as signed":    {hostapi.Name(hostapi.Host.RunTask), hostapi.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-9", Added: &asSigned}, "exit code 126"},
+		"start another":      {hostapi.Name(hostapi.Host.RunTask), hostapi.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-1", Launch: 5, Added: &replaced}, "exit code 126"},
+		"no such run":        {hostapi.Name(hostapi.Host.RunTask), hostapi.RunTaskInput{Task: "worker-0"}, "its host worker has no record of the run"},
 	} {
 		assert.ErrorContains(t, g.activity("attack by "+what, queue, c.activity, c.input), c.want, what)
 	}
@@ -366,12 +366,12 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	cluster := hostapi.Cluster{RPCLayer: "grpc", MasterAddr: "evil.example", Members: []hostapi.Member{{Type: "worker", Address: "evil.example:1"}}}
 	lines := len(g.audited())
 	errs := g.activities("by-alice", queue,
-		byHand{string(hostapi.Reserve), hostapi.ReserveInput{Spec: signed}},
-		byHand{string(hostapi.Prepare), hostapi.PrepareInput{Cluster: cluster}},
-		byHand{string(hostapi.SignalTasks), signalling("worker-0")},
-		byHand{string(hostapi.SignalTasks), signalling("worker-5")},
-		byHand{string(hostapi.Reserve), hostapi.ReserveInput{Spec: other}},
-		byHand{string(hostapi.Reserve), hostapi.ReserveInput{Spec: other, Generation: 1}},
+		byHand{hostapi.Name(hostapi.Host.Reserve), hostapi.ReserveInput{Spec: signed}},
+		byHand{hostapi.Name(hostapi.Host.Prepare), hostapi.PrepareInput{Cluster: cluster}},
+		byHand{hostapi.Name(hostapi.Host.SignalTasks), signalling("worker-0")},
+		byHand{hostapi.Name(hostapi.Host.SignalTasks), signalling("worker-5")},
+		byHand{hostapi.Name(hostapi.Host.Reserve), hostapi.ReserveInput{Spec: other}},
+		byHand{hostapi.Name(hostapi.Host.Reserve), hostapi.ReserveInput{Spec: other, Generation: 1}},
 	)
 	assert.Empty(t, errs[0])
 	assert.Contains(t, errs[1], "the cluster is not that of the run's spec")

@@ -97,10 +97,6 @@ func (Launch) action()          {}
 func (Regroup) action()         {}
 func (StopPlacing) action()     {}
 func (Stop) action()            {}
-func (TerminateTasks) action()  {}
-func (RestartTasks) action()    {}
-func (SignalTasks) action()     {}
-func (CaptureStacks) action()   {}
 func (SealTasks) action()       {}
 func (StopSilentTasks) action() {}
 func (Tell) action()            {}

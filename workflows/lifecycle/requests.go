@@ -28,6 +28,11 @@ type (
 	CaptureStacks struct{ spec.StacksRequest }
 )
 
+func (TerminateTasks) action() {}
+func (RestartTasks) action()   {}
+func (SignalTasks) action()    {}
+func (CaptureStacks) action()  {}
+
 // The other requests of an operator; see also [Cancel], [StopTogether] and [ClearStop].
 type (
 	TerminateAll struct{ spec.TerminateAllRequest }

@@ -39,20 +39,6 @@ const (
 	// SignalEnded tells a run how tasks of one of its groups have ended.
 	SignalEnded = "ended"
 
-	UpdateTerminateTask = "terminate-task"
-	UpdateTerminateAll  = "terminate-all"
-	UpdateStartTask     = "start-task"
-	UpdateRestartTask   = "restart-task"
-	UpdateSignalTask    = "signal-task"
-	UpdateRequestStop   = "request-stop"
-	// UpdateStopTogether has all tasks stop together, each by itself, and
-	// UpdateClearStop takes that back. Both answer with [Stopping].
-	UpdateStopTogether = "stop-together"
-	UpdateClearStop    = "clear-stop"
-	// UpdateCaptureStacks writes down what processes are doing.
-	UpdateCaptureStacks = "capture-stacks"
-	// UpdateSilent tells a run that all its tasks on a host are silent.
-	UpdateSilent = "silent"
 	// UpdateJoin adds a host to a fleet. UpdateCordon keeps new tasks from one,
 	// and drains it where asked to; UpdateUncordon takes that back.
 	UpdateJoin     = "join"

@@ -2,6 +2,28 @@ package spec
 
 import "github.com/clusterrun/clusterrun/workflows/stacktree"
 
+// Updates of a run.
+const (
+	UpdateTerminateTask = "terminate-task"
+	UpdateTerminateAll  = "terminate-all"
+	UpdateStartTask     = "start-task"
+	UpdateRestartTask   = "restart-task"
+	UpdateSignalTask    = "signal-task"
+	UpdateRequestStop   = "request-stop"
+	// UpdateStopTogether has all tasks stop together, each by itself, and
+	// UpdateClearStop takes that back. Both answer with [Stopping].
+	UpdateStopTogether = "stop-together"
+	UpdateClearStop    = "clear-stop"
+	// UpdateCaptureStacks writes down what processes are doing.
+	UpdateCaptureStacks = "capture-stacks"
+	// UpdateSilent tells a run that all its tasks on a host are silent.
+	UpdateSilent = "silent"
+)
+
+// Requests come from people in the middle of an incident, often through
+// `temporal workflow update`, which accepts a misspelt field silently. So what
+// is missing is refused, and nothing is taken for granted.
+
 // TaskRequest is the input of [UpdateTerminateTask] and [UpdateRestartTask]:
 // the tasks by name, such as "worker-1".
 type TaskRequest struct {
@@ -12,6 +34,18 @@ type TaskRequest struct {
 	Grace *Duration `json:"grace,omitempty"`
 }
 
+// Validate checks the request by itself. Whether its tasks exist is for the
+// run to say. The error is an [*InvalidRequestError] with all problems.
+func (r TaskRequest) Validate() error {
+	c := &checker{}
+	c.checkTaskNames(r.Tasks)
+	if r.Signal != "" {
+		c.checkSignal("signal", r.Signal)
+	}
+	c.checkDuration("grace", r.Grace, orZero)
+	return c.requestError()
+}
+
 // TerminateAllRequest is the input of [UpdateTerminateAll].
 type TerminateAllRequest struct {
 	// Signal replaces SIGKILL, which is the default here as in the seed.
@@ -20,10 +54,33 @@ type TerminateAllRequest struct {
 	Grace *Duration `json:"grace,omitempty"`
 }
 
+// Validate checks the request. The error is an [*InvalidRequestError].
+func (r TerminateAllRequest) Validate() error {
+	c := &checker{}
+	if r.Signal != "" {
+		c.checkSignal("signal", r.Signal)
+	}
+	c.checkDuration("grace", r.Grace, orZero)
+	return c.requestError()
+}
+
 // SignalRequest is the input of [UpdateSignalTask].
 type SignalRequest struct {
 	Tasks  []string `json:"tasks"`
 	Signal string   `json:"signal"`
+}
+
+// Validate checks the request by itself. Whether its tasks exist is for the
+// run to say. The error is an [*InvalidRequestError] with all problems.
+func (r SignalRequest) Validate() error {
+	c := &checker{}
+	c.checkTaskNames(r.Tasks)
+	if r.Signal == "" {
+		c.add("signal", "missing", `give a signal by name, such as "SIGUSR1"`)
+	} else {
+		c.checkSignal("signal", r.Signal)
+	}
+	return c.requestError()
 }
 
 // StartTaskRequest is the input of [UpdateStartTask]: a task of the spec that
@@ -45,16 +102,42 @@ type StartTaskRequest struct {
 	Signature *Signature `json:"signature,omitempty"`
 }
 
+// Validate checks the request by itself. Whether the task may be started now is
+// for the run to say. The error is an [*InvalidRequestError] with all problems.
+func (r StartTaskRequest) Validate() error {
+	c := &checker{}
+	c.checkTaskName("task", r.Task)
+	c.checkCommand("command", r.Command)
+	c.checkArgs("args", r.Args)
+	c.checkDir("dir", r.Dir)
+	c.checkEnv("env", r.Env)
+	c.checkExecBytes("", stringsBytes(r.Command)+stringsBytes(r.Args)+envBytes(r.Env))
+	return c.requestError()
+}
+
 // StopRequest is the input of [UpdateRequestStop].
 type StopRequest struct {
 	// Reason is shown to people.
 	Reason string `json:"reason,omitempty"`
 }
 
+// Validate accepts every request: a reason is a text like any other.
+func (r StopRequest) Validate() error { return nil }
+
 // StacksRequest is the input of [UpdateCaptureStacks].
 type StacksRequest struct {
 	// Tasks limits it to these. Empty: all that run.
 	Tasks []string `json:"tasks,omitempty"`
+}
+
+// Validate checks the request by itself. Whether its tasks exist is for the
+// run to say. The error is an [*InvalidRequestError] with all problems.
+func (r StacksRequest) Validate() error {
+	c := &checker{}
+	for i, name := range r.Tasks {
+		c.checkTaskName(indexPath("tasks", i), name)
+	}
+	return c.requestError()
 }
 
 // SilentRequest is the input of [UpdateSilent].
@@ -63,6 +146,13 @@ type SilentRequest struct {
 	Host       string   `json:"host"`
 	Tasks      []string `json:"tasks"`
 	Generation int      `json:"generation,omitempty"`
+}
+
+// Validate checks the request by itself. The error is an [*InvalidRequestError] with all problems.
+func (r SilentRequest) Validate() error {
+	c := &checker{}
+	c.checkTaskNames(r.Tasks)
+	return c.requestError()
 }
 
 // RequestAnswer is what an update answers: the tasks it reached.
@@ -85,4 +175,18 @@ type RequestAnswer struct {
 type TaskProblem struct {
 	Task    string `json:"task"`
 	Message string `json:"message"`
+}
+
+func (c *checker) checkTaskNames(tasks []string) {
+	if len(tasks) == 0 {
+		c.add("tasks", "missing", `name the tasks, such as ["worker-1"]`)
+	}
+	for i, name := range tasks {
+		c.checkTaskName(indexPath("tasks", i), name)
+	}
+}
+
+func (c *checker) checkTaskName(path, name string) {
+	_, _, err := ParseTaskName(name)
+	c.addError(path, err)
 }

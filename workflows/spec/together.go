@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -146,4 +147,38 @@ func (s Stopping) String() string {
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line
+}
+
+// maxTogetherKey bounds the key of a request to stop, in bytes.
+const maxTogetherKey = 200
+
+// checkAsker checks the task that asks; none is an operator.
+func (c *checker) checkAsker(task string, generation int) {
+	if task != "" {
+		c.checkTaskName("task", task)
+	}
+	if generation < 0 {
+		c.add("generation", fmt.Sprintf("must be at least 0, is %d", generation), "leave it out for the first")
+	}
+}
+
+// Validate checks the request by itself. Whether its task exists is for the run to
+// say. The error is an [*InvalidRequestError] with all problems.
+func (r TogetherRequest) Validate() error {
+	c := &checker{}
+	c.checkAsker(r.Task, r.Generation)
+	if len(r.Key) > maxTogetherKey {
+		c.add("key", fmt.Sprintf("has %d bytes; a key has up to %d", len(r.Key), maxTogetherKey), "make it shorter")
+	}
+	if e := r.Error; e != nil && e.Kind == "" && e.Message == "" {
+		c.add("error", "says nothing", `give its kind or its message, such as {"kind": "ValueError", "message": "bad batch"}`)
+	}
+	return c.requestError()
+}
+
+// Validate checks the request by itself. The error is an [*InvalidRequestError].
+func (r ClearStopRequest) Validate() error {
+	c := &checker{}
+	c.checkAsker(r.Task, r.Generation)
+	return c.requestError()
 }

@@ -25,10 +25,7 @@ type API interface {
 	Wait(ctx context.Context, r ProcessRef) (Process, error)
 	// Grant journals that the process after this one may be started.
 	Grant(ctx context.Context, r GrantRequest) error
-	// Stop stops processes and returns the tasks that had one alive.
-	Stop(ctx context.Context, r StopRequest) (TasksReply, error)
-	// Signal sends a signal and returns the tasks that had a process alive.
-	Signal(ctx context.Context, r SignalRequest) (TasksReply, error)
+	stopAPI
 	// Lease leases ports.
 	Lease(ctx context.Context, r PortLeaseRequest) (PortLeaseReply, error)
 	// Release ends a run on this host and returns its processes, once

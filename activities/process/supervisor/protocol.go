@@ -240,33 +240,6 @@ type GrantRequest struct {
 	Failures int
 }
 
-// StopRequest stops living processes of a run: Signal to the group, and SIGKILL after Grace.
-// A second request may shorten the grace of the first but never lengthen it, and never
-// changes its reason. It shortens the grace of what a program that has ended has left running,
-// too, without a word of that in the reply. The reply comes at once; use Wait for the end.
-type StopRequest struct {
-	Run runkey.Run
-	// Tasks limits the request to the living processes of these tasks, in Generation.
-	// Nil means every task of the run.
-	Tasks      []string
-	Generation int
-	// Processes, if not nil, limits the request to exactly these processes instead. If one
-	// has ended, its successor is not stopped.
-	Processes []ProcessRef
-	// Signal is the number of the signal. SIGKILL needs no grace.
-	Signal int
-	Grace  time.Duration
-	Reason Reason
-	// Detail is recorded in the exits of the processes that this request stops first.
-	Detail string
-	// Failed is recorded in the exits of the processes that this request stops first:
-	// they have failed but not ended yet.
-	Failed bool
-	// Fence, if not nil, must not be older than the task's in Generation, to which it limits
-	// the request: each generation counts attempts from the start.
-	Fence *Fence
-}
-
 // StopAll is a request that the owner can write to the lifeline, as one line of JSON: stop
 // everything in this way and end. It is for an owner whose side cannot continue, for example
 // without a server.
@@ -328,14 +301,6 @@ func (a Stops) check() error {
 		err = errors.Join(err, checkSignal(s.Signal))
 	}
 	return err
-}
-
-// SignalRequest sends one signal to the groups of the named tasks of a generation.
-type SignalRequest struct {
-	Run        runkey.Run
-	Tasks      []string
-	Generation int
-	Signal     int
 }
 
 // TasksReply names the tasks that a request reached.

@@ -164,20 +164,6 @@ func (c *Client) Grant(ctx context.Context, r GrantRequest) error {
 	return err
 }
 
-// Stop implements [API].
-func (c *Client) Stop(ctx context.Context, r StopRequest) (TasksReply, error) {
-	if r.Tasks != nil && len(r.Tasks) == 0 || r.Processes != nil && len(r.Processes) == 0 {
-		// gob does not distinguish an empty list from nil, which would mean all.
-		return TasksReply{}, ctx.Err()
-	}
-	return call[TasksReply](ctx, c, "Stop", r)
-}
-
-// Signal implements [API].
-func (c *Client) Signal(ctx context.Context, r SignalRequest) (TasksReply, error) {
-	return call[TasksReply](ctx, c, "Signal", r)
-}
-
 // Lease implements [API].
 func (c *Client) Lease(ctx context.Context, r PortLeaseRequest) (PortLeaseReply, error) {
 	return call[PortLeaseReply](ctx, c, "Lease", r)

@@ -120,14 +120,6 @@ func (c *connection) Grant(call wire.Call[GrantRequest], reply *bool) error {
 	})
 }
 
-func (c *connection) Stop(call wire.Call[StopRequest], reply *TasksReply) error {
-	return answer(c, call, reply, c.api.Stop)
-}
-
-func (c *connection) Signal(call wire.Call[SignalRequest], reply *TasksReply) error {
-	return answer(c, call, reply, c.api.Signal)
-}
-
 func (c *connection) Lease(call wire.Call[PortLeaseRequest], reply *PortLeaseReply) error {
 	return answer(c, call, reply, c.api.Lease)
 }

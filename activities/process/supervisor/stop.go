@@ -10,7 +10,74 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/wire"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
+
+// stopAPI is the part of [API] that ends and signals processes.
+type stopAPI interface {
+	// Stop stops processes and returns the tasks that had one alive.
+	Stop(ctx context.Context, r StopRequest) (TasksReply, error)
+	// Signal sends a signal and returns the tasks that had a process alive.
+	Signal(ctx context.Context, r SignalRequest) (TasksReply, error)
+}
+
+// StopRequest stops living processes of a run: Signal to the group, and SIGKILL after Grace.
+// A second request may shorten the grace of the first but never lengthen it, and never
+// changes its reason. It shortens the grace of what a program that has ended has left running,
+// too, without a word of that in the reply. The reply comes at once; use Wait for the end.
+type StopRequest struct {
+	Run runkey.Run
+	// Tasks limits the request to the living processes of these tasks, in Generation.
+	// Nil means every task of the run.
+	Tasks      []string
+	Generation int
+	// Processes, if not nil, limits the request to exactly these processes instead. If one
+	// has ended, its successor is not stopped.
+	Processes []ProcessRef
+	// Signal is the number of the signal. SIGKILL needs no grace.
+	Signal int
+	Grace  time.Duration
+	Reason Reason
+	// Detail is recorded in the exits of the processes that this request stops first.
+	Detail string
+	// Failed is recorded in the exits of the processes that this request stops first:
+	// they have failed but not ended yet.
+	Failed bool
+	// Fence, if not nil, must not be older than the task's in Generation, to which it limits
+	// the request: each generation counts attempts from the start.
+	Fence *Fence
+}
+
+// SignalRequest sends one signal to the groups of the named tasks of a generation.
+type SignalRequest struct {
+	Run        runkey.Run
+	Tasks      []string
+	Generation int
+	Signal     int
+}
+
+// Stop implements [API].
+func (c *Client) Stop(ctx context.Context, r StopRequest) (TasksReply, error) {
+	if r.Tasks != nil && len(r.Tasks) == 0 || r.Processes != nil && len(r.Processes) == 0 {
+		// gob does not distinguish an empty list from nil, which would mean all.
+		return TasksReply{}, ctx.Err()
+	}
+	return call[TasksReply](ctx, c, "Stop", r)
+}
+
+func (c *connection) Stop(call wire.Call[StopRequest], reply *TasksReply) error {
+	return answer(c, call, reply, c.api.Stop)
+}
+
+// Signal implements [API].
+func (c *Client) Signal(ctx context.Context, r SignalRequest) (TasksReply, error) {
+	return call[TasksReply](ctx, c, "Signal", r)
+}
+
+func (c *connection) Signal(call wire.Call[SignalRequest], reply *TasksReply) error {
+	return answer(c, call, reply, c.api.Signal)
+}
 
 // Stop stops processes; see [API].
 func (s *supervisor) Stop(_ context.Context, r StopRequest) (TasksReply, error) {

@@ -1,13 +1,40 @@
 // Package hostapi is the contract between the workflows of a run and the hosts that carry it
-// out: the activities of a host by name, and what each is told and answers.
-//
-// A file for each activity. An activity that carries out a request of an operator embeds the
-// request, and says which generation it is for.
+// out: the activities of a host, and what each is told and answers.
 package hostapi
 
-// Activity is the registered name of an activity, with the types of its input and output.
-// The SDK checks neither: an input of the wrong type decodes to an empty struct on the host.
-type Activity[In, Out any] string
+import (
+	"context"
+	"reflect"
+	"runtime"
+	"strings"
+)
+
+// Host is what a host does for the runs that have tasks on it. Each method is an activity, and
+// its name is the registered name.
+type Host interface {
+	// Reserve reserves the host for tasks of a run: it fetches what the run ships, checks
+	// programs and directories, leases ports, and keeps the plan of the run on disk.
+	Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, error)
+	// Prepare tells the host the whole cluster, if it spans several hosts and rank 0 is
+	// reached.
+	Prepare(ctx context.Context, in PrepareInput) (None, error)
+	// RunTask holds a lease on the process of a task for as long as it lives.
+	RunTask(ctx context.Context, in RunTaskInput) (RunTaskOutput, error)
+	Requests
+	Tasks
+	// Release ends the run on the host and returns every exit of every process.
+	Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, error)
+}
+
+// Activity is a method of [Host], such as Host.Reserve. The SDK does not check the types of an
+// activity: an input of the wrong type decodes to an empty struct on the host.
+type Activity[In, Out any] = func(Host, context.Context, In) (Out, error)
+
+// Name returns the registered name of an activity.
+func Name[In, Out any](a Activity[In, Out]) string {
+	full := runtime.FuncForPC(reflect.ValueOf(a).Pointer()).Name()
+	return full[strings.LastIndexByte(full, '.')+1:]
+}
 
 // None is the output of an activity that only succeeds or fails.
 type None struct{}

@@ -6,9 +6,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Release ends the run on the host and returns every exit of every process.
-const Release Activity[ReleaseInput, ReleaseOutput] = "Release"
-
 // ReleaseInput names a run.
 type ReleaseInput struct {
 	// Run is as in [ReserveInput].

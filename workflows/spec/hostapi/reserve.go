@@ -9,10 +9,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Reserve reserves the host for tasks of a run: it fetches what the run ships, checks programs
-// and directories, leases ports, and keeps the plan of the run on disk.
-const Reserve Activity[ReserveInput, ReserveOutput] = "Reserve"
-
 // ReserveInput asks a host to take tasks of a run.
 type ReserveInput struct {
 	Spec       *spec.RunSpec `json:"spec"` // validated, defaults filled in

@@ -2,9 +2,6 @@ package hostapi
 
 import "github.com/clusterrun/clusterrun/workflows/spec"
 
-// RunTask holds a lease on the process of a task for as long as it lives.
-const RunTask Activity[RunTaskInput, RunTaskOutput] = "RunTask"
-
 // RunTaskInput names a task to run.
 type RunTaskInput struct {
 	// Workflow is the ID of the workflow of the run, if it is not the calling one.

@@ -1,23 +1,27 @@
 package hostapi
 
-import "github.com/clusterrun/clusterrun/workflows/spec"
+import (
+	"context"
 
-// The other short activities on the host of running tasks.
-const (
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Tasks are what else a host of running tasks does in short.
+type Tasks interface {
 	// StopSilentTasks ends processes for their silence: they have failed.
-	StopSilentTasks Activity[TasksInput, spec.RequestAnswer] = "StopSilentTasks"
+	StopSilentTasks(ctx context.Context, in TasksInput) (spec.RequestAnswer, error)
 	// SealTasks makes the host restart nothing any more.
-	SealTasks Activity[TasksInput, spec.RequestAnswer] = "SealTasks"
+	SealTasks(ctx context.Context, in TasksInput) (spec.RequestAnswer, error)
 	// CheckStart checks whether a task could be started.
-	CheckStart Activity[CheckStartInput, None] = "CheckStart"
+	CheckStart(ctx context.Context, in CheckStartInput) (None, error)
 	// SettleTasks ends what the host may still run of the generation, or an earlier one, and
 	// returns once that is gone.
-	SettleTasks Activity[TasksInput, spec.RequestAnswer] = "SettleTasks"
+	SettleTasks(ctx context.Context, in TasksInput) (spec.RequestAnswer, error)
 	// Unreserve gives back what the host has reserved for the generation, or an earlier one.
-	Unreserve Activity[Group, None] = "Unreserve"
+	Unreserve(ctx context.Context, in Group) (None, error)
 	// TellStopping tells the tasks whether they stop together.
-	TellStopping Activity[TellStoppingInput, None] = "TellStopping"
-)
+	TellStopping(ctx context.Context, in TellStoppingInput) (None, error)
+}
 
 // TasksInput names tasks of a generation.
 type TasksInput struct {
@@ -25,13 +29,13 @@ type TasksInput struct {
 	Tasks []string `json:"tasks"`
 }
 
-// CheckStartInput is the input of [CheckStart].
+// CheckStartInput is the input of CheckStart.
 type CheckStartInput struct {
 	Group
 	Task spec.Task `json:"task"`
 }
 
-// TellStoppingInput is the input of [TellStopping].
+// TellStoppingInput is the input of TellStopping.
 type TellStoppingInput struct {
 	Group
 	Stopping spec.Stopping `json:"stopping"`
