@@ -25,51 +25,53 @@ import (
 // not begun.
 func loadRuns(dir string) (map[string]*run, error) {
 	runs := make(map[string]*run)
-	folder := filepath.Join(dir, journalDir)
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil, fmt.Errorf("reading the journals: %w", err)
-	}
-	for _, e := range entries {
-		hash, ok := strings.CutSuffix(e.Name(), ".jsonl")
-		if !ok {
-			continue
-		}
-		path := filepath.Join(folder, e.Name())
+	err := eachJournal(dir, journalDir, func(path, hash string) error {
 		r, c, err := loadJournal(path, hash)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if c.damaged {
 			if err := setAside(r, path, c.good); err != nil {
-				return nil, fmt.Errorf("setting a damaged journal aside: %w", err)
+				return fmt.Errorf("setting a damaged journal aside: %w", err)
 			}
 		}
 		runs[hash] = r
+		return nil
+	})
+	return runs, err
+}
+
+// eachJournal calls do with the path of each journal in a folder of a state directory and the hash
+// of its run, until that returns an error.
+func eachJournal(dir, folder string, do func(path, hash string) error) error {
+	entries, err := os.ReadDir(filepath.Join(dir, folder))
+	if err != nil {
+		return fmt.Errorf("reading the journals: %w", err)
 	}
-	return runs, nil
+	for _, e := range entries {
+		if hash, ok := strings.CutSuffix(e.Name(), ".jsonl"); ok {
+			if err := do(filepath.Join(dir, folder, e.Name()), hash); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Journalled reads the processes from the journals of a supervisor that has ended, by task
 // and number. It changes nothing. Unlike [OpenState] it does not mark processes without an
 // end as lost.
-func Journalled(dir string) ([]Process, error) {
-	var all []Process
+func Journalled(dir string) (all []Process, err error) {
 	for _, folder := range []string{journalDir, releasedDir} {
-		entries, err := os.ReadDir(filepath.Join(dir, folder))
+		err := eachJournal(dir, folder, func(path, hash string) error {
+			r, _, err := loadJournal(path, hash)
+			if err == nil {
+				all = append(all, r.views()...)
+			}
+			return err
+		})
 		if err != nil {
-			return nil, fmt.Errorf("reading the journals: %w", err)
-		}
-		for _, e := range entries {
-			hash, ok := strings.CutSuffix(e.Name(), ".jsonl")
-			if !ok {
-				continue
-			}
-			r, _, err := loadJournal(filepath.Join(dir, folder, e.Name()), hash)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, r.views()...)
+			return nil, err
 		}
 	}
 	return all, nil

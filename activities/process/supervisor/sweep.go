@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -167,20 +169,18 @@ func sweepAfterLoss(ctx context.Context, dir string, dead int) (int, error) {
 	}
 	s.instance = strings.TrimSpace(string(raw))
 	s.runs = make(map[string]*run)
-	entries, err := os.ReadDir(filepath.Join(dir, journalDir))
+	err = eachJournal(dir, journalDir, func(path, hash string) error {
+		if r, _, err := loadJournal(path, hash); err == nil {
+			s.runs[hash] = r
+		}
+		return nil
+	})
 	if err != nil {
 		return 0, fmt.Errorf("sweeping after the loss of the supervisor: %w", err)
 	}
-	for _, e := range entries {
-		if hash, ok := strings.CutSuffix(e.Name(), ".jsonl"); ok {
-			if r, _, err := loadJournal(filepath.Join(dir, journalDir, e.Name()), hash); err == nil {
-				s.runs[hash] = r
-			}
-		}
-	}
 	result := sweepHost(ctx, s.sweepPlan(time.Now()))
 	if len(result.left) > 0 {
-		return result.killed, fmt.Errorf("%d processes are still there after SIGKILL: %v", len(result.left), keys(result.left))
+		return result.killed, fmt.Errorf("%d processes are still there after SIGKILL: %v", len(result.left), slices.Sorted(maps.Keys(result.left)))
 	}
 	return result.killed, nil
 }
@@ -208,12 +208,4 @@ func lockBehind(ctx context.Context, dir string, dead int) (*os.File, error) {
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
-}
-
-func keys(m map[int]bool) []int {
-	out := make([]int, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	return out
 }
