@@ -19,9 +19,9 @@ import (
 // needs a thread only while it copies, and it exists only while there is a pipe.
 type copier struct {
 	of *Outputs
-	// mu is held while something is copied. It may be held while Outputs.mu is acquired, and by Begin's stop others
-	// is acquired. A file may be on a server that is gone, so whoever waits for mu must limit
-	// that wait.
+	// mu is held while something is copied, and other locks may be acquired meanwhile: that of the
+	// outputs, and those that the stop of [Outputs.Begin] takes. A file may be on a server that is
+	// gone, so whoever waits for mu must limit that wait.
 	mu sync.Mutex
 	// ready is an epoll(7) of the pipes; nil if there are none.
 	ready   *os.File
