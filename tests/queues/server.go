@@ -171,7 +171,7 @@ func (s *Server) Has(name string, f Function) {
 func (s *Server) ContinueAsNew() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.machine.Quiet(true)
+	s.machine.Suspend(true)
 	s.pump()
 	snapshot, err := s.machine.Snapshot()
 	if err != nil {

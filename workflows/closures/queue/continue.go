@@ -46,7 +46,7 @@ func (q *queue) shouldContinue(ctx workflow.Context) bool {
 // not, for example, options, each of which is only a few bytes.
 func (q *queue) continueAsNew(ctx workflow.Context) error {
 	q.continuing = true
-	q.machine.Quiet(true)
+	q.machine.Suspend(true)
 	if _, err := workflow.AwaitWithTimeout(ctx, settle, func() bool { return q.open == 0 }); err != nil {
 		return err
 	}
@@ -65,8 +65,8 @@ func (q *queue) continueAsNew(ctx workflow.Context) error {
 	if q.isTooLarge(ctx, len(packed)) {
 		q.log(ctx).Warn("the queue of closures is too large to continue as new; it takes no more until some have ended", "bytes", len(packed), "limit", maxCarried)
 		q.stayed = workflow.GetInfo(ctx).GetCurrentHistoryLength()
-		q.machine.Crowded()
-		q.machine.Quiet(false)
+		q.machine.TooLarge()
+		q.machine.Suspend(false)
 		q.continuing = false
 		return nil
 	}

@@ -41,12 +41,13 @@ func (Decide) action()   {}
 // earlier, so a workflow that first takes in everything that has happened makes
 // larger leases.
 func (q *Queue) Actions() []Action {
-	if q.ended == "" && !q.quiet {
+	if q.ended == "" && !q.suspended {
 		q.packHeld()
 		// What is dispatched makes room, and requests that waited for it fill it.
-		for q.fill() && q.advance() {
+		for q.drain == nil && !q.paused && q.fill() && q.advance() {
 		}
 	}
+	q.noteDropped()
 	actions := q.decided.take()
 	for _, h := range q.hosts {
 		if told := h.takeTold(); len(told) > 0 {
@@ -59,7 +60,7 @@ func (q *Queue) Actions() []Action {
 		}
 	}
 	for _, h := range q.hosts {
-		if a, due := q.releaseOn(h); due {
+		if a, due := q.releaseOn(h); due && !q.suspended {
 			actions = append(actions, a)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // CheckSchedule returns why a request cannot be taken; nil if it can. It is for the
 // workflow's validator: a request that is refused leaves no trace in the history.
 // One that was answered before is accepted and gets the same answer.
-func (q *Queue) CheckSchedule(r closure.ScheduleRequest) error {
+func (q *requests) CheckSchedule(r closure.ScheduleRequest) error {
 	if c := q.clients.named[r.Client]; c != nil {
 		known, err := c.batches.find(r.Batch)
 		if err != nil {
@@ -26,8 +26,8 @@ func (q *Queue) CheckSchedule(r closure.ScheduleRequest) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	if len(q.line) >= maxLine {
-		return tooMany(len(q.line))
+	if len(q.waitlist) >= maxWaiting {
+		return tooMany(len(q.waitlist))
 	}
 	if err := q.checkKeys(r.Closures); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (q *Queue) CheckSchedule(r closure.ScheduleRequest) error {
 }
 
 // checkKeys refuses closures whose keys could not be remembered.
-func (q *Queue) checkKeys(closures []closure.Closure) error {
+func (q *backlog) checkKeys(closures []closure.Closure) error {
 	bytes := 0
 	for i := range closures {
 		o := closures[i].Options
@@ -60,7 +60,7 @@ func (q *Queue) checkKeys(closures []closure.Closure) error {
 }
 
 // CheckWait is [Queue.CheckSchedule] for joins and dones.
-func (q *Queue) CheckWait(r closure.WaitRequest) error {
+func (q *requests) CheckWait(r closure.WaitRequest) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
@@ -76,21 +76,21 @@ func (q *Queue) CheckWait(r closure.WaitRequest) error {
 	if q.ended != "" {
 		return q.endedError("wait for closures")
 	}
-	if len(q.line) >= maxLine {
-		return tooMany(len(q.line))
+	if len(q.waitlist) >= maxWaiting {
+		return tooMany(len(q.waitlist))
 	}
 	return nil
 }
 
 func tooMany(waiting int) error {
-	return fmt.Errorf("%w: %d of up to %d; ask again later", ErrTooMany, waiting, maxLine)
+	return fmt.Errorf("%w: %d of up to %d; ask again later", ErrTooMany, waiting, maxWaiting)
 }
 
 // maxProblems bounds the problems of one request that are told.
 const maxProblems = 20
 
 // checkNames looks for functions and resources that do not exist.
-func (q *Queue) checkNames(r closure.ScheduleRequest) error {
+func (q *dispatcher) checkNames(r closure.ScheduleRequest) error {
 	invalid := &spec.InvalidRequestError{}
 	note := func(p spec.Problem) {
 		if len(invalid.Problems) < maxProblems {
@@ -129,6 +129,6 @@ func (q *Queue) checkNames(r closure.ScheduleRequest) error {
 
 // unregistered reports whether a function is none that a task has registered. As long
 // as no task has ever served, nobody can know.
-func (q *Queue) unregistered(function string) bool {
+func (q *dispatcher) unregistered(function string) bool {
 	return (len(q.hosts) > 0 || len(q.seen.list) > 0) && q.seen.never(function)
 }

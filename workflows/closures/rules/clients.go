@@ -34,11 +34,12 @@ type client struct {
 	epoch uint64
 	// used is when it last asked for something, by the clock of clients.
 	used uint64
-	// busy is the period of the queue in which it has last scheduled closures that are
-	// not detached; 0 once it was told that nothing is open. owed: the queue's last
-	// error was raised to another client, and is to be raised to this one, too.
+	// busy is the idle epoch of the queue in which it has last scheduled closures that are
+	// not detached; 0 once it was told that nothing is open.
 	busy uint64
-	owed bool
+	// pendingError reports whether the queue's last error was raised to another client, and
+	// is to be raised to this one, too.
+	pendingError bool
 
 	batches   answers[closure.ScheduleAnswer]
 	waits     answers[closure.WaitAnswer]
@@ -80,7 +81,7 @@ func (cs *clients) asking(name string) *client {
 }
 
 // forgetOldest drops the client that has been quiet for longest, but not the one to
-// keep and none that waits, and one that is owed an error only if there is no other. It
+// keep and none that waits, and one with a pending error only if there is no other. It
 // reports whether there was one.
 func (cs *clients) forgetOldest(keep *client) bool {
 	oldest := -1
@@ -99,10 +100,10 @@ func (cs *clients) forgetOldest(keep *client) bool {
 	return true
 }
 
-// rather: this one is forgotten rather than the other.
+// rather reports whether this client is forgotten rather than the other.
 func (c *client) rather(o *client) bool {
-	if c.owed != o.owed {
-		return o.owed
+	if c.pendingError != o.pendingError {
+		return o.pendingError
 	}
 	return c.used < o.used
 }
@@ -161,7 +162,7 @@ func (a *answers[A]) forgive(number uint64) {
 	a.list = slices.Delete(a.list, at, at+1)
 	if number <= a.forgotten {
 		a.open = append(a.open, number)
-		a.open = a.open[max(0, len(a.open)-maxLine):]
+		a.open = a.open[max(0, len(a.open)-maxWaiting):]
 	}
 }
 

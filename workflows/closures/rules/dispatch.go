@@ -7,9 +7,22 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// source is a lane with the hosts that may still get something of it.
+// dispatcher gives closures to hosts.
+type dispatcher struct {
+	backlog
+	config    Config
+	hosts     []*host                // by name and queue
+	workers   []closure.WorkerStatus // see sortedWorkers
+	leases    map[int]*lease
+	lastLease int
+	seen      functions
+	// lastRelease is the number of the last [ReleaseOn] since New or Restore.
+	lastRelease int
+}
+
+// source is a function's queue with the hosts that may still get something of it.
 type source struct {
-	lane  *lane
+	queue *functionQueue
 	head  *item
 	hosts candidates
 }
@@ -27,17 +40,17 @@ func (s *sources) Pop() any {
 	return x
 }
 
-// fill gives out what is queued, by order, as long as there are hosts with room for
-// it. What has none does not keep back what comes after it. It reports whether it
-// gave out anything.
-func (q *Queue) fill() bool {
-	if q.queued == 0 || q.drain != nil || q.paused {
+// fill gives out what is queued, in the order of IDs, as long as there are hosts with room
+// for it. What has none does not keep back what comes after it. It reports whether it gave
+// out anything.
+func (q *dispatcher) fill() bool {
+	if q.queued.all == 0 {
 		return false
 	}
-	q.lanes.sweep()
-	next := make(sources, 0, len(q.lanes.list))
-	for _, l := range q.lanes.list {
-		if hosts := q.roomFor(l.laneName); len(hosts) > 0 {
+	q.queues.sweep()
+	next := make(sources, 0, len(q.queues.list))
+	for _, l := range q.queues.list {
+		if hosts := q.roomFor(l.queueKey); len(hosts) > 0 {
 			next = append(next, source{l, l.head(), hosts})
 		}
 	}
@@ -50,10 +63,10 @@ func (q *Queue) fill() bool {
 			heap.Pop(&next)
 			continue
 		}
-		s.lane.pop()
+		s.queue.pop()
 		q.give(h, s.head)
 		gave = true
-		if s.head = s.lane.head(); s.head == nil {
+		if s.head = s.queue.head(); s.head == nil {
 			heap.Pop(&next)
 		} else {
 			heap.Fix(&next, 0)
@@ -82,7 +95,8 @@ func (c *candidates) Pop() any {
 	return x
 }
 
-// before: hosts that are doubted come last, and those that are equal by their names.
+// before reports whether the host is to get the next closure rather than the other one.
+// Doubted hosts come last, and equal ones in the order of their names.
 func (c candidate) before(o candidate) bool {
 	if c.host.doubted != o.host.doubted {
 		return o.host.doubted
@@ -93,8 +107,8 @@ func (c candidate) before(o candidate) bool {
 	return compareHosts(c.host, o.host) < 0
 }
 
-// roomFor returns the hosts that may get something of a lane.
-func (q *Queue) roomFor(name laneName) candidates {
+// roomFor returns the hosts that may get something of a function's queue.
+func (q *dispatcher) roomFor(name queueKey) candidates {
 	var hosts candidates
 	for _, h := range q.hosts {
 		if q.suits(h, name) && h.hasRoom(name.task) {
@@ -105,13 +119,13 @@ func (q *Queue) roomFor(name laneName) candidates {
 	return hosts
 }
 
-// choose returns the host that gets the head; nil when none has room any more. What a
-// host holds only grows meanwhile. So one that has got more than it had comes later,
-// and one without room is not looked at again.
+// choose returns the host that gets the head, or nil if none has room. What a host holds
+// only grows during a fill. So a host that has got more than it had comes later, and one
+// without room is not looked at again.
 func (s *source) choose() *host {
 	for len(s.hosts) > 0 {
 		switch c := &s.hosts[0]; {
-		case !c.host.hasRoom(s.lane.task) || !c.host.fits(s.head):
+		case !c.host.hasRoom(s.queue.task) || !c.host.fits(s.head):
 			heap.Pop(&s.hosts)
 		case c.held != c.host.held:
 			c.held = c.host.held
@@ -124,20 +138,16 @@ func (s *source) choose() *host {
 }
 
 // give puts a closure into the host's next lease.
-func (q *Queue) give(h *host, it *item) {
-	q.queued--
-	q.executing++
-	if !it.detached() {
-		q.attachedQueued--
-		q.attachedExecuting++
-	}
+func (q *dispatcher) give(h *host, it *item) {
+	q.queued.count(it, -1)
+	q.executing.count(it, 1)
 	it.Attempt++
 	it.returns = 0
 	h.hold(it)
 	h.packs = addTo(h.packs, it, &q.resources)
 }
 
-// pack is going to be a lease.
+// pack collects closures for a lease.
 type pack struct {
 	items     []*item
 	size      int
@@ -158,8 +168,8 @@ func (p *pack) fits(it *item) bool {
 	return len(p.items) < closure.MaxBatch && p.size+it.size <= closure.MaxBatchBytes
 }
 
-// addTo puts an item into the last pack, or into a new one. The definitions of
-// resources count once in each.
+// addTo puts an item into the last pack, or into a new one. The definition of a resource
+// counts once in each pack.
 func addTo(packs []*pack, it *item, resources *resources) []*pack {
 	if n := len(packs); n == 0 || !packs[n-1].fits(it) {
 		packs = append(packs, &pack{})
@@ -176,14 +186,13 @@ func addTo(packs []*pack, it *item, resources *resources) []*pack {
 	return packs
 }
 
-// slowReturns: what has come back from so many leases without having ended is slow. A
-// snapshot has two bits for it.
+// slowReturns is how many leases a closure has come back from without having ended when it
+// counts as slow.
 const slowReturns = 3
 
-// packHeld leases again what hosts hold and no lease names. What is slow goes by
-// itself: quick ones that come and go would carry it along every time, and its
-// arguments with it.
-func (q *Queue) packHeld() {
+// packHeld packs what hosts hold and no lease names. Slow closures get a lease of their own:
+// with quick ones they would be sent again, arguments included, each time one of those ends.
+func (q *dispatcher) packHeld() {
 	for _, h := range q.hosts {
 		if len(h.rest) == 0 {
 			continue
@@ -210,8 +219,8 @@ func (h *host) takePacks() []*pack {
 	return packs
 }
 
-// lease makes a pack a lease.
-func (q *Queue) lease(h *host, p *pack) Dispatch {
+// lease returns the lease that a pack becomes.
+func (q *dispatcher) lease(h *host, p *pack) Dispatch {
 	q.lastLease++
 	l := &lease{number: q.lastLease, host: h, items: p.items, probing: h.doubted}
 	q.leases[l.number] = l

@@ -8,19 +8,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// fail makes the error of a closure the queue's, if it is the first. Nothing is
-// cancelled for it: that is for the next request to do. Later errors are
-// only their closures' own.
-func (q *Queue) fail(it *item, e *closure.Error) {
+// fail makes the error of a closure the queue's, if it is the first. It cancels nothing: the
+// next request does. Later errors are only their closures' own.
+func (q *requests) fail(it *item, e *closure.Error) {
 	q.keys.hasFailed(it.key(), it.ID)
 	if q.fault == nil && !it.detached() {
 		q.fault = e
 	}
 }
 
-// failAgain makes the error the queue's of a closure that had failed before, when it is
-// scheduled anew by its key. What the error was, the history knows.
-func (q *Queue) failAgain(id uint64) {
+// failAgain fails the queue with the error of a closure that had failed before and was
+// scheduled again by its key. The text of the error is in the history.
+func (q *requests) failAgain(id uint64) {
 	if id != 0 && q.fault == nil {
 		q.fault = &closure.Error{
 			Message: fmt.Sprintf("closure %d has failed before, and was scheduled again with the same key", id), Closure: id, Before: true,
@@ -28,15 +27,28 @@ func (q *Queue) failAgain(id uint64) {
 	}
 }
 
-// startDrain cancels all that is queued, has the hosts cancel what they hold, and
-// lets the request wait until that has ended. If it is a schedule, its own closures
-// are cancelled, too.
-func (q *Queue) startDrain(r *request) {
+// putBack queues an item again that a host gave back, at its old place. It is cancelled
+// instead if its host was told to cancel it, or if the queue has an error.
+func (q *requests) putBack(it *item) {
+	if it.told || q.fault != nil && !it.detached() {
+		q.cancel(it)
+		return
+	}
+	q.takeOut(it)
+	q.queues.of(it).putBack(it)
+	q.queued.count(it, 1)
+	q.counts.PutBack++
+}
+
+// startDrain cancels what is queued, tells hosts to cancel what they hold, and makes the
+// request wait until that has ended. If it is a schedule, its own closures are cancelled,
+// too.
+func (q *requests) startDrain(r *request) {
 	q.drain = r
 	if r.kind == asksSchedule {
 		q.cancelRequest(r)
 	}
-	q.lanes.each(func(it *item) {
+	q.queues.each(func(it *item) {
 		if !it.detached() {
 			q.cancel(it)
 		}
@@ -50,17 +62,17 @@ func (q *Queue) startDrain(r *request) {
 	}
 }
 
-// tell has the host of a closure cancel it.
-func (q *Queue) tell(it *item) {
+// tell notes that the host of a closure is to be told to cancel it.
+func (q *dispatcher) tell(it *item) {
 	if it.host != nil {
 		it.told = true
 		it.host.told = append(it.host.told, it.ID)
 	}
 }
 
-// CancelLost says that a host could not be told to cancel closures. It is told again of
+// CancelLost records that a host could not be told to cancel closures. It is told again of
 // those that it still holds.
-func (q *Queue) CancelLost(c CancelOn) {
+func (q *dispatcher) CancelLost(c CancelOn) {
 	for _, id := range c.Closures {
 		if it := q.items[id]; it != nil && it.told && it.host != nil && it.host.name == c.Host && it.host.queue == c.Queue {
 			q.tell(it)
@@ -68,18 +80,19 @@ func (q *Queue) CancelLost(c CancelOn) {
 	}
 }
 
-// raise gives the error to the request that has waited for the drain, and clears it.
-func (q *Queue) raise() {
+// raise answers the request that has waited for the drain with the error, and clears it.
+func (q *requests) raise() {
 	r, e := q.drain, q.fault
 	q.drain, q.fault = nil, nil
 	q.peers.raised(e)
-	q.owe(r.client, e)
+	q.notePending(r.client, e)
 	q.raiseTo(r, e)
 }
 
-func (q *Queue) raiseTo(r *request, e *closure.Error) {
+// raiseTo answers a request with an error, and begins an epoch of its client.
+func (q *requests) raiseTo(r *request, e *closure.Error) {
 	r.client.epoch++
-	r.client.busy, r.client.owed = 0, false
+	r.client.busy, r.client.pendingError = 0, false
 	if r.kind == asksSchedule {
 		q.cancelRequest(r)
 		q.answer(r, e, false)
@@ -88,36 +101,37 @@ func (q *Queue) raiseTo(r *request, e *closure.Error) {
 	}
 }
 
-// owe notes who else has to hear of an error that is raised to one client: those who
+// notePending notes who else has to hear of an error that is raised to one client: those who
 // wait, and those who have scheduled something since nothing was open, for that may have
 // been cancelled. Otherwise a client that is gone, and whose request is still there, would
 // be the only one to hear of it.
-func (q *Queue) owe(raised *client, e *closure.Error) {
+func (q *requests) notePending(raised *client, e *closure.Error) {
 	q.last = e
-	for _, r := range q.line {
-		r.client.owed = r.client.owed || r.kind != asksSchedule
+	for _, r := range q.waitlist {
+		r.client.pendingError = r.client.pendingError || r.kind != asksSchedule
 	}
 	for _, c := range q.clients.list {
-		c.owed = (c.owed || c.busy == q.period) && c != raised
+		c.pendingError = (c.pendingError || c.busy == q.idleEpoch) && c != raised
 	}
 }
 
-// raiseOwed raises the last error to the first request of each client that it is owed to.
+// raisePending raises the last error to the first request of each client for which it is
+// pending.
 // It reports whether there was one.
-func (q *Queue) raiseOwed() bool {
-	before := len(q.line)
-	q.line = slices.DeleteFunc(q.line, func(r *request) bool {
-		owed := r.client.owed && !r.detached
-		if owed {
+func (q *requests) raisePending() bool {
+	before := len(q.waitlist)
+	q.waitlist = slices.DeleteFunc(q.waitlist, func(r *request) bool {
+		pending := r.client.pendingError && !r.detached
+		if pending {
 			q.raiseTo(r, q.last)
 		}
-		return owed
+		return pending
 	})
-	return len(q.line) < before
+	return len(q.waitlist) < before
 }
 
-// Cancel cancels closures: those that are queued at once, those that hosts hold as
-// soon as these can.
+// Cancel cancels closures: queued ones at once, and those that hosts hold once their hosts
+// have done so.
 func (q *Queue) Cancel(r closure.CancelRequest) closure.CancelAnswer {
 	var answer closure.CancelAnswer
 	if q.ended != "" {
@@ -133,11 +147,11 @@ func (q *Queue) Cancel(r closure.CancelRequest) closure.CancelAnswer {
 		answer.Told++
 	}
 	if len(r.Closures) == 0 {
-		q.lanes.each(one)
+		q.queues.each(one)
 		for _, h := range q.hosts {
 			h.each(one)
 		}
-		answer.Cancelled += q.cancelEntering()
+		answer.Cancelled += q.cancelPartial()
 	}
 	asked := make(map[uint64]bool, len(r.Closures))
 	for _, id := range r.Closures {
@@ -150,22 +164,21 @@ func (q *Queue) Cancel(r closure.CancelRequest) closure.CancelAnswer {
 	return answer
 }
 
-// cancelEntering cancels those closures of a request that is in the queue by half which
-// are not, and with that the request is answered.
-func (q *Queue) cancelEntering() int {
-	r := q.entering
+// cancelPartial cancels the closures of the partial request that are not queued yet, and
+// answers it.
+func (q *requests) cancelPartial() int {
+	r := q.partial
 	if r == nil {
 		return 0
 	}
 	n := len(r.left)
-	q.entering = nil
+	q.partial = nil
 	q.cancelRequest(r)
 	q.answer(r, nil, false)
 	return n
 }
 
-// RunEnded ends the queue with its run. All that is open is cancelled, and nobody
-// waits any more.
+// RunEnded ends the queue with its run. It cancels all closures and answers all requests.
 func (q *Queue) RunEnded(how string) {
 	if q.ended != "" {
 		return
@@ -177,7 +190,7 @@ func (q *Queue) RunEnded(how string) {
 	text := "The run has ended: " + q.ended
 	open, some := q.attachedOpen() > 0, len(q.items) > 0
 	q.decided.because(text)
-	q.lanes.each(q.cancel)
+	q.queues.each(q.cancel)
 	for _, h := range q.hosts {
 		h.each(q.cancel)
 		h.leases, h.rest, h.told = nil, nil, nil
@@ -187,12 +200,12 @@ func (q *Queue) RunEnded(how string) {
 	if q.drain != nil {
 		q.raise()
 	}
-	q.raiseOwed()
-	if q.entering != nil {
-		q.line = slices.Insert(q.line, 0, q.entering)
-		q.entering = nil
+	q.raisePending()
+	if q.partial != nil {
+		q.waitlist = slices.Insert(q.waitlist, 0, q.partial)
+		q.partial = nil
 	}
-	for _, r := range q.line {
+	for _, r := range q.waitlist {
 		e := &closure.Error{Kind: closure.ErrCancelled, Message: text}
 		switch {
 		case r.kind == asksSchedule:
@@ -204,5 +217,5 @@ func (q *Queue) RunEnded(how string) {
 			q.answerWait(r, nil, true)
 		}
 	}
-	q.line = nil
+	q.waitlist = nil
 }

@@ -394,7 +394,7 @@ func (f *fuzzed) runEnded() {
 // continueAsNew replaces the queue by its snapshot. To the twin it is as if every
 // lease had come back with nothing. Those who wait ask again.
 func (f *fuzzed) continueAsNew() {
-	f.both(func(q *Queue) { q.Quiet(true) })
+	f.both(func(q *Queue) { q.Suspend(true) })
 	f.step()
 	snapshot, again := packed(f.t, f.queue)
 	f.queue = again
@@ -409,7 +409,7 @@ func (f *fuzzed) continueAsNew() {
 	}
 	f.leases, f.order = map[int][]uint64{}, nil
 	f.releases = nil // whether they were told, nobody knows
-	f.both(func(q *Queue) { q.Quiet(false) })
+	f.both(func(q *Queue) { q.Suspend(false) })
 	for _, c := range f.calls {
 		if !c.answered {
 			c.main, c.other = c.ask(f.queue), c.ask(f.twin)
@@ -430,7 +430,7 @@ func (f *fuzzed) step() {
 			f.own[h.client]++
 		}
 	}
-	quiet := f.queue.quiet
+	quiet := f.queue.suspended
 	actions, twins := f.queue.Actions(), f.twin.Actions()
 	actions, f.releases = f.released(actions, f.releases)
 	twins, f.twins = f.released(twins, f.twins)
@@ -617,12 +617,12 @@ func (f *fuzzed) check() {
 			executing++
 		}
 	}
-	if q.entering != nil {
-		for _, it := range q.entering.left {
+	if q.partial != nil {
+		for _, it := range q.partial.left {
 			bytes += it.size
 		}
 	}
-	if bytes != c.Bytes || queued != q.attachedQueued || executing != q.attachedExecuting {
+	if bytes != c.Bytes || queued != q.queued.attached || executing != q.executing.attached {
 		t.Fatalf("%d bytes, %d queued, %d executing: %+v", bytes, queued, executing, q)
 	}
 	for _, h := range q.hosts {
@@ -632,7 +632,7 @@ func (f *fuzzed) check() {
 			t.Fatalf("%s holds %d: %+v", h.queue, held, h)
 		}
 	}
-	if s.State == closure.QueueDraining && q.attachedQueued > 0 || q.drain != nil && q.attachedExecuting == 0 {
+	if s.State == closure.QueueDraining && q.queued.attached > 0 || q.drain != nil && q.executing.attached == 0 {
 		t.Fatalf("draining: %+v", c)
 	}
 	if f.over && len(q.items) > 0 {

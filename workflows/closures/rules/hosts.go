@@ -109,7 +109,7 @@ func (q *Queue) Serving(m closure.ServingMessage) {
 // outdated reports whether a message is older than what is known of a host. The numbers
 // of another life say nothing about that: they come from the clock of the host, which may
 // have been put back.
-func (q *Queue) outdated(h *host, m closure.ServingMessage) bool {
+func (q *dispatcher) outdated(h *host, m closure.ServingMessage) bool {
 	if m.Broker == h.broker {
 		return m.Seq <= h.seq
 	}
@@ -119,7 +119,7 @@ func (q *Queue) outdated(h *host, m closure.ServingMessage) bool {
 // anew leases everything again that a host holds. The host worker was started again,
 // and its server would offer it the leases it had only when they have been silent for
 // long. What it has lost it takes for new. What they still bring counts.
-func (q *Queue) anew(h *host) {
+func (q *dispatcher) anew(h *host) {
 	for _, l := range h.leases {
 		for _, it := range l.items {
 			if it.lease != l.number {
@@ -139,7 +139,7 @@ func (q *Queue) anew(h *host) {
 }
 
 // serve sets the tasks of a host. The window keeps its proportion to the slots.
-func (q *Queue) serve(h *host, serving []closure.ServingTask) {
+func (q *dispatcher) serve(h *host, serving []closure.ServingTask) {
 	before := h.slots
 	h.serving, h.slots, h.more = slices.Clone(serving), 0, false
 	q.workers = nil
@@ -169,7 +169,7 @@ func (q *Queue) serve(h *host, serving []closure.ServingTask) {
 }
 
 // forget drops a host that serves nothing and holds nothing.
-func (q *Queue) forget(h *host) {
+func (q *dispatcher) forget(h *host) {
 	if len(h.serving) == 0 && h.held == 0 && len(h.leases) == 0 {
 		q.hosts = slices.DeleteFunc(q.hosts, func(o *host) bool { return o == h })
 	}
@@ -186,10 +186,7 @@ const ahead = 200
 // does not tell its pace, one that was idle can hold twice as much, and one that
 // finished little of what it holds needs less. One that gives some back is given no more
 // than it can call at once.
-func (q *Queue) adapt(h *host, r closure.LeaseResult) {
-	if q.paused || q.drain != nil {
-		return
-	}
+func (q *dispatcher) adapt(h *host, r closure.LeaseResult) {
 	if slices.ContainsFunc(r.Outcomes, func(o closure.Outcome) bool { return o.Kind == closure.OutcomeLost && !o.Started }) {
 		h.window = h.slots // it has more than it can call
 		return
@@ -212,20 +209,20 @@ func (q *Queue) adapt(h *host, r closure.LeaseResult) {
 }
 
 // waitsFor reports whether something is queued that the host could call.
-func (q *Queue) waitsFor(h *host) bool {
-	return slices.ContainsFunc(q.lanes.list, func(l *lane) bool { return l.live > 0 && q.suits(h, l.laneName) })
+func (q *dispatcher) waitsFor(h *host) bool {
+	return slices.ContainsFunc(q.queues.list, func(l *functionQueue) bool { return l.live > 0 && q.suits(h, l.queueKey) })
 }
 
-// suits reports whether a task of the host may call what is in a lane. A function
-// that no task has ever registered may go anywhere, where its call fails with that.
-func (q *Queue) suits(h *host, name laneName) bool {
+// suits reports whether a task of the host may call what is in a function's queue. A
+// function that no task has ever registered may go anywhere, where its call fails with that.
+func (q *dispatcher) suits(h *host, name queueKey) bool {
 	if name.task != "" {
 		return h.tasks[name.task] > 0
 	}
 	return h.slots > 0 && (h.functions[name.function] || q.seen.never(name.function) || h.more && q.seen.beyond(name.function))
 }
 
-// hasRoom reports whether the host may hold one closure more of a lane. What only
+// hasRoom reports whether the host may hold one closure more for a task. What only
 // one task may call gets past the window as long as the task has fewer of them than
 // slots, and takes no more than its share of the window: so neither stands in the
 // way of the other.

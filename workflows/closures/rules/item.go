@@ -10,9 +10,9 @@ import (
 type item struct {
 	closure.Closure
 	size int
-	// lane is where it is queued; nil while a host holds it.
-	lane *lane
-	host *host
+	// queue is where it is queued; nil while a host holds it.
+	queue *functionQueue
+	host  *host
 	// lease is the open lease that names it. 0: none does at the moment.
 	lease int
 	// told reports whether its host was told to cancel it, so that it is not called again.

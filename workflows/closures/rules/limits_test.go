@@ -184,7 +184,7 @@ func TestLeasesAreBounded(t *testing.T) {
 	}
 	require.Len(t, q.Actions(), 2)
 	require.Len(t, q.hosts[0].leases, 5)
-	require.Equal(t, 16, q.queued)
+	require.Equal(t, 16, q.queued.all)
 }
 
 // Many decisions become several events, none too large.
@@ -239,7 +239,7 @@ func TestCancelledLeaveTheQueue(t *testing.T) {
 		require.Equal(t, closure.CancelAnswer{Cancelled: 900}, q.Cancel(closure.CancelRequest{Closures: ids}))
 		require.Len(t, q.Actions(), 1)
 	}
-	l := q.lanes.list[0]
+	l := q.queues.list[0]
 	assert.Less(t, len(l.fresh)+len(l.back), 2000)
 	assert.Equal(t, uint64(1), l.head().ID)
 	first, last := q.Ended()
@@ -248,8 +248,8 @@ func TestCancelledLeaveTheQueue(t *testing.T) {
 
 // Put back at random, lanes still come out in the order of IDs.
 func TestLanesKeepOrder(t *testing.T) {
-	ls := newLanes()
-	var l *lane
+	ls := newFunctionQueues()
+	var l *functionQueue
 	for id := uint64(1); id <= 3000; id++ {
 		it := newItem(closure.Closure{Function: "f"}, id)
 		l = ls.of(it)
@@ -321,7 +321,7 @@ func TestReleasedResourcesLeaveNothing(t *testing.T) {
 			q.ReleaseEnded(action.(ReleaseOn).Release, true)
 		}
 		if i%10_000 == 9_999 {
-			q.Quiet(true)
+			q.Suspend(true)
 			q.Actions()
 			snapshot, again := packed(t, q)
 			sizes = append(sizes, len(snapshot))
@@ -374,10 +374,10 @@ func TestAHostHearsOfManyReleases(t *testing.T) {
 func TestLineIsBounded(t *testing.T) {
 	q := New(Config{})
 	q.Schedule(one("c", 1, nil))
-	for i := range uint64(maxLine) {
+	for i := range uint64(maxWaiting) {
 		require.False(t, q.Join(closure.WaitRequest{Client: "c", Call: i + 1}).Ready())
 	}
-	_, err := q.Join(closure.WaitRequest{Client: "c", Call: maxLine + 1}).Answer()
+	_, err := q.Join(closure.WaitRequest{Client: "c", Call: maxWaiting + 1}).Answer()
 	require.ErrorIs(t, err, ErrTooMany)
 	_, err = q.Schedule(one("c", 2, nil)).Answer()
 	require.ErrorIs(t, err, ErrTooMany)
@@ -435,7 +435,7 @@ func TestFunctionsBeyondTheBounds(t *testing.T) {
 	require.Less(t, kept, 700, "bounded by bytes")
 	_, again := snapshotOf(t, q)
 	for _, q := range []*Queue{q, again} {
-		q.Quiet(false)
+		q.Suspend(false)
 		batch := closure.ScheduleRequest{Client: "c", Batch: 1, Closures: []closure.Closure{{Function: many[699]}, {Function: many[5]}, {Function: "known"}}}
 		require.NoError(t, q.CheckSchedule(batch))
 		q.Schedule(batch)

@@ -10,8 +10,10 @@ import (
 // LeaseEnded takes in what the activity of a lease has returned.
 func (q *Queue) LeaseEnded(number int, r closure.LeaseResult) {
 	l := q.leases[number]
-	if l != nil && !q.quiet {
-		q.adapt(l.host, r)
+	if l != nil && !q.suspended {
+		if !q.paused && q.drain == nil {
+			q.adapt(l.host, r)
+		}
 		l.host.unreachable = false
 		q.doubt(l.host, false)
 	}
@@ -77,7 +79,7 @@ func (q *Queue) keepRest(l *lease, rest []uint64) {
 	for _, id := range rest {
 		if it := q.items[id]; it != nil && it.lease == l.number {
 			it.lease = 0
-			if !q.quiet {
+			if !q.suspended {
 				it.returns = min(it.returns+1, slowReturns)
 			}
 			l.host.rest = append(l.host.rest, it)

@@ -15,12 +15,25 @@ func (ReleaseOn) action() {}
 // releaseAtOnce is how many IDs a host may not know of while it has leases.
 const releaseAtOnce = 64
 
+// noteDropped notes which hosts have to hear of the resources that were dropped: those that
+// may have built them.
+func (q *dispatcher) noteDropped() {
+	for _, id := range q.dropped {
+		for _, h := range q.hosts {
+			if h.given.has(id) {
+				h.gone.cover(span{id, id})
+			}
+		}
+	}
+	q.dropped = nil
+}
+
 // releaseOn tells a host what is gone, if it is due. The next lease tells it, too, and
 // that costs nothing: so only a host is told apart that has no leases, or when much is
 // gone.
-func (q *Queue) releaseOn(h *host) (a ReleaseOn, due bool) {
+func (q *dispatcher) releaseOn(h *host) (a ReleaseOn, due bool) {
 	few := h.gone.Last-h.gone.First < releaseAtOnce
-	if h.gone.empty() || q.quiet || h.doubted || h.unreachable || !h.releasing.empty() || few && len(h.leases) > 0 {
+	if h.gone.empty() || h.doubted || h.unreachable || !h.releasing.empty() || few && len(h.leases) > 0 {
 		return a, false
 	}
 	a = ReleaseOn{Host: h.name, Queue: h.queue, Released: q.resources.goneIn(h.gone)}
@@ -35,7 +48,7 @@ func (q *Queue) releaseOn(h *host) (a ReleaseOn, due bool) {
 }
 
 // releaseWith tells a host what is gone with a lease.
-func (q *Queue) releaseWith(h *host, l *lease) (released [][2]uint64) {
+func (q *dispatcher) releaseWith(h *host, l *lease) (released [][2]uint64) {
 	if h.gone.empty() {
 		return nil
 	}
@@ -46,7 +59,7 @@ func (q *Queue) releaseWith(h *host, l *lease) (released [][2]uint64) {
 
 // ReleaseEnded says whether a host has been told what a [ReleaseOn] had for it. If not
 // it is told again, with its next lease or when it is heard of.
-func (q *Queue) ReleaseEnded(number int, ok bool) {
+func (q *dispatcher) ReleaseEnded(number int, ok bool) {
 	for _, h := range q.hosts {
 		if h.release != number || h.releasing.empty() {
 			continue

@@ -7,6 +7,29 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
+// requests are those that wait, and the error that they are about to raise.
+type requests struct {
+	dispatcher
+	clients clients
+	// waitlist are requests that wait, the oldest first. partial is one whose closures
+	// have IDs while there was no room for all of them yet; it goes before the waitlist.
+	waitlist []*request
+	partial  *request
+	// fault is the queue's error. drain is the request that gets it when nothing
+	// executes any more.
+	fault *closure.Error
+	drain *request
+	// last is the error that was raised last. Some clients may still have to raise it.
+	last  *closure.Error
+	peers peers
+	// idleEpoch counts from 1 how often nothing was open, but for detached closures.
+	idleEpoch uint64
+	// tooLarge is how many closures there were when the queue was too large to continue as
+	// new; 0: it was not. No more get in as long as there are some.
+	tooLarge int
+	ended    string // how the run has ended
+}
+
 // request is one that waits, or did.
 type request struct {
 	client *client
@@ -37,13 +60,13 @@ const (
 	asksDone
 )
 
-// maxLine bounds the requests that wait.
-const maxLine = 1000
+// maxWaiting bounds the requests that wait.
+const maxWaiting = 1000
 
 // Schedule queues closures. Its answer comes when there was room for all of them,
 // or when it has taken the queue's error. The workflow's validator has asked
 // [Queue.CheckSchedule] before.
-func (q *Queue) Schedule(r closure.ScheduleRequest) *Call[closure.ScheduleAnswer] {
+func (q *requests) Schedule(r closure.ScheduleRequest) *Call[closure.ScheduleAnswer] {
 	c := q.clients.asking(r.Client)
 	known, err := c.batches.find(r.Batch)
 	switch {
@@ -53,7 +76,7 @@ func (q *Queue) Schedule(r closure.ScheduleRequest) *Call[closure.ScheduleAnswer
 		return known
 	case q.ended != "":
 		return refused[closure.ScheduleAnswer](q.endedError("schedule closures"))
-	case len(q.line) >= maxLine:
+	case len(q.waitlist) >= maxWaiting:
 		return refused[closure.ScheduleAnswer](ErrTooMany)
 	}
 	call := &Call[closure.ScheduleAnswer]{}
@@ -63,7 +86,7 @@ func (q *Queue) Schedule(r closure.ScheduleRequest) *Call[closure.ScheduleAnswer
 	for i := range r.Closures {
 		q.use(r.Closures[i].Resources)
 	}
-	q.line = append(q.line, &request{
+	q.waitlist = append(q.waitlist, &request{
 		client: c, kind: asksSchedule, number: r.Batch, schedule: call, epoch: r.Epoch, closures: r.Closures,
 		detached: !slices.ContainsFunc(r.Closures, func(c closure.Closure) bool { return c.Options == nil || !c.Options.Detached }),
 	})
@@ -73,13 +96,17 @@ func (q *Queue) Schedule(r closure.ScheduleRequest) *Call[closure.ScheduleAnswer
 
 // Join waits until nothing is queued or executing, or raises the queue's error. The
 // workflow's validator has asked [Queue.CheckWait] before.
-func (q *Queue) Join(r closure.WaitRequest) *Call[closure.WaitAnswer] { return q.waitFor(r, asksJoin) }
+func (q *requests) Join(r closure.WaitRequest) *Call[closure.WaitAnswer] {
+	return q.waitFor(r, asksJoin)
+}
 
 // Done reports whether nothing is queued or executing, or raises the queue's error.
 // It waits only for that.
-func (q *Queue) Done(r closure.WaitRequest) *Call[closure.WaitAnswer] { return q.waitFor(r, asksDone) }
+func (q *requests) Done(r closure.WaitRequest) *Call[closure.WaitAnswer] {
+	return q.waitFor(r, asksDone)
+}
 
-func (q *Queue) waitFor(r closure.WaitRequest, kind kind) *Call[closure.WaitAnswer] {
+func (q *requests) waitFor(r closure.WaitRequest, kind kind) *Call[closure.WaitAnswer] {
 	c := q.clients.asking(r.Client)
 	known, err := c.waits.find(r.Call)
 	switch {
@@ -89,12 +116,12 @@ func (q *Queue) waitFor(r closure.WaitRequest, kind kind) *Call[closure.WaitAnsw
 		return known
 	case q.ended != "":
 		return refused[closure.WaitAnswer](q.endedError("wait for closures"))
-	case len(q.line) >= maxLine:
+	case len(q.waitlist) >= maxWaiting:
 		return refused[closure.WaitAnswer](ErrTooMany)
 	}
 	call := &Call[closure.WaitAnswer]{}
 	q.clients.bytes -= c.waits.add(r.Call, call)
-	q.line = append(q.line, &request{client: c, kind: kind, number: r.Call, wait: call, all: r.All})
+	q.waitlist = append(q.waitlist, &request{client: c, kind: kind, number: r.Call, wait: call, all: r.All})
 	q.advance()
 	return call
 }
@@ -103,7 +130,7 @@ func (q *Queue) waitFor(r closure.WaitRequest, kind kind) *Call[closure.WaitAnsw
 const answerBytes = 8
 
 // answer gives a schedule its answer.
-func (q *Queue) answer(r *request, raised *closure.Error, cancelled bool) {
+func (q *requests) answer(r *request, raised *closure.Error, cancelled bool) {
 	a := closure.ScheduleAnswer{First: r.first, Known: r.known, Epoch: r.client.epoch, Raised: raised, Cancelled: cancelled}
 	if q.config.QueueSize > 0 {
 		a.Room = new(q.room())
@@ -115,7 +142,7 @@ func (q *Queue) answer(r *request, raised *closure.Error, cancelled bool) {
 }
 
 // answerWait gives a join or a done its answer.
-func (q *Queue) answerWait(r *request, raised *closure.Error, done bool) {
+func (q *requests) answerWait(r *request, raised *closure.Error, done bool) {
 	if done {
 		r.client.busy = 0
 	}
@@ -132,6 +159,6 @@ func errorBytes(e *closure.Error) int {
 	return len(e.Kind) + len(e.Message) + len(e.Traceback) + len(e.Task)
 }
 
-func (q *Queue) endedError(what string) error {
+func (q *requests) endedError(what string) error {
 	return fmt.Errorf("%w: %s; nobody can %s any more", ErrEnded, q.ended, what)
 }

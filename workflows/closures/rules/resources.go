@@ -216,7 +216,7 @@ func (q *Queue) releaseOne(res *resource) int {
 }
 
 // use counts a closure that needs its resources.
-func (q *Queue) use(ids []uint64) {
+func (q *backlog) use(ids []uint64) {
 	for _, id := range ids {
 		if res := q.resources.get(id); res != nil {
 			res.uses++
@@ -225,7 +225,7 @@ func (q *Queue) use(ids []uint64) {
 }
 
 // useNoMore counts one that needs them no more.
-func (q *Queue) useNoMore(ids []uint64) {
+func (q *backlog) useNoMore(ids []uint64) {
 	for _, id := range ids {
 		if res := q.resources.get(id); res != nil {
 			res.uses--
@@ -234,14 +234,9 @@ func (q *Queue) useNoMore(ids []uint64) {
 	}
 }
 
-// drop forgets a resource that nobody needs, and has hosts told that may have built it.
-func (q *Queue) drop(id uint64) {
-	if !q.resources.dropUnused(id) {
-		return
-	}
-	for _, h := range q.hosts {
-		if h.given.has(id) {
-			h.gone.cover(span{id, id})
-		}
+// drop forgets a resource that nobody needs.
+func (q *backlog) drop(id uint64) {
+	if q.resources.dropUnused(id) {
+		q.dropped = append(q.dropped, id)
 	}
 }

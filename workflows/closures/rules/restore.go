@@ -26,7 +26,7 @@ func Restore(c Config, s *Snapshot) *Queue {
 	for _, saved := range s.Clients {
 		q.restoreClient(saved)
 	}
-	q.drain, q.entering = q.restoreRequest(s.Drain), q.restoreRequest(s.Entering)
+	q.drain, q.partial = q.restoreRequest(s.Drain), q.restoreRequest(s.Partial)
 	q.restoreClosures(s)
 	for _, r := range slices.Clone(q.resources.list) {
 		q.drop(r.ID) // if only requests that waited used it
@@ -51,9 +51,9 @@ func (q *Queue) restoreHost(s *Snapshot, saved savedHost) {
 
 func (q *Queue) restoreClient(saved savedClient) {
 	c := q.clients.asking(saved.Name)
-	c.epoch, c.owed = saved.Epoch, saved.Owed
+	c.epoch, c.pendingError = saved.Epoch, saved.Pending
 	if saved.Busy {
-		c.busy = q.period
+		c.busy = q.idleEpoch
 	}
 	restoreAnswers(&c.batches, saved.Batches)
 	restoreAnswers(&c.waits, saved.Waits)
@@ -101,15 +101,15 @@ func (q *Queue) restoreClosures(s *Snapshot) {
 			keys = append(keys, savedKey{Key: key, ID: id})
 		}
 		switch {
-		case saved.Entering:
-			q.entering.left = append(q.entering.left, it)
+		case saved.Partial:
+			q.partial.left = append(q.partial.left, it)
 		case saved.Host > 0:
 			q.items[id] = it
 			q.restoreHeld(q.hosts[saved.Host-1], it)
 		default:
 			q.items[id] = it
-			q.lanes.of(it).append(it)
-			q.queuedOne(it)
+			q.queues.of(it).append(it)
+			q.queued.count(it, 1)
 		}
 	}
 	slices.SortFunc(keys, func(a, b savedKey) int { return cmp.Compare(a.ID, b.ID) })
@@ -124,10 +124,7 @@ func (q *Queue) restoreClosures(s *Snapshot) {
 func (q *Queue) restoreHeld(h *host, it *item) {
 	h.hold(it)
 	h.rest = append(h.rest, it)
-	q.executing++
-	if !it.detached() {
-		q.attachedExecuting++
-	}
+	q.executing.count(it, 1)
 	if it.told {
 		q.tell(it)
 	}

@@ -47,7 +47,7 @@ import (
 //	cancel all|IDS
 //	untold HOST IDS                the host could not be told to cancel them
 //	pause [REASON] | resume
-//	quiet | continue-as-new
+//	suspend | continue-as-new
 //	run-ended HOW
 //
 // IDS are as in 1,4-6, or "all" those of the lease that are not named before in the
@@ -192,8 +192,8 @@ func (s *script) event(line string) (answer string, err error) {
 		s.queue.Pause(closure.PauseRequest{Paused: true, Reason: rest})
 	case "resume":
 		s.queue.Pause(closure.PauseRequest{})
-	case "quiet":
-		s.queue.Quiet(true)
+	case "suspend":
+		s.queue.Suspend(true)
 	case "continue-as-new":
 		return "", s.continueAsNew()
 	case "run-ended":
@@ -480,7 +480,7 @@ func (s *script) ended(words []string) error {
 }
 
 func (s *script) continueAsNew() error {
-	s.queue.Quiet(true)
+	s.queue.Suspend(true)
 	snapshot, err := s.queue.Snapshot()
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ type Snapshot struct {
 	Fault     *closure.Error      `json:"fault,omitempty"`
 	Last      *closure.Error      `json:"last,omitempty"`
 	Drain     *savedRequest       `json:"drain,omitempty"`
-	Entering  *savedRequest       `json:"entering,omitempty"`
+	Partial   *savedRequest       `json:"partial,omitempty"`
 	// Seen are the names of functions, and Sets are sets of them, as bits.
 	Seen         []string        `json:"seen,omitempty"`
 	Sets         [][]byte        `json:"sets,omitempty"`
@@ -39,12 +39,12 @@ type Snapshot struct {
 // alike have the same text, and a hundred thousand of them take little room when packed.
 type savedClosure struct {
 	closure.Closure
-	Host     int      `json:"host,omitempty"` // its place in Hosts, from 1
-	Entering bool     `json:"entering,omitempty"`
-	Told     bool     `json:"told,omitempty"`
-	Returns  int      `json:"returns,omitempty"`
-	Losses   int      `json:"losses,omitempty"`
-	LostOn   []string `json:"lost_on,omitempty"`
+	Host    int      `json:"host,omitempty"` // its place in Hosts, from 1
+	Partial bool     `json:"partial,omitempty"`
+	Told    bool     `json:"told,omitempty"`
+	Returns int      `json:"returns,omitempty"`
+	Losses  int      `json:"losses,omitempty"`
+	LostOn  []string `json:"lost_on,omitempty"`
 }
 
 type savedKey struct {
@@ -95,7 +95,7 @@ type savedClient struct {
 	Name      string                               `json:"name"`
 	Epoch     uint64                               `json:"epoch,omitempty"`
 	Busy      bool                                 `json:"busy,omitempty"`
-	Owed      bool                                 `json:"owed,omitempty"`
+	Pending   bool                                 `json:"pending,omitempty"`
 	Batches   savedAnswers[closure.ScheduleAnswer] `json:"batches,omitzero"`
 	Waits     savedAnswers[closure.WaitAnswer]     `json:"waits,omitzero"`
 	Resources savedAnswers[closure.ResourceAnswer] `json:"resources,omitzero"`
@@ -119,10 +119,11 @@ func (q *Queue) Snapshot() (*Snapshot, error) {
 	if !q.decided.empty() {
 		return nil, errors.New("closures: a snapshot before all actions were taken would lose decisions")
 	}
+	q.noteDropped()
 	s := &Snapshot{
 		LastID: q.lastID, LastLease: q.lastLease, Counts: q.counts,
 		Paused: q.paused, Reason: q.reason, Ended: q.ended, Fault: q.fault,
-		Drain: saveRequest(q.drain), Entering: saveRequest(q.entering),
+		Drain: saveRequest(q.drain), Partial: saveRequest(q.partial),
 		Seen: q.seen.list, Peers: q.peers, LastResource: q.resources.last,
 	}
 	q.saveHosts(s)
@@ -131,11 +132,11 @@ func (q *Queue) Snapshot() (*Snapshot, error) {
 	}
 	byUse := slices.SortedFunc(slices.Values(q.clients.list), func(a, b *client) int { return cmp.Compare(a.used, b.used) })
 	for _, c := range byUse {
-		if c.owed {
+		if c.pendingError {
 			s.Last = q.last
 		}
 		s.Clients = append(s.Clients, savedClient{
-			Name: c.name, Epoch: c.epoch, Busy: c.busy == q.period, Owed: c.owed,
+			Name: c.name, Epoch: c.epoch, Busy: c.busy == q.idleEpoch, Pending: c.pendingError,
 			Batches: saveAnswers(&c.batches), Waits: saveAnswers(&c.waits), Resources: saveAnswers(&c.resources),
 		})
 	}
@@ -171,12 +172,12 @@ func (q *Queue) saveClosures(s *Snapshot) {
 	}
 	var open []*item
 	each := func(it *item) { open = append(open, it) }
-	q.lanes.each(each)
+	q.queues.each(each)
 	for _, h := range q.hosts {
 		h.each(each)
 	}
-	if q.entering != nil {
-		open = append(open, q.entering.left...)
+	if q.partial != nil {
+		open = append(open, q.partial.left...)
 	}
 	slices.SortFunc(open, byID)
 	isOpen := make(map[uint64]bool, len(open))
@@ -184,7 +185,7 @@ func (q *Queue) saveClosures(s *Snapshot) {
 	for _, it := range open {
 		isOpen[it.ID] = true
 		saved := savedClosure{
-			Closure: it.Closure, Host: hosts[it.host], Entering: q.items[it.ID] == nil,
+			Closure: it.Closure, Host: hosts[it.host], Partial: q.items[it.ID] == nil,
 			Told: it.told, Returns: it.returns, Losses: it.losses, LostOn: it.lostOn,
 		}
 		if it.ID == last+1 {
@@ -218,6 +219,6 @@ func saveAnswers[A any](a *answers[A]) savedAnswers[A] {
 		}
 	}
 	slices.Sort(s.Open)
-	s.Open = s.Open[max(0, len(s.Open)-maxLine):]
+	s.Open = s.Open[max(0, len(s.Open)-maxWaiting):]
 	return s
 }

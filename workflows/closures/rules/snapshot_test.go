@@ -38,7 +38,7 @@ func packed(t testing.TB, q *Queue) ([]byte, *Queue) {
 // snapshotOf is packed, and logs how large a queue was.
 func snapshotOf(t *testing.T, q *Queue) ([]byte, *Queue) {
 	t.Helper()
-	q.Quiet(true)
+	q.Suspend(true)
 	q.Actions()
 	begin := time.Now()
 	snapshot, again := packed(t, q)
@@ -61,7 +61,7 @@ func fill(q *Queue, n int, next func(i int) closure.Closure) int {
 			r.Closures = append(r.Closures, c)
 		}
 		if len(r.Closures) == 0 || !q.Schedule(r).Ready() {
-			return q.queued
+			return q.queued.all
 		}
 	}
 }

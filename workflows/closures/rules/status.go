@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Status returns the queue for people. Its one execution is this one, without its run ID
-// and without those before it, of which only the workflow knows.
+// Status returns the status of the queue. Its only execution is this one, without a run ID:
+// the workflow knows the earlier ones.
 func (q *Queue) Status() closure.QueueStatus {
 	return closure.QueueStatus{
 		State: q.State(), Paused: q.reason, Error: q.fault, Counts: q.Counts(), Workers: q.sortedWorkers(),
@@ -20,15 +20,15 @@ func (q *Queue) Status() closure.QueueStatus {
 // Counts returns the counts of the closures.
 func (q *Queue) Counts() closure.QueueCounts {
 	c := q.counts
-	c.Queued, c.Executing = q.queued, q.executing
+	c.Queued, c.Executing = q.queued.all, q.executing.all
 	c.Bytes, c.Resource = q.bytes, len(q.resources.list)
 	return c
 }
 
-// Unserved returns what waits until a task serves it: no event of the queue ends that.
-func (q *Queue) Unserved() (all []closure.Unserved) {
-	for _, l := range q.lanes.list {
-		if l.live > 0 && !slices.ContainsFunc(q.hosts, func(h *host) bool { return q.suits(h, l.laneName) }) {
+// Unserved returns the queued closures that no task serves.
+func (q *dispatcher) Unserved() (all []closure.Unserved) {
+	for _, l := range q.queues.list {
+		if l.live > 0 && !slices.ContainsFunc(q.hosts, func(h *host) bool { return q.suits(h, l.queueKey) }) {
 			all = append(all, closure.Unserved{Function: l.function, Task: l.task, Queued: l.live})
 		}
 	}
@@ -38,9 +38,9 @@ func (q *Queue) Unserved() (all []closure.Unserved) {
 	return all[:min(len(all), closure.MaxUnserved)]
 }
 
-// sortedWorkers are kept until something of them changes: the status is asked for with
-// each change of the queue, and there may be thousands of tasks.
-func (q *Queue) sortedWorkers() []closure.WorkerStatus {
+// sortedWorkers returns the serving tasks. They are kept until one changes, because the
+// status is read with each change of the queue, and there may be thousands of tasks.
+func (q *dispatcher) sortedWorkers() []closure.WorkerStatus {
 	if q.workers == nil {
 		q.workers = []closure.WorkerStatus{}
 		for _, h := range q.hosts {
@@ -55,14 +55,14 @@ func (q *Queue) sortedWorkers() []closure.WorkerStatus {
 	return slices.Clone(q.workers)
 }
 
-// doubt notes whether a lease of a host was lost since it was heard of.
-func (q *Queue) doubt(h *host, doubted bool) {
+// doubt records whether a lease of a host was lost since its last message.
+func (q *dispatcher) doubt(h *host, doubted bool) {
 	if h.doubted != doubted {
 		h.doubted, q.workers = doubted, nil
 	}
 }
 
-// State returns what the queue is doing.
+// State returns the state of the queue.
 func (q *Queue) State() closure.QueueState {
 	switch {
 	case q.ended != "":

@@ -10,16 +10,16 @@ import (
 // that it would take the queue's error from those who still ask. It has done nothing then,
 // and asked again it is another one. Where it has begun a drain, what was cancelled stays
 // so, and the next request that asks gets the error.
-func (q *Queue) Withdraw(r closure.WaitRequest) closure.WithdrawAnswer {
+func (q *requests) Withdraw(r closure.WaitRequest) closure.WithdrawAnswer {
 	c := q.clients.named[r.Client]
 	if c == nil {
 		return closure.WithdrawAnswer{}
 	}
 	asked := func(w *request) bool { return w.client == c && w.kind != asksSchedule && w.number == r.Call }
 	var found *request
-	if at := slices.IndexFunc(q.line, asked); at >= 0 {
-		found = q.line[at]
-		q.line = slices.Delete(q.line, at, at+1)
+	if at := slices.IndexFunc(q.waitlist, asked); at >= 0 {
+		found = q.waitlist[at]
+		q.waitlist = slices.Delete(q.waitlist, at, at+1)
 	} else if q.drain != nil && asked(q.drain) {
 		found, q.drain = q.drain, nil
 	} else {

@@ -6,21 +6,21 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// advance lets requests get on as far as they can. It reports whether closures were
-// queued.
-func (q *Queue) advance() (queued bool) {
+// advance answers the requests that need not wait any longer, and queues closures for which
+// there is room. It reports whether it has queued any.
+func (q *requests) advance() (queued bool) {
 	if q.ended != "" {
 		return false
 	}
-	if q.fault == nil && q.attachedOpen() == 0 && (q.entering == nil || q.entering.detached) {
-		q.period++ // nobody has closures here that an error could cancel
+	if q.fault == nil && q.attachedOpen() == 0 && (q.partial == nil || q.partial.detached) {
+		q.idleEpoch++ // nobody has closures here that an error could cancel
 	}
 	for {
 		q.refuseStale()
-		if q.raiseOwed() {
+		if q.raisePending() {
 			continue
 		}
-		if q.drain != nil && q.attachedExecuting == 0 {
+		if q.drain != nil && q.executing.attached == 0 {
 			q.raise()
 			continue
 		}
@@ -31,7 +31,7 @@ func (q *Queue) advance() (queued bool) {
 			}
 		}
 		before := q.fault
-		queued = q.serveLine() || queued
+		queued = q.serveWaitlist() || queued
 		if q.fault == before {
 			return queued
 		}
@@ -39,25 +39,25 @@ func (q *Queue) advance() (queued bool) {
 	}
 }
 
-// takeAsking takes out the oldest request that has a part in errors, if there is one.
-func (q *Queue) takeAsking() *request {
-	if r := q.entering; r != nil && !r.detached {
-		q.entering = nil
+// takeAsking removes and returns the oldest request that raises errors, or nil.
+func (q *requests) takeAsking() *request {
+	if r := q.partial; r != nil && !r.detached {
+		q.partial = nil
 		return r
 	}
-	at := slices.IndexFunc(q.line, func(r *request) bool { return !r.detached })
+	at := slices.IndexFunc(q.waitlist, func(r *request) bool { return !r.detached })
 	if at < 0 {
 		return nil
 	}
-	r := q.line[at]
-	q.line = slices.Delete(q.line, at, at+1)
+	r := q.waitlist[at]
+	q.waitlist = slices.Delete(q.waitlist, at, at+1)
 	return r
 }
 
-// refuseStale cancels what was scheduled before its client knew of an error that has
+// refuseStale cancels closures that a client scheduled before it knew of an error that has
 // been raised to it.
-func (q *Queue) refuseStale() {
-	q.line = slices.DeleteFunc(q.line, func(r *request) bool {
+func (q *requests) refuseStale() {
+	q.waitlist = slices.DeleteFunc(q.waitlist, func(r *request) bool {
 		stale := r.kind == asksSchedule && !r.detached && r.epoch < r.client.epoch
 		if stale {
 			q.cancelRequest(r)
@@ -67,26 +67,25 @@ func (q *Queue) refuseStale() {
 	})
 }
 
-// serveLine answers those requests whose waiting is over, the oldest first.
+// serveWaitlist answers the requests whose waiting is over, the oldest first.
 //
-//   - While there is an error or a drain, nobody gets on but who schedules detached
-//     closures only.
-//   - A join holds back the schedules of its client after it: they come from
-//     other threads, and it has to end although these schedule all the time. Those of
-//     other clients go on: nobody knows whether anybody still waits for the join.
-//   - A schedule that waits for room holds back those after it, and so they keep
-//     their order. A join after it waits for its closures, too.
-func (q *Queue) serveLine() (queued bool) {
-	if r := q.entering; r != nil {
+//   - During an error or a drain only schedules of detached closures go on.
+//   - A join holds back later schedules of its client. They come from other threads, and
+//     the join must end although these schedule all the time. Schedules of other clients
+//     go on, because nobody may be waiting for the join any more.
+//   - A schedule that waits for room holds back later ones, so that they keep their order.
+//     A join after it waits for its closures, too.
+func (q *requests) serveWaitlist() (queued bool) {
+	if r := q.partial; r != nil {
 		queued = q.admit(r)
 	}
-	full := q.entering != nil
+	full := q.partial != nil
 	// Some who schedule are not in the queue, and have closures that are not detached.
 	arriving := full
-	scheduling := full && !q.entering.detached
+	scheduling := full && !q.partial.detached
 	before := q.fault
 	var joining []*client
-	q.line = slices.DeleteFunc(q.line, func(r *request) bool {
+	q.waitlist = slices.DeleteFunc(q.waitlist, func(r *request) bool {
 		if q.fault != before && !r.detached {
 			return false // raised by the next round of advance
 		}
@@ -121,12 +120,12 @@ func (q *Queue) serveLine() (queued bool) {
 		if fits {
 			failed := q.enter(r)
 			if !r.detached {
-				r.client.busy = q.period
+				r.client.busy = q.idleEpoch
 			}
 			queued = q.admit(r) || queued
 			q.failAgain(failed)
 		}
-		if !fits || q.entering == r {
+		if !fits || q.partial == r {
 			full, arriving, scheduling = true, true, scheduling || !r.detached
 		}
 		return fits
@@ -134,9 +133,9 @@ func (q *Queue) serveLine() (queued bool) {
 	return queued
 }
 
-// refuse answers a request to schedule that cannot be taken after all. It is not
-// remembered: asked again it is another one.
-func (q *Queue) refuse(r *request, err error) {
+// refuse refuses a schedule that was accepted before. It is not remembered: sent again, it
+// is another request.
+func (q *requests) refuse(r *request, err error) {
 	for i := range r.closures {
 		q.useNoMore(r.closures[i].Resources)
 	}
@@ -144,46 +143,43 @@ func (q *Queue) refuse(r *request, err error) {
 	r.schedule.refuse(err)
 }
 
-func (q *Queue) attachedOpen() int { return q.attachedQueued + q.attachedExecuting }
-
-// admit queues the closures of a request that has entered as far as there is room. All
-// of them are queued together, unless they are more than the queue takes at all: then
-// one after another, as others leave it.
-func (q *Queue) admit(r *request) (some bool) {
-	q.entering = r
+// admit queues the closures of a request that have IDs, as far as there is room. They are
+// queued together, unless they are more than the queue takes at all; then one by one, as
+// others leave it.
+func (q *requests) admit(r *request) (some bool) {
+	q.partial = r
 	for room := q.room(); len(r.left) > 0 && room > 0; room-- {
 		q.add(r.left[0])
 		r.left[0], r.left = nil, r.left[1:]
 		some = true
 	}
 	if len(r.left) == 0 {
-		q.entering = nil
+		q.partial = nil
 		q.answer(r, nil, false)
 	}
 	return some
 }
 
-// room returns how many more closures may be queued. Those that a host was given ahead of
-// what its slots can call still wait, and count as queued: only what is called does not.
-func (q *Queue) room() int {
+// room returns how many more closures may be queued. Closures that a host holds beyond its
+// slots count as queued, because they wait as well.
+func (q *dispatcher) room() int {
 	if q.config.QueueSize <= 0 {
 		return closure.MaxBatch
 	}
-	waiting := q.queued
+	waiting := q.queued.all
 	for _, h := range q.hosts {
 		waiting += max(0, h.held-h.slots)
 	}
 	return max(0, q.config.QueueSize-waiting)
 }
 
-// fits reports whether a request can begin to be queued. Those that are larger than
-// all there is wait until there is as much room as there can be.
-func (q *Queue) fits(r *request) bool {
+// fits reports whether the first closures of a request can be queued.
+func (q *requests) fits(r *request) bool {
 	fresh, bytes := q.fresh(r)
 	if fresh == 0 {
 		return true
 	}
-	if q.crowded > 0 && len(q.items) > 0 || q.bytes > 0 && q.bytes+bytes > closure.MaxQueueBytes {
+	if q.tooLarge > 0 && len(q.items) > 0 || q.bytes > 0 && q.bytes+bytes > closure.MaxQueueBytes {
 		return false
 	}
 	if size := q.config.QueueSize; size > 0 && fresh > size {
@@ -192,8 +188,8 @@ func (q *Queue) fits(r *request) bool {
 	return fresh <= q.room() || q.config.QueueSize <= 0
 }
 
-// fresh returns how many closures of a request are new, and their bytes.
-func (q *Queue) fresh(r *request) (n, bytes int) {
+// fresh returns how many closures of a request are new, and their size in bytes.
+func (q *requests) fresh(r *request) (n, bytes int) {
 	var seen map[string]bool
 	for i := range r.closures {
 		c := &r.closures[i]
@@ -211,22 +207,9 @@ func (q *Queue) fresh(r *request) (n, bytes int) {
 	return n, bytes
 }
 
-// known returns the closure that has the key of another one, unless that one is to be called
-// in its place.
-func (q *Queue) known(o *closure.Options) (keyed, bool) {
-	if o == nil {
-		return keyed{}, false
-	}
-	c, known := q.keys.find(o.Key)
-	if known && c.failed && o.Retry {
-		return keyed{}, false
-	}
-	return c, known
-}
-
-// enter gives the closures of a request their IDs. One whose key is known is the
-// closure that has it. It returns the first of those that had failed; 0: none had.
-func (q *Queue) enter(r *request) (failed uint64) {
+// enter assigns IDs to the closures of a request. One with a known key is the closure that
+// has it. It returns the first of those that had failed before, or 0.
+func (q *requests) enter(r *request) (failed uint64) {
 	for i, c := range r.closures {
 		it := newItem(c, q.lastID+1)
 		if before, known := q.known(c.Options); known {
@@ -249,6 +232,7 @@ func (q *Queue) enter(r *request) (failed uint64) {
 	return failed
 }
 
+// knows notes that the closure at place i is one that was scheduled before.
 func (r *request) knows(i int, id uint64) {
 	if r.known == nil {
 		r.known = map[int]uint64{}
@@ -256,9 +240,9 @@ func (r *request) knows(i int, id uint64) {
 	r.known[i] = id
 }
 
-// cancelRequest cancels those closures of a request that are not queued yet. They
-// have IDs like others.
-func (q *Queue) cancelRequest(r *request) {
+// cancelRequest cancels the closures of a request that are not queued yet. They get IDs like
+// others.
+func (q *requests) cancelRequest(r *request) {
 	if r.closures != nil {
 		q.enter(r)
 	}
