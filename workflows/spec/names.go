@@ -1,6 +1,12 @@
 package spec
 
-import "strings"
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
 
 // Names on the wire. They are a contract with the temporal CLI, the Web UI and
 // other versions of clusterrun; a golden test lists them.
@@ -142,3 +148,163 @@ func hostQueue(workflowQueue, part string) string {
 	}
 	return workflowQueue + part
 }
+
+// TaskActivityID returns the ID of the RunTask activity of a launch of a task. It reads
+// well in the Web UI, and others find the task in it again.
+func TaskActivityID(task string, generation, launch int) string {
+	return fmt.Sprintf("%s/%d.%d", task, generation, launch)
+}
+
+// TaskOfActivity is the inverse of [TaskActivityID], as far as the launch is of no
+// interest. ok is false for the IDs of other activities.
+func TaskOfActivity(id string) (task string, generation int, ok bool) {
+	task, rest, _ := strings.Cut(id, "/")
+	number, _, _ := strings.Cut(rest, ".")
+	generation, err := strconv.Atoi(number)
+	if err != nil {
+		return "", 0, false
+	}
+	return task, generation, true
+}
+
+// GroupID returns the workflow ID of a group of a run: the nth of those that an execution
+// of the run's workflow starts on that host in a generation. The whole ID of the execution
+// is in it: those that begin in the same minute have the same first digits.
+func GroupID(workflowID, execution string, generation int, host string, n int) string {
+	return fmt.Sprintf("%s%d/%s/%d", GroupIDPrefix(workflowID, execution), generation, url.PathEscape(host), n)
+}
+
+// GroupIDPrefix returns what the IDs of all groups of one execution of a run begin with.
+func GroupIDPrefix(workflowID, execution string) string {
+	return workflowID + "/group/" + execution + "/"
+}
+
+// GenerationOfGroup returns the generation of the group with that workflow ID, and -1 for
+// the IDs of other workflows.
+func GenerationOfGroup(id string) int {
+	parts := strings.Split(id, "/")
+	generation, err := strconv.Atoi(parts[max(0, len(parts)-3)])
+	if err != nil {
+		return -1
+	}
+	return generation
+}
+
+// HostOfGroup returns the host of the group with that workflow ID.
+func HostOfGroup(id string) string {
+	parts := strings.Split(id, "/")
+	host, err := url.PathUnescape(parts[max(0, len(parts)-2)])
+	if err != nil {
+		return ""
+	}
+	return host
+}
+
+// Names of the search attributes of runs. The starter sets all that the namespace
+// has registered, and the workflow keeps true those that the run was started with. The
+// queue of a run is in the server's own attribute TaskQueue.
+const (
+	// AttributeOwner is who started the run.
+	AttributeOwner = "ClusterRunOwner"
+	// AttributeVerdict is the run's [Verdict], from its end on.
+	AttributeVerdict = "ClusterRunVerdict"
+	// AttributeHost are the hosts that have the run's tasks, or had them last, as
+	// many as fit.
+	AttributeHost = "ClusterRunHost"
+	// AttributeName is the name in the spec.
+	AttributeName = "ClusterRunName"
+	// AttributeCause is why the run ended: see [RunResult.Cause].
+	AttributeCause = "ClusterRunCause"
+	// AttributeExitCode is the exit code of the run, from its end on.
+	AttributeExitCode = "ClusterRunExitCode"
+	// AttributePriority is the run's priority, from 1 to 5.
+	AttributePriority = "ClusterRunPriority"
+	// AttributeTasks is the number of tasks.
+	AttributeTasks = "ClusterRunTasks"
+	// AttributeRestarts is how many processes were started again. Of an open run it has the
+	// restarts of the group alone, at powers of two.
+	AttributeRestarts = "ClusterRunRestarts"
+	// AttributeNone is the value of verdict, hosts, cause and exit code until there is one.
+	// Servers drop empty values, and with them the sign that an attribute is to be kept.
+	AttributeNone = "none"
+)
+
+// Attribute is a search attribute: its name, and its type in the words of the temporal CLI.
+type Attribute struct{ Name, Type string }
+
+// Attributes returns the search attributes of runs, those of the first versions first. A
+// database takes ten of the type Keyword and three of each other type in a namespace, and
+// its users have their own: so those of which nobody asks for more or less are no numbers.
+func Attributes() []Attribute {
+	return []Attribute{
+		{AttributeOwner, "Keyword"},
+		{AttributeVerdict, "Keyword"},
+		{AttributeHost, "KeywordList"},
+		{AttributeName, "Keyword"},
+		{AttributeCause, "Keyword"},
+		{AttributeExitCode, "Keyword"},
+		{AttributePriority, "Keyword"},
+		{AttributeTasks, "Int"},
+		{AttributeRestarts, "Int"},
+	}
+}
+
+// The names of metrics that workflows record; a counter and a time. See package metrics for
+// how they are shown.
+const (
+	MetricRunsEnded = "clusterrun_runs_ended"
+	MetricQueueWait = "clusterrun_queue_wait"
+)
+
+// Ending is how a run may end: the labels of [MetricRunsEnded].
+type Ending struct {
+	Verdict Verdict
+	// Cause is as [RunResult.Cause] returns it.
+	Cause Cause
+}
+
+// Endings returns the usual ones: all causes of a failure, and one of each other verdict.
+func Endings() []Ending {
+	all := []Ending{
+		{VerdictSucceeded, CauseCompleted}, {VerdictTimedOut, CauseTimeout}, {VerdictCancelled, CauseOperator},
+		{VerdictFailed, ""}, // no process had to do with it
+	}
+	for _, c := range Causes {
+		if c.Cause != CauseCompleted && c.Cause != CauseCollateral {
+			all = append(all, Ending{VerdictFailed, c.Cause})
+		}
+	}
+	return all
+}
+
+// What the metadata of a payload names if it is encoded; see package codec.
+const (
+	// PayloadEncoding is the encoding.
+	PayloadEncoding = "binary/encrypted"
+	// PayloadKey is the field with the ID of the key.
+	PayloadKey = "encryption-key-id"
+)
+
+// MissingKeyError reports that a payload cannot be read without a key.
+type MissingKeyError struct{ ID string }
+
+func (e *MissingKeyError) Error() string {
+	return fmt.Sprintf("it is encoded with the key %q, which is missing or has another value here: name the file with that key with --codec-keys or CLUSTERRUN_CODEC_KEYS", e.ID)
+}
+
+// MissingKey returns an error if a payload with that metadata is still encoded.
+func MissingKey(metadata map[string][]byte) *MissingKeyError {
+	if string(metadata["encoding"]) != PayloadEncoding {
+		return nil
+	}
+	return &MissingKeyError{ID: string(metadata[PayloadKey])}
+}
+
+// WorkflowTaskTimeout is after what time a workflow task of a run, or of a barrier, is
+// given out again. A server may lose one on a busy machine (the embedded server does
+// not; see deployments/devserver/started.go), and the run stands still until then: for
+// 10 seconds by default. With 20 processes waiting for each core the longest workflow
+// task of a run of one task took 0.4 s and of one of a thousand tasks 0.5 s; the server
+// gives more time to a task that has timed out more than three times. The queue of
+// closures has a timeout of its own.
+const WorkflowTaskTimeout = 5 * time.Second

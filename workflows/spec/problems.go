@@ -281,3 +281,71 @@ func printable(text string) string {
 type valueError struct{ message, remedy string }
 
 func (e valueError) Error() string { return e.message + "; " + e.remedy }
+
+// Checker collects the problems of a request that another package defines, as the
+// requests here are checked.
+type Checker struct{ c checker }
+
+// Add notes a rule that is broken.
+func (c *Checker) Add(path, message, remedy string) { c.c.add(path, message, remedy) }
+
+// TaskName notes a text that is not the name of a task.
+func (c *Checker) TaskName(path, name string) { c.c.checkTaskName(path, name) }
+
+// Duration notes a text that is no time span, or a negative or too long one.
+func (c *Checker) Duration(path, text string) {
+	d, err := ParseDuration(text)
+	c.c.addError(path, err)
+	c.c.checkDuration(path, &d, orZero)
+}
+
+// Full reports whether further problems are only counted.
+func (c *Checker) Full() bool { return len(c.c.problems) >= maxProblems }
+
+// Err returns an [*InvalidRequestError] with all problems, or nil.
+func (c *Checker) Err() error { return c.c.requestError() }
+
+// Nearest picks the known name that was probably meant, or "". Case, hyphens
+// and underscores are ignored, so that maxRestarts finds max_restarts.
+func Nearest(name string, known []string) string {
+	a := foldName(name)
+	if a == "" || len(a) > 2*maxQuoted {
+		return ""
+	}
+	best, bestDistance := "", max(1, len(a)/3)+1
+	for _, k := range known {
+		if d := editDistance(a, foldName(k)); d < bestDistance {
+			best, bestDistance = k, d
+		}
+	}
+	return best
+}
+
+func foldName(name string) string {
+	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(name))
+}
+
+// editDistance counts the letters to insert, drop, replace or swap with their
+// neighbour.
+func editDistance(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}

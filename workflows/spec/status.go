@@ -2,9 +2,11 @@ package spec
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // TaskState says where a task is in its life.
@@ -142,4 +144,142 @@ type Progress struct {
 	Total float64 `json:"total,omitempty"`
 	// Message is a short text, of at most 100 bytes.
 	Message string `json:"message,omitempty"`
+}
+
+// Usage is what processes used of their hosts.
+type Usage struct {
+	UserSeconds   float64 `json:"user_seconds,omitempty"`
+	SystemSeconds float64 `json:"system_seconds,omitempty"`
+	// MaxRSSBytes is the most memory that a process and its descendants were seen to have at
+	// once, or that one of them had.
+	MaxRSSBytes int64 `json:"max_rss_bytes,omitempty"`
+	// GPUSeconds counts a second of a GPU in full use as one.
+	GPUSeconds        float64 `json:"gpu_seconds,omitempty"`
+	MaxGPUMemoryBytes int64   `json:"max_gpu_memory_bytes,omitempty"`
+	// OutputBytes is the size of the files of stdout and stderr.
+	OutputBytes int64 `json:"output_bytes,omitempty"`
+}
+
+// CPUSeconds returns the processor time.
+func (u Usage) CPUSeconds() float64 { return u.UserSeconds + u.SystemSeconds }
+
+// With returns the usage of both: times and bytes are summed, and of memory it is the larger.
+func (u Usage) With(v Usage) Usage {
+	return Usage{
+		UserSeconds: milliseconds(u.UserSeconds + v.UserSeconds), SystemSeconds: milliseconds(u.SystemSeconds + v.SystemSeconds),
+		MaxRSSBytes: max(u.MaxRSSBytes, v.MaxRSSBytes),
+		GPUSeconds:  milliseconds(u.GPUSeconds + v.GPUSeconds), MaxGPUMemoryBytes: max(u.MaxGPUMemoryBytes, v.MaxGPUMemoryBytes),
+		OutputBytes: u.OutputBytes + v.OutputBytes,
+	}
+}
+
+// milliseconds rounds to them: a sum of fractions is not one of tenths.
+func milliseconds(seconds float64) float64 { return math.Round(seconds*1000) / 1000 }
+
+// LiveUsage is what a living process and its descendants use: what they have used since its
+// start, and what they use now. A host looks every ten seconds.
+type LiveUsage struct {
+	Usage
+	// CPUs and GPUs are how many it keeps busy, such as 1.5, as of the last look.
+	CPUs           float64 `json:"cpus"`
+	GPUs           float64 `json:"gpus,omitempty"`
+	RSSBytes       int64   `json:"rss_bytes"`
+	GPUMemoryBytes int64   `json:"gpu_memory_bytes,omitempty"`
+	// Processes counts them.
+	Processes int `json:"processes"`
+	// SilentSeconds is for how long the task has been silent, once that is the silence of its
+	// spec.
+	SilentSeconds int `json:"silent_seconds,omitempty"`
+}
+
+// StepTime is how long the process of a task takes for a step, without its waits at barriers.
+type StepTime struct {
+	// Seconds is the usual time of its latest steps; 0 while too few are known.
+	Seconds float64 `json:"seconds,omitempty"`
+	// Steps is how many steps are known.
+	Steps int `json:"steps"`
+	// Barriers reports whether its steps are the rounds of barriers of all tasks. Otherwise the
+	// program counts its steps itself, by its progress.
+	Barriers bool `json:"barriers,omitempty"`
+}
+
+// Slow is a task that takes longer for a step than others of its type, or a host all of whose
+// tasks do.
+type Slow struct {
+	// Task is empty where all Tasks of the type on the host are slow.
+	Task  string `json:"task,omitempty"`
+	Rank  int    `json:"rank"`
+	Host  string `json:"host,omitempty"`
+	Tasks int    `json:"tasks,omitempty"`
+	// Ratio is Seconds divided by Others, the median of the other tasks.
+	Ratio   float64 `json:"ratio"`
+	Seconds float64 `json:"seconds"`
+	Others  float64 `json:"others_seconds"`
+	// Steps is how many steps of the task are known, and Barriers what they are; see [StepTime].
+	Steps    int  `json:"steps"`
+	Barriers bool `json:"barriers,omitempty"`
+}
+
+// String returns "host gpu-3: 1.8 × the median of the others over 50 rounds (90ms and 50ms)".
+func (s Slow) String() string {
+	who := fmt.Sprintf("%s (rank %d)", s.Task, s.Rank)
+	switch {
+	case s.Task == "":
+		who = "host " + s.Host
+	case s.Host != "":
+		who += " on " + s.Host
+	}
+	return fmt.Sprintf("%s: %.1f × the median of the others over %s (%s and %s)", who, s.Ratio, s.count(), took(s.Seconds), took(s.Others))
+}
+
+func (s Slow) count() string {
+	if s.Barriers {
+		return plural.Of(s.Steps, "round", "rounds")
+	}
+	return plural.Of(s.Steps, "step", "steps")
+}
+
+// took writes seconds with three digits at most.
+func took(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
+		switch {
+		case d >= 100*unit:
+			return d.Round(unit).String()
+		case d >= 10*unit:
+			return d.Round(unit / 10).String()
+		case d >= unit:
+			return d.Round(unit / 100).String()
+		}
+	}
+	return d.String()
+}
+
+// GroupRestart is why the whole group of tasks was started again.
+type GroupRestart struct {
+	// Generation is the number of the launch of the group that followed, from 1.
+	Generation int `json:"generation"`
+	// Attempt is the number of the first process of every task in that generation: its logs
+	// are in attempt_N.
+	Attempt int `json:"attempt"`
+	// Task is the task whose failure was the root cause; empty if an operator asked for the
+	// restart. Rank, Host, ExitCode, Cause, LogDir and Time are then unset too.
+	Task string `json:"task,omitempty"`
+	Rank int    `json:"rank,omitempty"`
+	Host string `json:"host,omitempty"`
+	// ExitCode and Cause are as in [Exit].
+	ExitCode int   `json:"exit_code,omitempty"`
+	Cause    Cause `json:"cause,omitempty"`
+	// Reason says in one line which task ended and how, with the error that the program
+	// reported or printed.
+	Reason string `json:"reason"`
+	// LogDir is the directory of the files of the failed process on its host.
+	LogDir string `json:"log_dir,omitempty"`
+	// Time is when the process failed, by the wall clock of its host.
+	Time time.Time `json:"time,omitzero"`
+}
+
+// String returns the reason and what followed it.
+func (g GroupRestart) String() string {
+	return fmt.Sprintf("%s; the group restarted (attempt_%d)", g.Reason, g.Attempt)
 }

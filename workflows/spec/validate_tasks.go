@@ -3,7 +3,9 @@ package spec
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -153,4 +155,61 @@ func (c *checker) checkCommands(s *RunSpec) {
 		message += ", and not given for " + shorten.List(without, 3)
 	}
 	c.add("command", message, "give the argv, such as "+fieldOf("RunSpec.command").example)
+}
+
+// checkBarriers refuses local barriers where the tasks are pinned to several hosts.
+// Where some are pinned and others are not, only their placement tells.
+func (c *checker) checkBarriers(s *RunSpec) {
+	if s.Barriers != BarriersLocal {
+		return
+	}
+	if hosts := s.pinnedHosts(); len(hosts) > 1 {
+		c.add("barriers", fmt.Sprintf("local barriers need all tasks on one host, but the addresses name %s", shorten.List(hosts, 3)),
+			"write barriers: "+string(BarriersServer)+", or pin all tasks to one host")
+	}
+}
+
+// pinnedHosts returns the hosts that the addresses name. Those on the loopback
+// interface name none.
+func (s *RunSpec) pinnedHosts() []string {
+	var hosts []string
+	for _, g := range s.Tasks {
+		for _, a := range g.Addresses {
+			host, _, err := SplitAddress(a)
+			if err != nil || IsLoopback(host) {
+				continue
+			}
+			// Hosts have no case.
+			if !slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
+				hosts = append(hosts, host)
+			}
+		}
+	}
+	return hosts
+}
+
+// MasterPort returns the variable MASTER_PORT of rank 0, where the spec has it.
+func (s *RunSpec) MasterPort() (v Variable, given bool) {
+	tasks := s.TaskList()
+	if len(tasks) == 0 {
+		return Variable{}, false
+	}
+	v, given = tasks[0].Env[masterPort]
+	return v, given
+}
+
+const masterPort = "MASTER_PORT"
+
+// checkStore refuses a store that processes are not told of, or that no host can serve.
+func (c *checker) checkStore(s *RunSpec) {
+	if !s.AgentStore {
+		return
+	}
+	if s.EnvProfiles != nil && !slices.Contains(s.EnvProfiles, EnvTorch) {
+		c.add("agent_store", "the store is for torch, and env_profiles leaves torch out", "leave out agent_store, or add torch to env_profiles")
+	}
+	v, given := s.MasterPort()
+	if n, err := strconv.ParseUint(v.Value, 10, 16); given && (err != nil || n == 0) {
+		c.add("agent_store", "MASTER_PORT in env is no port from 1 to 65535, at which the store could be served", "leave out MASTER_PORT, or agent_store")
+	}
 }

@@ -3,7 +3,7 @@ package closures
 import (
 	"slices"
 
-	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
 // ranges are ranges of IDs, first and last, sorted and as few as possible.
@@ -23,7 +23,7 @@ func (r ranges) contains(id uint64) bool {
 }
 
 // with returns the union of r and others.
-func (r ranges) with(others ranges) ranges { return spec.JoinRanges(slices.Concat(r, others)) }
+func (r ranges) with(others ranges) ranges { return closure.JoinRanges(slices.Concat(r, others)) }
 
 // Release tells all processes to drop what they have built of resources that are no longer
 // needed, given by ranges of IDs.

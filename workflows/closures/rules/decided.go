@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
-	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Bounds of one [Decide], which becomes one event of the history.
@@ -42,7 +41,7 @@ func (d *decisions) empty() bool {
 // take is everything that was decided, in pieces that the history can hold.
 func (d *decisions) take() []Action {
 	actions := d.before
-	for piece := range slices.Chunk(spec.JoinRanges(d.cancelled), decideRanges) {
+	for piece := range slices.Chunk(closure.JoinRanges(d.cancelled), decideRanges) {
 		actions = append(actions, Decide{closure.DecidedOutcomes{Cancelled: piece, Text: d.text}})
 	}
 	for first, size := 0, 0; first < len(d.other); size = 0 {
