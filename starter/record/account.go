@@ -1,4 +1,4 @@
-package account
+package record
 
 import (
 	"path/filepath"
@@ -10,24 +10,24 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Account is all there is to say of a run.
+// Account is everything that is known of a run.
 type Account struct {
 	Status *starter.Status `json:"status"`
-	// Spec is what the run was started with; nil: it cannot be read.
+	// Spec is the spec of the run, or nil if it cannot be read.
 	Spec   *spec.RunSpec `json:"spec,omitempty"`
 	Phases []Phase       `json:"phases,omitempty"`
-	// Tasks are in the order of those of the status.
+	// Tasks are in the order of the status.
 	Tasks []Task `json:"tasks"`
 	// Keys are the IDs of those keys with which some of its payloads are still encoded.
 	Keys []string `json:"keys,omitempty"`
 }
 
-// Task is what the host of a task knows of its last process.
+// Task is the record that the host of a task has of its last process.
 type Task struct {
 	Name string `json:"name"`
 	// Start is nil where the log directory of the process cannot be read.
 	Start *tasklog.Start `json:"start,omitempty"`
-	// LastLines are those of its stdout.
+	// LastLines are the last lines of its stdout.
 	LastLines string `json:"last_lines,omitempty"`
 }
 
@@ -36,7 +36,7 @@ func New(s *starter.Status, started *spec.RunSpec, histories []*historypb.Histor
 	a := &Account{Status: s, Phases: phases(s, histories), Tasks: []Task{}, Keys: keysOf(histories)}
 	if started != nil {
 		own := *started
-		own.Signature, own.Ship.From = nil, nil // worthless for another run, and a key to the files of this one
+		own.Signature, own.Ship.From = nil, nil // useless for another run, and a key to the files of this one
 		a.Spec = &own
 	}
 	const lines, bytes = 3, 500
@@ -51,8 +51,8 @@ func New(s *starter.Status, started *spec.RunSpec, histories []*historypb.Histor
 	return a
 }
 
-// AddStarts adds how the processes were started of which that is not known here. read reads it where
-// it may be; nil: it is not there.
+// AddStarts fills in missing start records. read reads one from a file, and returns nil if it
+// is not there.
 func (a *Account) AddStarts(read func(rank, attempt int) (*tasklog.Start, error)) error {
 	for i, t := range a.Status.Tasks {
 		_, n, rank, ok := tasklog.SplitProcessDir(t.LogDir)

@@ -1,4 +1,4 @@
-package account
+package record
 
 import (
 	"archive/tar"

@@ -1,4 +1,4 @@
-package account
+package record
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Comparison is what is different between two runs.
+// Comparison has the differences between two runs.
 type Comparison struct {
 	A string `json:"a"`
 	B string `json:"b"`
@@ -23,13 +23,13 @@ type Comparison struct {
 	Differences []Difference `json:"differences"`
 	// Durations are never the same, and count as no difference.
 	Durations []Durations `json:"durations"`
-	// Unknown are what cannot be compared, and why.
+	// Unknown lists what cannot be compared, and why.
 	Unknown []string `json:"unknown,omitempty"`
 
 	known map[difference]int // of those of tasks, where they are in Differences
 }
 
-// difference is what tasks have in common that differ in the same way.
+// difference is a difference that several tasks have in common.
 type difference struct{ in, what, a, b string }
 
 // Difference is one value that is not the same. A value that is nil is not there.
@@ -38,13 +38,14 @@ type Difference struct {
 	// result.
 	In   string `json:"in"`
 	What string `json:"what"`
-	// Tasks are those that it is about, where there is the same difference for each.
+	// Tasks are the tasks with this difference.
 	Tasks []string `json:"tasks,omitempty"`
 	A     *string  `json:"a"`
 	B     *string  `json:"b"`
 }
 
-// Durations are those of one phase, in seconds; nil: the run has not got there.
+// Durations are the durations of one phase, in seconds. One is nil if its run has not reached
+// the phase.
 type Durations struct {
 	Phase string   `json:"phase"`
 	A     *float64 `json:"a"`
@@ -98,7 +99,7 @@ func (c *Comparison) compare(in string, a, b values, tasks []string) {
 	}
 }
 
-// values are texts by name. nil: there is none.
+// values are texts by name. A text that does not exist is nil.
 type values map[string]*string
 
 func union(a, b values) values {
@@ -188,7 +189,7 @@ func (c *Comparison) perTask(a, b *Account) {
 	}
 }
 
-// tellingID is how long an ID is that is not met in a text by accident.
+// tellingID is the length from which an ID does not occur in a text by accident.
 const tellingID = 6
 
 // ownNames takes out of a text what is another in each run.
@@ -206,7 +207,7 @@ func ownNames(s *starter.Status) *strings.Replacer {
 // leased, and what a shell counts. CLUSTERRUN_* say what the spec and the placement do.
 var fleeting = []string{"TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE", "TF_CONFIG", "MASTER_PORT", "JAX_COORDINATOR_ADDRESS", "_", "SHLVL", "OLDPWD"}
 
-// environment returns the variables of a process. Where a value may be a secret it is not known
+// environment returns the variables of a process. If a value may be a secret, it is unknown
 // whether it is the same.
 func environment(s *tasklog.Start, own *strings.Replacer) values {
 	out := values{}
@@ -229,7 +230,7 @@ func environment(s *tasklog.Start, own *strings.Replacer) values {
 // digested begins the value of a variable of which there is only a digest. No variable has it.
 const digested = "\x00"
 
-// withoutDigests says in words what two values are that are not the same.
+// withoutDigests describes two values that differ.
 func withoutDigests(a, b *string) (*string, *string) {
 	is := func(value *string) bool { return value != nil && strings.HasPrefix(*value, digested) }
 	switch {

@@ -1,19 +1,19 @@
-// Package account gathers all there is to say of a run, compares what there is of two, and
-// keeps it in a file.
+// Package record gathers everything that is known of a run, compares two runs, and writes a run
+// to a file.
 //
-// An [Account] is made of what three know: the server has the status, the result, the spec and
-// the history, from which the [Phase]s are; the host of each task has how its process was
-// started (see [tasklog.Start]), and its last lines. The latter are there where the log
-// directory can be read, and left out elsewhere.
+// An [Account] has three sources: the server has the status, the result, the spec and the
+// history, from which the [Phase]s are derived; the host of each task has the record of its
+// start (see [tasklog.Start]) and its last lines. These two are included if the log directory
+// can be read.
 //
 // # The archive
 //
-// [Pack] writes a tar file with gzip, for any program that opens those. All is in a directory
-// with the name of the run:
+// [Pack] writes a compressed tar file that any program can open. It has one directory, named
+// after the run:
 //
-//	README          what it is, and what the files are
+//	README          describes the files
 //	account.json    the Account, with the result and the exits
 //	spec.yaml       the spec, unless it cannot be read
-//	history.json    the histories, in the JSON of Temporal
-//	logs/attempt_<n>/<rank>/...   the output, as package tasklog has it; where wanted
-package account
+//	history.json    the histories, in Temporal's JSON
+//	logs/attempt_<n>/<rank>/...   the output, as package tasklog stores it, if wanted
+package record

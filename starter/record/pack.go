@@ -1,4 +1,4 @@
-package account
+package record
 
 import (
 	"archive/tar"
@@ -135,8 +135,8 @@ func historyJSON(histories []*historypb.History) ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// addLogs adds the files of the processes in a directory, and no links. What an earlier
-// directory has is not added again.
+// addLogs adds the files of processes in a directory, without links. It skips files that an
+// earlier directory had.
 func addLogs(sources []source, dir string) ([]source, error) {
 	attempts, err := tasklog.Attempts(dir)
 	if err != nil {

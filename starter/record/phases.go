@@ -1,4 +1,4 @@
-package account
+package record
 
 import (
 	"time"
@@ -18,8 +18,8 @@ type Phase struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// phases returns the phases of a run as far as it has got. Times of processes are those of their
-// hosts; a phase that would end before it began has no length.
+// phases returns the phases that a run has reached. Times of processes are by the clocks of
+// their hosts; a phase that would end before it began has no length.
 func phases(s *starter.Status, histories []*historypb.History) []Phase {
 	var placing, launch, cancelled time.Time
 	first := func(at *time.Time, e *historypb.HistoryEvent) {
@@ -91,8 +91,8 @@ func launched(s *starter.Status) (last time.Time) {
 	return last
 }
 
-// over returns when what ended the run happened: its first failure, somebody's word, or the end
-// of the last task that ended well; else when the first process ended.
+// over returns the time of the event that ended the run: its first failure, a request, or the
+// end of the last task that ended well, or else the end of the first process.
 func over(s *starter.Status, cancelled time.Time) time.Time {
 	if s.Result == nil {
 		return s.Ended

@@ -19,13 +19,13 @@ const (
 	Output Kind = "output"
 )
 
-// Subject is what a view is about, and so what has to be fetched for it.
+// Subject says which data a view needs.
 type Subject struct {
 	Kind Kind
-	// Run is that of Tasks and Output, and Execution the one that is meant of those with its
-	// ID; empty: the latest.
+	// Run is the run of Tasks and Output. Execution selects one of the runs with its ID; if it
+	// is empty, the latest.
 	Run, Execution string
-	// Task is that of Output; empty: all of the run.
+	// Task is the task of Output. If it is empty, all tasks of the run.
 	Task string
 }
 
@@ -33,12 +33,12 @@ type Subject struct {
 type (
 	// Key is a key by its name: "a", "up", "enter", "ctrl+c".
 	Key string
-	// Size is that of the terminal.
+	// Size is the size of the terminal.
 	Size struct{ Width, Height int }
-	// Found is what was fetched for a subject: the field of its kind is set, or Err.
+	// Found is the fetched data of a subject: the field of its kind is set, or Err.
 	Found struct {
 		Subject Subject
-		// At is when it was.
+		// At is the time at which it was fetched.
 		At     time.Time
 		Runs   []starter.Summary
 		Status *starter.Status
@@ -54,7 +54,7 @@ type (
 	Note string
 )
 
-// Verb is what a user can have done, as the command is called that does it.
+// Verb is an operation, named like the command that performs it.
 type Verb string
 
 // The values of [Verb].
@@ -88,7 +88,7 @@ const mostLines = 5000
 // Model is everything that is shown. The zero value shows runs.
 type Model struct {
 	width, height int
-	stack         []screen // below the one that is shown
+	stack         []screen // under the current one
 	screen
 	help   bool
 	typing bool // the filter
@@ -111,7 +111,7 @@ type screen struct {
 	held    bool  // output does not follow its end
 }
 
-// New returns the model that begins with the tasks of a run; empty: with the runs.
+// New returns the model that begins with the tasks of a run or, if run is empty, with the runs.
 func New(run string) Model {
 	m := Model{width: 80, height: 24}
 	m.subject.Kind = Runs
@@ -121,7 +121,7 @@ func New(run string) Model {
 	return m
 }
 
-// Subject returns what is shown, and so what has to be fetched.
+// Subject returns the subject of the current view.
 func (m *Model) Subject() Subject { return m.subject }
 
 // InView returns the tasks on the screen.

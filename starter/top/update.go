@@ -7,8 +7,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 )
 
-// Update returns the model after a message, and what is to be done: nil, or one of [Quit],
-// [Suspend], [Fetch] and [Action].
+// Update returns the model after a message, and an action: nil, or one of [Quit], [Suspend],
+// [Fetch] and [Action].
 func (m Model) Update(message any) (Model, any) {
 	switch message := message.(type) {
 	case Size:
@@ -52,7 +52,7 @@ func (m *Model) take(f Found) {
 	m.choose(at)
 }
 
-// current returns what the row at the cursor is about; empty: there is none.
+// current returns the subject of the row at the cursor, or "" if there is no row.
 func (m *Model) current() string {
 	if m.cursor >= len(m.shown) {
 		return ""
@@ -60,7 +60,7 @@ func (m *Model) current() string {
 	return m.name(m.shown[m.cursor])
 }
 
-// run returns the run that the row at the cursor is about; empty: it is about none.
+// run returns the run of the row at the cursor, or "" if the row has none.
 func (m *Model) run() (id, execution string) {
 	if m.subject.Kind == Tasks || m.subject.Kind == Output {
 		return m.subject.Run, m.subject.Execution
@@ -77,7 +77,7 @@ func (m *Model) run() (id, execution string) {
 	return "", ""
 }
 
-// task returns the task that is chosen; empty: none is.
+// task returns the chosen task, or "" if none is chosen.
 func (m *Model) task() string {
 	if m.subject.Kind == Tasks {
 		return m.current()
@@ -253,7 +253,7 @@ func (m Model) open() (Model, any) {
 	return m, Fetch{}
 }
 
-// ask asks whether something is to be done with what was chosen.
+// ask asks the user to confirm an operation.
 func (m *Model) ask(key string) {
 	a := &Action{Task: m.task()}
 	a.Run, a.Execution = m.run()

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Screen is what is on the terminal.
+// Screen is the content of the terminal.
 type Screen struct {
 	Lines []string
 	// Cursor is the line of the row that is chosen; -1: there is none.

@@ -74,7 +74,7 @@ func TestExportOfEveryHost(t *testing.T) {
 
 	// How processes were started is in it, with the output and without.
 	starts := func(file string) (starts []*tasklog.Start) {
-		var of account.Account
+		var of record.Account
 		require.NoError(t, json.Unmarshal([]byte(readFile(t, filepath.Join(unpack(file), "account.json"))), &of))
 		for _, task := range of.Tasks {
 			starts = append(starts, task.Start)

@@ -43,7 +43,7 @@ func TestRepeat(t *testing.T) {
 	require.NotEqual(t, first, second)
 	cli(3, "wait", second)
 	cli(0, "diff", first, first)
-	var c account.Comparison
+	var c record.Comparison
 	require.NoError(t, json.Unmarshal([]byte(cli(1, "diff", "--json", first, second)), &c))
 	what := map[string]bool{}
 	for _, d := range c.Differences {

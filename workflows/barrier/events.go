@@ -14,14 +14,14 @@ type Arrived struct {
 	Host, Task, Key string
 	// Digest is the [spec.ParticipantsDigest] of those it waits for.
 	Digest string
-	// Value is what it brings for the others.
+	// Value is the text that it brings for the others.
 	Value   string
 	Timeout time.Duration // 0: none
 	Now     time.Time
 }
 
-// Withdrawn: an arrival counts no more, because nobody waits behind it. Of a key
-// that never arrived it does nothing.
+// Withdrawn: an arrival no longer counts, because its process no longer waits. It has no effect
+// for a key that never arrived.
 type Withdrawn struct {
 	Task, Key string
 	Now       time.Time
@@ -40,7 +40,7 @@ type Ended struct {
 // RunEnded: the run is over, or the generation the round is of.
 type RunEnded struct{ How string }
 
-// Cancelled: somebody ended the round.
+// Cancelled: a user ended the round.
 type Cancelled struct{}
 
 func (Arrived) event()   {}

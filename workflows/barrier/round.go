@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// maxKeys is how many arrivals of one task a round keeps apart. There is one for
-// each process of the task that arrived and whose end nobody told.
+// maxKeys is how many arrivals of one task a round distinguishes. Each process of the task that
+// arrived, and whose end was not reported, has one.
 const maxKeys = 64
 
 // maxRefused bounds the refusals that are remembered.
@@ -29,7 +29,7 @@ type Round struct {
 }
 
 type participant struct {
-	arrivals []arrival // none: it is missing
+	arrivals []arrival // nil if it is missing
 	since    time.Time // it is there, or missing
 }
 
@@ -92,8 +92,8 @@ func (r *Round) arrived(e Arrived) []Answer {
 		return r.refuse(e, spec.BarrierTooLarge)
 	}
 	if r.result != nil && r.result.State == spec.BarrierBroken && len(p.arrivals) == 0 {
-		// Who comes to a broken round shares its end, so that nobody waits in the
-		// next one for those who gave up in this.
+		// An arrival at a broken round shares its end. Otherwise it would wait in the next one
+		// for tasks that gave up in this one.
 		p.since = e.Now
 	}
 	first := len(p.arrivals) == 0
@@ -128,7 +128,7 @@ func (r *Round) refuse(e Arrived, why spec.BarrierRefusalWhy) []Answer {
 	return []Answer{{Task: e.Task, Key: e.Key, Host: e.Host, Refused: why}}
 }
 
-// withdrawn takes one arrival back. A task that has another one is still there.
+// withdrawn removes one arrival. A task with another arrival stays in the round.
 func (r *Round) withdrawn(e Withdrawn) {
 	p := r.tasks[e.Task]
 	if r.result != nil || p == nil {
@@ -253,7 +253,7 @@ func (r *Round) Missing() []string {
 	return names
 }
 
-// Status returns the round for people. Name, round and generation are the caller's.
+// Status returns the round for display. Name, round and generation are set by the caller.
 func (r *Round) Status() spec.BarrierStatus {
 	s := spec.BarrierStatus{
 		State: spec.BarrierWaiting, Opened: r.opened, Participants: r.participants,

@@ -7,8 +7,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Snapshot is what an open round takes along from one execution of its workflow to
-// the next.
+// Snapshot is the state that an open round passes from one execution of its workflow to the
+// next.
 type Snapshot struct {
 	Opened time.Time `json:"opened"`
 	// Tasks are the participants, by name.

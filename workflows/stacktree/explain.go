@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// Findings is what the stacks of a run tell.
+// Findings is the result of comparing the stacks of a run.
 type Findings struct {
 	// Total is the number of ranks.
 	Total int `json:"total"`
 	// Classes has the class that most are in first if others are named, then those that are
 	// named, and then the rest by size.
 	Classes []Class `json:"classes"`
-	// LeftOut is how many classes were left out after those; see [Findings.Short].
+	// LeftOut is the number of classes that were left out after those; see [Findings.Short].
 	LeftOut int `json:"left_out,omitempty"`
-	// Outliers are the ranks that hold the others up, as far as the stacks tell; if there are
-	// none, it cannot be told.
+	// Outliers are the ranks that hold the others up. It is empty if the stacks do not tell.
 	Outliers Ranks `json:"outliers,omitempty"`
 	// Sentence says so.
 	Sentence string `json:"sentence"`

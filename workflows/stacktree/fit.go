@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// HostBytes bounds the tree of a host, and RunBytes that of a run, which a payload of Temporal
-	// has room for beside the names of files.
+	// HostBytes bounds the tree of a host, and RunBytes that of a run: a payload of Temporal
+	// must have room for it and for the names of files.
 	HostBytes = 32 << 10
 	RunBytes  = 256 << 10
 )

@@ -17,10 +17,10 @@ const (
 	Kernel Kind = "kernel"
 	// Program is the program of the process, the outermost frame of a stack.
 	Program Kind = "program"
-	// Unknown is in place of a stack that could not be captured; its function is the reason, in
+	// Unknown stands for a stack that could not be captured. Its function is the reason, in
 	// words that follow "rank 3": "did not answer".
 	Unknown Kind = "unknown"
-	// Ended is in place of the stack of a rank without a living process.
+	// Ended stands for the stack of a rank without a living process.
 	Ended Kind = "ended"
 )
 
@@ -68,7 +68,7 @@ func (f Frame) String() string {
 	return strings.TrimSpace(file + " " + f.Function)
 }
 
-// NoAnswer is in place of the stacks of ranks on a host that did not answer.
+// NoAnswer stands for the stacks of ranks on a host that did not answer.
 func NoAnswer(host string) Stack {
 	return Stack{{Kind: Unknown, Function: "host " + host + " did not answer"}}
 }
@@ -106,7 +106,7 @@ const (
 	mostInner = 72
 )
 
-// Omitted is the function of the frame in place of the middle of a deep stack.
+// Omitted is the function of the frame that stands for the middle of a deep stack.
 const Omitted = "…"
 
 // bounded returns the stack without the middle of a deep one: recursion repeats there.

@@ -1,14 +1,14 @@
 package stacktree
 
-// Task is what is known of a rank besides its stack.
+// Task describes a rank without its stack.
 type Task struct {
 	Rank  int
 	Host  string
 	Ended bool
 }
 
-// WithMissing returns the tree with those of the tasks that it lacks, and why they have no stack:
-// a task that has ended may be why others wait.
+// WithMissing adds the tasks that the tree lacks, and why they have no stack: the others may
+// wait for a task that has ended.
 func WithMissing(t Tree, tasks []Task) Tree {
 	known := t.Ranks()
 	trees := []Tree{t}

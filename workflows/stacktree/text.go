@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// mostLines is how many classes a text has.
+	// mostLines is the most classes in a text.
 	mostLines = 10
 	// mostPlaces and placeWidth bound the frames on a line.
 	mostPlaces = 6
@@ -37,7 +37,7 @@ func (f Findings) String() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Write writes the findings for people: a line for each class, at most ten, and the sentence.
+// Write writes the findings as text: a line for each class, at most ten, and the sentence.
 func (f Findings) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 1, ' ', 0)
 	shown := f.Classes[:min(len(f.Classes), mostLines)]

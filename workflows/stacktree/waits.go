@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Reason is what a rank waits for, or that it does not wait.
+// Reason is the kind of wait, or that the rank does not wait.
 type Reason string
 
 // The reasons that [Explain] judges by. The table of waits has more.
@@ -18,14 +18,14 @@ const (
 	Message Reason = "message"
 	// Join is the beginning or the end of a group of ranks.
 	Join Reason = "join"
-	// Running is for a thread that runs, as far as the kernel knows.
+	// Running is the reason of a thread that the kernel calls running.
 	Running Reason = "running"
 )
 
 // peers reports whether the wait ends when other ranks have done something.
 func (r Reason) peers() bool { return r == Collective || r == Message || r == Join }
 
-// wording is how a reason is told: "wait" and "for a lock", and whether the function that
+// wording has the words for a reason: "wait" and "for a lock", and whether the function that
 // waits follows or the user's function that called it.
 type wording struct {
 	verb, rest string
@@ -65,7 +65,7 @@ type row struct {
 	reason               Reason
 }
 
-// table is parsed when it is first needed: most programs of ours never need it.
+// table is parsed when it is first needed, which most commands never do.
 var table = sync.OnceValue(func() []row {
 	var rows []row
 	for line := range strings.Lines(waitsText) {
@@ -94,17 +94,16 @@ func (r row) fits(f Frame) bool {
 	return ok && err == nil
 }
 
-// Wait is what a stack waits for.
+// Wait is the wait of a stack.
 type Wait struct {
 	Reason Reason `json:"reason,omitempty"`
 	// Name is the function that waits, as people call it.
 	Name string `json:"name,omitempty"`
 }
 
-// waitOf returns what a stack waits for, and the index of the frame that tells it; -1 if none
-// does. It is the outermost one below the innermost frame of the user's code: what a library
-// calls for its own purposes does not matter, and what the user's code does in a callback is
-// no wait of the library.
+// waitOf returns what a stack waits for, and the index of the frame that tells it, or -1. It is
+// the outermost such frame below the innermost frame of the user's code: calls inside a library
+// do not matter, and user code in a callback does not wait in the library.
 func waitOf(s Stack) (Wait, int) {
 	from := len(s)
 	for from > 0 && !s[from-1].userCode() {

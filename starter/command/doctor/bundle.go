@@ -60,7 +60,7 @@ func writeBundle(ctx context.Context, a *cli.App, file string, found []doctor.Fi
 // gather gathers what is packed. lacking is why a run that was named is not in it.
 func gather(ctx context.Context, a *cli.App, found []doctor.Finding, args []string) (b *debugbundle.Bundle, lacking error) {
 	var histories []json.RawMessage
-	var of *account.Account
+	var of *record.Account
 	if len(args) > 0 {
 		of, histories, lacking = gatherRun(ctx, a, args[0])
 	}
@@ -103,7 +103,7 @@ func gather(ctx context.Context, a *cli.App, found []doctor.Finding, args []stri
 }
 
 // gatherRun returns all there is to say of a run.
-func gatherRun(ctx context.Context, a *cli.App, id string) (*account.Account, []json.RawMessage, error) {
+func gatherRun(ctx context.Context, a *cli.App, id string) (*record.Account, []json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, bundleTakes)
 	defer cancel()
 	c, _, err := a.DialExisting(ctx)

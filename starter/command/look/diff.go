@@ -50,7 +50,7 @@ Exit codes, as those of diff(1):
 			return cli.CompleteRuns(ctx, c, nil)
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var both [2]*account.Account
+			var both [2]*record.Account
 			for i, id := range args {
 				err := cli.Look(cmd.Context(), a, &cli.RunChoice{}, []string{id}, func(r *starter.Run, _ []string) (err error) {
 					both[i], err = AccountOf(cmd.Context(), a, r)
@@ -60,7 +60,7 @@ Exit codes, as those of diff(1):
 					return &cli.ExitError{Code: exitcode.Usage, Cause: fmt.Errorf("%s: %w", id, err)}
 				}
 			}
-			c := account.Compare(both[0], both[1])
+			c := record.Compare(both[0], both[1])
 			if err := printComparison(a, c); err != nil {
 				return &cli.ExitError{Code: exitcode.Usage, Cause: err}
 			}
@@ -75,7 +75,7 @@ Exit codes, as those of diff(1):
 // exitDifferent is the exit code of diff(1) where there are differences.
 const exitDifferent = 1
 
-func printComparison(a *cli.App, c *account.Comparison) error {
+func printComparison(a *cli.App, c *record.Comparison) error {
 	for _, text := range c.Unknown {
 		a.Say("%s", text)
 	}

@@ -84,7 +84,7 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 		return err
 	}
 	if file == "" {
-		file = account.DirName(r.ID) + ".tar.gz"
+		file = record.DirName(r.ID) + ".tar.gz"
 	}
 	if err := addStarts(ctx, a, r, of); err != nil && !logs {
 		a.Say("how some processes were started is not in it: %s", err) // with the logs it is said of those
@@ -109,7 +109,7 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 		a.Say("%s: probably secret by its name, and in the file, as in the history of the run", shorten.List(names, cli.MostNames))
 	}
 	if file == "-" {
-		err = account.Pack(cli.UntilDone{Ctx: ctx, W: a.Out}, of, histories, output.dirs)
+		err = record.Pack(cli.UntilDone{Ctx: ctx, W: a.Out}, of, histories, output.dirs)
 	} else {
 		err = exportTo(ctx, a, file, of, histories, output.dirs)
 	}
@@ -119,8 +119,8 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 	return err
 }
 
-func exportTo(ctx context.Context, a *cli.App, file string, of *account.Account, histories []*historypb.History, dirs []string) error {
-	err := cli.WriteNew(ctx, file, func(w io.Writer) error { return account.Pack(w, of, histories, dirs) })
+func exportTo(ctx context.Context, a *cli.App, file string, of *record.Account, histories []*historypb.History, dirs []string) error {
+	err := cli.WriteNew(ctx, file, func(w io.Writer) error { return record.Pack(w, of, histories, dirs) })
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func allLogs(ctx context.Context, a *cli.App, r *starter.Run, of *starter.Status
 
 // addStarts adds to an account how the processes on other hosts were started. It returns why it is not
 // known of some.
-func addStarts(ctx context.Context, a *cli.App, r *starter.Run, of *account.Account) error {
+func addStarts(ctx context.Context, a *cli.App, r *starter.Run, of *record.Account) error {
 	status := *of.Status
 	s := &status
 	l := logs.NewReader(a, r, logs.Selection{})

@@ -76,7 +76,7 @@ func SpecOfRun(ctx context.Context, a *cli.App, r *starter.Run) (*spec.RunSpec, 
 }
 
 // AccountOf returns all there is to say of a run.
-func AccountOf(ctx context.Context, a *cli.App, r *starter.Run) (*account.Account, error) {
+func AccountOf(ctx context.Context, a *cli.App, r *starter.Run) (*record.Account, error) {
 	status, err := r.Status(ctx)
 	if err != nil {
 		return nil, err
@@ -90,11 +90,11 @@ func AccountOf(ctx context.Context, a *cli.App, r *starter.Run) (*account.Accoun
 	if err != nil && !errors.As(err, &invalid) {
 		return nil, err // otherwise it is encoded, or of a later version
 	}
-	return account.New(status, s, histories), nil
+	return record.New(status, s, histories), nil
 }
 
 // whyNoSpec says why the spec of a run is not known, and what to do about it.
-func whyNoSpec(of *account.Account) string {
+func whyNoSpec(of *record.Account) string {
 	why := "its spec cannot be read: " + of.WhyNoSpec()
 	if len(of.Keys) == 0 {
 		return why
@@ -102,7 +102,7 @@ func whyNoSpec(of *account.Account) string {
 	return why + "; --codec-keys FILE decodes it with what is in the file"
 }
 
-func printAccount(a *cli.App, of *account.Account) error {
+func printAccount(a *cli.App, of *record.Account) error {
 	s := of.Status
 	state := string(s.State)
 	if s.Verdict != "" {
@@ -153,7 +153,7 @@ func reasonOfEnd(s *starter.Status) string {
 }
 
 // phasesLine says "queued 10ms, placing 1.2s, …".
-func phasesLine(phases []account.Phase) string {
+func phasesLine(phases []record.Phase) string {
 	var parts []string
 	for _, p := range phases {
 		parts = append(parts, p.Name+" "+seconds(p.Seconds))
@@ -177,7 +177,7 @@ type startOfTasks struct {
 
 // sameStarts returns how the first task of each type was started, whose others differ by their
 // numbers only.
-func sameStarts(of *account.Account) (groups []startOfTasks) {
+func sameStarts(of *record.Account) (groups []startOfTasks) {
 	byType := map[string]int{}
 	for i, t := range of.Tasks {
 		if t.Start == nil || i >= len(of.Status.Tasks) {

@@ -49,7 +49,7 @@ ssh, name them again with -H.
   clusterrun rerun --submit=false --last`,
 		Args: choice.Args(cli.OneArg("RUN")),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var of *account.Account
+			var of *record.Account
 			var given *spec.RunSpec
 			err := cli.Look(cmd.Context(), a, &choice, args, func(r *starter.Run, _ []string) (err error) {
 				if given, err = look.SpecOfRun(cmd.Context(), a, r); err == nil {
@@ -93,7 +93,7 @@ ssh, name them again with -H.
 
 // sayChanges says what is another on this machine than when a run was started; shell: so is
 // what processes have of this shell.
-func sayChanges(a *cli.App, of *account.Account, shell bool) {
+func sayChanges(a *cli.App, of *record.Account, shell bool) {
 	changes := changedHere(of)
 	if shell {
 		key, err := tasklog.OpenValueKey(a.Global.StateDir)
@@ -108,7 +108,7 @@ func sayChanges(a *cli.App, of *account.Account, shell bool) {
 }
 
 // changedHere returns what is another of programs, directories and clusterrun.
-func changedHere(of *account.Account) (changes []string) {
+func changedHere(of *record.Account) (changes []string) {
 	note := func(format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); !slices.Contains(changes, text) {
 			changes = append(changes, text)
@@ -150,8 +150,8 @@ func reason(err error) error {
 // changedVariables names variables of the shell that are others than those which the processes of
 // a run inherited. Whether one that may be a secret is the same is not known, nor any of a run
 // of another state directory, which has another key.
-func changedVariables(of *account.Account, shell []string, key tasklog.ValueKey) []string {
-	at := slices.IndexFunc(of.Tasks, func(t account.Task) bool { return t.Start != nil })
+func changedVariables(of *record.Account, shell []string, key tasklog.ValueKey) []string {
+	at := slices.IndexFunc(of.Tasks, func(t record.Task) bool { return t.Start != nil })
 	if at < 0 {
 		return nil
 	}

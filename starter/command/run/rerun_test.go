@@ -24,9 +24,9 @@ func TestWhatHasChangedSince(t *testing.T) {
 	key, err := tasklog.OpenValueKey(t.TempDir())
 	require.NoError(t, err)
 	start.Variables(then, then[:4], key, func(string, string) bool { return false })
-	of := &account.Account{
+	of := &record.Account{
 		Status: &starter.Status{RunID: "a"}, Spec: &spec.RunSpec{},
-		Tasks: []account.Task{{Name: "worker-0"}, {Name: "worker-1", Start: start}, {Name: "worker-2", Start: start}},
+		Tasks: []record.Task{{Name: "worker-0"}, {Name: "worker-1", Start: start}, {Name: "worker-2", Start: start}},
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.py"), []byte("12"), 0o644))
 	require.NoError(t, os.Remove(filepath.Join(dir, "gone")))
@@ -47,5 +47,5 @@ func TestWhatHasChangedSince(t *testing.T) {
 
 	start.Dir = filepath.Join(dir, "nosuch")
 	assert.Contains(t, changedHere(of), "the directory "+start.Dir+": no such file or directory")
-	assert.Empty(t, changedVariables(&account.Account{}, nil, key), "nothing is known")
+	assert.Empty(t, changedVariables(&record.Account{}, nil, key), "nothing is known")
 }

@@ -1,6 +1,6 @@
-// Package mpirun reads the words of mpirun, mpiexec and srun among the flags of
-// `clusterrun run`, and says which flags of ours do the same. It starts nothing.
+// Package mpirun reads the flags of mpirun, mpiexec and srun among those of `clusterrun run`,
+// and translates them to ours. It starts nothing.
 //
-// Each word has its meaning here, or is not needed and accepted with a word, or is refused with
-// what to do instead: [Reference] lists them.
+// Each flag has its meaning here, or is accepted because it is not needed, or is refused with
+// advice: [Reference] lists them.
 package mpirun

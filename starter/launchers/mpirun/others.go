@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// bindTo binds each task to CPUs of its own where processes are to be bound at all.
+// bindTo binds each task to CPUs of its own if processes are bound at all.
 func (t *translation) bindTo(typed string, values []string) error {
 	what, _, _ := strings.Cut(strings.ToLower(values[0]), ":")
 	if err := oneOf(typed, what, "none", "core", "cores", "hwthread", "threads", "socket", "sockets", "package", "numa", "ldoms", "board", "l1cache", "l2cache", "l3cache"); err != nil {
@@ -30,7 +30,7 @@ func (t *translation) bound() {
 	}
 }
 
-// export reads srun's --export. What is neither ALL nor NONE is for our own flag of that name.
+// export reads srun's --export. Any value but ALL and NONE is left to our flag of that name.
 func (t *translation) export(_ string, values []string) error {
 	first, rest, more := strings.Cut(values[0], ",")
 	switch first {
@@ -60,7 +60,7 @@ func (t *translation) envPair(_ string, values []string) error {
 	return nil
 }
 
-// timeout takes a number alone for seconds, and leaves anything else to our own flag.
+// timeout reads a plain number as seconds, and leaves any other value to our flag.
 func (t *translation) timeout(_ string, values []string) error {
 	text := values[0]
 	if n, err := strconv.ParseUint(text, 10, 32); err == nil {

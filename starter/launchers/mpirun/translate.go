@@ -10,16 +10,16 @@ import (
 // A Launch is a command line in the words of `clusterrun run`.
 type Launch struct {
 	Args []string
-	// Notes are for whoever typed the command.
+	// Notes are messages for the user.
 	Notes []string
 }
 
-// A Command is the command of ours whose flags are among the arguments.
+// A Command is the clusterrun command whose arguments have the flags.
 type Command struct {
 	// Has reports whether it has a flag of that name, without dashes, and TakesValue whether
 	// the value of one, as it was typed, is the next argument.
 	Has, TakesValue func(flag string) bool
-	// Fleet reports whether its hosts are those of a queue, and not reached by ssh.
+	// Fleet reports whether its hosts come from a queue instead of ssh.
 	Fleet bool
 }
 
@@ -27,17 +27,17 @@ type Command struct {
 type translation struct {
 	Launch
 	fleet bool
-	// tasks and perHost are what was given of them.
+	// tasks and perHost are the numbers that were given, or 0.
 	tasks, perHost string
 	// names are the hosts of --nodelist, and counted reports whether it is said how many hosts.
 	names    []string
 	counted  bool
-	bind     bool // each task is to have CPUs of its own
+	bind     bool // each task gets CPUs of its own
 	unneeded []string
 }
 
-// Translate writes the words of other launchers among the flags in front of a program, in ours.
-// What it does not know it leaves as it is.
+// Translate replaces flags of other launchers in front of a program by ours. It leaves what it
+// does not know as it is.
 func Translate(args []string, c Command) (*Launch, error) {
 	t := &translation{fleet: c.Fleet}
 	for len(args) > 0 {
@@ -102,7 +102,7 @@ func (t *translation) word(args []string, c Command) (rest []string, err error) 
 	return t.apply(w, name, values, args)
 }
 
-// remote notes that the hosts are those of a queue, and what else matters of our own flags.
+// remote records that the hosts come from a queue, and which of our own flags matter.
 func (t *translation) remote(flag []string) {
 	name, value, _ := strings.Cut(flag[0], "=")
 	if len(flag) > 1 {
@@ -137,7 +137,7 @@ func (t *translation) note(format string, args ...any) {
 	t.Notes = append(t.Notes, fmt.Sprintf(format, args...))
 }
 
-// as gives the value to a flag of ours.
+// as sets a flag of ours to the value.
 func as(flag string) func(*translation, string, []string) error {
 	return func(t *translation, _ string, values []string) error {
 		if flag == "--np" {
@@ -148,7 +148,7 @@ func as(flag string) func(*translation, string, []string) error {
 	}
 }
 
-// number gives a flag of ours a number of at least 1.
+// number sets a flag of ours to a number, which must be at least 1.
 func number(flag string) func(*translation, string, []string) error {
 	return func(t *translation, typed string, values []string) error {
 		if n, err := strconv.Atoi(values[0]); err != nil || n < 1 {
@@ -171,7 +171,7 @@ func fixed(flags ...string) func(*translation, string, []string) error {
 	}
 }
 
-// oneOf refuses a value that is none of the words.
+// oneOf refuses a value that is not in words.
 func oneOf(typed, value string, known ...string) error {
 	if slices.Contains(known, value) {
 		return nil

@@ -9,13 +9,14 @@ type word struct {
 	// names are as they are typed. With one dash and several letters they may have two.
 	names []string
 	of    string
-	// values is what the values are called, each in a word; empty: it takes none.
+	// values names the values of the flag, separated by spaces. It is empty if the flag takes
+	// none.
 	values string
-	// here is what it means here.
+	// here describes its meaning in clusterrun.
 	here string
-	// unneeded is why it does nothing here. Empty: it does something.
+	// unneeded says why the flag does nothing here. It is empty if it does something.
 	unneeded string
-	// instead is what to do in its place, where it is refused.
+	// instead is the advice if the flag is refused.
 	instead string
 	// flags adds our flags for it.
 	flags func(t *translation, typed string, values []string) error

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// addresses says where the processes meet, where that was given.
+// addresses sets where the processes meet, if that was given.
 func (t *translation) addresses() error {
 	if t.launch.Meeting != nil {
 		return nil // the run has a port of its own on the host of rank 0

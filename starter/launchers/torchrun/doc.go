@@ -1,7 +1,7 @@
-// Package torchrun reads torchrun's command line, with the variables that torchrun reads, and
-// says which command line of `clusterrun run` does the same. It starts nothing, and what it
-// has to know of the machine is given to it.
+// Package torchrun reads torchrun's command line and the variables that torchrun reads, and
+// translates them to the command line of `clusterrun run`. It starts nothing, and its caller
+// describes the machine.
 //
-// The flags are those of PyTorch 1.9 to 2.14. Each has its meaning here, or is not needed and
-// accepted with a word, or is refused with what to do instead: [Reference] lists them.
+// The flags are those of PyTorch 1.9 to 2.14. Each has its meaning here, or is accepted because
+// it is not needed, or is refused with advice: [Reference] lists them.
 package torchrun

@@ -12,7 +12,7 @@ type flag struct {
 	value string // what the value is called; empty: it takes none
 	// here is what the flag means here.
 	here string
-	// unneeded is why the flag does nothing here. Empty: it does something.
+	// unneeded says why the flag does nothing here. It is empty if it does something.
 	unneeded string
 	// typed reports whether no variable gives its default.
 	typed bool
@@ -78,7 +78,7 @@ func Has(name string) bool {
 	return false
 }
 
-// Variables returns those of the environment that give defaults of torchrun's flags.
+// Variables returns the environment variables that set defaults of torchrun's flags.
 func Variables(environ []string) (names []string) {
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")

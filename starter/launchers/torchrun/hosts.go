@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// hosts says how many hosts there are, and where their agents meet. It refuses more than this
-// one where nobody says that, and names the commands that have them.
+// hosts sets the number of hosts, and where their agents meet. If more than this host is wanted
+// without a meeting place, it refuses, and names the commands that bring hosts.
 func (t *translation) hosts() error {
 	v, ok := t.values["nnodes"]
 	if !ok {
@@ -60,7 +60,7 @@ func (t *translation) elsewhere() bool {
 	return ip == nil || !ip.IsLoopback()
 }
 
-// meetingHost returns the host that the agents would have met on; empty: none was given.
+// meetingHost returns the host on which the agents would meet, or "" if none was given.
 func (t *translation) meetingHost() string {
 	host := t.text("rdzv-endpoint", "")
 	if host == "" {

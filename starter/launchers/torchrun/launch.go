@@ -12,22 +12,22 @@ import (
 
 // A Launch is a command line of torchrun in the words of `clusterrun run`.
 type Launch struct {
-	// Flags and Command are those of `clusterrun run`.
+	// Flags and Command are arguments of `clusterrun run`.
 	Flags, Command []string
-	// Signals are the names of those that stop the run; empty: they were not given.
+	// Signals are the names of the signals that stop the run. It is nil if they were not given.
 	Signals string
-	// Meeting is where other agents take part in the run; nil: there are none.
+	// Meeting says where the agents of other hosts join the run. It is nil if there are none.
 	Meeting *Meeting
-	// Notes are for whoever typed the command.
+	// Notes are messages for the user.
 	Notes []string
 	// Help reports whether nothing but help was asked for.
 	Help bool
 }
 
-// A Machine is what [Translate] has to know of the one that it is on.
+// A Machine describes this machine to [Translate].
 type Machine struct {
-	// Environ is the environment of the command, and Inherited what processes get of it
-	// without being told.
+	// Environ is the environment of the command, and Inherited the part that processes inherit
+	// by default.
 	Environ, Inherited []string
 	// LookPath finds a program, as [os/exec.LookPath] does.
 	LookPath func(name string) (string, error)
@@ -84,7 +84,7 @@ func (t *translation) note(format string, args ...any) {
 	t.launch.Notes = append(t.launch.Notes, fmt.Sprintf(format, args...))
 }
 
-// text returns the value of a flag, or what it is where the flag is not given.
+// text returns the value of a flag, or otherwise if the flag was not given.
 func (t *translation) text(name, otherwise string) string {
 	if v, ok := t.values[name]; ok {
 		return v.text
@@ -229,8 +229,8 @@ func (t *translation) role() string { return t.text("role", "default") }
 // plainRole is a role that is fit for a type of tasks.
 var plainRole = lazyregexp.New(`^[a-z][a-z0-9_]{0,39}$`)
 
-// taskType returns the role where that can be a type, which a chief is not: its end would be
-// that of the run.
+// taskType returns the role as a task type if it can be one. It cannot be chief, since the end
+// of a chief ends the run.
 func (t *translation) taskType() string {
 	if role := t.role(); plainRole().MatchString(role) && role != "chief" {
 		return role

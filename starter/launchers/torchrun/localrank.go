@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// localRank is what torchrun replaces in arguments, as Python's string.Template does.
+// localRank matches what torchrun replaces in arguments, as Python's string.Template does.
 var localRank = lazyregexp.New(`\$(\$|local_rank\b|\{local_rank\})`)
 
 // WithLocalRank returns the command in whose arguments each process has its local rank where

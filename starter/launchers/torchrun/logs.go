@@ -30,8 +30,8 @@ func (t *translation) logs() error {
 	return nil
 }
 
-// ofRanks returns the value of a flag that has items for local ranks, without those of ranks
-// that there are not: torchrun does not mind them.
+// ofRanks removes local ranks that do not exist from the value of a flag: torchrun ignores
+// them.
 func (t *translation) ofRanks(name string) string {
 	items := strings.Split(t.text(name, ""), ",")
 	return strings.Join(slices.DeleteFunc(items, func(item string) bool {

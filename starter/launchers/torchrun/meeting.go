@@ -9,33 +9,33 @@ import (
 	"time"
 )
 
-// A Meeting is where the agents of one run meet, each of which was started by a command line
-// of its own.
+// A Meeting is the place where the agents of one run meet. Each agent was started by its own
+// command line.
 type Meeting struct {
-	// Host and Port are those of the endpoint, which the head has.
+	// Host and Port are the endpoint, which is on the head.
 	Host string
 	Port int
 	// ID tells the run from others.
 	ID string
 	// Rank is the place of this agent among the others; -1: any.
 	Rank int
-	// Head reports whether this agent is the one at the endpoint; nil: it is where the
-	// address is that of its machine.
+	// Head reports whether this agent is the one at the endpoint. It is nil if the address
+	// decides that.
 	Head *bool
 	// Least and Most bound the number of agents.
 	Least, Most int
 	// Timeout is how long the agents wait for each other.
 	Timeout time.Duration
-	// TokenFile has their secret; empty: none was given.
+	// TokenFile has the secret of the agents. It is empty if none was given.
 	TokenFile string
-	// Address is the one by which other hosts reach this one; empty: the one by which it
-	// reaches the endpoint.
+	// Address is the address at which other hosts reach this one. If it is empty, it is the
+	// address from which this host reaches the endpoint.
 	Address string
-	// Own are variables that processes get on this host alone.
+	// Own are variables of the processes on this host only.
 	Own []string
 }
 
-// Hosts returns the number of agents, as a spec has that of hosts.
+// Hosts returns the number of agents as the number of hosts of a spec.
 func (m *Meeting) Hosts() string {
 	if m.Least == m.Most {
 		return strconv.Itoa(m.Most)
@@ -62,7 +62,7 @@ func (t *translation) meets(least, most, rank int) bool {
 		return rank > 0 || t.has("node-rank") && least > 1
 	case backend == "c10d":
 		_, port, err := net.SplitHostPort(t.text("rdzv-endpoint", ""))
-		return least > 1 || err != nil || port != "0" // nobody finds a port that nobody has chosen
+		return least > 1 || err != nil || port != "0" // agents cannot find a port that was not chosen
 	}
 	return least > 1 || rank > 0 || t.elsewhere()
 }
@@ -112,11 +112,11 @@ const (
 	lastCallTimeout = 30 * time.Second
 )
 
-// stopAfter is how long processes go on without the head: the others start again without them
-// when nothing of them can live any more.
+// stopAfter is how long processes continue without the head. The others start again without
+// this host when none of its processes can be alive.
 const stopAfter = "30s"
 
-// conf reads --rdzv-conf. What other keys say is not needed.
+// conf reads --rdzv-conf. It ignores keys that are not needed.
 func (t *translation) conf(m *Meeting) error {
 	m.Timeout = joinTimeout
 	lastCall := lastCallTimeout
@@ -155,8 +155,8 @@ func (t *translation) conf(m *Meeting) error {
 	return nil
 }
 
-// unquoted returns the text without the quotes around it. Where no shell takes them away, as in
-// the files of services, torchrun reads past them.
+// unquoted returns the text without quotes around it. If no shell removes them, as in unit
+// files of services, torchrun ignores them.
 func unquoted(text string) string {
 	for _, quote := range []string{"'", `"`} {
 		if inner, ok := strings.CutPrefix(text, quote); ok && strings.HasSuffix(inner, quote) {

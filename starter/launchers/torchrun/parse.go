@@ -26,10 +26,10 @@ type given struct {
 	help    bool
 }
 
-// value is what a flag was given, on the command line or by its variable.
+// value is the value of a flag, from the command line or from its variable.
 type value struct {
 	text string
-	// from is how it was given, for messages: "--nnodes 2" or "PET_NNODES=2".
+	// from says how it was given, for messages: "--nnodes 2" or "PET_NNODES=2".
 	from string
 }
 

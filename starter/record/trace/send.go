@@ -19,14 +19,14 @@ import (
 // sendBound is how long a collector may take, as in OpenTelemetry's own exporters.
 const sendBound = 10 * time.Second
 
-// Collector is where traces are sent.
+// Collector is a receiver of traces.
 type Collector struct {
 	URL     string
 	Headers http.Header
 }
 
-// CollectorOf returns the one that the variables of OpenTelemetry name, which getenv has; by
-// default the one of this machine.
+// CollectorOf returns the collector that the variables of OpenTelemetry name, or else the
+// default one on this machine. getenv reads the variables.
 func CollectorOf(getenv func(string) string) (Collector, error) {
 	from, path := "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", ""
 	given := getenv(from)

@@ -17,9 +17,9 @@ import (
 // maxMessage bounds what a span says of its end, in bytes.
 const maxMessage = 500
 
-// New returns the trace of a run that has ended and of rounds of its barriers, as that of a
+// New returns the trace of a run that has ended and of rounds of its barriers, as a trace of
 // service. Processes that were never started have no span.
-func New(of *account.Account, rounds []starter.Round, service string) *Traces {
+func New(of *record.Account, rounds []starter.Round, service string) *Traces {
 	s := of.Status
 	t := tracer{id: strings.ReplaceAll(s.ExecutionID, "-", "")}
 	run := t.add("", "run "+cmp.Or(s.Name, s.RunID), "run", s.Started, s.Ended,
@@ -63,8 +63,8 @@ func (t *tracer) add(parent, name, what string, start, end time.Time, attributes
 	return &t.spans[len(t.spans)-1]
 }
 
-// phases adds those of the run, one after the other.
-func (t *tracer) phases(run string, at time.Time, phases []account.Phase) {
+// phases adds the phases of the run, in order.
+func (t *tracer) phases(run string, at time.Time, phases []record.Phase) {
 	for _, p := range phases {
 		end := at.Add(time.Duration(p.Seconds * float64(time.Second)))
 		t.add(run, p.Name, "phase "+p.Name, at, end)
@@ -72,7 +72,7 @@ func (t *tracer) phases(run string, at time.Time, phases []account.Phase) {
 	}
 }
 
-// processes adds those of a task.
+// processes adds the processes of a task.
 func (t *tracer) processes(run string, task spec.TaskResult) {
 	exits := task.Exits
 	if len(exits) == 0 && task.Exit != nil {
@@ -92,7 +92,7 @@ func (t *tracer) processes(run string, task spec.TaskResult) {
 	}
 }
 
-// rounds adds those of barriers.
+// rounds adds the rounds of barriers.
 func (t *tracer) rounds(run string, rounds []starter.Round) {
 	for _, r := range rounds {
 		t.add(run, "barrier "+r.Name, fmt.Sprintf("barrier %d %d %s", r.Generation, r.Round, r.Name), r.Opened, r.Closed,
@@ -100,8 +100,8 @@ func (t *tracer) rounds(run string, rounds []starter.Round) {
 	}
 }
 
-// status returns how something ended. What somebody stopped ended neither well nor badly, and
-// has none.
+// status returns how something ended. A process that was stopped on request ended neither well
+// nor badly, and has no status.
 func status(well bool, why string) Status {
 	if well {
 		return Status{Code: codeOK}

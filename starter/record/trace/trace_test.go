@@ -21,10 +21,10 @@ import (
 func at(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0).UTC() }
 
 // failed is a run whose second task was started again, and failed again.
-func failed() *account.Account {
+func failed() *record.Account {
 	first := spec.Exit{Restart: 0, PID: 7, Cause: spec.CauseOrigin, ExitCode: 1, Started: at(6), Ended: at(9), Message: "no luck\n"}
 	last := spec.Exit{Restart: 1, PID: 9, Cause: spec.CauseOrigin, ExitCode: 3, Started: at(10), Ended: at(30), Message: "boom"}
-	return &account.Account{
+	return &record.Account{
 		Status: &starter.Status{
 			RunID: "iris-x2k4", ExecutionID: "0190c7a5-3c5e-7d1f-8a2b-4c6d8e0f1a2b", Name: "iris", Owner: "ada@vm", Queue: "clusterrun",
 			Started: at(0), Ended: at(33), Verdict: spec.VerdictFailed,
@@ -34,7 +34,7 @@ func failed() *account.Account {
 				{Name: "worker-2", Type: "worker", Rank: 2, Exit: &spec.Exit{Cause: spec.CauseHostLost, ExitCode: -1}}, // never started
 			}},
 		},
-		Phases: []account.Phase{{Name: "queued", Seconds: 2}, {Name: "running", Seconds: 31}},
+		Phases: []record.Phase{{Name: "queued", Seconds: 2}, {Name: "running", Seconds: 31}},
 	}
 }
 
