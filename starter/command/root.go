@@ -103,7 +103,7 @@ func root(a *cli.App) *cobra.Command {
 		commands  []*cobra.Command
 	}{
 		{"runs", "Start a run:", []*cobra.Command{run.Run(a), run.Torchrun(a), submit.Submit(a), submit.ScheduleRun(a), run.Rerun(a), submit.Validate(a), submit.Plan(a), submit.Schema(a)}},
-		{"look", "Look at runs:", []*cobra.Command{look.List(a), look.Status(a), look.Top(a), look.Usage(a), look.Show(a), look.Diff(a), look.Explain(a), look.Trace(a), report.Wait(a), logs.Logs(a), look.Stacks(a), look.Barriers(a), look.Export(a)}},
+		{"look", "Look at runs:", []*cobra.Command{look.List(a), look.Status(a), look.Top(a), look.Show(a), look.Diff(a), look.Trace(a), report.Wait(a), logs.Logs(a), look.Stacks(a), look.Export(a)}},
 		{"act", "Change a run:", []*cobra.Command{act.Stop(a), act.Terminate(a), act.StartTask(a), act.RestartTask(a), act.Signal(a)}},
 		{"disk", "Make room:", []*cobra.Command{disk.DU(a), disk.Prune(a), disk.Rm(a), disk.Keep(a)}},
 		{"closures", "Call functions in the tasks of a run:", []*cobra.Command{call.Schedule(a), call.Fetch(a), call.Join(a), call.Done(a), call.Closures(a), call.Coordinate(a)}},

@@ -220,7 +220,7 @@ const slotsTake = 3 * time.Minute
 // why returns what the commands say of a run that does not end, and of the fleet.
 func (s *stage) why(t *testing.T, id string) string {
 	var all strings.Builder
-	for _, args := range [][]string{{"explain", id}, {"status", id}, {"hosts"}, {"queue"}, {"list"}} {
+	for _, args := range [][]string{{"status", "--why", id}, {"status", id}, {"hosts"}, {"queue"}, {"list"}} {
 		code, out, text := s.command(t, append(args, "--address", s.server.Address)...)
 		fmt.Fprintf(&all, "\n%s (%d): %s%s", strings.Join(args, " "), code, out, text)
 	}

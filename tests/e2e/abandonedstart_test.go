@@ -44,7 +44,7 @@ func TestARunThatNobodyExecutesIsEnded(t *testing.T) {
 	for _, command := range []string{"stop", "terminate"} {
 		code, _, stderr := s.CLI(t, "submit", "--queue", "nobody", "--id", command, "-n", "1", "--dir", t.TempDir(), "--", "true")
 		require.Zero(t, code, stderr)
-		code, out, stderr := s.CLI(t, "explain", command)
+		code, out, stderr := s.CLI(t, "status", "--why", command)
 		require.Zero(t, code, stderr)
 		assert.Contains(t, out, "nobody executes it; a `clusterrun worker` for the queue nobody would")
 		code, out, stderr = s.CLI(t, command, command)

@@ -353,7 +353,7 @@ func TestBarrierParticipantEnds(t *testing.T) {
 	require.True(t, errors.As(err, &broken) && (broken.Why == spec.BarrierRunEnded || broken.Why == spec.BarrierEnded), "%v", err)
 }
 
-// `clusterrun barriers` tells who waits where, and who is missing since when.
+// `clusterrun status --barriers` tells who waits where, and who is missing since when.
 func TestBarriersCommand(t *testing.T) {
 	t.Parallel()
 	p := newMeetingPlace(t, 1)
@@ -364,10 +364,10 @@ func TestBarriersCommand(t *testing.T) {
 	p.run = spec.RunRef{WorkflowID: run.GetID(), RunID: run.GetRunID()}
 	p.tasks = []string{"worker-0", "worker-1"}
 
-	code, _, stderr := p.CLI(t, "barriers", run.GetID())
+	code, _, stderr := p.CLI(t, "status", "--barriers", run.GetID())
 	require.Zero(t, code, stderr)
 	require.Contains(t, stderr, "nobody waits at a barrier of run it's-run")
-	code, stdout, stderr := p.CLI(t, "barriers", "--json", run.GetID())
+	code, stdout, stderr := p.CLI(t, "status", "--barriers", "--json", run.GetID())
 	require.Zero(t, code, stderr)
 	require.JSONEq(t, `{"run_id": "it's-run", "barriers": []}`, stdout)
 
@@ -375,20 +375,20 @@ func TestBarriersCommand(t *testing.T) {
 	a.Timeout = time.Hour
 	waits := p.arrive(t.Context(), a)
 	harness.Eventually(t, "the barrier is listed, and the run is up", func() bool {
-		code, stdout, stderr = p.CLI(t, "barriers", run.GetID())
+		code, stdout, stderr = p.CLI(t, "status", "--barriers", run.GetID())
 		return code == 0 && strings.Contains(stdout, "worker-0") && strings.Contains(stdout, "running")
 	})
 	require.Regexp(t, `(?m)^barrier end of epoch/1, round 1: 1 waiting, 1 missing, breaks in (1h|59m|60m)`, stdout)
 	require.Regexp(t, `(?m)^worker-1 +missing +host-a +\d\d:\d\d:\d\d +\S+ +running$`, stdout)
 	require.Regexp(t, `(?m)^worker-0 +waiting +host-0 +\d\d:\d\d:\d\d +\S+ +-$`, stdout)
-	code, stdout, stderr = p.CLI(t, "barriers", "--json", run.GetID())
+	code, stdout, stderr = p.CLI(t, "status", "--barriers", "--json", run.GetID())
 	require.Zero(t, code, stderr)
 	var listed struct{ Barriers []starter.Barrier }
 	require.NoError(t, json.Unmarshal([]byte(stdout), &listed))
 	require.Len(t, listed.Barriers, 1)
 	require.Equal(t, "worker-1", listed.Barriers[0].Missing[0].Task)
 
-	code, _, stderr = p.CLI(t, "barriers", "no-such-run")
+	code, _, stderr = p.CLI(t, "status", "--barriers", "no-such-run")
 	require.NotZero(t, code)
 	require.Contains(t, stderr, "there is no run no-such-run")
 	require.Empty(t, waits)

@@ -21,7 +21,7 @@ func TestTheTemporalSideEndsAtABarrier(t *testing.T) {
 	}})
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
 		harness.Eventually(t, "one waits", func() bool {
-			code, stdout, _ := f.CLI(t, "barriers", run.GetID())
+			code, stdout, _ := f.CLI(t, "status", "--barriers", run.GetID())
 			return code == 0 && stdout != ""
 		})
 		side := f.worker.Side()

@@ -102,7 +102,7 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 	third := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 5, "true")}})
 	f.waitsBehind(second, third)
 
-	code, stdout, stderr = f.CLI(t, "explain", third.GetID())
+	code, stdout, stderr = f.CLI(t, "status", "--why", third.GetID())
 	require.Zero(t, code, stderr)
 	assert.Contains(t, stdout, "run "+third.GetID()+" waits for 5 slots: 4 free on c")
 	assert.Contains(t, stdout, "(position 2 in queue clusterrun)")

@@ -40,7 +40,7 @@ func TestRunsDoNotShareAGPU(t *testing.T) {
 	harness.Eventually(t, "three GPUs are in use", func() bool { return f.hosts()["a"].UsedGPUs == 3 })
 	same := f.start(&spec.RunSpec{Devices: spec.Resources{"7"}, Tasks: []spec.TaskGroup{group("worker", 1, tell)}})
 	f.waitsBehind(same)
-	code, stdout, stderr := f.CLI(t, "explain", same.GetID())
+	code, stdout, stderr := f.CLI(t, "status", "--why", same.GetID())
 	require.Zero(t, code, stderr)
 	assert.Contains(t, stdout, "GPUs 7 not all free on a")
 	many := f.start(&spec.RunSpec{GPUsPerTask: new(2), Tasks: []spec.TaskGroup{group("worker", 1, tell)}})

@@ -93,7 +93,7 @@ func TestLocalBarriersAreNotListed(t *testing.T) {
 		group("worker", 2, `if [ $RANK = 1 ]; then until [ -e $DIR/go ]; do sleep 0.05; done; fi; "$CR" task barrier x`),
 	}})
 	harness.Eventually(t, "one waits", func() bool { return len(barrierClients(f)) == 1 })
-	code, stdout, stderr := f.CLI(t, "barriers", run.GetID())
+	code, stdout, stderr := f.CLI(t, "status", "--barriers", run.GetID())
 	require.Zero(t, code, stderr)
 	assert.Empty(t, stdout)
 	assert.Contains(t, stderr, "local barriers are not listed", stderr)

@@ -37,7 +37,7 @@ done`, dir, harness.Clusterrun(t))
 	}
 	waits := func(round int) {
 		harness.Eventually(t, "somebody waits", func() bool {
-			_, out, _ := s.CLI(t, "barriers", "meet")
+			_, out, _ := s.CLI(t, "status", "--barriers", "meet")
 			return strings.Contains(out, fmt.Sprintf("barrier epoch, round %d: 1 waiting, 1 missing", round))
 		})
 	}

@@ -60,7 +60,7 @@ func TestStacksOnRequest(t *testing.T) {
 	assert.Regexp(t, `^3 of 3 \(ranks 0-2\) wait for a lock in waits_for_its_peers +<string>:\d+ waits_for_its_peers ← <string>:\d+ <module>$`, lines[0])
 	assert.Contains(t, lines[1], "cannot tell")
 
-	code, explained, stderr := l.run("explain", "stuck")
+	code, explained, stderr := l.run("status", "--why", "stuck")
 	require.Zero(t, code, stderr)
 	assert.Contains(t, explained, ": chief-0, worker-0, worker-1\n")
 	assert.Contains(t, explained, lines[0], "it says what they are doing as well")

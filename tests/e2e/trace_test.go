@@ -22,7 +22,7 @@ func TestBarriersOfARunThatContinues(t *testing.T) {
 		`[ $RANK = 0 ] && echo up > $DIR/up; while [ $RANK = 1 ] && [ ! -e $DIR/go ]; do sleep 0.05; done; `+harness.Clusterrun(t)+` task barrier epoch`)}})
 	f.file("up")
 	waits := func() bool {
-		code, stdout, _ := f.CLI(t, "barriers", run.GetID())
+		code, stdout, _ := f.CLI(t, "status", "--barriers", run.GetID())
 		return code == 0 && strings.Contains(stdout, "epoch")
 	}
 	harness.Eventually(t, "worker-0 waits", waits)

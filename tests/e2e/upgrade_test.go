@@ -62,7 +62,7 @@ func TestUpgradesUnderOpenBarriersAndClosures(t *testing.T) {
 	}
 	harness.Eventually(t, "every task calls a closure", func() bool { return len(calls()) == tasks })
 	harness.Eventually(t, "all others wait at the barrier", func() bool {
-		_, out, _ := l.run("barriers", "meets")
+		_, out, _ := l.run("status", "--barriers", "meets")
 		return strings.Contains(out, strconv.Itoa(tasks-1)+" waiting, 1 missing")
 	})
 	pids := func() (all []int) {

@@ -115,7 +115,7 @@ func TestAHostDoesNotKnowWhatARunWants(t *testing.T) {
 	}
 	var said string
 	harness.Eventually(t, "the run says what it waits for", func() bool {
-		_, said, _ = cli("explain", "nicer")
+		_, said, _ = cli("status", "--why", "nicer")
 		return strings.Contains(said, unknown("a")) && strings.Contains(said, unknown("b"))
 	})
 	_, listed, _ := cli("queue")

@@ -6,35 +6,21 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-func Barriers(a *cli.App) *cobra.Command {
-	return cli.OnRun(a, &cobra.Command{
-		Use:   "barriers [flags] RUN",
-		Short: "Show which tasks wait at the barriers of a run, and which are missing",
-		Long: `Shows the barriers at which tasks of a run wait: which tasks have arrived and on which host,
-which are missing and since when. Barriers that all tasks have passed are not shown, and
-neither are local ones, which only their host knows. The server's list lags a little, so a
-barrier that has just opened may be missing.
-
-` + cli.ExitCodesOfRequests,
-		Example: `  clusterrun barriers iris-x2k4
-  clusterrun barriers --json iris-x2k4 | jq -r '.barriers[].missing[].task'`,
-	}, func(ctx context.Context, r *starter.Run) error {
-		barriers, err := r.Barriers(ctx)
-		if err != nil {
-			return err
-		}
-		if a.Global.JSON {
-			return a.PrintJSON(map[string]any{"run_id": r.ID, "barriers": barriers})
-		}
-		printBarriers(a, r.ID, barriers)
-		return nil
-	})
+// showBarriers prints which tasks wait at the barriers of a run, and which are missing.
+func showBarriers(ctx context.Context, a *cli.App, r *starter.Run) error {
+	barriers, err := r.Barriers(ctx)
+	if err != nil {
+		return err
+	}
+	if a.Global.JSON {
+		return a.PrintJSON(map[string]any{"run_id": r.ID, "barriers": barriers})
+	}
+	printBarriers(a, r.ID, barriers)
+	return nil
 }
 
 func printBarriers(a *cli.App, run string, barriers []starter.Barrier) {

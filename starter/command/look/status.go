@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -33,48 +34,102 @@ a host that does not answer, or are in a state that few share. --all, --failed, 
 terminal it redraws the status each second; elsewhere it prints a line for each change or,
 with --json, a status.
 
+--why shows what a run waits for and its position in the queue. Of a run that executes it
+shows the hosts, those that have not been heard of, the barriers at which tasks are missing,
+the tasks that are silent, what is used, and, as ` + "`clusterrun stacks`" + ` does, what the ranks
+are doing and which of them hold the others up.
+
+--usage shows what the tasks have used: processor time, maximum memory, GPU time and maximum
+GPU memory (with the driver of NVIDIA or AMD), and the size of their output. For running
+tasks it also shows what they use now; their totals are those of the current process. For a
+run that has ended the totals include all processes, restarts too. See ` + "`clusterrun help usage`" + `.
+
+--barriers shows the barriers at which tasks wait: which tasks have arrived and on which
+host, which are missing and since when. Barriers that all tasks have passed are not shown,
+and neither are local ones, which only their host knows. The server's list lags a little, so
+a barrier that has just opened may be missing.
+
 CAUSE is why a process ended. SIGTERM or 143 with "collateral", "operator" or "timeout" is
 not a crash: clusterrun asked the process to end.
 ` + spec.CausesText() + `
 ` + cli.ExitCodesOfRequests + `
 With --watch, those of ` + "`clusterrun wait`" + `.`
 
+// statusOptions are the flags of status.
+type statusOptions struct {
+	tasks                       taskChoice
+	watch, why, usage, barriers bool
+}
+
 func Status(a *cli.App) *cobra.Command {
-	var (
-		meant   taskChoice
-		watched bool
-	)
+	var o statusOptions
 	cmd := cli.OnRun(a, &cobra.Command{
 		Use:   "status [flags] RUN",
 		Short: "Show how a run and its tasks are doing",
 		Long:  statusHelp,
 		Example: `  clusterrun status iris-x2k4
   clusterrun status --watch iris-x2k4
+  clusterrun status --why iris-x2k4
   clusterrun status --failed --host node-7 iris-x2k4
-  clusterrun status --json iris-x2k4 | jq '.tasks[] | select(.state == "running") | .pid'`,
-	}, func(ctx context.Context, r *starter.Run) error {
-		if watched {
-			return watchStatus(ctx, a, r, &meant)
-		}
-		s, err := r.Status(ctx)
-		if err != nil {
-			return err
-		}
-		if s.Tasks, err = meant.of(s); err != nil {
-			return err
-		}
-		if a.Global.JSON {
-			return a.PrintJSON(s)
-		}
-		printStatus(a.Out, s, meant.each())
-		if len(s.Tasks) == 0 && meant.narrow() {
-			a.Say("no task of the run matches")
-		}
-		return nil
-	})
-	cmd.Flags().BoolVarP(&watched, "watch", "w", false, "continue until the run has ended, and exit as it did")
-	meant.flags(cmd)
+  clusterrun status --json iris-x2k4 | jq '.tasks[] | select(.state == "running") | .pid'
+  clusterrun status --json --barriers iris-x2k4 | jq -r '.barriers[].missing[].task'`,
+		PreRunE: func(*cobra.Command, []string) error { return o.check() },
+	}, func(ctx context.Context, r *starter.Run) error { return showStatus(ctx, a, r, &o) })
+	fs := cmd.Flags()
+	fs.BoolVarP(&o.watch, "watch", "w", false, "continue until the run has ended, and exit as it did")
+	fs.BoolVar(&o.why, "why", false, "show why the run waits, or what it is doing")
+	fs.BoolVar(&o.usage, "usage", false, "show the processors, memory and GPUs that the tasks use")
+	fs.BoolVar(&o.barriers, "barriers", false, "show which tasks wait at barriers, and which are missing")
+	o.tasks.flags(cmd)
 	return cmd
+}
+
+// check refuses flags that contradict each other.
+func (o *statusOptions) check() error {
+	var given []string
+	for name, set := range map[string]bool{"--watch": o.watch, "--why": o.why, "--usage": o.usage, "--barriers": o.barriers} {
+		if set {
+			given = append(given, name)
+		}
+	}
+	slices.Sort(given)
+	switch {
+	case len(given) > 1:
+		return cli.Usagef("%s and %s: give one of them", given[0], given[1])
+	case len(given) == 1 && !o.watch && o.tasks.each():
+		return cli.Usagef("%s is about all tasks of the run; leave out --all, --failed, --host and --task", given[0])
+	}
+	return nil
+}
+
+// showStatus prints what the flags of status ask for.
+func showStatus(ctx context.Context, a *cli.App, r *starter.Run, o *statusOptions) error {
+	switch {
+	case o.watch:
+		return watchStatus(ctx, a, r, &o.tasks)
+	case o.barriers:
+		return showBarriers(ctx, a, r)
+	}
+	s, err := r.Status(ctx)
+	switch {
+	case err != nil:
+		return err
+	case o.why:
+		return showWhy(ctx, a, r, s)
+	case o.usage:
+		return showUsage(a, s)
+	}
+	if s.Tasks, err = o.tasks.of(s); err != nil {
+		return err
+	}
+	if a.Global.JSON {
+		return a.PrintJSON(s)
+	}
+	printStatus(a.Out, s, o.tasks.each())
+	if len(s.Tasks) == 0 && o.tasks.narrow() {
+		a.Say("no task of the run matches")
+	}
+	return nil
 }
 
 // watchStatus shows how a run is doing until it has ended.

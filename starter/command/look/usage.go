@@ -1,13 +1,10 @@
 package look
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"text/tabwriter"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/starter"
@@ -15,28 +12,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func Usage(a *cli.App) *cobra.Command {
-	return cli.OnRun(a, &cobra.Command{
-		Use:   "usage [flags] RUN",
-		Short: "Show the processors, memory and GPUs that the tasks of a run use",
-		Long: `Shows what the tasks of a run have used: processor time, maximum memory, GPU time and
-maximum GPU memory (with the driver of NVIDIA or AMD), and the size of their output. For
-running tasks it also shows what they use now; their totals are those of the current
-process. For a run that has ended the totals include all processes, restarts too. See ` + "`clusterrun help usage`" + `.
-
-` + cli.ExitCodesOfRequests,
-		Example: "  clusterrun usage iris-x2k4\n  clusterrun usage --json --last | jq '.usage.user_seconds + .usage.system_seconds'",
-	}, func(ctx context.Context, r *starter.Run) error {
-		s, err := r.Status(ctx)
-		if err != nil {
-			return err
-		}
-		u := usageOfRun(s)
-		if a.Global.JSON {
-			return a.PrintJSON(u)
-		}
-		return printUsage(a, u)
-	})
+// showUsage prints what the tasks of a run use and have used.
+func showUsage(a *cli.App, s *starter.Status) error {
+	u := usageOfRun(s)
+	if a.Global.JSON {
+		return a.PrintJSON(u)
+	}
+	return printUsage(a, u)
 }
 
 // runUsage is what a run uses and has used, all of it and by task.

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -18,40 +16,26 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-func Explain(a *cli.App) *cobra.Command {
-	return cli.OnRun(a, &cobra.Command{
-		Use:   "explain [flags] RUN",
-		Short: "Show why a run waits, or what it is doing",
-		Long: `Shows what a run waits for and its position in the queue. Of a run that executes it shows the
-hosts, those that have not been heard of, the barriers at which tasks are missing, the tasks that
-are silent, what is used, and, as clusterrun stacks does, what the ranks are doing and which of them
-hold the others up.
-
-` + cli.ExitCodesOfRequests,
-		Example: "  clusterrun explain iris-x2k4",
-	}, func(ctx context.Context, r *starter.Run) error {
-		s, err := r.Status(ctx)
-		if err != nil {
+// showWhy prints why a run waits, or what it is doing.
+func showWhy(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status) error {
+	var d doing
+	if s.State == spec.RunRunning {
+		var err error
+		if d, err = doingOf(ctx, r, s); err != nil {
 			return err
 		}
-		var d doing
-		if s.State == spec.RunRunning {
-			if d, err = doingOf(ctx, r, s); err != nil {
-				return err
-			}
-		}
-		if a.Global.JSON {
-			return a.PrintJSON(map[string]any{
-				"run_id": s.RunID, "state": s.State, "unanswered": s.Unanswered, "elastic": s.Elastic, "waiting": s.Waiting, "hosts": tasksByHost(s), "last_output": s.LastOutput(),
-				"silent_hosts": s.Silent, "barriers": d.barriers, "stacks": d.findings,
-			})
-		}
-		printWhere(a, s)
-		if s.State != spec.RunRunning {
-			return nil
-		}
-		return printDoing(a, s, d)
-	})
+	}
+	if a.Global.JSON {
+		return a.PrintJSON(map[string]any{
+			"run_id": s.RunID, "state": s.State, "unanswered": s.Unanswered, "elastic": s.Elastic, "waiting": s.Waiting, "hosts": tasksByHost(s), "last_output": s.LastOutput(),
+			"silent_hosts": s.Silent, "barriers": d.barriers, "stacks": d.findings,
+		})
+	}
+	printWhere(a, s)
+	if s.State != spec.RunRunning {
+		return nil
+	}
+	return printDoing(a, s, d)
 }
 
 // doing is what the tasks of a run do.
