@@ -148,6 +148,10 @@ func supervisorMain(text string) int {
 			err = state.Execute(&cfg, upgrades)
 		}
 	}
+	// It has the journals of runs that were not released, and the lock, which was open before.
+	if cerr := state.Close(); err == nil {
+		err = cerr
+	}
 	// Goroutines that are told to end still have to, and one of them may have a descriptor: stop
 	// has ended one of those counted before, so their number alone does not tell.
 	for range 1000 {
@@ -159,9 +163,6 @@ func supervisorMain(text string) int {
 	event(r.Events, "goroutines %d %d", goroutines, runtime.NumGoroutine())
 	event(r.Events, "descriptors %d %d", len(open), len(descriptors()))
 	event(r.Events, "open before %v, and after %v", open, descriptors())
-	if cerr := state.Close(); err == nil {
-		err = cerr
-	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 4
