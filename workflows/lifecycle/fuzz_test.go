@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // FuzzMachine feeds a machine any events in any order, possible ones and
@@ -100,6 +101,9 @@ func newWorld(t *testing.T, data []byte) *world {
 			s.StopTogether.CleanErrors = []string{}
 		}
 	}
+	if how := w.byte(); how%2 != 0 {
+		s.Silence, s.OnSilence = spec.DurationOf(time.Minute), []spec.OnSilence{spec.OnSilenceReport, spec.OnSilenceRestart, spec.OnSilenceStop}[how/2%3]
+	}
 	workers, ps := int(w.byte()%4)+1, int(w.byte()%3)
 	s.Tasks = append(s.Tasks, spec.TaskGroup{Type: "worker", Count: &workers})
 	if ps > 0 {
@@ -135,7 +139,9 @@ func (w *world) tasks() []string {
 }
 
 func (w *world) event() Event {
-	switch w.byte() % 18 {
+	switch w.byte() % 19 {
+	case 18:
+		return Silent{SilentRequest: spec.SilentRequest{Tasks: w.tasks(), Generation: w.generation - int(w.byte())%5/4}}
 	case 16:
 		return w.stopRequest()
 	case 17:
@@ -176,7 +182,7 @@ func (w *world) event() Event {
 		case 0:
 			return PlacementFailed{Message: "no room"}
 		case 1, 2:
-			return Captured{For: []spec.Cause{spec.CauseTimeout, spec.CauseCollateral}[w.byte()%2], Files: map[string]string{w.task(): "/stacks"}}
+			return w.captured()
 		case 3:
 			return CaptureStacks{spec.StacksRequest{Tasks: w.tasks()}}
 		}
@@ -184,6 +190,18 @@ func (w *world) event() Event {
 	default:
 		return w.releasedEvent()
 	}
+}
+
+// captured returns the answer to a capture, for what there may be none.
+func (w *world) captured() Captured {
+	e := Captured{For: []spec.Cause{spec.CauseTimeout, spec.CauseCollateral, spec.CauseSilence}[w.byte()%3], Files: map[string]string{w.task(): "/stacks"}}
+	var stacks []stacktree.Tree
+	for range w.byte() % 4 {
+		function := []string{"all_reduce", "load"}[w.byte()%2]
+		stacks = append(stacks, stacktree.Of(int(w.byte()%6), stacktree.Stack{{Kind: stacktree.Python, Function: function, File: "train.py"}}))
+	}
+	e.Stacks = stacktree.Merge(stacks...)
+	return e
 }
 
 // stopRequest returns a request of a task or an operator, with an error or without.
@@ -213,7 +231,7 @@ func (w *world) ended(task string) TaskEnded {
 	}
 	causes := []spec.Cause{
 		spec.CauseCompleted, spec.CauseOrigin, spec.CauseCollateral, spec.CauseOperator,
-		spec.CauseTimeout, spec.CauseHostLost, "", spec.CauseOrigin,
+		spec.CauseTimeout, spec.CauseHostLost, "", spec.CauseSilence,
 	}
 	cause := causes[how%8]
 	if how&64 != 0 && how%8 == 6 {
@@ -380,8 +398,11 @@ func (w *world) carryOut(a Action) {
 		}
 	case Capture:
 		w.allLive(a.Tasks)
-		if w.captures++; w.captures > 1 || w.stops > 0 {
-			t.Fatal("captured twice, or when it was too late")
+		if a.For != spec.CauseSilence {
+			w.captures++
+		}
+		if w.captures > 1 || w.stops > 0 || a.For == spec.CauseSilence && w.spec.OnSilence == "" {
+			t.Fatalf("captured for %s twice, or when it was too late", a.For)
 		}
 	case TerminateTasks:
 		w.allLive(a.Tasks)
@@ -555,7 +576,7 @@ func (w *world) checkResult() {
 				t.Fatalf("%s failed because its time was over", task.Name)
 			}
 		case spec.CauseCollateral:
-			if w.stopped[task.Name] && !f.Reported {
+			if w.stopped[task.Name] && !f.Reported && !f.Printed.Own() {
 				t.Fatalf("%s failed because we stopped it", task.Name)
 			}
 		}

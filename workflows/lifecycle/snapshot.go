@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -30,8 +31,11 @@ type Snapshot struct {
 	// the number of ends in it. Between two generations both are empty.
 	Running  []RunningTask `json:"running,omitempty"`
 	Arrivals int           `json:"arrivals,omitempty"`
-	// Stacks is what was found when stacks were captured last.
-	Stacks *stacktree.Findings `json:"stacks,omitempty"`
+	// Stacks is what was found when stacks were captured last, in the generation FoundIn, and
+	// StackFiles has the files by task.
+	Stacks     *stacktree.Findings `json:"stacks,omitempty"`
+	FoundIn    int                 `json:"found_in,omitempty"`
+	StackFiles map[string]string   `json:"stack_files,omitempty"`
 	// SilenceRestarts counts the restarts of on_silence.
 	SilenceRestarts int `json:"silence_restarts,omitempty"`
 }
@@ -75,7 +79,8 @@ func (m *Machine) Snapshot() Snapshot {
 	g := m.group
 	s := Snapshot{
 		Generation: g.generation, First: g.first, Size: g.size, Counted: g.counted, Quick: g.quick, Restarts: g.restarts,
-		Stops: m.together.seq, Cleared: m.together.done, Exits: map[string][]spec.Exit{}, Stacks: m.findings, SilenceRestarts: m.silent.restarts,
+		Stops: m.together.seq, Cleared: m.together.done, Exits: map[string][]spec.Exit{}, Stacks: m.findings, FoundIn: m.foundIn, StackFiles: maps.Clone(m.stacks),
+		SilenceRestarts: m.silent.restarts,
 	}
 	for _, t := range m.tasks {
 		if t.added {
@@ -140,8 +145,8 @@ func (m *Machine) AddedSize() int {
 // Size returns the number of tasks.
 func (m *Machine) Size() int { return len(m.tasks) }
 
-// fitSnapshot drops what is needed least until the snapshot is small enough: messages
-// first, then older exits, then all earlier exits. Numbers, budgets and how each task
+// fitSnapshot drops what is needed least until the snapshot is small enough: messages and the
+// names of files of stacks first, then older exits, then all earlier exits. Numbers, budgets and how each task
 // ended stay.
 func (m *Machine) fitSnapshot(s *Snapshot) {
 	for _, by := range []struct {
@@ -166,6 +171,7 @@ func (m *Machine) fitSnapshot(s *Snapshot) {
 				by.ended(e)
 			}
 		}
+		s.StackFiles = nil
 	}
 }
 
@@ -200,8 +206,8 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 			m.group.before = &failure{task: t, exit: b.Exit, host: b.Host}
 		}
 	}
-	m.arrivals, m.findings, m.silent.restarts = from.Arrivals, from.Stacks, from.SilenceRestarts
-	m.foundIn = -1 // what it tells is of tasks that have not been stopped for it
+	m.arrivals, m.silent.restarts = from.Arrivals, from.SilenceRestarts
+	m.findings, m.foundIn, m.stacks = from.Stacks, from.FoundIn, from.StackFiles
 	for _, r := range from.Running {
 		m.phase = running
 		if t := m.named[r.Task]; t != nil {
