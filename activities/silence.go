@@ -134,7 +134,7 @@ func (h *Host) tellSilent(ctx context.Context, k runkey.Task, tasks []string) er
 func (h *Host) silentAlone(ctx context.Context, p *plan, tasks []string) error {
 	err := h.allow(ctx, p, request{"stacks", tasks, policy.AskStacks})
 	if err == nil {
-		_, err = h.captureStacks(ctx, p, tasks)
+		_, err = h.captureStacks(ctx, p, tasks, 0)
 	}
 	if err != nil {
 		h.Log.Warn("the stacks of silent tasks are not captured", zap.String("run", p.Run.WorkflowID), zap.Error(err))
@@ -167,10 +167,7 @@ func silenceText(s *spec.RunSpec) string {
 	if s == nil || s.Silence == nil {
 		return ""
 	}
-	if s.SilenceIgnoresCPU {
-		return fmt.Sprintf("silent for %s: no output and no progress", s.Silence)
-	}
-	return fmt.Sprintf("silent for %s: no output, no progress and no processor time", s.Silence)
+	return fmt.Sprintf("silent for %s: %s", s.Silence, spec.SilenceText(s.SilenceIgnoresCPU))
 }
 
 // attachedTo returns the tasks of the run and generation of a task that have a lease here.

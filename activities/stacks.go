@@ -16,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/stacks"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
@@ -38,14 +39,15 @@ func (h *Host) CaptureStacks(ctx context.Context, in hostapi.CaptureStacksInput)
 	if p == nil {
 		return spec.RequestAnswer{}, err
 	}
-	return h.captureStacks(ctx, p, in.Tasks)
+	return h.captureStacks(ctx, p, in.Tasks, in.Again.Std())
 }
 
 // captureStacks captures the stacks of the processes of tasks, or of all tasks on this host
 // if none is named. Tasks that have been silent longest come first, because they may be the
 // cause of the problem, and the time is bounded. Tasks without a living process are not in
-// the answer.
-func (h *Host) captureStacks(ctx context.Context, p *plan, tasks []string) (spec.RequestAnswer, error) {
+// the answer. If that took no longer than again, it looks at them once more so long after it.
+func (h *Host) captureStacks(ctx context.Context, p *plan, tasks []string, again time.Duration) (spec.RequestAnswer, error) {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, captureBound)
 	defer cancel()
 	reply, err := h.Supervisor.Processes(ctx, p.Run)
@@ -70,7 +72,17 @@ func (h *Host) captureStacks(ctx context.Context, p *plan, tasks []string) (spec
 	if err != nil {
 		return spec.RequestAnswer{}, h.notCaptured("stacks", err)
 	}
-	return h.captured(p, results)
+	out, err := h.captured(p, results)
+	if err != nil || again == 0 || time.Since(began) > again || retry.Sleep(ctx, again) != nil {
+		return out, err
+	}
+	for i := range targets {
+		targets[i].Brief = true
+	}
+	if later, err := stacks.Capture(ctx, targets, supervisor.CookieVar); err == nil {
+		out.Motion = stacktree.Compare(treeOf(p, results), treeOf(p, later), again)
+	}
+	return out, nil
 }
 
 // captured returns the answer. Failures are an error only if all captures have failed: some
@@ -89,7 +101,7 @@ func (h *Host) captured(p *plan, results []stacks.Result) (spec.RequestAnswer, e
 		}
 	}
 	slices.Sort(out.Tasks)
-	out.Stacks = treeOf(p, results)
+	out.Stacks = treeOf(p, results).Fit(stacktree.HostBytes)
 	if len(out.Files) == 0 && len(failed) > 0 {
 		return spec.RequestAnswer{}, failed[0]
 	}
@@ -114,7 +126,7 @@ func treeOf(p *plan, results []stacks.Result) stacktree.Tree {
 		}
 		all = append(all, stacktree.Of(m.Rank, stack))
 	}
-	return stacktree.Merge(all...).Fit(stacktree.HostBytes)
+	return stacktree.Merge(all...)
 }
 
 // notCaptured returns a non-retryable error: a user may be waiting for the capture before

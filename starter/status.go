@@ -69,6 +69,9 @@ type Status struct {
 	Elastic *spec.ElasticStatus `json:"elastic,omitempty"`
 	// OnDisconnect is the action of hosts without contact to the server.
 	OnDisconnect spec.OnDisconnect `json:"on_disconnect,omitempty"`
+	// SilenceIgnoresCPU reports whether processor time is no sign that a task of an open run is at
+	// work.
+	SilenceIgnoresCPU bool `json:"silence_ignores_cpu,omitempty"`
 	// Archive is the directory that an open run ships.
 	Archive *spec.Archive `json:"archive,omitempty"`
 	// Services are the services of the hosts of an open run; see [Run.Services].
@@ -254,6 +257,7 @@ func queryOf(ctx context.Context, c client.Client, id, execution, query string) 
 func (s *Status) fillOpen(answer *spec.Status) {
 	s.State, s.Generation, s.Result, s.GroupRestarts = answer.State, answer.Generation, answer.Result, answer.GroupRestarts
 	s.Stopping, s.OnDisconnect, s.Services, s.Elastic, s.Archive, s.Stacks = answer.Stopping, answer.OnDisconnect, answer.Services, answer.Elastic, answer.Archive, answer.Stacks
+	s.SilenceIgnoresCPU = answer.SilenceIgnoresCPU
 	for _, t := range answer.Tasks {
 		// The heartbeat knows better once there is one.
 		status := TaskStatus{TaskStatus: t, Restarts: answer.Generation}

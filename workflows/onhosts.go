@@ -51,7 +51,7 @@ func (r *clusterRun) answer(ctx workflow.Context, reach onHosts, before []string
 // capture has the stacks written down, and tells the machine whatever comes of it.
 func (r *clusterRun) capture(ctx workflow.Context, a lifecycle.Capture) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		answer, err := r.captureStacks(a.Tasks, capturing)(ctx)
+		answer, err := r.captureStacks(spec.StacksRequest{Tasks: a.Tasks, Again: spec.DurationOf(a.Again)}, capturing)(ctx)
 		if err != nil {
 			workflow.GetLogger(ctx).Warn("stacks were not captured", "error", err)
 		}
@@ -59,15 +59,16 @@ func (r *clusterRun) capture(ctx workflow.Context, a lifecycle.Capture) {
 		for _, task := range sortedKeys(r.placed) {
 			hosts[task] = r.placed[task].name
 		}
-		r.events.Send(ctx, request{event: lifecycle.Captured{For: a.For, Files: answer.Files, Stacks: answer.Stacks, Hosts: hosts}})
+		r.events.Send(ctx, request{event: lifecycle.Captured{For: a.For, Files: answer.Files, Stacks: answer.Stacks, Motion: answer.Motion, Hosts: hosts}})
 	})
 }
 
 // captureStacks has the stacks written down. Where a host does not answer, the stacks say so.
-func (r *clusterRun) captureStacks(tasks []string, options activityOptions) onHosts {
+func (r *clusterRun) captureStacks(in spec.StacksRequest, options activityOptions) onHosts {
 	return func(ctx workflow.Context) (spec.RequestAnswer, error) {
-		all := ask(ctx, r, hostapi.Host.CaptureStacks, options, tasks, func(to hostapi.Group, tasks []string) hostapi.CaptureStacksInput {
-			return hostapi.CaptureStacksInput{Group: to, StacksRequest: spec.StacksRequest{Tasks: tasks}}
+		all := ask(ctx, r, hostapi.Host.CaptureStacks, options, in.Tasks, func(to hostapi.Group, tasks []string) hostapi.CaptureStacksInput {
+			in.Tasks = tasks
+			return hostapi.CaptureStacksInput{Group: to, StacksRequest: in}
 		})
 		for i, q := range all {
 			if q.err != nil {
@@ -132,6 +133,7 @@ func together(all []asked) (answer spec.RequestAnswer, failure error) {
 		}
 		answer.Tasks = append(answer.Tasks, q.Tasks...)
 		stacks[i] = q.Stacks
+		answer.Motion = answer.Motion.Join(q.Motion)
 		for _, task := range sortedKeys(q.Files) {
 			if answer.Files == nil {
 				answer.Files = map[string]string{}

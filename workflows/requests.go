@@ -70,7 +70,7 @@ func (r *clusterRun) onHosts(a lifecycle.Action) onHosts {
 			return hostapi.SignalTasksInput{Group: to, SignalRequest: a.SignalRequest}
 		})
 	case lifecycle.CaptureStacks:
-		return r.captureStacks(a.Tasks, requesting)
+		return r.captureStacks(a.StacksRequest, requesting)
 	}
 	return nil
 }

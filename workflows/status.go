@@ -80,7 +80,7 @@ func (r *clusterRun) status() spec.Status {
 			t.Activity = l.id
 		}
 	}
-	status := spec.Status{State: state, Generation: r.machine.Generation(), Started: r.started, Tasks: tasks, Archive: r.spec.Ship.Archive, Result: r.result}
+	status := spec.Status{State: state, Generation: r.machine.Generation(), Started: r.started, Tasks: tasks, Archive: r.spec.Ship.Archive, SilenceIgnoresCPU: r.spec.SilenceIgnoresCPU, Result: r.result}
 	status.GroupRestarts = r.machine.GroupRestarts()
 	status.Elastic = r.elasticStatus()
 	if len(r.hosts) > 0 && r.result == nil {

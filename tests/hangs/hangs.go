@@ -163,7 +163,7 @@ func (s *Stage) Play(h Hang) (stacktree.Findings, time.Duration) {
 
 func (s *Stage) capture(id string) stacktree.Findings {
 	s.t.Helper()
-	p := s.start("stacks", "--json", id)
+	p := s.start("stacks", "--again", "0", "--json", id)
 	require.Zero(s.t, p.ExitCode(), p.Stderr())
 	var out struct{ Findings stacktree.Findings }
 	require.NoError(s.t, json.Unmarshal([]byte(p.Stdout()), &out), p.Stdout())

@@ -37,6 +37,8 @@ type Capture struct {
 	Tasks []string
 	// For is the cause of what follows.
 	For spec.Cause
+	// Again is how long after it the hosts look once more.
+	Again time.Duration
 }
 
 // Stop cancels the RunTask activities of these tasks, which means: ask the

@@ -2,9 +2,17 @@ package lifecycle
 
 import (
 	"maps"
+	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
+)
+
+const (
+	// againSoon is how long after the capture before a stop the hosts look once more: whoever waits for
+	// the stop must not notice. againLater is that after a long silence.
+	againSoon  = 300 * time.Millisecond
+	againLater = 2 * time.Second
 )
 
 // captureFirst captures the stacks of all live tasks and then stops them with the cause
@@ -12,7 +20,7 @@ import (
 // and in any case.
 func (m *Machine) captureFirst(why spec.Cause) {
 	m.phase, m.capturedFor = capturing, why
-	m.do(Capture{Tasks: m.Live(), For: why})
+	m.do(Capture{Tasks: m.Live(), For: why, Again: againSoon})
 }
 
 func (e Captured) apply(m *Machine) {
@@ -47,6 +55,7 @@ func (m *Machine) explain(e Captured) *stacktree.Findings {
 		}
 	}
 	found := stacktree.Explain(stacktree.WithMissing(e.Stacks, tasks), stacktree.HostOf(tasks)).Short()
+	found.Motion = e.Motion
 	return &found
 }
 

@@ -77,6 +77,8 @@ type Captured struct {
 	Files map[string]string
 	// Stacks has the stacks by rank, with the reason for each that is not known.
 	Stacks stacktree.Tree
+	// Motion is what a second look told.
+	Motion stacktree.Motion
 	// Hosts has the host of each task.
 	Hosts map[string]string
 }

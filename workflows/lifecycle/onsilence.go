@@ -29,7 +29,7 @@ func (e Silent) apply(m *Machine) {
 	s.tasks = append(s.tasks, tasks...)
 	if !s.capturing {
 		s.capturing = true
-		m.do(Capture{Tasks: m.Live(), For: spec.CauseSilence})
+		m.do(Capture{Tasks: m.Live(), For: spec.CauseSilence, Again: againLater})
 	}
 }
 

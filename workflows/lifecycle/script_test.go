@@ -482,7 +482,7 @@ func show(a lifecycle.Action) string {
 	case lifecycle.StopPlacing:
 		return "  stop placing\n"
 	case lifecycle.Capture:
-		return fmt.Sprintf("  capture %s: %s\n", strings.Join(a.Tasks, " "), a.For)
+		return fmt.Sprintf("  capture %s: %s, and again after %s\n", strings.Join(a.Tasks, " "), a.For, a.Again)
 	case lifecycle.Stop:
 		return fmt.Sprintf("  stop %s: %s\n", strings.Join(a.Tasks, " "), a.Why)
 	case lifecycle.TerminateTasks:

@@ -1,6 +1,11 @@
 package spec
 
-import "github.com/clusterrun/clusterrun/workflows/stacktree"
+import (
+	"fmt"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
+)
 
 // Updates of a run.
 const (
@@ -128,7 +133,13 @@ func (r StopRequest) Validate() error { return nil }
 type StacksRequest struct {
 	// Tasks limits it to these. Empty: all that run.
 	Tasks []string `json:"tasks,omitempty"`
+	// Again is how long after the capture the hosts look once more, to see who moves: at most
+	// [MostAgain]. None, or 0: they do not. A host that needed longer for the capture does not.
+	Again *Duration `json:"again,omitempty"`
 }
+
+// MostAgain bounds the time between two looks at stacks.
+const MostAgain = 3 * time.Second
 
 // Validate checks the request by itself. Whether its tasks exist is for the
 // run to say. The error is an [*InvalidRequestError] with all problems.
@@ -136,6 +147,9 @@ func (r StacksRequest) Validate() error {
 	c := &checker{}
 	for i, name := range r.Tasks {
 		c.checkTaskName(indexPath("tasks", i), name)
+	}
+	if again := r.Again.Std(); again < 0 || again > MostAgain {
+		c.add("again", "it is "+again.String(), fmt.Sprintf("give 0s to %s", MostAgain))
 	}
 	return c.requestError()
 }
@@ -166,6 +180,8 @@ type RequestAnswer struct {
 	// Stacks has what was captured of the main threads, by rank; see
 	// [stacktree.Explain].
 	Stacks stacktree.Tree `json:"stacks,omitzero"`
+	// Motion is what the second look told.
+	Motion stacktree.Motion `json:"motion,omitzero"`
 	// Note says what the request did to the run where there was no task to reach.
 	Note string `json:"note,omitempty"`
 }

@@ -51,6 +51,8 @@ type Status struct {
 	Stopping *Stopping `json:"stopping,omitempty"`
 	// Stacks is what the tasks were doing when the run looked at that last.
 	Stacks *stacktree.Findings `json:"stacks,omitempty"`
+	// SilenceIgnoresCPU is as in [RunSpec].
+	SilenceIgnoresCPU bool `json:"silence_ignores_cpu,omitempty"`
 	// Archive is what the run ships.
 	Archive *Archive `json:"archive,omitempty"`
 	// Services are those of the hosts of the run, and of hosts that it has left.

@@ -112,6 +112,14 @@ func (e Exit) StoppedByHost() bool {
 // NoAnswerText is why an activity failed that no host worker took, or that none answered.
 const NoAnswerText = "its host worker did not answer in time"
 
+// SilenceText returns what a silent task shows nothing of.
+func SilenceText(ignoresCPU bool) string {
+	if ignoresCPU {
+		return "no output and no progress"
+	}
+	return "no output, no progress and no processor time"
+}
+
 // NoSuchTaskText refuses a request that names a task the run does not have.
 func NoSuchTaskText(task string) string { return task + " does not exist" }
 

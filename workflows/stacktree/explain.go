@@ -19,6 +19,8 @@ type Findings struct {
 	Outliers Ranks `json:"outliers,omitempty"`
 	// Sentence says so.
 	Sentence string `json:"sentence"`
+	// Motion is what a second look told.
+	Motion Motion `json:"motion,omitzero"`
 }
 
 // Explain compares the stacks of a run. hostOf returns the host of a rank, or "" if it is

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,7 @@ import (
 //
 //	explain          says what it makes of the stacks
 //	tree             prints the prefix tree
+//	motion           says who has moved in the stacks below the line "later"
 //	fit BYTES        explains what is left within the bound
 //
 // each with stacks on its lines: RANKS [@HOST]: FRAME | FRAME …, outermost frame first. %d is
@@ -28,11 +30,15 @@ import (
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			tree, hosts := parse(t, d.Input)
+			input, later, _ := strings.Cut(d.Input, "later\n")
+			tree, hosts := parse(t, input)
 			var b strings.Builder
 			switch d.Cmd {
 			case "explain":
 				require.NoError(t, stacktree.Explain(tree, hosts).Write(&b))
+			case "motion":
+				second, _ := parse(t, later)
+				fmt.Fprintln(&b, stacktree.Compare(tree, second, 2*time.Second))
 			case "tree":
 				show(&b, tree.Roots, 0)
 			case "fit":

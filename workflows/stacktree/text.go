@@ -37,7 +37,8 @@ func (f Findings) String() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Write writes the findings as text: a line for each class, at most ten, and the sentence.
+// Write writes the findings as text: a line for each class, at most ten, the sentence, and what a
+// second look told.
 func (f Findings) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 1, ' ', 0)
 	shown := f.Classes[:min(len(f.Classes), mostLines)]
@@ -61,6 +62,9 @@ func (f Findings) Write(w io.Writer) error {
 		}
 	}
 	_, err := fmt.Fprintln(w, f.Sentence)
+	if moved := f.Motion.String(); moved != "" && err == nil {
+		_, err = fmt.Fprintln(w, moved)
+	}
 	return err
 }
 

@@ -24,6 +24,8 @@ type Task struct {
 	Root, Dir, Prefix string
 	// User is the owner of these directories; nil is our own user.
 	User *hostuser.User
+	// Brief reports whether only the stack is wanted, and no file.
+	Brief bool
 }
 
 // Result is the result for one task.
@@ -107,6 +109,8 @@ func Capture(ctx context.Context, tasks []Task, cookieVar string) ([]Result, err
 			})
 			if err == nil {
 				r.unwind(reading)
+			}
+			if err == nil && !t.Brief {
 				err = t.User.Do(func() (err error) {
 					file, err = r.save()
 					return err

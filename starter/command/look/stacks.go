@@ -26,15 +26,19 @@ import (
 // requests, because its processes are given time to answer.
 const stacksTimeout = 30 * time.Second
 
+// secondLook is how long after a capture the ranks are looked at once more.
+const secondLook = time.Second
+
 func Stacks(a *cli.App) *cobra.Command {
-	var how stacksOptions
+	how := stacksOptions{again: cli.Duration(secondLook)}
 	var choice cli.RunChoice
 	cmd := &cobra.Command{
 		Use:   "stacks [flags] RUN [TASK...]",
 		Short: "Show what the ranks of a run are doing, and which of them differ",
 		Long: `Shows what the processes of a run, or of the named tasks, are doing now: a line for the ranks
 that do the same, with what they wait for and where, and at the end the ranks that hold the
-others up, if the stacks tell. What counts is the main thread of each rank. The processes
+others up, if the stacks tell. A second look, a second later, tells ranks that are in other
+lines by then, and so slow, from those that may be stuck. What counts is the main thread of each rank. The processes
 continue.
 
 All that was seen is saved as well, in one text file for each task, beside its logs on its
@@ -73,6 +77,7 @@ that has ended, this lists the latest files on this machine.
 		},
 	}
 	choice.Flags(cmd)
+	cmd.Flags().Var(&how.again, "again", "look once more after this time, at most "+spec.MostAgain.String()+", to tell ranks that are slow from those that are stuck; 0: once")
 	cmd.Flags().BoolVar(&how.files, "files", false, "list the files with the full stacks")
 	cmd.Flags().BoolVar(&how.show, "show", false, "print the full stacks; if some cannot be read from here, name them and exit with 125")
 	cmd.MarkFlagsMutuallyExclusive("files", "show")
@@ -80,7 +85,10 @@ that has ended, this lists the latest files on this machine.
 }
 
 // stacksOptions is what is printed of stacks.
-type stacksOptions struct{ files, show bool }
+type stacksOptions struct {
+	files, show bool
+	again       cli.Duration
+}
 
 // stacksOfTask is what was captured of one task.
 type stacksOfTask struct {
@@ -100,7 +108,7 @@ func stacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, h
 		return err
 	}
 	answer, err := cli.ForTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
-		return run.CaptureStacks(ctx, spec.StacksRequest{Tasks: tasks})
+		return run.CaptureStacks(ctx, spec.StacksRequest{Tasks: tasks, Again: how.again.Spec()})
 	})
 	var ended *starter.EndedError
 	if errors.As(err, &ended) {
@@ -177,7 +185,9 @@ func explained(answer spec.RequestAnswer, s *starter.Status, asked []string) sta
 			}
 		}
 	}
-	return stacktree.Explain(stacktree.WithMissing(answer.Stacks, wanted), stacktree.HostOf(all))
+	found := stacktree.Explain(stacktree.WithMissing(answer.Stacks, wanted), stacktree.HostOf(all))
+	found.Motion = answer.Motion
+	return found
 }
 
 func addHosts(captured []stacksOfTask, s *starter.Status) {

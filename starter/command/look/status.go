@@ -224,7 +224,7 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 	for _, h := range s.Silent {
 		fmt.Fprintln(out, h.Text(time.Now()))
 	}
-	if line := silentLine(s.Tasks); line != "" {
+	if line := silentLine(s); line != "" {
 		fmt.Fprintln(out, line)
 	}
 	printSlow(out, s)
@@ -306,12 +306,16 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
-// silentLine names the tasks that show no sign of being at work.
-func silentLine(tasks []starter.TaskStatus) string {
+// silentLine names the tasks that show no sign of being at work, and says how many others do.
+func silentLine(s *starter.Status) string {
 	var names []string
 	var least time.Duration
-	for _, t := range tasks {
+	others := 0
+	for _, t := range s.Tasks {
 		if t.Usage == nil || t.Usage.SilentSeconds == 0 {
+			if t.Usage != nil {
+				others++
+			}
 			continue
 		}
 		silent := time.Duration(t.Usage.SilentSeconds) * time.Second
@@ -322,5 +326,9 @@ func silentLine(tasks []starter.TaskStatus) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("silent for %s: %s (no output, progress or processor time)", cli.Roughly(least), shorten.Text(strings.Join(names, ", "), 200))
+	text := fmt.Sprintf("silent for %s: %s (%s)", cli.Roughly(least), shorten.Text(strings.Join(names, ", "), 200), spec.SilenceText(s.SilenceIgnoresCPU))
+	if others > 0 {
+		text += fmt.Sprintf("; %s at work", plural.Of(others, "other is", "others are"))
+	}
+	return text
 }

@@ -125,3 +125,33 @@ func TestStatusHasWhatTasksReturned(t *testing.T) {
 	assert.Contains(t, out.String(), "\nworker-1 returned {\"loss\":0.3}\nworker-2 returned what is in /logs/2/result.json\n\n")
 	assert.NotContains(t, out.String(), "worker-0")
 }
+
+// One quiet task among others is shown as that, and what the run counts as silence.
+func TestStatusOfSilentTasks(t *testing.T) {
+	task := func(name string, silent int) starter.TaskStatus {
+		return starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name}, Usage: &spec.LiveUsage{SilentSeconds: silent}}
+	}
+	s := &starter.Status{Tasks: []starter.TaskStatus{task("worker-0", 0), task("worker-1", 90), task("worker-2", 60), task("worker-3", 0)}}
+	assert.Equal(t, "silent for 1m0s: worker-1, worker-2 (no output, no progress and no processor time); 2 others are at work", silentLine(s))
+	s.SilenceIgnoresCPU, s.Tasks = true, s.Tasks[1:2]
+	assert.Equal(t, "silent for 1m30s: worker-1 (no output and no progress)", silentLine(s))
+	s.Tasks[0].Usage.SilentSeconds = 0
+	assert.Empty(t, silentLine(s))
+}
+
+// Slow tasks are named, the slowest first.
+func TestStatusOfSlowTasks(t *testing.T) {
+	var out bytes.Buffer
+	s := &starter.Status{Slow: make([]spec.Slow, 10)}
+	for i := range s.Slow {
+		s.Slow[i] = spec.Slow{Task: "worker-" + string(rune('0'+i)), Rank: i, Ratio: 3 - float64(i)/10, Seconds: 0.3, Others: 0.1, Steps: 60}
+	}
+	printSlow(&out, s)
+	assert.Contains(t, out.String(), "slow: worker-0 (rank 0): 3.0 × the median of the others over 60 steps (300ms and 100ms)\nslow: worker-1 (rank 1): 2.9")
+	assert.Contains(t, out.String(), "slow: worker-7 (rank 7)")
+	assert.NotContains(t, out.String(), "worker-8")
+	assert.Contains(t, out.String(), "\nslow: 2 more\n")
+	out.Reset()
+	printSlow(&out, &starter.Status{TooFewSteps: true})
+	assert.Equal(t, "slow: too few steps are known to compare the tasks\n", out.String())
+}

@@ -52,7 +52,7 @@ func doingOf(ctx context.Context, r *starter.Run, s *starter.Status) (d doing, e
 	if d.barriers, err = r.Barriers(ctx); err != nil {
 		return d, err
 	}
-	answer, err := r.CaptureStacks(ctx, spec.StacksRequest{})
+	answer, err := r.CaptureStacks(ctx, spec.StacksRequest{Again: spec.DurationOf(secondLook)})
 	var ended *starter.EndedError
 	switch {
 	case errors.As(err, &ended):
