@@ -1,4 +1,4 @@
-package task
+package command
 
 import (
 	"bytes"
@@ -244,14 +244,4 @@ func (m meeting) Arrive(ctx context.Context, _ taskapi.Arrival) (taskapi.Release
 	case <-ctx.Done():
 		return taskapi.Release{}, ctx.Err()
 	}
-}
-
-func TestParseAmount(t *testing.T) {
-	for _, text := range []string{"nan", "inf", "-inf", "1e400", "-1", "-0.1", "x", ""} {
-		_, err := parseAmount("TOTAL", text)
-		assert.ErrorContains(t, err, "is not a number from 0", text)
-	}
-	n, err := parseAmount("CURRENT", "1e308")
-	assert.NoError(t, err)
-	assert.InEpsilon(t, 1e308, n, 0)
 }
