@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.temporal.io/sdk/client"
+
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -25,7 +27,6 @@ import (
 	"github.com/clusterrun/clusterrun/starter/launchers/torchrun"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
-	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
@@ -46,20 +47,19 @@ type agentsOf struct {
 // agentsLeave is how long the head waits for the others when its run has ended.
 const agentsLeave = 15 * time.Second
 
-// meet takes the endpoint, or has this agent join the run there.
-func (l *localRun) meet(ctx context.Context, m *torchrun.Meeting) (err error) {
-	c := agents.JoinConfig{Endpoint: m.Endpoint(), Patience: l.spec.StopAfter(2)}
-	if c.Key, err = l.agentsKey(m); err != nil {
+// meet takes the endpoint, where others reach the server by dial, or joins the run there.
+func (g *agentsOf) meet(ctx context.Context, a *cli.App, s *spec.RunSpec, m *torchrun.Meeting, dial func(context.Context) (net.Conn, error)) (err error) {
+	c := agents.JoinConfig{Endpoint: m.Endpoint(), Patience: s.StopAfter(2)}
+	if c.Key, err = agentsKey(a, m); err != nil {
 		return err
 	}
-	if c.Request, err = l.request(m); err != nil {
+	if c.Request, err = joinRequest(a, s, m); err != nil {
 		return err
 	}
 	if isHead(ctx, m) {
-		l.agents.count.Store(1)
-		l.agents.head, err = agents.Listen(ctx, ownEndpoint(m), agents.HeadConfig{
-			Key: c.Key, Own: c.Request, Most: m.Most, Changed: func(n int) { l.agents.count.Store(int64(n)) },
-			Dial: func(ctx context.Context) (net.Conn, error) { return l.server.Conn(ctx) },
+		g.count.Store(1)
+		g.head, err = agents.Listen(ctx, ownEndpoint(m), agents.HeadConfig{
+			Key: c.Key, Own: c.Request, Most: m.Most, Changed: func(n int) { g.count.Store(int64(n)) }, Dial: dial,
 		})
 		switch {
 		case errors.Is(err, agents.ErrTaken) && m.Head == nil:
@@ -72,8 +72,8 @@ func (l *localRun) meet(ctx context.Context, m *torchrun.Meeting) (err error) {
 			return nil
 		}
 	}
-	l.agents.key = c.Key
-	l.agents.joined, err = l.join(ctx, c, m.Timeout)
+	g.key = c.Key
+	g.joined, err = join(ctx, a, c, m.Timeout)
 	return err
 }
 
@@ -96,14 +96,14 @@ func ownEndpoint(m *torchrun.Meeting) string {
 	return net.JoinHostPort(host, strconv.Itoa(m.Port))
 }
 
-// request returns what this agent tells of itself.
-func (l *localRun) request(m *torchrun.Meeting) (agents.Request, error) {
-	r := agents.Request{Version: cli.VersionLine(), ID: m.ID, Rank: m.Rank, Encoded: l.Global.Server.CodecKeys != ""}
+// joinRequest returns what this agent tells the others of itself.
+func joinRequest(a *cli.App, s *spec.RunSpec, m *torchrun.Meeting) (agents.Request, error) {
+	r := agents.Request{Version: cli.VersionLine(), ID: m.ID, Rank: m.Rank, Encoded: a.Global.Server.CodecKeys != ""}
 	var err error
 	if r.Host, err = os.Hostname(); err != nil {
 		return r, fmt.Errorf("find the name of this machine: %w", err)
 	}
-	text, err := json.Marshal(l.spec)
+	text, err := json.Marshal(s)
 	if err == nil {
 		err = json.Unmarshal(text, &r.Spec)
 	}
@@ -111,43 +111,43 @@ func (l *localRun) request(m *torchrun.Meeting) (agents.Request, error) {
 }
 
 // describe says in the options of a host worker which one of the agents it is.
-func (a *agentsOf) describe(w *workers.Options, s *spec.RunSpec, m *torchrun.Meeting) {
+func (g *agentsOf) describe(w *workers.Options, s *spec.RunSpec, m *torchrun.Meeting) {
 	if m == nil {
 		return
 	}
 	w.Env, w.Slots = m.Own, *s.Hosts.PerHost
-	if a.joined != nil {
-		w.Host, w.Role, w.Advertise = a.joined.Host, workers.RoleHost, cmp.Or(m.Address, a.joined.Address)
+	if g.joined != nil {
+		w.Host, w.Role, w.Advertise = g.joined.Host, workers.RoleHost, cmp.Or(m.Address, g.joined.Address)
 		return
 	}
-	w.Host, w.Advertise = a.head.Host, cmp.Or(m.Address, m.Host)
+	w.Host, w.Advertise = g.head.Host, cmp.Or(m.Address, m.Host)
 }
 
-// startAgents lets the other agents in, where this is their head.
-func (l *localRun) startAgents(ctx context.Context, queue string, o runOptions) error {
-	if l.agents.head == nil {
+// start lets the other agents into the run of this one, if it is their head.
+func (g *agentsOf) start(ctx context.Context, a *cli.App, run *starter.Run, s *spec.RunSpec, queue string, m *torchrun.Meeting) error {
+	if g.head == nil {
 		return nil
 	}
-	l.agents.queue = queue
-	r := agents.Run{Queue: queue, RunID: l.run.ID, ExecutionID: l.run.ExecutionID}
+	g.queue = queue
+	r := agents.Run{Queue: queue, RunID: run.ID, ExecutionID: run.ExecutionID}
 	var err error
-	if r.Namespace, err = l.namespace(ctx); err != nil {
+	if r.Namespace, err = namespaceForHosts(ctx, a); err != nil {
 		return err
 	}
-	if r.Spec, err = json.Marshal(l.spec); err != nil {
+	if r.Spec, err = json.Marshal(s); err != nil {
 		return err
 	}
-	l.agents.head.Start(r)
-	go l.sayAgents(ctx, o.meeting)
+	g.head.Start(r)
+	go g.sayCount(ctx, a, run, m)
 	return nil
 }
 
-// sayAgents says how many agents there are, while more are waited for.
-func (l *localRun) sayAgents(ctx context.Context, m *torchrun.Meeting) {
+// sayCount says how many agents there are, while more are waited for.
+func (g *agentsOf) sayCount(ctx context.Context, a *cli.App, run *starter.Run, m *torchrun.Meeting) {
 	said := int64(0)
 	for retry.Sleep(ctx, lookAtPlace) == nil {
-		here := l.agents.count.Load()
-		s, err := l.run.Status(ctx)
+		here := g.count.Load()
+		s, err := run.Status(ctx)
 		switch {
 		case err != nil || s.Unanswered:
 			continue
@@ -157,25 +157,26 @@ func (l *localRun) sayAgents(ctx context.Context, m *torchrun.Meeting) {
 			continue
 		}
 		said = here
-		l.Say("%s", l.Color.Dim(fmt.Sprintf("waiting for agents at %s: %d of %s are here", m.Endpoint(), here, m.Hosts())))
+		a.Say("%s", a.Color.Dim(fmt.Sprintf("waiting for agents at %s: %d of %s are here", m.Endpoint(), here, m.Hosts())))
 	}
 }
 
-// endAgents waits for the others, whose way to the server we are, and ends their fleet.
-func (l *localRun) endAgents() {
-	if l.agents.head == nil {
+// end waits for the other agents, which reach the server through this one, and ends their
+// fleet. run and c are nil where there is none.
+func (g *agentsOf) end(run *starter.Run, c client.Client) {
+	if g.head == nil {
 		return
 	}
 	ctx, done := context.WithTimeout(context.Background(), agentsLeave)
 	defer done()
-	if l.run == nil {
+	if run == nil {
 		done()
 	}
-	l.agents.head.Close(ctx)
-	if l.client != nil && l.agents.queue != "" {
+	g.head.Close(ctx)
+	if c != nil && g.queue != "" {
 		ctx, done := context.WithTimeout(context.Background(), killAnswer)
 		defer done()
-		_ = starter.GetFleet(l.client, l.agents.queue).Terminate(ctx, cli.OwnerGone) // else the next command does
+		_ = starter.GetFleet(c, g.queue).Terminate(ctx, cli.OwnerGone) // else the next command does
 	}
 }
 
@@ -183,14 +184,14 @@ func (l *localRun) endAgents() {
 const slowJoin = 2 * time.Second
 
 // join waits until this agent takes part in the run at the endpoint.
-func (l *localRun) join(ctx context.Context, c agents.JoinConfig, timeout time.Duration) (*agents.Membership, error) {
+func join(ctx context.Context, a *cli.App, c agents.JoinConfig, timeout time.Duration) (*agents.Membership, error) {
 	bounded, done := context.WithTimeout(ctx, timeout)
 	defer done()
 	began, said := time.Now(), ""
 	joined, err := agents.Join(bounded, c, func(err error) {
 		if text := err.Error(); time.Since(began) > slowJoin && text != said {
 			said = text
-			l.Say("%s", l.Color.Dim(fmt.Sprintf("waiting for the agent at %s: %s", c.Endpoint, text)))
+			a.Say("%s", a.Color.Dim(fmt.Sprintf("waiting for the agent at %s: %s", c.Endpoint, text)))
 		}
 	})
 	var refused *agents.RefusedError
@@ -237,8 +238,8 @@ func (l *localRun) takePart(ctx context.Context, o runOptions) error {
 	return err
 }
 
-// leaves reports whether a signal has this agent leave the run, which can go on without it.
-func (l *localRun) leaves() bool { return l.agents.joined != nil && l.spec.IsElastic() }
+// mayLeave reports whether a signal makes this agent leave the run, which continues without it.
+func (g *agentsOf) mayLeave(s *spec.RunSpec) bool { return g.joined != nil && s.IsElastic() }
 
 // leaveRun has this agent leave the run, at the n-th signal.
 func (l *localRun) leaveRun(s os.Signal, n int) {
@@ -263,22 +264,14 @@ func (l *localRun) hasLeft() ending {
 	}}
 }
 
-// withoutHead returns the ending of a run whose head is gone.
-func (l *localRun) withoutHead(err error) ending {
-	return ending{err: &cli.ExitError{
-		Code:  exitcode.Machinery,
-		Cause: fmt.Errorf("the agent at %s, which has run %s, is gone (%w); the processes here are stopped", l.server, l.id, err),
-	}}
-}
-
 // withAgents says of a run that was never placed that not all of its agents have come.
-func (l *localRun) withAgents(r *spec.RunResult, m *torchrun.Meeting) *spec.RunResult {
-	if m == nil || r == nil || r.ErrorType != spec.ErrPlacement || int(l.agents.count.Load()) >= m.Least {
+func (g *agentsOf) withAgents(r *spec.RunResult, m *torchrun.Meeting) *spec.RunResult {
+	if m == nil || r == nil || r.ErrorType != spec.ErrPlacement || int(g.count.Load()) >= m.Least {
 		return r
 	}
 	changed := *r
 	changed.Message = fmt.Sprintf("%d of %s joined at %s within %s. Start `clusterrun torchrun` on the other hosts with the same endpoint and --rdzv-id, or wait longer with --rdzv-conf join_timeout=SECONDS.",
-		l.agents.count.Load(), plural.Of(m.Least, "agent", "agents"), m.Endpoint(), m.Timeout)
+		g.count.Load(), plural.Of(m.Least, "agent", "agents"), m.Endpoint(), m.Timeout)
 	return &changed
 }
 

@@ -17,11 +17,11 @@ import (
 
 // agentsKey returns what this agent and the others recognise each other by. On this machine
 // alone it may be something that only its user can read.
-func (l *localRun) agentsKey(m *torchrun.Meeting) ([]byte, error) {
+func agentsKey(a *cli.App, m *torchrun.Meeting) ([]byte, error) {
 	secret, err := agents.Secret(m.TokenFile, os.Getenv)
 	switch {
 	case errors.Is(err, agents.ErrNoToken) && spec.IsLoopback(m.Host):
-		key, err := ownKey(l.Global.StateDir)
+		key, err := ownKey(a.Global.StateDir)
 		if err != nil {
 			return nil, fmt.Errorf("state directory: %w", err)
 		}

@@ -20,7 +20,7 @@ import (
 func (l *localRun) conclude(end ending, o runOptions, abandoned func()) error {
 	disowned := l.owner.isGone() // before it could hear of this end
 	l.owner.over(end)
-	end.result = o.asTorchrun(l.withAgents(l.withSignal(end.result), o.meeting))
+	end.result = o.asTorchrun(l.agents.withAgents(l.withSignal(end.result), o.meeting))
 	shown := l.finish(&end)
 	abandoned()
 	var said error
@@ -90,7 +90,7 @@ func (l *localRun) finish(end *ending) (shown bool) {
 	var worker sync.WaitGroup
 	worker.Go(l.endWorker)
 	l.endHosts()
-	l.endAgents()
+	l.agents.end(l.run, l.client)
 	if end.result == nil {
 		// Without a result nobody has seen the end of all processes. They have
 		// ended, and all their output is there, when the worker has.
@@ -102,7 +102,7 @@ func (l *localRun) finish(end *ending) (shown bool) {
 		l.Say("nobody reads the output: not all of it was shown; %s", l.output.logs)
 	}
 	worker.Wait()
-	l.noteEnd(*end)
+	noteEnd(logRoot(l.App, l.spec), l.run, *end)
 	l.std.Terminal.GiveBack()
 	l.client.Close()
 	l.leave(end.closed())

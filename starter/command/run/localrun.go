@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -160,7 +161,7 @@ func endedEarly(s os.Signal) error {
 // start brings everything up. The first signal ends it, until the server is asked to start the
 // run: signals that come later are for supervise.
 func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOptions) (err error) {
-	stop := sync.OnceValue(l.cancelBySignal(cancel))
+	stop := sync.OnceValue(cancelBySignal(l.App, l.signals, cancel))
 	defer func() {
 		if s := stop(); s != nil {
 			err = endedEarly(s)
@@ -171,7 +172,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	}
 	parent := l.RunsDir()
 	if o.meeting != nil {
-		if err := l.meet(ctx, o.meeting); err != nil {
+		if err := l.agents.meet(ctx, l.App, l.spec, o.meeting, func(ctx context.Context) (net.Conn, error) { return l.server.Conn(ctx) }); err != nil {
 			return err
 		}
 		if l.agents.joined != nil {
@@ -191,9 +192,9 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 			return fmt.Errorf("state directory: %w", err)
 		}
 	}
-	queue := l.newQueue(o)
+	queue := newQueue(l.spec, o)
 	if o.others != nil {
-		if l.launch, err = l.launchHosts(ctx, queue, o); err != nil {
+		if l.launch, err = launchHosts(ctx, l.App, l.spec, queue, o); err != nil {
 			return err
 		}
 		defer func() {
@@ -240,7 +241,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if l.output, err = show(l.App, l.run, l.spec, o, spare); err != nil {
 		return err
 	}
-	if err := l.startAgents(ctx, queue, o); err != nil {
+	if err := l.agents.start(ctx, l.App, l.run, l.spec, queue, o.meeting); err != nil {
 		return err
 	}
 	l.copyOutput()
@@ -286,13 +287,13 @@ func mayHaveStarted(err error) bool {
 }
 
 // newQueue returns the name of the run's queue.
-func (l *localRun) newQueue(o runOptions) string {
+func newQueue(s *spec.RunSpec, o runOptions) string {
 	id := strings.ToLower(rand.Text()[:16])
 	pinned := func(t spec.Task) bool { return t.Address != "" }
 	switch {
 	case o.meeting != nil:
 		return spec.AgentsQueue(id)
-	case o.others != nil || slices.ContainsFunc(l.spec.TaskList(), pinned):
+	case o.others != nil || slices.ContainsFunc(s.TaskList(), pinned):
 		return spec.PrivateQueue(id)
 	}
 	return spec.LocalQueue(id)
@@ -369,8 +370,8 @@ func (l *localRun) supervise(ctx context.Context) ending {
 		result, err := l.run.WaitNotify(waiting, l.trouble)
 		ended <- ending{result: result, err: err}
 	}()
-	go l.watchDisks(waiting)
-	go l.passSignals(waiting)
+	go watchDisks(waiting, l.App, logRoot(l.App, l.spec))
+	go passSignals(waiting, l.App, l.run, l.agents.host(), l.passing)
 	go pruneOldLogs(l.App)
 	if l.early != nil {
 		l.signal(ctx, l.early)
@@ -403,7 +404,10 @@ func (l *localRun) supervise(ctx context.Context) ending {
 		case err := <-lost:
 			l.lostHost(err)
 		case err := <-l.agents.headLost:
-			return l.withoutHead(err)
+			return ending{err: &cli.ExitError{
+				Code:  exitcode.Machinery,
+				Cause: fmt.Errorf("the agent at %s, which has run %s, is gone (%w); the processes here are stopped", l.server, l.id, err),
+			}}
 		case <-l.late:
 			return l.leftBehind()
 		}
@@ -461,7 +465,7 @@ func (l *localRun) abort() {
 	}
 	l.hosts.Close()
 	l.endWorker()
-	l.endAgents()
+	l.agents.end(l.run, l.client)
 	if l.client != nil {
 		l.client.Close()
 	}
@@ -502,14 +506,14 @@ func (l *localRun) endWorker() {
 
 // cancelBySignal has the first signal call cancel, until stop is called. stop returns the signal;
 // nil: none came.
-func (l *localRun) cancelBySignal(cancel context.CancelFunc) (stop func() os.Signal) {
+func cancelBySignal(a *cli.App, signals <-chan os.Signal, cancel context.CancelFunc) (stop func() os.Signal) {
 	stopped, ended := make(chan struct{}), make(chan struct{})
 	var came os.Signal
 	go func() {
 		defer close(ended)
 		select {
-		case came = <-l.signals:
-			l.Printer.Hurry()
+		case came = <-signals:
+			a.Printer.Hurry()
 			cancel()
 		case <-stopped:
 		}

@@ -74,10 +74,10 @@ func TestARefusedStartLeavesNoRun(t *testing.T) {
 func TestNoSignalIsLostWhileARunIsStarted(t *testing.T) {
 	for range 2000 {
 		signals := make(chan os.Signal, 1)
-		l := &localRun{App: &cli.App{}, signals: signals}
-		l.Printer.Hurried = make(chan struct{})
+		a := &cli.App{}
+		a.Printer.Hurried = make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
-		stop := l.cancelBySignal(cancel)
+		stop := cancelBySignal(a, signals, cancel)
 		go func() { signals <- syscall.SIGINT }()
 		if s := stop(); s == nil {
 			assert.Equal(t, syscall.SIGINT, <-signals)

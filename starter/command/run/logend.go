@@ -8,6 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/retention"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -38,15 +39,14 @@ func pruneOldLogs(a *cli.App) {
 	}
 }
 
-// noteEnd notes beside the logs of a run how it has ended.
-func (l *localRun) noteEnd(end ending) {
-	root := logRoot(l.App, l.spec)
-	if l.run == nil || !end.closed() || root == spec.NullDir {
+// noteEnd notes beside the logs of a run, below root, how it has ended.
+func noteEnd(root string, run *starter.Run, end ending) {
+	if run == nil || !end.closed() || root == spec.NullDir {
 		return
 	}
 	well := end.result != nil && (end.result.Verdict == spec.VerdictSucceeded || end.result.Verdict == spec.VerdictCancelled)
 	// Without it the run has ended when its directory is gone.
-	_ = retention.End(root, l.run.ID, l.run.ExecutionID, time.Now(), well)
+	_ = retention.End(root, run.ID, run.ExecutionID, time.Now(), well)
 }
 
 // noteBegin notes whose the logs are that are copied from other hosts.

@@ -28,12 +28,13 @@ func catchPassed(stopping []syscall.Signal) (signals chan os.Signal, stop func()
 	return c, func() { signal.Stop(c) }
 }
 
-// passSignals passes signals on until ctx is done.
-func (l *localRun) passSignals(ctx context.Context) {
+// passSignals passes signals on to the processes of a run until ctx is done: to those of one host
+// if it is named.
+func passSignals(ctx context.Context, a *cli.App, run *starter.Run, host string, signals <-chan os.Signal) {
 	for {
 		select {
-		case s := <-l.passing:
-			l.passSignal(ctx, cli.NameOfSignal(s))
+		case s := <-signals:
+			passSignal(ctx, a, run, host, cli.NameOfSignal(s))
 		case <-ctx.Done():
 			return
 		}
@@ -42,27 +43,27 @@ func (l *localRun) passSignals(ctx context.Context) {
 
 // passSignal sends a signal to all processes of the run. An agent sends it to those of its host:
 // whoever sends signals to agents sends them to each.
-func (l *localRun) passSignal(ctx context.Context, name string) {
+func passSignal(ctx context.Context, a *cli.App, run *starter.Run, host, name string) {
 	ctx, done := context.WithTimeout(ctx, cli.RequestTimeout)
 	defer done()
-	s, err := l.run.Status(ctx)
+	s, err := run.Status(ctx)
 	var tasks []string
 	if err == nil {
-		tasks = livingTasks(s, l.agents.host())
+		tasks = livingTasks(s, host)
 	}
 	switch {
 	case err != nil:
 	case s.Unanswered:
-		l.Say("got %s, which is not passed on: the run does not answer", name)
+		a.Say("got %s, which is not passed on: the run does not answer", name)
 		return
 	case len(tasks) == 0:
-		l.Say("got %s, which is not passed on: no process runs", name)
+		a.Say("got %s, which is not passed on: no process runs", name)
 		return
 	default:
-		_, err = l.run.SignalTask(ctx, spec.SignalRequest{Tasks: tasks, Signal: name})
+		_, err = run.SignalTask(ctx, spec.SignalRequest{Tasks: tasks, Signal: name})
 	}
 	if err != nil && ctx.Err() != context.Canceled {
-		l.Say("got %s, which is not passed on: %s", name, err)
+		a.Say("got %s, which is not passed on: %s", name, err)
 	}
 }
 

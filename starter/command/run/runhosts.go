@@ -66,17 +66,17 @@ func (l *launch) abandon() {
 }
 
 // launchHosts begins to bring up the other hosts.
-func (l *localRun) launchHosts(ctx context.Context, queue string, o runOptions) (*launch, error) {
+func launchHosts(ctx context.Context, a *cli.App, s *spec.RunSpec, queue string, o runOptions) (*launch, error) {
 	agent := strings.Fields(o.launch.agent)
 	program, err := remotehosts.OwnProgram(o.launch.copyBinary)
 	if err != nil {
 		return nil, fmt.Errorf("find our own executable: %w", err)
 	}
 	options := workers.Options{
-		Queue: queue, Owned: true, Role: workers.RoleHost, LogsCopiedTo: logRoot(l.App, l.spec), Debug: l.Debug(), Stdin: l.stdin,
+		Queue: queue, Owned: true, Role: workers.RoleHost, LogsCopiedTo: logRoot(a, s), Debug: a.Debug(), Stdin: o.stdin,
 	}
-	options.Server.CodecKeys = l.Global.Server.CodecKeys
-	if options.Server.Namespace, err = l.namespace(ctx); err != nil {
+	options.Server.CodecKeys = a.Global.Server.CodecKeys
+	if options.Server.Namespace, err = namespaceForHosts(ctx, a); err != nil {
 		return nil, err
 	}
 	var hosts []remotehosts.Host
@@ -84,23 +84,23 @@ func (l *localRun) launchHosts(ctx context.Context, queue string, o runOptions) 
 		options.Host = h.Name
 		hosts = append(hosts, remotehosts.Host{Name: h.Name, Login: h.Login, Options: options})
 	}
-	s := &launch{done: make(chan struct{}), served: make(chan struct{})}
+	l := &launch{done: make(chan struct{}), served: make(chan struct{})}
 	config := remotehosts.Config{
-		Agent: agent, Copy: o.launch.copyBinary, Version: cli.VersionLine(), Program: program, Dial: s.dial,
+		Agent: agent, Copy: o.launch.copyBinary, Version: cli.VersionLine(), Program: program, Dial: l.dial,
 	}
 	go func() {
-		defer close(s.done)
-		s.hosts, s.err = remotehosts.Launch(ctx, config, hosts, func(names []string) {
-			l.Say("waiting for %s (%s)", strings.Join(names, ", "), filepath.Base(agent[0]))
+		defer close(l.done)
+		l.hosts, l.err = remotehosts.Launch(ctx, config, hosts, func(names []string) {
+			a.Say("waiting for %s (%s)", strings.Join(names, ", "), filepath.Base(agent[0]))
 		})
 	}()
-	return s, nil
+	return l, nil
 }
 
-// namespace returns the namespace of the run, and refuses a server whose credentials would
+// namespaceForHosts returns the namespace of the run, and refuses a server whose credentials would
 // have to be on every host.
-func (l *localRun) namespace(ctx context.Context) (string, error) {
-	s, external, err := l.External(ctx)
+func namespaceForHosts(ctx context.Context, a *cli.App) (string, error) {
+	s, external, err := a.External(ctx)
 	if err != nil || !external {
 		return client.DefaultNamespace, err
 	}

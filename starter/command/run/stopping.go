@@ -35,7 +35,7 @@ const (
 func (l *localRun) signal(ctx context.Context, s os.Signal) int {
 	n := l.interrupted.Add(s)
 	switch {
-	case l.leaves():
+	case l.agents.mayLeave(l.spec):
 		l.leaveRun(s, n)
 	case n == 1:
 		if !l.owner.isGone() {

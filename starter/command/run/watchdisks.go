@@ -12,9 +12,9 @@ import (
 // watchDisks says when the disk becomes full where the run has its journal and the
 // embedded server its database, or that of the logs, and when that is over. A server
 // whose disk is full may answer what it is asked and do nothing.
-func (l *localRun) watchDisks(ctx context.Context) {
-	dirs := []string{l.Global.StateDir}
-	if logs := logRoot(l.App, l.spec); !strings.HasPrefix(logs, l.Global.StateDir+"/") && logs != spec.NullDir {
+func watchDisks(ctx context.Context, a *cli.App, logs string) {
+	dirs := []string{a.Global.StateDir}
+	if !strings.HasPrefix(logs, a.Global.StateDir+"/") && logs != spec.NullDir {
 		dirs = append(dirs, logs)
 	}
 	full := map[string]bool{}
@@ -22,9 +22,9 @@ func (l *localRun) watchDisks(ctx context.Context) {
 		for _, dir := range dirs {
 			switch err := cli.FullDisk(dir); {
 			case err != nil && !full[dir]:
-				l.Say("%s", err)
+				a.Say("%s", err)
 			case err == nil && full[dir]:
-				l.Say("the disk of %s has room again", dir)
+				a.Say("the disk of %s has room again", dir)
 			default:
 				continue
 			}
