@@ -11,10 +11,7 @@ import (
 )
 
 func RestartTask(a *cli.App) *cobra.Command {
-	var (
-		signal string
-		grace  cli.Duration
-	)
+	var how endFlags
 	cmd := &cobra.Command{
 		Use:   "restart-task [flags] RUN TASK...",
 		Short: "Restart tasks",
@@ -29,20 +26,38 @@ noticed only then.
 		Example: "  clusterrun restart-task iris-x2k4 worker-1",
 		Args:    cli.SomeArgs(2, "RUN or TASK"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.CheckTasks(args[1:]); err != nil {
-				return err
-			}
-			q := spec.TaskRequest{Signal: signal}
-			if cmd.Flags().Changed("grace") {
-				q.Grace = grace.Spec()
-			}
-			return cli.Request(cmd.Context(), a, args[0], "restarted", args[1:], func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
-				q.Tasks = tasks
-				return r.RestartTask(ctx, q)
-			})
+			return restartTasks(cmd.Context(), a, args[0], args[1:], how)
 		},
 	}
-	cmd.Flags().StringVar(&signal, "signal", "", "`SIGNAL` to send instead of the spec's stop signal")
-	cmd.Flags().Var(&grace, "grace", "`TIME` from the signal to SIGKILL, instead of the spec's")
+	how.register(cmd, "")
 	return cmd
+}
+
+// restartTasks stops tasks of a run and starts them again.
+func restartTasks(ctx context.Context, a *cli.App, id string, tasks []string, how endFlags) error {
+	return cli.Request(ctx, a, id, "restarted", tasks, func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
+		return r.RestartTask(ctx, spec.TaskRequest{Tasks: tasks, Signal: how.signal, Grace: how.given()})
+	})
+}
+
+// endFlags are the flags that say how the process of a task is ended.
+type endFlags struct {
+	signal string
+	grace  cli.Duration
+	set    func(flag string) bool
+}
+
+// register adds the flags to a command. without is what SIGNAL replaces where no tasks are named.
+func (f *endFlags) register(cmd *cobra.Command, without string) {
+	f.set = cmd.Flags().Changed
+	cmd.Flags().StringVar(&f.signal, "signal", "", "`SIGNAL` to send instead of the spec's stop signal"+without)
+	cmd.Flags().Var(&f.grace, "grace", "`TIME` from the signal to SIGKILL, instead of the spec's")
+}
+
+// given returns the grace, or nil if the flag is not set.
+func (f *endFlags) given() *spec.Duration {
+	if !f.set("grace") {
+		return nil
+	}
+	return f.grace.Spec()
 }

@@ -24,17 +24,17 @@ stop one, use terminate.
 		Args:    cli.SomeArgs(3, "RUN, TASK or SIGNAL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			last := len(args) - 1
-			q := spec.SignalRequest{Tasks: args[1:last], Signal: args[last]}
-			if err := cli.CheckTasks(q.Tasks); err != nil {
-				return err
-			}
-			if _, err := spec.SignalNumber(q.Signal); err != nil {
-				return cli.Usagef("%s", err)
-			}
-			return cli.Request(cmd.Context(), a, args[0], "signalled", q.Tasks, func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
-				q.Tasks = tasks
-				return r.SignalTask(ctx, q)
-			})
+			return signalTasks(cmd.Context(), a, args[0], args[1:last], args[last])
 		},
 	}
+}
+
+// signalTasks sends a signal to the processes of tasks of a run.
+func signalTasks(ctx context.Context, a *cli.App, id string, tasks []string, signal string) error {
+	if _, err := spec.SignalNumber(signal); err != nil {
+		return cli.Usagef("%s", err)
+	}
+	return cli.Request(ctx, a, id, "signalled", tasks, func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
+		return r.SignalTask(ctx, spec.SignalRequest{Tasks: tasks, Signal: signal})
+	})
 }

@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,12 +14,7 @@ import (
 )
 
 func Terminate(a *cli.App) *cobra.Command {
-	var (
-		signal string
-		grace  cli.Duration
-		force  bool
-		reason string
-	)
+	var o terminateOptions
 	cmd := &cobra.Command{
 		Use:   "terminate [flags] RUN [TASK...]",
 		Short: "End tasks of a run, or all of them",
@@ -38,84 +34,74 @@ are back.
   clusterrun terminate --force iris-x2k4`,
 		Args: cli.SomeArgs(1, "RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, tasks := args[0], args[1:]
-			if err := cli.CheckTasks(tasks); err != nil {
-				return err
-			}
-			if force {
-				if len(tasks) > 0 {
-					return cli.Usagef("--force ends the whole run; leave the tasks out, or leave --force out")
-				}
-				return forceEnd(cmd.Context(), a, id, reason)
-			}
-			var g *spec.Duration
-			if cmd.Flags().Changed("grace") {
-				g = grace.Spec()
-			}
-			if len(tasks) == 0 {
-				return terminateAll(cmd.Context(), a, id, spec.TerminateAllRequest{Signal: signal, Grace: g})
-			}
-			return cli.Request(cmd.Context(), a, id, "terminated", tasks, func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
-				return r.TerminateTask(ctx, spec.TaskRequest{Tasks: tasks, Signal: signal, Grace: g})
-			})
+			return terminate(cmd.Context(), a, args[0], args[1:], o)
 		},
 	}
-	cmd.Flags().StringVar(&signal, "signal", "", "`SIGNAL` to send instead of the spec's stop signal, or without names instead of SIGKILL")
-	cmd.Flags().Var(&grace, "grace", "`TIME` from the signal to SIGKILL, instead of the spec's")
-	cmd.Flags().BoolVar(&force, "force", false, "end the run on the server, without a result")
-	cmd.Flags().StringVar(&reason, "reason", "", "with --force: the reason, a `TEXT` for people")
+	o.how.register(cmd, ", or without names instead of SIGKILL")
+	cmd.Flags().BoolVar(&o.force, "force", false, "end the run on the server, without a result")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "with --force: the reason, a `TEXT` for people")
 	return cmd
 }
 
-// terminateAll ends all tasks of a run, or the run where nobody executes it, so that nobody would
-// answer.
-func terminateAll(ctx context.Context, a *cli.App, id string, q spec.TerminateAllRequest) error {
-	c, _, err := a.DialExisting(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, cli.RequestTimeout)
-	defer cancel()
-	r := starter.Get(c, id, "")
-	asking, nobodyAnswers := context.WithCancelCause(ctx)
-	defer nobodyAnswers(nil)
-	go func() {
-		if starter.Get(c, id, "").AwaitUnexecuted(asking) == nil {
-			nobodyAnswers(errNobodyExecutes)
-		}
-	}()
-	answer, err := r.TerminateAll(asking, q)
+// terminateOptions are the flags of terminate.
+type terminateOptions struct {
+	how    endFlags
+	force  bool
+	reason string
+}
+
+// terminate ends tasks of a run, or all of them if none are named.
+func terminate(ctx context.Context, a *cli.App, id string, tasks []string, o terminateOptions) error {
 	switch {
-	case err == nil:
-		return cli.PrintAnswer(a, id, "terminated", answer)
-	case context.Cause(asking) != errNobodyExecutes:
-		return err
+	case o.force && len(tasks) > 0:
+		return cli.Usagef("--force ends the whole run; leave the tasks out, or leave --force out")
+	case o.force:
+		return forceEnd(ctx, a, id, cmp.Or(o.reason, "clusterrun terminate --force"))
+	case len(tasks) == 0:
+		return terminateAll(ctx, a, id, spec.TerminateAllRequest{Signal: o.how.signal, Grace: o.how.given()})
 	}
-	ended, err := endUnexecuted(ctx, r)
-	if err != nil {
-		return err
-	}
-	return printStopped(a, ended)
+	return cli.Request(ctx, a, id, "terminated", tasks, func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
+		return r.TerminateTask(ctx, spec.TaskRequest{Tasks: tasks, Signal: o.how.signal, Grace: o.how.given()})
+	})
+}
+
+// terminateAll ends all tasks of a run, or the run if no worker executes it and answers.
+func terminateAll(ctx context.Context, a *cli.App, id string, q spec.TerminateAllRequest) error {
+	return cli.WithRun(ctx, a, id, func(ctx context.Context, r *starter.Run) error {
+		asking, nobodyAnswers := context.WithCancelCause(ctx)
+		defer nobodyAnswers(nil)
+		go func() {
+			if r.AwaitUnexecuted(asking) == nil {
+				nobodyAnswers(errNobodyExecutes)
+			}
+		}()
+		answer, err := r.TerminateAll(asking, q)
+		switch {
+		case err == nil:
+			return cli.PrintAnswer(a, id, "terminated", answer)
+		case context.Cause(asking) != errNobodyExecutes:
+			return err
+		}
+		ended, err := endUnexecuted(ctx, r)
+		if err != nil {
+			return err
+		}
+		return printStopped(a, ended)
+	})
 }
 
 var errNobodyExecutes = errors.New("nobody executes the run")
 
+// forceEnd ends a run on the server.
 func forceEnd(ctx context.Context, a *cli.App, id, reason string) error {
-	c, _, err := a.DialExisting(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if reason == "" {
-		reason = "clusterrun terminate --force"
-	}
-	if err := starter.Get(c, id, "").Terminate(ctx, reason); err != nil {
-		return err
-	}
-	if a.Global.JSON {
-		return a.PrintJSON(map[string]string{"run_id": id, "state": stateTerminated})
-	}
-	fmt.Fprintf(a.Out, "terminated: %s\n", id)
-	return nil
+	return cli.WithRun(ctx, a, id, func(ctx context.Context, r *starter.Run) error {
+		if err := r.Terminate(ctx, reason); err != nil {
+			return err
+		}
+		if a.Global.JSON {
+			return a.PrintJSON(map[string]string{"run_id": id, "state": stateTerminated})
+		}
+		fmt.Fprintf(a.Out, "terminated: %s\n", id)
+		return nil
+	})
 }

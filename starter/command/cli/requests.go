@@ -17,9 +17,8 @@ import (
 // RequestTimeout is how long a run has to answer a request.
 const RequestTimeout = 15 * time.Second
 
-// Request connects, makes a request to a run for some tasks, and says which of them
-// it reached. A request that names no tasks has none.
-func Request(ctx context.Context, a *App, id, did string, tasks []string, ask func(context.Context, *starter.Run, []string) (spec.RequestAnswer, error)) error {
+// WithRun connects, and has do make a request to a run, which has [RequestTimeout] to answer.
+func WithRun(ctx context.Context, a *App, id string, do func(context.Context, *starter.Run) error) error {
 	c, _, err := a.DialExisting(ctx)
 	if err != nil {
 		return err
@@ -27,15 +26,26 @@ func Request(ctx context.Context, a *App, id, did string, tasks []string, ask fu
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
-	run := starter.Get(c, id, "")
-	if tasks, err = TasksOf(ctx, run, tasks); err != nil {
+	return do(ctx, starter.Get(c, id, ""))
+}
+
+// Request makes a request to a run for some tasks, and prints which of them it reached. A
+// request that names no tasks has none.
+func Request(ctx context.Context, a *App, id, did string, tasks []string, ask func(context.Context, *starter.Run, []string) (spec.RequestAnswer, error)) error {
+	if err := CheckTasks(tasks); err != nil {
 		return err
 	}
-	answer, err := ForTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) { return ask(ctx, run, tasks) })
-	if err != nil {
-		return err
-	}
-	return PrintAnswer(a, id, did, answer)
+	return WithRun(ctx, a, id, func(ctx context.Context, run *starter.Run) error {
+		names, err := TasksOf(ctx, run, tasks)
+		if err != nil {
+			return err
+		}
+		answer, err := ForTasks(names, func(tasks []string) (spec.RequestAnswer, error) { return ask(ctx, run, tasks) })
+		if err != nil {
+			return err
+		}
+		return PrintAnswer(a, id, did, answer)
+	})
 }
 
 // RankOf returns the rank that a name of a task is, as in torchrun and MPI: a bare number.
