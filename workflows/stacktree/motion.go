@@ -2,6 +2,7 @@ package stacktree
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -10,8 +11,9 @@ import (
 type Motion struct {
 	// After is the time between the two looks, in seconds; 0 if there was one.
 	After float64 `json:"after_seconds,omitempty"`
-	// Moved are the ranks that were in other lines of the program, or waited for something else.
-	// Of so many it is not known; they have ended, or had no stack.
+	// Moved are the ranks that were in other lines of the program, or in another collective, and
+	// Same is how many were not. Of Unknown it cannot be told: they have ended, or have no stack or
+	// no code of the program in it.
 	Moved   Ranks `json:"moved,omitempty"`
 	Same    int   `json:"same,omitempty"`
 	Unknown int   `json:"unknown,omitempty"`
@@ -19,25 +21,25 @@ type Motion struct {
 
 // Compare returns which ranks of the first tree have moved in the second, so long after it.
 func Compare(first, second Tree, after time.Duration) Motion {
-	later := map[int]string{}
+	later := map[int]*Class{}
 	for _, c := range second.classes() {
 		for _, rank := range c.Ranks.First(c.Count) {
-			if c.known() {
-				later[rank] = c.key()
-			}
+			later[rank] = c
 		}
 	}
 	m := Motion{After: after.Seconds()}
 	var moved []int
 	for _, c := range first.classes() {
 		for _, rank := range c.Ranks.First(c.Count) {
-			switch key := later[rank]; {
-			case !c.known() || key == "":
+			switch l := later[rank]; {
+			case l == nil || !c.known() || !l.known():
 				m.Unknown++
-			case key != c.key():
+			case c.at() == l.at():
+				m.Same++
+			case c.ownCode() && l.ownCode():
 				moved = append(moved, rank)
 			default:
-				m.Same++
+				m.Unknown++
 			}
 		}
 	}
@@ -46,6 +48,23 @@ func Compare(first, second Tree, after time.Duration) Motion {
 	}
 	return m
 }
+
+// at returns where the ranks are: their lines, and the collective or the like that they are in. Why
+// they wait there is left out, because a thread may be seen between two system calls.
+func (c *Class) at() string {
+	var b strings.Builder
+	if reasons[c.Wait.Reason].byName {
+		b.WriteString(c.Wait.Name)
+	}
+	for _, f := range c.Place {
+		b.WriteString("\x00" + f.File + "\x00" + f.String())
+	}
+	return b.String()
+}
+
+// ownCode reports whether there are frames of the user's program. Libraries alone do not tell
+// whether it moves: event loops go in circles.
+func (c *Class) ownCode() bool { return len(c.Place) > 0 && c.Place[0].userCode() }
 
 // Join returns what both tell, of different ranks.
 func (m Motion) Join(o Motion) Motion {
@@ -61,18 +80,23 @@ func (m Motion) String() string {
 	text := fmt.Sprintf("%s later ", time.Duration(m.After*float64(time.Second)))
 	moved := m.Moved.Len()
 	switch {
-	case moved == 0 && m.Same == 1:
+	case moved == 0 && m.Same+m.Unknown == 1:
 		text += "it was in the same lines"
-	case moved == 0:
+	case moved == 0 && m.Unknown == 0:
 		text += fmt.Sprintf("all %d were in the same lines", m.Same)
-	case m.Same > 0:
-		text += fmt.Sprintf("%s %s in other lines: slow rather than stuck; %d in the same", m.Moved.words(), number(m.Moved, "was", "were"), m.Same)
+	case moved == 0:
+		text += fmt.Sprintf("%d in the same lines", m.Same)
+	case m.Same+m.Unknown > 0:
+		text += fmt.Sprintf("%s %s in other lines: slow rather than stuck", m.Moved.words(), number(m.Moved, "was", "were"))
+		if m.Same > 0 {
+			text += fmt.Sprintf("; %d in the same", m.Same)
+		}
 	case moved == 1:
 		text += "it was in other lines: slow rather than stuck"
 	default:
 		text += fmt.Sprintf("all %d were in other lines: slow rather than stuck", moved)
 	}
-	if m.Unknown > 0 && moved+m.Same > 0 {
+	if m.Unknown > 0 {
 		text += fmt.Sprintf("; of %d it is not known", m.Unknown)
 	}
 	return text
