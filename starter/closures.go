@@ -17,28 +17,51 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Closures returns the queue of the run's closures. It schedules closures while the run is
-// open, and keeps their values afterwards. Each call returns the same queue. The caller closes
-// it.
+// Closures returns the queue of the run's closures: while the run is open, for scheduling,
+// and afterwards for the values that are there. The queue is the same however often
+// it is asked for. The caller closes it.
 func (r *Run) Closures(ctx context.Context) (*closurequeue.Queue, error) {
+	taskQueue, in, open, err := r.queue(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case !open:
+		return closurequeue.Attach(r.client, in.Run), nil
+	}
+	return closurequeue.Open(ctx, r.client, taskQueue, in, r.TaskNames)
+}
+
+// ClosureService returns the queue of the run's closures for a program whose requests it
+// answers, and a description of it. The caller closes it. The run must be open.
+func (r *Run) ClosureService(ctx context.Context) (*closurequeue.Service, closure.Opened, error) {
+	taskQueue, in, open, err := r.queue(ctx)
+	switch {
+	case err != nil:
+		return nil, closure.Opened{}, err
+	case !open:
+		return nil, closure.Opened{}, &EndedError{RunID: r.ID}
+	}
+	return closurequeue.OpenService(ctx, r.client, taskQueue, in, r.TaskNames)
+}
+
+// queue returns the task queue of the run, the input of its queue of closures, and whether the
+// run is open. Of a run that has ended the input has the run alone.
+func (r *Run) queue(ctx context.Context) (taskQueue string, in closure.QueueInput, open bool, err error) {
 	d, err := r.describe(ctx)
 	if err != nil {
-		return nil, r.requestError(err)
+		return "", in, false, r.requestError(err)
 	}
 	info := d.GetWorkflowExecutionInfo()
 	run := r.firstOf(info)
 	if info.GetCloseTime() != nil {
-		return closurequeue.Attach(r.client, run), nil
+		return info.GetTaskQueue(), closure.QueueInput{Run: run}, false, nil
 	}
 	s, err := r.spec(ctx, info.GetExecution().GetRunId())
 	if err != nil {
-		return nil, r.requestError(err)
+		return "", in, false, r.requestError(err)
 	}
-	in, err := closure.NewQueueInput(s, run, os.Getenv)
-	if err != nil {
-		return nil, err
-	}
-	return closurequeue.Open(ctx, r.client, info.GetTaskQueue(), in, r.TaskNames)
+	in, err = closure.NewQueueInput(s, run, os.Getenv)
+	return info.GetTaskQueue(), in, true, err
 }
 
 // ExistingClosures returns the queue of the run's closures for those who only want to know

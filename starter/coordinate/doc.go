@@ -1,32 +1,20 @@
-// Package coordinate is a coordinator for programs of any language: requests and
-// answers are lines of JSON, on stdin and stdout of `clusterrun coordinate RUN`, or
-// on a descriptor that `clusterrun run` was given.
+// Package coordinate lets programs of any language schedule closures: requests and answers are
+// lines of JSON, on stdin and stdout of `clusterrun coordinate RUN`, or on a descriptor that
+// `clusterrun run` was given. Operations, messages and answers are those of the task API; see
+// [wire.Operations] and openapi.yaml.
 //
-//	→ {"id":1,"op":"schedule","closures":[{"function":"step","args":[1]}]}
-//	← {"id":1,"ids":[17]}
-//	→ {"id":2,"op":"fetch","ids":[17]}
-//	← {"id":2,"outcomes":[{"value":0.3}]}
+//	← {"event":"open","run":"iris","answer":{"at":"…","room":1000}}
+//	→ {"id":1,"op":"schedule","message":{"client":"c1","batch":1,"closures":[{"function":"step","args":[1]}]}}
+//	← {"id":1,"answer":{"first":17,"room":999}}
+//	→ {"id":2,"op":"outcomes","message":{"client":"c1","after":"…","wait":20}}
+//	← {"id":2,"answer":{"at":"…","outcomes":[{"id":17,"value":0.3,"task":"worker-0"}]}}
 //
-// A request has an ID that its answer repeats; answers come in any order. The
-// operations are
+// A request has an ID that its answer repeats; answers come in any order. The operations
+// schedule, join and done are done one after the other, in the order of their lines, and the
+// others at once. Lines without an ID are events: "open" comes first and has the answer to the operation open, and
+// "over" says that the run has ended, and how.
 //
-//	schedule  closures  takes them in this order, and answers with their ids
-//	call      closures  the same, and answers with their outcomes once all have ended
-//	fetch     ids       answers with their outcomes once all have ended
-//	join                answers once everything scheduled has been called
-//	done                answers with done: whether that is so
-//	cancel    ids       cancels these, or all if there are none
-//
-// schedule, call, join and done are taken up in the order of their lines. While one of
-// them waits, as a schedule on a full queue does, those behind it stand in line, and
-// the others go on; only when 64 MiB stand there nothing more is read. What is
-// refused is the error of its own answer, or of its outcome there, and of no other; a
-// field that does not exist is refused, too. The error of a closure that was called is
-// raised by a later schedule, call, join or done, and is the error of that answer.
-// Lines without an ID are news: event "open" says that requests are taken, and event
-// "over" that the run has ended and how.
-//
-// The end of the input ends it, once what was to be scheduled is in the queue, and
-// these requests are answered; join, call and fetch wait no longer. Where nothing gets
-// into the queue for a minute, that is an error. What is in the queue goes on.
+// At the end of the input the service ends, once the closures of all requests are in the queue;
+// other requests get no answer. If nothing gets into the queue for a minute, that is an error.
+// What is in the queue goes on.
 package coordinate

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/tests/queues"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
@@ -24,26 +24,45 @@ var patience = queues.Patience
 // program is one that coordinates by lines, and the queue that it has.
 type program struct {
 	*queues.Server
-	t     *testing.T
-	queue *closurequeue.Queue
-	in    *io.PipeWriter
-	out   *bufio.Reader
+	t       *testing.T
+	service *closurequeue.Service
+	opened  closure.Opened
+	in      *io.PipeWriter
+	out     *bufio.Reader
 	// ended has what serving has ended with.
 	ended chan error
 	// release ends the calls of wait.
 	release chan struct{}
 }
 
-// begin has a program whose queue has this size, if one is given.
+func newProgram(t *testing.T, size ...int) *program {
+	t.Helper()
+	p := &program{t: t, ended: make(chan error, 1), release: make(chan struct{})}
+	p.Server = queues.New(t, queues.Functions(p.release))
+	in := closure.QueueInput{Run: queues.Run}
+	if len(size) > 0 {
+		p.Limit(size[0])
+		in.QueueSize = size[0]
+	}
+	var err error
+	p.service, p.opened, err = closurequeue.OpenService(patience(t), p.Server, "", in, func(context.Context) ([]string, bool, error) {
+		return []string{"chief-0", "worker-0"}, true, nil
+	})
+	require.NoError(t, err)
+	t.Cleanup(p.service.Close)
+	return p
+}
+
+// begin returns a program that has read the first line.
 func begin(t *testing.T, size ...int) *program {
 	t.Helper()
-	p := queueOf(t, size...)
+	p := newProgram(t, size...)
 	in, requests := io.Pipe()
 	answers, out := io.Pipe()
 	p.in, p.out = requests, bufio.NewReader(answers)
 	ctx, cancel := context.WithCancel(patience(t))
 	go func() {
-		p.ended <- Serve(ctx, "iris", p.queue, in, out)
+		p.ended <- Serve(ctx, "iris", p.service, p.opened, in, out)
 		out.Close()
 		in.Close()
 	}()
@@ -52,26 +71,18 @@ func begin(t *testing.T, size ...int) *program {
 		requests.Close()
 		answers.Close()
 	})
-	assert.Equal(t, Answer{Event: EventOpen, Run: "iris"}, p.answer())
+	first := p.answer()
+	assert.Equal(t, EventOpen, first.Event)
+	assert.Equal(t, "iris", first.Run)
+	assert.JSONEq(t, text(t, p.opened), string(first.Answer))
 	return p
 }
 
-func queueOf(t *testing.T, size ...int) *program {
+func text(t *testing.T, v any) string {
 	t.Helper()
-	p := &program{t: t, ended: make(chan error, 1), release: make(chan struct{})}
-	p.Server = queues.New(t, queues.Functions(p.release))
-	if len(size) > 0 {
-		p.Limit(size[0])
-	}
-	in := closure.QueueInput{Run: queues.Run}
-	if len(size) > 0 {
-		in.QueueSize = size[0]
-	}
-	q, err := closurequeue.Open(patience(t), p.Server, "", in, nil)
+	b, err := json.Marshal(v)
 	require.NoError(t, err)
-	p.queue = q
-	t.Cleanup(p.queue.Close)
-	return p
+	return string(b)
 }
 
 func (p *program) ask(line string) {
@@ -89,222 +100,145 @@ func (p *program) answer() Answer {
 	return a
 }
 
-// answersIn are the answers until the end, by the IDs of their requests.
+// asks makes a request and decodes its answer.
+func asks[A any](p *program, id uint64, op string, message any) (out A) {
+	p.t.Helper()
+	p.ask(text(p.t, Request{ID: id, Op: op, Message: json.RawMessage(text(p.t, message))}))
+	a := p.answer()
+	require.Nil(p.t, a.Error)
+	assert.Equal(p.t, id, a.ID)
+	require.NoError(p.t, json.Unmarshal(a.Answer, &out))
+	return out
+}
+
+// answersIn returns the answers until the end, by the IDs of their requests.
 func answersIn(t *testing.T, in io.Reader) map[uint64]Answer {
 	t.Helper()
 	all := map[uint64]Answer{}
-	lines := json.NewDecoder(in)
-	for {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
 		var a Answer
-		err := lines.Decode(&a)
-		if errors.Is(err, io.EOF) {
-			return all
-		}
-		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &a))
 		all[a.ID] = a
 	}
+	return all
+}
+
+func batch(number uint64, functions ...string) closure.ScheduleRequest {
+	r := closure.ScheduleRequest{Client: "c", Batch: number}
+	for _, f := range functions {
+		c := closure.Closure{Function: f}
+		if f == "same" {
+			c.Args = json.RawMessage(`[1]`)
+		}
+		r.Closures = append(r.Closures, c)
+	}
+	return r
 }
 
 func TestRequests(t *testing.T) {
 	p := begin(t)
-	p.ask(`{"id":1,"op":"schedule","closures":[{"function":"same","args":[1]},{"function":"fails"}]}`)
-	assert.Equal(t, Answer{ID: 1, IDs: []uint64{1, 2}}, p.answer())
-	p.ask(`{"id":2,"op":"join"}`)
-	assert.Equal(t, "no", p.answer().Error.Message)
-	p.ask(`{"id":3,"op":"done"}`)
-	done := true
-	assert.Equal(t, Answer{ID: 3, Done: &done}, p.answer())
-	p.ask(`{"id":4,"op":"fetch","ids":[1]}`)
-	assert.Equal(t, Answer{ID: 4, Outcomes: []Outcome{{Value: json.RawMessage("1")}}}, p.answer())
-	p.ask(`{"id":5,"op":"call","closures":[{"function":"same","args":[2]}]}`)
-	assert.Equal(t, Answer{ID: 5, Outcomes: []Outcome{{Value: json.RawMessage("2")}}}, p.answer())
+	assert.Equal(t, uint64(1), asks[closure.ScheduleAnswer](p, 1, wire.OpSchedule, batch(1, "same", "fails")).First)
+	assert.Equal(t, "no", asks[closure.WaitAnswer](p, 2, wire.OpJoin, closure.WaitRequest{Client: "c", Call: 1}).Raised.Message)
+	assert.True(t, asks[closure.WaitAnswer](p, 3, wire.OpDone, closure.WaitRequest{Client: "c", Call: 2}).Done)
+	values, at := map[uint64]string{}, p.opened.At
+	for len(values) < 2 {
+		news := asks[closure.Outcomes](p, 4, wire.OpOutcomes, closure.OutcomesRequest{Client: "c", After: at, Wait: 20})
+		for _, o := range news.Outcomes {
+			values[o.ID] = string(o.Kind) + string(o.Value)
+		}
+		at = news.At
+	}
+	assert.Equal(t, map[uint64]string{1: "1", 2: "error"}, values)
+	assert.Equal(t, "1", string(asks[closure.Found](p, 5, wire.OpFind, closure.FindRequest{Closures: []uint64{1}}).Outcomes[0].Value))
 	require.NoError(t, p.in.Close())
 	require.NoError(t, <-p.ended)
 }
 
-// What was read before the input ended is scheduled, and answered.
-func TestTheInputEndsBehindRequests(t *testing.T) {
-	p := queueOf(t)
-	var in, out strings.Builder
-	for i := range 100 {
-		fmt.Fprintf(&in, `{"id":%d,"op":"schedule","closures":[{"function":"wait"}]}`+"\n", i+1)
-	}
-	in.WriteString(`{"id":101,"op":"call","closures":[{"function":"wait"}]}` + "\n")
-	in.WriteString(`{"id":102,"op":"join"}` + "\n")
-	require.NoError(t, Serve(patience(t), "iris", p.queue, strings.NewReader(in.String()), &out))
-	assert.Equal(t, uint64(101), p.Counts().Scheduled)
-	answers := answersIn(t, strings.NewReader(out.String()))
-	for i := range uint64(100) {
-		assert.Equal(t, []uint64{i + 1}, answers[i+1].IDs)
-	}
-	assert.Len(t, answers, 101, "the news and these: nobody waits for the others any more")
-	close(p.release)
-}
-
-// They keep their order: what stands behind a join is scheduled after it.
-func TestTheInputEndsBehindAJoin(t *testing.T) {
+// What is no request is refused in words, with its ID as far as that can be read, and nothing
+// else is.
+func TestRequestsThatAreRefused(t *testing.T) {
 	p := begin(t)
-	p.ask(`{"id":1,"op":"schedule","closures":[{"function":"wait"}]}`)
-	p.answer()
-	p.ask(`{"id":2,"op":"join"}`)
-	p.ask(`{"id":3,"op":"schedule","closures":[{"function":"same","args":[3]}]}`)
-	require.NoError(t, p.in.Close())
-	require.Eventually(t, func() bool { return p.Updates(closure.UpdateJoin) == 1 }, time.Minute, time.Millisecond)
-	assert.Equal(t, uint64(1), p.Counts().Scheduled)
+	for line, want := range map[string]Answer{
+		`{"id":1,"op":"join","timeout":3}`: {ID: 1, Error: &wire.Problem{Code: wire.CodeInvalid, Field: "timeout", Message: "there is no such field; there are id, op, message"}},
+		`{"op":1,"id":2}`:                  {ID: 2, Error: &wire.Problem{Code: wire.CodeInvalid, Field: "op", Message: "it is a number; want a string"}},
+		`{"id":"x","op":"join"}`:           {Error: &wire.Problem{Code: wire.CodeInvalid, Field: "id", Message: "it is a string; want a number from 0"}},
+		`{"id":3,`:                         {Error: &wire.Problem{Code: wire.CodeInvalid, Message: "the JSON ends too early"}},
+		`[]`:                               {Error: &wire.Problem{Code: wire.CodeInvalid, Message: "it is an array; want an object"}},
+		`{"id":4,"op":"dance"}`:            {ID: 4, Error: &wire.Problem{Code: wire.CodeNotFound, Message: `there is no operation "dance"; there are schedule, join,`}},
+		`{"id":5,"op":"join","message":{"call":1}}`:        {ID: 5, Error: &wire.Problem{Code: wire.CodeInvalid, Field: "client", Message: "missing"}},
+		`{"id":6,"op":"find","message":{"x":1}}`:           {ID: 6, Error: &wire.Problem{Code: wire.CodeInvalid, Field: "x", Message: "there is no such field; there are closures, tuples"}},
+		`{"id":7,"op":"find","message":{"closures":[99]}}`: {ID: 7, Error: &wire.Problem{Code: wire.CodeQueueRefused, Message: "there is no closure 99"}},
+		`{"id":8,"op":"schedule","message":` + text(t, batch(1, "nobody has this")) + `}`: {
+			ID: 8, Error: &wire.Problem{Code: wire.CodeQueueRefused, Field: "closures[0].function", Message: `no task has registered a function "nobody has this"`}},
+		`{"id":9,"op":"schedule","message":{"client":"c","batch":2,"closures":[{"function":"same"},{"function":"same","options":{"task":"worker-77"}}]}}`: {
+			ID: 9, Error: &wire.Problem{Code: wire.CodeQueueRefused, Field: "closures[1].options.task", Message: `the run has no task "worker-77"; it has chief-0, worker-0`}},
+	} {
+		p.ask(line)
+		got := p.answer()
+		require.NotNil(t, got.Error, line)
+		assert.Equal(t, []any{want.ID, want.Error.Code, want.Error.Field}, []any{got.ID, got.Error.Code, got.Error.Field}, line)
+		assert.Contains(t, got.Error.Message, want.Error.Message, line)
+	}
+	assert.Zero(t, p.Counts().Scheduled)
+	assert.Equal(t, uint64(1), asks[closure.ScheduleAnswer](p, 10, wire.OpSchedule, batch(3, "same")).First, "and it goes on")
+}
+
+// What was read before the input ended is scheduled, in order, and answered; others get no
+// answer. What follows the last end of a line is no request.
+func TestTheInputEnds(t *testing.T) {
+	p := newProgram(t)
+	var in, out strings.Builder
+	const all = 100
+	for i := range uint64(all) {
+		fmt.Fprintf(&in, `{"id":%d,"op":"schedule","message":%s}`+"\n", i+1, text(t, batch(i+1, "wait")))
+	}
+	in.WriteString(`{"id":101,"op":"join","message":{"client":"c","call":1}}` + "\n" + `{"id":102,"op":"join"`)
+	require.NoError(t, Serve(patience(t), "iris", p.service, p.opened, strings.NewReader(in.String()), &out))
+	assert.Equal(t, uint64(all), p.Counts().Scheduled)
+	answers := answersIn(t, strings.NewReader(out.String()))
+	for i := range uint64(all) {
+		var got closure.ScheduleAnswer
+		require.NoError(t, json.Unmarshal(answers[i+1].Answer, &got))
+		assert.Equal(t, i+1, got.First)
+	}
+	assert.Len(t, answers, all+1, "the event and these")
 	close(p.release)
-	assert.Equal(t, map[uint64]Answer{2: {ID: 2}, 3: {ID: 3, IDs: []uint64{2}}}, answersIn(t, p.out))
-	require.NoError(t, <-p.ended)
 }
 
-// Where nothing gets into the queue for long, that is said.
+// If nothing gets into the queue for long, that is an error.
 func TestTheInputEndsAndTheQueueIsAway(t *testing.T) {
-	p := queueOf(t)
+	p := newProgram(t)
 	p.Away(true)
-	var out strings.Builder
-	s := newServer(p.queue, &out)
+	s := newServer(p.service, io.Discard)
 	s.patience = time.Millisecond
-	in := strings.NewReader(`{"id":1,"op":"schedule","closures":[{"function":"same","args":[1]}]}` + "\n")
-	err := s.serve(patience(t), "iris", in)
-	require.EqualError(t, err, "the input has ended, and 1 of the requests to schedule did not get into the queue: nothing did for 1ms")
+	in := strings.NewReader(`{"id":1,"op":"schedule","message":` + text(t, batch(1, "same")) + "}\n")
+	require.EqualError(t, s.serve(patience(t), "iris", p.opened, in), "the input has ended, and not all closures are in the queue: none got there for 1ms")
 }
 
-// A schedule that waits for room does not keep others from being read, however many
-// stand behind it.
-func TestManyStandBehindAFullQueue(t *testing.T) {
+// A request to schedule that waits for room does not keep others from being answered.
+func TestOthersBehindAFullQueue(t *testing.T) {
 	p := begin(t, 1)
-	many := make([]string, 1000)
-	for i := range many {
-		many[i] = `{"function":"wait"}`
-	}
-	batch := strings.Join(many, ",")
-	const full, more = 4, 1500 // the client takes two thousand itself
-	for i := range full {
-		p.ask(fmt.Sprintf(`{"id":%d,"op":"schedule","closures":[%s]}`, i+1, batch))
-	}
-	for i := range more {
-		p.ask(fmt.Sprintf(`{"id":%d,"op":"schedule","closures":[{"function":"wait"}]}`, full+i+1))
+	for i := range uint64(maxWaiting) {
+		p.ask(fmt.Sprintf(`{"id":%d,"op":"schedule","message":%s}`, i+1, text(t, batch(i+1, "wait", "wait", "wait"))))
 	}
 	require.Eventually(t, func() bool { return p.Calls("wait") > 0 }, time.Minute, time.Millisecond)
-	p.ask(`{"id":9999,"op":"cancel","ids":[1]}`)
-	assert.Equal(t, Answer{ID: 9999, Told: 1}, p.answer())
-	close(p.release)
-	require.NoError(t, p.in.Close())
-	assert.Len(t, answersIn(t, p.out), full+more)
-	require.NoError(t, <-p.ended)
-	assert.Equal(t, uint64(full*1000+more), p.Counts().Scheduled)
-}
-
-// What stands in line is bounded in bytes: then nothing more is read.
-func TestTheLineIsBounded(t *testing.T) {
-	l := newLine()
-	ctx := patience(t)
-	l.add(ctx, Request{ID: 1, Op: OpSchedule}, maxStanding+1) // one has room in any case
-	short, cancel := context.WithCancel(ctx)
-	cancel()
-	l.add(short, Request{ID: 2}, 1)
-	assert.Len(t, l.requests, 1)
-	go func() {
-		_, _ = l.next(ctx)
-	}()
-	l.add(ctx, Request{ID: 3}, 1)
-	r, err := l.next(ctx)
-	require.NoError(t, err)
-	assert.Equal(t, uint64(3), r.ID)
-	assert.Zero(t, l.bytes)
-	assert.Equal(t, 1, l.arriving)
-}
-
-// What the queue refuses is the error of its outcome, and nothing was lost. It is told
-// to nobody else.
-func TestARefusedCall(t *testing.T) {
-	p := begin(t)
-	p.ask(`{"id":1,"op":"call","closures":[{"function":"nobody has this","options":{"detached":true}},{"function":"same","args":[1],"options":{"detached":true}}]}`)
-	outcomes := p.answer().Outcomes
-	require.Len(t, outcomes, 2)
-	assert.Equal(t, ErrRefused, outcomes[0].Error.Kind)
-	assert.Contains(t, outcomes[0].Error.Message, `no task has registered a function "nobody has this"`)
-	assert.False(t, outcomes[0].Lost)
-	assert.Equal(t, Outcome{Value: json.RawMessage("1")}, outcomes[1])
-	p.ask(`{"id":2,"op":"join"}`)
-	assert.Equal(t, Answer{ID: 2}, p.answer())
-}
-
-// The answer to a request has told what was refused: the next one is not about it, also
-// where it was on its way before.
-func TestARefusalIsToldOnce(t *testing.T) {
-	for op, refusalOf := range map[string]func(Answer) *closure.Error{
-		OpCall:     func(a Answer) *closure.Error { return a.Outcomes[0].Error },
-		OpSchedule: func(a Answer) *closure.Error { return a.Error },
-	} {
-		t.Run(op, func(t *testing.T) {
-			p := begin(t)
-			p.ask(fmt.Sprintf(`{"id":1,"op":%q,"closures":[{"function":"nobody has this"}]}`, op))
-			refused := refusalOf(p.answer())
-			require.NotNil(t, refused)
-			assert.Equal(t, ErrRefused, refused.Kind)
-			p.ask(`{"id":2,"op":"call","closures":[{"function":"same","args":[1]}]}`)
-			assert.Equal(t, Answer{ID: 2, Outcomes: []Outcome{{Value: json.RawMessage("1")}}}, p.answer())
-
-			p.Away(true)
-			p.ask(fmt.Sprintf(`{"id":3,"op":%q,"closures":[{"function":"nobody has this"}]}`, op))
-			p.ask(`{"id":4,"op":"join"}`)
-			p.Away(false)
-			got := map[uint64]Answer{}
-			for range 2 {
-				a := p.answer()
-				got[a.ID] = a
-			}
-			assert.Equal(t, ErrRefused, refusalOf(got[3]).Kind)
-			assert.Equal(t, Answer{ID: 4}, got[4])
-
-			// An error of the function itself is still that of the next request.
-			p.ask(`{"id":5,"op":"call","closures":[{"function":"fails"}]}`)
-			assert.Equal(t, "no", p.answer().Outcomes[0].Error.Message)
-			p.ask(`{"id":6,"op":"join"}`)
-			require.NotNil(t, p.answer().Error)
-		})
+	p.ask(`{"id":99,"op":"cancel","message":{"closures":[1]}}`)
+	for {
+		a := p.answer()
+		if a.ID == 99 {
+			assert.JSONEq(t, `{"cancelled":0,"told":1}`, string(a.Answer))
+			break
+		}
 	}
+	close(p.release)
+	go func() { _, _ = io.Copy(io.Discard, p.out) }()
+	require.NoError(t, p.in.Close())
+	require.NoError(t, <-p.ended)
+	assert.Equal(t, uint64(3*maxWaiting), p.Counts().Scheduled)
 }
 
-// What only a task may call that the run does not have would wait for ever. Nothing of
-// the request is scheduled.
-func TestATaskThatTheRunDoesNotHave(t *testing.T) {
-	p := queueOf(t)
-	var err error
-	p.queue, err = closurequeue.Open(patience(t), p.Server, "", closure.QueueInput{Run: queues.Run}, func(context.Context) ([]string, bool, error) {
-		return []string{"chief-0", "worker-0"}, true, nil
-	})
-	require.NoError(t, err)
-	defer p.queue.Close()
-	in := `{"id":1,"op":"schedule","closures":[{"function":"same","args":[1]},{"function":"same","args":[1],"options":{"task":"worker-77"}}]}` + "\n"
-	var out strings.Builder
-	require.NoError(t, Serve(patience(t), "iris", p.queue, strings.NewReader(in), &out))
-	refused := answersIn(t, strings.NewReader(out.String()))[1].Error
-	assert.Equal(t, &closure.Error{Kind: ErrRefused, Message: `closures[1].options.task: the run has no task "worker-77"; it has chief-0, worker-0`}, refused)
-	assert.Zero(t, p.Counts().Scheduled)
-}
-
-// The run ends, and with it what was to be called.
-func TestTheRunEnds(t *testing.T) {
-	p := begin(t)
-	p.ask(`{"id":1,"op":"call","closures":[{"function":"wait"}]}`)
-	require.Eventually(t, func() bool { return p.Calls("wait") == 1 }, time.Minute, time.Millisecond)
-	p.End("run iris has ended")
-	outcomes := p.answer().Outcomes
-	require.Len(t, outcomes, 1)
-	assert.Equal(t, closure.ErrCancelled, outcomes[0].Error.Kind)
-	assert.True(t, outcomes[0].Lost)
-}
-
-// It ends before the closure is in the queue.
-func TestTheRunEndsBefore(t *testing.T) {
-	p := begin(t)
-	p.Away(true)
-	p.ask(`{"id":1,"op":"call","closures":[{"function":"same","args":[1]}]}`)
-	p.End("run iris has ended")
-	p.Away(false)
-	outcomes := p.answer().Outcomes
-	require.Len(t, outcomes, 1)
-	assert.Equal(t, ErrRunEnded, outcomes[0].Error.Kind)
-	assert.True(t, outcomes[0].Lost)
+func TestALineThatIsTooLong(t *testing.T) {
+	p := newProgram(t)
+	err := Serve(patience(t), "iris", p.service, p.opened, strings.NewReader(strings.Repeat("x", maxLine+1)+"\n"), io.Discard)
+	require.EqualError(t, err, "a line has more than 4 MiB; send fewer closures at once")
 }

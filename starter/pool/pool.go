@@ -12,7 +12,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/clusterrun/clusterrun/starter/coordinate"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -95,7 +94,7 @@ func Run[T any](ctx context.Context, p *Pool, function string, args ...any) ([]T
 // goes on, as it does where the processes have no such function. If a process has died the error is [ErrProcessDied], and the pool is shut
 // down. When ctx ends Run returns, and the processes finish the call all the same.
 func (p *Pool) Run(ctx context.Context, function string, args ...any) ([]json.RawMessage, error) {
-	request, err := p.request(function, args)
+	closures, err := p.closures(function, args)
 	if err != nil {
 		return nil, err
 	}
@@ -103,26 +102,27 @@ func (p *Pool) Run(ctx context.Context, function string, args ...any) ([]json.Ra
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.ask(ctx, request)
+	outcomes, err := s.call(ctx, closures)
 	var over *overError
 	switch {
 	case errors.As(err, &over):
 		return nil, p.died(s, over.why)
 	case err != nil:
 		return nil, err
-	case answer.Error != nil:
-		return nil, answer.Error
 	}
-	values := make([]json.RawMessage, len(answer.Outcomes))
+	values := make([]json.RawMessage, len(outcomes))
 	var first error
-	for i, o := range answer.Outcomes {
-		if o.Lost {
-			return nil, p.died(s, s.awaitOver(o.Error.Message))
+	for i, o := range outcomes {
+		failure := o.Failure()
+		if isLost(failure) {
+			return nil, p.died(s, s.awaitOver(failure.Message))
 		}
-		if o.Error != nil && first == nil {
-			first = o.Error
+		if failure != nil && first == nil {
+			first = failure
 		}
-		values[i] = o.Value
+		if values[i] = o.Value; len(o.Value) == 0 {
+			values[i] = json.RawMessage("null")
+		}
 	}
 	if first != nil {
 		return nil, first
@@ -235,27 +235,40 @@ func (p *Pool) spec(self string) (*spec.RunSpec, error) {
 	return s, nil
 }
 
-// request returns the request that calls a function once on each task. A call is never made
+// isLost reports whether an error means that it is unknown what a call has done: its process
+// has ended, or the run.
+func isLost(e *closure.Error) bool {
+	if e == nil || e.Traceback != "" {
+		return false
+	}
+	switch e.Kind {
+	case closure.ErrQuarantined, closure.ErrLost, closure.ErrNotFound:
+		return true
+	case closure.ErrCancelled:
+		return e.Task == ""
+	}
+	return false
+}
+
+// closures returns the closures that call a function once on each task. A call is never made
 // twice.
-func (p *Pool) request(function string, args []any) (coordinate.Request, error) {
+func (p *Pool) closures(function string, args []any) ([]closure.Closure, error) {
 	raw := make([]json.RawMessage, len(args))
 	for i, a := range args {
 		b, err := json.Marshal(a)
 		if err != nil {
-			return coordinate.Request{}, fmt.Errorf("argument %d of %s: %w", i+1, function, err)
+			return nil, fmt.Errorf("argument %d of %s: %w", i+1, function, err)
 		}
 		raw[i] = b
 	}
-	r := coordinate.Request{Op: coordinate.OpCall}
 	list, err := json.Marshal(raw)
 	if err != nil {
-		return r, err
+		return nil, err
 	}
 	never := 0
-	for _, t := range p.tasks {
-		r.Closures = append(r.Closures, closure.Closure{Function: function, Args: list, Options: &closure.Options{
-			Task: t.Name(), Detached: true, MaxLosses: &never,
-		}})
+	all := make([]closure.Closure, len(p.tasks))
+	for i, t := range p.tasks {
+		all[i] = closure.Closure{Function: function, Args: list, Options: &closure.Options{Task: t.Name(), Detached: true, MaxLosses: &never}}
 	}
-	return r, nil
+	return all, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/starter/coordinate"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -147,7 +148,8 @@ func TestTheRunOfAPool(t *testing.T) {
 		Tasks: []spec.TaskGroup{{Type: "chief", Count: &one, Command: []string{"python", "other.py"}}},
 		Env:   map[string]string{"A": "b"}, Initializer: "prepare",
 	})
-	pid(t, p, "pids")
+	_, err := p.Run(bounded(t), "pids")
+	require.NoError(t, err)
 	assert.Equal(t, "run --coordinator-fd 3 -\n", f.read(t, "arguments"))
 	s, err := spec.Decode([]byte(f.read(t, "spec")))
 	require.NoError(t, err)
@@ -173,10 +175,14 @@ func TestARequest(t *testing.T) {
 	_, err := p.Run(bounded(t), "pids", 3, "x", nil)
 	require.NoError(t, err)
 	var r coordinate.Request
-	require.NoError(t, json.Unmarshal([]byte(f.read(t, "requests")), &r))
-	assert.Equal(t, coordinate.OpCall, r.Op)
-	require.Len(t, r.Closures, 2)
-	for i, c := range r.Closures {
+	schedule, _, _ := strings.Cut(f.read(t, "requests"), "\n")
+	require.NoError(t, json.Unmarshal([]byte(schedule), &r))
+	assert.Equal(t, wire.OpSchedule, r.Op)
+	var message closure.ScheduleRequest
+	require.NoError(t, json.Unmarshal(r.Message, &message))
+	require.NoError(t, message.Validate())
+	require.Len(t, message.Closures, 2)
+	for i, c := range message.Closures {
 		assert.Equal(t, "pids", c.Function)
 		assert.JSONEq(t, `[3, "x", null]`, string(c.Args))
 		never := 0
@@ -199,7 +205,7 @@ func TestFunctionsThatFail(t *testing.T) {
 	assert.Equal(t, "the first", failed.Message, "in the order of the ranks")
 	_, err = p.Run(bounded(t), "refused")
 	require.ErrorAs(t, err, &failed)
-	assert.Equal(t, coordinate.ErrRefused, failed.Kind)
+	assert.Equal(t, closure.Error{Kind: "RefusedError", Message: "no task has registered it"}, *failed)
 	_, err = Run[string](bounded(t), p, "pids")
 	require.ErrorContains(t, err, "the value of pids in worker-0 is not of type string")
 	assert.Equal(t, before, pid(t, p, "pids"), "it goes on")

@@ -2,19 +2,23 @@ package pool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/starter/coordinate"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -51,11 +55,20 @@ type session struct {
 	ends sync.Once
 	err  error // of the end
 
+	// calling holds an element while a call is in progress. It guards batch.
+	calling chan struct{}
+	batch   uint64
+
 	writes sync.Mutex
 	mu     sync.Mutex
+	// at is the position up to which the history of the queue was read.
+	at     string
 	number uint64
 	asked  map[uint64]chan coordinate.Answer
 }
+
+// clientName is the name of a pool in the queue of its own run.
+const clientName = "pool"
 
 // overError reports that a session is over.
 type overError struct{ why string }
@@ -90,7 +103,7 @@ func start(binary string, s *spec.RunSpec) (*session, error) {
 		socket.Close()
 		return nil, fmt.Errorf("start %s: %w", binary, err)
 	}
-	out := &session{command: command, socket: socket, over: make(chan struct{}), asked: map[uint64]chan coordinate.Answer{}}
+	out := &session{command: command, socket: socket, over: make(chan struct{}), calling: make(chan struct{}, 1), asked: map[uint64]chan coordinate.Answer{}}
 	sessions.Store(out, nil)
 	go out.listen()
 	return out, nil
@@ -105,11 +118,18 @@ func (s *session) listen() {
 		if lines.Decode(&a) != nil {
 			return
 		}
-		if a.Event == coordinate.EventOver {
+		var opened closure.Opened
+		switch a.Event {
+		case coordinate.EventOver:
 			s.why = a.Message
 			return
+		case coordinate.EventOpen:
+			if json.Unmarshal(a.Answer, &opened) != nil {
+				return
+			}
 		}
 		s.mu.Lock()
+		s.at = cmp.Or(opened.At, s.at)
 		asked := s.asked[a.ID]
 		delete(s.asked, a.ID)
 		s.mu.Unlock()
@@ -119,31 +139,88 @@ func (s *session) listen() {
 	}
 }
 
-// ask waits for the answer to a request. An [overError] says that there will be none.
-func (s *session) ask(ctx context.Context, r coordinate.Request) (coordinate.Answer, error) {
+// call has closures called, and returns their outcomes. An [overError] is returned if not all
+// of them will have one.
+func (s *session) call(ctx context.Context, closures []closure.Closure) ([]closure.Outcome, error) {
+	select {
+	case s.calling <- struct{}{}:
+		defer func() { <-s.calling }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	s.batch++
+	var scheduled closure.ScheduleAnswer
+	if err := s.ask(ctx, wire.OpSchedule, closure.ScheduleRequest{Client: clientName, Batch: s.batch, Closures: closures}, &scheduled); err != nil {
+		return nil, err
+	}
+	outcomes, missing := make([]closure.Outcome, len(closures)), len(closures)
+	keep := func(o closure.Outcome) {
+		if i := o.ID - scheduled.First; o.ID >= scheduled.First && i < uint64(len(outcomes)) && outcomes[i].ID == 0 {
+			outcomes[i] = o
+			missing--
+		}
+	}
+	for missing > 0 {
+		s.mu.Lock()
+		at := s.at
+		s.mu.Unlock()
+		var news closure.Outcomes
+		if err := s.ask(ctx, wire.OpOutcomes, closure.OutcomesRequest{Client: clientName, After: at, Wait: closure.MaxWait}, &news); err != nil {
+			return nil, err
+		}
+		for _, o := range news.Outcomes {
+			keep(o)
+		}
+		for _, c := range news.Cancelled {
+			for id := c.First; id <= c.Last; id++ {
+				keep(closure.Outcome{ID: id, Kind: closure.OutcomeCancelled})
+			}
+		}
+		s.mu.Lock()
+		s.at = news.At
+		s.mu.Unlock()
+	}
+	return outcomes, nil
+}
+
+// ask makes a request and decodes its answer. An [overError] means that there will be none.
+func (s *session) ask(ctx context.Context, op string, message, out any) error {
+	b, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
 	answer := make(chan coordinate.Answer, 1)
 	s.mu.Lock()
 	s.number++
-	r.ID = s.number
+	r := coordinate.Request{ID: s.number, Op: op, Message: b}
 	s.asked[r.ID] = answer
 	s.mu.Unlock()
 	if err := s.send(r); err != nil {
-		return coordinate.Answer{}, err
+		return err
 	}
+	var a coordinate.Answer
 	select {
-	case a := <-answer:
-		return a, nil
-	case <-s.over:
+	case a = <-answer:
 	case <-ctx.Done():
-		return coordinate.Answer{}, ctx.Err()
+		return ctx.Err()
+	case <-s.over:
+		select {
+		case a = <-answer: // it came first
+		default:
+			return &overError{s.why}
+		}
 	}
-	select {
-	case a := <-answer: // it came first
-		return a, nil
-	default:
-		return coordinate.Answer{}, &overError{s.why}
+	switch {
+	case a.Error == nil:
+		return json.Unmarshal(a.Answer, out)
+	case a.Error.Code == wire.CodeOver:
+		return &overError{s.awaitOver(a.Error.Message)}
 	}
+	return &closure.Error{Kind: refusedKind, Message: strings.TrimPrefix(a.Error.Message, "field "+a.Error.Field+": ")}
 }
+
+// refusedKind is the kind of the error of a call that the queue refuses.
+const refusedKind = "RefusedError"
 
 // send writes a request. That nobody is there to read it is seen by who waits for the
 // answer.

@@ -63,9 +63,12 @@ clusterrun.serve()`)
 	}
 
 	// What is piped into coordinate gets into the queue, although nobody serves yet.
-	code, stdout, stderr := l.fed(`{"id":1,"op":"schedule","closures":[{"function":"add","args":[1]}]}`+"\n", "coordinate", "shell")
+	code, stdout, stderr := l.fed(`{"id":1,"op":"schedule","message":{"client":"c","batch":1,"closures":[{"function":"add","args":[1]}]}}`+"\n", "coordinate", "shell")
 	assert.Zero(t, code, stderr)
-	assert.Equal(t, `{"event":"open","run":"shell"}`+"\n"+`{"id":1,"ids":[1]}`+"\n", stdout)
+	assert.Regexp(t, `^\{"event":"open","run":"shell","answer":\{"at":".+","room":\d+\}\}\n\{"id":1,"answer":\{"first":1,.*\}\}\n$`, stdout)
+	code, _, stderr = l.run("coordinate", "nobody")
+	assert.Equal(t, 125, code)
+	assert.Contains(t, stderr, "nobody")
 	var lines strings.Builder
 	for i := range 50 {
 		fmt.Fprintf(&lines, `{"function":"add","args":[%d],"kwargs":{"b":10},"options":{"key":"k%d"}}`+"\n", i, i%40)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"log/slog"
 	"slices"
 	"sync"
 
@@ -77,9 +76,7 @@ func Attach(s Server, run spec.RunRef) *Queue { return attach(NewClient(s, run),
 
 func attach(c *Client, size int, tasks TaskNames) *Queue {
 	if c.Warn == nil {
-		c.Warn = func(request string, err error) {
-			slog.Warn("a request to the queue of closures keeps failing; retrying", "queue", c.id, "request", request, "error", err)
-		}
+		c.Warn = warnByLog(c)
 	}
 	q := &Queue{
 		client: c, name: rand.Text(), room: FirstRoom(size), tasks: NewTasks(tasks),

@@ -92,7 +92,10 @@ func (r *Remote) Value() (json.RawMessage, error) {
 
 // settle, fail and is are called once, with the queue's mu held.
 func (r *Remote) settle(o closure.Outcome) {
-	r.outcome, r.err = o, errorOf(o)
+	r.outcome = o
+	if failure := o.Failure(); failure != nil {
+		r.err = failure
+	}
 	close(r.done)
 }
 
@@ -104,17 +107,4 @@ func (r *Remote) fail(err error) {
 func (r *Remote) is(id uint64) {
 	r.id = id
 	close(r.known)
-}
-
-// errorOf returns the error of an outcome, if there is one.
-func errorOf(o closure.Outcome) error {
-	switch {
-	case o.Kind == "" || o.Kind == closure.OutcomeValue:
-		return nil
-	case o.Error != nil:
-		return o.Error
-	case o.Kind == closure.OutcomeCancelled:
-		return &closure.Error{Kind: closure.ErrCancelled, Message: closure.TextCancelled, Closure: o.ID}
-	}
-	return &closure.Error{Message: "the closure ended as " + string(o.Kind), Closure: o.ID}
 }

@@ -3,12 +3,15 @@ package closurequeue
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/system/strictjson"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // Service answers the requests of programs that schedule closures on the tasks of a run: the
@@ -25,6 +28,25 @@ type Service struct {
 // NewService returns a service for a queue that exists.
 func NewService(c *Client, tasks *Tasks) *Service {
 	return &Service{Client: c, Tasks: tasks, feeds: feeds{client: c}}
+}
+
+// OpenService opens the queue of a run as [Open] does, for a program that has its requests
+// answered.
+func OpenService(ctx context.Context, s Server, taskQueue string, in closure.QueueInput, tasks TaskNames) (*Service, closure.Opened, error) {
+	c := NewClient(s, in.Run)
+	c.TaskQueue, c.Warn = taskQueue, warnByLog(c)
+	if err := c.Open(ctx, in); err != nil {
+		return nil, closure.Opened{}, err
+	}
+	out := NewService(c, NewTasks(tasks))
+	opened, err := out.Opened(ctx, in)
+	return out, opened, err
+}
+
+func warnByLog(c *Client) func(string, error) {
+	return func(request string, err error) {
+		slog.Warn("a request to the queue of closures keeps failing; retrying", "queue", c.id, "request", request, "error", err)
+	}
 }
 
 // Opened describes the queue, which was opened with this input.
@@ -48,7 +70,7 @@ type Caller struct {
 func (s *Service) Answer(ctx context.Context, by Caller, operation string, message []byte) (any, *wire.Problem) {
 	ask, ok := operations[operation]
 	if !ok {
-		return nil, &wire.Problem{Code: wire.CodeNotFound, Message: "there is no operation " + spec.Quote(operation)}
+		return nil, &wire.Problem{Code: wire.CodeNotFound, Message: fmt.Sprintf("there is no operation %s; there are %s", spec.Quote(operation), shorten.List(wire.Operations[1:], len(wire.Operations)))}
 	}
 	out, err := ask(ctx, s, by, closure.Escaped(message))
 	if err != nil {

@@ -14,42 +14,51 @@ import (
 const coordinateHelp = `Schedules closures on the tasks of a run, for programs in any language. It reads requests
 from stdin and writes answers to stdout, each a line of JSON, until stdin ends and
 everything that was scheduled is in the queue. The run and the queue continue. After the
-end of stdin it waits for no closures: join, fetch and call are not answered if closures
-have not ended, so keep stdin open until you have read the answers.
+end of stdin it answers only requests to schedule, so keep stdin open until you have read
+the answers.
 
-Requests have an id, which their answer repeats, and an op:
-  {"id":1,"op":"schedule","closures":[{"function":"step","args":[1],"kwargs":{}}]}
-      schedules closures, in the order of the lines: {"id":1,"ids":[17]}
-  {"id":2,"op":"call","closures":[{"function":"step","args":[2]}]}
-      the same, and waits for them: {"id":2,"outcomes":[{"value":0.3}]}
-  {"id":3,"op":"fetch","ids":[17]}
-      waits for closures that anyone has scheduled, however long ago:
-      {"id":3,"outcomes":[{"error":{"kind":"ValueError","message":"no"}}]}
-  {"id":4,"op":"join"}
-      waits until all scheduled closures have been called: {"id":4}
-  {"id":5,"op":"done"}
-      reports whether they have been: {"id":5,"done":true}
-  {"id":6,"op":"cancel","ids":[17]}
-      cancels these, or all if there are no ids: {"id":6,"cancelled":1}
+The first line says where the queue is, and how many closures it has room for:
+  {"event":"open","run":"ID","answer":{"at":"POSITION","room":1000}}
 
-The first error of a closure is also that of the next schedule, call, join or done:
-{"id":7,"error":{"kind":"ValueError","message":"no"}}. A refused request is an error in its
-own answer only. "lost" in an outcome means that the error is neither the function's own
-nor a refusal: the process that called it has ended, or the run.
+Requests have an id, which their answer repeats, an op, and a message. schedule, join and
+done keep the order of their lines:
+  {"id":1,"op":"schedule","message":{"client":"c1","batch":1,
+   "closures":[{"function":"step","args":[1],"kwargs":{}},{"function":"step","args":[2]}]}}
+      (in one line) schedules closures. first is the ID of the first one, and the others
+      follow: {"id":1,"answer":{"first":17,"room":998}}
+  {"id":2,"op":"outcomes","message":{"client":"c1","after":"POSITION","wait":20}}
+      waits for up to 20 s until closures have ended, whoever has scheduled them, and tells
+      how; ask again after the at of the answer:
+      {"id":2,"answer":{"at":"...","outcomes":[{"id":17,"value":0.3,"task":"worker-0"}]}}
+  {"id":3,"op":"find","message":{"closures":[17]}}
+      the outcomes of those that have ended, however long ago
+  {"id":4,"op":"join","message":{"client":"c1","call":1}}
+      waits until all scheduled closures have been called: {"id":4,"answer":{"done":true}}
+  {"id":5,"op":"done","message":{"client":"c1","call":2}}
+      reports whether they have been: {"id":5,"answer":{"done":true}}
+  {"id":6,"op":"cancel","message":{"closures":[17]}}
+      cancels these, or all if there are no closures: {"id":6,"answer":{"cancelled":1,"told":0}}
+resources and release are for per-worker resources. The messages are those with which tasks
+schedule closures; openapi.yaml in the sources describes them all.
 
-A closure may have options, all or some of these:
-  {"id":8,"op":"call","closures":[{"function":"step","args":[3],"options":
-   {"key":"step-3","task":"worker-1","timeout":"3s"}}]}
-(in one line). "key": a closure with the key of an earlier one is that closure, for as long
-as the run is open, unless it was cancelled; if it has failed, its error is raised again,
-or with "retry": true it is called again. The keys of a run may have up to 1 MiB in all,
-including 8 bytes for each; beyond that, closures with new keys are refused. "task": only
-this task of the run may call it. "timeout" limits one call. "max_losses": how often its
-task may die while executing it before that is an error; default 10, and -1 means any
-number. "detached": true: join and done do not wait for it, and its error does not stop
-others. Unknown fields are refused.
+client is a random name of your own. Number your requests to schedule from 1 (batch), and
+your join and done from 1 (call): a request that is sent again with its number is the same
+one. The first error of a closure is "raised" in the answer to the next schedule, join or
+done, once nothing executes any more; what was queued is cancelled. Give the epoch of that
+answer with later schedules ("epoch":1): those with a lower one are cancelled, too. A
+request that is refused has an error in place of an answer:
+{"id":7,"error":{"code":"invalid","message":"...","field":"closures[0].args"}}.
 
-The first line is {"event":"open","run":"ID"}.
+A closure may have options, all or some of these: {"function":"step","options":
+{"key":"step-3","task":"worker-1","timeout":"3s"}}. "key": a closure with the key of an
+earlier one is that closure, for as long as the run is open, unless it was cancelled, and
+its ID is "known" in the answer; if it has failed, its error is raised again, or with
+"retry": true it is called again. The keys of a run may have up to 1 MiB in all, including
+8 bytes for each; beyond that, closures with new keys are refused. "task": only this task
+of the run may call it. "timeout" limits one call. "max_losses": how often its task may die
+while executing it before that is an error; default 10, and -1 means any number.
+"detached": true: join and done do not wait for it, and its error does not stop others; it
+is scheduled apart from others. Unknown fields are refused.
 
 Exit codes:
   0    stdin has ended
@@ -64,8 +73,11 @@ func Coordinate(a *cli.App) *cobra.Command {
 		Long:  coordinateHelp,
 		Example: `  # In bash: a coordinator as a coprocess
   coproc clusterrun coordinate iris-x2k4
-  echo '{"id":1,"op":"call","closures":[{"function":"step","args":[1]}]}' >&${COPROC[1]}
-  read -r open <&${COPROC[0]}; read -r answer <&${COPROC[0]}`,
+  read -r open <&${COPROC[0]}; after=$(jq .answer.at <<<"$open")
+  echo '{"id":1,"op":"schedule","message":{"client":"'$$'","batch":1,"closures":[{"function":"step","args":[1]}]}}' >&${COPROC[1]}
+  read -r scheduled <&${COPROC[0]}
+  echo '{"id":2,"op":"outcomes","message":{"client":"'$$'","after":'"$after"',"wait":20}}' >&${COPROC[1]}
+  read -r outcomes <&${COPROC[0]}`,
 		Args: cli.OneArg("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, _, err := a.DialExisting(cmd.Context())
@@ -73,15 +85,15 @@ func Coordinate(a *cli.App) *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			q, err := starter.Get(c, args[0], "").Closures(cmd.Context())
+			s, opened, err := starter.Get(c, args[0], "").ClosureService(cmd.Context())
 			if err != nil {
 				return err
 			}
-			defer q.Close()
-			go tellWaits(cmd.Context(), q.Status, func(text string) { a.Say("run %s: %s", args[0], text) })
+			defer s.Close()
+			go tellWaits(cmd.Context(), s.Status, func(text string) { a.Say("run %s: %s", args[0], text) })
 			// A program that has died reads no answers; what it wanted is scheduled.
 			signal.Ignore(syscall.SIGPIPE)
-			return coordinate.Serve(cmd.Context(), args[0], q, a.In, a.Out)
+			return coordinate.Serve(cmd.Context(), args[0], s, opened, a.In, a.Out)
 		},
 	}
 }

@@ -102,15 +102,12 @@ func (w *owner) serve(ctx context.Context, run *starter.Run) {
 	ctx, w.stop = context.WithCancel(ctx)
 	w.serving.Go(func() { w.watchTasks(ctx, run) })
 	w.serving.Go(func() {
-		q, err := run.Closures(ctx)
-		if err != nil {
-			if ctx.Err() == nil {
-				w.app.Say("run %s: %s", run.ID, err)
-			}
-			return
+		s, opened, err := run.ClosureService(ctx)
+		if err == nil {
+			defer s.Close()
+			err = coordinate.Serve(ctx, run.ID, s, opened, w.socket, w.socket)
 		}
-		defer q.Close()
-		if err := coordinate.Serve(ctx, run.ID, q, w.socket, w.socket); err != nil && !w.isGone() && ctx.Err() == nil {
+		if err != nil && !w.isGone() && ctx.Err() == nil {
 			w.app.Say("run %s: %s", run.ID, err)
 		}
 	})

@@ -54,6 +54,19 @@ type Outcome struct {
 	Alone bool `json:"alone,omitempty"`
 }
 
+// Failure returns the error of an outcome; nil for a value.
+func (o Outcome) Failure() *Error {
+	switch {
+	case o.Kind == "" || o.Kind == OutcomeValue:
+		return nil
+	case o.Error != nil:
+		return o.Error
+	case o.Kind == OutcomeCancelled:
+		return &Error{Kind: ErrCancelled, Message: TextCancelled, Closure: o.ID}
+	}
+	return &Error{Message: "the closure ended as " + string(o.Kind), Closure: o.ID}
+}
+
 // Error is an error of a closure.
 type Error struct {
 	// Kind is the kind of the error, such as ValueError, or one of the kinds below.

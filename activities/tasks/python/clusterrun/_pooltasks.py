@@ -2,10 +2,11 @@
 
 import json
 import re
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, Optional
 
 from ._errors import RemoteTraceback
 from ._json import encode_arguments
+from .remote import TEXT_CANCELLED
 
 _TASK_TYPE = r"[a-z][a-z0-9_]*(-[a-z][a-z0-9_]*)*"
 
@@ -40,8 +41,8 @@ def size_of(group: Dict[str, Any]) -> int:
     return size
 
 
-def request_of(groups: List[Dict[str, Any]], name: str, args: List[Any], kwargs: Dict[str, Any]) -> Dict[str, Any]:
-    """Return a request that calls the function once in each task. No call is ever
+def closures_of(groups: List[Dict[str, Any]], name: str, args: List[Any], kwargs: Dict[str, Any]) -> List[Dict[str, Any]]:
+    """Return closures that call the function once in each task. No call is ever
     repeated."""
     def refuse(value: Any) -> Any:
         raise TypeError("%r is not JSON" % (value,))
@@ -50,11 +51,28 @@ def request_of(groups: List[Dict[str, Any]], name: str, args: List[Any], kwargs:
         args, kwargs = json.loads(encode_arguments([args, kwargs], refuse))
     except (TypeError, ValueError, RecursionError) as e:
         raise TypeError("the arguments of %s are not JSON: %s" % (name, e)) from None
-    return {"op": "call", "closures": [
+    return [
         {"function": name, "args": args, "kwargs": kwargs,
          "options": {"task": "%s-%d" % (group["type"], i), "detached": True, "max_losses": 0}}
         for group in groups for i in range(size_of(group))
-    ]}
+    ]
+
+
+def failure_of(outcome: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+    """Return the error of an outcome, if there is one."""
+    if outcome.get("kind", "value") == "value":
+        return None
+    error: Dict[str, Any] = outcome.get("error") or {"kind": "CancelledError", "message": TEXT_CANCELLED}
+    return error
+
+
+def is_lost(error: Optional[Dict[str, Any]]) -> bool:
+    """Return whether an error means that it is unknown what the call has done: its process
+    has ended, or the run."""
+    if error is None or error.get("traceback"):
+        return False
+    kind = error.get("kind")
+    return kind in ("QuarantinedError", "WorkerLostError", "NotFoundError") or (kind == "CancelledError" and not error.get("task"))
 
 
 class PoolError(RuntimeError):
@@ -71,11 +89,11 @@ class PoolError(RuntimeError):
 
 
 def error_of(said: Dict[str, Any]) -> BaseException:
-    """Return the exception for an error of a function, or for a refused request."""
+    """Return the exception for an error of a function."""
     import builtins
 
     kind, message = said.get("kind", ""), said.get("message", "")
-    known = ValueError if kind == "RefusedError" else getattr(builtins, kind, None)
+    known = getattr(builtins, kind, None)
     error: BaseException
     if isinstance(known, type) and issubclass(known, Exception):
         try:

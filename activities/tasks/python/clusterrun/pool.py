@@ -11,9 +11,10 @@ import weakref
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
 
 from ._binary import find_binary
+from ._http import MAX_WAIT
 from ._json import loads
 from ._poolprocess import GRACE, pool_function, refuse_while_importing, run_of
-from ._pooltasks import error_of, request_of, tasks_of
+from ._pooltasks import closures_of, error_of, failure_of, is_lost, tasks_of
 from ._transport import in_forked_children
 
 _JOIN = 60.0  # seconds for all processes to end
@@ -64,7 +65,8 @@ class Pool:
         self._lock = threading.Lock()
         self._process: Any = None
         self._buffer = bytearray()
-        self._requests = 0
+        self._requests = self._batch = 0
+        self._at = ""  # the position up to which the history of the queue was read
         self._over = ""
         _pools.add(self)
 
@@ -92,13 +94,12 @@ class Pool:
         and the pool is shut down; the next run starts new processes.
         """
         name = pool_function(fn)
-        request = request_of(self._tasks, name, list(args or ()), dict(kwargs or {}))
+        closures = closures_of(self._tasks, name, list(args or ()), dict(kwargs or {}))
         with self._lock:
             if self._socket is None:
                 self._start()
-            answer = self._ask(request)
-            outcomes = answer.get("outcomes") if answer else None
-            if answer is None or (outcomes is not None and any(o.get("lost") for o in outcomes)):
+            outcomes = self._call(closures)
+            if outcomes is None or any(is_lost(failure_of(o)) for o in outcomes):
                 why = self._why(outcomes or ())
                 process = self._let_go()
                 self._shutdown(process, died=True)
@@ -107,12 +108,10 @@ class Pool:
                 if not why:
                     raise RuntimeError(_UNEXPECTED_EOF + ". Please report a bug")
                 raise RuntimeError("%s: %s" % (_UNEXPECTED_EOF, why)) from RuntimeError(why)
-        if outcomes is None:
-            problem = answer["error"]
-            raise (ValueError if problem.get("kind") == "RefusedError" else RuntimeError)(problem.get("message", ""))
         for outcome in outcomes:
-            if outcome.get("error"):
-                raise error_of(outcome["error"])
+            error = failure_of(outcome)
+            if error is not None:
+                raise error_of(error)
         return [o["value"] for o in outcomes if o.get("value") is not None]
 
     def shutdown(self) -> None:
@@ -144,14 +143,34 @@ class Pool:
                 self._process = None
                 raise
         self._socket, self._buffer, self._over = ours, bytearray(), ""
+        self._requests = self._batch = 0
 
-    def _ask(self, request: Dict[str, Any]) -> Optional[Dict[str, Any]]:
-        """Return the answer to a request, or None if there will be none."""
+    def _call(self, closures: List[Dict[str, Any]]) -> Optional[List[Dict[str, Any]]]:
+        """Return the outcomes of closures, or None if not all of them will have one."""
+        self._batch += 1
+        scheduled = self._ask("schedule", {"client": "pool", "batch": self._batch, "closures": closures})
+        outcomes: Dict[int, Dict[str, Any]] = {}
+        while scheduled is not None and len(outcomes) < len(closures):
+            news = self._ask("outcomes", {"client": "pool", "after": self._at, "wait": MAX_WAIT})
+            if news is None:
+                return None
+            self._at = news["at"]
+            ended = list(news.get("outcomes") or ())
+            for span in news.get("cancelled") or ():
+                ended.extend({"id": key, "kind": "cancelled"} for key in range(span["first"], span["last"] + 1))
+            for outcome in ended:
+                if 0 <= outcome["id"] - scheduled["first"] < len(closures):
+                    outcomes.setdefault(outcome["id"], outcome)
+        return None if scheduled is None else [outcomes[key] for key in sorted(outcomes)]
+
+    def _ask(self, op: str, message: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+        """Return the answer to a request, or None if there will be none. Raise an exception
+        if the queue refuses it."""
         assert self._socket is not None
         self._requests += 1
         number = self._requests
         try:
-            self._socket.sendall(json.dumps(dict(request, id=number)).encode() + b"\n")
+            self._socket.sendall(json.dumps({"id": number, "op": op, "message": message}).encode() + b"\n")
         except OSError:
             return None  # the run has ended
         except BaseException:  # KeyboardInterrupt, in the middle of a line
@@ -165,8 +184,18 @@ class Pool:
             if said.get("event") == "over":
                 self._over = said.get("message", "")
                 return None
-            if said.get("id") == number:  # another number belongs to an interrupted request
-                return said
+            if said.get("event") == "open":
+                self._at = said["answer"]["at"]
+            if said.get("id") != number:  # another number belongs to an interrupted request
+                continue
+            problem = said.get("error")
+            if problem is None:
+                answer: Dict[str, Any] = said["answer"]
+                return answer
+            if problem["code"] == "over":
+                return None
+            refused = problem["code"] in ("invalid", "queue_refused")
+            raise (ValueError if refused else RuntimeError)(problem["message"].replace("field %s: " % problem.get("field"), "", 1))
 
     def _line(self) -> bytes:
         """Return a line without its end, or nothing at the end of the stream."""
@@ -202,7 +231,7 @@ class Pool:
                     self._over = said.get("message", "")
         except OSError:
             pass
-        lost = [o["error"].get("message", "") for o in outcomes if o.get("lost") and o.get("error")]
+        lost = [error.get("message", "") for error in map(failure_of, outcomes) if error is not None and is_lost(error)]
         return self._over or (lost[0] if lost else "")
 
     def _let_go(self) -> Any:
