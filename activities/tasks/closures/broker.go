@@ -37,19 +37,49 @@ type Config struct {
 }
 
 // Broker has the closures of one run that its tasks on this host are to call.
+//
+// It is built in layers, each of which knows only those below it, and one mutex guards all:
+//
+//	Broker    leases of the queue, and requests of processes
+//	serving   processes that serve, and what they are told
+//	store     closures, and their outcomes
 type Broker struct {
+	serving
+	// settling is armed while the processes of an earlier broker are awaited.
+	settling *time.Timer
+	// silence is armed while processes have closures.
+	silence *time.Timer
+}
+
+// store has the closures that the broker holds.
+type store struct {
 	Config
-	started time.Time
 	// closed is closed by Close.
 	closed chan struct{}
 
-	mu sync.Mutex
+	mu sync.Mutex // guards what follows, and the other layers
 	// entries has all closures that the broker holds, by ID.
 	entries   map[uint64]*entry
 	queue     queue
 	resources resources
 	// released are the resources that are no longer needed, as far as the queue has said.
-	released  ranges
+	released ranges
+	// suspects are closures that may have ended their process.
+	suspects memory[uint64]
+	// delivered has the latest outcomes that leases have returned.
+	delivered delivered
+	// cancelled are closures that must not be called, whether the broker holds them or not.
+	cancelled memory[uint64]
+	// finished counts the closures that have ended here.
+	finished int
+	// forgetting is armed while some closure has no lease.
+	forgetting *time.Timer
+}
+
+// serving has the processes that serve.
+type serving struct {
+	store
+	started   time.Time
 	processes map[processKey]*process
 	// slots is the number of slots of all serving processes.
 	slots int
@@ -57,42 +87,30 @@ type Broker struct {
 	waiting []*process
 	// known has the functions of each task, those of its last process if none serves.
 	known map[string]map[string]bool
-	// gone are processes that have ended, and suspects closures that may have ended their
-	// process.
+	// gone are processes that have ended.
 	gone memory[processKey]
 	// endedIn is the call in which the last serving process of a task ended, until another
 	// process serves or the last one leaves in order.
-	endedIn  map[string]string
-	suspects memory[uint64]
-	// delivered has the latest outcomes that leases have returned.
-	delivered delivered
-	// cancelled are closures that must not be called, whether the broker holds them or not,
-	// and grace is the time that a call has to end.
-	cancelled memory[uint64]
-	grace     time.Duration
+	endedIn map[string]string
+	// grace is the time that a cancelled call has to end.
+	grace time.Duration
 	// calls counts calls. It does not start at 0, so that no call has the number of a call of
 	// an earlier broker.
 	calls uint64
-	// finished counts the closures that have ended here.
-	finished int
 	// successor reports whether another broker had the closures before this one, and awaited
 	// are the processes that it served and that have neither asked since nor ended. An entry
-	// without a name stands for all processes of its task.
+	// without a name stands for all processes of its task. settled reports whether they are
+	// no longer awaited.
 	successor bool
 	awaited   map[processKey]bool
 	settled   bool
-	settling  *time.Timer
-	// forgetting is armed while some closure has no lease.
-	forgetting *time.Timer
+	// stranding is armed while a closure waits that no process here serves.
+	stranding *time.Timer
+
 	// reporting is armed while a report is due; reported is the last report.
 	reporting *time.Timer
 	reported  []closure.ServingTask
 	told      bool // a report was made
-	// stranding is armed while a closure waits that no process here serves.
-	stranding *time.Timer
-	// silence is armed while processes have closures.
-	silence *time.Timer
-
 	// telling is held while Changed is called, to keep the order of reports.
 	telling sync.Mutex
 }
@@ -102,15 +120,15 @@ var ErrClosed = errors.New("the host is being stopped")
 
 // NewBroker returns a broker that holds nothing.
 func NewBroker(c Config) *Broker {
-	b := &Broker{
-		Config: c, started: time.Now(), closed: make(chan struct{}),
-		entries: map[uint64]*entry{}, queue: queue{}, resources: newResources(),
-		processes: map[processKey]*process{}, known: map[string]map[string]bool{}, endedIn: map[string]string{},
-		gone: newMemory[processKey](maxGone), suspects: newMemory[uint64](maxSuspects),
-		cancelled: newMemory[uint64](maxCancelled),
-		calls:     uint64(time.Now().UnixMicro()),
+	b := &Broker{serving: serving{
+		store: store{
+			Config: c, closed: make(chan struct{}), entries: map[uint64]*entry{}, resources: newResources(),
+			suspects: newMemory[uint64](maxSuspects), cancelled: newMemory[uint64](maxCancelled),
+		},
+		started: time.Now(), processes: map[processKey]*process{}, known: map[string]map[string]bool{}, endedIn: map[string]string{},
+		gone: newMemory[processKey](maxGone), calls: uint64(time.Now().UnixMicro()),
 		successor: len(c.Earlier) > 0, awaited: map[processKey]bool{},
-	}
+	}}
 	b.follow(c.Earlier)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,7 +161,7 @@ func (b *Broker) Close() {
 	}
 }
 
-func (b *Broker) isClosed() bool {
+func (b *store) isClosed() bool {
 	select {
 	case <-b.closed:
 		return true

@@ -65,7 +65,7 @@ func (b *Broker) cancel(ids []uint64, grace time.Duration) {
 // doom ends a cancelled closure that no process is known to hold. As long as processes of an
 // earlier broker may return, one of them may hold it, so the outcome has to wait: the
 // function must no longer be running when it is reported.
-func (b *Broker) doom(e *entry) {
+func (b *serving) doom(e *entry) {
 	e.told = cancelled
 	if b.settled {
 		b.finish(e, cancelledOutcome(""))
@@ -75,7 +75,7 @@ func (b *Broker) doom(e *entry) {
 }
 
 // endDoomed ends the doomed closures that no process has reported.
-func (b *Broker) endDoomed() {
+func (b *serving) endDoomed() {
 	for _, e := range b.entries {
 		if e.state == doomed {
 			b.finish(e, cancelledOutcome(""))
@@ -84,7 +84,7 @@ func (b *Broker) endDoomed() {
 }
 
 // limit starts the timeout of a call.
-func (b *Broker) limit(e *entry) {
+func (b *serving) limit(e *entry) {
 	timeout := e.timeout()
 	if timeout <= 0 || e.state != given || e.told != untold {
 		return
@@ -98,7 +98,7 @@ func (b *Broker) limit(e *entry) {
 
 // tell tells a process to end a call, with its next answer. If it does not, the process is
 // restarted after the grace.
-func (b *Broker) tell(e *entry, why reason, grace time.Duration) {
+func (b *serving) tell(e *entry, why reason, grace time.Duration) {
 	e.stopTimer()
 	e.told = why
 	e.process.owed = true
@@ -106,14 +106,14 @@ func (b *Broker) tell(e *entry, why reason, grace time.Duration) {
 }
 
 // answerOwed sends a waiting process the news that it is owed.
-func (b *Broker) answerOwed(p *process) {
+func (b *serving) answerOwed(p *process) {
 	if p.request != nil {
 		b.answer(p, b.news(p))
 	}
 }
 
 // restart restarts a process that does not end a call.
-func (b *Broker) restart(e *entry) {
+func (b *serving) restart(e *entry) {
 	p := e.process
 	if time.Since(p.restarted) >= restartAgain || p.restarted.IsZero() {
 		p.restarted = time.Now()
@@ -125,7 +125,7 @@ func (b *Broker) restart(e *entry) {
 }
 
 // after calls do for a call after d, unless the call has ended by then.
-func (b *Broker) after(e *entry, d time.Duration, do func()) {
+func (b *store) after(e *entry, d time.Duration, do func()) {
 	p, call := e.process, e.call
 	var t *time.Timer
 	t = time.AfterFunc(d, func() {

@@ -87,20 +87,20 @@ func (e *entry) timeout() time.Duration {
 }
 
 // add adds a closure that the broker did not hold.
-func (b *Broker) add(e *entry) {
+func (b *store) add(e *entry) {
 	b.entries[e.closure.ID] = e
 	b.resources.refer(e.closure.Resources)
 }
 
 // drop removes a closure from the broker.
-func (b *Broker) drop(e *entry) {
+func (b *store) drop(e *entry) {
 	e.stopTimer()
 	delete(b.entries, e.closure.ID)
 	b.resources.release(e.closure.Resources)
 }
 
 // enqueue puts a closure into the queue.
-func (b *Broker) enqueue(e *entry) {
+func (b *store) enqueue(e *entry) {
 	e.stopTimer()
 	e.state, e.process, e.call, e.begun, e.told = queued, nil, 0, false, untold
 	e.queued = time.Now()
@@ -114,7 +114,7 @@ func (p *process) take(e *entry) {
 }
 
 // finish sets the outcome of a closure. The closure must not be queued.
-func (b *Broker) finish(e *entry, o closure.Outcome) {
+func (b *store) finish(e *entry, o closure.Outcome) {
 	e.stopTimer()
 	b.finished++
 	if b.Ended != nil {

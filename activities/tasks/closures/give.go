@@ -88,7 +88,7 @@ func (b *Broker) give(p *process) bool {
 }
 
 // linesFor returns the lines with closures that a process may call.
-func (b *Broker) linesFor(p *process) []*line {
+func (b *serving) linesFor(p *process) []*line {
 	var lines []*line
 	for key, l := range b.queue.lines {
 		if b.mayCall(p, key) {
@@ -99,7 +99,7 @@ func (b *Broker) linesFor(p *process) []*line {
 }
 
 // mayCall reports whether a process may call the closures of a line.
-func (b *Broker) mayCall(p *process, key lineKey) bool {
+func (b *serving) mayCall(p *process, key lineKey) bool {
 	return (key.task == "" || key.task == p.task) && (p.has[key.function] || b.unknown(key))
 }
 
@@ -116,7 +116,7 @@ func first(lines []*line) (found *entry) {
 // unknown reports whether no task here has registered a function. Then any process may be
 // given its closures, and says whether it has the function. A task between two processes
 // still counts.
-func (b *Broker) unknown(key lineKey) bool {
+func (b *serving) unknown(key lineKey) bool {
 	if !b.settled {
 		return false
 	}
@@ -134,7 +134,7 @@ func (b *Broker) unknown(key lineKey) bool {
 }
 
 // otherFor reports whether a process other than p serves a closure.
-func (b *Broker) otherFor(e *entry, p *process) bool {
+func (b *serving) otherFor(e *entry, p *process) bool {
 	task := e.options().Task
 	for _, q := range b.processes {
 		if q != p && q.serves() && (task == "" || task == q.task) && q.has[e.closure.Function] {

@@ -241,19 +241,19 @@ func (b *Broker) detach(l *lease) {
 }
 
 // noLease records that no lease waits for a closure.
-func (b *Broker) noLease(e *entry) {
+func (b *store) noLease(e *entry) {
 	e.lease, e.since = nil, time.Now()
 	b.forgetLater()
 }
 
 // forgetLater schedules the removal of closures that no lease names again.
-func (b *Broker) forgetLater() {
+func (b *store) forgetLater() {
 	if b.forgetting == nil && !b.isClosed() {
 		b.forgetting = time.AfterFunc(keptFor, b.forgetOld)
 	}
 }
 
-func (b *Broker) forgetOld() {
+func (b *store) forgetOld() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.forgetting = nil

@@ -133,7 +133,7 @@ func (b *Broker) receive(ctx context.Context, task string, in taskapi.ClosuresRe
 }
 
 // answer answers the waiting request of a process, if there is one.
-func (b *Broker) answer(p *process, a taskapi.ClosuresAnswer) {
+func (b *serving) answer(p *process, a taskapi.ClosuresAnswer) {
 	if p.request == nil {
 		return
 	}
@@ -165,7 +165,7 @@ func (p *process) read() taskapi.ClosuresAnswer {
 }
 
 // news returns an answer with its own number that has all that was given and cancelled.
-func (b *Broker) news(p *process) taskapi.ClosuresAnswer {
+func (b *serving) news(p *process) taskapi.ClosuresAnswer {
 	if p.unread == nil {
 		p.nextNews()
 		p.unread = &unread{}
@@ -244,7 +244,7 @@ func (b *Broker) adopt(p *process, in taskapi.ClosuresRequest) {
 
 // brought adds a closure that a process has from an earlier broker and that no lease has
 // named yet.
-func (b *Broker) brought(id uint64) *entry {
+func (b *store) brought(id uint64) *entry {
 	e := &entry{closure: closure.Closure{ID: id}}
 	if b.cancelled.contains(id) {
 		e.told = cancelled
@@ -277,7 +277,7 @@ func (b *Broker) reconcile(p *process, in taskapi.ClosuresRequest) {
 }
 
 // putBack queues a closure for another process. If the closure was cancelled, it ends.
-func (b *Broker) putBack(e *entry) {
+func (b *store) putBack(e *entry) {
 	p := e.process
 	switch {
 	case e.told != untold:

@@ -70,7 +70,7 @@ type waiting struct {
 func (p *process) serves() bool { return p.slots > 0 && len(p.functions) > 0 && !p.quiet }
 
 // introduce records the slots and functions of a process from a request.
-func (b *Broker) introduce(p *process, slots int, functions []string) {
+func (b *serving) introduce(p *process, slots int, functions []string) {
 	before, served := p.slots, p.serves()
 	p.slots = slots
 	changed := p.slots != before
@@ -101,7 +101,7 @@ func servingOf(serves bool, slots int) int {
 }
 
 // forget removes a process for good.
-func (b *Broker) forget(p *process) {
+func (b *serving) forget(p *process) {
 	b.gone.add(p.processKey)
 	p.unwatch()
 	b.slots -= p.serving()
@@ -132,7 +132,7 @@ func (p *process) learn(function string, seconds float64) {
 }
 
 // changed schedules a report of the serving processes.
-func (b *Broker) changed() {
+func (b *serving) changed() {
 	if b.reporting != nil || b.isClosed() {
 		return
 	}
@@ -145,12 +145,12 @@ func (b *Broker) changed() {
 	b.reporting = time.AfterFunc(after, b.report)
 }
 
-func (b *Broker) report() {
+func (b *serving) report() {
 	b.telling.Lock()
 	defer b.telling.Unlock()
 	b.mu.Lock()
 	b.reporting = nil
-	list := b.serving()
+	list := b.servingTasks()
 	same := b.told && slices.EqualFunc(list, b.reported, sameServing)
 	b.reported, b.told = list, true
 	closed := b.isClosed()
@@ -160,7 +160,7 @@ func (b *Broker) report() {
 	}
 }
 
-func (b *Broker) serving() []closure.ServingTask {
+func (b *serving) servingTasks() []closure.ServingTask {
 	var list []closure.ServingTask
 	for _, p := range b.processes {
 		if p.serves() {

@@ -36,7 +36,7 @@ func (b *Broker) Release(released [][2]uint64) {
 
 // release records released resources. b.mu must be held. IDs of resources are never reused,
 // so a released resource stays released.
-func (b *Broker) release(released ranges) {
+func (b *serving) release(released ranges) {
 	if len(released) == 0 || b.isClosed() {
 		return
 	}
@@ -47,7 +47,7 @@ func (b *Broker) release(released ranges) {
 }
 
 // tellReleased answers waiting processes that have not been told of a release.
-func (b *Broker) tellReleased() {
+func (b *serving) tellReleased() {
 	for _, p := range slices.Clone(b.waiting) {
 		if p.owed {
 			b.answerOwed(p)
@@ -57,7 +57,7 @@ func (b *Broker) tellReleased() {
 
 // releaseAgain tells a process to drop resources that it may have built again, for a closure
 // that the queue had ended before the resource was released.
-func (b *Broker) releaseAgain(p *process, resources []uint64) {
+func (b *store) releaseAgain(p *process, resources []uint64) {
 	for _, id := range resources {
 		if b.released.contains(id) {
 			p.release(ranges{{id, id}})

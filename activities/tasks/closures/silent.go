@@ -86,7 +86,7 @@ func (b *Broker) silent(p *process) {
 // speaks handles a request of a process that was silent. It keeps the closures that were
 // taken from it and that no other process has. It is told to cancel the rest, because another
 // process calls them.
-func (b *Broker) speaks(p *process, in taskapi.ClosuresRequest) {
+func (b *serving) speaks(p *process, in taskapi.ClosuresRequest) {
 	if p.quiet {
 		p.quiet = false
 		b.slots += p.serving()

@@ -24,11 +24,11 @@ func TestAFrozenIdleWorkerDoesNotKeepAClosure(t *testing.T) {
 		assert.Zero(t, h.Executing([]uint64{1}), "nobody has said that it calls it")
 		waits := other.waiting(1)
 		time.Sleep(silentAfter - time.Millisecond)
-		assert.Len(t, h.serving(), 2)
+		assert.Len(t, h.servingTasks(), 2)
 		time.Sleep(2 * time.Millisecond)
 		synctest.Wait()
 		require.Equal(t, []uint64{1}, other.read(<-waits))
-		assert.Equal(t, []closure.ServingTask{{Task: "worker-1", Process: "b", Slots: 1, Functions: []string{"f"}}}, h.serving())
+		assert.Equal(t, []closure.ServingTask{{Task: "worker-1", Process: "b", Slots: 1, Functions: []string{"f"}}}, h.servingTasks())
 		other.take(0, 0)
 		assert.Equal(t, 1, h.Executing([]uint64{1}))
 
@@ -38,7 +38,7 @@ func TestAFrozenIdleWorkerDoesNotKeepAClosure(t *testing.T) {
 		a := frozen.send(in)
 		frozen.read(a)
 		assert.Equal(t, []taskapi.CallCancel{{ID: 1}}, a.Cancel)
-		assert.Len(t, h.serving(), 2)
+		assert.Len(t, h.servingTasks(), 2)
 		frozen.done(taskapi.CallOutcome{ID: 1, Kind: "cancelled"})
 		other.done(value(1))
 		assert.Equal(t, valued(1, "worker-1"), one(t, l.get(t)))
@@ -63,7 +63,7 @@ func TestAFrozenHostsOnlyWorkerGivesBack(t *testing.T) {
 		o := one(t, l.get(t))
 		assert.Equal(t, closure.OutcomeLost, o.Kind)
 		assert.False(t, o.Started)
-		assert.Empty(t, h.serving())
+		assert.Empty(t, h.servingTasks())
 	})
 }
 

@@ -16,7 +16,7 @@ const strandedAfter = time.Second
 const tasksBusy = "the tasks of this host are busy"
 
 // watchStranded schedules a check for stranded closures, if anything waits.
-func (b *Broker) watchStranded() {
+func (b *serving) watchStranded() {
 	if b.stranding != nil || b.queue.size == 0 || !b.settled || b.isClosed() {
 		return
 	}
@@ -25,7 +25,7 @@ func (b *Broker) watchStranded() {
 
 // giveBackStranded returns closures to the queue that no process here serves, or that wait
 // behind long calls: another host may have a task for them. They were not begun.
-func (b *Broker) giveBackStranded() {
+func (b *serving) giveBackStranded() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.stranding = nil
@@ -50,7 +50,7 @@ func (b *Broker) giveBackStranded() {
 	b.watchStranded()
 }
 
-func (b *Broker) servedHere(key lineKey) bool {
+func (b *serving) servedHere(key lineKey) bool {
 	for _, p := range b.processes {
 		if p.serves() && b.mayCall(p, key) {
 			return true
