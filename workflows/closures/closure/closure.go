@@ -7,19 +7,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Closure is a function that tasks have registered, with arguments, for one of
-// them to call.
+// Closure is a call of a function that tasks have registered. One of them makes it.
 type Closure struct {
 	// ID counts the closures of a queue from 1, in the order they were scheduled.
 	ID uint64 `json:"id,omitempty"`
 	// Function is the name under which tasks have registered it.
 	Function string `json:"function"`
-	// Args and Kwargs are JSON: an array and an object. An object with the one key
-	// [ResourceKey] among them stands for what the executing task has built of that
-	// per-worker resource.
+	// Args and Kwargs are a JSON array and a JSON object. An object in them with the only key
+	// [ResourceKey] stands for what the executing task has built of that per-worker resource.
 	Args   json.RawMessage `json:"args,omitempty"`
 	Kwargs json.RawMessage `json:"kwargs,omitempty"`
-	// Resources are the IDs of those it uses.
+	// Resources are the IDs of the per-worker resources that it uses.
 	Resources []uint64 `json:"resources,omitempty"`
 	// Attempt counts how often it was given to a task, from 1.
 	Attempt int `json:"attempt,omitempty"`
@@ -27,8 +25,8 @@ type Closure struct {
 	Options *Options `json:"options,omitempty"`
 }
 
-// Size returns what the closure counts against [MaxQueueBytes] and [MaxBatchBytes]: the
-// bytes of its arguments and names.
+// Size returns the size of the closure for [MaxQueueBytes] and [MaxBatchBytes]: that of its
+// arguments and names, in bytes.
 func (c *Closure) Size() int {
 	size := len(c.Function) + len(c.Args) + len(c.Kwargs)
 	if c.Options != nil {
@@ -51,15 +49,15 @@ type Options struct {
 	Detached bool `json:"detached,omitempty"`
 	// Timeout bounds one call. None: nothing does.
 	Timeout Timeout `json:"timeout,omitempty"`
-	// MaxLosses is how often its task may die under it before it is not put back any
-	// more. nil: [DefaultMaxLosses]. Negative: without limit, as in the seed.
+	// MaxLosses is how many processes may end during its calls; one more is an error. nil:
+	// [DefaultMaxLosses]. Negative: any number, as in the seed.
 	MaxLosses *int `json:"max_losses,omitempty"`
 }
 
-// Timeout is a time span, as a text such as "1.5s", which [Closure.Validate] checks.
+// Timeout is a time span as text, such as "1.5s". [Closure.Validate] checks it.
 type Timeout string
 
-// TimeoutOf writes a time span; 0 is none.
+// TimeoutOf returns the text of a time span; 0 is none.
 func TimeoutOf(d time.Duration) Timeout {
 	if d == 0 {
 		return ""
@@ -75,14 +73,14 @@ func (t Timeout) Span() time.Duration {
 
 // Limits of closures.
 const (
-	// DefaultMaxLosses: a closure that has killed more tasks than that is set aside.
+	// DefaultMaxLosses is the default of [Options.MaxLosses].
 	DefaultMaxLosses = 10
-	// MaxQueueBytes is what the closures of a queue may have together in arguments and
-	// names. A full queue makes schedule wait.
+	// MaxQueueBytes bounds the sizes of all closures of a queue together. A full queue makes
+	// schedule wait.
 	MaxQueueBytes = 1536 << 10
 	// MaxBytes bounds the arguments of one closure, and its value.
 	MaxBytes = 256 << 10
-	// MaxBatchBytes bounds what is sent at once.
+	// MaxBatchBytes bounds the sizes of the closures that are sent at once.
 	MaxBatchBytes = 512 << 10
 	// MaxBatch bounds the closures that are sent at once.
 	MaxBatch = 1000
@@ -94,17 +92,16 @@ const (
 	// traceback, whose last bytes are kept.
 	MaxError     = 8 << 10
 	MaxTraceback = 16 << 10
-	// MaxErrorArgs bounds what an exception was made of, as JSON.
+	// MaxErrorArgs bounds the arguments of an exception, as JSON.
 	MaxErrorArgs = 1 << 10
 )
 
-// ResourceKey is the key of the object that stands for a per-worker resource among
-// the arguments of a closure; its value is the ID.
+// ResourceKey is the key of the object that stands for a per-worker resource in the
+// arguments of a closure. Its value is the ID.
 const ResourceKey = "$clusterrun.resource"
 
-// Resource is built by every task that calls a closure with it, once in each
-// process. It is there until its client releases it, and the last closure
-// with it has ended.
+// Resource is a per-worker resource. Each process that calls a closure with it builds it
+// once. It lasts until its client has released it and the last closure with it has ended.
 type Resource struct {
 	ID       uint64          `json:"id,omitempty"`
 	Function string          `json:"function"`

@@ -15,7 +15,7 @@ const maxPlainLists = 256 << 10
 
 // listed is a task with a list of functions.
 type listed interface {
-	// functions are the list, and its place among those that splitLists returns, from 1.
+	// functions returns the list, and its place in the result of splitLists, from 1.
 	functions() (task string, list *[]string, place *int)
 }
 

@@ -6,21 +6,21 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ServingMessage is what a host tells the queue about the tasks that serve there,
-// as a signal: all of them, whenever that changes.
+// ServingMessage is the signal by which a host reports which of its tasks serve: all of
+// them, whenever that changes.
 type ServingMessage struct {
 	Host string `json:"host"`
-	// Queue is that of the host worker.
+	// Queue is the task queue of the host worker.
 	Queue string `json:"queue"`
 	// Seq grows with every message of the broker; an older one is ignored.
 	Seq int64 `json:"seq"`
-	// Broker tells the host worker's life apart from the one before: what an earlier
-	// one held is leased anew at once, without waiting for its leases to run out.
+	// Broker identifies the life of the host worker. What an earlier one held is leased again
+	// at once, before its leases time out.
 	Broker  string        `json:"broker,omitempty"`
 	Serving []ServingTask `json:"serving"`
-	// Lists are there in JSON only; see [ServingTask.List].
+	// Lists is used in JSON only; see [ServingTask.List].
 	Lists [][]string `json:"lists,omitempty"`
-	// Over says that the run has ended, and how.
+	// Over, if not empty, is how the run has ended.
 	Over string `json:"over,omitempty"`
 }
 
@@ -33,8 +33,8 @@ type ServingTask struct {
 	Slots int `json:"slots"`
 	// Functions are the names it has registered, sorted.
 	Functions []string `json:"functions,omitempty"`
-	// List, in JSON only, is the place from 1 of its functions in the lists of the
-	// message, where they are long.
+	// List is used in JSON only, if the lists are long: it is the place of its functions in
+	// the lists of the message, from 1.
 	List int `json:"list,omitempty"`
 }
 
@@ -46,28 +46,28 @@ type Lease struct {
 	// Queue is the workflow ID of the queue, and Run the run.
 	Queue string      `json:"queue"`
 	Run   spec.RunRef `json:"run"`
-	// Closures are those to be called, and those that the host holds already, by
-	// ID. It takes one it does not hold for new.
+	// Closures are new ones, and those that the host holds already, by ID. The host takes one
+	// that it does not hold for new.
 	Closures  []Closure  `json:"closures"`
 	Resources []Resource `json:"resources,omitempty"`
-	// Cancelled are those of them that were cancelled, as by [CancelLease] with this
-	// Grace: so a host hears of it that does not know them (any more).
+	// Cancelled are those of them that were cancelled, as by [CancelLease] with this Grace. A
+	// host worker that was restarted may not know.
 	Cancelled []uint64      `json:"cancelled,omitempty"`
 	Grace     time.Duration `json:"grace,omitempty"`
-	// Released are ranges of IDs, first and last, of resources that nobody needs any
-	// more. What processes have built of them they drop.
+	// Released are ranges of the IDs of dropped resources, first and last. Processes drop what
+	// they have built of them.
 	Released [][2]uint64 `json:"released,omitempty"`
 }
 
-// LeaseResult is its result.
+// LeaseResult is the result of [ActivityRunClosures].
 type LeaseResult struct {
 	Outcomes []Outcome `json:"outcomes,omitempty"`
 	// Rest are the IDs of those that have not ended.
 	Rest []uint64 `json:"rest,omitempty"`
 	// Idle reports whether some slot had nothing to do when this was returned.
 	Idle bool `json:"idle,omitempty"`
-	// Done is how many closures the host ended, those of other leases included, while
-	// it had the lease, for Took milliseconds.
+	// Done is how many closures the host ended during the lease, including those of other
+	// leases, and Took how long it had the lease, in milliseconds.
 	Done int `json:"done,omitempty"`
 	Took int `json:"took_ms,omitempty"`
 }
@@ -78,9 +78,9 @@ type LeaseBeat struct {
 	Executing int `json:"executing"`
 }
 
-// CancelLease is the input of [ActivityCancelClosures]: these are not to be called
-// any more. Those being called are told, and their process is restarted after Grace.
-// They end, as cancelled or otherwise, in their leases.
+// CancelLease is the input of [ActivityCancelClosures]. Calls that run are told to end, and
+// their process is restarted after Grace. The closures end in their leases, as cancelled or
+// otherwise.
 type CancelLease struct {
 	Queue    string        `json:"queue"`
 	Run      spec.RunRef   `json:"run"`
@@ -88,8 +88,8 @@ type CancelLease struct {
 	Grace    time.Duration `json:"grace"`
 }
 
-// ReleasedResources is the input of [ActivityReleaseResources]. It is for a host that
-// has no lease at the moment; others learn the same from a [Lease].
+// ReleasedResources is the input of [ActivityReleaseResources], for a host without leases. A
+// [Lease] tells the same.
 type ReleasedResources struct {
 	Queue    string      `json:"queue"`
 	Run      spec.RunRef `json:"run"`
@@ -102,14 +102,13 @@ type EndInput struct {
 	Over string      `json:"over"`
 }
 
-// CheckInput is the input of [ActivityClosuresCheck]. The activity lasts as long as the run is
-// open; where an earlier version has scheduled it, it fails meanwhile and is tried again.
+// CheckInput is the input of [ActivityClosuresCheck], which lasts as long as the run is open.
 type CheckInput struct {
 	Run spec.RunRef `json:"run"` // with its first execution
 }
 
-// CheckOutput is its result.
+// CheckOutput is the result of [ActivityClosuresCheck].
 type CheckOutput struct {
-	// Over says how the run has ended.
+	// Over is how the run has ended.
 	Over string `json:"over"`
 }

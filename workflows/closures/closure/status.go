@@ -8,20 +8,20 @@ type QueueStatus struct {
 	Counts QueueCounts `json:"counts"`
 	// Workers are the tasks that serve, sorted.
 	Workers []WorkerStatus `json:"workers"`
-	// Lists are there in JSON only; see [ServingTask.List].
+	// Lists is used in JSON only; see [ServingTask.List].
 	Lists [][]string `json:"lists,omitempty"`
 	// Executions are those of the workflow, the oldest first, with the IDs that ended
 	// in each.
 	Executions []QueueExecution `json:"executions"`
-	// Unserved is what waits until a task serves it, as far as the query says; at most
-	// [MaxUnserved] of these.
+	// Unserved are closures that no task serves, up to [MaxUnserved]. Only the answer to the
+	// query has them.
 	Unserved []Unserved `json:"unserved,omitempty"`
 }
 
-// MaxUnserved bounds what a status names of what nobody serves.
+// MaxUnserved bounds [QueueStatus.Unserved].
 const MaxUnserved = 20
 
-// Unserved are queued closures that no task which serves now may call.
+// Unserved counts queued closures that no serving task may call.
 type Unserved struct {
 	Function string `json:"function"`
 	Task     string `json:"task,omitempty"` // the only one that may call them
@@ -44,15 +44,15 @@ const (
 type QueueCounts struct {
 	Scheduled uint64 `json:"scheduled"`
 	Queued    int    `json:"queued"`
-	// Executing are those that are being called, as far as their hosts have said, and
-	// GivenOut those that hosts have beside them. To the queue itself, which does not hear
-	// of that, all count as executing that hosts have.
+	// Executing are those that are being called, as far as their hosts have reported, and
+	// GivenOut the others that hosts hold. The queue itself does not know the difference and
+	// counts all as executing.
 	Executing int    `json:"executing"`
 	GivenOut  int    `json:"given_out,omitempty"`
 	Finished  uint64 `json:"finished"` // with a value
 	Failed    uint64 `json:"failed"`
 	Cancelled uint64 `json:"cancelled"`
-	// Calls is how many times closures were called, as far as hosts could tell.
+	// Calls is how many times closures were called, as far as known.
 	Calls    uint64 `json:"calls"`
 	PutBack  uint64 `json:"put_back"`
 	Bytes    int    `json:"bytes"` // of queued and executing ones

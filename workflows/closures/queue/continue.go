@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// settle is how long an execution that is about to end waits for its leases to
-	// return: what they bring then need not be leased again.
+	// settle is how long an execution that is about to end waits for its leases to return,
+	// so that their closures need not be leased again.
 	settle = 50 * time.Millisecond
-	// maxExecutions bounds what is remembered of where values are. A server forgets
+	// maxExecutions bounds the executions whose ranges of IDs are kept. A server deletes
 	// closed executions long before.
 	maxExecutions = 1000
-	// maxCarried bounds what a queue takes along. A server takes 2 MiB by default, and
-	// ends a workflow that gives it more.
+	// maxCarried bounds a packed resumption, in bytes. A server takes 2 MiB by default, and
+	// terminates a workflow that sends more.
 	maxCarried = 1900 << 10
-	// stayFor is how many events a queue stays that was too large to go on.
+	// stayFor is after how many more events a queue that was too large tries again.
 	stayFor = 1000
 )
 
@@ -37,13 +37,13 @@ func (q *queue) shouldContinue(ctx workflow.Context) bool {
 	return q.stayed == 0 || info.GetCurrentHistoryLength() >= q.stayed+stayFor || q.machine.Shrunk()
 }
 
-// continueAsNew continues as new. Leases that are open then stay on their hosts: the next
-// execution names them again. First nothing new is given out, so that no event comes
-// between this decision and the server's taking it.
+// continueAsNew continues as new. Closures of open leases stay on their hosts, and the next
+// execution leases them again. Before that nothing new is given out, so that no event comes
+// between this decision and the server's accepting it.
 //
-// A queue that is too large for that stays, which is no error, and takes no closures
-// until enough of them have ended. That is rare: most of what it has is bounded, but
-// not, for example, options, each of which is only a few bytes.
+// A queue that is too large stays, which is no error, and takes no closures until enough of
+// them have ended. That is rare: it takes hundreds of kilobytes of random keys, resources or
+// options besides a full queue of random arguments.
 func (q *queue) continueAsNew(ctx workflow.Context) error {
 	q.continuing = true
 	q.machine.Suspend(true)
@@ -73,8 +73,9 @@ func (q *queue) continueAsNew(ctx workflow.Context) error {
 	return workflow.NewContinueAsNewError(ctx, closure.QueueType, q.in, packed)
 }
 
-// isTooLarge reports whether a server might not take so many bytes. The history keeps the
-// answer: another version of this program packs the same into more or less.
+// isTooLarge reports whether a server might not take so many bytes. The answer is recorded in
+// the history, so that a replay does not depend on the size: another version of Go may
+// compress the same to more or less.
 func (q *queue) isTooLarge(ctx workflow.Context, size int) bool {
 	var d closure.DecidedOutcomes
 	err := workflow.SideEffect(ctx, func(workflow.Context) any { return closure.DecidedOutcomes{TooLarge: size > maxCarried} }).Get(&d)

@@ -1,15 +1,18 @@
 // Package queue is the workflow ClosureQueue, the queue of a run's closures.
 //
-//	coordinators ──updates──► Workflow ──► closures.Queue (the rules)
-//	hosts ───────serving───►     │   ◄── actions
+//	coordinators ──updates──► Workflow ──► rules.Queue
+//	hosts ───────serving───►     │    ◄── actions
 //	      ◄──leases, which are activities
 //
-// Coordinators schedule by updates, and hosts take leases on closures, which are
-// activities. Package closures decides everything and package closure is the contract. The
+// Coordinators schedule closures by updates, and hosts get leases on them, which are
+// activities. Package rules decides everything, and package closure is the contract. The
 // queue ends with its run.
 //
 // Values are not kept here: they are in the history, as results of leases, and what the
-// queue decides by itself is in markers beside them. So its memory does not grow with what
-// has ended, and the executions' ranges of IDs tell where a value is; see
+// queue decides by itself is in markers beside them. So the queue does not grow with the
+// closures that have ended. The ranges of IDs of its executions tell where a value is; see
 // [closure.DecidedOutcomes].
+//
+// An execution gives the next one its state as JSON, compressed. 100,000 closures that
+// differ in a number take about 300 KiB.
 package queue

@@ -21,15 +21,15 @@ const (
 	leaseSilence = 10 * time.Second
 	// checkSilence is how long a host worker may be silent that looks whether the run has ended.
 	checkSilence = 30 * time.Second
-	// hostGoneAfter is how long a host worker may take to take up a lease, or to come
-	// back to one. Then others call its closures.
+	// hostGoneAfter is how long a host worker may take to start a lease, or to return to one.
+	// After that other hosts call its closures.
 	hostGoneAfter = 30 * time.Second
 	// cancelGrace is how long a closure that is being called has to end when it is
 	// cancelled, before its process is restarted.
 	cancelGrace = 10 * time.Second
 )
 
-// lease gives closures to a host. Its end tells the machine what became of them.
+// lease leases closures to a host, and tells the machine the result.
 func (q *queue) lease(ctx workflow.Context, d rules.Dispatch) {
 	q.open++
 	lease := closure.Lease{
@@ -45,7 +45,7 @@ func (q *queue) lease(ctx workflow.Context, d rules.Dispatch) {
 		err := f.Get(ctx, &out)
 		q.open--
 		if err != nil {
-			q.log(ctx).Warn("a host does not answer for its closures", "host", d.Host, "closures", len(d.Closures), "error", err)
+			q.log(ctx).Warn("a lease of closures failed", "host", d.Host, "closures", len(d.Closures), "error", err)
 			var app *temporal.ApplicationError
 			if errors.As(err, &app) && app.Type() == closure.ErrNotServed {
 				q.machine.LeaseRefused(d.Lease)
@@ -59,8 +59,8 @@ func (q *queue) lease(ctx workflow.Context, d rules.Dispatch) {
 	})
 }
 
-// leasing is for RunClosures. Its attempts go on until the host worker is given up:
-// a lease may be taken up by any number of its lives, one after the other.
+// leasing returns the options of RunClosures. A host worker that was restarted starts it
+// again, any number of times, until hostGoneAfter.
 func leasing(ctx workflow.Context, d rules.Dispatch) workflow.Context {
 	summary := fmt.Sprintf("%d closures on %s", len(d.Closures), markdown.Name(d.Host))
 	if len(d.Closures) == 1 {
@@ -76,20 +76,20 @@ func leasing(ctx workflow.Context, d rules.Dispatch) workflow.Context {
 	})
 }
 
-// check has some host look whether the run has ended, for as long as the queue lives:
-// usually the run tells it, but a run that is terminated tells nobody.
+// check starts the activity that ends the queue with its run. Usually the run ends its queue,
+// but not if it is terminated.
 func (q *queue) check(ctx workflow.Context) {
 	f := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           spec.HostsQueue(workflow.GetInfo(ctx).TaskQueueName),
 		StartToCloseTimeout: forEver,
 		HeartbeatTimeout:    checkSilence,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
-		Summary:             "look whether the run has ended",
+		Summary:             "check whether the run has ended",
 	}), closure.ActivityClosuresCheck, closure.CheckInput{Run: q.in.Run})
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		var out closure.CheckOutput
 		if err := f.Get(ctx, &out); err != nil {
-			q.log(ctx).Warn("it is not looked any more whether the run has ended", "error", err)
+			q.log(ctx).Warn("it is no longer checked whether the run has ended", "error", err)
 			return
 		}
 		q.machine.RunEnded(out.Over)
@@ -97,9 +97,8 @@ func (q *queue) check(ctx workflow.Context) {
 	})
 }
 
-// cancelOn has a host not call closures any more. That they are not is shown by
-// their leases. As long as the host holds them it is told again where it was not: a
-// call that does not end by itself ends by nothing else.
+// cancelOn tells a host to cancel closures. Their leases return the outcomes. If it fails,
+// the machine tells the host again: nothing else ends a call that does not end by itself.
 func (q *queue) cancelOn(ctx workflow.Context, c rules.CancelOn) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              c.Queue,
@@ -120,8 +119,8 @@ func (q *queue) cancelOn(ctx workflow.Context, c rules.CancelOn) {
 	})
 }
 
-// releaseOn tells a host which resources nobody needs any more. Where that does not
-// work it is told again by a lease, or when it is heard of.
+// releaseOn tells a host which resources were dropped. If it fails, the host is told again
+// with a lease, or after its next message.
 func (q *queue) releaseOn(ctx workflow.Context, r rules.ReleaseOn) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              r.Queue,
@@ -136,7 +135,7 @@ func (q *queue) releaseOn(ctx workflow.Context, r rules.ReleaseOn) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		err := f.Get(ctx, nil)
 		if err != nil {
-			q.log(ctx).Warn("a host could not be told which resources nobody needs any more", "host", r.Host, "error", err)
+			q.log(ctx).Warn("a host could not be told which resources were released", "host", r.Host, "error", err)
 		}
 		q.machine.ReleaseEnded(r.Release, err == nil)
 		q.changed = true

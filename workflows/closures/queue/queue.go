@@ -45,10 +45,10 @@ type queue struct {
 	machine    *rules.Queue
 	executions []closure.QueueExecution
 	open       int // leases
-	// continuing reports whether the next execution is about to begin; nothing new is taken in.
+	// continuing reports whether the queue is about to continue as new. Requests are refused.
 	continuing bool
-	// stayed is the length of the history when the queue was too large to go on; 0: it is
-	// not, as far as known.
+	// stayed is the length of the history when the queue was too large to continue as new; 0
+	// if it was not.
 	stayed  int
 	changed bool
 }
@@ -88,7 +88,7 @@ func (q *queue) run(ctx workflow.Context) (*closure.QueueResult, error) {
 	}
 }
 
-// listen takes in what hosts say of the tasks that serve.
+// listen receives the messages of hosts.
 func (q *queue) listen(ctx workflow.Context) {
 	signals := workflow.GetSignalChannel(ctx, closure.SignalServing)
 	for {
@@ -99,17 +99,17 @@ func (q *queue) listen(ctx workflow.Context) {
 	}
 }
 
-// yield returns once every other coroutine has run, and with that all signals of this
-// workflow task are taken in. Those that came together with the event that ends this
-// execution would be lost: the main coroutine runs first, and a signal that another one
-// waits for is in no channel any more. The coroutine that begins here runs last.
+// yield returns once every other coroutine has run, so that all signals of this workflow task
+// are received. Signals that came together with the event that ends this execution would be
+// lost otherwise: the main coroutine runs first, and a signal for which another one waits is
+// no longer in the channel. The coroutine that starts here runs last.
 func yield(ctx workflow.Context) error {
 	all := false
 	workflow.Go(ctx, func(workflow.Context) { all = true })
 	return workflow.Await(ctx, func() bool { return all })
 }
 
-// carryOut does what the machine wants done.
+// carryOut carries out the actions of the machine.
 func (q *queue) carryOut(ctx workflow.Context) {
 	for _, a := range q.machine.Actions() {
 		switch a := a.(type) {
@@ -125,8 +125,8 @@ func (q *queue) carryOut(ctx workflow.Context) {
 	}
 }
 
-// record writes into the history what the queue decided by itself, as a marker:
-// that costs one event, and who follows the history reads it there.
+// record records what the queue has decided by itself as a marker in the history, where
+// those who follow it read it. That costs one event.
 func (q *queue) record(ctx workflow.Context, d closure.DecidedOutcomes) {
 	d.Type = closure.DecidedType
 	workflow.SideEffect(ctx, func(workflow.Context) any { return d })
@@ -141,12 +141,13 @@ func (q *queue) status(ctx workflow.Context) func() (closure.QueueStatus, error)
 }
 
 const (
-	// maxRows bounds the tasks that the Web UI shows, and maxText each text of a user.
+	// maxRows bounds the tasks that the Web UI shows, and maxText the bytes of each text that
+	// a user has written.
 	maxRows = 64
 	maxText = 4000
 )
 
-// describe writes the queue where the Web UI shows it.
+// describe sets the details of the workflow that the Web UI shows.
 func (q *queue) describe(ctx workflow.Context) {
 	s := q.machine.Status()
 	var b strings.Builder

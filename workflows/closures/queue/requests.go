@@ -13,7 +13,7 @@ import (
 
 // errContinuing refuses requests while the queue is about to continue as new.
 // Clients send them again.
-var errContinuing = errors.New("the queue is about to go on in another execution of its workflow; try again")
+var errContinuing = errors.New("the queue is about to continue in another execution of its workflow; try again")
 
 // register installs the handlers. It must run before the workflow first blocks.
 func (q *queue) register(ctx workflow.Context) error {
@@ -23,18 +23,18 @@ func (q *queue) register(ctx workflow.Context) error {
 		return s, err
 	}
 	if err := workflow.SetQueryHandlerWithOptions(ctx, closure.QueryQueue, query,
-		workflow.QueryHandlerOptions{Description: "How the queue stands, and who serves it."}); err != nil {
+		workflow.QueryHandlerOptions{Description: "The status of the queue, and which tasks serve."}); err != nil {
 		return err
 	}
 	return errors.Join(
 		waitingUpdate(ctx, q, closure.UpdateSchedule, "Schedules closures; waits while the queue is full.", q.machine.CheckSchedule, q.machine.Schedule),
 		waitingUpdate(ctx, q, closure.UpdateJoin, "Waits until nothing is queued or executing.", q.machine.CheckWait, q.machine.Join),
-		waitingUpdate(ctx, q, closure.UpdateDone, "Says whether nothing is queued or executing.", q.machine.CheckWait, q.machine.Done),
-		promptUpdate(ctx, q, closure.UpdateWithdraw, "Takes back a join or done that nobody waits for any more.", func(r closure.WaitRequest) (closure.WithdrawAnswer, error) {
+		waitingUpdate(ctx, q, closure.UpdateDone, "Reports whether nothing is queued or executing.", q.machine.CheckWait, q.machine.Done),
+		promptUpdate(ctx, q, closure.UpdateWithdraw, "Withdraws a join or done.", func(r closure.WaitRequest) (closure.WithdrawAnswer, error) {
 			return q.machine.Withdraw(r), nil
 		}),
-		promptUpdate(ctx, q, closure.UpdateCreateResource, "Makes a per-worker resource known.", q.machine.CreateResource),
-		promptUpdate(ctx, q, closure.UpdateReleaseResources, "Says that nobody needs per-worker resources any more.", func(r closure.ReleaseRequest) (closure.ReleaseAnswer, error) {
+		promptUpdate(ctx, q, closure.UpdateCreateResource, "Creates a per-worker resource.", q.machine.CreateResource),
+		promptUpdate(ctx, q, closure.UpdateReleaseResources, "Releases per-worker resources.", func(r closure.ReleaseRequest) (closure.ReleaseAnswer, error) {
 			if err := q.machine.CheckRelease(r); err != nil {
 				return closure.ReleaseAnswer{}, err
 			}
@@ -43,15 +43,15 @@ func (q *queue) register(ctx workflow.Context) error {
 		promptUpdate(ctx, q, closure.UpdateCancelClosures, "Cancels closures.", func(r closure.CancelRequest) (closure.CancelAnswer, error) {
 			return q.machine.Cancel(r), nil
 		}),
-		promptUpdate(ctx, q, closure.UpdatePauseQueue, "Has nothing more be given out, or again.", func(r closure.PauseRequest) (closure.QueueStatus, error) {
+		promptUpdate(ctx, q, closure.UpdatePauseQueue, "Pauses or resumes the queue.", func(r closure.PauseRequest) (closure.QueueStatus, error) {
 			q.machine.Pause(r)
 			return q.status(ctx)()
 		}),
 	)
 }
 
-// waitingUpdate is a request whose answer may take any time. A queue that
-// continues as new drops it, and the client sends it again.
+// waitingUpdate installs the handler of a request whose answer may take any time. A queue
+// that continues as new drops it, and the client sends it again.
 func waitingUpdate[Q, A any](ctx workflow.Context, q *queue, name, description string, check func(Q) error, do func(Q) *rules.Call[A]) error {
 	handle := func(ctx workflow.Context, r Q) (A, error) {
 		call := do(r)
@@ -75,7 +75,7 @@ func waitingUpdate[Q, A any](ctx workflow.Context, q *queue, name, description s
 	})
 }
 
-// promptUpdate is a request that is answered at once.
+// promptUpdate installs the handler of a request that is answered at once.
 func promptUpdate[Q, A any](ctx workflow.Context, q *queue, name, description string, do func(Q) (A, error)) error {
 	handle := func(_ workflow.Context, r Q) (A, error) {
 		a, err := do(r)
@@ -90,7 +90,7 @@ func promptUpdate[Q, A any](ctx workflow.Context, q *queue, name, description st
 	})
 }
 
-// refused returns an error as updates return it, with the fields that are wrong.
+// refused returns an error in the form that updates return, with the fields that are wrong.
 func refused(err error) error {
 	var invalid *spec.InvalidRequestError
 	if errors.As(err, &invalid) {
@@ -99,7 +99,7 @@ func refused(err error) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrRefused, nil)
 }
 
-// validating refuses what cannot be, before it costs any history.
+// validating returns a validator, which refuses requests before they cost any history.
 func validating[Q any](q *queue, check func(Q) error) func(workflow.Context, Q) error {
 	return func(_ workflow.Context, r Q) error {
 		if q.continuing {

@@ -2,11 +2,12 @@ package rules
 
 import "github.com/clusterrun/clusterrun/workflows/closures/closure"
 
-// Action is something the workflow has to do.
+// Action is something that the workflow must do.
 type Action interface{ action() }
 
-// Dispatch gives closures to a host, as an activity [closure.ActivityRunClosures]. Its
-// end is told by [Queue.LeaseEnded] or [Queue.LeaseLost], with the number Lease.
+// Dispatch leases closures to a host, by the activity [closure.ActivityRunClosures].
+// [Queue.LeaseEnded], [Queue.LeaseLost] or [Queue.LeaseRefused] must be called with the
+// number Lease when it has ended.
 type Dispatch struct {
 	Lease int
 	// Host is the name of the host, and Queue that of its host worker.
@@ -14,32 +15,31 @@ type Dispatch struct {
 	// Closures are new ones, and those the host holds already.
 	Closures  []closure.Closure
 	Resources []closure.Resource
-	// Cancelled are those of them that the host was told to cancel: it may have been
-	// started again since, or be told only after it has the lease.
+	// Cancelled are those of them that the host was told to cancel. It may have been
+	// started again since, or the lease may arrive first.
 	Cancelled []uint64
-	// Released are ranges of the IDs of resources that nobody needs any more.
+	// Released are ranges of the IDs of resources that were dropped.
 	Released [][2]uint64
 }
 
-// CancelOn tells a host that closures it holds are not to be called any more, as an
-// activity [closure.ActivityCancelClosures]. They end in their leases. Where the activity
-// fails, [Queue.CancelLost] is to be told.
+// CancelOn tells a host to cancel closures that it holds, by the activity
+// [closure.ActivityCancelClosures]. They end in their leases. [Queue.CancelLost] must be
+// called if the activity fails.
 type CancelOn struct {
 	Host, Queue string
 	Closures    []uint64
 }
 
-// Decide writes what the queue has decided by itself into the history.
+// Decide records in the history what the queue has decided by itself.
 type Decide struct{ closure.DecidedOutcomes }
 
 func (Dispatch) action() {}
 func (CancelOn) action() {}
 func (Decide) action()   {}
 
-// Actions returns what is to be done since the last time, in order: what was decided,
-// what hosts are told, and what they get. What is dispatched is chosen now and not
-// earlier, so a workflow that first takes in everything that has happened makes
-// larger leases.
+// Actions returns what is to be done since the last call, in order: what was decided, what
+// hosts are told, and what they get. Closures are dispatched only here, so a workflow that
+// first records all that has happened makes larger leases.
 func (q *Queue) Actions() []Action {
 	if q.ended == "" && !q.suspended {
 		q.packHeld()

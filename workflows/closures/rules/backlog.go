@@ -13,7 +13,7 @@ type backlog struct {
 
 	keys      keys
 	resources resources
-	// dropped are resources that nobody needs any more, of which hosts have to hear.
+	// dropped are dropped resources of which hosts are still to be told.
 	dropped []uint64
 	decided decisions
 	counts  closure.QueueCounts

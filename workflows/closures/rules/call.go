@@ -4,29 +4,28 @@ import "errors"
 
 // Errors of requests. [Call.Answer] and others wrap them.
 var (
-	// ErrWaiting: there is no answer yet.
+	// ErrWaiting means that there is no answer yet.
 	ErrWaiting = errors.New("the request waits")
-	// ErrEnded: the run has ended, and the queue takes no requests.
+	// ErrEnded means that the run has ended, and the queue takes no requests.
 	ErrEnded = errors.New("the run has ended")
-	// ErrForgotten: the request was answered once, too long ago to remember how.
+	// ErrForgotten means that the request was answered before, and its answer forgotten.
 	ErrForgotten = errors.New("the request is too old")
-	// ErrWithdrawn: the client has said that it does not wait any more. One that does,
-	// after all, can ask again.
+	// ErrWithdrawn means that the client has withdrawn the request. It may ask again.
 	ErrWithdrawn = errors.New("the request was taken back")
-	// ErrTooMany: more requests wait than the queue can hold.
+	// ErrTooMany means that more requests wait than the queue can hold.
 	ErrTooMany = errors.New("too many requests wait")
 )
 
-// Call is a request that may have to wait for its answer. The same request sent
-// again has the same Call.
+// Call is a request that may have to wait for its answer. A request that is sent again has
+// the same Call.
 type Call[A any] struct {
 	ready  bool
 	answer A
 	err    error
 }
 
-// Ready reports whether there is an answer. Any method of the [Queue] that changes
-// it may give one, [Queue.Actions] included.
+// Ready reports whether there is an answer. Any method that changes the [Queue] may give
+// one, [Queue.Actions] included.
 func (c *Call[A]) Ready() bool { return c.ready }
 
 // Answer returns the answer, or why there is none.

@@ -7,9 +7,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// CheckSchedule returns why a request cannot be taken; nil if it can. It is for the
-// workflow's validator: a request that is refused leaves no trace in the history.
-// One that was answered before is accepted and gets the same answer.
+// CheckSchedule returns why a request is refused, or nil. It is for the workflow's
+// validator: a refused request leaves no trace in the history. One that was answered before
+// is accepted and gets the same answer.
 func (q *requests) CheckSchedule(r closure.ScheduleRequest) error {
 	if c := q.clients.named[r.Client]; c != nil {
 		known, err := c.batches.find(r.Batch)
@@ -35,7 +35,7 @@ func (q *requests) CheckSchedule(r closure.ScheduleRequest) error {
 	return q.checkNames(r)
 }
 
-// checkKeys refuses closures whose keys could not be remembered.
+// checkKeys refuses closures whose keys cannot be kept.
 func (q *backlog) checkKeys(closures []closure.Closure) error {
 	bytes := 0
 	for i := range closures {
@@ -86,10 +86,10 @@ func tooMany(waiting int) error {
 	return fmt.Errorf("%w: %d of up to %d; ask again later", ErrTooMany, waiting, maxWaiting)
 }
 
-// maxProblems bounds the problems of one request that are told.
+// maxProblems bounds the problems that an error about a request lists.
 const maxProblems = 20
 
-// checkNames looks for functions and resources that do not exist.
+// checkNames refuses functions and resources that do not exist.
 func (q *dispatcher) checkNames(r closure.ScheduleRequest) error {
 	invalid := &spec.InvalidRequestError{}
 	note := func(p spec.Problem) {
@@ -127,8 +127,8 @@ func (q *dispatcher) checkNames(r closure.ScheduleRequest) error {
 	return invalid
 }
 
-// unregistered reports whether a function is none that a task has registered. As long
-// as no task has ever served, nobody can know.
+// unregistered reports whether no task has ever registered a function. It returns false as
+// long as no task has served.
 func (q *dispatcher) unregistered(function string) bool {
 	return (len(q.hosts) > 0 || len(q.seen.list) > 0) && q.seen.never(function)
 }

@@ -7,19 +7,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Bounds of what is remembered of clients, so that a request that is sent again is
-// answered the same.
+// Bounds of what is kept of clients, so that a request that is sent again gets the same
+// answer.
 const (
 	maxClients = 1000
-	// maxAnswers are kept of each client and each kind of request: more than a server
-	// has updates in flight. Those that are not given yet do not count.
+	// maxAnswers bounds the answers that are kept for each client and kind of request. It is
+	// more than a server allows updates in flight. Requests that wait do not count.
 	maxAnswers = 16
-	// maxAnswerBytes bounds the answers of all clients together and their names, as a
-	// snapshot packs them.
+	// maxAnswerBytes bounds the answers of all clients and their names together.
 	maxAnswerBytes = 128 << 10
 )
 
-// clients are those that have asked for something lately.
+// clients are those that have sent requests lately.
 type clients struct {
 	named map[string]*client // for look-ups only: ranging over a map has no order
 	list  []*client
@@ -27,7 +26,7 @@ type clients struct {
 	bytes int
 }
 
-// client is one that asks, such as a coordinator.
+// client is one that sends requests, such as a coordinator.
 type client struct {
 	name string
 	// epoch counts the errors that were raised to it.
@@ -46,12 +45,12 @@ type client struct {
 	resources answers[closure.ResourceAnswer]
 }
 
-// answers are those of one kind of request, by number.
+// answers has the answers to one kind of request, by number.
 type answers[A any] struct {
 	list []numbered[A]
-	// forgotten is the highest number that is not remembered any more. Those of open
-	// have never been answered, although they may be lower: they waited when the
-	// queue was last restored, and have not been asked again.
+	// forgotten is the highest number whose answer was forgotten. Numbers in open may be
+	// lower and were never answered: these requests waited when the queue was last
+	// restored, and have not been sent again.
 	forgotten uint64
 	open      []uint64
 }
@@ -108,7 +107,7 @@ func (c *client) rather(o *client) bool {
 	return c.used < o.used
 }
 
-// find returns the call of that number, nil for a new one.
+// find returns the call with a number, or nil if it is new.
 func (a *answers[A]) find(number uint64) (*Call[A], error) {
 	at, found := slices.BinarySearchFunc(a.list, number, compareNumber)
 	switch {
@@ -120,8 +119,8 @@ func (a *answers[A]) find(number uint64) (*Call[A], error) {
 	return nil, nil
 }
 
-// add remembers a new call. Of the answers so many are forgotten that there is room
-// for its own, in bytes.
+// add adds a new call. It forgets as many answers as exceed maxAnswers, and returns their
+// size in bytes.
 func (a *answers[A]) add(number uint64, call *Call[A]) (dropped int) {
 	for a.given() >= maxAnswers {
 		dropped += a.drop(slices.IndexFunc(a.list, func(n numbered[A]) bool { return n.call.ready }))
@@ -153,7 +152,7 @@ func (a *answers[A]) drop(at int) (bytes int) {
 	return bytes
 }
 
-// forgive forgets that a request was ever asked, so that it can be asked again.
+// forgive removes a request as if it had never been sent, so that it can be sent again.
 func (a *answers[A]) forgive(number uint64) {
 	at, found := slices.BinarySearchFunc(a.list, number, compareNumber)
 	if !found {
@@ -166,7 +165,7 @@ func (a *answers[A]) forgive(number uint64) {
 	}
 }
 
-// weigh notes how large an answer is.
+// weigh records the size of an answer.
 func (a *answers[A]) weigh(number uint64, bytes int) {
 	if at, found := slices.BinarySearchFunc(a.list, number, compareNumber); found {
 		a.list[at].bytes = bytes
@@ -195,9 +194,8 @@ func compareNumber[A any](n numbered[A], number uint64) int {
 	return 0
 }
 
-// answered notes that a client has got an answer that large. Where answers are too
-// many bytes, the quietest clients are forgotten, and then the older answers of this
-// one.
+// answered counts an answer to a client. If all answers are too large together, the clients
+// that have been quiet for longest are forgotten, and then the older answers of this one.
 func (cs *clients) answered(c *client, bytes int) {
 	cs.bytes += bytes
 	for cs.bytes > maxAnswerBytes && cs.forgetOldest(c) {

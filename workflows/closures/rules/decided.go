@@ -12,13 +12,13 @@ const (
 	decideBytes  = closure.MaxBatchBytes
 )
 
-// decisions are outcomes that the queue has decided since the last [Queue.Actions].
-// text is why closures were cancelled, where it is not the seed's.
+// decisions are the outcomes that the queue has decided since the last [Queue.Actions].
+// text is why closures were cancelled; empty is the seed's text.
 type decisions struct {
 	cancelled [][2]uint64
 	text      string
 	other     []closure.Outcome
-	// before are those that had another text.
+	// before are earlier ones with another text.
 	before []Action
 }
 
@@ -38,7 +38,7 @@ func (d *decisions) empty() bool {
 	return len(d.cancelled) == 0 && len(d.other) == 0 && len(d.before) == 0
 }
 
-// take is everything that was decided, in pieces that the history can hold.
+// take returns everything that was decided, in pieces that fit into an event.
 func (d *decisions) take() []Action {
 	actions := d.before
 	for piece := range slices.Chunk(closure.JoinRanges(d.cancelled), decideRanges) {

@@ -154,7 +154,7 @@ type pack struct {
 	resources []uint64
 }
 
-// fits reports whether the host may get the item without a lease too many.
+// fits reports whether the host may get the item without exceeding its leases.
 func (h *host) fits(it *item) bool {
 	if n := len(h.packs); n > 0 && h.packs[n-1].fits(it) {
 		return true

@@ -101,10 +101,10 @@ func (q *requests) raiseTo(r *request, e *closure.Error) {
 	}
 }
 
-// notePending notes who else has to hear of an error that is raised to one client: those who
-// wait, and those who have scheduled something since nothing was open, for that may have
-// been cancelled. Otherwise a client that is gone, and whose request is still there, would
-// be the only one to hear of it.
+// notePending notes which other clients must raise an error that is raised to one: those
+// that wait, and those that have scheduled something since nothing was open, which may have
+// been cancelled. Otherwise an error that is raised to a client that is gone, whose request
+// was still there, would be raised to nobody.
 func (q *requests) notePending(raised *client, e *closure.Error) {
 	q.last = e
 	for _, r := range q.waitlist {

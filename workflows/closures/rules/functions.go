@@ -2,22 +2,22 @@ package rules
 
 import "slices"
 
-// Bounds of the names that are remembered.
+// Bounds of the names that are kept.
 const (
 	maxFunctions     = 2000
 	maxFunctionBytes = 64 << 10
 )
 
-// functions are the names that tasks have ever registered, also tasks that do not
-// serve at the moment. Beyond the bounds every name counts as registered.
+// functions are the names that tasks have ever registered, including tasks that no longer
+// serve. Beyond the bounds every name counts as registered.
 type functions struct {
 	places map[string]int
-	// list has them in the order they came.
+	// list has them in the order in which they were first seen.
 	list  []string
 	bytes int
 }
 
-// add reports whether the name is remembered.
+// add adds a name, and reports whether it is kept.
 func (f *functions) add(name string) bool {
 	if _, known := f.places[name]; known {
 		return true
@@ -42,7 +42,7 @@ func (f *functions) never(name string) bool {
 	return !known && !f.full()
 }
 
-// beyond reports whether the function is none that could be remembered.
+// beyond reports whether there was no room to keep the name of a function.
 func (f *functions) beyond(name string) bool {
 	_, known := f.places[name]
 	return !known && f.full()

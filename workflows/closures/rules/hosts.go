@@ -7,16 +7,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// host is one host worker: another one on the same machine is another host.
+// host is a host worker. Two on the same machine are two hosts.
 type host struct {
 	name, queue string
 	seq         int64
-	// broker is the life of the host worker: another one does not answer for the
-	// leases of this. former is the one before, which is over.
+	// broker identifies the life of the host worker. Leases end with it. former is the
+	// life before it.
 	broker, former string
 	serving        []closure.ServingTask
-	// What follows is made from serving: slots are those of each task and of all of
-	// them, functions what at least one of them has registered.
+	// What follows is derived from serving: tasks has the slots of each task, slots is
+	// their sum, and functions are those that at least one task has registered.
 	tasks     map[string]int
 	slots     int
 	functions map[string]bool
@@ -25,41 +25,41 @@ type host struct {
 
 	// window is how many closures the host may hold.
 	window int
-	// held is how many it holds, and pinned how many of them only a certain task may
-	// call.
+	// held is how many it holds, and pinned how many of them only one task may call, by
+	// task.
 	held   int
 	pinned map[string]int
-	// leases are open. rest are held and in none of them.
+	// leases are the open ones, and rest are closures that the host holds and no lease names.
 	leases []*lease
 	rest   []*item
-	// told are to be cancelled there, of which it does not know yet.
+	// told are closures that the host is to be told to cancel.
 	told []uint64
-	// doubted reports whether a lease was lost and the host has not been heard of since.
+	// doubted reports whether a lease was lost since the host's last message.
 	doubted bool
-	// slow and packs are going to be leases; see pack.
+	// slow and packs become leases with the next [Queue.Actions].
 	slow, packs []*pack
 
-	// given spans the resources that its processes may have built. gone spans those of
-	// them that it has to be told are gone, and releasing those that it is being told
-	// of, by the [ReleaseOn] with the number release.
+	// given spans the resources that its processes may have built. gone spans those whose
+	// release it must still be told, and releasing those of which the [ReleaseOn] with the
+	// number release is telling it.
 	given, gone, releasing span
 	release                int
-	// unreachable reports whether the host could not be told and has not been heard of since.
+	// unreachable reports whether a ReleaseOn has failed since the host's last message.
 	unreachable bool
 }
 
-// lease are closures that a host was given together.
+// lease has closures that a host was given together.
 type lease struct {
 	number int
 	host   *host
 	items  []*item
-	// released spans the resources of which it says that they are gone.
+	// released spans the resources whose release it reports.
 	released span
 	// probing reports whether the host was already doubted when it got the lease.
 	probing bool
 }
 
-// Bounds of what is open towards one host.
+// Bounds of what one host is given.
 const (
 	// maxSlots bounds the slots of a task that are believed.
 	maxSlots = 10_000
@@ -72,7 +72,7 @@ func compareHosts(a, b *host) int {
 	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.queue, b.queue))
 }
 
-// Serving takes in which tasks of a host serve.
+// Serving records which tasks of a host serve.
 func (q *Queue) Serving(m closure.ServingMessage) {
 	if m.Over != "" {
 		q.RunEnded(m.Over)
@@ -106,9 +106,9 @@ func (q *Queue) Serving(m closure.ServingMessage) {
 	q.advance() // more slots are room for more
 }
 
-// outdated reports whether a message is older than what is known of a host. The numbers
-// of another life say nothing about that: they come from the clock of the host, which may
-// have been put back.
+// outdated reports whether a message is older than what is known of a host. Numbers of
+// another life cannot be compared: they come from the clock of the host, which may have
+// been put back.
 func (q *dispatcher) outdated(h *host, m closure.ServingMessage) bool {
 	if m.Broker == h.broker {
 		return m.Seq <= h.seq
@@ -116,9 +116,9 @@ func (q *dispatcher) outdated(h *host, m closure.ServingMessage) bool {
 	return m.Broker != "" && m.Broker == h.former
 }
 
-// anew leases everything again that a host holds. The host worker was started again,
-// and its server would offer it the leases it had only when they have been silent for
-// long. What it has lost it takes for new. What they still bring counts.
+// anew leases again what a host holds, after its host worker was started again. The server
+// would offer it the open leases only after their heartbeat timeout. It takes closures that
+// it has lost for new ones. What the open leases still return counts.
 func (q *dispatcher) anew(h *host) {
 	for _, l := range h.leases {
 		for _, it := range l.items {
@@ -138,7 +138,7 @@ func (q *dispatcher) anew(h *host) {
 	h.gone, h.releasing = h.given, span{}
 }
 
-// serve sets the tasks of a host. The window keeps its proportion to the slots.
+// serve sets the tasks of a host. The window grows and shrinks with the slots.
 func (q *dispatcher) serve(h *host, serving []closure.ServingTask) {
 	before := h.slots
 	h.serving, h.slots, h.more = slices.Clone(serving), 0, false
@@ -175,17 +175,16 @@ func (q *dispatcher) forget(h *host) {
 	}
 }
 
-// ahead is how much work a host is given in advance, in milliseconds: enough for it
-// to stay busy while results travel, and not so much that closures lie there which
-// another host could call.
+// ahead is how much work a host is given in advance, in milliseconds: enough to keep it
+// busy while results travel, and little enough that no closure waits there while another
+// host is idle.
 const ahead = 200
 
-// adapt makes the window of a host fit the pace at which it ended closures during a
-// lease: in steps, because a few short calls say little about those that come, and
-// it grows only where the whole window was used and more is queued. Of a host that
-// does not tell its pace, one that was idle can hold twice as much, and one that
-// finished little of what it holds needs less. One that gives some back is given no more
-// than it can call at once.
+// adapt sets the window of a host by the rate at which it ended closures during a lease. It
+// moves in steps, because a few short calls say little about later ones, and grows only if
+// the whole window was used and more is queued. If the rate is unknown, the window doubles
+// after the host was idle, and halves if it ended little of what it holds. A host that gives
+// closures back may hold no more than it can call at once.
 func (q *dispatcher) adapt(h *host, r closure.LeaseResult) {
 	if slices.ContainsFunc(r.Outcomes, func(o closure.Outcome) bool { return o.Kind == closure.OutcomeLost && !o.Started }) {
 		h.window = h.slots // it has more than it can call
@@ -208,7 +207,7 @@ func (q *dispatcher) adapt(h *host, r closure.LeaseResult) {
 	}
 }
 
-// waitsFor reports whether something is queued that the host could call.
+// waitsFor reports whether a closure is queued that the host could call.
 func (q *dispatcher) waitsFor(h *host) bool {
 	return slices.ContainsFunc(q.queues.list, func(l *functionQueue) bool { return l.live > 0 && q.suits(h, l.queueKey) })
 }
@@ -222,10 +221,9 @@ func (q *dispatcher) suits(h *host, name queueKey) bool {
 	return h.slots > 0 && (h.functions[name.function] || q.seen.never(name.function) || h.more && q.seen.beyond(name.function))
 }
 
-// hasRoom reports whether the host may hold one closure more for a task. What only
-// one task may call gets past the window as long as the task has fewer of them than
-// slots, and takes no more than its share of the window: so neither stands in the
-// way of the other.
+// hasRoom reports whether the host may hold one more closure. If only one task may call it,
+// it may exceed the window while the task has fewer of these than slots, and these may take
+// no more than the task's share of the window. So neither kind blocks the other.
 func (h *host) hasRoom(task string) bool {
 	switch {
 	case h.doubted:
@@ -245,7 +243,7 @@ func (h *host) hold(it *item) {
 	}
 }
 
-// drop: the host does not hold the item any more.
+// drop removes an item from those that the host holds.
 func (h *host) drop(it *item) {
 	it.host, it.lease = nil, 0
 	h.held--
@@ -256,7 +254,7 @@ func (h *host) drop(it *item) {
 	}
 }
 
-// each are the items the host holds.
+// each calls do with each item that the host holds.
 func (h *host) each(do func(*item)) {
 	for _, l := range h.leases {
 		for _, it := range l.items {

@@ -13,9 +13,9 @@ type item struct {
 	// queue is where it is queued; nil while a host holds it.
 	queue *functionQueue
 	host  *host
-	// lease is the open lease that names it. 0: none does at the moment.
+	// lease is the open lease that names it; 0 if none does.
 	lease int
-	// told reports whether its host was told to cancel it, so that it is not called again.
+	// told reports whether its host was told to cancel it. It is not called again then.
 	told bool
 	// returns counts the leases that came back without its outcome, up to slowReturns.
 	returns int
@@ -35,8 +35,7 @@ func newItem(c closure.Closure, id uint64) *item {
 	return &item{Closure: c, size: c.Size()}
 }
 
-// detached ones are nobody's business but their own: join and done do not wait for
-// them, and their errors are not the queue's.
+// detached reports whether join and done do not wait for it, and its error is not the queue's.
 func (it *item) detached() bool { return it.Options != nil && it.Options.Detached }
 
 func (it *item) task() string {

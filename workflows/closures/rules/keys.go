@@ -1,22 +1,22 @@
 package rules
 
-// Bounds of the keys that are remembered: for as long as the run lives, because a closure
-// whose key was forgotten would be called twice. What finds no room is refused.
+// Bounds of the keys, which are kept for as long as the run lives: a closure whose key was
+// forgotten would be called twice. New keys are refused when there is no room.
 const (
 	maxKeyBytes = 1 << 20
-	// keyBytes is what each key counts beside its text.
+	// keyBytes counts for each key in addition to its text.
 	keyBytes = 8
 )
 
-// keys are those of all closures, of ended ones too, but for those that were cancelled.
+// keys are the keys of all closures, ended ones included, except cancelled ones.
 type keys struct {
 	ids map[string]keyed // for look-ups only: ranging over a map has no order
-	// list has them in the order they came, which is that of their IDs. Some were forgotten.
+	// list has them in the order of IDs. Some were forgotten.
 	list  []listedKey
 	bytes int
 }
 
-// keyed is the closure of a key. failed: with an error of its own.
+// keyed is the closure of a key. failed reports whether it has ended with an error.
 type keyed struct {
 	id     uint64
 	failed bool
@@ -55,15 +55,14 @@ func (k *keys) add(key string, id uint64) {
 	k.bytes += len(key) + keyBytes
 }
 
-// hasFailed notes that the closure of a key has.
+// hasFailed records that the closure of a key has failed.
 func (k *keys) hasFailed(key string, id uint64) {
 	if c, known := k.find(key); known && c.id == id {
 		k.ids[key] = keyed{id, true}
 	}
 }
 
-// forget: the key is free again. A cancelled closure can be scheduled again with it,
-// which is what its error asks for.
+// forget frees the key of a cancelled closure, which may be scheduled again.
 func (k *keys) forget(key string, id uint64) {
 	if c, known := k.find(key); !known || c.id != id {
 		return
@@ -75,7 +74,7 @@ func (k *keys) forget(key string, id uint64) {
 	}
 }
 
-// known returns those of the list that were not forgotten.
+// known returns the keys that were not forgotten, in the order of IDs.
 func (k *keys) known() []listedKey {
 	known := make([]listedKey, 0, len(k.ids))
 	for _, l := range k.list {

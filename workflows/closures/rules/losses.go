@@ -10,11 +10,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// maxLostOn bounds the tasks that are remembered of a closure.
+// maxLostOn bounds the tasks that are kept for a closure.
 const maxLostOn = 5
 
-// lost: the process ended before the call did. A closure that does this to one task
-// after another is set aside, as an error: it would stop the whole run.
+// lost records that a process ended before its call. A closure that ends one process after
+// another becomes an error: it would stop the whole run.
 func (q *Queue) lost(it *item, o closure.Outcome) {
 	if !o.Started {
 		q.putBack(it)
@@ -45,8 +45,8 @@ func on(tasks []string) string {
 	return " on " + strings.Join(tasks, ", ")
 }
 
-// peers are tasks that closures need, such as parameter servers, with how often it
-// was reported that they do not answer.
+// peers counts the reports that a task which closures need, such as a parameter server, does
+// not answer.
 type peers []report
 
 type report struct {
@@ -54,16 +54,16 @@ type report struct {
 	Times int    `json:"times"`
 }
 
-// maxPeers bounds the tasks that are counted apart, and maxPeer the bytes of a name: hosts
-// tell it, and it is whatever a function has said.
+// maxPeers bounds the tasks that are counted, and maxPeer the bytes of a name, which may be
+// anything that a function has raised.
 const (
 	maxPeers = 1000
 	maxPeer  = 40
 )
 
-// count adds a report and says the how manieth it is. Reports that name no task count
-// together: the seed ignores them for ever, and then a closure that runs
-// into such an error is called again without end.
+// count adds a report for a task and returns how many there are. Reports that name no task
+// count together. The seed ignores them, so a closure with such an error is called again
+// without end.
 func (p *peers) count(task string) int {
 	task = peer(task)
 	at := slices.IndexFunc(*p, func(r report) bool { return r.Task == task })
@@ -78,8 +78,8 @@ func (p *peers) count(task string) int {
 	return (*p)[at].Times
 }
 
-// peer returns a name as it is counted. Those of tasks are short; what is longer counts
-// together with what begins alike and is as long.
+// peer returns the name under which a task is counted. Names of tasks are short. Longer
+// names count together if they begin alike and have the same length.
 func peer(task string) string {
 	if len(task) <= maxPeer {
 		return task
@@ -87,18 +87,17 @@ func peer(task string) string {
 	return fmt.Sprintf("%s… (%d)", shorten.Head(task, maxPeer), len(task))
 }
 
-// raised forgets the reports of the task whose silence made the queue's error. In the
-// seed the counts never go back, but they do not outlive the error either: after
-// it the program has to make a new coordinator, with new counts. The error of a detached
-// closure is raised when it comes.
+// raised forgets the reports of the task that made the queue's error. In the seed counts
+// never go back, but they do not outlive the error: after it, the program must make a new
+// coordinator, with new counts. The error of a detached closure counts as raised at once.
 func (p *peers) raised(fault *closure.Error) {
 	if fault.Kind == closure.ErrUnavailable {
 		*p = slices.DeleteFunc(*p, func(r report) bool { return r.Task == peer(fault.Task) })
 	}
 }
 
-// unavailable: a task that the function needs does not answer. Until the K-th report
-// of the same task the closure is put back at once; from the K-th on it is an error.
+// unavailable records that a task which the function needs does not answer. The closure is
+// put back until the K-th report of the same task; from then on it is an error.
 func (q *Queue) unavailable(it *item, o closure.Outcome) {
 	e := errorOf(it, o)
 	if o.Error == nil || o.Error.Task == "" {

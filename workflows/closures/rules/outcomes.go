@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// LeaseEnded takes in what the activity of a lease has returned.
+// LeaseEnded records the result of a lease.
 func (q *Queue) LeaseEnded(number int, r closure.LeaseResult) {
 	l := q.leases[number]
 	if l != nil && !q.suspended {
@@ -27,12 +27,10 @@ func (q *Queue) LeaseEnded(number int, r closure.LeaseResult) {
 	q.advance()
 }
 
-// LeaseLost says that the activity of a lease has failed: its host worker did not
-// answer any more. Which of its closures had been called, nobody knows. So all are
-// put back, and none of them is blamed for it. A host that did not answer for what it got
-// to see whether it does gets nothing until it says again that tasks serve there: one
-// that died for good would keep a closure for as long as that takes to show, over and
-// over.
+// LeaseLost records that the activity of a lease has failed because its host worker did not
+// answer. Nobody knows which of its closures had been called. So all are put back, and none
+// counts as lost. A doubted host that loses its trial closure as well gets nothing until its
+// next message: a dead host would otherwise hold one closure after another.
 func (q *Queue) LeaseLost(number int) {
 	l := q.leases[number]
 	if l == nil {
@@ -48,9 +46,9 @@ func (q *Queue) LeaseLost(number int) {
 	q.advance()
 }
 
-// LeaseRefused says that the host worker has no tasks of the run, or none any more: the
-// group went elsewhere, or is between two generations. It gets nothing until it says
-// that tasks serve there. The closures are put back.
+// LeaseRefused records that the host worker has no tasks of the run: the group went
+// elsewhere, or is between two generations. The host gets nothing until its next message,
+// and the closures are put back.
 func (q *Queue) LeaseRefused(number int) {
 	l := q.leases[number]
 	if l == nil {
@@ -61,8 +59,8 @@ func (q *Queue) LeaseRefused(number int) {
 	q.advance()
 }
 
-// close forgets a lease and puts back what it still names: what the host does not
-// know any more.
+// close removes a lease and puts back the closures that it still names, which the host no
+// longer knows.
 func (q *Queue) close(l *lease) {
 	delete(q.leases, l.number)
 	l.host.leases = slices.DeleteFunc(l.host.leases, func(o *lease) bool { return o == l })
@@ -74,7 +72,7 @@ func (q *Queue) close(l *lease) {
 	q.forget(l.host)
 }
 
-// keepRest leaves with the host what has not ended there.
+// keepRest keeps the closures that have not ended with their host.
 func (q *Queue) keepRest(l *lease, rest []uint64) {
 	for _, id := range rest {
 		if it := q.items[id]; it != nil && it.lease == l.number {
@@ -87,9 +85,9 @@ func (q *Queue) keepRest(l *lease, rest []uint64) {
 	}
 }
 
-// outcome takes in how one call has ended. Those who follow the history take the
-// first final outcome of a closure, whoever it comes from, and so does the queue. A
-// later one is only another call (in the seed it would be an assertion).
+// outcome records how a call has ended. The first final outcome of a closure counts,
+// whichever lease returns it, as for those who follow the history. A later one is only
+// another call (in the seed it would be an assertion).
 func (q *Queue) outcome(l *lease, o closure.Outcome) {
 	if wasCalled(o) {
 		q.counts.Calls++
@@ -100,7 +98,7 @@ func (q *Queue) outcome(l *lease, o closure.Outcome) {
 	}
 	if o.Kind.Final() {
 		if l == nil || it.lease != l.number {
-			q.tell(it) // another host calls it in vain
+			q.tell(it) // another host calls it for nothing
 		}
 		q.final(it, o)
 		return
@@ -114,7 +112,7 @@ func (q *Queue) outcome(l *lease, o closure.Outcome) {
 	case closure.OutcomeUnavailable:
 		q.unavailable(it, o)
 	default:
-		q.giveUp(it, &closure.Error{Message: fmt.Sprintf("the host says that it ended as %q, which this version of the queue does not know", o.Kind), Task: o.Task})
+		q.giveUp(it, &closure.Error{Message: fmt.Sprintf("it ended as %q on its host, which this version of the queue does not know", o.Kind), Task: o.Task})
 	}
 }
 
@@ -128,7 +126,7 @@ func wasCalled(o closure.Outcome) bool {
 	return true
 }
 
-// final ends a closure with what its host has returned.
+// final ends a closure with the outcome that its host has returned.
 func (q *Queue) final(it *item, o closure.Outcome) {
 	switch o.Kind {
 	case "", closure.OutcomeValue:
@@ -144,7 +142,7 @@ func (q *Queue) final(it *item, o closure.Outcome) {
 	}
 }
 
-// giveUp ends a closure with an error that the queue has found.
+// giveUp ends a closure with an error of the queue.
 func (q *Queue) giveUp(it *item, e *closure.Error) {
 	e = bounded(e)
 	e.Closure = it.ID
@@ -153,7 +151,7 @@ func (q *Queue) giveUp(it *item, e *closure.Error) {
 	q.fail(it, e)
 }
 
-// errorOf returns the error of an outcome, with where it comes from.
+// errorOf returns the error of an outcome, with its closure and task.
 func errorOf(it *item, o closure.Outcome) *closure.Error {
 	e := &closure.Error{Message: "the function failed, and its host did not say how"}
 	if o.Error != nil {

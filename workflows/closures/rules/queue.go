@@ -6,17 +6,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Config is what a queue is told once.
+// Config configures a [Queue].
 type Config struct {
 	// QueueSize is how many closures may wait to be called, in the queue or with a host
 	// beyond its slots. Not positive: as many as fit into [closure.MaxQueueBytes].
 	QueueSize int
-	// TransientUnavailable is which report that the same task does not answer is the
-	// queue's error. Not positive: the first.
+	// TransientUnavailable is the number of the report that the same task does not answer
+	// which becomes the queue's error. Not positive: the first.
 	TransientUnavailable int
 }
 
-// ConfigOf reads the input of the workflow.
+// ConfigOf returns the configuration in the input of the workflow.
 func ConfigOf(in closure.QueueInput) Config {
 	c := Config{QueueSize: spec.DefaultQueueSize, TransientUnavailable: spec.DefaultTransientFailures}
 	if in.QueueSize != 0 {
@@ -53,12 +53,12 @@ func New(c Config) *Queue {
 	return q
 }
 
-// Suspend stops the queue from giving anything to hosts, because the workflow is
-// about to continue as new. Outcomes are still taken in.
-func (q *Queue) Suspend(quiet bool) { q.suspended = quiet }
+// Suspend sets whether the queue gives nothing to hosts, because the workflow is about to
+// continue as new. Outcomes are still recorded.
+func (q *Queue) Suspend(suspended bool) { q.suspended = suspended }
 
-// TooLarge lets no more closures in as long as there are some, because the queue is too
-// large to go on in another execution. It holds until [Restore].
+// TooLarge records that the queue is too large to continue as new. No closures get in until
+// those in it have ended, or until [Restore].
 func (q *Queue) TooLarge() { q.tooLarge = len(q.items) }
 
 // Shrunk reports whether half of the closures have ended that made the queue too large.
@@ -75,5 +75,5 @@ func (q *Queue) Pause(r closure.PauseRequest) {
 	}
 }
 
-// maxReason bounds the words for why a queue is paused, and for how a run ended.
+// maxReason bounds the texts of why a queue is paused and of how a run ended, in bytes.
 const maxReason = 1000

@@ -1,8 +1,8 @@
 package rules
 
-// ReleaseOn tells a host which resources nobody needs any more, as an activity
-// [closure.ActivityReleaseResources]. Its end is told by [Queue.ReleaseEnded], with the
-// number Release.
+// ReleaseOn tells a host which resources were dropped, by the activity
+// [closure.ActivityReleaseResources]. [Queue.ReleaseEnded] must be called with the number
+// Release when it has ended.
 type ReleaseOn struct {
 	Release     int
 	Host, Queue string
@@ -12,11 +12,12 @@ type ReleaseOn struct {
 
 func (ReleaseOn) action() {}
 
-// releaseAtOnce is how many IDs a host may not know of while it has leases.
+// releaseAtOnce is how many IDs may be released before a host that has leases is told by an
+// activity.
 const releaseAtOnce = 64
 
-// noteDropped notes which hosts have to hear of the resources that were dropped: those that
-// may have built them.
+// noteDropped notes which hosts must be told of the dropped resources: those that may have
+// built them.
 func (q *dispatcher) noteDropped() {
 	for _, id := range q.dropped {
 		for _, h := range q.hosts {
@@ -28,9 +29,8 @@ func (q *dispatcher) noteDropped() {
 	q.dropped = nil
 }
 
-// releaseOn tells a host what is gone, if it is due. The next lease tells it, too, and
-// that costs nothing: so only a host is told apart that has no leases, or when much is
-// gone.
+// releaseOn returns what tells a host of dropped resources, if it is due. A lease tells it
+// as well, at no cost. So it is due only for a host without leases, or for many resources.
 func (q *dispatcher) releaseOn(h *host) (a ReleaseOn, due bool) {
 	few := h.gone.Last-h.gone.First < releaseAtOnce
 	if h.gone.empty() || h.doubted || h.unreachable || !h.releasing.empty() || few && len(h.leases) > 0 {
@@ -47,7 +47,7 @@ func (q *dispatcher) releaseOn(h *host) (a ReleaseOn, due bool) {
 	return a, true
 }
 
-// releaseWith tells a host what is gone with a lease.
+// releaseWith returns the dropped resources of which a lease tells its host.
 func (q *dispatcher) releaseWith(h *host, l *lease) (released [][2]uint64) {
 	if h.gone.empty() {
 		return nil
@@ -57,8 +57,8 @@ func (q *dispatcher) releaseWith(h *host, l *lease) (released [][2]uint64) {
 	return released
 }
 
-// ReleaseEnded says whether a host has been told what a [ReleaseOn] had for it. If not
-// it is told again, with its next lease or when it is heard of.
+// ReleaseEnded records whether a [ReleaseOn] has reached its host. If not, the host is told
+// again with its next lease, or after its next message.
 func (q *dispatcher) ReleaseEnded(number int, ok bool) {
 	for _, h := range q.hosts {
 		if h.release != number || h.releasing.empty() {
@@ -92,7 +92,7 @@ func (s span) empty() bool { return s.Last == 0 }
 
 func (s span) has(id uint64) bool { return s.First <= id && id <= s.Last }
 
-// cover has the span include another one, and what is between them.
+// cover extends the span to include another one.
 func (s *span) cover(o span) {
 	switch {
 	case o.empty():

@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// requests are those that wait, and the error that they are about to raise.
+// requests answers requests, which may have to wait, and keeps the error that they raise.
 type requests struct {
 	dispatcher
 	clients clients
@@ -30,7 +30,7 @@ type requests struct {
 	ended    string // how the run has ended
 }
 
-// request is one that waits, or did.
+// request is a request that waits, or did.
 type request struct {
 	client *client
 	kind   kind
@@ -40,9 +40,10 @@ type request struct {
 	schedule *Call[closure.ScheduleAnswer]
 	epoch    uint64
 	closures []closure.Closure
-	// detached reports whether all of its closures are, so it has no part in errors and joins.
+	// detached reports whether all of its closures are: it neither raises errors nor waits
+	// for joins.
 	detached bool
-	// Once the closures have IDs: left are those that are not queued yet.
+	// Once its closures have IDs, left are those that are not queued yet.
 	first uint64
 	known map[int]uint64
 	left  []*item
@@ -63,9 +64,8 @@ const (
 // maxWaiting bounds the requests that wait.
 const maxWaiting = 1000
 
-// Schedule queues closures. Its answer comes when there was room for all of them,
-// or when it has taken the queue's error. The workflow's validator has asked
-// [Queue.CheckSchedule] before.
+// Schedule queues closures. It is answered once there was room for all of them, or with the
+// queue's error. The workflow's validator must have called [Queue.CheckSchedule].
 func (q *requests) Schedule(r closure.ScheduleRequest) *Call[closure.ScheduleAnswer] {
 	c := q.clients.asking(r.Client)
 	known, err := c.batches.find(r.Batch)
@@ -81,7 +81,7 @@ func (q *requests) Schedule(r closure.ScheduleRequest) *Call[closure.ScheduleAns
 	}
 	call := &Call[closure.ScheduleAnswer]{}
 	q.clients.bytes -= c.batches.add(r.Batch, call)
-	// A client that was forgotten knows better how often it was told of an error.
+	// If the client was forgotten, it knows its epoch better.
 	c.epoch = max(c.epoch, r.Epoch)
 	for i := range r.Closures {
 		q.use(r.Closures[i].Resources)
@@ -95,7 +95,7 @@ func (q *requests) Schedule(r closure.ScheduleRequest) *Call[closure.ScheduleAns
 }
 
 // Join waits until nothing is queued or executing, or raises the queue's error. The
-// workflow's validator has asked [Queue.CheckWait] before.
+// workflow's validator must have called [Queue.CheckWait].
 func (q *requests) Join(r closure.WaitRequest) *Call[closure.WaitAnswer] {
 	return q.waitFor(r, asksJoin)
 }
@@ -126,10 +126,11 @@ func (q *requests) waitFor(r closure.WaitRequest, kind kind) *Call[closure.WaitA
 	return call
 }
 
-// answerBytes is what an answer without an error counts, and each known ID in it.
+// answerBytes is the size that counts for an answer without an error, and for each known ID
+// in it.
 const answerBytes = 8
 
-// answer gives a schedule its answer.
+// answer answers a schedule.
 func (q *requests) answer(r *request, raised *closure.Error, cancelled bool) {
 	a := closure.ScheduleAnswer{First: r.first, Known: r.known, Epoch: r.client.epoch, Raised: raised, Cancelled: cancelled}
 	if q.config.QueueSize > 0 {
@@ -141,7 +142,7 @@ func (q *requests) answer(r *request, raised *closure.Error, cancelled bool) {
 	q.clients.answered(r.client, bytes)
 }
 
-// answerWait gives a join or a done its answer.
+// answerWait answers a join or a done.
 func (q *requests) answerWait(r *request, raised *closure.Error, done bool) {
 	if done {
 		r.client.busy = 0

@@ -9,8 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Bounds of the per-worker resources of a queue. Those that a lease uses travel with
-// it.
+// Bounds of the per-worker resources of a queue. A lease brings those that it uses.
 const (
 	maxResources     = 10_000
 	maxResourceBytes = 256 << 10
@@ -26,10 +25,10 @@ type resources struct {
 	owners map[owner]int
 }
 
-// owner is who has created a resource, and alone can release it.
+// owner is the client that has created a resource. Nobody else can release it.
 type owner struct {
 	client string
-	// task is that whose process number process the client is. None: it is none.
+	// The client is process number process of a task. Empty: it is no task.
 	task    string
 	process int
 }
@@ -40,8 +39,8 @@ func (o owner) size() int { return len(o.client) + len(o.task) }
 type resource struct {
 	closure.Resource
 	owner owner
-	// uses counts the closures with it that have not ended, and the requests that
-	// wait with such.
+	// uses counts the closures that use it: those that have not ended, and those of requests
+	// that wait.
 	uses int
 	// released reports whether the owner has released it. It is dropped after its last use.
 	released bool
@@ -67,7 +66,7 @@ func (r *resources) sizeOf(id uint64) int {
 
 func resourceBytes(r closure.Resource) int { return len(r.Function) + len(r.Args) + len(r.Kwargs) }
 
-// room returns what one more resource of an owner would take.
+// room returns how many bytes one more resource of an owner would take.
 func (r *resources) room(res closure.Resource, o owner) int {
 	size := resourceBytes(res)
 	if r.owners[o] == 0 {
@@ -76,7 +75,7 @@ func (r *resources) room(res closure.Resource, o owner) int {
 	return size
 }
 
-// add takes in a resource whose ID is higher than all before.
+// add adds a resource, whose ID must be higher than all before.
 func (r *resources) add(res *resource) {
 	r.bytes += r.room(res.Resource, res.owner)
 	if r.owners == nil {
@@ -87,7 +86,8 @@ func (r *resources) add(res *resource) {
 	r.last = res.ID
 }
 
-// dropUnused forgets a resource that nobody needs; false if somebody does.
+// dropUnused removes a resource if it was released and nothing uses it. It reports whether it
+// did.
 func (r *resources) dropUnused(id uint64) bool {
 	at, found := r.find(id)
 	if !found || !r.list[at].released || r.list[at].uses > 0 {
@@ -102,7 +102,7 @@ func (r *resources) dropUnused(id uint64) bool {
 	return true
 }
 
-// span returns all IDs that were given.
+// span returns the span of all IDs so far.
 func (r *resources) span() span {
 	if r.last == 0 {
 		return span{}
@@ -110,7 +110,7 @@ func (r *resources) span() span {
 	return span{1, r.last}
 }
 
-// goneIn returns the ranges of IDs of a span that are not there any more.
+// goneIn returns the ranges of IDs in a span whose resources were dropped.
 func (r *resources) goneIn(s span) (gone [][2]uint64) {
 	next := s.First
 	at, _ := r.find(s.First)
@@ -126,8 +126,8 @@ func (r *resources) goneIn(s span) (gone [][2]uint64) {
 	return gone
 }
 
-// CreateResource takes in how a per-worker resource is built. Nothing is built before
-// a closure uses it.
+// CreateResource adds the definition of a per-worker resource. Nothing is built before a
+// closure uses it.
 func (q *Queue) CreateResource(r closure.ResourceRequest) (closure.ResourceAnswer, error) {
 	c := q.clients.asking(r.Client)
 	call, err := c.resources.find(r.Number)
@@ -168,7 +168,7 @@ func (q *Queue) checkResource(r closure.ResourceRequest) error {
 	return nil
 }
 
-// CheckRelease returns why a request cannot be taken; nil if it can.
+// CheckRelease returns why a request is refused, or nil.
 func (q *Queue) CheckRelease(r closure.ReleaseRequest) error {
 	if q.ended != "" {
 		return q.endedError("release resources")
@@ -176,13 +176,12 @@ func (q *Queue) CheckRelease(r closure.ReleaseRequest) error {
 	return r.Validate()
 }
 
-// ReleaseResources takes in that a client needs resources no more that it has created.
-// Closures with them that are here are called all the same, and others
-// are refused from now on, whoever schedules them. When the last one has ended, the hosts
-// are told that have built the resource.
+// ReleaseResources releases resources that a client has created. Closures with them that
+// are in the queue are still called, and later ones are refused, whoever schedules them.
+// After the last one has ended, the hosts that have built the resource are told.
 //
-// A coordinator that was killed releases nothing. Its host does so for it, once the next
-// process of its task coordinates, or there will be none.
+// A coordinator that was killed releases nothing. Its host does that once the next process
+// of its task coordinates, or once there will be none.
 func (q *Queue) ReleaseResources(r closure.ReleaseRequest) closure.ReleaseAnswer {
 	if r.Task != "" {
 		return q.releaseOf(r.Task, r.Process)
@@ -196,7 +195,7 @@ func (q *Queue) ReleaseResources(r closure.ReleaseRequest) closure.ReleaseAnswer
 	return answer
 }
 
-// releaseOf releases what the processes of a task have created that come before one.
+// releaseOf releases what the processes of a task with numbers below before have created.
 func (q *Queue) releaseOf(task string, before int) (answer closure.ReleaseAnswer) {
 	for _, res := range slices.Clone(q.resources.list) {
 		if res.owner.task == task && res.owner.process < before {
@@ -215,7 +214,7 @@ func (q *Queue) releaseOne(res *resource) int {
 	return 1
 }
 
-// use counts a closure that needs its resources.
+// use counts one more closure for each resource.
 func (q *backlog) use(ids []uint64) {
 	for _, id := range ids {
 		if res := q.resources.get(id); res != nil {
@@ -224,7 +223,7 @@ func (q *backlog) use(ids []uint64) {
 	}
 }
 
-// useNoMore counts one that needs them no more.
+// useNoMore counts one less.
 func (q *backlog) useNoMore(ids []uint64) {
 	for _, id := range ids {
 		if res := q.resources.get(id); res != nil {
@@ -234,7 +233,7 @@ func (q *backlog) useNoMore(ids []uint64) {
 	}
 }
 
-// drop forgets a resource that nobody needs.
+// drop drops a resource if it was released and nothing uses it.
 func (q *backlog) drop(id uint64) {
 	if q.resources.dropUnused(id) {
 		q.dropped = append(q.dropped, id)

@@ -5,7 +5,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// bounded returns an error that fits into the queue's state, whatever its host said.
+// bounded returns an error whose texts are cut to their limits.
 func bounded(e *closure.Error) *closure.Error {
 	b := *e
 	b.Kind = shorten.Head(b.Kind, closure.MaxFunctionName)

@@ -6,10 +6,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Withdraw takes back a join or done whose client does not wait for it any more. Without
-// that it would take the queue's error from those who still ask. It has done nothing then,
-// and asked again it is another one. Where it has begun a drain, what was cancelled stays
-// so, and the next request that asks gets the error.
+// Withdraw removes a join or done whose client no longer waits for it. Otherwise it would
+// raise the queue's error to nobody. A request that is sent again is another one. If it had
+// begun a drain, cancelled closures stay cancelled, and the next request raises the error.
 func (q *requests) Withdraw(r closure.WaitRequest) closure.WithdrawAnswer {
 	c := q.clients.named[r.Client]
 	if c == nil {
