@@ -93,7 +93,7 @@ func TestAbandonedRunsLeaveNoBarriers(t *testing.T) {
 	case err := <-answered:
 		t.Fatal(err)
 	}
-	require.NoError(t, h.abandon(p, "the run is closed", nil))
+	require.NoError(t, h.watch.abandon(p, "the run is closed", nil))
 	assert.Equal(t, "iris/barrier/1/0/epoch/1", <-s.ended)
 }
 
@@ -112,7 +112,7 @@ func TestOnlyTheEndOfARunIsNoted(t *testing.T) {
 			return &plan{Run: run, Spec: (&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Count: new(1), Command: []string{"x"}}}}).WithDefaults(), LogRoot: logs, Tasks: []string{"worker-0"}}, nil
 		})
 		require.NoError(t, err)
-		require.NoError(t, h.abandon(p, "it lapsed, or is closed", closed))
+		require.NoError(t, h.watch.abandon(p, "it lapsed, or is closed", closed))
 		b, err := os.ReadFile(note)
 		require.NoError(t, err)
 		return string(b)

@@ -34,7 +34,7 @@ func (h *Host) addTask(ctx context.Context, run runkey.Run, in hostapi.RunTaskIn
 	if err != nil {
 		return err
 	}
-	signers, err := h.admitAdded(p, in)
+	signers, err := h.gate.admitAdded(p, in)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (h *Host) addTask(ctx context.Context, run runkey.Run, in hostapi.RunTaskIn
 		size := len(p.Cluster.Members)
 		added.Member = &hostapi.Member{
 			Type: t.Type, Index: t.Index, Rank: t.Rank, Host: h.Name,
-			Address:   h.address("", lease.Ports[0], p.Cluster.Hosts == 1),
+			Address:   h.reservations.address("", lease.Ports[0], p.Cluster.Hosts == 1),
 			LocalRank: size, LocalWorldSize: size + 1,
 		}
 	}

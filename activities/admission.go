@@ -33,13 +33,13 @@ type leave struct {
 
 // sameSpec returns an error if a run must not continue with a spec because its directory, its
 // logs and its processes here belong to another spec, which others may have written.
-func (h *Host) sameSpec(p *plan, l leave) error {
-	if !h.Guard.HasPolicy() || p.Statement == l.statement {
+func (g *gate) sameSpec(p *plan, l leave) error {
+	if !g.Guard.HasPolicy() || p.Statement == l.statement {
 		return nil
 	}
 	why := "the run has a different spec or different signers here"
-	h.refused(p.Run, guard.Entry{Asked: "reserve", Signers: l.signers}, why)
-	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %s; start it under another ID", h.Name, why), spec.ErrPlacement, nil)
+	g.refused(p.Run, guard.Entry{Asked: "reserve", Signers: l.signers}, why)
+	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %s; start it under another ID", g.Name, why), spec.ErrPlacement, nil)
 }
 
 // unsignedStatement returns the ID of an unsigned spec. A part of an elastic run has the ID
@@ -59,23 +59,23 @@ func unsignedStatement(s *spec.RunSpec) string {
 
 // admit returns the permission for tasks of a run, or the problems that forbid it. It comes
 // before anything is fetched, reserved or started.
-func (h *Host) admit(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) (l leave, problems []spec.Problem) {
-	if h.Guard == nil {
+func (g *gate) admit(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) (l leave, problems []spec.Problem) {
+	if g.Guard == nil {
 		return l, nil
 	}
-	signers, statement, err := h.Guard.Signers(signatures.OfRun(run.WorkflowID, in.Spec), in.Spec.Signature, useOf(run))
+	signers, statement, err := g.Guard.Signers(signatures.OfRun(run.WorkflowID, in.Spec), in.Spec.Signature, useOf(run))
 	if err != nil {
-		h.refused(run, guard.Entry{Asked: "reserve"}, err.Error())
-		return l, []spec.Problem{{Path: "signature", Message: fmt.Sprintf("host %s: %v", h.Name, err), Remedy: "sign the run again with `clusterrun submit --sign`"}}
+		g.refused(run, guard.Entry{Asked: "reserve"}, err.Error())
+		return l, []spec.Problem{{Path: "signature", Message: fmt.Sprintf("host %s: %v", g.Name, err), Remedy: "sign the run again with `clusterrun submit --sign`"}}
 	}
 	l.signers = signers
-	if l.statement = statement; statement == "" && h.Guard.HasPolicy() {
+	if l.statement = statement; statement == "" && g.Guard.HasPolicy() {
 		l.statement = unsignedStatement(in.Spec)
 	}
 	said := map[string]bool{}
 	found := false
 	for _, t := range tasks {
-		d := h.Guard.Decide(h.requestFor(run, in.Spec, t, signers))
+		d := g.Guard.Decide(g.requestFor(run, in.Spec, t, signers))
 		if d.Allowed && !found {
 			l.as, found = d.User, true
 		}
@@ -84,8 +84,8 @@ func (h *Host) admit(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task)
 			continue
 		}
 		said[d.Reason] = true
-		h.refused(run, guard.Entry{Asked: "reserve", Signers: signers, Task: t.Name(), Command: t.Command}, d.Reason)
-		problems = append(problems, h.denial(t.Name(), signers, d.Reason))
+		g.refused(run, guard.Entry{Asked: "reserve", Signers: signers, Task: t.Name(), Command: t.Command}, d.Reason)
+		problems = append(problems, g.denial(t.Name(), signers, d.Reason))
 	}
 	return l, problems
 }
@@ -102,9 +102,9 @@ func sameUser(d policy.Decision, as string) policy.Decision {
 }
 
 // denial returns the problem that tells a user why the policy does not allow a task.
-func (h *Host) denial(task string, signers []string, why string) spec.Problem {
+func (g *gate) denial(task string, signers []string, why string) spec.Problem {
 	return spec.Problem{
-		Path: "policy", Message: fmt.Sprintf("%s, which %s, on host %s: %s", task, by(signers), h.Name, why), Remedy: remedyOfDenial(signers),
+		Path: "policy", Message: fmt.Sprintf("%s, which %s, on host %s: %s", task, by(signers), g.Name, why), Remedy: remedyOfDenial(signers),
 	}
 }
 
@@ -129,19 +129,19 @@ func useOf(run runkey.Run) guard.Use {
 
 // admitAdded returns the signers of a task that is to be added to a plan, or why it must not
 // be added. It is called before addTask replaces the existing task.
-func (h *Host) admitAdded(p *plan, in hostapi.RunTaskInput) ([]string, error) {
+func (g *gate) admitAdded(p *plan, in hostapi.RunTaskInput) ([]string, error) {
 	t := *in.Added
 	if before, ok := p.Added[t.Name()]; ok && before.Launch == in.Launch && reflect.DeepEqual(before.Task, t) {
 		return before.Signers, nil // another attempt, which may find the process alive
 	}
-	signers, err := h.admitStart(p, t, &in)
-	if err == nil && h.Guard != nil {
-		if d := sameUser(h.Guard.Decide(h.requestFor(p.Run, p.Spec, t, signers)), p.As); !d.Allowed {
+	signers, err := g.admitStart(p, t, &in)
+	if err == nil && g.Guard != nil {
+		if d := sameUser(g.Guard.Decide(g.requestFor(p.Run, p.Spec, t, signers)), p.As); !d.Allowed {
 			err = errors.New(d.Reason)
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errCommand, h.denied(p, guard.Entry{Asked: "start", Signers: signers, Task: t.Name(), Command: t.Command}, err.Error()))
+		return nil, fmt.Errorf("%w: %w", errCommand, g.denied(p, guard.Entry{Asked: "start", Signers: signers, Task: t.Name(), Command: t.Command}, err.Error()))
 	}
 	return signers, nil
 }
@@ -149,8 +149,8 @@ func (h *Host) admitAdded(p *plan, in hostapi.RunTaskInput) ([]string, error) {
 // admitStart returns the signers of a task that is outside the spec or differs from it. A
 // task that is as in the spec is signed with the spec. If launch is nil, nothing is started
 // yet.
-func (h *Host) admitStart(p *plan, t spec.Task, launch *hostapi.RunTaskInput) ([]string, error) {
-	if h.Guard == nil {
+func (g *gate) admitStart(p *plan, t spec.Task, launch *hostapi.RunTaskInput) ([]string, error) {
+	if g.Guard == nil {
 		return nil, nil
 	}
 	if own, ok := p.Spec.Task(t.Name()); ok && t.Signed == nil && reflect.DeepEqual(own, t) {
@@ -169,7 +169,7 @@ func (h *Host) admitStart(p *plan, t spec.Task, launch *hostapi.RunTaskInput) ([
 		use = useOf(p.Run)
 		use.Generation, use.Launch = launch.Generation, launch.Launch
 	}
-	signers, _, err := h.Guard.Signers(signatures.OfStart(p.Run.WorkflowID, *t.Signed), t.Signed.Signature, use)
+	signers, _, err := g.Guard.Signers(signatures.OfStart(p.Run.WorkflowID, *t.Signed), t.Signed.Signature, use)
 	return signers, err
 }
 
@@ -182,8 +182,8 @@ var errCluster = temporal.NewNonRetryableApplicationError("the cluster is not th
 
 // checkCluster returns an error if a cluster is not that of the run: a workflow adds only
 // hosts, addresses and ports to the spec.
-func (h *Host) checkCluster(p *plan, c hostapi.Cluster) error {
-	if !h.Guard.HasPolicy() {
+func (g *gate) checkCluster(p *plan, c hostapi.Cluster) error {
+	if !g.Guard.HasPolicy() {
 		return nil
 	}
 	tasks := p.Spec.TaskList()
@@ -203,12 +203,12 @@ func (h *Host) checkCluster(p *plan, c hostapi.Cluster) error {
 }
 
 // forgetSignatures removes the notes of signatures that are no longer needed.
-func (h *Host) forgetSignatures() {
-	err := h.Guard.Forget(func(u guard.Use) bool {
-		_, err := h.plans.get(runkey.Run{Namespace: u.Namespace, WorkflowID: u.Workflow, RunID: u.Run})
+func (g *gate) forgetSignatures() {
+	err := g.Guard.Forget(func(u guard.Use) bool {
+		_, err := g.plans.get(runkey.Run{Namespace: u.Namespace, WorkflowID: u.Workflow, RunID: u.Run})
 		return err == nil
 	})
 	if err != nil {
-		h.Log.Warn("the notes of expired signatures cannot be removed", zap.Error(err))
+		g.Log.Warn("the notes of expired signatures cannot be removed", zap.Error(err))
 	}
 }

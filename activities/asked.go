@@ -41,8 +41,8 @@ func PolicyRequest(s *spec.RunSpec, t spec.Task, ships string, signers []string)
 	return r
 }
 
-func (h *Host) requestFor(run runkey.Run, s *spec.RunSpec, t spec.Task, signers []string) policy.Request {
-	return PolicyRequest(s, t, h.shipsTo(run, s), signers)
+func (g *gate) requestFor(run runkey.Run, s *spec.RunSpec, t spec.Task, signers []string) policy.Request {
+	return PolicyRequest(s, t, g.ships.shipsTo(run, s), signers)
 }
 
 // goesUp returns the problem if a path of a task has an element .., which may lead elsewhere

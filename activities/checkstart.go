@@ -15,9 +15,9 @@ func (h *Host) CheckStart(ctx context.Context, in hostapi.CheckStartInput) (none
 	case err != nil:
 		return none, err
 	case p == nil:
-		return none, h.cannotStart(spec.Problem{
+		return none, h.checks.cannotStart(spec.Problem{
 			Path: "task", Message: fmt.Sprintf("host %s does not have this run any more", h.Name), Remedy: "try again when the run has been placed anew",
 		})
 	}
-	return none, h.checkStart(p, in.Task)
+	return none, h.checks.checkStart(p, in.Task)
 }

@@ -36,7 +36,7 @@ func TestClaimSlots(t *testing.T) {
 				return &plan{Run: other, Spec: &spec.RunSpec{}, Tasks: test.others}, nil
 			})
 			require.NoError(t, err)
-			err = h.claimSlots(servedRun, 0, tasks)
+			err = h.reservations.claimSlots(servedRun, 0, tasks)
 			if test.refusal == "" {
 				require.NoError(t, err)
 				return

@@ -24,17 +24,11 @@ func (h *Host) CancelRuns(ctx context.Context) []runkey.Run {
 // AwaitIdle returns when no RunTask holds a lease any more, so all of them could report how
 // their processes ended. It returns early when ctx ends.
 func (h *Host) AwaitIdle(ctx context.Context) {
-	for h.leases() > 0 {
+	for h.leases.count() > 0 {
 		select {
 		case <-ctx.Done():
 			return
-		case <-h.ended:
+		case <-h.leases.ended:
 		}
 	}
-}
-
-func (h *Host) leases() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.attached)
 }

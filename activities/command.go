@@ -35,7 +35,7 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 	if l.plan.Spec.MaxRestarts != nil {
 		maxRestarts = *l.plan.Spec.MaxRestarts
 	}
-	variables, problems := l.variables(l.allowed.Secrets).of(t)
+	variables, problems := l.checks.variables(l.allowed.Secrets).of(t)
 	if len(problems) > 0 {
 		return supervisor.Command{}, errors.New(problems[0].String())
 	}
@@ -45,7 +45,7 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 		Restart: l.plan.restartCount(l.key.Generation, n), MaxRestarts: maxRestarts, Generation: l.key.Generation,
 		LogDir: files.dir, ResultFile: files.path(tasklog.ResultFile), ErrorFile: files.path(tasklog.ErrorFile),
 		TFConfigFile: files.path(tasklog.TFConfigFile), TraceFile: files.path(tasklog.TracePrefix),
-		Dir: l.dirOf(l.key.Run, l.plan.Spec, t),
+		Dir: l.ships.dirOf(l.key.Run, l.plan.Spec, t),
 		Env: variables, Unset: l.plan.Spec.UnsetEnv,
 		AgentStore: l.plan.Spec.AgentStore,
 	}

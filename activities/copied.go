@@ -10,11 +10,11 @@ import (
 )
 
 // logRoot returns the directory below which the logs of a run with that spec are stored here.
-func (h *Host) logRoot(s *spec.RunSpec) string {
-	if h.LogsCopiedTo != "" {
-		return h.LogRoot // the directory of the spec is on the owner's machine
+func (sh *shipping) logRoot(s *spec.RunSpec) string {
+	if sh.LogsCopiedTo != "" {
+		return sh.LogRoot // the directory of the spec is on the owner's machine
 	}
-	return cmp.Or(s.Logs.Dir, h.LogRoot)
+	return cmp.Or(s.Logs.Dir, sh.LogRoot)
 }
 
 // told returns the path below the logs that the run is told: the path of the copy, if logs

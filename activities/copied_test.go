@@ -19,20 +19,20 @@ func TestWhereCopiedLogsLie(t *testing.T) {
 		"shown, and kept nowhere by a spec": {"/owner/logs", spec.NullDir, "/host/logs", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := &Host{Config: Config{LogRoot: "/host/logs", LogsCopiedTo: c.copiedTo}}
+			h := assemble(&core{Config: Config{LogRoot: "/host/logs", LogsCopiedTo: c.copiedTo}})
 			s := &spec.RunSpec{Logs: spec.Logs{Dir: c.inSpec}}
-			assert.Equal(t, c.root, h.logRoot(s))
-			p := &plan{Spec: s, LogRoot: h.logRoot(s)}
+			assert.Equal(t, c.root, h.ships.logRoot(s))
+			p := &plan{Spec: s, LogRoot: h.ships.logRoot(s)}
 			assert.Equal(t, c.told, h.told(p, p.LogRoot+"/run/attempt_0/1"))
 		})
 	}
-	h := &Host{Config: Config{LogsCopiedTo: "/owner/logs"}}
+	h := assemble(&core{Config: Config{LogsCopiedTo: "/owner/logs"}})
 	assert.Equal(t, "/elsewhere/x", h.told(nil, "/elsewhere/x"), "of a run without a plan nothing is known")
 }
 
 // An address that is passed to another host can be reached from there.
 func TestAddressesForOtherHosts(t *testing.T) {
-	plain, reached := &Host{Config: Config{Name: "a"}}, &Host{Config: Config{Name: "a", Advertise: "10.0.0.2"}}
+	plain, reached := assemble(&core{Config: Config{Name: "a"}}), assemble(&core{Config: Config{Name: "a", Advertise: "10.0.0.2"}})
 	for _, c := range []struct {
 		pinned         string
 		alone          bool
@@ -47,7 +47,7 @@ func TestAddressesForOtherHosts(t *testing.T) {
 		{"127.0.0.1", false, "a:7", "10.0.0.2:7"},
 		{"::1", false, "a:7", "10.0.0.2:7"},
 	} {
-		assert.Equal(t, c.plain, plain.address(c.pinned, 7, c.alone), "%+v", c)
-		assert.Equal(t, c.reached, reached.address(c.pinned, 7, c.alone), "%+v", c)
+		assert.Equal(t, c.plain, plain.reservations.address(c.pinned, 7, c.alone), "%+v", c)
+		assert.Equal(t, c.reached, reached.reservations.address(c.pinned, 7, c.alone), "%+v", c)
 	}
 }

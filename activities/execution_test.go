@@ -40,11 +40,11 @@ func TestTasksAreNotStoppedBeforeTheyAreTakenOver(t *testing.T) {
 	scheduled.PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{}
 	for _, last := range []*workflowservice.DescribeWorkflowExecutionResponse{execution("next", servedRun.RunID, running, 1), scheduled} {
 		server.run = last
-		require.NoError(t, h.reconcile(t.Context(), p))
+		require.NoError(t, h.watch.reconcile(t.Context(), p))
 		require.Empty(t, s.stops)
 	}
 	server.run = execution("next", servedRun.RunID, running, 9)
-	require.NoError(t, h.reconcile(t.Context(), p))
+	require.NoError(t, h.watch.reconcile(t.Context(), p))
 	require.Len(t, s.stops, 1, "it has taken over what it wants")
 	assert.Empty(t, s.released)
 }
@@ -67,7 +67,7 @@ func TestAPushedCancellationIsConfirmed(t *testing.T) {
 		{errors.New("away"), pushed},
 		{serviceerror.NewNotFound("workflow execution already completed"), serviceerror.NewNotFound("workflow execution already completed")},
 	} {
-		h := &Host{Config: Config{Name: "host-a", Server: oneAnswer{err: c.answer}}}
+		h := assemble(&core{Config: Config{Name: "host-a", Server: oneAnswer{err: c.answer}}})
 		var err error
 		h.services, err = taskservices.New(taskservices.Config{StateDir: t.TempDir(), Log: zap.NewNop()})
 		require.NoError(t, err)

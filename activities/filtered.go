@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -12,14 +11,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
-
-// collectors collect the filtered lines of the runs that ask for them, from the first task of
-// a run here to its release. They end with this host worker, and the next one starts them
-// again.
-type collectors struct {
-	mu    sync.Mutex
-	byRun map[runkey.Run]*tasklog.Collector
-}
 
 // collectPatience is how long a release waits until the remaining lines are collected.
 const collectPatience = 30 * time.Second
@@ -34,71 +25,71 @@ func (p *plan) filters() bool {
 
 // collect starts to collect the lines of a run, unless it has started already or there is
 // nothing to collect. A released run has all its lines.
-func (h *Host) collect(p *plan) {
+func (c *collectors) collect(p *plan) {
 	if p.Released || !p.filters() {
 		return
 	}
 	prefix, err := spec.ParsePrefix(p.Spec.Logs.Prefix)
 	if err != nil {
-		h.Log.Warn("lines are not filtered", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+		c.Log.Warn("lines are not filtered", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 		return
 	}
-	h.collectors.mu.Lock()
-	defer h.collectors.mu.Unlock()
-	if h.collectors.byRun[p.Run] != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byRun[p.Run] != nil {
 		return
 	}
-	if h.collectors.byRun == nil {
-		h.collectors.byRun = map[runkey.Run]*tasklog.Collector{}
+	if c.byRun == nil {
+		c.byRun = map[runkey.Run]*tasklog.Collector{}
 	}
 	o := tasklog.CollectOptions{
 		Stdout: p.Spec.Logs.DuplicateStdoutFilters, Stderr: p.Spec.Logs.DuplicateStderrFilters,
 		Prefix: func(rank, attempt int) string {
-			return prefix.Format(h.lineFields(p.Run, rank, attempt))
+			return prefix.Format(c.lineFields(p.Run, rank, attempt))
 		},
 		Select: func(rank int) bool {
-			now, err := h.plans.get(p.Run)
+			now, err := c.plans.get(p.Run)
 			return err == nil && now.here(rank)
 		},
 		As: p.User,
 		OnError: func(err error) {
-			h.Log.Warn("filtered lines", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+			c.Log.Warn("filtered lines", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 		},
 	}
 	if p.Cluster.Hosts > 1 && p.Spec.Logs.Dir != "" {
 		// The hosts may share the directory.
-		o.Name = h.Name
+		o.Name = c.Name
 	}
-	h.collectors.byRun[p.Run] = tasklog.Collect(p.runDir(), o)
+	c.byRun[p.Run] = tasklog.Collect(p.runDir(), o)
 }
 
 // collectRest collects the remaining lines of a run whose processes have all ended, or all
 // lines if this host worker has seen none of the processes.
-func (h *Host) collectRest(ctx context.Context, p *plan) {
-	h.collect(p)
+func (c *collectors) collectRest(ctx context.Context, p *plan) {
+	c.collect(p)
 	ctx, cancel := context.WithTimeout(ctx, collectPatience)
 	defer cancel()
-	if err := h.endCollecting(ctx, p.Run); err != nil {
-		h.Log.Warn("filtered lines are late", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+	if err := c.endCollecting(ctx, p.Run); err != nil {
+		c.Log.Warn("filtered lines are late", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 	}
 }
 
 // endCollecting ends the collection of a run. If that takes longer than ctx, it continues,
 // and the caller can wait for it again.
-func (h *Host) endCollecting(ctx context.Context, run runkey.Run) error {
-	h.collectors.mu.Lock()
-	c := h.collectors.byRun[run]
-	h.collectors.mu.Unlock()
-	if c == nil {
+func (c *collectors) endCollecting(ctx context.Context, run runkey.Run) error {
+	c.mu.Lock()
+	one := c.byRun[run]
+	c.mu.Unlock()
+	if one == nil {
 		return nil
 	}
-	if err := c.Stop(ctx); err != nil {
+	if err := one.Stop(ctx); err != nil {
 		return err
 	}
-	h.collectors.mu.Lock()
-	defer h.collectors.mu.Unlock()
-	if h.collectors.byRun[run] == c {
-		delete(h.collectors.byRun, run)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byRun[run] == one {
+		delete(c.byRun, run)
 	}
 	return nil
 }
@@ -126,10 +117,10 @@ func (p *plan) nameOf(rank int) string {
 }
 
 // lineFields returns the fields for the prefix of a process's lines.
-func (h *Host) lineFields(run runkey.Run, rank, attempt int) spec.PrefixFields {
-	p, err := h.plans.get(run)
+func (c *collectors) lineFields(run runkey.Run, rank, attempt int) spec.PrefixFields {
+	p, err := c.plans.get(run)
 	if err != nil {
-		return spec.PrefixFields{Type: "rank", Index: rank, Rank: rank, Attempt: attempt, Host: h.Name}
+		return spec.PrefixFields{Type: "rank", Index: rank, Rank: rank, Attempt: attempt, Host: c.Name}
 	}
 	return p.prefixFields(p.nameOf(rank), attempt)
 }

@@ -54,8 +54,8 @@ func filtered(t *testing.T, runDir string, attempt string) string {
 // when the run is released.
 func TestFilteredLines_TE26_TE29(t *testing.T) {
 	h, p, dir := filtering(t, nil)
-	h.collect(p)
-	h.collect(p)
+	h.collectors.collect(p)
+	h.collectors.collect(p)
 	write(t, dir, 0, 0, "loss 1\nnoise\n")
 	require.Eventually(t, func() bool {
 		b, _ := os.ReadFile(filepath.Join(dir, "attempt_0", "filtered_stdout.log"))
@@ -63,7 +63,7 @@ func TestFilteredLines_TE26_TE29(t *testing.T) {
 	}, 10*time.Second, time.Millisecond, "while the run lives")
 	write(t, dir, 0, 1, "loss 2\n")
 	write(t, dir, 1, 1, "loss 3")
-	h.collectRest(t.Context(), p)
+	h.collectors.collectRest(t.Context(), p)
 	assert.Equal(t, "[worker-0]:    loss 3", filtered(t, dir, "1"))
 	assert.Equal(t, "[chief-0]:     loss 1\n[worker-0]:    loss 2\n", filtered(t, dir, "0"))
 	assert.Empty(t, h.collectors.byRun)
@@ -74,17 +74,17 @@ func TestFilteredLines_TE26_TE29(t *testing.T) {
 func TestFilteredLinesOfAnotherHostWorker(t *testing.T) {
 	h, p, dir := filtering(t, func(p *plan) { p.Spec.Logs.Prefix = new("{{.Type}}/{{.Rank}}@{{.Host}}#{{.Attempt}} ") })
 	write(t, dir, 0, 0, "loss 1\n")
-	h.collect(p)
+	h.collectors.collect(p)
 	next, err := NewHost(h.Config)
 	require.NoError(t, err)
 	write(t, dir, 0, 0, "loss 2\n")
-	require.NoError(t, h.endCollecting(t.Context(), p.Run)) // as its death would
-	next.collectRest(t.Context(), p)
+	require.NoError(t, h.collectors.endCollecting(t.Context(), p.Run)) // as its death would
+	next.collectors.collectRest(t.Context(), p)
 	assert.Equal(t, "chief/0@#0 loss 1\nchief/0@#0 loss 2\n", filtered(t, dir, "0"))
 
 	p.Released = true
-	next.collectRest(t.Context(), p)
-	next.collect(p)
+	next.collectors.collectRest(t.Context(), p)
+	next.collectors.collect(p)
 	assert.Empty(t, next.collectors.byRun)
 }
 
@@ -96,9 +96,9 @@ func TestNothingIsFiltered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, p, _ := filtering(t, change)
-			h.collect(p)
+			h.collectors.collect(p)
 			assert.Empty(t, h.collectors.byRun)
-			h.collectRest(t.Context(), p)
+			h.collectors.collectRest(t.Context(), p)
 		})
 	}
 }
@@ -110,7 +110,7 @@ func TestFilteredLinesOfHostsWithOneDirectory(t *testing.T) {
 	})
 	write(t, dir, 0, 0, "loss of another host\n")
 	write(t, dir, 0, 1, "loss\n")
-	h.collectRest(t.Context(), p)
+	h.collectors.collectRest(t.Context(), p)
 	b, err := os.ReadFile(filepath.Join(dir, "attempt_0", "filtered_stdout.host-a.log"))
 	require.NoError(t, err)
 	assert.Equal(t, "[worker-0]:    loss\n", string(b))

@@ -21,37 +21,37 @@ func (p *plan) signersOf(task string) []string {
 }
 
 // decide asks the policy about the process of a task, or about a request to it.
-func (h *Host) decide(p *plan, t spec.Task, ask policy.Ask) policy.Decision {
-	if h.Guard == nil {
-		return h.Guard.Decide(policy.Request{}) // avoids the lookups of requestFor
+func (g *gate) decide(p *plan, t spec.Task, ask policy.Ask) policy.Decision {
+	if g.Guard == nil {
+		return g.Guard.Decide(policy.Request{}) // avoids the lookups of requestFor
 	}
-	r := h.requestFor(p.Run, p.Spec, t, p.signersOf(t.Name()))
+	r := g.requestFor(p.Run, p.Spec, t, p.signersOf(t.Name()))
 	r.Ask = ask
-	return sameUser(h.Guard.Decide(r), p.As)
+	return sameUser(g.Guard.Decide(r), p.As)
 }
 
 // denied logs a refusal by the policy and returns the error for it.
-func (h *Host) denied(p *plan, e guard.Entry, why string) error {
-	h.refused(p.Run, e, why)
-	return fmt.Errorf("the policy of host %s does not allow it: %s", h.Name, why)
+func (g *gate) denied(p *plan, e guard.Entry, why string) error {
+	g.refused(p.Run, e, why)
+	return fmt.Errorf("the policy of host %s does not allow it: %s", g.Name, why)
 }
 
 // refused logs a refusal. An error of the audit log does not change the refusal.
-func (h *Host) refused(run runkey.Run, e guard.Entry, why string) {
+func (g *gate) refused(run runkey.Run, e guard.Entry, why string) {
 	e.What, e.Why, e.Run, e.Execution = "refused", why, run.WorkflowID, run.RunID
-	if err := h.Guard.Log(e); err != nil {
-		h.Log.Error("a refusal is not in the audit log", zap.Error(err), zap.String("run", run.WorkflowID), zap.String("why", why))
+	if err := g.Guard.Log(e); err != nil {
+		g.Log.Error("a refusal is not in the audit log", zap.Error(err), zap.String("run", run.WorkflowID), zap.String("why", why))
 	}
 }
 
 // allowedStart asks the policy at each start of a process, before anything is created for it.
 func (l *taskLease) allowedStart(t spec.Task) (policy.Decision, error) {
 	if l.Guard != nil {
-		l.asked = l.requestFor(l.plan.Run, l.plan.Spec, t, l.plan.signersOf(t.Name()))
+		l.asked = l.gate.requestFor(l.plan.Run, l.plan.Spec, t, l.plan.signersOf(t.Name()))
 	}
 	d := sameUser(l.Guard.Decide(l.asked), l.plan.As)
 	if !d.Allowed {
-		return d, l.denied(l.plan, guard.Entry{Asked: "start", Task: l.key.Task, Command: t.Command, Signers: l.plan.signersOf(l.key.Task)}, d.Reason)
+		return d, l.gate.denied(l.plan, guard.Entry{Asked: "start", Task: l.key.Task, Command: t.Command, Signers: l.plan.signersOf(l.key.Task)}, d.Reason)
 	}
 	return d, nil
 }
@@ -63,7 +63,7 @@ func (l *taskLease) written(c supervisor.Command) error {
 		return nil
 	}
 	if l.Guard.HasPolicy() {
-		ships := l.shipsTo(l.key.Run, l.plan.Spec)
+		ships := l.ships.shipsTo(l.key.Run, l.plan.Spec)
 		if got := known(ships, c.Path); got != l.asked.Program {
 			return fmt.Errorf("the policy was asked about %s, but the program is now %s", l.asked.Program, got)
 		}

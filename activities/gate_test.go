@@ -37,7 +37,7 @@ func policedHost(t *testing.T, rules string) (*Host, ssh.Signer) {
 	file := filepath.Join(dir, "policy.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("allowed_signers: signers\nrules: "+rules), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "signers"), append([]byte("alice "), ssh.MarshalAuthorizedKey(key.PublicKey())...), 0o600))
-	h := &Host{Config: Config{Name: "a", StateDir: dir, Guard: guard.New(file, "", dir), Log: zap.NewNop()}, shipped: shipped.Open(dir)}
+	h := assemble(&core{Config: Config{Name: "a", StateDir: dir, Guard: guard.New(file, "", dir), Log: zap.NewNop()}, shipped: shipped.Open(dir)})
 	return h, key
 }
 
@@ -53,12 +53,12 @@ func TestHostTakesAnElasticRunOfFewerTasks(t *testing.T) {
 	signature.Size = 4
 	s.Signature = signature
 	sized := s.WithDefaults().Sized(3)
-	by, problems := h.admit(run, hostapi.ReserveInput{Spec: sized}, sized.TaskList())
+	by, problems := h.gate.admit(run, hostapi.ReserveInput{Spec: sized}, sized.TaskList())
 	assert.Empty(t, problems)
 	assert.Equal(t, []string{"alice"}, by.signers)
 	more := s.WithDefaults()
 	more.Tasks[0].Count = new(8)
-	_, problems = h.admit(run, hostapi.ReserveInput{Spec: more}, more.TaskList())
+	_, problems = h.gate.admit(run, hostapi.ReserveInput{Spec: more}, more.TaskList())
 	require.Len(t, problems, 1)
 	assert.Contains(t, problems[0].Message, "another spec")
 }
@@ -139,7 +139,7 @@ func TestRunGoesOnWithItsOwnSpec(t *testing.T) {
 	run := runkey.Run{Namespace: "default", WorkflowID: "r", RunID: "1"}
 	of := func(s *spec.RunSpec) leave {
 		s = s.WithDefaults()
-		by, problems := h.admit(run, hostapi.ReserveInput{Spec: s}, s.TaskList())
+		by, problems := h.gate.admit(run, hostapi.ReserveInput{Spec: s}, s.TaskList())
 		require.Empty(t, problems)
 		return by
 	}
@@ -150,18 +150,18 @@ func TestRunGoesOnWithItsOwnSpec(t *testing.T) {
 	signed.Signature, err = signatures.OfRun("r", unsigned).Sign(key, time.Now().Add(time.Hour))
 	require.NoError(t, err)
 	p := &plan{Run: run, Statement: of(unsigned).statement}
-	require.NoError(t, h.sameSpec(p, of(unsigned)))
-	assert.ErrorContains(t, h.sameSpec(p, of(other)), "the run has a different spec or different signers here")
-	assert.ErrorContains(t, h.sameSpec(p, of(&signed)), "the run has a different spec or different signers here")
+	require.NoError(t, h.gate.sameSpec(p, of(unsigned)))
+	assert.ErrorContains(t, h.gate.sameSpec(p, of(other)), "the run has a different spec or different signers here")
+	assert.ErrorContains(t, h.gate.sameSpec(p, of(&signed)), "the run has a different spec or different signers here")
 
 	elastic := &spec.RunSpec{
 		Command: []string{"/bin/true"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(4)}},
 		Hosts: spec.Hosts{Count: "2:4"}, RestartScope: spec.RestartScopeGroup,
 	}
 	p.Statement = of(elastic).statement
-	assert.NoError(t, h.sameSpec(p, of(elastic.Sized(3))), "a part of an elastic run")
+	assert.NoError(t, h.gate.sameSpec(p, of(elastic.Sized(3))), "a part of an elastic run")
 	h.Guard = nil
-	assert.NoError(t, h.sameSpec(p, leave{}))
+	assert.NoError(t, h.gate.sameSpec(p, leave{}))
 }
 
 // The tasks of a spec are listed only once their number is known to be allowed.
@@ -243,7 +243,7 @@ func TestStopLendsNoSignal(t *testing.T) {
 		p := c.host.plans.all()[0]
 		of := func(in spec.TaskRequest) supervisor.Stop {
 			in.Tasks = []string{"worker-0"}
-			order, _, err := c.host.byStop(p, in)
+			order, _, err := c.host.stops.byStop(p, in)
 			require.NoError(t, err)
 			require.Len(t, order, 1)
 			return order[0]
@@ -269,7 +269,7 @@ func TestClusterIsThatOfTheSpec(t *testing.T) {
 			Members: []hostapi.Member{{Type: "worker", Address: "a:1"}, {Type: "worker", Index: 1, Rank: 1, Address: "b:2"}},
 		}
 	}
-	require.NoError(t, h.checkCluster(p, good()))
+	require.NoError(t, h.gate.checkCluster(p, good()))
 	for name, spoil := range map[string]func(*hostapi.Cluster){
 		"members":  func(c *hostapi.Cluster) { c.Members = c.Members[:1] },
 		"ranks":    func(c *hostapi.Cluster) { c.Members[1].Rank = 0 },
@@ -282,10 +282,10 @@ func TestClusterIsThatOfTheSpec(t *testing.T) {
 	} {
 		c := good()
 		spoil(&c)
-		assert.Error(t, h.checkCluster(p, c), name)
+		assert.Error(t, h.gate.checkCluster(p, c), name)
 	}
 	h.Guard = nil
-	assert.NoError(t, h.checkCluster(p, hostapi.Cluster{}), "without a policy nothing is held against it")
+	assert.NoError(t, h.gate.checkCluster(p, hostapi.Cluster{}), "without a policy nothing is held against it")
 }
 
 func TestTasksGetClosuresOnlyWhereARuleSaysSo(t *testing.T) {
@@ -303,12 +303,12 @@ func TestTasksGetClosuresOnlyWhereARuleSaysSo(t *testing.T) {
 			return &plan{Run: run, Signers: []string{"alice"}, As: "root", Spec: &spec.RunSpec{Command: []string{"/bin/true"}, Tasks: []spec.TaskGroup{{Type: "worker"}}}}, nil
 		})
 		require.NoError(t, err)
-		err = h.mayServe(run, "worker-0")
+		err = h.gate.mayServe(run, "worker-0")
 		if allowed {
 			assert.NoError(t, err, rules)
 		} else {
 			assert.ErrorContains(t, err, "the policy of host a does not allow it: rule 1 does not allow", rules)
 		}
-		assert.Error(t, h.mayServe(run, "worker-7"))
+		assert.Error(t, h.gate.mayServe(run, "worker-7"))
 	}
 }

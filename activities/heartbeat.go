@@ -110,14 +110,14 @@ func (b *beater) beat(ctx context.Context) {
 		}
 		if b.lease.mustAct() {
 			h, p, k := b.lease.Host, b.lease.plan, b.lease.key
-			h.group.Go(func(ctx context.Context) { h.actOnSilence(ctx, p, k) }) // it outlives the lease
+			h.group.Go(func(ctx context.Context) { h.silenced.actOnSilence(ctx, p, k) }) // it outlives the lease
 		}
 		sent := supervisor.BootNanos()
 		err := b.lease.Server.RecordActivityHeartbeat(beating, b.lease.token, b.lease.details(b.process))
 		if server.IsContact(err) {
 			b.lease.inContact(ctx, sent)
 		}
-		b.lease.heard(err)
+		b.lease.watch.heard(err)
 		if temporal.IsCanceledError(err) || server.IsGone(err) {
 			select {
 			case b.answers <- err:

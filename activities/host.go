@@ -112,30 +112,21 @@ type Fleet interface {
 
 // Host has the activities of one host.
 type Host struct {
-	Config
-	group      *background.Group
-	plans      *planStore
-	claiming   sync.Mutex // held while the slots of a run are claimed; see claimSlots
-	collectors collectors
-	services   *taskservices.Services
-	shipped    *shipped.Store
-	samples    samples
-	silences   sync.Map // from runkey.Task to time.Duration
-	// acted has each taskGroup for which on_silence was carried out since the last sign of life.
-	acted sync.Map
+	*core
+	leases       *leases
+	gate         *gate
+	ships        *shipping
+	checks       *checks
+	reservations *reservations
+	stops        *stopper
+	captures     *captures
+	silenced     *silenced
+	collectors   *collectors
+	watch        *reconciler
 
+	samples samples
 	// pythonHook returns the directory for taskenv.Process.PythonHook.
 	pythonHook func() string
-
-	// strangers are the runs for which a changed server has been logged.
-	strangers sync.Map // of runkey.Run
-
-	mu        sync.Mutex
-	attached  map[runkey.Task]int // RunTask calls that hold a lease, by task
-	nudge     chan struct{}       // wakes the reconciler
-	lastHeard time.Time           // when the server last answered
-	ended     chan struct{}       // has an element after a lease ended
-	now       func() time.Time
 }
 
 // NewHost opens the plans in c.StateDir. Nothing runs until a worker polls. Tasks that an
@@ -152,25 +143,15 @@ func NewHost(c Config) (*Host, error) {
 	if c.Metrics == nil {
 		c.Metrics = metrics.New()
 	}
-	h := &Host{
-		Config:     c,
-		shipped:    shipped.Open(c.StateDir),
-		group:      background.NewGroup(),
-		plans:      plans,
-		attached:   map[runkey.Task]int{},
-		nudge:      make(chan struct{}, 1),
-		ended:      make(chan struct{}, 1),
-		now:        time.Now,
-		lastHeard:  time.Now(),
-		pythonHook: sync.OnceValue(func() string { return installHook(c) }),
-	}
+	h := assemble(&core{Config: c, shipped: shipped.Open(c.StateDir), group: background.NewGroup(), plans: plans, now: time.Now})
+	h.pythonHook = sync.OnceValue(func() string { return installHook(c) })
 	if c.Files != nil {
 		h.shipped = c.Files.Archives
 	}
 	h.shipped.Volatile = c.Owned
 	h.services, err = taskservices.New(taskservices.Config{
 		Host: c.Name, Queue: c.Queue, StateDir: c.StateDir, Plans: plans,
-		Rounds: c.Rounds, Runs: c.Runs, Queues: c.Queues, Restart: h.restart, MayServe: h.mayServe, Metrics: c.Metrics, Log: c.Log,
+		Rounds: c.Rounds, Runs: c.Runs, Queues: c.Queues, Restart: h.stops.restart, MayServe: h.gate.mayServe, Metrics: c.Metrics, Log: c.Log,
 	})
 	return h, err
 }
@@ -208,34 +189,3 @@ func (h *Host) SlowestRatio() float64 { return h.services.SlowestRatio() }
 
 // Brokers returns the brokers through which the tasks of this host call closures.
 func (h *Host) Brokers() *taskservices.Brokers { return h.services.Brokers() }
-
-func (h *Host) attach(k runkey.Task) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.attached[k]++
-}
-
-// detach ends a lease and wakes the reconciler: the reason may be that the run was closed.
-func (h *Host) detach(k runkey.Task) {
-	h.mu.Lock()
-	if h.attached[k]--; h.attached[k] <= 0 {
-		delete(h.attached, k)
-		h.silences.Delete(k)
-	}
-	h.mu.Unlock()
-	if len(h.attachedTo(k)) == 0 {
-		h.acted.Delete(groupOf(k))
-	}
-	for _, c := range []chan struct{}{h.nudge, h.ended} {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
-	}
-}
-
-func (h *Host) isAttached(k runkey.Task) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.attached[k] > 0
-}

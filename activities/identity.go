@@ -12,16 +12,16 @@ var errStranger = errors.New("the Temporal server is a different one, or its dat
 
 // knows returns nil if the server is the one that the run is on. Only then does it mean
 // anything if the server does not know the run.
-func (h *Host) knows(ctx context.Context, p *plan) error {
+func (r *reconciler) knows(ctx context.Context, p *plan) error {
 	if p.Server == "" {
 		return nil // from a version that did not note this
 	}
-	id, err := h.Server.Identity(ctx, p.Run.Namespace)
+	id, err := r.Server.Identity(ctx, p.Run.Namespace)
 	if err != nil || id == p.Server {
 		return err
 	}
-	if _, told := h.strangers.LoadOrStore(p.Run, id); !told {
-		h.Log.Warn(errStranger.Error(), zap.String("run", p.Run.WorkflowID))
+	if _, told := r.strangers.LoadOrStore(p.Run, id); !told {
+		r.Log.Warn(errStranger.Error(), zap.String("run", p.Run.WorkflowID))
 	}
 	return errStranger
 }

@@ -36,12 +36,12 @@ func limitsOf(s *spec.RunSpec, t spec.Task) supervisor.Limits {
 const controllersPatience = 10 * time.Second
 
 // checkLimits returns the limits of a task that this host cannot enforce.
-func (h *Host) checkLimits(s *spec.RunSpec, t spec.Task) (problems []spec.Problem) {
+func (c *checks) checkLimits(s *spec.RunSpec, t spec.Task) (problems []spec.Problem) {
 	limits := limitsOf(s, t)
 	if names := limits.Controllers(); len(names) > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), controllersPatience)
 		defer cancel()
-		there, err := h.Supervisor.Controllers(ctx)
+		there, err := c.Supervisor.Controllers(ctx)
 		if err != nil {
 			return nil // the supervisor is gone, and the next request to it fails
 		}
@@ -49,7 +49,7 @@ func (h *Host) checkLimits(s *spec.RunSpec, t spec.Task) (problems []spec.Proble
 			if !slices.Contains(there.Controllers, name) {
 				problems = append(problems, spec.Problem{
 					Path:    "limits." + limitNames[name],
-					Message: fmt.Sprintf("host %s cannot enforce it: %s", h.Name, there.Why), Remedy: "or leave the limit out",
+					Message: fmt.Sprintf("host %s cannot enforce it: %s", c.Name, there.Why), Remedy: "or leave the limit out",
 				})
 			}
 		}
@@ -60,7 +60,7 @@ func (h *Host) checkLimits(s *spec.RunSpec, t spec.Task) (problems []spec.Proble
 			field := rlimitNames[l.Resource]
 			problems = append(problems, spec.Problem{
 				Path:    "limits." + field.name,
-				Message: fmt.Sprintf("on host %s the host worker itself may have %d at most", h.Name, mine.Max),
+				Message: fmt.Sprintf("on host %s the host worker itself may have %d at most", c.Name, mine.Max),
 				Remedy:  "raise its hard limit (" + field.raise + "), or ask for less",
 			})
 		}

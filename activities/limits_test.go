@@ -22,7 +22,7 @@ func (limited) Controllers(context.Context) (supervisor.ControllersReply, error)
 }
 
 func TestPreflightRefusesLimitsThatCannotBeEnforced(t *testing.T) {
-	h := &Host{Config: Config{Name: "host-a", Supervisor: limited{}}}
+	h := assemble(&core{Config: Config{Name: "host-a", Supervisor: limited{}}})
 	var files unix.Rlimit
 	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &files))
 	task := func(typ string) spec.Task { return spec.Task{Type: typ, Command: []string{"true"}, Dir: "/"} }
@@ -31,7 +31,7 @@ func TestPreflightRefusesLimitsThatCannotBeEnforced(t *testing.T) {
 		Tasks:  []spec.TaskGroup{{Type: "ps", Limits: spec.Limits{NoFile: new(int(files.Max) + 1), CPUs: new(2)}}, {Type: "worker"}},
 	}
 	var texts []string
-	for _, p := range h.preflight(runkey.Run{}, s, nil, []spec.Task{task("ps"), task("worker")}) {
+	for _, p := range h.checks.preflight(runkey.Run{}, s, nil, []spec.Task{task("ps"), task("worker")}) {
 		texts = append(texts, p.String())
 	}
 	assert.Equal(t, []string{

@@ -92,11 +92,11 @@ func TestPreflightReportsEverything(t *testing.T) {
 	require.NoError(t, os.WriteFile(plain, nil, 0o644))
 	tool := filepath.Join(dir, "tool")
 	require.NoError(t, os.WriteFile(tool, []byte("#!/bin/sh\n"), 0o755))
-	h := &Host{Config: Config{Name: "host-a"}}
+	h := assemble(&core{Config: Config{Name: "host-a"}})
 	task := func(typ, dir string, command ...string) spec.Task {
 		return spec.Task{Type: typ, Command: command, Dir: dir, Env: spec.EnvOf(map[string]string{"PATH": "/usr/bin:/bin:" + dir})}
 	}
-	problems := h.preflight(runkey.Run{}, &spec.RunSpec{Logs: spec.Logs{Dir: plain}}, nil, []spec.Task{
+	problems := h.checks.preflight(runkey.Run{}, &spec.RunSpec{Logs: spec.Logs{Dir: plain}}, nil, []spec.Task{
 		task("good", dir, "tool"), task("relative", dir, "./tool"),
 		task("missing", dir, "no-such-program"), task("plain", dir, "./plain"), task("dir", dir, dir),
 		task("nowhere", filepath.Join(dir, "no"), "true"), task("file", plain, "true"),
@@ -116,7 +116,7 @@ func TestPreflightReportsEverything(t *testing.T) {
 
 	// If nothing else is wrong, the exit code is that of a shell.
 	for program, want := range map[string]int{"no-such-program": 127, "./plain": 126, dir: 126} {
-		problems := h.preflight(runkey.Run{}, &spec.RunSpec{}, nil, []spec.Task{task("one", dir, program)})
+		problems := h.checks.preflight(runkey.Run{}, &spec.RunSpec{}, nil, []spec.Task{task("one", dir, program)})
 		assert.Equal(t, want, (&spec.InvalidSpecError{Problems: problems}).ExitCode())
 	}
 	assert.Equal(t, 2, (&spec.InvalidSpecError{Problems: problems}).ExitCode())
@@ -126,18 +126,18 @@ func TestPreflightLooksForSecrets(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte("s3cret"), 0o600))
 	t.Setenv("HOST_TOKEN", "s3cret")
-	h := &Host{Config: Config{Name: "host-a"}}
+	h := assemble(&core{Config: Config{Name: "host-a"}})
 	tasks := func(env spec.Env) (tasks []spec.Task) {
 		for i := range 3 {
 			tasks = append(tasks, spec.Task{Type: "worker", Index: i, Command: []string{"true"}, Dir: "/", Env: env})
 		}
 		return tasks
 	}
-	assert.Empty(t, h.preflight(runkey.Run{}, &spec.RunSpec{}, nil, tasks(spec.Env{
+	assert.Empty(t, h.checks.preflight(runkey.Run{}, &spec.RunSpec{}, nil, tasks(spec.Env{
 		"A": {From: spec.Source{FromFile: file}}, "B": {From: spec.Source{FromEnv: "HOST_TOKEN"}},
 	})))
 	var texts []string
-	for _, p := range h.preflight(runkey.Run{}, &spec.RunSpec{}, nil, tasks(spec.Env{
+	for _, p := range h.checks.preflight(runkey.Run{}, &spec.RunSpec{}, nil, tasks(spec.Env{
 		"A": {From: spec.Source{FromFile: "/nonexistent"}}, "B": {From: spec.Source{FromEnv: "NO_TOKEN"}}, "C": {Value: "1"},
 	})) {
 		texts = append(texts, p.String())
@@ -151,7 +151,7 @@ func TestPreflightLooksForSecrets(t *testing.T) {
 func TestWhoWaitsForTheEndOfARunHere(t *testing.T) {
 	s, err := openPlans(t.TempDir())
 	require.NoError(t, err)
-	h := &Host{plans: s}
+	h := assemble(&core{plans: s})
 	run := runkey.Run{Namespace: "n", WorkflowID: "w", RunID: "r"}
 	h.AwaitOver(t.Context(), run) // the run was never here
 	begin := func() {

@@ -17,9 +17,9 @@ import (
 // awaitPredecessor waits until no process of an earlier execution under the same workflow ID
 // is left: two executions of one job must not share a host. The reconciler stops those whose
 // run is closed.
-func (h *Host) awaitPredecessor(ctx context.Context, run runkey.Run) error {
+func (r *reservations) awaitPredecessor(ctx context.Context, run runkey.Run) error {
 	for {
-		all, err := h.Supervisor.Processes(ctx, runkey.Run{})
+		all, err := r.Supervisor.Processes(ctx, runkey.Run{})
 		if err != nil {
 			return err
 		}
@@ -31,7 +31,7 @@ func (h *Host) awaitPredecessor(ctx context.Context, run runkey.Run) error {
 			return nil
 		}
 		p := all.Processes[i]
-		if _, err := h.Supervisor.Wait(ctx, supervisor.ProcessRef{Key: p.Key, Number: p.Number}); err != nil {
+		if _, err := r.Supervisor.Wait(ctx, supervisor.ProcessRef{Key: p.Key, Number: p.Number}); err != nil {
 			return fmt.Errorf("wait for %s of the earlier run %s to end: %w", p.Key.Task, p.Key.Run.RunID, err)
 		}
 	}
@@ -40,11 +40,11 @@ func (h *Host) awaitPredecessor(ctx context.Context, run runkey.Run) error {
 // endOlder stops what is left of earlier generations of the run. Activities of one generation
 // are closed before the next is placed, so these are orphans of a lease that was lost while
 // the group was being stopped.
-func (h *Host) endOlder(ctx context.Context, run runkey.Run, in hostapi.ReserveInput) error {
+func (r *reservations) endOlder(ctx context.Context, run runkey.Run, in hostapi.ReserveInput) error {
 	if in.Generation == 0 {
 		return nil
 	}
-	reply, err := h.Supervisor.Processes(ctx, run)
+	reply, err := r.Supervisor.Processes(ctx, run)
 	if err != nil {
 		return err
 	}
@@ -54,16 +54,16 @@ func (h *Host) endOlder(ctx context.Context, run runkey.Run, in hostapi.ReserveI
 	if len(older) == 0 {
 		return nil
 	}
-	p, err := h.plans.get(run)
+	p, err := r.plans.get(run)
 	if err != nil {
 		p = &plan{Run: run, Spec: in.Spec}
 	}
-	h.Log.Info("stopping what an earlier generation left", zap.Strings("tasks", tasksOf(older)))
-	if err := h.stopProcesses(ctx, p, older, supervisor.ReasonCollateral); err != nil {
+	r.Log.Info("stopping what an earlier generation left", zap.Strings("tasks", tasksOf(older)))
+	if err := r.stops.stopProcesses(ctx, p, older, supervisor.ReasonCollateral); err != nil {
 		return err
 	}
 	for _, p := range older {
-		if _, err := h.Supervisor.Wait(ctx, supervisor.ProcessRef{Key: p.Key, Number: p.Number}); err != nil {
+		if _, err := r.Supervisor.Wait(ctx, supervisor.ProcessRef{Key: p.Key, Number: p.Number}); err != nil {
 			return fmt.Errorf("wait for %s of generation %d to end: %w", p.Key.Task, p.Key.Generation, err)
 		}
 	}
@@ -72,17 +72,17 @@ func (h *Host) endOlder(ctx context.Context, run runkey.Run, in hostapi.ReserveI
 
 // checkUnused refuses a generation that has had processes here: its workflow was reset to an
 // earlier point, and would repeat what has been done.
-func (h *Host) checkUnused(ctx context.Context, run runkey.Run, generation int) error {
-	if p, err := h.plans.get(run); err != nil || p.Generation != generation {
+func (r *reservations) checkUnused(ctx context.Context, run runkey.Run, generation int) error {
+	if p, err := r.plans.get(run); err != nil || p.Generation != generation {
 		return nil //nolint:nilerr // nothing was reserved for it
 	}
-	reply, err := h.Supervisor.Processes(ctx, run)
+	reply, err := r.Supervisor.Processes(ctx, run)
 	if err != nil {
 		return err
 	}
 	if slices.ContainsFunc(reply.Processes, func(p supervisor.Process) bool { return p.Key.Generation == generation }) {
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
-			"its workflow was reset to a point before its tasks were placed, and they have had processes on host %s; start it again as another run", h.Name),
+			"its workflow was reset to a point before its tasks were placed, and they have had processes on host %s; start it again as another run", r.Name),
 			spec.ErrInvalidRunSpec, nil)
 	}
 	return nil

@@ -23,7 +23,7 @@ import (
 // preflight checks the parts of a spec that depend on this host: the working directories, the
 // programs, the variables whose values are here, the limits, the place for logs. It finds all
 // problems of all tasks at once, before the first one starts.
-func (h *Host) preflight(run runkey.Run, s *spec.RunSpec, user *hostuser.User, tasks []spec.Task) []spec.Problem {
+func (c *checks) preflight(run runkey.Run, s *spec.RunSpec, user *hostuser.User, tasks []spec.Task) []spec.Problem {
 	var problems []spec.Problem
 	type wrong struct{ path, what string }
 	of := map[wrong]int{} // index of each problem, to count its tasks
@@ -35,12 +35,12 @@ func (h *Host) preflight(run runkey.Run, s *spec.RunSpec, user *hostuser.User, t
 			problems = append(problems, spec.Problem{Path: path, Remedy: remedy, Message: task, ExitCode: exitCode})
 		}
 	}
-	variables, limits := h.variables(lent), map[string][]spec.Problem{} // by type
+	variables, limits := c.variables(lent), map[string][]spec.Problem{} // by type
 	envs := make([]map[string]string, len(tasks))
 	for i, t := range tasks {
 		env, missing := variables.of(t)
 		if _, known := limits[t.Type]; !known {
-			limits[t.Type] = h.checkLimits(s, t)
+			limits[t.Type] = c.checkLimits(s, t)
 		}
 		for _, p := range slices.Concat(missing, limits[t.Type]) {
 			report(t.Name(), p.Path, p.Message, p.Remedy, 0)
@@ -50,9 +50,9 @@ func (h *Host) preflight(run runkey.Run, s *spec.RunSpec, user *hostuser.User, t
 	root := s.Logs.Dir
 	err := user.Do(func() error {
 		for i, t := range tasks {
-			h.checkProgram(t, h.dirOf(run, s, t), envs[i], report)
+			c.checkProgram(t, c.ships.dirOf(run, s, t), envs[i], report)
 		}
-		if root != "" && root != spec.NullDir && h.LogsCopiedTo == "" {
+		if root != "" && root != spec.NullDir && c.LogsCopiedTo == "" {
 			return usableLogDir(root)
 		}
 		return nil
@@ -64,29 +64,29 @@ func (h *Host) preflight(run runkey.Run, s *spec.RunSpec, user *hostuser.User, t
 		problems[i].Message += ": " + key.what
 	}
 	if err == nil && len(problems) == 0 {
-		err = h.makeRunDir(run, s, user)
+		err = c.makeRunDir(run, s, user)
 	}
 	if err != nil {
 		remedy := "name a directory the host worker may write to"
 		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 			remedy = "make room there, or name another directory"
 		}
-		problems = append(problems, spec.Problem{Path: "logs.dir", Message: fmt.Sprintf("%s on host %s", err, h.Name), Remedy: remedy})
+		problems = append(problems, spec.Problem{Path: "logs.dir", Message: fmt.Sprintf("%s on host %s", err, c.Name), Remedy: remedy})
 	}
 	return problems
 }
 
 // checkProgram reports why a task could not be started in a directory.
-func (h *Host) checkProgram(t spec.Task, dir string, env map[string]string, report func(task, path, what, remedy string, exitCode int)) {
+func (c *checks) checkProgram(t spec.Task, dir string, env map[string]string, report func(task, path, what, remedy string, exitCode int)) {
 	if info, err := os.Stat(dir); err != nil {
-		report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, h.Name, reasonOf(err)),
+		report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, c.Name, reasonOf(err)),
 			"make the directory there or name another", 0)
 		return
 	} else if !info.IsDir() {
-		report(t.Name(), "dir", fmt.Sprintf("%s on host %s is not a directory", dir, h.Name), "name a directory", 0)
+		report(t.Name(), "dir", fmt.Sprintf("%s on host %s is not a directory", dir, c.Name), "name a directory", 0)
 		return
 	} else if err := hostuser.Access(dir, unix.X_OK); err != nil {
-		report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, h.Name, err), "name one that the tasks may enter", 0)
+		report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, c.Name, err), "name one that the tasks may enter", 0)
 		return
 	}
 	path := lookPath(t.Command[0], dir, append(os.Environ(), envList(env)...))
@@ -95,45 +95,45 @@ func (h *Host) checkProgram(t spec.Task, dir string, env map[string]string, repo
 		if errors.Is(err, errNotFound) {
 			exitCode = exitcode.NotFound
 		}
-		report(t.Name(), "command[0]", fmt.Sprintf("%s on host %s: %s", t.Command[0], h.Name, err), remedyOf(t.Command, err), exitCode)
+		report(t.Name(), "command[0]", fmt.Sprintf("%s on host %s: %s", t.Command[0], c.Name, err), remedyOf(t.Command, err), exitCode)
 	}
 }
 
 // checkStart does the preflight for a task that is to be started while the run lives.
-func (h *Host) checkStart(p *plan, t spec.Task) error {
-	signers, err := h.admitStart(p, t, nil)
+func (c *checks) checkStart(p *plan, t spec.Task) error {
+	signers, err := c.gate.admitStart(p, t, nil)
 	if err != nil {
-		h.refused(p.Run, guard.Entry{Asked: "start", Task: t.Name(), Command: t.Command}, err.Error())
-		return h.cannotStart(spec.Problem{Path: "signature", Message: fmt.Sprintf("host %s: %v", h.Name, err), Remedy: "sign the request again with --sign"})
+		c.gate.refused(p.Run, guard.Entry{Asked: "start", Task: t.Name(), Command: t.Command}, err.Error())
+		return c.cannotStart(spec.Problem{Path: "signature", Message: fmt.Sprintf("host %s: %v", c.Name, err), Remedy: "sign the request again with --sign"})
 	}
-	if d := sameUser(h.Guard.Decide(h.requestFor(p.Run, p.Spec, t, signers)), p.As); !d.Allowed {
-		h.refused(p.Run, guard.Entry{Asked: "start", Signers: signers, Task: t.Name(), Command: t.Command}, d.Reason)
-		return h.cannotStart(h.denial(t.Name(), signers, d.Reason))
+	if d := sameUser(c.Guard.Decide(c.gate.requestFor(p.Run, p.Spec, t, signers)), p.As); !d.Allowed {
+		c.gate.refused(p.Run, guard.Entry{Asked: "start", Signers: signers, Task: t.Name(), Command: t.Command}, d.Reason)
+		return c.cannotStart(c.gate.denial(t.Name(), signers, d.Reason))
 	}
-	problems := h.preflight(p.Run, p.Spec, p.User, []spec.Task{t})
+	problems := c.preflight(p.Run, p.Spec, p.User, []spec.Task{t})
 	if len(problems) == 0 {
-		more, err := h.checkResourcesOf(p, t)
+		more, err := c.checkResourcesOf(p, t)
 		if err != nil {
 			return err
 		}
 		problems = more
 	}
-	return h.cannotStart(problems...)
+	return c.cannotStart(problems...)
 }
 
 // checkAgain does the preflight for tasks that are to be started again.
-func (h *Host) checkAgain(p *plan, names []string) error {
+func (c *checks) checkAgain(p *plan, names []string) error {
 	var tasks []spec.Task
 	for _, name := range names {
 		if t, ok := p.task(name); ok {
 			tasks = append(tasks, t)
 		}
 	}
-	return h.cannotStart(h.preflight(p.Run, p.Spec, p.User, tasks)...)
+	return c.cannotStart(c.preflight(p.Run, p.Spec, p.User, tasks)...)
 }
 
 // cannotStart returns a non-retryable error with the problems; nil if there are none.
-func (h *Host) cannotStart(problems ...spec.Problem) error {
+func (c *checks) cannotStart(problems ...spec.Problem) error {
 	if len(problems) == 0 {
 		return nil
 	}

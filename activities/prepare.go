@@ -15,7 +15,7 @@ import (
 func (h *Host) Prepare(ctx context.Context, in hostapi.PrepareInput) (none hostapi.None, err error) {
 	p, err := h.plans.get(runOf(ctx, in.Run))
 	if err == nil {
-		err = h.checkCluster(p, in.Cluster)
+		err = h.gate.checkCluster(p, in.Cluster)
 	}
 	if err != nil {
 		return none, err
@@ -36,13 +36,13 @@ func (h *Host) Prepare(ctx context.Context, in hostapi.PrepareInput) (none hosta
 // address returns how other tasks reach a task here. If all tasks are on one host, they talk
 // over the loopback interface unless the spec says otherwise; a loopback address is never
 // given to another host.
-func (h *Host) address(pinned string, port int, alone bool) string {
+func (r *reservations) address(pinned string, port int, alone bool) string {
 	host := pinned
 	switch {
 	case pinned == "" && alone:
 		host = loopback
-	case pinned == "", pinned == h.Name, !alone && spec.IsLoopback(pinned):
-		host = cmp.Or(h.Advertise, h.Name)
+	case pinned == "", pinned == r.Name, !alone && spec.IsLoopback(pinned):
+		host = cmp.Or(r.Advertise, r.Name)
 	}
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }

@@ -19,7 +19,7 @@ func TestReachMaster(t *testing.T) {
 	cluster := func(host, address string, profiles ...spec.EnvProfile) *hostapi.Cluster {
 		return &hostapi.Cluster{Members: hostapi.Members{{Host: host}}, MasterAddr: address, MasterPort: port, Profiles: profiles}
 	}
-	h := &Host{Config: Config{Name: "b"}}
+	h := assemble(&core{Config: Config{Name: "b"}})
 	reach := func(c *hostapi.Cluster) error { return h.reachMaster(t.Context(), c) }
 	require.NoError(t, reach(cluster("a", "127.0.0.1", spec.EnvTorch)))
 	require.NoError(t, l.Close())

@@ -40,77 +40,77 @@ const (
 // process is stopped only if its run is closed or does not list the task's activity as
 // pending any more. A server that cannot be reached decides nothing.
 func (h *Host) Reconcile() {
-	h.group.Go(h.reconcileAll)
+	h.group.Go(h.watch.reconcileAll)
 	if !h.Owned {
-		h.group.Go(h.keepStore)
+		h.group.Go(h.watch.keepStore)
 	}
 	if h.Retention != nil {
-		h.group.Go(h.pruneLogs)
+		h.group.Go(h.watch.pruneLogs)
 	}
 }
 
-func (h *Host) reconcileAll(ctx context.Context) {
+func (r *reconciler) reconcileAll(ctx context.Context) {
 	ticker := time.NewTicker(reconcileEvery)
 	defer ticker.Stop()
 	var looking sync.Map // of runkey.Run
 	for {
-		for _, p := range h.plans.all() {
+		for _, p := range r.plans.all() {
 			// Each run has its own goroutine: its processes may use up their grace.
 			if _, busy := looking.LoadOrStore(p.Run, true); busy {
 				continue
 			}
-			h.group.Go(func(ctx context.Context) {
+			r.group.Go(func(ctx context.Context) {
 				defer looking.Delete(p.Run)
-				if err := h.reconcile(ctx, p); err != nil && ctx.Err() == nil {
-					h.Log.Debug("a run cannot be reconciled now", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+				if err := r.reconcile(ctx, p); err != nil && ctx.Err() == nil {
+					r.Log.Debug("a run cannot be reconciled now", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 				}
 			})
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-h.nudge:
+		case <-r.leases.nudge:
 		case <-ticker.C:
 		}
 	}
 }
 
-func (h *Host) reconcile(ctx context.Context, p *plan) error {
-	if h.holdsAny(p) {
+func (r *reconciler) reconcile(ctx context.Context, p *plan) error {
+	if r.leases.holdsAny(p) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	// This comes before the server is asked: the answer does not list later starts.
-	before, err := h.Supervisor.Processes(ctx, p.Run)
+	before, err := r.Supervisor.Processes(ctx, p.Run)
 	if err != nil {
 		return err
 	}
-	d, err := h.Server.DescribeRun(ctx, p.Run.WorkflowID, p.Run.RunID)
-	h.heard(err)
+	d, err := r.Server.DescribeRun(ctx, p.Run.WorkflowID, p.Run.RunID)
+	r.heard(err)
 	var notFound *serviceerror.NotFound
 	switch {
 	case errors.As(err, &notFound):
-		if err := h.knows(ctx, p); err != nil {
+		if err := r.knows(ctx, p); err != nil {
 			return err
 		}
-		return h.abandon(p, "the server no longer knows the run", &workflowpb.WorkflowExecutionInfo{})
+		return r.abandon(p, "the server no longer knows the run", &workflowpb.WorkflowExecutionInfo{})
 	case err != nil:
 		return err
 	case d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
-		return h.abandon(p, "the run is closed", d.GetWorkflowExecutionInfo())
+		return r.abandon(p, "the run is closed", d.GetWorkflowExecutionInfo())
 	case takingOver(d):
 		return nil // the next round looks again
 	}
-	pending, err := h.pendingHere(ctx, d)
+	pending, err := r.pendingHere(ctx, d)
 	if err != nil {
 		return err
 	}
-	if err := h.stopUnlisted(ctx, p, before.Processes, pending); err != nil {
+	if err := r.stopUnlisted(ctx, p, before.Processes, pending); err != nil {
 		return err
 	}
-	if hasLater(d, p.Generation) && !h.awaited(pending) && !slices.ContainsFunc(before.Processes, lives) {
-		return h.leave(ctx, p)
+	if hasLater(d, p.Generation) && !r.awaited(pending) && !slices.ContainsFunc(before.Processes, lives) {
+		return r.leave(ctx, p)
 	}
 	return nil
 }
@@ -132,13 +132,13 @@ func lives(p supervisor.Process) bool { return p.Exit == nil }
 
 // leave frees the slots of a run that continues without this host. How its processes ended is
 // kept for the release.
-func (h *Host) leave(ctx context.Context, p *plan) error {
-	now, err := h.plans.get(p.Run)
+func (r *reconciler) leave(ctx context.Context, p *plan) error {
+	now, err := r.plans.get(p.Run)
 	if err != nil || now.Generation != p.Generation || len(now.Tasks)+len(now.Added) == 0 {
 		return err
 	}
-	h.Log.Info("a run continues without this host", zap.String("run", p.Run.WorkflowID), zap.Int("generation", p.Generation))
-	return h.free(ctx, now)
+	r.Log.Info("a run continues without this host", zap.String("run", p.Run.WorkflowID), zap.Int("generation", p.Generation))
+	return r.free(ctx, now)
 }
 
 // errNotBegun is returned if a group of the run has not started its activities yet. The next
@@ -146,16 +146,16 @@ func (h *Host) leave(ctx context.Context, p *plan) error {
 var errNotBegun = errors.New("a group of the run has not begun yet")
 
 // pendingHere returns the pending activities of a run and of its groups on this host.
-func (h *Host) pendingHere(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) ([]*workflowpb.PendingActivityInfo, error) {
+func (r *reconciler) pendingHere(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) ([]*workflowpb.PendingActivityInfo, error) {
 	pending := d.GetPendingActivities()
 	for _, c := range d.GetPendingChildren() {
-		if c.GetWorkflowTypeName() != spec.GroupWorkflowType || spec.HostOfGroup(c.GetWorkflowId()) != h.Name {
+		if c.GetWorkflowTypeName() != spec.GroupWorkflowType || spec.HostOfGroup(c.GetWorkflowId()) != r.Name {
 			continue
 		}
 		if c.GetRunId() == "" {
 			return nil, errNotBegun
 		}
-		group, err := h.Server.DescribeRun(ctx, c.GetWorkflowId(), c.GetRunId())
+		group, err := r.Server.DescribeRun(ctx, c.GetWorkflowId(), c.GetRunId())
 		if err != nil {
 			return nil, err
 		}
@@ -167,69 +167,55 @@ func (h *Host) pendingHere(ctx context.Context, d *workflowservice.DescribeWorkf
 	return pending, nil
 }
 
-// holdsAny reports whether a task of the run has a lease here. Such a run need not be looked
-// up on the server: the lease learns of its end. After each end of a lease the run is checked
-// again.
-func (h *Host) holdsAny(p *plan) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for k := range h.attached {
-		if k.Run == p.Run && k.Generation == p.Generation {
-			return true
-		}
-	}
-	return false
-}
-
 // abandon releases a run that nobody will release any more. closed describes its last
 // execution, if the server knows it and it has ended; nil if the run is open.
-func (h *Host) abandon(p *plan, why string, closed *workflowpb.WorkflowExecutionInfo) error {
+func (r *reconciler) abandon(p *plan, why string, closed *workflowpb.WorkflowExecutionInfo) error {
 	if !p.Released {
-		h.Log.Info("stopping what is left of a run", zap.String("run", p.Run.WorkflowID), zap.String("why", why))
+		r.Log.Info("stopping what is left of a run", zap.String("run", p.Run.WorkflowID), zap.String("why", why))
 	}
 	stops, _ := p.stops() // of those that are understood
 	// It gets a context of its own: processes may use up their grace.
-	ctx, cancel := context.WithTimeout(h.group.Context(), stops.Longest()+time.Minute)
+	ctx, cancel := context.WithTimeout(r.group.Context(), stops.Longest()+time.Minute)
 	defer cancel()
-	_, err := h.Supervisor.Release(ctx, supervisor.ReleaseRequest{Run: p.Run, Stops: stops})
+	_, err := r.Supervisor.Release(ctx, supervisor.ReleaseRequest{Run: p.Run, Stops: stops})
 	if err != nil {
 		return err
 	}
-	h.services.Release(ctx, p.Run)
-	h.collectRest(ctx, p)
-	if err := h.free(ctx, p); err != nil {
+	r.services.Release(ctx, p.Run)
+	r.collectors.collectRest(ctx, p)
+	if err := r.free(ctx, p); err != nil {
 		return err
 	}
 	if closed != nil {
-		if err := h.noteEnd(p, closed); err != nil {
+		if err := r.noteEnd(p, closed); err != nil {
 			return err
 		}
 	}
-	if err := h.plans.drop(p.Run); err != nil {
+	if err := r.plans.drop(p.Run); err != nil {
 		return err
 	}
 	if !p.Released {
-		h.services.EndAbandoned(ctx, p.forServices())
+		r.services.EndAbandoned(ctx, p.forServices())
 	}
 	return nil
 }
 
 // free frees the slots of a run that has not released the host itself, and tells the fleet.
 // The plan stays until the fleet knows.
-func (h *Host) free(ctx context.Context, p *plan) error {
-	if p.Released || h.Fleet == nil {
+func (r *reconciler) free(ctx context.Context, p *plan) error {
+	if p.Released || r.Fleet == nil {
 		return nil
 	}
-	if err := h.unreserve(p.Run, p.Generation); err != nil {
+	if err := r.reservations.unreserve(p.Run, p.Generation); err != nil {
 		return err
 	}
-	return h.Fleet.Freed(ctx, fleet.Run{WorkflowID: p.Run.WorkflowID, RunID: p.Run.RunID})
+	return r.Fleet.Freed(ctx, fleet.Run{WorkflowID: p.Run.WorkflowID, RunID: p.Run.RunID})
 }
 
 // awaited reports whether the run has a pending activity on this host worker's own queue, or
 // is still placing its tasks.
-func (h *Host) awaited(pending []*workflowpb.PendingActivityInfo) bool {
-	own := "/" + h.Name + "/" + h.Instance
+func (r *reconciler) awaited(pending []*workflowpb.PendingActivityInfo) bool {
+	own := "/" + r.Name + "/" + r.Instance
 	for _, a := range pending {
 		if name := a.GetActivityType().GetName(); name == hostapi.Name(hostapi.Host.Reserve) || name == hostapi.Name(hostapi.Host.Prepare) ||
 			strings.HasSuffix(a.GetActivityOptions().GetTaskQueue().GetName(), own) {
@@ -241,30 +227,30 @@ func (h *Host) awaited(pending []*workflowpb.PendingActivityInfo) bool {
 
 // heard records the result of a request to the server. After a long time without an answer
 // the queues of closures are told again who serves here: they may have given up this host.
-func (h *Host) heard(err error) {
+func (r *reconciler) heard(err error) {
 	if !server.IsContact(err) && !server.IsGone(err) {
 		return
 	}
-	h.mu.Lock()
-	before := h.lastHeard
-	h.lastHeard = h.now()
-	long := h.lastHeard.Sub(before) > longSilence
-	h.mu.Unlock()
+	r.mu.Lock()
+	before := r.lastHeard
+	r.lastHeard = r.now()
+	long := r.lastHeard.Sub(before) > longSilence
+	r.mu.Unlock()
 	if long {
-		h.services.Brokers().TellAgain()
+		r.services.Brokers().TellAgain()
 	}
 }
 
 // stopUnlisted stops processes whose activity the open run does not list. The processes are
 // older than the list.
-func (h *Host) stopUnlisted(ctx context.Context, p *plan, processes []supervisor.Process, pending []*workflowpb.PendingActivityInfo) error {
+func (r *reconciler) stopUnlisted(ctx context.Context, p *plan, processes []supervisor.Process, pending []*workflowpb.PendingActivityInfo) error {
 	if len(processes) == 0 {
-		now, err := h.plans.get(p.Run)
+		now, err := r.plans.get(p.Run)
 		if err != nil || now.Generation != p.Generation {
 			return err // reserved again meanwhile, or released
 		}
-		if h.now().Sub(p.Reserved) > p.Spec.PlacementTimeout.Std()+reservationLapse && !h.awaited(pending) {
-			return h.abandon(p, "the reservation lapsed: the run has no task here", nil)
+		if r.now().Sub(p.Reserved) > p.Spec.PlacementTimeout.Std()+reservationLapse && !r.awaited(pending) {
+			return r.abandon(p, "the reservation lapsed: the run has no task here", nil)
 		}
 		return nil
 	}
@@ -282,15 +268,15 @@ func (h *Host) stopUnlisted(ctx context.Context, p *plan, processes []supervisor
 	}
 	var unlisted []supervisor.Process
 	for _, q := range processes {
-		if q.Exit == nil && !listed[taskOfGeneration{q.Key.Task, q.Key.Generation}] && !h.isAttached(q.Key) {
+		if q.Exit == nil && !listed[taskOfGeneration{q.Key.Task, q.Key.Generation}] && !r.leases.isAttached(q.Key) {
 			unlisted = append(unlisted, q)
 		}
 	}
 	if len(unlisted) == 0 {
 		return nil
 	}
-	h.Log.Info("stopping processes their run does not list", zap.Strings("tasks", tasksOf(unlisted)))
-	return h.stopProcesses(ctx, p, unlisted, supervisor.ReasonCollateral)
+	r.Log.Info("stopping processes their run does not list", zap.Strings("tasks", tasksOf(unlisted)))
+	return r.stops.stopProcesses(ctx, p, unlisted, supervisor.ReasonCollateral)
 }
 
 // begun is the minimal history length of an execution that has started the activities of its

@@ -89,9 +89,9 @@ func TestOnlyWhatIsOlderThanTheListIsStopped(t *testing.T) {
 	}}
 	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()})
 	require.NoError(t, err)
-	h.attach(living("worker-2", 0, 0).Key)
+	h.leases.attach(living("worker-2", 0, 0).Key)
 	p := &plan{Run: servedRun, Generation: 1, Spec: (&spec.RunSpec{}).WithDefaults()}
-	require.NoError(t, h.reconcile(t.Context(), p))
+	require.NoError(t, h.watch.reconcile(t.Context(), p))
 	require.Len(t, s.stops, 1)
 	assert.Equal(t, []supervisor.ProcessRef{living("worker-1", 0, 2).Ref()}, s.stops[0].Processes)
 	assert.Equal(t, supervisor.ReasonCollateral, s.stops[0].Reason)
@@ -112,12 +112,12 @@ func TestTasksOfGroupsAreListedThere(t *testing.T) {
 	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()})
 	require.NoError(t, err)
 	p := &plan{Run: servedRun, Spec: (&spec.RunSpec{}).WithDefaults()}
-	require.ErrorIs(t, h.reconcile(t.Context(), p), errNotBegun, "it is not started")
+	require.ErrorIs(t, h.watch.reconcile(t.Context(), p), errNotBegun, "it is not started")
 	child.RunId = "0123"
-	require.ErrorIs(t, h.reconcile(t.Context(), p), errNotBegun, "it has not had its first workflow task")
+	require.ErrorIs(t, h.watch.reconcile(t.Context(), p), errNotBegun, "it has not had its first workflow task")
 	assert.Empty(t, s.stops)
 	group.WorkflowExecutionInfo.HistoryLength = begun
-	require.NoError(t, h.reconcile(t.Context(), p))
+	require.NoError(t, h.watch.reconcile(t.Context(), p))
 	require.Len(t, s.stops, 1)
 	assert.Equal(t, []supervisor.ProcessRef{living("worker-2", 0, 0).Ref()}, s.stops[0].Processes)
 }
@@ -146,7 +146,7 @@ func TestAHostThatWasLostLeavesTheRun(t *testing.T) {
 	stays := func(run *workflowservice.DescribeWorkflowExecutionResponse, why string) {
 		t.Helper()
 		server.run = run
-		require.NoError(t, h.reconcile(t.Context(), p))
+		require.NoError(t, h.watch.reconcile(t.Context(), p))
 		assert.Empty(t, told.runs, why)
 		assert.Len(t, h.Holds(), 1, why)
 	}
@@ -161,8 +161,8 @@ func TestAHostThatWasLostLeavesTheRun(t *testing.T) {
 	stays(open(later), "a process lives")
 	s.processes = s.processes[:1]
 
-	require.NoError(t, h.reconcile(t.Context(), p))
-	require.NoError(t, h.reconcile(t.Context(), p))
+	require.NoError(t, h.watch.reconcile(t.Context(), p))
+	require.NoError(t, h.watch.reconcile(t.Context(), p))
 	assert.Equal(t, []fleet.Run{{WorkflowID: servedRun.WorkflowID, RunID: servedRun.RunID}}, told.runs)
 	assert.Empty(t, h.Holds())
 	_, err = h.plans.get(servedRun)
@@ -193,11 +193,11 @@ func TestAnotherServerKillsNothing(t *testing.T) {
 	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Server: server, Log: zap.NewNop()})
 	require.NoError(t, err)
 	p := &plan{Run: servedRun, Server: "one", Spec: (&spec.RunSpec{}).WithDefaults()}
-	require.ErrorIs(t, h.reconcile(t.Context(), p), errStranger)
-	require.ErrorIs(t, h.reconcile(t.Context(), p), errStranger)
+	require.ErrorIs(t, h.watch.reconcile(t.Context(), p), errStranger)
+	require.ErrorIs(t, h.watch.reconcile(t.Context(), p), errStranger)
 	assert.Empty(t, s.released)
 	server.id = "one"
-	require.NoError(t, h.reconcile(t.Context(), p))
+	require.NoError(t, h.watch.reconcile(t.Context(), p))
 	assert.Equal(t, []runkey.Run{servedRun}, s.released)
 }
 
@@ -224,7 +224,7 @@ func TestSettle(t *testing.T) {
 			})
 			require.NoError(t, err)
 		}
-		_, err = h.settle(t.Context(), servedRun, hostapi.TasksInput{Group: hostapi.Group{Generation: 1}, Tasks: []string{"worker-0", "worker-1"}})
+		_, err = h.stops.settle(t.Context(), servedRun, hostapi.TasksInput{Group: hostapi.Group{Generation: 1}, Tasks: []string{"worker-0", "worker-1"}})
 		require.NoError(t, err)
 		require.Len(t, s.fenced, 2)
 		assert.Equal(t, living("worker-1", 1, 0).Key, s.fenced[1].Key)

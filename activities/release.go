@@ -44,7 +44,7 @@ func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.Re
 	out := hostapi.ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
 	if p != nil {
 		out.Served = h.services.HasQueue(ctx, p.forServices())
-		h.collectRest(ctx, p)
+		h.collectors.collectRest(ctx, p)
 	}
 	for _, q := range reply.Processes {
 		if q.Exit == nil {

@@ -37,7 +37,7 @@ func (h *Host) accept(ctx context.Context, g hostapi.Group, q request) (*plan, e
 	if p == nil {
 		return nil, err
 	}
-	if err := h.allow(ctx, p, q); err != nil {
+	if err := h.gate.allow(ctx, p, q); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -55,8 +55,8 @@ func (h *Host) planOf(ctx context.Context, g hostapi.Group) (*plan, error) {
 
 // allow checks a request to the tasks of a run against the policy, and logs it to the audit
 // log.
-func (h *Host) allow(ctx context.Context, p *plan, q request) error {
-	if h.Guard == nil {
+func (g *gate) allow(ctx context.Context, p *plan, q request) error {
+	if g.Guard == nil {
 		return nil
 	}
 	names := q.tasks
@@ -65,7 +65,7 @@ func (h *Host) allow(ctx context.Context, p *plan, q request) error {
 		if q.ask != "" {
 			// It reaches every process of the run, even of a task that the plan no longer
 			// has.
-			all, err := h.Supervisor.Processes(ctx, p.Run)
+			all, err := g.Supervisor.Processes(ctx, p.Run)
 			if err != nil {
 				return err
 			}
@@ -79,34 +79,34 @@ func (h *Host) allow(ctx context.Context, p *plan, q request) error {
 		t, ok := p.task(name)
 		e := guard.Entry{What: q.what, Task: name, Run: p.Run.WorkflowID, Execution: p.Run.RunID, Signers: p.signersOf(name)}
 		if q.ask != "" {
-			d := h.decide(p, t, q.ask)
-			if !ok && h.Guard.HasPolicy() {
+			d := g.decide(p, t, q.ask)
+			if !ok && g.Guard.HasPolicy() {
 				d = policy.Decision{Reason: fmt.Sprintf("the run has no task %s here", name)}
 			}
 			if !d.Allowed {
 				e.Asked = q.what
-				return temporal.NewNonRetryableApplicationError(bounded(h.denied(p, e, d.Reason).Error()), spec.ErrInvalidRequest, nil)
+				return temporal.NewNonRetryableApplicationError(bounded(g.denied(p, e, d.Reason).Error()), spec.ErrInvalidRequest, nil)
 			}
 			e.Rule, e.User = d.Rule, d.User
 		}
 		entries = append(entries, e)
 	}
 	for _, e := range entries {
-		if err := h.Guard.Log(e); err != nil {
+		if err := g.Guard.Log(e); err != nil {
 			if q.ask != "" {
 				return err
 			}
-			h.Log.Error("a request is not in the audit log", zap.Error(err), zap.String("task", e.Task))
+			g.Log.Error("a request is not in the audit log", zap.Error(err), zap.String("task", e.Task))
 		}
 	}
 	return nil
 }
 
 // noted logs a request about a run as a whole. The policy is not asked about it.
-func (h *Host) noted(run runkey.Run, what string) {
-	err := h.Guard.Log(guard.Entry{What: what, Run: run.WorkflowID, Execution: run.RunID})
+func (g *gate) noted(run runkey.Run, what string) {
+	err := g.Guard.Log(guard.Entry{What: what, Run: run.WorkflowID, Execution: run.RunID})
 	if err != nil {
-		h.Log.Error("a request is not in the audit log", zap.Error(err), zap.String("run", run.WorkflowID))
+		g.Log.Error("a request is not in the audit log", zap.Error(err), zap.String("run", run.WorkflowID))
 	}
 }
 
@@ -118,13 +118,13 @@ func notEnded(processes []supervisor.Process) []supervisor.Process {
 // mayStop returns the signal and the grace of a request that may be used for a task. The
 // policy treats the signal like any other signal; a long grace would let a task outlive its
 // stop.
-func (h *Host) mayStop(p *plan, task string, q spec.TaskRequest) (string, *time.Duration) {
+func (g *gate) mayStop(p *plan, task string, q spec.TaskRequest) (string, *time.Duration) {
 	grace := q.Grace.Pointer()
-	if !h.Guard.HasPolicy() || q.Signal == "" && grace == nil {
+	if !g.Guard.HasPolicy() || q.Signal == "" && grace == nil {
 		return q.Signal, grace
 	}
 	t, ok := p.task(task)
-	if ok && h.decide(p, t, policy.AskSignal).Allowed {
+	if ok && g.decide(p, t, policy.AskSignal).Allowed {
 		return q.Signal, grace
 	}
 	if _, most := p.Spec.StopOf(t); grace != nil && *grace > most {
@@ -134,11 +134,11 @@ func (h *Host) mayStop(p *plan, task string, q spec.TaskRequest) (string, *time.
 }
 
 // mayServe returns an error if the tasks of a run must not be given closures.
-func (h *Host) mayServe(run runkey.Run, task string) error {
-	if !h.Guard.HasPolicy() {
+func (g *gate) mayServe(run runkey.Run, task string) error {
+	if !g.Guard.HasPolicy() {
 		return nil
 	}
-	p, err := h.plans.get(run)
+	p, err := g.plans.get(run)
 	if err != nil {
 		return err
 	}
@@ -146,8 +146,8 @@ func (h *Host) mayServe(run runkey.Run, task string) error {
 	if !ok {
 		return fmt.Errorf("the run has no task %s", task)
 	}
-	if d := h.decide(p, t, policy.AskClosures); !d.Allowed {
-		return h.denied(p, guard.Entry{Asked: "closures", Task: task, Signers: p.signersOf(task)}, d.Reason)
+	if d := g.decide(p, t, policy.AskClosures); !d.Allowed {
+		return g.denied(p, guard.Entry{Asked: "closures", Task: task, Signers: p.signersOf(task)}, d.Reason)
 	}
 	return nil
 }

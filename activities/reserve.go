@@ -34,48 +34,48 @@ func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.Re
 	if err != nil {
 		return hostapi.ReserveOutput{}, err
 	}
-	if err := h.understands(in); err != nil {
+	if err := h.reservations.understands(in); err != nil {
 		return hostapi.ReserveOutput{}, err
 	}
-	tasks, err := h.tasksFor(in)
+	tasks, err := h.reservations.tasksFor(in)
 	if err != nil {
 		return hostapi.ReserveOutput{}, err
 	}
-	leave, problems := h.admit(run, in, tasks)
+	leave, problems := h.gate.admit(run, in, tasks)
 	if len(problems) > 0 {
 		return hostapi.ReserveOutput{}, refusedSpec(problems)
 	}
 	if p, err := h.plans.get(run); err == nil {
-		if err := h.sameSpec(p, leave); err != nil {
+		if err := h.gate.sameSpec(p, leave); err != nil {
 			return hostapi.ReserveOutput{}, err
 		}
 	}
-	if err := h.awaitPredecessor(ctx, run); err != nil {
+	if err := h.reservations.awaitPredecessor(ctx, run); err != nil {
 		return hostapi.ReserveOutput{}, err
 	}
-	if err := h.endOlder(ctx, run, in); err != nil {
+	if err := h.reservations.endOlder(ctx, run, in); err != nil {
 		return hostapi.ReserveOutput{}, err
 	}
-	if err := h.checkUnused(ctx, run, in.Generation); err != nil {
+	if err := h.reservations.checkUnused(ctx, run, in.Generation); err != nil {
 		return hostapi.ReserveOutput{}, err
 	}
-	user, err := h.userFor(ctx, leave.as)
+	user, err := h.reservations.userFor(ctx, leave.as)
 	if err != nil {
 		return hostapi.ReserveOutput{}, err
 	}
-	unlock, err := h.bring(ctx, run, in, leave.statement, user)
+	unlock, err := h.ships.bring(ctx, run, in, leave.statement, user)
 	if err != nil {
 		return hostapi.ReserveOutput{}, err
 	}
 	defer unlock()
-	problems, err = h.checkResources(run, in, tasks)
+	problems, err = h.checks.checkResources(run, in, tasks)
 	if err != nil {
 		return hostapi.ReserveOutput{}, err
 	}
-	if problems = append(h.preflight(run, in.Spec, user, tasks), problems...); len(problems) > 0 {
+	if problems = append(h.checks.preflight(run, in.Spec, user, tasks), problems...); len(problems) > 0 {
 		return hostapi.ReserveOutput{}, refusedSpec(problems)
 	}
-	lease, addresses, err := h.leasePorts(ctx, run, in, tasks)
+	lease, addresses, err := h.reservations.leasePorts(ctx, run, in, tasks)
 	if err != nil {
 		return hostapi.ReserveOutput{}, err
 	}
@@ -84,12 +84,12 @@ func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.Re
 		MasterPort: lease[0], JAXPort: lease[1],
 	}
 	if h.Slots > 0 {
-		h.claiming.Lock()
-		defer h.claiming.Unlock()
+		h.reservations.claiming.Lock()
+		defer h.reservations.claiming.Unlock()
 	}
 	p, err := h.plans.update(run, func(p *plan) (*plan, error) {
 		if p != nil {
-			if err := h.sameSpec(p, leave); err != nil {
+			if err := h.gate.sameSpec(p, leave); err != nil {
 				return nil, err
 			}
 		}
@@ -97,10 +97,10 @@ func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.Re
 		case p != nil && in.Generation < p.Generation:
 			return nil, fmt.Errorf("generation %d of the run is over, %d has begun", in.Generation, p.Generation)
 		case p == nil || p.Generation != in.Generation:
-			p = h.newPlan(run, in, p)
+			p = h.reservations.newPlan(run, in, p)
 			p.Server, p.Signers, p.Statement, p.As, p.User = server, leave.signers, leave.statement, leave.as, user
 		}
-		if err := h.claimSlots(run, in.Generation, tasks); err != nil {
+		if err := h.reservations.claimSlots(run, in.Generation, tasks); err != nil {
 			return nil, err
 		}
 		p.Tasks = slices.Clone(p.Tasks)
@@ -136,11 +136,11 @@ func refusedSpec(problems []spec.Problem) error {
 }
 
 // newPlan returns the plan of a new generation; before is the previous plan here, or nil.
-func (h *Host) newPlan(run runkey.Run, in hostapi.ReserveInput, before *plan) *plan {
+func (r *reservations) newPlan(run runkey.Run, in hostapi.ReserveInput, before *plan) *plan {
 	p := &plan{
 		Notes: taskservices.Notes{Stopping: in.Stopping},
 		Run:   run, Generation: in.Generation, Spec: in.Spec, Elapsed: in.Elapsed,
-		Devices: in.Devices, LogRoot: h.logRoot(in.Spec), BootID: proc.BootID(), Reserved: h.now(),
+		Devices: in.Devices, LogRoot: r.ships.logRoot(in.Spec), BootID: proc.BootID(), Reserved: r.now(),
 	}
 	if before != nil {
 		oldest := in.Generation - supervisor.KeepProcesses
@@ -157,7 +157,7 @@ func (h *Host) newPlan(run runkey.Run, in hostapi.ReserveInput, before *plan) *p
 	return p
 }
 
-func (h *Host) tasksFor(in hostapi.ReserveInput) ([]spec.Task, error) {
+func (r *reservations) tasksFor(in hostapi.ReserveInput) ([]spec.Task, error) {
 	all := in.Spec.TaskList()
 	if len(in.Tasks) == 0 {
 		return all, nil
@@ -174,17 +174,17 @@ func (h *Host) tasksFor(in hostapi.ReserveInput) ([]spec.Task, error) {
 	return tasks, nil
 }
 
-// claimSlots checks the bound on tasks of this host. h.claiming must be held until
+// claimSlots checks the bound on tasks of this host. h.reservations.claiming must be held until
 // the plan with the tasks is kept, so that two runs cannot both get the last slots. Slots that
 // the run had in an earlier generation, perhaps under other ranks, are free for this one.
 // On a host that may be oversubscribed a run that is alone has any number: the fleet decides
 // which runs get that.
-func (h *Host) claimSlots(run runkey.Run, generation int, tasks []spec.Task) error {
-	if h.Slots == 0 {
+func (r *reservations) claimSlots(run runkey.Run, generation int, tasks []spec.Task) error {
+	if r.Slots == 0 {
 		return nil
 	}
 	used, others, want := 0, 0, len(tasks)
-	for _, p := range h.plans.all() {
+	for _, p := range r.plans.all() {
 		if p.Released || p.Run == run && p.Generation < generation {
 			continue
 		}
@@ -199,17 +199,17 @@ func (h *Host) claimSlots(run runkey.Run, generation int, tasks []spec.Task) err
 			}
 		}
 	}
-	if used+want <= h.Slots || h.Oversubscribe && others == 0 {
+	if used+want <= r.Slots || r.Oversubscribe && others == 0 {
 		return nil
 	}
 	return temporal.NewApplicationErrorWithOptions(
-		fmt.Sprintf("host %s has %d of %d slots free, the run needs %d", h.Name, max(0, h.Slots-used), h.Slots, want),
+		fmt.Sprintf("host %s has %d of %d slots free, the run needs %d", r.Name, max(0, r.Slots-used), r.Slots, want),
 		spec.ErrPlacement, temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
 }
 
 // leasePorts leases two ports for coordinators and one for each task that has no port of its
 // own, and returns the leased ports and the addresses.
-func (h *Host) leasePorts(ctx context.Context, run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) ([]int, []string, error) {
+func (r *reservations) leasePorts(ctx context.Context, run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) ([]int, []string, error) {
 	request := supervisor.PortLeaseRequest{Run: run, Generation: in.Generation, Group: in.Group, Count: 2}
 	for _, t := range tasks {
 		_, port, err := splitAddress(t)
@@ -222,28 +222,28 @@ func (h *Host) leasePorts(ctx context.Context, run runkey.Run, in hostapi.Reserv
 			request.Count++
 		}
 	}
-	h.leaseStore(in, tasks, &request)
+	r.leaseStore(in, tasks, &request)
 	for _, t := range in.Spec.TaskList() {
 		if _, port, err := splitAddress(t); err == nil && port > 0 {
 			request.Avoid = append(request.Avoid, port)
 		}
 	}
-	reply, err := h.Supervisor.Lease(ctx, request)
+	reply, err := r.Supervisor.Lease(ctx, request)
 	if errors.Is(err, supervisor.ErrPortShared) {
-		problem := spec.Problem{Path: "tasks", Message: fmt.Sprintf("on host %s, %v", h.Name, err), Remedy: "give every task a port of its own"}
+		problem := spec.Problem{Path: "tasks", Message: fmt.Sprintf("on host %s, %v", r.Name, err), Remedy: "give every task a port of its own"}
 		return nil, nil, refusedSpec([]spec.Problem{problem})
 	}
-	if _, given := in.Spec.MasterPort(); given && request.Store != "" && h.Owned && errors.Is(err, supervisor.ErrPortTaken) {
+	if _, given := in.Spec.MasterPort(); given && request.Store != "" && r.Owned && errors.Is(err, supervisor.ErrPortTaken) {
 		problem := spec.Problem{Path: "env", Message: fmt.Sprintf("MASTER_PORT: %v", err), Remedy: "give another port, or leave it out for a free one"}
 		return nil, nil, refusedSpec([]spec.Problem{problem})
 	}
 	if err != nil {
 		return nil, nil, temporal.NewApplicationErrorWithOptions(
-			fmt.Sprintf("host %s: %v", h.Name, err), spec.ErrPlacement,
+			fmt.Sprintf("host %s: %v", r.Name, err), spec.ErrPlacement,
 			temporal.ApplicationErrorOptions{
 				NextRetryDelay: time.Second,
 				// A run with its own host has no other to go to.
-				NonRetryable: h.Owned && errors.Is(err, supervisor.ErrLimit),
+				NonRetryable: r.Owned && errors.Is(err, supervisor.ErrLimit),
 			})
 	}
 	free := reply.Ports[2:]
@@ -253,7 +253,7 @@ func (h *Host) leasePorts(ctx context.Context, run runkey.Run, in hostapi.Reserv
 		if port == 0 {
 			port, free = free[0], free[1:]
 		}
-		addresses = append(addresses, h.address(host, port, len(in.Tasks) == 0))
+		addresses = append(addresses, r.address(host, port, len(in.Tasks) == 0))
 	}
 	return reply.Ports, addresses, nil
 }

@@ -24,7 +24,7 @@ func inventory(granted []string) (resources.Inventory, error) {
 
 // checkResources returns what a spec wants of this host's GPUs and CPUs and the host does not
 // have. Tasks of the run that were reserved here separately share with these.
-func (h *Host) checkResources(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) ([]spec.Problem, error) {
+func (c *checks) checkResources(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) ([]spec.Problem, error) {
 	if !resources.Wanted(in.Spec) {
 		return nil, nil
 	}
@@ -33,20 +33,20 @@ func (h *Host) checkResources(run runkey.Run, in hostapi.ReserveInput, tasks []s
 		return nil, err
 	}
 	tasks = slices.Clone(tasks)
-	if p, err := h.plans.get(run); err == nil && p.Generation == in.Generation {
+	if p, err := c.plans.get(run); err == nil && p.Generation == in.Generation {
 		for _, t := range p.tasksHere() {
 			if !slices.ContainsFunc(tasks, func(o spec.Task) bool { return o.Name() == t.Name() }) {
 				tasks = append(tasks, t)
 			}
 		}
 	}
-	_, problems := inv.Split(in.Spec, h.Name, tasks, nil)
+	_, problems := inv.Split(in.Spec, c.Name, tasks, nil)
 	return problems, nil
 }
 
 // checkResourcesOf returns what this host does not have for a task that is to be started
 // while the run lives.
-func (h *Host) checkResourcesOf(p *plan, t spec.Task) ([]spec.Problem, error) {
+func (c *checks) checkResourcesOf(p *plan, t spec.Task) ([]spec.Problem, error) {
 	if !resources.Wanted(p.Spec) {
 		return nil, nil
 	}
@@ -55,7 +55,7 @@ func (h *Host) checkResourcesOf(p *plan, t spec.Task) ([]spec.Problem, error) {
 		return nil, err
 	}
 	here, added := p.withTask(t)
-	_, problems := inv.Split(p.Spec, h.Name, here, added)
+	_, problems := inv.Split(p.Spec, c.Name, here, added)
 	return problems, nil
 }
 

@@ -17,7 +17,7 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c")
 	plans, err := openPlans(t.TempDir())
 	require.NoError(t, err)
-	h := &Host{Config: Config{Name: "a"}, plans: plans}
+	h := assemble(&core{Config: Config{Name: "a"}, plans: plans})
 	run := runkey.Run{WorkflowID: "w"}
 	two, one := 2, 1
 	s := &spec.RunSpec{
@@ -27,23 +27,23 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 	all := s.TaskList()
 	in := hostapi.ReserveInput{Spec: s}
 
-	problems, err := h.checkResources(run, in, all[:2])
+	problems, err := h.checks.checkResources(run, in, all[:2])
 	require.NoError(t, err)
 	assert.Empty(t, problems)
 	_, err = plans.update(run, func(*plan) (*plan, error) {
 		return &plan{Run: run, Spec: s, Tasks: []string{"worker-1", "chief-0"}}, nil
 	})
 	require.NoError(t, err)
-	problems, err = h.checkResources(run, in, all[1:])
+	problems, err = h.checks.checkResources(run, in, all[1:])
 	require.NoError(t, err)
 	require.Len(t, problems, 1)
 	assert.Equal(t, "devices: 4 tasks share out 3 devices (auto) on host a, and each needs one; give some types devices: [], or have fewer tasks", problems[0].String())
-	problems, err = h.checkResources(runkey.Run{WorkflowID: "another"}, in, all[1:])
+	problems, err = h.checks.checkResources(runkey.Run{WorkflowID: "another"}, in, all[1:])
 	require.NoError(t, err)
 	assert.Empty(t, problems)
 
 	s.Tasks[2].Devices = spec.Resources{}
-	problems, err = h.checkResources(run, in, all[1:])
+	problems, err = h.checks.checkResources(run, in, all[1:])
 	require.NoError(t, err)
 	assert.Empty(t, problems)
 

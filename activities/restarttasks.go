@@ -16,8 +16,8 @@ func (h *Host) RestartTasks(ctx context.Context, in hostapi.RestartTasksInput) (
 	if p == nil {
 		return spec.RequestAnswer{}, err
 	}
-	if err := h.checkAgain(p, in.Tasks); err != nil {
+	if err := h.checks.checkAgain(p, in.Tasks); err != nil {
 		return spec.RequestAnswer{}, err
 	}
-	return h.stopTasks(ctx, p, in.TaskRequest, supervisor.ReasonRestart)
+	return h.stops.stopTasks(ctx, p, in.TaskRequest, supervisor.ReasonRestart)
 }

@@ -20,7 +20,7 @@ import (
 const pruneEvery = time.Hour
 
 // pruneLogs removes expired logs until ctx is done.
-func (h *Host) pruneLogs(ctx context.Context) {
+func (r *reconciler) pruneLogs(ctx context.Context) {
 	ticker := time.NewTicker(pruneEvery)
 	defer ticker.Stop()
 	for {
@@ -31,29 +31,29 @@ func (h *Host) pruneLogs(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		removed, err := h.Retention.Apply(h.LogRoot, h.now(), Holds)
+		removed, err := r.Retention.Apply(r.LogRoot, r.now(), Holds)
 		if len(removed) > 0 {
-			h.Log.Info("removed the logs of runs that ended long ago, or had too many", zap.Strings("runs", removed))
+			r.Log.Info("removed the logs of runs that ended long ago, or had too many", zap.Strings("runs", removed))
 		}
 		if err != nil {
-			h.Log.Warn("expired logs of runs cannot be removed", zap.Error(err))
+			r.Log.Warn("expired logs of runs cannot be removed", zap.Error(err))
 		}
 	}
 }
 
 // noteEnd notes beside the logs of a run that it has ended, as their user. closed is as in
 // abandon. It returns an error only for a full disk, so that the caller can retry.
-func (h *Host) noteEnd(p *plan, closed *workflowpb.WorkflowExecutionInfo) error {
+func (r *reconciler) noteEnd(p *plan, closed *workflowpb.WorkflowExecutionInfo) error {
 	if p.LogRoot == spec.NullDir || p.LogRoot == "" {
 		return nil
 	}
-	at := h.now()
+	at := r.now()
 	if t := closed.GetCloseTime(); t != nil {
 		at = t.AsTime()
 	}
 	well := endedWell(closed.GetStatus())
 	user := p.User
-	if p.LogRoot == h.LogRoot {
+	if p.LogRoot == r.LogRoot {
 		user = (*hostuser.User)(nil) // the directory belongs to us
 	}
 	err := user.Do(func() error { return retention.End(p.LogRoot, p.Run.WorkflowID, p.Run.RunID, at, well) })
@@ -61,7 +61,7 @@ func (h *Host) noteEnd(p *plan, closed *workflowpb.WorkflowExecutionInfo) error 
 		return err
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		h.Log.Warn("the end of a run cannot be noted; its logs stay until somebody removes them", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+		r.Log.Warn("the end of a run cannot be noted; its logs stay until somebody removes them", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 	}
 	return nil
 }

@@ -47,12 +47,12 @@ func logMode(s *spec.RunSpec) fs.FileMode {
 
 // makeRunDir creates the log directory of a run. It follows no links out of the log root, and
 // refuses a directory that somebody else has created.
-func (h *Host) makeRunDir(run runkey.Run, s *spec.RunSpec, user *hostuser.User) error {
-	root := h.logRoot(s)
+func (c *checks) makeRunDir(run runkey.Run, s *spec.RunSpec, user *hostuser.User) error {
+	root := c.ships.logRoot(s)
 	if root == spec.NullDir || root == "" {
 		return nil
 	}
-	d := runDir{run: run, state: h.StateDir, root: root, path: strings.TrimPrefix(tasklog.RunDir(root, run.WorkflowID, run.RunID), root+"/"), mode: logMode(s), gid: -1}
+	d := runDir{run: run, state: c.StateDir, root: root, path: strings.TrimPrefix(tasklog.RunDir(root, run.WorkflowID, run.RunID), root+"/"), mode: logMode(s), gid: -1}
 	if s.Logs.Group != "" {
 		gid, err := hostuser.Group(context.Background(), s.Logs.Group)
 		if err != nil {
@@ -64,7 +64,7 @@ func (h *Host) makeRunDir(run runkey.Run, s *spec.RunSpec, user *hostuser.User) 
 		d.mode |= fs.ModeSetgid
 		d.gid = int(gid)
 	}
-	if user != nil && root == h.LogRoot {
+	if user != nil && root == c.LogRoot {
 		d.user = user // the user cannot create it there
 		return d.make()
 	}

@@ -45,8 +45,8 @@ func (h *Host) RunTask(ctx context.Context, in hostapi.RunTaskInput) (hostapi.Ru
 	run := runOf(ctx, in.Run)
 	run.WorkflowID = cmp.Or(in.Workflow, run.WorkflowID)
 	key := runkey.Task{Run: run, Generation: in.Generation, Task: in.Task}
-	h.attach(key)
-	defer h.detach(key)
+	h.leases.attach(key)
+	defer h.leases.detach(key)
 
 	p, err := h.planFor(ctx, run, in)
 	if errors.Is(err, errNoPlan) {
@@ -54,7 +54,7 @@ func (h *Host) RunTask(ctx context.Context, in hostapi.RunTaskInput) (hostapi.Ru
 	} else if err != nil {
 		return hostapi.RunTaskOutput{}, h.answer(in.Task, err)
 	}
-	h.collect(p)
+	h.collectors.collect(p)
 	l := taskLease{
 		Host: h, ctx: ctx, plan: p, key: key, token: info.TaskToken,
 		fence: supervisor.Fence{Launch: in.Launch, Execution: in.Execution, Attempt: int(info.Attempt)},

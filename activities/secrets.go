@@ -29,8 +29,8 @@ type answer struct {
 	problem *spec.Problem
 }
 
-func (h *Host) variables(allowed policy.Secrets) variables {
-	return variables{h.Name, allowed, os.Environ(), h.Env, map[spec.Source]answer{}}
+func (c *checks) variables(allowed policy.Secrets) variables {
+	return variables{c.Name, allowed, os.Environ(), c.Env, map[spec.Source]answer{}}
 }
 
 // lent are the secrets that runs may use on a host worker without a policy: those that its

@@ -17,20 +17,20 @@ import (
 // once that is gone.
 func (h *Host) SettleTasks(ctx context.Context, in hostapi.TasksInput) (spec.RequestAnswer, error) {
 	run := runOf(ctx, in.Run)
-	h.noted(run, "settle")
-	return h.settle(ctx, run, in)
+	h.gate.noted(run, "settle")
+	return h.stops.settle(ctx, run, in)
 }
 
 // settle makes sure that no process of the given tasks lives here any more, in this
 // generation or an earlier one, and that none is started. The run has not heard of their end,
 // and is about to start them elsewhere. An attempt that is still on its way is fenced off.
-func (h *Host) settle(ctx context.Context, run runkey.Run, in hostapi.TasksInput) (spec.RequestAnswer, error) {
-	p, err := h.plans.get(run)
+func (s *stopper) settle(ctx context.Context, run runkey.Run, in hostapi.TasksInput) (spec.RequestAnswer, error) {
+	p, err := s.plans.get(run)
 	if err != nil && !errors.Is(err, errNoPlan) {
 		return spec.RequestAnswer{}, err
 	}
 	for _, task := range in.Tasks {
-		_, err := h.Supervisor.Attach(ctx, supervisor.AttachRequest{
+		_, err := s.Supervisor.Attach(ctx, supervisor.AttachRequest{
 			Key:   runkey.Task{Run: run, Generation: in.Generation, Task: task},
 			Fence: supervisor.Fence{Launch: math.MaxInt32},
 		})
@@ -38,7 +38,7 @@ func (h *Host) settle(ctx context.Context, run runkey.Run, in hostapi.TasksInput
 			return spec.RequestAnswer{}, err
 		}
 	}
-	all, err := h.Supervisor.Processes(ctx, run)
+	all, err := s.Supervisor.Processes(ctx, run)
 	if err != nil {
 		return spec.RequestAnswer{}, err
 	}
@@ -51,11 +51,11 @@ func (h *Host) settle(ctx context.Context, run runkey.Run, in hostapi.TasksInput
 	if len(left) == 0 {
 		return spec.RequestAnswer{}, nil
 	}
-	h.Log.Info("stopping processes that their run has lost sight of", zap.Strings("tasks", tasksOf(left)))
+	s.Log.Info("stopping processes that their run has lost sight of", zap.Strings("tasks", tasksOf(left)))
 	if p != nil {
-		err = h.stopProcesses(ctx, p, left, supervisor.ReasonCollateral)
+		err = s.stopProcesses(ctx, p, left, supervisor.ReasonCollateral)
 	} else {
-		_, err = h.Supervisor.Stop(ctx, supervisor.StopRequest{
+		_, err = s.Supervisor.Stop(ctx, supervisor.StopRequest{
 			Run: run, Processes: refsOf(left), Signal: int(sigterm), Grace: defaultGrace, Reason: supervisor.ReasonCollateral,
 		})
 	}
@@ -63,7 +63,7 @@ func (h *Host) settle(ctx context.Context, run runkey.Run, in hostapi.TasksInput
 		return spec.RequestAnswer{}, err
 	}
 	for _, q := range left {
-		if _, err := h.Supervisor.Wait(ctx, q.Ref()); err != nil {
+		if _, err := s.Supervisor.Wait(ctx, q.Ref()); err != nil {
 			return spec.RequestAnswer{}, err
 		}
 	}

@@ -39,7 +39,7 @@ const (
 // bring fetches what the run ships and unpacks it into the run's directory on this host,
 // which then belongs to the user. Until unlock is called, a sweep cannot remove it: a plan
 // must have the run by then.
-func (h *Host) bring(ctx context.Context, run runkey.Run, in hostapi.ReserveInput, statement string, user *hostuser.User) (unlock func(), err error) {
+func (sh *shipping) bring(ctx context.Context, run runkey.Run, in hostapi.ReserveInput, statement string, user *hostuser.User) (unlock func(), err error) {
 	a := in.Spec.Ship.Archive
 	if !in.Spec.Ships() {
 		return func() {}, nil
@@ -50,23 +50,23 @@ func (h *Host) bring(ctx context.Context, run runkey.Run, in hostapi.ReserveInpu
 		}})
 	}
 	var now atomic.Pointer[spec.Fetching]
-	now.Store(&spec.Fetching{Host: h.Name, Size: int64(a.Size)})
+	now.Store(&spec.Fetching{Host: sh.Name, Size: int64(a.Size)})
 	done := make(chan struct{})
 	defer close(done)
 	go tellHowFar(ctx, &now, done)
-	if unlock, err = h.shipped.Lock(ctx, a.Digest); err != nil {
+	if unlock, err = sh.shipped.Lock(ctx, a.Digest); err != nil {
 		return nil, err
 	}
-	err = h.fetch(ctx, *a, sources(in), func(n int64) {
-		now.Store(&spec.Fetching{Host: h.Name, Size: int64(a.Size), Bytes: n})
+	err = sh.fetch(ctx, *a, sources(in), func(n int64) {
+		now.Store(&spec.Fetching{Host: sh.Name, Size: int64(a.Size), Bytes: n})
 	})
 	if err == nil {
 		logs := ""
-		if root := h.logRoot(in.Spec); root != spec.NullDir {
+		if root := sh.logRoot(in.Spec); root != spec.NullDir {
 			logs = tasklog.RunDir(root, run.WorkflowID, run.RunID)
 		}
-		err = h.shipped.Unpack(ctx, run, *a, statement, logs, user, func(n int64) {
-			now.Store(&spec.Fetching{Host: h.Name, Size: int64(a.Size), Bytes: n, Unpacking: true})
+		err = sh.shipped.Unpack(ctx, run, *a, statement, logs, user, func(n int64) {
+			now.Store(&spec.Fetching{Host: sh.Name, Size: int64(a.Size), Bytes: n, Unpacking: true})
 		})
 	}
 	if err == nil || ctx.Err() != nil {
@@ -78,13 +78,13 @@ func (h *Host) bring(ctx context.Context, run runkey.Run, in hostapi.ReserveInpu
 	unlock()
 	var taken *shipped.TakenError
 	if errors.As(err, &taken) {
-		return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %v", h.Name, err), spec.ErrPlacement, nil)
+		return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %v", sh.Name, err), spec.ErrPlacement, nil)
 	}
-	h.sweepShipped(nil) // frees the space for others
+	sh.sweepShipped(nil) // frees the space for others
 	return nil, temporal.NewApplicationErrorWithOptions(
 		fmt.Sprintf("what the run ships cannot be fetched: %v", err), spec.ErrPlacement,
 		// A run with its own host has no other to go to.
-		temporal.ApplicationErrorOptions{NonRetryable: h.Owned})
+		temporal.ApplicationErrorOptions{NonRetryable: sh.Owned})
 }
 
 // tellHowFar reports the progress of a host to the server until done is closed.
@@ -112,18 +112,18 @@ func sources(in hostapi.ReserveInput) []spec.HostService {
 
 // fetch fetches an archive that is not here from the first source that has it. The digest
 // must be locked.
-func (h *Host) fetch(ctx context.Context, a spec.Archive, sources []spec.HostService, progress func(int64)) error {
-	if h.shipped.Has(a.Digest) {
+func (sh *shipping) fetch(ctx context.Context, a spec.Archive, sources []spec.HostService, progress func(int64)) error {
+	if sh.shipped.Has(a.Digest) {
 		return nil
 	}
-	in, err := h.shipped.Create(a)
+	in, err := sh.shipped.Create(a)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
 	var problems []string
 	for _, from := range sources {
-		if from.Host == h.Name {
+		if from.Host == sh.Name {
 			continue // this host itself, which no longer has it
 		}
 		err := fetchFrom(ctx, from, a, in, progress)
@@ -174,16 +174,16 @@ func (r reported) Write(b []byte) (int, error) {
 
 // dirOf returns the working directory of a task. If the spec names none, it is that of the
 // host worker or, if the run ships a directory, that directory.
-func (h *Host) dirOf(run runkey.Run, s *spec.RunSpec, t spec.Task) string {
-	return dirIn(h.shipsTo(run, s), s, t)
+func (sh *shipping) dirOf(run runkey.Run, s *spec.RunSpec, t spec.Task) string {
+	return dirIn(sh.shipsTo(run, s), s, t)
 }
 
 // shipsTo returns the directory of what the run ships; empty if it ships nothing.
-func (h *Host) shipsTo(run runkey.Run, s *spec.RunSpec) string {
+func (sh *shipping) shipsTo(run runkey.Run, s *spec.RunSpec) string {
 	if !s.Ships() {
 		return ""
 	}
-	return h.shipped.Dir(run)
+	return sh.shipped.Dir(run)
 }
 
 func dirIn(ships string, s *spec.RunSpec, t spec.Task) string {
@@ -201,9 +201,9 @@ func dirIn(ships string, s *spec.RunSpec, t spec.Task) string {
 }
 
 // keepStore removes what is no longer needed of what runs have shipped, until ctx is done.
-func (h *Host) keepStore(ctx context.Context) {
-	if err := h.shipped.Clear(); err != nil {
-		h.Log.Warn("unfinished downloads cannot be removed", zap.Error(err))
+func (r *reconciler) keepStore(ctx context.Context) {
+	if err := r.shipped.Clear(); err != nil {
+		r.Log.Warn("unfinished downloads cannot be removed", zap.Error(err))
 	}
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -212,10 +212,10 @@ func (h *Host) keepStore(ctx context.Context) {
 		var over func(string, time.Time) bool
 		if time.Since(asked) > askEvery {
 			asked = time.Now()
-			h.forgetSignatures()
-			over = func(workflowID string, since time.Time) bool { return h.isOver(ctx, workflowID, since) }
+			r.gate.forgetSignatures()
+			over = func(workflowID string, since time.Time) bool { return r.isOver(ctx, workflowID, since) }
 		}
-		h.sweepShipped(over)
+		r.ships.sweepShipped(over)
 		select {
 		case <-ctx.Done():
 			return
@@ -224,17 +224,17 @@ func (h *Host) keepStore(ctx context.Context) {
 	}
 }
 
-func (h *Host) sweepShipped(over func(string, time.Time) bool) {
-	if h.Owned {
+func (sh *shipping) sweepShipped(over func(string, time.Time) bool) {
+	if sh.Owned {
 		return // its directory is removed with the run, and others use it, too
 	}
-	err := h.shipped.Sweep(shipped.Needs{
+	err := sh.shipped.Sweep(shipped.Needs{
 		Held: func(run runkey.Run) bool {
-			_, err := h.plans.get(run)
+			_, err := sh.plans.get(run)
 			return err == nil
 		},
 		Used: func(digest string) bool {
-			for _, p := range h.plans.all() {
+			for _, p := range sh.plans.all() {
 				if p.Spec != nil && p.Spec.Ship.Archive != nil && p.Spec.Ship.Archive.Digest == digest {
 					return true
 				}
@@ -244,25 +244,25 @@ func (h *Host) sweepShipped(over func(string, time.Time) bool) {
 		Over: over,
 	})
 	if err != nil {
-		h.Log.Warn("what runs have shipped cannot be removed", zap.Error(err))
+		sh.Log.Warn("what runs have shipped cannot be removed", zap.Error(err))
 	}
 }
 
 // isOver reports whether the run whose archive arrived at that time has ended. A server that
 // cannot be reached, or that has changed, decides nothing.
-func (h *Host) isOver(ctx context.Context, workflowID string, since time.Time) bool {
+func (r *reconciler) isOver(ctx context.Context, workflowID string, since time.Time) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	d, err := h.Server.DescribeRun(ctx, workflowID, "")
+	d, err := r.Server.DescribeRun(ctx, workflowID, "")
 	var notFound *serviceerror.NotFound
 	switch {
 	case errors.As(err, &notFound):
-		return h.now().Sub(since) > startTakes
+		return r.now().Sub(since) > startTakes
 	case err != nil:
 		return false
 	}
 	info := d.GetWorkflowExecutionInfo()
 	// If it ended before that, it is an earlier run with that ID.
 	return info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING &&
-		(info.GetCloseTime().AsTime().After(since) || h.now().Sub(since) > startTakes)
+		(info.GetCloseTime().AsTime().After(since) || r.now().Sub(since) > startTakes)
 }

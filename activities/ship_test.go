@@ -83,7 +83,7 @@ func bringTo(t *testing.T, h *Host, a spec.Archive, from ...spec.HostService) er
 	}
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	reserve := func(ctx context.Context) error {
-		unlock, err := h.bring(ctx, iris, in, "", nil)
+		unlock, err := h.ships.bring(ctx, iris, in, "", nil)
 		if err == nil {
 			unlock()
 		}
@@ -122,14 +122,14 @@ func TestWhatIsShippedIsFetchedOnce(t *testing.T) {
 	require.NoError(t, bringTo(t, shippingTo(t, state), archive.Archive), "the next host worker")
 
 	shipping := &spec.RunSpec{Ship: spec.Ship{Archive: &archive.Archive}}
-	assert.Equal(t, h.shipped.Dir(iris), h.dirOf(iris, shipping, spec.Task{}))
-	assert.Equal(t, filepath.Join(h.shipped.Dir(iris), "src"), h.dirOf(iris, shipping, spec.Task{Dir: "src"}))
-	assert.Equal(t, "/srv", h.dirOf(iris, shipping, spec.Task{Dir: "/srv"}))
+	assert.Equal(t, h.shipped.Dir(iris), h.ships.dirOf(iris, shipping, spec.Task{}))
+	assert.Equal(t, filepath.Join(h.shipped.Dir(iris), "src"), h.ships.dirOf(iris, shipping, spec.Task{Dir: "src"}))
+	assert.Equal(t, "/srv", h.ships.dirOf(iris, shipping, spec.Task{Dir: "/srv"}))
 }
 
 func TestWhatIsShippedIsNotPacked(t *testing.T) {
 	in := hostapi.ReserveInput{Spec: &spec.RunSpec{Ship: spec.Ship{Dir: "/home/ann/job"}}}
-	_, err := shippingTo(t, t.TempDir()).bring(t.Context(), iris, in, "", nil)
+	_, err := shippingTo(t, t.TempDir()).ships.bring(t.Context(), iris, in, "", nil)
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)
 	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())
@@ -191,7 +191,7 @@ func TestSourceIsLost(t *testing.T) {
 	h := shippingTo(t, t.TempDir())
 	var once sync.Once
 	var last int64
-	require.NoError(t, h.fetch(t.Context(), archive.Archive, []spec.HostService{
+	require.NoError(t, h.ships.fetch(t.Context(), archive.Archive, []spec.HostService{
 		*first.DescribeArchive(archive.Digest), *second.DescribeArchive(archive.Digest),
 	}, func(n int64) {
 		assert.Greater(t, n, last, "what has come is not fetched again")
@@ -222,7 +222,7 @@ func TestNoRoomForWhatIsShipped(t *testing.T) {
 // A run whose archive came from here has ended when the server says so of that very run.
 func TestRunsThatHaveTheirArchiveFromHere(t *testing.T) {
 	now := time.Now()
-	h := &Host{now: func() time.Time { return now }}
+	h := assemble(&core{now: func() time.Time { return now }})
 	closed := func(at time.Time) *workflowservice.DescribeWorkflowExecutionResponse {
 		return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 			Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, CloseTime: timestamppb.New(at),
@@ -244,7 +244,7 @@ func TestRunsThatHaveTheirArchiveFromHere(t *testing.T) {
 		"the server does not answer it": {answering{nil, serviceerror.NewUnavailable("")}, before, false},
 	} {
 		h.Server = c.server
-		assert.Equal(t, c.over, h.isOver(t.Context(), "iris", c.since), name)
+		assert.Equal(t, c.over, h.watch.isOver(t.Context(), "iris", c.since), name)
 	}
 }
 

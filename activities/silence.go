@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -40,21 +39,13 @@ func (l *taskLease) silentFor(at time.Time, signs lifecycle.Signs) int {
 		signs.CPU = 0
 	}
 	silent := l.silence.rule.Look(at, signs)
-	l.silences.Store(l.key, silent)
+	l.leases.silences.Store(l.key, silent)
 	if silent < l.plan.Spec.Silence.Std() {
-		l.acted.Delete(groupOf(l.key))
+		l.leases.acted.Delete(groupOf(l.key))
 		return 0
 	}
 	return int(silent.Seconds())
 }
-
-// taskGroup is the tasks of a generation of a run on this host.
-type taskGroup struct {
-	run        runkey.Run
-	generation int
-}
-
-func groupOf(k runkey.Task) taskGroup { return taskGroup{run: k.Run, generation: k.Generation} }
 
 // mustAct reports whether on_silence must be carried out now: all tasks of the run on this
 // host are silent, and this is the first to notice. A task that waits for another one here
@@ -63,36 +54,25 @@ func (l *taskLease) mustAct() bool {
 	if l.plan.Spec == nil || l.plan.Spec.OnSilence == "" || l.plan.Spec.Silence == nil {
 		return false
 	}
-	attached := l.attachedTo(l.key)
-	if silent := l.stillSilent(l.plan, l.key); len(silent) == 0 || len(silent) < len(attached) {
+	attached := l.leases.attachedTo(l.key)
+	if silent := l.leases.stillSilent(l.plan, l.key); len(silent) == 0 || len(silent) < len(attached) {
 		return false
 	}
-	_, acted := l.acted.LoadOrStore(groupOf(l.key), true)
+	_, acted := l.leases.acted.LoadOrStore(groupOf(l.key), true)
 	return !acted
-}
-
-// stillSilent returns the tasks in the group of k that are silent, sorted.
-func (h *Host) stillSilent(p *plan, k runkey.Task) (tasks []string) {
-	for _, k := range h.attachedTo(k) {
-		if silent, ok := h.silences.Load(k); ok && silent.(time.Duration) >= p.Spec.Silence.Std() {
-			tasks = append(tasks, k.Task)
-		}
-	}
-	slices.Sort(tasks)
-	return tasks
 }
 
 // actOnSilence has on_silence carried out for all tasks of a run here. The run does it: it
 // captures the stacks of all its tasks, on all hosts, before any is stopped. If the run does
 // not, this host does it for its own tasks.
-func (h *Host) actOnSilence(ctx context.Context, p *plan, k runkey.Task) {
-	tasks := h.stillSilent(p, k)
-	h.Log.Info("all tasks of a run are silent", zap.String("run", k.Run.WorkflowID), zap.Strings("tasks", tasks), zap.String("on_silence", string(p.Spec.OnSilence)))
+func (s *silenced) actOnSilence(ctx context.Context, p *plan, k runkey.Task) {
+	tasks := s.leases.stillSilent(p, k)
+	s.Log.Info("all tasks of a run are silent", zap.String("run", k.Run.WorkflowID), zap.Strings("tasks", tasks), zap.String("on_silence", string(p.Spec.OnSilence)))
 	alone := time.NewTimer(actAlone)
 	defer alone.Stop()
 	asking, cancel := context.WithTimeout(ctx, actAlone)
 	defer cancel()
-	err := h.tellSilent(asking, k, tasks)
+	err := s.tellSilent(asking, k, tasks)
 	if err == nil && p.Spec.OnSilence == spec.OnSilenceReport {
 		return
 	}
@@ -101,28 +81,28 @@ func (h *Host) actOnSilence(ctx context.Context, p *plan, k runkey.Task) {
 	case <-ctx.Done():
 		return
 	}
-	if tasks = h.stillSilent(p, k); len(tasks) == 0 {
+	if tasks = s.leases.stillSilent(p, k); len(tasks) == 0 {
 		return // they have been stopped, or work again
 	}
-	h.Log.Warn("the run has done nothing about silent tasks, and this host does", zap.String("run", k.Run.WorkflowID), zap.Strings("tasks", tasks), zap.Error(err))
-	if err := h.silentAlone(ctx, p, tasks); err != nil {
-		h.Log.Error("nothing is done about silent tasks", zap.String("run", k.Run.WorkflowID), zap.Error(err))
+	s.Log.Warn("the run has done nothing about silent tasks, and this host does", zap.String("run", k.Run.WorkflowID), zap.Strings("tasks", tasks), zap.Error(err))
+	if err := s.silentAlone(ctx, p, tasks); err != nil {
+		s.Log.Error("nothing is done about silent tasks", zap.String("run", k.Run.WorkflowID), zap.Error(err))
 	}
 }
 
 // tellSilent tells the run that tasks are silent, until it answers or refuses to listen.
-func (h *Host) tellSilent(ctx context.Context, k runkey.Task, tasks []string) error {
-	if h.Runs == nil {
+func (s *silenced) tellSilent(ctx context.Context, k runkey.Task, tasks []string) error {
+	if s.Runs == nil {
 		return errors.New("this host sends no requests to runs")
 	}
 	update := taskservices.RunUpdate{
-		ID:    fmt.Sprintf("%s/%d/%s/%s", spec.UpdateSilent, k.Generation, h.Instance, rand.Text()),
+		ID:    fmt.Sprintf("%s/%d/%s/%s", spec.UpdateSilent, k.Generation, s.Instance, rand.Text()),
 		Name:  spec.UpdateSilent,
-		Input: spec.SilentRequest{Host: h.Name, Tasks: tasks, Generation: k.Generation},
+		Input: spec.SilentRequest{Host: s.Name, Tasks: tasks, Generation: k.Generation},
 	}
 	for again := (retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}); ; {
 		var answer spec.RequestAnswer
-		err := h.Runs.Update(ctx, k.Run, update, &answer)
+		err := s.Runs.Update(ctx, k.Run, update, &answer)
 		var refused *taskservices.RefusedError
 		if err == nil || errors.As(err, &refused) || again.Sleep(ctx) != nil {
 			return err
@@ -131,23 +111,23 @@ func (h *Host) tellSilent(ctx context.Context, k runkey.Task, tasks []string) er
 }
 
 // silentAlone carries out on_silence for the silent tasks of this host.
-func (h *Host) silentAlone(ctx context.Context, p *plan, tasks []string) error {
-	err := h.allow(ctx, p, request{"stacks", tasks, policy.AskStacks})
+func (s *silenced) silentAlone(ctx context.Context, p *plan, tasks []string) error {
+	err := s.gate.allow(ctx, p, request{"stacks", tasks, policy.AskStacks})
 	if err == nil {
-		_, err = h.captureStacks(ctx, p, tasks, 0)
+		_, err = s.captures.captureStacks(ctx, p, tasks, 0)
 	}
 	if err != nil {
-		h.Log.Warn("the stacks of silent tasks are not captured", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+		s.Log.Warn("the stacks of silent tasks are not captured", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 	}
 	switch p.Spec.OnSilence {
 	case spec.OnSilenceRestart:
-		if err := h.checkAgain(p, tasks); err != nil {
+		if err := s.checks.checkAgain(p, tasks); err != nil {
 			return err
 		}
-		_, err = h.stopTasks(ctx, p, spec.TaskRequest{Tasks: tasks}, supervisor.ReasonRestart)
+		_, err = s.stops.stopTasks(ctx, p, spec.TaskRequest{Tasks: tasks}, supervisor.ReasonRestart)
 		return err
 	case spec.OnSilenceStop:
-		_, err = h.stopTasks(ctx, p, spec.TaskRequest{Tasks: tasks}, supervisor.ReasonSilence)
+		_, err = s.stops.stopTasks(ctx, p, spec.TaskRequest{Tasks: tasks}, supervisor.ReasonSilence)
 		return err
 	}
 	return nil
@@ -159,7 +139,7 @@ func (h *Host) StopSilentTasks(ctx context.Context, in hostapi.TasksInput) (spec
 	if p == nil {
 		return spec.RequestAnswer{}, err
 	}
-	return h.stopTasks(ctx, p, spec.TaskRequest{Tasks: in.Tasks}, supervisor.ReasonSilence)
+	return h.stops.stopTasks(ctx, p, spec.TaskRequest{Tasks: in.Tasks}, supervisor.ReasonSilence)
 }
 
 // silenceText returns why silent tasks are stopped.
@@ -168,16 +148,4 @@ func silenceText(s *spec.RunSpec) string {
 		return ""
 	}
 	return fmt.Sprintf("silent for %s: %s", s.Silence, spec.SilenceText(s.SilenceIgnoresCPU))
-}
-
-// attachedTo returns the tasks of the run and generation of a task that have a lease here.
-func (h *Host) attachedTo(of runkey.Task) (keys []runkey.Task) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for k := range h.attached {
-		if k.Run == of.Run && k.Generation == of.Generation {
-			keys = append(keys, k)
-		}
-	}
-	return keys
 }

@@ -37,10 +37,7 @@ func (s *silentSupervisor) Processes(context.Context, runkey.Run) (supervisor.Pr
 // after one has given a sign.
 func TestOnSilence(t *testing.T) {
 	s := &silentSupervisor{}
-	h := &Host{
-		Config:   Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Log: zap.NewNop()},
-		attached: map[runkey.Task]int{}, nudge: make(chan struct{}, 1), ended: make(chan struct{}, 1), now: time.Now,
-	}
+	h := assemble(&core{Config: Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: s, Log: zap.NewNop()}, now: time.Now})
 	var err error
 	h.services, err = taskservices.New(taskservices.Config{StateDir: h.StateDir, Log: h.Log})
 	require.NoError(t, err)
@@ -49,7 +46,7 @@ func TestOnSilence(t *testing.T) {
 	p := &plan{Spec: &spec.RunSpec{Silence: &limit, OnSilence: spec.OnSilenceStop, Stop: spec.Stop{Signal: "SIGINT"}}}
 	leaseOf := func(run, task string) *taskLease {
 		l := &taskLease{Host: h, plan: p, key: runkey.Task{Run: runkey.Run{WorkflowID: run}, Task: task}}
-		h.attach(l.key)
+		h.leases.attach(l.key)
 		return l
 	}
 	a, b := leaseOf("run", "worker-0"), leaseOf("run", "worker-1")
@@ -77,7 +74,7 @@ func TestOnSilence(t *testing.T) {
 	assert.Equal(t, 60, look(a, 5*time.Minute, 1))
 	assert.True(t, a.mustAct(), "again")
 	look(a, 6*time.Minute, 2)
-	h.detach(b.key)
+	h.leases.detach(b.key)
 	look(a, 7*time.Minute, 2)
 	assert.True(t, a.mustAct(), "it is the last one here")
 
@@ -85,7 +82,7 @@ func TestOnSilence(t *testing.T) {
 	run := &silentRun{}
 	h.Runs = run
 	p.Spec.OnSilence = spec.OnSilenceReport
-	h.actOnSilence(t.Context(), p, a.key)
+	h.silenced.actOnSilence(t.Context(), p, a.key)
 	require.Len(t, run.asked, 2, "it is told again until it answers")
 	assert.Equal(t, run.asked[0], run.asked[1], "the same request")
 	assert.Equal(t, spec.UpdateSilent, run.asked[0].Name)
@@ -94,7 +91,7 @@ func TestOnSilence(t *testing.T) {
 
 	// A run that is not served does nothing.
 	p.Spec.OnSilence = spec.OnSilenceStop
-	require.NoError(t, h.silentAlone(t.Context(), p, []string{"worker-0"}))
+	require.NoError(t, h.silenced.silentAlone(t.Context(), p, []string{"worker-0"}))
 	require.Len(t, s.stops, 1)
 	stop := s.stops[0]
 	assert.Equal(t, []string{"worker-0"}, stop.Tasks)
@@ -106,7 +103,7 @@ func TestOnSilence(t *testing.T) {
 	assert.True(t, exit.Cause.ByItself(), "a failure")
 
 	p.Spec.OnSilence = spec.OnSilenceReport
-	require.NoError(t, h.silentAlone(t.Context(), p, []string{"worker-0"}))
+	require.NoError(t, h.silenced.silentAlone(t.Context(), p, []string{"worker-0"}))
 	assert.Len(t, s.stops, 1)
 
 	// A task that waits for NCCL uses a processor.

@@ -39,22 +39,22 @@ func (h *Host) CaptureStacks(ctx context.Context, in hostapi.CaptureStacksInput)
 	if p == nil {
 		return spec.RequestAnswer{}, err
 	}
-	return h.captureStacks(ctx, p, in.Tasks, in.Again.Std())
+	return h.captures.captureStacks(ctx, p, in.Tasks, in.Again.Std())
 }
 
 // captureStacks captures the stacks of the processes of tasks, or of all tasks on this host
 // if none is named. Tasks that have been silent longest come first, because they may be the
 // cause of the problem, and the time is bounded. Tasks without a living process are not in
 // the answer. If that took no longer than again, it looks at them once more so long after it.
-func (h *Host) captureStacks(ctx context.Context, p *plan, tasks []string, again time.Duration) (spec.RequestAnswer, error) {
+func (c *captures) captureStacks(ctx context.Context, p *plan, tasks []string, again time.Duration) (spec.RequestAnswer, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, captureBound)
 	defer cancel()
-	reply, err := h.Supervisor.Processes(ctx, p.Run)
+	reply, err := c.Supervisor.Processes(ctx, p.Run)
 	if err != nil {
 		return spec.RequestAnswer{}, err
 	}
-	now := h.now()
+	now := c.now()
 	var living []quietProcess
 	for _, q := range reply.Processes {
 		alive := q.Exit == nil && q.PID > 0
@@ -63,16 +63,16 @@ func (h *Host) captureStacks(ctx context.Context, p *plan, tasks []string, again
 		}
 	}
 	slices.SortStableFunc(living, func(a, b quietProcess) int { return a.since.Compare(b.since) })
-	dropOld(h.ownCaptures(), now.Add(-keepCaptures))
+	dropOld(c.ownCaptures(), now.Add(-keepCaptures))
 	targets := make([]stacks.Task, len(living))
 	for i, q := range living {
-		targets[i] = h.stacksOf(p, q)
+		targets[i] = c.stacksOf(p, q)
 	}
 	results, err := stacks.Capture(ctx, targets, supervisor.CookieVar)
 	if err != nil {
-		return spec.RequestAnswer{}, h.notCaptured("stacks", err)
+		return spec.RequestAnswer{}, c.notCaptured("stacks", err)
 	}
-	out, err := h.captured(p, results)
+	out, err := c.captured(p, results)
 	if err != nil || again == 0 || time.Since(began) > again || retry.Sleep(ctx, again) != nil {
 		return out, err
 	}
@@ -87,7 +87,7 @@ func (h *Host) captureStacks(ctx context.Context, p *plan, tasks []string, again
 
 // captured returns the answer. Failures are an error only if all captures have failed: some
 // stacks are better than none.
-func (h *Host) captured(p *plan, results []stacks.Result) (spec.RequestAnswer, error) {
+func (c *captures) captured(p *plan, results []stacks.Result) (spec.RequestAnswer, error) {
 	out := spec.RequestAnswer{Files: map[string]string{}}
 	var failed []error
 	for _, r := range results {
@@ -96,8 +96,8 @@ func (h *Host) captured(p *plan, results []stacks.Result) (spec.RequestAnswer, e
 			out.Tasks = append(out.Tasks, r.Name)
 			out.Files[r.Name] = r.File
 		case !errors.Is(r.Err, stacks.ErrGone):
-			failed = append(failed, h.notCaptured("stacks of "+r.Name, r.Err))
-			h.Log.Warn("no stacks were captured", zap.String("task", r.Name), zap.Error(r.Err))
+			failed = append(failed, c.notCaptured("stacks of "+r.Name, r.Err))
+			c.Log.Warn("no stacks were captured", zap.String("task", r.Name), zap.Error(r.Err))
 		}
 	}
 	slices.Sort(out.Tasks)
@@ -131,25 +131,25 @@ func treeOf(p *plan, results []stacks.Result) stacktree.Tree {
 
 // notCaptured returns a non-retryable error: a user may be waiting for the capture before
 // ending the run.
-func (h *Host) notCaptured(what string, err error) error {
+func (c *captures) notCaptured(what string, err error) error {
 	return temporal.NewNonRetryableApplicationError(
-		bounded(fmt.Sprintf("%s on host %s: %s", what, h.Name, err)), stacksError, nil)
+		bounded(fmt.Sprintf("%s on host %s: %s", what, c.Name, err)), stacksError, nil)
 }
 
 // stacksOf returns what to capture of a process, and where to put it: beside its logs, as
 // their user.
-func (h *Host) stacksOf(p *plan, q quietProcess) stacks.Task {
+func (c *captures) stacksOf(p *plan, q quietProcess) stacks.Task {
 	user, err := p.userOf(q.Process)
 	t := stacks.Task{
 		Name: q.Key.Task, PID: q.PID, LogDir: q.LogDir, Root: q.LogDir, User: user,
 		Head: []string{
-			fmt.Sprintf("run %s, host %s, process %d of the task with pid %d", p.Run.WorkflowID, h.Name, p.number(q.Process), q.PID),
+			fmt.Sprintf("run %s, host %s, process %d of the task with pid %d", p.Run.WorkflowID, c.Name, p.number(q.Process), q.PID),
 			q.text,
 		},
 	}
 	if t.LogDir == "" || err != nil {
 		t.LogDir, t.Prefix, t.User = "", q.Key.Task+"-", nil
-		t.Root, t.Dir = h.captureDir(p, q.Process)
+		t.Root, t.Dir = c.captureDir(p, q.Process)
 	}
 	return t
 }
@@ -158,10 +158,10 @@ func (h *Host) stacksOf(p *plan, q quietProcess) stacks.Task {
 // a log directory. It is below the log root, because the state directory of a host worker may
 // be removed with the run. Without a log root, or if the process has a user of its own, it is
 // in the state directory: directories among the logs may belong to that user.
-func (h *Host) captureDir(p *plan, q supervisor.Process) (root, dir string) {
-	root = h.LogRoot
+func (c *captures) captureDir(p *plan, q supervisor.Process) (root, dir string) {
+	root = c.LogRoot
 	if root == "" || root == spec.NullDir || p.User != nil || q.User != "" {
-		root = h.ownCaptures()
+		root = c.ownCaptures()
 	}
 	rank := 0
 	if m, err := p.clusterFor(q.Key.Task).Member(q.Key.Task); err == nil {
@@ -171,7 +171,7 @@ func (h *Host) captureDir(p *plan, q supervisor.Process) (root, dir string) {
 }
 
 // ownCaptures is the directory for captures in the state directory.
-func (h *Host) ownCaptures() string { return filepath.Join(h.StateDir, "stacks") }
+func (c *captures) ownCaptures() string { return filepath.Join(c.StateDir, "stacks") }
 
 // dropOld removes the files below a directory that were written before a time. Age is the
 // only sign that they are no longer wanted.

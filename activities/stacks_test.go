@@ -163,7 +163,7 @@ func TestTheSilentAreFirst(t *testing.T) {
 func TestStacksOfARunWithoutLogs(t *testing.T) {
 	c := newControl(t)
 	c.process("worker-0", "")
-	old := filepath.Join(c.host.ownCaptures(), "long", "ago", "stacks.txt")
+	old := filepath.Join(c.host.captures.ownCaptures(), "long", "ago", "stacks.txt")
 	require.NoError(t, os.MkdirAll(filepath.Dir(old), 0o755))
 	require.NoError(t, os.WriteFile(old, nil, 0o644))
 	weeksAgo := time.Now().Add(-3 * keepCaptures)
@@ -172,10 +172,10 @@ func TestStacksOfARunWithoutLogs(t *testing.T) {
 	out, err := c.stacks()
 	require.NoError(t, err)
 	path := out.Files["worker-0"]
-	assert.True(t, strings.HasPrefix(path, c.host.ownCaptures()+"/"), path)
+	assert.True(t, strings.HasPrefix(path, c.host.captures.ownCaptures()+"/"), path)
 	assert.True(t, strings.HasPrefix(filepath.Base(path), "worker-0-stacks-"), path)
 	assert.Contains(t, content(t, path), "its output goes to no file")
-	assert.NoDirExists(t, filepath.Join(c.host.ownCaptures(), "long"))
+	assert.NoDirExists(t, filepath.Join(c.host.captures.ownCaptures(), "long"))
 	again, err := c.stacks()
 	require.NoError(t, err)
 	assert.FileExists(t, path)
@@ -216,8 +216,8 @@ func TestStacksLeaveTheLogsOfOthersAlone(t *testing.T) {
 	}
 	out, err = c.stacks()
 	require.NoError(t, err)
-	assert.True(t, strings.HasPrefix(out.Files["worker-0"], c.host.ownCaptures()+"/"), out.Files["worker-0"])
-	info, err := os.Stat(c.host.ownCaptures())
+	assert.True(t, strings.HasPrefix(out.Files["worker-0"], c.host.captures.ownCaptures()+"/"), out.Files["worker-0"])
+	info, err := os.Stat(c.host.captures.ownCaptures())
 	require.NoError(t, err)
 	assert.Zero(t, info.Mode().Perm()&0o077)
 }

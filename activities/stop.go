@@ -27,10 +27,10 @@ func (p *plan) stopOf(task, signal string, grace *time.Duration) (supervisor.Sto
 }
 
 // byStop groups tasks of a request by signal and grace, in their order.
-func (h *Host) byStop(p *plan, q spec.TaskRequest) (order []supervisor.Stop, groups map[supervisor.Stop][]string, err error) {
+func (s *stopper) byStop(p *plan, q spec.TaskRequest) (order []supervisor.Stop, groups map[supervisor.Stop][]string, err error) {
 	groups = map[supervisor.Stop][]string{}
 	for _, task := range q.Tasks {
-		signal, grace := h.mayStop(p, task, q)
+		signal, grace := s.gate.mayStop(p, task, q)
 		how, err := p.stopOf(task, signal, grace)
 		if err != nil {
 			return nil, nil, err
@@ -44,8 +44,8 @@ func (h *Host) byStop(p *plan, q spec.TaskRequest) (order []supervisor.Stop, gro
 }
 
 // stopTasks stops the processes of tasks of the generation of the plan, each with the signal and grace of its type.
-func (h *Host) stopTasks(ctx context.Context, p *plan, q spec.TaskRequest, reason supervisor.Reason) (out spec.RequestAnswer, err error) {
-	order, groups, err := h.byStop(p, q)
+func (s *stopper) stopTasks(ctx context.Context, p *plan, q spec.TaskRequest, reason supervisor.Reason) (out spec.RequestAnswer, err error) {
+	order, groups, err := s.byStop(p, q)
 	if err != nil {
 		return out, err
 	}
@@ -54,7 +54,7 @@ func (h *Host) stopTasks(ctx context.Context, p *plan, q spec.TaskRequest, reaso
 		detail = silenceText(p.Spec)
 	}
 	for _, how := range order {
-		reply, err := h.Supervisor.Stop(ctx, supervisor.StopRequest{
+		reply, err := s.Supervisor.Stop(ctx, supervisor.StopRequest{
 			Run: p.Run, Tasks: groups[how], Generation: p.Generation,
 			Signal: how.Signal, Grace: how.Grace, Reason: reason, Detail: detail,
 		})
@@ -68,7 +68,7 @@ func (h *Host) stopTasks(ctx context.Context, p *plan, q spec.TaskRequest, reaso
 
 // stopProcesses stops exactly these processes, each with the signal and grace of its type,
 // and none of their successors.
-func (h *Host) stopProcesses(ctx context.Context, p *plan, processes []supervisor.Process, reason supervisor.Reason) error {
+func (s *stopper) stopProcesses(ctx context.Context, p *plan, processes []supervisor.Process, reason supervisor.Reason) error {
 	groups := map[supervisor.Stop][]supervisor.ProcessRef{}
 	for _, q := range processes {
 		how, err := p.stopOf(q.Key.Task, "", nil)
@@ -78,7 +78,7 @@ func (h *Host) stopProcesses(ctx context.Context, p *plan, processes []superviso
 		groups[how] = append(groups[how], q.Ref())
 	}
 	for how, refs := range groups {
-		_, err := h.Supervisor.Stop(ctx, supervisor.StopRequest{
+		_, err := s.Supervisor.Stop(ctx, supervisor.StopRequest{
 			Run: p.Run, Processes: refs, Signal: how.Signal, Grace: how.Grace, Reason: reason,
 		})
 		if err != nil {
@@ -112,11 +112,11 @@ func (p *plan) stops() (supervisor.Stops, error) {
 
 // restart stops the process of a task that does not end a call. The process is started again,
 // as if an operator had restarted it.
-func (h *Host) restart(ctx context.Context, run runkey.Run, task string) error {
-	p, err := h.plans.get(run)
+func (s *stopper) restart(ctx context.Context, run runkey.Run, task string) error {
+	p, err := s.plans.get(run)
 	if err != nil {
 		return err
 	}
-	_, err = h.stopTasks(ctx, p, spec.TaskRequest{Tasks: []string{task}}, supervisor.ReasonRestart)
+	_, err = s.stopTasks(ctx, p, spec.TaskRequest{Tasks: []string{task}}, supervisor.ReasonRestart)
 	return err
 }

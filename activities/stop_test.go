@@ -32,11 +32,11 @@ func TestWhatIsLeftIsStoppedAsItsTypeIs(t *testing.T) {
 	_, err = h.plans.update(servedRun, func(*plan) (*plan, error) { return p, nil })
 	require.NoError(t, err)
 
-	require.NoError(t, h.abandon(p, "for a test", nil))
+	require.NoError(t, h.watch.abandon(p, "for a test", nil))
 	assert.Equal(t, want, api.as)
 
 	api.processes = []supervisor.Process{living("ps-0", 0, 0)}
-	require.NoError(t, h.endOlder(t.Context(), servedRun, hostapi.ReserveInput{Spec: s, Generation: 1}))
+	require.NoError(t, h.reservations.endOlder(t.Context(), servedRun, hostapi.ReserveInput{Spec: s, Generation: 1}))
 	require.Len(t, api.stops, 1)
 	assert.Equal(t, own, supervisor.Stop{Signal: api.stops[0].Signal, Grace: api.stops[0].Grace})
 

@@ -56,8 +56,8 @@ func TestNobodyComesBackDuringAStop(t *testing.T) {
 // The plan of the next generation starts with the latest message, so that an older one that
 // arrives late has no effect.
 func TestTheNextPlanKnowsOfAClear(t *testing.T) {
-	h := &Host{now: time.Now}
-	p := h.newPlan(servedRun, hostapi.ReserveInput{Generation: 2, Spec: &spec.RunSpec{}, Stopping: &spec.Stopping{Seq: 2}}, nil)
+	h := assemble(&core{now: time.Now})
+	p := h.reservations.newPlan(servedRun, hostapi.ReserveInput{Generation: 2, Spec: &spec.RunSpec{}, Stopping: &spec.Stopping{Seq: 2}}, nil)
 	assert.Equal(t, &spec.Stopping{Seq: 2}, p.Stopping)
 	assert.False(t, p.sealed())
 }

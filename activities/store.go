@@ -12,7 +12,7 @@ import (
 
 // leaseStore requests a store for torch if the run wants one and rank 0 is here, at the
 // MASTER_PORT of the spec or, without one, at a leased port.
-func (h *Host) leaseStore(in hostapi.ReserveInput, tasks []spec.Task, request *supervisor.PortLeaseRequest) {
+func (r *reservations) leaseStore(in hostapi.ReserveInput, tasks []spec.Task, request *supervisor.PortLeaseRequest) {
 	if !in.Spec.AgentStore || len(tasks) == 0 || tasks[0].Rank != 0 {
 		return
 	}
@@ -26,7 +26,7 @@ func (h *Host) leaseStore(in hostapi.ReserveInput, tasks []spec.Task, request *s
 	master := tasks[0].Env["MASTER_ADDR"].Value
 	if master == "" {
 		host, _, _ := splitAddress(tasks[0])
-		master = spec.HostPart(h.address(host, 1, len(in.Tasks) == 0))
+		master = spec.HostPart(r.address(host, 1, len(in.Tasks) == 0))
 	}
 	host := ""
 	switch master = strings.Trim(master, "[]"); {

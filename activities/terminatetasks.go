@@ -15,5 +15,5 @@ func (h *Host) TerminateTasks(ctx context.Context, in hostapi.TerminateTasksInpu
 	if p == nil {
 		return spec.RequestAnswer{}, err
 	}
-	return h.stopTasks(ctx, p, in.TaskRequest, supervisor.ReasonTerminate)
+	return h.stops.stopTasks(ctx, p, in.TaskRequest, supervisor.ReasonTerminate)
 }

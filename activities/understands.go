@@ -21,7 +21,7 @@ import (
 // differently, or that somebody has written it into the namespace past the checks of a
 // workflow. Another host may understand it, and so may this one once its worker is
 // upgraded.
-func (h *Host) understands(in hostapi.ReserveInput) error {
+func (r *reservations) understands(in hostapi.ReserveInput) error {
 	why := in.Unknown
 	if why == "" && in.Spec == nil {
 		why = "there is no spec"
@@ -35,7 +35,7 @@ func (h *Host) understands(in hostapi.ReserveInput) error {
 		why = err.Error()
 	}
 	return temporal.NewApplicationErrorWithOptions(
-		fmt.Sprintf("host %s has clusterrun %s, which does not understand what the run wants: %s; upgrade it there", h.Name, spec.Version, why),
+		fmt.Sprintf("host %s has clusterrun %s, which does not understand what the run wants: %s; upgrade it there", r.Name, spec.Version, why),
 		spec.ErrPlacement, temporal.ApplicationErrorOptions{NonRetryable: true})
 }
 

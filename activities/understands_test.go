@@ -20,7 +20,7 @@ import (
 // If a newer program asks for something unknown, the error names it, and counts as a refusal
 // by this host and not as a mistake of the run.
 func TestWhatIsNotUnderstood(t *testing.T) {
-	h := &Host{Config: Config{Name: "host-a"}}
+	h := assemble(&core{Config: Config{Name: "host-a"}})
 	for text, want := range map[string]string{
 		`{"spec": {"command": ["true"], "tasks": [{"type": "worker", "nicer": 1}]}, "generation": 0}`:           `host host-a has clusterrun ` + spec.Version + `, which does not understand what the run wants: unknown field "nicer"; upgrade it there`,
 		`{"spec": {"command": ["true"], "tasks": [{"type": "worker"}]}, "generation": 0, "moon": 1}`:            `unknown field "moon"`,
@@ -31,7 +31,7 @@ func TestWhatIsNotUnderstood(t *testing.T) {
 	} {
 		var in hostapi.ReserveInput
 		require.NoError(t, json.Unmarshal([]byte(text), &in))
-		err := h.understands(in)
+		err := h.reservations.understands(in)
 		if want == "" {
 			assert.NoError(t, err)
 			continue
@@ -50,22 +50,22 @@ func TestAPartOfAnElasticRunIsUnderstood(t *testing.T) {
 		logs: {filter: [worker-4], redirects: "4:1"}, hosts: {count: "1:3"}, restart_scope: group}`))
 	require.NoError(t, err)
 	require.NoError(t, s.Validate())
-	for _, h := range []*Host{{}, {Config: Config{Guard: &guard.Guard{}}}} {
+	for _, h := range []*Host{assemble(&core{}), assemble(&core{Config: Config{Guard: &guard.Guard{}}})} {
 		alone := s.Sized(2)
 		require.Error(t, alone.Validate())
-		assert.NoError(t, h.understands(hostapi.ReserveInput{Spec: alone}))
-		assert.NoError(t, h.understands(hostapi.ReserveInput{Spec: s.Sized(4), Tasks: []string{"worker-0", "worker-1"}}))
-		assert.NoError(t, h.understands(hostapi.ReserveInput{Spec: s, Tasks: []string{"worker-0", "worker-1"}}))
+		assert.NoError(t, h.reservations.understands(hostapi.ReserveInput{Spec: alone}))
+		assert.NoError(t, h.reservations.understands(hostapi.ReserveInput{Spec: s.Sized(4), Tasks: []string{"worker-0", "worker-1"}}))
+		assert.NoError(t, h.reservations.understands(hostapi.ReserveInput{Spec: s, Tasks: []string{"worker-0", "worker-1"}}))
 
 		newer := *alone
 		newer.OnFailure = "hibernate"
-		assert.ErrorContains(t, h.understands(hostapi.ReserveInput{Spec: &newer}), "hibernate")
+		assert.ErrorContains(t, h.reservations.understands(hostapi.ReserveInput{Spec: &newer}), "hibernate")
 		huge := *alone
 		huge.Hosts.Count = "1:9223372036854775807"
-		assert.ErrorContains(t, h.understands(hostapi.ReserveInput{Spec: &huge}), "hosts.count")
+		assert.ErrorContains(t, h.reservations.understands(hostapi.ReserveInput{Spec: &huge}), "hosts.count")
 		empty := *alone
 		empty.Tasks = nil
-		assert.ErrorContains(t, h.understands(hostapi.ReserveInput{Spec: &empty}), "tasks")
+		assert.ErrorContains(t, h.reservations.understands(hostapi.ReserveInput{Spec: &empty}), "tasks")
 	}
 }
 

@@ -15,26 +15,26 @@ import (
 // Unreserve gives back what this host has reserved for a generation, or an earlier one.
 func (h *Host) Unreserve(ctx context.Context, in hostapi.Group) (none hostapi.None, err error) {
 	run := runOf(ctx, in.Run)
-	h.noted(run, "unreserve")
-	if err := h.checkLeft(ctx, run, in.Generation); err != nil {
+	h.gate.noted(run, "unreserve")
+	if err := h.gate.checkLeft(ctx, run, in.Generation); err != nil {
 		return none, err
 	}
-	return none, h.unreserve(run, in.Generation)
+	return none, h.reservations.unreserve(run, in.Generation)
 }
 
 // checkLeft returns an error if a run has not left this host: a process that the policy has
 // allowed must stay known while it lives.
-func (h *Host) checkLeft(ctx context.Context, run runkey.Run, generation int) error {
-	if !h.Guard.HasPolicy() {
+func (g *gate) checkLeft(ctx context.Context, run runkey.Run, generation int) error {
+	if !g.Guard.HasPolicy() {
 		return nil
 	}
-	all, err := h.Supervisor.Processes(ctx, run)
+	all, err := g.Supervisor.Processes(ctx, run)
 	if err != nil {
 		return err
 	}
 	for _, q := range notEnded(all.Processes) {
 		if q.Key.Generation <= generation {
-			return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %s still runs here", h.Name, q.Key.Task), spec.ErrInvalidRequest, nil)
+			return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %s still runs here", g.Name, q.Key.Task), spec.ErrInvalidRequest, nil)
 		}
 	}
 	return nil
@@ -42,8 +42,8 @@ func (h *Host) checkLeft(ctx context.Context, run runkey.Run, generation int) er
 
 // unreserve frees the slots of a run that has left this host, or whose placement failed. Its
 // plan and ports stay until the run is released: it may return.
-func (h *Host) unreserve(run runkey.Run, generation int) error {
-	_, err := h.plans.change(run, func(p *plan) error {
+func (r *reservations) unreserve(run runkey.Run, generation int) error {
+	_, err := r.plans.change(run, func(p *plan) error {
 		if p.Generation <= generation {
 			p.Tasks, p.Added = nil, nil
 		}

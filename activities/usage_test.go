@@ -68,7 +68,7 @@ func TestSamplesAreShared(t *testing.T) {
 	t.Setenv("PATH", "")
 	ref := supervisor.ProcessRef{Number: 3}
 	s := &sampler{looks: make(chan supervisor.SampleRequest), reply: supervisor.SampleReply{Samples: []supervisor.Sample{{Process: ref, RSS: 5}}}}
-	h := &Host{Config: Config{Supervisor: s, Log: zap.NewNop()}, group: background.NewGroup()}
+	h := assemble(&core{Config: Config{Supervisor: s, Log: zap.NewNop()}, group: background.NewGroup()})
 	t.Cleanup(h.group.Close)
 	idle := func() bool {
 		h.samples.mu.Lock()

@@ -15,33 +15,33 @@ import (
 )
 
 // userFor returns the user that the policy names; nil for our own.
-func (h *Host) userFor(ctx context.Context, name string) (*hostuser.User, error) {
+func (r *reservations) userFor(ctx context.Context, name string) (*hostuser.User, error) {
 	if name == "" {
 		return nil, nil
 	}
 	user, err := hostuser.Lookup(ctx, name)
 	if err == nil {
-		err = h.letThrough(user)
+		err = r.letThrough(user)
 	}
 	if err != nil {
 		// This is the configuration of the host: a retry would fail as well.
-		return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %v", h.Name, err), spec.ErrPlacement, nil)
+		return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %v", r.Name, err), spec.ErrPlacement, nil)
 	}
 	return user, nil
 }
 
 // letThrough lets a user reach their files in the state directory: sockets, and what their
 // runs ship. Everything else in it is protected by its own mode.
-func (h *Host) letThrough(user *hostuser.User) error {
+func (r *reservations) letThrough(user *hostuser.User) error {
 	if user == nil {
 		return nil
 	}
 	const passable = 0o711
-	if err := os.Chmod(h.StateDir, passable); err != nil {
+	if err := os.Chmod(r.StateDir, passable); err != nil {
 		return err
 	}
 	return user.Do(func() error {
-		for _, dir := range []string{h.StateDir, h.LogRoot} {
+		for _, dir := range []string{r.StateDir, r.LogRoot} {
 			if at := closedAbove(dir); at != "" {
 				return fmt.Errorf("the user %s cannot pass through %s to the files of their tasks: start the host worker with another --state-dir, such as /var/lib/clusterrun, or chmod o+x %s", user.Name, at, at)
 			}

@@ -1,0 +1,108 @@
+package activities
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
+)
+
+// leases are the RunTask activities that hold a task here, and how long their processes have
+// been silent.
+type leases struct {
+	mu       sync.Mutex
+	attached map[runkey.Task]int // RunTask calls that hold a lease, by task
+	nudge    chan struct{}       // wakes the reconciler
+	ended    chan struct{}       // has an element after a lease ended
+	silences sync.Map            // from runkey.Task to time.Duration
+	// acted has each taskGroup for which on_silence was carried out since the last sign of life.
+	acted sync.Map
+}
+
+func newLeases() *leases {
+	return &leases{attached: map[runkey.Task]int{}, nudge: make(chan struct{}, 1), ended: make(chan struct{}, 1)}
+}
+
+// taskGroup is the tasks of a generation of a run on this host.
+type taskGroup struct {
+	run        runkey.Run
+	generation int
+}
+
+func groupOf(k runkey.Task) taskGroup { return taskGroup{run: k.Run, generation: k.Generation} }
+
+func (l *leases) attach(k runkey.Task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.attached[k]++
+}
+
+// detach ends a lease and wakes the reconciler: the reason may be that the run was closed.
+func (l *leases) detach(k runkey.Task) {
+	l.mu.Lock()
+	if l.attached[k]--; l.attached[k] <= 0 {
+		delete(l.attached, k)
+		l.silences.Delete(k)
+	}
+	l.mu.Unlock()
+	if len(l.attachedTo(k)) == 0 {
+		l.acted.Delete(groupOf(k))
+	}
+	for _, c := range []chan struct{}{l.nudge, l.ended} {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (l *leases) isAttached(k runkey.Task) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.attached[k] > 0
+}
+
+// count returns how many tasks have a lease.
+func (l *leases) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.attached)
+}
+
+// attachedTo returns the tasks of the run and generation of a task that have a lease here.
+func (l *leases) attachedTo(of runkey.Task) (keys []runkey.Task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for k := range l.attached {
+		if k.Run == of.Run && k.Generation == of.Generation {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// stillSilent returns the tasks in the group of k that are silent, sorted.
+func (l *leases) stillSilent(p *plan, k runkey.Task) (tasks []string) {
+	for _, k := range l.attachedTo(k) {
+		if silent, ok := l.silences.Load(k); ok && silent.(time.Duration) >= p.Spec.Silence.Std() {
+			tasks = append(tasks, k.Task)
+		}
+	}
+	slices.Sort(tasks)
+	return tasks
+}
+
+// holdsAny reports whether a task of the run has a lease here. Such a run need not be looked
+// up on the server: the lease learns of its end. After each end of a lease the run is checked
+// again.
+func (l *leases) holdsAny(p *plan) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for k := range l.attached {
+		if k.Run == p.Run && k.Generation == p.Generation {
+			return true
+		}
+	}
+	return false
+}
