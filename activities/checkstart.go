@@ -3,7 +3,11 @@ package activities
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -20,4 +24,69 @@ func (h *Host) CheckStart(ctx context.Context, in hostapi.CheckStartInput) (none
 		})
 	}
 	return none, h.checks.checkStart(p, in.Task)
+}
+
+// addedTask is a task that was started outside the spec, or with a command other than the
+// spec's.
+type addedTask struct {
+	Task spec.Task `json:"task"`
+	// Signers are the principals of the key that signed it.
+	Signers []string `json:"signers,omitempty"`
+	// Launch is as in [hostapi.RunTaskInput].
+	Launch int `json:"launch,omitempty"`
+	// Member is set if the task is not in the cluster.
+	Member *hostapi.Member `json:"member,omitempty"`
+}
+
+// groupOfAdded returns the port lease group of an added task; the groups of a reservation
+// count from 0.
+func groupOfAdded(rank int) int { return -1 - rank }
+
+// addTask adds such a task to the plan.
+func (h *Host) addTask(ctx context.Context, run runkey.Run, in hostapi.RunTaskInput) error {
+	t := *in.Added
+	p, err := h.plans.get(run)
+	if err != nil {
+		return err
+	}
+	signers, err := h.gate.admitAdded(p, in)
+	if err != nil {
+		return err
+	}
+	added := addedTask{Task: t, Signers: signers, Launch: in.Launch}
+	if !slices.ContainsFunc(p.Cluster.Members, func(m hostapi.Member) bool {
+		return m.Type == t.Type && m.Index == t.Index
+	}) {
+		lease, err := h.Supervisor.Lease(ctx, supervisor.PortLeaseRequest{
+			Run: run, Generation: p.Generation, Group: groupOfAdded(t.Rank), Count: 1,
+		})
+		if err != nil {
+			return err
+		}
+		size := len(p.Cluster.Members)
+		added.Member = &hostapi.Member{
+			Type: t.Type, Index: t.Index, Rank: t.Rank, Host: h.Name,
+			Address:   h.reservations.address("", lease.Ports[0], p.Cluster.Hosts == 1),
+			LocalRank: size, LocalWorldSize: size + 1,
+		}
+	}
+	_, err = h.plans.change(run, func(p *plan) error {
+		p.Added = maps.Clone(p.Added)
+		if p.Added == nil {
+			p.Added = map[string]addedTask{}
+		}
+		p.Added[t.Name()] = added
+		return nil
+	})
+	return err
+}
+
+// clusterFor returns the cluster as a task sees it. Only a task outside the spec sees itself
+// in it; the others keep the cluster that they were started with.
+func (p *plan) clusterFor(task string) *hostapi.Cluster {
+	c := p.Cluster
+	if a, ok := p.Added[task]; ok && a.Member != nil {
+		c.Members = append(slices.Clone(c.Members), *a.Member)
+	}
+	return &c
 }

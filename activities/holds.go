@@ -1,6 +1,16 @@
 package activities
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
 
@@ -20,4 +30,57 @@ func (h *Host) Holds() []fleet.Holding {
 		})
 	}
 	return holds
+}
+
+// Held returns the runs that have reserved the host worker with that state directory and not
+// released it. The host worker may be another process.
+func Held(stateDir string) ([]runkey.Run, error) {
+	files, err := filepath.Glob(filepath.Join(plansIn(stateDir), "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var held []runkey.Run
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the run has been closed meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		var p plan
+		if err := json.Unmarshal(b, &p); err != nil {
+			return nil, err
+		}
+		if !p.Released {
+			held = append(held, p.Run)
+		}
+	}
+	return held, nil
+}
+
+// CancelRuns cancels all runs that have tasks here, because their owner is gone, and returns
+// them. They end while the supervisor stops their processes.
+func (h *Host) CancelRuns(ctx context.Context) []runkey.Run {
+	var runs []runkey.Run
+	for _, p := range h.plans.all() {
+		if err := h.Server.CancelRun(ctx, p.Run.WorkflowID, p.Run.RunID); err != nil {
+			h.Log.Warn("a run whose owner is gone cannot be cancelled", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+			continue
+		}
+		runs = append(runs, p.Run)
+	}
+	return runs
+}
+
+// AwaitIdle returns when no RunTask holds a lease any more, so all of them could report how
+// their processes ended. It returns early when ctx ends.
+func (h *Host) AwaitIdle(ctx context.Context) {
+	for h.leases.count() > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.leases.ended:
+		}
+	}
 }

@@ -1,7 +1,9 @@
 package activities
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,8 +13,12 @@ import (
 	"strings"
 	"syscall"
 
+	"go.temporal.io/sdk/temporal"
+	"golang.org/x/sys/unix"
+
 	"github.com/clusterrun/clusterrun/activities/logs/retention"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -157,4 +163,98 @@ func reasonIn(err error) error {
 		return at.Err
 	}
 	return err
+}
+
+// logRoot returns the directory below which the logs of a run with that spec are stored here.
+func (sh *shipping) logRoot(s *spec.RunSpec) string {
+	if sh.LogsCopiedTo != "" {
+		return sh.LogRoot // the directory of the spec is on the owner's machine
+	}
+	return cmp.Or(s.Logs.Dir, sh.LogRoot)
+}
+
+// told returns the path below the logs that the run is told: the path of the copy, if logs
+// are copied.
+func (h *Host) told(p *plan, path string) string {
+	if h.LogsCopiedTo == "" || p == nil {
+		return path
+	}
+	root := cmp.Or(p.Spec.Logs.Dir, h.LogsCopiedTo)
+	if root == spec.NullDir {
+		return ""
+	}
+	rest, below := strings.CutPrefix(path, p.LogRoot)
+	if !below {
+		return path
+	}
+	return root + rest
+}
+
+// describe returns the exit as the run is told it, and the value of the task.
+func (h *Host) describe(p *plan, q supervisor.Process) (spec.Exit, json.RawMessage) {
+	e, value := h.describeExit(p, q)
+	e.LogDir, e.ErrorFile = h.told(p, e.LogDir), h.told(p, e.ErrorFile)
+	return e, value
+}
+
+// userFor returns the user that the policy names; nil for our own.
+func (r *reservations) userFor(ctx context.Context, name string) (*hostuser.User, error) {
+	if name == "" {
+		return nil, nil
+	}
+	user, err := hostuser.Lookup(ctx, name)
+	if err == nil {
+		err = r.letThrough(user)
+	}
+	if err != nil {
+		// This is the configuration of the host: a retry would fail as well.
+		return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %v", r.Name, err), spec.ErrPlacement, nil)
+	}
+	return user, nil
+}
+
+// letThrough lets a user reach their files in the state directory: sockets, and what their
+// runs ship. Everything else in it is protected by its own mode.
+func (r *reservations) letThrough(user *hostuser.User) error {
+	if user == nil {
+		return nil
+	}
+	const passable = 0o711
+	if err := os.Chmod(r.StateDir, passable); err != nil {
+		return err
+	}
+	return user.Do(func() error {
+		for _, dir := range []string{r.StateDir, r.LogRoot} {
+			if at := closedAbove(dir); at != "" {
+				return fmt.Errorf("the user %s cannot pass through %s to the files of their tasks: start the host worker with another --state-dir, such as /var/lib/clusterrun, or chmod o+x %s", user.Name, at, at)
+			}
+		}
+		return nil
+	})
+}
+
+// closedAbove returns the first directory on the path that the current user cannot enter;
+// empty if there is none.
+func closedAbove(dir string) string {
+	if parent := filepath.Dir(dir); parent != dir {
+		if at := closedAbove(parent); at != "" {
+			return at
+		}
+	}
+	if info, err := os.Stat(dir); err == nil && info.IsDir() && hostuser.Access(dir, unix.X_OK) != nil {
+		return dir
+	}
+	return ""
+}
+
+// userOf returns the user to read and write the files of a process as, according to the
+// records: the directory may have another owner by now. p may be nil.
+func (p *plan) userOf(q supervisor.Process) (*hostuser.User, error) {
+	if p != nil && p.User != nil {
+		return p.User, nil
+	}
+	if q.User != "" {
+		return nil, fmt.Errorf("the process ran as the user %s, and there is no longer a record that allows reading its files", q.User)
+	}
+	return nil, nil
 }

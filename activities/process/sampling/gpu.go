@@ -1,4 +1,4 @@
-package activities
+package sampling
 
 import (
 	"context"
@@ -27,7 +27,7 @@ type gpuUse struct {
 }
 
 // latest returns the latest information, and starts a new query if it is old.
-func (g *gpuUse) latest(h *Host) []supervisor.GPUProcess {
+func (g *gpuUse) latest(s *Sampler) []supervisor.GPUProcess {
 	ask := gpuDriver()
 	if ask == nil {
 		return nil
@@ -36,7 +36,7 @@ func (g *gpuUse) latest(h *Host) []supervisor.GPUProcess {
 	defer g.mu.Unlock()
 	if !g.asking && (g.asked.IsZero() || time.Since(g.asked) >= max(g.pause, sampleEvery)) {
 		g.asking, g.asked = true, time.Now()
-		go g.ask(h, ask) // not in the group: the end of the host does not wait for it
+		go g.ask(s, ask) // not in the group: the end of the host does not wait for it
 	}
 	if time.Since(g.answered) > gpuStale+g.pause {
 		return nil
@@ -83,14 +83,14 @@ func sharing(processes []onGPU, busy map[string]float64) (uses []supervisor.GPUP
 	return uses
 }
 
-func (g *gpuUse) ask(h *Host, ask askGPUs) {
-	processes, took, err := ask(h.group.Context())
+func (g *gpuUse) ask(s *Sampler, ask askGPUs) {
+	processes, took, err := ask(s.Group.Context())
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.asking = false
 	g.pause = sampleShare * took
 	if err != nil {
-		h.Log.Debug("the use of the GPUs is unknown at the moment", zap.Error(err))
+		s.Log.Debug("the use of the GPUs is unknown at the moment", zap.Error(err))
 		return
 	}
 	g.processes, g.answered = processes, time.Now()

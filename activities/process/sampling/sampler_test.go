@@ -1,4 +1,4 @@
-package activities
+package sampling
 
 import (
 	"context"
@@ -50,15 +50,15 @@ func TestNVIDIAUse(t *testing.T) {
 	}
 }
 
-// sampler is a supervisor that counts looks.
-type sampler struct {
+// looked is a supervisor that counts looks.
+type looked struct {
 	supervisor.API
 	looks chan supervisor.SampleRequest
 	reply supervisor.SampleReply
 	err   error
 }
 
-func (s *sampler) Sample(_ context.Context, r supervisor.SampleRequest) (supervisor.SampleReply, error) {
+func (s *looked) Sample(_ context.Context, r supervisor.SampleRequest) (supervisor.SampleReply, error) {
 	s.looks <- r
 	return s.reply, s.err
 }
@@ -67,36 +67,36 @@ func (s *sampler) Sample(_ context.Context, r supervisor.SampleRequest) (supervi
 func TestSamplesAreShared(t *testing.T) {
 	t.Setenv("PATH", "")
 	ref := supervisor.ProcessRef{Number: 3}
-	s := &sampler{looks: make(chan supervisor.SampleRequest), reply: supervisor.SampleReply{Samples: []supervisor.Sample{{Process: ref, RSS: 5}}}}
-	h := assemble(&core{Config: Config{Supervisor: s, Log: zap.NewNop()}, group: background.NewGroup()})
-	t.Cleanup(h.group.Close)
+	s := &looked{looks: make(chan supervisor.SampleRequest), reply: supervisor.SampleReply{Samples: []supervisor.Sample{{Process: ref, RSS: 5}}}}
+	h := &Sampler{Supervisor: s, Log: zap.NewNop(), Group: background.NewGroup()}
+	t.Cleanup(h.Group.Close)
 	idle := func() bool {
-		h.samples.mu.Lock()
-		defer h.samples.mu.Unlock()
-		return !h.samples.looking
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return !h.looking
 	}
 	for range 3 {
-		_, _, known := h.samples.of(h, ref)
+		_, _, known := h.Of(ref)
 		assert.False(t, known)
 	}
 	<-s.looks
 	require.Eventually(t, idle, time.Minute, time.Millisecond)
-	got, _, known := h.samples.of(h, ref)
+	got, _, known := h.Of(ref)
 	assert.True(t, known)
 	assert.EqualValues(t, 5, got.RSS)
-	_, _, known = h.samples.of(h, supervisor.ProcessRef{Number: 4})
+	_, _, known = h.Of(supervisor.ProcessRef{Number: 4})
 	assert.False(t, known)
 	assert.True(t, idle(), "it was looked at a moment ago")
 
-	h.samples.begun = time.Now().Add(-sampleEvery)
-	h.samples.pause = time.Hour
-	_, _, _ = h.samples.of(h, ref)
+	h.begun = time.Now().Add(-sampleEvery)
+	h.pause = time.Hour
+	_, _, _ = h.Of(ref)
 	assert.True(t, idle(), "looking costs too much")
-	h.samples.pause = 0
+	h.pause = 0
 	s.err = supervisor.ErrLost
-	_, _, _ = h.samples.of(h, ref)
+	_, _, _ = h.Of(ref)
 	<-s.looks
 	require.Eventually(t, idle, time.Minute, time.Millisecond)
-	_, _, known = h.samples.of(h, ref)
+	_, _, known = h.Of(ref)
 	assert.True(t, known, "what was known before")
 }
