@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"syscall"
 	"time"
@@ -96,8 +97,15 @@ func decode(answer []byte, out any) error {
 }
 
 // passes reports whether an error may pass, because the host worker is being restarted or is
-// busy.
+// busy. An exchange over HTTP that broke after its connection was made always counts: net/http
+// returns errors of its own for it, such as one for a server that closed an idle connection.
 func passes(err error) bool {
+	var exchange *url.Error
+	var op *net.OpError
+	dialing := errors.As(err, &op) && op.Op == "dial"
+	if errors.As(err, &exchange) && !dialing {
+		return true
+	}
 	for _, e := range []error{
 		fs.ErrNotExist, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.EAGAIN,
 		io.EOF, io.ErrUnexpectedEOF, os.ErrDeadlineExceeded, context.DeadlineExceeded, context.Canceled,
