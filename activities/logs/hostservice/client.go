@@ -25,6 +25,8 @@ type Client struct {
 	url     string
 	run     string
 	http    *http.Client
+	// giveUpAfter is how long the host may send nothing of the output that it still has.
+	giveUpAfter time.Duration
 }
 
 // errCertificate is returned if another service answers than the one that the run knows.
@@ -49,7 +51,7 @@ func NewClient(s spec.HostService, run string) *Client {
 		answer = storingTakes
 	}
 	return &Client{
-		service: s, url: "https://" + s.Address + "/v1", run: "/runs/" + url.PathEscape(run),
+		service: s, url: "https://" + s.Address + "/v1", run: "/runs/" + url.PathEscape(run), giveUpAfter: giveUpAfter,
 		http: &http.Client{
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 			Transport: &http.Transport{

@@ -106,7 +106,7 @@ func (f *Follower) run() {
 			return
 		}
 		f.failure = err
-		if isFinal(err) || time.Since(lastNews) > giveUpAfter || again.Sleep(f.ctx) != nil {
+		if isFinal(err) || time.Since(lastNews) > f.client.giveUpAfter || again.Sleep(f.ctx) != nil {
 			return
 		}
 	}

@@ -257,7 +257,9 @@ func TestCutOffAgainAndAgain(t *testing.T) {
 	h.write(0, 0, tasklog.StdoutFile, want.String())
 	service := h.service()
 	service.Address = newRelay(t, service.Address, 400_123).Addr().String()
-	f := h.client(service).Follow(s.deliver, s.options(FollowOptions{}))
+	c := h.client(service)
+	c.giveUpAfter = time.Hour // whatever else the machine does
+	f := c.Follow(s.deliver, s.options(FollowOptions{}))
 	require.NoError(t, f.Stop(t.Context()))
 	assert.Equal(t, want.String(), s.text[tasklog.Stream{}])
 }
@@ -268,7 +270,9 @@ func TestTruncated(t *testing.T) {
 	h.write(0, 0, tasklog.StdoutFile, strings.Repeat("x", 300_000)+"\n")
 	service := h.service()
 	service.Address = newRelay(t, service.Address, 100_000).Addr().String()
-	f := h.client(service).Follow(s.deliver, s.options(FollowOptions{}))
+	c := h.client(service)
+	c.giveUpAfter = 0
+	f := c.Follow(s.deliver, s.options(FollowOptions{}))
 	assert.ErrorContains(t, f.Stop(t.Context()), "host host-b at "+service.Address)
 	assert.Empty(t, s.text)
 	_, err := h.client(service).ReadFile(t.Context(), 0, 0, "stdout")
