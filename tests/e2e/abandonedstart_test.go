@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -41,16 +42,20 @@ func TestNoSignalLeavesAnOpenRun(t *testing.T) {
 func TestARunThatNobodyExecutesIsEnded(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t)
+	var both sync.WaitGroup
 	for _, command := range []string{"stop", "terminate"} {
 		code, _, stderr := s.CLI(t, "submit", "--queue", "nobody", "--id", command, "-n", "1", "--dir", t.TempDir(), "--", "true")
 		require.Zero(t, code, stderr)
 		code, out, stderr := s.CLI(t, "status", "--why", command)
 		require.Zero(t, code, stderr)
 		assert.Contains(t, out, "nobody executes it; a `clusterrun worker` for the queue nobody would")
-		code, out, stderr = s.CLI(t, command, command)
-		require.Zero(t, code, stderr)
-		assert.Equal(t, "ended: "+command+", without a result: nobody executes it\n", out)
+		p := s.StartCLI(t, command, command)
+		both.Go(func() {
+			assert.Zero(t, p.ExitCode(), p.Stderr())
+			assert.Equal(t, "ended: "+command+", without a result: nobody executes it\n", p.Stdout())
+		})
 	}
+	both.Wait()
 	code, _, stderr := s.CLI(t, "run", "--remote", "--queue", "nobody", "--placement-timeout", "1s", "-n", "1", "--dir", t.TempDir(), "--", "true")
 	assert.Equal(t, 125, code)
 	assert.Contains(t, stderr, "nobody served the queue nobody within the placement timeout of 1s")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -92,6 +91,11 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 	require.Zero(t, code, stderr)
 	assert.Equal(t, "a: worker-0, worker-1, worker-2, worker-3\nb: worker-4, worker-5, worker-6, worker-7\n", stdout)
 
+	// A run that says how long it waits for a place is told at the end of that what it waited for.
+	r := f.result(f.start(&spec.RunSpec{PlacementTimeout: spec.DurationOf(time.Second), Tasks: []spec.TaskGroup{group("worker", 13, "true")}}))
+	assert.Equal(t, spec.ErrPlacement, r.ErrorType)
+	assert.Contains(t, r.Message, "could not be placed: waits for 13 slots: 4 free on a")
+
 	eight := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 8, `echo "\"$CLUSTERRUN_HOST $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK\"" > "$CLUSTERRUN_RESULT_FILE"; `+waitFor("eight"))}})
 	for i := range 8 {
 		f.file(fmt.Sprintf("eight-%d", i))
@@ -114,7 +118,7 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 
 	// It is not the turn of the third while the second waits.
 	touch(t, f, "eight")
-	r := f.result(eight)
+	r = f.result(eight)
 	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 	assert.Equal(t, `"a 3 4 0"`, string(task(r, "worker-3").Value))
 	assert.Equal(t, `"b 0 4 1"`, string(task(r, "worker-4").Value))
@@ -241,22 +245,6 @@ func TestDrain(t *testing.T) {
 	code, _, stderr = f.CLI(t, "host", "cordon", "nobody")
 	assert.NotZero(t, code)
 	assert.Contains(t, stderr, "nobody")
-}
-
-// What no host of the fleet could ever give is refused, with both numbers; a run that says
-// how long it waits for a place is told at the end of that what it waited for.
-func TestWhatTheFleetCannotGive(t *testing.T) {
-	t.Parallel()
-	f, _ := fleetOf(t, 2, "a")
-	run := f.start(&spec.RunSpec{PlacementTimeout: spec.DurationOf(time.Second), Tasks: []spec.TaskGroup{group("worker", 3, "true")}})
-	r := f.result(run)
-	assert.Equal(t, spec.ErrPlacement, r.ErrorType)
-	assert.True(t, strings.HasPrefix(r.Message, "worker-0, worker-1, worker-2 could not be placed: waits for 3 slots: 2 free on a"), r.Message)
-
-	run = f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Addresses: []string{"a", "a", "a"}, Command: []string{"true"}}}})
-	r = f.result(run)
-	assert.Equal(t, spec.ErrPlacement, r.ErrorType)
-	assert.Contains(t, r.Message, "host a has 2 slots, 3 are wanted")
 }
 
 // TestRecordFleet writes the history of a fleet.

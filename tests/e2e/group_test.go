@@ -25,6 +25,7 @@ const told = `echo "$TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS $CLUS
 // SEED-82: any failure stops all, and the next generation starts, every
 // rank with the same count, fresh ports and a log directory of its own.
 func TestGroupRestart(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{
 		RestartScope: spec.RestartScopeGroup, MaxRestarts: ptr(3),
@@ -68,6 +69,7 @@ func TestGroupRestart(t *testing.T) {
 
 // The budget used up, the last failure is the run's.
 func TestGroupRestartsAreUsedUp(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{
 		RestartScope: spec.RestartScopeGroup, MaxRestarts: ptr(2),
@@ -82,6 +84,7 @@ func TestGroupRestartsAreUsedUp(t *testing.T) {
 
 // Budget by cause: neither a host that was lost nor an operator's restart counts.
 func TestGroupRestartsThatDoNotCount(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{
 		RestartScope: spec.RestartScopeGroup, MaxRestarts: ptr(0),
@@ -113,6 +116,7 @@ func TestGroupRestartsThatDoNotCount(t *testing.T) {
 // Nothing of one generation is left when the next one starts, and both hosts of a
 // run begin it together.
 func TestGroupRestartOnTwoHosts(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.StartWorker(t, "--host-name", "localhost.localdomain")
 	run := f.start(&spec.RunSpec{
@@ -141,6 +145,7 @@ func TestGroupRestartOnTwoHosts(t *testing.T) {
 // Whoever knows it by its first execution goes on to reach it, its logs stay
 // together, and its timeout holds.
 func TestGroupContinuesAsNew(t *testing.T) {
+	t.Parallel()
 	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=40")
 	f := &fixture{Server: s, t: t, client: s.Client(), dir: t.TempDir(), mark: "E2E_MARK=can" + fmt.Sprint(os.Getpid())}
 	f.worker = s.StartWorker(t)
@@ -181,6 +186,7 @@ func TestGroupContinuesAsNew(t *testing.T) {
 // A lease that is lost while the group is being stopped leaves its process behind.
 // The next generation ends it and goes on.
 func TestGroupRestartWhileATemporalSideIsKilled(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	b := f.StartWorker(t, "--host-name", "localhost.localdomain")
 	run := f.start(&spec.RunSpec{

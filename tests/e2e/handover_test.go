@@ -37,6 +37,7 @@ func executionsOf(t *testing.T, f *fixture, id, first string) []string {
 // A run whose tasks never end gets so many requests that it goes on in other executions
 // of its workflow. Its processes go on, and nobody notices.
 func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
+	t.Parallel()
 	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=150")
 	f := &fixture{Server: s, t: t, client: s.Client(), dir: t.TempDir(), mark: "E2E_MARK=handover" + fmt.Sprint(os.Getpid())}
 	f.worker = s.StartWorker(t)

@@ -15,6 +15,7 @@ import (
 // Pinned tasks run on the host their address names; everybody is told the same
 // cluster, and a failure on one host ends the tasks on the other.
 func TestTwoHosts(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.StartWorker(t, "--host-name", "host-b")
 	f.StartWorker(t, "--host-name", "host-c")

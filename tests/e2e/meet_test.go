@@ -18,6 +18,7 @@ import (
 
 // Tasks on two hosts meet at a barrier, through outages of everything between them.
 func TestTasksOfTwoHostsMeet(t *testing.T) {
+	t.Parallel()
 	s := harness.StartServer(t, "--headless")
 	a := s.StartWorker(t, "--host-name", "host-a")
 	s.StartWorker(t, "--host-name", "host-b")

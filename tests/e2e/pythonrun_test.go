@@ -38,6 +38,7 @@ except KeyboardInterrupt:
 `
 
 func TestRunsOfPython(t *testing.T) {
+	t.Parallel()
 	l := newLocal(t)
 	env := harness.Env(l.home, "CLUSTERRUN_BIN="+harness.Clusterrun(t), "CLUSTERRUN_DEVSERVER="+harness.Devserver(t),
 		"PYTHONPATH="+filepath.Join(harness.Root(), "activities/tasks/python"), "PYTHONDONTWRITEBYTECODE=1")
