@@ -155,27 +155,3 @@ func TestTheOwnerOfClosuresIsKilled(t *testing.T) {
 	_, err = v.JSON(ctx)
 	assert.ErrorContains(t, err, "ended")
 }
-
-// Somebody looks whether the run has ended for as long as its queue is open, and whoever watches
-// the queue sees an attempt that lasts, and none that fail.
-func TestALookThatFindsNothingIsNoFailure(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	run := f.serve(1)
-	c := f.coordinator(run)
-	f.awaitServing(c, 1)
-	harness.Eventually(t, "it was looked in vain", func() bool {
-		d, err := f.client.DescribeWorkflowExecution(t.Context(), c.Queue().ID(), "")
-		require.NoError(t, err)
-		for _, a := range d.GetPendingActivities() {
-			if a.GetActivityType().GetName() == closure.ActivityClosuresCheck && a.GetLastHeartbeatTime() != nil {
-				// A busy machine may be late.
-				assert.NotEqual(t, "RunOpen", a.GetLastFailure().GetApplicationFailureInfo().GetType())
-				return true
-			}
-		}
-		return false
-	})
-	require.NoError(t, f.client.TerminateWorkflow(t.Context(), run.GetID(), "", "test"))
-	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.Queue().ID()))
-}

@@ -83,28 +83,6 @@ func TestClosuresOnTwoHosts(t *testing.T) {
 	assert.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.Queue().ID()))
 }
 
-// The only task of a host that serves ends for good while closures wait there: those go
-// to the other host.
-func TestATaskThatServesEndsForGood(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.StartWorker(t, "--host-name", "host-b")
-	run := f.serveOn(spec.RunSpec{}, "host-a:28421", "host-b:28422")
-	c := f.coordinator(run)
-	f.awaitServing(c, 2)
-	const n = 1000
-	s := f.squares(c, 1000, n, 0.002)
-	s.awaitCalled(n / 4)
-	f.update(run, spec.UpdateTerminateTask, spec.TaskRequest{Tasks: []string{"worker-1"}})
-	s.check(c)
-	assert.Len(t, f.status(c).Workers, 1)
-	// It can come back.
-	f.update(run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "worker-1"})
-	f.awaitServing(c, 2)
-	assert.Equal(t, "worker-1", fetched[[]any](t, scheduleCall(t, c, closure.Options{Task: "worker-1"}, "where"))[0])
-	f.end(run)
-}
-
 // Each generation of a group serves the same queue, also where the run itself continues
 // as new between two of them, and closures that no generation has called wait.
 func TestGenerationsServeOneQueue(t *testing.T) {

@@ -100,7 +100,7 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	require.GreaterOrEqual(t, len(all), 3, "it went on in another execution twice")
 	require.Len(t, executionsOf(t, f, beside.ID, beside.ExecutionID), 1)
 	require.GreaterOrEqual(t, len(executionsOf(t, f, served.ID, served.ExecutionID)), 3)
-	f.touch("release")
+	touch(t, f, "release")
 	assert.NotEmpty(t, fetched[string](t, held))
 	assert.Equal(t, 1, f.calls()["hold release"])
 	require.NoError(t, served.Cancel(t.Context()))
