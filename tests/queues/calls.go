@@ -53,7 +53,7 @@ func (s *Server) pump() {
 			switch a := a.(type) {
 			case rules.Dispatch:
 				s.drop(a.Released)
-				l := &lease{number: a.Lease, event: s.last().leased(closure.Lease{Closures: a.Closures, Resources: a.Resources, Released: a.Released})}
+				l := &lease{number: a.Number, event: s.last().leased(a.Lease)}
 				for _, c := range a.Closures {
 					l.ids = append(l.ids, c.ID)
 					s.begin(c, a.Resources)

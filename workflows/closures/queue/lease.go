@@ -32,11 +32,9 @@ const (
 // lease leases closures to a host, and tells the machine the result.
 func (q *queue) lease(ctx workflow.Context, d rules.Dispatch) {
 	q.open++
-	lease := closure.Lease{
-		Queue: workflow.GetInfo(ctx).WorkflowExecution.ID, Run: q.in.Run,
-		Closures: d.Closures, Resources: d.Resources, Cancelled: d.Cancelled, Released: d.Released,
-	}
-	if len(d.Cancelled) > 0 {
+	lease := d.Lease
+	lease.Queue, lease.Run = workflow.GetInfo(ctx).WorkflowExecution.ID, q.in.Run
+	if len(lease.Cancelled) > 0 {
 		lease.Grace = cancelGrace
 	}
 	f := workflow.ExecuteActivity(leasing(ctx, d), closure.ActivityRunClosures, lease)
@@ -48,12 +46,12 @@ func (q *queue) lease(ctx workflow.Context, d rules.Dispatch) {
 			q.log(ctx).Warn("a lease of closures failed", "host", d.Host, "closures", len(d.Closures), "error", err)
 			var app *temporal.ApplicationError
 			if errors.As(err, &app) && app.Type() == closure.ErrNotServed {
-				q.machine.LeaseRefused(d.Lease)
+				q.machine.LeaseRefused(d.Number)
 			} else {
-				q.machine.LeaseLost(d.Lease)
+				q.machine.LeaseLost(d.Number)
 			}
 		} else {
-			q.machine.LeaseEnded(d.Lease, out)
+			q.machine.LeaseEnded(d.Number, out)
 		}
 		q.changed = true
 	})
@@ -67,7 +65,7 @@ func leasing(ctx workflow.Context, d rules.Dispatch) workflow.Context {
 		summary = fmt.Sprintf("%s on %s", markdown.Name(d.Closures[0].Function), markdown.Name(d.Host))
 	}
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue:              d.Queue,
+		TaskQueue:              d.TaskQueue,
 		ScheduleToStartTimeout: hostGoneAfter,
 		StartToCloseTimeout:    forEver,
 		HeartbeatTimeout:       leaseSilence,

@@ -5,21 +5,14 @@ import "github.com/clusterrun/clusterrun/workflows/closures/closure"
 // Action is something that the workflow must do.
 type Action interface{ action() }
 
-// Dispatch leases closures to a host, by the activity [closure.ActivityRunClosures].
-// [Queue.LeaseEnded], [Queue.LeaseLost] or [Queue.LeaseRefused] must be called with the
-// number Lease when it has ended.
+// Dispatch leases closures to a host, by the activity [closure.ActivityRunClosures] on the
+// task queue of its host worker. The workflow adds its ID, the run and the grace to the
+// lease. [Queue.LeaseEnded], [Queue.LeaseLost] or [Queue.LeaseRefused] must be called with
+// the number when the activity has ended.
 type Dispatch struct {
-	Lease int
-	// Host is the name of the host, and Queue that of its host worker.
-	Host, Queue string
-	// Closures are new ones, and those the host holds already.
-	Closures  []closure.Closure
-	Resources []closure.Resource
-	// Cancelled are those of them that the host was told to cancel. It may have been
-	// started again since, or the lease may arrive first.
-	Cancelled []uint64
-	// Released are ranges of the IDs of resources that were dropped.
-	Released [][2]uint64
+	Number          int
+	Host, TaskQueue string
+	closure.Lease
 }
 
 // CancelOn tells a host to cancel closures that it holds, by the activity

@@ -53,7 +53,7 @@ func (m *mill) turn() {
 		for i, c := range d.Closures {
 			r.Outcomes[i] = closure.Outcome{ID: c.ID, Value: c.Args, Task: "worker-0"}
 		}
-		m.queue.LeaseEnded(d.Lease, r)
+		m.queue.LeaseEnded(d.Number, r)
 		m.done += len(d.Closures)
 	}
 }

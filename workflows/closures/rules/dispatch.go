@@ -225,7 +225,7 @@ func (q *dispatcher) lease(h *host, p *pack) Dispatch {
 	l := &lease{number: q.lastLease, host: h, items: p.items, probing: h.doubted}
 	q.leases[l.number] = l
 	h.leases = append(h.leases, l)
-	d := Dispatch{Lease: l.number, Host: h.name, Queue: h.queue, Closures: make([]closure.Closure, len(p.items))}
+	d := Dispatch{Number: l.number, Host: h.name, TaskQueue: h.queue, Lease: closure.Lease{Closures: make([]closure.Closure, len(p.items))}}
 	for i, it := range p.items {
 		it.lease = l.number
 		d.Closures[i] = it.Closure

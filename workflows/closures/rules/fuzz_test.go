@@ -468,13 +468,13 @@ func hostsOf(q *Queue) (text string) {
 
 func (f *fuzzed) dispatched(d Dispatch, before closure.QueueStatus, quiet bool) {
 	t := f.t
-	if f.leases[d.Lease] != nil || len(d.Closures) == 0 || len(d.Closures) > closure.MaxBatch || quiet || f.over {
+	if f.leases[d.Number] != nil || len(d.Closures) == 0 || len(d.Closures) > closure.MaxBatch || quiet || f.over {
 		t.Fatalf("%+v", d)
 	}
-	f.order = append(f.order, d.Lease)
+	f.order = append(f.order, d.Number)
 	f.given(d)
 	for _, c := range d.Closures {
-		at := fuzzHeld{d.Queue, c.Attempt, optionsOf(c).Detached, strings.Split(string(c.Args), `"`)[1]}
+		at := fuzzHeld{d.TaskQueue, c.Attempt, optionsOf(c).Detached, strings.Split(string(c.Args), `"`)[1]}
 		known, adopted := f.held[c.ID]
 		switch {
 		case f.ended[c.ID]:
@@ -485,13 +485,13 @@ func (f *fuzzed) dispatched(d Dispatch, before closure.QueueStatus, quiet bool) 
 			t.Fatalf("%d is given out while the queue is %s", c.ID, before.State)
 		}
 		if task := optionsOf(c).Task; task != "" && !adopted {
-			at := slices.IndexFunc(f.queue.hosts, func(h *host) bool { return h.queue == d.Queue })
+			at := slices.IndexFunc(f.queue.hosts, func(h *host) bool { return h.queue == d.TaskQueue })
 			if f.queue.hosts[at].tasks[task] == 0 {
-				t.Fatalf("%d is for %s, which does not serve at %s", c.ID, task, d.Queue)
+				t.Fatalf("%d is for %s, which does not serve at %s", c.ID, task, d.TaskQueue)
 			}
 		}
 		f.held[c.ID] = at
-		f.leases[d.Lease] = append(f.leases[d.Lease], c.ID)
+		f.leases[d.Number] = append(f.leases[d.Number], c.ID)
 	}
 }
 

@@ -95,18 +95,18 @@ func (f *fuzzed) areGone(ranges [][2]uint64) {
 // none.
 func (f *fuzzed) given(d Dispatch) {
 	f.areGone(d.Released)
-	f.telling[d.Lease] = d.Released
-	serves := len(f.queue.leases[d.Lease].host.serving) > 0
+	f.telling[d.Number] = d.Released
+	serves := len(f.queue.leases[d.Number].host.serving) > 0
 	for _, c := range d.Closures {
 		for _, id := range c.Resources {
 			if !slices.ContainsFunc(d.Resources, func(r closure.Resource) bool { return r.ID == id }) {
 				f.t.Fatalf("%d is given out without resource %d", c.ID, id)
 			}
-			if f.built[d.Queue] == nil {
-				f.built[d.Queue] = map[uint64]bool{}
+			if f.built[d.TaskQueue] == nil {
+				f.built[d.TaskQueue] = map[uint64]bool{}
 			}
 			if serves {
-				f.built[d.Queue][id] = true
+				f.built[d.TaskQueue][id] = true
 			}
 		}
 	}

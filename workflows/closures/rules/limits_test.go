@@ -313,7 +313,7 @@ func TestReleasedResourcesLeaveNothing(t *testing.T) {
 			q.Schedule(closure.ScheduleRequest{Client: "c", Batch: i + 1, Closures: []closure.Closure{{Function: "f", Resources: []uint64{a.ID}}}})
 			for _, action := range q.Actions() {
 				d := action.(Dispatch)
-				q.LeaseEnded(d.Lease, closure.LeaseResult{Outcomes: []closure.Outcome{{ID: d.Closures[0].ID}}})
+				q.LeaseEnded(d.Number, closure.LeaseResult{Outcomes: []closure.Outcome{{ID: d.Closures[0].ID}}})
 			}
 		}
 		require.Equal(t, 1, q.ReleaseResources(closure.ReleaseRequest{Client: "c", Resources: []uint64{a.ID}}).Released)
@@ -351,7 +351,7 @@ func TestAHostHearsOfManyReleases(t *testing.T) {
 	q.Schedule(closure.ScheduleRequest{Client: "c", Batch: 1, Closures: []closure.Closure{wanted}})
 	first := q.Actions()[0].(Dispatch)
 	require.Len(t, first.Resources, n)
-	q.LeaseEnded(first.Lease, closure.LeaseResult{Outcomes: []closure.Outcome{{ID: 1}}})
+	q.LeaseEnded(first.Number, closure.LeaseResult{Outcomes: []closure.Outcome{{ID: 1}}})
 	q.Schedule(closure.ScheduleRequest{Client: "c", Batch: 2, Closures: []closure.Closure{{Function: "f"}}})
 	second := q.Actions()[0].(Dispatch)
 	for id := range uint64(n) {
@@ -366,7 +366,7 @@ func TestAHostHearsOfManyReleases(t *testing.T) {
 	require.Len(t, many.Released, n/2, "the others are there")
 	q.ReleaseEnded(many.Release, false)
 	require.Empty(t, q.Actions(), "it could not be told")
-	q.LeaseEnded(second.Lease, closure.LeaseResult{Outcomes: []closure.Outcome{{ID: 2}}})
+	q.LeaseEnded(second.Number, closure.LeaseResult{Outcomes: []closure.Outcome{{ID: 2}}})
 	require.Equal(t, many.Released, q.Actions()[0].(ReleaseOn).Released)
 }
 

@@ -501,11 +501,11 @@ func (s *script) action(a rules.Action) string {
 	switch a := a.(type) {
 	case rules.Dispatch:
 		for _, c := range a.Closures {
-			s.leases[a.Lease] = append(s.leases[a.Lease], c.ID)
+			s.leases[a.Number] = append(s.leases[a.Number], c.ID)
 		}
-		text := fmt.Sprintf("lease %d to %s:", a.Lease, a.Host)
-		if want := "q/" + a.Host; a.Queue != want {
-			text = fmt.Sprintf("lease %d to %s (%s):", a.Lease, a.Host, a.Queue)
+		text := fmt.Sprintf("lease %d to %s:", a.Number, a.Host)
+		if want := "q/" + a.Host; a.TaskQueue != want {
+			text = fmt.Sprintf("lease %d to %s (%s):", a.Number, a.Host, a.TaskQueue)
 		}
 		if n := len(a.Closures); n > 20 {
 			text += fmt.Sprintf(" %d closures from %d to %d", n, a.Closures[0].ID, a.Closures[n-1].ID)
