@@ -45,15 +45,15 @@ func countEnd(ctx workflow.Context, result *spec.RunResult) {
 
 // noteGroup sets the attributes by which the run is found by where its group is now, and how
 // large. Restarts alone are worth an event at powers of two only: a group may restart for ever.
-func (r *clusterRun) noteGroup(ctx workflow.Context) {
+func (v *reporter) noteGroup(ctx workflow.Context) {
 	known := workflow.GetTypedSearchAttributes(ctx)
 	var n changes
-	if hosts, ok := known.GetKeywordList(hostAttribute); ok && !slices.Equal(hosts, searchable(r.hosts)) {
-		n = append(n, hostAttribute.ValueSet(searchable(r.hosts)))
+	if hosts, ok := known.GetKeywordList(hostAttribute); ok && !slices.Equal(hosts, searchable(v.hosts)) {
+		n = append(n, hostAttribute.ValueSet(searchable(v.hosts)))
 	}
-	tasks := len(r.sized.TaskList())
+	tasks := len(v.sized.TaskList())
 	n.number(known, tasksAttribute, tasks)
-	if again := r.machine.Generation(); len(n) > 0 || again&(again-1) == 0 {
+	if again := v.machine.Generation(); len(n) > 0 || again&(again-1) == 0 {
 		n.number(known, restartsAttribute, again*tasks)
 	}
 	n.upsert(ctx)

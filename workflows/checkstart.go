@@ -12,10 +12,10 @@ import (
 // request and nothing else.
 func (r *clusterRun) checkStart(ctx workflow.Context, e lifecycle.StartTask) (lifecycle.StartTask, error) {
 	name := e.Task.Name()
-	h := r.hostOf(name)
+	h := r.placer.hostOf(name)
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	_, err := call(askingFirst(ctx, h.queue, "check "+name), hostapi.Host.CheckStart,
-		hostapi.CheckStartInput{Group: r.group(), Task: e.Task}).get(ctx)
+		hostapi.CheckStartInput{Group: r.calls.group(), Task: e.Task}).get(ctx)
 	if err != nil {
 		return e, refusedBy(h, err)
 	}
@@ -23,9 +23,9 @@ func (r *clusterRun) checkStart(ctx workflow.Context, e lifecycle.StartTask) (li
 }
 
 // hostOf returns the host of a task, and that of the first task for one outside the spec.
-func (r *clusterRun) hostOf(task string) *host {
-	if h, ok := r.placed[task]; ok {
+func (pl *placer) hostOf(task string) *host {
+	if h, ok := pl.placed[task]; ok {
 		return h
 	}
-	return r.hosts[0]
+	return pl.hosts[0]
 }

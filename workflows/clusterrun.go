@@ -98,8 +98,41 @@ func decode(input converter.RawValue) (*spec.RunSpec, error) {
 	return s, nil
 }
 
-// clusterRun is the state of one run.
+// clusterRun is one run. Its parts decide one thing each, and share the state.
 type clusterRun struct {
+	*runState
+	placer   *placer    // which hosts have the tasks
+	fleet    *fleetTalk // what the fleet is asked and told
+	calls    *hostCalls // what hosts are asked to do meanwhile
+	releaser *releaser  // how hosts are given back
+	handover *handover  // when the run goes on in another execution
+	report   *reporter  // what people see
+}
+
+type (
+	placer struct {
+		*runState
+		fleet *fleetTalk
+		calls *hostCalls
+	}
+	fleetTalk struct {
+		*runState
+		placer *placer
+	}
+	hostCalls struct{ *runState }
+	releaser  struct{ *runState }
+	handover  struct {
+		*runState
+		placer *placer
+	}
+	reporter struct {
+		*runState
+		placer *placer
+	}
+)
+
+// runState is the state of one run.
+type runState struct {
 	spec *spec.RunSpec
 	// sized is the spec with the tasks of this generation; see [spec.RunSpec.Sized].
 	sized   *spec.RunSpec
@@ -175,7 +208,7 @@ type clusterRun struct {
 }
 
 func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun {
-	r := &clusterRun{
+	state := &runState{
 		spec:      s,
 		sized:     s,
 		machine:   lifecycle.New(s, s.TaskList()),
@@ -192,6 +225,12 @@ func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun
 		launches:  map[string]*launch{},
 		timers:    map[lifecycle.Timer]workflow.CancelFunc{},
 	}
+	pl := &placer{runState: state, calls: &hostCalls{state}}
+	pl.fleet = &fleetTalk{state, pl}
+	r := &clusterRun{
+		runState: state, placer: pl, fleet: pl.fleet, calls: pl.calls,
+		releaser: &releaser{state}, handover: &handover{state, pl}, report: &reporter{state, pl},
+	}
 	if from != nil {
 		r.resume(from)
 	}
@@ -205,9 +244,9 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	if r.execution > 0 {
 		r.step(free, lifecycle.Resumed{Elapsed: workflow.Now(free).Sub(r.started)})
 	}
-	r.listen(free)
+	r.fleet.listen(free)
 	if r.execution > 0 && !r.machine.Placing() {
-		r.tellAgain(free)
+		r.calls.tellAgain(free)
 	} else {
 		r.startPlacing(free, r.begins)
 	}
@@ -229,14 +268,14 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	for {
 		for r.result == nil && r.invalid == nil && (r.next == nil || r.events.Len() > 0) {
 			if !r.selector.HasPending() { // for it takes a while where there are many tasks
-				r.describe(free)
+				r.report.describe(free)
 			}
-			if r.handOver(free) {
+			if r.handover.handOver(free) {
 				break
 			}
 			r.selector.Select(free)
 		}
-		r.describe(free)
+		r.report.describe(free)
 		if err := r.finishRequests(free); err != nil {
 			return nil, err
 		}
@@ -254,7 +293,7 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	if r.next != nil {
 		return nil, nil
 	}
-	r.leaveFleet(free)
+	r.fleet.leaveFleet(free)
 	if r.invalid != nil {
 		return nil, r.invalid
 	}
@@ -268,7 +307,7 @@ func (r *clusterRun) begin(ctx workflow.Context, placed error) {
 	defer stopPlacing()
 	switch {
 	case isInvalid(placed) && r.machine.Generation() == 0:
-		r.giveBack(ctx)
+		r.releaser.giveBack(ctx)
 		r.invalid = placed
 	case r.unplacedWhy != "":
 		// Somebody did not want to wait for it, even if it came off in the end.
@@ -279,8 +318,8 @@ func (r *clusterRun) begin(ctx workflow.Context, placed error) {
 			r.started = now
 			workflow.GetMetricsHandler(ctx).Timer(spec.MetricQueueWait).Record(now.Sub(workflow.GetInfo(ctx).WorkflowStartTime))
 		}
-		r.noteGroup(ctx)
-		r.step(ctx, lifecycle.Begin{Elapsed: now.Sub(r.started), Tasks: r.size()})
+		r.report.noteGroup(ctx)
+		r.step(ctx, lifecycle.Begin{Elapsed: now.Sub(r.started), Tasks: r.placer.size()})
 	default:
 		r.step(ctx, lifecycle.PlacementFailed{Message: reasonOf(placed)})
 	}
@@ -299,8 +338,8 @@ func (r *clusterRun) step(ctx workflow.Context, e lifecycle.Event) {
 }
 
 func (r *clusterRun) carryOut(ctx workflow.Context, a lifecycle.Action) {
-	if onHosts := r.onHosts(a); onHosts != nil {
-		r.answer(ctx, onHosts, nil, nil)
+	if onHosts := r.calls.onHosts(a); onHosts != nil {
+		r.calls.answer(ctx, onHosts, nil, nil)
 		return
 	}
 	switch a := a.(type) {
@@ -315,15 +354,15 @@ func (r *clusterRun) carryOut(ctx workflow.Context, a lifecycle.Action) {
 			r.stopPlacing()
 		}
 	case lifecycle.Capture:
-		r.capture(ctx, a)
+		r.calls.capture(ctx, a)
 	case lifecycle.Stop:
 		r.stop(a)
 	case lifecycle.SealTasks:
-		r.answer(ctx, reach(r, hostapi.Host.SealTasks, a.Tasks, tasksInput), nil, nil)
+		r.calls.answer(ctx, reach(r.calls, hostapi.Host.SealTasks, a.Tasks, tasksInput), nil, nil)
 	case lifecycle.StopSilentTasks:
-		r.answer(ctx, reach(r, hostapi.Host.StopSilentTasks, a.Tasks, tasksInput), nil, nil)
+		r.calls.answer(ctx, reach(r.calls, hostapi.Host.StopSilentTasks, a.Tasks, tasksInput), nil, nil)
 	case lifecycle.Tell:
-		r.tell(ctx, a.Stopping)
+		r.calls.tell(ctx, a.Stopping)
 	case lifecycle.StartTimer:
 		r.startTimer(ctx, a)
 	case lifecycle.StopTimer:

@@ -15,12 +15,12 @@
 //	   ▼          ▼                     └────────────────────┘
 //	InvalidRunSpec  PlacementError       RunTask, SignalTasks, …
 //
-// clusterrun.go has the life of a run from one end to the other, place.go its hosts and
-// grant.go how it gets them from the fleet, fleet.go that,
-// launch.go the RunTask activities, taskgroup.go those of large runs, requests.go which updates there are,
-// updates.go how they are answered, onhosts.go what reaches the hosts, handover.go
-// the change to another execution, release.go the end, and policies.go the options of
-// all activities.
+// clusterrun.go has the life of a run from one end to the other, and its parts: the placer
+// (place.go, and grant.go for hosts of the fleet, which is in fleet.go), what is asked of hosts
+// (onhosts.go, together.go), the change to another execution (handover.go), the end
+// (release.go) and what people see (status.go). launch.go has the RunTask activities,
+// taskgroup.go those of large runs, requests.go which updates there are, updates.go how they
+// are answered, and policies.go the options of all activities.
 //
 // What was released replays for ever: changes here must keep the histories in
 // testdata/replay replaying.

@@ -10,52 +10,52 @@ import (
 // asks for is here.
 
 // size returns how many tasks the generation has; 0: all of the spec.
-func (r *clusterRun) size() int {
-	if !r.spec.IsElastic() {
+func (pl *placer) size() int {
+	if !pl.spec.IsElastic() {
 		return 0
 	}
-	return len(r.sized.TaskList())
+	return len(pl.sized.TaskList())
 }
 
 // elasticStatus returns the size of the generation, or nil where there is one only.
-func (r *clusterRun) elasticStatus() *spec.ElasticStatus {
-	if !r.spec.IsElastic() {
+func (v *reporter) elasticStatus() *spec.ElasticStatus {
+	if !v.spec.IsElastic() {
 		return nil
 	}
-	e := &spec.ElasticStatus{Range: r.spec.Hosts.Count, Grow: r.spec.Elastic.Grow}
-	if !r.machine.Placing() {
-		e.Hosts, e.Tasks = len(r.hosts), r.size()
+	e := &spec.ElasticStatus{Range: v.spec.Hosts.Count, Grow: v.spec.Elastic.Grow}
+	if !v.machine.Placing() {
+		e.Hosts, e.Tasks = len(v.hosts), v.placer.size()
 	}
 	return e
 }
 
 // grows reports whether the next generation of the group may have more hosts.
-func (r *clusterRun) grows() bool {
-	_, most := r.spec.Hosts.Count.Bounds()
-	return r.spec.IsElastic() && r.spec.Elastic.Grow == spec.GrowNextGeneration && len(r.hosts) < most
+func (pl *placer) grows() bool {
+	_, most := pl.spec.Hosts.Count.Bounds()
+	return pl.spec.IsElastic() && pl.spec.Elastic.Grow == spec.GrowNextGeneration && len(pl.hosts) < most
 }
 
 // demand returns what the run asks the fleet for.
-func (r *clusterRun) demand() fleet.Demand {
+func (pl *placer) demand() fleet.Demand {
 	left := 0
-	for _, h := range r.hosts {
-		if !r.lost[h.queue] {
+	for _, h := range pl.hosts {
+		if !pl.lost[h.queue] {
 			left++
 		}
 	}
-	return fleet.DemandOf(r.spec).With(left, r.spec.Elastic.Grow)
+	return fleet.DemandOf(pl.spec).With(left, pl.spec.Elastic.Grow)
 }
 
 // gone notes that an elastic run goes on without a host.
-func (r *clusterRun) gone(h *host) {
-	if r.spec.IsElastic() {
-		r.lost[h.queue] = true
+func (pl *placer) gone(h *host) {
+	if pl.spec.IsElastic() {
+		pl.lost[h.queue] = true
 	}
 }
 
 // found notes that a host of an elastic run is there, also where it was lost before.
-func (r *clusterRun) found(h *host) {
-	if r.spec.IsElastic() {
-		delete(r.lost, h.queue)
+func (pl *placer) found(h *host) {
+	if pl.spec.IsElastic() {
+		delete(pl.lost, h.queue)
 	}
 }

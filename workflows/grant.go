@@ -17,88 +17,88 @@ import (
 
 // placeInFleet has the fleet say where the tasks go, and those hosts take them. If one does
 // not, the others give back what they reserved, and the fleet is asked again.
-func (r *clusterRun) placeInFleet(ctx workflow.Context, p placement) error {
+func (pl *placer) placeInFleet(ctx workflow.Context, p placement) error {
 	since := workflow.Now(ctx)
-	if r.queued.IsZero() {
-		r.queued = since
+	if pl.queued.IsZero() {
+		pl.queued = since
 	}
-	demand := r.demand()
-	if hosts := r.stay(); hosts != nil {
-		r.hosts = hosts
-		if refused, err := r.reserveAll(ctx, p); refused == nil {
+	demand := pl.demand()
+	if hosts := pl.stay(); hosts != nil {
+		pl.hosts = hosts
+		if refused, err := pl.reserveAll(ctx, p); refused == nil {
 			return err
 		}
-		r.unreserve(ctx, r.hosts, p.generation)
+		pl.unreserve(ctx, pl.hosts, p.generation)
 	}
 	for try := 0; ; try++ {
-		places, err := r.ask(ctx, p, demand, since, try)
+		places, err := pl.fleet.ask(ctx, p, demand, since, try)
 		if err != nil {
 			return err
 		}
-		r.hosts = r.hostsAt(places)
-		for _, h := range r.hosts {
-			delete(r.draining, h.name) // it takes tasks again
+		pl.hosts = pl.hostsAt(places)
+		for _, h := range pl.hosts {
+			delete(pl.draining, h.name) // it takes tasks again
 		}
-		if err := r.checkSize(ctx); err != nil {
+		if err := pl.checkSize(ctx); err != nil {
 			return err
 		}
-		refused, err := r.reserveAll(ctx, p)
+		refused, err := pl.reserveAll(ctx, p)
 		if err != nil {
 			return err
 		}
 		if refused == nil {
 			workflow.Go(ctx, func(ctx workflow.Context) {
-				r.tellFleet(ctx, fleet.Message{Placed: &fleet.Placed{Run: r.inFleet(ctx), Generation: p.generation}})
+				pl.fleet.tellFleet(ctx, fleet.Message{Placed: &fleet.Placed{Run: pl.fleet.inFleet(ctx), Generation: p.generation}})
 			})
 			return nil
 		}
-		refused.Run, refused.Generation, refused.Try = r.inFleet(ctx), p.generation, try
-		r.unreserve(ctx, r.hosts, p.generation)
-		r.former, r.hosts = append(r.former, r.hosts...), nil
-		r.tellFleet(ctx, fleet.Message{Refused: refused})
+		refused.Run, refused.Generation, refused.Try = pl.fleet.inFleet(ctx), p.generation, try
+		pl.unreserve(ctx, pl.hosts, p.generation)
+		pl.former, pl.hosts = append(pl.former, pl.hosts...), nil
+		pl.fleet.tellFleet(ctx, fleet.Message{Refused: refused})
 	}
 }
 
 // stay returns the hosts of the last generation, if the group can stay where it is, and
 // wants no more.
-func (r *clusterRun) stay() []*host {
-	if r.grows() {
+func (pl *placer) stay() []*host {
+	if pl.grows() {
 		return nil
 	}
-	for _, h := range r.hosts {
-		if h.queue == "" || r.lost[h.queue] || r.draining[h.name] {
+	for _, h := range pl.hosts {
+		if h.queue == "" || pl.lost[h.queue] || pl.draining[h.name] {
 			return nil
 		}
 	}
-	return r.hosts
+	return pl.hosts
 }
 
 // ask returns where the fleet has room for the tasks, once it has. The question is repeated
 // now and then: a fleet that was terminated knows of nobody who waits.
-func (r *clusterRun) ask(ctx workflow.Context, p placement, demand fleet.Demand, since time.Time, try int) ([]fleet.Place, error) {
-	asked := fleet.Asked{Run: r.inFleet(ctx), Generation: p.generation, Try: try, Demand: demand, Since: since}
-	if r.spec.IsElastic() {
-		asked.Since = r.queued
+func (f *fleetTalk) ask(ctx workflow.Context, p placement, demand fleet.Demand, since time.Time, try int) ([]fleet.Place, error) {
+	asked := fleet.Asked{Run: f.inFleet(ctx), Generation: p.generation, Try: try, Demand: demand, Since: since}
+	if f.spec.IsElastic() {
+		asked.Since = f.queued
 	}
-	asked.Demand.Prefer, asked.Demand.WaitForHosts = r.preferred(), !r.patient
+	asked.Demand.Prefer, asked.Demand.WaitForHosts = f.placer.preferred(), !f.patient
 	for again := askedAgain; ; again = min(2*again, askedRarely) {
-		left := r.waitsUntil(since).Sub(workflow.Now(ctx))
+		left := f.waitsUntil(since).Sub(workflow.Now(ctx))
 		asked.Last = left <= 0
 		wait := min(again, left)
-		heard := r.tellFleet(ctx, fleet.Message{Asked: &asked})
+		heard := f.tellFleet(ctx, fleet.Message{Asked: &asked})
 		switch {
 		case asked.Last:
 			wait = lastAnswer
 		case !heard:
 			wait, again = min(left, fleetComes), askedAgain
 		}
-		g, ok, err := r.granted(ctx, asked, wait)
+		g, ok, err := f.granted(ctx, asked, wait)
 		switch {
 		case err != nil:
 			return nil, err
 		case ok && g.Refusal != "":
-			why := fmt.Sprintf("%s could not be placed: %s", listed(names(r.spec.TaskList())), g.Refusal)
-			if r.spec.Barriers == spec.BarriersLocal {
+			why := fmt.Sprintf("%s could not be placed: %s", listed(names(f.spec.TaskList())), g.Refusal)
+			if f.spec.Barriers == spec.BarriersLocal {
 				why += " (barriers: local)"
 			}
 			return nil, temporal.NewNonRetryableApplicationError(why, spec.ErrPlacement, nil)
@@ -106,7 +106,7 @@ func (r *clusterRun) ask(ctx workflow.Context, p placement, demand fleet.Demand,
 			return g.Places, nil
 		case asked.Last:
 			return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf(
-				"no host has joined the fleet of queue %s: start one with `clusterrun worker`", r.queue), spec.ErrPlacement, nil)
+				"no host has joined the fleet of queue %s: start one with `clusterrun worker`", f.queue), spec.ErrPlacement, nil)
 		}
 	}
 }
@@ -122,15 +122,15 @@ const (
 )
 
 // waitsUntil returns when a run that began to wait then gives up.
-func (r *clusterRun) waitsUntil(since time.Time) time.Time {
-	if r.patient {
+func (f *fleetTalk) waitsUntil(since time.Time) time.Time {
+	if f.patient {
 		return since.Add(tenYears)
 	}
-	return since.Add(r.spec.PlacementTimeout.Std())
+	return since.Add(f.spec.PlacementTimeout.Std())
 }
 
 // granted waits for the answer to a question, no longer than that.
-func (r *clusterRun) granted(ctx workflow.Context, asked fleet.Asked, wait time.Duration) (g fleet.Grant, ok bool, err error) {
+func (f *fleetTalk) granted(ctx workflow.Context, asked fleet.Asked, wait time.Duration) (g fleet.Grant, ok bool, err error) {
 	until := workflow.Now(ctx).Add(wait)
 	for {
 		left := until.Sub(workflow.Now(ctx))
@@ -139,15 +139,15 @@ func (r *clusterRun) granted(ctx workflow.Context, asked fleet.Asked, wait time.
 		}
 		woken, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
 			Timeout: left, TimerOptions: workflow.TimerOptions{Summary: "asks the fleet again"},
-		}, func() bool { return len(r.answers) > 0 })
+		}, func() bool { return len(f.answers) > 0 })
 		if err != nil || !woken {
 			return g, false, err
 		}
-		a := r.answers[0]
-		r.answers = r.answers[1:]
+		a := f.answers[0]
+		f.answers = f.answers[1:]
 		switch {
 		case a.Return != nil && a.Return.Run == asked.Run && a.Return.Generation == asked.Generation:
-			r.giveUp(ctx, asked.Generation)
+			f.giveUp(ctx, asked.Generation)
 		case a.Grant != nil && a.Grant.Run == asked.Run && a.Grant.Generation == asked.Generation && a.Grant.Try == asked.Try:
 			return *a.Grant, true, nil
 		}
@@ -156,31 +156,31 @@ func (r *clusterRun) granted(ctx workflow.Context, asked fleet.Asked, wait time.
 
 // listen takes what the fleet says, until the run ends. That of an earlier run of the same
 // ID is for nobody.
-func (r *clusterRun) listen(ctx workflow.Context) {
+func (f *fleetTalk) listen(ctx workflow.Context) {
 	answers := workflow.GetSignalChannel(ctx, spec.SignalFleet)
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
 			var a fleet.Answer
 			answers.Receive(ctx, &a)
-			if a.Move != nil && a.Move.Run == r.inFleet(ctx) {
-				r.move(ctx, *a.Move)
+			if a.Move != nil && a.Move.Run == f.inFleet(ctx) {
+				f.move(ctx, *a.Move)
 				continue
 			}
-			r.answers = append(r.answers, a)
+			f.answers = append(f.answers, a)
 		}
 	})
 }
 
 // move has a group leave a host that drains, with its next generation.
-func (r *clusterRun) move(ctx workflow.Context, m fleet.Move) {
-	r.draining[m.Host] = true
-	if r.spec.RestartScope != spec.RestartScopeGroup {
+func (f *fleetTalk) move(ctx workflow.Context, m fleet.Move) {
+	f.draining[m.Host] = true
+	if f.spec.RestartScope != spec.RestartScopeGroup {
 		return
 	}
-	for _, t := range r.spec.TaskList() {
-		if h := r.placed[t.Name()]; h != nil && h.name == m.Host && r.launches[t.Name()] != nil {
+	for _, t := range f.spec.TaskList() {
+		if h := f.placed[t.Name()]; h != nil && h.name == m.Host && f.launches[t.Name()] != nil {
 			// In scope "group" the others are started again with it.
-			r.events.Send(ctx, request{event: lifecycle.RestartTasks{TaskRequest: spec.TaskRequest{Tasks: []string{t.Name()}}}})
+			f.events.Send(ctx, request{event: lifecycle.RestartTasks{TaskRequest: spec.TaskRequest{Tasks: []string{t.Name()}}}})
 			return
 		}
 	}
@@ -188,55 +188,55 @@ func (r *clusterRun) move(ctx workflow.Context, m fleet.Move) {
 
 // giveUp gives back what earlier generations hold: another run may wait for it that has
 // what this one waits for.
-func (r *clusterRun) giveUp(ctx workflow.Context, generation int) {
-	r.unreserve(ctx, r.hosts, generation)
-	for _, h := range r.hosts {
+func (f *fleetTalk) giveUp(ctx workflow.Context, generation int) {
+	f.placer.unreserve(ctx, f.hosts, generation)
+	for _, h := range f.hosts {
 		if h.name != "" {
-			r.tellFleet(ctx, fleet.Message{Freed: &fleet.Freed{Run: r.inFleet(ctx), Host: h.name}})
+			f.tellFleet(ctx, fleet.Message{Freed: &fleet.Freed{Run: f.inFleet(ctx), Host: h.name}})
 		}
 	}
 }
 
 // hostsAt returns the hosts of a grant with their tasks, which are those of the generation.
-func (r *clusterRun) hostsAt(places []fleet.Place) []*host {
-	tasks := r.spec.TaskList()
+func (pl *placer) hostsAt(places []fleet.Place) []*host {
+	tasks := pl.spec.TaskList()
 	placed := 0
 	hosts := make([]*host, len(places))
 	for i, at := range places {
-		h := &host{name: at.Host, queue: spec.InstanceQueue(r.queue, at.Host, at.Instance), groups: []int{i}, devices: at.Devices}
+		h := &host{name: at.Host, queue: spec.InstanceQueue(pl.queue, at.Host, at.Instance), groups: []int{i}, devices: at.Devices}
 		for _, ranks := range at.Ranks {
 			h.tasks = append(h.tasks, tasks[ranks.First:ranks.End]...)
 		}
 		hosts[i] = h
 		placed += len(h.tasks)
 	}
-	r.sized = r.spec.Sized(placed)
+	pl.sized = pl.spec.Sized(placed)
 	return hosts
 }
 
 // reserveAll reserves all hosts of the run. What a host refuses for want of room is no
 // error: another may have it.
-func (r *clusterRun) reserveAll(ctx workflow.Context, p placement) (*fleet.Refused, error) {
-	futures := make([]future[hostapi.ReserveOutput], len(r.hosts))
+func (pl *placer) reserveAll(ctx workflow.Context, p placement) (*fleet.Refused, error) {
+	futures := make([]future[hostapi.ReserveOutput], len(pl.hosts))
 	asking, giveUp := workflow.WithCancel(ctx)
 	var sending pace
-	for i, h := range r.hosts {
-		if err := sending.await(ctx, r.specBytes); err != nil {
+	for i, h := range pl.hosts {
+		if err := sending.await(ctx, pl.specBytes); err != nil {
 			return nil, err
 		}
-		futures[i] = call(shipping(reservingAt(asking, h.queue, reserveSummary(h, p.generation)), r.spec), hostapi.Host.Reserve, r.reserveInput(ctx, p, h, h.groups[0]))
+		futures[i] = call(shipping(reservingAt(asking, h.queue, reserveSummary(h, p.generation)), pl.spec), hostapi.Host.Reserve, pl.reserveInput(ctx, p, h, h.groups[0]))
 		sending.started = append(sending.started, futures[i])
 	}
 	onRefusal(ctx, futures, giveUp)
 	var refused *fleet.Refused
 	var failure error
-	for i, h := range r.hosts {
+	for i, h := range pl.hosts {
 		out, err := futures[i].get(ctx)
 		switch {
 		case err == nil:
-			r.reserved(h, out)
+			pl.reserved(h, out)
 		case isInvalid(err) || ctx.Err() != nil:
-			if err := r.placementError(h, err); failure == nil || isInvalid(err) {
+			if err := pl.placementError(h, err); failure == nil || isInvalid(err) {
 				failure = err
 			}
 		case refused == nil:
@@ -257,11 +257,11 @@ func refusal(h *host, err error) string {
 
 // unreserve has hosts give back what they have reserved for a generation, or still have of
 // an earlier one. One that does not answer has it until the run ends.
-func (r *clusterRun) unreserve(ctx workflow.Context, hosts []*host, generation int) {
+func (pl *placer) unreserve(ctx workflow.Context, hosts []*host, generation int) {
 	futures := make([]future[hostapi.None], len(hosts))
 	for i, h := range hosts {
 		futures[i] = call(askingFirst(ctx, h.queue, "give back what is reserved"), hostapi.Host.Unreserve,
-			hostapi.Group{Run: r.began, Generation: generation})
+			hostapi.Group{Run: pl.began, Generation: generation})
 	}
 	for i, f := range futures {
 		if _, err := f.get(ctx); err != nil {
@@ -271,22 +271,22 @@ func (r *clusterRun) unreserve(ctx workflow.Context, hosts []*host, generation i
 }
 
 // left returns those of the hosts before that the group has left and has not lost.
-func (r *clusterRun) left(before []*host) []*host {
+func (pl *placer) left(before []*host) []*host {
 	return slices.DeleteFunc(slices.Clone(before), func(h *host) bool {
-		return h.queue == "" || r.lost[h.queue] || slices.ContainsFunc(r.hosts, func(now *host) bool { return now.queue == h.queue })
+		return h.queue == "" || pl.lost[h.queue] || slices.ContainsFunc(pl.hosts, func(now *host) bool { return now.queue == h.queue })
 	})
 }
 
 // inFleet returns the run as its fleet knows it.
-func (r *clusterRun) inFleet(ctx workflow.Context) fleet.Run {
-	return fleet.Run{WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: r.began}
+func (f *fleetTalk) inFleet(ctx workflow.Context) fleet.Run {
+	return fleet.Run{WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: f.began}
 }
 
 // preferred returns the names of the hosts that the group had and has not lost.
-func (r *clusterRun) preferred() []string {
+func (pl *placer) preferred() []string {
 	var hosts []string
-	for _, h := range slices.Concat(r.hosts, r.former) {
-		if h.name != "" && !r.lost[h.queue] && !r.draining[h.name] && !slices.Contains(hosts, h.name) {
+	for _, h := range slices.Concat(pl.hosts, pl.former) {
+		if h.name != "" && !pl.lost[h.queue] && !pl.draining[h.name] && !slices.Contains(hosts, h.name) {
 			hosts = append(hosts, h.name)
 		}
 	}
@@ -294,14 +294,14 @@ func (r *clusterRun) preferred() []string {
 }
 
 // tellFleet reports whether there is a fleet to hear it.
-func (r *clusterRun) tellFleet(ctx workflow.Context, m fleet.Message) bool {
-	err := workflow.SignalExternalWorkflow(ctx, spec.FleetID(r.queue), "", spec.SignalFleet, m).Get(ctx, nil)
+func (f *fleetTalk) tellFleet(ctx workflow.Context, m fleet.Message) bool {
+	err := workflow.SignalExternalWorkflow(ctx, spec.FleetID(f.queue), "", spec.SignalFleet, m).Get(ctx, nil)
 	return err == nil
 }
 
 // leaveFleet tells the fleet that the run holds nothing any more.
-func (r *clusterRun) leaveFleet(ctx workflow.Context) {
-	if !spec.IsPrivateQueue(r.queue) {
-		r.tellFleet(ctx, fleet.Message{Freed: &fleet.Freed{Run: r.inFleet(ctx)}})
+func (f *fleetTalk) leaveFleet(ctx workflow.Context) {
+	if !spec.IsPrivateQueue(f.queue) {
+		f.tellFleet(ctx, fleet.Message{Freed: &fleet.Freed{Run: f.inFleet(ctx)}})
 	}
 }

@@ -35,52 +35,52 @@ const (
 
 // handOver reports whether the run goes on in another execution now, and has set r.next
 // then. It does so only in a moment in which nothing is under way that would be lost.
-func (r *clusterRun) handOver(ctx workflow.Context) bool {
-	if !r.isLong(ctx) {
-		r.leaving = time.Time{}
+func (o *handover) handOver(ctx workflow.Context) bool {
+	if !o.isLong(ctx) {
+		o.leaving = time.Time{}
 		return false
 	}
-	if now := workflow.Now(ctx); r.leaving.IsZero() || now.Sub(r.leaving) > 2*leavingTakes {
-		r.leaving = now
+	if now := workflow.Now(ctx); o.leaving.IsZero() || now.Sub(o.leaving) > 2*leavingTakes {
+		o.leaving = now
 	}
 	switch {
 	case !workflow.AllHandlersFinished(ctx):
-		r.wakeWhenFinished(ctx)
+		o.wakeWhenFinished(ctx)
 		return false
-	case r.selector.HasPending():
+	case o.selector.HasPending():
 		return false // what has happened already comes first
 	}
-	r.next = r.resumption(ctx)
+	o.next = o.resumption(ctx)
 	return true
 }
 
 // isLong reports whether it is time to go on in another execution, and the run is in a
 // state in which that can be.
-func (r *clusterRun) isLong(ctx workflow.Context) bool {
+func (o *handover) isLong(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
-	return info.GetContinueAsNewSuggested() && r.machine.Quiet() &&
-		(r.requests >= manyRequests || info.GetCurrentHistoryLength() >= min(eventsOfTask*r.machine.Size(), mostEvents)) &&
-		r.machine.AddedSize() <= maxAddedBytes && r.inputBytes+bytesOfTask*r.machine.Size() <= maxCarried
+	return info.GetContinueAsNewSuggested() && o.machine.Quiet() &&
+		(o.requests >= manyRequests || info.GetCurrentHistoryLength() >= min(eventsOfTask*o.machine.Size(), mostEvents)) &&
+		o.machine.AddedSize() <= maxAddedBytes && o.inputBytes+bytesOfTask*o.machine.Size() <= maxCarried
 }
 
 // wakeWhenFinished has the loop of the run look again once all requests are answered.
-func (r *clusterRun) wakeWhenFinished(ctx workflow.Context) {
-	if r.awaiting {
+func (o *handover) wakeWhenFinished(ctx workflow.Context) {
+	if o.awaiting {
 		return
 	}
-	r.awaiting = true
+	o.awaiting = true
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		if workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }) == nil {
-			r.awaiting = false
-			r.events.Send(ctx, request{woken: true})
+			o.awaiting = false
+			o.events.Send(ctx, request{woken: true})
 		}
 	})
 }
 
 // isLeaving reports whether requests are refused at the moment. It is for validators: what
 // they refuse leaves nothing in the history, and is asked again in the next execution.
-func (r *clusterRun) isLeaving(ctx workflow.Context) bool {
-	return !r.leaving.IsZero() && r.machine.Quiet() && workflow.Now(ctx).Sub(r.leaving) < leavingTakes
+func (o *handover) isLeaving(ctx workflow.Context) bool {
+	return !o.leaving.IsZero() && o.machine.Quiet() && workflow.Now(ctx).Sub(o.leaving) < leavingTakes
 }
 
 func errGoesOn() error {
@@ -102,7 +102,7 @@ type HeldHost struct {
 }
 
 // resumption returns what the next execution takes over.
-func (r *clusterRun) resumption(ctx workflow.Context) *Resumption {
+func (o *handover) resumption(ctx workflow.Context) *Resumption {
 	info := workflow.GetInfo(ctx)
 	if info.Memo.GetFields()[spec.MemoStarted] == nil {
 		err := workflow.UpsertMemo(ctx, map[string]any{spec.MemoStarted: info.WorkflowStartTime.UTC().Format(time.RFC3339Nano)})
@@ -111,17 +111,17 @@ func (r *clusterRun) resumption(ctx workflow.Context) *Resumption {
 		}
 	}
 	return &Resumption{
-		Machine: r.machine.Snapshot(), Started: r.started, Queued: r.queued,
-		Run: r.began, Execution: r.execution + 1,
-		Hosts: r.held(r.hosts), Former: r.held(r.former), Addresses: r.addresses,
-		Lost: sortedKeys(r.lost), Absent: sortedKeys(r.absent), Unsettled: sortedKeys(r.unsettled), Draining: sortedKeys(r.draining),
-		Shipped: r.shipped, Output: lastOf(r.output, keepOutputBytes),
+		Machine: o.machine.Snapshot(), Started: o.started, Queued: o.queued,
+		Run: o.began, Execution: o.execution + 1,
+		Hosts: o.held(o.hosts), Former: o.held(o.former), Addresses: o.addresses,
+		Lost: sortedKeys(o.lost), Absent: sortedKeys(o.absent), Unsettled: sortedKeys(o.unsettled), Draining: sortedKeys(o.draining),
+		Shipped: o.shipped, Output: lastOf(o.output, keepOutputBytes),
 	}
 }
 
-func (r *clusterRun) held(hosts []*host) []HeldHost {
+func (o *handover) held(hosts []*host) []HeldHost {
 	var held []HeldHost
-	tasks := r.tasksByHost()
+	tasks := o.placer.tasksByHost()
 	for _, h := range hosts {
 		if h.queue == "" {
 			continue
@@ -134,49 +134,49 @@ func (r *clusterRun) held(hosts []*host) []HeldHost {
 }
 
 // tasksByHost returns the tasks that are placed on each host, also those outside the spec.
-func (r *clusterRun) tasksByHost() map[*host][]string {
+func (pl *placer) tasksByHost() map[*host][]string {
 	tasks := map[*host][]string{}
-	for _, task := range sortedKeys(r.placed) {
-		h := r.placed[task]
+	for _, task := range sortedKeys(pl.placed) {
+		h := pl.placed[task]
 		tasks[h] = append(tasks[h], task)
 	}
 	return tasks
 }
 
 // takeOver is the other end of resumption.
-func (r *clusterRun) takeOver(from *Resumption) {
-	r.began, r.execution = from.Run, from.Execution
+func (o *handover) takeOver(from *Resumption) {
+	o.began, o.execution = from.Run, from.Execution
 	for _, queue := range from.Lost {
-		r.lost[queue] = true
+		o.lost[queue] = true
 	}
 	for _, queue := range from.Absent {
-		r.absent[queue] = true
+		o.absent[queue] = true
 	}
 	for _, queue := range from.Unsettled {
-		r.unsettled[queue] = true
+		o.unsettled[queue] = true
 	}
 	for _, host := range from.Draining {
-		r.draining[host] = true
+		o.draining[host] = true
 	}
-	r.shipped = from.Shipped
+	o.shipped = from.Shipped
 	if from.Addresses != nil { // none was placed
-		r.addresses = from.Addresses
+		o.addresses = from.Addresses
 	}
-	tasks := r.spec.TaskList()
+	tasks := o.spec.TaskList()
 	for _, k := range from.Hosts {
 		h := k.host()
 		for _, task := range k.Tasks {
-			r.placed[task] = h
+			o.placed[task] = h
 		}
 		for _, t := range tasks {
-			if r.placed[t.Name()] == h {
+			if o.placed[t.Name()] == h {
 				h.tasks = append(h.tasks, t)
 			}
 		}
-		r.hosts = append(r.hosts, h)
+		o.hosts = append(o.hosts, h)
 	}
 	for _, k := range from.Former {
-		r.former = append(r.former, k.host())
+		o.former = append(o.former, k.host())
 	}
 }
 

@@ -26,10 +26,10 @@ type launch struct {
 // launch starts the RunTask activity of a task in the workflow of the run itself.
 func (r *clusterRun) launch(ctx workflow.Context, a lifecycle.Launch) {
 	name := a.Task.Name()
-	h := r.hostOf(name)
+	h := r.placer.hostOf(name)
 	actx, cancel := workflow.WithCancel(ctx)
 	r.placed[name], r.launches[name] = h, newLaunch(a, cancel)
-	at, in := r.carrierOn(h), r.runTaskInput(a)
+	at, in := r.placer.carrierOn(h), r.runTaskInput(a)
 	f := at.runTask(actx, in)
 	r.selector.AddFuture(f.Future, func(workflow.Future) {
 		out, err := f.get(ctx)
@@ -104,8 +104,8 @@ type Carrier struct {
 	Crowd bool `json:"crowd,omitempty"`
 }
 
-func (r *clusterRun) carrierOn(h *host) Carrier {
-	return Carrier{Host: h.name, Queue: h.queue, StopAfter: r.spec.StopAfter(len(r.hosts)), GivenUp: r.givenUp(len(r.hosts))}
+func (pl *placer) carrierOn(h *host) Carrier {
+	return Carrier{Host: h.name, Queue: h.queue, StopAfter: pl.spec.StopAfter(len(pl.hosts)), GivenUp: pl.givenUp(len(pl.hosts))}
 }
 
 func (c Carrier) runTask(ctx workflow.Context, in hostapi.RunTaskInput) future[hostapi.RunTaskOutput] {

@@ -19,8 +19,8 @@ import (
 type onHosts func(workflow.Context) (spec.RequestAnswer, error)
 
 // group returns the generation of the run, for its hosts.
-func (r *clusterRun) group() hostapi.Group {
-	return hostapi.Group{Run: r.began, Generation: r.machine.Generation()}
+func (c *hostCalls) group() hostapi.Group {
+	return hostapi.Group{Run: c.began, Generation: c.machine.Generation()}
 }
 
 func tasksInput(to hostapi.Group, tasks []string) hostapi.TasksInput {
@@ -29,7 +29,7 @@ func tasksInput(to hostapi.Group, tasks []string) hostapi.TasksInput {
 
 // answer answers a request with the tasks that were reached, on the hosts or before. It is an
 // error only if there are none. done is nil where nobody waits.
-func (r *clusterRun) answer(ctx workflow.Context, reach onHosts, before []string, done workflow.Settable) {
+func (c *hostCalls) answer(ctx workflow.Context, reach onHosts, before []string, done workflow.Settable) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		answer, failure := reach(ctx)
 		answer.Tasks = append(append([]string{}, before...), answer.Tasks...)
@@ -49,30 +49,30 @@ func (r *clusterRun) answer(ctx workflow.Context, reach onHosts, before []string
 }
 
 // capture has the stacks written down, and tells the machine whatever comes of it.
-func (r *clusterRun) capture(ctx workflow.Context, a lifecycle.Capture) {
+func (c *hostCalls) capture(ctx workflow.Context, a lifecycle.Capture) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		answer, err := r.captureStacks(spec.StacksRequest{Tasks: a.Tasks, Again: spec.DurationOf(a.Again)}, capturing)(ctx)
+		answer, err := c.captureStacks(spec.StacksRequest{Tasks: a.Tasks, Again: spec.DurationOf(a.Again)}, capturing)(ctx)
 		if err != nil {
 			workflow.GetLogger(ctx).Warn("stacks were not captured", "error", err)
 		}
-		hosts := make(map[string]string, len(r.placed))
-		for _, task := range sortedKeys(r.placed) {
-			hosts[task] = r.placed[task].name
+		hosts := make(map[string]string, len(c.placed))
+		for _, task := range sortedKeys(c.placed) {
+			hosts[task] = c.placed[task].name
 		}
-		r.events.Send(ctx, request{event: lifecycle.Captured{For: a.For, Files: answer.Files, Stacks: answer.Stacks, Motion: answer.Motion, Hosts: hosts}})
+		c.events.Send(ctx, request{event: lifecycle.Captured{For: a.For, Files: answer.Files, Stacks: answer.Stacks, Motion: answer.Motion, Hosts: hosts}})
 	})
 }
 
 // captureStacks has the stacks written down. Where a host does not answer, the stacks say so.
-func (r *clusterRun) captureStacks(in spec.StacksRequest, options activityOptions) onHosts {
+func (c *hostCalls) captureStacks(in spec.StacksRequest, options activityOptions) onHosts {
 	return func(ctx workflow.Context) (spec.RequestAnswer, error) {
-		all := ask(ctx, r, hostapi.Host.CaptureStacks, options, in.Tasks, func(to hostapi.Group, tasks []string) hostapi.CaptureStacksInput {
+		all := ask(ctx, c, hostapi.Host.CaptureStacks, options, in.Tasks, func(to hostapi.Group, tasks []string) hostapi.CaptureStacksInput {
 			in.Tasks = tasks
 			return hostapi.CaptureStacksInput{Group: to, StacksRequest: in}
 		})
 		for i, q := range all {
 			if q.err != nil {
-				all[i].Stacks = r.noStacks(q.host, q.tasks, q.err)
+				all[i].Stacks = c.noStacks(q.host, q.tasks, q.err)
 			}
 		}
 		return together(all)
@@ -80,9 +80,9 @@ func (r *clusterRun) captureStacks(in spec.StacksRequest, options activityOption
 }
 
 // reach returns what has the hosts of tasks carry out a request.
-func reach[I any](r *clusterRun, a hostapi.Activity[I, spec.RequestAnswer], tasks []string, in func(to hostapi.Group, tasks []string) I) onHosts {
+func reach[I any](c *hostCalls, a hostapi.Activity[I, spec.RequestAnswer], tasks []string, in func(to hostapi.Group, tasks []string) I) onHosts {
 	return func(ctx workflow.Context) (spec.RequestAnswer, error) {
-		return together(ask(ctx, r, a, requesting, tasks, in))
+		return together(ask(ctx, c, a, requesting, tasks, in))
 	}
 }
 
@@ -98,13 +98,13 @@ type asked struct {
 }
 
 // ask runs an activity on each host that has some of the tasks.
-func ask[I any](ctx workflow.Context, r *clusterRun, a hostapi.Activity[I, spec.RequestAnswer], options activityOptions, tasks []string, in func(to hostapi.Group, tasks []string) I) []asked {
+func ask[I any](ctx workflow.Context, c *hostCalls, a hostapi.Activity[I, spec.RequestAnswer], options activityOptions, tasks []string, in func(to hostapi.Group, tasks []string) I) []asked {
 	var all []asked
 	var answers []future[spec.RequestAnswer]
-	for _, h := range r.hosts {
+	for _, h := range c.hosts {
 		var here []string
 		for _, task := range tasks {
-			if r.placed[task] == h {
+			if c.placed[task] == h {
 				here = append(here, task)
 			}
 		}
@@ -112,7 +112,7 @@ func ask[I any](ctx workflow.Context, r *clusterRun, a hostapi.Activity[I, spec.
 			continue
 		}
 		all = append(all, asked{host: h, tasks: here})
-		answers = append(answers, call(options(ctx, h.queue, markdown.Inline(listed(here), maxListed)), a, in(r.group(), here)))
+		answers = append(answers, call(options(ctx, h.queue, markdown.Inline(listed(here), maxListed)), a, in(c.group(), here)))
 	}
 	for i, f := range answers {
 		all[i].RequestAnswer, all[i].err = f.get(ctx)
@@ -146,14 +146,14 @@ func together(all []asked) (answer spec.RequestAnswer, failure error) {
 }
 
 // noStacks returns why the tasks of a host have no stacks.
-func (r *clusterRun) noStacks(h *host, tasks []string, err error) stacktree.Tree {
+func (c *hostCalls) noStacks(h *host, tasks []string, err error) stacktree.Tree {
 	stack := stacktree.NoAnswer(h.name)
 	if !temporal.IsTimeoutError(err) {
 		stack = stacktree.Stack{{Kind: stacktree.Unknown, Function: "has no stack: " + reasonOf(err)}}
 	}
 	var trees []stacktree.Tree
 	for _, task := range tasks {
-		if rank, ok := r.machine.Rank(task); ok {
+		if rank, ok := c.machine.Rank(task); ok {
 			trees = append(trees, stacktree.Of(rank, stack))
 		}
 	}

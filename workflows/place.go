@@ -34,93 +34,93 @@ type host struct {
 
 // place reserves the hosts for the tasks of a generation, and tells them the cluster.
 // Hosts that could be had when another could not stay in r.hosts, to be given back.
-func (r *clusterRun) place(ctx workflow.Context, p placement) error {
+func (pl *placer) place(ctx workflow.Context, p placement) error {
 	if p.after > 0 {
 		if err := workflow.Sleep(ctx, p.after); err != nil {
 			return err
 		}
 	}
-	if err := r.settle(ctx, r.hosts); err != nil {
+	if err := pl.settle(ctx, pl.hosts); err != nil {
 		return err
 	}
-	before := r.hosts
-	defer func() { r.leave(before) }()
+	before := pl.hosts
+	defer func() { pl.leave(before) }()
 	started := workflow.Now(ctx)
 	var failure error
 	switch {
-	case spec.IsPrivateQueue(r.queue) && r.spec.IsElastic():
+	case spec.IsPrivateQueue(pl.queue) && pl.spec.IsElastic():
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
-			"hosts.count is %s: an elastic run is for the hosts of a fleet; submit it to their queue, or give one number of hosts", r.spec.Hosts.Count), spec.ErrInvalidRunSpec, nil)
-	case spec.IsPrivateQueue(r.queue):
-		failure = r.placeWherePinned(ctx, p)
+			"hosts.count is %s: an elastic run is for the hosts of a fleet; submit it to their queue, or give one number of hosts", pl.spec.Hosts.Count), spec.ErrInvalidRunSpec, nil)
+	case spec.IsPrivateQueue(pl.queue):
+		failure = pl.placeWherePinned(ctx, p)
 	default:
-		failure = r.placeInFleet(ctx, p)
+		failure = pl.placeInFleet(ctx, p)
 	}
-	clear(r.placed)
-	for _, h := range r.hosts {
+	clear(pl.placed)
+	for _, h := range pl.hosts {
 		for _, t := range h.tasks {
-			r.placed[t.Name()] = h
+			pl.placed[t.Name()] = h
 		}
 	}
-	if failure == nil && !spec.IsPrivateQueue(r.queue) {
-		r.unreserve(ctx, r.left(before), p.generation)
+	if failure == nil && !spec.IsPrivateQueue(pl.queue) {
+		pl.unreserve(ctx, pl.left(before), p.generation)
 	}
 	if failure == nil {
-		failure = r.checkBarriers()
+		failure = pl.checkBarriers()
 	}
-	if failure == nil && len(r.hosts) > 1 {
-		failure = r.prepare(ctx, p.generation, r.spec.PlacementTimeout.Std()-workflow.Now(ctx).Sub(started))
+	if failure == nil && len(pl.hosts) > 1 {
+		failure = pl.prepare(ctx, p.generation, pl.spec.PlacementTimeout.Std()-workflow.Now(ctx).Sub(started))
 	}
 	return failure
 }
 
 // placeWherePinned reserves the hosts that the run has brought along: all tasks that are
 // not pinned on one, each pinned one where its address says.
-func (r *clusterRun) placeWherePinned(ctx workflow.Context, p placement) error {
-	asked := slices.Concat(r.hosts, r.former)
-	r.hosts = groupByHost(r.spec.TaskList())
-	if err := r.checkSize(ctx); err != nil {
+func (pl *placer) placeWherePinned(ctx workflow.Context, p placement) error {
+	asked := slices.Concat(pl.hosts, pl.former)
+	pl.hosts = groupByHost(pl.spec.TaskList())
+	if err := pl.checkSize(ctx); err != nil {
 		return err
 	}
-	deadline := r.spec.PlacementTimeout.Std()
+	deadline := pl.spec.PlacementTimeout.Std()
 	asking, giveUp := workflow.WithCancel(ctx)
-	futures := make([]future[hostapi.ReserveOutput], len(r.hosts))
+	futures := make([]future[hostapi.ReserveOutput], len(pl.hosts))
 	var sending pace
-	for i, h := range r.hosts {
-		if err := sending.await(ctx, r.specBytes); err != nil {
+	for i, h := range pl.hosts {
+		if err := sending.await(ctx, pl.specBytes); err != nil {
 			return err
 		}
 		h.groups = []int{i}
-		futures[i] = r.reserve(asking, h, r.reserveInput(ctx, p, h, i), r.queueBefore(asked, i), deadline)
+		futures[i] = pl.reserve(asking, h, pl.reserveInput(ctx, p, h, i), pl.queueBefore(asked, i), deadline)
 		sending.started = append(sending.started, futures[i])
 	}
 	onRefusal(ctx, futures, giveUp)
 	var failure error
-	for i, h := range r.hosts {
+	for i, h := range pl.hosts {
 		out, err := futures[i].get(ctx)
 		if err != nil {
-			if err := r.placementError(h, err); failure == nil || isInvalid(err) && !isInvalid(failure) {
+			if err := pl.placementError(h, err); failure == nil || isInvalid(err) && !isInvalid(failure) {
 				failure = err
 			}
 			continue
 		}
-		r.reserved(h, out)
+		pl.reserved(h, out)
 	}
-	r.hosts = mergeSame(r.hosts)
+	pl.hosts = mergeSame(pl.hosts)
 	return failure
 }
 
 // reserveInput returns what a host is asked for. Where it is the only one it is asked for
 // all tasks, and knows the whole cluster with it.
-func (r *clusterRun) reserveInput(ctx workflow.Context, p placement, h *host, group int) hostapi.ReserveInput {
+func (pl *placer) reserveInput(ctx workflow.Context, p placement, h *host, group int) hostapi.ReserveInput {
 	in := hostapi.ReserveInput{
-		Run: r.began, Spec: r.sized, Devices: h.devices, Group: group, Generation: p.generation, First: p.first,
-		Stopping: r.standing(), Shipped: r.shipped,
+		Run: pl.began, Spec: pl.sized, Devices: h.devices, Group: group, Generation: p.generation, First: p.first,
+		Stopping: pl.calls.standing(), Shipped: pl.shipped,
 	}
-	if !r.started.IsZero() {
-		in.Elapsed = workflow.Now(ctx).Sub(r.started)
+	if !pl.started.IsZero() {
+		in.Elapsed = workflow.Now(ctx).Sub(pl.started)
 	}
-	if len(r.hosts) > 1 {
+	if len(pl.hosts) > 1 {
 		in.Tasks = names(h.tasks)
 	}
 	return in
@@ -130,17 +130,17 @@ func (r *clusterRun) reserveInput(ctx workflow.Context, p placement, h *host, gr
 const maxShipped = 4
 
 // reserved notes what a host has reserved.
-func (r *clusterRun) reserved(h *host, out hostapi.ReserveOutput) {
+func (pl *placer) reserved(h *host, out hostapi.ReserveOutput) {
 	h.out, h.name = out, out.Host
-	h.queue = spec.InstanceQueue(r.queue, out.Host, out.Instance)
-	delete(r.absent, h.queue)
-	if s := out.Shipped; s != nil && !slices.Contains(r.shipped, *s) {
-		r.shipped = append(r.shipped, *s)
-		r.shipped = r.shipped[max(0, len(r.shipped)-maxShipped):]
+	h.queue = spec.InstanceQueue(pl.queue, out.Host, out.Instance)
+	delete(pl.absent, h.queue)
+	if s := out.Shipped; s != nil && !slices.Contains(pl.shipped, *s) {
+		pl.shipped = append(pl.shipped, *s)
+		pl.shipped = pl.shipped[max(0, len(pl.shipped)-maxShipped):]
 	}
-	r.found(h)
+	pl.found(h)
 	for i, t := range h.tasks {
-		r.addresses[t.Name()] = out.Addresses[i]
+		pl.addresses[t.Name()] = out.Addresses[i]
 	}
 }
 
@@ -159,20 +159,20 @@ func onRefusal(ctx workflow.Context, futures []future[hostapi.ReserveOutput], gi
 
 // reserve asks a host for its tasks. The host worker that had them before is
 // asked first, where there is one; if it does not answer soon, any other will do.
-func (r *clusterRun) reserve(ctx workflow.Context, h *host, in hostapi.ReserveInput, before string, deadline time.Duration) future[hostapi.ReserveOutput] {
+func (pl *placer) reserve(ctx workflow.Context, h *host, in hostapi.ReserveInput, before string, deadline time.Duration) future[hostapi.ReserveOutput] {
 	summary := reserveSummary(h, in.Generation)
 	ask := func(ctx workflow.Context, queue string, deadline time.Duration) future[hostapi.ReserveOutput] {
-		return callHere(shipping(placing(ctx, queue, deadline, summary), r.spec), hostapi.Host.Reserve, in)
+		return callHere(shipping(placing(ctx, queue, deadline, summary), pl.spec), hostapi.Host.Reserve, in)
 	}
 	if before == "" {
-		return ask(ctx, h.reserveQueue(r.queue), deadline)
+		return ask(ctx, h.reserveQueue(pl.queue), deadline)
 	}
 	answer, settable := workflow.NewFuture(ctx)
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		started := workflow.Now(ctx)
 		out, err := ask(ctx, before, min(deadline, reserveTakes)).get(ctx)
 		if left := deadline - workflow.Now(ctx).Sub(started); err != nil && left > 0 && ctx.Err() == nil {
-			out, err = ask(ctx, h.reserveQueue(r.queue), left).get(ctx)
+			out, err = ask(ctx, h.reserveQueue(pl.queue), left).get(ctx)
 		}
 		settable.Set(out, err)
 	})
@@ -189,26 +189,26 @@ func reserveSummary(h *host, generation int) string {
 
 // checkBarriers refuses local barriers of tasks that have come to several hosts: at
 // the first of them some would wait for others that can never arrive there.
-func (r *clusterRun) checkBarriers() error {
-	if r.spec.Barriers != spec.BarriersLocal || len(r.hosts) == 1 {
+func (pl *placer) checkBarriers() error {
+	if pl.spec.Barriers != spec.BarriersLocal || len(pl.hosts) == 1 {
 		return nil
 	}
 	var where []string
-	for _, h := range r.hosts {
+	for _, h := range pl.hosts {
 		where = append(where, fmt.Sprintf("%s on %s", listed(names(h.tasks)), h.title()))
 	}
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
 		"barriers: local needs all tasks on one host, and they were placed on %d: %s; pin all of them to one host, or write barriers: server",
-		len(r.hosts), strings.Join(where, "; ")), spec.ErrPlacement, nil)
+		len(pl.hosts), strings.Join(where, "; ")), spec.ErrPlacement, nil)
 }
 
 // prepare tells every host of several the whole cluster.
-func (r *clusterRun) prepare(ctx workflow.Context, generation int, left time.Duration) error {
-	in := hostapi.PrepareInput{Run: r.began, Generation: generation, Cluster: r.cluster()}
-	futures := make([]future[hostapi.None], len(r.hosts))
+func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Duration) error {
+	in := hostapi.PrepareInput{Run: pl.began, Generation: generation, Cluster: pl.cluster()}
+	futures := make([]future[hostapi.None], len(pl.hosts))
 	var sending pace
-	for i, h := range r.hosts {
-		if err := sending.await(ctx, r.clusterSize()); err != nil {
+	for i, h := range pl.hosts {
+		if err := sending.await(ctx, pl.clusterSize()); err != nil {
 			return err
 		}
 		actx := placing(ctx, h.queue, max(left, 10*time.Second), "the cluster for "+markdown.Name(h.name))
@@ -216,29 +216,29 @@ func (r *clusterRun) prepare(ctx workflow.Context, generation int, left time.Dur
 		sending.started = append(sending.started, futures[i])
 	}
 	var failure error
-	for i, h := range r.hosts {
+	for i, h := range pl.hosts {
 		if _, err := futures[i].get(ctx); err != nil && failure == nil {
-			failure = r.placementError(h, err)
+			failure = pl.placementError(h, err)
 		}
 	}
 	return failure
 }
 
 // cluster returns what processes are told of a cluster on several hosts.
-func (r *clusterRun) cluster() hostapi.Cluster {
-	tasks := r.sized.TaskList()
-	master := r.placed[tasks[0].Name()].out
+func (pl *placer) cluster() hostapi.Cluster {
+	tasks := pl.sized.TaskList()
+	master := pl.placed[tasks[0].Name()].out
 	c := hostapi.Cluster{
-		RPCLayer: r.spec.RPCLayer, Profiles: r.spec.EnvProfiles, Hosts: len(r.hosts),
-		MasterAddr: spec.HostPart(r.addresses[tasks[0].Name()]),
+		RPCLayer: pl.spec.RPCLayer, Profiles: pl.spec.EnvProfiles, Hosts: len(pl.hosts),
+		MasterAddr: spec.HostPart(pl.addresses[tasks[0].Name()]),
 		MasterPort: master.MasterPort, JAXPort: master.JAXPort,
 	}
-	local := make(map[*host]int, len(r.hosts))
+	local := make(map[*host]int, len(pl.hosts))
 	for _, t := range tasks {
-		h := r.placed[t.Name()]
+		h := pl.placed[t.Name()]
 		c.Members = append(c.Members, hostapi.Member{
 			Type: t.Type, Index: t.Index, Rank: t.Rank,
-			Host: h.name, HostIndex: slices.Index(r.hosts, h), Address: r.addresses[t.Name()],
+			Host: h.name, HostIndex: slices.Index(pl.hosts, h), Address: pl.addresses[t.Name()],
 			LocalRank: local[h], LocalWorldSize: len(h.tasks),
 		})
 		local[h]++
@@ -304,7 +304,7 @@ func (h *host) title() string {
 
 // placementError returns why a host did not take its tasks. What is wrong with the
 // spec there is the spec's error, not the placement's.
-func (r *clusterRun) placementError(h *host, err error) error {
+func (pl *placer) placementError(h *host, err error) error {
 	var app *temporal.ApplicationError
 	var timeout *temporal.TimeoutError
 	var why string
@@ -322,7 +322,7 @@ func (r *clusterRun) placementError(h *host, err error) error {
 		why = app.Message()
 	case errors.As(err, &timeout):
 		why = fmt.Sprintf("no host worker took them from queue %s within %s: start one there with `clusterrun worker`, or correct the address",
-			h.reserveQueue(r.queue), r.spec.PlacementTimeout)
+			h.reserveQueue(pl.queue), pl.spec.PlacementTimeout)
 	default:
 		why = reasonOf(err)
 	}

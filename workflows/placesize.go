@@ -20,32 +20,32 @@ const (
 )
 
 // checkSize refuses what has no room in a history.
-func (r *clusterRun) checkSize(ctx workflow.Context) error {
-	if len(r.hosts) == 1 {
+func (pl *placer) checkSize(ctx workflow.Context) error {
+	if len(pl.hosts) == 1 {
 		return nil
 	}
-	r.specBytes = r.specSize(ctx)
-	each := r.specBytes + r.clusterSize()
-	if each*len(r.hosts) <= maxPlacing {
+	pl.specBytes = pl.specSize(ctx)
+	each := pl.specBytes + pl.clusterSize()
+	if each*len(pl.hosts) <= maxPlacing {
 		return nil
 	}
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
 		"the run is too large for %d hosts: each is told %d KiB, and together it may be %d KiB; use fewer hosts, or a shorter spec",
-		len(r.hosts), each>>10, maxPlacing>>10), spec.ErrPlacement, nil)
+		len(pl.hosts), each>>10, maxPlacing>>10), spec.ErrPlacement, nil)
 }
 
 // clusterSize returns about how much Prepare tells a host, in bytes. It does not depend on
 // how this version writes that: a replay branches as the first time.
-func (r *clusterRun) clusterSize() int {
+func (pl *placer) clusterSize() int {
 	const member, host = 20, 200
-	return member*r.machine.Size() + host*len(r.hosts)
+	return member*pl.machine.Size() + host*len(pl.hosts)
 }
 
 // specSize returns the size of the spec as JSON. The history keeps it: another version
 // of this program may write the same spec in more bytes, or in fewer.
-func (r *clusterRun) specSize(ctx workflow.Context) int {
+func (pl *placer) specSize(ctx workflow.Context) int {
 	var size int
-	if err := workflow.SideEffect(ctx, func(workflow.Context) any { return sizeOf(r.spec) }).Get(&size); err != nil {
+	if err := workflow.SideEffect(ctx, func(workflow.Context) any { return sizeOf(pl.spec) }).Get(&size); err != nil {
 		return maxPlacing // what cannot be read back cannot be sent
 	}
 	return size

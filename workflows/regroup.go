@@ -22,7 +22,7 @@ func (r *clusterRun) startPlacing(ctx workflow.Context, p placement) {
 	placing, stopPlacing := workflow.WithCancel(ctx)
 	r.stopPlacing = stopPlacing
 	workflow.Go(placing, func(placing workflow.Context) {
-		err := r.place(placing, p)
+		err := r.placer.place(placing, p)
 		r.events.Send(ctx, request{placed: true, err: err})
 	})
 }
@@ -32,7 +32,7 @@ func (r *clusterRun) startPlacing(ctx workflow.Context, p placement) {
 // task is open.
 func (r *clusterRun) regroup(ctx workflow.Context, a lifecycle.Regroup) {
 	if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-		r.next = r.resumption(ctx)
+		r.next = r.handover.resumption(ctx)
 		return
 	}
 	r.startPlacing(ctx, placement{generation: a.Generation, first: a.First, after: a.After})
@@ -81,7 +81,7 @@ func lastOf(lines []string, most int) []string {
 // resume takes up what an earlier execution left.
 func (r *clusterRun) resume(from *Resumption) {
 	r.machine = lifecycle.Resume(r.spec, r.spec.TaskList(), from.Machine)
-	r.takeOver(from)
+	r.handover.takeOver(from)
 	r.started, r.queued, r.output = from.Started, from.Queued, from.Output
 	if size := from.Machine.Size; size > 0 {
 		r.sized = r.spec.Sized(size)
@@ -95,10 +95,10 @@ func (r *clusterRun) resume(from *Resumption) {
 // queueBefore returns the queue of the host worker that had a reservation in the
 // generation before, unless it was lost: whoever has been there has the files in
 // its caches, and its slots are ours.
-func (r *clusterRun) queueBefore(before []*host, group int) string {
+func (pl *placer) queueBefore(before []*host, group int) string {
 	for _, h := range before {
 		for _, g := range h.groups {
-			if g == group && h.pin == "" && h.queue != "" && !r.lost[h.queue] {
+			if g == group && h.pin == "" && h.queue != "" && !pl.lost[h.queue] {
 				return h.queue
 			}
 		}
@@ -109,10 +109,10 @@ func (r *clusterRun) queueBefore(before []*host, group int) string {
 // leave keeps in mind which hosts had tasks in earlier generations and have none in
 // this. They are given back in the end: a host that a run has given back takes it
 // no more, and the group may have to return.
-func (r *clusterRun) leave(before []*host) {
+func (pl *placer) leave(before []*host) {
 	here := map[string]bool{"": true}
-	for _, h := range r.hosts {
+	for _, h := range pl.hosts {
 		here[h.queue] = true
 	}
-	r.former = slices.DeleteFunc(slices.Concat(r.former, before), func(h *host) bool { return here[h.queue] })
+	pl.former = slices.DeleteFunc(slices.Concat(pl.former, before), func(h *host) bool { return here[h.queue] })
 }

@@ -16,12 +16,12 @@ import (
 // release gives all hosts back and tells the machine every exit there was.
 func (r *clusterRun) release(ctx workflow.Context) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		back := r.giveBack(ctx)
+		back := r.releaser.giveBack(ctx)
 		if back.served != "" {
-			r.endClosures(ctx, back.served)
+			r.releaser.endClosures(ctx, back.served)
 		}
 		r.notes = append(r.notes, back.notes...)
-		r.keepOutput(back.output)
+		r.releaser.keepOutput(back.output)
 		r.events.Send(ctx, request{event: back.released})
 	})
 }
@@ -40,21 +40,21 @@ type givenBack struct {
 //
 // A host that the run has given up is not asked: nothing of the run lives there, and the
 // end does not wait for it. Its reconciler frees what the run holds there when it is back.
-func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
+func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 	var back givenBack
 	e := lifecycle.Released{Exits: map[string][]spec.Exit{}, Values: map[string][]byte{}, Hosts: map[string]string{}}
 	// Those that the group has left come first: what the others say is newer.
-	hosts := append(slices.Clone(r.former), r.hosts...)
+	hosts := append(slices.Clone(g.former), g.hosts...)
 	futures := make([]future[hostapi.ReleaseOutput], len(hosts))
 	for i, h := range hosts {
-		if h.queue != "" && !r.absent[h.queue] && (!spec.IsAgentsQueue(r.queue) || !r.lost[h.queue]) {
-			futures[i] = callHere(releasing(ctx, h.queue, r.spec, "give back "+markdown.Name(h.name)), hostapi.Host.Release, hostapi.ReleaseInput{Run: r.began})
+		if h.queue != "" && !g.absent[h.queue] && (!spec.IsAgentsQueue(g.queue) || !g.lost[h.queue]) {
+			futures[i] = callHere(releasing(ctx, h.queue, g.spec, "give back "+markdown.Name(h.name)), hostapi.Host.Release, hostapi.ReleaseInput{Run: g.began})
 		}
 	}
 	for i, h := range hosts {
-		former := i < len(r.former)
+		former := i < len(g.former)
 		if futures[i].Future == nil {
-			if r.absent[h.queue] && !former {
+			if g.absent[h.queue] && !former {
 				e.Problems = append(e.Problems, fmt.Sprintf("host %s did not come back; what only it knows is missing, such as values and earlier exits", h.name))
 			}
 			continue
@@ -85,7 +85,7 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 			back.served = h.queue
 		}
 	}
-	for _, h := range r.hosts {
+	for _, h := range g.hosts {
 		for _, t := range h.tasks {
 			if _, ok := e.Hosts[t.Name()]; !ok {
 				e.Hosts[t.Name()] = h.name
@@ -98,10 +98,10 @@ func (r *clusterRun) giveBack(ctx workflow.Context) givenBack {
 
 // endClosures ends the run's queue of closures with it. One that cannot be told now
 // finds out by itself, a minute later at most; see ClosuresCheck.
-func (r *clusterRun) endClosures(ctx workflow.Context, queue string) {
+func (g *releaser) endClosures(ctx workflow.Context, queue string) {
 	err := workflow.ExecuteActivity(ending(ctx, queue), closure.ActivityEndClosures, closure.EndInput{
 		Run: spec.RunRef{
-			WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: r.began,
+			WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: g.began,
 		},
 		Over: fmt.Sprintf("run %s has ended", workflow.GetInfo(ctx).WorkflowExecution.ID),
 	}).Get(ctx, nil)
@@ -114,12 +114,12 @@ func (r *clusterRun) endClosures(ctx workflow.Context, queue string) {
 // one payload.
 const maxOutput = 256 << 10
 
-func (r *clusterRun) keepOutput(lines []string) {
+func (g *releaser) keepOutput(lines []string) {
 	for _, line := range lines {
-		if r.outputBytes += len(line); r.outputBytes > maxOutput {
+		if g.outputBytes += len(line); g.outputBytes > maxOutput {
 			return
 		}
-		r.output = append(r.output, line)
+		g.output = append(g.output, line)
 	}
 }
 

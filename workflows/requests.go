@@ -11,7 +11,7 @@ import (
 // register installs the handlers. It must run before the workflow first blocks. Requests that
 // arrive during placement are queued.
 func (r *clusterRun) register(ctx workflow.Context) error {
-	if err := answerStatusBy(ctx, r.answerStatus); err != nil {
+	if err := answerStatusBy(ctx, r.report.answerStatus); err != nil {
 		return err
 	}
 	handlers := []func(workflow.Context) error{
@@ -52,25 +52,25 @@ func (r *clusterRun) register(ctx workflow.Context) error {
 }
 
 // onHosts returns what carries out the request of an operator; nil for any other action.
-func (r *clusterRun) onHosts(a lifecycle.Action) onHosts {
+func (c *hostCalls) onHosts(a lifecycle.Action) onHosts {
 	switch a := a.(type) {
 	case lifecycle.TerminateTasks:
-		return reach(r, hostapi.Host.TerminateTasks, a.Tasks, func(to hostapi.Group, tasks []string) hostapi.TerminateTasksInput {
+		return reach(c, hostapi.Host.TerminateTasks, a.Tasks, func(to hostapi.Group, tasks []string) hostapi.TerminateTasksInput {
 			a.Tasks = tasks
 			return hostapi.TerminateTasksInput{Group: to, TaskRequest: a.TaskRequest}
 		})
 	case lifecycle.RestartTasks:
-		return reach(r, hostapi.Host.RestartTasks, a.Tasks, func(to hostapi.Group, tasks []string) hostapi.RestartTasksInput {
+		return reach(c, hostapi.Host.RestartTasks, a.Tasks, func(to hostapi.Group, tasks []string) hostapi.RestartTasksInput {
 			a.Tasks = tasks
 			return hostapi.RestartTasksInput{Group: to, TaskRequest: a.TaskRequest}
 		})
 	case lifecycle.SignalTasks:
-		return reach(r, hostapi.Host.SignalTasks, a.Tasks, func(to hostapi.Group, tasks []string) hostapi.SignalTasksInput {
+		return reach(c, hostapi.Host.SignalTasks, a.Tasks, func(to hostapi.Group, tasks []string) hostapi.SignalTasksInput {
 			a.Tasks = tasks
 			return hostapi.SignalTasksInput{Group: to, SignalRequest: a.SignalRequest}
 		})
 	case lifecycle.CaptureStacks:
-		return r.captureStacks(a.StacksRequest, requesting)
+		return c.captureStacks(a.StacksRequest, requesting)
 	}
 	return nil
 }

@@ -17,18 +17,18 @@ import (
 // nobody held them or by a timeout. A host that is there says so at once. One that is not
 // has stopped its processes by itself when the time is up, and where it keeps them it is
 // waited for.
-func (r *clusterRun) settle(ctx workflow.Context, hosts []*host) error {
+func (pl *placer) settle(ctx workflow.Context, hosts []*host) error {
 	var futures []future[spec.RequestAnswer]
 	var asked []*host
-	tasks := r.tasksByHost()
+	tasks := pl.tasksByHost()
 	for _, h := range hosts {
-		if !r.unsettled[h.queue] {
+		if !pl.unsettled[h.queue] {
 			continue
 		}
-		actx := settling(ctx, h.queue, r.givenUp(len(hosts)), r.spec, "what "+h.name+" may have left")
+		actx := settling(ctx, h.queue, pl.givenUp(len(hosts)), pl.spec, "what "+h.name+" may have left")
 		asked = append(asked, h)
 		futures = append(futures, call(actx, hostapi.Host.SettleTasks, hostapi.TasksInput{
-			Group: hostapi.Group{Run: r.began, Generation: r.machine.Generation() - 1}, Tasks: tasks[h],
+			Group: hostapi.Group{Run: pl.began, Generation: pl.machine.Generation() - 1}, Tasks: tasks[h],
 		}))
 	}
 	for i, f := range futures {
@@ -36,21 +36,21 @@ func (r *clusterRun) settle(ctx workflow.Context, hosts []*host) error {
 			return ctx.Err()
 		} else if err != nil {
 			workflow.GetLogger(ctx).Warn("a host is given up", "host", asked[i].name, "error", err)
-			r.gone(asked[i])
+			pl.gone(asked[i])
 			var timeout *temporal.TimeoutError
 			if errors.As(err, &timeout) {
-				r.absent[asked[i].queue] = true
+				pl.absent[asked[i].queue] = true
 			}
 		}
 	}
-	clear(r.unsettled)
+	clear(pl.unsettled)
 	return nil
 }
 
 // givenUp returns how long a host, of that many, may be silent before nothing of the run
 // lives there; 0 if it may be for ever.
-func (r *clusterRun) givenUp(hosts int) time.Duration {
-	f, ok := lifecycle.FenceOf(r.spec, hosts)
+func (pl *placer) givenUp(hosts int) time.Duration {
+	f, ok := lifecycle.FenceOf(pl.spec, hosts)
 	if !ok {
 		return 0
 	}

@@ -34,10 +34,10 @@ func resultOfRefusal(err error) *spec.RunResult {
 }
 
 // answerStatus answers the query of that name.
-func (r *clusterRun) answerStatus() (spec.Status, error) {
-	s := r.status()
-	if r.invalid != nil {
-		s.Result = resultOfRefusal(r.invalid)
+func (v *reporter) answerStatus() (spec.Status, error) {
+	s := v.status()
+	if v.invalid != nil {
+		s.Result = resultOfRefusal(v.invalid)
 	}
 	for _, cut := range []func(*spec.TaskStatus){
 		func(t *spec.TaskStatus) {
@@ -66,38 +66,38 @@ const (
 )
 
 // status returns where the run and its tasks are.
-func (r *clusterRun) status() spec.Status {
-	state, tasks := r.machine.Status()
-	if r.invalid != nil {
+func (v *reporter) status() spec.Status {
+	state, tasks := v.machine.Status()
+	if v.invalid != nil {
 		state = spec.RunEnded // a host refused the spec, and the machine never began
 	}
 	for i := range tasks {
 		t := &tasks[i]
-		if h, ok := r.placed[t.Name]; ok {
-			t.Host, t.Address = h.name, r.addresses[t.Name]
+		if h, ok := v.placed[t.Name]; ok {
+			t.Host, t.Address = h.name, v.addresses[t.Name]
 		}
-		if l, ok := r.launches[t.Name]; ok {
+		if l, ok := v.launches[t.Name]; ok {
 			t.Activity = l.id
 		}
 	}
-	status := spec.Status{State: state, Generation: r.machine.Generation(), Started: r.started, Tasks: tasks, Archive: r.spec.Ship.Archive, SilenceIgnoresCPU: r.spec.SilenceIgnoresCPU, Result: r.result}
-	status.GroupRestarts = r.machine.GroupRestarts()
-	status.Elastic = r.elasticStatus()
-	if len(r.hosts) > 0 && r.result == nil {
+	status := spec.Status{State: state, Generation: v.machine.Generation(), Started: v.started, Tasks: tasks, Archive: v.spec.Ship.Archive, SilenceIgnoresCPU: v.spec.SilenceIgnoresCPU, Result: v.result}
+	status.GroupRestarts = v.machine.GroupRestarts()
+	status.Elastic = v.elasticStatus()
+	if len(v.hosts) > 0 && v.result == nil {
 		status.OnDisconnect = spec.OnDisconnectKeep
-		if after := r.spec.StopAfter(len(r.hosts)); after > 0 {
+		if after := v.spec.StopAfter(len(v.hosts)); after > 0 {
 			status.OnDisconnect = spec.OnDisconnectStop(after)
 		}
 	}
-	for _, h := range slices.Concat(r.former, r.hosts) {
+	for _, h := range slices.Concat(v.former, v.hosts) {
 		if h.out.Service != nil {
 			status.Services = append(status.Services, *h.out.Service)
 		}
 	}
-	if r.result == nil {
-		status.Stacks = r.machine.Findings()
+	if v.result == nil {
+		status.Stacks = v.machine.Findings()
 	}
-	if s := r.machine.Stopping(); s.Stop {
+	if s := v.machine.Stopping(); s.Stop {
 		status.Stopping = &s
 	}
 	return status
@@ -113,8 +113,8 @@ const (
 )
 
 // describe writes the state of the run where the Web UI shows it.
-func (r *clusterRun) describe(ctx workflow.Context) {
-	status := r.status()
+func (v *reporter) describe(ctx workflow.Context) {
+	status := v.status()
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**", status.State)
 	if status.Generation > 0 {
@@ -123,8 +123,8 @@ func (r *clusterRun) describe(ctx workflow.Context) {
 	if status.Elastic != nil {
 		fmt.Fprintf(&b, " · %s", status.Elastic)
 	}
-	if r.result != nil {
-		fmt.Fprintf(&b, " · %s\n%s", r.result.Verdict, markdown.Block(r.result.Message, maxDetailText))
+	if v.result != nil {
+		fmt.Fprintf(&b, " · %s\n%s", v.result.Verdict, markdown.Block(v.result.Message, maxDetailText))
 	}
 	if status.Stacks != nil {
 		b.WriteString("\n\nWhat the tasks were doing:\n" + markdown.Block(status.Stacks.String(), maxDetailText))

@@ -16,7 +16,8 @@ import (
 // left out where there is no room for it.
 func TestTheStatusOfTheLargestRunFits(t *testing.T) {
 	s := (&spec.RunSpec{Command: []string{"x"}, OnFailure: spec.OnFailureContinue, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(spec.MaxTasks)}}}).WithDefaults()
-	r := &clusterRun{spec: s, machine: lifecycle.New(s, s.TaskList()), placed: map[string]*host{}, addresses: map[string]string{}, launches: map[string]*launch{}}
+	state := &runState{spec: s, machine: lifecycle.New(s, s.TaskList()), placed: map[string]*host{}, addresses: map[string]string{}, launches: map[string]*launch{}}
+	r := &reporter{state, &placer{runState: state}}
 	for i, a := range r.machine.Step(lifecycle.Begin{}) {
 		name := a.(lifecycle.Launch).Task.Name()
 		r.placed[name], r.addresses[name] = &host{name: fmt.Sprint("host-", i/40)}, fmt.Sprint("10.0.0.7:", 20000+i)

@@ -94,7 +94,7 @@ func (r *clusterRun) launchAll(ctx workflow.Context, actions []lifecycle.Action)
 	var hosts []*host
 	on := map[*host][]lifecycle.Launch{}
 	for _, l := range launches {
-		h := r.hostOf(l.Task.Name())
+		h := r.placer.hostOf(l.Task.Name())
 		if on[h] == nil {
 			hosts = append(hosts, h)
 		}
@@ -114,7 +114,7 @@ func (r *clusterRun) launchAll(ctx workflow.Context, actions []lifecycle.Action)
 // terminates it with this execution, as it closes its activities.
 func (r *clusterRun) startGroup(ctx workflow.Context, h *host, n int, launches []lifecycle.Launch) {
 	info := workflow.GetInfo(ctx)
-	in := GroupInput{Carrier: r.carrierOn(h), Common: hostapi.RunTaskInput{
+	in := GroupInput{Carrier: r.placer.carrierOn(h), Common: hostapi.RunTaskInput{
 		Workflow: info.WorkflowExecution.ID, Run: r.began, Execution: r.execution, Generation: r.machine.Generation(),
 	}}
 	in.Carrier.Crowd = len(launches) >= crowd

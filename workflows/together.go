@@ -38,7 +38,7 @@ func updateStopping[Q interface{ Validate() error }](r *clusterRun, name, descri
 		return out, err
 	}
 	validate := func(ctx workflow.Context, q Q) error {
-		if r.isLeaving(ctx) {
+		if r.handover.isLeaving(ctx) {
 			return errGoesOn()
 		}
 		err := q.Validate()
@@ -64,8 +64,8 @@ const maxTold = 2 << 20
 // tell has every host learn whether the tasks are stopping together. Nobody waits
 // for it. A host that is away learns of it when it is back, and one that hears of
 // two out of order knows by their numbers which is the newer.
-func (r *clusterRun) tell(ctx workflow.Context, s spec.Stopping) {
-	if s.Error != nil && sizeOf(s)*len(r.hosts) > maxTold {
+func (c *hostCalls) tell(ctx workflow.Context, s spec.Stopping) {
+	if s.Error != nil && sizeOf(s)*len(c.hosts) > maxTold {
 		short := *s.Error
 		short.Traceback = ""
 		s.Error = &short
@@ -74,8 +74,8 @@ func (r *clusterRun) tell(ctx workflow.Context, s spec.Stopping) {
 	if !s.Stop {
 		summary = "the stop is cleared"
 	}
-	in := hostapi.TellStoppingInput{Group: r.group(), Stopping: s}
-	for _, h := range r.hosts {
+	in := hostapi.TellStoppingInput{Group: c.group(), Stopping: s}
+	for _, h := range c.hosts {
 		told := call(telling(ctx, h.queue, summary), hostapi.Host.TellStopping, in)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			if _, err := told.get(ctx); err != nil {
@@ -87,9 +87,9 @@ func (r *clusterRun) tell(ctx workflow.Context, s spec.Stopping) {
 
 // tellAgain has every host know how the run stands that the execution before has told
 // it: the activity that was to bring it may have ended with that.
-func (r *clusterRun) tellAgain(ctx workflow.Context) {
-	if s := r.standing(); s != nil {
-		r.tell(ctx, *s)
+func (c *hostCalls) tellAgain(ctx workflow.Context) {
+	if s := c.standing(); s != nil {
+		c.tell(ctx, *s)
 	}
 }
 
@@ -105,8 +105,8 @@ func sizeOf(v any) int {
 
 // standing returns how the run stands, for hosts that are reserved after it has been
 // stopped and cleared; nil: nobody ever asked.
-func (r *clusterRun) standing() *spec.Stopping {
-	if s := r.machine.Stopping(); s.Seq > 0 {
+func (c *hostCalls) standing() *spec.Stopping {
+	if s := c.machine.Stopping(); s.Seq > 0 {
 		return &s
 	}
 	return nil

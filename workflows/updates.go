@@ -52,7 +52,7 @@ func update[Q interface{ Validate() error }](r *clusterRun, name, description st
 			return refused(err)
 		}
 		e, err := eventOf(q)
-		if !lifecycle.Ends(e) && r.isLeaving(ctx) {
+		if !lifecycle.Ends(e) && r.handover.isLeaving(ctx) {
 			return errGoesOn()
 		}
 		if err == nil {
@@ -123,9 +123,9 @@ func (r *clusterRun) serve(ctx workflow.Context, q request) {
 	answer := spec.RequestAnswer{Tasks: []string{}}
 	waiting := false
 	for _, a := range r.machine.Step(q.event) {
-		if onHosts := r.onHosts(a); onHosts != nil {
+		if onHosts := r.calls.onHosts(a); onHosts != nil {
 			waiting = true
-			r.answer(ctx, onHosts, answer.Tasks, q.done)
+			r.calls.answer(ctx, onHosts, answer.Tasks, q.done)
 			continue
 		}
 		switch a := a.(type) {
