@@ -3,7 +3,6 @@ package activities
 import (
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
@@ -15,7 +14,7 @@ type leases struct {
 	attached map[runkey.Task]int // RunTask calls that hold a lease, by task
 	nudge    chan struct{}       // wakes the reconciler
 	ended    chan struct{}       // has an element after a lease ended
-	silences sync.Map            // from runkey.Task to time.Duration
+	silences sync.Map            // from runkey.Task to whether it is silent
 	// acted has each taskGroup for which on_silence was carried out since the last sign of life.
 	acted sync.Map
 }
@@ -83,9 +82,9 @@ func (l *leases) attachedTo(of runkey.Task) (keys []runkey.Task) {
 }
 
 // stillSilent returns the tasks in the group of k that are silent, sorted.
-func (l *leases) stillSilent(p *plan, k runkey.Task) (tasks []string) {
+func (l *leases) stillSilent(k runkey.Task) (tasks []string) {
 	for _, k := range l.attachedTo(k) {
-		if silent, ok := l.silences.Load(k); ok && silent.(time.Duration) >= p.Spec.Silence.Std() {
+		if silent, ok := l.silences.Load(k); ok && silent.(bool) {
 			tasks = append(tasks, k.Task)
 		}
 	}

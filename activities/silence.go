@@ -26,11 +26,11 @@ const actAlone = time.Minute
 // silence tracks how long the process of a lease has been silent.
 type silence struct{ rule lifecycle.Silence }
 
-// silentFor records the signs of the process, and returns for how many seconds it has been
-// silent if that exceeds the limit of its run; otherwise 0.
-func (l *taskLease) silentFor(at time.Time, signs lifecycle.Signs) int {
-	if l.plan.Spec == nil || l.plan.Spec.Silence == nil {
-		return 0
+// silentFor records the signs of the process. It sets for how long that has been silent if this
+// exceeds its limit.
+func (l *taskLease) silentFor(u *spec.LiveUsage, at time.Time, signs lifecycle.Signs) {
+	if l.plan.Spec == nil || l.plan.Spec.Silence == "" {
+		return
 	}
 	if p := l.progress(l.key); p != nil {
 		signs.Progress = fmt.Sprint(*p)
@@ -39,23 +39,27 @@ func (l *taskLease) silentFor(at time.Time, signs lifecycle.Signs) int {
 		signs.CPU = 0
 	}
 	silent := l.silence.rule.Look(at, signs)
-	l.leases.silences.Store(l.key, silent)
-	if silent < l.plan.Spec.Silence.Std() {
-		l.leases.acted.Delete(groupOf(l.key))
-		return 0
+	limit := l.plan.Spec.Silence.Limit(l.silence.rule.Longest())
+	l.leases.silences.Store(l.key, silent >= limit)
+	if l.plan.Spec.Silence == spec.SilenceAuto {
+		u.SilentAfter = int(limit.Seconds())
 	}
-	return int(silent.Seconds())
+	if silent < limit {
+		l.leases.acted.Delete(groupOf(l.key))
+		return
+	}
+	u.SilentSeconds = int(silent.Seconds())
 }
 
 // mustAct reports whether on_silence must be carried out now: all tasks of the run on this
 // host are silent, and this is the first to notice. A task that waits for another one here
 // does not trigger it alone.
 func (l *taskLease) mustAct() bool {
-	if l.plan.Spec == nil || l.plan.Spec.OnSilence == "" || l.plan.Spec.Silence == nil {
+	if l.plan.Spec == nil || l.plan.Spec.OnSilence == "" || l.plan.Spec.Silence == "" {
 		return false
 	}
 	attached := l.leases.attachedTo(l.key)
-	if silent := l.leases.stillSilent(l.plan, l.key); len(silent) == 0 || len(silent) < len(attached) {
+	if silent := l.leases.stillSilent(l.key); len(silent) == 0 || len(silent) < len(attached) {
 		return false
 	}
 	_, acted := l.leases.acted.LoadOrStore(groupOf(l.key), true)
@@ -66,7 +70,7 @@ func (l *taskLease) mustAct() bool {
 // captures the stacks of all its tasks, on all hosts, before any is stopped. If the run does
 // not, this host does it for its own tasks.
 func (s *silenced) actOnSilence(ctx context.Context, p *plan, k runkey.Task) {
-	tasks := s.leases.stillSilent(p, k)
+	tasks := s.leases.stillSilent(k)
 	s.Log.Info("all tasks of a run are silent", zap.String("run", k.Run.WorkflowID), zap.Strings("tasks", tasks), zap.String("on_silence", string(p.Spec.OnSilence)))
 	alone := time.NewTimer(actAlone)
 	defer alone.Stop()
@@ -81,7 +85,7 @@ func (s *silenced) actOnSilence(ctx context.Context, p *plan, k runkey.Task) {
 	case <-ctx.Done():
 		return
 	}
-	if tasks = s.leases.stillSilent(p, k); len(tasks) == 0 {
+	if tasks = s.leases.stillSilent(k); len(tasks) == 0 {
 		return // they have been stopped, or work again
 	}
 	s.Log.Warn("the run has done nothing about silent tasks, and this host does", zap.String("run", k.Run.WorkflowID), zap.Strings("tasks", tasks), zap.Error(err))
@@ -144,8 +148,12 @@ func (h *Host) StopSilentTasks(ctx context.Context, in hostapi.TasksInput) (spec
 
 // silenceText returns why silent tasks are stopped.
 func silenceText(s *spec.RunSpec) string {
-	if s == nil || s.Silence == nil {
+	if s == nil || s.Silence == "" {
 		return ""
 	}
-	return fmt.Sprintf("silent for %s: %s", s.Silence, spec.SilenceText(s.SilenceIgnoresCPU))
+	limit := string(s.Silence)
+	if s.Silence == spec.SilenceAuto {
+		limit = "much longer than before"
+	}
+	return fmt.Sprintf("silent for %s: %s", limit, spec.SilenceText(s.SilenceIgnoresCPU))
 }

@@ -42,8 +42,7 @@ func TestOnSilence(t *testing.T) {
 	h.services, err = taskservices.New(taskservices.Config{StateDir: h.StateDir, Log: h.Log})
 	require.NoError(t, err)
 	t.Cleanup(h.services.Close)
-	limit := spec.Duration(time.Minute)
-	p := &plan{Spec: &spec.RunSpec{Silence: &limit, OnSilence: spec.OnSilenceStop, Stop: spec.Stop{Signal: "SIGINT"}}}
+	p := &plan{Spec: &spec.RunSpec{Silence: "1m", OnSilence: spec.OnSilenceStop, Stop: spec.Stop{Signal: "SIGINT"}}}
 	leaseOf := func(run, task string) *taskLease {
 		l := &taskLease{Host: h, plan: p, key: runkey.Task{Run: runkey.Run{WorkflowID: run}, Task: task}}
 		h.leases.attach(l.key)
@@ -52,8 +51,12 @@ func TestOnSilence(t *testing.T) {
 	a, b := leaseOf("run", "worker-0"), leaseOf("run", "worker-1")
 	leaseOf("other", "worker-0")
 	begun := time.Now()
+	seen := func(l *taskLease, after time.Duration, signs lifecycle.Signs) (u spec.LiveUsage) {
+		l.silentFor(&u, begun.Add(after), signs)
+		return u
+	}
 	look := func(l *taskLease, after time.Duration, output int64) int {
-		return l.silentFor(begun.Add(after), lifecycle.Signs{Output: output})
+		return seen(l, after, lifecycle.Signs{Output: output}).SilentSeconds
 	}
 	for _, l := range []*taskLease{a, b} {
 		assert.Zero(t, look(l, 0, 0))
@@ -108,7 +111,7 @@ func TestOnSilence(t *testing.T) {
 
 	// A task that waits for NCCL uses a processor.
 	busy := func(after time.Duration) int {
-		return a.silentFor(begun.Add(after), lifecycle.Signs{Output: 2, CPU: after})
+		return seen(a, after, lifecycle.Signs{Output: 2, CPU: after}).SilentSeconds
 	}
 	busy(8 * time.Minute)
 	assert.Zero(t, busy(10*time.Minute))
@@ -116,7 +119,22 @@ func TestOnSilence(t *testing.T) {
 	assert.Equal(t, 60, busy(11*time.Minute))
 	assert.Equal(t, "silent for 1m: no output and no progress", silenceText(p.Spec))
 
-	p.Spec.Silence = nil
+	// The limit is learnt from the longest pause, here of three minutes.
+	p.Spec.Silence = spec.SilenceAuto
+	assert.Equal(t, spec.LiveUsage{SilentAfter: 600}, seen(a, 12*time.Minute, lifecycle.Signs{Output: 4}), "the least")
+	for minutes := 13; minutes <= 15; minutes++ {
+		assert.Zero(t, look(a, time.Duration(minutes)*time.Minute, 4))
+	}
+	assert.Equal(t, "silent for much longer than before: no output and no progress", silenceText(p.Spec))
+	assert.Equal(t, spec.LiveUsage{SilentAfter: 900}, seen(a, 16*time.Minute, lifecycle.Signs{Output: 5}))
+	for minutes := 17; minutes < 16+15; minutes++ {
+		assert.Zero(t, look(a, time.Duration(minutes)*time.Minute, 5))
+		assert.False(t, a.mustAct())
+	}
+	assert.Equal(t, spec.LiveUsage{SilentAfter: 900, SilentSeconds: 900}, seen(a, 31*time.Minute, lifecycle.Signs{Output: 5}))
+	assert.True(t, a.mustAct())
+
+	p.Spec.Silence = ""
 	assert.Zero(t, look(a, time.Hour, 2))
 	assert.False(t, a.mustAct())
 }

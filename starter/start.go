@@ -113,8 +113,8 @@ const (
 // memo returns what lists show of a run in addition to its search attributes.
 func memo(s *spec.RunSpec, o Options) map[string]any {
 	m := map[string]any{memoOwner: o.Owner, memoName: s.Name, memoTasks: cluster(s), memoCommand: commandLine(s), memoDir: s.Dir}
-	if s.Silence != nil {
-		m[memoSilence] = s.Silence.String()
+	if s.Silence != "" {
+		m[memoSilence] = s.Silence
 	}
 	return m
 }

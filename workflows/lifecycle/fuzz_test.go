@@ -102,7 +102,7 @@ func newWorld(t *testing.T, data []byte) *world {
 		}
 	}
 	if how := w.byte(); how%2 != 0 {
-		s.Silence, s.OnSilence = spec.DurationOf(time.Minute), []spec.OnSilence{spec.OnSilenceReport, spec.OnSilenceRestart, spec.OnSilenceStop}[how/2%3]
+		s.Silence, s.OnSilence = "1m", []spec.OnSilence{spec.OnSilenceReport, spec.OnSilenceRestart, spec.OnSilenceStop}[how/2%3]
 	}
 	workers, ps := int(w.byte()%4)+1, int(w.byte()%3)
 	s.Tasks = append(s.Tasks, spec.TaskGroup{Type: "worker", Count: &workers})

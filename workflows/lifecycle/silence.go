@@ -26,7 +26,12 @@ type Silence struct {
 	looked time.Time
 	signs  Signs
 	silent time.Duration
+	// longest is the longest silence that has ended.
+	longest time.Duration
 }
+
+// Longest returns the longest silence that has ended.
+func (s *Silence) Longest() time.Duration { return s.longest }
 
 // Look takes what was seen at a time, by a clock that stands still while the host is
 // suspended, and returns for how long the process has been silent.
@@ -38,6 +43,7 @@ func (s *Silence) Look(at time.Time, signs Signs) time.Duration {
 	first := s.looked.IsZero()
 	s.looked, s.signs = at, signs
 	if first || signs.Output != before.Output || signs.Progress != before.Progress || signs.CPU-before.CPU > elapsed/idleShare {
+		s.longest = max(s.longest, s.silent)
 		s.silent = 0
 	} else {
 		s.silent += min(elapsed, longestLook)

@@ -359,10 +359,10 @@ var fields = []field{
 		flag: "on-disconnect", usage: "what a host that cannot reach the server does: `keep|TIME`; after TIME (5s or more) it stops its processes (default keep on one host, 2m on several)",
 	},
 	{
-		of: "RunSpec.silence", from: positive,
-		doc:     "The time without output, progress and processor time after which a task is shown as silent. At least 30s. Only output in files counts, and less than a hundredth of a processor counts as none. Default: silence is not watched.",
-		example: "silence: 10m",
-		flag:    "silence", usage: "`TIME` after which tasks without output, progress and processor time are shown as silent (30s or more)",
+		of: "RunSpec.silence", syntax: silenceSyntax,
+		doc:     "The time without output, progress and processor time after which a task is shown as silent. At least 30s; with auto, 5 times the longest pause of its process so far, and at least 10m. Only output in files counts, and less than a hundredth of a processor counts as none. Default: silence is not watched.",
+		example: "silence: 10m", remedy: silenceRemedy,
+		flag: "silence", usage: "`TIME|auto` after which tasks without output, progress and processor time are shown as silent (30s or more); auto learns it from their pauses",
 	},
 	{
 		of:      "RunSpec.silence_ignores_cpu",

@@ -36,6 +36,7 @@ var (
 	expirySyntax      = matching(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$`, "time", "leave the signature to submit --sign")
 	hostPatternSyntax = syntax{check: rule((*checker).checkHostPattern)}
 	constraintSyntax  = syntax{check: rule((*checker).checkConstraint)}
+	silenceSyntax     = syntax{silencePattern, rule((*checker).checkSilenceTime)}
 	disconnectSyntax  = syntax{check: rule((*checker).checkDisconnect)}
 	hostCountSyntax   = syntax{check: rule((*checker).checkCountOfHosts)}
 	// elsewhere is for values that are checked together with others.
@@ -71,6 +72,8 @@ const (
 	absolutePattern = `^/`
 	// durationPattern is what [ParseDuration] reads, without a sign.
 	durationPattern = `^(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
+	// silencePattern is a [Silence].
+	silencePattern = `^(auto|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 	// stdPattern is what [ParseStd] reads.
 	stdPattern = `^([0-3]|(\d+(-\d+)?:[0-3],)*\d+(-\d+)?:[0-3])$`
 	// devicesPattern and cpusPattern are what [Resources] can be as a text. A

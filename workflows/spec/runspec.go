@@ -28,7 +28,7 @@ type RunSpec struct {
 	Barriers          Barriers     `json:"barriers,omitempty"`
 	Stop              Stop         `json:"stop,omitzero"`
 	OnDisconnect      OnDisconnect `json:"on_disconnect,omitempty"`
-	Silence           *Duration    `json:"silence,omitempty"`
+	Silence           Silence      `json:"silence,omitempty"`
 	SilenceIgnoresCPU bool         `json:"silence_ignores_cpu,omitempty"`
 	OnSilence         OnSilence    `json:"on_silence,omitempty"`
 	PythonStacks      *bool        `json:"python_stacks,omitempty"`
@@ -140,9 +140,6 @@ const (
 	// OnSilenceStop does so and stops the silent tasks: they have failed.
 	OnSilenceStop OnSilence = "stop"
 )
-
-// MinSilence is the shortest silence: a host looks every ten seconds.
-const MinSilence = Duration(30e9)
 
 // OnFailure says what a task's final failure does to the others.
 type OnFailure string

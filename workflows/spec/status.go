@@ -192,6 +192,8 @@ type LiveUsage struct {
 	// SilentSeconds is for how long the task has been silent, once that is the silence of its
 	// spec.
 	SilentSeconds int `json:"silent_seconds,omitempty"`
+	// SilentAfter is after how many seconds it counts as silent, if that was learnt.
+	SilentAfter int `json:"silent_after_seconds,omitempty"`
 }
 
 // StepTime is how long the process of a task takes for a step, without its waits at barriers.

@@ -87,12 +87,10 @@ func (c *checker) checkField(path, key string, v reflect.Value) {
 
 func (c *checker) checkSilence(s *RunSpec) {
 	switch {
-	case s.Silence == nil && s.OnSilence != "":
+	case s.Silence == "" && s.OnSilence != "":
 		c.add("on_silence", "has no effect without silence", "add for example silence: 10m")
-	case s.Silence == nil && s.SilenceIgnoresCPU:
+	case s.Silence == "" && s.SilenceIgnoresCPU:
 		c.add("silence_ignores_cpu", "has no effect without silence", "add for example silence: 10m")
-	case s.Silence != nil && *s.Silence > 0 && *s.Silence < MinSilence:
-		c.add("silence", fmt.Sprintf("must be at least %s, is %s", MinSilence, s.Silence), "write for example silence: 10m; a host looks every ten seconds")
 	}
 }
 

@@ -224,6 +224,9 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 	for _, h := range s.Silent {
 		fmt.Fprintln(out, h.Text(time.Now()))
 	}
+	if limit := learntSilence(s.Tasks); limit > 0 {
+		fmt.Fprintf(out, "silence: auto, now %s\n", cli.Roughly(limit))
+	}
 	if line := silentLine(s); line != "" {
 		fmt.Fprintln(out, line)
 	}
@@ -304,6 +307,16 @@ func number(n int) string {
 		return "-"
 	}
 	return strconv.Itoa(n)
+}
+
+// learntSilence returns after how long all tasks count as silent, if that is learnt; otherwise 0.
+func learntSilence(tasks []starter.TaskStatus) (limit time.Duration) {
+	for _, t := range tasks {
+		if t.Usage != nil {
+			limit = max(limit, time.Duration(t.Usage.SilentAfter)*time.Second)
+		}
+	}
+	return limit
 }
 
 // silentLine names the tasks that show no sign of being at work, and says how many others do.

@@ -137,6 +137,11 @@ func TestStatusOfSilentTasks(t *testing.T) {
 	assert.Equal(t, "silent for 1m30s: worker-1 (no output and no progress)", silentLine(s))
 	s.Tasks[0].Usage.SilentSeconds = 0
 	assert.Empty(t, silentLine(s))
+	assert.Zero(t, learntSilence(s.Tasks))
+	s.Tasks[0].Usage.SilentAfter = 600
+	var out bytes.Buffer
+	printStatus(&out, s, true)
+	assert.Contains(t, out.String(), "\nsilence: auto, now 10m0s\n")
 }
 
 // Slow tasks are named, the slowest first.
