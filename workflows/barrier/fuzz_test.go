@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterrun/clusterrun/tests/scripts"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -26,10 +27,7 @@ func FuzzRound(f *testing.F) {
 	}
 	// All arrive.
 	f.Add([]byte{2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0})
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > 2000 {
-			t.Skip("longer ones find nothing new, and slowly")
-		}
+	scripts.Fuzz(f, 2000, func(t *testing.T, data scripts.Bytes) {
 		newFuzzed(t, data).run()
 	})
 }
@@ -37,8 +35,8 @@ func FuzzRound(f *testing.F) {
 type waiter struct{ task, key string }
 
 type fuzzed struct {
-	t           *testing.T
-	data        []byte
+	t *testing.T
+	scripts.Bytes
 	tasks       []string
 	round, twin *Round
 	now         time.Time
@@ -48,32 +46,23 @@ type fuzzed struct {
 	closed  *spec.BarrierResult
 }
 
-func newFuzzed(t *testing.T, data []byte) *fuzzed {
-	f := &fuzzed{t: t, data: data, now: time.Unix(1000, 0), waiting: map[waiter]bool{}, told: map[waiter]int{}}
-	for i := range int(f.byte()%4) + 1 {
+func newFuzzed(t *testing.T, data scripts.Bytes) *fuzzed {
+	f := &fuzzed{t: t, Bytes: data, now: time.Unix(1000, 0), waiting: map[waiter]bool{}, told: map[waiter]int{}}
+	for i := range int(f.Byte()%4) + 1 {
 		f.tasks = append(f.tasks, fmt.Sprint("worker-", i))
 	}
 	f.round, f.twin = New(f.tasks, f.now), New(f.tasks, f.now)
 	return f
 }
 
-func (f *fuzzed) byte() byte {
-	if len(f.data) == 0 {
-		return 0
-	}
-	b := f.data[0]
-	f.data = f.data[1:]
-	return b
-}
-
-func (f *fuzzed) task() string { return fmt.Sprint("worker-", f.byte()%5) }
-func (f *fuzzed) key() string  { return fmt.Sprint("k", f.byte()%8) }
+func (f *fuzzed) task() string { return fmt.Sprint("worker-", f.Byte()%5) }
+func (f *fuzzed) key() string  { return fmt.Sprint("k", f.Byte()%8) }
 
 func (f *fuzzed) event() Event {
-	switch f.byte() % 16 {
+	switch f.Byte() % 16 {
 	case 0, 1, 2, 3, 4, 5, 6, 7, 8:
 		e := Arrived{Host: "a", Task: f.task(), Key: f.key(), Digest: f.round.digest, Now: f.now}
-		switch f.byte() % 8 {
+		switch f.Byte() % 8 {
 		case 4, 5:
 			e.Value = e.Task + e.Key
 		case 6:
@@ -89,12 +78,12 @@ func (f *fuzzed) event() Event {
 	case 9, 10:
 		return Withdrawn{Task: f.task(), Key: f.key(), Now: f.now}
 	case 11, 12:
-		f.now = f.now.Add(time.Duration(f.byte()) * 20 * time.Millisecond)
+		f.now = f.now.Add(time.Duration(f.Byte()) * 20 * time.Millisecond)
 		return Passed{Now: f.now}
 	case 13, 14:
 		return Ended{Task: f.task()}
 	default:
-		if f.byte()%4 == 0 {
+		if f.Byte()%4 == 0 {
 			return RunEnded{How: "over"}
 		}
 		return Cancelled{}
@@ -102,7 +91,7 @@ func (f *fuzzed) event() Event {
 }
 
 func (f *fuzzed) run() {
-	for len(f.data) > 0 {
+	for len(f.Bytes) > 0 {
 		f.step(f.event())
 	}
 	// Whatever came before, one of these ends everybody's waiting.
@@ -116,13 +105,13 @@ func (f *fuzzed) step(e Event) {
 	t := f.t
 	present := f.present()
 	answers := f.round.Step(e)
-	if f.round.Result() == nil && f.byte()%4 == 0 {
+	if f.round.Result() == nil && f.Byte()%4 == 0 {
 		f.twin = f.copied(f.twin)
 	}
 	if again := f.twin.Step(e); !reflect.DeepEqual(answers, again) {
 		t.Fatalf("%#v: not deterministic: %v, %v", e, answers, again)
 	}
-	if one, other := asJSON(t, f.round.Status()), asJSON(t, f.twin.Status()); one != other {
+	if one, other := scripts.JSON(t, f.round.Status()), scripts.JSON(t, f.twin.Status()); one != other {
 		t.Fatalf("%#v: not deterministic: %s, %s", e, one, other)
 	}
 	refused := map[waiter]bool{}
@@ -165,18 +154,10 @@ func (f *fuzzed) step(e Event) {
 // copied is the round as another execution of its workflow has it.
 func (f *fuzzed) copied(r *Round) *Round {
 	var s Snapshot
-	if err := json.Unmarshal([]byte(asJSON(f.t, r.Snapshot())), &s); err != nil {
+	if err := json.Unmarshal([]byte(scripts.JSON(f.t, r.Snapshot())), &s); err != nil {
 		f.t.Fatal(err)
 	}
 	return Resume(f.tasks, s)
-}
-
-func asJSON(t *testing.T, v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }
 
 // present are the tasks with somebody waiting.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/clusterrun/clusterrun/tests/scripts"
 	"github.com/clusterrun/clusterrun/workflows/barrier"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -33,24 +34,17 @@ import (
 //	run-ended HOW
 //	cancel
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+	scripts.Run(t, func() map[string]scripts.Directive {
 		var s *script
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			switch d.Cmd {
-			case "round":
+		return map[string]scripts.Directive{
+			"round": func(_ *testing.T, d *datadriven.TestData) string {
 				s = newScript(d)
 				return ""
-			case "events":
-				return s.events(t, d)
-			case "status":
-				return s.status()
-			case "result":
-				return s.result()
-			default:
-				d.Fatalf(t, "no such directive")
-				return ""
-			}
-		})
+			},
+			"events": func(t *testing.T, d *datadriven.TestData) string { return scripts.Events(t, d, s.step) },
+			"status": func(*testing.T, *datadriven.TestData) string { return s.status() },
+			"result": func(*testing.T, *datadriven.TestData) string { return s.result() },
+		}
 	})
 }
 
@@ -71,27 +65,20 @@ func newScript(d *datadriven.TestData) *script {
 	return s
 }
 
-func (s *script) events(t *testing.T, d *datadriven.TestData) string {
-	var out strings.Builder
-	for line := range strings.Lines(d.Input) {
-		line = strings.TrimSpace(line)
-		fmt.Fprintf(&out, "> %s\n", line)
-		e, err := s.event(strings.Fields(line))
-		if err != nil {
-			d.Fatalf(t, "%s: %v", line, err)
-		}
-		if e == nil {
-			continue
-		}
-		for _, a := range s.round.Step(e) {
-			what := string(a.State)
-			if a.Refused != "" {
-				what = "refused: " + string(a.Refused)
-			}
-			fmt.Fprintf(&out, "  %s %s at %s: %s\n", a.Task, a.Key, a.Host, what)
-		}
+func (s *script) step(line string) (string, error) {
+	e, err := s.event(strings.Fields(line))
+	if err != nil || e == nil {
+		return "", err
 	}
-	return out.String()
+	var out strings.Builder
+	for _, a := range s.round.Step(e) {
+		what := string(a.State)
+		if a.Refused != "" {
+			what = "refused: " + string(a.Refused)
+		}
+		fmt.Fprintf(&out, "  %s %s at %s: %s\n", a.Task, a.Key, a.Host, what)
+	}
+	return out.String(), nil
 }
 
 func (s *script) event(f []string) (barrier.Event, error) {

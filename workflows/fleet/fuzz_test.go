@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterrun/clusterrun/tests/scripts"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -25,17 +26,14 @@ func FuzzMachine(f *testing.F) {
 		}
 		f.Add(script)
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > 3000 {
-			t.Skip("longer ones find nothing new, and slowly")
-		}
+	scripts.Fuzz(f, 3000, func(t *testing.T, data scripts.Bytes) {
 		newFuzzed(t, data).run()
 	})
 }
 
 type fuzzed struct {
-	t             *testing.T
-	data          []byte
+	t *testing.T
+	scripts.Bytes
 	machine, twin *Machine
 	now           time.Time
 	hosts         []Host
@@ -45,9 +43,9 @@ type fuzzed struct {
 	asked   map[Run]Asked
 }
 
-func newFuzzed(t *testing.T, data []byte) *fuzzed {
+func newFuzzed(t *testing.T, data scripts.Bytes) *fuzzed {
 	f := &fuzzed{
-		t: t, data: data, machine: New(), twin: New(), now: time.Unix(1000, 0),
+		t: t, Bytes: data, machine: New(), twin: New(), now: time.Unix(1000, 0),
 		granted: map[Run]Grant{}, placed: map[Run]bool{}, asked: map[Run]Asked{},
 	}
 	for i := range 6 {
@@ -60,16 +58,7 @@ func newFuzzed(t *testing.T, data []byte) *fuzzed {
 	return f
 }
 
-func (f *fuzzed) byte() byte {
-	if len(f.data) == 0 {
-		return 0
-	}
-	b := f.data[0]
-	f.data = f.data[1:]
-	return b
-}
-
-func (f *fuzzed) number(below int) int { return int(f.byte()) % below }
+func (f *fuzzed) number(below int) int { return int(f.Byte()) % below }
 func (f *fuzzed) anyRun() Run          { return Run{WorkflowID: fmt.Sprint("r", f.number(12)), RunID: "1"} }
 func (f *fuzzed) anyHost() Host        { return f.hosts[f.number(len(f.hosts))] }
 
@@ -159,7 +148,7 @@ func (f *fuzzed) event() Event {
 	case 17:
 		return Freed{Run: f.anyRun(), Host: f.anyHost().Name, Now: f.now}
 	default:
-		f.now = f.now.Add(time.Duration(f.byte()) * 3 * time.Second)
+		f.now = f.now.Add(time.Duration(f.Byte()) * 3 * time.Second)
 		return Passed{Now: f.now}
 	}
 }
@@ -176,7 +165,7 @@ func (f *fuzzed) join(h Host) Joined {
 }
 
 func (f *fuzzed) run() {
-	for len(f.data) > 0 {
+	for len(f.Bytes) > 0 {
 		f.step(f.event())
 	}
 	f.finish()
@@ -222,7 +211,7 @@ func (f *fuzzed) step(e Event) {
 	_, _ = f.machine.Plan(Demand{Priority: 2, Groups: []Group{{Tasks: 3}}, PerHost: 2, Elastic: true, MinHosts: 1, MaxHosts: 2})
 	_, _ = f.machine.Plan(Demand{Priority: 4, Groups: []Group{{Tasks: 4}}, Exclusive: true})
 	f.machine.Queue()
-	if f.byte()%4 == 0 {
+	if f.Byte()%4 == 0 {
 		f.twin = f.copied(f.twin)
 	}
 	again := false // the grant of before may be said again
@@ -254,8 +243,8 @@ func (f *fuzzed) step(e Event) {
 		}
 	}
 	actions := f.machine.Step(e)
-	if twin := f.twin.Step(e); !reflect.DeepEqual(asJSON(t, actions), asJSON(t, twin)) {
-		t.Fatalf("%#v: not deterministic:\n%s\n%s", e, asJSON(t, actions), asJSON(t, twin))
+	if twin := f.twin.Step(e); !reflect.DeepEqual(scripts.JSON(t, actions), scripts.JSON(t, twin)) {
+		t.Fatalf("%#v: not deterministic:\n%s\n%s", e, scripts.JSON(t, actions), scripts.JSON(t, twin))
 	}
 	var fresh []Run
 	for _, a := range actions {
@@ -278,25 +267,17 @@ func (f *fuzzed) step(e Event) {
 	}
 	f.checkRoom()
 	f.checkOrder(e, fresh)
-	if one, other := asJSON(t, f.machine.Queue()), asJSON(t, f.twin.Queue()); one != other {
+	if one, other := scripts.JSON(t, f.machine.Queue()), scripts.JSON(t, f.twin.Queue()); one != other {
 		t.Fatalf("%#v: not deterministic:\n%s\n%s", e, one, other)
 	}
-	if one, other := asJSON(t, f.machine.Hosts()), asJSON(t, f.twin.Hosts()); one != other {
+	if one, other := scripts.JSON(t, f.machine.Hosts()), scripts.JSON(t, f.twin.Hosts()); one != other {
 		t.Fatalf("%#v: not deterministic:\n%s\n%s", e, one, other)
 	}
-}
-
-func asJSON(t *testing.T, v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }
 
 func (f *fuzzed) copied(m *Machine) *Machine {
 	var s Snapshot
-	if err := json.Unmarshal([]byte(asJSON(f.t, m.Snapshot())), &s); err != nil {
+	if err := json.Unmarshal([]byte(scripts.JSON(f.t, m.Snapshot())), &s); err != nil {
 		f.t.Fatal(err)
 	}
 	return Resume(s)
@@ -453,7 +434,7 @@ func (f *fuzzed) checkAnyEnd(head, r *run, places []place) {
 		h.each(func(o *run, _ room, _ bool) {
 			if _, seen := ends[o]; !seen {
 				ends[o] = o.ends
-				if o != r && f.byte()%2 == 0 {
+				if o != r && f.Byte()%2 == 0 {
 					o.ends = f.now.Add(-time.Second)
 				} else {
 					o.ends = time.Time{}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterrun/clusterrun/tests/scripts"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
@@ -23,10 +24,7 @@ func FuzzMachine(f *testing.F) {
 		}
 		f.Add(script)
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > 1000 {
-			t.Skip("longer ones find nothing new, and slowly")
-		}
+	scripts.Fuzz(f, 1000, func(t *testing.T, data scripts.Bytes) {
 		w := newWorld(t, data)
 		for w.left() {
 			w.step(w.event())
@@ -38,8 +36,8 @@ func FuzzMachine(f *testing.F) {
 
 // world is all that a machine acts on, and what it must never do to it.
 type world struct {
-	t    *testing.T
-	data []byte
+	t *testing.T
+	scripts.Bytes
 
 	spec          *spec.RunSpec
 	machine, twin *Machine
@@ -63,13 +61,13 @@ type world struct {
 	placing bool
 }
 
-func newWorld(t *testing.T, data []byte) *world {
+func newWorld(t *testing.T, data scripts.Bytes) *world {
 	w := &world{
-		t: t, data: data,
+		t: t, Bytes: data,
 		launches: map[string]int{}, live: map[string]bool{}, stopped: map[string]bool{},
 		timers: map[Timer]bool{}, exits: map[string][]spec.Exit{},
 	}
-	flags := w.byte()
+	flags := w.Byte()
 	s := &spec.RunSpec{Command: []string{"true"}, AutoRestart: flags&1 != 0}
 	if flags&2 != 0 {
 		s.OnFailure = spec.OnFailureContinue
@@ -78,7 +76,7 @@ func newWorld(t *testing.T, data []byte) *world {
 		s.DependenceOnChief = new(bool)
 	}
 	if flags&8 != 0 {
-		s.Timeout = spec.DurationOf(time.Duration(w.byte()%4) * time.Second)
+		s.Timeout = spec.DurationOf(time.Duration(w.Byte()%4) * time.Second)
 	}
 	if flags&16 != 0 {
 		s.MaxRunTime = spec.DurationOf(time.Minute)
@@ -91,20 +89,20 @@ func newWorld(t *testing.T, data []byte) *world {
 	}
 	if flags&128 != 0 {
 		s.RestartScope = spec.RestartScopeGroup
-		if limit := int(w.byte() % 4); limit > 0 {
+		if limit := int(w.Byte() % 4); limit > 0 {
 			s.MaxRestarts = &limit
 		}
 	}
-	if how := w.byte(); how != 0 {
+	if how := w.Byte(); how != 0 {
 		s.StopTogether = spec.StopTogether{Grace: spec.DurationOf(time.Duration(how%4) * time.Second), IgnoreLiveTasks: how&4 != 0}
 		if how&8 != 0 {
 			s.StopTogether.CleanErrors = []string{}
 		}
 	}
-	if how := w.byte(); how%2 != 0 {
+	if how := w.Byte(); how%2 != 0 {
 		s.Silence, s.OnSilence = "1m", []spec.OnSilence{spec.OnSilenceReport, spec.OnSilenceRestart, spec.OnSilenceStop}[how/2%3]
 	}
-	workers, ps := int(w.byte()%4)+1, int(w.byte()%3)
+	workers, ps := int(w.Byte()%4)+1, int(w.Byte()%3)
 	s.Tasks = append(s.Tasks, spec.TaskGroup{Type: "worker", Count: &workers})
 	if ps > 0 {
 		s.Tasks = append(s.Tasks, spec.TaskGroup{Type: "ps", Count: &ps})
@@ -115,60 +113,51 @@ func newWorld(t *testing.T, data []byte) *world {
 	return w
 }
 
-func (w *world) left() bool { return len(w.data) > 0 }
-
-func (w *world) byte() byte {
-	if len(w.data) == 0 {
-		return 0
-	}
-	b := w.data[0]
-	w.data = w.data[1:]
-	return b
-}
+func (w *world) left() bool { return len(w.Bytes) > 0 }
 
 var fuzzTasks = []string{"worker-0", "worker-1", "worker-2", "worker-3", "ps-0", "ps-1", "chief-0", "chief-1", "evaluator-0", "nobody-9"}
 
-func (w *world) task() string { return fuzzTasks[int(w.byte())%len(fuzzTasks)] }
+func (w *world) task() string { return fuzzTasks[int(w.Byte())%len(fuzzTasks)] }
 
 func (w *world) tasks() []string {
 	var names []string
-	for range w.byte() % 4 {
+	for range w.Byte() % 4 {
 		names = append(names, w.task())
 	}
 	return names
 }
 
 func (w *world) event() Event {
-	switch w.byte() % 19 {
+	switch w.Byte() % 19 {
 	case 18:
-		return Silent{SilentRequest: spec.SilentRequest{Tasks: w.tasks(), Generation: w.generation - int(w.byte())%5/4}}
+		return Silent{SilentRequest: spec.SilentRequest{Tasks: w.tasks(), Generation: w.generation - int(w.Byte())%5/4}}
 	case 16:
 		return w.stopRequest()
 	case 17:
-		if w.byte()%2 == 0 {
+		if w.Byte()%2 == 0 {
 			return ClearStop{}
 		}
 		return ClearStop{ClearStopRequest: spec.ClearStopRequest{Task: w.task(), Generation: w.generation}}
 	case 0:
 		return Begin{}
 	case 1:
-		if w.byte()%4 == 0 {
+		if w.Byte()%4 == 0 {
 			return Resumed{Elapsed: time.Second}
 		}
-		return Begin{Tasks: int(w.byte() % 4)}
+		return Begin{Tasks: int(w.Byte() % 4)}
 	case 2, 3, 4, 5, 6:
 		return w.ended(w.task())
 	case 7:
-		return TimerFired{Timer: []Timer{TimerChiefGrace, TimerTimeout, TimerMaxRunTime, TimerTogether, "another"}[w.byte()%5]}
+		return TimerFired{Timer: []Timer{TimerChiefGrace, TimerTimeout, TimerMaxRunTime, TimerTogether, "another"}[w.Byte()%5]}
 	case 8:
-		if w.byte()%4 == 0 {
+		if w.Byte()%4 == 0 {
 			return Cancel{Reason: "why not"}
 		}
 		return SignalTasks{spec.SignalRequest{Tasks: w.tasks(), Signal: "SIGUSR1"}}
 	case 9:
 		return TerminateTasks{spec.TaskRequest{Tasks: w.tasks()}}
 	case 10:
-		if w.byte()%4 == 0 {
+		if w.Byte()%4 == 0 {
 			return TerminateAll{}
 		}
 		return Begin{}
@@ -178,7 +167,7 @@ func (w *world) event() Event {
 		typ, index, _ := spec.ParseTaskName(w.task())
 		return StartTask{Task: spec.Task{Type: typ, Index: index, Rank: 77}, New: true}
 	case 14:
-		switch w.byte() % 8 {
+		switch w.Byte() % 8 {
 		case 0:
 			return PlacementFailed{Message: "no room"}
 		case 1, 2:
@@ -186,7 +175,7 @@ func (w *world) event() Event {
 		case 3:
 			return CaptureStacks{spec.StacksRequest{Tasks: w.tasks()}}
 		}
-		return Begin{Elapsed: time.Duration(w.byte()%4) * time.Second}
+		return Begin{Elapsed: time.Duration(w.Byte()%4) * time.Second}
 	default:
 		return w.releasedEvent()
 	}
@@ -194,11 +183,11 @@ func (w *world) event() Event {
 
 // captured returns the answer to a capture, for what there may be none.
 func (w *world) captured() Captured {
-	e := Captured{For: []spec.Cause{spec.CauseTimeout, spec.CauseCollateral, spec.CauseSilence}[w.byte()%3], Files: map[string]string{w.task(): "/stacks"}}
+	e := Captured{For: []spec.Cause{spec.CauseTimeout, spec.CauseCollateral, spec.CauseSilence}[w.Byte()%3], Files: map[string]string{w.task(): "/stacks"}}
 	var stacks []stacktree.Tree
-	for range w.byte() % 4 {
-		function := []string{"all_reduce", "load"}[w.byte()%2]
-		stacks = append(stacks, stacktree.Of(int(w.byte()%6), stacktree.Stack{{Kind: stacktree.Python, Function: function, File: "train.py"}}))
+	for range w.Byte() % 4 {
+		function := []string{"all_reduce", "load"}[w.Byte()%2]
+		stacks = append(stacks, stacktree.Of(int(w.Byte()%6), stacktree.Stack{{Kind: stacktree.Python, Function: function, File: "train.py"}}))
 	}
 	e.Stacks = stacktree.Merge(stacks...)
 	return e
@@ -206,8 +195,8 @@ func (w *world) captured() Captured {
 
 // stopRequest returns a request of a task or an operator, with an error or without.
 func (w *world) stopRequest() StopTogether {
-	e := StopTogether{At: time.Unix(int64(w.byte()), 0)}
-	how := w.byte()
+	e := StopTogether{At: time.Unix(int64(w.Byte()), 0)}
+	how := w.Byte()
 	if how&1 != 0 {
 		e.Task, e.Generation = w.task(), w.generation-int(how%5)/4
 	}
@@ -222,7 +211,7 @@ func (w *world) stopRequest() StopTogether {
 
 func (w *world) ended(task string) TaskEnded {
 	e := TaskEnded{Task: task, Generation: w.generation, Launch: w.launches[task]}
-	how := w.byte()
+	how := w.Byte()
 	if how&128 != 0 {
 		e.Launch += int(how%3) - 1 // sometimes of another launch
 		if how%5 == 0 {
@@ -237,8 +226,8 @@ func (w *world) ended(task string) TaskEnded {
 	if how&64 != 0 && how%8 == 6 {
 		return e // no exit
 	}
-	exit := spec.Exit{Restart: w.first + len(w.exits[task]), Cause: cause, BootNanos: int64(w.byte() % 4)}
-	if b := w.byte(); b&1 != 0 {
+	exit := spec.Exit{Restart: w.first + len(w.exits[task]), Cause: cause, BootNanos: int64(w.Byte() % 4)}
+	if b := w.Byte(); b&1 != 0 {
 		at := time.Unix(int64(b>>4), 0).UTC()
 		exit.Printed = &spec.PrintedError{Kind: "python", Line: "E", LostPeer: b&2 != 0, Survivable: b&4 != 0, After: at, By: at.Add(time.Second)}
 		exit.Ended = at.Add(2 * time.Second)
@@ -259,9 +248,9 @@ func (w *world) releasedEvent() Released {
 	r := Released{Exits: map[string][]spec.Exit{}, Values: map[string][]byte{}, Hosts: map[string]string{}}
 	for _, task := range fuzzTasks {
 		r.Exits[task] = slices.Clone(w.exits[task])
-		r.Hosts[task] = []string{"", "a", "b"}[w.byte()%3]
-		if w.byte()%4 == 0 {
-			r.Values[task] = []byte{'1', w.byte()}
+		r.Hosts[task] = []string{"", "a", "b"}[w.Byte()%3]
+		if w.Byte()%4 == 0 {
+			r.Values[task] = []byte{'1', w.Byte()}
 		}
 	}
 	return r
@@ -309,7 +298,7 @@ func (w *world) step(e Event) {
 // handOver has another machine go on at quiet moments, as if the run had continued as
 // new. It has to answer all that comes as the first one does, which is the twin.
 func (w *world) handOver() {
-	if !w.machine.Quiet() || w.byte()%4 != 0 {
+	if !w.machine.Quiet() || w.Byte()%4 != 0 {
 		return
 	}
 	b, err := json.Marshal(w.machine.Snapshot())

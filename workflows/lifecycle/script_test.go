@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"sigs.k8s.io/yaml"
 
+	"github.com/clusterrun/clusterrun/tests/scripts"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
@@ -64,22 +65,16 @@ import (
 // are durations after 2026-11-21 10:00:00: when the process started and ended,
 // and when it wrote its error file.
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+	scripts.Run(t, func() map[string]scripts.Directive {
 		var s *script
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			switch d.Cmd {
-			case "run":
+		return map[string]scripts.Directive{
+			"run": func(t *testing.T, d *datadriven.TestData) string {
 				s = newScript(t, d)
 				return ""
-			case "events":
-				return s.events(t, d)
-			case "status":
-				return s.status()
-			default:
-				d.Fatalf(t, "no such directive")
-				return ""
-			}
-		})
+			},
+			"events": func(t *testing.T, d *datadriven.TestData) string { return scripts.Events(t, d, s.step) },
+			"status": func(*testing.T, *datadriven.TestData) string { return s.status() },
+		}
 	})
 }
 
@@ -113,46 +108,34 @@ func newScript(t *testing.T, d *datadriven.TestData) *script {
 	}
 }
 
-func (s *script) events(t *testing.T, d *datadriven.TestData) string {
-	var out strings.Builder
-	for _, line := range strings.Split(d.Input, "\n") {
-		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		fmt.Fprintf(&out, "> %s\n", line)
-		event, err := s.event(line)
-		if err != nil {
-			d.Fatalf(t, "%s: %v", line, err)
-		}
-		if event == nil {
-			continue
-		}
-		if s.resumed(event) {
-			continue
-		}
-		if err := s.machine.Check(event); err != nil {
-			fmt.Fprintf(&out, "  refused: %s\n", strings.ReplaceAll(err.Error(), "\n", "\n           "))
-			continue
-		}
-		for _, a := range s.machine.Step(event) {
-			if l, ok := a.(lifecycle.Launch); ok {
-				s.launches[l.Task.Name()] = l.Launch
-				s.generation = l.Generation
-			}
-			if c, ok := a.(lifecycle.Capture); ok {
-				s.captureFor = c.For
-			}
-			if again, ok := a.(lifecycle.Regroup); ok {
-				s.first = again.First
-			}
-			out.WriteString(show(a))
-		}
-		switch event.(type) {
-		case lifecycle.StopTogether, lifecycle.ClearStop:
-			fmt.Fprintf(&out, "  answer: %s\n", showStopping(s.machine.Stopping()))
-		}
+func (s *script) step(line string) (string, error) {
+	event, err := s.event(line)
+	if err != nil || event == nil || s.resumed(event) {
+		return "", err
 	}
-	return out.String()
+	var out strings.Builder
+	if err := s.machine.Check(event); err != nil {
+		fmt.Fprintf(&out, "  refused: %s\n", strings.ReplaceAll(err.Error(), "\n", "\n           "))
+		return out.String(), nil
+	}
+	for _, a := range s.machine.Step(event) {
+		if l, ok := a.(lifecycle.Launch); ok {
+			s.launches[l.Task.Name()] = l.Launch
+			s.generation = l.Generation
+		}
+		if c, ok := a.(lifecycle.Capture); ok {
+			s.captureFor = c.For
+		}
+		if again, ok := a.(lifecycle.Regroup); ok {
+			s.first = again.First
+		}
+		out.WriteString(show(a))
+	}
+	switch event.(type) {
+	case lifecycle.StopTogether, lifecycle.ClearStop:
+		fmt.Fprintf(&out, "  answer: %s\n", showStopping(s.machine.Stopping()))
+	}
+	return out.String(), nil
 }
 
 func (s *script) event(line string) (lifecycle.Event, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/clusterrun/clusterrun/tests/scripts"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -27,10 +28,7 @@ func FuzzQueue(f *testing.F) {
 		}
 		f.Add(script)
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > 3000 {
-			t.Skip("longer ones find nothing new, and slowly")
-		}
+	scripts.Fuzz(f, 3000, func(t *testing.T, data scripts.Bytes) {
 		newFuzzed(t, data).run()
 	})
 }
@@ -46,8 +44,8 @@ var fuzzHosts = []struct {
 }
 
 type fuzzed struct {
-	t           *testing.T
-	data        []byte
+	t *testing.T
+	scripts.Bytes
 	config      Config
 	queue, twin *Queue
 	seq         int64
@@ -108,28 +106,19 @@ func (c *Call[A]) state() (bool, string) {
 	return c.Ready(), fmt.Sprintf("%s %v", text, err)
 }
 
-func newFuzzed(t *testing.T, data []byte) *fuzzed {
+func newFuzzed(t *testing.T, data scripts.Bytes) *fuzzed {
 	f := &fuzzed{
-		t: t, data: data, numbers: map[string]uint64{}, detached: map[uint64]bool{}, ended: map[uint64]bool{}, failed: map[uint64]bool{},
+		t: t, Bytes: data, numbers: map[string]uint64{}, detached: map[uint64]bool{}, ended: map[uint64]bool{}, failed: map[uint64]bool{},
 		held: map[uint64]fuzzHeld{}, leases: map[int][]uint64{}, raisedTo: map[uint64][]string{},
 		owners: map[uint64]string{}, built: map[string]map[uint64]bool{}, telling: map[int][][2]uint64{},
 	}
-	size, more := f.byte(), f.byte()
+	size, more := f.Byte(), f.Byte()
 	f.config = Config{QueueSize: []int{0, 1, 2, 7, 1000}[size%5], TransientUnavailable: int(more % 4)}
 	f.queue, f.twin = New(f.config), New(f.config)
 	return f
 }
 
-func (f *fuzzed) byte() byte {
-	if len(f.data) == 0 {
-		return 0
-	}
-	b := f.data[0]
-	f.data = f.data[1:]
-	return b
-}
-
-func (f *fuzzed) client() string { return fmt.Sprint("client-", f.byte()%3) }
+func (f *fuzzed) client() string { return fmt.Sprint("client-", f.Byte()%3) }
 
 // both does the same to both queues.
 func (f *fuzzed) both(do func(*Queue)) {
@@ -138,7 +127,7 @@ func (f *fuzzed) both(do func(*Queue)) {
 }
 
 func (f *fuzzed) run() {
-	for len(f.data) > 0 {
+	for len(f.Bytes) > 0 {
 		f.event()
 		f.step()
 	}
@@ -146,9 +135,9 @@ func (f *fuzzed) run() {
 }
 
 func (f *fuzzed) event() {
-	switch f.byte() % 29 {
+	switch f.Byte() % 29 {
 	case 0, 1:
-		f.serve(int(f.byte())%len(fuzzHosts), int(f.byte())%5)
+		f.serve(int(f.Byte())%len(fuzzHosts), int(f.Byte())%5)
 	case 2, 3, 4, 5, 6:
 		f.schedule()
 	case 7:
@@ -159,17 +148,17 @@ func (f *fuzzed) event() {
 		f.leaseEnds()
 	case 17:
 		if n := f.chooseLease(); n > 0 {
-			f.leaseLost(n, f.byte()%3 == 0)
+			f.leaseLost(n, f.Byte()%3 == 0)
 		}
 	case 18:
 		f.cancel()
 	case 19:
-		paused := f.byte()%2 == 0
+		paused := f.Byte()%2 == 0
 		f.both(func(q *Queue) { q.Pause(closure.PauseRequest{Paused: paused, Reason: "fuzzed"}) })
 	case 20:
 		f.askAgain()
 	case 21:
-		if f.byte()%2 == 0 {
+		if f.Byte()%2 == 0 {
 			f.continueAsNew()
 		}
 	case 22:
@@ -181,9 +170,9 @@ func (f *fuzzed) event() {
 	case 26:
 		f.release()
 	case 27:
-		f.answerReleases(f.byte()%3 > 0)
+		f.answerReleases(f.Byte()%3 > 0)
 	default:
-		if f.byte()%16 == 0 {
+		if f.Byte()%16 == 0 {
 			f.runEnded()
 		}
 	}
@@ -210,29 +199,29 @@ func (f *fuzzed) schedule() {
 	r := &closure.ScheduleRequest{Client: client, Batch: f.numbers[client]}
 	if c := f.queue.clients.named[client]; c != nil {
 		r.Epoch = c.epoch
-		if r.Epoch > 0 && f.byte()%8 == 0 {
+		if r.Epoch > 0 && f.Byte()%8 == 0 {
 			r.Epoch--
 		}
 	}
-	o := f.byte()
-	for range 1 + f.byte()%12 {
-		c := closure.Closure{Function: []string{"f", "g"}[o&1], Args: fmt.Appendf(nil, "[%q,%d]", client, f.byte())}
+	o := f.Byte()
+	for range 1 + f.Byte()%12 {
+		c := closure.Closure{Function: []string{"f", "g"}[o&1], Args: fmt.Appendf(nil, "[%q,%d]", client, f.Byte())}
 		if o&64 != 0 && f.queue.resources.last > 0 {
-			if id := 1 + uint64(f.byte())%f.queue.resources.last; f.owners[id] != "" {
+			if id := 1 + uint64(f.Byte())%f.queue.resources.last; f.owners[id] != "" {
 				c.Resources = []uint64{id}
 			}
 		}
 		if o&2 != 0 {
-			c.Options = &closure.Options{Detached: o&4 != 0 && f.byte()%2 == 0}
+			c.Options = &closure.Options{Detached: o&4 != 0 && f.Byte()%2 == 0}
 			if o&8 != 0 {
-				c.Options.Task = fmt.Sprint("worker-", f.byte()%4)
+				c.Options.Task = fmt.Sprint("worker-", f.Byte()%4)
 			}
 			if o&16 != 0 {
-				c.Options.Key = fmt.Sprint("key-", f.byte()%16)
-				c.Options.Retry = f.byte()%3 == 0
+				c.Options.Key = fmt.Sprint("key-", f.Byte()%16)
+				c.Options.Retry = f.Byte()%3 == 0
 			}
 			if o&32 != 0 {
-				c.Options.MaxLosses = new(int(f.byte()%4) - 1)
+				c.Options.MaxLosses = new(int(f.Byte()%4) - 1)
 			}
 		}
 		r.Closures = append(r.Closures, c)
@@ -268,7 +257,7 @@ func (f *fuzzed) askAgain() {
 	if len(f.calls) == 0 {
 		return
 	}
-	c := f.calls[len(f.calls)-1-int(f.byte())%min(len(f.calls), 4)]
+	c := f.calls[len(f.calls)-1-int(f.Byte())%min(len(f.calls), 4)]
 	if c.withdrawn {
 		return // it would be another one
 	}
@@ -288,7 +277,7 @@ func (f *fuzzed) withdraw() {
 	if len(f.calls) == 0 {
 		return
 	}
-	c := f.calls[len(f.calls)-1-int(f.byte())%min(len(f.calls), 8)]
+	c := f.calls[len(f.calls)-1-int(f.Byte())%min(len(f.calls), 8)]
 	if c.wait == nil {
 		return
 	}
@@ -303,7 +292,7 @@ func (f *fuzzed) chooseLease() int {
 	if len(f.order) == 0 {
 		return 0
 	}
-	return f.order[int(f.byte())%len(f.order)]
+	return f.order[int(f.Byte())%len(f.order)]
 }
 
 func (f *fuzzed) closeLease(n int) []uint64 {
@@ -319,12 +308,12 @@ func (f *fuzzed) leaseEnds() {
 		return
 	}
 	f.heard(n)
-	r := closure.LeaseResult{Idle: f.byte()%2 == 0}
+	r := closure.LeaseResult{Idle: f.Byte()%2 == 0}
 	for _, id := range f.closeLease(n) {
 		at := f.held[id]
 		delete(f.held, id)
 		o := closure.Outcome{ID: id, Task: "worker-0"}
-		switch f.byte() % 20 {
+		switch f.Byte() % 20 {
 		case 0:
 			o.Kind, o.Error = closure.OutcomeError, &closure.Error{Kind: "ValueError", Message: "fuzzed"}
 		case 1:
@@ -376,8 +365,8 @@ func (f *fuzzed) leaseLost(n int, refused bool) {
 
 func (f *fuzzed) cancel() {
 	r := closure.CancelRequest{}
-	for range f.byte() % 4 {
-		r.Closures = append(r.Closures, uint64(f.byte())%(f.lastID+2))
+	for range f.Byte() % 4 {
+		r.Closures = append(r.Closures, uint64(f.Byte())%(f.lastID+2))
 	}
 	a, b := f.queue.Cancel(r), f.twin.Cancel(r)
 	if a != b {
@@ -398,7 +387,7 @@ func (f *fuzzed) continueAsNew() {
 	f.step()
 	snapshot, again := packed(f.t, f.queue)
 	f.queue = again
-	if f.byte()%4 == 0 { // packing is slow
+	if f.Byte()%4 == 0 { // packing is slow
 		if again, _ := packed(f.t, f.queue); !bytes.Equal(snapshot, again) {
 			f.t.Fatal("a snapshot of a snapshot differs")
 		}

@@ -33,7 +33,7 @@ func (f *fuzzed) release() {
 	if f.queue.resources.last == 0 {
 		return
 	}
-	client, id := f.client(), 1+uint64(f.byte())%f.queue.resources.last
+	client, id := f.client(), 1+uint64(f.Byte())%f.queue.resources.last
 	for _, c := range f.calls {
 		if !c.answered && c.schedule != nil && slices.ContainsFunc(c.schedule.Closures, func(c closure.Closure) bool { return slices.Contains(c.Resources, id) }) {
 			return

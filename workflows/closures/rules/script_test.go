@@ -11,12 +11,12 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/clusterrun/clusterrun/tests/scripts"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 )
 
 // TestScripts runs testdata: what happens to a queue, line by line, and what it does.
-// `go test -run Scripts -rewrite` writes the answers anew.
 //
 // A script has the directives
 //
@@ -54,22 +54,16 @@ import (
 // line. With "stray" a lease may bring what it does not name. In the answers, 3* is a closure that the host holds already,
 // and 3#2 one that is called for the second time.
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+	scripts.Run(t, func() map[string]scripts.Directive {
 		var s *script
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			switch d.Cmd {
-			case "queue":
+		return map[string]scripts.Directive{
+			"queue": func(t *testing.T, d *datadriven.TestData) string {
 				s = newScript(t, d)
 				return ""
-			case "events":
-				return s.events(t, d)
-			case "status":
-				return s.status()
-			default:
-				d.Fatalf(t, "no such directive")
-				return ""
-			}
-		})
+			},
+			"events": func(t *testing.T, d *datadriven.TestData) string { return scripts.Events(t, d, s.step) },
+			"status": func(*testing.T, *datadriven.TestData) string { return s.status() },
+		}
 	})
 }
 
@@ -115,29 +109,23 @@ func newScript(t *testing.T, d *datadriven.TestData) *script {
 	}
 }
 
-func (s *script) events(t *testing.T, d *datadriven.TestData) string {
-	var out strings.Builder
-	for line := range strings.Lines(d.Input) {
-		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		fmt.Fprintf(&out, "> %s\n", line)
-		answer, err := s.event(line)
-		if err != nil {
-			d.Fatalf(t, "%s: %v", line, err)
-		}
-		out.WriteString(answer)
-		for _, a := range s.queue.Actions() {
-			out.WriteString("  " + s.action(a) + "\n")
-		}
-		s.open = slices.DeleteFunc(s.open, func(c openCall) bool {
-			if c.ready() {
-				out.WriteString("  " + c.tell() + "\n")
-			}
-			return c.ready()
-		})
+func (s *script) step(line string) (string, error) {
+	answer, err := s.event(line)
+	if err != nil {
+		return "", err
 	}
-	return out.String()
+	var out strings.Builder
+	out.WriteString(answer)
+	for _, a := range s.queue.Actions() {
+		out.WriteString("  " + s.action(a) + "\n")
+	}
+	s.open = slices.DeleteFunc(s.open, func(c openCall) bool {
+		if c.ready() {
+			out.WriteString("  " + c.tell() + "\n")
+		}
+		return c.ready()
+	})
+	return out.String(), nil
 }
 
 func (s *script) event(line string) (answer string, err error) {

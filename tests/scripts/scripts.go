@@ -1,0 +1,83 @@
+// Package scripts has what the tests of the pure machines share: scripts of events with the
+// answers to them, and machines that are fed random bytes.
+package scripts
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// Directive returns what a directive of a script answers.
+type Directive func(t *testing.T, d *datadriven.TestData) string
+
+// Run runs the scripts in testdata/scripts. Each begins with the directives that fresh returns.
+// `go test -run Scripts -rewrite` writes the answers anew.
+func Run(t *testing.T, fresh func() map[string]Directive) {
+	t.Helper()
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+		directives := fresh()
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			answer, known := directives[d.Cmd]
+			if !known {
+				d.Fatalf(t, "no such directive")
+			}
+			return answer(t, d)
+		})
+	})
+}
+
+// Events returns the lines of a directive, each followed by what step answers to it. Empty
+// lines and those that begin with # are left out.
+func Events(t *testing.T, d *datadriven.TestData, step func(line string) (string, error)) string {
+	t.Helper()
+	var out strings.Builder
+	for line := range strings.Lines(d.Input) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		answer, err := step(line)
+		if err != nil {
+			d.Fatalf(t, "%s: %v", line, err)
+		}
+		fmt.Fprintf(&out, "> %s\n%s", line, answer)
+	}
+	return out.String()
+}
+
+// Bytes are what a fuzzed machine is fed with.
+type Bytes []byte
+
+// Byte takes the next one, which is 0 when none is left.
+func (b *Bytes) Byte() byte {
+	if len(*b) == 0 {
+		return 0
+	}
+	next := (*b)[0]
+	*b = (*b)[1:]
+	return next
+}
+
+// Fuzz fuzzes run with at most so many bytes.
+func Fuzz(f *testing.F, most int, run func(t *testing.T, data Bytes)) {
+	f.Helper()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > most {
+			t.Skip("longer ones find nothing new, and slowly")
+		}
+		run(t, data)
+	})
+}
+
+// JSON returns a value as JSON.
+func JSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
