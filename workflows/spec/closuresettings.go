@@ -67,7 +67,7 @@ func parseTransientFailures(text string) (int, error) {
 }
 
 // checkTransientFailures refuses a variable that a coordinator could not read.
-func (c *checker) checkTransientFailures(path, name, value string) {
+func checkTransientFailures(c *checker, path, name, value string) {
 	if name != EnvTransientFailures || value == "" {
 		return
 	}

@@ -54,7 +54,7 @@ func decode(data []byte, parse func(*checker, []byte) *node, complete []func(*Ru
 	for _, f := range complete {
 		f(s)
 	}
-	c.checkSpec(s)
+	checkSpec(c, s)
 	if err := c.specError(); err != nil {
 		return nil, err
 	}

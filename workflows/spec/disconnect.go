@@ -106,7 +106,7 @@ func (c *checker) fillDisconnect(path, key string, n *node, v reflect.Value) boo
 	return true
 }
 
-func (c *checker) checkDisconnect(path string, o OnDisconnect) {
+func (o OnDisconnect) check(c *checker, path string) {
 	if o == "" || o == OnDisconnectKeep || c.isMalformed(path) {
 		return
 	}

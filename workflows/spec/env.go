@@ -135,18 +135,18 @@ func (c *checker) fillVariable(path, key string, n *node, v reflect.Value) bool 
 
 const sourceRemedy = "write {from_env: NAME} or {from_file: PATH}"
 
-// checkSource checks where the value of a variable is.
-func (c *checker) checkSource(path, name string, from Source) {
+// check checks where the value of a variable is.
+func (s Source) check(c *checker, path, name string) {
 	switch {
-	case from.FromEnv != "" && from.FromFile != "":
+	case s.FromEnv != "" && s.FromFile != "":
 		c.add(path, "has two places to take the value from", sourceRemedy)
 	case name == EnvTransientFailures:
 		c.add(path, "clusterrun reads this variable itself, and not on the host", "write its value")
-	case from.FromFile != "":
-		if p := path + ".from_file"; c.checkText(p, from.FromFile) && !filepath.IsAbs(from.FromFile) {
-			c.add(p, Quote(from.FromFile)+" is a relative path, and hosts have no common place to start from", "write an absolute one, such as /run/secrets/token")
+	case s.FromFile != "":
+		if p := path + ".from_file"; checkText(c, p, s.FromFile) && !filepath.IsAbs(s.FromFile) {
+			c.add(p, Quote(s.FromFile)+" is a relative path, and hosts have no common place to start from", "write an absolute one, such as /run/secrets/token")
 		}
-	case c.checkText(path+".from_env", from.FromEnv) && strings.Contains(from.FromEnv, "="):
+	case checkText(c, path+".from_env", s.FromEnv) && strings.Contains(s.FromEnv, "="):
 		c.add(path+".from_env", "a variable's name cannot hold =", "write {from_env: NAME}")
 	}
 }

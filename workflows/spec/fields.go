@@ -60,7 +60,7 @@ var fields = []field{
 		example: "dir: /srv/ps",
 	},
 	{
-		of: "TaskGroup.env", syntax: envSyntax,
+		of:      "TaskGroup.env",
 		doc:     "Environment variables, which override the run's.",
 		example: `env: {OMP_NUM_THREADS: "1"}`, remedy: envRemedy,
 	},
@@ -127,7 +127,7 @@ var fields = []field{
 		example: "dir: /srv/debug",
 	},
 	{
-		of: "Override.env", syntax: envSyntax,
+		of:      "Override.env",
 		doc:     "Environment variables, which override the group's.",
 		example: `env: {DEBUG: "1"}`, remedy: envRemedy,
 	},
@@ -184,7 +184,7 @@ var fields = []field{
 	{of: "HostService.fingerprint", doc: "The SHA-256 of its certificate, in hex.", example: "fingerprint: 9f86d081884c7d65"},
 	{of: "HostService.token", doc: "The token with which the archive can be read.", example: "token: eyJydW4i"},
 	{
-		of: "RunSpec.env", syntax: envSyntax,
+		of:      "RunSpec.env",
 		doc:     "Environment variables, in addition to the cleaned environment of the host worker.",
 		example: `env: {LOG_LEVEL: "info", TOKEN: {from_env: HF_TOKEN}}`, remedy: envRemedy,
 		otherFlags: []string{"--env", "-x", "--env-from-shell", "--secret"},
@@ -292,7 +292,7 @@ var fields = []field{
 		example: "hosts: {count: 3, per_host: 3}", remedy: "write a number, or for example {count: 4, per_host: 8}",
 	},
 	{
-		of: "Hosts.count", syntax: hostCountSyntax,
+		of:      "Hosts.count",
 		doc:     `The number of hosts, among which the tasks are divided evenly if there is room for that; or a range such as "2:4" for an elastic run, which gets as many hosts as there is room on, here at least two and at most four, and the same number of tasks on each. The spec has the number of tasks for the most hosts; with fewer hosts the last type has fewer tasks. A range needs restart_scope: group.`,
 		example: "count: 4", remedy: hostCountRemedy,
 		flag: "hosts", usage: "`NUMBER` of hosts, or MIN:MAX for an elastic run (default: as few as there is room on)",
@@ -353,7 +353,7 @@ var fields = []field{
 		flag: "barriers", usage: "what releases the barriers of the tasks: `server|local`; local is their host, in microseconds",
 	},
 	{
-		of: "RunSpec.on_disconnect", syntax: disconnectSyntax,
+		of:      "RunSpec.on_disconnect",
 		doc:     "What a host does with the processes while it cannot reach the Temporal server: keep lets them continue, and no host is ever given up; {stop_after: TIME} stops them after that time, so that they can restart elsewhere. Default: keep on one host, {stop_after: 2m} on several.",
 		example: "on_disconnect: {stop_after: 2m}", remedy: disconnectRemedy,
 		flag: "on-disconnect", usage: "what a host that cannot reach the server does: `keep|TIME`; after TIME (5s or more) it stops its processes (default keep on one host, 2m on several)",

@@ -90,7 +90,7 @@ func (c *checker) fillHostCount(path, key string, n *node, v reflect.Value) bool
 	return true
 }
 
-func (c *checker) checkCountOfHosts(path string, h HostCount) {
+func (h HostCount) check(c *checker, path string) {
 	if h == "" {
 		return
 	}
@@ -100,7 +100,7 @@ func (c *checker) checkCountOfHosts(path string, h HostCount) {
 			c.add(path, Quote(string(h))+" is no number of hosts", hostCountRemedy)
 			return
 		}
-		c.checkNumber(path, n, field{least: new(1), most: new(MaxTasks)})
+		checkNumber(c, path, n, field{least: new(1), most: new(MaxTasks)})
 	}
 	if least, most := h.Bounds(); least > most {
 		c.add(path, fmt.Sprintf("%s has its fewest hosts above its most", Quote(string(h))), fmt.Sprintf(`write "%d:%d"`, most, least))
@@ -118,7 +118,7 @@ func hostCountSchema(f field, nullable bool) object {
 	return object{{"description", f.doc}, {"anyOf", forms}}
 }
 
-func (c *checker) checkHostPattern(p, pattern string) {
+func checkHostPattern(c *checker, p, pattern string) {
 	_, err := path.Match(pattern, "")
 	switch {
 	case pattern == "":
@@ -126,23 +126,23 @@ func (c *checker) checkHostPattern(p, pattern string) {
 	case err != nil:
 		c.add(p, Quote(pattern)+" is no pattern", "write a name, or a pattern such as gpu-* or gpu-[1-9]")
 	default:
-		c.checkText(p, pattern)
+		checkText(c, p, pattern)
 	}
 }
 
-func (c *checker) checkConstraint(path, text string) {
+func checkConstraint(c *checker, path, text string) {
 	_, err := ParseConstraint(text)
 	c.addError(path, err)
 }
 
 // checkHosts compares the hosts that are wanted with the tasks.
-func (c *checker) checkHosts(s *RunSpec) {
+func checkHosts(c *checker, s *RunSpec) {
 	n, h := s.total(), s.Hosts
 	if c.isMalformed("tasks") || n < 1 {
 		return
 	}
 	pinned := s.pinnedHosts()
-	c.checkHostCount(s, n, pinned)
+	checkHostCount(c, s, n, pinned)
 	for _, host := range pinned {
 		if len(h.Select) > 0 && !slices.ContainsFunc(h.Select, func(pattern string) bool {
 			ok, err := path.Match(pattern, host)
@@ -153,7 +153,7 @@ func (c *checker) checkHosts(s *RunSpec) {
 	}
 }
 
-func (c *checker) checkHostCount(s *RunSpec, n int, pinned []string) {
+func checkHostCount(c *checker, s *RunSpec, n int, pinned []string) {
 	h := s.Hosts
 	least, most := h.Count.Bounds()
 	switch {
@@ -232,7 +232,7 @@ func (s *RunSpec) resized(tasks int) *RunSpec {
 }
 
 // checkElastic holds an elastic run against what it needs.
-func (c *checker) checkElastic(s *RunSpec) {
+func checkElastic(c *checker, s *RunSpec) {
 	least, most := s.Hosts.Count.Bounds()
 	n := s.total()
 	switch {

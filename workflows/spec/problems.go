@@ -111,7 +111,8 @@ func listProblems(title string, problems []Problem, more int) string {
 // thousand places, and the list travels in the failure of a workflow.
 const maxProblems = 100
 
-// checker collects the problems of one spec or request.
+// checker collects the problems of one spec or request, and fills specs from documents. What is
+// to be held against rules is given the checker, to report to.
 type checker struct {
 	problems []Problem
 	more     int
@@ -290,13 +291,13 @@ type Checker struct{ c checker }
 func (c *Checker) Add(path, message, remedy string) { c.c.add(path, message, remedy) }
 
 // TaskName notes a text that is not the name of a task.
-func (c *Checker) TaskName(path, name string) { c.c.checkTaskName(path, name) }
+func (c *Checker) TaskName(path, name string) { checkTaskName(&c.c, path, name) }
 
 // Duration notes a text that is no time span, or a negative or too long one.
 func (c *Checker) Duration(path, text string) {
 	d, err := ParseDuration(text)
 	c.c.addError(path, err)
-	c.c.checkDuration(path, &d, orZero)
+	checkDuration(&c.c, path, &d, orZero)
 }
 
 // Full reports whether further problems are only counted.

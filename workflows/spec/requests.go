@@ -43,11 +43,11 @@ type TaskRequest struct {
 // run to say. The error is an [*InvalidRequestError] with all problems.
 func (r TaskRequest) Validate() error {
 	c := &checker{}
-	c.checkTaskNames(r.Tasks)
+	checkTaskNames(c, r.Tasks)
 	if r.Signal != "" {
-		c.checkSignal("signal", r.Signal)
+		checkSignal(c, "signal", r.Signal)
 	}
-	c.checkDuration("grace", r.Grace, orZero)
+	checkDuration(c, "grace", r.Grace, orZero)
 	return c.requestError()
 }
 
@@ -63,9 +63,9 @@ type TerminateAllRequest struct {
 func (r TerminateAllRequest) Validate() error {
 	c := &checker{}
 	if r.Signal != "" {
-		c.checkSignal("signal", r.Signal)
+		checkSignal(c, "signal", r.Signal)
 	}
-	c.checkDuration("grace", r.Grace, orZero)
+	checkDuration(c, "grace", r.Grace, orZero)
 	return c.requestError()
 }
 
@@ -79,11 +79,11 @@ type SignalRequest struct {
 // run to say. The error is an [*InvalidRequestError] with all problems.
 func (r SignalRequest) Validate() error {
 	c := &checker{}
-	c.checkTaskNames(r.Tasks)
+	checkTaskNames(c, r.Tasks)
 	if r.Signal == "" {
 		c.add("signal", "missing", `give a signal by name, such as "SIGUSR1"`)
 	} else {
-		c.checkSignal("signal", r.Signal)
+		checkSignal(c, "signal", r.Signal)
 	}
 	return c.requestError()
 }
@@ -111,13 +111,28 @@ type StartTaskRequest struct {
 // for the run to say. The error is an [*InvalidRequestError] with all problems.
 func (r StartTaskRequest) Validate() error {
 	c := &checker{}
-	c.checkTaskName("task", r.Task)
-	c.checkCommand("command", r.Command)
-	c.checkArgs("args", r.Args)
-	c.checkDir("dir", r.Dir)
-	c.checkEnv("env", r.Env)
-	c.checkExecBytes("", stringsBytes(r.Command)+stringsBytes(r.Args)+envBytes(r.Env))
+	checkTaskName(c, "task", r.Task)
+	checkCommand(c, "command", r.Command)
+	checkArgs(c, "args", r.Args)
+	checkDir(c, "dir", r.Dir)
+	r.Env.check(c, "env")
+	checkExecBytes(c, "", stringsBytes(r.Command)+stringsBytes(r.Args)+envBytes(r.Env))
 	return c.requestError()
+}
+
+// AsSigned returns the request that its signature is of.
+func (r StartTaskRequest) AsSigned() StartTaskRequest {
+	r.Signature = nil
+	return r
+}
+
+// Size returns about how many bytes the request has.
+func (r StartTaskRequest) Size() int {
+	size := len(r.Task) + len(r.Dir) + stringsBytes(r.Command) + stringsBytes(r.Args) + envBytes(r.Env)
+	if r.Signature != nil {
+		size += len(r.Signature.Expires) + len(r.Signature.SSH)
+	}
+	return size
 }
 
 // StopRequest is the input of [UpdateRequestStop].
@@ -146,7 +161,7 @@ const MostAgain = 3 * time.Second
 func (r StacksRequest) Validate() error {
 	c := &checker{}
 	for i, name := range r.Tasks {
-		c.checkTaskName(indexPath("tasks", i), name)
+		checkTaskName(c, indexPath("tasks", i), name)
 	}
 	if again := r.Again.Std(); again < 0 || again > MostAgain {
 		c.add("again", "it is "+again.String(), fmt.Sprintf("give 0s to %s", MostAgain))
@@ -165,7 +180,7 @@ type SilentRequest struct {
 // Validate checks the request by itself. The error is an [*InvalidRequestError] with all problems.
 func (r SilentRequest) Validate() error {
 	c := &checker{}
-	c.checkTaskNames(r.Tasks)
+	checkTaskNames(c, r.Tasks)
 	return c.requestError()
 }
 
@@ -193,16 +208,16 @@ type TaskProblem struct {
 	Message string `json:"message"`
 }
 
-func (c *checker) checkTaskNames(tasks []string) {
+func checkTaskNames(c *checker, tasks []string) {
 	if len(tasks) == 0 {
 		c.add("tasks", "missing", `name the tasks, such as ["worker-1"]`)
 	}
 	for i, name := range tasks {
-		c.checkTaskName(indexPath("tasks", i), name)
+		checkTaskName(c, indexPath("tasks", i), name)
 	}
 }
 
-func (c *checker) checkTaskName(path, name string) {
+func checkTaskName(c *checker, path, name string) {
 	_, _, err := ParseTaskName(name)
 	c.addError(path, err)
 }

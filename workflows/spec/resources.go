@@ -118,12 +118,12 @@ var (
 	cpuRegexp    = lazyregexp.New(cpusPattern)
 )
 
-func (c *checker) checkDevices(path string, r Resources) { c.checkResources(path, r, deviceRegexp) }
-func (c *checker) checkCPUs(path string, r Resources)    { c.checkResources(path, r, cpuRegexp) }
+func checkDevices(c *checker, path string, r Resources) { r.check(c, path, deviceRegexp) }
+func checkCPUs(c *checker, path string, r Resources)    { r.check(c, path, cpuRegexp) }
 
 // checkGPUShares refuses two types of tasks one of which takes all GPUs of a host and the
 // other some for itself.
-func (c *checker) checkGPUShares(s *RunSpec) {
+func checkGPUShares(c *checker, s *RunSpec) {
 	auto := slices.IndexFunc(s.Tasks, func(g TaskGroup) bool {
 		list, _ := s.DevicesOf(g.Type)
 		return s.GPUsPerTaskOf(g.Type) == 0 && list.Auto()
@@ -136,13 +136,13 @@ func (c *checker) checkGPUShares(s *RunSpec) {
 }
 
 // checkGPUs refuses both of two ways to say which GPUs tasks have.
-func (c *checker) checkGPUs(path string, devices Resources, perTask *int) {
+func checkGPUs(c *checker, path string, devices Resources, perTask *int) {
 	if devices != nil && perTask != nil {
 		c.add(fieldPath(path, "gpus_per_task"), "devices is given, too", "keep one of them: devices for those that tasks share out, gpus_per_task for a number")
 	}
 }
 
-func (c *checker) checkResources(path string, r Resources, syntax func() *regexp.Regexp) {
+func (r Resources) check(c *checker, path string, syntax func() *regexp.Regexp) {
 	if c.isMalformed(path) || len(r) == 0 || r.Auto() {
 		return
 	}
@@ -234,13 +234,13 @@ func bytesOf(text string) int64 {
 	return n
 }
 
-func (c *checker) checkMemory(path, text string) { c.checkSizeOf(path, text, MinMemory, "1MiB") }
-func (c *checker) checkQuota(path, text string)  { c.checkSizeOf(path, text, MinQuota, "4KiB") }
+func checkMemory(c *checker, path, text string) { checkSizeOf(c, path, text, MinMemory, "1MiB") }
+func checkQuota(c *checker, path, text string)  { checkSizeOf(c, path, text, MinQuota, "4KiB") }
 
 // MinQuota is the least quota of output: less has no room for what is said about the rest.
 const MinQuota = 4 << 10
 
-func (c *checker) checkSizeOf(path, text string, least int64, remedy string) {
+func checkSizeOf(c *checker, path, text string, least int64, remedy string) {
 	if text == "" {
 		return
 	}
@@ -251,7 +251,7 @@ func (c *checker) checkSizeOf(path, text string, least int64, remedy string) {
 	}
 }
 
-func (c *checker) checkCore(path, text string) {
+func checkCore(c *checker, path, text string) {
 	if text == CoreUnlimited || text == CoreNone {
 		return
 	}

@@ -186,3 +186,28 @@ const (
 	// family are the ranks of one world. It is none of those that runs have by default.
 	EnvMPI EnvProfile = "mpi"
 )
+
+// Signature is an SSH signature of a run, or of a request to one. It is made last: what
+// changes afterwards makes it worthless.
+type Signature struct {
+	// Expires is the time, as in RFC 3339, after which no host takes what was signed for the
+	// first time.
+	Expires string `json:"expires"`
+	// Size is the number of tasks that were signed, of which an elastic run may have fewer.
+	// 0: as many as there are.
+	Size int `json:"size,omitempty"`
+	// SSH is the signature as ssh-keygen(1) writes it.
+	SSH string `json:"ssh"`
+}
+
+// AsSigned returns the spec that a signature is of: with defaults, without the signature, and
+// with the tasks of which a generation of an elastic run may have fewer.
+func (s *RunSpec) AsSigned() *RunSpec {
+	signed := s.WithDefaults()
+	signature := signed.Signature
+	signed.Signature = nil
+	if signature == nil || !signed.IsElastic() || len(signed.Tasks) == 0 || signature.Size <= signed.total() {
+		return signed
+	}
+	return signed.resized(signature.Size)
+}

@@ -36,14 +36,14 @@ var shipType = reflect.TypeFor[Ship]()
 // Ships reports whether the run takes a directory along.
 func (s *RunSpec) Ships() bool { return s.Ship.Dir != "" || s.Ship.Archive != nil }
 
-func (c *checker) checkExclude(path, pattern string) {
+func checkExclude(c *checker, path, pattern string) {
 	if pattern == "" {
 		c.add(path, "is empty, and matches nothing", `write a pattern as in .gitignore, such as "*.ckpt"`)
 	}
-	c.checkText(path, pattern)
+	checkText(c, path, pattern)
 }
 
-func (c *checker) checkSizeText(path, text string) {
+func checkSizeText(c *checker, path, text string) {
 	if text != "" {
 		_, err := ParseSize(text)
 		c.addError(path, err)
@@ -51,15 +51,15 @@ func (c *checker) checkSizeText(path, text string) {
 }
 
 // checkDirs checks the working directories: in what is shipped, or absolute.
-func (c *checker) checkDirs(s *RunSpec) {
+func checkDirs(c *checker, s *RunSpec) {
 	if !s.Ships() && (len(s.Ship.Exclude) > 0 || s.Ship.Limit != "") {
 		c.add("ship.dir", "missing", "name the directory to ship")
 	}
 	check := func(path, dir string) {
 		switch {
 		case !s.Ships() || dir == "" || filepath.IsAbs(dir):
-			c.checkDir(path, dir)
-		case c.checkText(path, dir) && !filepath.IsLocal(dir):
+			checkDir(c, path, dir)
+		case checkText(c, path, dir) && !filepath.IsLocal(dir):
 			c.add(path, fmt.Sprintf("%s leaves the directory that the run ships", Quote(dir)), "name one in it, such as src, or an absolute one of the hosts")
 		}
 	}

@@ -33,7 +33,7 @@ func (s Silence) Limit(longest time.Duration) time.Duration {
 	return time.Duration(d)
 }
 
-func (c *checker) checkSilenceTime(path string, s Silence) {
+func (s Silence) check(c *checker, path string) {
 	if s == "" || s == SilenceAuto {
 		return
 	}

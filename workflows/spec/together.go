@@ -153,9 +153,9 @@ func firstLine(text string) string {
 const maxTogetherKey = 200
 
 // checkAsker checks the task that asks; none is an operator.
-func (c *checker) checkAsker(task string, generation int) {
+func checkAsker(c *checker, task string, generation int) {
 	if task != "" {
-		c.checkTaskName("task", task)
+		checkTaskName(c, "task", task)
 	}
 	if generation < 0 {
 		c.add("generation", fmt.Sprintf("must be at least 0, is %d", generation), "leave it out for the first")
@@ -166,7 +166,7 @@ func (c *checker) checkAsker(task string, generation int) {
 // say. The error is an [*InvalidRequestError] with all problems.
 func (r TogetherRequest) Validate() error {
 	c := &checker{}
-	c.checkAsker(r.Task, r.Generation)
+	checkAsker(c, r.Task, r.Generation)
 	if len(r.Key) > maxTogetherKey {
 		c.add("key", fmt.Sprintf("has %d bytes; a key has up to %d", len(r.Key), maxTogetherKey), "make it shorter")
 	}
@@ -179,6 +179,6 @@ func (r TogetherRequest) Validate() error {
 // Validate checks the request by itself. The error is an [*InvalidRequestError].
 func (r ClearStopRequest) Validate() error {
 	c := &checker{}
-	c.checkAsker(r.Task, r.Generation)
+	checkAsker(c, r.Task, r.Generation)
 	return c.requestError()
 }

@@ -18,40 +18,49 @@ const MaxTasks = 10_000
 // the tasks are placed. The error is an [*InvalidSpecError] with all problems.
 func (s *RunSpec) Validate() error {
 	c := &checker{}
-	c.checkSpec(s)
+	checkSpec(c, s)
 	return c.specError()
 }
 
-func (c *checker) checkSpec(s *RunSpec) {
-	c.checkFields("", reflect.ValueOf(s).Elem())
-	c.checkTasks(s)
-	c.checkDirs(s)
-	c.checkRestarts(s)
-	c.checkSilence(s)
-	c.checkMPI(s)
-	c.checkBarriers(s)
-	c.checkStore(s)
-	c.checkHosts(s)
-	c.checkElastic(s)
-	c.checkGPUs("", s.Devices, s.GPUsPerTask)
-	c.checkGPUShares(s)
-	c.checkLogs(s)
-	c.checkSize(s)
+func checkSpec(c *checker, s *RunSpec) {
+	checkFields(c, "", reflect.ValueOf(s).Elem())
+	checkTasks(c, s)
+	checkDirs(c, s)
+	checkRestarts(c, s)
+	checkSilence(c, s)
+	checkMPI(c, s)
+	checkBarriers(c, s)
+	checkStore(c, s)
+	checkHosts(c, s)
+	checkElastic(c, s)
+	checkGPUs(c, "", s.Devices, s.GPUsPerTask)
+	checkGPUShares(c, s)
+	checkLogs(c, s)
+	checkSize(c, s)
+}
+
+// section is a value of a spec that checks itself, at the path where it is.
+type section interface {
+	check(c *checker, path string)
 }
 
 // checkFields holds each value of a struct against what the table says of it alone.
-func (c *checker) checkFields(path string, v reflect.Value) {
+func checkFields(c *checker, path string, v reflect.Value) {
 	for i := range v.NumField() {
 		name := jsonName(v.Type().Field(i))
-		c.checkField(fieldPath(path, name), fieldKey(v.Type(), name), v.Field(i))
+		checkField(c, fieldPath(path, name), fieldKey(v.Type(), name), v.Field(i))
 	}
 }
 
-func (c *checker) checkField(path, key string, v reflect.Value) {
+func checkField(c *checker, path, key string, v reflect.Value) {
 	if v.Kind() == reflect.Pointer {
 		if !v.IsNil() {
-			c.checkField(path, key, v.Elem())
+			checkField(c, path, key, v.Elem())
 		}
+		return
+	}
+	if s, ok := v.Interface().(section); ok {
+		s.check(c, path)
 		return
 	}
 	f := fieldOf(key)
@@ -61,31 +70,31 @@ func (c *checker) checkField(path, key string, v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		c.checkFields(path, v)
+		checkFields(c, path, v)
 	case reflect.Slice:
 		for i := range v.Len() {
-			c.checkField(indexPath(path, i), key+"[]", v.Index(i))
+			checkField(c, indexPath(path, i), key+"[]", v.Index(i))
 		}
 	case reflect.Map:
 		names := v.MapKeys()
 		slices.SortFunc(names, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 		for _, name := range names {
-			c.checkField(fieldPath(path, name.String()), key+".*", v.MapIndex(name))
+			checkField(c, fieldPath(path, name.String()), key+".*", v.MapIndex(name))
 		}
 	case reflect.String:
 		if f.enum != nil {
-			c.checkOneOf(path, v.String(), f.enum)
+			checkOneOf(c, path, v.String(), f.enum)
 		} else {
-			c.checkText(path, v.String())
+			checkText(c, path, v.String())
 		}
 	case reflect.Int:
-		c.checkNumber(path, int(v.Int()), f)
+		checkNumber(c, path, int(v.Int()), f)
 	case reflect.Int64:
-		c.checkDuration(path, new(Duration(v.Int())), f.from)
+		checkDuration(c, path, new(Duration(v.Int())), f.from)
 	}
 }
 
-func (c *checker) checkSilence(s *RunSpec) {
+func checkSilence(c *checker, s *RunSpec) {
 	switch {
 	case s.Silence == "" && s.OnSilence != "":
 		c.add("on_silence", "has no effect without silence", "add for example silence: 10m")
@@ -94,33 +103,33 @@ func (c *checker) checkSilence(s *RunSpec) {
 	}
 }
 
-func (c *checker) checkRestarts(s *RunSpec) {
+func checkRestarts(c *checker, s *RunSpec) {
 	if n := s.MaxRestarts; n != nil && *n > 0 && !s.AutoRestart && s.RestartScope != RestartScopeGroup {
 		c.add("max_restarts", "has no effect without auto_restart", "add auto_restart: true")
 	}
 }
 
 // checkMPI refuses what would have a rank wait for others that do not wait for it.
-func (c *checker) checkMPI(s *RunSpec) {
+func checkMPI(c *checker, s *RunSpec) {
 	if slices.Contains(s.EnvProfiles, EnvMPI) && s.RestartsTasks() {
 		c.add("env_profiles", "has mpi, and a rank that is started again alone finds no other rank waiting for it", "add restart_scope: group, or leave auto_restart out")
 	}
 }
 
-func (c *checker) checkErrorKind(path, kind string) {
+func checkErrorKind(c *checker, path, kind string) {
 	if kind == "" {
 		c.add(path, "is empty, and names no kind of error", "write a kind, such as StopIteration, or leave it out")
 	}
-	c.checkText(path, kind)
+	checkText(c, path, kind)
 }
 
-func (c *checker) checkLogs(s *RunSpec) {
+func checkLogs(c *checker, s *RunSpec) {
 	n := s.total()
 	if c.isMalformed("tasks") {
 		n = 0 // without a sound list of tasks there is nothing to compare with
 	}
-	c.checkMask("logs.redirects", s.Logs.Redirects, "rank", "the run", n)
-	c.checkMask("logs.tee", s.Logs.Tee, "rank", "the run", n)
+	checkMask(c, "logs.redirects", s.Logs.Redirects, "rank", "the run", n)
+	checkMask(c, "logs.tee", s.Logs.Tee, "rank", "the run", n)
 	for i, r := range s.Logs.LocalRanksFilter {
 		switch p := indexPath("logs.local_ranks_filter", i); {
 		case r < 0 || r >= MaxTasks:
@@ -129,11 +138,11 @@ func (c *checker) checkLogs(s *RunSpec) {
 			c.add(p, fmt.Sprintf("names local rank %d, but the run has %s", r, plural.Of(n, "task", "tasks")), fmt.Sprintf("they go from 0 to %d", n-1))
 		}
 	}
-	c.checkFilter(s)
+	checkFilter(c, s)
 }
 
-func (c *checker) checkPrefix(path, text string) {
-	c.checkText(path, text)
+func checkPrefix(c *checker, path, text string) {
+	checkText(c, path, text)
 	_, err := ParsePrefix(&text)
 	c.addError(path, err)
 }
@@ -141,7 +150,7 @@ func (c *checker) checkPrefix(path, text string) {
 // checkMask refuses a mask that names a rank, or in a group an index, that none
 // of the tasks has: torch drops it silently, and the output is not
 // where it was wanted. Of no tasks nothing is known.
-func (c *checker) checkMask(path, text, number, owner string, tasks int) {
+func checkMask(c *checker, path, text, number, owner string, tasks int) {
 	if text == "" {
 		return
 	}
@@ -156,7 +165,7 @@ func (c *checker) checkMask(path, text, number, owner string, tasks int) {
 }
 
 // checkFilter refuses what names neither a task of the spec nor a type.
-func (c *checker) checkFilter(s *RunSpec) {
+func checkFilter(c *checker, s *RunSpec) {
 	for i, name := range s.Logs.Filter {
 		if c.isMalformed("tasks") || s.hasTask(name) || slices.ContainsFunc(s.Tasks, func(g TaskGroup) bool { return g.Type == name }) {
 			continue
@@ -171,21 +180,21 @@ func (s *RunSpec) hasTask(name string) bool {
 }
 
 // checkLineFilter refuses a filter that would let every line through.
-func (c *checker) checkLineFilter(path, text string) {
+func checkLineFilter(c *checker, path, text string) {
 	if text == "" {
 		c.add(path, "is empty, and every line contains that", "write a text, or leave it out")
 	}
-	c.checkText(path, text)
+	checkText(c, path, text)
 }
 
-func (c *checker) checkSignal(path, name string) {
+func checkSignal(c *checker, path, name string) {
 	if name != "" {
 		_, err := SignalNumber(name)
 		c.addError(path, err)
 	}
 }
 
-func (c *checker) checkNumber(path string, n int, f field) {
+func checkNumber(c *checker, path string, n int, f field) {
 	switch {
 	case f.least == nil || n >= *f.least && (f.most == nil || n <= *f.most):
 	case f.most == nil:
@@ -203,7 +212,7 @@ const (
 	positive
 )
 
-func (c *checker) checkDuration(path string, d *Duration, from lowest) {
+func checkDuration(c *checker, path string, d *Duration, from lowest) {
 	switch {
 	case d == nil:
 	case *d < 0:
@@ -218,7 +227,7 @@ func (c *checker) checkDuration(path string, d *Duration, from lowest) {
 // checkSize bounds what a Temporal server has to store. A document has been
 // measured before, but a program makes specs without one, and the aliases of a
 // YAML document may expand to anything.
-func (c *checker) checkSize(s *RunSpec) {
+func checkSize(c *checker, s *RunSpec) {
 	data, err := json.Marshal(s)
 	if err != nil {
 		c.add("", "cannot be written as JSON: "+err.Error(), "")
@@ -230,7 +239,7 @@ func (c *checker) checkSize(s *RunSpec) {
 }
 
 // checkOneOf checks a value of an enumeration. An empty one is not given, but in a list.
-func (c *checker) checkOneOf(path, value string, values []string) {
+func checkOneOf(c *checker, path, value string, values []string) {
 	if value == "" && !strings.HasSuffix(path, "]") || slices.Contains(values, value) {
 		return
 	}

@@ -13,10 +13,10 @@ import (
 // TypeChief is the task type whose task 0 is the chief.
 const TypeChief = "chief"
 
-func (c *checker) checkTasks(s *RunSpec) {
+func checkTasks(c *checker, s *RunSpec) {
 	if len(s.Tasks) == 0 {
 		c.add("tasks", "missing", "give at least one group, such as "+fieldOf("RunSpec.tasks").example)
-		c.checkCommands(s)
+		checkCommands(c, s)
 		return
 	}
 	if n := s.total(); n > MaxTasks {
@@ -26,7 +26,7 @@ func (c *checker) checkTasks(s *RunSpec) {
 	endpoints := map[string]string{}
 	for i, g := range s.Tasks {
 		path := indexPath("tasks", i)
-		c.checkType(path, g.Type)
+		checkType(c, path, g.Type)
 		if g.Type != "" {
 			if before, twice := first[g.Type]; twice {
 				c.add(path+".type", fmt.Sprintf("%s is the type of tasks[%d] already", Quote(g.Type), before), "put all tasks of a type into one group")
@@ -34,16 +34,16 @@ func (c *checker) checkTasks(s *RunSpec) {
 				first[g.Type] = i
 			}
 		}
-		c.checkCount(path, g)
-		c.checkAddresses(path, g, endpoints)
-		c.checkOverrides(path, g)
-		c.checkGPUs(path, g.Devices, g.GPUsPerTask)
-		c.checkMask(path+".logs.redirects", g.Logs.Redirects, "index", "the group", max(g.Size(), 0))
-		c.checkMask(path+".logs.tee", g.Logs.Tee, "index", "the group", max(g.Size(), 0))
+		g.checkCount(c, path)
+		g.checkAddresses(c, path, endpoints)
+		g.checkOverrides(c, path)
+		checkGPUs(c, path, g.Devices, g.GPUsPerTask)
+		checkMask(c, path+".logs.redirects", g.Logs.Redirects, "index", "the group", max(g.Size(), 0))
+		checkMask(c, path+".logs.tee", g.Logs.Tee, "index", "the group", max(g.Size(), 0))
 	}
-	c.checkChiefs(s)
-	c.checkCommands(s)
-	c.checkExecSize(s)
+	checkChiefs(c, s)
+	checkCommands(c, s)
+	checkExecSize(c, s)
 }
 
 // total returns the number of tasks, which is not to be trusted with an overflow.
@@ -57,7 +57,7 @@ func (s *RunSpec) total() int {
 	return total
 }
 
-func (c *checker) checkType(path, typ string) {
+func checkType(c *checker, path, typ string) {
 	switch {
 	case typ == "":
 		c.add(path+".type", "missing", "give the task type, such as "+fieldOf("TaskGroup.type").example)
@@ -66,7 +66,7 @@ func (c *checker) checkType(path, typ string) {
 	}
 }
 
-func (c *checker) checkCount(path string, g TaskGroup) {
+func (g TaskGroup) checkCount(c *checker, path string) {
 	switch {
 	case g.Count == nil:
 	case g.Addresses != nil:
@@ -76,7 +76,7 @@ func (c *checker) checkCount(path string, g TaskGroup) {
 	}
 }
 
-func (c *checker) checkAddresses(path string, g TaskGroup, endpoints map[string]string) {
+func (g TaskGroup) checkAddresses(c *checker, path string, endpoints map[string]string) {
 	if g.Addresses != nil && len(g.Addresses) == 0 {
 		c.add(path+".addresses", "is empty", "give an address for each task, or a count instead")
 	}
@@ -102,7 +102,7 @@ func (c *checker) checkAddresses(path string, g TaskGroup, endpoints map[string]
 	}
 }
 
-func (c *checker) checkOverrides(path string, g TaskGroup) {
+func (g TaskGroup) checkOverrides(c *checker, path string) {
 	for _, index := range sortedKeys(g.Overrides) {
 		p := fieldPath(path+".overrides", index)
 		if n, err := strconv.Atoi(index); err != nil || !indexRegexp().MatchString(index) {
@@ -114,7 +114,7 @@ func (c *checker) checkOverrides(path string, g TaskGroup) {
 }
 
 // checkChiefs refuses more than one chief.
-func (c *checker) checkChiefs(s *RunSpec) {
+func checkChiefs(c *checker, s *RunSpec) {
 	chiefs := 0
 	for _, g := range s.Tasks {
 		if g.Type == TypeChief {
@@ -127,7 +127,7 @@ func (c *checker) checkChiefs(s *RunSpec) {
 }
 
 // checkCommands looks for tasks that nobody gave a command.
-func (c *checker) checkCommands(s *RunSpec) {
+func checkCommands(c *checker, s *RunSpec) {
 	if len(s.Command) > 0 || c.isMalformed("command") {
 		return
 	}
@@ -159,7 +159,7 @@ func (c *checker) checkCommands(s *RunSpec) {
 
 // checkBarriers refuses local barriers where the tasks are pinned to several hosts.
 // Where some are pinned and others are not, only their placement tells.
-func (c *checker) checkBarriers(s *RunSpec) {
+func checkBarriers(c *checker, s *RunSpec) {
 	if s.Barriers != BarriersLocal {
 		return
 	}
@@ -201,7 +201,7 @@ func (s *RunSpec) MasterPort() (v Variable, given bool) {
 const masterPort = "MASTER_PORT"
 
 // checkStore refuses a store that processes are not told of, or that no host can serve.
-func (c *checker) checkStore(s *RunSpec) {
+func checkStore(c *checker, s *RunSpec) {
 	if !s.AgentStore {
 		return
 	}

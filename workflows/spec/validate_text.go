@@ -25,7 +25,7 @@ const execOverhead = 1 + 8
 const reservedEnv = "CLUSTERRUN_"
 
 // checkText refuses what no argument, variable or path can hold.
-func (c *checker) checkText(path, text string) bool {
+func checkText(c *checker, path, text string) bool {
 	switch {
 	case strings.IndexByte(text, 0) >= 0:
 		c.add(path, "holds a NUL byte, which ends a text for the operating system", "leave it out; pass binary data in files")
@@ -37,8 +37,8 @@ func (c *checker) checkText(path, text string) bool {
 	return false
 }
 
-func (c *checker) checkString(path, text string, size int) {
-	if c.checkText(path, text) && size > MaxStringBytes {
+func checkString(c *checker, path, text string, size int) {
+	if checkText(c, path, text) && size > MaxStringBytes {
 		c.add(path, fmt.Sprintf("has %d bytes; Linux takes up to %d in one argument or variable", size, MaxStringBytes), "pass large data in files")
 	}
 }
@@ -46,33 +46,33 @@ func (c *checker) checkString(path, text string, size int) {
 const commandExample = "command: [python3, train.py]"
 
 // checkCommand checks an argv that may be missing, but not empty.
-func (c *checker) checkCommand(path string, argv []string) {
+func checkCommand(c *checker, path string, argv []string) {
 	if argv != nil && len(argv) == 0 {
 		c.add(path, "is empty", "give the argv, such as "+commandExample+", or leave it out")
 	}
 	if len(argv) > 0 && argv[0] == "" {
 		c.add(path+"[0]", "is empty, but names the program", "give the program, such as "+commandExample)
 	}
-	c.checkArgs(path, argv)
+	checkArgs(c, path, argv)
 }
 
-func (c *checker) checkArgs(path string, args []string) {
+func checkArgs(c *checker, path string, args []string) {
 	for i, a := range args {
 		// Most are short and plain; a path is made only for those that are not.
 		if len(a) > MaxStringBytes || !plainName(a) {
-			c.checkString(indexPath(path, i), a, len(a))
+			checkString(c, indexPath(path, i), a, len(a))
 		}
 	}
 }
 
-func (c *checker) checkDir(path, dir string) {
-	if c.checkText(path, dir) && dir != "" && !strings.HasPrefix(dir, "/") {
+func checkDir(c *checker, path, dir string) {
+	if checkText(c, path, dir) && dir != "" && !strings.HasPrefix(dir, "/") {
 		c.add(path, Quote(dir)+" is a relative path, and hosts have no common place to start from", "write an absolute one, such as /srv/job")
 	}
 }
 
-func (c *checker) checkEnv(path string, env Env) {
-	for _, name := range sortedKeys(env) {
+func (e Env) check(c *checker, path string) {
+	for _, name := range sortedKeys(e) {
 		p := fieldPath(path, name)
 		switch {
 		case name == "":
@@ -81,20 +81,20 @@ func (c *checker) checkEnv(path string, env Env) {
 			c.add(p, "a variable's name cannot hold =", envRemedy)
 		case strings.HasPrefix(name, reservedEnv):
 			c.add(p, "names that begin with "+reservedEnv+" are clusterrun's own", "choose another name")
-		case c.checkText(p, name):
-			v := env[name]
+		case checkText(c, p, name):
+			v := e[name]
 			if v.IsReference() {
-				c.checkSource(p, name, v.From)
+				v.From.check(c, p, name)
 			}
-			c.checkString(p, v.Value, v.size(name))
-			c.checkTransientFailures(p, name, v.Value)
+			checkString(c, p, v.Value, v.size(name))
+			checkTransientFailures(c, p, name, v.Value)
 		}
 	}
 }
 
 // checkExecSize bounds argv and environment of each task together. It works on
 // the layers, not on the tasks: a thousand tasks share the run's.
-func (c *checker) checkExecSize(s *RunSpec) {
+func checkExecSize(c *checker, s *RunSpec) {
 	runEnv := envBytes(s.Env)
 	for i, g := range s.Tasks {
 		path := indexPath("tasks", i)
@@ -104,7 +104,7 @@ func (c *checker) checkExecSize(s *RunSpec) {
 		}
 		argv, args := stringsBytes(command), stringsBytes(g.Args)
 		groupEnv := runEnv + overlaidBytes(g.Env, s.Env)
-		c.checkExecBytes(path, argv+args+groupEnv)
+		checkExecBytes(c, path, argv+args+groupEnv)
 		for _, index := range sortedKeys(g.Overrides) {
 			o := g.Overrides[index]
 			oArgv, oArgs := argv, args
@@ -115,12 +115,12 @@ func (c *checker) checkExecSize(s *RunSpec) {
 				oArgs = stringsBytes(o.Args)
 			}
 			env := groupEnv + overlaidBytes(o.Env, g.Env, s.Env)
-			c.checkExecBytes(fieldPath(path+".overrides", index), oArgv+oArgs+env)
+			checkExecBytes(c, fieldPath(path+".overrides", index), oArgv+oArgs+env)
 		}
 	}
 }
 
-func (c *checker) checkExecBytes(path string, size int) {
+func checkExecBytes(c *checker, path string, size int) {
 	if size > MaxExecBytes {
 		c.add(path, fmt.Sprintf("argv and env together take %d bytes; a program gets up to %d", size, MaxExecBytes), "pass large data in files")
 	}
