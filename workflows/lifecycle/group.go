@@ -20,18 +20,8 @@ type group struct {
 	before *failure
 	// restarts are the last maxRestartsKept restarts, the oldest first.
 	restarts []spec.GroupRestart
-	// size is how many of the tasks that the spec lists this generation has; 0: all.
-	size int
 	// timed reports whether the timers of the run were started.
 	timed bool
-}
-
-// setSize has this generation have so many of the tasks that the spec lists; 0: all.
-func (m *Machine) setSize(tasks int) {
-	m.group.size = tasks
-	for i, t := range m.tasks[:m.listed] {
-		t.absent = tasks > 0 && i >= tasks
-	}
 }
 
 // mayRegroup reports whether an end with that cause restarts the whole group. Only

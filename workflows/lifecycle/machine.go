@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -11,18 +10,14 @@ import (
 // Machine is the state of one run. It is not safe for concurrent use; workflow
 // code is not concurrent.
 type Machine struct {
-	spec  *spec.RunSpec
-	tasks []*task // in rank order, then as they were added
-	// listed is how many of them the spec lists.
-	listed int
-	named  map[string]*task // the same by name, for look-ups only: ranging over a map has no order
-	phase  phase
+	spec *spec.RunSpec
+	taskList
+	phase phase
 	// decided is why the run ends. The first decision stands; what comes after it can
 	// only hasten the end.
 	decided   decision
 	decidedAt int    // the number of arrivals when it was decided
 	reason    string // why it was cancelled or could not be placed, in an operator's words
-	arrivals  int    // ends of tasks so far: the order of history
 	timers    []Timer
 	todo      []Action // of the step at hand
 
@@ -35,36 +30,6 @@ type Machine struct {
 	findings    *stacktree.Findings
 	silent      silentTasks
 	capturedFor spec.Cause
-}
-
-// task is one task and its latest launch.
-type task struct {
-	spec.Task
-	launch int  // of this generation; -1 before the first
-	live   bool // launched, and its end not yet reported
-	// added reports whether the task differs from the spec: it is not in it, or an
-	// operator started it with another command.
-	added bool
-	// absent reports whether this generation has no such task: its hosts have room for fewer.
-	absent bool
-	// asked reports whether an operator asked the process to end.
-	asked bool
-	// ending reports whether that process is the last of the launch.
-	ending bool
-	// stopped is the Why of the Stop sent to the task; empty if there was none.
-	stopped spec.Cause
-	// exit is how the launch ended. It stays nil if the stop found no process.
-	exit *spec.Exit
-	// waiting reports whether it was stopped while it waited for its restart, so that exit is
-	// that of the process before.
-	waiting bool
-	arrived int // the position of that end among all ends, from 1
-	// host is where the launch ended.
-	host string
-	// first is the number of the launch's first process. earlier holds the exits of
-	// the launches before it, of all generations.
-	first   int
-	earlier []spec.Exit
 }
 
 // phase is a state of the run; doc.go has the diagram.
@@ -97,19 +62,7 @@ const (
 // New returns the machine of a run. The spec must be validated and have its defaults;
 // tasks are those it lists, in rank order.
 func New(s *spec.RunSpec, tasks []spec.Task) *Machine {
-	m := &Machine{spec: s, named: make(map[string]*task, len(tasks))}
-	for _, t := range tasks {
-		m.add(t)
-	}
-	m.listed = len(tasks)
-	return m
-}
-
-func (m *Machine) add(t spec.Task) *task {
-	added := &task{Task: t, launch: -1}
-	m.tasks = append(m.tasks, added)
-	m.named[t.Name()] = added
-	return added
+	return &Machine{spec: s, taskList: listOf(tasks)}
 }
 
 // Step applies an event and returns the actions to carry out, in order. Events that
@@ -202,18 +155,12 @@ func (m *Machine) launch(t *task) {
 	m.do(Launch{Task: t.Task, Generation: m.group.generation, Launch: t.launch, Added: t.added})
 }
 
-// resetEnd clears how the last launch ended and who asked for that.
-func (t *task) resetEnd() {
-	t.asked, t.ending, t.stopped, t.exit, t.arrived = false, false, "", nil, 0
-}
-
 func (e TaskEnded) apply(m *Machine) {
 	t := m.named[e.Task]
 	if t == nil || !t.live || e.Launch != t.launch || e.Generation != m.group.generation {
 		return
 	}
-	m.arrivals++
-	t.live, t.arrived, t.host, t.exit = false, m.arrivals, e.Host, t.exitOf(e)
+	m.end(t, e)
 	switch {
 	case m.phase != running:
 		// It was stopped, or is about to be.
@@ -243,42 +190,6 @@ func (m *Machine) judgeEnd(t *task) {
 		m.stopAll(spec.CauseCollateral)
 	}
 }
-
-// exitOf returns the exit to record for the end of a launch.
-func (t *task) exitOf(e TaskEnded) *spec.Exit {
-	switch {
-	case e.Exit != nil:
-		exit := t.relabel(*e.Exit)
-		return &exit
-	case t.stopped == "":
-		// Nobody stopped the task and nobody knows how it ended.
-		return &spec.Exit{
-			Restart: t.first, ExitCode: -1, Cause: spec.CauseHostLost,
-			Message: "its activity closed without an account of the process",
-		}
-	default:
-		return nil
-	}
-}
-
-// relabel gives an exit that a stop caused the cause of that stop. A stop reaches the
-// host as a cancellation, which carries no reason, so the host can only report
-// "collateral". If the machine sent no stop, the process was lost with its host.
-func (t *task) relabel(e spec.Exit) spec.Exit {
-	switch {
-	case e.Cause != spec.CauseCollateral:
-	case t.stopped != "":
-		e.Cause = t.stopped
-	default:
-		e.Cause = spec.CauseHostLost
-		e.Message = strings.TrimSpace("its host stopped it, though nobody in this run asked for it\n" + e.Message)
-	}
-	return e
-}
-
-func (t *task) endedBy(c spec.Cause) bool { return t.exit != nil && t.exit.Cause == c }
-
-func (t *task) failedByItself() bool { return t.exit != nil && t.exit.Cause.ByItself() }
 
 // decide records why the run ends, unless that is already decided.
 func (m *Machine) decide(d decision) {

@@ -272,18 +272,6 @@ func hasEnded(remedy string) func(*task) error {
 	}
 }
 
-func (m *Machine) errUnknown(name string) error {
-	names := make([]string, 0, len(m.tasks))
-	for _, t := range m.tasks {
-		names = append(names, t.Name())
-	}
-	return fmt.Errorf("%s is not a task of this run; it has %s", name, list(names))
-}
-
-func (m *Machine) errAbsent(t *task) error {
-	return fmt.Errorf("%s is not in this generation, whose hosts have %d of the %d tasks", t.Name(), m.group.size, m.listed)
-}
-
 func checkSignal(name string) error {
 	if name == "" {
 		return nil
@@ -297,48 +285,6 @@ func checkGrace(grace *spec.Duration) error {
 		return fmt.Errorf("a grace of %s is negative; give 0 to kill at once", grace)
 	}
 	return nil
-}
-
-// nextIndex returns the index after the highest one of a type.
-func (m *Machine) nextIndex(typ string) int {
-	next := 0
-	for _, t := range m.tasks {
-		if t.Type == typ {
-			next = max(next, t.Index+1)
-		}
-	}
-	return next
-}
-
-// liveOf returns the live tasks among those named, in rank order, each once.
-func (m *Machine) liveOf(names []string) []*task {
-	wanted := make(map[string]bool, len(names))
-	for _, name := range names {
-		wanted[name] = true
-	}
-	var tasks []*task
-	for _, t := range m.tasks {
-		if t.live && wanted[t.Name()] {
-			tasks = append(tasks, t)
-		}
-	}
-	return tasks
-}
-
-func namesOf(tasks []*task) []string {
-	names := make([]string, 0, len(tasks))
-	for _, t := range tasks {
-		names = append(names, t.Name())
-	}
-	return names
-}
-
-func (m *Machine) nextRank() int {
-	next := 0
-	for _, t := range m.tasks {
-		next = max(next, t.Rank+1)
-	}
-	return next
 }
 
 // list joins names, and counts those beyond the first few.

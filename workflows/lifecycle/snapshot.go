@@ -78,7 +78,7 @@ func (m *Machine) Quiet() bool {
 func (m *Machine) Snapshot() Snapshot {
 	g := m.group
 	s := Snapshot{
-		Generation: g.generation, First: g.first, Size: g.size, Counted: g.counted, Quick: g.quick, Restarts: g.restarts,
+		Generation: g.generation, First: g.first, Size: m.size, Counted: g.counted, Quick: g.quick, Restarts: g.restarts,
 		Stops: m.together.seq, Cleared: m.together.done, Exits: map[string][]spec.Exit{}, Stacks: m.findings, FoundIn: m.foundIn, StackFiles: maps.Clone(m.stacks),
 		SilenceRestarts: m.silent.restarts,
 	}
@@ -118,32 +118,6 @@ func clone(e *spec.Exit) *spec.Exit {
 	c := *e
 	return &c
 }
-
-// AddedSize returns about how many bytes a snapshot needs for tasks that differ from the
-// spec, which are never left out.
-func (m *Machine) AddedSize() int {
-	size := 0
-	for _, t := range m.tasks {
-		if !t.added {
-			continue
-		}
-		size += len(t.Address) + len(t.Dir)
-		for _, arg := range t.Command {
-			size += len(arg)
-		}
-		//workflowcheck:ignore the order makes no difference to a sum
-		for name, value := range t.Env {
-			size += len(name) + len(value.Value) + len(value.From.FromEnv) + len(value.From.FromFile)
-		}
-		if t.Signed != nil {
-			size += t.Signed.Size()
-		}
-	}
-	return size
-}
-
-// Size returns the number of tasks.
-func (m *Machine) Size() int { return len(m.tasks) }
 
 // fitSnapshot drops what is needed least until the snapshot is small enough: messages and the
 // names of files of stacks first, then older exits, then all earlier exits. Numbers, budgets and how each task

@@ -46,50 +46,8 @@ func (m *Machine) state() spec.RunState {
 	}
 }
 
-func (t *task) state() spec.TaskState {
-	switch {
-	case t.launch < 0:
-		return spec.TaskPending
-	case !t.live:
-		return spec.TaskEnded
-	case t.ending || t.stopped != "":
-		return spec.TaskStopping
-	default:
-		return spec.TaskRunning
-	}
-}
-
 // Findings returns what was found when stacks were captured last, or nil.
 func (m *Machine) Findings() *stacktree.Findings { return m.findings }
-
-// Rank returns the rank of a task of the run.
-func (m *Machine) Rank(task string) (rank int, ok bool) {
-	t := m.named[task]
-	if t == nil {
-		return 0, false
-	}
-	return t.Rank, true
-}
-
-// Live returns the names of the live tasks, in rank order.
-func (m *Machine) Live() []string {
-	var names []string
-	for _, t := range m.tasks {
-		if t.live {
-			names = append(names, t.Name())
-		}
-	}
-	return names
-}
-
-func (m *Machine) anyLive() bool {
-	for _, t := range m.tasks {
-		if t.live {
-			return true
-		}
-	}
-	return false
-}
 
 // Ending reports whether the run is ending, so that nothing is launched any more.
 func (m *Machine) Ending() bool { return m.decided != undecided || m.phase >= stopping }

@@ -221,17 +221,6 @@ func (ClearStop) apply(m *Machine) {
 	}
 }
 
-// endedSince returns the tasks that ended after that many arrivals, in order of arrival.
-func (m *Machine) endedSince(arrivals int) []*task {
-	ended := make([]*task, m.arrivals-arrivals)
-	for _, t := range m.tasks {
-		if t.arrived > arrivals {
-			ended[t.arrived-arrivals-1] = t
-		}
-	}
-	return slices.DeleteFunc(ended, func(t *task) bool { return t == nil })
-}
-
 // wouldRestart reports whether a host restarts a task that ended like t.
 func (m *Machine) wouldRestart(t *task) bool {
 	_, again := RestartPolicy{AutoRestart: m.spec.RestartsTasks(), MaxRestarts: m.spec.MaxRestarts}.Next(RestartHistory{Cause: t.exit.Cause})

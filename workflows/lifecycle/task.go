@@ -1,0 +1,91 @@
+package lifecycle
+
+import (
+	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// task is one task and its latest launch.
+type task struct {
+	spec.Task
+	launch int  // of this generation; -1 before the first
+	live   bool // launched, and its end not yet reported
+	// added reports whether the task differs from the spec: it is not in it, or an
+	// operator started it with another command.
+	added bool
+	// absent reports whether this generation has no such task: its hosts have room for fewer.
+	absent bool
+	// asked reports whether an operator asked the process to end.
+	asked bool
+	// ending reports whether that process is the last of the launch.
+	ending bool
+	// stopped is the Why of the Stop sent to the task; empty if there was none.
+	stopped spec.Cause
+	// exit is how the launch ended. It stays nil if the stop found no process.
+	exit *spec.Exit
+	// waiting reports whether it was stopped while it waited for its restart, so that exit is
+	// that of the process before.
+	waiting bool
+	arrived int // the position of that end among all ends, from 1
+	// host is where the launch ended.
+	host string
+	// first is the number of the launch's first process. earlier holds the exits of
+	// the launches before it, of all generations.
+	first   int
+	earlier []spec.Exit
+}
+
+// resetEnd clears how the last launch ended and who asked for that.
+func (t *task) resetEnd() {
+	t.asked, t.ending, t.stopped, t.exit, t.arrived = false, false, "", nil, 0
+}
+
+// exitOf returns the exit to record for the end of a launch.
+func (t *task) exitOf(e TaskEnded) *spec.Exit {
+	switch {
+	case e.Exit != nil:
+		exit := t.relabel(*e.Exit)
+		return &exit
+	case t.stopped == "":
+		// Nobody stopped the task and nobody knows how it ended.
+		return &spec.Exit{
+			Restart: t.first, ExitCode: -1, Cause: spec.CauseHostLost,
+			Message: "its activity closed without an account of the process",
+		}
+	default:
+		return nil
+	}
+}
+
+// relabel gives an exit that a stop caused the cause of that stop. A stop reaches the
+// host as a cancellation, which carries no reason, so the host can only report
+// "collateral". If the machine sent no stop, the process was lost with its host.
+func (t *task) relabel(e spec.Exit) spec.Exit {
+	switch {
+	case e.Cause != spec.CauseCollateral:
+	case t.stopped != "":
+		e.Cause = t.stopped
+	default:
+		e.Cause = spec.CauseHostLost
+		e.Message = strings.TrimSpace("its host stopped it, though nobody in this run asked for it\n" + e.Message)
+	}
+	return e
+}
+
+func (t *task) endedBy(c spec.Cause) bool { return t.exit != nil && t.exit.Cause == c }
+
+func (t *task) failedByItself() bool { return t.exit != nil && t.exit.Cause.ByItself() }
+
+func (t *task) state() spec.TaskState {
+	switch {
+	case t.launch < 0:
+		return spec.TaskPending
+	case !t.live:
+		return spec.TaskEnded
+	case t.ending || t.stopped != "":
+		return spec.TaskStopping
+	default:
+		return spec.TaskRunning
+	}
+}

@@ -1,0 +1,158 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// taskList has the tasks of a run.
+type taskList struct {
+	tasks []*task          // in rank order, then as they were added
+	named map[string]*task // the same by name, for look-ups only: ranging over a map has no order
+	// listed is how many of them the spec lists, and size how many of those the generation
+	// has; 0: all.
+	listed, size int
+	arrivals     int // ends of tasks so far: the order of history
+}
+
+func listOf(tasks []spec.Task) taskList {
+	l := taskList{named: make(map[string]*task, len(tasks)), listed: len(tasks)}
+	for _, t := range tasks {
+		l.add(t)
+	}
+	return l
+}
+
+func (l *taskList) add(t spec.Task) *task {
+	added := &task{Task: t, launch: -1}
+	l.tasks = append(l.tasks, added)
+	l.named[t.Name()] = added
+	return added
+}
+
+// Size returns the number of tasks.
+func (l *taskList) Size() int { return len(l.tasks) }
+
+// Rank returns the rank of a task of the run.
+func (l *taskList) Rank(task string) (rank int, ok bool) {
+	t := l.named[task]
+	if t == nil {
+		return 0, false
+	}
+	return t.Rank, true
+}
+
+// Live returns the names of the live tasks, in rank order.
+func (l *taskList) Live() []string {
+	var names []string
+	for _, t := range l.tasks {
+		if t.live {
+			names = append(names, t.Name())
+		}
+	}
+	return names
+}
+
+func (l *taskList) anyLive() bool {
+	return slices.ContainsFunc(l.tasks, func(t *task) bool { return t.live })
+}
+
+// liveOf returns the live tasks among those named, in rank order, each once.
+func (l *taskList) liveOf(names []string) []*task {
+	wanted := make(map[string]bool, len(names))
+	for _, name := range names {
+		wanted[name] = true
+	}
+	var tasks []*task
+	for _, t := range l.tasks {
+		if t.live && wanted[t.Name()] {
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks
+}
+
+// end records the end of a launch.
+func (l *taskList) end(t *task, e TaskEnded) {
+	l.arrivals++
+	t.live, t.arrived, t.host, t.exit = false, l.arrivals, e.Host, t.exitOf(e)
+}
+
+// endedSince returns the tasks that ended after that many arrivals, in order of arrival.
+func (l *taskList) endedSince(arrivals int) []*task {
+	ended := make([]*task, l.arrivals-arrivals)
+	for _, t := range l.tasks {
+		if t.arrived > arrivals {
+			ended[t.arrived-arrivals-1] = t
+		}
+	}
+	return slices.DeleteFunc(ended, func(t *task) bool { return t == nil })
+}
+
+// setSize has this generation have so many of the tasks that the spec lists; 0: all.
+func (l *taskList) setSize(tasks int) {
+	l.size = tasks
+	for i, t := range l.tasks[:l.listed] {
+		t.absent = tasks > 0 && i >= tasks
+	}
+}
+
+// nextIndex returns the index after the highest one of a type.
+func (l *taskList) nextIndex(typ string) int {
+	next := 0
+	for _, t := range l.tasks {
+		if t.Type == typ {
+			next = max(next, t.Index+1)
+		}
+	}
+	return next
+}
+
+func (l *taskList) nextRank() int {
+	next := 0
+	for _, t := range l.tasks {
+		next = max(next, t.Rank+1)
+	}
+	return next
+}
+
+// AddedSize returns about how many bytes a snapshot needs for tasks that differ from the
+// spec, which are never left out.
+func (l *taskList) AddedSize() int {
+	size := 0
+	for _, t := range l.tasks {
+		if !t.added {
+			continue
+		}
+		size += len(t.Address) + len(t.Dir)
+		for _, arg := range t.Command {
+			size += len(arg)
+		}
+		//workflowcheck:ignore the order makes no difference to a sum
+		for name, value := range t.Env {
+			size += len(name) + len(value.Value) + len(value.From.FromEnv) + len(value.From.FromFile)
+		}
+		if t.Signed != nil {
+			size += t.Signed.Size()
+		}
+	}
+	return size
+}
+
+func (l *taskList) errUnknown(name string) error {
+	return fmt.Errorf("%s is not a task of this run; it has %s", name, list(namesOf(l.tasks)))
+}
+
+func (l *taskList) errAbsent(t *task) error {
+	return fmt.Errorf("%s is not in this generation, whose hosts have %d of the %d tasks", t.Name(), l.size, l.listed)
+}
+
+func namesOf(tasks []*task) []string {
+	names := make([]string, 0, len(tasks))
+	for _, t := range tasks {
+		names = append(names, t.Name())
+	}
+	return names
+}
