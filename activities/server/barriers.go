@@ -15,9 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// maxBarrierRound is how long a round can be open. It ends rounds that everybody has
-// forgotten, because their hosts were killed, and with them the workers of a queue that
-// nobody else polls.
+// maxBarrierRound is the longest time that a round can be open. It ends rounds that no host
+// polls for any longer, because all hosts and workers of the queue were killed.
 const maxBarrierRound = 30 * 24 * time.Hour
 
 // Barriers keeps the rounds of barriers as workflows on the Temporal server.

@@ -28,9 +28,10 @@ func NewClosures(s *Server, b *taskservices.Brokers) *Closures {
 	return &Closures{server: s, brokers: b}
 }
 
-// leaseBeats is how often a lease sends a heartbeat, and firstLeaseBeat how long after its
-// start the first one follows. A heartbeat has the number of closures that are being called,
-// for people. Most leases end sooner. beatPatience is how long the server may take to answer.
+// leaseBeats is the interval between the heartbeats of a lease, firstLeaseBeat the delay of the
+// first one, and beatPatience the longest time to wait for the server's answer. Most leases end
+// before the first heartbeat. A heartbeat carries the number of closures that are executing,
+// which users see.
 const leaseBeats, firstLeaseBeat, beatPatience = 2 * time.Second, 250 * time.Millisecond, 5 * time.Second
 
 // RunClosures lets the tasks of this host call closures. See [closure.Lease].
@@ -39,8 +40,8 @@ func (c *Closures) RunClosures(ctx context.Context, in closure.Lease) (closure.L
 	if broker == nil {
 		return closure.LeaseResult{}, temporal.NewNonRetryableApplicationError("this host has no tasks of the run, or no longer", closure.ErrNotServed, nil)
 	}
-	// The context of the activity ends when a heartbeat fails, but a server that is away for
-	// a second is no reason to return the lease.
+	// The context of the activity ends when a heartbeat fails, but an outage of a second must
+	// not end the lease.
 	leased, release := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer release(nil)
 	ids := make([]uint64, len(in.Closures))
@@ -57,8 +58,8 @@ func (c *Closures) RunClosures(ctx context.Context, in closure.Lease) (closure.L
 	return out, nil
 }
 
-// keep sends heartbeats until a lease is over. It ends the lease when the queue no longer
-// wants it or this host worker ends. A queue that has lost the lease is told again that the
+// keep sends heartbeats until a lease is over. It ends the lease when the queue no longer wants
+// it or this host worker ends. If the queue has lost the lease, keep announces again that the
 // host serves.
 func (c *Closures) keep(ctx, leased context.Context, b *taskservices.Broker, token []byte, how func() closure.LeaseBeat, release context.CancelCauseFunc) {
 	beat := time.NewTimer(firstLeaseBeat)

@@ -15,9 +15,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ClosuresCheck is an activity by which a queue of closures learns of the end of its run if
-// nobody tells it, because the run was terminated, its hosts are gone, or none of its tasks
-// ever served. It lasts as long as the run is open.
+// ClosuresCheck is an activity that returns when the run has ended. A queue of closures uses it
+// for runs that end without a message to the queue, because the run was terminated, its hosts
+// are gone, or none of its tasks ever served.
 func (s *Queues) ClosuresCheck(ctx context.Context, in closure.CheckInput) (out closure.CheckOutput, err error) {
 	open := temporal.NewApplicationErrorWithOptions("the run is open", "RunOpen",
 		temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})

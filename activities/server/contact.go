@@ -10,8 +10,8 @@ import (
 
 // IsContact reports whether the result of a heartbeat is an answer of the server about a task
 // that its run still has. Other errors do not prove that: the SDK returns errors of its own
-// when connections are refused, and a server that does not know the attempt says that
-// somebody else may have the task.
+// when connections are refused, and a server that does not know the attempt may have given the
+// task to another worker.
 func IsContact(err error) bool {
 	return err == nil || temporal.IsCanceledError(err) ||
 		errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)

@@ -29,7 +29,7 @@ type Membership struct {
 	// after open has changed.
 	open    int
 	changed chan struct{}
-	// confirmed is when the server last answered for a lease.
+	// confirmed is the time at which the server last confirmed a lease.
 	confirmed time.Time
 	// leaves is closed once the host leaves in order.
 	leaves chan struct{}
@@ -44,12 +44,13 @@ func NewMembership(s *Server, queue string, h fleet.Host) *Membership {
 }
 
 const (
-	// leaseTakes is how long a host waits for its lease after it has joined, and leaseFollows
-	// how long it waits for the next lease after one has ended, before it joins again: a
-	// fleet that continues in another execution gives a new lease by itself.
+	// leaseTakes is the longest time that a host waits for its lease after it has joined.
+	// leaseFollows is the longest time that it waits for the next lease after one has ended,
+	// before it joins again: a fleet that continues in another execution gives a new lease
+	// without being asked.
 	leaseTakes, leaseFollows = 20 * time.Second, 2 * time.Second
-	// hostBeats is how often a host sends a heartbeat, a third of the time after which it
-	// counts as silent.
+	// hostBeats is the interval between heartbeats of a host, a third of the time after which
+	// it counts as silent.
 	hostBeats = 5 * time.Second
 )
 

@@ -12,9 +12,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
 
-// If a run releases this host while the host joins, the fleet may hear of the release before
-// it hears what the host holds. The host joins once more, because otherwise the fleet would
-// believe that for ever.
+// If a run releases this host while the host joins, the release may reach the fleet before the
+// list of what the host holds. The host joins once more, because otherwise the fleet would keep
+// the stale list.
 func TestAHostJoinsAgainWhenWhatIsHeldHasChanged(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	handle := &mocks.WorkflowUpdateHandle{}

@@ -36,7 +36,7 @@ func (s *Queues) Tell(ctx context.Context, in closure.QueueInput, m closure.Serv
 	}, closure.QueueType, in, taskservices.ErrQueueClosed)
 }
 
-// lookAgain is how long End waits before it checks again whether a queue has ended.
+// lookAgain is the time that End waits before it checks again whether a queue has ended.
 const lookAgain = 50 * time.Millisecond
 
 // End implements [taskservices.Queues].

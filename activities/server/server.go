@@ -48,9 +48,9 @@ func (s *Server) RecordActivityHeartbeat(ctx context.Context, taskToken []byte, 
 	return c.RecordActivityHeartbeat(ctx, taskToken, details...)
 }
 
-// tell sends a signal to a workflow, which it starts if there is none. A closed ID is never
-// started again, so the server, and not a race, rejects a late signal; tell then returns the
-// error closed.
+// tell sends a signal to a workflow, and starts the workflow if it does not exist. A closed ID
+// is never started again, so a late signal is rejected by the server, without a race; tell then
+// returns the error closed.
 func (s *Server) tell(ctx context.Context, signal string, message any, o client.StartWorkflowOptions, workflow string, in any, closed error) error {
 	c, err := s.connected()
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Server) tell(ctx context.Context, signal string, message any, o client.
 	return err
 }
 
-// identityPatience is how long a server may take to answer.
+// identityPatience is the longest time to wait for the server's answer.
 const identityPatience = 5 * time.Second
 
 // Identity returns an ID that tells the server from others, and its database from a new one:
