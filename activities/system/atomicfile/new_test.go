@@ -55,7 +55,7 @@ func TestWriteNew(t *testing.T) {
 			assert.Equal(t, fs.FileMode(0o600), info.Mode())
 			require.ErrorIs(t, write(path, writes("another")), fs.ErrExist)
 
-			// A file that somebody else creates meanwhile is kept.
+			// A file that another process creates during the write is kept.
 			other := filepath.Join(dir, "other")
 			require.ErrorIs(t, write(other, func(io.Writer) error { return os.WriteFile(other, []byte("theirs"), 0o600) }), fs.ErrExist)
 			b, err := os.ReadFile(other)

@@ -1,4 +1,4 @@
-// Package background has goroutines that end with their owner.
+// Package background runs goroutines that end with their owner.
 package background
 
 import (

@@ -55,7 +55,7 @@ func Start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// reset gives this thread the usual priorities and processors, as far as it may have them.
+// reset gives this thread the default priorities and processors, within its permissions.
 func reset() {
 	const (
 		thread     = 0

@@ -42,7 +42,7 @@ func command() {
 	}
 }
 
-// surroundings is what a process has of the one that started it.
+// surroundings are the attributes that a process inherits from its parent.
 type surroundings struct {
 	Umask, Nice, CPUs int
 	Files             unix.Rlimit
@@ -72,7 +72,7 @@ func look() surroundings {
 	return s
 }
 
-// What a shell has set for itself does not reach what its commands start in the background.
+// Settings of a shell do not reach processes that its commands start in the background.
 func TestABackgroundProcessBeginsLikeAService(t *testing.T) {
 	for _, tool := range []string{"sh", "nice", "taskset"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -123,7 +123,7 @@ func firstCPU(t *testing.T) int {
 // The lock of a caller ends with the caller.
 func TestSealKeepsDescriptorsFromPrograms(t *testing.T) {
 	pipe := make([]int, 2)
-	require.NoError(t, unix.Pipe(pipe)) // not closed on exec, as those of a shell
+	require.NoError(t, unix.Pipe(pipe)) // not closed on exec, like the descriptors of a shell
 	require.NoError(t, Seal())
 	cmd := exec.Command("sleep", "60")
 	require.NoError(t, cmd.Start())

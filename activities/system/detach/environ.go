@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	// kept are variables that are true for the user, and not for one shell.
+	// kept are the variables that belong to the user rather than to one shell.
 	kept = []string{
 		"HOME", "PATH", "SHELL", "USER", "LOGNAME", "TMPDIR", "TZ", "LANG",
 		"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",

@@ -11,9 +11,9 @@ import (
 // limits are the limits of setrlimit(2).
 const limits = 16
 
-// RaiseLimits raises the limits of a process, of which 0 is this one, to those of process 1 as
-// far as it may have them, that of open files to the hard one, and sets its score for the OOM
-// killer to 0. No limit is lowered.
+// RaiseLimits raises the limits of a process to those that process 1 has, within its
+// permissions, and its limit of open files to the hard limit. It sets the process's score for
+// the OOM killer to 0. It lowers no limit. A pid of 0 stands for this process.
 func RaiseLimits(pid int) {
 	for resource := range limits {
 		var first, own unix.Rlimit
@@ -38,7 +38,7 @@ func RaiseLimits(pid int) {
 		keepFiles()
 		pid = os.Getpid()
 	}
-	// It needs a privilege if an ancestor has raised the score, and not if this shell has.
+	// This needs a privilege if an ancestor raised the score, but not if this shell did.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("0"), 0)
 }
 
@@ -51,7 +51,7 @@ func usual(resource int, own unix.Rlimit) unix.Rlimit {
 	return unix.Rlimit{Cur: own.Max, Max: own.Max}
 }
 
-// raised returns what a limit is to be, given that of process 1.
+// raised returns the new value of a limit, given the limit that process 1 has.
 func raised(resource int, own, first unix.Rlimit) unix.Rlimit {
 	most := max(own.Max, first.Max)
 	soft := max(own.Cur, first.Cur)
@@ -61,8 +61,8 @@ func raised(resource int, own, first unix.Rlimit) unix.Rlimit {
 	return unix.Rlimit{Cur: min(soft, most), Max: most}
 }
 
-// keepFiles keeps the soft limit of open files for the programs that this one starts. The
-// runtime of Go would give them the one that this process was started with.
+// keepFiles keeps the soft limit of open files for the programs that this one starts. Without
+// it, Go's runtime would give them the limit with which this process was started.
 func keepFiles() {
 	var files syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil {

@@ -1,7 +1,7 @@
-// Package filelock locks files with flock(2). A lock is held by an open file: a process that
+// Package filelock locks files with flock(2). A lock belongs to an open file: a process that
 // inherits the file holds the lock too, and the kernel frees it when the last of them closes
-// the file, however the processes end. The file itself is never removed, because another
-// process could then lock a name that is gone.
+// the file or ends. The file itself is never removed, because another process could then lock a
+// name that is gone.
 package filelock
 
 import (
@@ -22,8 +22,8 @@ func Try(path string) (*os.File, error) { return try(path, os.O_CREATE, unix.LOC
 // TryExisting is like [Try] but fails if there is no such file.
 func TryExisting(path string) (*os.File, error) { return try(path, 0, unix.LOCK_EX) }
 
-// TryShared is like [Try], but takes a shared lock: many may hold it while nobody holds the
-// file by Try.
+// TryShared is like [Try], but takes a shared lock: many may hold it, as long as no process has
+// locked the file by Try.
 func TryShared(path string) (*os.File, error) { return try(path, os.O_CREATE, unix.LOCK_SH) }
 
 func try(path string, create, how int) (*os.File, error) {

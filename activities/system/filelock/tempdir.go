@@ -34,8 +34,8 @@ func TempDir(parent, prefix string) (dir string, remove func(), err error) {
 	}, nil
 }
 
-// removeLeft removes a directory whose lock nobody holds. A directory without a lock is still
-// being created.
+// removeLeft removes a directory whose lock is free. A directory without a lock is still being
+// created.
 func removeLeft(dir string) {
 	lock, err := os.Open(filepath.Join(dir, lockName))
 	if err != nil {

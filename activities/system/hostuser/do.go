@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/undumpable"
 )
 
-// Do calls f so that the kernel treats f's own file accesses as the user's; those of other
-// goroutines that f uses are not affected. It has a thread of its own, which ends with it.
+// Do calls f on a thread of its own, on which the kernel checks accesses to files as the
+// user's. Accesses by other goroutines that f uses are not affected. The thread ends with f.
 func (u *User) Do(f func() error) error {
 	if u == nil {
 		return f()

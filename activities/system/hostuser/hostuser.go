@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// User is a user of the host. A nil User is the one that this process runs as.
+// User is a user of the host. A nil User is the user of this process.
 type User struct {
 	Name   string   `json:"name"`
 	UID    uint32   `json:"uid"`
@@ -77,14 +77,14 @@ func Lookup(ctx context.Context, name string) (*User, error) {
 	return u, nil
 }
 
-// Home returns the home directory of the user of this process, whatever HOME is; empty if the
-// user has no entry.
+// Home returns the home directory of the user of this process, regardless of HOME. It is empty
+// if the user has no entry.
 func Home(ctx context.Context) string {
 	id := strconv.Itoa(os.Geteuid())
 	if u, err := user.LookupId(id); err == nil {
 		return u.HomeDir
 	}
-	// The password file is not all there is, and getent may be missing.
+	// The user may be in another source than the password file, and getent may be missing.
 	entry, err := find(ctx, id)
 	if err != nil {
 		return ""

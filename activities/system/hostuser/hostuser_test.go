@@ -144,7 +144,7 @@ func TestEnviron(t *testing.T) {
 
 func failsInside() error { panic("no") }
 
-// A panic is that of the caller, and shows where it came from.
+// A panic reaches the caller of Do, with the stack of its origin.
 func TestPanicInDo(t *testing.T) {
 	u := nobody(t)
 	defer func() {

@@ -25,7 +25,7 @@ type Metrics struct {
 	Starts prometheus.Histogram
 	// Exits counts the exits of processes, by cause.
 	Exits *prometheus.CounterVec
-	// Restarts counts processes that follow another one of the same launch.
+	// Restarts counts processes that replace an earlier one of the same launch.
 	Restarts prometheus.Counter
 	// LogBytes counts the bytes that ended processes have written.
 	LogBytes prometheus.Counter
@@ -59,7 +59,7 @@ func New() *Metrics {
 			Name: "clusterrun_barrier_wait_seconds", Help: "Time that a task waited at a barrier across hosts, by outcome.", Buckets: times}, []string{"outcome"}),
 		Closures: counters("clusterrun_closures_total", "Closures whose calls have ended on this host, by outcome.", "outcome"),
 	}
-	// Each series begins at 0: the first event of a new series would not count as an
+	// Each series begins at 0, because the first event of a new series would not count as an
 	// increase.
 	for _, c := range spec.Causes {
 		m.Exits.WithLabelValues(string(c.Cause))

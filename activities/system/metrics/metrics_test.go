@@ -54,7 +54,7 @@ func scrape(t *testing.T, m *Metrics) string {
 	return string(body)
 }
 
-// Whatever the names of runs and tasks, they do not appear and do not add series.
+// Names of runs and tasks do not appear in metrics and do not add series.
 func TestNoNamesOfRuns(t *testing.T) {
 	m := used()
 	before := strings.Count(scrape(t, m), "\n")
@@ -71,7 +71,8 @@ func TestNoNamesOfRuns(t *testing.T) {
 
 var metricName = regexp.MustCompile(`\b(clusterrun|temporal)_[a-z_]+\b`)
 
-// All metrics in the alerts and the dashboard exist, and the dashboard shows all of ours.
+// All metrics in the alerts and the dashboard exist, and the dashboard shows every metric of
+// this program.
 func TestMonitoringNamesMetrics(t *testing.T) {
 	there := map[string]bool{}
 	for _, line := range strings.Split(scrape(t, used()), "\n") {

@@ -1,6 +1,6 @@
-// Package news has values that change, for goroutines that wait for a change. A follower of a
-// [Feed] sees every value after the one it holds, however late it looks: it does not miss a
-// value that was replaced at once.
+// Package news provides values that change, for goroutines that wait for a change. A follower
+// of a [Feed] sees every value after the one it holds, even if it looks late: it does not miss
+// a value that was replaced at once.
 package news
 
 import (
@@ -24,7 +24,7 @@ type Item[T any] struct {
 // Later is closed once there is a later value.
 func (i *Item[T]) Later() <-chan struct{} { return i.later }
 
-// Next returns the value after this one. Later must be closed.
+// Next returns the value after this one. It blocks until Later is closed.
 func (i *Item[T]) Next() *Item[T] {
 	<-i.later
 	return i.next

@@ -48,8 +48,8 @@ func Make(dir string) error {
 }
 
 // Temp returns the paths of this user's directory for temporary files, the best first. Make
-// creates it. It is not below XDG_RUNTIME_DIR, which is removed when the user logs out: what
-// runs in the background stays.
+// creates it. It is not below XDG_RUNTIME_DIR, which is removed when the user logs out, because
+// processes in the background outlive the login.
 func Temp() []string {
 	name := "clusterrun-" + strconv.Itoa(os.Geteuid())
 	return slices.Compact([]string{filepath.Join(os.TempDir(), name), filepath.Join("/tmp", name)})

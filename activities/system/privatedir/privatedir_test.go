@@ -55,7 +55,7 @@ func TestSockets(t *testing.T) {
 	require.ErrorContains(t, err, "choose a shorter state directory")
 }
 
-// What outlives a login is not where the end of the login removes it.
+// Files that outlive a login are not in the directory that is removed with it.
 func TestNothingIsInTheDirectoryOfTheLogin(t *testing.T) {
 	login := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", login)

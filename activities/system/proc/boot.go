@@ -15,8 +15,8 @@ func BootID() string {
 	return strings.TrimSpace(string(id))
 }
 
-// Namespace returns a namespace of this process, such as that of process IDs, "pid", or "" if it
-// cannot be read.
+// Namespace returns a namespace of this process, for example its namespace of process IDs,
+// "pid", or "" if it cannot be read.
 func Namespace(name string) string {
 	ns, err := os.Readlink("/proc/self/ns/" + name)
 	if err != nil {

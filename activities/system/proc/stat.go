@@ -17,11 +17,11 @@ type Stat struct {
 	PPID    int
 	Session int
 	Threads int
-	// Ticks is when it started, in clock ticks since boot: with the ID it identifies a process
-	// uniquely.
+	// Ticks is the time at which the process started, in clock ticks since boot. Together with
+	// the ID it identifies a process uniquely.
 	Ticks uint64
-	// User and System are its processor time, and ChildUser and ChildSystem that of the children
-	// that it has waited for.
+	// User and System are the processor times of the process; ChildUser and ChildSystem include
+	// only children that it has waited for.
 	User, System, ChildUser, ChildSystem time.Duration
 	RSS                                  int64 // pages
 }

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open opens a pair of pseudoterminals: what is written to one is read from the other.
-// Programs get the slave, which is a terminal to them. It does not become the controlling
-// terminal of the caller.
+// Open opens a pair of pseudoterminals. Data written to one is read from the other. Programs
+// get the slave, which is a terminal to them. It does not become the controlling terminal of
+// the caller.
 //
-// A read of the master fails with EIO once the slave is closed everywhere and everything that
-// was written to it has been read.
+// A read of the master fails with EIO once the slave is closed everywhere and all data that was
+// written to it has been read.
 func Open() (master, slave *os.File, err error) {
 	// It is non-blocking, so that a read ends when the file is closed or its deadline passes.
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)

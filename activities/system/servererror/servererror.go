@@ -30,15 +30,16 @@ func IsMoving(err error) bool {
 // IsNotFound reports whether the server does not know the execution, or the execution has ended.
 func IsNotFound(err error) bool { return is[*serviceerror.NotFound](err) }
 
-// IsRefused reports whether the server refuses an update or a start for good: it is a mistake, it is
-// not allowed, or the execution has had as many updates as the server lets one have. For a query the
-// last of these errors means that nobody has polled lately; see [IsUnpolled].
+// IsRefused reports whether the server refuses an update or a start for good: the request is
+// wrong, it is not allowed, or the execution has reached its limit of updates. A query fails
+// with the last of these errors if no worker has polled lately; see [IsUnpolled].
 func IsRefused(err error) bool {
 	return is[*serviceerror.InvalidArgument](err) || is[*serviceerror.PermissionDenied](err) ||
 		is[*serviceerror.NamespaceNotFound](err) || is[*serviceerror.FailedPrecondition](err)
 }
 
-// IsUnpolled reports whether a query failed because nobody has polled for its workflow lately.
+// IsUnpolled reports whether a query failed because no worker has polled for its workflow
+// lately.
 func IsUnpolled(err error) bool { return is[*serviceerror.FailedPrecondition](err) }
 
 func is[E error](err error) bool {

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// An error has one meaning at most, however it is wrapped.
+// An error has at most one meaning, even if it is wrapped.
 func TestMeanings(t *testing.T) {
 	meanings := map[string]func(error) bool{
 		"transient": servererror.IsTransient, "moving": servererror.IsMoving, "not found": servererror.IsNotFound, "refused": servererror.IsRefused,

@@ -103,8 +103,8 @@ func inWords(t reflect.Type) string {
 	return "another type"
 }
 
-// fieldsOf returns the JSON names of the fields of a struct, including those of nested
-// structs after a dot.
+// fieldsOf returns the JSON names of the fields of a struct. The names of fields in nested
+// structs follow a dot.
 func fieldsOf(t reflect.Type, prefix string) []string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
