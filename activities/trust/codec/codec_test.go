@@ -155,7 +155,7 @@ func TestFailures(t *testing.T) {
 	f = codec.Failures.ErrorToFailure(errors.New("other"))
 	assert.False(t, f.GetApplicationFailureInfo().GetNonRetryable())
 
-	// This is a failure that nobody here can read, with its cause.
+	// This failure was encoded with a key that is not known here, and its cause with it.
 	k, _ := keys(t, line("b", 32))
 	f.Message, f.EncodedAttributes = "Encoded failure", encode(t, k, map[string]string{"message": "canary"})
 	var app *temporal.ApplicationError

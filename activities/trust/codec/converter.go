@@ -32,8 +32,8 @@ func (encoded) ToString(p *commonpb.Payload) string          { return spec.Missi
 // ErrMissingKey is the type of a failure to read input that is still encoded.
 const ErrMissingKey = "MissingKey"
 
-// Failures is the SDK's default failure converter with two changes: a failure for want of a
-// key is not retried, and a failure that is still encoded names its key.
+// Failures is the SDK's default failure converter with two changes: a failure caused by a
+// missing key is not retried, and a failure that is still encoded names its key.
 var Failures converter.FailureConverter = failures{temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{DataConverter: Converter})}
 
 type failures struct{ converter.FailureConverter }

@@ -1,13 +1,13 @@
 // Package codec encrypts the content of runs: payloads and failures are encoded before they
-// leave this program and decoded when they return, so that nobody can read them on the
-// server, in its database or in its Web UI.
+// leave this program and decoded when they return, so that they cannot be read on the server,
+// in its database or in its Web UI.
 //
-// It is installed on each connection ([DialOption]) and so works for everything that uses
-// one: commands, host workers, workflows, and readers of histories. They handle plain
-// payloads and do not know about it; workflow code sees the same sizes with and without it.
+// It is installed on each connection ([DialOption]) and so works for everything that uses one:
+// commands, host workers, workflows, and readers of histories. They handle plain payloads;
+// workflow code sees the same sizes with and without encryption.
 //
-// What the server needs stays plain: IDs of runs and names of tasks, types, queues and
-// identities, search attributes (the owner, the verdict and the names of hosts) and the
+// The server needs some values, which stay plain: IDs of runs and names of tasks, types, queues
+// and identities, search attributes (the owner, the verdict and the names of hosts) and the
 // reason of a termination.
 //
 // # Keys
@@ -17,13 +17,13 @@
 //	2026-10 q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=
 //	2026-11 Dh0sO0pZaHeGlaSzwtHg/w4dLDtKWWh3hpWks8LR4P8=
 //
-// The last key encodes; all of them decode. The file must be readable by its user alone. It
-// is read again when it changes, so keys can be replaced without a restart: first add the new
-// key above the others on all hosts, then move it to the end. An old key can be removed once
-// no history is encoded with it.
+// The last key encodes; all of them decode. The file must be readable only by its user. It is
+// read again when it changes, so keys can be replaced without a restart: first add the new key
+// above the others on all hosts, then move it to the end. An old key can be removed once no
+// history is encoded with it.
 //
-// The encoding is that of Temporal's samples (binary/encrypted): AES-256-GCM over the whole
-// payload, with the nonce in front and the ID of the key in the metadata.
+// The encoding is binary/encrypted of Temporal's samples: AES-256-GCM over the whole payload,
+// with the nonce in front and the ID of the key in the metadata.
 //
 // A payload whose key is missing stays encoded. Reading it returns a [MissingKeyError], which
 // names the key: an activity fails without retry, and a command reports the error.

@@ -129,8 +129,8 @@ func parse(text []byte) (keySet, error) {
 	return set, nil
 }
 
-// current returns the keys that the file has now. If it cannot be read, perhaps because
-// somebody is writing it, current returns the previous keys.
+// current returns the keys in the file. If it cannot be read, perhaps because it is being
+// written, current returns the previous keys.
 func (k *Keys) current() keySet {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -26,7 +26,7 @@ var begin = time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
 func newGuard(t *testing.T, rules string) (*Guard, string) {
 	t.Helper()
 	dir := t.TempDir()
-	require.NoError(t, os.Chmod(dir, 0o700)) // whatever the umask is
+	require.NoError(t, os.Chmod(dir, 0o700)) // regardless of the umask
 	file := filepath.Join(dir, "policy.yaml")
 	write(t, file, rules)
 	g := New(file, filepath.Join(dir, "audit.log"), dir)

@@ -13,9 +13,9 @@ import (
 // maxFile bounds a policy and a file of signers, in bytes.
 const maxFile = 1 << 20
 
-// readTrusted reads a file that nobody but root and our own user can have written. Like sshd,
-// it checks the file and every directory above it; unlike sshd, it accepts root's directories
-// with the sticky bit, such as /tmp, in which users cannot replace each other's files.
+// readTrusted reads a file if only root and our own user can have written it. Like sshd, it
+// checks the file and every directory above it; unlike sshd, it accepts root's directories with
+// the sticky bit, such as /tmp, in which users cannot replace each other's files.
 func readTrusted(file string) ([]byte, os.FileInfo, error) {
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {

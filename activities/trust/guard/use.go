@@ -21,7 +21,7 @@ type Use struct {
 	Namespace string `json:"namespace"`
 	Workflow  string `json:"workflow"`
 	Run       string `json:"run"`
-	// Generation and Launch are those of a task that is started.
+	// Generation and Launch identify the task that is started.
 	Generation int `json:"generation,omitempty"`
 	Launch     int `json:"launch,omitempty"`
 }
@@ -70,8 +70,8 @@ func (g *Guard) use(id, expires string, by Use) error {
 	return atomicfile.Write(file, b, 0o600)
 }
 
-// keepNotes is how long a note is kept after its signature has expired. It must be longer
-// than a host may take from the use of a signature until the plan of the run is on disk.
+// keepNotes is the time for which a note is kept after its signature has expired. It must be
+// longer than a host may take from the use of a signature until the plan of the run is on disk.
 const keepNotes = time.Hour
 
 // Forget removes the notes of signatures that have expired and whose runs are no longer here.

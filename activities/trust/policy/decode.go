@@ -68,7 +68,7 @@ func (c *checker) check(p *Policy) {
 		c.patterns(at+"secrets.files", r.Secrets.Files, c.path)
 		for j, ask := range r.Requests {
 			if !slices.Contains(Asks, ask) {
-				c.add(fmt.Sprintf("%srequests[%d]", at, j), fmt.Sprintf("%q is no request", ask), "write restart, signal or stacks")
+				c.add(fmt.Sprintf("%srequests[%d]", at, j), fmt.Sprintf("%q is not a request", ask), "write restart, signal or stacks")
 			}
 		}
 		if strings.ContainsAny(r.User, " :/\x00") {
@@ -85,7 +85,7 @@ func (c *checker) patterns(where string, patterns []string, check func(where, pa
 
 func (c *checker) name(where, pattern string) {
 	if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-		c.add(where, fmt.Sprintf("%q is no pattern", pattern), `write a name, or the start of several and a star, such as "NCCL_*"`)
+		c.add(where, fmt.Sprintf("%q is not a pattern", pattern), `write a name, or the start of several and a star, such as "NCCL_*"`)
 	}
 }
 
@@ -94,7 +94,7 @@ func (c *checker) path(where, pattern string) {
 	_, err := path.Match(rest, "")
 	switch {
 	case err != nil:
-		c.add(where, fmt.Sprintf("%q is no pattern", pattern), "write a path, such as /opt/jobs/*")
+		c.add(where, fmt.Sprintf("%q is not a pattern", pattern), "write a path, such as /opt/jobs/*")
 	case !path.IsAbs(rest):
 		c.add(where, fmt.Sprintf("%q is not an absolute path", pattern), "write one, such as /usr/bin/python3, or ship:/ and more for what a run ships")
 	case path.Clean(rest) != rest && path.Clean(rest)+"/" != rest:

@@ -78,7 +78,7 @@ type Request struct {
 	SecretEnv, SecretFiles []string
 	// AsRoot reports whether the host worker runs as root.
 	AsRoot bool
-	// Ask is the request to the running process; empty if the process is to be started.
+	// Ask is the request to the running process. It is empty if the process is being started.
 	Ask Ask
 	// Problem, if not empty, says why the request cannot be judged, and denies it.
 	Problem string
@@ -92,7 +92,7 @@ type Decision struct {
 	Allowed bool `json:"allowed"`
 	// Rule is the number of the rule that has decided, from 1; 0 if none has.
 	Rule int `json:"rule,omitempty"`
-	// User is the user to run the process as; empty for the user of the host worker. It is
+	// User is the user who runs the process. It is empty for the user of the host worker. It is
 	// root only if the rule says root or 0: the caller must refuse a user of another name who
 	// has root's uid.
 	User string `json:"user,omitempty"`
@@ -150,7 +150,7 @@ func (r *Rule) problem(q Request) string {
 		env = []string{}
 	}
 	for _, bound := range []struct {
-		allowed []string // nil: all
+		allowed []string // nil allows everything
 		asked   []string
 		matches func(patterns []string, s string) bool
 		verb    string

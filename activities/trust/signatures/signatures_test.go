@@ -157,7 +157,7 @@ func TestBadSigners(t *testing.T) {
 	key := line("a", newKey(t))
 	for text, want := range map[string]string{
 		"alice": "write PRINCIPALS", "alice ssh-ed25519 xx": "no readable key", strings.Replace(key, "a ", "* ", 1): "is a pattern",
-		strings.Replace(key, "a ", "unsigned ", 1): "is no principal", strings.Replace(key, "a ", "a cert-authority ", 1): "not supported",
+		strings.Replace(key, "a ", "unsigned ", 1): "is not a principal", strings.Replace(key, "a ", "a cert-authority ", 1): "not supported",
 		strings.Replace(key, "a ", `a valid-after="soon" `, 1): "is not a time",
 	} {
 		_, err := ParseSigners([]byte("\n" + text))
@@ -166,7 +166,7 @@ func TestBadSigners(t *testing.T) {
 	}
 }
 
-// Certificates and SHA-1 are refused, whatever they sign.
+// Certificates and SHA-1 are refused for every kind of statement.
 func TestRefusedAlgorithms(t *testing.T) {
 	key := newKey(t)
 	certificate := &ssh.Certificate{Key: key.PublicKey(), CertType: ssh.UserCert, ValidBefore: ssh.CertTimeInfinity}

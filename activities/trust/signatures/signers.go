@@ -17,7 +17,7 @@ type Signers struct{ lines []signer }
 type signer struct {
 	principals    []string
 	key           []byte
-	namespaces    []string // empty: any
+	namespaces    []string // empty allows any
 	after, before time.Time
 }
 
@@ -53,7 +53,7 @@ func parseSigner(line string) (signer, error) {
 		case strings.ContainsAny(name, "*?!"):
 			return one, fmt.Errorf("%q is a pattern; name each principal", name)
 		case name == "" || name == unsigned:
-			return one, fmt.Errorf("%q is no principal", name)
+			return one, fmt.Errorf("%q is not a principal", name)
 		}
 	}
 	key, _, options, more, err := ssh.ParseAuthorizedKey([]byte(rest))

@@ -13,10 +13,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Namespace keeps signatures of runs apart from those of git commits and files.
+// Namespace separates signatures of runs from signatures of git commits and files.
 const Namespace = "clusterrun-run"
 
-// Statement is what a signature signs.
+// Statement is the content of a signature.
 type Statement struct {
 	kind    string
 	run     string
