@@ -51,7 +51,7 @@ func (s *Server) storeArchive(w http.ResponseWriter, r *http.Request, _ grant) {
 		return
 	}
 	defer unlock()
-	// Keep comes first, so that nobody removes the archive in between.
+	// Keep comes first, so that a sweep in between does not remove the archive.
 	err = s.Archives.Keep(digest, run)
 	if err == nil {
 		err = s.Archives.Put(spec.Archive{Digest: digest, Size: int(r.ContentLength)}, r.Body)
@@ -89,7 +89,7 @@ func (c *Client) StoreArchive(ctx context.Context, a spec.Archive, workflowID st
 	return &from, nil
 }
 
-// Sink receives an archive. Len is how much of it has arrived.
+// Sink receives an archive. Len returns the number of bytes that have arrived.
 type Sink interface {
 	io.Writer
 	Len() int64

@@ -25,12 +25,13 @@ type Client struct {
 	url     string
 	run     string
 	http    *http.Client
-	// giveUpAfter is how long the host may send nothing of the output that it still has.
+	// giveUpAfter is the longest time that the host may send nothing although it has more
+	// output.
 	giveUpAfter time.Duration
 }
 
-// errCertificate is returned if another service answers than the one that the run knows.
-var errCertificate = errors.New("the certificate is not the one that the run knows: another host worker answers there, or its state directory was made anew")
+// errCertificate is returned if another service answers than the run knows.
+var errCertificate = errors.New("the certificate is not the one that the run knows: another host worker answers there, or its state directory was recreated")
 
 const (
 	// answerTakes bounds the wait for a connection and for the beginning of an answer.

@@ -25,11 +25,11 @@
 //
 // # Records
 //
-// An output is a sequence of records, each a line of JSON ([record]). A record with a length
-// is followed by that many bytes of one stream. A [tasklog.Follower] feeds the output and
-// reads no faster than the client: a client that does not read costs one buffer, whatever the
-// tasks write. [Client.Follow] is the other end, and delivers [tasklog.Chunk] values as a
-// follower of files does.
+// An output is a sequence of records, each a line of JSON ([record]). A record with a length is
+// followed by that many bytes of one stream. A [tasklog.Follower] feeds the output and reads no
+// faster than the client: a client that does not read costs one buffer, even if the tasks write
+// much. [Client.Follow] is the other end, and delivers [tasklog.Chunk] values as a follower of
+// files does.
 //
 // # Who may read
 //
@@ -38,11 +38,11 @@
 // storing to anyone who may query the fleet.
 //
 // A request needs a token (Authorization: Bearer). The token names a run, the directory with
-// its files and, if the host worker is root, the user of its tasks, as whom the files are
-// read. It is signed with a key in the state directory, so the host keeps no state for it,
-// and files can be read for as long as they exist, even if the run was forgotten long ago.
-// The run gives its token to anyone who may query its status. All other requests get the same
-// answer, 404, whatever is wrong with them.
+// its files and, if the host worker is root, the user of its tasks, as whom the files are read.
+// It is signed with a key in the state directory, so the host keeps no state for it, and files
+// can be read for as long as they exist, even if the run was forgotten long ago. The run gives
+// its token to anyone who may query its status. All other requests get the same answer, 404,
+// for every reason.
 //
 // The certificate is made once and kept in the state directory. Clients identify it by its
 // fingerprint, which they also get from the run, so no authority has to sign it; names and

@@ -27,9 +27,9 @@ type FollowOptions struct {
 	OnError, OnTrouble func(error)
 }
 
-// Follower reads the output of the processes of a run on another host, as [tasklog.Follower]
-// does on this one. While the host cannot be reached it retries, and then continues where it
-// was.
+// Follower reads the output of the processes of a run on another host, like [tasklog.Follower]
+// on this one. While the host cannot be reached it retries, and then continues at the same
+// offset.
 type Follower struct {
 	client *Client
 	sink   func(tasklog.Chunk)
@@ -37,7 +37,7 @@ type Follower struct {
 
 	live     context.Context // ends when Stop is called
 	stopLive context.CancelFunc
-	ctx      context.Context // ends when nobody waits for Stop any more
+	ctx      context.Context // ends when no call of Stop waits any longer
 	stop     context.CancelFunc
 	done     chan struct{}
 	failure  error
@@ -50,7 +50,7 @@ type Follower struct {
 	troubled bool // what OnTrouble was last called with
 }
 
-// cursor is how far a stream has been read.
+// cursor is the position up to which a stream has been read.
 type cursor struct {
 	offset int64
 	// open reports whether the offset is within a line.
@@ -58,7 +58,7 @@ type cursor struct {
 }
 
 const (
-	// giveUpAfter is how long a host may send nothing although it has more.
+	// giveUpAfter is the longest time that a host may send nothing although it has more.
 	giveUpAfter = 5 * time.Second
 	// maxPiece bounds the length of a record.
 	maxPiece = 4 << 20

@@ -258,7 +258,7 @@ func TestCutOffAgainAndAgain(t *testing.T) {
 	service := h.service()
 	service.Address = newRelay(t, service.Address, 400_123).Addr().String()
 	c := h.client(service)
-	c.giveUpAfter = time.Hour // whatever else the machine does
+	c.giveUpAfter = time.Hour // regardless of the load of the machine
 	f := c.Follow(s.deliver, s.options(FollowOptions{}))
 	require.NoError(t, f.Stop(t.Context()))
 	assert.Equal(t, want.String(), s.text[tasklog.Stream{}])
@@ -417,8 +417,8 @@ func TestPrunedAttempts(t *testing.T) {
 	assert.Equal(t, "24\n", string(b))
 }
 
-// The host waits for a slow reader, who gets everything afterwards. The buffers in between
-// bound what waits, so the host has not read the whole file meanwhile.
+// The host waits for a slow reader, who gets everything afterwards. The buffers in between are
+// bounded, so the host cannot have read the whole file before the reader begins.
 func TestSlowReader(t *testing.T) {
 	h := newHost(t)
 	const size = 64 << 20
@@ -513,7 +513,7 @@ func TestLinesAreBounded(t *testing.T) {
 	assert.ErrorContains(t, err, "it sends a line of more than 100 bytes")
 }
 
-// endless has no end of a line.
+// endless never ends a line.
 type endless struct{}
 
 func (endless) Read(b []byte) (int, error) { return copy(b, "xxxxxxxxxxxxxxxx"), nil }

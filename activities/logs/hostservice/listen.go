@@ -14,9 +14,9 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 )
 
-// portFile is the file in the state directory with the last port. Runs know the port, and a
-// restarted host worker must be found there. So a port is chosen that the kernel does not
-// give to outgoing connections meanwhile.
+// portFile is the file in the state directory with the last port. Runs know the port, and must
+// find a restarted host worker there. The port is therefore one that the kernel does not give
+// to outgoing connections.
 const portFile = "hostservice.port"
 
 // listen listens on the address. Without a port, or with port 0, it takes the previous port
@@ -81,9 +81,9 @@ func (e portTaken) Error() string {
 
 func (e portTaken) Unwrap() error { return e.error }
 
-// advertised returns the address that clients are told: the wished one, or else the one that
-// we listen on. If that stands for all addresses of this machine, it is the address by which
-// this machine reaches the peer.
+// advertised returns the address that clients use: the wished one, or else the address on which
+// we listen. If we listen on all addresses of this machine, it is the address from which this
+// machine reaches the peer.
 func advertised(l net.Listener, wished, peer string) (string, error) {
 	port := portOf(l.Addr())
 	if wished != "" {

@@ -37,7 +37,7 @@ type Query struct {
 	Follow bool `json:"follow,omitempty"`
 }
 
-// Cursor is where the unread part of a stream begins.
+// Cursor is the offset at which the unread part of a stream begins.
 type Cursor struct {
 	tasklog.Stream
 	Offset int64 `json:"offset"`
@@ -47,7 +47,7 @@ type Cursor struct {
 type record struct {
 	tasklog.Stream
 	Offset int64 `json:"offset,omitempty"`
-	// Length is how many bytes of the stream follow.
+	// Length is the number of bytes of the stream that follow.
 	Length int `json:"length,omitempty"`
 	// Error is a problem with one of the files.
 	Error string `json:"error,omitempty"`

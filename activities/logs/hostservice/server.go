@@ -89,7 +89,7 @@ type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
-// Address returns the address that clients are told.
+// Address returns the address that clients use.
 func (s *Server) Address() string { return s.address }
 
 // Serve answers requests until [Server.Close]. over returns when the run has released this
@@ -128,7 +128,7 @@ func ofArchive(g grant, r *http.Request) bool { return g.Archive == r.PathValue(
 func toStore(g grant, _ *http.Request) bool   { return g.Store }
 
 // authorized calls next for the requests that their token allows. All others get the same
-// answer, so that nobody learns what exists.
+// answer, so that it does not reveal what exists.
 func (s *Server) authorized(allows func(grant, *http.Request) bool, next func(http.ResponseWriter, *http.Request, grant)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -149,8 +149,8 @@ func (s *Server) authorized(allows func(grant, *http.Request) bool, next func(ht
 	}
 }
 
-// asUser calls next as the user of the run. Whatever was put into the directory, and wherever
-// its path leads by now, next can go no further than that user.
+// asUser calls next as the user of the run, so that next reaches only files that the user can
+// read, even if the directory was replaced or its path leads elsewhere.
 func asUser(next func(http.ResponseWriter, *http.Request, grant)) func(http.ResponseWriter, *http.Request, grant) {
 	return func(w http.ResponseWriter, r *http.Request, g grant) {
 		user, err := g.user()

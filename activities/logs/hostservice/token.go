@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// grant is what a token allows: to read the files of a run, or an archive, or to store
-// archives.
+// grant is the content of a token: the permission to read the files of a run, to read an
+// archive, or to store archives.
 type grant struct {
 	Run runkey.Run `json:"run,omitzero"`
 	// Dir is the directory of the run's logs.
@@ -42,8 +42,9 @@ func numbersOf(u *hostuser.User) *numbers {
 	return &numbers{u.UID, u.GID}
 }
 
-// user returns the user to read the files as: the one that the token names, whoever owns the
-// directory now. Only root can act as another user; for others the kernel checks permissions.
+// user returns the user who reads the files: the user in the token, even if the directory has
+// another owner now. Only root can act as another user; for others the kernel checks
+// permissions.
 func (g grant) user() (*hostuser.User, error) {
 	switch {
 	case os.Geteuid() != 0:

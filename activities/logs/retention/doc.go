@@ -3,16 +3,16 @@
 //
 // # What may go
 //
-// [Rule.Choose] decides, from [Facts] alone. A run may be removed when it is over: no state
-// directory here holds it, the server does not report it as open, and there is evidence that
-// it has ended. The evidence is the server's answer, the [Note] of the run, or the absence of
-// its host worker's state directory, which `clusterrun run` removes at its end. The age of a
-// file is no evidence.
+// [Rule.Choose] decides, only from [Facts]. A run may be removed when it is over: no state
+// directory here holds it, the server does not report it as open, and there is evidence that it
+// has ended. The evidence is the server's answer, the [Note] of the run, or the absence of its
+// host worker's state directory, which `clusterrun run` removes at its end. The age of a file
+// does not count.
 //
 // # On disk
 //
-// Beside the logs of an execution there is a note and, if the run is to be kept, a second
-// file, which [Logs.Keep] makes:
+// Next to the logs of an execution there is a note and, if the run must be kept, a second file,
+// which [Logs.Keep] creates:
 //
 //	<log dir>/<workflow id>/<short run id>/attempt_<n>/…
 //	<log dir>/<workflow id>/<short run id>.json
@@ -20,8 +20,8 @@
 //
 // The note is written before the first process starts. It names the host and the state
 // directory that the run belongs to: hosts may share a log directory and have state
-// directories of the same path, and a prune leaves alone what belongs to others. The note is
-// rewritten when the run has ended. Logs without a note are left alone, too.
+// directories of the same path, and a prune skips the files of others. The note is
+// rewritten when the run has ended. Logs without a note are skipped, too.
 //
 // # How it goes
 //

@@ -230,7 +230,7 @@ func TreeSize(dir string) (bytes int64) {
 
 // onDisk returns the disk usage of a file.
 func onDisk(info fs.FileInfo) int64 {
-	const block = 512 // the unit of stat(2), whatever the disk uses
+	const block = 512 // the unit of stat(2) on all disks
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return stat.Blocks * block
 	}

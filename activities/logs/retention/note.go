@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// Note says which run and host worker the logs beside it belong to.
+// Note names the run and the host worker that the logs next to it belong to.
 type Note struct {
 	Run runkey.Run `json:"run"`
 	// Host is the machine of the host worker, as [Host] names it.

@@ -19,7 +19,7 @@ type Past struct {
 	// Home is the directory with the state directories of the host workers whose runs may be
 	// removed.
 	Home string
-	// Holds reports whether a state directory has a plan of a run, or a journal that was not
+	// Holds reports whether a state directory has the plan of a run, or a journal that is not
 	// released.
 	Holds func(state string, run runkey.Run) bool
 }
@@ -56,13 +56,13 @@ func (p Past) Facts(e Entry, measure bool) Facts {
 	return f
 }
 
-// Rest is the size of what a run has beside its logs.
+// Rest is the size of the files of a run other than its logs.
 type Rest struct{ Journal, Shipped int64 }
 
 // Bytes returns the sum.
 func (r Rest) Bytes() int64 { return r.Journal + r.Shipped }
 
-// Rest returns the size of what an execution has beside its logs.
+// Rest returns the size of the files of an execution other than its logs.
 func (p Past) Rest(e Entry) (r Rest) {
 	if e.Note == nil {
 		return r
@@ -119,18 +119,18 @@ type AliveError struct {
 
 func (e *AliveError) Error() string { return "run " + e.RunID + " " + string(e.Why) }
 
-// Policy is what a host worker removes by itself.
+// Policy limits what a host worker keeps. The worker removes the rest without being asked.
 type Policy struct {
 	// Home is as in [Past].
 	Home string `json:"home"`
-	// For is how long logs are kept after their run has ended; 0 is without limit.
+	// For is the time for which logs are kept after their run has ended; 0 means without limit.
 	For time.Duration `json:"for,omitempty"`
 	// MostBytes is as in [Rule].
 	MostBytes int64 `json:"most_bytes,omitempty"`
 }
 
-// DefaultFor is how long logs are kept by default: as long as our own server keeps the
-// histories of their runs.
+// DefaultFor is the default time for which logs are kept. Our own server keeps the histories of
+// their runs as long.
 const DefaultFor = 90 * 24 * time.Hour
 
 // Apply removes what a policy does not keep, and returns the IDs of the removed runs. It does

@@ -162,8 +162,8 @@ func TestAnotherHost(t *testing.T) {
 	p.edit(lives, func(n *Note) { assert.Equal(t, Host(), n.Host, "we have begun there") })
 }
 
-// Nobody can lead us elsewhere, neither by a link in place of a run, an execution, an attempt
-// or a note, nor by a forged note.
+// Removal follows neither a link at the path of a run, an execution, an attempt or a note, nor
+// a forged note.
 func TestLinksAreNotFollowed(t *testing.T) {
 	p := newPlace(t)
 	outside := p.write(filepath.Join(t.TempDir(), "attempt_0/0/stdout.log"))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Answer is what the server says about a run.
+// Answer is the server's answer about a run.
 type Answer string
 
 // The values of [Answer]. Silent means that the server was not asked, does not answer, or
@@ -17,7 +17,7 @@ const (
 	Closed Answer = "closed"
 )
 
-// Facts is what is known about a run.
+// Facts is the known state of a run.
 type Facts struct {
 	// Held reports whether a state directory here has a plan of it, or a journal that was
 	// not released.
@@ -44,7 +44,7 @@ type Reason string
 // The reasons, in order of precedence.
 const (
 	Lives     Reason = "lives"
-	Unsettled Reason = "may live: nobody says that it has ended"
+	Unsettled Reason = "may live: there is no evidence that it has ended"
 	Kept      Reason = "is kept"
 	Failed    Reason = "has failed"
 	Wanted    Reason = "is not old enough"
@@ -63,10 +63,10 @@ func (f Facts) Alive() Reason {
 
 // Rule says which of the runs that are over are removed.
 type Rule struct {
-	// Before is the time before which a run must have ended to be old. If zero, no run is
+	// Before is the time before which a run must have ended to be old. If it is zero, no run is
 	// old.
 	Before time.Time
-	// MostBytes is the limit for all runs together; 0 is no limit. Runs that ended first are
+	// MostBytes is the limit for all runs together; 0 means no limit. Runs that ended first are
 	// removed first.
 	MostBytes int64
 	// KeepFailed reports whether failed runs stay.

@@ -26,7 +26,7 @@ type ignored struct {
 	excluded []gitignore.Pattern
 }
 
-// newIgnored reads the .gitignore files above dir, as far as its git checkout reaches.
+// newIgnored reads the .gitignore files above dir, up to the root of its git checkout.
 func newIgnored(dir string, exclude []string) (*ignored, error) {
 	g := &ignored{}
 	for at := dir; ; at = filepath.Dir(at) {
@@ -53,7 +53,7 @@ func newIgnored(dir string, exclude []string) (*ignored, error) {
 	}
 	for i := range g.above {
 		if g.match(g.above[:i+1], true) {
-			g.patterns = nil // the checkout has nothing to do with the directory itself
+			g.patterns = nil // the checkout ignores the directory itself
 		}
 	}
 	for _, pattern := range exclude {

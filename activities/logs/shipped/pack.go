@@ -28,7 +28,7 @@ type Options struct {
 	Limit int64
 }
 
-// Listing is what would be packed of a directory.
+// Listing summarizes what Pack would pack from a directory.
 type Listing struct {
 	Dir   string
 	Files int
@@ -145,7 +145,7 @@ func newEntry(root *os.Root, name string, d fs.DirEntry) (e entry, err error) {
 func checkLink(root *os.Root, name, target string) error {
 	inside := !path.IsAbs(target) && filepath.IsLocal(path.Join(path.Dir(name), target))
 	if inside {
-		// The names alone do not tell: the path may go through other links.
+		// The names do not suffice: the path may go through other links.
 		_, err := root.Stat(name)
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -197,7 +197,7 @@ func (l *Listing) tooLarge(limit int64) error {
 		l.Dir, Size(l.Size), plural.Of(l.Files, "file", "files"), Size(limit), strings.Join(largest, ", "))
 }
 
-// Size formats a number of bytes for people.
+// Size formats a number of bytes with a readable unit.
 func Size(n int64) string {
 	const kib = 1 << 10
 	if n < kib {

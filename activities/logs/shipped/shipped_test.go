@@ -123,7 +123,7 @@ func TestPackAndUnpack(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(s.Dir(key("other")), "out"), "each run has its own")
 }
 
-// A file that one run has put into its directory is not executed for another run.
+// A file that one run wrote into its directory is not executed for another run.
 func TestDirectoryIsOfOneRunAndOneSpec(t *testing.T) {
 	s := Open(t.TempDir())
 	evil, good := pack(t, tree(t, map[string]string{"train.sh": "evil"}), Options{}), pack(t, tree(t, map[string]string{"train.sh": "good"}), Options{})
@@ -294,7 +294,7 @@ func sparse(t testing.TB) []byte {
 	}
 	require.NoError(t, w.Close())
 	head := b.Bytes()[:block]
-	head[156] = tar.TypeXHeader // in place of a file, which changes the sum
+	head[156] = tar.TypeXHeader // instead of a file, which changes the sum
 	sum := int64(0)
 	for i, c := range head {
 		if i >= 148 && i < 156 {
@@ -319,7 +319,7 @@ func TestHostileArchives(t *testing.T) {
 	}
 }
 
-// FuzzUnpack checks that nothing is written outside, whatever the archive has.
+// FuzzUnpack checks that no archive makes Unpack write outside its directory.
 func FuzzUnpack(f *testing.F) {
 	for _, b := range hostile(f) {
 		f.Add(b)

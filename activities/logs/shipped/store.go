@@ -193,13 +193,13 @@ func (s *Store) Keep(digest, workflowID string) error {
 	return atomicfile.Write(filepath.Join(s.uploads(), digest+"-"+hex.EncodeToString(sum[:12])+".json"), b, 0o600)
 }
 
-// unpacked is the note beside the directory of a run.
+// unpacked is the note next to the directory of a run.
 type unpacked struct {
 	Run    runkey.Run `json:"run"`
 	Digest string     `json:"digest"`
 	// Statement is the ID of the spec that it was unpacked for; empty if there is no policy.
 	Statement string `json:"statement,omitempty"`
-	// Logs is the log directory of the run; empty: it keeps none.
+	// Logs is the log directory of the run. It is empty if the run keeps no logs.
 	Logs string `json:"logs,omitempty"`
 }
 
@@ -211,9 +211,9 @@ func (e *TakenError) Error() string {
 	return fmt.Sprintf("%s is there already, %s; start the run again", e.Dir, e.Why)
 }
 
-// check returns an error if the directory of a run is not as u says, or not the user's. It
-// compares u with the note beside the directory, where the user cannot write. The error is
-// fs.ErrNotExist if there is no directory.
+// check returns an error if the directory of a run differs from u, or does not belong to the
+// user. It compares u with the note next to the directory, where the user cannot write. The
+// error is fs.ErrNotExist if there is no directory.
 func (s *Store) check(u unpacked, user *hostuser.User) error {
 	dir := s.Dir(u.Run)
 	info, err := os.Lstat(dir)
@@ -295,7 +295,7 @@ func (s *Store) Unpack(ctx context.Context, run runkey.Run, a spec.Archive, stat
 	s.placing.Lock()
 	defer s.placing.Unlock()
 	if err := s.check(u, user); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, removeAll(tmp)) // somebody else was faster
+		return errors.Join(err, removeAll(tmp)) // another process was faster
 	}
 	if err := atomicfile.Write(dir+".json", b, 0o600); err != nil {
 		return err
@@ -303,7 +303,7 @@ func (s *Store) Unpack(ctx context.Context, run runkey.Run, a spec.Archive, stat
 	return os.Rename(tmp, dir)
 }
 
-// giveTo changes the owner of a tree that nobody else has seen yet.
+// giveTo changes the owner of a tree that no other user can have seen yet.
 func giveTo(user *hostuser.User, dir string) error {
 	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {

@@ -17,12 +17,13 @@ type Needs struct {
 	Held func(runkey.Run) bool
 	// Used reports whether a run that the host is not done with ships an archive.
 	Used func(digest string) bool
-	// Over reports whether a run that fetches its archive from here since that time has
-	// ended. It is called only when it matters, and may not know. If nil, nobody knows.
+	// Over reports whether a run that fetches its archive from here since that time has ended.
+	// It is called only when the answer matters, and may not know. If Over is nil, it is never
+	// known.
 	Over func(workflowID string, since time.Time) bool
 }
 
-// Clear removes unfinished files of an earlier host worker. Nobody may be writing.
+// Clear removes unfinished files of an earlier host worker. No other call may be writing.
 func (s *Store) Clear() error { return removeAll(s.unfinished()) }
 
 // Sweep removes what is no longer needed. Locked archives are left for the next sweep.

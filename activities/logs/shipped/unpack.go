@@ -14,7 +14,7 @@ import (
 )
 
 // unpack unpacks an archive of that size into an empty directory. It writes nothing outside,
-// whatever the archive contains.
+// even if the archive is hostile.
 func unpack(ctx context.Context, r io.Reader, size int64, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -39,8 +39,8 @@ func (t *onTerminal) rowsOf(test *testing.T) []string {
 	return t.terminal.text()
 }
 
-// A line that leaves a colour on ends with a reset, and the next line of its task goes on
-// with the colour. Other tasks are not coloured.
+// A line that leaves a color on ends with a reset, and the next line of its task continues in
+// the color. Other tasks are not colored.
 func TestColoursStayWithTheirTask(t *testing.T) {
 	c := newOnTerminal(80, 20)
 	c.say(0, false, "\x1b[31mred\n")
@@ -107,7 +107,7 @@ func TestBytesStayAsTheyAreWithoutATerminal(t *testing.T) {
 	assert.Equal(t, text+"in pieces\r\nbegun \r\r\n", b.out.String())
 }
 
-// SEED-90: the output is what a terminal would show in the end.
+// SEED-90: the output is the final content of a terminal.
 func TestFinishedBars(t *testing.T) {
 	for in, want := range map[string]string{
 		"\r 10%\r 50%\r100%\n":          "100%",
@@ -317,8 +317,7 @@ func TestTimestamps(t *testing.T) {
 	assert.Equal(t, want, b.out.String())
 }
 
-// Colours, bars, wrapped lines and the status line never tear each other, whoever writes
-// when.
+// Colors, bars, wrapped lines and the status line never tear each other in any order of writes.
 func TestNothingIsTornOnATerminal(t *testing.T) {
 	c := newOnTerminal(60, 12)
 	c.bed.Console.err.place.redraw = time.Millisecond
@@ -387,8 +386,8 @@ func TestTheFollowerHandsBarsOnSooner(t *testing.T) {
 	})
 }
 
-// Text that is not a bar is passed on in order, however long it is: nothing is overwritten in
-// pieces of more than maxBar.
+// Text that is not a bar is passed on in order at any length: nothing is overwritten in pieces
+// of more than maxBar.
 func TestALongLineWithCarriageReturns(t *testing.T) {
 	for name, o := range map[string]ConsoleOptions{"terminal": {Terminal: always}, "none": {}} {
 		t.Run(name, func(t *testing.T) {

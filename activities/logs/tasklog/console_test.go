@@ -131,7 +131,7 @@ func TestConsoleAfterAWriteError(t *testing.T) {
 	assert.EqualError(t, c.Close(), "broken pipe")
 }
 
-// A broken output is not written to again, and the other output goes on.
+// A broken output is not written to again, and the other output continues.
 func TestConsoleWithOneBrokenOutput(t *testing.T) {
 	var good bytes.Buffer
 	for _, broken := range []bool{false, true} { // whether stderr is the broken output
@@ -148,7 +148,7 @@ func TestConsoleWithOneBrokenOutput(t *testing.T) {
 	}
 }
 
-// unread is an output that nobody reads.
+// unread is an output without a reader.
 type unread struct{ busy, read chan struct{} }
 
 func (u unread) Write(b []byte) (int, error) {
@@ -157,7 +157,7 @@ func (u unread) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A writer to an output that nobody reads waits, and no other writer does.
+// A writer to an output without a reader waits, and no other writer does.
 func TestConsoleWithOneOutputThatNobodyReads(t *testing.T) {
 	var stderr bytes.Buffer
 	u := unread{make(chan struct{}), make(chan struct{})}

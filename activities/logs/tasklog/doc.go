@@ -10,9 +10,9 @@
 //
 // where n counts the processes of a task over its life. So nothing is ever overwritten, and
 // [Prune] removes the oldest attempts of a task beyond a bound. [LastLines], [ReadErrorFile]
-// and [ReadResult] read what a process left behind; each reads a bounded amount, whatever the
-// process has written. A [Start] records how the process was started. [HandOn] passes an
-// error file on to the launcher that started this program.
+// and [ReadResult] read the files that a process left behind; each reads a bounded part, even
+// if the process has written much more. A [Start] records how the process was started. [HandOn]
+// passes an error file on to the launcher that started this program.
 //
 // Lines carry no time. Instead, the host regularly records the sizes of the files ([Times]),
 // from which [Since] estimates where the lines after a given time begin.
@@ -29,13 +29,12 @@
 // A [Follower] follows all files of a run with one inotify watch per process, and finds new
 // attempts by itself. The files are its buffer: it reads no faster than its sink accepts, and
 // keeps nothing of an unfinished line, which it reads again when there is more of it. So its
-// memory depends neither on the number of tasks nor on the length of lines. It keeps the files of
-// living processes open, up to a bound: one that is renamed or removed is read to its end, and
-// then the one that takes its place. [Follower.Drain]
-// makes a tail trustworthy: when it returns, everything that was on disk when it was called
-// has been delivered.
+// memory depends neither on the number of tasks nor on the length of lines. It keeps the files
+// of living processes open, up to a bound: a file that is renamed or removed is read to its
+// end, and then its replacement. [Follower.Drain] makes a tail trustworthy: when it returns,
+// everything that was on disk when it was called has been delivered.
 //
-// A [Selection] says which part of a run's output is wanted, here and for readers on other
+// A [Selection] describes the part of a run's output that is wanted, here and for readers on other
 // hosts.
 //
 // A [Console] writes whole lines, with the prefix of their task, to stdout and stderr. A line
@@ -44,9 +43,9 @@
 // another task comes first, the console breaks the unfinished one, and starts its rest with
 // the prefix again.
 //
-// An unfinished line with a carriage return is a progress bar, and is shown after a tenth of
-// a second. The console keeps its last state, at most 4 KiB of it; anything longer is text
-// and not a bar, and is passed on. When the line ends, that state is the line.
+// An unfinished line with a carriage return is a progress bar, and is shown after a tenth of a
+// second. The console keeps its last state, at most 4 KiB of it; longer text is not a bar, and
+// is passed on. When the line ends, that state is the line.
 //
 // # On a terminal
 //

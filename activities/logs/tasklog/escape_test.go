@@ -18,8 +18,8 @@ func filtered(pieces ...string) (string, *filter) {
 	return string(out), &f
 }
 
-// These are the effects that a tailed line may have on a terminal, and those it may not.
-// Wherever the text is cut, the result is the same.
+// The cases are effects that a tailed line may have on a terminal, and effects that it may not
+// have. The result does not depend on where the text is cut.
 func TestFilter(t *testing.T) {
 	for name, c := range map[string]struct{ in, out string }{
 		"text":                     {"plain é\tx\xff\xc3", "plain é\tx\xff\xc3"},
@@ -102,7 +102,7 @@ func TestStyleGoesOn(t *testing.T) {
 	}
 }
 
-// Whatever the text, a terminal gets only text, attributes and links.
+// For any text, a terminal gets only text, attributes and links.
 func FuzzFilter(f *testing.F) {
 	for _, s := range []string{"a\x1b[31mb", "\x1b]8;;x\x1b\\y", "\x1bP1\x1b\\", "\u009b2J", "\x1b\x1b[\x1b]\x1b\\", "\xc2\x1b[K", "\x1b(\x1b[1m"} {
 		f.Add([]byte(s), 1)

@@ -16,7 +16,7 @@ import (
 // filteredPrefix starts the names of the files of a [Collector].
 const filteredPrefix = "filtered_"
 
-// maxMatched is how much of a line is searched for the texts.
+// maxMatched is the length of the part of a line that is searched for the texts.
 const maxMatched = maxHeld
 
 // CollectOptions configures a [Collector].
@@ -26,7 +26,8 @@ type CollectOptions struct {
 	Stdout, Stderr []string
 	// Prefix returns the start of the lines of a process. It is called once per process.
 	Prefix func(rank, attempt int) string
-	// Select reports whether the output of a task is collected. If nil, that of all tasks is.
+	// Select reports whether the output of a task is collected. If it is nil, the output of all
+	// tasks is.
 	Select func(rank int) bool
 	// Name is part of the file names, to distinguish hosts that write to one directory.
 	Name string
@@ -212,7 +213,7 @@ func (c *Collector) flush(to filteredFile) {
 	c.buf = c.buf[:0]
 }
 
-// check reports an error, unless the attempt has been pruned meanwhile.
+// check reports an error, unless the attempt has been pruned since.
 func (c *Collector) check(err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.OnError(fmt.Errorf("filtered output: %w", err))

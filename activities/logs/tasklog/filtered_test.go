@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// collect returns a collector whose prefixes are those of torch in TE-29.
+// collect returns a collector with the prefixes that torch has in TE-29.
 func collect(t *testing.T, run string, o CollectOptions) *Collector {
 	t.Helper()
 	o.Prefix = func(rank, _ int) string { return fmt.Sprintf("[trainer%d]:", rank) }
@@ -57,8 +57,8 @@ func TestFilteredFilesOfAttempts(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(run, "attempt_0", "filtered_stderr.log"), "nothing is looked for there")
 }
 
-// A collector that replaces one that was killed at any point writes the files anew: no line
-// is missing, and none is there twice.
+// A collector that replaces one that was killed at any point rewrites the files: no line is
+// missing, and none is there twice.
 func TestFilteredFilesAreWrittenAnew(t *testing.T) {
 	run := t.TempDir()
 	dir := makeProcess(t, run, 0, 0)
@@ -78,7 +78,7 @@ func TestFilteredFilesAreWrittenAnew(t *testing.T) {
 	assert.Equal(t, "[trainer0]:loss 1\n[trainer0]:loss 2\n[trainer0]:loss 3\n", content(t, run, "attempt_0", "filtered_stdout.log"))
 }
 
-// A line is matched as a whole, however it is written.
+// A line is matched as a whole, even if it is written in pieces.
 func TestFilteredLinesAreWhole(t *testing.T) {
 	run := t.TempDir()
 	dir := makeProcess(t, run, 0, 0)
@@ -106,7 +106,7 @@ func TestFilteredLongLines(t *testing.T) {
 	text := content(t, run, "attempt_0", "filtered_stdout.log")
 	assert.Contains(t, "\n"+text, "\n[trainer1]:needle of another\n")
 	text = strings.Replace(text, "[trainer1]:needle of another\n", "", 1)
-	text = strings.ReplaceAll(text, "\n[trainer0]:xx", "xx") // where the line was interrupted
+	text = strings.ReplaceAll(text, "\n[trainer0]:xx", "xx") // after the line was interrupted
 	text = strings.TrimSuffix(text, "\n")                    // or ended for the line of the other task
 	assert.True(t, text == "[trainer0]:needle "+hay+"\n[trainer0]:needle "+hay+hay, "%d bytes: %.40q", len(text), text)
 }

@@ -21,10 +21,10 @@ type FollowOptions struct {
 	// OnError is called with a problem of a file, once per file. The other files are still
 	// followed. It must not call the follower.
 	OnError func(error)
-	// Hold is how long the unfinished end of a stream is held back to wait for the rest of
-	// its line; with a carriage return it is a tenth of that. Default 1s.
+	// Hold is the time for which the unfinished end of a stream is held back to wait for the
+	// rest of its line; with a carriage return it is a tenth of that. The default is 1s.
 	Hold time.Duration
-	// Poll, if not 0, is how often to poll instead of using inotify.
+	// Poll, if not 0, is the interval of polling, which replaces inotify.
 	Poll time.Duration
 	// As is the user of the files. The functions above and the sink are called on a thread
 	// that acts as that user.
@@ -107,7 +107,7 @@ func follow(runDir string, sink func(Chunk), o FollowOptions, w *watcher) *Follo
 			f.run()
 			return nil
 		})
-		if err != nil { // run has not started
+		if err != nil { // Do failed before run
 			o.OnError(err)
 			close(f.done)
 		}

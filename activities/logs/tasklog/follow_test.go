@@ -349,7 +349,7 @@ func TestAttemptsOfATaskComeOneAfterTheOther(t *testing.T) {
 	bothWays(t, func(t *testing.T, o FollowOptions) {
 		o.Hold = time.Hour
 		run := t.TempDir()
-		for n := range 3 { // they exist from the start, and their order is not that of the names
+		for n := range 3 { // they exist from the start, in another order than their names
 			appendTo(t, makeProcess(t, run, n*10, 4), StdoutFile, fmt.Sprintf("old %d", n))
 		}
 		var c collector
@@ -433,7 +433,8 @@ func TestSelect(t *testing.T) {
 		require.NoError(t, MakeDir(filepath.Join(run, "attempt_x", "0")))
 		require.NoError(t, MakeDir(filepath.Join(run, "attempt_0", "not a rank")))
 		var c collector
-		// The selection is that of redirects and tee masks: 0 both, 1 stderr, 2 nothing.
+		// The selection is like redirects and tee masks: rank 0 has both streams, rank 1
+		// stderr, rank 2 none.
 		o.Select = func(s Stream) bool { return s.Rank == 0 || s.Rank == 1 && s.Stderr }
 		f := Follow(run, c.add, o)
 		for range 3 {
@@ -575,8 +576,8 @@ func TestOutputIsSeenAtOnce(t *testing.T) {
 	assert.Zero(t, w.poll, "it has not polled")
 }
 
-// Drained pieces are whole lines, too, wherever a read ends, because another source may
-// deliver in between.
+// Drained pieces are whole lines, too, even if a read ends within a line, because another
+// source may deliver in between.
 func TestDrainedPiecesAreWholeLines(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, MakeDir(ProcessDir(dir, 0, 0)))
@@ -590,8 +591,8 @@ func TestDrainedPiecesAreWholeLines(t *testing.T) {
 	}
 }
 
-// A file that is renamed or removed is read to its end, and then the one that takes its place,
-// even where that is longer.
+// A file that is renamed or removed is read to its end, and then its replacement, even if that
+// is longer.
 func TestReplacedFiles(t *testing.T) {
 	for name, remove := range map[string]func(path string) error{
 		"renamed": func(path string) error { return os.Rename(path, path+".1") },

@@ -115,12 +115,12 @@ func MakeDir(dir string) error {
 	return nil
 }
 
-// Passable is the mode of directories above those of runs: users who may read the logs of a
-// run can reach them, but cannot list other runs.
+// Passable is the mode of directories above the directories of runs: users who may read the
+// logs of a run can reach them, but cannot list other runs.
 const Passable = 0o711
 
-// FileMode returns the mode for a file of ours among the logs in a directory: whoever may
-// read the directory may read the file.
+// FileMode returns the mode for a file that we write among the logs in a directory: users who
+// may read the directory may read the file.
 func FileMode(dir string) fs.FileMode {
 	const closed = 0o600
 	info, err := os.Stat(dir)

@@ -11,10 +11,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// LastLines returns the last n lines of a file, at most maxBytes of them, as text for people:
+// LastLines returns the last n lines of a file, at most maxBytes of them, as readable text:
 // valid UTF-8, without control characters, without empty lines at the end. It reads only the
-// end of the file. If a single line is too long, its middle is left out. A file that cannot
-// be read has no lines.
+// end of the file. If a single line is too long, its middle is left out. A file that cannot be
+// read has no lines.
 func LastLines(path string, n, maxBytes int) string {
 	// Printable may remove most of a text.
 	const overhead = 4
@@ -69,7 +69,7 @@ func tailOf(path string, size int64) (text []byte, whole bool) {
 }
 
 // openToRead opens a file that an unknown program may have replaced, for example with a FIFO,
-// which would block open, or with a link to a file of somebody else.
+// which would block open, or with a link to another user's file.
 func openToRead(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 }

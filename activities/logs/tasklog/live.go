@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// hasLive reports whether anything is to be shown below the lines.
+// hasLive reports whether bars or a status line are shown below the lines.
 func (p *place) hasLive() bool {
 	if !p.live {
 		return false
@@ -37,9 +37,9 @@ func (p *place) appendErase(dst []byte) []byte {
 	return dst
 }
 
-// appendLive draws the bars and the status line. The terminal is told not to wrap them: a
-// line that is too long would become two, and only one would be erased. So the width of the
-// terminal does not matter, even if it changes.
+// appendLive draws the bars and the status line. It turns wrapping off: a line that is too long
+// would become two, of which only one would be erased. So the width of the terminal does not
+// matter, even if it changes.
 func (c *Console) appendLive(dst []byte, p *place) []byte {
 	dst = append(dst, "\x1b[?7l"...)
 	row := func() {

@@ -77,8 +77,8 @@ func FileOf(stream any) *os.File {
 	return nil
 }
 
-// samePlace reports whether an unfinished line on one writer would mix with the other's
-// lines, as with 2>&1 or on a terminal.
+// samePlace reports whether an unfinished line on one writer would mix with lines on the other,
+// as with 2>&1 or on a terminal.
 func samePlace(a, b io.Writer) bool {
 	fa, fb := FileOf(a), FileOf(b)
 	if fa == nil || fb == nil {

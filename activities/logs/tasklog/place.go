@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 )
 
-// place is where one or both outputs go: what is shown there, and what should be below the
-// lines.
+// place is the destination of one or both outputs: what is shown there, and what should be
+// below the lines.
 type place struct {
 	// mu guards all fields, and the outputs that go here.
 	mu       sync.Mutex
@@ -45,9 +45,9 @@ type place struct {
 }
 
 const (
-	// redrawEvery is how often bars are redrawn on a terminal.
+	// redrawEvery is the interval between redraws of bars on a terminal.
 	redrawEvery = 100 * time.Millisecond
-	// repeatEvery is how often bars are shown as lines without a terminal.
+	// repeatEvery is the interval at which bars are shown as lines without a terminal.
 	repeatEvery = 10 * time.Second
 	// maxRows is the maximal number of bars.
 	maxRows = 8

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// KeepAttempts is how many attempts of a task [Prune] usually keeps, besides the first.
+// KeepAttempts is the number of attempts of a task that [Prune] usually keeps, in addition to
+// the first.
 const KeepAttempts = 20
 
 // Pruned returns the range of removed attempts of a task, given the existing ones in
@@ -67,6 +68,6 @@ func removeEmpty(dir string) {
 	for _, e := range entries {
 		_ = os.Remove(filepath.Join(dir, e.Name()))
 	}
-	// This fails if a task has begun this attempt meanwhile, as it should.
+	// This fails, as it should, if a task has begun this attempt since.
 	_ = os.Remove(dir)
 }

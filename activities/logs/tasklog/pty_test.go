@@ -38,7 +38,7 @@ func TestARealTerminal(t *testing.T) {
 
 	shown := make(chan []byte)
 	go func() {
-		b, _ := io.ReadAll(shower) // until nobody has the terminal any more
+		b, _ := io.ReadAll(shower) // until no process has the terminal open
 		shown <- b
 	}()
 	c.SetStatus("a status line that is longer than forty columns")

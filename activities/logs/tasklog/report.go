@@ -18,11 +18,11 @@ type Report struct {
 	Callstack string
 	// Timestamp is the program's own; zero if it gave none.
 	Timestamp time.Time
-	// Written is when the file was last written, by the clock of its file system.
+	// Written is the time of the last write to the file, by the clock of its file system.
 	Written time.Time
 }
 
-// writtenWithin is how soon after its timestamp torch writes an error file.
+// writtenWithin is the longest time after its timestamp at which torch writes an error file.
 const writtenWithin = 2 * time.Second
 
 // When returns the time of the error as precisely as possible. torch writes whole seconds,
@@ -41,13 +41,12 @@ func (r *Report) When() time.Time {
 // maxReport bounds an error file. Call stacks are long, but not that long.
 const maxReport = 1 << 20
 
-// ReadErrorFile reads an error file. There are two forms: the one that torch's @record
-// writes,
+// ReadErrorFile reads an error file. There are two forms: torch's @record writes
 //
 //	{"message": {"message": "ValueError: x", "extraInfo": {"py_callstack": "…", "timestamp": "1700000000"}}}
 //
-// and a simple one, {"message": "x", "timestamp": 1700000000}. The timestamp is optional, and
-// a number or a text. If there is no file, the report and the error are nil.
+// and the simple one is {"message": "x", "timestamp": 1700000000}. The timestamp is optional,
+// and a number or a text. If there is no file, the report and the error are nil.
 func ReadErrorFile(path string) (*Report, error) {
 	b, written, err := readBounded(path, maxReport)
 	if err != nil {

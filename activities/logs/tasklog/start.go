@@ -21,13 +21,13 @@ import (
 // read the logs.
 const StartFile = "start.json"
 
-// Start records how a process was started, as far as the spec of its run does not say, for
+// Start records details of a process's start that the spec of its run does not contain, for
 // later comparison with another process.
 type Start struct {
 	// Version is the version of the clusterrun that started it.
 	Version string `json:"clusterrun"`
 	Dir     string `json:"dir"`
-	// Files are the program, and those of its arguments that name files.
+	// Files are the program, and the files that its arguments name.
 	Files []File `json:"files,omitempty"`
 	// Key names the [ValueKey] of the values of Inherited; empty if there is none.
 	Key string `json:"key,omitempty"`

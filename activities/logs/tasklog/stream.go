@@ -16,9 +16,9 @@ import (
 const (
 	// readSize is the size of one read.
 	readSize = 256 << 10
-	// maxHeld is how much of an unfinished line is held back.
+	// maxHeld is the longest part of an unfinished line that is held back.
 	maxHeld = 64 << 10
-	// roundSize is how much of one stream is read before the next one's turn.
+	// roundSize is the number of bytes of one stream that are read before the next one's turn.
 	roundSize = 1 << 20
 )
 
@@ -30,9 +30,10 @@ type stream struct {
 	// is renamed or removed; nil if too many are open. info identifies the file, even then.
 	file *os.File
 	info os.FileInfo
-	// removed reports whether the directory was removed: what is there now is another stream.
+	// removed reports whether the directory was removed: a file at the path now is another
+	// stream.
 	removed bool
-	// offset is where the undelivered part begins.
+	// offset is the beginning of the undelivered part.
 	offset int64
 	// open reports whether the delivered part ended within a line.
 	open bool
@@ -41,7 +42,7 @@ type stream struct {
 	// held is since when the unfinished line at the end has been held back; zero if there is
 	// none.
 	held time.Time
-	// due is when the line is delivered unfinished.
+	// due is the time at which the line is delivered unfinished.
 	due time.Time
 }
 
@@ -118,7 +119,7 @@ func (f *Follower) read(s *stream, upTo int64, all bool) (more bool) {
 	}
 }
 
-// maxOpen is how many files a follower keeps open.
+// maxOpen is the number of files that a follower keeps open.
 const maxOpen = 1024
 
 // open opens the file of a stream unless it is open. Another file than before is read from its
@@ -144,8 +145,7 @@ func (f *Follower) open(s *stream) error {
 	return nil
 }
 
-// isReplaced reports whether the path of a stream leads to another file than the one that is
-// read.
+// isReplaced reports whether the path of a stream leads to another file than the open one.
 func (f *Follower) isReplaced(s *stream) bool {
 	info, err := os.Lstat(s.path)
 	return err == nil && !os.SameFile(s.info, info)
@@ -244,12 +244,12 @@ func (f *Follower) drain(ranks []int) {
 	}
 }
 
-// behind reports whether there may be something to read, given what is at the path now.
+// behind reports whether there may be unread bytes, given the file at the path now.
 func (s *stream) behind(now os.FileInfo) bool {
 	return now.Size() != s.offset || s.info != nil && !os.SameFile(s.info, now)
 }
 
-// readRemoved reads the rest of a file that was removed, as far as that is possible.
+// readRemoved reads the rest of a file that was removed, if the file is still open.
 func (f *Follower) readRemoved(s *stream, err error) {
 	if s.file == nil {
 		f.cannotRead(s, err)
@@ -258,8 +258,8 @@ func (f *Follower) readRemoved(s *stream, err error) {
 	f.read(s, math.MaxInt64, true)
 }
 
-// finish delivers what is in the files of a process now. It does not wait for what the
-// process writes meanwhile.
+// finish delivers the present content of the files of a process. It does not wait for later
+// writes of the process.
 func (f *Follower) finish(p *process) {
 	for _, s := range p.streams {
 		if info, err := os.Lstat(s.path); err != nil {

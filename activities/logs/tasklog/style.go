@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// style has the attributes and the link that a text has switched on and not off again. The
-// zero value is the initial state of a terminal.
+// style has the attributes and the link that a text has switched on but not off again. The zero
+// value is the initial state of a terminal.
 type style struct {
 	attributes [slots]string // parameters of SGR, such as "38;5;12"
 	link       string        // the sequence that opened it

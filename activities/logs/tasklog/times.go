@@ -27,7 +27,7 @@ const TimesFile = "times"
 // recorded more coarsely, and evenly from beginning to end.
 const maxTimes = 1 << 20
 
-// clockTick is how much later than the file's time a write may have happened: the kernel uses
+// clockTick is the longest time that a write may be later than the file's time: the kernel uses
 // the time of its last tick, and there are at least 100 ticks a second.
 const clockTick = 20 * time.Millisecond
 
@@ -38,7 +38,7 @@ type Times struct {
 	max int64
 
 	written atomic.Int64
-	latest  atomic.Int64 // when that was written, in nanoseconds since 1970; 0: nothing was
+	latest  atomic.Int64 // the time of that write, in nanoseconds since 1970, or 0 if there was none
 
 	mu    sync.Mutex
 	known bool // last is the last record of the file
@@ -55,7 +55,7 @@ type record struct {
 func NewTimes(processDir string) *Times { return &Times{dir: processDir, max: maxTimes} }
 
 // Note records the current size of the output, which may grow before it returns. It may block
-// as long as the file system does; another call returns at once meanwhile.
+// as long as the file system does; other calls then return at once.
 func (t *Times) Note() {
 	if t.dir != "" && t.mu.TryLock() {
 		defer t.mu.Unlock()
@@ -92,7 +92,7 @@ func (t *Times) note(ended time.Time) {
 	// The time is taken after the sizes, so that nothing below them was written later.
 	r.at = time.Now().UnixNano()
 	if !ended.IsZero() {
-		// Processes that it started may have written after its end.
+		// Children of the process may have written after its end.
 		r.at = max(ended.UnixNano(), written.Add(clockTick).UnixNano())
 	}
 	if !t.known {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// timed returns the directory of a run, and that of process 0 of rank 0 in it.
+// timed returns the directory of a run, and the directory of process 0 of rank 0 in it.
 func timed(t *testing.T) (run, dir string) {
 	t.Helper()
 	run = t.TempDir()
@@ -60,7 +60,7 @@ func TestTimes(t *testing.T) {
 	assert.NoDirExists(t, filepath.Join(dir, "missing"), "what was pruned stays away")
 }
 
-// The end is noted with its own time, however late it is noted.
+// The end is recorded with its own time, even if it is noted late.
 func TestTimesOfTheEnd(t *testing.T) {
 	_, dir := timed(t)
 	appendTo(t, dir, StdoutFile, "out")
@@ -149,7 +149,7 @@ func TestSinceWithAClockSetBack(t *testing.T) {
 	assert.Equal(t, int64(2), Since(run, time.Unix(0, 200))(Stream{}))
 }
 
-// The follower begins where it is told to, and continues from there.
+// The follower begins at the offset that From returns, and continues from there.
 func TestFollowFrom(t *testing.T) {
 	run, dir := timed(t)
 	appendTo(t, dir, StdoutFile, "old\nnew\n")

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TraceFile returns the path of what torch's Flight Recorder wrote for the process of a
-// directory, or for one of its descendants; "" if it wrote nothing. Of several files it returns
-// the one that was written last.
+// TraceFile returns the path of the file that torch's Flight Recorder wrote for the process of
+// a directory, or for one of its descendants. It returns "" if there is no such file, and the
+// last written of several.
 func TraceFile(logDir string) string {
 	entries, err := os.ReadDir(logDir)
 	if err != nil {

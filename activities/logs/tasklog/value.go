@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how deep the lists and objects of a value may be nested. Most readers of JSON
-// have a limit of about 1,000, and Go's is 10,000: a deeper value would make the result of
-// the whole run unreadable.
+// maxDepth is the limit of nesting of lists and objects in a value. Most readers of JSON have a
+// limit of about 1,000, and Go's is 10,000: a deeper value would make the result of the whole
+// run unreadable.
 const maxDepth = 500
 
 // Value returns the single JSON value of a text, compacted. It is the value that a task

@@ -19,7 +19,7 @@ type ValueKey []byte
 const (
 	// valueKeyFile has the key of a state directory.
 	valueKeyFile = "values.key"
-	// digestSize is how many bytes of a digest are kept.
+	// digestSize is the number of bytes of a digest that are kept.
 	digestSize = 16
 )
 

@@ -14,7 +14,7 @@ type watcher struct {
 	inotify *fsnotify.Watcher
 	events  <-chan fsnotify.Event
 	errors  <-chan error
-	// poll is how often to check everything; 0 if that is not necessary.
+	// poll is the interval at which to check everything; 0 means never.
 	poll time.Duration
 	// waiting is the directory above the run's that is watched because the run's does not
 	// exist yet; empty if it does.

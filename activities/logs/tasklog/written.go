@@ -10,9 +10,10 @@ import (
 // StreamEnd is the last part of one stream of a process, from the start of a line.
 type StreamEnd struct {
 	Text []byte
-	// Offset is where Text begins in the stream.
+	// Offset is the beginning of Text in the stream.
 	Offset int64
-	// Written is when the stream was last written, as exactly as the file system records it.
+	// Written is the time of the last write to the stream, as exactly as the file system
+	// records it.
 	Written time.Time
 
 	records []record
