@@ -54,7 +54,7 @@ func (s *blockState) pythonFrame(frame string) {
 }
 
 // isException reports whether a line begins with the name of an exception, as the last line of
-// a traceback does: Name, or package.Name, alone or followed by a colon.
+// a traceback does: Name or package.Name, at the end of the line or followed by a colon.
 func isException(line []byte) bool {
 	name, _, _ := bytes.Cut(line, []byte(":"))
 	if len(name) == 0 || len(name) > 160 {

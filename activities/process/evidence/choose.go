@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	// survivedAfter is how much time of output, and survivedLines how many lines of it, after
-	// an error show that the program has survived it. A program that is about to end still
-	// prints what its cleanup does.
+	// survivedAfter is the time of output, and survivedLines the number of its lines, after an
+	// error that show that the program has survived it. A program that is about to end still
+	// prints output of its cleanup.
 	survivedAfter = 30 * time.Second
 	survivedLines = 1000
-	// together is the time within which errors are one: that of a victim begins with the loss of
-	// its peer, and others follow from it.
+	// together is the time within which errors count as one: the error of a victim begins with
+	// the loss of its peer, and others follow from it.
 	together = 5 * time.Second
 )
 
@@ -22,9 +22,9 @@ type Dated struct {
 	After, By time.Time
 }
 
-// Choose returns the error that ended the process, or is about to; nil if there is none.
-// found holds the findings of all of its streams, and lastOutput is when it wrote last.
-// Without its own times an error counts as recent.
+// Choose returns the error that ended the process, or is about to. It returns nil if there is
+// none. found holds the findings of all of its streams, and lastOutput is the time of its last
+// output. An error without a time of its own counts as recent.
 func Choose(found []Dated, lastOutput time.Time) *Dated {
 	var alive []Dated
 	for _, f := range found {

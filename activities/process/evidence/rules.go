@@ -19,7 +19,7 @@ const (
 	kindOther     = "error"
 )
 
-// rule is how an error begins.
+// rule describes the beginning of an error.
 type rule struct {
 	kind string
 	text string
@@ -82,7 +82,7 @@ var prefixes = []rule{
 	{kind: kindOther, text: "Unhandled exception"},
 }
 
-// insides are what other errors have within their first line.
+// insides match errors by a text within their first line.
 var insides = []rule{
 	{kind: kindSanitizer, text: "ERROR: AddressSanitizer: ", then: sanitizerBlock},
 	{kind: kindSanitizer, text: "ERROR: LeakSanitizer: ", survived: true, then: sanitizerBlock},

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// maxLine is how much of a line is looked at, in bytes.
+	// maxLine is the length of the part of a line that is examined, in bytes.
 	maxLine = 1024
 	// maxText bounds [Finding.Line], and maxPlace [Finding.Place], in bytes.
 	maxText  = 240
@@ -22,14 +22,14 @@ type Finding struct {
 	Kind string
 	// Line is the error in one line, such as "ValueError: shard 3 is corrupt".
 	Line string
-	// Place is where it happened, such as "train.py:88"; empty if that is not known.
+	// Place is the place of the error, such as "train.py:88", or empty if it is not known.
 	Place string
 	// LostPeer reports whether the error speaks of the end of another process.
 	LostPeer bool
 	// Survived reports whether programs usually continue after such an error: it was logged, or
 	// is a warning.
 	Survived bool
-	// Start and End are where the error begins and ends in the stream, in bytes.
+	// Start and End are the offsets of the error in the stream, in bytes.
 	Start, End int64
 	// Rest is the number of lines that the stream has after the error.
 	Rest int
@@ -47,7 +47,7 @@ type Scanner struct {
 	// before is the last line that was not empty and no part of an error.
 	before string
 	state  blockState
-	// stems are those of [stems] that the lines can have; nil if that is not known.
+	// stems are the [stems] that the lines can have, or nil if they are not known.
 	stems []string
 }
 
@@ -71,7 +71,7 @@ func Scan(part []byte, offset int64) []Finding {
 // it.
 type block func(f *Finding, s *blockState, line []byte) bool
 
-// blockState is what a block keeps from line to line.
+// blockState is the state of a block between lines.
 type blockState struct {
 	lines int
 	ended bool

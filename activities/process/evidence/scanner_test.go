@@ -121,7 +121,7 @@ SUMMARY: AddressSanitizer: heap-use-after-free /src/a.c:7:3 in main
 	}
 }
 
-// Words that only look like errors are none.
+// Words that only look like errors are not reported.
 func TestOtherLinesAreNoErrors(t *testing.T) {
 	for _, text := range []string{
 		"step 1 loss 0.5\n",
@@ -142,7 +142,7 @@ func TestOtherLinesAreNoErrors(t *testing.T) {
 	}
 }
 
-// What ended a process is told from what it survived.
+// Choose distinguishes the error that ended a process from errors that it survived.
 func TestChoose(t *testing.T) {
 	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	at := func(seconds int, text string) Dated {
@@ -189,7 +189,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// Many lines of other output show that a program goes on.
+// Many lines of other output show that a program is alive.
 func TestManyLinesDisprove(t *testing.T) {
 	text := "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError: x\n"
 	for _, c := range []struct {

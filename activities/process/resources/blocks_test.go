@@ -78,7 +78,7 @@ func TestFormatList(t *testing.T) {
 	assert.Equal(t, "0-3,5,7-8", formatList([]CPU{{ID: 8}, {ID: 5}, {ID: 0}, {ID: 1}, {ID: 2}, {ID: 3}, {ID: 7}}))
 }
 
-// FuzzSplit checks what holds whatever the host and the run are.
+// FuzzSplit checks the invariants of Split for any host and run.
 func FuzzSplit(f *testing.F) {
 	f.Add(uint8(2), uint8(4), uint8(2), uint8(3), uint8(4), uint64(0))
 	f.Add(uint8(1), uint8(1), uint8(1), uint8(9), uint8(0), uint64(1))

@@ -40,8 +40,8 @@ func allowedCPUs() ([]int, error) {
 	return list, nil
 }
 
-// readCPUs returns where the CPUs are. What cannot be read counts as: each CPU a
-// core of its own, all in one package and on one node.
+// readCPUs returns the positions of the CPUs. A CPU whose position cannot be read counts as a
+// core of its own; all such CPUs are in one package and on one node.
 func readCPUs(root string, ids []int) []CPU {
 	system := filepath.Join(root, "sys/devices/system")
 	nodes := nodesOf(system)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Vendor is who made the GPUs of a host: another one reads other variables.
+// Vendor is the maker of a host's GPUs. It determines the variables that programs read.
 type Vendor string
 
 // The values of [Vendor].
@@ -22,12 +22,13 @@ const (
 // GPUs are those that the host worker sees.
 type GPUs struct {
 	Vendor Vendor
-	// Count is how many can be seen, whether the host worker is to use them or not.
+	// Count is the number of GPUs that can be seen, including those that the host worker does
+	// not use.
 	Count int
-	// Visible are those it is to use, as CUDA_VISIBLE_DEVICES names them.
+	// Visible are the GPUs that the host worker uses, named as in CUDA_VISIBLE_DEVICES.
 	Visible []string
-	// LimitedBy is the variable of its environment that says so. None: it is to
-	// use all.
+	// LimitedBy is the variable of its environment that limits Visible. It is empty if all GPUs
+	// are visible.
 	LimitedBy string
 }
 
@@ -75,8 +76,9 @@ func variable(env []string, name string) (value string, ok bool) {
 	return value, ok
 }
 
-// visibleIn reads a list as CUDA does: it ends before the first thing that is no
-// device, so "-1" is none. count 0: nobody knows which numbers there are.
+// visibleIn reads a list as CUDA does: it ends before the first entry that does not name a
+// device, so "-1" is an empty list. A count of 0 means that the numbers of the devices are not
+// known.
 func visibleIn(text string, count int) []string {
 	list := []string{}
 	seen := map[string]bool{}
@@ -110,9 +112,8 @@ func (g GPUs) Variables(devices []string) map[string]string {
 	return map[string]string{cudaVisible: list, hipVisible: list}
 }
 
-// countNVIDIA counts the GPUs whose device files may be opened. A driver that
-// runs lists its GPUs; in a container it may list those of the whole machine, or
-// there may be no list.
+// countNVIDIA counts the GPUs whose device files may be opened. A running driver lists its
+// GPUs. In a container the list may contain the GPUs of the whole machine, or be missing.
 func countNVIDIA(root string) int {
 	nodes := usableNodes(filepath.Join(root, "dev"), "nvidia")
 	listed, err := filepath.Glob(filepath.Join(root, "proc/driver/nvidia/gpus/*/information"))

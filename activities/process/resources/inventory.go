@@ -1,10 +1,10 @@
 package resources
 
-// Inventory is what this host has for tasks.
+// Inventory lists the GPUs and CPUs of this host for tasks.
 type Inventory struct {
 	GPUs GPUs
-	// CPUs are in topology order: those of one core are next to each other, and so
-	// are the cores of one NUMA node.
+	// CPUs are in topology order: the CPUs of a core are adjacent, and so are the cores of a
+	// NUMA node.
 	CPUs []CPU
 }
 

@@ -113,7 +113,7 @@ func TestTopology(t *testing.T) {
 	assert.Equal(t, []int{0, 4, 2, 6, 1, 5, 3, 7}, order(all))
 	assert.Equal(t, CPU{ID: 7, Core: 3, Node: 1, Package: 1}, all[7])
 
-	// What a container has no right to does not count.
+	// Devices that a container may not use do not count.
 	part := readCPUs(root, []int{1, 4, 6, 7})
 	assert.Equal(t, []int{4, 6, 1, 7}, order(part))
 	assert.Equal(t, CPU{ID: 4, Core: 0, Node: 0, Package: 0}, part[0])

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Memory returns how much memory this host worker may use, in bytes: that of the machine, or
-// what its control groups allow where that is less. 0: it is not known.
+// Memory returns the bytes of memory that this host worker may use: the memory of the machine
+// or, if it is less, the limit of its control groups. It returns 0 if neither is known.
 func Memory() int64 { return readMemory("/") }
 
 func readMemory(root string) int64 {
@@ -21,7 +21,7 @@ func readMemory(root string) int64 {
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 		if err == nil && n > 0 && (least == 0 || n < least) {
-			least = n // "max" is no number, and the largest one of version 1 is no limit
+			least = n // "max" does not parse, and version 1 uses the largest number for no limit
 		}
 	}
 	return least

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Models returns what the driver calls the GPUs that this host worker is to use, in no
-// order; where it does not say, the name is empty.
+// Models returns the driver's names of the GPUs that this host worker uses, in no order. A name
+// is empty if the driver does not report it.
 func (g GPUs) Models() []string { return g.models("/") }
 
 func (g GPUs) models(root string) []string {

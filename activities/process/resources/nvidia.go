@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// nvidiaPatience is how long nvidia-smi may take.
+// nvidiaPatience is the longest time to wait for nvidia-smi.
 const nvidiaPatience = 5 * time.Second
 
 // AskNVIDIA asks nvidia-smi for a table, without its header, and says how much processor time
@@ -31,7 +31,7 @@ func AskNVIDIA(ctx context.Context, program, what string) (rows [][]string, took
 	all, err := r.ReadAll()
 	for _, row := range all {
 		if len(row) < 2 {
-			continue // what it says where there is nothing to say
+			continue // a message instead of a row
 		}
 		for i := range row {
 			row[i] = strings.TrimSpace(row[i])

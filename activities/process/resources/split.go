@@ -10,11 +10,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// Share is what one task gets of its host.
+// Share is one task's part of its host.
 type Share struct {
-	// Devices are the GPUs it is to see. nil: those the host worker sees.
+	// Devices are the GPUs that the task sees. If it is nil, the task sees the same GPUs as the host worker.
 	Devices []string
-	// CPUs are those it is to be bound to. None: it is not bound.
+	// CPUs are the CPUs that the task is bound to. If it is empty, the task is not bound.
 	CPUs []int
 }
 
@@ -25,11 +25,10 @@ func Wanted(s *spec.RunSpec) bool {
 	})
 }
 
-// Split returns what each task gets on the host of that name. tasks are those of
-// the run that are on it, in the order of local ranks, and added those that came
-// while the run lives: each gets the share of another task of its pool, by its
-// index, because the others keep theirs. There are either shares or problems, and
-// then all of them.
+// Split returns the share of each task on the host of that name. tasks are the run's tasks on
+// the host, in the order of local ranks. added are tasks that came while the run lives: each
+// gets the share of another task of its pool, by its index, because the others keep theirs.
+// Split returns either shares or problems, and then all problems.
 func (inv Inventory) Split(s *spec.RunSpec, host string, tasks, added []spec.Task) (map[string]Share, []spec.Problem) {
 	dealt, problems := inv.deal(s, host, tasks, added)
 	sharing := func(t spec.Task) bool { return s.GPUsPerTaskOf(t.Type) == 0 }
@@ -90,7 +89,7 @@ func filter[T any](list []T, wanted func(T) bool) []T {
 
 // pool is the tasks that take from the same list.
 type pool struct {
-	// path is where the list is in the spec.
+	// path is the path of the list in the spec.
 	path         string
 	list         spec.Resources
 	tasks, added []spec.Task
@@ -125,8 +124,8 @@ func poolsOf(s *spec.RunSpec, field string, of func(typ string) (spec.Resources,
 	return all
 }
 
-// shareOut gives each task its part of the list of its pool. Parts that are nil
-// mean that there is nothing to share out.
+// shareOut gives each task its part of the list of its pool. If the parts are nil, the pool has
+// nothing to share out.
 func shareOut[T any](pools []*pool, split func(p pool, m int) ([][]T, *spec.Problem)) (map[string][]T, []spec.Problem) {
 	shares := map[string][]T{}
 	var problems []spec.Problem
@@ -203,7 +202,7 @@ func (g GPUs) check(devices []string, host string) *spec.Problem {
 		case g.LimitedBy == "" && g.Count > 0 && isNumber && !slices.Contains(g.Visible, d):
 			return &spec.Problem{
 				Message: fmt.Sprintf("there is no device %s on host %s, which has %s, numbered from 0", d, host, plural.Of(g.Count, "device", "devices")),
-				Remedy:  "list those there are, or write auto for all of them",
+				Remedy:  "list existing ones, or write auto for all of them",
 			}
 		}
 	}

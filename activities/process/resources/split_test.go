@@ -106,7 +106,7 @@ func TestWhatCannotBeShared(t *testing.T) {
 		{"worker=2", gpus(4), spec.Resources{"3"}, "devices: 2 tasks share out 1 device (3) on host a, and each needs one; give some types devices: [], or have fewer tasks"},
 		{"worker=1", gpus(0), spec.Resources{"0", "99"}, "devices: there is no device 0 on host a, where no GPU is seen; leave it out, or name GPUs that are there all the same in CUDA_VISIBLE_DEVICES where clusterrun is started"},
 		{"worker=3", gpus(2), spec.Resources{"0-1"}, "devices: 3 tasks share out 2 devices (0-1) on host a, and each needs one; give some types devices: [], or have fewer tasks"},
-		{"worker=1", gpus(4), spec.Resources{"0", "7"}, "devices: there is no device 7 on host a, which has 4 devices, numbered from 0; list those there are, or write auto for all of them"},
+		{"worker=1", gpus(4), spec.Resources{"0", "7"}, "devices: there is no device 7 on host a, which has 4 devices, numbered from 0; list existing ones, or write auto for all of them"},
 		{"worker=1", limited, spec.Resources{"0"}, "devices: device 0 cannot be used on host a: the host worker's CUDA_VISIBLE_DEVICES has 5,3; list some of these, or write auto for all of them"},
 		{"worker=1", GPUs{LimitedBy: cudaVisible}, spec.Resources{"0"}, "devices: device 0 cannot be used on host a: the host worker was started with a CUDA_VISIBLE_DEVICES that shows it none; start it without that variable, or with these devices in it"},
 	} {
@@ -135,7 +135,7 @@ func TestEveryProblemAtOnce(t *testing.T) {
 	}, texts)
 }
 
-// A task that comes later gets what another one has, and the others keep theirs.
+// A task that is added later gets the same share as an earlier one, and the others keep theirs.
 func TestAddedTasks(t *testing.T) {
 	s, tasks := tasksOf(t, "worker=2")
 	s.Devices, s.CPUs = spec.Resources{"auto"}, spec.Resources{"auto"}
@@ -152,7 +152,7 @@ func TestAddedTasks(t *testing.T) {
 	assert.Equal(t, before["worker-1"], after["worker-3"])
 	assert.Equal(t, before["worker-0"], after["evaluator-0"])
 
-	// Nobody else takes from the run's list.
+	// No other task takes from the run's list.
 	s.Tasks[0].Devices, s.Tasks[0].CPUs = spec.Resources{}, spec.Resources{}
 	after, problems = inv.Split(s, "a", tasks, added[2:])
 	require.Empty(t, problems)

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 )
 
-// gpuStale is how old an answer of the driver may be.
+// gpuStale is the greatest age of an answer of the driver that is still used.
 const gpuStale = time.Minute
 
 // gpuUse is the latest information of the driver about the processes on the GPUs. A query hangs
@@ -61,10 +61,10 @@ func gpuDriver() askGPUs {
 	return nil
 }
 
-// onGPU is what the driver knows of a process on one GPU.
+// onGPU is the driver's account of a process on one GPU.
 type onGPU struct {
 	gpu    string
-	pid    int   // 0: the driver does not tell
+	pid    int   // 0 if the driver does not report it
 	memory int64 // bytes
 }
 

@@ -31,7 +31,7 @@ func readNVIDIAUse(ctx context.Context, program string) ([]supervisor.GPUProcess
 		if len(app) < 3 {
 			continue
 		}
-		processes[i].pid, _ = strconv.Atoi(app[1])       // not told to everybody
+		processes[i].pid, _ = strconv.Atoi(app[1])       // not reported to every user
 		mebibytes, _ := strconv.ParseInt(app[2], 10, 64) // "[N/A]" in a container or with MIG
 		processes[i].memory = mebibytes << 20
 	}

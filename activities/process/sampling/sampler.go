@@ -20,7 +20,7 @@ const (
 	// sampleShare bounds the cost of sampling on a host with many processes: one part in that
 	// many of a processor.
 	sampleShare = 200
-	// samplePatience is how long the supervisor may take to sample.
+	// samplePatience is the longest time to wait for the supervisor's sample.
 	samplePatience = 10 * time.Second
 )
 
@@ -32,8 +32,8 @@ type Sampler struct {
 	Log        *zap.Logger
 
 	mu sync.Mutex
-	// looking reports whether samples are being taken. begun is when that, or the last time,
-	// began.
+	// looking reports whether samples are being taken. begun is the time at which the present
+	// or the last series of samples began.
 	looking   bool
 	begun     time.Time
 	pause     time.Duration

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// answerBound is how long a process may take to answer.
+	// answerBound is the longest time to wait for the answer of a process.
 	answerBound = 2 * time.Second
-	// answerQuiet is how long a file must have stopped growing to count as the complete
+	// answerQuiet is the time for which a file must not have grown to count as the complete
 	// answer: writers do not mark the end.
 	answerQuiet = 200 * time.Millisecond
 	answerPoll  = 20 * time.Millisecond
@@ -81,7 +81,7 @@ func askWith(ctx context.Context, signal int, processes []*process) {
 
 func send(p *process, signal int) (*pendingAnswer, error) {
 	if stopped(p.Stat) {
-		// It would answer when it continues, when nobody wants the answer any more.
+		// It would answer when it continues, after the request is over.
 		return nil, errors.New("not asked: it is stopped")
 	}
 	f, err := os.Open(p.answers)
@@ -160,7 +160,8 @@ func (a *pendingAnswer) look() bool {
 	if a.done {
 		return true
 	}
-	// This comes before the size: what a process wrote before its end is then in its file.
+	// This comes before the size, so that the file of an ended process includes all that it
+	// wrote.
 	s, err := proc.ReadStat(a.pid)
 	ended := err != nil || s.Ticks != a.Ticks || s.Dead()
 	info, err := a.file.Stat()

@@ -33,8 +33,8 @@ type Result struct {
 	Name string
 	// File is the path of the capture.
 	File string
-	// Stack is that of the main thread of the process that does the work. It is empty if it is
-	// not known.
+	// Stack is the stack of the main thread of the process that does the work. It is empty if
+	// it is not known.
 	Stack stacktree.Stack
 	Err   error
 }
@@ -49,7 +49,7 @@ var (
 )
 
 const (
-	// parallel is how many processes are read at a time.
+	// parallel is the number of processes that are read at a time.
 	parallel = 16
 	// reserve is the time kept for the answers and for writing.
 	reserve = answerBound + 500*time.Millisecond

@@ -5,8 +5,8 @@ const mostDetached = 512
 
 var detachedSlots = make(chan struct{}, mostDetached)
 
-// detached runs do, which may hang with the process that it reads, in a goroutine that nobody
-// has to wait for. It returns false, without running do, if too many hang already.
+// detached runs do in a goroutine that the caller need not wait for, because do may hang with
+// the process that it reads. It returns false, without running do, if too many hang already.
 func detached(do func()) bool {
 	select {
 	case detachedSlots <- struct{}{}:

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// IsFile reports whether a name is that of a file of stacks beside the logs of a process.
+// IsFile reports whether a name is the name of a file of stacks, which is next to the logs of a
+// process.
 func IsFile(name string) bool {
 	matches, err := path.Match("stacks-*.txt", name) // which no separator matches
 	return err == nil && matches

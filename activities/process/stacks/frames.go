@@ -99,9 +99,9 @@ func (t *thread) frames() stacktree.Stack {
 	return s
 }
 
-// parsePython returns the main thread's stack from what Python's faulthandler writes. The main
-// thread is the last one, because it is the oldest. If there are too many threads for it to be
-// shown, the result is that of the thread that got the signal.
+// parsePython returns the main thread's stack from the output of Python's faulthandler. The
+// main thread is the last one, because it is the oldest. If there are so many threads that it
+// is not shown, the result is the stack of the thread that got the signal.
 func parsePython(text string) stacktree.Stack {
 	var current, last stacktree.Stack
 	inCurrent, cut := false, false
@@ -109,7 +109,7 @@ func parsePython(text string) stacktree.Stack {
 		line = strings.TrimRight(line, "\n\x00")
 		switch {
 		case strings.HasSuffix(line, "(most recent call first):"):
-			// The last one is the main thread alone, if that was asked for.
+			// If only the main thread was asked for, the last stack is the only one.
 			inCurrent, last = strings.HasPrefix(line, "Current thread") || strings.HasPrefix(line, "Stack "), nil
 		case line == "...":
 			cut = true

@@ -66,7 +66,8 @@ TID 2:
 	}
 }
 
-// A program in C is unwound, and goes on; a shell that waits for it is not what the task does.
+// A program in C is unwound, and continues. A shell that waits for it is not the worker of the
+// task.
 func TestAProgramInC(t *testing.T) {
 	for _, tool := range []string{"eu-stack", "gcc"} {
 		if _, err := exec.LookPath(tool); err != nil {

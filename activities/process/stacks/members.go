@@ -13,9 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// members finds the processes of tasks by their leaders: those of the leader's session, their
-// descendants, and processes that left both but carry the task's mark. The lists have the
-// leader first, and then the others by age.
+// members finds the processes of tasks by their leaders: the processes of the leader's session,
+// their descendants, and processes that left both but carry the task's mark. Each list begins
+// with the leader, and continues with the others by age.
 func members(ctx context.Context, all table, leaders []int, cookieVar string) map[int][]int {
 	owner := make(map[int]int, len(leaders))
 	for _, pid := range leaders {
@@ -112,10 +112,11 @@ func adopt(ctx context.Context, all table, owner map[int]int, strays map[int][]i
 	}
 }
 
-// markBound is how long reading the marks of processes may take.
+// markBound is the longest time for reading the marks of processes.
 const markBound = time.Second
 
-// marks are what the supervisor gave a process in order to find it again.
+// marks are the cgroup and the cookie that the supervisor gave a process in order to find it
+// again.
 type marks struct {
 	cgroup  string
 	cookies []string

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// nativeBound is how long the stacks of one process may take. The process is stopped only
-	// while one of its threads is unwound.
+	// nativeBound is the longest time for the stacks of one process. The process is stopped
+	// only while one of its threads is unwound.
 	nativeBound = 2 * time.Second
 	// mostNativeThreads is for how many threads of a process all are unwound; of more, only the
 	// main one is.
 	mostNativeThreads = 64
-	// mostNative is how many processes of a task are unwound.
+	// mostNative is the number of processes of a task that are unwound.
 	mostNative = 4
-	// parallelNative is how many are unwound at a time.
+	// parallelNative is the number of processes that are unwound at a time.
 	parallelNative = 4
 	// mostNativeText bounds the output for a process, in bytes.
 	mostNativeText = 256 << 10
@@ -36,9 +36,9 @@ const (
 
 var nativeSlots = make(chan struct{}, parallelNative)
 
-// unwind adds the native stacks of processes that have not said where they are, as a user who
-// may read them. Of a Python program that has, it adds that of the main thread if no function in
-// Python tells what it waits for: extensions like mpi4py have none.
+// unwind adds the native stacks of processes that have not reported their position, as a user
+// who may read them. For a Python program that has, it adds the stack of the main thread if no
+// function in Python tells what it waits for: extensions like mpi4py have none.
 func (r *report) unwind(ctx context.Context) {
 	var todo []*process
 	worker := r.worker()
@@ -106,7 +106,7 @@ func (p *process) unwind(ctx context.Context, user *hostuser.User) {
 	p.unnative = "not known: " + reasonOfTracer(strings.TrimSpace(errs.String()), err, ptraceScope())
 }
 
-// resume continues a process that a killed tracer has left stopped.
+// resume continues a process that a killed tracer left stopped.
 func (p *process) resume() {
 	if now, err := proc.ReadStat(p.pid); err == nil && now.Ticks == p.Ticks && now.State == 'T' {
 		_ = unix.Kill(p.pid, unix.SIGCONT)
@@ -129,7 +129,7 @@ func reasonOfTracer(text string, err error, scope string) string {
 		case "1", "2":
 			return "kernel.yama.ptrace_scope is " + scope + " here, with which the host worker needs the capability SYS_PTRACE; sysctl kernel.yama.ptrace_scope=0 lets it do without"
 		case "3":
-			return "kernel.yama.ptrace_scope is 3 here, with which nobody may trace a process; only a restart of the host changes it"
+			return "kernel.yama.ptrace_scope is 3 here, which forbids tracing processes; only a restart of the host changes it"
 		}
 		return "the host worker may not trace it; it needs to be the same user, or root with the capability SYS_PTRACE"
 	}
@@ -195,7 +195,7 @@ func parseNativeFrame(line string) (stacktree.Frame, bool) {
 	return stacktree.Frame{Kind: stacktree.Native, Function: printable(function, maxName), File: printable(module, maxName)}, true
 }
 
-// startsThreads reports whether a function is what all threads begin with.
+// startsThreads reports whether every thread begins with the function.
 func startsThreads(function string) bool {
 	switch strings.TrimLeft(function, "_") {
 	case "start", "libc_start_main", "libc_start_call_main", "start_thread", "clone", "clone3":

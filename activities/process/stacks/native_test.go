@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// A tracer that takes too long is killed, and what it has left stopped continues.
+// A tracer that takes too long is killed, and a thread that it left stopped continues.
 func TestATracerThatHangs(t *testing.T) {
 	p := startProgram(t, nil, "bash", "-c", "echo ready; exec sleep 1000").sleeps()
 	tool := script(t, "eu-stack", fmt.Sprintf("#!/bin/sh\necho 'TID %d:'; kill -STOP %d; exec sleep 1000\n", p.pid, p.pid))
@@ -74,7 +74,7 @@ func TestWhyAProcessCannotBeTraced(t *testing.T) {
 		{"0", denied, "the host worker may not trace it; it needs to be the same user, or root with the capability SYS_PTRACE"},
 		{"1", denied, "kernel.yama.ptrace_scope is 1 here, with which the host worker needs the capability SYS_PTRACE; sysctl kernel.yama.ptrace_scope=0 lets it do without"},
 		{"2", denied, "kernel.yama.ptrace_scope is 2 here, with which the host worker needs the capability SYS_PTRACE; sysctl kernel.yama.ptrace_scope=0 lets it do without"},
-		{"3", denied, "kernel.yama.ptrace_scope is 3 here, with which nobody may trace a process; only a restart of the host changes it"},
+		{"3", denied, "kernel.yama.ptrace_scope is 3 here, which forbids tracing processes; only a restart of the host changes it"},
 		{"1", "eu-stack: no such process", "eu-stack: eu-stack: no such process"},
 		{"", "", "eu-stack: exit status 1"},
 	} {

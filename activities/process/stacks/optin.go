@@ -9,7 +9,7 @@ import (
 // language runtime or debugger is known to use.
 const Signal = 60
 
-// mainSignal asks a Python program for the stack of its main thread alone.
+// mainSignal asks a Python program for the stack of only its main thread.
 const mainSignal = Signal - 1
 
 // AnswerBase returns the value of CLUSTERRUN_STACK_FILE for a process with that log

@@ -19,11 +19,11 @@ const (
 	mostFrames    = 64  // of a kernel stack
 	mostFiles     = 4096
 	maxLine       = 2 << 10 // bytes of a command line, or of another text on one line
-	// processBound is how long one process may take to read.
+	// processBound is the longest time for reading one process.
 	processBound = time.Second
 )
 
-// process is what was found out about a process.
+// process is the collected state of a process.
 type process struct {
 	pid int
 	proc.Stat
@@ -37,8 +37,8 @@ type process struct {
 	gaps []string
 	// ended reports whether the process has ended since it was found.
 	ended bool
-	// answer is what the process itself reported, and silence the reason if it should have
-	// and did not.
+	// answer is the process's own report, and silence the reason if it should have reported but
+	// did not.
 	answer, silence string
 	// native is its native stacks, and unnative the reason if there are none or not all.
 	native, unnative string

@@ -12,11 +12,11 @@ import (
 // call is a system call that a thread is in.
 type call struct {
 	name string
-	// file is what its first argument refers to, if that is a descriptor.
+	// file is the file of its first argument, if that is a descriptor.
 	file string
 	// sort is "pipe", "socket", "terminal" or "file" for such a descriptor, if it is known.
 	sort string
-	// timer reports whether it waits for nothing but time, though its name has another use.
+	// timer reports whether it waits only for time, though its name has another use.
 	timer bool
 }
 

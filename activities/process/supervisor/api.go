@@ -23,7 +23,7 @@ type API interface {
 	Renew(ctx context.Context, r RenewRequest) error
 	// Wait returns once the process or ctx has ended.
 	Wait(ctx context.Context, r ProcessRef) (Process, error)
-	// Grant journals that the process after this one may be started.
+	// Grant journals that the next process may be started after this one.
 	Grant(ctx context.Context, r GrantRequest) error
 	stopAPI
 	// Lease leases ports.
@@ -31,8 +31,8 @@ type API interface {
 	// Release ends a run on this host and returns its processes, once
 	// they have ended or turned out to be unkillable.
 	Release(ctx context.Context, r ReleaseRequest) (ProcessesReply, error)
-	// Processes returns the processes of one run or, with a zero key, those of all runs that
-	// were not released.
+	// Processes returns the processes of one run or, with a zero key, of all runs that are not
+	// released.
 	Processes(ctx context.Context, run runkey.Run) (ProcessesReply, error)
 	// Sample samples what the living processes use. Exits have the maximum of the samples.
 	Sample(ctx context.Context, r SampleRequest) (SampleReply, error)

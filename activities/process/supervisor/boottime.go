@@ -32,9 +32,9 @@ func bootID() (string, error) {
 	return id + " " + proc.Namespace("pid"), nil
 }
 
-// bootTimer calls a function when CLOCK_BOOTTIME passes a point. A timer of the runtime
-// stands still while the machine is suspended; this one fires on resume. It needs one
-// descriptor and one goroutine for all processes.
+// bootTimer calls a function when CLOCK_BOOTTIME passes a point. A timer of the runtime stands
+// still while the machine is suspended; a bootTimer fires on resume. It needs one descriptor
+// and one goroutine for all processes.
 type bootTimer struct {
 	f  *os.File
 	fd int

@@ -77,7 +77,7 @@ func TestLimitsOfACgroup(t *testing.T) {
 func TestLimitsOfAProcess(t *testing.T) {
 	h := newHost(t, nil)
 	r := h.request("limits", 0, "")
-	// This program is no shell, because a shell would use up its time.
+	// The program is not a shell, because a shell would use up its time.
 	r.Command.Path, r.Command.Args = "/bin/cat", []string{"cat", "/proc/self/limits"}
 	r.Command.Limits.Rlimits = []Rlimit{{Resource: unix.RLIMIT_NOFILE, Value: 64}, {Resource: unix.RLIMIT_CORE}}
 	p, err := h.client.Start(h.ctx(), r)
@@ -89,7 +89,7 @@ func TestLimitsOfAProcess(t *testing.T) {
 	assert.Regexp(t, `Max open files +64 +64 `, limits)
 	assert.Regexp(t, `Max core file size +0 +0 `, limits)
 
-	// A process without limits has those of the supervisor.
+	// A process without limits has the supervisor's limits.
 	r = h.request("free", 0, "ulimit -Hn")
 	_, err = h.client.Start(h.ctx(), r)
 	require.NoError(t, err)
@@ -184,7 +184,7 @@ func TestALoggerThatWritesTooMuchIsEnded(t *testing.T) {
 	quiet.Command.LogQuota = 1 << 20
 	_, err := h.client.Start(h.ctx(), quiet)
 	require.NoError(t, err)
-	// This would write 100 GB if nobody stopped it.
+	// This would write 100 GB unless it is stopped.
 	loud := h.request("loud", 0, "while head -c 1M /dev/zero; do sleep 0.01; done")
 	loud.Command.LogQuota = 1 << 20
 	_, err = h.client.Start(h.ctx(), loud)

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/cgroup"
 )
 
-// cgroups are those of the processes of an instance.
+// cgroups manages the cgroups of the processes of an instance.
 type cgroups struct {
 	dir string // of the instance; empty if there is none
 	// controllers are the controllers of the cgroups of processes.
@@ -90,8 +90,8 @@ func (p *process) oom() string {
 	return fmt.Sprintf("%s; the kernel killed %d processes", text, killed)
 }
 
-// Prospect returns what a supervisor that is started in the cgroup of this process could
-// limit, as far as that is known without changing the cgroup.
+// Prospect returns the controllers that a supervisor started in the cgroup of this process
+// could use, if that is known without changing the cgroup.
 func Prospect() ControllersReply { return newControllers(cgroup.Prospect()) }
 
 func newControllers(there []string, why string) ControllersReply {

@@ -16,8 +16,8 @@ func (c Contact) over(now int64) bool { return c.Until != 0 && c.Until <= now }
 // the signal.
 func (c Contact) killAt() int64 { return c.Until + c.Grace.Nanoseconds() }
 
-// next returns when the process has to be stopped or killed, on CLOCK_BOOTTIME; 0 means
-// never.
+// next returns the time at which the process must be stopped or killed, on CLOCK_BOOTTIME; 0
+// means never.
 func (p *process) next() int64 {
 	if !p.killed.IsZero() {
 		return 0

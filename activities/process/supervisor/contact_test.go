@@ -26,8 +26,7 @@ func (h *host) renew(task string, fence Fence, after time.Duration) error {
 	return h.client.Renew(h.ctx(), RenewRequest{Key: keyOf(task), Fence: fence, Until: BootNanos() + after.Nanoseconds()})
 }
 
-// A process whose contact nobody renews ends, whatever has become of the side, even if there
-// is none.
+// A process whose contact is not renewed ends, in any state of the side, even if there is none.
 func TestContactThatIsNotRenewed(t *testing.T) {
 	h := newHost(t, nil)
 	h.startIn(contact(300*time.Millisecond, long), "polite", "exec sleep 1000")

@@ -30,9 +30,9 @@ func cookieOf(instance, hash string, key runkey.Task, number int) string {
 // run: a descendant of the supervisor, but not part of any task.
 func sideCookie(instance string) string { return instance + "/side" }
 
-// withCookie replaces the cookie in an environment. If the supervisor is itself part of a
-// task of another one, the cookie from that one is appended, so that the outer supervisor
-// finds the inner one's processes too.
+// withCookie replaces the cookie in an environment. If the supervisor itself belongs to a task
+// of an outer supervisor, the outer cookie is appended, so that the outer supervisor finds the
+// inner one's processes too.
 func withCookie(env []string, cookie, outer string) []string {
 	out := make([]string, 0, len(env)+1)
 	for _, kv := range env {
@@ -66,8 +66,8 @@ func parseCookies(environ []byte) []string {
 	return nil
 }
 
-// ofInstance returns the cookie that an instance gave, if there is one, including that of the
-// side.
+// ofInstance returns the cookie that an instance gave, if there is one. The cookie of the side
+// counts too.
 func ofInstance(cookies []string, instance string) string {
 	for _, c := range cookies {
 		if strings.HasPrefix(c, instance+"/") {

@@ -43,7 +43,7 @@ func (h *host) touch(name string) {
 	require.NoError(h.t, os.WriteFile(h.file(name), nil, 0o600))
 }
 
-// However a program opens its streams again, nothing of them is lost.
+// Nothing is lost in any way of opening the streams again.
 func TestStreamsThatAreOpenedAgain(t *testing.T) {
 	h := newHost(t, nil)
 	const steps = "for i in $(seq 20); do echo step $i >&2; done; "
@@ -113,7 +113,7 @@ func TestFilesThatAreRenamedOrRemovedAreMadeAnew(t *testing.T) {
 	}
 }
 
-// A file is never made anew through a link, or where a FIFO is.
+// A file is never recreated through a link, or at the path of a FIFO.
 func TestFilesThatAreReplacedByOthers(t *testing.T) {
 	h := newHost(t, nil)
 	for name, put := range map[string]func(path string) error{
@@ -149,8 +149,8 @@ func TestAPipeThatOutlivesItsProcess(t *testing.T) {
 	h.until("all of it is closed", func() bool { return h.fds() <= before+1 }) // the journal stays
 }
 
-// A program waits for room on a full disk. What cannot be written even then is counted, and the
-// program goes on.
+// A program waits for room on a full disk. Output that cannot be written even then is counted,
+// and the program continues.
 func TestOutputOnAFullDisk(t *testing.T) {
 	const last = 200_000 // more than a pipe has room for
 	disk := func(h *host) (logs, ballast string) {

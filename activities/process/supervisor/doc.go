@@ -1,7 +1,6 @@
 // Package supervisor is the small process on a host that is the parent of all task processes
-// there. It knows nothing of Temporal. It also starts the host worker's Temporal-facing side,
-// the program that does know it, and starts it again when it dies: sides come and go,
-// processes stay.
+// there. It does not use Temporal. It also starts the host worker's side, the program that
+// does, and restarts it when it dies: sides come and go, processes stay.
 //
 //	          owner (systemd, clusterrun run)
 //	            │ signals, lifeline
@@ -19,8 +18,8 @@
 //
 // # Parts
 //
-// The supervisor is the requests of the side and the end of everything. It works on a table of
-// runs, whose lock is that of all processes, with parts that have state of their own:
+// The supervisor handles the requests of the side and the end of everything. It works on a
+// table of runs, whose lock guards all processes too, with parts that have state of their own:
 //
 //	launcher    opens files and forks; package fork, package output, cgroups
 //	stopper     signals, graces, deadlines and kills
@@ -38,54 +37,53 @@
 //
 // A start is journalled, and the journal synced, before the fork. A start that is not in the
 // journal therefore did not happen, and none happens twice. A volatile state is not synced:
-// its runs end with their owner, so nobody asks about them after a crash of the machine.
+// its runs end with their owner, so they are not needed after a crash of the machine.
 //
-// Every process leads a session and a group of its own. Its stdin is /dev/null, and its
-// output goes through pipes to files, or to the owner's output; a process in the foreground has
-// the owner's stdin and terminal. Each gets a parent-death signal, a cookie in its environment and, where
-// the kernel permits it, a cgroup.
+// Every process leads a session and a group of its own. Its stdin is /dev/null, and its output
+// goes through pipes to files, or to the owner's output; a process in the foreground has the
+// owner's stdin and terminal. Each gets a parent-death signal, a cookie in its environment and,
+// if the kernel permits it, a cgroup.
 //
 // A supervisor that is root starts a process as the user of its command: the child changes
 // its user before it enters the directory and sets the parent-death signal, and the files are
 // opened as that user. No helper program is involved.
 //
-// When the leader ends by itself, what it leaves running is stopped as its task is
-// ([Command.Stop]): the group, and orphans in other sessions, which become children of the
-// supervisor because it is a subreaper, get the signal, and they and the cgroup SIGKILL when the
-// grace is over. They may be saving something, or about to end. The leader is reaped after all
-// of these are gone, and only then has the process ended, and may the next one be started. See
-// [reaper] for how that works without a scan of /proc.
+// When the leader ends by itself, the processes that it leaves running are stopped like its
+// task ([Command.Stop]): the group, and orphans in other sessions, which become children of the
+// supervisor because it is a subreaper, get the signal, and they and the cgroup SIGKILL when
+// the grace is over. They may be saving something, or about to end. The leader is reaped after
+// all of these are gone, and only then has the process ended, and the next one may be started.
+// See [reaper] for how that works without a scan of /proc.
 //
 // To stop a process means: the signal to the group, SIGCONT so that a stopped program can act
 // on it, and SIGKILL when the grace is over. A program outside the group, such as a daemon,
-// gets the signal when the leader has ended; what is left of the grace is for it and for the rest
-// of the group. A later request to stop the process shortens the grace of what it has left
-// running, but changes nothing in its exit. Only the kernel can keep a process
-// alive after SIGKILL: after a while such a process is reported as unkillable and no longer
-// waited for.
+// gets the signal when the leader has ended; the rest of the grace is for it and for the rest
+// of the group. A later request to stop the process shortens the grace of the processes that it
+// left running, but changes nothing in its exit. Only the kernel can keep a process alive after
+// SIGKILL: after a while such a process is reported as unkillable and no longer waited for.
 //
-// The end of a process is the time at which its leader was seen dead, by one clock that
-// counts suspension too. Ends that were seen together have the same time, because the kernel
-// does not tell which of them came first.
+// The end of a process is the time at which its leader was seen dead, by one clock that counts
+// suspension too. Ends that were seen together have the same time, because the kernel does not
+// report which of them came first.
 //
 // # Output
 //
-// A stream that goes to a file is a pipe, of which the supervisor has the read end. So a program
-// may open /dev/stderr again, however it does that: only a pipe cannot be truncated. See [output].
+// A stream that goes to a file is a pipe to the supervisor. A program may therefore open
+// /dev/stderr again in any mode: a pipe cannot be truncated. See [output].
 //
 //   - The rest of a process's pipes is copied before its exit is known, after everything that
 //     belongs to the process is gone.
-//   - If the supervisor is stopped, writers wait once their pipe is full, and nothing is lost or
-//     written twice. If it is killed, its processes end with it, and what was in their pipes, of
-//     the last milliseconds, is lost.
-//   - If a file is renamed or removed, another is created in its place, which begins with a note.
-//   - While the disk is full, writers wait for up to five seconds. What cannot be written even then
-//     is counted: a note follows in the file as soon as there is room, and the exit has the number.
-//     The program goes on.
-//   - An output that goes to the owner is copied there, whole lines at a time where that is
-//     possible, and its last 64 KiB become its file when the process has ended. In place of a
-//     terminal the process gets a pseudoterminal. Only a process in the foreground has the terminal
-//     itself; then the file says that there is no more.
+//   - If the supervisor is stopped, writers wait once their pipe is full, and nothing is lost
+//     or written twice. If it is killed, its processes end with it, and the content of their
+//     pipes, from the last milliseconds, is lost.
+//   - If a file is renamed or removed, another is created at its path, which begins with a note.
+//   - While the disk is full, writers wait for up to five seconds. Output that cannot be
+//     written even then is counted: a note follows in the file as soon as there is room, and
+//     the exit has the number. The program continues.
+//   - An output that goes to the owner is copied there, whole lines at a time if that is
+//     possible, and its last 64 KiB become its file when the process has ended. Instead of a
+//     terminal the process gets a pseudoterminal. Only a process in the foreground has the
+//     terminal itself; then the file says that it has no output.
 //   - If the disk hangs, or the owner's reader pauses, writers wait, and exits are reported after
 //     KillBound without the rest.
 //
@@ -95,26 +93,27 @@
 //
 // # What survives what
 //
-//   - The side dies: nothing happens to the processes. Ends that nobody has read wait in the
-//     journal; reading does not consume them.
+//   - The side dies: nothing happens to the processes. Ends that no side has read yet stay in
+//     the journal; reading does not consume them.
 //   - The side dies, hangs, or hears nothing from its server: a process with a [Contact] is
 //     stopped when the contact has not been renewed in time.
 //   - The program is upgraded ([Upgrade]): the side is killed and started from the program on
 //     disk, if that understands the protocol, the options and the plans of the runs; processes
-//     do not notice. The supervisor goes on, also with new processes, until no run is left that
-//     was not released. Then there is nothing to hand over but the lock of the state directory:
-//     [Run] ends as usual, and [State.Execute] executes the program in this process.
+//     do not notice. The supervisor continues, also with new processes, until all runs are
+//     released. Then it hands over only the lock of the state directory: [Run] ends as usual,
+//     and [State.Execute] executes the program in this process.
 //   - The supervisor dies: parent-death signals kill the leaders, and the side kills the rest
-//     (SweepAfterLoss) and exits. The next OpenState sweeps once more and journals as Lost
-//     what had no end. The kernel frees the ports.
+//     (SweepAfterLoss) and exits. The next OpenState sweeps once more and journals processes
+//     without an end as Lost. The kernel frees the ports.
 //   - Both die: the guard sweeps. It is this program again, small and under another name
-//     ("task-guard"), which a supervisor has as soon as a process runs, and starts again if it ends.
+//     ("task-guard"), which a supervisor has as soon as a process runs, and starts again if it
+//     ends.
 //   - All three die: the next OpenState sweeps.
 //   - The owner dies: the lifeline closes, everything is stopped with a short grace, and the
-//     side reports what is left to report. The owner can request the same with the signals
-//     and graces of its choice ([StopAll]), or have the stops of runs send the signal that it
-//     received itself.
-//   - The machine dies: what had no end under another boot is Lost.
+//     side sends its last reports. The owner can request the same with the signals and graces
+//     of its choice ([StopAll]), or have the stops of runs send the signal that it received
+//     itself.
+//   - The machine dies: processes of another boot without an end are Lost.
 //   - The disk fills up: starts are refused with ErrJournal; running processes continue, and
 //     ends are kept in memory until they can be written.
 //   - A task is restarted for weeks: the journal keeps the first process of each launch and
@@ -122,8 +121,8 @@
 //     rewritten without the others each time that it has doubled.
 //   - A journal is old: it stays until its run is released here. Only the server knows
 //     whether a run is open.
-//   - A journal is damaged: it is set aside, and what can no longer be read from it counts as
-//     lost. A torn last line is not damage.
+//   - A journal is damaged: it is set aside, and records that can no longer be read from it
+//     count as lost. A torn last line is not damage.
 //
 // # Who may command
 //
@@ -134,27 +133,27 @@
 //
 // # Bounds
 //
-// Limits of memory, processor time and processes are those of the process's cgroup, and hold
-// from its fork on. Limits of setrlimit(2) hold from the first instruction of the program,
-// which is stopped there until they are set. The supervisor lowers its own OOM score where it
-// may, so that the OOM killer takes it last; its children do not inherit the score.
+// The process's cgroup limits memory, processor time and processes from the fork on. Limits of
+// setrlimit(2) hold from the first instruction of the program, which is stopped there until
+// they are set. The supervisor lowers its own OOM score if it may, so that the OOM killer takes
+// it last; its children do not inherit the score.
 //
-// A run with a quota of output keeps exactly that much if the rest is to be dropped. A process
-// that is to be ended for it may exceed the quota by what it writes until it is dead.
+// A run with a quota of output keeps exactly that much if it drops the rest. A process that is
+// ended for it may exceed the quota by its output until it is dead.
 //
 // # Limits
 //
 // Each leased port is an open file of the supervisor, and so is each task's socket of the
 // side and each output: the hard limit (ulimit -n) bounds them. Tasks get the owner's soft limit.
 //
-// Where there are no cgroups, a program that leaves its session and clears its environment
-// cannot be told from another task's. It is killed once every task that could have started it
+// Without cgroups, a program that leaves its session and clears its environment cannot be
+// distinguished from another task's. It is killed once every task that could have started it
 // has ended; if the supervisor itself is killed, it is not found. Programs that change their
 // user may refuse our signals. If a task starts clusterrun, only root can read that program's
-// environment: the sweep after the supervisor was killed finds its processes, and it ends
-// with its launcher.
+// environment: the sweep after the supervisor was killed finds its processes, and it ends with
+// its launcher.
 //
-// MaxRSS is the kernel's number and includes the memory of the supervisor at the fork: small
+// MaxRSS is the kernel's number. It includes the memory of the supervisor at the fork: small
 // programs look a little larger than they are.
 //
 // Under systemd, use KillMode=mixed: the default sends SIGTERM to the tasks behind the

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 )
 
-// replacedVar is the variable that a program finds that is executed in the place of a supervisor.
+// replacedVar is set for a program that is executed instead of a supervisor.
 const replacedVar = "CLUSTERRUN_REPLACES"
 
 // replaced is its value: what a supervisor without runs leaves to the next program. Everything
@@ -25,7 +25,8 @@ type replaced struct {
 	Tries int    `json:"tries"`
 }
 
-// predecessor is what this program was left; nil if it was started and not executed.
+// predecessor is the state that a supervisor left to this program. It is nil if the program was
+// started rather than executed.
 var predecessor *replaced
 
 func init() {
@@ -44,7 +45,7 @@ func init() {
 	_ = os.WriteFile("/proc/self/comm", []byte(filepath.Base(os.Args[0])), 0)
 }
 
-// Replaces returns the file of this program if it was executed in the place of a supervisor.
+// Replaces returns the file of this program if it was executed instead of a supervisor.
 func Replaces() (path string, ok bool) {
 	if predecessor == nil {
 		return "", false

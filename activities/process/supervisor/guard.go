@@ -32,7 +32,7 @@ type guard struct {
 	// starting is held while the guard is forked. It is acquired before mu.
 	starting sync.Mutex
 	mu       sync.Mutex // of all that follows
-	pid      int        // until it is reaped; 0: there is none
+	pid      int        // until it is reaped; 0 if there is none
 	needed   bool
 	over     bool // the supervisor is about to end
 	begun    time.Time
@@ -73,7 +73,7 @@ func (g *guard) start() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil && !g.over {
-		g.log.Warn("The guard cannot be started; what tasks have started may outlive this supervisor if it is killed together with its side."+fault.LimitOf(err), zap.Error(err))
+		g.log.Warn("The guard cannot be started; processes of tasks may outlive this supervisor if it is killed together with its side."+fault.LimitOf(err), zap.Error(err))
 		g.startAgain()
 	}
 }

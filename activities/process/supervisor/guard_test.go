@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// guardPID waits until the supervisor has a guard other than the one with that process ID.
+// guardPID waits until the supervisor has a guard with another process ID than other.
 func (h *host) guardPID(other int) int {
 	h.t.Helper()
 	guard := 0
@@ -114,7 +114,7 @@ func TestGuard(t *testing.T) {
 	for _, sig := range []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM} {
 		require.NoError(t, unix.Kill(guard, sig))
 	}
-	// It has nothing to do while the supervisor lives.
+	// It is idle while the supervisor lives.
 	require.NoError(t, unix.Kill(guard, unix.SIGCHLD))
 	require.False(t, gone(guard))
 

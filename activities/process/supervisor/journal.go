@@ -55,8 +55,8 @@ type record struct {
 }
 
 const (
-	// lazySync is how long a record may stay unsynced if no caller waits for it. Only a crash
-	// of the machine could lose it, in which the process is lost as well.
+	// lazySync is the longest time that a record may stay unsynced if no caller waits for it.
+	// Only a crash of the machine could lose it, in which the process is lost as well.
 	lazySync = time.Second
 	// retryFirst and retryMost are the delays between attempts to write to a full disk.
 	retryFirst = time.Second
@@ -221,7 +221,7 @@ func (j *journal) openLocked() error {
 		err = f.Truncate(j.size)
 	default:
 		// It is not the file that was read, so it must not be written to.
-		err = fmt.Errorf("it has %d bytes and not %d", info.Size(), j.size)
+		err = fmt.Errorf("it has %d bytes instead of %d", info.Size(), j.size)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -247,7 +247,8 @@ func (j *journal) openLocked() error {
 	return err
 }
 
-// commit returns once all records written before are on disk, as far as necessary.
+// commit returns once all records written before are on disk. It returns at once if the journal
+// is volatile.
 func (j *journal) commit() error {
 	done := make(chan error, 1)
 	j.mu.Lock()

@@ -79,7 +79,7 @@ func TestJournalTorn(t *testing.T) {
 	require.NoError(t, err)
 	lines := bytes.SplitAfter(whole, []byte("\n"))
 	lines = lines[:len(lines)-1]
-	// Wherever the journal is cut, the whole records are read and nothing is damaged.
+	// If the journal is cut anywhere, the whole records are read and nothing is damaged.
 	for cut := 0; cut <= len(whole); cut += 7 {
 		require.NoError(t, os.WriteFile(path, whole[:cut], 0o600))
 		size := 0
@@ -256,7 +256,7 @@ func TestStateDirectory(t *testing.T) {
 	require.True(t, LockFree(dir), "a failed opening leaves no lock")
 }
 
-// Whatever a journal holds, reading it neither panics nor forgets that there was something.
+// Reading a journal with any content neither panics nor forgets that it was not empty.
 func FuzzJournal(f *testing.F) {
 	f.Add([]byte(`{"type":"starting","task":"w","fence":{"launch":0,"attempt":1}}` + "\n" + `{"type":"aborted","task":"w"}` + "\n"))
 	f.Add([]byte(`{"type":"exited","task":"w","number":-1,"exit":{}}` + "\n"))

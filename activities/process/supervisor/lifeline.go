@@ -18,7 +18,7 @@ type lifeline struct {
 	file *os.File
 	conn syscall.RawConn
 	gone chan struct{} // closed when the owner is gone
-	told chan StopAll  // what the owner has written
+	told chan StopAll  // requests of the owner
 	// later is called with a request for later stops.
 	later func(StopAll)
 	log   *zap.Logger
@@ -121,7 +121,7 @@ func (l *lifeline) do(line []byte) {
 	}
 	switch {
 	case err != nil:
-		l.log.Error("What the owner has written to the lifeline is not understood.", zap.Error(err))
+		l.log.Error("The owner's request on the lifeline is not understood.", zap.Error(err))
 	case all.Later:
 		l.later(all)
 	default:

@@ -11,9 +11,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// After catchUp, the owner's request has been carried out, whichever goroutine read it.
-// Otherwise the run's stop, which the owner requests next, could come first and send another
-// signal.
+// After catchUp, the owner's request has been carried out, whether catchUp or the other
+// goroutine read it. Otherwise the run's stop, which the owner requests next, could come first
+// and send another signal.
 func TestCatchingUpWithTheOwner(t *testing.T) {
 	theirs, ours, err := os.Pipe()
 	require.NoError(t, err)

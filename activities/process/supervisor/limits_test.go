@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever meets the limit of open files names it, and a request that the limit can never
+// An error at the limit of open files names the limit, and a request that the limit can never
 // allow is refused.
 func TestLimitOfOpenFilesIsNamed(t *testing.T) {
 	const named = "a process may have 40 open files here; raise that limit: ulimit -n"
@@ -41,7 +41,7 @@ func TestLimitOfOpenFilesIsNamed(t *testing.T) {
 	require.Contains(t, p.Exit.StartError, named)
 }
 
-// The supervisor raises its limit of open files as far as it may. Its tasks have the limit
+// The supervisor raises its limit of open files to the hard limit. Its tasks have the limit
 // that its owner set.
 func TestSoftLimitIsRaisedAndNotLeaked(t *testing.T) {
 	h := newHost(t, func(r *role) { r.Files = "-Sn 40" })

@@ -31,8 +31,7 @@ func tryLock(dir, role string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking the state directory: %w", err)
 	}
-	// The text is for people and for telling roles; a full disk is no reason
-	// to give up a lock.
+	// The text is for users and for telling roles apart; a full disk must not release the lock.
 	_ = f.Truncate(0)
 	_, _ = f.WriteAt([]byte(holderLine(role)), 0)
 	return f, nil

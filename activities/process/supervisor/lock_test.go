@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The advice to kill a supervisor used not to say that its tasks die with it. If the holder
+// The advice to kill a supervisor used not to mention that its tasks die with it. If the holder
 // was unknown, the advice was to kill process 0, which is the whole process group.
 func TestWhoeverHoldsAStateDirectoryIsNamedWithItsTasks(t *testing.T) {
 	dir := t.TempDir()

@@ -121,19 +121,19 @@ func TestLifeline(t *testing.T) {
 				require.True(t, gone(pid))
 			}
 			require.Equal(t, "true", h.lastEvent("closing "))
-			// The side was told how all processes ended before it went.
+			// The side received all exits before it ended.
 			require.Equal(t, 1, h.count("exit deaf -9 shutdown"))
 			require.Equal(t, 1, h.count("exit polite 3 shutdown"))
 
-			h.start() // the next side is told as well
+			h.start() // the next side receives them as well
 			require.Equal(t, 3, h.wait("polite", 0).Code)
 			require.False(t, h.wait("deaf", 0).Lost)
 		})
 	}
 }
 
-// The owner can have everything stopped with signals and graces of its choice. When it ends
-// before that is done, the remaining processes are stopped as those of a lost owner are.
+// The owner can stop everything with signals and graces of its choice. If it ends before that
+// is done, the remaining processes are stopped like those of a lost owner.
 func TestTheOwnerHasEverythingStopped(t *testing.T) {
 	h := newHost(t, func(r *role) {
 		r.Lifeline = true
@@ -163,7 +163,7 @@ func TestTheOwnerHasEverythingStopped(t *testing.T) {
 	require.NoError(t, h.ended())
 	require.Equal(t, 1, h.count("exit slow -15 shutdown"))
 
-	// What the supervisor recorded can be read after it has ended.
+	// The supervisor's records can be read after it has ended.
 	processes, err := Journalled(h.role.Dir)
 	require.NoError(t, err)
 	codes := map[string]int{}
@@ -251,9 +251,9 @@ func (h *host) fds() int {
 	return len(entries)
 }
 
-// However long ago a run last wrote to its journal, it goes on after the loss of the
-// supervisor: in the same generation if each task is restarted on its own, and in the next if
-// the whole group is.
+// A run whose journal was last written long ago continues after the loss of the supervisor: in
+// the same generation if each task is restarted on its own, and in the next if the whole group
+// is.
 func TestOldJournalOfAnOpenRun(t *testing.T) {
 	for _, days := range []int{8, 400} {
 		for _, generation := range []int{0, 1} {

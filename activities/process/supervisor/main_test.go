@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// role is what a test wants of its supervisor.
+// role configures the supervisor of a test.
 type role struct {
 	Dir           string
 	NoCgroups     bool
@@ -52,7 +52,8 @@ type role struct {
 	PortsLapse    time.Duration
 	// Unkillable names a file: while it is there, SIGKILL does nothing.
 	Unkillable string
-	// LateKills: what the reaper kills dies right after it has listed the children.
+	// LateKills makes processes that the reaper kills die right after it has listed the
+	// children.
 	LateKills bool
 	// Files are arguments of ulimit, for the supervisor.
 	Files string
@@ -65,7 +66,7 @@ type role struct {
 	Next, Versions string
 	// Nohup: it is started with SIGHUP ignored, and listens for that all the same.
 	Nohup bool
-	// SideDaemon: the side starts something that is to outlive everything.
+	// SideDaemon makes the side start a process that should outlive everything.
 	SideDaemon bool
 }
 
@@ -152,8 +153,8 @@ func supervisorMain(text string) int {
 	if cerr := state.Close(); err == nil {
 		err = cerr
 	}
-	// Goroutines that are told to end still have to, and one of them may have a descriptor: stop
-	// has ended one of those counted before, so their number alone does not tell.
+	// Goroutines that were asked to end may still be running, and one of them may have a
+	// descriptor. Their number alone is not enough: stop has ended one of those counted before.
 	for range 1000 {
 		if runtime.NumGoroutine() <= goroutines && len(descriptors()) <= len(open) {
 			break
@@ -284,7 +285,7 @@ func sideSocket(dir string) string {
 // its last list of a pass, the second, and is over by the time that it is used.
 func (k *kernel) killLate() {
 	var mu sync.Mutex
-	lists := make(map[int]int) // by pid, those that are to come before
+	lists := make(map[int]int) // by pid, the lists that must come before
 	list := k.children
 	k.children = func() []int {
 		children := list()

@@ -184,8 +184,8 @@ func (r *reaper) attribute(pid int, o *orphan) {
 
 // ownerless reports whether an orphan without a cookie must belong to a task that has ended,
 // because all processes that could have started it have ended; one of them then waits for it.
-// As process 1 of a host the supervisor also gets the orphans of others, and leaves unknown
-// ones alone.
+// As process 1 of a host the supervisor also becomes the parent of other programs' orphans, and
+// leaves unknown ones alone.
 func (r *reaper) ownerless(o *orphan) bool {
 	if os.Getpid() == 1 {
 		return false

@@ -15,7 +15,7 @@ import (
 // Owner has the files of the supervisor's owner that tasks can get. The supervisor itself
 // neither reads nor closes them, and writes only what tasks have written.
 type Owner struct {
-	// Stdout and Stderr are where a stream with [OwnersOutput] goes; /dev/null if nil.
+	// Stdout and Stderr receive streams with [OwnersOutput]. nil means /dev/null.
 	Stdout, Stderr *os.File
 	// Stdin is for a command in the foreground, with Stdout and Stderr, and for others by
 	// [Command.Stdin]. If it is a terminal, it becomes the controlling terminal of the

@@ -134,7 +134,7 @@ func TestClientGivesUpAndLoses(t *testing.T) {
 	<-served
 }
 
-// A call that is given up at once ends, in whatever order the two requests are handled.
+// A call that is given up at once ends in either order of handling the two requests.
 func TestGiveUpDoesNotOvertakeItsCall(t *testing.T) {
 	server, conn := pair(t)
 	const calls = 2000

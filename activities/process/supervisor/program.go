@@ -34,7 +34,7 @@ type program struct {
 	alien   error // why it cannot be the side of this supervisor; nil if it can
 }
 
-// path returns a path by which the program can be executed; that of this program if p is nil.
+// path returns a path by which the program can be executed. A nil p stands for this program.
 func (p *program) path() string {
 	if p == nil {
 		return "/proc/self/exe"
@@ -50,7 +50,7 @@ func (p *program) close() {
 }
 
 const (
-	// checkBound is how long a program may take to answer.
+	// checkBound is the longest time to wait for the answer of a program.
 	checkBound = 10 * time.Second
 	// lowestFD keeps a descriptor away from those that a new process gets.
 	lowestFD  = 10
@@ -89,7 +89,7 @@ func (s *sideKeeper) openProgram() (_ *program, err error) {
 	return p, nil
 }
 
-// alien returns an error unless the program has a version of the protocol in common with this one.
+// alien returns an error unless the program shares a version of the protocol with this one.
 func (a answered) alien(own string) error {
 	oldest, newest := versionNumber(protocolOldest), versionNumber(protocolNewest)
 	switch {
@@ -145,9 +145,9 @@ func (s *sideKeeper) ask(p *program) (a answered, err error) {
 		return a, fmt.Errorf("it does not answer within %s", checkBound)
 	}
 	if line = strings.TrimSpace(line); line != "" {
-		return a, fmt.Errorf("it is no program for a host worker; it says: %s", line)
+		return a, fmt.Errorf("it is not a program for a host worker; it says: %s", line)
 	}
-	return a, errors.New("it is no program for a host worker: it has ended without an answer")
+	return a, errors.New("it is not a program for a host worker: it has ended without an answer")
 }
 
 // killAndReap kills a child and reaps it, unless the reaper does. It closes the descriptor.
@@ -165,9 +165,9 @@ func killAndReap(pidfd int) {
 	}()
 }
 
-// Answer is how a program shows that it can be the side, and later the supervisor, of a host
-// worker. It is called with the arguments in [Upgrade.Check] and the environment of a side. check
-// reports why it cannot.
+// Answer proves that a program can be the side, and later the supervisor, of a host worker. It
+// is called with the arguments in [Upgrade.Check] and the environment of a side. check reports
+// why it cannot.
 func Answer(version string, check func() error, out io.Writer) error {
 	a := answered{Program: version, Oldest: versionNumber(protocolOldest), Newest: versionNumber(protocolNewest)}
 	if err := check(); err != nil {

@@ -46,8 +46,8 @@ type Reason string
 // The values of [Reason]. It is empty if the process ended by itself.
 const (
 	ReasonNone Reason = ""
-	// ReasonCollateral means that the end of another task, or of the run, made this one
-	// pointless.
+	// ReasonCollateral means that this task became pointless at the end of another task, or of
+	// the run.
 	ReasonCollateral Reason = "collateral"
 	// ReasonTerminate and ReasonRestart mean that an operator asked for it.
 	ReasonTerminate Reason = "terminate"
@@ -74,13 +74,14 @@ const OwnersOutput = "owner"
 
 // The values of [Command.Stdin].
 const (
-	// OwnersInput is the owner's stdin itself: what one process reads, no other gets.
+	// OwnersInput is the owner's stdin itself: bytes that one process reads are not seen by
+	// others.
 	OwnersInput = "owner"
 	// OwnersFile is the file behind the owner's stdin, opened again for each process.
 	OwnersFile = "owner's file"
 )
 
-// Command is what to execute.
+// Command describes the program to execute.
 type Command struct {
 	Path string   `json:"path"` // absolute: PATH is not searched
 	Args []string `json:"args"` // argv, including the program's name
@@ -113,15 +114,15 @@ type Command struct {
 	// CPUs are the processors that the process is bound to; empty for all.
 	CPUs   []int  `json:"cpus,omitempty"`
 	Limits Limits `json:"limits,omitzero"`
-	// LogQuota is how many bytes the processes of the run may write to their output files
-	// here; 0 is no limit. Beyond it the process that has written most is killed or, if
-	// LogDrop is set, the excess is dropped.
+	// LogQuota is the number of bytes that the processes of the run may write to their output
+	// files here; 0 means no limit. Beyond it the process that has written most is killed or,
+	// if LogDrop is set, the excess is dropped.
 	LogQuota int64 `json:"log_quota,omitempty"`
 	LogDrop  bool  `json:"log_drop,omitempty"`
-	// Stop is how what the program leaves running is stopped if it ends by itself. Without a
-	// grace it is killed at once.
+	// Stop determines how processes that the program leaves running are stopped if it ends by
+	// itself. Without a grace they are killed at once.
 	Stop Stop `json:"stop,omitzero"`
-	// KillAt is when the process is killed for running too long, in nanoseconds of
+	// KillAt is the time at which the process is killed for running too long, in nanoseconds of
 	// CLOCK_BOOTTIME; 0 means never.
 	KillAt int64 `json:"kill_at"`
 }
@@ -131,11 +132,11 @@ type Command struct {
 // for that. So a side that was killed, is frozen, crashes repeatedly or cannot log in does
 // not extend it.
 type Contact struct {
-	// Until is when the process is stopped, in nanoseconds of CLOCK_BOOTTIME: a fixed time
-	// after the last request that the server answered was sent. It is 0 if the process needs
-	// no contact.
+	// Until is the time at which the process is stopped, in nanoseconds of CLOCK_BOOTTIME: a
+	// fixed time after the last request that the server answered was sent. It is 0 if the
+	// process needs no contact.
 	Until int64 `json:"until"`
-	// Signal and Grace are those of that stop.
+	// Signal and Grace determine that stop.
 	Signal int           `json:"signal"`
 	Grace  time.Duration `json:"grace"`
 }
@@ -158,8 +159,8 @@ type Process struct {
 	// Granted reports whether the next process of the task may be started: the exit was
 	// judged, and the task is restarted.
 	Granted bool `json:"granted,omitempty"`
-	// Failures is the number of processes of the launch that have failed, up to this
-	// one, as reported with the grant of the next one.
+	// Failures is the number of processes of the launch that have failed, up to this one. It is
+	// reported with the grant of the next process.
 	Failures int `json:"failures,omitempty"`
 }
 
@@ -175,12 +176,13 @@ type Exit struct {
 	// Detail has the numbers of [ReasonOOM] and [ReasonLogQuota], or the Detail of a
 	// [StopRequest].
 	Detail string `json:"detail,omitempty"`
-	// Dropped is how many bytes of its output are not in its files: beyond the quota, see
-	// [Command.LogDrop], or because they could not be written.
+	// Dropped is the number of bytes of its output that are not in its files: they exceeded the
+	// quota, see [Command.LogDrop], or could not be written.
 	Dropped int64 `json:"dropped,omitempty"`
-	// Swept is how many processes it left behind, which were stopped after it.
+	// Swept is the number of processes that it left behind, which were stopped after it.
 	Swept int `json:"swept,omitempty"`
-	// Killed is how many of these SIGKILL has ended: they had outlived the grace, or had none.
+	// Killed is the number of these that SIGKILL ended, because they outlived the grace, or had
+	// none.
 	Killed int `json:"killed,omitempty"`
 	// Failed reports whether it was known to have failed when it was stopped.
 	Failed bool `json:"failed,omitempty"`
@@ -248,7 +250,7 @@ type StopAll struct {
 	// Recorded reports whether the server knows how all runs have ended. The side then has
 	// nothing to report, and is killed.
 	Recorded bool `json:"recorded,omitempty"`
-	// Later reports whether nothing is to be stopped now: instead, when runs stop their
+	// Later reports whether the request stops nothing now. Instead, when runs stop their
 	// processes, these signals replace the ones that the runs request.
 	Later bool `json:"later,omitempty"`
 }
@@ -256,7 +258,7 @@ type StopAll struct {
 // Stops describe how the processes of several tasks are stopped.
 type Stops struct {
 	Stop
-	// Tasks has the tasks that are to be stopped in another way.
+	// Tasks has the tasks that are stopped in another way.
 	Tasks map[string]Stop `json:"tasks,omitempty"`
 }
 
@@ -312,9 +314,9 @@ type PortLeaseRequest = ports.Request
 // PortLeaseReply has the Count ports.
 type PortLeaseReply struct{ Ports []int }
 
-// ReleaseRequest ends a run on this host: what is left is stopped, and ports are freed. After
-// the release, the run's processes stay readable for seven days and no new ones can be
-// started.
+// ReleaseRequest ends a run on this host: its remaining processes are stopped, and its ports
+// are freed. After the release, the run's processes stay readable for seven days and no new
+// ones can be started.
 type ReleaseRequest struct {
 	Run runkey.Run
 	Stops
@@ -323,7 +325,7 @@ type ReleaseRequest struct {
 // ProcessesReply has processes, by task and number.
 type ProcessesReply struct{ Processes []Process }
 
-// Limits bound what a process and all its descendants together use of the host. 0 is no
+// Limits bound the use of the host by a process and all its descendants together. 0 means no
 // bound.
 type Limits struct {
 	Memory int64 `json:"memory,omitempty"` // bytes

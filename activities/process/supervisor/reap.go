@@ -19,13 +19,13 @@ import (
 // A leader is not reaped before the rest of its process is gone: until then its
 // number, and with it the group's, cannot pass to a stranger. That is also why
 // this does not loop over waitid(P_ALL): the zombies that are kept would hide all
-// others. Each leader is asked about by name instead, which costs a system call
+// others. waitid is called for each leader instead, which costs a system call
 // per task and wake-up; nothing in /proc is read for it.
 //
-// The rest is found by descent, not by search. We are a subreaper, so once the
-// leader is a zombie whatever is left of it hangs below children of ours that we
-// did not start, in its group or out of it. They are attributed by their session,
-// their cookie or their cgroup. The list of them is nearly always empty.
+// The rest is found by descent, not by search. We are a subreaper, so once the leader is a
+// zombie, its remaining processes are descendants of children of this process that it did not
+// start, in the group or out of it. They are attributed by their session, their cookie or their
+// cgroup. The list of them is nearly always empty.
 type reaper struct {
 	s       *supervisor
 	signals chan os.Signal
@@ -35,8 +35,8 @@ type reaper struct {
 
 	children func() []int // see kernel
 	session  int          // the supervisor's own
-	// foreign has children that belong to no task: from before an exec, or of the side. They
-	// are reaped and otherwise left alone.
+	// foreign has children that belong to no task: they are from before an exec, or belong to
+	// the side. They are reaped and otherwise left alone.
 	foreign map[int]bool
 	// orphans has every child that we did not start, until it is reaped; until then its pid
 	// cannot be reused. Only the reaper's goroutine uses it.
@@ -142,7 +142,7 @@ func (r *reaper) pass() bool {
 	if len(waiting) > 0 && !lingering {
 		rest = r.stopLeftovers() // some may just have lost their last possible owner
 	}
-	// Most changes are announced by SIGCHLD, but those of a cgroup are not.
+	// SIGCHLD announces most changes, but not changes of a cgroup.
 	if lingering || rest[nil] > 0 {
 		most := pauseMost
 		if !lingering {

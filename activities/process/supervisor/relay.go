@@ -13,13 +13,13 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 )
 
-// An output that goes to the owner is copied as well: its end is kept, to be shown in the report
-// of a failure. What programs find with isatty(3) is the same as without us: in place of a terminal
-// they get a pseudoterminal. A process in the foreground has the terminal itself.
+// An output that goes to the owner is copied as well: its end is kept, to be shown in the
+// report of a failure. isatty(3) gives programs the same answer as without us: instead of a
+// terminal they get a pseudoterminal. A process in the foreground has the terminal itself.
 
-// relayed returns what a process gets for the owner's stdout (0) or stderr (1), and the stream to
-// be copied, if it is to be. end is where the end of that is kept. A process in the foreground
-// gets a terminal itself.
+// relayed returns a descriptor for the owner's stdout (0) or stderr (1), and the stream to
+// copy, if any. end is the place for the end of that stream. A process in the foreground gets a
+// terminal itself.
 func (o *owner) relayed(which int, end output.Place, foreground bool) (int, *output.Stream, error) {
 	file := []*os.File{o.Stdout, o.Stderr}[which]
 	fd, err := duplicate(file)

@@ -41,8 +41,8 @@ func TestTheEndOfTheOwnersOutputIsKept(t *testing.T) {
 	assert.Greater(t, len(rest), output.KeptEnd-10)
 }
 
-// Where the owner's stdout and stderr are the same, they keep their order, and lines of
-// different tasks are not mixed, even where a program writes them in pieces.
+// If the owner's stdout and stderr are the same, they keep their order, and lines of different
+// tasks are not mixed, even if a program writes them in pieces.
 func TestOneOutputOfTheOwner(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "out"), nil, 0o600))

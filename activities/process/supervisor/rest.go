@@ -66,7 +66,8 @@ func (s *stopper) askOrphan(pid int, o *orphan) {
 	}
 }
 
-// tellRestAfter is how long what a leader leaves running may take to end without a word about it.
+// tellRestAfter is the time that processes which a leader left running have to end before a
+// message is logged.
 const tellRestAfter = 100 * time.Millisecond
 
 // tellRest logs once why a process whose leader has ended has not ended. s.table.mu must be held.

@@ -48,7 +48,7 @@ func (h *host) lives(task string) bool {
 	return false
 }
 
-// What a program leaves running when it ends by itself is stopped as its task is.
+// Processes that a program leaves running when it ends by itself are stopped like its task.
 func TestTheRestIsAskedToEnd(t *testing.T) {
 	for way, change := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestTheRestIsAskedToEnd(t *testing.T) {
 	}
 }
 
-// What does not end is killed.
+// Processes that do not end are killed.
 func TestTheRestIsKilledAfterItsGrace(t *testing.T) {
 	for way, change := range ways {
 		t.Run(way, func(t *testing.T) {

@@ -99,9 +99,9 @@ func (c *Client) Lost() <-chan struct{} { return c.lost }
 func (c *Client) Close() error { return c.rpc.Close() }
 
 // SweepAfterLoss cleans up after the supervisor is lost: parent-death signals have killed the
-// leaders of all tasks, and this kills what they had started, by cookie, session and cgroup.
-// It returns the number of processes. If the next supervisor already has the state directory,
-// that one has done it.
+// leaders of all tasks, and SweepAfterLoss kills the processes that these started, by cookie,
+// session and cgroup. It returns the number of processes. If the next supervisor already has
+// the state directory, that supervisor has swept.
 func (c *Client) SweepAfterLoss(ctx context.Context) (int, error) {
 	return sweepAfterLoss(ctx, c.dir, c.pid)
 }

@@ -21,7 +21,7 @@ type connection struct {
 	open map[uint64]openCall
 }
 
-// openCall is a call that has been received and not been answered.
+// openCall is a call that has been received but not answered.
 type openCall struct {
 	ctx    context.Context
 	cancel context.CancelFunc

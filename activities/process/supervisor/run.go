@@ -21,8 +21,8 @@ type Config struct {
 	// Side has the arguments of the Temporal-facing side, which is this program again, after
 	// the name. Default: the same as here.
 	Side []string
-	// OwnersSide, when set, is a socket to a side in another process, the owner's. The supervisor
-	// starts a side itself only when that one ends.
+	// OwnersSide, when set, is a socket to a side in another process, the owner's. The
+	// supervisor starts a side itself only when the owner's side ends.
 	OwnersSide *os.File
 	// SideEnv is added to this process's environment for the side.
 	SideEnv []string
@@ -35,10 +35,10 @@ type Config struct {
 	OrphanGrace time.Duration
 	// ShutdownGrace is their grace when ctx ends. Default 10 s.
 	ShutdownGrace time.Duration
-	// KillBound is how long after SIGKILL a process is given up. Default 10 s.
+	// KillBound is the time after SIGKILL at which a process is given up. The default is 10 s.
 	KillBound time.Duration
-	// PortsLapse is how long ports are held for a run of which nothing is
-	// started. Default 60 s.
+	// PortsLapse is the time for which ports are held for a run that starts nothing. The
+	// default is 60 s.
 	PortsLapse time.Duration
 	// NoCgroups disables cgroups.
 	NoCgroups bool
@@ -112,13 +112,13 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 		return errors.New("supervisor: no state")
 	}
 	cfg.setDefaults()
-	// Daemons of tasks become our children, and not process 1's.
+	// Daemons of tasks become our children instead of process 1's.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming a subreaper: %w", err)
 	}
-	// The supervisor's output may be a pipe to an owner that is gone. SIGPIPE must not
-	// kill it before it has cleaned up, nor SIGXFSZ where the size of files is limited
-	// (ulimit -f). The signals are caught and not ignored, since tasks would inherit that.
+	// The supervisor's output may be a pipe to an owner that is gone. SIGPIPE must not kill it
+	// before it has cleaned up, nor SIGXFSZ if the size of files is limited (ulimit -f). The
+	// signals are caught rather than ignored, since tasks would inherit that.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, unix.SIGPIPE, unix.SIGXFSZ)
 	for _, sig := range cfg.Ignored {
@@ -175,7 +175,7 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 		}
 		s.log.Info("The owner is gone; everything is stopped.")
 	case all = <-told:
-		s.log.Info("The owner has everything stopped.")
+		s.log.Info("The owner stops everything.")
 	}
 	s.close(ownerGone, all.Recorded)
 	close(stopSide)

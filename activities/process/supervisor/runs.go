@@ -11,10 +11,10 @@ import (
 
 // table has the runs of this host and their processes.
 //
-// mu guards it; the disk is not used while it is held. The journals have locks
-// of their own, and so have the ports of a run. mu may be locked while
-// these or the forker's window are held, but never the other way round. The side and the guard
-// have locks that may be acquired while mu is held.
+// mu guards it; the disk is not used while it is held. The journals have locks of their own,
+// and so have the ports of a run. mu may be locked while these or the forker's window are held,
+// but never the other way round. The side and the guard have locks that may be acquired while
+// mu is held.
 type table struct {
 	state *State
 
@@ -43,7 +43,7 @@ func (t *table) lockRun(key runkey.Run) *run {
 		archived := t.state.archived(hash)
 		t.mu.Lock()
 		if r = t.runs[hash]; r != nil || archived == nil && t.archives != before {
-			continue // the run was added meanwhile, or may have been added and archived
+			continue // the run was added while mu was unlocked, or may have been added and archived
 		}
 		if r = archived; r == nil {
 			return nil

@@ -20,16 +20,15 @@ import (
 const (
 	sideBackoffFirst = 100 * time.Millisecond
 	sideBackoffMost  = 5 * time.Second
-	// sideSettled is how long a side must live for the backoff to start again.
+	// sideSettled is the time that a side must live for the backoff to start again.
 	sideSettled = 5 * time.Second
-	// sideFarewell is how long a side may take at the end to report to the server, and
+	// sideFarewell is the time that a side may take at the end to report to the server, and
 	// sideGrace its grace after SIGTERM.
 	sideFarewell = 3 * time.Second
 	sideGrace    = 2 * time.Second
 )
 
-// sideKeeper keeps a side running. Its goroutine, that of keep, alone uses program, next and
-// upgrades.
+// sideKeeper keeps a side running. Only its goroutine, keep, uses program, next and upgrades.
 type sideKeeper struct {
 	cfg   Config
 	log   *zap.Logger
@@ -47,12 +46,12 @@ type sideKeeper struct {
 
 	// ended receives the status of a side that has ended.
 	ended chan syscall.WaitStatus
-	// emptied gets an element when a run was released, and replaced is closed when the supervisor
-	// is to be replaced.
+	// emptied gets an element when a run was released, and replaced is closed when the
+	// supervisor must be replaced.
 	emptied  chan struct{}
 	replaced chan struct{}
 
-	// program is that of the side, and next the one that was requested.
+	// program is the program of the side, and next the requested program.
 	program, next *program
 	upgrades      int
 }
@@ -343,7 +342,7 @@ func (s *sideKeeper) current() int {
 	return s.pid
 }
 
-// isReplaced reports whether the supervisor is to be replaced.
+// isReplaced reports whether the supervisor must be replaced.
 func (s *sideKeeper) isReplaced() bool {
 	select {
 	case <-s.replaced:

@@ -59,8 +59,8 @@ func TestARunThatIsAddedMeanwhileIsFound(t *testing.T) {
 	assert.Same(t, added, <-found)
 }
 
-// A run whose lease takes long, as while it is written to a disk that hangs, does not hold up
-// those of others.
+// A run whose lease takes long, for example on a disk that hangs, does not delay the leases of
+// others.
 func TestALeaseWaitsForNoOtherRun(t *testing.T) {
 	state := &State{dir: t.TempDir(), volatile: true, runs: map[string]*run{}}
 	require.NoError(t, os.Mkdir(filepath.Join(state.dir, journalDir), 0o700))

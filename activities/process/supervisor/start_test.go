@@ -379,9 +379,9 @@ func TestRestartsNeedAGrant(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Attempts are counted anew in each generation: attempts of an earlier generation fence
-// nobody in a later one, and an old commander stops nothing of a new generation. If another
-// execution of the workflow goes on with a launch, it counts its own attempts from 1.
+// Attempts are counted from 1 in each generation: attempts of an earlier generation fence no
+// request in a later one, and an old commander stops nothing of a new generation. If another
+// execution of the workflow continues a launch, it counts its own attempts from 1.
 func TestALaterExecutionBeatsAnEarlierOne(t *testing.T) {
 	require.True(t, Fence{Attempt: 7}.Less(Fence{Execution: 1, Attempt: 1}))
 	require.True(t, Fence{Execution: 1, Attempt: 1}.Less(Fence{Execution: 1, Attempt: 2}))

@@ -21,7 +21,7 @@ const (
 	cgroupFile   = "cgroup"
 	journalDir   = "journal"
 	releasedDir  = "released"
-	// keepReleased is how long a run can be read after its release.
+	// keepReleased is the time for which a run can be read after its release.
 	keepReleased = 7 * 24 * time.Hour
 )
 
@@ -125,7 +125,7 @@ func InstanceIn(dir string) string {
 	return strings.TrimSpace(string(raw))
 }
 
-// NewInstance returns an instance for a state directory that is to be created.
+// NewInstance returns an instance for a new state directory.
 func NewInstance() string { return strings.ToLower(rand.Text())[:8] }
 
 func loadInstance(dir string, o StateOptions) (name string, fresh bool, err error) {

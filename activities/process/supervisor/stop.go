@@ -147,7 +147,7 @@ func (r *run) checkFence(req StopRequest) error {
 
 func checkSignal(n int) error {
 	if n < 1 || n > 64 {
-		return fault.Refuse(ErrInvalid, fmt.Sprintf("%d is no signal", n))
+		return fault.Refuse(ErrInvalid, fmt.Sprintf("%d is not a signal", n))
 	}
 	return nil
 }

@@ -184,7 +184,8 @@ func TestUnkillable(t *testing.T) {
 	orphan := h.pidIn("orphan")
 	require.False(t, gone(orphan))
 
-	// Nobody waits for these processes: the run can be released, and the task started again.
+	// These processes do not delay anything: the run can be released, and the task started
+	// again.
 	require.NoError(t, h.client.Grant(h.ctx(), GrantRequest{Key: keyOf("stuck"), Fence: Fence{Attempt: 1}}))
 	h.sh("stuck", 1, "exit 1")
 	require.Equal(t, 1, h.wait("stuck", 1).Code)
@@ -238,7 +239,7 @@ func TestRelease(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, all, listed.Processes)
 
-	// A run this host has never heard of is released as well: its start may still be on its
+	// A run that is unknown to this host is released as well: its start may still be on its
 	// way.
 	other := runkey.Run{Namespace: "default", WorkflowID: "other", RunID: "r9"}
 	reply, err := h.client.Release(h.ctx(), ReleaseRequest{Run: other, Stops: Stops{Stop: Stop{Signal: sigTERM}}})

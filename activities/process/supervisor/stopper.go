@@ -22,8 +22,8 @@ type stopper struct {
 	bootNext int64
 }
 
-// lives checks the process itself and not the table: a process that has just ended by itself
-// must not be reported as stopped.
+// lives checks the process itself rather than the table: a process that has just ended by
+// itself must not be reported as stopped.
 func (s *stopper) lives(p *process) bool {
 	if p.phase == running && zombie(p.PID) {
 		s.wake()
@@ -105,7 +105,7 @@ func (s *stopper) armKill(p *process, now time.Time) {
 			s.kill(p)
 		}
 		if p.phase == ending {
-			s.log.Warn("What the program of a task has left running is killed, since its grace is over.", zap.Stringer("task", p.Key), zap.Int("pid", p.PID))
+			s.log.Warn("Processes that the program of a task left running are killed, since their grace is over.", zap.Stringer("task", p.Key), zap.Int("pid", p.PID))
 			s.wake()
 		}
 	})
@@ -141,8 +141,8 @@ func (s *stopper) stopAll(how Stops, begun time.Time) []*process {
 	return all
 }
 
-// stopEach stops processes, each as its task is to be stopped. The graces count from begun. The
-// caller holds mu.
+// stopEach stops each process in the way of its task. The graces count from begun. The caller
+// must hold mu.
 func (s *stopper) stopEach(all []*process, how Stops, begun time.Time, why Reason) {
 	for _, p := range all {
 		stop := how.of(p.Key.Task)

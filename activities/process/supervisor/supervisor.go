@@ -40,7 +40,7 @@ type supervisor struct {
 	sampling sync.Mutex
 }
 
-// kernel is what the supervisor asks of the kernel and tests replace.
+// kernel has the system calls of the supervisor that tests replace.
 type kernel struct {
 	kill       func(pid int, sig syscall.Signal) error
 	killCgroup func(dir string)

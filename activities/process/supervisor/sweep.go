@@ -23,8 +23,8 @@ type sweepPlan struct {
 	instance string
 	// sessions holds the leaders without an exit, with their start ticks.
 	sessions map[int]uint64
-	// lastSign is when the supervisor was last known to live, in clock ticks. A session
-	// whose leader is gone counts only up to then: later its number may have been
+	// lastSign is the last time at which the supervisor is known to have lived, in clock ticks.
+	// A session whose leader is gone counts only up to then: later its number may have been
 	// reused.
 	lastSign uint64
 	cgroup   string // the instance's cgroup, if it had one
@@ -58,12 +58,11 @@ func (s *State) sweepPlan(lastSign time.Time) sweepPlan {
 	return plan
 }
 
-// sweepHost kills what a dead supervisor left: every process with a cookie of the instance,
-// in a recorded session, or in its cgroup. It repeats until it finds none, because a process
-// may fork just before it is killed.
+// sweepHost kills what a dead supervisor left: every process with a cookie of the instance, in
+// a recorded session, or in its cgroup. It repeats until it finds none, because a process may
+// fork just before it is killed.
 //
-// None of them is a child of this process, so there is no event to wait for: it polls,
-// quickly at first.
+// It polls, quickly at first: they are not children of this process, so it gets no event.
 func sweepHost(ctx context.Context, plan sweepPlan) sweepResult {
 	result := sweepResult{left: make(map[int]bool)}
 	seen := make(map[int]bool)
@@ -135,7 +134,7 @@ func (plan sweepPlan) inSession(stat proc.Stat) bool {
 	return stat.Ticks <= plan.lastSign
 }
 
-// killExactly sends SIGKILL to one process, but not to another one with the same number.
+// killExactly sends SIGKILL to one process, but not to a later one with the same number.
 func killExactly(pid int, ticks uint64) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -150,9 +149,10 @@ func killExactly(pid int, ticks uint64) {
 	}
 }
 
-// sweepAfterLoss kills every process that a dead supervisor left and returns how many there
-// were. The side calls it and the guard does: either may have been killed together with the
-// supervisor. If the next supervisor already has the state directory, that one has done it.
+// sweepAfterLoss kills every process that a dead supervisor left and returns their number. Both
+// the side and the guard call it, since either may have been killed together with the
+// supervisor. If the next supervisor already has the state directory, that supervisor has
+// swept.
 func sweepAfterLoss(ctx context.Context, dir string, dead int) (int, error) {
 	lock, err := lockBehind(ctx, dir, dead)
 	if err != nil || lock == nil {

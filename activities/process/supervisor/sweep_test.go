@@ -133,7 +133,8 @@ func TestOrphansAreReaped(t *testing.T) {
 	}
 }
 
-// A process that the side starts for itself belongs to no task, whatever tasks come and go.
+// A process that the side starts for itself never belongs to a task, even if tasks start and
+// end.
 func TestDaemonsOfTheSideAreLeftAlone(t *testing.T) {
 	for way, change := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -192,7 +193,8 @@ func TestCgroups(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
-// A supervisor may itself run in a task of another one. Nothing of it outlives that task.
+// A supervisor may itself run in a task of another supervisor. None of its processes outlives
+// that task.
 func TestNestedSupervisor(t *testing.T) {
 	for way, change := range ways {
 		t.Run(way, func(t *testing.T) {

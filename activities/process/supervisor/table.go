@@ -27,11 +27,11 @@ type run struct {
 	released chan struct{}
 	// damaged is the path of the journal that could not be read; empty if it could.
 	damaged string
-	// touched is when the journal last grew.
+	// touched is the time at which the journal last grew.
 	touched time.Time
 
 	ports ports.Ports
-	// outputs are what its processes write to files.
+	// outputs is the output that its processes write to files.
 	outputs output.Outputs
 	// files bounds how many processes of the run have their files created at the same time.
 	// Each may block a thread, and the runtime never ends threads. It is per run because the
@@ -98,14 +98,14 @@ type process struct {
 	failed    bool   // see [StopRequest.Failed]
 	swept     int    // see [Exit.Swept]
 	killedOf  int    // see [Exit.Killed]
-	signals   []int  // signals that ask it to end; those of Stop are sent once it runs
+	signals   []int  // signals that ask it to end; the signals of Stop are sent once it runs
 	deadline  time.Time
 	killTimer *time.Timer
-	// killed is when SIGKILL was first sent; bound is the timer after which the process
-	// is given up.
+	// killed is the time at which SIGKILL was first sent. bound is the timer after which the
+	// process is given up.
 	killed time.Time
 	bound  *time.Timer
-	// endedAt and endedBoot are when the leader was found dead.
+	// endedAt and endedBoot are the time at which the leader was found dead.
 	endedAt   time.Time
 	endedBoot int64
 	toldRest  bool // see tellRest
@@ -150,9 +150,9 @@ func (t *task) takeBack(p *process) {
 	t.next = p.Number
 }
 
-// KeepProcesses is how many processes of a task are kept besides the first of each launch,
-// and how many generations of a run besides the first. A task may be restarted every few
-// seconds for as long as its run lives.
+// KeepProcesses is the number of processes of a task that are kept in addition to the first of
+// each launch, and the number of generations of a run in addition to the first. A task may be
+// restarted every few seconds for as long as its run lives.
 const KeepProcesses = ports.KeepGenerations
 
 // omit drops the processes that are not kept.

@@ -18,27 +18,28 @@ import (
 )
 
 // Upgrade configures how the program on disk replaces the side while processes run, and the
-// supervisor too as soon as that has no run.
+// supervisor too as soon as it has no run.
 type Upgrade struct {
 	// Path is the file of the program, and Check its arguments, without its name, with which it
 	// calls [Answer].
 	Path  string
 	Check []string
-	// Version is that of the program that runs.
+	// Version is the version of the running program.
 	Version string
 
 	requests <-chan struct{} // by [Config.ObeySignals]: an element for each request
 }
 
-// ErrReplaced is returned by [Run] if the supervisor has ended because its program is to be
+// ErrReplaced is returned by [Run] if the supervisor has ended so that its program can be
 // replaced: the caller calls [State.Execute].
 var ErrReplaced = errors.New("the supervisor ends, and another program is executed in its place")
 
 const (
-	// quietBound is how long starts that are in progress may take before an upgrade is refused.
+	// quietBound is the longest time to wait for starts in progress before an upgrade is
+	// refused.
 	quietBound = 5 * time.Second
-	// sideReports is how long the side has to report a released run before it is killed because
-	// the supervisor is replaced.
+	// sideReports is the time that the side has to report a released run before it is killed
+	// because the supervisor is replaced.
 	sideReports = time.Second
 )
 
@@ -113,8 +114,9 @@ func (s *sideKeeper) awaitStarts() error {
 	return nil
 }
 
-// adopt makes the requested program that of the next side. It reports whether the supervisor is
-// idle and is to be replaced as well. There is no side, and so there are no requests.
+// adopt makes the requested program the program of the next side. It reports whether the
+// supervisor is idle and must be replaced as well. It must be called while there is no side,
+// and so no requests.
 func (s *sideKeeper) adopt() (over bool) {
 	over = s.isIdle()
 	next := s.next
@@ -132,8 +134,8 @@ func (s *sideKeeper) adopt() (over bool) {
 	return over
 }
 
-// isIdle reports whether the supervisor holds nothing: it has no run that was not released, and so
-// no process and no port.
+// isIdle reports whether the supervisor holds no run that is not released, and so no process
+// and no port.
 func (s *sideKeeper) isIdle() bool {
 	return s.table.isEmpty() && !s.table.isClosing()
 }
@@ -148,7 +150,7 @@ func (s *sideKeeper) refuse(err error) {
 // Upgraded is the outcome of the last request for an upgrade.
 type Upgraded struct {
 	PID int `json:"pid"`
-	// Version is that of the side, and Supervisor that of the supervisor.
+	// Version is the version of the side, and Supervisor the version of the supervisor.
 	Version    string `json:"version"`
 	Supervisor string `json:"supervisor"`
 	Living     int    `json:"processes"`
@@ -174,7 +176,7 @@ func (s *sideKeeper) tell(err error) {
 	}
 	text := holderLine(roleSupervisor) + string(line) + "\n"
 	if info, err := s.table.state.lock.Stat(); err == nil {
-		// It never gets shorter, so that nobody sees half of it.
+		// It never gets shorter, so that a reader never sees half of it.
 		text += strings.Repeat(" ", max(0, int(info.Size())-len(text)))
 	}
 	_, _ = s.table.state.lock.WriteAt([]byte(text), 0)

@@ -76,8 +76,8 @@ func (h *host) release() {
 	require.NoError(h.t, err)
 }
 
-// The side is replaced under running processes. The supervisor goes on, also for new processes, and is
-// replaced once the run was released, in the same OS process.
+// The side is replaced under running processes. The supervisor continues, and also starts new
+// processes. It is replaced once the run was released, in the same OS process.
 func TestTheSupervisorIsReplacedWhenNoRunIsLeft(t *testing.T) {
 	h := newUpgradable(t, nil)
 	h.sh("steady", 0, `trap 'exit 7' TERM; while :; do sleep 0.01; done`)
@@ -201,7 +201,7 @@ func TestUpgradesAtOnce(t *testing.T) {
 	}
 }
 
-// What cannot be the side is refused by name, and nothing has happened.
+// A program that cannot be the side is refused by name, and nothing has happened.
 func TestProgramsThatCannotBeTheSide(t *testing.T) {
 	h := newUpgradable(t, nil)
 	p := h.sh("t", 0, `exec sleep 1000`)
@@ -220,7 +220,7 @@ func TestProgramsThatCannotBeTheSide(t *testing.T) {
 		{"truncated", "", write(exe[:len(exe)/2], 0o700)},
 		{"empty", "exec format error", write(nil, 0o700)},
 		{"of no format", "exec format error", write([]byte("clusterrun\n"), 0o700)},
-		{"another program", "it is no program for a host worker", func() { require.NoError(t, os.Symlink("/bin/echo", h.role.Next)) }},
+		{"another program", "it is not a program for a host worker", func() { require.NoError(t, os.Symlink("/bin/echo", h.role.Next)) }},
 		{"one that says nothing", "it has ended without an answer", func() { require.NoError(t, os.Symlink("/bin/true", h.role.Next)) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -291,7 +291,8 @@ func TestUpgradeOfWhatIsStuck(t *testing.T) {
 	})
 }
 
-// What nohup has ignored each program knows, though they listen for it.
+// Signals that nohup made ignored stay ignored for each program, though the side and the
+// supervisor listen for them.
 func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	h := newUpgradable(t, func(r *role) { r.Nohup = true })
 	h.upgrade()

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// Usage is what a process and its descendants have used.
+// Usage is the resources that a process and its descendants have used.
 //
 // Processor time is exact if the process has a cgroup. Without one it includes the living
 // processes, and those that their parents or the supervisor have waited for. It excludes the
@@ -31,19 +31,20 @@ type Usage struct {
 	MaxGPUMemory int64 `json:"max_gpu_memory,omitempty"`
 }
 
-// GPUProcess is what the GPU driver knows about an OS process.
+// GPUProcess is the GPU driver's account of an OS process.
 type GPUProcess struct {
 	PID    int
 	Memory int64 // bytes
-	// Busy is how many GPUs it keeps busy, such as 0.5.
+	// Busy is the number of GPUs that it keeps busy, such as 0.5.
 	Busy float64
 }
 
-// Sample is what a living process uses, with its descendants.
+// Sample is the resources that a living process uses, with its descendants.
 type Sample struct {
 	Process ProcessRef
 	Usage   Usage
-	// CPUs and GPUs are how many were in use since the previous sample, or since the start.
+	// CPUs and GPUs are the average numbers in use since the previous sample, or since the
+	// start.
 	CPUs, GPUs float64
 	RSS        int64 // bytes
 	GPUMemory  int64 // bytes
@@ -206,8 +207,8 @@ func (h *hostUsage) read(pids []int) {
 	}
 }
 
-// owner returns the process of a task that an OS process belongs to, found by its session,
-// that of one of its ancestors, or the cookie of an orphan.
+// owner returns the process of a task that an OS process belongs to. It is found by the session
+// of the OS process or of one of its ancestors, or the cookie of an orphan.
 func (h *hostUsage) owner(pid int) *process {
 	if p, known := h.owners[pid]; known {
 		return p

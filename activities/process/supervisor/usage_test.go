@@ -46,8 +46,8 @@ func (h *host) timesIn(name string) (all time.Duration) {
 	return all
 }
 
-// The account of a task includes programs that ended before anyone looked, whoever reaped
-// them.
+// The account of a task includes programs that ended before any sample, no matter which process
+// reaped them.
 func TestUsageOfShortLives(t *testing.T) {
 	const rounding = 50 * time.Millisecond
 	for way, change := range ways {

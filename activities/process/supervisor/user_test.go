@@ -115,7 +115,7 @@ func TestAsAnotherUser(t *testing.T) {
 	})
 }
 
-// Somebody who may write in the log directory has put links there that lead elsewhere.
+// Another user who may write in the log directory has put links there that lead elsewhere.
 func TestLinksInTheLogDirectoryLeadNowhere(t *testing.T) {
 	h := newHost(t, nil)
 	elsewhere := h.file("elsewhere")

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Clean returns base without the variables that would mislead a process: those that describe
-// its rank in another launch (the one that started us), and those that belong to the host
-// worker itself. The rest is unchanged and in order.
+// Clean returns base without the variables that would mislead a process: variables that
+// describe its rank in another launch (the one that started us), and variables of the host
+// worker itself. The others are unchanged and in order.
 func Clean(base []string) []string {
 	out := make([]string, 0, len(base))
 	for _, kv := range base {
@@ -19,8 +19,8 @@ func Clean(base []string) []string {
 	return out
 }
 
-// Ranks returns the names of the variables that [Clean] removes because they describe a rank
-// in another launch. It returns none in a task of ours, where the launch is known.
+// Ranks returns the names of the variables that [Clean] removes because they describe a rank in
+// another launch. It returns none in a task of clusterrun, whose launch is known.
 func Ranks(base []string) (names []string) {
 	for _, kv := range base {
 		switch name, _, ok := strings.Cut(kv, "="); {
@@ -35,10 +35,10 @@ func Ranks(base []string) (names []string) {
 
 // isOwn reports whether a variable belongs to the host worker.
 func isOwn(name string) bool {
-	// Our own variables are set if a run is started from a task of another one. The
-	// connection to Temporal is removed completely, including API key and client certificate:
-	// an address without its key and TLS settings would only make a program fail in a strange
-	// way. A program that needs a connection gets it from the spec.
+	// Our own variables are set if a run is started from a task of another run. The connection
+	// to Temporal is removed completely, including API key and client certificate: an address
+	// without its key and TLS settings would only make a program fail in a strange way. A
+	// program that needs a connection gets it from the spec.
 	return hasAnyPrefix(name, ownPrefix, "TEMPORAL_") || slices.Contains(ofService, name)
 }
 

@@ -4,12 +4,12 @@
 //
 // An environment has four layers, and a later one wins:
 //
-//  1. the host worker's own environment without misleading variables ([Clean]), namely the
-//     rank of another launch and its connection to Temporal, and without the variables that
-//     the spec unsets;
-//  2. which GPUs the process sees and how many threads its CPUs are for, if the spec divides
-//     them among tasks; and the variables of the profiles: TF_CONFIG, torchrun's set, JAX's
-//     coordinator;
+//  1. the host worker's own environment without misleading variables ([Clean]), namely the rank
+//     of another launch and its connection to Temporal, and without the variables that the spec
+//     unsets;
+//  2. the GPUs that the process sees and the number of threads for its CPUs, if the spec
+//     divides them among tasks; and the variables of the profiles: TF_CONFIG, torchrun's set,
+//     JAX's coordinator;
 //  3. the env of the spec, because a user who sets MASTER_ADDR or OMP_NUM_THREADS means it;
 //  4. CLUSTERRUN_*. The prefix is reserved: if a spec could set or replace these variables,
 //     programs could not rely on them.
@@ -29,15 +29,16 @@
 //   - GRPC_FAIL_FAST is set only if the spec's env has it; an inherited one is passed on.
 //   - Of NCCL's error handling only TORCH_NCCL_ASYNC_ERROR_HANDLING is set. The name that old
 //     versions of torch use, without TORCH_, makes new versions warn.
-//   - What torch's Flight Recorder writes when a collective has timed out goes to the directory of
-//     the process (TORCH_FR_DUMP_TEMP_FILE, TORCH_NCCL_DEBUG_INFO_TEMP_FILE), where it outlives the
-//     next attempt. The recorder itself is neither turned on nor off.
+//   - torch's Flight Recorder writes its dump of a collective that has timed out to the
+//     directory of the process (TORCH_FR_DUMP_TEMP_FILE, TORCH_NCCL_DEBUG_INFO_TEMP_FILE), so
+//     that the dump outlives the next attempt. The recorder itself is neither turned on nor
+//     off.
 //   - PYTHONFAULTHANDLER is set with the hook for Python: a crash in native code then prints the
 //     lines of Python that led to it.
 //   - JAX reads only the address of its coordinator. The number of processes and the index of
-//     this one are set too, under the names that Kubeflow has made common.
+//     the process are set too, under the names that Kubeflow has made common.
 //
-// The LocalRank, LocalWorldSize and HostIndex of a Member are given and not derived: a task
+// The LocalRank, LocalWorldSize and HostIndex of a Member are given rather than derived: a task
 // that is added while the run lives comes after the others on its host, and must not renumber
 // them.
 package taskenv

@@ -19,7 +19,7 @@ const ownPrefix = "CLUSTERRUN_"
 // (MAX_ARG_STRLEN). The exec of a longer one fails with a message that does not name it.
 const maxVariable = 128 << 10
 
-// Process is what the environment of a process of a task depends on.
+// Process holds the inputs for the environment of a process of a task.
 type Process struct {
 	Cluster *hostapi.Cluster
 	// Task is the name of the task, such as "worker-3".
@@ -43,7 +43,7 @@ type Process struct {
 	// PythonHook is the directory that PYTHONPATH begins with; empty for none.
 	PythonHook string
 	// Devices are the variables that select the GPUs that the process sees, such as
-	// CUDA_VISIBLE_DEVICES. If empty, it sees those of the host worker.
+	// CUDA_VISIBLE_DEVICES. If it is empty, the process sees the GPUs of the host worker.
 	Devices map[string]string
 	// CPUs is the number of CPUs that the process is bound to; 0 if it is not bound.
 	CPUs int

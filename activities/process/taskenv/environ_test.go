@@ -89,7 +89,8 @@ func TestUnset(t *testing.T) {
 	assert.NotContains(t, environ(t, base, p), "PATH")
 }
 
-// PWD is where the process starts, and not where the host worker or a shell is.
+// PWD is the directory in which the process starts rather than the directory of the host worker
+// or a shell.
 func TestWorkingDirectory(t *testing.T) {
 	p := process("worker-1")
 	p.Dir = "/train/b"
@@ -131,8 +132,8 @@ func TestWholeEnvironment(t *testing.T) {
 	}, got)
 }
 
-// The Flight Recorder of torch writes to the directory of the process unless somebody has chosen
-// another place: by the older name as well, which torch would otherwise not read.
+// The Flight Recorder of torch writes to the directory of the process unless another place was
+// chosen, even by the older variable, which torch ignores if the newer one is set.
 func TestFlightRecorder(t *testing.T) {
 	const newer, older, ours = "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "/logs/torch_trace_rank_"
 	p := process("worker-1")

@@ -8,8 +8,8 @@ import (
 // HookPrefix begins the names of directories with a hook for Python.
 const HookPrefix = "clusterrun-python-hook-"
 
-// pythonHook puts a hook in front of PYTHONPATH. Those of the runs around this one go: one
-// answer is enough.
+// pythonHook puts a hook in front of PYTHONPATH. It removes the hooks of the runs around this
+// one, because one answer is enough.
 func pythonHook(env map[string]string, dir string) {
 	old, set := env["PYTHONPATH"]
 	var entries []string

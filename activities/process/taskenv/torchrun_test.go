@@ -53,7 +53,7 @@ with open(os.path.join(os.environ["OUT"], os.environ["RANK"]), "w") as f:
 		require.NoError(t, err)
 		var theirs map[string]string
 		require.NoError(t, json.Unmarshal(b, &theirs))
-		// Old versions know only the old name of this one.
+		// Old versions have only the old name of this variable.
 		if v, ok := theirs["NCCL_ASYNC_ERROR_HANDLING"]; ok {
 			delete(theirs, "NCCL_ASYNC_ERROR_HANDLING")
 			theirs["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = v

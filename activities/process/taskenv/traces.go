@@ -27,8 +27,8 @@ func traces(env map[string]string, p Process) {
 	}
 }
 
-// forgetTraces removes the variables that a run around this one has set for its own process,
-// which base describes: that process's dump would be overwritten.
+// forgetTraces removes the variables that a run around this one set for its own process, which
+// base describes: the dump of that process would be overwritten.
 func forgetTraces(env, base map[string]string) {
 	dir := base[ownPrefix+"LOG_DIR"]
 	for _, name := range traceVariables {

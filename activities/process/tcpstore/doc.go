@@ -7,7 +7,7 @@
 // [Listen] serves one store. A store begins empty and is gone with its [Server]: the
 // processes of the next generation get another.
 //
-// The protocol is that of torch.distributed.TCPStore: a byte that names the request, then its
+// torch.distributed.TCPStore defines the protocol: a byte that names the request, then its
 // arguments. Numbers have 8 bytes, low byte first, and texts follow their length. The
 // numbering of requests depends on the version:
 //
@@ -15,14 +15,14 @@
 //     queues with 2.7, and LIST_KEYS and BARRIER later, each after those before.
 //   - Up to torch 2.0 a client does not identify itself, and 7 is WATCH_KEY.
 //   - A client of torch 2.1 does not identify itself either and has no WATCH_KEY: the
-//     requests after it are numbered one lower. The version is recognised by a request that
+//     requests after it are numbered one lower. The version is recognized by a request that
 //     an older client does not make: a 7 on a connection that began with something else, an 8
-//     with a value, an 11 without arguments. Its MULTI_GET and MULTI_SET are recognised only
+//     with a value, an 11 without arguments. Its MULTI_GET and MULTI_SET are recognized only
 //     after one of these.
 //
-// There is no authentication, as with torchrun: whoever can connect can read and write the
-// store. A store for the processes of one host therefore listens only on the loopback
-// interface. A store holds at most 256 MiB, including the keys that are waited for or
-// watched; a value has at most 64 MiB and a key 8 KiB. A client that exceeds these limits or
-// sends an invalid request is disconnected.
+// There is no authentication, as with torchrun: every client that can connect can read and
+// write the store. A store for the processes of one host therefore listens only on the loopback
+// interface. A store holds at most 256 MiB, including the keys that are waited for or watched;
+// a value has at most 64 MiB and a key 8 KiB. A client that exceeds these limits or sends an
+// invalid request is disconnected.
 package tcpstore

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds on what clients make this process keep, besides the store itself.
+// Bounds on the memory and connections that clients can use, in addition to the store itself.
 const (
 	maxClients = 32 << 10
-	// maxUnsent is how much may wait to be sent to a client before its requests are no longer
-	// read, and maxUnsentToAll is the bound for all clients, beyond which clients are
+	// maxUnsent is the number of bytes that may wait to be sent to a client before its requests
+	// are no longer read. maxUnsentToAll is the bound for all clients, beyond which clients are
 	// disconnected.
 	maxUnsent      = 16 << 20
 	maxUnsentToAll = 512 << 20

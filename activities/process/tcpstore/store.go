@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxSize is how many bytes a store holds, including overhead for each key and each value
-	// of a queue, and the keys that clients wait for or watch.
+	// maxSize is the number of bytes that a store holds, including overhead for each key and
+	// each value of a queue, and the keys that clients wait for or watch.
 	maxSize  = 256 << 20
 	overhead = 64
 	entry    = 16 // a client in the list of a key
@@ -164,8 +164,8 @@ func (s *store) forgetWait(c client) {
 	}
 }
 
-// fits returns an error if there is no room for the keys that a client has just begun to wait
-// for or to watch. The client then does neither any more.
+// fits returns an error if the store has no room for the keys that a client has just begun to
+// wait for or to watch. It then removes the client's waits and watches.
 func (s *store) fits(c client) error {
 	if s.size > maxSize {
 		s.leave(c)

@@ -92,7 +92,7 @@ func TestAFullStoreRefusesMore(t *testing.T) {
 	require.Zero(t, s.size)
 }
 
-// Keys that clients wait for or watch take room like others, for as long as somebody does.
+// Keys that clients wait for or watch take room like others, as long as a client does.
 func TestAFullStoreRefusesToWaitForMore(t *testing.T) {
 	a, b := strings.Repeat("a", maxKey/2), strings.Repeat("b", maxKey/2)
 	for _, requests := range []string{"wait " + a + " " + b, "watch " + a + "|watch " + b, "barrier " + a + " 2"} {
@@ -204,7 +204,7 @@ func TestWhatIsNoRequest(t *testing.T) {
 	}
 }
 
-// Whatever a client sends, the store remains consistent.
+// The store remains consistent for any input of clients.
 func FuzzRequests(f *testing.F) {
 	for _, line := range []string{"set k v", "wait k l", "push k v", "barrier k 2", "add k 1", "multi-set a b c d"} {
 		f.Add(append(hello, sent(numbers22, asked(f, strings.Fields(line)))...))

@@ -15,15 +15,16 @@ const (
 	maxKey   = 8 << 10
 	maxValue = 64 << 20
 	maxKeys  = 128 << 10 // of one request
-	// piece is how much of a text is read at a time, and what any request may have.
+	// piece is the number of bytes of a text that are read at a time, and that any request may
+	// have.
 	piece = 64 << 10
-	// maxRead is how many bytes the requests being read from all clients may have together.
-	// Beyond it a request larger than a piece is refused. It does not wait for room, because
-	// another client may never send the rest of its request.
+	// maxRead is the number of bytes that all requests being read may have together. Beyond it
+	// a request larger than a piece is refused. It does not wait for room, because another
+	// client may never send the rest of its request.
 	maxRead = 256 << 20
 )
 
-// magic is what clients send after their first byte, from torch 2.2 on.
+// magic follows the first byte of clients from torch 2.2 on.
 var magic = [...]byte{0xCE, 0xF7, 0x85, 0x3C}
 
 // op is the kind of a request.
@@ -270,7 +271,7 @@ func (r *reader) size() (uint64, error) {
 	return binary.LittleEndian.Uint64(b[:]), err
 }
 
-// reply is what a client is sent.
+// reply is a message to a client.
 type reply []byte
 
 func (r reply) byte(b byte) reply { return append(r, b) }

@@ -25,7 +25,7 @@ var (
 	ErrInvalid = errors.New("invalid")
 )
 
-// Refusal is an error with a kind, that of [errors.Is], and a text of its own.
+// Refusal is an error with a text of its own that matches its kind with [errors.Is].
 type Refusal struct {
 	Kind error
 	Text string
@@ -48,8 +48,8 @@ func (e *Start) Error() string { return e.Text }
 // NotStarted returns a [Start] with the code [exitcode.NotExecutable].
 func NotStarted(text string) error { return &Start{Text: text, Code: exitcode.NotExecutable} }
 
-// Reason returns the text of the system's error in err, without the names of calls and files; or
-// that of err if there is none.
+// Reason returns the text of the system's error in err, without the names of calls and files,
+// or the text of err if it contains none.
 func Reason(err error) string {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

@@ -71,7 +71,7 @@ type Request struct {
 	Generation int
 	// Group distinguishes the leases of one generation.
 	Group int
-	// Count is how many ports without a wanted number are leased.
+	// Count is the number of ports to lease without a wanted number.
 	Count int
 	// Ports are wanted by number, by these Tasks. The request fails if one is taken and,
 	// permanently, with [fault.ErrPortShared] if another task of the run has it.
@@ -85,7 +85,7 @@ type Request struct {
 	Store string
 }
 
-// Run is what the ports have to know of their run, and how they let it know.
+// Run is the ports' access to their run.
 type Run struct {
 	// Check reports why nothing can be leased, whether a process of the generation was ever
 	// started, and whether any process of the run lives.
@@ -94,7 +94,7 @@ type Run struct {
 	Busy func(generation int) bool
 	// Journal records a lease.
 	Journal func(generation, group int, l Lease) error
-	// Lapse is how long ports are held if no process lives.
+	// Lapse is the time for which ports are held if no process lives.
 	Lapse time.Duration
 	Log   *zap.Logger
 }
@@ -167,7 +167,7 @@ func (p *Ports) take(r Request, before []int, began bool) (got Lease, err error)
 			got.Any = append(got.Any, port)
 		} else if began {
 			return got, err
-		} // otherwise another one is taken
+		} // otherwise another port is chosen
 	}
 	if missing := r.Count - len(got.Any); missing > 0 {
 		more, err := p.holdAny(missing, r.Avoid)
@@ -219,7 +219,8 @@ func (p *Ports) lapseLater(run runkey.Run, of Run) {
 	p.lapse = timer
 }
 
-// KeepGenerations is how many generations of a run are remembered besides the first.
+// KeepGenerations is the number of generations of a run that are remembered in addition to the
+// first.
 const KeepGenerations = 100
 
 // dropOld frees the ports of earlier generations only, unless a process of these is
@@ -245,12 +246,12 @@ func (p *Ports) dropOld(generation int, busy func(int) bool) {
 	}
 }
 
-// lapseNow frees the ports of a run that has never started a process.
+// lapseNow frees the ports of a run that has not started a process since they were leased.
 func (p *Ports) lapseNow(run runkey.Run, timer **time.Timer, log *zap.Logger) {
 	p.mu.Lock() // under which the timer was set
 	defer p.mu.Unlock()
 	if p.lapse != *timer {
-		return // a process was started meanwhile, or the lease was renewed
+		return // a process was started, or the lease was renewed, before mu was locked
 	}
 	p.lapse = nil
 	if len(p.held) > 0 {
@@ -305,7 +306,7 @@ func (p *Ports) letGo(ports []int) {
 // listen on it. p.mu must be held.
 func (p *Ports) hold(port int, probe func(port int) error) error {
 	if port < 1 || port > 65535 {
-		return fault.Refuse(fault.ErrInvalid, fmt.Sprintf("%d is no port", port))
+		return fault.Refuse(fault.ErrInvalid, fmt.Sprintf("%d is not a port", port))
 	}
 	if _, ok := p.held[port]; ok {
 		return nil

@@ -66,7 +66,7 @@ func probePort(port int, reuse bool) error {
 
 const (
 	lowestPort = 20000
-	// fewestPorts is how many ports a range needs to be used.
+	// fewestPorts is the size of the smallest range that is used.
 	fewestPorts = 1024
 )
 

@@ -36,8 +36,8 @@ func storeAddress(wanted string, anyPorts []int) (string, error) {
 	return wanted, nil
 }
 
-// serveStore serves the store of a lease, if it has one and does not serve it yet. The port
-// must be held, and p.mu too.
+// serveStore serves the store of a lease, if it has one that is not served yet. The port must
+// be held, and p.mu must be held.
 func (p *Ports) serveStore(key leaseKey, address string, log *zap.Logger) error {
 	if address == "" {
 		return nil

@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// A cgroup of version 2 contains a process and all its descendants, whatever they do to their
+// A cgroup of version 2 contains a process and all its descendants, even if they change their
 // session, parents and environment. Cgroups are used if the supervisor may create them. No
 // controller is needed.
 
@@ -48,8 +48,8 @@ func find(self, mounts []byte) string {
 	if path == "" || strings.HasPrefix(path, "/..") {
 		return "" // none, or outside of what this container may see
 	}
-	// On hybrid hosts version 2 is mounted below the others, so the mount is
-	// found by its type and not by its usual place.
+	// On hybrid hosts version 2 is mounted below the others, so the mount is found by its type
+	// rather than its usual place.
 	lines := bufio.NewScanner(bytes.NewReader(mounts))
 	for lines.Scan() {
 		head, tail, ok := strings.Cut(lines.Text(), " - ")
@@ -165,8 +165,8 @@ func Remove(dir string) {
 	}
 }
 
-// Of returns the name of the cgroup, directly below that of the instance, that
-// contains the process; empty if none does.
+// Of returns the name of the cgroup, directly below the instance's cgroup, that contains the
+// process. It returns "" if there is none.
 func Of(pid int, instance string) string {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 	if err != nil {
@@ -181,8 +181,8 @@ func Of(pid int, instance string) string {
 	return name
 }
 
-// Record writes the path of the instance's cgroup: the next supervisor may be
-// started in another one. The file is not synced, since no cgroup outlives the boot.
+// Record writes the path of the instance's cgroup: the next supervisor may be started in
+// another cgroup. The file is not synced, since no cgroup outlives the boot.
 func Record(path, boot, cgroup string) error {
 	return atomicfile.Write(path, []byte(boot+"\n"+cgroup+"\n"), 0o600)
 }

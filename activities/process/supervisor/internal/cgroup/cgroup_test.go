@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// controllers are what Delegate returns.
+// controllers holds the results of Delegate.
 type controllers struct {
 	there []string
 	why   string

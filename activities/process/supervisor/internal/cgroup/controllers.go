@@ -16,14 +16,14 @@ import (
 )
 
 // Memory, processors and the number of processes are limited by controllers of cgroups of
-// version 2. A cgroup with processes of its own cannot delegate controllers, so the
-// supervisor moves into a leaf of its cgroup if it is alone there, as in a service of systemd
-// with Delegate=yes.
+// version 2. A cgroup with processes of its own cannot delegate controllers, so the supervisor
+// moves into a leaf of its cgroup if no other process is in it, as in a service of systemd with
+// Delegate=yes.
 
 // limiting are the controllers that limits need.
 var limiting = []string{"cpu", "memory", "pids"}
 
-// ownLeaf is the cgroup of the supervisor itself, beside that of its tasks.
+// ownLeaf is the cgroup of the supervisor itself, next to the cgroup of its tasks.
 const ownLeaf = "clusterrun-supervisor"
 
 // Delegate delegates the controllers of the cgroup above the instance's down to the cgroups
@@ -60,8 +60,8 @@ func Delegate(instance string, self int) (there []string, why string) {
 	return onlyThese(there)
 }
 
-// Prospect returns what Delegate would return for a cgroup in that of this process, as far as that
-// is known without changing anything.
+// Prospect returns the expected result of Delegate for a cgroup below this process's cgroup,
+// without changing anything.
 func Prospect() (there []string, why string) { return prospect(Own()) }
 
 func prospect(own string) (there []string, why string) {
@@ -118,8 +118,8 @@ func moveInto(leaf string, pid int) error {
 	return write(leaf, "cgroup.procs", []byte(strconv.Itoa(pid)))
 }
 
-// Limit sets limits on a cgroup that no process is in yet: the bytes of memory, full processors, and
-// processes and threads. 0 is no limit.
+// Limit sets limits on a cgroup that no process is in yet: the bytes of memory, full
+// processors, and processes and threads. 0 means no limit.
 func Limit(dir string, memory int64, cpus, pids int) error {
 	type setting struct {
 		file, value string

@@ -48,7 +48,7 @@ func init() {
 	bereft = text
 }
 
-// rename sets the name of this process, which is otherwise that of the link by which it was
+// rename sets the name of this process, which is otherwise the name of the link by which it was
 // executed. [os.WriteFile] would open more files, for its poller.
 func rename(name string) {
 	fd, err := syscall.Open("/proc/self/comm", syscall.O_WRONLY|syscall.O_CLOEXEC, 0)

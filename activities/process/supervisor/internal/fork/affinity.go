@@ -12,8 +12,9 @@ import (
 // MostCPUs bounds the numbers of CPUs.
 const MostCPUs = 8192
 
-// onCPUs calls fork with the current thread, and so the child, bound to cpus. Without cpus
-// the child may run wherever the supervisor may. The caller must have locked the thread.
+// onCPUs calls fork with the current thread bound to cpus, so that the child is bound, too.
+// Without cpus the child may use all CPUs of the supervisor. The caller must have locked the
+// thread.
 func onCPUs(cpus []int, fork func() (pid int, err error)) (int, error) {
 	if len(cpus) == 0 {
 		return fork()
@@ -44,8 +45,8 @@ func onCPUs(cpus []int, fork func() (pid int, err error)) (int, error) {
 	return fork()
 }
 
-// unbind restores the CPUs of the thread. It must not fail, or the next child would be bound
-// like this one. If the CPUs that were allowed before are gone, it allows all.
+// unbind restores the CPUs of the thread. It must not fail, or the next child would be bound as
+// well. If the CPUs that were allowed before are gone, it allows all.
 func unbind(before unix.CPUSetDynamic) {
 	if unix.SchedSetaffinityDynamic(0, before) != nil {
 		before.Fill()

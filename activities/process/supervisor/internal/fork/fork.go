@@ -22,7 +22,7 @@ type Forker struct {
 	score    oomScore
 	stopped  chan struct{}
 	// window is held from a fork until the child is registered. Code that finds an unknown
-	// child takes it, too, and looks again. It is a channel and not a lock because a fork
+	// child takes it, too, and looks again. It is a channel rather than a lock because a fork
 	// lasts until the program is loaded, which can take forever if its file server is gone.
 	window chan struct{}
 }
@@ -64,7 +64,7 @@ func (f *Forker) Start(path string, argv []string, attr *syscall.ProcAttr, regis
 type How struct {
 	CPUs  []int // the CPUs that it is bound to; empty for all
 	Login bool  // it has the mask of a login
-	// Limits are those of setrlimit(2).
+	// Limits are the limits of setrlimit(2).
 	Limits []Rlimit
 	// Protected reports whether it keeps the supervisor's OOM score.
 	Protected bool

@@ -19,7 +19,8 @@ type oomScore struct {
 const (
 	// OOMFile has the score of this process.
 	OOMFile = "/proc/self/oom_score_adj"
-	// OOMProtected keeps the supervisor alive as long as there is anything else to kill.
+	// OOMProtected keeps the supervisor alive as long as the OOM killer can kill another
+	// process.
 	OOMProtected = -900
 )
 

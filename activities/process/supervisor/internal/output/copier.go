@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copier copies what processes of a run write: from pipes, whose read ends it owns, to their
-// files. A program that opens /dev/stderr again opens the pipe and not the file, so it cannot
-// truncate what was written before.
+// copier copies the output of the processes of a run from pipes, whose read ends it owns, to
+// their files. A program that opens /dev/stderr again opens the pipe rather than the file, so
+// it cannot truncate earlier output.
 //
 // It is one goroutine, which serves the pipes in the order in which they became readable. It
 // needs a thread only while it copies, and it exists only while there is a pipe.
 type copier struct {
 	of *Outputs
-	// mu is held while something is copied, and other locks may be acquired meanwhile: that of the
-	// outputs, and those that the stop of [Outputs.Begin] takes. A file may be on a server that is
-	// gone, so whoever waits for mu must limit that wait.
+	// mu is held while output is copied. Other locks may be acquired while it is held: the lock
+	// of the outputs, and those that the stop of [Outputs.Begin] takes. A file may be on a
+	// server that is gone, so every wait for mu must be bounded.
 	mu sync.Mutex
 	// ready is an epoll(7) of the pipes; nil if there are none.
 	ready   *os.File
@@ -30,8 +30,8 @@ type copier struct {
 }
 
 const (
-	// pipeSize is the size of a pipe at first, the default of the kernel where pages have
-	// 4 KiB, and loudSize that of a pipe that was once nearly full. All pipes of a user together
+	// pipeSize is the initial size of a pipe, the default of the kernel with pages of 4 KiB,
+	// and loudSize the size of a pipe that was once nearly full. All pipes of a user together
 	// have a limit, so not all of them are large from the beginning.
 	pipeSize = 64 << 10
 	loudSize = 256 << 10
@@ -40,9 +40,10 @@ const (
 	// readSize is the size of one read. It is larger than a pipe, so that no read ends within
 	// what a program wrote at once, unless that is larger than a pipe.
 	readSize = loudSize + 4<<10
-	// shortest and longest are how long the copier waits between two rounds, so that many small
-	// writes become one. It depends on how full the pipes are afterwards: a program must not
-	// have to wait because its pipe is full. A pipe that was idle is read at once.
+	// shortest and longest bound the pause of the copier between two rounds, which makes one
+	// write of many small ones. The pause depends on how full the pipes are after a round: a
+	// program must not have to wait because its pipe is full. A pipe that was idle is read at
+	// once.
 	shortest = 50 * time.Microsecond
 	longest  = time.Millisecond
 )
@@ -83,8 +84,9 @@ func (c *copier) addLocked(s *Stream) error {
 	return err
 }
 
-// control changes what is waited for. A pipe is reported once and has to be armed again,
-// because each write to a pipe that is armed wakes us, even while we know that it is readable.
+// control changes the set of pipes that the copier waits for. A pipe is reported once and must
+// be armed again, because each write to an armed pipe wakes us, even while we know that it is
+// readable.
 func (c *copier) control(op, pipe int) error {
 	conn, err := c.ready.SyscallConn()
 	if err != nil {
@@ -104,7 +106,7 @@ func (c *copier) armLocked(events []unix.EpollEvent) {
 	}
 }
 
-// retryEvery is how often it is tried to write to a full disk.
+// retryEvery is the interval between attempts to write to a full disk.
 const retryEvery = 50 * time.Millisecond
 
 // retryLaterLocked tries to write what a stream holds, until its pipe can be waited for again.
@@ -235,7 +237,7 @@ func (c *copier) copyOnce(s *Stream) int {
 		c.removeLocked(s)
 		return 0
 	}
-	// A page may have room for one write of half its size, and no more.
+	// A page may have room for only one write of half its size.
 	if n >= pipeSize/2 && !s.loud {
 		s.loud = true
 		setPipeSize(s.pipe, loudSize)
@@ -268,7 +270,8 @@ func read(fd int, buf []byte) (n int, err error) {
 	}
 }
 
-// drainLocked copies everything that is in a pipe now, and not what comes meanwhile.
+// drainLocked copies the present content of a pipe. It ignores output that arrives during the
+// copy.
 func (c *copier) drainLocked(s *Stream) {
 	left, err := unix.IoctlGetInt(s.pipe, unix.TIOCINQ)
 	if s.relay != nil && s.relay.terminal {
@@ -285,7 +288,8 @@ func (c *copier) drainLocked(s *Stream) {
 	}
 }
 
-// awaitRoomLocked waits until what a stream holds is written, or lost. It unlocks c.mu meanwhile.
+// awaitRoomLocked waits until the held output of a stream is written, or lost. It unlocks c.mu
+// while it waits.
 func (c *copier) awaitRoomLocked(s *Stream) {
 	for c.streams[s.pipe] == s && s.held != nil {
 		c.mu.Unlock()

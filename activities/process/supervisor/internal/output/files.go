@@ -16,7 +16,7 @@ import (
 
 // Files says where the files of a process are created, and as whom.
 type Files struct {
-	User *hostuser.User // nil: the supervisor's own
+	User *hostuser.User // nil means the supervisor's own
 	// Dir is created, with its parents, below Root, which no link may leave; Root may be empty.
 	Dir, Root string
 	// Mode is the mode of the created directories. By default only the user may read them.

@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 )
 
-// Outputs is what the processes of a run write to their files, and a limit of that.
+// Outputs is the output that the processes of a run write to their files, and its limit.
 type Outputs struct {
 	copiers [4]copier // used are as many as there are processors, at most
 	// Single has one used, so that lines of different processes are not mixed.
@@ -18,22 +18,23 @@ type Outputs struct {
 	of map[*Output]bool
 	// next counts the outputs.
 	next int
-	// bytes is the limit; 0 is none. Output beyond it is dropped, or ends processes.
+	// bytes is the limit; 0 means no limit. Output beyond it is dropped, or ends processes.
 	bytes int64
 	drop  bool
-	// written is what the run has written, except for processes that were stopped for it: after
-	// their end the others have the whole limit.
+	// written is the number of bytes that the run has written, without the output of processes
+	// that were stopped for it: after their end the others have the whole limit.
 	written int64
 }
 
-// Output is what a process writes. All of its streams have one copier, so that they are copied
-// in the order in which they are written.
+// Output is the output of a process. All of its streams have one copier, so that they are
+// copied in the order in which they are written.
 type Output struct {
 	all     *Outputs
 	copier  *copier
 	streams []*Stream
 	stop    func() // see Begin
-	// written is how many bytes of it are in files, and dropped how many are not.
+	// written is the number of its bytes that are in files, and dropped the number that are
+	// not.
 	written, dropped int64
 	// stopped reports whether the process was stopped for writing too much.
 	stopped bool
@@ -42,8 +43,8 @@ type Output struct {
 // Quota limits what the processes of a run write.
 type Quota struct {
 	Bytes int64 // 0 is no limit
-	// Drop reports whether output beyond it is dropped, and not the process stopped that has
-	// written most.
+	// Drop reports whether output beyond it is dropped. If it is false, the process that has
+	// written most is stopped.
 	Drop bool
 }
 
@@ -86,11 +87,11 @@ func (o *Outputs) enterLocked(out *Output) *Output {
 	return out
 }
 
-// End returns once what the process has written is in its files. Nothing that is known to belong to
-// the process may be alive. dropped is how many bytes are not in them.
+// End returns once the output of the process is in its files. No process that is known to
+// belong to it may be alive. dropped is the number of bytes that are not in the files.
 //
-// excess is not empty if the process has ended because it had written too much: it was blamed for
-// that, as Begin's stop does, or there is no other reason.
+// excess is not empty if the process has ended because it had written too much: it was blamed
+// for that, as Begin's stop does, or there is no other reason.
 func (out *Output) End(blamed, other bool) (dropped int64, excess string) {
 	out.copier.end(out.streams)
 	o := out.all
@@ -147,7 +148,7 @@ func (o *Outputs) quota() int64 {
 	return o.bytes
 }
 
-// stopExcess stops the process of the output that has most if the run is over the limit.
+// If the run is over the limit, stopExcess stops the process whose output is largest.
 func (o *Outputs) stopExcess() {
 	o.mu.Lock()
 	loud := o.loudestLocked()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KeptEnd is how much of an output that goes to the owner is kept.
+// KeptEnd is the number of bytes that are kept of an output that goes to the owner.
 const KeptEnd = 64 << 10
 
 // followSize gives a pseudoterminal the size of the owner's terminal, now and then.
@@ -33,11 +33,11 @@ func (p Place) SayUnkept() {
 	}
 }
 
-// relay is what a stream has that goes to the owner.
+// relay is the state of a stream that goes to the owner.
 type relay struct {
-	which int // 0: stdout, 1: stderr
-	// terminal reports whether the stream is a pseudoterminal, sized when it was last given the
-	// size of the owner's.
+	which int // stdout is 0, stderr is 1
+	// terminal reports whether the stream is a pseudoterminal. sized is the time at which it
+	// last got the size of the owner's terminal.
 	terminal bool
 	sized    time.Time
 	end      []byte

@@ -34,7 +34,7 @@ func setPipeSize(fd, size int) {
 	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, size) //nolint:gosec // a descriptor
 }
 
-// Place is where the file of a stream is. An empty path is none.
+// Place is the path of a stream's file. If Path is empty, there is no file.
 type Place struct {
 	Path string
 	Files
@@ -50,14 +50,16 @@ type Stream struct {
 	dev, ino uint64 // of the file
 	// midline reports whether the file ends within a line.
 	midline bool
-	// held is what does not fit on the disk. It is tried again until holdFor after heldSince;
-	// meanwhile the pipe is not read, so that its program waits and nothing is lost.
+	// held is output that does not fit on the disk. Writing it is retried until holdFor after
+	// heldSince. Until then the pipe is not read, so that its program waits and nothing is
+	// lost.
 	held      []byte
 	heldSince time.Time
-	// lost is how many bytes could not be written since the last that could, and why.
+	// lost is the number of bytes that could not be written since the last successful write,
+	// and why the reason.
 	lost int64
 	why  string
-	// cut is how many bytes exceeded the quota.
+	// cut is the number of bytes beyond the quota.
 	cut int64
 	// ended reports whether the process has ended.
 	ended bool
@@ -80,7 +82,7 @@ func Through(fd int, at Place) (int, *Stream, error) {
 	return w, &Stream{pipe: r, file: file, place: at, dev: st.Dev, ino: st.Ino}, nil
 }
 
-// errReaderGone is returned if nobody reads what is written.
+// errReaderGone is returned if the output has no reader.
 var errReaderGone = errors.New("its reader is gone")
 
 // CloseStreams closes streams that were not begun.
@@ -106,7 +108,8 @@ func (s *Stream) close() {
 	_ = s.file.Close()
 }
 
-// holdFor is how long a program waits for room on a full disk before its output is dropped.
+// holdFor is the time that a program waits for room on a full disk before its output is
+// dropped.
 const holdFor = 5 * time.Second
 
 // isFull reports whether there may be room later.
@@ -169,7 +172,8 @@ func (s *Stream) write(b []byte) (lost int64, err error) {
 	return lost, err
 }
 
-// tellLoss writes how much could not be written. It returns false if there still is no room.
+// tellLoss writes a note with the number of lost bytes. It returns false if the disk still has
+// no room.
 func (s *Stream) tellLoss() bool {
 	if s.lost > 0 && !s.note(fmt.Sprintf("clusterrun: %d bytes of this output are missing here, because they could not be written: %s\n", s.lost, s.why)) {
 		return false
@@ -202,7 +206,7 @@ func (s *Stream) cutOff(bytes, quota int64) {
 	s.cut += bytes
 }
 
-// end writes what is to be known of the whole output of the process.
+// end completes the file at the end of the process, with notes about missing output.
 func (s *Stream) end() {
 	if s.ended {
 		return
@@ -251,7 +255,7 @@ func (p Place) create() (f *os.File) {
 			return err
 		}
 		defer logs.Close()
-		// What is there now may be a FIFO, or a link to another file.
+		// The path may now lead to a FIFO, or be a link to another file.
 		fd, err := logs.Open(p.Path, Appending|unix.O_NONBLOCK|unix.O_NOFOLLOW)
 		if err != nil {
 			return err

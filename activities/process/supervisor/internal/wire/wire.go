@@ -1,5 +1,5 @@
-// Package wire has the envelopes of the calls between a supervisor and its
-// side. net/rpc wants them exported; nobody else does.
+// Package wire has the envelopes of the calls between a supervisor and its side. They are
+// exported only because net/rpc requires it.
 package wire
 
 // Call is a request with a number under which it can be given up.
