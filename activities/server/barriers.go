@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// maxBarrierRound is the longest time that a round can be open. It ends rounds that no host
-// polls for any longer, because all hosts and workers of the queue were killed.
+// maxBarrierRound is the longest time that a round can be open. It ends rounds that are
+// forgotten because their hosts were killed, together with the only workers of the queue.
 const maxBarrierRound = 30 * 24 * time.Hour
 
 // Barriers keeps the rounds of barriers as workflows on the Temporal server.
