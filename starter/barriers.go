@@ -56,8 +56,8 @@ func (r *Run) Barriers(ctx context.Context) ([]Barrier, error) {
 		return nil, r.requestError(err)
 	}
 	// Rounds of an earlier run with the same ID do not belong to this run.
-	prefix := r.barrierPrefix(d)
-	open, err := r.rounds(ctx, prefix, true)
+	rounds := r.rounds(d)
+	open, err := rounds.list(ctx, true)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (r *Run) Barriers(ctx context.Context) ([]Barrier, error) {
 		wg.Go(func() {
 			limit <- struct{}{}
 			defer func() { <-limit }()
-			found[i] = r.barrier(ctx, prefix, w.GetExecution().GetWorkflowId(), tasks)
+			found[i] = rounds.ask(ctx, w.GetExecution().GetWorkflowId(), tasks)
 		})
 	}
 	wg.Wait()
@@ -99,15 +99,15 @@ func (r *Run) Rounds(ctx context.Context) ([]Round, error) {
 	if err != nil {
 		return nil, r.requestError(err)
 	}
-	prefix := r.barrierPrefix(d)
-	found, err := r.rounds(ctx, prefix, false)
+	own := r.rounds(d)
+	found, err := own.list(ctx, false)
 	if err != nil {
 		return nil, err
 	}
 	rounds := make([]Round, len(found))
 	for i, w := range found {
 		var b Barrier
-		b.nameFrom(strings.TrimPrefix(w.GetExecution().GetWorkflowId(), prefix))
+		b.nameFrom(strings.TrimPrefix(w.GetExecution().GetWorkflowId(), own.prefix))
 		rounds[i] = Round{b.Name, b.Round, b.Generation, w.GetStartTime().AsTime(), w.GetCloseTime().AsTime()}
 	}
 	slices.SortFunc(rounds, func(a, b Round) int {
@@ -116,27 +116,32 @@ func (r *Run) Rounds(ctx context.Context) ([]Round, error) {
 	return rounds, nil
 }
 
-// barrierPrefix returns what the IDs of the run's rounds begin with.
-func (r *Run) barrierPrefix(d *workflowservice.DescribeWorkflowExecutionResponse) string {
-	run := r.firstOf(d.GetWorkflowExecutionInfo())
-	return spec.BarrierIDPrefix(run.WorkflowID, run.RunID)
+// rounds are the workflows of the rounds of a run's barriers.
+type rounds struct {
+	run    *chain
+	prefix string // of their IDs
 }
 
-// rounds returns the workflows of the rounds that are open, or of those that are not.
-func (r *Run) rounds(ctx context.Context, prefix string, open bool) ([]*workflowpb.WorkflowExecutionInfo, error) {
+func (c *chain) rounds(d *workflowservice.DescribeWorkflowExecutionResponse) rounds {
+	first := c.firstOf(d.GetWorkflowExecutionInfo())
+	return rounds{c, spec.BarrierIDPrefix(first.WorkflowID, first.RunID)}
+}
+
+// list returns those that are open, or those that are not.
+func (r rounds) list(ctx context.Context, open bool) ([]*workflowpb.WorkflowExecutionInfo, error) {
 	is := "!="
 	if open {
 		is = "="
 	}
-	return r.workflows(ctx, fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus %s 'Running' AND WorkflowId STARTS_WITH %s",
-		spec.BarrierWorkflowType, is, quoted(prefix)))
+	return r.run.workflows(ctx, fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus %s 'Running' AND WorkflowId STARTS_WITH %s",
+		spec.BarrierWorkflowType, is, quoted(r.prefix)))
 }
 
-// barrier asks one of them; nil when it has closed since.
-func (r *Run) barrier(ctx context.Context, prefix, id string, tasks map[string]TaskStatus) *Barrier {
+// ask asks one of them; nil when it has closed since.
+func (r rounds) ask(ctx context.Context, id string, tasks map[string]TaskStatus) *Barrier {
 	b := &Barrier{WorkflowID: id, Waiting: []spec.BarrierWaiter{}, Missing: []MissingTask{}}
 	var status spec.BarrierStatus
-	v, err := queryOf(ctx, r.client, id, "", spec.QueryBarrier)
+	v, err := queryOf(ctx, r.run.client, id, "", spec.QueryBarrier)
 	if err == nil {
 		err = v.Get(&status)
 	}
@@ -145,7 +150,7 @@ func (r *Run) barrier(ctx context.Context, prefix, id string, tasks map[string]T
 		return nil
 	case err != nil:
 		b.Unanswered = true
-		b.nameFrom(strings.TrimPrefix(id, prefix))
+		b.nameFrom(strings.TrimPrefix(id, r.prefix))
 		return b
 	case status.State != spec.BarrierWaiting:
 		return nil

@@ -2,32 +2,43 @@ package starter
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 )
 
-// A run may continue in another execution of its workflow when the history of one has become
-// long. A handle names the run by the first execution; this file finds the latest.
+// chain is the chain of executions that a run is: its workflow may continue in another execution
+// when the history of one has become long. A chain is named by its first execution, and finds the
+// latest.
+type chain struct {
+	client client.Client
+	id     string // the run ID
+	first  string // the first execution; empty: of the latest run of that ID
+
+	mu       sync.Mutex
+	latestID string // the latest known execution
+}
 
 // describe describes the latest execution of the run.
-func (r *Run) describe(ctx context.Context) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-	execution := r.latest()
+func (c *chain) describe(ctx context.Context) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	execution := c.latest()
 	for {
-		d, err := r.client.DescribeWorkflowExecution(ctx, r.ID, execution)
+		d, err := c.client.DescribeWorkflowExecution(ctx, c.id, execution)
 		if isNotFound(err) && execution != "" {
 			// The server forgets executions that ended long ago; the last one of the
 			// run knows the first.
-			last, lastErr := r.client.DescribeWorkflowExecution(ctx, r.ID, "")
-			if lastErr != nil || last.GetWorkflowExecutionInfo().GetFirstRunId() != r.ExecutionID {
+			last, lastErr := c.client.DescribeWorkflowExecution(ctx, c.id, "")
+			if lastErr != nil || last.GetWorkflowExecutionInfo().GetFirstRunId() != c.first {
 				return nil, err
 			}
 			d, err = last, nil
-			r.remember(last.GetWorkflowExecutionInfo().GetExecution().GetRunId())
+			c.remember(last.GetWorkflowExecutionInfo().GetExecution().GetRunId())
 		}
 		if err != nil {
 			return nil, err
@@ -36,17 +47,17 @@ func (r *Run) describe(ctx context.Context) (*workflowservice.DescribeWorkflowEx
 		if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
 			return d, nil
 		}
-		if execution, err = r.next(ctx, info.GetExecution().GetRunId()); err != nil {
+		if execution, err = c.next(ctx, info.GetExecution().GetRunId()); err != nil {
 			return nil, err
 		}
-		r.remember(execution)
+		c.remember(execution)
 	}
 }
 
-func (r *Run) remember(execution string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.latestID = execution
+func (c *chain) remember(execution string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.latestID = execution
 }
 
 // Queue returns the task queue of the run, and whether the run is open. Unlike [Run.Status], it
@@ -61,18 +72,18 @@ func (r *Run) Queue(ctx context.Context) (queue string, open bool, err error) {
 }
 
 // latest returns the latest execution that is known.
-func (r *Run) latest() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.latestID != "" {
-		return r.latestID
+func (c *chain) latest() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.latestID != "" {
+		return c.latestID
 	}
-	return r.ExecutionID
+	return c.first
 }
 
 // next returns the execution as which another one continued.
-func (r *Run) next(ctx context.Context, execution string) (string, error) {
-	events := r.client.GetWorkflowHistory(ctx, r.ID, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+func (c *chain) next(ctx context.Context, execution string) (string, error) {
+	events := c.client.GetWorkflowHistory(ctx, c.id, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	for events.HasNext() {
 		event, err := events.Next()
 		if err != nil {
@@ -82,18 +93,18 @@ func (r *Run) next(ctx context.Context, execution string) (string, error) {
 			return a.GetNewExecutionRunId(), nil
 		}
 	}
-	return "", &NotFoundError{RunID: r.ID}
+	return "", &NotFoundError{RunID: c.id}
 }
 
 // request sends a request to the latest execution of the run. If the latest known one refuses
 // it because it is closed, request looks for the next.
-func (r *Run) request(ctx context.Context, do func(execution string) error) error {
+func (c *chain) request(ctx context.Context, do func(execution string) error) error {
 	until := time.Now().Add(moveTimeout)
 	for again := moving; ; {
-		execution := r.latest()
+		execution := c.latest()
 		err := do(execution)
 		switch {
-		case isNotFound(err) && r.goesOnAfter(ctx, execution):
+		case isNotFound(err) && c.goesOnAfter(ctx, execution):
 			continue
 		case !servererror.IsMoving(err) || time.Now().After(until):
 			return err
@@ -111,12 +122,12 @@ var moving = retry.Backoff{First: 20 * time.Millisecond, Most: 500 * time.Millis
 const moveTimeout = 30 * time.Second
 
 // goesOnAfter reports whether the run has an execution after that one.
-func (r *Run) goesOnAfter(ctx context.Context, execution string) bool {
+func (c *chain) goesOnAfter(ctx context.Context, execution string) bool {
 	if execution == "" {
 		return false
 	}
-	_, err := r.describe(ctx)
-	return err == nil && r.latest() != execution
+	_, err := c.describe(ctx)
+	return err == nil && c.latest() != execution
 }
 
 func isNotFound(err error) bool { return servererror.IsNotFound(err) }

@@ -93,14 +93,14 @@ func (r *Run) TerminateClosures(ctx context.Context, reason string) error {
 }
 
 // spec returns what the run was started with. The history of each execution begins with it.
-func (r *Run) spec(ctx context.Context, execution string) (*spec.RunSpec, error) {
-	first, err := r.client.GetWorkflowHistory(ctx, r.ID, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Next()
+func (c *chain) spec(ctx context.Context, execution string) (*spec.RunSpec, error) {
+	first, err := c.client.GetWorkflowHistory(ctx, c.id, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Next()
 	if err != nil {
 		return nil, err
 	}
 	input := first.GetWorkflowExecutionStartedEventAttributes().GetInput().GetPayloads()
 	if len(input) == 0 {
-		return nil, fmt.Errorf("run %s was started without a spec", r.ID)
+		return nil, fmt.Errorf("run %s was started without a spec", c.id)
 	}
 	s, err := spec.Decode(input[0].GetData())
 	if err != nil {
@@ -115,6 +115,6 @@ func (r *Run) spec(ctx context.Context, execution string) (*spec.RunSpec, error)
 }
 
 // firstOf names the run by its first execution, as its queue does.
-func (r *Run) firstOf(info *workflowpb.WorkflowExecutionInfo) spec.RunRef {
-	return spec.RunRef{WorkflowID: r.ID, RunID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId())}
+func (c *chain) firstOf(info *workflowpb.WorkflowExecutionInfo) spec.RunRef {
+	return spec.RunRef{WorkflowID: c.id, RunID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId())}
 }

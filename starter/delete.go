@@ -74,30 +74,30 @@ func (r *Run) Delete(ctx context.Context, namespace string) (deleted int, err er
 }
 
 // belongs reports whether a workflow is a part of that execution of the run.
-func (r *Run) belongs(w *workflowpb.WorkflowExecutionInfo, execution string) bool {
+func (c *chain) belongs(w *workflowpb.WorkflowExecutionInfo, execution string) bool {
 	id := w.GetExecution().GetWorkflowId()
-	return strings.HasPrefix(id, spec.BarrierIDPrefix(r.ID, execution)) ||
-		strings.HasPrefix(id, spec.GroupIDPrefix(r.ID, execution)) ||
-		id == closure.QueueID(r.ID, execution)
+	return strings.HasPrefix(id, spec.BarrierIDPrefix(c.id, execution)) ||
+		strings.HasPrefix(id, spec.GroupIDPrefix(c.id, execution)) ||
+		id == closure.QueueID(c.id, execution)
 }
 
 // executions returns the executions of the run's workflow, the oldest first.
-func (r *Run) executions(ctx context.Context) ([]*workflowpb.WorkflowExecutionInfo, error) {
-	all, err := r.workflows(ctx, "WorkflowId = "+quoted(r.ID))
+func (c *chain) executions(ctx context.Context) ([]*workflowpb.WorkflowExecutionInfo, error) {
+	all, err := c.workflows(ctx, "WorkflowId = "+quoted(c.id))
 	if err != nil {
 		return nil, err
 	}
 	var own []*workflowpb.WorkflowExecutionInfo
 	for _, e := range all {
-		if r.ExecutionID != "" && r.ExecutionID != e.GetExecution().GetRunId() {
-			d, err := r.client.DescribeWorkflowExecution(ctx, r.ID, e.GetExecution().GetRunId())
+		if c.first != "" && c.first != e.GetExecution().GetRunId() {
+			d, err := c.client.DescribeWorkflowExecution(ctx, c.id, e.GetExecution().GetRunId())
 			if isNotFound(err) {
 				continue
 			}
 			if err != nil {
 				return nil, err
 			}
-			if d.GetWorkflowExecutionInfo().GetFirstRunId() != r.ExecutionID {
+			if d.GetWorkflowExecutionInfo().GetFirstRunId() != c.first {
 				continue
 			}
 		}
@@ -113,12 +113,12 @@ func isOpen(e *workflowpb.WorkflowExecutionInfo) bool {
 	return e.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
-func (r *Run) workflows(ctx context.Context, query string) (found []*workflowpb.WorkflowExecutionInfo, err error) {
+func (c *chain) workflows(ctx context.Context, query string) (found []*workflowpb.WorkflowExecutionInfo, err error) {
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: lastPage}
 	for {
-		list, err := r.client.ListWorkflow(ctx, request)
+		list, err := c.client.ListWorkflow(ctx, request)
 		if err != nil {
-			return nil, fmt.Errorf("list the workflows of run %s: %w", r.ID, err)
+			return nil, fmt.Errorf("list the workflows of run %s: %w", c.id, err)
 		}
 		found = append(found, list.GetExecutions()...)
 		if request.NextPageToken = list.GetNextPageToken(); len(request.NextPageToken) == 0 {

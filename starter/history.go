@@ -67,9 +67,9 @@ func (r *Run) History(ctx context.Context) ([]*historypb.History, error) {
 	return append(runs, groups...), nil
 }
 
-func (r *Run) history(ctx context.Context, id, execution string) (*historypb.History, error) {
+func (c *chain) history(ctx context.Context, id, execution string) (*historypb.History, error) {
 	h := &historypb.History{}
-	events := r.client.GetWorkflowHistory(ctx, id, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := c.client.GetWorkflowHistory(ctx, id, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
 		if err != nil {

@@ -59,7 +59,7 @@ func (l *looker) attended(ctx context.Context, d *workflowservice.DescribeWorkfl
 		return nil
 	}
 	l.asked, l.stuck = time.Now(), nil
-	polled, err := l.run.polledSince(ctx, d.GetWorkflowExecutionInfo().GetTaskQueue(), time.Now().Add(-pollTakes))
+	polled, err := polledSince(ctx, l.run.client, d.GetWorkflowExecutionInfo().GetTaskQueue(), time.Now().Add(-pollTakes))
 	if err != nil || polled {
 		return nil //nolint:nilerr // nothing is known
 	}

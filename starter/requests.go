@@ -110,7 +110,7 @@ func ask[A any](ctx context.Context, r *Run, name string, arg any) (A, error) {
 
 // requestError explains why a request was not delivered. It returns the run's own answers
 // unchanged.
-func (r *Run) requestError(err error) error {
+func (c *chain) requestError(err error) error {
 	var (
 		application *temporal.ApplicationError
 		slow        *client.WorkflowUpdateServiceTimeoutOrCanceledError
@@ -125,22 +125,22 @@ func (r *Run) requestError(err error) error {
 		}
 		return refused
 	case isNotFound(err):
-		if r.exists() {
-			return &EndedError{RunID: r.ID}
+		if c.exists() {
+			return &EndedError{RunID: c.id}
 		}
-		return &NotFoundError{RunID: r.ID}
+		return &NotFoundError{RunID: c.id}
 	case errors.As(err, &slow), errors.Is(err, context.DeadlineExceeded):
-		return &UnansweredError{RunID: r.ID, Cause: err}
+		return &UnansweredError{RunID: c.id, Cause: err}
 	default:
-		return fmt.Errorf("run %s: %w", r.ID, err)
+		return fmt.Errorf("run %s: %w", c.id, err)
 	}
 }
 
 // exists tells an ended run from one that never was: the server's error is the
 // same for both.
-func (r *Run) exists() bool {
+func (c *chain) exists() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 	defer cancel()
-	_, err := r.describe(ctx)
+	_, err := c.describe(ctx)
 	return err == nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
@@ -25,16 +24,13 @@ type Run struct {
 	// stands for the latest run of that ID.
 	ExecutionID string
 
-	client client.Client
-
-	mu       sync.Mutex
-	latestID string // the latest known execution of the run
+	*chain
 }
 
 // Get returns a handle on a run that was started before, by whomever. It asks
 // nothing; whether there is such a run shows at the first use.
 func Get(c client.Client, id, executionID string) *Run {
-	return &Run{ID: id, ExecutionID: executionID, client: c}
+	return &Run{ID: id, ExecutionID: executionID, chain: &chain{client: c, id: id, first: executionID}}
 }
 
 // Wait waits for the end of the run and returns its result. The error is nil
@@ -125,10 +121,10 @@ func failureWithoutResult(err *temporal.ApplicationError, known int) spec.RunRes
 
 // terminated finds out who terminated the run and why: that is in its last
 // event only.
-func (r *Run) terminated(ctx context.Context) error {
-	out := &TerminatedError{RunID: r.ID}
-	_, _ = r.describe(ctx) // finds the last execution
-	events := r.client.GetWorkflowHistory(ctx, r.ID, r.latest(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+func (c *chain) terminated(ctx context.Context) error {
+	out := &TerminatedError{RunID: c.id}
+	_, _ = c.describe(ctx) // finds the last execution
+	events := c.client.GetWorkflowHistory(ctx, c.id, c.latest(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	if events.HasNext() {
 		if last, err := events.Next(); err == nil {
 			if a := last.GetWorkflowExecutionTerminatedEventAttributes(); a != nil {

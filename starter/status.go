@@ -228,14 +228,14 @@ func (r *Run) RestartReasons(ctx context.Context) (map[string]string, error) {
 	return reasons, nil
 }
 
-func (r *Run) query(ctx context.Context) (*spec.Status, error) {
-	v, err := queryOf(ctx, r.client, r.ID, r.latest(), spec.QueryStatus)
+func (c *chain) query(ctx context.Context) (*spec.Status, error) {
+	v, err := queryOf(ctx, c.client, c.id, c.latest(), spec.QueryStatus)
 	if err != nil {
 		return nil, err
 	}
 	var answer spec.Status
 	if err := v.Get(&answer); err != nil {
-		return nil, fmt.Errorf("the status of run %s is of another version: %w", r.ID, err)
+		return nil, fmt.Errorf("the status of run %s is of another version: %w", c.id, err)
 	}
 	return &answer, nil
 }
@@ -319,13 +319,13 @@ func (s *Status) fillFromSpec(started *spec.RunSpec, err error) {
 }
 
 // pending returns the open activities in the workflows of a run and of its groups.
-func (r *Run) pending(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) ([]*workflowpb.PendingActivityInfo, error) {
+func (c *chain) pending(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) ([]*workflowpb.PendingActivityInfo, error) {
 	pending := d.GetPendingActivities()
-	for _, c := range d.GetPendingChildren() {
-		if c.GetWorkflowTypeName() != spec.GroupWorkflowType || c.GetRunId() == "" {
+	for _, child := range d.GetPendingChildren() {
+		if child.GetWorkflowTypeName() != spec.GroupWorkflowType || child.GetRunId() == "" {
 			continue
 		}
-		group, err := r.client.DescribeWorkflowExecution(ctx, c.GetWorkflowId(), c.GetRunId())
+		group, err := c.client.DescribeWorkflowExecution(ctx, child.GetWorkflowId(), child.GetRunId())
 		if isNotFound(err) {
 			continue
 		} else if err != nil {

@@ -9,6 +9,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -51,7 +52,7 @@ func (r *Run) unexecuted(ctx context.Context, wait bool) (bool, error) {
 			return false, nil
 		}
 		if lies.untaken(time.Now()) {
-			polled, err := r.polledSince(ctx, d.GetWorkflowExecutionInfo().GetTaskQueue(), lies.scheduled)
+			polled, err := polledSince(ctx, r.client, d.GetWorkflowExecutionInfo().GetTaskQueue(), lies.scheduled)
 			if err == nil && !polled {
 				return true, nil
 			}
@@ -99,8 +100,8 @@ func (l *lyingTask) untaken(now time.Time) bool { return l.waits && now.Sub(l.si
 // polledSince reports whether anybody has asked for workflow tasks of a queue since a time of the
 // server's clock. A host worker asks again after each task that it gets, and is given a task that
 // lies: who has not asked since then is gone, though the server names it for some minutes.
-func (r *Run) polledSince(ctx context.Context, queue string, since time.Time) (bool, error) {
-	d, err := r.client.DescribeTaskQueue(ctx, queue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
+func polledSince(ctx context.Context, c client.Client, queue string, since time.Time) (bool, error) {
+	d, err := c.DescribeTaskQueue(ctx, queue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {
 		return false, err
 	}
