@@ -34,7 +34,7 @@ var layers = [][]string{
 
 // forbidden are arrows that point down and are still wrong.
 var forbidden = map[string][]string{
-	// A run is started by name: whoever starts one needs no process code.
+	// Runs are started by workflow name, so package starter needs no process code.
 	"starter":                       {"workflows", "activities", "workers"},
 	"starter/command":               {"workflows", "activities"},
 	"activities/process/supervisor": {"workflows/spec", "workflows/lifecycle"},

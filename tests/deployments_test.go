@@ -22,7 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// manifest is what is looked at of an object of Kubernetes.
+// manifest holds the fields of a Kubernetes object that the tests check.
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -219,7 +219,7 @@ func TestKustomize(t *testing.T) {
 	assert.NotContains(t, string(out), "kind: Secret", "nobody's key is here")
 }
 
-// helm is that of the PATH, or of .tools.
+// helm runs helm from PATH or .tools.
 func helm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	program, err := exec.LookPath("helm")
@@ -262,7 +262,7 @@ func TestHelmChart(t *testing.T) {
 	}
 }
 
-// The chart itself is checked where there is no helm, as far as it is YAML.
+// Without helm, only the YAML files of the chart are checked.
 func TestVersionsOfDeployments(t *testing.T) {
 	t.Parallel()
 	var chart struct {
@@ -296,7 +296,7 @@ func TestCompose(t *testing.T) {
 		Volumes map[string]any
 	}
 	decodeFile(t, "../deployments/compose.yaml", &compose)
-	// The server whose settings and tables are meant is the one that the embedded server is made of.
+	// The Temporal version must be the same as in the embedded server's go.mod.
 	module, err := os.ReadFile("../deployments/devserver/go.mod")
 	require.NoError(t, err)
 	server := regexp.MustCompile(`go\.temporal\.io/server v(\S+)`).FindSubmatch(module)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// programs are what is given to others, each with the module that it is in.
+// programs lists the distributed programs, each with its module.
 var programs = []struct{ name, module, pkg string }{
 	{"clusterrun", "..", "./starter/clusterrun"},
 	{"clusterrun-devserver", "../deployments/devserver", "./clusterrun-devserver"},

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What the README shows of a terminal is its own program and its own commands.
+// The recording in the README shows the program and the commands of the README.
 func TestTheRecordingIsOfTheREADME(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// What is released together has one version.
+// All parts of a release have the same version.
 func TestOneVersion(t *testing.T) {
 	for file, line := range map[string]string{
 		"../CHANGELOG.md": "\n## [" + spec.Version + "]",

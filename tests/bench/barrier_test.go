@@ -171,7 +171,7 @@ func BenchmarkTenThousandBarriers(b *testing.B) {
 	}
 }
 
-// heap is what this process, which has the hosts, holds.
+// heap returns the heap of this process, which contains the hosts.
 func heap() float64 {
 	runtime.GC()
 	runtime.GC()

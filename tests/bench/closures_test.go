@@ -31,8 +31,7 @@ def f(n):
 clusterrun.serve()
 `
 
-// pythonPool is what people have without a host: a pool of processes, one item at a
-// time.
+// pythonPool does the same on one machine: a pool of processes, one item at a time.
 const pythonPool = `
 import multiprocessing, sys, time
 def f(n):
@@ -139,7 +138,7 @@ func flood(b *testing.B, broker *closures.Broker, first, n uint64) (perSecond fl
 	return float64(n) / time.Since(started).Seconds(), count.Load()
 }
 
-// lone is how long closures take of which there is one at a time.
+// lone returns the time of n closures that are scheduled one after the other.
 func lone(b *testing.B, broker *closures.Broker, first uint64, n int) time.Duration {
 	b.Helper()
 	took := make([]time.Duration, n)
@@ -167,8 +166,8 @@ func benchClosures(b *testing.B, goal float64, start func(socket string) *exec.C
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkClosuresGo is how many closures four Go processes call that do nothing,
-// and how long one takes alone, without Temporal. Goals: 50,000 a second, 1 ms.
+// BenchmarkClosuresGo measures how many closures four Go processes call that do nothing, and
+// the time of a single one, without Temporal. Goals: 50,000 a second, 1 ms.
 func BenchmarkClosuresGo(b *testing.B) {
 	argv := program(b, "serve")
 	benchClosures(b, 50_000, func(socket string) *exec.Cmd {
@@ -178,8 +177,8 @@ func BenchmarkClosuresGo(b *testing.B) {
 	})
 }
 
-// BenchmarkClosuresPython is the same with Python processes, beside a pool of
-// multiprocessing. Goals: 15,000 a second, 1 ms.
+// BenchmarkClosuresPython does the same with Python processes, and compares with a
+// multiprocessing pool. Goals: 15,000 a second, 1 ms.
 func BenchmarkClosuresPython(b *testing.B) {
 	module, err := pythonsdk.Install(b.TempDir(), "")
 	require.NoError(b, err)

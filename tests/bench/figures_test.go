@@ -19,8 +19,8 @@ import (
 	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
-// BenchmarkFigures takes about a minute for what users wait for most, each figure beside a lower
-// bound of the same run, such as a shell that starts the same processes.
+// BenchmarkFigures measures for about a minute what users wait for most. Each figure comes with
+// a lower bound of the same run, such as a shell that starts the same processes.
 func BenchmarkFigures(b *testing.B) {
 	dir := b.TempDir()
 	p := &measure.Place{Dir: dir, Env: harness.Env(dir)}

@@ -21,10 +21,9 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// BenchmarkRedirect is how long a program takes to write 4,000,000 lines of 100
-// bytes one by one, by its own clock, into the file that a run gives it and
-// nobody tails, against a file that it gets from us directly. Goal: 5% more at
-// most.
+// BenchmarkRedirect measures the time in which a program writes 4,000,000 lines of 100 bytes
+// one by one, by its own clock, to the file that a run gives it and that is not followed. It
+// compares with a file that the program gets from the benchmark. Goal: 5% more at most.
 func BenchmarkRedirect(b *testing.B) {
 	const lines = "4000000"
 	self, err := os.Executable()
@@ -72,8 +71,8 @@ func microseconds(b *testing.B, text []byte) time.Duration {
 	return time.Duration(n) * time.Microsecond
 }
 
-// BenchmarkIdleTails is the processor time that following the 2,000 files of
-// 1,000 processes takes while nobody writes. Goal: 1% of one core.
+// BenchmarkIdleTails measures the processor time for following the 2,000 files of 1,000
+// processes while none of them writes. Goal: 1% of one core.
 func BenchmarkIdleTails(b *testing.B) {
 	const tasks = 1000
 	const period = 10 * time.Second

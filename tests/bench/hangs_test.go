@@ -64,7 +64,8 @@ func BenchmarkNameTheRank(b *testing.B) {
 	}
 }
 
-// BenchmarkPythonHook is the start of Python with the hook, beside one without. Goal: 3 ms more.
+// BenchmarkPythonHook compares the start of Python with the hook and without it. Goal: 3 ms
+// more.
 func BenchmarkPythonHook(b *testing.B) {
 	hook, err := python.InstallHook(b.TempDir())
 	require.NoError(b, err)

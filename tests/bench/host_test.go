@@ -68,9 +68,9 @@ func pidsOf(w *harness.Worker, name string) []int {
 	return pids
 }
 
-// BenchmarkFootprint is what 256 sleeping tasks cost the host: resident memory
-// of host worker and supervisor together, and their CPU time while idle.
-// Goals: 150 KiB per task beyond a base of 80 MiB; 3% of a core.
+// BenchmarkFootprint measures the cost of 256 sleeping tasks on their host: resident memory of
+// host worker and supervisor together, and their CPU time while idle. Goals: 150 KiB per task
+// beyond a base of 80 MiB; 3% of a core.
 func BenchmarkFootprint(b *testing.B) {
 	const tasks = 256
 	f := newFixture(b)

@@ -13,12 +13,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// BenchmarkHostOutput is `clusterrun logs` of 4 tasks on 4 hosts, whose files it cannot
-// read, of 200,000 lines of 100 bytes each, with every line checked by whoever reads its
-// pipe: after the end of the run, and with -f while they are written. The peer is the
-// same of a run whose files are here. All figures are lines of all tasks by time, of the
-// whole command; goals: 400,000 lines/s, and 16 MiB by which the memory of the command and
-// of the host workers grows at most while the lines come.
+// BenchmarkHostOutput measures `clusterrun logs` for 4 tasks on 4 hosts whose files it cannot
+// read, with 200,000 lines of 100 bytes each: after the end of the run, and with -f while they
+// are written. The benchmark reads its pipe and checks every line. The peer is the same command
+// for a run whose files are on this machine. All figures are lines of all tasks by time, of the
+// whole command. Goals: 400,000 lines/s, and the memory of the command and of the host workers
+// grows by 16 MiB at most while the lines come.
 func BenchmarkHostOutput(b *testing.B) {
 	self, err := os.Executable()
 	require.NoError(b, err)

@@ -55,7 +55,7 @@ func (f *fixture) launch(n int) time.Duration {
 	return took
 }
 
-// bareActivities is the floor: what the server and the SDK need by themselves.
+// bareActivities measures the floor: the same activities with only the server and the SDK.
 func bareActivities(b *testing.B, c client.Client, n int) time.Duration {
 	queue := fmt.Sprintf("floor-%d", time.Now().UnixNano())
 	var running atomic.Int64

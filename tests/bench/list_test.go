@@ -17,9 +17,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// BenchmarkListOfManyRuns prints how long the first page of 10,000 past runs takes on our own
-// server: through the Go API, and as a command, beside one that does nothing. The runs have no
-// tasks, and the search attributes and the memo of real ones.
+// BenchmarkListOfManyRuns prints the time for the first page of 10,000 past runs on the
+// embedded server: through the Go API, and as a command, compared with a command that does
+// nothing. The runs have no tasks, but the search attributes and the memo of real ones.
 func BenchmarkListOfManyRuns(b *testing.B) {
 	const runs = 10_000
 	s := harness.StartServer(b, "--headless")

@@ -20,11 +20,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// BenchmarkClosureQueue is closures from the coordinator to a value it has fetched,
-// through the queue's workflow on a server with its database in a file: a flood of
-// trivial ones with four serving processes, and one alone. Celery on Redis and Dask
-// do the same beside it, where they are installed (Debian: python3-celery,
-// redis-server, python3-distributed); neither would survive what this does.
+// BenchmarkClosureQueue measures closures from scheduling to the fetched value, through the
+// queue's workflow on a server with its database in a file: many trivial ones with four serving
+// processes, and single ones. Celery on Redis and Dask do the same if they are installed
+// (Debian: python3-celery, redis-server, python3-distributed). Neither would survive the faults
+// that the queue survives.
 //
 // CLUSTERRUN_CLOSURES replaces the 200,000 closures.
 func BenchmarkClosureQueue(b *testing.B) {
@@ -130,20 +130,20 @@ func newQueueFlood(b *testing.B, command []string) *queueFlood {
 	return f
 }
 
-// alone is the median time from scheduling one closure to having its value.
+// alone returns the median time in ms from scheduling a single closure to having its value.
 func (f *queueFlood) alone(times int) time.Duration {
 	took, err := measure.Lone(f.b.Context(), f.c, times)
 	require.NoError(f.b, err)
 	return took.Median()
 }
 
-// flood is how many closures there are in a second.
+// flood returns the number of closures in a second.
 func (f *queueFlood) flood(count int) float64 {
 	rate, err := measure.Flood(f.b.Context(), f.c, count)
 	require.NoError(f.b, err)
 	return rate
 }
 
-// memory is what the host worker and the workflow worker, one process here, have in
-// memory.
+// memory returns the memory of the host worker and the workflow worker, which are one process
+// here.
 func (f *queueFlood) memory() float64 { return residentMiB([]int{f.worker.Side()}) }

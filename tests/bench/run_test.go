@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/measure"
 )
 
-// runs is how often each is run. Those that are compared alternate.
+// runs is the number of runs of each command. Commands that are compared alternate.
 const runs = 25
 
 // BenchmarkRun is the whole of `clusterrun run` as a user waits for it, from
@@ -55,8 +55,8 @@ func BenchmarkRun(b *testing.B) {
 	})
 }
 
-// series is how long the runs of a command took, and how much processor time they and what
-// they waited for, which on a machine with other work is the steadier figure.
+// series holds the times of a command's runs, and the processor time of the command and the
+// processes that it waited for, which is the steadier figure on a busy machine.
 type series struct{ took, cpu []time.Duration }
 
 func (s *series) run(b *testing.B, home string, argv ...string) {

@@ -96,7 +96,8 @@ func (f *fleetFixture) launch(tasks int) (time.Duration, client.WorkflowRun) {
 	return pipe.await(f.b, tasks).Sub(started), run
 }
 
-// events returns how many history events a run has, and the most that one of its groups has.
+// events returns the number of history events of a run, and the largest number of one of its
+// groups.
 func (f *fleetFixture) events(run client.WorkflowRun) (own, group int) {
 	f.b.Helper()
 	ctx := context.Background()
@@ -123,8 +124,8 @@ func (f *fleetFixture) resident() float64 {
 	return residentMiB(pids)
 }
 
-// bareTree is the floor: what the server and the SDK need for a workflow with a child for
-// each host, whose queue is served by a client of its own.
+// bareTree measures the floor: a workflow with a child for each host, whose queue is served by
+// a client of its own, with only the server and the SDK.
 func bareTree(b *testing.B, c client.Client, tasks, hosts int) time.Duration {
 	queue := fmt.Sprintf("tree-%d", time.Now().UnixNano())
 	var running atomic.Int64

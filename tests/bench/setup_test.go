@@ -85,7 +85,7 @@ func median(d []time.Duration) time.Duration { return measure.Series(d).Median()
 
 func ms(d time.Duration) float64 { return measure.Milliseconds(d) }
 
-// program is how this program is started as one that takes part in a measurement.
+// program returns the command line that starts this executable as a program of a measurement.
 func program(b *testing.B, args ...string) []string {
 	b.Helper()
 	self, err := os.Executable()

@@ -14,14 +14,14 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// BenchmarkRemoteOutput is the console of 4 tasks on 4 other hosts, of 200,000 lines of 100
-// bytes each, with every line checked by whoever reads its pipe: of `clusterrun run -H`, by
-// ssh to hosts in namespaces, and of `clusterrun run --remote` on host workers. The floor of
-// ssh is a bare program that puts prefixes before the lines of 4 connections of ssh, which all
+// BenchmarkRemoteOutput measures the console of 4 tasks on 4 other hosts, with 200,000 lines of
+// 100 bytes each: of `clusterrun run -H`, by ssh to hosts in namespaces, and of `clusterrun run
+// --remote` on host workers. The benchmark reads the pipe and checks every line. The floor of
+// ssh is a bare program that puts prefixes before the lines of 4 ssh connections, which all
 // share the CPUs of this machine. Figures are lines of all tasks by time, of the whole command
-// and from the first line to the last; goals: 400,000 lines/s from the first to the last, or
-// half of the floor where that is less, and 16 MiB by which the memory of the command, and that
-// of a host worker, grows at most.
+// and from the first line to the last. Goals: 400,000 lines/s from the first to the last, or
+// half of the floor if that is less, and the memory of the command and of each host worker
+// grows by 16 MiB at most.
 func BenchmarkRemoteOutput(b *testing.B) {
 	self, err := os.Executable()
 	require.NoError(b, err)

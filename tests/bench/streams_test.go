@@ -25,13 +25,12 @@ const (
 	teeLines = 200_000 // of each
 )
 
-// BenchmarkTee is 4 processes that write 200,000 lines of 100 bytes each, as fast
-// as they can, with every line checked by whoever reads the console's pipe. All
-// figures are lines of all processes by time, of the whole command with its start
-// and its end, and from the first line to the last. The floor is a bare program
-// that puts prefixes before the lines of 4 pipes; goal: half as fast. The peer is
-// torchrun; goal: 10 times as fast. The memory of all our processes that are not
-// the task's, the server's included, grows by 20 MiB at most while the lines come.
+// BenchmarkTee measures 4 processes that write 200,000 lines of 100 bytes each, as fast as they
+// can. The benchmark reads the console's pipe and checks every line. All figures are lines of
+// all processes by time, of the whole command with its start and its end, and from the first
+// line to the last. The floor is a bare program that puts prefixes before the lines of 4 pipes;
+// goal: half as fast. The peer is torchrun; goal: 10 times as fast. The memory of all processes
+// of clusterrun, the server included, grows by 20 MiB at most while the lines come.
 func BenchmarkTee(b *testing.B) {
 	self, err := os.Executable()
 	require.NoError(b, err)
@@ -94,8 +93,8 @@ type teeFigures struct {
 	wrong         int // lines that were torn, lost or out of order
 }
 
-// readTee runs a command and checks each line of its stdout. watched are the processes of
-// which it reads the memory, beside the command.
+// readTee runs a command and checks each line of its stdout. It also measures the memory of the
+// command and of the processes that watched returns.
 func readTee(b *testing.B, home string, argv []string, watched func() []int) teeFigures {
 	b.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -153,7 +152,7 @@ func readTee(b *testing.B, home string, argv []string, watched func() []int) tee
 	return teeFigures{whole: took, steady: last.Sub(first), grownMiB: grown, wrong: wrong + teeTasks*teeLines - right}
 }
 
-// number is the one that a line begins with.
+// number returns the number at the start of a line.
 func number(line []byte) (n int) {
 	for _, c := range line[:9] {
 		n = 10*n + int(c-'0')
@@ -207,7 +206,8 @@ func (m *memory) run() {
 	}
 }
 
-// ownProcesses are those of a home, by their environment, but not those that write.
+// ownProcesses returns the clusterrun processes whose environment has the home, without those
+// that write lines.
 func ownProcesses(home string) (pids []int) {
 	for _, pid := range harness.Alive("HOME=" + home) {
 		if line := harness.Cmdline(pid); strings.Contains(line, "clusterrun") && !strings.Contains(line, "write-lines") ||

@@ -87,7 +87,7 @@ func startBarrierServer(b *testing.B, n int) *barrierServer {
 	return s
 }
 
-// start is how tasks are started that have no run: a shell gives each its socket.
+// start starts tasks without a run: a shell gives each its socket.
 func (s *barrierServer) start(_ string, _ int, argv []string) ([]string, error) {
 	const script = `sockets=$1; shift; for s in $sockets; do CLUSTERRUN_SOCKET=$s "$@" & done; wait`
 	return append([]string{"/bin/sh", "-c", script, "sh", strings.Join(s.paths, " ")}, argv...), nil
@@ -102,9 +102,9 @@ func (s *barrierServer) perRound(b *testing.B, client ...string) time.Duration {
 
 func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// BenchmarkLocalBarrier is how long a round of a local barrier takes n processes
-// that do nothing else, with the Go client, against a coordinator that exchanges
-// single bytes. Goal: 2.5 times that.
+// BenchmarkLocalBarrier measures a round of a local barrier of n processes that do nothing
+// else, with the Go client. It compares with a coordinator that exchanges single bytes. Goal:
+// 2.5 times its time.
 func BenchmarkLocalBarrier(b *testing.B) {
 	for _, n := range []int{2, 8, 32} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
@@ -134,9 +134,9 @@ func pythonRounds(b *testing.B, script string, n int, count string) time.Duratio
 	return time.Duration(figures[0])
 }
 
-// BenchmarkLocalBarrierPython is the same with the Python client, against the
-// barrier of a multiprocessing manager and that of torch's store. Goal: faster
-// than both with 8 processes.
+// BenchmarkLocalBarrierPython does the same with the Python client. It compares with the
+// barriers of a multiprocessing manager and of torch's store. Goal: faster than both with 8
+// processes.
 func BenchmarkLocalBarrierPython(b *testing.B) {
 	hasTorch := exec.Command("/usr/bin/python3", "-c", "import torch.distributed").Run() == nil
 	module, err := pythonsdk.Install(b.TempDir(), "")

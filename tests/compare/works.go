@@ -22,11 +22,11 @@ type comparison struct {
 	each    time.Duration // for each work of each launcher
 	program []string      // how this program is started as one of bench's
 	columns []column
-	missing []string // what is not installed, in words
+	missing []string // names of what is not installed
 	rows    []row
 	// alike are the rows of libraries, with the cells by name.
 	alike []libraryRow
-	// failures are what was not measured again, since it failed.
+	// failures lists measurements that failed and were not repeated.
 	failures []string
 }
 
@@ -56,7 +56,7 @@ type libraryRow struct {
 	ours       bool
 }
 
-// add takes a launcher; nil: it is not installed.
+// add adds a launcher. l is nil if it is not installed.
 func (c *comparison) add(name, debian string, l *measure.Launcher) {
 	switch {
 	case l != nil:
@@ -71,20 +71,20 @@ func (c *comparison) add(name, debian string, l *measure.Launcher) {
 const (
 	// measureBound ends a measurement that hangs.
 	measureBound = time.Minute
-	// leastRounds are measured however long they take.
+	// leastRounds are measured even if they take longer than each.
 	leastRounds = 3
 
 	copies   = 8
 	teeTasks = 4
 	teeLines = 100_000
-	// leftAfter is when it is looked what a killed launcher has left.
+	// leftAfter is the time after which the processes left by a killed launcher are counted.
 	leftAfter = 5 * time.Second
 )
 
-// work is what launchers are compared in.
+// work is a task by which launchers are compared.
 type work struct {
 	row
-	start   func(*measure.Launcher) measure.Start // nil for a launcher: it does not do that
+	start   func(*measure.Launcher) measure.Start // returns nil if the launcher cannot do the work
 	measure func(context.Context, *measure.Launcher) (float64, error)
 	once    bool
 }

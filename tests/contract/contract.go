@@ -34,7 +34,7 @@ func Text(t *testing.T, between string, all []reflect.Type) string {
 	return b.String()
 }
 
-// writeType lists the fields of a struct, and those of the structs in it once.
+// writeType lists the fields of a struct and of the structs in it, each struct once.
 func writeType(b *strings.Builder, typ reflect.Type, seen map[reflect.Type]bool) {
 	if seen[typ] {
 		return

@@ -29,14 +29,14 @@ var (
 	inC []byte
 )
 
-// Nobody is the guilty rank of a hang that no single rank is to blame for.
+// Nobody is the guilty rank of a hang that has no single guilty rank.
 const Nobody = -1
 
 // Hang is a way to hang.
 type Hang struct {
 	// Program is "torch", "python" or "mpich".
 	Program string
-	// Wait is what all but the guilty rank do, and Deed what that does instead.
+	// Wait names the call in which all ranks wait but the guilty one, which does Deed instead.
 	Wait, Deed    string
 	Ranks, Guilty int
 }
@@ -50,7 +50,7 @@ func (h Hang) Named(f stacktree.Findings) bool {
 	return f.Outliers.Len() == 1 && f.Outliers.Has(h.Guilty)
 }
 
-// waits are what ranks wait in, and deeds what the guilty one does instead.
+// waits lists the calls in which ranks wait, and deeds what the guilty rank does instead.
 var (
 	waits = map[string][]string{
 		"torch": {"all_reduce", "barrier", "broadcast", "all_gather", "reduce", "recv", "send", "async_all_reduce", "all_gather_object", "backward"},
@@ -90,7 +90,7 @@ func Thirty(seed uint64) []Hang {
 		Hang{"mpich", "recv", "nothing", 3, Nobody})
 }
 
-// Stage is where hangs are played.
+// Stage runs hangs.
 type Stage struct {
 	t testing.TB
 	// start starts clusterrun.
@@ -124,7 +124,7 @@ func NewStage(t testing.TB, start func(args ...string) *harness.Process, hangs .
 	return s
 }
 
-// python is where distributions put a packaged torch.
+// python is the interpreter for which distributions package torch.
 const python = "/usr/bin/python3"
 
 func (s *Stage) path(name string) string { return filepath.Join(s.dir, name) }
@@ -149,7 +149,7 @@ func (s *Stage) Play(h Hang) (stacktree.Findings, time.Duration) {
 		require.False(s.t, p.Exited(), "%s\n%s", p.Stdout(), p.Stderr())
 		return strings.Count(p.Stdout(), "waiting") == h.Ranks
 	})
-	// A rank says so before it waits: what two captures show alike is where it stays.
+	// A rank prints "waiting" before it waits. It has stopped moving once two captures agree.
 	var found, before stacktree.Findings
 	var took time.Duration
 	harness.Eventually(s.t, h.String()+": all stay where they are", func() bool {

@@ -53,8 +53,8 @@ func (s *Server) StartBarrierHost(t testing.TB, queue, name, state string) *Barr
 	return h
 }
 
-// Close ends it as a host worker that is told to end, or as one that is killed:
-// it tells nobody. It may be called again.
+// Close stops it without a notice to any other host, as if the host worker were stopped or
+// killed. It may be called again.
 func (h *BarrierHost) Close() {
 	if h.worker == nil {
 		return

@@ -62,7 +62,7 @@ func (s *Server) Start(args ...string) {
 func (s *Server) KillAndRestart(away time.Duration) {
 	s.t.Helper()
 	s.Kill()
-	time.Sleep(away) // the outage is what is under test
+	time.Sleep(away) // the outage is under test
 	s.Restart()
 }
 
@@ -121,8 +121,8 @@ type Worker struct {
 	env   []string
 }
 
-// StartWorker starts `clusterrun worker` and waits until it polls. Its name is none of this
-// machine, so tasks of other hosts reach it by an address.
+// StartWorker starts `clusterrun worker` and waits until it polls. Its host name is unknown to
+// this machine, so tasks of other hosts reach it by an address.
 func (s *Server) StartWorker(t testing.TB, args ...string) *Worker {
 	t.Helper()
 	return s.StartWorkerWith(t, nil, args...)
@@ -144,7 +144,8 @@ func (s *Server) newWorker(t testing.TB, program string, env []string, args ...s
 	return w
 }
 
-// Upgrade has the program on disk take over, and returns the exit code and stderr of who asked for it.
+// Upgrade makes the program on disk take over. It returns the exit code and stderr of the
+// command that requested it.
 func (w *Worker) Upgrade() (code int, stderr string) {
 	w.t.Helper()
 	p := Start(w.t, w.t.TempDir(), w.env, w.argv[0], "worker", "upgrade", "--state-dir", w.State)
@@ -220,7 +221,7 @@ func Shell(typ string, count int, script string) spec.TaskGroup {
 	return spec.TaskGroup{Type: typ, Count: &count, Command: []string{"/bin/bash", "-c", script}}
 }
 
-// Result waits for a run and reads its result however it closed.
+// Result waits until a run closes and returns its result, whether it completed or failed.
 func Result(t testing.TB, run client.WorkflowRun) spec.RunResult {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)

@@ -41,7 +41,7 @@ func StartDevServer(t testing.TB, dynamicConfig ...string) *Server {
 	return s
 }
 
-// freePort is a port that nobody listens on, and soon somebody may.
+// freePort returns a port that is free at the moment.
 func freePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -42,7 +42,7 @@ type Gate struct {
 	asked     map[string]int // requests by the name in the certificate
 }
 
-// StartGate starts one before a server that takes everybody.
+// StartGate starts a gate before a server that accepts all clients.
 func StartGate(t testing.TB, s *Server) *Gate {
 	t.Helper()
 	g := &Gate{t: t, CA: filepath.Join(t.TempDir(), "ca.pem"), asked: map[string]int{}}

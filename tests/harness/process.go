@@ -40,7 +40,7 @@ func Start(t testing.TB, dir string, env []string, argv ...string) *Process {
 	return StartAs(t, nil, dir, env, argv...)
 }
 
-// StartAs is Start as another user, which only root can be; nil: as this one.
+// StartAs is Start as another user, which requires root. If user is nil, it is Start.
 func StartAs(t testing.TB, user *syscall.Credential, dir string, env []string, argv ...string) *Process {
 	t.Helper()
 	p := &Process{Cmd: exec.Command(argv[0], argv[1:]...), t: t, out: newBuffer(), err: newBuffer(), done: make(chan struct{})}
@@ -76,9 +76,9 @@ func (p *Process) begin() {
 	})
 }
 
-// heedSignals has programs under test start with no signal ignored, although we
-// may have been started so, in the background of a shell. A signal that is caught
-// is a child's default.
+// heedSignals makes programs under test start with no signal ignored, even if the test was
+// started with ignored signals in the background of a shell. A child has the default action for
+// a signal that the test catches.
 var heedSignals = sync.OnceFunc(func() {
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
 		if signal.Ignored(s) {
@@ -94,7 +94,7 @@ func tail(s string) string {
 	return s
 }
 
-// Stdout and Stderr are what the program wrote so far.
+// Stdout and Stderr return the output of the program so far.
 func (p *Process) Stdout() string { return p.out.String() }
 func (p *Process) Stderr() string { return p.err.String() }
 
@@ -160,8 +160,8 @@ func Within(t testing.TB, bound time.Duration, what string, condition func() boo
 	}
 }
 
-// Alive lists the living processes (zombies are dead) that have the mark in
-// their environment or arguments, wherever they are.
+// Alive lists the living processes (zombies are dead) on the whole machine that have the mark
+// in their environment or arguments.
 func Alive(mark string) []int {
 	var pids []int
 	dirs, _ := filepath.Glob("/proc/[0-9]*")

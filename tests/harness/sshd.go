@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// SSHHost is a machine with sshd: a network namespace of this one, with a host name and a
-// directory for the state of clusterrun.
+// SSHHost is a machine with sshd: a network namespace with a host name and a directory for the
+// state of clusterrun.
 type SSHHost struct {
 	Name, Address string
 	State         string // directory of clusterrun's state there
@@ -36,7 +36,7 @@ type SSHHosts struct {
 	Agent string
 }
 
-// sshNetworks counts those of this process.
+// sshNetworks counts the networks of this process.
 var sshNetworks atomic.Int32
 
 // StartSSHHosts starts n of them, called a, b, c and so on, with sshd started by the given
@@ -103,7 +103,7 @@ func (s *SSHHosts) start(h *SSHHost, bridge string, i int, by []string) {
 	h.wire = fmt.Sprintf("%sw%d", bridge, i)
 	s.run("ip", "netns", "add", h.netns)
 	s.t.Cleanup(func() {
-		// One that was cut off goes on.
+		// Processes of a host that was cut off are still running.
 		out, _ := exec.Command("ip", "netns", "pids", h.netns).Output()
 		for _, text := range strings.Fields(string(out)) {
 			if pid, err := strconv.Atoi(text); err == nil {
@@ -123,7 +123,7 @@ func (s *SSHHosts) start(h *SSHHost, bridge string, i int, by []string) {
 		"ListenAddress " + h.Address, "HostKey " + s.path("hostkey"), "AuthorizedKeysFile " + s.path("id.pub"),
 		"PidFile none", "UsePAM no", "StrictModes no", "PermitRootLogin yes", "PasswordAuthentication no", "KbdInteractiveAuthentication no",
 		"MaxStartups 100", "AllowTcpForwarding no", "AllowStreamLocalForwarding no",
-		// The home keeps what the user has his shells do out of it.
+		// HOME is set so that the user's shell files have no effect.
 		fmt.Sprintf("SetEnv HOME=%s PATH=%s CLUSTERRUN_STATE_DIR=%s XDG_CACHE_HOME=%s", s.Dir, os.Getenv("PATH"), h.State, s.path("cache-"+h.Name)),
 	}, "\n")+"\n")
 	argv := append([]string{"nsenter", "--net=/run/netns/" + h.netns}, by...)
@@ -154,8 +154,7 @@ func (s *SSHHosts) Cut(h *SSHHost) {
 	s.run("ip", "link", "set", h.wire, "down")
 }
 
-// Processes returns the processes of the host beside its sshd, by what is in their network
-// namespace.
+// Processes returns the processes in the host's network namespace, without its sshd.
 func (s *SSHHosts) Processes(h *SSHHost) (list []string) {
 	s.t.Helper()
 	out, err := exec.Command("ip", "netns", "pids", h.netns).Output()

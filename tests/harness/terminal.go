@@ -98,7 +98,7 @@ func (x *Terminal) Expect(pattern string) string {
 	return found
 }
 
-// Shown waits until the screen shows a text, wherever.
+// Shown waits until the screen shows a text at any position.
 func (x *Terminal) Shown(text string) {
 	x.t.Helper()
 	Eventually(x.t, "the screen shows "+text, func() bool { return strings.Contains(x.Screen(), text) })
@@ -110,7 +110,7 @@ func (x *Terminal) Resize(rows, columns int) {
 	require.NoError(x.t, pty.SetSize(x.master, rows, columns))
 }
 
-// Modes are those of the terminal.
+// Modes returns the modes of the terminal.
 func (x *Terminal) Modes() unix.Termios {
 	x.t.Helper()
 	modes, err := pty.Modes(x.slave)

@@ -33,7 +33,7 @@ if [ -n "$code" ]; then read x < "$1/begin"; printf x >&3; exit $code; fi
 read x <&4`
 )
 
-// copies are those of a program that a launcher has started.
+// copies are processes of one program that a launcher has started.
 type copies struct {
 	*command
 	dir                       string
@@ -41,8 +41,8 @@ type copies struct {
 	lines                     *bufio.Reader
 }
 
-// launch has a launcher start n copies of a program, which gets the directory of the pipes as
-// its last argument.
+// launch starts n copies of a program with a launcher. The program gets the directory of the
+// pipes as its last argument.
 func (p *Place) launch(ctx context.Context, start Start, n int, argv []string, after ...string) (*copies, error) {
 	dir, err := os.MkdirTemp(p.Dir, "copies-")
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *copies) await(ctx context.Context, n int) (marks []string, at time.Time
 // too.
 func (c *copies) markEnd() {
 	<-c.ended
-	_, _ = c.marks.WriteString("\n") // or nobody reads any more
+	_, _ = c.marks.WriteString("\n") // the error means that the pipe has no reader left
 }
 
 // numbers awaits n marks that are numbers.

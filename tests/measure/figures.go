@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 )
 
-// Figure is one that was measured, beside its floor of the same run.
+// Figure is a measured figure, with its floor of the same run.
 type Figure struct {
 	Name    string  `json:"name"`
 	Unit    string  `json:"unit"`
@@ -20,8 +20,8 @@ type Figure struct {
 	Median  float64 `json:"median"`
 	Floor   float64 `json:"floor"` // its median
 	FloorIs string  `json:"floor_is"`
-	// Ratio is of the medians: the best round may be one in which other work had us read the
-	// first of two marks late. 0: the floor is nothing.
+	// Ratio is the ratio of the medians. In the best round the first of two marks may have been
+	// read late. Ratio is 0 if the floor is 0.
 	Ratio float64 `json:"ratio,omitempty"`
 }
 
@@ -30,7 +30,7 @@ type Measurement struct {
 	Place *Place
 	Ours  *Launcher
 	Chief Start
-	// Program is how [Program] is called, in this very executable.
+	// Program is the command line that runs [Program] in this executable.
 	Program []string
 	// Client is one of the server that Ours uses.
 	Client client.Client
@@ -38,7 +38,7 @@ type Measurement struct {
 	Tell func(text string)
 }
 
-// figure is how one is measured: ours and its floor, in turns.
+// figure measures clusterrun and its floor in turns.
 type figure struct {
 	name, unit, floorIs string
 	ours, floor         func(context.Context) (float64, error)
@@ -151,7 +151,7 @@ func timed(measure func(context.Context) (time.Duration, error)) func(context.Co
 	}
 }
 
-// closures measures closures that are alone, from a coordinator outside of the run.
+// closures measures single closures, from a coordinator outside the run.
 func (m *Measurement) closures(ctx context.Context) (Figure, error) {
 	f := figure{name: "closure, from schedule to value", unit: "ms", floorIs: "a byte to a socket and back"}
 	exchanged, err := m.Place.Exchange(ctx, 1, 2000, m.Program)

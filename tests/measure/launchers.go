@@ -6,22 +6,22 @@ import (
 	"strconv"
 )
 
-// Start returns the command line by which a launcher starts n copies of a program. What it
-// needs in files it writes to dir.
+// Start returns the command line that starts n copies of a program with a launcher. It writes
+// files that the launcher needs to dir.
 type Start func(dir string, n int, argv []string) ([]string, error)
 
-// Launcher is how a launcher is called. What it does not do is nil.
+// Launcher holds the command lines of a launcher. A field is nil if the launcher cannot do it.
 type Launcher struct {
 	Name string
 	// Launch starts copies, and ends when they have ended.
 	Launch Start
-	// Restart starts a copy anew that has failed.
+	// Restart starts a copy again when it has failed.
 	Restart Start
 	// End ends all copies when one has failed.
 	End Start
 	// Tee writes the output of all copies to stdout, with a prefix before each line.
 	Tee Start
-	// Stays reports whether the command goes on when the copies have ended.
+	// Stays reports whether the command keeps running when the copies have ended.
 	Stays bool
 	// Beside returns the processes that the command needs and that are not below it.
 	Beside func() []int

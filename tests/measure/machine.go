@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Machine is where something was measured. It has no name.
+// Machine describes a machine without naming it.
 type Machine struct {
 	CPU    string `json:"cpu"`
 	Cores  int    `json:"cores"`
@@ -18,7 +18,7 @@ type Machine struct {
 	Load string `json:"load"`
 }
 
-// ThisMachine describes this one.
+// ThisMachine describes the machine of this process.
 func ThisMachine() Machine {
 	m := Machine{CPU: runtime.GOARCH, Cores: runtime.NumCPU()}
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {

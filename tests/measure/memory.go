@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// Resident returns the memory of processes, in bytes. What several share counts once, as far as
-// the kernel tells us: of a process that is closed to us all that it has resident counts.
+// Resident returns the memory of processes, in bytes. Shared memory counts once (PSS), except
+// for a process whose smaps may not be read: all its resident memory counts.
 func Resident(pids []int) (int64, error) {
 	var total int64
 	for _, pid := range pids {

@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// endBound is how long a command that was asked to end takes at most.
+	// endBound is the longest time in which a command must end after a request.
 	endBound = 10 * time.Second
-	// outputShown is how much of the output of a command that failed is told.
+	// outputShown is the length of the output that is shown of a command that failed, in bytes.
 	outputShown = 2000
 )
 
-// Place is where launchers are measured.
+// Place is a directory and an environment in which launchers are measured.
 type Place struct {
-	// Dir is for files of theirs and ours.
+	// Dir holds the files of the launchers and of the measurement.
 	Dir string
-	// Env is their environment; nil: this process's.
+	// Env is the environment of launchers. If it is nil, they get the environment of this
+	// process.
 	Env []string
 }
 

@@ -46,7 +46,7 @@ func (p *Place) EndAfterFailure(ctx context.Context, start Start, n int) (time.D
 	return p.end(ctx, start, n, "failure")
 }
 
-// EndAfterChief returns the time from the end of the chief to that of the last of n tasks.
+// EndAfterChief returns the time from the end of the chief to the end of the last of n tasks.
 func (p *Place) EndAfterChief(ctx context.Context, start Start, n int) (time.Duration, error) {
 	return p.end(ctx, start, n, "chief")
 }
@@ -76,8 +76,8 @@ func (p *Place) end(ctx context.Context, start Start, n int, after string) (time
 	return took, exitedWith(c.wait())
 }
 
-// Memory returns the memory that a launcher needs while n copies of a program execute, with
-// what is beside it, and without the copies.
+// Memory returns the memory that a launcher needs while n copies of a program execute,
+// including the processes that Beside returns. It does not count the copies.
 func (p *Place) Memory(ctx context.Context, l *Launcher, n int) (int64, error) {
 	c, err := p.launch(ctx, l.Launch, n, script(holding))
 	if err != nil {
@@ -99,10 +99,10 @@ func (p *Place) Memory(ctx context.Context, l *Launcher, n int) (int64, error) {
 	return size, c.finish(l.Stays)
 }
 
-// Left is what a launcher that was killed has left of its copies.
+// Left describes the copies that a killed launcher has left.
 type Left struct {
 	Copies int
-	// Gone is how long the last of those that ended took.
+	// Gone is the time after which the last copy ended, of those that did.
 	Gone time.Duration
 }
 

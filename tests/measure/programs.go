@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 )
 
-// Programs are those of ours that take part in measurements, by their names. Whoever measures
-// can be started as each of them.
+// programs are the programs that take part in measurements, by name. An executable that
+// measures can be started as each of them.
 var programs = map[string]func(args []string) error{
 	"barrier": func(args []string) error {
 		t, err := task.Current()
@@ -79,10 +79,10 @@ func Program(name string, args []string) error {
 	return p(args)
 }
 
-// warmUp is how many rounds are not measured.
+// warmUp is the number of first rounds that are not measured.
 const warmUp = 100
 
-// rounds measures the rounds of a barrier. Its arguments are how many there are, and the
+// rounds measures the rounds of a barrier. Its arguments are the number of rounds, and the
 // directory of the pipe that gets their median in nanoseconds.
 func rounds(args []string, barrier func() error) error {
 	if len(args) != 2 {

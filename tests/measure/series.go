@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Series is how long something took, each time.
+// Series holds the times of repeated measurements.
 type Series []time.Duration
 
 // Median is of a series that is not empty.

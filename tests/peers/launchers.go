@@ -15,9 +15,9 @@ import (
 // Peer is a launcher that may be installed.
 type Peer struct {
 	Name string
-	// Debian is the package that has it there; empty: there is none.
+	// Debian names the Debian package of the launcher. It is empty if there is none.
 	Debian string
-	// Find returns how it is called; nil: it is not installed.
+	// Find returns the launcher, or nil if it is not installed.
 	Find func() *measure.Launcher
 }
 
@@ -31,8 +31,7 @@ var Launchers = []Peer{
 	{"process-compose", "", processCompose},
 }
 
-// mpirun finds the mpirun of one family, by the name that it has beside others or by what it
-// says of itself.
+// mpirun finds the mpirun of a family: by its own name, or by the output of --version.
 func mpirun(family, name string, of func(path string) *measure.Launcher) *measure.Launcher {
 	for _, name := range []string{name, "mpirun", "mpiexec"} {
 		path, err := exec.LookPath(name)
@@ -58,13 +57,14 @@ func openMPI(path string) *measure.Launcher {
 	return &measure.Launcher{Launch: line(start), End: line(start), Tee: line(start, "--tag-output")}
 }
 
-// mpich leaves the others alone when one has failed that never called MPI.
+// mpich has no End, since it does not stop the others when a process fails that never called
+// MPI.
 func mpich(path string) *measure.Launcher {
 	return &measure.Launcher{Launch: line([]string{path, "-n"}), Tee: line([]string{path, "-prepend-rank", "-n"})}
 }
 
-// Torchrun returns the command line of torchrun with its own Python; nil: there is none. It may
-// be a script for another Python than the first on PATH.
+// Torchrun returns the command line of torchrun with its own Python, or nil if it is not
+// installed. It may be a script for another Python than the first on PATH.
 func Torchrun() []string {
 	path, err := exec.LookPath("torchrun")
 	if err != nil {
@@ -106,7 +106,7 @@ func gnuParallel() *measure.Launcher {
 		return nil
 	}
 	if out, err := exec.Command(path, "--version").Output(); err != nil || !strings.HasPrefix(string(out), "GNU parallel") {
-		return nil // that of moreutils
+		return nil // it is parallel of moreutils
 	}
 	start := func(flags ...string) measure.Start {
 		return func(_ string, n int, argv []string) ([]string, error) {

@@ -17,10 +17,10 @@ import (
 //go:embed *.py
 var scripts embed.FS
 
-// Python is the one that Debian's packages are for.
+// Python is the interpreter for which Debian packages modules.
 const Python = "/usr/bin/python3"
 
-// endBound is how long a script that is ended has for what it has started.
+// endBound is the longest time a script may take to end, with the processes that it started.
 const endBound = 10 * time.Second
 
 // Script writes a script of that name to a directory, and returns its path.
@@ -33,8 +33,8 @@ func Script(name, dir string) (string, error) {
 	return path, os.WriteFile(path, text, 0o600)
 }
 
-// Run runs a script, and returns the numbers in the last line that it prints. Where a module
-// is missing, the error says so.
+// Run runs a script and returns the numbers in the last line that it prints. If a module is
+// missing, the error says so.
 func Run(ctx context.Context, name string, args ...string) ([]float64, error) {
 	dir, err := os.MkdirTemp("", "peer-")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // its kind.
 type Function func(ctx context.Context, args []any, kwargs map[string]any) (any, error)
 
-// Slots are how many closures are called at the same time.
+// Slots is the number of closures that are called at the same time.
 const Slots = 8
 
 // held is a closure that was given out.
@@ -79,7 +79,7 @@ func (s *Server) pump() {
 	s.wake()
 }
 
-// returnLeases ends those of which something has ended.
+// returnLeases ends the leases of which a closure has ended, and reports whether it ended any.
 func (s *Server) returnLeases() (some bool) {
 	for _, l := range slices.Clone(s.leases) {
 		var r closure.LeaseResult
@@ -152,7 +152,8 @@ func (s *Server) begin(c closure.Closure, resources []closure.Resource) {
 	}()
 }
 
-// arguments are those of a closure, with what was built of resources in their places.
+// arguments returns the arguments of a closure, with resources replaced by the values built for
+// them.
 func (s *Server) arguments(c closure.Closure, resources []closure.Resource) (args []any, kwargs map[string]any, err error) {
 	if len(c.Args) > 0 {
 		if err := json.Unmarshal(c.Args, &args); err != nil {
@@ -184,7 +185,7 @@ func (s *Server) arguments(c closure.Closure, resources []closure.Resource) (arg
 	return args, kwargs, err
 }
 
-// drop has the tasks let go of resources.
+// drop drops the values that were built for released resources.
 func (s *Server) drop(released [][2]uint64) {
 	for _, r := range released {
 		maps.DeleteFunc(s.built, func(id uint64, _ *built) bool { return r[0] <= id && id <= r[1] })

@@ -122,7 +122,7 @@ type iterator struct {
 	execution string
 	follow    bool
 	next      int
-	transient int // event IDs up to here were shown as those of a workflow task
+	transient int // event IDs up to here were shown as events of a workflow task
 	event     *historypb.HistoryEvent
 	err       error
 }
@@ -161,13 +161,12 @@ func (i *iterator) HasNext() bool {
 	return true
 }
 
-// leftOut are more events than those of a workflow task, with which they could be
-// mistaken.
+// leftOut is more than the number of events of a workflow task, so that the gap cannot be
+// mistaken for one.
 const leftOut = 3
 
-// showWorkflowTask shows a task that the history does not have yet, as a server does
-// at the end of what there is: its event IDs become those of others where nothing
-// comes of the task.
+// showWorkflowTask shows a workflow task that the history does not have yet, as a server does
+// at the end of the history. If the task has no effect, other events get its event IDs.
 func (i *iterator) showWorkflowTask(events int) {
 	id, what := int64(events)+1, enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED
 	if i.transient > events {

@@ -31,9 +31,9 @@ type Server struct {
 	t testing.TB
 
 	mu sync.Mutex
-	// size is that of the queue; 0: of whoever opens it.
+	// size is the size of the queue. If it is 0, the client that opens the queue chooses it.
 	size      int
-	changed   chan struct{} // is closed, and made anew, when something has
+	changed   chan struct{} // closed and replaced after each change
 	functions map[string]Function
 
 	config     rules.Config
@@ -44,18 +44,18 @@ type Server struct {
 	built      map[uint64]*built
 	// calls, updates and answers count by name.
 	calls, updates, answers map[string]int
-	// lose is how many answers get lost, by the name of the update. away: so do all,
-	// and nothing arrives.
+	// lose is the number of answers to lose, by the name of the update. If away is true, all
+	// answers are lost, and no request arrives.
 	lose map[string]int
 	away bool
-	// leaveOut: the next one who reads history does not see all.
+	// leaveOut reports whether events are left out for the next reader of the history.
 	leaveOut bool
-	// still: who follows the history hears nothing.
+	// still reports whether changes are hidden from clients that follow the history.
 	still bool
 	reads int
 }
 
-// New has no queue until somebody opens it.
+// New returns a server without a queue. A client opens it.
 func New(t testing.TB, functions map[string]Function) *Server {
 	s := &Server{
 		t: t, changed: make(chan struct{}), functions: functions,
@@ -79,14 +79,14 @@ func (s *Server) Limit(size int) {
 	s.size = size
 }
 
-// Calls is how often a function was called.
+// Calls returns the number of calls of a function.
 func (s *Server) Calls(function string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[function]
 }
 
-// Updates is how many requests of a name have arrived.
+// Updates returns the number of updates with a name that have arrived.
 func (s *Server) Updates(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,35 +100,35 @@ func (s *Server) Built() []uint64 {
 	return slices.Sorted(maps.Keys(s.built))
 }
 
-// Answers is how many requests of a name were answered.
+// Answers returns the number of updates with a name that were answered.
 func (s *Server) Answers(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.answers[name]
 }
 
-// Waiting is how many requests to schedule have no answer.
+// Waiting returns the number of unanswered requests to schedule.
 func (s *Server) Waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.updates[closure.UpdateSchedule] - s.answers[closure.UpdateSchedule]
 }
 
-// Counts are those of the queue.
+// Counts returns the counts of the queue.
 func (s *Server) Counts() closure.QueueCounts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.machine.Status().Counts
 }
 
-// Lose has the next answers to updates of a name get lost.
+// Lose loses the next answers to updates with a name.
 func (s *Server) Lose(update string, answers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lose[update] += answers
 }
 
-// Away has nothing arrive, or again, and cuts what waits.
+// Away makes the server unreachable, which ends waiting requests, or reachable again.
 func (s *Server) Away(away bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,21 +136,21 @@ func (s *Server) Away(away bool) {
 	s.wake()
 }
 
-// LeaveOut has events be missing for one who reads the history, once.
+// LeaveOut leaves events out of the history for the next reader.
 func (s *Server) LeaveOut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leaveOut = true
 }
 
-// Reads is how often an execution's history was read as far as it goes.
+// Reads returns the number of times that the history of an execution was read to its end.
 func (s *Server) Reads() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reads
 }
 
-// Still has those who follow the history hear nothing of it, or again.
+// Still hides changes from clients that follow the history, or shows them again.
 func (s *Server) Still(still bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +158,7 @@ func (s *Server) Still(still bool) {
 	s.wake()
 }
 
-// Has adds a function to what the tasks serve.
+// Has adds a function that the tasks serve.
 func (s *Server) Has(name string, f Function) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +167,7 @@ func (s *Server) Has(name string, f Function) {
 	s.pump()
 }
 
-// ContinueAsNew has the queue go on in another execution.
+// ContinueAsNew continues the queue in another execution.
 func (s *Server) ContinueAsNew() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *Server) ContinueAsNew() {
 	s.pump()
 }
 
-// Forget has the server keep only the latest execution.
+// Forget removes all executions but the latest.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,7 +247,7 @@ func (s *Server) ExecuteWorkflow(ctx context.Context, _ client.StartWorkflowOpti
 	return nil, nil
 }
 
-// UpdateWorkflow has the queue answer.
+// UpdateWorkflow sends an update to the queue.
 func (s *Server) UpdateWorkflow(ctx context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

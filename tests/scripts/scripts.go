@@ -15,7 +15,7 @@ import (
 type Directive func(t *testing.T, d *datadriven.TestData) string
 
 // Run runs the scripts in testdata/scripts. Each begins with the directives that fresh returns.
-// `go test -run Scripts -rewrite` writes the answers anew.
+// `go test -run Scripts -rewrite` rewrites the answers.
 func Run(t *testing.T, fresh func() map[string]Directive) {
 	t.Helper()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -48,7 +48,7 @@ func Events(t *testing.T, d *datadriven.TestData, step func(line string) (string
 	return out.String()
 }
 
-// Bytes are what a fuzzed machine is fed with.
+// Bytes is the input of a fuzzed machine.
 type Bytes []byte
 
 // Byte takes the next one, which is 0 when none is left.

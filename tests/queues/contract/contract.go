@@ -1,6 +1,6 @@
-// Package contract has what programs rely on of a queue of closures, as one script for the
-// queue of package queues and for the real one: what tests of clients find with the former
-// holds with the latter.
+// Package contract tests what programs rely on in a queue of closures. One script runs against
+// the queue of package queues and against the real queue, so that results of client tests with
+// the former hold for the latter.
 package contract
 
 import (
@@ -17,9 +17,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Queue is one that is open, and what a test has done to it. Its tasks call two closures
-// at a time or more. They have the functions square(i), fail(text), counter(start), which
-// makes what count(counter) counts in, and hold(name), which goes on until Release(name).
+// Queue is an open queue with functions that act on it from outside. Its tasks call at least
+// two closures at a time. They have the functions square(i), fail(text), counter(start), which
+// makes a counter for count(counter), and hold(name), which runs until Release(name).
 type Queue struct {
 	Server closurequeue.Server
 	Run    spec.RunRef
@@ -27,7 +27,7 @@ type Queue struct {
 	Open func() *closurequeue.Queue
 	// Release has the calls of hold(name) return.
 	Release func(name string)
-	// ContinueAsNew has it go on in another execution, for which it may need a client.
+	// ContinueAsNew continues the queue in another execution. It may need a client to do so.
 	ContinueAsNew func(*closurequeue.Queue)
 	// End ends its run.
 	End func()
@@ -40,7 +40,7 @@ type script struct {
 	client *closurequeue.Client
 	q      *closurequeue.Queue
 	ctx    context.Context
-	// ended are the outcomes that there have to be, by ID: a value, or an error.
+	// ended holds the expected outcomes by ID: a value, or an error.
 	ended map[uint64]string
 }
 
@@ -107,7 +107,7 @@ func (s *script) failed(kind, message string, r *closurequeue.Remote) {
 	s.Helper()
 	_, err := r.Wait(s.ctx)
 	e := s.asError(err)
-	if kind != "" { // that of the function's own depends on its language
+	if kind != "" { // the message of an error in the function depends on its language
 		assert.Equal(s, kind, e.Kind)
 	}
 	assert.Contains(s, e.Message, message)
@@ -154,7 +154,7 @@ func values(s *script) {
 	assert.EqualValues(s, 20, after.Counts.Finished)
 }
 
-// What the queue does not take has no ID, and is no error of the queue.
+// refusals expects that a refused closure has no ID and does not fail the queue.
 func refusals(s *script) {
 	for want, c := range map[string]closure.Closure{
 		`no task has registered a function "nothing"`: of("nothing"),
@@ -174,7 +174,7 @@ func refusals(s *script) {
 	require.NoError(s, s.q.Join(s.ctx))
 }
 
-// An error cancels what else there is, and is told once.
+// failures expects that an error cancels all other closures, and is reported once.
 func failures(s *script) {
 	holds, _ := s.schedule(of("hold", "never"))
 	s.awaits("it is being called", func(q closure.QueueStatus) bool { return q.Counts.Executing+q.Counts.GivenOut == 1 })
@@ -188,8 +188,8 @@ func failures(s *script) {
 	require.NoError(s, s.q.Join(s.ctx), "of a detached one nobody else hears")
 }
 
-// A closure with the key of another one is that closure, unless that has failed and is to
-// be tried again.
+// keys expects that closures with the same key are one closure, unless the first has failed and
+// the second sets Retry.
 func keys(s *script) {
 	keyed := func(function string, arg any, o closure.Options) *closurequeue.Remote {
 		c := of(function, arg)
@@ -243,7 +243,8 @@ func pauses(s *script) {
 	require.NoError(s, s.q.Join(s.ctx))
 }
 
-// A resource is made where it is used, once, and is there until nobody needs it.
+// resources expects that a resource is made once in each task that uses it, and stays until no
+// closure needs it.
 func resources(s *script) {
 	id, err := s.q.CreateResource(s.ctx, closure.Resource{Function: "counter", Args: []byte("[10]")})
 	require.NoError(s, err)
@@ -264,8 +265,8 @@ func resources(s *script) {
 	s.awaits("the resource is gone", func(q closure.QueueStatus) bool { return q.Counts.Resource == 0 })
 }
 
-// A queue that goes on in another execution has what it had, and values of earlier ones are
-// found by any client.
+// anotherExecution expects that a queue keeps its state in another execution, and that any
+// client finds values of earlier executions.
 func anotherExecution(s *script) {
 	holds, id := s.schedule(of("hold", "long"))
 	s.awaits("it is being called", func(q closure.QueueStatus) bool { return q.Counts.Executing+q.Counts.GivenOut == 1 })
@@ -330,8 +331,8 @@ func theEnd(s *script) {
 	s.found()
 }
 
-// following: whoever follows the history from a position before the first closure is told
-// of all, and the first thing that it is told of each is what counts.
+// following expects that a client that follows the history from a position before the first
+// closure receives all outcomes. The first one received for a closure counts.
 func following(s *script, from closurequeue.Position) {
 	again, err := closurequeue.ParsePosition(from.String())
 	require.NoError(s, err)
@@ -357,7 +358,7 @@ func following(s *script, from closurequeue.Position) {
 			s.outcome(want, told[id])
 		}
 	}
-	// From a place in the middle it goes on with the next one.
+	// From a position in the middle, Follow continues with the next one.
 	middle := len(places) / 2
 	var rest []closurequeue.Position
 	err = s.client.Follow(s.ctx, places[middle], func(n closurequeue.News) error {
