@@ -27,11 +27,11 @@ type Server interface {
 	State(ctx context.Context, id string) (RoundState, error)
 	// Status returns who has arrived in an open round.
 	Status(ctx context.Context, id string) (spec.BarrierStatus, error)
-	// End ends an open round that nobody waits for any more.
+	// End ends an open round that no task waits for any longer.
 	End(ctx context.Context, id, why string) error
 }
 
-// RoundState is what the server knows about a round.
+// RoundState is the state of a round, as the server knows it.
 type RoundState int
 
 // The values of [RoundState].
@@ -59,14 +59,14 @@ type Arrival struct {
 	// Key names this call of the process. A call that is repeated because its connection
 	// broke has the same key, and gets the same answer.
 	Key string
-	// Participants are the tasks that have to arrive, this one among them.
+	// Participants are the tasks that have to arrive, including this task.
 	Participants []string
 	// Here are the participants on this host; their arrivals are announced together. Empty
 	// means unknown.
 	Here []string
 	// Value is passed to the other participants.
 	Value string
-	// Timeout breaks the barrier for everybody. 0 means no timeout.
+	// Timeout breaks the barrier for all participants. 0 means no timeout.
 	Timeout time.Duration
 }
 
@@ -82,8 +82,8 @@ const (
 	// maxMeetings bounds the barriers of one run that are kept in memory. Others are looked
 	// up on the server.
 	maxMeetings = 1024
-	// overdue is how much later than the round a host gives up by itself if the server is
-	// away.
+	// overdue is the time after the timeout of a round at which a host gives up by itself, if
+	// the server is away.
 	overdue = 10 * time.Second
 )
 
@@ -223,7 +223,7 @@ func (b *Barriers) enter(w *waiter) (*meeting, error) {
 	return m, nil
 }
 
-// forgetOne drops the least recently used meeting that nobody waits at.
+// forgetOne drops the least recently used meeting without waiters.
 func (b *Barriers) forgetOne(r *run) {
 	if len(r.meetings) <= maxMeetings {
 		return
@@ -241,7 +241,7 @@ func (b *Barriers) forgetOne(r *run) {
 }
 
 // Forget drops everything of a run that has released this host, and ends the rounds that are
-// still open: nobody is left to be released.
+// still open, since no task waits for their release.
 func (b *Barriers) Forget(ctx context.Context, workflowID, runID string) error {
 	key := runKey{workflowID, runID}
 	b.mu.Lock()

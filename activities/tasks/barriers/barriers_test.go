@@ -187,7 +187,7 @@ func TestTimeoutDuringAnOutage(t *testing.T) {
 	released(t, w, 0)
 }
 
-// A task that arrives too often gets an error, and the round goes on without its last
+// A task that arrives too often gets an error, and the round continues without its last
 // arrival.
 func TestTooManyArrivals(t *testing.T) {
 	b := newHost(t, newFakeServer(), t.TempDir())

@@ -8,20 +8,20 @@
 //
 // # Which round
 //
-// All hosts have to agree on the number of the open round without asking each other. The
-// server decides: a closed round is never started again under its ID (signal-with-start with
-// the policy "reject duplicate"), so the open round is the first one that is not closed, and
-// an arrival at a closed round moves on to the next. There is no other way to advance: a host
-// opens round n+1 only after it was told that n is closed.
+// All hosts have to agree on the number of the open round without asking each other. The server
+// decides: a closed round is never started again under its ID (signal-with-start with the
+// policy "reject duplicate"), so the open round is the first one that is not closed, and an
+// arrival at a closed round moves on to the next. Rounds advance in no other way: a host opens
+// round n+1 only after the server has reported that n is closed.
 //
-// The number that a host keeps is only a starting point, and a number that is too low is
-// safe: the host finds the later closed rounds by a galloping search. The number is kept in
-// memory and in a small file in the state directory, which is written within a second and
-// needs no fsync. The file matters for runs that outlive the server's retention: once the
-// server has forgotten the closed rounds, a host that has no number would start again at 0.
-// (A host that has lost its state directory has lost its tasks too, and the group continues
-// in another generation.) The numbers of the 1,024 most recently used barriers of a run are
-// kept; for any other barrier the server is asked.
+// The number that a host keeps is only a starting point, and a number that is too low is safe:
+// the host finds the later closed rounds by a galloping search. The number is kept in memory
+// and in a small file in the state directory, which is written within a second and needs no
+// fsync. The file matters for runs that outlive the server's retention: once the server has
+// forgotten the closed rounds, a host without a number would start again at 0. (A host that has
+// lost its state directory has lost its tasks too, and the group continues in another
+// generation.) The numbers of the 1,024 most recently used barriers of a run are kept; for any
+// other barrier the server is asked.
 //
 // # No arrival counts twice
 //
@@ -41,8 +41,8 @@
 //   - The server lost the arrival, because a power cut took its last moments: if a round
 //     stays open, the host asks it for its arrivals after a quarter of a second and then
 //     every minute, and sends the missing ones again.
-//   - The round was terminated and left no list: tasks that are known to have been in it are
-//     told that it is broken; others move on to the next round.
+//   - The round was terminated and left no list: tasks that are known to have been in it get
+//     the answer that it is broken; others move on to the next round.
 //
 // # Withdrawing
 //

@@ -17,13 +17,13 @@ import (
 var tries = retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 
 const (
-	// firstMoment is how long the meeting waits for further arrivals on this host before it
-	// tells the round of those that are there, unless all are known to be there. The wait
-	// grows with every message of a round, up to lastMoment. This delays only what people
-	// see: the last arrival is sent at once in any case.
+	// firstMoment is the time that the meeting waits for further arrivals on this host before
+	// it sends the present ones to the round, unless all are known to be present. The wait
+	// grows with every message of a round, up to lastMoment. This delays only what people see:
+	// the last arrival is sent at once in any case.
 	firstMoment, lastMoment = 2 * time.Millisecond, 200 * time.Millisecond
-	// lookAfter is when a round that is still open is asked whether it has the arrivals that
-	// it was sent; lookAgain is the time until it is asked again.
+	// lookAfter is the time after which the host asks a round that is still open whether it has
+	// the arrivals that it was sent; lookAgain is the time until it asks again.
 	lookAfter, lookAgain = 250 * time.Millisecond, time.Minute
 	// callTakes bounds one short call to the server.
 	callTakes = 10 * time.Second
@@ -63,8 +63,8 @@ type memory struct {
 	answer
 }
 
-// meeting is one barrier as this host sees it. A goroutine serves it while somebody waits at
-// it or a withdrawal has to be delivered.
+// meeting is one barrier as this host sees it. A goroutine serves it while a task waits at it
+// or a withdrawal must be delivered.
 type meeting struct {
 	b    *Barriers
 	run  spec.RunRef
@@ -75,13 +75,13 @@ type meeting struct {
 	serving bool
 	waiters []*waiter
 	leaving []spec.BarrierWithdrawal // of the round next
-	next    int                      // the open round, as far as is known
+	next    int                      // the open round, or an earlier one
 	opened  bool                     // next may be open on the server because of this host
 	// forgotten reports whether the run has released the host, so that nothing is stored any
 	// more.
 	forgotten bool
-	// last has the last round of each task of this host. If a task is missing, earlier rounds
-	// have to be searched for its arrival first.
+	// last has the last round of each task of this host. If a task is missing, its arrival must
+	// first be sought in earlier rounds.
 	last map[string]memory
 	wake chan struct{}
 }
@@ -128,8 +128,8 @@ func (m *meeting) enter(w *waiter) {
 }
 
 // leave removes a waiter whose call has ended. If the process has repeated the call with the
-// same key because its connection broke, the other waiter stays. leave returns the open
-// round, as far as is known.
+// same key because its connection broke, the other waiter stays. leave returns the number of
+// the open round, which may be too low.
 func (m *meeting) leave(w *waiter) (round int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -157,7 +157,7 @@ func (m *meeting) nudge() {
 	}
 }
 
-// done stops serving and returns true if there is nothing left to serve.
+// done stops serving and returns true if there are no waiters and no withdrawals left.
 func (m *meeting) done() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -171,7 +171,8 @@ func (m *meeting) nobody() bool {
 	return len(m.waiters) == 0
 }
 
-// serve exchanges news with the open round on the server until nobody is left here.
+// serve exchanges arrivals, withdrawals and answers with the open round on the server until no
+// waiter and no withdrawal is left.
 func (m *meeting) serve() {
 	ctx, cancel := context.WithCancel(m.b.ctx)
 	defer cancel()
@@ -303,8 +304,8 @@ func (s *server) tell(ctx context.Context, batch []*waiter) error {
 	s.mu.Lock()
 	for _, w := range batch {
 		message.Arrived = append(message.Arrived, spec.BarrierArrival{Task: w.Task, Key: w.Key, Value: w.Value, Timeout: w.left()})
-		// From here on the round may have the arrival, whatever Tell returns: if its call
-		// ends now, the arrival has to be withdrawn.
+		// From here on the round may have the arrival, even if Tell fails: if the task's call
+		// ends now, the arrival must be withdrawn.
 		w.sent = true
 	}
 	round := s.next
@@ -322,7 +323,7 @@ func (s *server) tell(ctx context.Context, batch []*waiter) error {
 	forgotten := s.forgotten && s.opened
 	s.mu.Unlock()
 	if forgotten {
-		// The run released the host meanwhile, and nobody else ends the round.
+		// The run has released the host since, so Forget did not end this round.
 		return s.b.Server.End(call, s.id(round), runEnded)
 	}
 	if err == nil {
@@ -373,7 +374,8 @@ func (s *server) lookIn(d time.Duration) {
 	s.look.Reset(d)
 }
 
-// wait returns when there is something to send or something was received.
+// wait waits until something must be sent to the round, or something has arrived from it. It
+// returns at once if there are no waiters.
 func (s *server) wait(ctx context.Context) {
 	if s.nobody() {
 		return

@@ -10,9 +10,9 @@ import (
 )
 
 // seekForgotten searches the rounds before the open one for arrivals of tasks that this host
-// does not remember. If a task arrives again with the key of an arrival that was answered
-// while nobody listened, it gets that answer. The last round with the task decides, because a
-// task arrives again only after that. Rounds without it are broken ones.
+// does not remember. If a task arrives again with the key of an arrival whose answer was lost,
+// it gets that answer. The last round with the task decides, because a task arrives again only
+// after that. Rounds without it are broken ones.
 func (s *server) seekForgotten(ctx context.Context) error {
 	s.mu.Lock()
 	next := s.next
@@ -114,7 +114,7 @@ func (s *server) advance(ctx context.Context) error {
 	return nil
 }
 
-// firstOpen returns the first round, from this one on, that is not closed. A round is opened
+// firstOpen returns the first round, beginning at from, that is not closed. A round is opened
 // only after the previous one is closed, so a binary search finds it.
 func (s *server) firstOpen(ctx context.Context, from int) (int, error) {
 	closed := func(round int) (bool, error) {
@@ -231,7 +231,7 @@ func (s *server) answer(waiters []*waiter, a answer) {
 	})
 }
 
-// lost handles a round that the server no longer knows although it was told of arrivals: they
+// lost handles a round that the server no longer knows although arrivals were sent to it: they
 // are sent again, which opens it again.
 func (s *server) lost() {
 	s.unwatch()
@@ -272,9 +272,9 @@ func (s *server) lookAtRound(ctx context.Context) {
 	}()
 }
 
-// saw answers waiters that were refused, and marks those that the round does not have to be
-// sent again: a delayed withdrawal may have removed an arrival. It returns the time until the
-// next look.
+// saw answers waiters that were refused, and marks arrivals that are missing in the round, so
+// that they are sent again: a delayed withdrawal may have removed them. It returns the time
+// until the next look.
 func (s *server) saw(seen sight) time.Duration {
 	if seen.err != nil {
 		return tries.Most

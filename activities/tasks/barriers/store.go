@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// keepAfter is how long a write may be delayed. A number that is too low is safe: the
-	// host finds the later rounds closed.
+	// keepAfter is the longest delay of a write. A number that is too low is safe: the host
+	// finds the later rounds closed.
 	keepAfter = time.Second
-	// keepFor is how long the numbers of a run that never released the host are kept.
+	// keepFor is the time for which the numbers of a run that never released the host are kept.
 	keepFor = 30 * 24 * time.Hour
 )
 
@@ -71,7 +71,7 @@ func openStore(stateDir string, log *zap.Logger) (*store, error) {
 	return s, nil
 }
 
-// number returns the next round of a barrier, as far as is known.
+// number returns the next round of a barrier. The number may be too low.
 func (s *store) number(run spec.RunRef, name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
