@@ -117,8 +117,8 @@ func executing(activities []*workflowpb.PendingActivityInfo) (n int) {
 	return n
 }
 
-// Status returns the status of the queue. For a queue that has ended it comes from the
-// result, because there may be no worker left to answer a query.
+// Status returns the status of the queue. For a queue that has ended it comes from the result,
+// because no worker may be left for a query.
 func (c *Client) Status(ctx context.Context) (closure.QueueStatus, error) {
 	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
 	var notFound *serviceerror.NotFound

@@ -7,14 +7,13 @@
 //	Remote.Wait ◄── outcomes ◄── long poll of ──── its history
 //
 // A [Client] retries each request until the queue answers it, and reads the history. It keeps
-// no state: callers have names and number their requests, so a request stays the same whoever
-// sends it, and however often. A host uses a Client for the programs in its tasks, which
-// outlive the host worker; a [Feed] is the part of the history that it keeps for each
-// program.
+// no state: callers have names and number their requests, so a request stays the same if
+// another host sends it again. A host uses a Client for the programs in its tasks, which
+// outlive the host worker; a [Feed] is the part of the history that it keeps for each program.
 //
 // A [Queue] is for a program that uses the client itself. It has at most one schedule request
-// in flight. What is scheduled in the meantime goes into the next request, so a single
-// closure leaves at once and a flood leaves in batches of hundreds.
+// in flight. Closures that are scheduled in the meantime are sent with the next request, so a
+// single closure leaves at once and a flood leaves in batches of hundreds.
 //
 // A per-worker resource exists until its creator has released it and the last closure that
 // uses it has ended. A client sends a release only after the queue has answered for all

@@ -30,7 +30,7 @@ type feed struct {
 	// again.
 	before string
 	last   closure.Outcomes
-	// ahead is news that was read and not returned yet.
+	// ahead is news that was read but has not been returned yet.
 	ahead  *News
 	stop   context.CancelFunc // stops the reader
 	news   chan News
@@ -44,8 +44,8 @@ func newFeed(c *Client) *feed { return &feed{client: c, gate: make(chan struct{}
 
 // next returns what comes after a position. If there is nothing, it waits for that time or
 // until ctx ends, and then returns an empty batch. If the caller asks again for the same
-// position because it has lost the answer, it gets the same batch. At the end of the history
-// the error is [ErrRunEnded].
+// position because the answer was lost, it gets the same batch. At the end of the history the
+// error is [ErrRunEnded].
 func (f *feed) next(ctx context.Context, after string, wait time.Duration) (closure.Outcomes, error) {
 	select {
 	case f.gate <- struct{}{}:
@@ -181,7 +181,7 @@ type kept struct {
 const (
 	// maxFeeds bounds the feeds of a queue, each with what it has read ahead.
 	maxFeeds = 64
-	// idleFeed is how long an unused feed is kept.
+	// idleFeed is the time for which an unused feed is kept.
 	idleFeed = time.Minute
 )
 

@@ -52,7 +52,7 @@ func TestAFeedGoesOnWhereItsProcessIs(t *testing.T) {
 	require.NoError(t, process.ask(feed))
 	assert.Equal(t, []string{"2=1"}, process.got, "nothing from before")
 
-	// The answer to the next request is lost. After that the host is another one.
+	// The answer to the next request is lost. After that, another host serves the program.
 	f.assertValue("2", f.schedule(newClosure("same", 2)))
 	lost, err := feed.next(patience(t), process.at, time.Minute)
 	require.NoError(t, err)

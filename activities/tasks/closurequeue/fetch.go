@@ -19,8 +19,8 @@ func (q *Queue) Fetch(ctx context.Context, id uint64) (*Remote, error) {
 	return remotes[0], nil
 }
 
-// FetchAll is like [Queue.Fetch] for many closures, and keeps their order. It reads the
-// history once or twice, however many there are.
+// FetchAll is like [Queue.Fetch] for many closures, and keeps their order. It reads the history
+// once or twice for all of them.
 func (q *Queue) FetchAll(ctx context.Context, ids ...uint64) ([]*Remote, error) {
 	found, err := q.find(ctx, ids)
 	if err != nil {
@@ -69,8 +69,8 @@ func (q *Queue) expectAll(ctx context.Context, remotes []*Remote) error {
 	}
 }
 
-// foundAll records the outcomes that were found. If the run has ended meanwhile, it returns
-// true: all closures have ended then, and are to be looked up again.
+// foundAll records the outcomes that were found. It returns true if the run has ended in the
+// meantime: all closures have ended then, and must be looked up again.
 func (q *Queue) foundAll(remotes []*Remote, found map[uint64]closure.Outcome, err error) (again bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -61,7 +61,7 @@ func (s *secondQuery) QueryWorkflow(ctx context.Context, workflow, execution, qu
 	return s.Server.QueryWorkflow(ctx, workflow, execution, query, args...)
 }
 
-// If outcomes cannot be looked up, nobody waits for them.
+// If outcomes cannot be looked up, no call waits for them.
 func TestAFetchThatFails(t *testing.T) {
 	f := newFixture(t)
 	f.schedule(newClosure("wait"))

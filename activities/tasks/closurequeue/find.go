@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Find returns the outcomes of those closures that have ended, however long ago. It does not
-// wait for the others. A closure whose outcome is no longer stored has ended with the error
+// Find returns the outcomes of the closures that have ended, even long ago. It does not wait
+// for the others. A closure whose outcome is no longer stored has ended with the error
 // [closure.ErrNotFound].
 func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]closure.Outcome, error) {
 	s, err := c.Status(ctx)

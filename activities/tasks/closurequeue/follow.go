@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// News is what one event of the history says about closures.
+// News is the information about closures in one event of the history.
 type News struct {
 	// At is the position of the event.
 	At Position
@@ -24,7 +24,7 @@ type News struct {
 
 // Follow reads the history after a position, calls each for all news, and waits for more. It
 // does not read ahead while each runs. While the server is away, it retries. The error is
-// [ErrRunEnded] at the end of the last execution, the error of each, or that of ctx.
+// [ErrRunEnded] at the end of the last execution, the error of each, or the error of ctx.
 func (c *Client) Follow(ctx context.Context, from Position, each func(News) error) error {
 	at := from
 	for again := tries; ; {
@@ -43,8 +43,7 @@ func (c *Client) Follow(ctx context.Context, from Position, each func(News) erro
 		}
 		var notFound *serviceerror.NotFound
 		if errors.As(err, &notFound) {
-			// The server has forgotten this execution, but perhaps not the one that continued
-			// it.
+			// The server has forgotten this execution, but perhaps not its successor.
 			if here, err := c.Here(ctx); err == nil && here.Execution != at.Execution {
 				at = Position{Execution: here.Execution}
 				continue
@@ -108,11 +107,11 @@ type reader struct {
 	seen int64 // the highest event ID
 	// leases has the IDs of the events that scheduled a lease.
 	leases map[int64]bool
-	next   string // the execution that continues this one
+	next   string // the next execution of the queue
 }
 
-// follows checks that no event is missing before this one. If a history grows while the
-// server reads its end, the server adds new events, but only those of a single page.
+// follows checks that no event is missing before e. If a history grows while the server reads
+// its end, the server adds new events, but no more than a single page.
 func (r *reader) follows(e *historypb.HistoryEvent) error {
 	id := e.GetEventId()
 	if id > r.seen+1 {
@@ -152,7 +151,7 @@ func (r *reader) event(e *historypb.HistoryEvent) (*News, error) {
 			return &News{Outcomes: final}, nil
 		}
 	case enumspb.EVENT_TYPE_MARKER_RECORDED:
-		// The type is in our own details, whatever the SDK calls the marker.
+		// The type is in our own details, because the SDK chooses the name of the marker.
 		for _, payloads := range e.GetMarkerRecordedEventAttributes().GetDetails() {
 			var d closure.DecidedOutcomes
 			if decode(payloads, &d) == nil && d.Type == closure.DecidedType {

@@ -83,7 +83,8 @@ func (q *Queue) settleRange(r [2]uint64, text string) {
 	}
 }
 
-// settle ends a closure for those that wait for it here. It returns false if nobody does.
+// settle ends a closure for the callers that wait for it here. It returns false if there are
+// none.
 func (q *Queue) settle(o closure.Outcome) bool {
 	waiting, ok := q.remotes[o.ID]
 	delete(q.remotes, o.ID)

@@ -23,13 +23,13 @@ type Queue struct {
 	loops  sync.WaitGroup // started only with mu held and ctx not done
 
 	mu sync.Mutex
-	// pending are closures that are scheduled here and not sent yet.
+	// pending are closures that are scheduled here but have not been sent yet.
 	pending      []*Remote
 	pendingBytes int
 	sending      int // closures of the request in flight
-	// room is how many closures the queue had room for when it last answered.
+	// room is the number of closures for which the queue had room when it last answered.
 	room int
-	// scheduled counts the closures that were taken, and passed those of them that the queue
+	// scheduled counts the closures that Schedule has taken. passed counts those that the queue
 	// has answered for.
 	scheduled, passed uint64
 	batch, call       uint64
@@ -46,7 +46,7 @@ type Queue struct {
 	// arrived before the ID.
 	remotes map[uint64][]*Remote
 	early   early
-	// resources are those that were created here and not released.
+	// resources are the resources that were created here and have not been released.
 	resources resources
 	// attached counts the remotes that join and done wait for.
 	attached int
@@ -92,7 +92,7 @@ func attach(c *Client, size int, tasks TaskNames) *Queue {
 func (q *Queue) ID() string { return q.client.ID() }
 
 // Close ends the client. The queue continues with the closures in it. Closures that were
-// scheduled here and not yet sent are lost; [Queue.Flush] waits until they are sent. The
+// scheduled here but have not been sent are lost; [Queue.Flush] waits until they are sent. The
 // resources that were created here are released.
 func (q *Queue) Close() {
 	q.mu.Lock()

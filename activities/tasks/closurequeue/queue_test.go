@@ -437,7 +437,7 @@ func TestJoinDoesNotWaitForAKnownDetachedClosure(t *testing.T) {
 	f.assertOpen(other)
 }
 
-// The error of a detached closure concerns nobody else, even if the queue refuses the
+// The error of a detached closure is reported by no other call, even if the queue refuses the
 // closure.
 func TestARefusedDetachedClosureTellsNobodyElse(t *testing.T) {
 	f := newFixture(t)
@@ -448,7 +448,7 @@ func TestARefusedDetachedClosureTellsNobodyElse(t *testing.T) {
 	require.NoError(t, f.Join(patience(t)))
 }
 
-// A detached closure does not take an error that others have to be told of.
+// A detached closure does not take an error that another call must report.
 func TestADetachedClosureTakesNoError(t *testing.T) {
 	f := newFixture(t)
 	refused := f.schedule(newClosure("nobody has this"))
@@ -472,7 +472,8 @@ func TestItBreaksBeforeSomethingIsSent(t *testing.T) {
 	f.Queue.Close()
 }
 
-// A closure that no server would accept is refused at once, and not sent again and again.
+// A closure that no server would accept is refused at once instead of being sent again and
+// again.
 func TestWhatIsFarTooLargeIsRefused(t *testing.T) {
 	f := newFixture(t)
 	large := strings.Repeat("x", 10<<20)
@@ -520,8 +521,8 @@ func TestCancelAll(t *testing.T) {
 	assert.Zero(t, a.Cancelled)
 }
 
-// The key of a closure that has failed gives the same error to whoever schedules it again and
-// joins. With retry it is called again.
+// The key of a closure that has failed gives the same error to a program that schedules it
+// again and joins. With retry it is called again.
 func TestTheKeyOfAFailedClosure(t *testing.T) {
 	f := newFixture(t)
 	keyed := with(newClosure("fails", "no"), closure.Options{Key: "k"})

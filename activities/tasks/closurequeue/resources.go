@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// gatherReleases is how long a release waits for further ones.
+	// gatherReleases is the time that a release waits for further ones.
 	gatherReleases = 50 * time.Millisecond
 	// maxCreating bounds the range of numbers in flight: the queue remembers only the latest
 	// numbers, and a late request must be among them.
@@ -32,7 +32,7 @@ type resources struct {
 
 type released struct {
 	id uint64
-	// after is how many closures had been scheduled by then; some of them may use the
+	// after is the number of closures that had been scheduled by then; some of them may use the
 	// resource.
 	after uint64
 }
@@ -135,7 +135,7 @@ func (q *Queue) releaseAll() {
 				q.mu.Unlock()
 				return
 			}
-			// The run has ended, so there is no queue to tell.
+			// The run has ended, and the queue with it.
 			q.mu.Lock()
 			q.resources.kept, q.resources.released = nil, nil
 			q.mu.Unlock()

@@ -23,9 +23,9 @@ func with1(c closure.Closure, resource uint64) closure.Closure {
 	return c
 }
 
-// SEED-45, CC-29: closures that were scheduled before the release have their resource,
-// however late they reach the queue, and then the tasks drop it. Closures scheduled
-// afterwards are refused.
+// SEED-45, CC-29: closures that were scheduled before the release have their resource, even if
+// they reach the queue late, and then the tasks drop it. Closures scheduled afterwards are
+// refused.
 func TestResourcesAreReleased(t *testing.T) {
 	f := newFixture(t)
 	f.Limit(1)
@@ -48,7 +48,7 @@ func TestResourcesAreReleased(t *testing.T) {
 	f.assertValue("7", f.schedule(with1(newClosure("same"), second)))
 }
 
-// Nobody can release what another client has created.
+// A client cannot release a resource that another client has created.
 func TestResourcesAreReleasedByTheirCreator(t *testing.T) {
 	f := newFixture(t)
 	other := f.open()
@@ -95,7 +95,7 @@ func TestCloseReleasesResources(t *testing.T) {
 	f.eventually("nothing is left", func() bool { return f.Counts().Resource == 0 })
 }
 
-// The end of the run ends all resources, and nobody waits for it.
+// The end of the run ends all resources, without a wait for the queue.
 func TestReleaseAfterTheRun(t *testing.T) {
 	f := newFixture(t)
 	id := f.create(t)

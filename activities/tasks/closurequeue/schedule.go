@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// maxPending bounds the number of closures that are scheduled here and not yet sent, and
-	// maxPendingBytes their size.
+	// maxPending bounds the number of closures that are scheduled here but have not been sent,
+	// and maxPendingBytes their size.
 	maxPending      = 2 * closure.MaxBatch
 	maxPendingBytes = 2 * closure.MaxBatchBytes
 )
 
-// Schedule takes a closure, to be sent with the next request. It waits while the queue is
-// full; closures that the queue has not answered for count as queued. If the queue has raised
-// an error meanwhile, Schedule returns it, once, and does not take the closure, unless the
+// Schedule takes a closure, to be sent with the next request. It waits while the queue is full;
+// closures that the queue has not answered for count as queued. If the queue has raised an
+// error in the meantime, Schedule returns it, once, and does not take the closure, unless the
 // closure is detached. A closure that every queue refuses is a [closure.RefusedError].
 func (q *Queue) Schedule(ctx context.Context, c closure.Closure) (*Remote, error) {
 	if err := q.Check(ctx, c); err != nil {
@@ -159,7 +159,7 @@ func (q *Queue) send() {
 		q.sending = len(remotes)
 		q.wake() // there is room
 		q.mu.Unlock()
-		if len(remotes) > 0 { // empty if the queue has broken meanwhile
+		if len(remotes) > 0 { // empty if the queue is broken
 			q.deliver(remotes)
 		}
 	}

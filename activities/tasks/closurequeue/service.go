@@ -58,8 +58,8 @@ func (s *Service) Opened(ctx context.Context, in closure.QueueInput) (closure.Op
 // Close ends reading ahead.
 func (s *Service) Close() { s.feeds.close() }
 
-// Caller is the process that makes a request: a task, and the number of its process. It is
-// zero for a program that is no task.
+// Caller is the process that makes a request: a task, and the number of its process. It is zero
+// for a program outside the tasks.
 type Caller struct {
 	Task    string
 	Process int
@@ -79,7 +79,7 @@ func (s *Service) Answer(ctx context.Context, by Caller, operation string, messa
 	return out, nil
 }
 
-// Problem returns the problem that a program is told of an error.
+// Problem converts an error into the problem that a program receives.
 func Problem(err error) *wire.Problem {
 	if errors.Is(err, ErrRunEnded) {
 		return &wire.Problem{Code: wire.CodeOver, Message: err.Error()}
@@ -90,7 +90,8 @@ func Problem(err error) *wire.Problem {
 	return &wire.Problem{Code: wire.CodeInternal, Message: err.Error()}
 }
 
-// operations has what a service answers; a queue is opened by whoever has the service.
+// operations are the requests that a service answers, except opening a queue, which the owner
+// of the service does.
 var operations = map[string]func(ctx context.Context, s *Service, by Caller, message []byte) (any, error){
 	wire.OpSchedule: operation(func(ctx context.Context, s *Service, _ Caller, in closure.ScheduleRequest) (closure.ScheduleAnswer, error) {
 		if err := s.Tasks.Check(ctx, in.Closures...); err != nil {
@@ -156,8 +157,8 @@ func find(ctx context.Context, s *Service, _ Caller, in closure.FindRequest) (cl
 	return out, err
 }
 
-// plain returns outcomes whose values have lists in the place of tuples. It returns copies:
-// the program may ask for the same outcomes again.
+// plain returns outcomes whose values have lists instead of tuples. It returns copies: the
+// program may ask for the same outcomes again.
 func plain(all []closure.Outcome) []closure.Outcome {
 	out := make([]closure.Outcome, len(all))
 	for i, o := range all {

@@ -54,7 +54,7 @@ func TestTheRunDoesNotSayItsTasks(t *testing.T) {
 	}
 }
 
-// A closure that is refused is not in the queue, and affects nobody else.
+// A closure that is refused is not in the queue, and affects no other closure.
 func TestAClosureForATaskThatIsNotThere(t *testing.T) {
 	f := newFixture(t)
 	f.tasks = NewTasks(func(context.Context) ([]string, bool, error) { return []string{"worker-0"}, true, nil })

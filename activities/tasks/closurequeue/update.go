@@ -21,7 +21,7 @@ import (
 // tries is the time between retries of a request.
 var tries = retry.Backoff{First: 2 * time.Millisecond, Most: 2 * time.Second}
 
-// ErrNoQueue is returned if a run has no queue: nobody has opened it.
+// ErrNoQueue is returned if the queue of a run was never opened.
 var ErrNoQueue = errors.New("nothing was scheduled, and no task serves")
 
 func (c *Client) noQueue() error {
@@ -32,7 +32,7 @@ func (c *Client) noQueue() error {
 var ErrRunEnded = errors.New("the run has ended; closures can no longer be scheduled")
 
 // update sends a request to the queue until it is answered: the server may be away, and the
-// execution that received the request may have continued as new meanwhile.
+// execution that received the request may have continued as new.
 func update[A any](ctx context.Context, c *Client, name string, request any) (A, error) {
 	var vain vain
 	for again := tries; ; {
@@ -63,8 +63,8 @@ func update[A any](ctx context.Context, c *Client, name string, request any) (A,
 }
 
 const (
-	// warnAfter is how long a request may fail before that is reported, and warnAgain the
-	// time between reports.
+	// warnAfter is the time for which a request may fail before a warning, and warnAgain the
+	// time between warnings.
 	warnAfter, warnAgain = 5 * time.Second, time.Minute
 	// longTry is longer than a failing try takes: if a try took longer, the server had
 	// accepted it.
@@ -75,8 +75,8 @@ const (
 type vain struct{ since, told time.Time }
 
 // tell notes that a try that began at that time has failed, and reports whether to warn. An
-// answer of the workflow itself is no failure: it continues in another execution, as often
-// happens while a join waits.
+// answer of the workflow itself does not count as a failure: it continues in another execution,
+// as often happens while a join waits.
 func (v *vain) tell(began time.Time, err error) bool {
 	now := time.Now()
 	var application *temporal.ApplicationError

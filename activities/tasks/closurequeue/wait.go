@@ -75,7 +75,7 @@ func (q *Queue) conclude(ctx context.Context, a closure.WaitAnswer) error {
 		q.lookBefore(ctx)
 		err = q.await(ctx, func() bool { return q.attached == 0 || q.passed != until || q.broken != nil })
 	}
-	if a.Raised != nil { // nobody else is told
+	if a.Raised != nil { // no other call raises it
 		return a.Raised
 	}
 	return err

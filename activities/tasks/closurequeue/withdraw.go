@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// withdrawPatience is how long withdrawing an abandoned request may take. If it fails, as
+// withdrawPatience is the longest time for withdrawing an abandoned request. If it fails, as
 // when a client is killed, the request stays in the queue, which copes with that.
 const withdrawPatience = 2 * time.Second
 

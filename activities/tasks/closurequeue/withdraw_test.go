@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// A caller that has stopped waiting takes no error from those who wait: the queue keeps it
-// until somebody asks.
+// A caller that has stopped waiting takes no error from those who wait: the queue keeps it for
+// the next request.
 func TestWhoDoesNotWaitTakesNoError(t *testing.T) {
 	f := newFixture(t)
 	waits := f.schedule(newClosure("wait"))
@@ -37,7 +37,7 @@ func TestWhoDoesNotWaitTakesNoError(t *testing.T) {
 }
 
 // A join that was withdrawn, for instance because its host worker ended, can be requested
-// again. One that another caller requested goes on even if it is withdrawn here.
+// again. One that another caller requested continues even if it is withdrawn here.
 func TestAJoinThatWasTakenBackIsAskedForAgain(t *testing.T) {
 	f := newFixture(t)
 	f.schedule(newClosure("wait"))
