@@ -11,20 +11,21 @@ import (
 )
 
 const (
-	// settleAfter is how long a broker that replaces another one waits for the processes of
-	// the other before it assumes that nobody holds a closure. They ask five times a second,
+	// settleAfter is the time that a broker waits for the processes of the broker that it
+	// replaces before it assumes that they hold no closures. They ask five times a second,
 	// unless they are busy with something that lets nothing else run.
 	settleAfter = 2 * time.Second
-	// reportAfter is how long changes of the serving processes are gathered into one report.
+	// reportAfter is the time for which changes of the serving processes are gathered into one
+	// report.
 	reportAfter = 3 * time.Millisecond
 )
 
 // Config configures a [Broker].
 type Config struct {
 	Log *zap.Logger
-	// Restart stops the process of a task because it does not end a call that it was told to
-	// end. [Broker.ProcessEnded] must follow; until it does, Restart is called again. Restart
-	// may block.
+	// Restart stops the process of a task because it does not end a call although the broker
+	// has asked for that. [Broker.ProcessEnded] must follow; until it does, Restart is called
+	// again. Restart may block.
 	Restart func(task string)
 	// Changed is called with all serving processes, sorted, whenever they have changed.
 	Changed func([]closure.ServingTask)
@@ -36,12 +37,12 @@ type Config struct {
 	Earlier map[string][]string
 }
 
-// Broker has the closures of one run that its tasks on this host are to call.
+// Broker gives the closures of one run to the run's tasks on this host.
 //
 // It is built in layers, each of which knows only those below it, and one mutex guards all:
 //
 //	Broker    leases of the queue, and requests of processes
-//	serving   processes that serve, and what they are told
+//	serving   processes that serve, and their answers
 //	store     closures, and their outcomes
 type Broker struct {
 	serving
@@ -62,7 +63,7 @@ type store struct {
 	entries   map[uint64]*entry
 	queue     queue
 	resources resources
-	// released are the resources that are no longer needed, as far as the queue has said.
+	// released are the resources that the queue has reported as no longer needed.
 	released ranges
 	// suspects are closures that may have ended their process.
 	suspects memory[uint64]
@@ -76,7 +77,7 @@ type store struct {
 	forgetting *time.Timer
 }
 
-// serving has the processes that serve.
+// serving holds the serving processes.
 type serving struct {
 	store
 	started   time.Time
@@ -85,22 +86,23 @@ type serving struct {
 	slots int
 	// waiting are the processes with a waiting request, longest wait first.
 	waiting []*process
-	// known has the functions of each task, those of its last process if none serves.
+	// known has the functions of each task. If no process of the task serves, they are the
+	// functions of its last one.
 	known map[string]map[string]bool
 	// gone are processes that have ended.
 	gone memory[processKey]
 	// endedIn is the call in which the last serving process of a task ended, until another
 	// process serves or the last one leaves in order.
 	endedIn map[string]string
-	// grace is the time that a cancelled call has to end.
+	// grace is the time that a cancelled call may take to end.
 	grace time.Duration
-	// calls counts calls. It does not start at 0, so that no call has the number of a call of
-	// an earlier broker.
+	// calls counts calls. It does not start at 0, so that the numbers differ from those that an
+	// earlier broker used.
 	calls uint64
-	// successor reports whether another broker had the closures before this one, and awaited
-	// are the processes that it served and that have neither asked since nor ended. An entry
-	// without a name stands for all processes of its task. settled reports whether they are
-	// no longer awaited.
+	// successor reports whether another broker had the closures before, and awaited are the
+	// processes that it served and that have neither asked since nor ended. An entry without a
+	// name stands for all processes of its task. settled reports whether they are no longer
+	// awaited.
 	successor bool
 	awaited   map[processKey]bool
 	settled   bool

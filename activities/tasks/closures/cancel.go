@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// timeoutGrace is how long a call may continue after its timeout.
+	// timeoutGrace is the time for which a call may continue after its timeout.
 	timeoutGrace = 5 * time.Second
-	// restartAgain is how long the broker waits for the end of a process before it asks
+	// restartAgain is the time that the broker waits for the end of a process before it asks
 	// again.
 	restartAgain = 30 * time.Second
 	// maxKind bounds the kind of an error, which is the name of a class, and maxTask the name
@@ -24,10 +24,9 @@ const (
 	maxTask = 200
 )
 
-// Cancel cancels closures. Waiting closures end at once, and closures that no lease has
-// brought yet end when one does. Processes that call one are told, and are restarted if a
-// call has not ended after the grace. Cancel does not wait for that: the closures end in
-// their leases.
+// Cancel cancels closures. Waiting closures end at once, and others as soon as a lease brings
+// them. A process that calls one gets a cancellation, and is restarted if the call has not
+// ended after the grace. Cancel does not wait for that: the closures end in their leases.
 func (b *Broker) Cancel(in closure.CancelLease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,8 +62,8 @@ func (b *Broker) cancel(ids []uint64, grace time.Duration) {
 }
 
 // doom ends a cancelled closure that no process is known to hold. As long as processes of an
-// earlier broker may return, one of them may hold it, so the outcome has to wait: the
-// function must no longer be running when it is reported.
+// earlier broker may return, one of them may hold it, so the outcome is delayed: the function
+// must no longer be running when it is reported.
 func (b *serving) doom(e *entry) {
 	e.told = cancelled
 	if b.settled {
@@ -139,8 +138,8 @@ func (b *store) after(e *entry, d time.Duration, do func()) {
 	e.timer = t
 }
 
-// ended returns the outcome of a call that was told to end and whose process did not report
-// an outcome.
+// ended returns the outcome of a call that was cancelled or timed out, and whose process did
+// not report an outcome.
 func (e *entry) ended() closure.Outcome {
 	if e.told == timedOut {
 		return e.timeoutOutcome("")
@@ -187,7 +186,7 @@ func judge(e *entry, in taskapi.CallOutcome) closure.Outcome {
 	case out.Kind == closure.OutcomeCancelled && e.told == cancelled:
 		return cancelledOutcome(traceback)
 	case out.Kind == closure.OutcomeCancelled:
-		// Nobody cancelled the call.
+		// The call was not cancelled.
 		out.Kind = closure.OutcomeError
 	}
 	if out.Error == nil {

@@ -73,7 +73,7 @@ func TestACancellationIsToldUntilItIsHeard(t *testing.T) {
 		a := p.send(p.request())
 		p.read(a)
 		assert.Empty(t, p.send(p.request()).Cancel)
-		// A process that asks and waits in vain is told again each time.
+		// A process that asks and waits in vain gets the cancellation again each time.
 		in := p.request()
 		in.Wait = 1
 		assert.Len(t, p.send(in).Cancel, 1)

@@ -53,7 +53,7 @@ func whoCounts(t *testing.T, test func(*testing.T, *machine)) {
 	}
 }
 
-// However often connections are cut, each closure is called once, and no outcome is lost.
+// Even if connections are cut often, each closure is called once, and no outcome is lost.
 func TestNothingIsDoubledWhenConnectionsAreCut(t *testing.T) {
 	whoCounts(t, func(t *testing.T, m *machine) {
 		total := 0

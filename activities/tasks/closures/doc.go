@@ -5,12 +5,12 @@
 //
 // # Leases
 //
-// A lease waits for outcomes; it does not own the calls. When a lease ends, for whatever
-// reason, running calls continue, waiting closures are still called, and outcomes are kept
-// for the next lease that names them. Without such a lease they are forgotten after a minute.
-// A lease returns when all of its closures have ended, and before that with those that have:
-// early enough that a single closure does not wait, and late enough that a flood returns in
-// hundreds. A long call holds nothing back.
+// A lease waits for outcomes; it does not own the calls. When a lease ends for any reason,
+// running calls continue, waiting closures are still called, and outcomes are kept for the next
+// lease that names them. Without such a lease they are forgotten after a minute. A lease
+// returns when all of its closures have ended, and before that with those that have: early
+// enough that a single closure does not wait, and late enough that a flood returns in hundreds.
+// A long call holds nothing back.
 //
 //	     Lease: not held                 Next: free slots
 //	───────────────────────► queued ──────────────────────► given
@@ -37,20 +37,20 @@
 //
 // The definitions of per-worker resources come with the closures that use them, and a process
 // builds a resource when it first calls such a closure. When a resource is no longer needed,
-// the queue says so with a lease or by [Broker.Release]. Each process is told with every
-// answer until it acknowledges one, and then drops what it has built.
+// the queue says so with a lease or by [Broker.Release]. Each answer to a process repeats that
+// until the process acknowledges one; the process then drops its resource.
 //
 // # Ends
 //
-// Calls that a process had begun are lost with it. If the process held several short calls,
-// nobody knows which one it was in: all are put back, and each is given alone from then on. A
-// closure that kills its processes is found that way, and the others are not blamed.
+// Calls that a process had begun are lost with it. If the process held several short calls, it
+// is unknown which of them it was executing: all are put back, and each is given by itself from
+// then on. A closure that kills its processes is found that way, and the others are not blamed.
 //
 // A frozen process does not end. Once it has been silent for ten seconds, it no longer counts
-// as serving, and other processes get the closures that it was given and has not begun. When
-// it asks again, it is told to drop those that were given to others.
+// as serving, and other processes get the closures that it was given and has not begun. When it
+// asks again, the answer cancels those that were given to others.
 //
-// A call that is cancelled or out of time is told to end, and its process is restarted if it
+// If a call is cancelled or times out, its process is asked to end it, and is restarted if it
 // does not. The outcome is reported only after the process has ended, so the function is no
 // longer running by then. A cancellation may arrive before its closure, or before the process
 // that holds the closure has returned; it is remembered. A lease may also name closures that

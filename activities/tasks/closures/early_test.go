@@ -35,8 +35,8 @@ func TestACancellationMayComeBeforeItsLease(t *testing.T) {
 	})
 }
 
-// A lease names its cancelled closures, so that another broker than the one that was told of
-// the cancellation learns of it as well.
+// A lease names its cancelled closures, so that a broker that did not receive the cancellation
+// cancels them as well.
 func TestALeaseNamesWhatWasCancelled(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		settles()
@@ -59,7 +59,7 @@ func TestALeaseNamesWhatWasCancelled(t *testing.T) {
 }
 
 // A closure that is cancelled before the processes of an earlier broker are back may still be
-// running in one of them. It then ends when that call ends, and not before (SEED-58).
+// running in one of them. It then ends when that call ends, but no earlier (SEED-58).
 func TestWhatAnEarlierBrokerGaveIsCancelledThere(t *testing.T) {
 	for name, tell := range map[string]func(h *host) *leasing{
 		"first": func(h *host) *leasing { h.cancel(1, 2); return h.lease(closuresFrom(1, 2)...) },
@@ -95,8 +95,7 @@ func TestWhatAnEarlierBrokerGaveIsCancelledThere(t *testing.T) {
 	}
 }
 
-// A process may be back before any lease names its closure, and may have ended the call by
-// then.
+// A process may be back before any lease names its closure, and its call may be over by then.
 func TestAProcessMayBeBackBeforeTheCancelledClosureIs(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 2)

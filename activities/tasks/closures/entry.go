@@ -19,7 +19,7 @@ const (
 	ended // it has an outcome that no lease has returned yet
 )
 
-// reason is why a process was told to end a call.
+// reason is the reason for which a process must end a call.
 type reason int
 
 const (
@@ -48,18 +48,19 @@ type entry struct {
 	news  uint64
 	batch int
 	at    time.Time
-	// begun reports whether the process has begun the call, as far as is known. It is false
-	// while the process may still be calling another closure of the same answer.
+	// begun reports whether the call is known to have begun. It is false while the process may
+	// still be calling another closure of the same answer.
 	begun bool
 	told  reason
-	// timer is first that of its timeout, then that of the grace of its process.
+	// timer runs first for its timeout, then for the grace of its process.
 	timer *time.Timer
 
 	// outcome is set once it has ended, and size is the outcome's size as JSON.
 	outcome closure.Outcome
 	size    int
 
-	// lease is the lease that waits for it. If nil, since is when the last one ended.
+	// lease is the lease that waits for it. If nil, since is the time at which the last one
+	// ended.
 	lease *lease
 	since time.Time
 }

@@ -216,8 +216,8 @@ func with(c closure.Closure, o closure.Options) closure.Closure {
 	return c
 }
 
-// value returns the outcome of a call that took long, so that the next closure is given
-// alone.
+// value returns the outcome of a call that took long, so that the next closure is given by
+// itself.
 func value(id uint64) taskapi.CallOutcome {
 	return taskapi.CallOutcome{ID: id, Value: json.RawMessage(fmt.Sprint(id)), Seconds: 1}
 }

@@ -39,8 +39,8 @@ func (b *Broker) give(p *process) bool {
 	lines := b.linesFor(p)
 	var batch []*entry
 	work, bytes := 0.0, 0
-	// Nobody gets more than a fair share of the queue, but at least one closure for each
-	// slot.
+	// A process gets no more than a fair share of the queue, but at least one closure for each
+	// free slot.
 	most := max(free, min(maxCalls, b.queue.size*free/max(1, b.slots)))
 	for len(batch) < most {
 		e := first(lines)

@@ -23,7 +23,7 @@ func TestOneIsGivenWhereNobodyKnowsHowLongItTakes(t *testing.T) {
 	})
 }
 
-// A process is given about 20 ms of work, and not more than a fair share.
+// A process is given about 20 ms of work, and at most a fair share.
 func TestBatchesFollowHowLongCallsTake(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		for first := range uint64(20) {
@@ -100,8 +100,8 @@ func TestLargeArgumentsAreNotGivenTogether(t *testing.T) {
 	})
 }
 
-// A function that nobody has registered is given to anybody, and that process reports it as
-// unknown. While a task that had registered it is away, the closure waits for the task.
+// A closure of a function that no process has registered is given to any process, which reports
+// it as unknown. While a task that had registered it is away, the closure waits for the task.
 func TestUnknownFunctions(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
@@ -145,7 +145,7 @@ func TestResourcesAreToldOnce(t *testing.T) {
 	})
 }
 
-// Every slot gets something, however many slots there are: sums of fractions are not exact.
+// Every slot gets a closure for any number of slots: sums of fractions are not exact.
 func TestAllSlotsAreFilled(t *testing.T) {
 	for slots := 1; slots <= 100; slots++ {
 		run(t, func(t *testing.T, h *host) {

@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	// soon is how long the first outcome of a lease waits for others. It is inAFlood if most
-	// of the lease has not begun, since all processes have work then.
+	// soon is the time that the first outcome of a lease waits for others. It is inAFlood if
+	// most of the lease has not begun, since all processes have work then.
 	soon     = 5 * time.Millisecond
 	inAFlood = 20 * time.Millisecond
-	// keptFor is how long closures without a lease are held.
+	// keptFor is the time for which closures without a lease are held.
 	keptFor = time.Minute
 )
 
 // lease is a call of Lease that waits for outcomes.
 type lease struct {
 	entries []*entry
-	// ready are the closures that have ended, in that order, since is when the first of them
-	// did, and bytes the size of their outcomes.
+	// ready are the closures that have ended, in that order, since is the time at which the
+	// first of them ended, and bytes is the size of their outcomes.
 	ready []*entry
 	since time.Time
 	bytes int
 	// wake has an element when something may have changed.
 	wake chan struct{}
-	// taken is when the lease arrived, and before how many closures the broker had ended by
-	// then.
+	// taken is the time at which the lease arrived, and before is the number of closures that
+	// the broker had ended by then.
 	taken  time.Time
 	before int
 }
@@ -50,10 +50,10 @@ func (l *lease) notify() {
 	}
 }
 
-// Lease brings closures to be called, and waits for their outcomes and for those of closures
-// that the broker holds and the lease names. It returns once all have ended, or earlier with
-// some outcomes rather than delay them for the rest. Its end, also by ctx, ends no call: the
-// next lease that names a closure takes it over.
+// Lease brings closures to be called, and waits for their outcomes and for the outcomes of the
+// closures that the broker holds and the lease names. It returns once all have ended, or
+// earlier with some outcomes rather than delay them for the rest. Its end, also by ctx, ends no
+// call: the next lease that names a closure takes it over.
 func (b *Broker) Lease(ctx context.Context, in closure.Lease) (closure.LeaseResult, error) {
 	l := &lease{wake: make(chan struct{}, 1), taken: time.Now()}
 	b.mu.Lock()
@@ -259,7 +259,7 @@ func (b *store) forgetOld() {
 	b.forgetting = nil
 	next := forever
 	for _, e := range b.entries {
-		// A call must end first: nobody else may call the closure meanwhile.
+		// A call must end first: until then no other process may call the closure.
 		if e.lease != nil || e.state == given {
 			continue
 		}

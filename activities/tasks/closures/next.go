@@ -44,7 +44,7 @@ func (b *Broker) Next(ctx context.Context, task string, in taskapi.ClosuresReque
 	return <-w.answer, nil
 }
 
-// receive processes a request. It returns the answer, or nil if the request has to wait. b.mu
+// receive processes a request. It returns the answer, or nil if the request must wait. b.mu
 // must be held.
 func (b *Broker) receive(ctx context.Context, task string, in taskapi.ClosuresRequest) (*process, *taskapi.ClosuresAnswer, error) {
 	key := processKey{task, in.Process}
@@ -74,7 +74,7 @@ func (b *Broker) receive(ctx context.Context, task string, in taskapi.ClosuresRe
 		b.hasDone(p, isNew, o)
 	}
 	for _, id := range in.Returned {
-		// If the process was given it again meanwhile, that is another call.
+		// If the process was given it again since, that is another call.
 		if e := p.holds[id]; e != nil && e.news <= in.Got {
 			b.putBack(e)
 		}
@@ -174,7 +174,8 @@ func (b *serving) news(p *process) taskapi.ClosuresAnswer {
 	return p.read()
 }
 
-// cancellations returns all calls that the process has been or must be told to end.
+// cancellations returns all calls that the process holds and must end, including those of
+// earlier answers.
 func (p *process) cancellations() []taskapi.CallCancel {
 	var list []taskapi.CallCancel
 	for id, e := range p.holds {

@@ -20,19 +20,19 @@ type process struct {
 	functions []string // sorted
 	has       map[string]bool
 
-	// seq is the number of its newest request, and news that of the last answer with news.
+	// seq is the number of its newest request, and news the number of the last answer with
+	// news.
 	seq, news uint64
 	// unread is the last answer with news, until the process acknowledges it.
 	unread *unread
-	// owed reports whether it must be told of cancellations or releases.
+	// owed reports whether cancellations or releases must be sent to it.
 	owed bool
-	// got is the number of the last answer with news that it has read, and answered is when
-	// its last waiting request was answered.
+	// got is the number of the last answer with news that it has read, and answered is the time
+	// of the answer to its last waiting request.
 	got      uint64
 	answered time.Time
 	// quiet reports whether it was silent for so long that closures were taken from it. taken
-	// has these closures with the numbers of their calls, as far as the process may still
-	// hold them.
+	// has the numbers of those calls, by closure, as long as the process may still hold them.
 	quiet bool
 	taken map[uint64]uint64
 	// holds are the closures that it has, by ID.
@@ -43,11 +43,11 @@ type process struct {
 	// number of the first answer with all of them; 0 if there is none yet.
 	released   ranges
 	releasedBy uint64
-	// took has the seconds that a call of each function takes.
+	// took is the duration of a call of each function, in seconds.
 	took map[string]float64
 	// request is its waiting request.
 	request *waiting
-	// restarted is when its restart was last requested.
+	// restarted is the time of the last request for its restart.
 	restarted time.Time
 	// watched is the pidfd by which the kernel reports its end.
 	watched *os.File

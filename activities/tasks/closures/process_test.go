@@ -48,7 +48,7 @@ func TestCallsOfAProcessThatEndsAreLost(t *testing.T) {
 }
 
 // The broker knows whether the last serving process of a task has ended in the middle of a
-// call, whoever reports first that it has ended.
+// call. The kernel or the host may be the first to report its end.
 func TestTheCallThatAProcessEndedIn(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
@@ -66,7 +66,7 @@ func TestTheCallThatAProcessEndedIn(t *testing.T) {
 		assert.Equal(t, "closure 8 of f", h.ProcessEnded("worker-0", ""))
 		l.get(t)
 
-		// Here the parent has started another process, and that one had nothing to do.
+		// Here the parent has started another process, which was idle.
 		p = h.process("worker-0", "c", 1)
 		l = h.lease(newClosure(9))
 		require.Equal(t, []uint64{9}, p.take(1, 0))
@@ -75,7 +75,7 @@ func TestTheCallThatAProcessEndedIn(t *testing.T) {
 		h.process("worker-0", "d", 1).take(1, 0)
 		assert.Empty(t, h.ProcessEnded("worker-0", ""))
 
-		// Here one process ended in a call, but another one has left in order.
+		// Here one process ended in a call, but another has left in order.
 		p, leaves := h.process("worker-0", "e", 1), h.process("worker-0", "f", 1)
 		leaves.take(0, 0)
 		l = h.lease(newClosure(10))
@@ -89,8 +89,8 @@ func TestTheCallThatAProcessEndedIn(t *testing.T) {
 	})
 }
 
-// Closures that a process had not begun go to others. Because nobody knows which of them it
-// was in when it ended, none of them is given together with others again.
+// Closures that a process had not begun go to others. Because it is unknown which of them it
+// was calling when it ended, none of them is given together with others again.
 func TestWhatAProcessHadNotBegunIsPutBack(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p, q := h.process("worker-0", "a", 1), h.process("worker-1", "b", 1)

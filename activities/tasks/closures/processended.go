@@ -13,9 +13,9 @@ import (
 // process of the task starts. Calls that the process had begun are lost. Calls that it had
 // not begun are given to other processes, and are lost if there are none.
 //
-// If several short calls were given to the process, nobody knows which one it was in. None of
-// them counts as lost, but from then on each is given alone: this finds a closure that ends
-// its process again.
+// If several short calls were given to the process, it is unknown which of them it was
+// executing. None of them counts as lost, but from then on each is given by itself: this finds
+// a closure that ends its process again.
 //
 // For all processes of a task it returns the call in which the last serving one ended, such
 // as "closure 17 of train"; it is empty if that process was in none.
@@ -57,8 +57,7 @@ func (b *Broker) Has(task string) bool {
 	return false
 }
 
-// IsGone reports whether a process has ended, or has left in order, as far as this broker
-// remembers.
+// IsGone reports whether this broker remembers that a process has ended, or has left in order.
 func (b *Broker) IsGone(task, process string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,8 +89,8 @@ func (b *Broker) hasEnded(p *process) {
 	}
 }
 
-// calledOf returns the closure that a process was calling when it ended, as far as is known,
-// among those that it held.
+// calledOf returns the closure that a process was calling when it ended, among those that it
+// held. If none is known to have begun, it returns the first.
 func calledOf(held []*entry) *entry {
 	i := slices.IndexFunc(held, func(e *entry) bool { return e.begun })
 	return held[max(i, 0)]

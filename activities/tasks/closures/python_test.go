@@ -329,7 +329,7 @@ clusterrun.serve()
 	assertText(t, "error ClosureTimeoutError: the function sleeps has not ended within its timeout of 10ms", m.one(c))
 }
 
-// The signal that is to end a wait of the main thread may arrive just before the wait, and be
+// The signal that should end a wait of the main thread may arrive just before the wait, and be
 // lost.
 func TestPythonWakesUpAgain(t *testing.T) {
 	m := newMachine(t, "worker-0")

@@ -2,8 +2,8 @@ package closures
 
 import "container/heap"
 
-// queue has the closures that wait for a process, in a line for each function and, for
-// closures that only one task may call, each task. Lines are never empty.
+// queue holds the waiting closures, in a line for each function and, for closures that only one
+// task may call, each task. Lines are never empty.
 type queue struct {
 	lines map[lineKey]*line
 	size  int
@@ -45,7 +45,7 @@ func (l *line) Pop() any {
 	return e
 }
 
-// before reports whether one closure is to be called before another.
+// before reports whether closure a must be called before closure b.
 func before(a, b *entry) bool { return a.closure.ID < b.closure.ID }
 
 func keyOf(e *entry) lineKey { return lineKey{e.closure.Function, e.options().Task} }

@@ -46,7 +46,7 @@ func (b *serving) release(released ranges) {
 	}
 }
 
-// tellReleased answers waiting processes that have not been told of a release.
+// tellReleased answers the waiting processes that have not received a release.
 func (b *serving) tellReleased() {
 	for _, p := range slices.Clone(b.waiting) {
 		if p.owed {

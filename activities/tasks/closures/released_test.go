@@ -35,8 +35,8 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// SEED-45, CC-29: all processes are told of a release, waiting ones at once and others with
-// their next answer, until they have acknowledged it.
+// SEED-45, CC-29: a release is sent to all processes, to waiting ones at once and to others
+// with their next answer, until they have acknowledged it.
 func TestReleasedResourcesAreTold(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		waits, busy := h.process("worker-0", "a", 1), h.process("worker-1", "b", 1)
@@ -83,7 +83,7 @@ func TestALeaseTellsOfReleasedResources(t *testing.T) {
 	})
 }
 
-// A process that served an earlier broker is told of all releases this broker has heard of.
+// A process that served an earlier broker gets all releases that this broker knows.
 func TestReleasedResourcesOfAnEarlierBroker(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
@@ -96,7 +96,8 @@ func TestReleasedResourcesOfAnEarlierBroker(t *testing.T) {
 	})
 }
 
-// A closure that the queue has ended may still be called here, and build its resource again.
+// A closure that is no longer in the queue may still be called here, and build its resource
+// again.
 func TestResourcesThatAreBuiltAgainAreReleasedAgain(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)
@@ -190,7 +191,7 @@ func TestGoReleasesResources(t *testing.T) {
 	go func() { held <- lease(nil, using(call(8, "hold", resource(16)), 16)) }()
 	<-began
 	m.now().Release([][2]uint64{{16, 16}})
-	require.Len(t, lease(nil, call(9, "use", 1)), 1) // by then the process has heard of the release
+	require.Len(t, lease(nil, call(9, "use", 1)), 1) // by then the process knows the release
 	assert.Empty(t, closed)
 	goOn <- true
 	assertText(t, "43", (<-held)[0])
@@ -205,7 +206,7 @@ func TestGoReleasesResources(t *testing.T) {
 	goOn <- true
 	assert.Equal(t, 44, <-closed, "it was built in vain")
 
-	// If the resource is needed again after all, it is built anew.
+	// If the resource is needed again after all, it is built again.
 	mu.Lock()
 	before := len(loaded)
 	mu.Unlock()

@@ -14,8 +14,8 @@ func (b *Broker) follow(earlier map[string][]string) {
 }
 
 // heard records that a process has reported its closures, or has ended; without a name it
-// stands for all processes of the task. After the last awaited process, closures that nobody
-// has reported are held by nobody. b.mu must be held.
+// stands for all processes of the task. After the last awaited process, closures that no
+// process has reported count as not held. b.mu must be held.
 func (b *Broker) heard(key processKey) {
 	if len(b.awaited) == 0 {
 		return

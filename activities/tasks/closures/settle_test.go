@@ -54,7 +54,7 @@ func TestASuccessorSettlesWithTheLastThatItAwaits(t *testing.T) {
 	}
 }
 
-// If nobody recorded the processes of a task, the broker waits for them.
+// If the processes of a task were not recorded, the broker waits for them.
 func TestASuccessorThatKnowsNoProcessesWaits(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		a := h.process("worker-0", "a", 1)
@@ -69,7 +69,8 @@ func TestASuccessorThatKnowsNoProcessesWaits(t *testing.T) {
 	})
 }
 
-// The queue is told who serves once all processes are back, and not after the first of them.
+// The serving processes are reported to the queue once all are back, rather than after the
+// first of them.
 func TestASuccessorReportsOnceItIsSettled(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		a, b := h.process("worker-0", "a", 1), h.process("worker-1", "b", 1)

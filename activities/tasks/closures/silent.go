@@ -11,9 +11,9 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 )
 
-// silentAfter is how long a process may be silent after it was given closures and before it
-// reports that it has begun them. A process asks again as soon as it has an answer; otherwise
-// it is frozen, or its interpreter is blocked.
+// silentAfter is the time for which a process may be silent after it was given closures and
+// before it reports that it has begun them. A process asks again as soon as it is answered;
+// otherwise it is frozen, or its interpreter is blocked.
 const silentAfter = 10 * time.Second
 
 // watchSilent schedules a check of the processes that were given closures.
@@ -83,8 +83,8 @@ func (b *Broker) silent(p *process) {
 	}
 }
 
-// speaks handles a request of a process that was silent. It keeps the closures that were
-// taken from it and that no other process has. It is told to cancel the rest, because another
+// speaks handles a request of a process that was silent. It keeps the closures that were taken
+// from it and that no other process has. The next answer cancels the rest, because another
 // process calls them.
 func (b *serving) speaks(p *process, in taskapi.ClosuresRequest) {
 	if p.quiet {

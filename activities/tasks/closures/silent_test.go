@@ -13,7 +13,7 @@ import (
 )
 
 // An idle worker was given a closure just when it was frozen, and does not know it. Another
-// one calls the closure, and when the first thaws, it is told to leave the closure alone.
+// worker calls the closure, and when the first thaws, its answer cancels the closure.
 func TestAFrozenIdleWorkerDoesNotKeepAClosure(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		time.Sleep(settleAfter)
@@ -51,7 +51,7 @@ func TestAFrozenIdleWorkerDoesNotKeepAClosure(t *testing.T) {
 	})
 }
 
-// If nobody else is on the host, another host gets the closure.
+// If no other process is on the host, another host gets the closure.
 func TestAFrozenHostsOnlyWorkerGivesBack(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		time.Sleep(settleAfter)

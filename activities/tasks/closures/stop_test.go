@@ -21,7 +21,7 @@ func (m *machine) stop() {
 	m.server.SetStopping(runkey.Run{}, spec.Stopping{Seq: 1, Stop: true})
 }
 
-// noStops is for tests in which nobody asks for a stop.
+// noStops is for tests in which no task requests a stop.
 type noStops struct{ taskapi.Stops }
 
 // queued leases n closures of the function hold.

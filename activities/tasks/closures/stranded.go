@@ -7,8 +7,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// strandedAfter is how long a closure waits on a host where no process serves it, or all are
-// busy with other closures. A restarted task returns sooner than another host could begin,
+// strandedAfter is the time that a closure waits on a host where no process serves it, or all
+// are busy with other closures. A restarted task returns sooner than another host could begin,
 // and a host is given less work than that in advance.
 const strandedAfter = time.Second
 

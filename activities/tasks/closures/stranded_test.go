@@ -82,8 +82,8 @@ func TestWhatLiesBehindALongCallIsGivenBack(t *testing.T) {
 	})
 }
 
-// If a host worker was restarted and its tasks have ended meanwhile, it reports that, once it
-// has waited for them, because the queue still believes the last report.
+// If the tasks of a host worker have ended while it was restarted, it reports that, once it has
+// waited for them, because the queue still has the last report.
 func TestTheFirstReportIsMadeAlsoOfNobody(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		l := h.lease(newClosure(1))

@@ -84,8 +84,7 @@ func (w *world) restart(task string) {
 }
 
 // unreliable is a process that calls closures. A closure whose ID is a multiple of 50 takes
-// long, and ends only with its process whatever the process is told; others take some
-// milliseconds.
+// long, and ends only with its process, even if it is cancelled; others take some milliseconds.
 type unreliable struct {
 	w          *world
 	task, name string
@@ -357,7 +356,7 @@ func simulate(t *testing.T, seed uint64) {
 			}
 		})
 	}
-	// Calls that take a minute are rarely left alone for that long.
+	// Calls that take a minute are rarely undisturbed for that long.
 	queue.Go(func() {
 		time.Sleep(time.Minute)
 		for {
@@ -403,7 +402,7 @@ func simulate(t *testing.T, seed uint64) {
 	w.work.Wait()
 }
 
-// Whatever happens, every closure gets an outcome, and no lease returns the same one twice.
+// Every closure gets an outcome in all circumstances, and no lease returns the same one twice.
 func TestEveryClosureGetsAnOutcome(t *testing.T) {
 	seeds := 60
 	if testing.Short() {

@@ -35,7 +35,7 @@ type machine struct {
 	reported  chan struct{}
 }
 
-// Next calls that of the present broker.
+// Next calls Next of the present broker.
 func (m *machine) Next(ctx context.Context, by runkey.Task, in taskapi.ClosuresRequest) (taskapi.ClosuresAnswer, error) {
 	return m.now().Next(ctx, by.Task, in)
 }
@@ -107,7 +107,7 @@ func (m *machine) kill() {
 	m.start()
 }
 
-// cut ends all connections with the server. The broker goes on.
+// cut ends all connections with the server. The broker continues.
 func (m *machine) cut() {
 	m.t.Helper()
 	require.NoError(m.t, m.server.Close())

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watch watches for the end of a process by a pidfd. Hosts report the ends of the processes
-// of tasks, too, but children that these have forked may end unnoticed. Old kernels have no
-// pidfds.
+// watch watches for the end of a process by a pidfd. Hosts report the ends of the processes of
+// tasks, too, but their forked children may end unnoticed. Old kernels have no pidfds.
 func (b *Broker) watch(p *process, pid int) {
 	if pid <= 0 {
 		return
