@@ -8,10 +8,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// build says what this program was built from.
+// build describes the build of this program.
 type build struct {
 	Version string `json:"version"`
-	// Commit is known of a build in a git checkout. Modified: with changes on top of it.
+	// Commit is known if the program was built in a git checkout. Modified reports whether the
+	// checkout had uncommitted changes.
 	Commit   string `json:"commit,omitempty"`
 	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`
