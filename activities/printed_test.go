@@ -14,6 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -105,8 +106,8 @@ func TestTheProcessThatOthersLostIsNamed(t *testing.T) {
 		}
 		require.NotNil(t, result, "seed %d", seed)
 		require.NotNil(t, result.FirstFailure, "seed %d", seed)
-		require.Equal(t, name, result.FirstFailure.Task, "seed %d: %s", seed, result.Message)
-		require.Contains(t, result.Message, "First error: "+name, "seed %d", seed)
+		require.Equal(t, name, result.FirstFailure.Task, "seed %d", seed)
+		require.Contains(t, strings.Join(outcome.Lines(result, outcome.Options{}), "\n"), "First error: "+name, "seed %d", seed)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -437,7 +438,7 @@ func (l *taskLease) cancelled() bool {
 
 // failed returns the error for a task that failed.
 func failed(task string, exit spec.Exit) error {
-	kind, message := spec.ErrUnexpectedExit, spec.UnexpectedExitText(task, exit)
+	kind, message := spec.ErrUnexpectedExit, outcome.Exit(task, exit)
 	switch {
 	case exit.Cause == spec.CauseHostLost:
 		kind, message = spec.ErrHostLost, task+": "+exit.Message

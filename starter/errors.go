@@ -36,8 +36,11 @@ type TerminatedError struct {
 	Reason, By string
 }
 
-func (e *TerminatedError) Error() string {
-	text := fmt.Sprintf("run %s was terminated", e.RunID)
+func (e *TerminatedError) Error() string { return "run " + e.RunID + " was " + e.how() }
+
+// how returns who terminated the run, and why.
+func (e *TerminatedError) how() string {
+	text := terminated
 	if e.By != "" {
 		text += " by " + e.By
 	}

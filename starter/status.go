@@ -288,7 +288,7 @@ func (s *Status) fillEnded(result *spec.RunResult, err error) {
 		}
 		var end *TerminatedError
 		if errors.As(err, &end) {
-			s.Verdict, s.Ending = end.Result().Verdict, terminated
+			s.Verdict, s.Ending, s.Message = end.Result().Verdict, terminated, end.how()
 		}
 		return
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// reasonOf returns why an activity failed, without the names and numbers that the SDK adds.
+// reasonOf returns why an activity failed, for people: without the names and numbers that
+// the SDK puts around it.
 func reasonOf(err error) string {
 	var app *temporal.ApplicationError
 	var timeout *temporal.TimeoutError

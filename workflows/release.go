@@ -20,17 +20,17 @@ func (r *clusterRun) release(ctx workflow.Context) {
 		if back.served != "" {
 			r.releaser.endClosures(ctx, back.served)
 		}
-		r.notes = append(r.notes, back.notes...)
+		r.leftOut = append(r.leftOut, back.leftOut...)
 		r.releaser.keepOutput(back.output)
 		r.events.Send(ctx, request{event: back.released})
 	})
 }
 
-// givenBack collects the results of the hosts' releases.
+// givenBack is what the hosts told when they were given back.
 type givenBack struct {
 	released lifecycle.Released
 	output   []string
-	notes    []string // for the message of the result
+	leftOut  []string // tasks whose values are too large together
 	// served is the queue of a host worker whose tasks served closures.
 	served string
 }
@@ -43,7 +43,7 @@ type givenBack struct {
 func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 	var back givenBack
 	e := lifecycle.Released{Exits: map[string][]spec.Exit{}, Values: map[string][]byte{}, Hosts: map[string]string{}}
-	// Hosts that the group has left come first: the results of later hosts are newer.
+	// Those that the group has left come first: what the others say is newer.
 	hosts := append(slices.Clone(g.former), g.hosts...)
 	futures := make([]future[hostapi.ReleaseOutput], len(hosts))
 	for i, h := range hosts {
@@ -76,9 +76,7 @@ func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 				e.Values[task] = out.Values[task]
 			}
 		}
-		if len(out.LeftOut) > 0 {
-			back.notes = append(back.notes, fmt.Sprintf("Left out, because together they are too large for a result: the values of %s. Each is in result.json of the log directory of its process.", listed(out.LeftOut)))
-		}
+		back.leftOut = append(back.leftOut, out.LeftOut...)
 		e.Usage = e.Usage.With(out.Usage)
 		back.output = append(back.output, out.Output...)
 		if out.Served {
@@ -96,8 +94,8 @@ func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 	return back
 }
 
-// endClosures ends the run's queue of closures. A queue that cannot be reached now ends by
-// itself, a minute later at most; see ClosuresCheck.
+// endClosures ends the run's queue of closures with it. One that cannot be told now
+// finds out by itself, a minute later at most; see ClosuresCheck.
 func (g *releaser) endClosures(ctx workflow.Context, queue string) {
 	err := workflow.ExecuteActivity(ending(ctx, queue), closure.ActivityEndClosures, closure.EndInput{
 		Run: spec.RunRef{

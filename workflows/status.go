@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
@@ -124,7 +125,8 @@ func (v *reporter) describe(ctx workflow.Context) {
 		fmt.Fprintf(&b, " · %s", status.Elastic)
 	}
 	if v.result != nil {
-		fmt.Fprintf(&b, " · %s\n%s", v.result.Verdict, markdown.Block(v.result.Message, maxDetailText))
+		text := strings.Join(append([]string{v.result.Message}, outcome.Lines(v.result, outcome.Options{})...), "\n")
+		fmt.Fprintf(&b, " · %s\n%s", v.result.Verdict, markdown.Block(text, maxDetailText))
 	}
 	if status.Stacks != nil {
 		b.WriteString("\n\nWhat the tasks were doing:\n" + markdown.Block(status.Stacks.String(), maxDetailText))
@@ -148,7 +150,7 @@ func (v *reporter) describe(ctx workflow.Context) {
 	workflow.SetCurrentDetails(ctx, b.String())
 }
 
-// writeTable writes the columns that fit on the page, which is cut at its right.
+// writeTable writes what fits beside each other: the page is cut at its right.
 func writeTable(b *strings.Builder, tasks []spec.TaskStatus) {
 	b.WriteString("| task | state | host | address | pid | restarts | exit | why |\n|---|---|---|---|---|---|---|---|\n")
 	for _, t := range tasks {
@@ -165,8 +167,8 @@ func writeTable(b *strings.Builder, tasks []spec.TaskStatus) {
 	}
 }
 
-// writeLogs writes the log directories of ended tasks. The details of an activity have the log
-// directory and the pid of a running task.
+// writeLogs writes where the output of tasks is that have ended. Where they live it is in the
+// details of their activities, with the pid.
 func writeLogs(b *strings.Builder, tasks []spec.TaskStatus) {
 	var lines []string
 	for _, t := range tasks {

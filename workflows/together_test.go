@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -29,16 +30,16 @@ type togetherWorld struct {
 	*testsuite.TestWorkflowEnvironment
 	t *testing.T
 
-	mu sync.Mutex // activities run concurrently
-	// told has the messages to each host, in order.
+	mu sync.Mutex // activities run beside each other
+	// told is what was told, in order, by host.
 	told map[string][]spec.Stopping
-	// tokens are the task tokens of the open activities, by task.
+	// tokens are those of the open activities, by task.
 	tokens map[string][]byte
-	// groups are the workflow IDs of the groups.
+	// groups are the workflow IDs of what carries them.
 	groups map[string]string
-	// reserved has the stops in the inputs of reservations.
+	// reserved is what reservations were told.
 	reserved []*spec.Stopping
-	// busy is the number of times that a host has no room for a next generation.
+	// busy is how often a host has no room for a next generation yet.
 	busy int
 }
 
@@ -104,7 +105,7 @@ func (w *togetherWorld) end(code int, tasks ...string) {
 		token, group := w.tokens[task], w.groups[task]
 		w.mu.Unlock()
 		require.NoError(w.t, w.CompleteActivity(token, out, err))
-		// The environment does not wake groups, only the run.
+		// The environment wakes the run alone.
 		_ = w.SignalWorkflowByID(group, "wake", nil)
 	}
 }
@@ -212,7 +213,7 @@ func TestStopTogether_CO01_CO08(t *testing.T) {
 	assert.Equal(t, "worker-1", r.Stopping.By)
 }
 
-// A task that still runs when the grace is over is named and stopped.
+// Who still runs when the grace is over is named and stopped.
 func TestStragglers_CO06_SEED61(t *testing.T) {
 	w := newTogetherWorld(t)
 	w.ask(time.Second, spec.UpdateStopTogether, spec.TogetherRequest{Reason: "enough"}, func(s spec.Stopping, err error) {
@@ -226,7 +227,7 @@ func TestStragglers_CO06_SEED61(t *testing.T) {
 	assert.Equal(t, spec.ErrSubprocessTimeout, r.ErrorType)
 	assert.Equal(t, 124, r.ExitCode)
 	assert.Equal(t, []string{"worker-0", "ps-0"}, r.Stragglers)
-	assert.Contains(t, r.Message, "An operator asked all tasks to stop: enough.")
+	assert.Contains(t, outcome.Lines(r, outcome.Options{}), "An operator asked all tasks to stop: enough")
 }
 
 // A clear takes it back, and the next wish is a first one again.
@@ -258,7 +259,7 @@ func TestClearStop_CO13(t *testing.T) {
 	}
 }
 
-// Impossible requests are refused at once, with a reason.
+// What cannot be is refused at once, with a reason.
 func TestStopTogetherIsRefused(t *testing.T) {
 	w := newTogetherWorld(t)
 	refused := func(q any, name, why string, after time.Duration) {
@@ -275,8 +276,8 @@ func TestStopTogetherIsRefused(t *testing.T) {
 	assert.Empty(t, w.told)
 }
 
-// The next generation of a group is reserved with the newest state of the stop, so that no host
-// follows an older one. A request that is repeated in between is answered.
+// The next generation of a group is reserved with what was said last, so that no
+// host goes by what it was told before. Whoever repeats a request meanwhile is answered.
 func TestTheNextGenerationKnowsOfAClear(t *testing.T) {
 	w := newTogetherWorld(t)
 	w.busy = 1

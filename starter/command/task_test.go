@@ -82,14 +82,14 @@ func (h *taskHost) ClearStop(context.Context, runkey.Task) (spec.Stopping, error
 	return h.now, nil
 }
 
-// command returns a command that task i calls. The name clusterrun runs this test binary.
+// command is one that a task calls. This test binary is clusterrun by that name.
 func (h *taskHost) command(i int, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(cmd.Environ(), taskapi.SocketVar+"="+h.paths[i], "CLUSTERRUN_STATE_DIR="+h.t.TempDir())
 	return cmd
 }
 
-// call runs `clusterrun task` in worker-0, and returns its exit code and output.
+// call is what a command of worker-0 prints, and how it ends.
 func (h *taskHost) call(stdin string, args ...string) (code int, stdout, stderr string) {
 	h.t.Helper()
 	cmd := h.command(0, "clusterrun", append([]string{"task"}, args...)...)
@@ -190,7 +190,7 @@ func TestTaskStopRefused(t *testing.T) {
 	}
 }
 
-// CO-02: `clusterrun task wait-for-stop` returns when the run stops.
+// CO-02: who waits in a shell is told.
 func TestTaskWaitForStop_CO02(t *testing.T) {
 	h := newTaskHost(t)
 	waits := h.command(1, "clusterrun", "task", "wait-for-stop", "--json")
@@ -204,8 +204,7 @@ func TestTaskWaitForStop_CO02(t *testing.T) {
 	assert.Equal(t, "x", s.Error.Message)
 }
 
-// A shell without job control makes commands in the background ignore SIGINT. In the foreground
-// the task withdraws from the barrier on SIGINT.
+// What ends in & has a shell without job control ignore SIGINT; otherwise it withdraws.
 func TestTaskBarrierInTheBackground(t *testing.T) {
 	meet := meeting{arrived: make(chan context.Context), released: make(chan struct{})}
 	h := newTaskHost(t, func(c *taskapi.Config) { c.Barriers = meet })
@@ -231,7 +230,7 @@ func TestTaskBarrierInTheBackground(t *testing.T) {
 	require.NoError(t, background.Wait())
 }
 
-// meeting releases all barriers when released is closed.
+// meeting releases all barriers when the test has it do so.
 type meeting struct {
 	arrived  chan context.Context
 	released chan struct{}

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// JSON would change a name that is not valid UTF-8. It is refused, and no file is made under
-// the name or under the changed name.
+// A name that is not UTF-8 would be another one where it arrives: it is refused, and
+// nothing is left where it would have been, nor where it would have come to.
 func TestNamesThatAreNotUTF8AreRefused(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "caf\xe9")
 	require.NoError(t, os.Mkdir(bad, 0o755))

@@ -43,7 +43,7 @@ func sample(t *testing.T, id, level string) (*Account, []*historypb.History) {
 		{Cause: spec.CauseOrigin, ExitCode: 3, Started: at(7), Ended: at(30), Message: "boom in " + id},
 	}
 	s := &starter.Status{RunID: id, ExecutionID: "0-1-" + id, Started: at(0), Ended: at(33), State: spec.RunEnded, Verdict: spec.VerdictFailed,
-		Result: &spec.RunResult{Verdict: spec.VerdictFailed, ExitCode: 3, FirstFailure: &spec.ProcessFailure{Task: "worker-1", Cause: spec.CauseOrigin, Timestamp: at(30)}}}
+		Result: &spec.RunResult{Verdict: spec.VerdictFailed, ExitCode: 3, FirstFailure: &spec.Failure{Task: "worker-1", Exit: spec.Exit{Cause: spec.CauseOrigin, Ended: at(30)}}}}
 	root := t.TempDir()
 	for i, name := range []string{"worker-0", "worker-1"} {
 		exits[i].LogDir = tasklog.ProcessDir(tasklog.RunDir(root, id, s.ExecutionID), 0, i)

@@ -98,7 +98,7 @@ func over(s *starter.Status, cancelled time.Time) time.Time {
 		return s.Ended
 	}
 	if f := s.Result.FirstFailure; f != nil {
-		return f.Timestamp
+		return f.Failed()
 	}
 	if !cancelled.IsZero() {
 		return cancelled

@@ -38,7 +38,7 @@ func TestChecksPass(t *testing.T) {
 
 	raced := good()
 	raced.result.Verdict = spec.VerdictFailed
-	raced.result.FirstFailure = &spec.ProcessFailure{Task: "a-0", Cause: spec.CauseOrigin}
+	raced.result.FirstFailure = &spec.Failure{Task: "a-0", Exit: spec.Exit{Cause: spec.CauseOrigin}}
 	*raced.result.Tasks[0].Exit = spec.Exit{PID: 1, ExitCode: 3, Cause: spec.CauseOrigin}
 	*raced.result.Tasks[1].Exit = spec.Exit{PID: 2, ExitCode: 3, Cause: spec.CauseCollateral}
 	raced.pages[0].code, raced.pages[0].ended, raced.pages[1].code = 3, 8, 3
@@ -52,7 +52,7 @@ func TestChecksPass(t *testing.T) {
 func TestATaskGoneWhenTheChiefEnds(t *testing.T) {
 	r := good()
 	r.result.Verdict = spec.VerdictFailed
-	r.result.FirstFailure = &spec.ProcessFailure{Task: "b-0", PID: 2, Cause: spec.CauseOrigin}
+	r.result.FirstFailure = &spec.Failure{Task: "b-0", Exit: spec.Exit{PID: 2, Cause: spec.CauseOrigin}}
 	*r.result.Tasks[1].Exit = spec.Exit{PID: 2, ExitCode: -9, Cause: spec.CauseOrigin}
 	r.result.Tasks[0].Type = "chief"
 	r.pages[1].ended = 0

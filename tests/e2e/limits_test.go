@@ -30,9 +30,9 @@ func TestALoggerEndsItsRun(t *testing.T) {
 		result := f.result(f.start(s))
 		require.NotNil(t, result.FirstFailure, name)
 		assert.Equal(t, spec.CauseLogQuota, result.FirstFailure.Cause, name)
-		assert.Contains(t, result.Message, "Root cause: logger-0 on host-a (rank 0", name)
+		assert.Equal(t, "logger-0", result.FirstFailure.Task, name)
 		assert.Contains(t, result.Message, "was ended because the run had written more output there than its logs.quota", name)
-		assert.Contains(t, result.Message, "bytes of output on this host, and logs.quota is 1048576", name)
+		assert.Contains(t, result.FirstFailure.Message, "bytes of output on this host, and logs.quota is 1048576", name)
 		assert.Zero(t, result.Tasks[0].Restarts+result.Generation, name)
 		if s.OnFailure == spec.OnFailureContinue {
 			require.NotNil(t, result.Tasks[1].Exit)

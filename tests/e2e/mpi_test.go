@@ -93,7 +93,7 @@ func TestMPICH(t *testing.T) {
 
 	code, _, stderr = l.run("run", "-n", "3", "--", "./solver", "segv")
 	assert.Equal(t, 139, code, stderr)
-	assert.Regexp(t, `Root cause: worker-1 .* was ended by SIGSEGV`, stderr)
+	assert.Regexp(t, `failed: Subprocess worker-1 exited with exit code 139 \(SIGSEGV\)`, stderr)
 
 	code, _, stderr = l.run("run", "-n", "2", "--", "./solver", "leave")
 	assert.NotZero(t, code)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/harness"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -148,7 +149,7 @@ func TestStacksOnTimeout(t *testing.T) {
 	require.Len(t, r.Tasks, 3)
 	require.NotNil(t, r.Stacks)
 	assert.Equal(t, 3, r.Stacks.Total)
-	assert.Contains(t, r.Message, "\n"+r.Stacks.String()+"\n")
+	assert.Contains(t, strings.Join(outcome.Lines(&r, outcome.Options{}), "\n")+"\n", r.Stacks.String()+"\n")
 	for _, task := range r.Tasks {
 		require.NotEmpty(t, task.StacksFile, task.Name)
 		text, err := os.ReadFile(task.StacksFile)

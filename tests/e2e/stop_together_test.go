@@ -102,7 +102,7 @@ func TestStopTogether(t *testing.T) {
 		for _, task := range r.Tasks {
 			assert.Equal(t, spec.CauseCompleted, task.Exit.Cause, task.Name)
 		}
-		assert.Contains(t, f.clusterrun("status", run.GetID()), "an operator asked all tasks to stop: the machine is needed")
+		assert.Contains(t, f.clusterrun("status", run.GetID()), "An operator asked all tasks to stop: the machine is needed")
 		code, _, stderr = f.CLI(t, "stop", "--together", run.GetID())
 		assert.Equal(t, 125, code)
 		assert.Contains(t, stderr, "has ended")
@@ -117,7 +117,7 @@ func TestStopTogether(t *testing.T) {
 		assert.Contains(t, out, `"stopped"`)
 		code, stdout, stderr := f.CLI(t, "wait", run.GetID())
 		assert.Equal(t, 124, code, stdout+stderr)
-		assert.Contains(t, stderr, "\n  Coordinator stopped with tasks still running: worker-1 ps-0\n  An operator asked all tasks to stop.\n")
+		assert.Contains(t, stderr, ": Coordinator stopped with tasks still running: worker-1 ps-0\n  An operator asked all tasks to stop\n")
 		assert.Regexp(t, `\n  1 of 3 \(rank 0\) +has ended\n`, stderr)
 		assert.Contains(t, stderr, "\n  Stacks of worker-1: /")
 		r := f.result(run)
@@ -155,7 +155,7 @@ func TestStopTogether(t *testing.T) {
 		f.letEnd("clean", three...)
 		code, _, stderr = f.CLI(t, "wait", run.GetID())
 		assert.Zero(t, code, stderr)
-		assert.Contains(t, stderr, "an operator asked all tasks to stop: StopIteration (a clean stop)")
+		assert.Contains(t, stderr, "An operator asked all tasks to stop: StopIteration (a clean stop)")
 	})
 
 	t.Run("a failure in the grace counts, and nothing is started again", func(t *testing.T) {
@@ -270,7 +270,7 @@ func TestStopTogetherFromTheTemporalCLI_CO08(t *testing.T) {
 	assert.Equal(t, 3, r.ExitCode)
 	assert.Equal(t, "worker-1", r.FirstFailure.Task)
 	assert.Contains(t, r.Message, "worker-1 reported an error: RuntimeError: First")
-	assert.Nil(t, task(r, "worker-0").Failure)
+	assert.False(t, task(r, "worker-0").Failed)
 }
 
 // Two hosts learn of it, also the one without the task that asked.
@@ -298,7 +298,7 @@ func TestRunReportsAStopTogether(t *testing.T) {
 	code, out, errOut := s.CLI(t, "stop", "--together", "--reason", "enough", "reported")
 	require.Zero(t, code, out+errOut)
 	assert.Zero(t, p.ExitCode(), p.Stderr())
-	assert.Contains(t, p.Stderr(), "run reported succeeded\n  an operator asked all tasks to stop: enough\n  Coordinator stopped with tasks still running: worker-0 worker-1\n")
+	assert.Contains(t, p.Stderr(), "run reported succeeded\n  An operator asked all tasks to stop: enough\n  Coordinator stopped with tasks still running: worker-0 worker-1\n")
 	_, err := s.Client().DescribeWorkflowExecution(context.Background(), "reported", "")
 	require.NoError(t, err)
 }

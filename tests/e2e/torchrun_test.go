@@ -106,7 +106,7 @@ signal.pause()`, "torchrun --nproc-per-node 2 --max-restarts 1 train.py", omp)
 		assert.Contains(t, strings.Fields(stdout), "1-0")
 		assert.Contains(t, strings.Fields(stdout), "1-1")
 		assert.Contains(t, stderr, "Root cause: default-1")
-		assert.Contains(t, stderr, "exited with exit code 7, after 1 restart of the group")
+		assert.Contains(t, stderr, ", after 1 restart of the group")
 	})
 
 	t.Run("variables, notes, no python", func(t *testing.T) {

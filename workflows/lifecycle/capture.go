@@ -59,30 +59,6 @@ func (m *Machine) explain(e Captured) *stacktree.Findings {
 	return &found
 }
 
-// telling returns the tasks whose files of stacks are worth reading: those that differ, or else one
-// of each class.
-func (m *Machine) telling() []string {
-	if names := m.withFiles(m.findings.Outliers); len(names) > 0 {
-		return names
-	}
-	var ranks stacktree.Ranks
-	for _, c := range m.findings.Classes {
-		ranks = ranks.Union(stacktree.RanksOf(c.Ranks.First(1)...))
-	}
-	return m.withFiles(ranks)
-}
-
-// withFiles returns those of the tasks with these ranks that have a file of stacks.
-func (m *Machine) withFiles(ranks stacktree.Ranks) []string {
-	var names []string
-	for _, t := range m.tasks {
-		if !t.absent && ranks.Has(t.Rank) && m.stacks[t.Name()] != "" {
-			names = append(names, t.Name())
-		}
-	}
-	return names
-}
-
 // whyStop returns the cause of a stop: that of the capture it follows, even if a later
 // event hastened it, and why otherwise.
 func (m *Machine) whyStop(why spec.Cause) spec.Cause {

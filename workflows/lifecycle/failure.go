@@ -1,8 +1,6 @@
 package lifecycle
 
 import (
-	"time"
-
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -31,13 +29,8 @@ type failure struct {
 	task *task
 	exit spec.Exit
 	host string
-	// request is set if the task failed by the error with which it asked all tasks to
-	// stop, and not by the end of its process.
-	request *StopTogether
-	// shown reports whether the error that the process printed makes it the root cause.
-	shown bool
-	// held reports whether its stack makes it the root cause: the others waited for it.
-	held bool
+	// evidence is how it is known to be the root cause, if not by its end.
+	evidence spec.Evidence
 }
 
 // reported reports whether the program reported an error.
@@ -46,7 +39,7 @@ func (f failure) reported() bool { return f.exit.Reported && !f.hostLost() }
 // stopped reports whether the program had reported or shown its error and was stopped before it
 // ended by itself.
 func (f failure) stopped() bool {
-	return (f.reported() || f.shown || f.held) && !f.exit.Cause.ByItself()
+	return (f.reported() || f.evidence == spec.EvidencePrinted || f.evidence == spec.EvidenceStacks) && !f.exit.Cause.ByItself()
 }
 
 // hostLost reports whether the process was lost with its host.
@@ -128,7 +121,7 @@ func (m *Machine) rootOf(all []failure) *failure {
 // the others, a task that was waiting for its restart then, or would have been given one, has
 // failed before but did not end the run.
 func (m *Machine) final(f failure) bool {
-	if m.decided != byFailure || !m.spec.RestartsTasks() || f.request != nil || !f.exit.Cause.ByItself() {
+	if m.decided != byFailure || !m.spec.RestartsTasks() || f.evidence == spec.EvidenceRequest || !f.exit.Cause.ByItself() {
 		return true
 	}
 	return f.task.arrived <= m.decidedAt && !f.task.waiting || m.usedUp(f)
@@ -159,7 +152,7 @@ func earliest(all []failure) *failure {
 
 // before reports whether f happened before g. Both must be on one host.
 func (f *failure) before(g *failure) bool {
-	a, b := f.instant(), g.instant()
+	a, b := f.exit.FailedNanos(), g.exit.FailedNanos()
 	switch {
 	case f.host == "" || a == 0 || b == 0:
 		return false
@@ -170,80 +163,15 @@ func (f *failure) before(g *failure) bool {
 	}
 }
 
-// errorTimeUnit is the coarsest resolution of the timestamp in an error file.
-const errorTimeUnit = time.Second
-
-// instant returns when the failure happened, in nanoseconds since its host booted; 0 if
-// that is not known. It is the time of the error if the program reported one: the
-// process that raised first may die last, because it waits for its peers on its way
-// out.
-func (f *failure) instant() int64 {
-	if before, ok := f.errorAge(); ok && f.exit.BootNanos > before.Nanoseconds() {
-		return f.exit.BootNanos - before.Nanoseconds()
-	}
-	return f.exit.BootNanos
-}
-
-// errorAge returns how long before its end the process reported its error, by the wall
-// clock of its host. A time after the end of the process or before its start is not
-// believed.
-func (f *failure) errorAge() (age time.Duration, ok bool) {
-	e, at := &f.exit, f.errorTime()
-	if at.IsZero() || e.Ended.IsZero() {
-		return 0, false
-	}
-	age = e.Ended.Sub(at)
-	if !e.Started.IsZero() {
-		lived := e.Ended.Sub(e.Started)
-		if age > lived+errorTimeUnit {
-			return 0, false
-		}
-		age = min(age, lived)
-	}
-	return age, age >= 0
-}
-
 // describe returns the failure in the form of the result.
-func (f failure) describe() *spec.ProcessFailure {
-	message := f.exit.Message
-	switch {
-	case f.exit.Cause == spec.CauseHostLost && message == "":
-		message = f.lostText()
-	case f.exit.Cause.ByItself() && !f.reported():
-		message = spec.FailureMessage(f.exit)
+func (m *Machine) describe(f failure) *spec.Failure {
+	d := &spec.Failure{Task: f.task.Name(), Rank: f.task.Rank, Host: f.host, Exit: f.exit, Evidence: f.evidence}
+	switch n := f.exit.Restart - f.task.first; {
+	case n > 0:
+		d.Restarts, d.UsedUp = n, m.usedUp(f)
+	case m.group.generation > 0 && f.exit.Restart >= m.group.first:
+		most := m.spec.MaxRestarts
+		d.Restarts, d.OfGroup, d.UsedUp = m.group.generation, true, most != nil && m.group.counted >= *most
 	}
-	return &spec.ProcessFailure{
-		Task: f.task.Name(), Host: f.host, Rank: f.task.Rank, PID: f.exit.PID,
-		ExitCode: f.exit.ExitCode, Signal: f.exit.Signal, Cause: f.exit.Cause,
-		ErrorFile: f.exit.ErrorFile, Message: message, Reported: f.exit.Reported, Printed: f.exit.Printed,
-		LogDir: f.exit.LogDir, Timestamp: f.when(),
-	}
-}
-
-// when returns the time of the failure by the wall clock of its host: that of the error
-// if the program reported one, and else that of the end.
-func (f failure) when() time.Time {
-	if at := f.errorTime(); !at.IsZero() {
-		return at
-	}
-	return f.exit.Ended
-}
-
-// errorTime returns when the program reported its error or, if that makes it the root cause,
-// printed it; zero if it did neither.
-func (f failure) errorTime() time.Time {
-	if f.shown && f.exit.ErrorTime.IsZero() {
-		return f.exit.Printed.By
-	}
-	return f.exit.ErrorTime
-}
-
-func (f failure) lostText() string {
-	switch {
-	case f.exit.StoppedByHost():
-		return spec.HostStoppedText(f.task.Name(), f.host)
-	case f.host == "":
-		return "Subprocess " + f.task.Name() + " was lost with its host."
-	}
-	return spec.HostLostText(f.task.Name(), f.host)
+	return d
 }

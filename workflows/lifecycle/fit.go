@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -14,7 +13,7 @@ import (
 const maxResult = 1 << 20
 
 // fit drops parts of a result until it fits in limit bytes, the least needed first. The
-// root cause stays, in FirstFailure and Message.
+// root cause stays, in FirstFailure.
 func fit(r *spec.RunResult, limit int) {
 	if size(r) <= limit {
 		return
@@ -31,26 +30,17 @@ func fit(r *spec.RunResult, limit int) {
 	if size(r) <= limit {
 		return
 	}
-	// Values belong to the user: they are dropped last, and the message says so.
-	var dropped []string
+	// Values belong to the user: they are dropped last, and the result says so.
 	for i := range r.Tasks {
-		if r.Tasks[i].Value != nil {
-			r.Tasks[i].Value = nil
-			dropped = append(dropped, r.Tasks[i].Name)
+		if t := &r.Tasks[i]; t.Value != nil {
+			t.Value = nil
+			r.WithoutValue(t.Name)
 		}
-	}
-	if len(dropped) > 0 {
-		r.Message = strings.TrimPrefix(r.Message+"\nThe values returned are too large together for the result and were left out: "+list(dropped)+". Each is in result.json of the log directory of its process.", "\n")
 	}
 	if size(r) <= limit {
 		return
 	}
 	cutMessages(r, 0)
-	for i := range r.Tasks {
-		if r.Tasks[i].Exit != nil {
-			r.Tasks[i].Failure = nil // Exit says the same
-		}
-	}
 	if size(r) <= limit {
 		return
 	}
@@ -68,16 +58,17 @@ func fit(r *spec.RunResult, limit int) {
 // those first that have completed.
 func leaveOut(r *spec.RunResult, bytes int) {
 	out := make([]bool, len(r.Tasks))
-	var names []string
+	dropped := 0
 	for _, completed := range []bool{true, false} {
 		for i := len(r.Tasks) - 1; i >= 0 && bytes > 0; i-- {
 			if t := &r.Tasks[i]; !out[i] && completed == (t.Exit != nil && t.Exit.Cause == spec.CauseCompleted) {
 				bytes -= sizeOf(t) + len(",")
-				out[i], names = true, append(names, t.Name)
+				out[i] = true
+				dropped++
 			}
 		}
 	}
-	if len(names) == 0 {
+	if dropped == 0 {
 		return
 	}
 	var kept []spec.TaskResult
@@ -87,7 +78,10 @@ func leaveOut(r *spec.RunResult, bytes int) {
 		}
 	}
 	r.Tasks = kept
-	r.Message = strings.TrimPrefix(r.Message+"\nThe run has too many tasks for its result, and these were left out: "+list(names)+".", "\n")
+	if r.LeftOut == nil {
+		r.LeftOut = &spec.LeftOut{}
+	}
+	r.LeftOut.Tasks = dropped
 }
 
 func cutMessages(r *spec.RunResult, most int) {
@@ -96,10 +90,7 @@ func cutMessages(r *spec.RunResult, most int) {
 		if t.Exit != nil {
 			t.Exit.Steps = nil // the slow ones are named
 			t.Exit.Message = shorten.Text(t.Exit.Message, most)
-			t.Exit.Printed = nil // the failure has it
-		}
-		if t.Failure != nil {
-			t.Failure.Message = shorten.Text(t.Failure.Message, most)
+			t.Exit.Printed = nil // the first failure has it
 		}
 		for k := range t.Exits {
 			t.Exits[k].Printed = nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/tests/scripts"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
@@ -546,27 +547,27 @@ func (w *world) checkResult() {
 	if failed != (r.ErrorType != "") || !failed && r.Verdict != spec.VerdictSucceeded && r.Verdict != spec.VerdictCancelled {
 		t.Fatalf("%s with error type %q", r.Verdict, r.ErrorType)
 	}
-	if r.Verdict != spec.VerdictSucceeded && r.Message == "" {
+	if (r.Verdict == spec.VerdictSucceeded) != (outcome.Sentence(&r) == "") {
 		t.Fatalf("%s without a word", r.Verdict)
 	}
 	w.checkStopped()
 	failures := 0
 	for _, task := range r.Tasks {
-		f := task.Failure
-		if f == nil {
-			continue
+		if task.Failed {
+			failures++
 		}
-		failures++
+	}
+	if f := r.FirstFailure; f != nil {
 		switch f.Cause {
 		case spec.CauseCompleted, spec.CauseOperator:
-			t.Fatalf("%s failed by %s", task.Name, f.Cause)
+			t.Fatalf("%s failed by %s", f.Task, f.Cause)
 		case spec.CauseTimeout:
 			if !f.Reported {
-				t.Fatalf("%s failed because its time was over", task.Name)
+				t.Fatalf("%s failed because its time was over", f.Task)
 			}
 		case spec.CauseCollateral:
-			if w.stopped[task.Name] && !f.Reported && !f.Printed.Own() {
-				t.Fatalf("%s failed because we stopped it", task.Name)
+			if w.stopped[f.Task] && !f.Reported && f.Evidence == "" {
+				t.Fatalf("%s failed because we stopped it", f.Task)
 			}
 		}
 	}

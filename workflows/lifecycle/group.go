@@ -97,6 +97,7 @@ func (m *Machine) nextGeneration() {
 		t.first, t.launch = first, -1
 		t.resetEnd()
 	}
+	m.keepRestart(first, before)
 	if g.cause.ByItself() {
 		g.counted++
 	}
@@ -106,7 +107,6 @@ func (m *Machine) nextGeneration() {
 		g.quick++
 	}
 	g.generation++
-	g.keepRestart(first, before)
 	g.first, g.before, g.root, g.cause = first, before, nil, ""
 	m.phase = placing
 	m.silent.capturing, m.silent.tasks = false, nil

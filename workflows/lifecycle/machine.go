@@ -46,17 +46,17 @@ const (
 )
 
 // decision is why a run ends.
-type decision int
+type decision = spec.EndedBy
 
 const (
-	undecided    decision = iota // every task ends by itself
-	byChief                      // the chief's final exit
-	byFailure                    // a task's final failure, with on_failure stop
-	byTimeout                    // timeout
-	byMaxRunTime                 // max_run_time
-	byTogether                   // a request that all tasks stop together; it can be cleared
-	byCancel                     // a cancellation, or terminate-all
-	byPlacement                  // no host took the tasks
+	undecided    decision = "" // every task ends by itself
+	byChief               = spec.EndedByChief
+	byFailure             = spec.EndedByFailure
+	byTimeout             = spec.EndedByTimeout
+	byMaxRunTime          = spec.EndedByMaxRunTime
+	byTogether            = spec.EndedByTogether // it can be cleared
+	byCancel              = spec.EndedByCancel
+	byPlacement           = spec.EndedByPlacement
 )
 
 // New returns the machine of a run. The spec must be validated and have its defaults;

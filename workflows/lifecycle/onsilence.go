@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
 // silentTasks is what on_silence is being carried out for.
@@ -60,7 +59,7 @@ func (m *Machine) byStacks(root *failure, hostOf func(*task) string) *failure {
 	}
 	for _, t := range m.tasks {
 		if !t.absent && m.findings.Outliers.Has(t.Rank) && t.exit != nil && !t.exit.OK() && !t.endedBy(spec.CauseHostLost) {
-			return &failure{task: t, exit: *t.exit, host: hostOf(t), held: true}
+			return &failure{task: t, exit: *t.exit, host: hostOf(t), evidence: spec.EvidenceStacks}
 		}
 	}
 	return nil
@@ -68,25 +67,5 @@ func (m *Machine) byStacks(root *failure, hostOf func(*task) string) *failure {
 
 // foundSilence reports whether f is a failure for silence whose stacks were captured before.
 func (m *Machine) foundSilence(f *failure) bool {
-	return f != nil && f.request == nil && f.exit.Cause == spec.CauseSilence && m.findings != nil && m.foundIn == m.group.generation
-}
-
-// silenceCause writes the root cause of a run that was stopped for its silence, which is known
-// only by its stacks.
-func (m *Machine) silenceCause(w *writer, j judgement) {
-	f := *j.root
-	var silent []string
-	for _, t := range m.tasks {
-		if t.endedBy(spec.CauseSilence) {
-			silent = append(silent, t.Name())
-		}
-	}
-	w.line("%s silent, and stopped for that (on_silence): %s.", plural.Of(len(silent), "task was", "tasks were"), list(silent))
-	if f.held {
-		w.line("Root cause: %s held the others up%s%s.", j.who(f), m.afterRestarts(f), f.at())
-	} else {
-		w.line("Root cause: cannot tell%s%s.", m.afterRestarts(f), f.at())
-	}
-	m.files(w, nil)
-	w.path("Logs", f.exit.LogDir)
+	return f != nil && f.evidence != spec.EvidenceRequest && f.exit.Cause == spec.CauseSilence && m.findings != nil && m.foundIn == m.group.generation
 }

@@ -3,10 +3,15 @@ package lifecycle
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/steptime"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
+
+// maxReason bounds the reason of a cancellation, in bytes.
+const maxReason = 2048
 
 // maxExits is how many exits are listed for one task: the newest.
 const maxExits = 10
@@ -19,25 +24,63 @@ func (m *Machine) finish(e Released) Finish {
 	}
 	j := m.judge(e)
 	r := spec.RunResult{
-		Verdict: j.verdict, ErrorType: j.errorType, ExitCode: j.exitCode,
+		Verdict: j.verdict, ErrorType: j.errorType, ExitCode: j.exitCode, EndedBy: m.decided, Reason: shorten.Text(m.reason, maxReason),
 		Tasks: make([]spec.TaskResult, 0, len(m.tasks)), Generation: m.group.generation, Usage: e.Usage,
-		GroupRestarts: m.group.restarts,
+		GroupRestarts: m.group.restarts, Stacks: m.findings, NotReleased: e.Problems,
 	}
-	if j.root != nil {
-		r.FirstFailure = j.root.describe()
+	if j.verdict == spec.VerdictCancelled && m.decided != byCancel {
+		r.Reason = m.unfinished()
 	}
-	r.Stacks = m.findings
+	m.addLimit(&r, j)
+	m.addFailures(&r, j, e)
 	if s := m.Stopping(); s.Stop {
-		r.Stopping, r.Stragglers = &s, m.together.stragglers
+		r.Stopping, r.Stragglers, r.IgnoredStragglers = &s, m.together.stragglers, m.spec.StopTogether.IgnoreLiveTasks
 	}
+	restarts := m.addTasks(&r, j, e)
+	r.Slow = slowest(r.Tasks)
+	fit(&r, maxResult)
+	return Finish{Result: r, Restarts: restarts}
+}
+
+// addLimit adds the limit that decided the verdict.
+func (m *Machine) addLimit(r *spec.RunResult, j judgement) {
+	switch {
+	case m.decided == byTimeout && j.verdict == spec.VerdictTimedOut:
+		r.Limit = m.spec.Timeout
+	case m.decided == byMaxRunTime && j.verdict == spec.VerdictFailed && j.report == nil:
+		r.Limit = m.spec.MaxRunTime
+	default:
+		return
+	}
+	r.NotStarted = !slices.ContainsFunc(m.tasks, func(t *task) bool { return t.launch >= 0 })
+}
+
+// addFailures adds what tells why the run failed.
+func (m *Machine) addFailures(r *spec.RunResult, j judgement, e Released) {
+	r.OperatorError = j.asked
+	if j.root == nil {
+		return
+	}
+	r.FirstFailure = m.describe(*j.root)
+	if j.report != nil && j.report.task != j.root.task {
+		r.FirstReport = m.describe(*j.report)
+	}
+	if j.effect != nil {
+		r.FirstEnded = j.effect.task.Name()
+	} else if f := m.firstError(j.root, func(t *task) string { return e.Hosts[t.Name()] }); f != nil && j.root.evidence == "" {
+		r.FirstError = m.describe(*f)
+	}
+}
+
+// addTasks adds how the tasks ended, and returns how many restarts there were.
+func (m *Machine) addTasks(r *spec.RunResult, j judgement, e Released) (restarts int) {
 	failed := make(map[string]*failure, len(j.failures))
 	for i := range j.failures {
 		failed[j.failures[i].task.Name()] = &j.failures[i]
 	}
-	var invalid []string
-	restarts := 0
 	for _, t := range m.tasks {
-		if t.absent && failed[t.Name()] == nil {
+		f := failed[t.Name()]
+		if t.absent && f == nil {
 			continue
 		}
 		result := t.result(e)
@@ -46,22 +89,17 @@ func (m *Machine) finish(e Released) Finish {
 		}
 		restarts += result.Restarts
 		result.StacksFile = m.stacks[t.Name()]
-		if f := failed[t.Name()]; f != nil {
-			result.Failure = f.describe()
-		}
+		result.Failed, result.WasRestarting = f != nil, f != nil && !m.final(*f)
 		switch value := bytes.TrimSpace(e.Values[t.Name()]); {
 		case len(value) == 0, bytes.Equal(value, []byte("null")): // no value
 		case !json.Valid(value):
-			invalid = append(invalid, t.Name()) // the whole result could not be encoded
+			r.WithoutInvalid(t.Name()) // the whole result could not be encoded
 		default:
 			result.Value = value
 		}
 		r.Tasks = append(r.Tasks, result)
 	}
-	r.Slow = slowest(r.Tasks)
-	r.Message = m.message(j, e, invalid)
-	fit(&r, maxResult)
-	return Finish{Result: r, Restarts: restarts}
+	return restarts
 }
 
 // maxSlow is how many slow tasks and hosts a result names.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/tests/scripts"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
@@ -440,7 +441,7 @@ func (s *script) status() string {
 		fmt.Fprintf(&out, "%s\n", found)
 	}
 	for _, r := range s.machine.GroupRestarts() {
-		fmt.Fprintf(&out, "%s\n", r)
+		fmt.Fprintf(&out, "%s\n", outcome.Restart(r))
 	}
 	fmt.Fprintf(&out, "%s, live: %s\n", state, strings.Join(s.machine.Live(), " "))
 	for _, t := range tasks {
@@ -540,10 +541,13 @@ func showResult(r spec.RunResult) string {
 	if r.Stopping != nil {
 		fmt.Fprintf(&out, "  stopped %s\n", showStopping(*r.Stopping))
 	}
+	r.Message = outcome.Sentence(&r)
+	lines := outcome.Lines(&r, outcome.Options{})
 	if r.Message != "" {
-		for _, line := range strings.Split(r.Message, "\n") {
-			fmt.Fprintf(&out, "  | %s\n", line)
-		}
+		lines = append(strings.Split(r.Message, "\n"), lines...)
+	}
+	for _, line := range lines {
+		fmt.Fprintf(&out, "  | %s\n", line)
 	}
 	for _, slow := range r.Slow {
 		fmt.Fprintf(&out, "  slow: %s\n", slow)
@@ -558,11 +562,8 @@ func showResult(r spec.RunResult) string {
 		if t.Restarts > 0 {
 			fmt.Fprintf(&out, ", %d restarts", t.Restarts)
 		}
-		if t.Failure != nil {
+		if t.Failed {
 			out.WriteString(", FAILED")
-			if t.Exit == nil || t.Failure.PID != t.Exit.PID {
-				fmt.Fprintf(&out, " by process %d: exit %d", t.Failure.PID, t.Failure.ExitCode)
-			}
 		}
 		if t.StacksFile != "" {
 			fmt.Fprintf(&out, ", stacks %s", t.StacksFile)

@@ -20,7 +20,7 @@ type Snapshot struct {
 	Quick      int                    `json:"quick,omitempty"`
 	Added      []spec.Task            `json:"added,omitempty"`
 	Exits      map[string][]spec.Exit `json:"exits,omitempty"`
-	Before     *BeforeFailure         `json:"before,omitempty"`
+	Before     *spec.Failure          `json:"before,omitempty"`
 	Restarts   []spec.GroupRestart    `json:"restarts,omitempty"`
 	// Stops is the number of stops together and their clears. None is in force: a stop
 	// lets no other generation begin, and is not a quiet moment.
@@ -38,13 +38,6 @@ type Snapshot struct {
 	StackFiles map[string]string   `json:"stack_files,omitempty"`
 	// SilenceRestarts counts the restarts of on_silence.
 	SilenceRestarts int `json:"silence_restarts,omitempty"`
-}
-
-// BeforeFailure is the failure that ended the previous generation.
-type BeforeFailure struct {
-	Task string    `json:"task"`
-	Exit spec.Exit `json:"exit"`
-	Host string    `json:"host,omitempty"`
 }
 
 // RunningTask is the state of a task in a generation that is running.
@@ -96,7 +89,7 @@ func (m *Machine) Snapshot() Snapshot {
 		}
 	}
 	if g.before != nil {
-		s.Before = &BeforeFailure{Task: g.before.task.Name(), Exit: g.before.exit, Host: g.before.host}
+		s.Before = m.describe(*g.before)
 	}
 	if m.Quiet() {
 		s.Arrivals = m.arrivals
@@ -177,7 +170,7 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 	}
 	if b := from.Before; b != nil {
 		if t := m.named[b.Task]; t != nil {
-			m.group.before = &failure{task: t, exit: b.Exit, host: b.Host}
+			m.group.before = &failure{task: t, exit: b.Exit, host: b.Host, evidence: b.Evidence}
 		}
 	}
 	m.arrivals, m.silent.restarts = from.Arrivals, from.SilenceRestarts

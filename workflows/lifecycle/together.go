@@ -236,7 +236,7 @@ func (m *Machine) requestFailure(e Released) (failure, bool) {
 		return failure{}, false
 	}
 	t := m.named[g.request.Task]
-	f := failure{task: t, host: e.Hosts[t.Name()], request: g.request}
+	f := failure{task: t, host: e.Hosts[t.Name()], evidence: spec.EvidenceRequest}
 	if t.exit != nil {
 		f.exit = spec.Exit{
 			Restart: t.exit.Restart, PID: t.exit.PID, Started: t.exit.Started,

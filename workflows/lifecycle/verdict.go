@@ -19,7 +19,6 @@ type judgement struct {
 	effect *failure
 	// asked is the error of an operator's stop, if no failure came before it.
 	asked *spec.TogetherError
-	hosts map[string]string
 }
 
 // judge returns the verdict:
@@ -31,14 +30,15 @@ type judgement struct {
 // but if it was the earliest failure it sets the type even if programs then reported
 // errors: those were consequences.
 func (m *Machine) judge(e Released) judgement {
-	j := judgement{failures: m.failures(e), hosts: e.Hosts}
+	j := judgement{failures: m.failures(e)}
 	j.root = m.rootOf(j.failures)
-	if f := m.byEvidence(j.root, j.failures, func(t *task) string { return e.Hosts[t.Name()] }); f != nil {
+	hostOf := func(t *task) string { return e.Hosts[t.Name()] }
+	if f := m.byEvidence(j.root, j.failures, hostOf); f != nil {
 		effect := *j.root
 		j.effect, j.root = &effect, f
 		j.failures = append(slices.DeleteFunc(j.failures, func(g failure) bool { return g.task == f.task }), *f)
 	}
-	if f := m.byStacks(j.root, func(t *task) string { return e.Hosts[t.Name()] }); f != nil {
+	if f := m.byStacks(j.root, hostOf); f != nil {
 		j.root = f
 		j.failures = append(slices.DeleteFunc(j.failures, func(g failure) bool { return g.task == f.task }), *f)
 	}

@@ -149,6 +149,47 @@ func (p *PrintedError) String() string {
 	return p.Line + " (" + p.Place + ")"
 }
 
+// errorTimeUnit is the coarsest resolution of the timestamp in an error file.
+const errorTimeUnit = time.Second
+
+// ErrorAge returns how long before its end the process reported its error, by the wall
+// clock of its host. A time after the end of the process or before its start is not
+// believed.
+func (e Exit) ErrorAge() (age time.Duration, ok bool) {
+	if e.ErrorTime.IsZero() || e.Ended.IsZero() {
+		return 0, false
+	}
+	age = e.Ended.Sub(e.ErrorTime)
+	if !e.Started.IsZero() {
+		lived := e.Ended.Sub(e.Started)
+		if age > lived+errorTimeUnit {
+			return 0, false
+		}
+		age = min(age, lived)
+	}
+	return age, age >= 0
+}
+
+// FailedNanos returns when the process failed, in nanoseconds since its host booted; 0 if
+// that is not known. It is the time of the error if the program reported one: the
+// process that raised first may die last, because it waits for its peers on its way
+// out.
+func (e Exit) FailedNanos() int64 {
+	if before, ok := e.ErrorAge(); ok && e.BootNanos > before.Nanoseconds() {
+		return e.BootNanos - before.Nanoseconds()
+	}
+	return e.BootNanos
+}
+
+// Failed returns when the process failed, by the wall clock of its host: when the program reported
+// its error, or else the end.
+func (e Exit) Failed() time.Time {
+	if !e.ErrorTime.IsZero() {
+		return e.ErrorTime
+	}
+	return e.Ended
+}
+
 // OK reports whether the process ended by itself with exit code 0.
 func (e Exit) OK() bool { return e.Cause == CauseCompleted }
 
@@ -170,47 +211,127 @@ type TaskResult struct {
 	// Exit.ValueFile, or that the result has no room for beside others, as its message says.
 	// [NumberKey] and [BytesKey] are in it for what JSON has no word for.
 	Value json.RawMessage `json:"value,omitempty"`
-	// Failure is set when the task's end counts as a failure of the run.
-	Failure *ProcessFailure `json:"failure,omitempty"`
+	// Failed reports whether the task's end counts as a failure of the run.
+	Failed bool `json:"failed,omitempty"`
+	// WasRestarting reports whether it had failed and would have been started again, had the run
+	// not ended.
+	WasRestarting bool `json:"was_restarting,omitempty"`
 	// StacksFile is the path, on the task's host, of the stacks that were
 	// captured before the task was stopped.
 	StacksFile string `json:"stacks_file,omitempty"`
 }
 
-// ProcessFailure describes a failed process the way torch elastic does.
-type ProcessFailure struct {
-	Task      string `json:"task"`
-	Host      string `json:"host,omitempty"`
-	Rank      int    `json:"rank"`
-	PID       int    `json:"pid,omitempty"`
-	ExitCode  int    `json:"exit_code"`
-	Signal    string `json:"signal,omitempty"`
-	Cause     Cause  `json:"cause"`
-	ErrorFile string `json:"error_file,omitempty"`
-	Message   string `json:"message"`
-	Reported  bool   `json:"reported,omitempty"`
-	// Printed is as in [Exit].
-	Printed   *PrintedError `json:"printed,omitempty"`
-	LogDir    string        `json:"log_dir,omitempty"`
-	Timestamp time.Time     `json:"timestamp,omitzero"`
+// EndedBy is what ended a run.
+type EndedBy string
+
+// The values of [EndedBy]. It is empty if every task ended by itself.
+const (
+	EndedByChief      EndedBy = "chief"         // the chief's final exit
+	EndedByFailure    EndedBy = "failure"       // a task's final failure, with on_failure stop
+	EndedByTimeout    EndedBy = "timeout"       // timeout passed
+	EndedByMaxRunTime EndedBy = "max-run-time"  // max_run_time passed
+	EndedByTogether   EndedBy = "stop-together" // a request that all tasks stop together
+	EndedByCancel     EndedBy = "cancel"        // a cancellation, or terminate-all
+	EndedByPlacement  EndedBy = "placement"     // no host took the tasks
+)
+
+// Evidence is how a process that did not fail by itself is known to be the root cause.
+type Evidence string
+
+// The values of [Evidence].
+const (
+	// EvidencePrinted: it had printed its error before it was stopped.
+	EvidencePrinted Evidence = "printed"
+	// EvidenceStacks: by the stacks the other tasks waited for it.
+	EvidenceStacks Evidence = "stacks"
+	// EvidenceRequest: it asked all tasks to stop, because of an error.
+	EvidenceRequest Evidence = "request"
+)
+
+// Failure is a process that failed, and the task it is of.
+type Failure struct {
+	Task string `json:"task"`
+	Rank int    `json:"rank"`
+	Host string `json:"host,omitempty"`
+	Exit
+	// Evidence is empty if the process failed by itself.
+	Evidence Evidence `json:"evidence,omitempty"`
+	// Restarts is how many restarts came before it, of its task or, if OfGroup is set, of the
+	// group. UsedUp reports whether max_restarts allows no more.
+	Restarts int  `json:"restarts,omitempty"`
+	OfGroup  bool `json:"of_group,omitempty"`
+	UsedUp   bool `json:"used_up,omitempty"`
+}
+
+// LeftOut is what a result has no room for, or cannot hold. Its lists have the first 100 names.
+type LeftOut struct {
+	// Tasks is how many tasks are missing: the last ones, and first those that completed.
+	Tasks int `json:"tasks,omitempty"`
+	// Values are tasks whose values are too large together. Each is in result.json of the log
+	// directory of its process.
+	Values []string `json:"values,omitempty"`
+	// Invalid are tasks whose values are not JSON.
+	Invalid []string `json:"invalid,omitempty"`
+}
+
+// maxLeftOut bounds the lists of [LeftOut].
+const maxLeftOut = 100
+
+// WithoutValue notes that the value of a task is left out.
+func (r *RunResult) WithoutValue(task string) {
+	if r.LeftOut == nil {
+		r.LeftOut = &LeftOut{}
+	}
+	if len(r.LeftOut.Values) < maxLeftOut {
+		r.LeftOut.Values = append(r.LeftOut.Values, task)
+	}
+}
+
+// WithoutInvalid notes that the value of a task is left out because it is not JSON.
+func (r *RunResult) WithoutInvalid(task string) {
+	if r.LeftOut == nil {
+		r.LeftOut = &LeftOut{}
+	}
+	if len(r.LeftOut.Invalid) < maxLeftOut {
+		r.LeftOut.Invalid = append(r.LeftOut.Invalid, task)
+	}
 }
 
 // RunResult is how a run ended.
 type RunResult struct {
 	Verdict Verdict `json:"verdict"`
-	// Message says in a few lines why, in the words of the run's error.
+	// Message says why, in one sentence; see package report, which makes it of the other fields.
+	// It is empty on success.
 	Message string `json:"message,omitempty"`
 	// ErrorType is the type of the run's error; empty on success.
 	ErrorType string `json:"error_type,omitempty"`
 	// ExitCode is what `clusterrun run` and `clusterrun wait` exit with.
-	ExitCode int `json:"exit_code"`
-	// FirstFailure is the root cause: the earliest process that failed by itself.
-	FirstFailure *ProcessFailure `json:"first_failure,omitempty"`
+	ExitCode int     `json:"exit_code"`
+	EndedBy  EndedBy `json:"ended_by,omitempty"`
+	// Reason is why the run was cancelled or could not be placed.
+	Reason string `json:"reason,omitempty"`
+	// Limit is the timeout or the max_run_time that passed.
+	Limit *Duration `json:"limit,omitempty"`
+	// NotStarted reports whether the run ended before any task of its last launch was started.
+	NotStarted bool `json:"not_started,omitempty"`
+	// FirstFailure is the root cause: the earliest process that failed by itself, or that is known
+	// by [Failure.Evidence].
+	FirstFailure *Failure `json:"first_failure,omitempty"`
+	// FirstReport is the first failure that a program reported, if that is not FirstFailure.
+	FirstReport *Failure `json:"first_report,omitempty"`
+	// FirstError is the process that printed an error of its own before FirstFailure's ended, if
+	// that one does not say what went wrong.
+	FirstError *Failure `json:"first_error,omitempty"`
+	// FirstEnded is the task whose process ended first, if it only lost its peer, FirstFailure's.
+	FirstEnded string `json:"first_ended,omitempty"`
+	// OperatorError is the error with which an operator stopped the run, if no failure came before.
+	OperatorError *TogetherError `json:"operator_error,omitempty"`
 	// Stopping is how the tasks stopped together, where they did.
 	Stopping *Stopping `json:"stopping,omitempty"`
 	// Stragglers are the tasks that still ran when the time for that was over, in
-	// rank order.
-	Stragglers []string `json:"stragglers,omitempty"`
+	// rank order. IgnoredStragglers reports whether that is no failure.
+	Stragglers        []string `json:"stragglers,omitempty"`
+	IgnoredStragglers bool     `json:"ignored_stragglers,omitempty"`
 	// Stacks is what the tasks were doing when that was looked at last, before any was
 	// stopped. Files with all that was seen are in Tasks.
 	Stacks *stacktree.Findings `json:"stacks,omitempty"`
@@ -228,6 +349,9 @@ type RunResult struct {
 	// Usage is what all processes of all tasks used, restarts included, as far as their hosts
 	// have answered.
 	Usage Usage `json:"usage,omitzero"`
+	// NotReleased is why hosts could not be given back, a line each.
+	NotReleased []string `json:"not_released,omitempty"`
+	LeftOut     *LeftOut `json:"left_out,omitempty"`
 	// Output holds the last lines of the output where the spec asks for it.
 	Output []string `json:"output,omitempty"`
 }

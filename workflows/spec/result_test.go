@@ -7,7 +7,7 @@ import (
 )
 
 func TestCauseOfARun(t *testing.T) {
-	oom := &ProcessFailure{Cause: CauseOOM}
+	oom := &Failure{Exit: Exit{Cause: CauseOOM}}
 	for _, c := range []struct {
 		want   Cause
 		result RunResult

@@ -74,10 +74,6 @@ func TestStoppingInWords(t *testing.T) {
 	}
 }
 
-func TestStragglersText_SEED61_CO06(t *testing.T) {
-	assert.Equal(t, "Coordinator stopped with tasks still running: worker-1 ps-0", StragglersText([]string{"worker-1", "ps-0"}))
-}
-
 func TestTogetherRequestsAreChecked(t *testing.T) {
 	require.NoError(t, TogetherRequest{}.Validate())
 	require.NoError(t, TogetherRequest{Task: "worker-3", Generation: 2, Key: "k", Reason: "r", Error: &TogetherError{Kind: "StopIteration"}}.Validate())

@@ -13,27 +13,28 @@ import (
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
-// abandonedBound is the longest time to look after abandoned runs.
+// abandonedBound is how long looking after abandoned runs may take.
 const abandonedBound = 10 * time.Second
 
-// abandonedPatience is the longest time that a command waits for this when its own work is
-// done.
+// abandonedPatience is how long a command that has nothing else to do any more
+// waits for that.
 const abandonedPatience = time.Second
 
-// startSettles is the longest time in which the server carries out a start whose client is
-// gone. Until then it may not know the run yet.
+// startSettles is how long the server may take to carry out a start whose client is gone. Until
+// then it may not know the run yet.
 const startSettles = time.Minute
 
-// EndAbandoned ends the runs of this user whose owners were killed. No worker polls their
-// private queues, so they would stay open forever. EndAbandoned returns at once; done waits up
-// to [abandonedPatience] for it to finish. The next command retries the rest.
+// EndAbandoned ends the runs of this user whose owners were killed: nobody
+// polls their private queues, so they would stay open for ever. It returns at
+// once; done waits a moment until it is through. What it has not done by then
+// is for the next command to do.
 func EndAbandoned(ctx context.Context, a *App, c client.Client, s Server) (done func()) {
 	return endEachAbandoned(ctx, a, func(ctx context.Context, d *rundir.Dir) { endOne(ctx, a, d, c, s) })
 }
 
-// endAbandonedOf is like [EndAbandoned] for the runs of one server. It skips runs with a live
-// supervisor, which may still report how its run has ended. Commands that execute nothing call
-// it: another server must not delay them.
+// endAbandonedOf is endAbandoned for the runs of one server, where no supervisor lives that may
+// still report how a run has ended. It is for commands that execute nothing: a server that is not
+// theirs must not delay them.
 func endAbandonedOf(ctx context.Context, a *App, c client.Client, s Server) (done func()) {
 	return endEachAbandoned(ctx, a, func(ctx context.Context, d *rundir.Dir) {
 		r, err := d.Load()
@@ -67,8 +68,8 @@ func endEachAbandoned(ctx context.Context, a *App, end func(context.Context, *ru
 	}
 }
 
-// endOne ends the run of an abandoned directory. If it fails, it keeps the directory for the
-// next command.
+// endOne looks after one abandoned directory. What cannot be done now is left
+// for the next time.
 func endOne(ctx context.Context, a *App, d *rundir.Dir, c client.Client, s Server) {
 	defer d.Close()
 	r, err := d.Load()
@@ -105,7 +106,7 @@ func TerminateAbandoned(ctx context.Context, a *App, r rundir.Record, c client.C
 	case err != nil:
 		return err
 	}
-	// A run with the same ID on another queue has another owner.
+	// The same run ID on another queue is somebody else's run.
 	if queue != r.Queue {
 		return nil
 	}
@@ -120,12 +121,13 @@ func TerminateAbandoned(ctx context.Context, a *App, r rundir.Record, c client.C
 
 const OwnerGone = "its owner is gone"
 
-// isOf reports whether an abandoned run was started on that server.
+// isOf reports whether an abandoned run is one of that server.
 func isOf(r rundir.Record, s Server) bool {
 	return r.Embedded == s.Embedded && (s.Embedded || r.Server == s.Options)
 }
 
-// clientOf returns a client for the server of an abandoned run. This is usually c.
+// clientOf returns a client for the server of an abandoned run: usually the one we
+// have.
 func clientOf(ctx context.Context, a *App, r rundir.Record, c client.Client, s Server) (client.Client, func(), error) {
 	if isOf(r, s) {
 		return c, func() {}, nil
@@ -148,10 +150,10 @@ func clientOf(ctx context.Context, a *App, r rundir.Record, c client.Client, s S
 }
 
 // Sweep ends processes that a dead supervisor has left behind in its state directory. It
-// returns false if a supervisor still runs there.
+// reports false while a supervisor still lives there.
 func Sweep(dir string) bool {
 	if supervisor.InstanceIn(dir) == "" {
-		return true // no supervisor ever ran there
+		return true // none ever lived there
 	}
 	state, err := supervisor.OpenState(dir)
 	if err != nil {

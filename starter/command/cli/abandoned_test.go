@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter/rundir"
 )
 
-// An abandoned run is known only by its directory. The directory is removed only after the
-// server reports that the run is over; an error such as a timeout proves nothing.
+// The directory of a run is all that is known of it here. It goes only when the server has said
+// that the run is over: whoever is asked in too little time does not know.
 func TestAnAbandonedRunIsKeptUntilItIsKnownToBeOver(t *testing.T) {
 	unknown := serviceerror.NewNotFound("no such workflow")
 	for name, c := range map[string]struct {

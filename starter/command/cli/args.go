@@ -17,10 +17,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// AsGroup makes cmd show its help if it is called without arguments, and refuse unknown
-// subcommands.
+// AsGroup has a command that only has others show its help, and refuse what is none of them.
 func AsGroup(cmd *cobra.Command) *cobra.Command {
-	cmd.Args = cobra.ArbitraryArgs // otherwise Cobra would show the help for unknown subcommands, too, without an error
+	cmd.Args = cobra.ArbitraryArgs // Cobra would show the help for these, too, as if all were well
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
@@ -30,7 +29,7 @@ func AsGroup(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// FlagWords returns the message of a flag error without the terms of Go's packages.
+// FlagWords returns what is wrong with a flag, without the words of Go's packages for it.
 func FlagWords(err error) string {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
@@ -57,15 +56,14 @@ func FlagWords(err error) string {
 	return strings.TrimSuffix(err.Error(), cause.Error()) + want
 }
 
-// otherNames maps the names that other programs use for commands to our names.
+// otherNames are what commands are called elsewhere.
 var otherNames = map[string]string{
 	"start": "run", "exec": "run", "launch": "run",
 	"sbatch": "submit", "ps": "list", "ls": "list", "squeue": "list", "cancel": "stop", "scancel": "stop",
 	"kill": "terminate", "log": "logs", "tail": "logs", "check": "validate", "nodes": "hosts", "man": "help",
 }
 
-// UnknownCommand returns an error that says that cmd has no such subcommand and suggests a
-// similar one.
+// UnknownCommand refuses what is no command of cmd, and says what was probably meant.
 func UnknownCommand(cmd *cobra.Command, name string) error {
 	near := otherNames[name]
 	if cmd.HasParent() {
@@ -99,7 +97,7 @@ func UnknownCommand(cmd *cobra.Command, name string) error {
 	return Usagef("there is no command %q; see `%s --help`", name, cmd.CommandPath())
 }
 
-// NoArgs, OneArg and SomeArgs check positional arguments with error messages of our own.
+// NoArgs, oneArg and someArgs check positional arguments in our own words.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return Usagef("unexpected argument %q; usage: %s", args[0], cmd.UseLine())
@@ -142,7 +140,7 @@ func SomeArgs(least int, what string) cobra.PositionalArgs {
 	}
 }
 
-// checkFirst checks the first argument if it is a run.
+// checkFirst checks the first argument where that is a run.
 func checkFirst(what, arg string) error {
 	if !strings.HasPrefix(what, "RUN") {
 		return nil
@@ -150,6 +148,6 @@ func checkFirst(what, arg string) error {
 	return CheckRun(arg)
 }
 
-// SpecExtensions are the extensions of spec files. A name with any other extension names a
-// program.
+// SpecExtensions are how the name of a spec file ends. What ends otherwise is
+// the name of a program.
 var SpecExtensions = []string{".yaml", ".yml", ".json"}

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// Ago formats the time since t. The clock of the server may be ahead of ours, so t may be after
-// now; Ago then returns 0s.
+// Ago is for a time by the server's clock, which may be ahead of ours.
 func Ago(now, t time.Time) string { return Roughly(max(0, now.Sub(t))) }
 
-// MostNames is the largest number of variable names in a message.
+// MostNames bounds the names of variables in a message.
 const MostNames = 8
 
 func OrDash(s string) string {
@@ -19,7 +18,7 @@ func OrDash(s string) string {
 	return s
 }
 
-// Roughly formats a time span, rounded to seconds or, below 10 s, to tenths.
+// Roughly writes a time span the way one says it.
 func Roughly(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:

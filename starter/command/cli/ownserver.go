@@ -7,22 +7,20 @@ import (
 	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
-// isOwn reports whether an address that the user gave belongs to the embedded server. A client
-// of the embedded server follows it to other addresses and has its key; a client of an address
-// does neither.
+// isOwn reports whether an address that the user gave is that of the embedded server. A
+// client of it follows the server and has its key, which one of an address has not.
 func (a *App) isOwn(ctx context.Context, address string) bool {
 	if a.hasOwnKey() && (a.Global.Server.Address == "" || address == os.Getenv("TEMPORAL_ADDRESS")) {
-		return true // set by `clusterrun env`; the server may have moved since
+		return true // of `clusterrun env`: the server may have moved since
 	}
 	s, err := a.Home().Find(ctx)
 	return err == nil && s != nil && s.Address == address
 }
 
-// hasOwnKey reports whether the environment was set by `clusterrun env`.
+// hasOwnKey reports whether the environment is that of `clusterrun env`.
 func (a *App) hasOwnKey() bool { return os.Getenv(ClientCertificate) == a.Home().Key() }
 
-// OwnServer returns the embedded server for the command named what, and starts it if needed. It
-// returns an error if the user named another server.
+// OwnServer is [app.ensureOwn] for a command that is about that server alone; what names it.
 func (a *App) OwnServer(ctx context.Context, what string) (*embedded.Server, error) {
 	_, external, err := a.External(ctx)
 	if err != nil {
@@ -34,7 +32,7 @@ func (a *App) OwnServer(ctx context.Context, what string) (*embedded.Server, err
 	return a.ensureOwn(ctx)
 }
 
-// ensureOwn returns the embedded server, and starts it if it does not run.
+// ensureOwn returns the embedded server, started where it does not run.
 func (a *App) ensureOwn(ctx context.Context) (*embedded.Server, error) {
 	done := a.SayIfSlow("starting the embedded Temporal server ...")
 	defer done()

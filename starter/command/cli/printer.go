@@ -12,22 +12,22 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 )
 
-// printer writes the messages of the command itself to stderr, or through a console that
-// separates them from the lines of programs and from its status line. A goroutine writes them
-// in order, because the reader of stderr may have stopped reading. Callers that must not wait
-// for the reader call SetAside.
+// printer says what this command itself has to say: straight to stderr, or through a
+// console that keeps it out of the lines of programs and of its status line. A
+// goroutine of its own writes, in the order in which things were said, because whoever
+// reads stderr may have stopped to: those who must not wait for that set aside.
 type printer struct {
 	mu      sync.Mutex
 	console *tasklog.Console
 	queue   []line
 	leftOut int
-	// written is closed once the queue has been written. It is nil if the queue is empty.
+	// written is closed once the queue has been written; nil: there is nothing in it.
 	written chan struct{}
-	// aside reports whether callers return before their text is written.
+	// aside reports whether callers do not wait until their text is written.
 	aside bool
-	// Hurried is closed by Hurry. It is nil before SetAside.
+	// Hurried is closed by hurry.
 	Hurried chan struct{}
-	// inVain reports whether Flush no longer waits, since stderr is not read.
+	// inVain reports whether the text is not read, so that callers no longer wait.
 	inVain bool
 }
 
@@ -37,10 +37,9 @@ type line struct {
 }
 
 const (
-	// MaxUnsaid is the largest number of unwritten messages. Further ones are counted and
-	// dropped.
+	// MaxUnsaid bounds the messages that nobody reads.
 	MaxUnsaid = 1000
-	// ReadersBound is the longest time that a command waits at its end for the reader of its
+	// ReadersBound is how long a command that is to end waits for whoever reads its
 	// output.
 	ReadersBound = 2 * time.Second
 )
@@ -70,7 +69,7 @@ func (v *printer) println(w io.Writer, text string) {
 	}
 }
 
-// write writes the messages of the queue, and returns when it is empty.
+// write writes what is in the queue, and returns when that is empty.
 func (v *printer) write() {
 	for {
 		next, console, ok := v.next()
@@ -101,8 +100,8 @@ func (v *printer) next() (line, *tasklog.Console, bool) {
 	return next, v.console, true
 }
 
-// SetAside makes callers return before their text is written. Commands that catch signals call
-// it: the reader of our output must not delay a signal.
+// SetAside is for commands that catch signals: these must get through whoever reads
+// our output.
 func (v *printer) SetAside() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -112,8 +111,7 @@ func (v *printer) SetAside() {
 	}
 }
 
-// Hurry bounds the wait of Flush, since the command was asked to end. SetAside must have been
-// called before.
+// Hurry bounds the waits of flush, since the command was told to end.
 func (v *printer) Hurry() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -124,15 +122,15 @@ func (v *printer) Hurry() {
 	}
 }
 
-// GiveUp makes Flush return without waiting for the reader.
+// GiveUp ends the waiting for whoever reads what is said.
 func (v *printer) GiveUp() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.inVain = true
 }
 
-// Flush waits until all messages are written. After [printer.Hurry] it waits at most
-// [ReadersBound].
+// Flush waits until everything that was said is written: as long as it takes, unless
+// somebody is in a hurry.
 func (v *printer) Flush() {
 	v.mu.Lock()
 	written, hurried, inVain := v.written, v.Hurried, v.inVain
@@ -152,7 +150,7 @@ func (v *printer) Flush() {
 	}
 }
 
-// logWriter writes the lines of a log through the printer.
+// logWriter says the lines of a log.
 type logWriter struct{ *App }
 
 func (l logWriter) Write(b []byte) (int, error) {
@@ -160,8 +158,8 @@ func (l logWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// SayUnreachable reports that the server does not answer or that the run is stuck, or, if err
-// is nil, that this is over.
+// SayUnreachable tells when the server goes away, or the run does not get on,
+// and when that is over.
 func (a *App) SayUnreachable(err error) {
 	var stuck *starter.StuckError
 	switch {

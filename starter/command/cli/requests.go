@@ -14,11 +14,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// RequestTimeout is the longest time in which a run answers a request.
+// RequestTimeout is how long a run has to answer a request.
 const RequestTimeout = 15 * time.Second
 
-// WithRun connects and calls do, which makes a request to a run. The context of do ends after
-// [RequestTimeout].
+// WithRun connects, and has do make a request to a run, which has [RequestTimeout] to answer.
 func WithRun(ctx context.Context, a *App, id string, do func(context.Context, *starter.Run) error) error {
 	c, _, err := a.DialExisting(ctx)
 	if err != nil {
@@ -30,8 +29,8 @@ func WithRun(ctx context.Context, a *App, id string, do func(context.Context, *s
 	return do(ctx, starter.Get(c, id, ""))
 }
 
-// Request makes a request to a run for the tasks, and prints the tasks that it reached. tasks
-// is nil for a request that names no tasks.
+// Request makes a request to a run for some tasks, and prints which of them it reached. A
+// request that names no tasks has none.
 func Request(ctx context.Context, a *App, id, did string, tasks []string, ask func(context.Context, *starter.Run, []string) (spec.RequestAnswer, error)) error {
 	if err := CheckTasks(tasks); err != nil {
 		return err
@@ -49,13 +48,13 @@ func Request(ctx context.Context, a *App, id, did string, tasks []string, ask fu
 	})
 }
 
-// RankOf parses a task name that is a rank: a bare number, as in torchrun and MPI.
+// RankOf returns the rank that a name of a task is, as in torchrun and MPI: a bare number.
 func RankOf(name string) (rank int, ok bool) {
 	n, err := strconv.ParseUint(name, 10, 31)
 	return int(n), err == nil
 }
 
-// TasksOf returns the names of tasks that are given by name or rank.
+// TasksOf returns the names of tasks that are given by names or ranks.
 func TasksOf(ctx context.Context, run *starter.Run, given []string) ([]string, error) {
 	if !slices.ContainsFunc(given, func(name string) bool { _, ok := RankOf(name); return ok }) {
 		return given, nil
@@ -89,9 +88,9 @@ func NamesOfRanks(s *starter.Status, given []string) ([]string, error) {
 	return names, nil
 }
 
-// ForTasks makes a request for tasks. If the run refuses it for some of them, ForTasks repeats
-// it for the others and adds the refusals to the problems of the answer. It returns an error if
-// the request succeeds for no task.
+// ForTasks makes a request for tasks. Those for which the run refuses it are left
+// out, and are problems of the answer, so that it is met for the others. The error
+// is that of a request that was met for none.
 func ForTasks(tasks []string, ask func([]string) (spec.RequestAnswer, error)) (spec.RequestAnswer, error) {
 	var problems []spec.TaskProblem
 	for {
@@ -144,7 +143,8 @@ func PrintAnswer(a *App, id, did string, answer spec.RequestAnswer) error {
 	return LeftOut(a, answer.Problems)
 }
 
-// LeftOut prints the problems of a request. It returns an [*ExitError] if there are any.
+// LeftOut says for which tasks a request could not be met, and returns the exit code
+// that this has.
 func LeftOut(a *App, problems []spec.TaskProblem) error {
 	if len(problems) == 0 {
 		return nil
@@ -153,7 +153,7 @@ func LeftOut(a *App, problems []spec.TaskProblem) error {
 	return &ExitError{Code: exitcode.Machinery}
 }
 
-// CheckTasks refuses names that are neither task names nor ranks. It needs no server.
+// CheckTasks refuses what is neither the name of a task nor a rank before a server is asked.
 func CheckTasks(names []string) error {
 	e := &UsageError{}
 	for _, n := range names {

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A wrong name among several does not keep a request from the other tasks.
+// One name that is wrong used to keep a request from all tasks.
 func TestARequestIsMetForTheTasksForWhichItCanBe(t *testing.T) {
 	wrong := func(tasks ...string) error {
 		e := &starter.RefusedError{Reason: "as the run says it"}

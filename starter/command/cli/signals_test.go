@@ -30,7 +30,7 @@ func TestInterruptsOf(t *testing.T) {
 	assert.Contains(t, problems[3], `"SIGCHLD" is used by clusterrun itself`)
 }
 
-// A broken connection to a killed server is not a broken output.
+// What breaks when a server is killed is not what we write to.
 func TestABrokenConnectionIsNoBrokenOutput(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 )
 
-// If HOME is unset or does not exist, the password file names the home directory.
+// Where there is no home, or none that exists, the password file says which there is.
 func TestTheStateDirectoryWithoutAHome(t *testing.T) {
 	for _, name := range []string{"CLUSTERRUN_STATE_DIR", "XDG_STATE_HOME", "HOME"} {
 		t.Setenv(name, "")

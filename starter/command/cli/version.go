@@ -8,11 +8,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// build describes the build of this program.
+// build says what this program was built from.
 type build struct {
 	Version string `json:"version"`
-	// Commit is known if the program was built in a git checkout. Modified reports whether the
-	// checkout had uncommitted changes.
+	// Commit is known of a build in a git checkout. Modified: with changes on top of it.
 	Commit   string `json:"commit,omitempty"`
 	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`

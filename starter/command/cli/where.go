@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// These are the descriptors that `supervise` inherits: the first one ends when its owner is
-// gone, and tasks can get the others if the options say so.
+// The descriptors that `supervise` inherits: one on which it sees that its owner is
+// gone, and those that tasks can get, as far as its options speak of them.
 const (
 	LifelineFD = 3 + iota
 	StdinFD
@@ -17,13 +17,13 @@ const (
 	SideFD // see ownersSideFlag
 )
 
-// ClientCertificate is the variable that names the file of a client's certificate.
+// ClientCertificate is the variable that says with which certificate a client comes.
 const ClientCertificate = "TEMPORAL_TLS_CLIENT_CERT_PATH"
 
-// DevLock is the name of the file that a running `clusterrun dev` locks. The file has its pid.
+// DevLock is the name of the file that a dev holds, with its pid.
 const DevLock = "dev.lock"
 
-// DevPID returns the pid of the running `clusterrun dev` for use in messages.
+// DevPID returns the pid of the dev that runs, for people.
 func DevPID(stateDir string) string {
 	pid, _ := os.ReadFile(filepath.Join(stateDir, DevLock))
 	return cmp.Or(string(bytes.TrimSpace(pid)), "unknown")

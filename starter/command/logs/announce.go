@@ -9,6 +9,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -63,7 +64,7 @@ func (r *restartReasons) line(task string, attempt int) string {
 func groupRestarted(restarts []spec.GroupRestart, attempt int) string {
 	for _, r := range restarts {
 		if r.Attempt == attempt {
-			return r.String()
+			return outcome.Restart(r)
 		}
 	}
 	return fmt.Sprintf("the group restarted (attempt_%d)", attempt)

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -186,7 +187,7 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 	case s.Result != nil:
 		state = string(s.Result.Verdict)
 	case !s.Open && s.Message != "":
-		state = strings.TrimPrefix(s.Message, fmt.Sprintf("run %s was ", s.RunID))
+		state = s.Message
 	case s.Unanswered:
 		state = "open, but " + s.Absence() + " at the moment ("
 		if s.Unattended {
@@ -215,7 +216,7 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 	}
 	if s.Result == nil || s.Result.Verdict == spec.VerdictSucceeded { // otherwise the message lists them
 		for _, r := range s.GroupRestarts {
-			fmt.Fprintln(out, r)
+			fmt.Fprintln(out, outcome.Restart(r))
 		}
 	}
 	for _, w := range s.Waiting {
@@ -241,11 +242,11 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 		fmt.Fprintf(out, "stopping together: %s\n", report.StoppingLine(*s.Stopping, time.Now()))
 	}
 	if s.Result != nil {
-		if s.Result.Verdict != spec.VerdictSucceeded && s.Result.Message != "" {
-			fmt.Fprintf(out, "%s\n", cli.InLocalTime(s.Result.Message))
+		if s.Result.Message != "" {
+			fmt.Fprintln(out, s.Result.Message)
 		}
-		for _, line := range report.StoppedTogether(s.Result) {
-			fmt.Fprintf(out, "%s\n", line)
+		for _, line := range outcome.Lines(s.Result, outcome.Options{Zone: time.Local}) {
+			fmt.Fprintln(out, line)
 		}
 	}
 	for _, t := range s.Tasks {

@@ -61,7 +61,7 @@ func awaitShown(ctx context.Context, a *cli.App, r *starter.Run) error {
 
 // reportOf reports how a run has ended whose files may be on other hosts.
 func reportOf(ctx context.Context, a *cli.App, r *starter.Run, result *spec.RunResult, err error) error {
-	a.Elsewhere = func(f *spec.ProcessFailure) ([]byte, error) { return errorFile(ctx, r, f) }
+	a.Elsewhere = func(f *spec.Failure) ([]byte, error) { return errorFile(ctx, r, f) }
 	return Report(a, r.ID, result, err)
 }
 

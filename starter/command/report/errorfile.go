@@ -17,7 +17,7 @@ import (
 
 // copyErrorFile gives the root cause's own error to whoever started us and told us where
 // it looks for one: a launcher of torch's, or another run that we are a task of.
-func copyErrorFile(a *cli.App, f *spec.ProcessFailure) {
+func copyErrorFile(a *cli.App, f *spec.Failure) {
 	// A launcher within a task of ours sets only the former.
 	to := cmp.Or(os.Getenv("TORCHELASTIC_ERROR_FILE"), os.Getenv("CLUSTERRUN_ERROR_FILE"))
 	if to == "" || f == nil || f.ErrorFile == "" {
@@ -41,7 +41,7 @@ func copyErrorFile(a *cli.App, f *spec.ProcessFailure) {
 }
 
 // errorFile returns the error file of a failure of a run from the host that has it.
-func errorFile(ctx context.Context, r *starter.Run, f *spec.ProcessFailure) ([]byte, error) {
+func errorFile(ctx context.Context, r *starter.Run, f *spec.Failure) ([]byte, error) {
 	_, attempt, rank, ok := tasklog.SplitProcessDir(filepath.Dir(f.ErrorFile))
 	s, err := r.Status(ctx)
 	if err != nil || !ok {

@@ -60,7 +60,6 @@ func ExitColumns(e *spec.Exit) (exit, cause string) {
 
 // WaitingLine returns what a run waits for, why, and for how long.
 func WaitingLine(w starter.Waiting, now time.Time) string {
-	w.Refusal = cli.InLocalTime(w.Refusal)
 	if w.Position > 0 {
 		return fmt.Sprintf("%s (position %d in queue %s)", strings.TrimPrefix(w.Refusal, "waits for "), w.Position, w.Queue)
 	}
@@ -82,15 +81,18 @@ func WaitingLine(w starter.Waiting, now time.Time) string {
 	return text
 }
 
+// unreachable is the error type of the results of [Unreachable].
+const unreachable = "Unreachable"
+
 // Unreachable returns the result of a run of which the server does not tell how it ended.
 func Unreachable(err error) *spec.RunResult {
-	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: "Unreachable", Message: err.Error(), ExitCode: cli.CodeOf(err)}
+	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: unreachable, Message: err.Error(), ExitCode: cli.CodeOf(err)}
 }
 
-// TaskLines returns how tasks ended, as far as that is known, each in a line after a newline.
-func TaskLines(tasks []spec.TaskResult) string {
+// taskLines returns how tasks ended, as far as that is known, a line each.
+func taskLines(tasks []spec.TaskResult) []string {
 	const most = 16
-	var b strings.Builder
+	var lines []string
 	n := 0
 	for _, t := range tasks {
 		if t.Exit == nil {
@@ -98,13 +100,13 @@ func TaskLines(tasks []spec.TaskResult) string {
 		}
 		if n++; n <= most {
 			exit, cause := ExitColumns(t.Exit)
-			fmt.Fprintf(&b, "\n%s: %s, %s", t.Name, exit, cause)
+			lines = append(lines, fmt.Sprintf("%s: %s, %s", t.Name, exit, cause))
 		}
 	}
 	if n > most {
-		fmt.Fprintf(&b, "\nand %d more", n-most)
+		lines = append(lines, fmt.Sprintf("and %d more", n-most))
 	}
-	return b.String()
+	return lines
 }
 
 // ProgressLine says " · 40..55%, 3m10s left" of the tasks that run and say how
@@ -151,17 +153,4 @@ func StoppingLine(s spec.Stopping, now time.Time) string {
 		text += "; their time is over"
 	}
 	return text + ")"
-}
-
-// StoppedTogether returns how the tasks of a run that did not fail stopped together. The
-// message of a failure contains that already.
-func StoppedTogether(r *spec.RunResult) []string {
-	if r.Stopping == nil || r.Verdict != spec.VerdictSucceeded && r.Verdict != spec.VerdictCancelled {
-		return nil
-	}
-	lines := []string{r.Stopping.String()}
-	if len(r.Stragglers) > 0 {
-		lines = append(lines, spec.StragglersText(r.Stragglers))
-	}
-	return lines
 }

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+	"time"
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -70,32 +70,23 @@ func PrintResult(a *cli.App, r *spec.RunResult) error {
 
 // verdict returns the report in a few lines.
 func verdict(a *cli.App, id string, r *spec.RunResult) string {
-	var b strings.Builder
-	switch r.Verdict {
-	case spec.VerdictSucceeded:
-		fmt.Fprintf(&b, "run %s %s%s", id, a.Color.Good(string(r.Verdict)), afterRestarts(r))
-	default:
-		fmt.Fprintf(&b, "run %s %s (exit code %d)", id, a.Color.Bad(string(r.Verdict)), r.ExitCode)
+	mark := a.Color.Bad
+	if r.Verdict == spec.VerdictSucceeded {
+		mark = a.Color.Good
 	}
-	if r.Message != "" {
-		b.WriteString("\n" + strings.TrimSpace(r.Message))
-	}
-	for _, line := range StoppedTogether(r) {
-		b.WriteString("\n" + line)
-	}
-	if f := r.FirstFailure; f != nil && f.LogDir != "" && !names(r.Message, f.LogDir) {
-		fmt.Fprintf(&b, "\nlogs of %s: %s", f.Task, f.LogDir)
-	}
+	lines := append([]string{outcome.Headline(id, r, mark)}, outcome.Lines(r, outcome.Options{Run: id, Zone: time.Local})...)
 	for _, t := range r.Tasks {
 		if line := Returned(t); line != "" {
-			b.WriteString("\n" + line)
 			if len(t.Value) == 0 {
-				b.WriteString(" on " + t.Host)
+				line += " on " + t.Host
 			}
+			lines = append(lines, line)
 		}
 	}
-	b.WriteString(badEnds(r))
-	return b.String()
+	if r.ErrorType == unreachable {
+		lines = append(lines, taskLines(r.Tasks)...)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Returned says what a task has returned. Empty: nothing.
@@ -107,54 +98,6 @@ func Returned(t spec.TaskResult) string {
 		return fmt.Sprintf("%s returned what is in %s", t.Name, t.Exit.ValueFile)
 	}
 	return ""
-}
-
-// afterRestarts returns what a success has cost.
-func afterRestarts(r *spec.RunResult) string {
-	n, what := r.Generation, " of the group"
-	if n == 0 {
-		what = ""
-		for _, t := range r.Tasks {
-			n += t.Restarts
-		}
-	}
-	switch n {
-	case 0:
-		return ""
-	case 1:
-		return ", after 1 restart" + what
-	}
-	return fmt.Sprintf(", after %d restarts%s", n, what)
-}
-
-// badEnds lists the other tasks that ended badly, as far as the run's message
-// does not speak of them.
-func badEnds(r *spec.RunResult) string {
-	var tasks []spec.TaskResult
-	for _, t := range r.Tasks {
-		if t.Failure != nil && !names(r.Message, t.Name) {
-			tasks = append(tasks, t)
-		}
-	}
-	return TaskLines(tasks)
-}
-
-// names reports whether a text has a name, and not only as a part of a longer one.
-func names(text, name string) bool {
-	more := func(s string, last bool) bool {
-		r, _ := utf8.DecodeRuneInString(s)
-		if last {
-			r, _ = utf8.DecodeLastRuneInString(s)
-		}
-		return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_'
-	}
-	for before, after, found := strings.Cut(text, name); found; {
-		if !more(before, true) && !more(after, false) {
-			return true
-		}
-		before, after, found = strings.Cut(after, name)
-	}
-	return false
 }
 
 // short returns a return value fit for a line.

@@ -38,39 +38,22 @@ func TestReportOfSuccess(t *testing.T) {
 
 func TestReportOfFailure(t *testing.T) {
 	result := &spec.RunResult{
-		Verdict: spec.VerdictFailed, ExitCode: 10,
-		Message:      "Subprocess worker-0 exited with exit code 10. See logs for details.",
-		FirstFailure: &spec.ProcessFailure{Task: "worker-0", LogDir: "/logs/0"},
+		Verdict: spec.VerdictFailed, ExitCode: 10, Message: "Subprocess worker-0 exited with exit code 10",
+		FirstFailure: &spec.Failure{Task: "worker-0", Exit: spec.Exit{ExitCode: 10, Cause: spec.CauseOrigin, LogDir: "/logs/0"}},
 		Tasks: []spec.TaskResult{
-			{Name: "worker-0", Exit: &spec.Exit{ExitCode: 10, Cause: spec.CauseOrigin}, Failure: &spec.ProcessFailure{}},
-			{Name: "worker-1", Exit: &spec.Exit{ExitCode: -9, Signal: "SIGKILL", Cause: spec.CauseOrigin}, Failure: &spec.ProcessFailure{}},
+			{Name: "worker-0", Exit: &spec.Exit{ExitCode: 10, Cause: spec.CauseOrigin}, Failed: true},
+			{Name: "worker-1", Exit: &spec.Exit{ExitCode: -9, Signal: "SIGKILL", Cause: spec.CauseOrigin}, Failed: true},
 			{Name: "worker-2", Exit: &spec.Exit{ExitCode: -15, Signal: "SIGTERM", Cause: spec.CauseCollateral}},
 		},
 	}
 	_, stderr, code := reported(t, false, result, &starter.Error{RunID: "iris-1", Result: result})
-	assert.Equal(t, `clusterrun: run iris-1 failed (exit code 10)
-  Subprocess worker-0 exited with exit code 10. See logs for details.
-  logs of worker-0: /logs/0
-  worker-1: SIGKILL, origin
+	assert.Equal(t, `clusterrun: run iris-1 failed: Subprocess worker-0 exited with exit code 10
+  Root cause: worker-0 (rank 0)
+  1 other failed after it: worker-1 (SIGKILL)
+  1 was stopped because of it: worker-2
+  Logs: clusterrun logs iris-1 worker-0
 `, stderr)
 	assert.Equal(t, 10, code)
-}
-
-// A name is not that of another task which begins with it, nor is a directory.
-func TestReportOfManyTasks(t *testing.T) {
-	failed := func(name string) spec.TaskResult {
-		return spec.TaskResult{Name: name, Exit: &spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin}, Failure: &spec.ProcessFailure{}}
-	}
-	result := &spec.RunResult{
-		Verdict: spec.VerdictFailed, ExitCode: 3,
-		Message:      "worker-10 exited with exit code 3, and so did my-worker-2 and worker-3.\nLogs: /logs/10",
-		FirstFailure: &spec.ProcessFailure{Task: "worker-1", LogDir: "/logs/1"},
-		Tasks:        []spec.TaskResult{failed("worker-1"), failed("worker-2"), failed("worker-3"), failed("worker-10")},
-	}
-	_, stderr, _ := reported(t, false, result, &starter.Error{Result: result})
-	assert.Contains(t, stderr, "\n  logs of worker-1: /logs/1\n  worker-1: 3, origin\n  worker-2: 3, origin\n")
-	assert.NotContains(t, stderr, "worker-3:")
-	assert.NotContains(t, stderr, "worker-10:")
 }
 
 func TestReportAsJSON(t *testing.T) {
@@ -103,7 +86,7 @@ func TestReportHandsTheErrorFileOn_TE69_TE70_TE76_TE77(t *testing.T) {
 	require.NoError(t, os.WriteFile(childs, []byte(`{"message": {"message": "KeyError: lr"}}`), 0o600))
 	result := &spec.RunResult{
 		Verdict: spec.VerdictFailed, ExitCode: 3, Message: "worker-0 reported an error: KeyError: lr",
-		FirstFailure: &spec.ProcessFailure{Task: "worker-0", Host: "host-a", ExitCode: 3, ErrorFile: childs},
+		FirstFailure: &spec.Failure{Task: "worker-0", Host: "host-a", Exit: spec.Exit{ExitCode: 3, ErrorFile: childs}},
 	}
 	fail := func() string {
 		_, stderr, code := reported(t, false, result, &starter.Error{Result: result})

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -31,19 +30,4 @@ func TestReportOfAStopTogether(t *testing.T) {
   Coordinator stopped with tasks still running: worker-0 ps-0
 `, stderr)
 	assert.Zero(t, code)
-}
-
-// The message of a failure has it already.
-func TestReportOfStragglers_CO06(t *testing.T) {
-	result := &spec.RunResult{
-		Verdict: spec.VerdictTimedOut, ErrorType: spec.ErrSubprocessTimeout, ExitCode: 124,
-		Message:  "Coordinator stopped with tasks still running: worker-0\nworker-1 asked all tasks to stop.",
-		Stopping: &spec.Stopping{Stop: true, By: "worker-1"}, Stragglers: []string{"worker-0"},
-	}
-	_, stderr, code := reported(t, false, result, &starter.Error{RunID: "iris-1", Result: result})
-	assert.Equal(t, `clusterrun: run iris-1 timed-out (exit code 124)
-  Coordinator stopped with tasks still running: worker-0
-  worker-1 asked all tasks to stop.
-`, stderr)
-	assert.Equal(t, 124, code)
 }

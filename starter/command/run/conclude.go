@@ -12,6 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -148,7 +149,7 @@ func (l *localRun) unrecorded(end ending) *spec.RunResult {
 		}
 		r.Tasks = append(r.Tasks, task)
 	}
-	r.Message = strings.ToUpper(r.Message[:1]) + r.Message[1:] + report.TaskLines(r.Tasks)
+	r.Message = strings.ToUpper(r.Message[:1]) + r.Message[1:]
 	return l.withSignal(r)
 }
 
@@ -172,6 +173,7 @@ func (l *localRun) withSignal(r *spec.RunResult) *spec.RunResult {
 	}
 	changed := *r
 	changed.ExitCode = cli.CodeOfSignal(l.interrupted.First)
-	changed.Message = fmt.Sprintf("clusterrun (process %d) got %s. %s", os.Getpid(), cli.NameOfSignal(l.interrupted.First), r.Message)
+	changed.Reason = fmt.Sprintf("clusterrun (process %d) got %s", os.Getpid(), cli.NameOfSignal(l.interrupted.First))
+	changed.Message = outcome.Sentence(&changed)
 	return &changed
 }

@@ -141,7 +141,7 @@ func TestASecondSignalAsTheRunEnds(t *testing.T) {
 
 // torchrun exits with 1, whatever the exit code of the process; the report tells both.
 func TestExitCodeAsTorchrun(t *testing.T) {
-	failed := &spec.RunResult{Verdict: spec.VerdictFailed, ExitCode: 137, Message: "It was killed.", FirstFailure: &spec.ProcessFailure{}}
+	failed := &spec.RunResult{Verdict: spec.VerdictFailed, ExitCode: 137, Message: "It was killed.", FirstFailure: &spec.Failure{}}
 	got := runOptions{torchrun: true}.asTorchrun(failed)
 	assert.Equal(t, 1, got.ExitCode)
 	assert.Contains(t, got.Message, "It was killed.\nThe exit code is 1, as with torchrun;")

@@ -33,10 +33,10 @@ def failures(run):
     return {
         task["rank"]: ProcessFailure(
             local_rank=task["rank"],
-            pid=task["failure"].get("pid", 0),
-            exitcode=task["failure"]["exit_code"],
-            error_file=task["failure"].get("error_file", ""),
+            pid=task["exit"].get("pid", 0),
+            exitcode=task["exit"]["exit_code"],
+            error_file=task["exit"].get("error_file", ""),
         )
         for task in _status(run)["result"]["tasks"]
-        if "failure" in task
+        if task.get("failed")
     }

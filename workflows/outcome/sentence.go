@@ -1,0 +1,220 @@
+package outcome
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// Headline returns how the run of that ID ended, with its exit code where the sentence does not
+// have that. mark may color the verdict.
+func Headline(run string, r *spec.RunResult, mark func(string) string) string {
+	if r.Verdict == spec.VerdictSucceeded {
+		return fmt.Sprintf("run %s %s%s", run, mark("succeeded"), afterAll(r))
+	}
+	text := fmt.Sprintf("run %s %s", run, mark(strings.ReplaceAll(string(r.Verdict), "-", " ")))
+	if f := r.FirstFailure; f == nil || !plainExit(r, f) || shellCode(f.Exit) != r.ExitCode {
+		text += fmt.Sprintf(" (exit code %d)", r.ExitCode)
+	}
+	why := r.Message
+	if r.Verdict == spec.VerdictCancelled {
+		why = r.Reason
+	}
+	if why != "" {
+		text += ": " + strings.TrimSpace(why)
+	}
+	return text
+}
+
+// afterAll returns the restarts of a run that succeeded.
+func afterAll(r *spec.RunResult) string {
+	if r.Generation > 0 {
+		return ", after " + plural.Of(r.Generation, "restart", "restarts") + " of the group"
+	}
+	n := 0
+	for _, t := range r.Tasks {
+		n += t.Restarts
+	}
+	if n > 0 {
+		return ", after " + plural.Of(n, "restart", "restarts")
+	}
+	return ""
+}
+
+// Sentence returns why a run did not succeed. It is empty if the run succeeded.
+func Sentence(r *spec.RunResult) string {
+	f := r.FirstFailure
+	switch {
+	case r.Verdict == spec.VerdictSucceeded:
+		return ""
+	case r.EndedBy == spec.EndedByPlacement:
+		return r.Reason
+	case r.Verdict == spec.VerdictCancelled && r.Reason == "":
+		return "The run was cancelled"
+	case r.Verdict == spec.VerdictCancelled:
+		return "The run was cancelled: " + strings.TrimSuffix(r.Reason, ".")
+	case r.Verdict == spec.VerdictTimedOut && stragglersFail(r):
+		return stragglers(r)
+	case r.Limit != nil && r.EndedBy == spec.EndedByTimeout:
+		return fmt.Sprintf("One or more subprocesses timed out, where timeout was set to %ss. Please change the `timeout` of the run spec if it should be adjusted.", seconds(*r.Limit))
+	case r.Limit != nil:
+		return fmt.Sprintf("One or more subprocesses were killed because the run reached its `max_run_time`, which was set to %ss. Please change the `max_run_time` of the run spec if it should be adjusted.", seconds(*r.Limit))
+	case r.OperatorError != nil:
+		return "An operator asked all tasks to stop, because of an error: " + firstLine(r.OperatorError.String())
+	case f != nil && silent(r):
+		names := silentTasks(r)
+		return plural.Of(len(names), "task was", "tasks were") + " silent, and stopped for that (on_silence): " + list(names)
+	case f != nil:
+		return ofFailure(*f)
+	}
+	return "The run " + string(r.Verdict)
+}
+
+func ofFailure(f spec.Failure) string {
+	switch {
+	case f.StoppedByHost():
+		return strings.TrimRight(fmt.Sprintf("Subprocess %s was stopped by its host %s", f.Task, f.Host), " ")
+	case f.Cause == spec.CauseHostLost && f.Host == "":
+		return fmt.Sprintf("Subprocess %s was lost with its host", f.Task)
+	case f.Cause == spec.CauseHostLost:
+		return fmt.Sprintf("Subprocess %s was lost with its host %s. Its exit code is not known.", f.Task, f.Host)
+	case f.Reported:
+		return fmt.Sprintf("%s reported an error: %s", f.Task, firstLine(f.Message))
+	case f.Evidence == spec.EvidencePrinted && !f.Cause.ByItself():
+		return fmt.Sprintf("%s printed an error and was stopped: %s", f.Task, f.Printed)
+	case f.BadResult():
+		return fmt.Sprintf("Subprocess %s exited with exit code 0, but what it returned cannot be used: %s", f.Task, firstLine(f.Message))
+	case f.Cause == spec.CauseOrigin && f.ExitCode >= 0:
+		return fmt.Sprintf("Subprocess %s %s", f.Task, HowEnded(f))
+	case f.Cause == spec.CauseOrigin:
+		return fmt.Sprintf("Subprocess %s exited with exit code %d (%s)", f.Task, shellCode(f.Exit), signalOf(f.Exit))
+	}
+	return f.Task + " " + HowEnded(f)
+}
+
+// plainExit reports whether the sentence about the run is about the exit code of f.
+func plainExit(r *spec.RunResult, f *spec.Failure) bool {
+	return Sentence(r) == ofFailure(*f) && f.Cause == spec.CauseOrigin && !f.Reported && !f.BadResult()
+}
+
+// shellCode returns the exit code as a shell has it.
+func shellCode(e spec.Exit) int {
+	if e.ExitCode < 0 {
+		return exitcode.OfSignal(-e.ExitCode)
+	}
+	return e.ExitCode
+}
+
+// stragglers names the stragglers in the words of TensorFlow's Coordinator.
+func stragglers(r *spec.RunResult) string {
+	return "Coordinator stopped with tasks still running: " + strings.Join(r.Stragglers, " ")
+}
+
+// stragglersFail reports whether there are stragglers and that is a failure.
+func stragglersFail(r *spec.RunResult) bool { return len(r.Stragglers) > 0 && !r.IgnoredStragglers }
+
+// silent reports whether the root cause is known only by the stacks of silent tasks.
+func silent(r *spec.RunResult) bool {
+	f := r.FirstFailure
+	return f.Evidence == spec.EvidenceStacks || f.Cause == spec.CauseSilence && r.Stacks != nil
+}
+
+func silentTasks(r *spec.RunResult) []string {
+	var names []string
+	for _, t := range r.Tasks {
+		if t.Exit != nil && t.Exit.Cause == spec.CauseSilence {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// HowEnded returns how a process ended, as the rest of a sentence about it.
+func HowEnded(f spec.Failure) string {
+	switch e := f.Exit; {
+	case f.Evidence == spec.EvidenceStacks:
+		return "held the others up, and was stopped for that (on_silence)"
+	case onItsWay(f):
+		return "was stopped on its way out (" + Short(e) + ")"
+	case e.StoppedByHost():
+		return "was stopped by its host (" + exitText(e) + ")"
+	case e.Cause == spec.CauseHostLost:
+		return "was lost with its host, or with the supervisor there"
+	case e.Cause == spec.CauseOOM:
+		return "used all the memory that its limits allow, and was killed"
+	case e.Cause == spec.CauseSilence:
+		return "was silent, and was stopped for that (on_silence)"
+	case e.Cause == spec.CauseLogQuota:
+		return "was ended because the run had written more output there than its logs.quota"
+	case e.ExitCode < 0:
+		return "was killed by " + signalOf(e)
+	case e.BadResult():
+		return "exited with exit code 0, and left a bad result"
+	case e.EndedInCall():
+		return "exited with exit code 0 " + e.InCallText()
+	}
+	return fmt.Sprintf("exited with exit code %d", f.ExitCode)
+}
+
+// onItsWay reports whether the program had reported or shown its error and was stopped before it
+// ended by itself.
+func onItsWay(f spec.Failure) bool {
+	return (f.Reported && f.Cause != spec.CauseHostLost || f.Evidence == spec.EvidencePrinted) && !f.Cause.ByItself()
+}
+
+// signalOf returns the signal that ended a process, by name if it has one.
+func signalOf(e spec.Exit) string {
+	if e.Signal != "" && e.Signal != spec.NoSignal {
+		return e.Signal
+	}
+	if name := spec.SignalName(-e.ExitCode); name != spec.NoSignal {
+		return name
+	}
+	return fmt.Sprintf("signal %d", -e.ExitCode)
+}
+
+// Short returns how a process ended, where there is little room.
+func Short(e spec.Exit) string {
+	switch {
+	case e.StoppedByHost():
+		return "stopped by its host"
+	case e.Cause == spec.CauseHostLost:
+		return "lost"
+	}
+	return exitText(e)
+}
+
+// exitText returns how a process ended, whatever the cause.
+func exitText(e spec.Exit) string {
+	switch {
+	case e.ExitCode < 0:
+		return signalOf(e)
+	case e.BadResult():
+		return "bad result"
+	case e.EndedInCall():
+		return "exit code 0 in a call"
+	default:
+		return fmt.Sprintf("exit code %d", e.ExitCode)
+	}
+}
+
+// seconds writes a duration in seconds, without a fraction that is zero.
+func seconds(d spec.Duration) string {
+	return strconv.FormatFloat(d.Std().Seconds(), 'f', -1, 64)
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return shorten.Text(line, maxWords/2)
+}
+
+// list joins the first names of a list, and counts the others.
+func list(names []string) string { return shorten.List(names, 50) }
+
+// Exit returns how a process of a task failed, in a sentence.
+func Exit(task string, e spec.Exit) string { return ofFailure(spec.Failure{Task: task, Exit: e}) }
