@@ -3,7 +3,6 @@ package closurequeue
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
@@ -22,7 +21,7 @@ func (q *Queue) Fetch(ctx context.Context, id uint64) (*Remote, error) {
 // FetchAll is like [Queue.Fetch] for many closures, and keeps their order. It reads the history
 // once or twice for all of them.
 func (q *Queue) FetchAll(ctx context.Context, ids ...uint64) ([]*Remote, error) {
-	found, err := q.find(ctx, ids)
+	found, err := q.client.seek(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +61,7 @@ func (q *Queue) expectAll(ctx context.Context, remotes []*Remote) error {
 	}
 	q.mu.Unlock()
 	for {
-		found, err := q.find(ctx, ids)
+		found, err := q.client.seek(ctx, ids)
 		if again := q.foundAll(remotes, found, err); !again {
 			return err
 		}
@@ -91,24 +90,16 @@ func (q *Queue) foundAll(remotes []*Remote, found map[uint64]closure.Outcome, er
 	return again
 }
 
-// find calls [Client.Find], and retries while the server or the workers of the queue are
+// seek calls [Client.Find], and retries while the server or the workers of the queue are
 // away.
-func (q *Queue) find(ctx context.Context, ids []uint64) (map[uint64]closure.Outcome, error) {
+func (c *Client) seek(ctx context.Context, ids []uint64) (map[uint64]closure.Outcome, error) {
 	for again := tries; ; {
-		found, err := q.client.Find(ctx, ids...)
+		found, err := c.Find(ctx, ids...)
 		if err == nil || ctx.Err() != nil || !servererror.IsTransient(err) && !servererror.IsUnpolled(err) {
 			return found, err
 		}
 		if err := again.Sleep(ctx); err != nil {
 			return nil, err
 		}
-	}
-}
-
-// giveUp removes a closure from those that are awaited. mu must be held.
-func (q *Queue) giveUp(r *Remote) {
-	rest := slices.DeleteFunc(q.remotes[r.id], func(o *Remote) bool { return o == r })
-	if q.remotes[r.id] = rest; len(rest) == 0 {
-		delete(q.remotes, r.id)
 	}
 }

@@ -2,6 +2,8 @@ package closurequeue
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
@@ -67,31 +69,38 @@ func (q *Queue) told(n News) error {
 	return nil
 }
 
-// settleRange cancels the awaited closures in a range, which may have many more. mu must be
-// held, also for settle.
-func (q *Queue) settleRange(r [2]uint64, text string) {
-	if r[1]-r[0] < uint64(len(q.remotes)) {
+// awaited are closures that are waited for here. The lock of their [Queue] must be held.
+type awaited struct {
+	// remotes are those with a known ID and no outcome.
+	remotes map[uint64][]*Remote
+	// attached counts those of them that join and done wait for.
+	attached int
+}
+
+// settleRange cancels the awaited closures in a range, which may have many more.
+func (a *awaited) settleRange(r [2]uint64, text string) {
+	if r[1]-r[0] < uint64(len(a.remotes)) {
 		for id := r[0]; id <= r[1]; id++ {
-			q.settle(cancelledOutcome(id, text))
+			a.settle(cancelledOutcome(id, text))
 		}
 		return
 	}
-	for id := range q.remotes {
+	for id := range a.remotes {
 		if r[0] <= id && id <= r[1] {
-			q.settle(cancelledOutcome(id, text))
+			a.settle(cancelledOutcome(id, text))
 		}
 	}
 }
 
 // settle ends a closure for the callers that wait for it here. It returns false if there are
 // none.
-func (q *Queue) settle(o closure.Outcome) bool {
-	waiting, ok := q.remotes[o.ID]
-	delete(q.remotes, o.ID)
+func (a *awaited) settle(o closure.Outcome) bool {
+	waiting, ok := a.remotes[o.ID]
+	delete(a.remotes, o.ID)
 	for _, r := range waiting {
 		r.settle(o)
 		if r.attached {
-			q.attached--
+			a.attached--
 		}
 	}
 	return ok
@@ -104,12 +113,38 @@ func (q *Queue) wakeIfEnded() {
 	}
 }
 
-// expect records that the outcome of a closure is awaited. q.mu must be held.
-func (q *Queue) expect(r *Remote) {
-	q.remotes[r.id] = append(q.remotes[r.id], r)
+// expect records that the outcome of a closure is awaited.
+func (a *awaited) expect(r *Remote) {
+	a.remotes[r.id] = append(a.remotes[r.id], r)
 	if r.attached {
-		q.attached++
+		a.attached++
 	}
+}
+
+// giveUp removes a closure from those that are awaited.
+func (a *awaited) giveUp(r *Remote) {
+	rest := slices.DeleteFunc(a.remotes[r.id], func(o *Remote) bool { return o == r })
+	if a.remotes[r.id] = rest; len(rest) == 0 {
+		delete(a.remotes, r.id)
+	}
+}
+
+// failAll ends all waiting with this error. After the end of the run, closures that are looked up
+// are still awaited.
+func (a *awaited) failAll(err error) {
+	for id, rs := range a.remotes {
+		a.remotes[id] = slices.DeleteFunc(rs, func(r *Remote) bool {
+			if r.sought && errors.Is(err, ErrRunEnded) {
+				return false
+			}
+			r.fail(err)
+			return true
+		})
+		if len(a.remotes[id]) == 0 {
+			delete(a.remotes, id)
+		}
+	}
+	a.attached = 0
 }
 
 // look searches for the outcomes of closures that may have ended before anybody waited for

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"slices"
 	"sync"
 
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
@@ -23,17 +22,10 @@ type Queue struct {
 	loops  sync.WaitGroup // started only with mu held and ctx not done
 
 	mu sync.Mutex
-	// pending are closures that are scheduled here but have not been sent yet.
-	pending      []*Remote
-	pendingBytes int
-	sending      int // closures of the request in flight
-	// room is the number of closures for which the queue had room when it last answered.
-	room int
-	// scheduled counts the closures that Schedule has taken. passed counts those that the queue
-	// has answered for.
-	scheduled, passed uint64
-	batch, call       uint64
-	epoch             uint64
+	outbox
+	awaited
+	batch, call uint64
+	epoch       uint64
 	// raised is the queue's error that a schedule request has received. The next call must
 	// return it.
 	raised error
@@ -42,14 +34,10 @@ type Queue struct {
 	refusalsTold bool
 	// broken is the reason why nothing can be scheduled any more.
 	broken error
-	// remotes are closures with a known ID and no outcome, and early has the outcomes that
-	// arrived before the ID.
-	remotes map[uint64][]*Remote
-	early   early
+	// early has the outcomes that arrived before the ID of their closure.
+	early early
 	// resources are the resources that were created here and have not been released.
 	resources resources
-	// attached counts the remotes that join and done wait for.
-	attached int
 	// changed is closed and replaced when one of the fields above has changed.
 	changed chan struct{}
 
@@ -79,8 +67,9 @@ func attach(c *Client, size int, tasks TaskNames) *Queue {
 		c.Warn = warnByLog(c)
 	}
 	q := &Queue{
-		client: c, name: rand.Text(), room: FirstRoom(size), tasks: NewTasks(tasks),
-		remotes: map[uint64][]*Remote{}, changed: make(chan struct{}), following: make(chan struct{}, 1),
+		client: c, name: rand.Text(), tasks: NewTasks(tasks),
+		outbox: outbox{room: FirstRoom(size)}, awaited: awaited{remotes: map[uint64][]*Remote{}},
+		changed: make(chan struct{}), following: make(chan struct{}, 1),
 	}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
 	q.loops.Go(q.send)
@@ -119,19 +108,7 @@ func (q *Queue) fail(err error) {
 		r.fail(err)
 	}
 	q.pending, q.pendingBytes = nil, 0
-	for id, rs := range q.remotes {
-		q.remotes[id] = slices.DeleteFunc(rs, func(r *Remote) bool {
-			if r.sought && errors.Is(err, ErrRunEnded) {
-				return false
-			}
-			r.fail(err)
-			return true
-		})
-		if len(q.remotes[id]) == 0 {
-			delete(q.remotes, id)
-		}
-	}
-	q.attached = 0
+	q.failAll(err)
 	q.wake()
 }
 

@@ -18,7 +18,8 @@ const (
 	closePatience = 2 * time.Second
 )
 
-// resources are per-worker resources that were created here.
+// resources are per-worker resources that were created here. The lock of their [Queue] must be
+// held.
 type resources struct {
 	// creating has the numbers of the requests in flight, in order, and number is the last
 	// number.
@@ -77,32 +78,31 @@ func (q *Queue) CreateResource(ctx context.Context, r closure.Resource) (uint64,
 func (q *Queue) Release(ids ...uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.release(ids)
-}
-
-// release marks resources as released. q.mu must be held.
-func (q *Queue) release(ids []uint64) {
-	for _, id := range ids {
-		if q.resources.kept[id] {
-			delete(q.resources.kept, id)
-			q.resources.released = append(q.resources.released, released{id, q.scheduled})
-		}
-	}
+	q.resources.release(ids, q.scheduled)
 	q.wake()
 }
 
+// release marks resources as released, after so many closures were scheduled.
+func (r *resources) release(ids []uint64, after uint64) {
+	for _, id := range ids {
+		if r.kept[id] {
+			delete(r.kept, id)
+			r.released = append(r.released, released{id, after})
+		}
+	}
+}
+
 // releasable reports whether the next release can be sent: the queue has answered for all
-// closures that may use the resource. mu must be held.
-func (q *Queue) releasable() bool {
-	return len(q.resources.released) > 0 && q.resources.released[0].after <= q.passed
+// closures that may use the resource.
+func (r *resources) releasable(passed uint64) bool {
+	return len(r.released) > 0 && r.released[0].after <= passed
 }
 
 // takeReleased returns the resources whose release can be sent, as many as a request takes.
-// q.mu must be held.
-func (q *Queue) takeReleased() (ids []uint64) {
-	for q.releasable() && len(ids) < closure.MaxBatch {
-		ids = append(ids, q.resources.released[0].id)
-		q.resources.released = q.resources.released[1:]
+func (r *resources) takeReleased(passed uint64) (ids []uint64) {
+	for r.releasable(passed) && len(ids) < closure.MaxBatch {
+		ids = append(ids, r.released[0].id)
+		r.released = r.released[1:]
 	}
 	return ids
 }
@@ -110,7 +110,7 @@ func (q *Queue) takeReleased() (ids []uint64) {
 // releaseAll sends releases to the queue, in batches, until the client ends.
 func (q *Queue) releaseAll() {
 	for {
-		if q.await(q.ctx, q.releasable) != nil {
+		if q.await(q.ctx, func() bool { return q.resources.releasable(q.passed) }) != nil {
 			return
 		}
 		gather := time.NewTimer(gatherReleases)
@@ -121,7 +121,7 @@ func (q *Queue) releaseAll() {
 			return
 		}
 		q.mu.Lock()
-		ids := q.takeReleased()
+		ids := q.resources.takeReleased(q.passed)
 		q.mu.Unlock()
 		if len(ids) == 0 {
 			continue

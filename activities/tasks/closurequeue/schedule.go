@@ -16,6 +16,19 @@ const (
 	maxPendingBytes = 2 * closure.MaxBatchBytes
 )
 
+// outbox has what is on its way to the queue. The lock of its [Queue] must be held.
+type outbox struct {
+	// pending are closures that are scheduled here but have not been sent yet.
+	pending      []*Remote
+	pendingBytes int
+	sending      int // closures of the request in flight
+	// room is the number of closures for which the queue had room when it last answered.
+	room int
+	// scheduled counts the closures that Schedule has taken. passed counts those that the queue
+	// has answered for.
+	scheduled, passed uint64
+}
+
 // Schedule takes a closure, to be sent with the next request. It waits while the queue is full;
 // closures that the queue has not answered for count as queued. If the queue has raised an
 // error in the meantime, Schedule returns it, once, and does not take the closure, unless the
@@ -62,8 +75,8 @@ func (q *Queue) takes(attached bool) bool {
 		q.unanswered() < max(1, q.room) && q.pendingBytes < maxPendingBytes
 }
 
-// unanswered returns how many closures the queue has not answered for. q.mu must be held.
-func (q *Queue) unanswered() int { return len(q.pending) + q.sending }
+// unanswered returns how many closures the queue has not answered for.
+func (o *outbox) unanswered() int { return len(o.pending) + o.sending }
 
 // awaitRoom waits until there is room for a closure that was taken when the queue had none.
 // There is at most one: the queue makes its request wait.
@@ -167,22 +180,22 @@ func (q *Queue) send() {
 
 // nextBatch takes from pending what fits into a request. All closures of a request have the
 // same epoch, because an error cancels them together. Detached closures are not mixed with
-// others, because errors do not concern them. q.mu must be held.
-func (q *Queue) nextBatch() []*Remote {
+// others, because errors do not concern them.
+func (o *outbox) nextBatch() []*Remote {
 	n, bytes := 0, 0
-	for n < len(q.pending) && n < closure.MaxBatch {
-		r := q.pending[n]
-		if n > 0 && (bytes+r.size > closure.MaxBatchBytes || r.epoch != q.pending[0].epoch || r.attached != q.pending[0].attached) {
+	for n < len(o.pending) && n < closure.MaxBatch {
+		r := o.pending[n]
+		if n > 0 && (bytes+r.size > closure.MaxBatchBytes || r.epoch != o.pending[0].epoch || r.attached != o.pending[0].attached) {
 			break
 		}
 		bytes += r.size
 		n++
 	}
-	batch := q.pending[:n:n]
-	q.pending = q.pending[n:]
-	q.pendingBytes -= bytes
-	if len(q.pending) == 0 {
-		q.pending = nil // frees the closures that were sent
+	batch := o.pending[:n:n]
+	o.pending = o.pending[n:]
+	o.pendingBytes -= bytes
+	if len(o.pending) == 0 {
+		o.pending = nil // frees the closures that were sent
 	}
 	return batch
 }

@@ -7,57 +7,63 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
+// waiter is a call that waits until the closures of the queue have ended, or asks whether they have.
+type waiter struct {
+	*Queue
+	all bool // also for the detached ones
+}
+
 // Join waits until nothing but detached closures is queued or executing, and until the values
 // of closures scheduled here have arrived. If the queue has an error, Join returns it once
 // nothing executes any more.
-func (q *Queue) Join(ctx context.Context) error { return q.join(ctx, false) }
+func (q *Queue) Join(ctx context.Context) error { return waiter{q, false}.join(ctx) }
 
 // JoinAll is like [Queue.Join], but waits for detached closures, too.
-func (q *Queue) JoinAll(ctx context.Context) error { return q.join(ctx, true) }
+func (q *Queue) JoinAll(ctx context.Context) error { return waiter{q, true}.join(ctx) }
 
-func (q *Queue) join(ctx context.Context, all bool) error {
-	if err := q.Flush(ctx); err != nil {
+func (w waiter) join(ctx context.Context) error {
+	if err := w.Flush(ctx); err != nil {
 		return err
 	}
-	_, err := q.wait(ctx, q.client.Join, all)
+	_, err := w.wait(ctx, w.client.Join)
 	return err
 }
 
 // Done reports whether nothing but detached closures is queued or executing. Like
 // [Queue.Join] it returns the error of the queue.
-func (q *Queue) Done(ctx context.Context) (bool, error) { return q.isDone(ctx, false) }
+func (q *Queue) Done(ctx context.Context) (bool, error) { return waiter{q, false}.isDone(ctx) }
 
 // AllDone is like [Queue.Done], but includes detached closures.
-func (q *Queue) AllDone(ctx context.Context) (bool, error) { return q.isDone(ctx, true) }
+func (q *Queue) AllDone(ctx context.Context) (bool, error) { return waiter{q, true}.isDone(ctx) }
 
-func (q *Queue) isDone(ctx context.Context, all bool) (bool, error) {
-	q.mu.Lock()
-	waiting := q.raised == nil && q.broken == nil && q.passed < q.scheduled
-	q.mu.Unlock()
+func (w waiter) isDone(ctx context.Context) (bool, error) {
+	w.mu.Lock()
+	waiting := w.raised == nil && w.broken == nil && w.passed < w.scheduled
+	w.mu.Unlock()
 	if waiting { // for room in the queue, perhaps for long
 		return false, nil
 	}
-	return q.wait(ctx, q.client.Done, all)
+	return w.wait(ctx, w.client.Done)
 }
 
-func (q *Queue) wait(ctx context.Context, ask func(context.Context, closure.WaitRequest) (closure.WaitAnswer, error), all bool) (bool, error) {
-	q.mu.Lock()
-	if err := q.takeRaised(); err != nil {
-		q.mu.Unlock()
+func (w waiter) wait(ctx context.Context, ask func(context.Context, closure.WaitRequest) (closure.WaitAnswer, error)) (bool, error) {
+	w.mu.Lock()
+	if err := w.takeRaised(); err != nil {
+		w.mu.Unlock()
 		return false, err
 	}
-	if err := q.broken; err != nil {
-		q.mu.Unlock()
+	if err := w.broken; err != nil {
+		w.mu.Unlock()
 		return false, err
 	}
-	q.call++
-	request := closure.WaitRequest{Client: q.name, Call: q.call, All: all}
-	q.mu.Unlock()
+	w.call++
+	request := closure.WaitRequest{Client: w.name, Call: w.call, All: w.all}
+	w.mu.Unlock()
 	a, err := ask(ctx, request)
 	if err != nil {
 		return false, err
 	}
-	if err := q.conclude(ctx, a); err != nil {
+	if err := w.conclude(ctx, a); err != nil {
 		return false, err
 	}
 	return a.Done, nil
@@ -65,15 +71,15 @@ func (q *Queue) wait(ctx context.Context, ask func(context.Context, closure.Wait
 
 // conclude returns the result of a join once the values are here: the queue knows of the end
 // of closures a little earlier.
-func (q *Queue) conclude(ctx context.Context, a closure.WaitAnswer) error {
-	q.mu.Lock()
-	q.epoch = max(q.epoch, a.Epoch)
-	until := q.passed // later closures belong to the next join
-	q.mu.Unlock()
+func (w waiter) conclude(ctx context.Context, a closure.WaitAnswer) error {
+	w.mu.Lock()
+	w.epoch = max(w.epoch, a.Epoch)
+	until := w.passed // later closures belong to the next join
+	w.mu.Unlock()
 	var err error
 	if a.Done || a.Raised != nil {
-		q.lookBefore(ctx)
-		err = q.await(ctx, func() bool { return q.attached == 0 || q.passed != until || q.broken != nil })
+		w.lookBefore(ctx)
+		err = w.await(ctx, func() bool { return w.attached == 0 || w.passed != until || w.broken != nil })
 	}
 	if a.Raised != nil { // no other call raises it
 		return a.Raised
@@ -84,26 +90,26 @@ func (q *Queue) conclude(ctx context.Context, a closure.WaitAnswer) error {
 // lookBefore looks up the values of closures that were in the queue before under their keys,
 // so that the values of those that have ended are here. It does not wait for the others: a
 // detached one may continue.
-func (q *Queue) lookBefore(ctx context.Context) {
-	q.mu.Lock()
+func (w waiter) lookBefore(ctx context.Context) {
+	w.mu.Lock()
 	var ids []uint64
-	for id, rs := range q.remotes {
+	for id, rs := range w.remotes {
 		if slices.ContainsFunc(rs, func(r *Remote) bool { return r.before }) {
 			ids = append(ids, id)
 		}
 	}
-	q.mu.Unlock()
+	w.mu.Unlock()
 	if len(ids) == 0 {
 		return
 	}
-	found, err := q.client.Find(ctx, ids...)
+	found, err := w.client.Find(ctx, ids...)
 	if err != nil {
 		return // the values arrive by the history, a little later
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	defer q.wakeIfEnded()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer w.wakeIfEnded()
 	for _, o := range found {
-		q.settle(o)
+		w.settle(o)
 	}
 }
