@@ -15,6 +15,26 @@ const (
 	againLater = 2 * time.Second
 )
 
+// captured is what was found when stacks were captured.
+type captured struct {
+	stacks   map[string]string   // the files, by task
+	findings *stacktree.Findings // nil: nothing was captured
+	foundIn  int                 // the generation
+}
+
+// Findings returns what was found when stacks were captured last, or nil.
+func (c *captured) Findings() *stacktree.Findings { return c.findings }
+
+// keep records what was captured in a generation.
+func (c *captured) keep(files map[string]string, found *stacktree.Findings, generation int) {
+	if c.stacks == nil {
+		c.stacks = map[string]string{}
+	}
+	//workflowcheck:ignore the order of entries makes no difference
+	maps.Copy(c.stacks, files)
+	c.findings, c.foundIn = found, generation
+}
+
 // captureFirst captures the stacks of all live tasks and then stops them with the cause
 // why: once a process is gone nobody can tell where it hung. [Captured] answers, soon
 // and in any case.
@@ -27,13 +47,7 @@ func (e Captured) apply(m *Machine) {
 	if e.For == "" || e.For != m.capturedFor && (e.For != spec.CauseSilence || !m.silent.capturing) {
 		return
 	}
-	if m.stacks == nil {
-		m.stacks = map[string]string{}
-	}
-	//workflowcheck:ignore the order of entries makes no difference
-	maps.Copy(m.stacks, e.Files)
-	m.findings = m.explain(e)
-	m.foundIn = m.group.generation
+	m.keep(e.Files, m.explain(e), m.group.generation)
 	switch {
 	case e.For == spec.CauseSilence:
 		m.endSilence()
@@ -44,12 +58,12 @@ func (e Captured) apply(m *Machine) {
 
 // explain returns what captured stacks tell, or nil if there are none. Tasks that were not
 // captured are in it as well: those that have ended may be why others wait.
-func (m *Machine) explain(e Captured) *stacktree.Findings {
+func (l *taskList) explain(e Captured) *stacktree.Findings {
 	if len(e.Stacks.Ranks()) == 0 {
 		return nil
 	}
 	var tasks []stacktree.Task
-	for _, t := range m.tasks {
+	for _, t := range l.tasks {
 		if !t.absent {
 			tasks = append(tasks, stacktree.Task{Rank: t.Rank, Host: e.Hosts[t.Name()], Ended: t.exit != nil})
 		}

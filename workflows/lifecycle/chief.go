@@ -6,8 +6,8 @@ const chiefType = "chief"
 
 // isChief reports whether the end of the task ends the run. Only index 0 of the type
 // chief does, as in TensorFlow's MultiProcessRunner.
-func (m *Machine) isChief(t *task) bool {
-	depends := m.spec.DependenceOnChief == nil || *m.spec.DependenceOnChief
+func (a *account) isChief(t *task) bool {
+	depends := a.spec.DependenceOnChief == nil || *a.spec.DependenceOnChief
 	return depends && t.Type == chiefType && t.Index == 0
 }
 

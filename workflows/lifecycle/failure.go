@@ -6,8 +6,8 @@ import (
 
 // failed reports whether the task's latest end is a failure of the run. Only the latest
 // counts: a task that failed and was restarted is as good as its last process.
-func (m *Machine) failed(t *task) bool {
-	if t.exit == nil || m.decided == byCancel && t.arrived > m.decidedAt {
+func (a *account) failed(t *task) bool {
+	if t.exit == nil || a.decided == byCancel && t.arrived > a.decidedAt {
 		return false
 	}
 	switch t.exit.Cause {
@@ -46,16 +46,16 @@ func (f failure) stopped() bool {
 func (f failure) hostLost() bool { return f.exit.Cause == spec.CauseHostLost }
 
 // failures returns all failures of the run, in order of arrival.
-func (m *Machine) failures(e Released) []failure {
-	byArrival := make([]*task, m.arrivals)
-	for _, t := range m.tasks {
+func (a *account) failures(e Released) []failure {
+	byArrival := make([]*task, a.arrivals)
+	for _, t := range a.tasks {
 		if t.arrived > 0 {
 			byArrival[t.arrived-1] = t
 		}
 	}
 	var all []failure
-	request, requested := m.requestFailure(e)
-	at := m.together.after
+	request, requested := a.requestFailure(e)
+	at := a.together.after
 	if requested && request.task.arrived > 0 {
 		at = min(at, request.task.arrived-1) // its process ended before the request arrived
 	}
@@ -66,9 +66,9 @@ func (m *Machine) failures(e Released) []failure {
 		switch {
 		case t == nil: // the end of an earlier launch, which no longer counts
 		case requested && t == request.task: // the request says more than the end does
-		case m.failed(t):
+		case a.failed(t):
 			all = append(all, failure{task: t, exit: *t.exit, host: e.Hosts[t.Name()]})
-		case m.decided == byTimeout || m.decided == byMaxRunTime:
+		case a.decided == byTimeout || a.decided == byMaxRunTime:
 			if exit, ok := t.lastReport(e.Exits[t.Name()]); ok {
 				all = append(all, failure{task: t, exit: exit, host: e.Hosts[t.Name()]})
 			}
@@ -77,7 +77,7 @@ func (m *Machine) failures(e Released) []failure {
 	if requested && at == len(byArrival) {
 		all = append(all, request)
 	}
-	if g := m.group.before; len(all) == 0 && g != nil && g.reported() && (m.decided == byTimeout || m.decided == byMaxRunTime) {
+	if g := a.group.before; len(all) == 0 && g != nil && g.reported() && (a.decided == byTimeout || a.decided == byMaxRunTime) {
 		// The group failed again and again in the same way until time ran out.
 		before := *g
 		before.host = e.Hosts[g.task.Name()]
@@ -104,10 +104,10 @@ func (t *task) lastReport(exits []spec.Exit) (spec.Exit, bool) {
 }
 
 // rootOf returns the root cause: the earliest of the failures that can have ended the run.
-func (m *Machine) rootOf(all []failure) *failure {
+func (a *account) rootOf(all []failure) *failure {
 	var final []failure
 	for _, f := range all {
-		if m.final(f) {
+		if a.final(f) {
 			final = append(final, f)
 		}
 	}
@@ -120,17 +120,17 @@ func (m *Machine) rootOf(all []failure) *failure {
 // final reports whether a failure was one that restarts do not mend. If a failure has stopped
 // the others, a task that was waiting for its restart then, or would have been given one, has
 // failed before but did not end the run.
-func (m *Machine) final(f failure) bool {
-	if m.decided != byFailure || !m.spec.RestartsTasks() || f.evidence == spec.EvidenceRequest || !f.exit.Cause.ByItself() {
+func (a *account) final(f failure) bool {
+	if a.decided != byFailure || !a.spec.RestartsTasks() || f.evidence == spec.EvidenceRequest || !f.exit.Cause.ByItself() {
 		return true
 	}
-	return f.task.arrived <= m.decidedAt && !f.task.waiting || m.usedUp(f)
+	return f.task.arrived <= a.decidedAt && !f.task.waiting || a.usedUp(f)
 }
 
 // usedUp reports whether the task of a failure had no restart left.
-func (m *Machine) usedUp(f failure) bool {
-	most := m.spec.MaxRestarts
-	return m.spec.RestartsTasks() && most != nil && f.exit.Restart-f.task.first >= *most
+func (a *account) usedUp(f failure) bool {
+	most := a.spec.MaxRestarts
+	return a.spec.RestartsTasks() && most != nil && f.exit.Restart-f.task.first >= *most
 }
 
 // earliest returns the earliest of failures in order of arrival. Between hosts the
@@ -164,14 +164,14 @@ func (f *failure) before(g *failure) bool {
 }
 
 // describe returns the failure in the form of the result.
-func (m *Machine) describe(f failure) *spec.Failure {
+func (a *account) describe(f failure) *spec.Failure {
 	d := &spec.Failure{Task: f.task.Name(), Rank: f.task.Rank, Host: f.host, Exit: f.exit, Evidence: f.evidence}
 	switch n := f.exit.Restart - f.task.first; {
 	case n > 0:
-		d.Restarts, d.UsedUp = n, m.usedUp(f)
-	case m.group.generation > 0 && f.exit.Restart >= m.group.first:
-		most := m.spec.MaxRestarts
-		d.Restarts, d.OfGroup, d.UsedUp = m.group.generation, true, most != nil && m.group.counted >= *most
+		d.Restarts, d.UsedUp = n, a.usedUp(f)
+	case a.group.generation > 0 && f.exit.Restart >= a.group.first:
+		most := a.spec.MaxRestarts
+		d.Restarts, d.OfGroup, d.UsedUp = a.group.generation, true, most != nil && a.group.counted >= *most
 	}
 	return d
 }

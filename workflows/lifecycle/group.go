@@ -57,21 +57,21 @@ func (m *Machine) endRegrouping() {
 
 // generationRoot returns the root cause of the generation that has ended, which need not
 // be the failure that made the machine stop it. It is nil if an operator stopped it.
-func (m *Machine) generationRoot() *failure {
-	if m.group.root == nil {
+func (a *account) generationRoot() *failure {
+	if a.group.root == nil {
 		return nil
 	}
 	var all []failure
-	for _, t := range m.endedSince(0) {
-		if m.failed(t) {
+	for _, t := range a.endedSince(0) {
+		if a.failed(t) {
 			all = append(all, failure{task: t, exit: *t.exit, host: t.host})
 		}
 	}
 	root := earliest(all)
-	if f := m.byStacks(root, func(t *task) string { return t.host }); f != nil {
+	if f := a.byStacks(root, func(t *task) string { return t.host }); f != nil {
 		return f
 	}
-	if f := m.byEvidence(root, all, func(t *task) string { return t.host }); f != nil {
+	if f := a.byEvidence(root, all, func(t *task) string { return t.host }); f != nil {
 		return f
 	}
 	return root

@@ -16,19 +16,19 @@ const (
 
 // keepRestart records that the group is restarted because of root; nil: an operator asked.
 // first is the number of the first processes of the generation that begins.
-func (m *Machine) keepRestart(first int, root *failure) {
-	r := spec.GroupRestart{Generation: m.group.generation + 1, Attempt: first}
+func (a *account) keepRestart(first int, root *failure) {
+	r := spec.GroupRestart{Generation: a.group.generation + 1, Attempt: first}
 	if root == nil {
-		root = m.group.root
+		root = a.group.root
 	}
 	if root != nil {
-		r.Failure = m.describe(*root)
+		r.Failure = a.describe(*root)
 		r.Failure.Message = shorten.Text(r.Failure.Message, maxRestartWords)
 	}
-	g := &m.group
+	g := &a.group
 	kept := slices.Concat(g.restarts, []spec.GroupRestart{r}) // earlier answers have the former slice
 	g.restarts = kept[max(0, len(kept)-maxRestartsKept):]
 }
 
 // GroupRestarts returns the last restarts of the group, the oldest first.
-func (m *Machine) GroupRestarts() []spec.GroupRestart { return m.group.restarts }
+func (a *account) GroupRestarts() []spec.GroupRestart { return a.group.restarts }

@@ -1,34 +1,17 @@
 package lifecycle
 
 import (
-	"time"
-
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // Machine is the state of one run. It is not safe for concurrent use; workflow
 // code is not concurrent.
 type Machine struct {
-	spec *spec.RunSpec
-	taskList
-	phase phase
-	// decided is why the run ends. The first decision stands; what comes after it can
-	// only hasten the end.
-	decided   decision
-	decidedAt int    // the number of arrivals when it was decided
-	reason    string // why it was cancelled or could not be placed, in an operator's words
-	timers    []Timer
-	todo      []Action // of the step at hand
-
-	group    group // of restart scope "group"
-	together together
-	// stacks holds the files captured last, by task, and findings what they tell; nil if
-	// nothing was captured. capturedFor is the cause of the stop that waits for it.
-	stacks      map[string]string
-	foundIn     int // the generation that findings is of
-	findings    *stacktree.Findings
-	silent      silentTasks
+	account
+	agenda
+	phase  phase
+	silent silentTasks
+	// capturedFor is the cause of the stop that waits for a capture.
 	capturedFor spec.Cause
 }
 
@@ -62,7 +45,7 @@ const (
 // New returns the machine of a run. The spec must be validated and have its defaults;
 // tasks are those it lists, in rank order.
 func New(s *spec.RunSpec, tasks []spec.Task) *Machine {
-	return &Machine{spec: s, taskList: listOf(tasks)}
+	return &Machine{account: account{spec: s, taskList: listOf(tasks)}}
 }
 
 // Step applies an event and returns the actions to carry out, in order. Events that
@@ -85,8 +68,6 @@ func (m *Machine) Step(e Event) []Action {
 	}
 	return m.todo
 }
-
-func (m *Machine) do(a Action) { m.todo = append(m.todo, a) }
 
 // apply launches all tasks of a generation. The run time since the first one began may have
 // passed in an earlier execution of the workflow.
@@ -114,21 +95,6 @@ func (e Begin) apply(m *Machine) {
 		}
 	}
 	m.startTimers(elapsed)
-}
-
-// startTimers starts the timers that span all generations. A limit that has already
-// passed fires at once.
-func (m *Machine) startTimers(elapsed time.Duration) {
-	if m.group.timed {
-		return
-	}
-	m.group.timed = true
-	if d := m.spec.Timeout; d != nil {
-		m.startTimer(TimerTimeout, max(d.Std()-elapsed, atOnce))
-	}
-	if d := m.spec.MaxRunTime; d != nil {
-		m.startTimer(TimerMaxRunTime, max(d.Std()-elapsed, atOnce))
-	}
 }
 
 func (e PlacementFailed) apply(m *Machine) {
@@ -188,13 +154,6 @@ func (m *Machine) judgeEnd(t *task) {
 	case m.decided == undecided && m.failed(t) && m.spec.OnFailure != spec.OnFailureContinue:
 		m.decide(byFailure)
 		m.stopAll(spec.CauseCollateral)
-	}
-}
-
-// decide records why the run ends, unless that is already decided.
-func (m *Machine) decide(d decision) {
-	if m.decided == undecided {
-		m.decided, m.decidedAt = d, m.arrivals
 	}
 }
 

@@ -53,12 +53,12 @@ func (m *Machine) endSilence() {
 // byStacks returns the failure that a silent root waited for, if the stacks tell which: the first
 // of the tasks that differ. It may have been stopped because of the others. If none differs, or it
 // has ended well, byStacks returns nil.
-func (m *Machine) byStacks(root *failure, hostOf func(*task) string) *failure {
-	if !m.foundSilence(root) {
+func (a *account) byStacks(root *failure, hostOf func(*task) string) *failure {
+	if !a.foundSilence(root) {
 		return nil
 	}
-	for _, t := range m.tasks {
-		if !t.absent && m.findings.Outliers.Has(t.Rank) && t.exit != nil && !t.exit.OK() && !t.endedBy(spec.CauseHostLost) {
+	for _, t := range a.tasks {
+		if !t.absent && a.findings.Outliers.Has(t.Rank) && t.exit != nil && !t.exit.OK() && !t.endedBy(spec.CauseHostLost) {
 			return &failure{task: t, exit: *t.exit, host: hostOf(t), evidence: spec.EvidenceStacks}
 		}
 	}
@@ -66,6 +66,6 @@ func (m *Machine) byStacks(root *failure, hostOf func(*task) string) *failure {
 }
 
 // foundSilence reports whether f is a failure for silence whose stacks were captured before.
-func (m *Machine) foundSilence(f *failure) bool {
-	return f != nil && f.evidence != spec.EvidenceRequest && f.exit.Cause == spec.CauseSilence && m.findings != nil && m.foundIn == m.group.generation
+func (a *account) foundSilence(f *failure) bool {
+	return f != nil && f.evidence != spec.EvidenceRequest && f.exit.Cause == spec.CauseSilence && a.findings != nil && a.foundIn == a.group.generation
 }

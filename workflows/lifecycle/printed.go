@@ -14,7 +14,7 @@ const clockError = time.Second
 // of that: the earliest error that another process had printed, and that was its own. That
 // process need not have ended by itself: it was on its way out when it was stopped. If there is
 // none, it returns nil. hostOf returns the host of a task.
-func (m *Machine) byEvidence(root *failure, all []failure, hostOf func(*task) string) *failure {
+func (a *account) byEvidence(root *failure, all []failure, hostOf func(*task) string) *failure {
 	if root == nil || root.evidence == spec.EvidenceRequest || root.exit.Printed == nil || !root.exit.Printed.LostPeer {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (m *Machine) byEvidence(root *failure, all []failure, hostOf func(*task) st
 	for _, f := range all {
 		consider(f)
 	}
-	for _, t := range m.tasks {
+	for _, t := range a.tasks {
 		if t.endedBy(spec.CauseCollateral) && !t.exit.Reported {
 			consider(failure{task: t, exit: *t.exit, host: hostOf(t)})
 		}
@@ -57,13 +57,13 @@ func (f *failure) couldPrecede(g *failure) bool {
 
 // firstError returns the process that printed an error of its own before root's ended, if that one
 // does not say what went wrong. hostOf returns the host of a task.
-func (m *Machine) firstError(root *failure, hostOf func(*task) string) *failure {
+func (a *account) firstError(root *failure, hostOf func(*task) string) *failure {
 	since := root.exit.Ended
 	if p := root.exit.Printed; p != nil && !p.By.IsZero() {
 		since = p.By
 	}
 	var first *failure
-	for _, t := range m.tasks {
+	for _, t := range a.tasks {
 		if t == root.task || t.exit == nil || t.exit.OK() || t.endedBy(spec.CauseOperator) || !t.exit.Printed.Own() {
 			continue
 		}

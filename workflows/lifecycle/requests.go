@@ -256,8 +256,8 @@ func (m *Machine) errEnding() error {
 }
 
 // errPlacing returns why no task is running yet.
-func (m *Machine) errPlacing() error {
-	if m.group.generation > 0 {
+func (a *account) errPlacing() error {
+	if a.group.generation > 0 {
 		return errAgain
 	}
 	return errNotBegun

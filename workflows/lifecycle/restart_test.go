@@ -72,7 +72,7 @@ func TestScopesRestartTheSameFailures(t *testing.T) {
 			continue
 		}
 		_, task := RestartPolicy{AutoRestart: true}.Next(HistoryOf([]Attempt{{Cause: c.Cause}}))
-		group := (&Machine{spec: &spec.RunSpec{RestartScope: spec.RestartScopeGroup}, phase: running}).mayRegroup(c.Cause)
+		group := (&Machine{account: account{spec: &spec.RunSpec{RestartScope: spec.RestartScopeGroup}}, phase: running}).mayRegroup(c.Cause)
 		if want := c.Cause != spec.CauseLogQuota; task != want || group != want {
 			t.Errorf("%s: restarts the task: %t, the group: %t; want %t for both", c.Cause, task, group, want)
 		}

@@ -18,67 +18,67 @@ const maxExits = 10
 
 // finish ends the run with its result. Released brings what the machine was not told:
 // the exits of processes that the hosts replaced, values, and hosts.
-func (m *Machine) finish(e Released) Finish {
-	for _, t := range m.tasks {
+func (a *account) finish(e Released) Finish {
+	for _, t := range a.tasks {
 		t.complete(e.Exits[t.Name()])
 	}
-	j := m.judge(e)
+	j := a.judge(e)
 	r := spec.RunResult{
-		Verdict: j.verdict, ErrorType: j.errorType, ExitCode: j.exitCode, EndedBy: m.decided, Reason: shorten.Text(m.reason, maxReason),
-		Tasks: make([]spec.TaskResult, 0, len(m.tasks)), Generation: m.group.generation, Usage: e.Usage,
-		GroupRestarts: m.group.restarts, Stacks: m.findings, NotReleased: e.Problems,
+		Verdict: j.verdict, ErrorType: j.errorType, ExitCode: j.exitCode, EndedBy: a.decided, Reason: shorten.Text(a.reason, maxReason),
+		Tasks: make([]spec.TaskResult, 0, len(a.tasks)), Generation: a.group.generation, Usage: e.Usage,
+		GroupRestarts: a.group.restarts, Stacks: a.findings, NotReleased: e.Problems,
 	}
-	if j.verdict == spec.VerdictCancelled && m.decided != byCancel {
-		r.Reason = m.unfinished()
+	if j.verdict == spec.VerdictCancelled && a.decided != byCancel {
+		r.Reason = a.unfinished()
 	}
-	m.addLimit(&r, j)
-	m.addFailures(&r, j, e)
-	if s := m.Stopping(); s.Stop {
-		r.Stopping, r.Stragglers, r.IgnoredStragglers = &s, m.together.stragglers, m.spec.StopTogether.IgnoreLiveTasks
+	a.addLimit(&r, j)
+	a.addFailures(&r, j, e)
+	if s := a.Stopping(); s.Stop {
+		r.Stopping, r.Stragglers, r.IgnoredStragglers = &s, a.together.stragglers, a.spec.StopTogether.IgnoreLiveTasks
 	}
-	restarts := m.addTasks(&r, j, e)
+	restarts := a.addTasks(&r, j, e)
 	r.Slow = slowest(r.Tasks)
 	fit(&r, maxResult)
 	return Finish{Result: r, Restarts: restarts}
 }
 
 // addLimit adds the limit that decided the verdict.
-func (m *Machine) addLimit(r *spec.RunResult, j judgement) {
+func (a *account) addLimit(r *spec.RunResult, j judgement) {
 	switch {
-	case m.decided == byTimeout && j.verdict == spec.VerdictTimedOut:
-		r.Limit = m.spec.Timeout
-	case m.decided == byMaxRunTime && j.verdict == spec.VerdictFailed && j.report == nil:
-		r.Limit = m.spec.MaxRunTime
+	case a.decided == byTimeout && j.verdict == spec.VerdictTimedOut:
+		r.Limit = a.spec.Timeout
+	case a.decided == byMaxRunTime && j.verdict == spec.VerdictFailed && j.report == nil:
+		r.Limit = a.spec.MaxRunTime
 	default:
 		return
 	}
-	r.NotStarted = !slices.ContainsFunc(m.tasks, func(t *task) bool { return t.launch >= 0 })
+	r.NotStarted = !slices.ContainsFunc(a.tasks, func(t *task) bool { return t.launch >= 0 })
 }
 
 // addFailures adds what tells why the run failed.
-func (m *Machine) addFailures(r *spec.RunResult, j judgement, e Released) {
+func (a *account) addFailures(r *spec.RunResult, j judgement, e Released) {
 	r.OperatorError = j.asked
 	if j.root == nil {
 		return
 	}
-	r.FirstFailure = m.describe(*j.root)
+	r.FirstFailure = a.describe(*j.root)
 	if j.report != nil && j.report.task != j.root.task {
-		r.FirstReport = m.describe(*j.report)
+		r.FirstReport = a.describe(*j.report)
 	}
 	if j.effect != nil {
 		r.FirstEnded = j.effect.task.Name()
-	} else if f := m.firstError(j.root, func(t *task) string { return e.Hosts[t.Name()] }); f != nil && j.root.evidence == "" {
-		r.FirstError = m.describe(*f)
+	} else if f := a.firstError(j.root, func(t *task) string { return e.Hosts[t.Name()] }); f != nil && j.root.evidence == "" {
+		r.FirstError = a.describe(*f)
 	}
 }
 
 // addTasks adds how the tasks ended, and returns how many restarts there were.
-func (m *Machine) addTasks(r *spec.RunResult, j judgement, e Released) (restarts int) {
+func (a *account) addTasks(r *spec.RunResult, j judgement, e Released) (restarts int) {
 	failed := make(map[string]*failure, len(j.failures))
 	for i := range j.failures {
 		failed[j.failures[i].task.Name()] = &j.failures[i]
 	}
-	for _, t := range m.tasks {
+	for _, t := range a.tasks {
 		f := failed[t.Name()]
 		if t.absent && f == nil {
 			continue
@@ -88,8 +88,8 @@ func (m *Machine) addTasks(r *spec.RunResult, j judgement, e Released) (restarts
 			r.Usage = r.Usage.With(result.Exit.Usage) // its host has not answered
 		}
 		restarts += result.Restarts
-		result.StacksFile = m.stacks[t.Name()]
-		result.Failed, result.WasRestarting = f != nil, f != nil && !m.final(*f)
+		result.StacksFile = a.stacks[t.Name()]
+		result.Failed, result.WasRestarting = f != nil, f != nil && !a.final(*f)
 		switch value := bytes.TrimSpace(e.Values[t.Name()]); {
 		case len(value) == 0, bytes.Equal(value, []byte("null")): // no value
 		case !json.Valid(value):

@@ -115,7 +115,7 @@ func clone(e *spec.Exit) *spec.Exit {
 // fitSnapshot drops what is needed least until the snapshot is small enough: messages and the
 // names of files of stacks first, then older exits, then all earlier exits. Numbers, budgets and how each task
 // ended stay.
-func (m *Machine) fitSnapshot(s *Snapshot) {
+func (l *taskList) fitSnapshot(s *Snapshot) {
 	for _, by := range []struct {
 		shorten func([]spec.Exit) []spec.Exit
 		ended   func(*spec.Exit)
@@ -128,7 +128,7 @@ func (m *Machine) fitSnapshot(s *Snapshot) {
 		if sizeOf(s) <= maxSnapshot {
 			return
 		}
-		for _, t := range m.tasks {
+		for _, t := range l.tasks {
 			if exits, ok := s.Exits[t.Name()]; ok {
 				s.Exits[t.Name()] = by.shorten(exits)
 			}
@@ -202,4 +202,4 @@ func (e Resumed) apply(m *Machine) {
 }
 
 // Waiting returns how long a resumed run waits before it is placed.
-func (m *Machine) Waiting() time.Duration { return backoff(m.group.quick) }
+func (a *account) Waiting() time.Duration { return backoff(a.group.quick) }

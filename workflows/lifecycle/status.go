@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // Status returns the state of the run and of its tasks, without hosts and addresses,
@@ -46,9 +45,6 @@ func (m *Machine) state() spec.RunState {
 	}
 }
 
-// Findings returns what was found when stacks were captured last, or nil.
-func (m *Machine) Findings() *stacktree.Findings { return m.findings }
-
 // Ending reports whether the run is ending, so that nothing is launched any more.
 func (m *Machine) Ending() bool { return m.decided != undecided || m.phase >= stopping }
 
@@ -56,7 +52,7 @@ func (m *Machine) Ending() bool { return m.decided != undecided || m.phase >= st
 func (m *Machine) Placing() bool { return m.phase == placing }
 
 // Generation returns the number of the current generation, from 0.
-func (m *Machine) Generation() int { return m.group.generation }
+func (a *account) Generation() int { return a.group.generation }
 
 // Done reports whether the run is over: [Finish] was returned.
 func (m *Machine) Done() bool { return m.phase == ended }

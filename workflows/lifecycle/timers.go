@@ -44,21 +44,17 @@ func (m *Machine) timeUp(d decision) {
 	}
 }
 
-func (m *Machine) startTimer(timer Timer, after time.Duration) {
-	m.timers = append(m.timers, timer)
-	m.do(StartTimer{Timer: timer, After: after})
-}
-
-func (m *Machine) stopTimer(timer Timer) {
-	if i := slices.Index(m.timers, timer); i >= 0 {
-		m.timers = slices.Delete(m.timers, i, i+1)
-		m.do(StopTimer{Timer: timer})
+// startTimers starts the timers that span all generations. A limit that has already
+// passed fires at once.
+func (m *Machine) startTimers(elapsed time.Duration) {
+	if m.group.timed {
+		return
 	}
-}
-
-func (m *Machine) stopTimers() {
-	for _, timer := range m.timers {
-		m.do(StopTimer{Timer: timer})
+	m.group.timed = true
+	if d := m.spec.Timeout; d != nil {
+		m.startTimer(TimerTimeout, max(d.Std()-elapsed, atOnce))
 	}
-	m.timers = nil
+	if d := m.spec.MaxRunTime; d != nil {
+		m.startTimer(TimerMaxRunTime, max(d.Std()-elapsed, atOnce))
+	}
 }

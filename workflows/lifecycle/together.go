@@ -49,14 +49,14 @@ var (
 )
 
 // Stopping returns whether the tasks are stopping together, and why.
-func (m *Machine) Stopping() spec.Stopping {
-	g := &m.together
+func (a *account) Stopping() spec.Stopping {
+	g := &a.together
 	s := spec.Stopping{Seq: g.seq}
 	if g.request == nil {
 		return s
 	}
 	s.Stop, s.By, s.Reason, s.Error = true, g.request.Task, g.request.Reason, g.request.Error
-	s.Clean, s.Asked, s.Deadline = g.clean(m.spec), g.request.At, g.deadline
+	s.Clean, s.Asked, s.Deadline = g.clean(a.spec), g.request.At, g.deadline
 	return s
 }
 
@@ -73,13 +73,35 @@ func (g *together) err(s *spec.RunSpec) *spec.TogetherError {
 	return g.request.Error
 }
 
+// has reports whether a stop is in force, or this request stopped the run before.
+func (g *together) has(e StopTogether) bool {
+	return g.request != nil || e.Key != "" && slices.Contains(g.done, e.stopKey())
+}
+
+// take puts a request in force, after that many arrivals.
+func (g *together) take(e StopTogether, arrivals int) {
+	e.TogetherRequest = e.Bounded()
+	g.seq++
+	g.request, g.after, g.deadline = &e, arrivals, time.Time{}
+	if e.Key != "" {
+		g.done = append(g.done[max(0, len(g.done)+1-maxStopKeys):len(g.done):len(g.done)], e.stopKey())
+	}
+}
+
+// clear withdraws the request in force, and returns the number of arrivals before it.
+func (g *together) clear() (after int) {
+	after = g.after
+	g.seq++
+	g.request, g.after, g.deadline = nil, 0, time.Time{}
+	return after
+}
+
 func (e StopTogether) check(m *Machine) error {
-	g := &m.together
 	if err := m.checkAsker(e.Task, e.Generation); err != nil {
 		return err
 	}
 	switch {
-	case g.request != nil, e.Key != "" && slices.Contains(g.done, e.stopKey()):
+	case m.together.has(e):
 		return nil // the answer is Stopping
 	case m.phase == placing:
 		return m.errPlacing()
@@ -112,14 +134,14 @@ func (e ClearStop) check(m *Machine) error {
 }
 
 // checkAsker refuses a task that is not of this run, or is of an older generation.
-func (m *Machine) checkAsker(task string, generation int) error {
+func (a *account) checkAsker(task string, generation int) error {
 	switch {
 	case task == "":
 		return nil
-	case m.named[task] == nil:
-		return m.errUnknown(task)
-	case generation != m.group.generation:
-		return fmt.Errorf("generation %d of the group is over; this is generation %d", generation, m.group.generation)
+	case a.named[task] == nil:
+		return a.errUnknown(task)
+	case generation != a.group.generation:
+		return fmt.Errorf("generation %d of the group is over; this is generation %d", generation, a.group.generation)
 	}
 	return nil
 }
@@ -129,15 +151,10 @@ func (m *Machine) checkAsker(task string, generation int) error {
 // is told.
 func (e StopTogether) apply(m *Machine) {
 	g := &m.together
-	if g.request != nil || e.Key != "" && slices.Contains(g.done, e.stopKey()) {
+	if g.has(e) {
 		return
 	}
-	e.TogetherRequest = e.Bounded()
-	g.seq++
-	g.request, g.after, g.deadline = &e, m.arrivals, time.Time{}
-	if e.Key != "" {
-		g.done = append(g.done[max(0, len(g.done)+1-maxStopKeys):len(g.done):len(g.done)], e.stopKey())
-	}
+	g.take(e, m.arrivals)
 	if m.decided != undecided {
 		m.do(Tell{m.Stopping()})
 		return
@@ -168,12 +185,12 @@ func (m *Machine) togetherOver() {
 // noteStragglers records the tasks that still ran when time ended a stop: its own grace,
 // or a limit of the run that came first. A task whose host noticed that limit first is
 // one of them.
-func (m *Machine) noteStragglers() {
-	g := &m.together
-	if m.decided != byTogether || g.stragglers != nil {
+func (a *account) noteStragglers() {
+	g := &a.together
+	if a.decided != byTogether || g.stragglers != nil {
 		return
 	}
-	for _, t := range m.tasks {
+	for _, t := range a.tasks {
 		if t.live || t.endedBy(spec.CauseTimeout) {
 			g.stragglers = append(g.stragglers, t.Name())
 		}
@@ -181,8 +198,8 @@ func (m *Machine) noteStragglers() {
 }
 
 // stragglersFail reports whether there are stragglers and that is a failure.
-func (m *Machine) stragglersFail() bool {
-	return len(m.together.stragglers) > 0 && !m.spec.StopTogether.IgnoreLiveTasks
+func (a *account) stragglersFail() bool {
+	return len(a.together.stragglers) > 0 && !a.spec.StopTogether.IgnoreLiveTasks
 }
 
 // apply withdraws the stop, with its error: the run goes on as if nobody had asked.
@@ -193,9 +210,7 @@ func (ClearStop) apply(m *Machine) {
 	if g.request == nil {
 		return
 	}
-	since := g.after
-	g.seq++
-	g.request, g.after, g.deadline = nil, 0, time.Time{}
+	since := g.clear()
 	m.decided, m.decidedAt = undecided, 0
 	m.stopTimer(TimerTogether)
 	m.do(Tell{m.Stopping()})
@@ -222,20 +237,20 @@ func (ClearStop) apply(m *Machine) {
 }
 
 // wouldRestart reports whether a host restarts a task that ended like t.
-func (m *Machine) wouldRestart(t *task) bool {
-	_, again := RestartPolicy{AutoRestart: m.spec.RestartsTasks(), MaxRestarts: m.spec.MaxRestarts}.Next(RestartHistory{Cause: t.exit.Cause})
+func (a *account) wouldRestart(t *task) bool {
+	_, again := RestartPolicy{AutoRestart: a.spec.RestartsTasks(), MaxRestarts: a.spec.MaxRestarts}.Next(RestartHistory{Cause: t.exit.Cause})
 	return again
 }
 
 // requestFailure returns the failure that the stop in force carries, if a task asked for
 // it with an error.
-func (m *Machine) requestFailure(e Released) (failure, bool) {
-	g := &m.together
-	err := g.err(m.spec)
+func (a *account) requestFailure(e Released) (failure, bool) {
+	g := &a.together
+	err := g.err(a.spec)
 	if err == nil || g.request.Task == "" {
 		return failure{}, false
 	}
-	t := m.named[g.request.Task]
+	t := a.named[g.request.Task]
 	f := failure{task: t, host: e.Hosts[t.Name()], evidence: spec.EvidenceRequest}
 	if t.exit != nil {
 		f.exit = spec.Exit{

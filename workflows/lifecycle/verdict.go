@@ -29,16 +29,16 @@ type judgement struct {
 // those of the earliest failure of any kind. A lost host ranks with unexpected exits,
 // but if it was the earliest failure it sets the type even if programs then reported
 // errors: those were consequences.
-func (m *Machine) judge(e Released) judgement {
-	j := judgement{failures: m.failures(e)}
-	j.root = m.rootOf(j.failures)
+func (a *account) judge(e Released) judgement {
+	j := judgement{failures: a.failures(e)}
+	j.root = a.rootOf(j.failures)
 	hostOf := func(t *task) string { return e.Hosts[t.Name()] }
-	if f := m.byEvidence(j.root, j.failures, hostOf); f != nil {
+	if f := a.byEvidence(j.root, j.failures, hostOf); f != nil {
 		effect := *j.root
 		j.effect, j.root = &effect, f
 		j.failures = append(slices.DeleteFunc(j.failures, func(g failure) bool { return g.task == f.task }), *f)
 	}
-	if f := m.byStacks(j.root, hostOf); f != nil {
+	if f := a.byStacks(j.root, hostOf); f != nil {
 		j.root = f
 		j.failures = append(slices.DeleteFunc(j.failures, func(g failure) bool { return g.task == f.task }), *f)
 	}
@@ -49,24 +49,24 @@ func (m *Machine) judge(e Released) judgement {
 		}
 	}
 	j.report = earliest(reports)
-	asked := m.operatorAsked()
-	if asked != nil && (j.root == nil || j.root.task.arrived > m.together.after) {
+	asked := a.operatorAsked()
+	if asked != nil && (j.root == nil || j.root.task.arrived > a.together.after) {
 		j.asked = asked
 	}
 	switch {
-	case m.decided == byPlacement:
+	case a.decided == byPlacement:
 		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, spec.ErrPlacement, exitcode.Machinery
-	case m.decided == byTimeout && j.report == nil:
+	case a.decided == byTimeout && j.report == nil:
 		j.verdict, j.errorType, j.exitCode = spec.VerdictTimedOut, spec.ErrSubprocessTimeout, exitcode.Timeout
-	case m.decided == byMaxRunTime && j.report == nil:
+	case a.decided == byMaxRunTime && j.report == nil:
 		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, spec.ErrUnexpectedExit, exitcode.Timeout
 	case j.asked != nil:
 		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, spec.ErrSubprocess, exitcode.Failed
 	case j.root != nil:
 		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, j.typeOfFailure(asked != nil), exitCodeOf(j.root)
-	case m.stragglersFail():
+	case a.stragglersFail():
 		j.verdict, j.errorType, j.exitCode = spec.VerdictTimedOut, spec.ErrSubprocessTimeout, exitcode.Timeout
-	case m.decided == byCancel || m.unfinished() != "":
+	case a.decided == byCancel || a.unfinished() != "":
 		j.verdict, j.exitCode = spec.VerdictCancelled, exitcode.Interrupted
 	default:
 		j.verdict = spec.VerdictSucceeded
@@ -75,9 +75,9 @@ func (m *Machine) judge(e Released) judgement {
 }
 
 // operatorAsked returns the error with which an operator asked the tasks to stop.
-func (m *Machine) operatorAsked() *spec.TogetherError {
-	if w := m.together.request; w != nil && w.Task == "" {
-		return m.together.err(m.spec)
+func (a *account) operatorAsked() *spec.TogetherError {
+	if w := a.together.request; w != nil && w.Task == "" {
+		return a.together.err(a.spec)
 	}
 	return nil
 }
@@ -114,11 +114,11 @@ func exitCodeOf(f *failure) int {
 // success depends on, which is the chief or, without one, every task. It is empty if the
 // run succeeded. One terminated worker among others does not matter, nor does a task
 // stopped at the end of a stop together whose stragglers are no failure.
-func (m *Machine) unfinished() string {
-	finished := len(m.tasks) == 0
-	for _, t := range m.tasks {
-		done := t.ok() || m.decided == byTogether && t.stopped == spec.CauseCollateral
-		if (m.decided == byChief || m.decided == byTogether) && m.isChief(t) && !done {
+func (a *account) unfinished() string {
+	finished := len(a.tasks) == 0
+	for _, t := range a.tasks {
+		done := t.ok() || a.decided == byTogether && t.stopped == spec.CauseCollateral
+		if (a.decided == byChief || a.decided == byTogether) && a.isChief(t) && !done {
 			return t.Name() + " was terminated"
 		}
 		finished = finished || done

@@ -1,0 +1,25 @@
+package lifecycle
+
+import "github.com/clusterrun/clusterrun/workflows/spec"
+
+// account is what has happened in a run, and why it ends. Its methods tell what that
+// means: they know no phase, and have nothing done.
+type account struct {
+	spec *spec.RunSpec
+	taskList
+	// decided is why the run ends. The first decision stands; what comes after it can
+	// only hasten the end.
+	decided   decision
+	decidedAt int    // the number of arrivals when it was decided
+	reason    string // why it was cancelled or could not be placed, in an operator's words
+	group     group  // of restart scope "group"
+	together  together
+	captured  // last
+}
+
+// decide records why the run ends, unless that is already decided.
+func (a *account) decide(d decision) {
+	if a.decided == undecided {
+		a.decided, a.decidedAt = d, a.arrivals
+	}
+}

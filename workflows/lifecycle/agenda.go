@@ -1,0 +1,33 @@
+package lifecycle
+
+import (
+	"slices"
+	"time"
+)
+
+// agenda is what is to be done: the actions of the step at hand, and the timers that run.
+type agenda struct {
+	todo   []Action
+	timers []Timer
+}
+
+func (a *agenda) do(action Action) { a.todo = append(a.todo, action) }
+
+func (a *agenda) startTimer(timer Timer, after time.Duration) {
+	a.timers = append(a.timers, timer)
+	a.do(StartTimer{Timer: timer, After: after})
+}
+
+func (a *agenda) stopTimer(timer Timer) {
+	if i := slices.Index(a.timers, timer); i >= 0 {
+		a.timers = slices.Delete(a.timers, i, i+1)
+		a.do(StopTimer{Timer: timer})
+	}
+}
+
+func (a *agenda) stopTimers() {
+	for _, timer := range a.timers {
+		a.do(StopTimer{Timer: timer})
+	}
+	a.timers = nil
+}
