@@ -2,8 +2,8 @@ package lifecycle
 
 import "github.com/clusterrun/clusterrun/workflows/spec"
 
-// account is what has happened in a run, and why it ends. Its methods tell what that
-// means: they know no phase, and have nothing done.
+// account is what has happened in a run, and why it ends. Its methods judge that; they do
+// not depend on the phase, and cause no action.
 type account struct {
 	spec *spec.RunSpec
 	taskList

@@ -19,10 +19,18 @@ func (a *agenda) startTimer(timer Timer, after time.Duration) {
 }
 
 func (a *agenda) stopTimer(timer Timer) {
-	if i := slices.Index(a.timers, timer); i >= 0 {
-		a.timers = slices.Delete(a.timers, i, i+1)
+	if a.forget(timer) {
 		a.do(StopTimer{Timer: timer})
 	}
+}
+
+// forget drops a timer, and reports whether it was running.
+func (a *agenda) forget(timer Timer) bool {
+	i := slices.Index(a.timers, timer)
+	if i >= 0 {
+		a.timers = slices.Delete(a.timers, i, i+1)
+	}
+	return i >= 0
 }
 
 func (a *agenda) stopTimers() {

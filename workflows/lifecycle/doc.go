@@ -5,6 +5,9 @@
 // give the same actions. So the rules can be read, tested by scripts
 // (testdata/scripts) and fuzzed apart from the code that carries them out.
 //
+// Inside, an account of the run has its tasks and what happened to them, and judges that;
+// an agenda has the actions and the timers; the machine embeds both and decides.
+//
 // # The life of a run
 //
 //	          Begin           the chief's final exit, a request to stop together

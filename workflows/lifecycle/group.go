@@ -79,25 +79,18 @@ func (a *account) generationRoot() *failure {
 
 // nextGeneration places the group again. No task of the last generation may be live.
 func (m *Machine) nextGeneration() {
-	g := &m.group
 	before := m.generationRoot()
-	first := g.first + 1
-	for _, t := range m.tasks {
-		first = max(first, t.first)
-		if t.launch >= 0 {
-			first = max(first, t.first+1) // also if nothing is known of its process
-		}
-		if t.exit != nil {
-			first = max(first, t.exit.Restart+1)
-			t.earlier = append(t.earlier, *t.exit)
-		}
-		t.earlier = t.earlier[max(0, len(t.earlier)-maxExits):]
-	}
-	for _, t := range m.tasks {
-		t.first, t.launch = first, -1
-		t.resetEnd()
-	}
+	first := m.renumber(m.group.first + 1)
 	m.keepRestart(first, before)
+	m.group.next(first, before)
+	m.phase = placing
+	m.silent.capturing, m.silent.tasks = false, nil
+	m.do(Regroup{Generation: m.group.generation, First: first, After: m.Waiting()})
+}
+
+// next begins another generation, whose first processes have the number first. before is
+// the root cause of the one that has ended.
+func (g *group) next(first int, before *failure) {
 	if g.cause.ByItself() {
 		g.counted++
 	}
@@ -108,9 +101,6 @@ func (m *Machine) nextGeneration() {
 	}
 	g.generation++
 	g.first, g.before, g.root, g.cause = first, before, nil, ""
-	m.phase = placing
-	m.silent.capturing, m.silent.tasks = false, nil
-	m.do(Regroup{Generation: g.generation, First: first, After: backoff(g.quick)})
 }
 
 // regroupNow carries out restart-task in restart scope "group": the peers of a process

@@ -36,6 +36,17 @@ type task struct {
 	earlier []spec.Exit
 }
 
+// next returns the number after that of its last process.
+func (t *task) next() int {
+	switch {
+	case t.exit != nil:
+		return max(t.first, t.exit.Restart) + 1
+	case t.launch >= 0:
+		return t.first + 1 // though nothing is known of its process
+	}
+	return t.first
+}
+
 // resetEnd clears how the last launch ended and who asked for that.
 func (t *task) resetEnd() {
 	t.asked, t.ending, t.stopped, t.exit, t.arrived = false, false, "", nil, 0

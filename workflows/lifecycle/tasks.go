@@ -99,6 +99,24 @@ func (l *taskList) setSize(tasks int) {
 	}
 }
 
+// renumber readies all tasks for another generation, and returns the number of their first
+// processes: from or, if there were later processes, the one after them.
+func (l *taskList) renumber(from int) (first int) {
+	first = from
+	for _, t := range l.tasks {
+		first = max(first, t.next())
+		if t.exit != nil {
+			t.earlier = append(t.earlier, *t.exit)
+		}
+		t.earlier = t.earlier[max(0, len(t.earlier)-maxExits):]
+	}
+	for _, t := range l.tasks {
+		t.first, t.launch = first, -1
+		t.resetEnd()
+	}
+	return first
+}
+
 // nextIndex returns the index after the highest one of a type.
 func (l *taskList) nextIndex(typ string) int {
 	next := 0

@@ -1,17 +1,15 @@
 package lifecycle
 
 import (
-	"slices"
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func (m *Machine) timerFired(timer Timer) {
-	if m.phase > capturing || !slices.Contains(m.timers, timer) {
+	if m.phase > capturing || !m.forget(timer) {
 		return
 	}
-	m.timers = slices.DeleteFunc(m.timers, func(t Timer) bool { return t == timer })
 	switch timer {
 	case TimerChiefGrace:
 		m.stopAll(spec.CauseCollateral)
