@@ -129,7 +129,8 @@ func printCodec(a *cli.App, s *codecServer) error {
 	return err
 }
 
-// serveUICodec has the Web UI that this command starts decode; nil: there are no keys.
+// serveUICodec starts a codec server for the Web UI that this command starts. It returns nil if
+// there are no keys.
 func serveUICodec(a *cli.App) (*codecServer, error) {
 	if a.Global.Server.CodecKeys == "" {
 		return nil, nil

@@ -130,10 +130,11 @@ type dev struct {
 	port, uiPort int
 	headless     bool
 	background   worker.Detached
-	// serverMetrics is where the server's metrics are served, as HOST:PORT; empty: they are not.
+	// serverMetrics is the address of the server's metrics, as HOST:PORT. If it is empty, they
+	// are not served.
 	serverMetrics string
 	options       workers.Options
-	decodes       *codecServer // for the Web UI; nil: nothing is encoded
+	decodes       *codecServer // for the Web UI; nil if nothing is encoded
 	client        client.Client
 }
 
@@ -262,7 +263,7 @@ func (d *dev) lockDev() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = os.WriteFile(path, fmt.Appendln(nil, os.Getpid()), 0o600) // for people
+	_ = os.WriteFile(path, fmt.Appendln(nil, os.Getpid()), 0o600) // informative only
 	return lock, nil
 }
 
@@ -345,7 +346,7 @@ func (d *dev) announce(up *embedded.Server) error {
 	} else {
 		fmt.Fprintf(&b, "Submit with      clusterrun submit SPEC\nEnd with         Ctrl-C (while runs are open: twice within %s)\n", worker.ConfirmWithin)
 	}
-	// Nobody may be there to read it, and signals count all the same.
+	// The write may block if no process reads the output; signals are handled all the same.
 	go func() { _, _ = io.WriteString(d.Out, b.String()) }()
 	return d.background.Tell(b.String())
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// overlaps are what the temporal CLI calls the policies, in small letters.
+// overlaps maps the names of the policies, as in the temporal CLI but in lower case.
 var overlaps = map[string]enumspb.ScheduleOverlapPolicy{
 	"skip":            enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
 	"buffer-one":      enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE,

@@ -10,10 +10,11 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// scheduleManagement is what schedule-run does with the schedules there are, instead of creating one.
+// scheduleManagement are the flags of schedule-run that manage existing schedules instead of
+// creating one.
 type scheduleManagement struct {
 	list   bool
-	remove string // the ID of one; empty: none
+	remove string // the ID of a schedule, or empty
 }
 
 func (m scheduleManagement) wanted() bool { return m.list || m.remove != "" }

@@ -69,8 +69,8 @@ Exit codes:
 	return cmd
 }
 
-// SubmitSpec starts a run on the host workers of the queue, and prints its ID. args are where the
-// spec is from, where they name that.
+// SubmitSpec starts a run on the host workers of the queue, and prints its ID. args name the
+// source of the spec, if they name one.
 func SubmitSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *specs.SpecFlags, o starter.Options, g *specs.Signing) error {
 	if err := f.RefuseOthers("submit"); err != nil {
 		return err
@@ -107,8 +107,8 @@ func SubmitSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, 
 	return err
 }
 
-// Start starts a run for others to execute, and warns when there are none. What it ships is
-// with one of them then.
+// Start starts a run for host workers to execute, and warns if there are none. It hands the
+// archive that the run ships to one of them first.
 func Start(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *spec.RunSpec, archive *shipped.Archive, o starter.Options, g *specs.Signing) (*starter.Run, error) {
 	if on.Embedded {
 		// Its host workers are on this machine.

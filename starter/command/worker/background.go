@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// onDemandIdle is how long a host worker that nobody started by hand stays without runs.
+	// onDemandIdle is how long a host worker that was started on demand stays without runs.
 	onDemandIdle = 10 * time.Minute
 	// onDemandStart bounds its start.
 	onDemandStart = time.Minute
@@ -36,8 +36,9 @@ const (
 	onDemandEnd = 20 * time.Second
 )
 
-// backgroundWorker is what the host worker in the background has written of itself. It
-// removes that when it ends: where the file is and the process is not, that was killed.
+// backgroundWorker is the record that the host worker in the background writes about itself,
+// and removes when it ends. If the file exists and the process does not, the process was
+// killed.
 type backgroundWorker struct {
 	PID      int       `json:"pid"`
 	Queue    string    `json:"queue"`
@@ -48,7 +49,8 @@ type backgroundWorker struct {
 
 func backgroundFile(workerDir string) string { return filepath.Join(workerDir, "background.json") }
 
-// readBackground returns what there is of the host worker in the background; nil: nothing.
+// readBackground returns the record of the host worker in the background, or nil if there is
+// none.
 func readBackground(workerDir string) *backgroundWorker {
 	b, err := os.ReadFile(backgroundFile(workerDir))
 	var w backgroundWorker
@@ -65,8 +67,8 @@ func forgetBackground(workerDir string) {
 	}
 }
 
-// serving returns what a host worker in the background does when it serves: it is noted, and
-// the command that has started it is told.
+// serving returns the function that a host worker in the background calls when it serves. It
+// writes the record and tells the command that started it.
 func serving(a *cli.App, b *Detached, o workers.Options, onDemand bool) func() {
 	return sync.OnceFunc(func() {
 		w := backgroundWorker{PID: os.Getpid(), Queue: o.Queue, Log: daemonLog(a, workerDaemon), Started: time.Now(), OnDemand: onDemand}
@@ -123,8 +125,8 @@ func startWorker(ctx context.Context, a *cli.App, d daemon) (*backgroundWorker, 
 	return w, json.Unmarshal(text, w)
 }
 
-// WantWorker has a host worker of this machine serve the default queue of our own server,
-// where nobody does: it starts one in the background.
+// WantWorker starts a host worker in the background if no host worker serves the default queue
+// of our own server.
 func WantWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, queue string) {
 	if !s.Embedded || queue != "" && queue != spec.TaskQueue || os.Getenv("CLUSTERRUN_TASK") != "" {
 		return
@@ -142,8 +144,8 @@ func WantWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, 
 	}
 }
 
-// ensureWorker returns the host worker that it has started, and the one that was killed before;
-// nil: none.
+// ensureWorker returns the host worker that it started, and the earlier one if that was killed.
+// Either is nil if there is none.
 func ensureWorker(ctx context.Context, a *cli.App, c client.Client) (w, killed *backgroundWorker, err error) {
 	dir := a.WorkerDir()
 	// Others start one, or it is about to end; both are waited for.
@@ -165,7 +167,8 @@ func ensureWorker(ctx context.Context, a *cli.App, c client.Client) (w, killed *
 	return w, killed, err
 }
 
-// pollLasts is how long the server holds a poll, and a bit: who has not polled for longer is gone.
+// pollLasts is a little longer than the server holds a poll. A poller that has not polled for
+// longer is gone.
 const pollLasts = 70 * time.Second
 
 // servedByOthers reports whether a host worker of another state directory serves the default
@@ -208,8 +211,8 @@ func makeWay(ctx context.Context, a *cli.App) error {
 	return endWorker(ctx, dir, pid)
 }
 
-// StopOnDemand has a host worker in the background that was started on demand make way, where
-// it can.
+// StopOnDemand stops the host worker in the background if it was started on demand and can
+// stop.
 func StopOnDemand(ctx context.Context, a *cli.App) error {
 	if _, err := os.Stat(backgroundFile(a.WorkerDir())); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -231,7 +234,7 @@ func endWorker(ctx context.Context, dir string, pid int) error {
 	return nil
 }
 
-// heldRuns names runs, for people.
+// heldRuns returns the names of runs for a message.
 func heldRuns(held []runkey.Run) string {
 	var names []string
 	for _, run := range held {

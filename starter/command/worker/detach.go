@@ -19,12 +19,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// Detached is how a command that is to run in the background knows which of the two
-// processes it is: the one that was called, or the one that this starts.
+// Detached tells a command that can run in the background which of two processes it is: the
+// parent that was called, or the child that the parent starts.
 type Detached struct {
 	Detach bool
-	// ready is the descriptor of a pipe on which the child tells that it is ready,
-	// and by whose end the parent sees that it never will be. 0: we are no child.
+	// ready is the descriptor of a pipe, or 0 in a process that is not the child. The child
+	// writes to it when it is ready. If the pipe closes before that, the parent knows that the
+	// child failed.
 	ready int
 }
 
@@ -50,7 +51,7 @@ func (b *Detached) CloseOnExec() {
 	}
 }
 
-// Tell gives the parent, if there is one, what is to be printed.
+// Tell gives the parent, if there is one, the text to print.
 func (b *Detached) Tell(text string) error {
 	if b.ready == 0 {
 		return nil
@@ -63,16 +64,16 @@ func (b *Detached) Tell(text string) error {
 	return nil
 }
 
-// daemon is a command of ours that is to run in the background.
+// daemon is one of our commands that runs in the background.
 type daemon struct {
-	name string // for people, and of its log
+	name string // for messages, and of its log
 	args []string
 	// start executes it.
 	start func(*exec.Cmd) error
 }
 
-// asService has a command begin like a service, since nobody has asked for it: in the home
-// directory, and with nothing of this shell that later ones do not share.
+// asService starts a command like a service, because no user asked for it: in the home
+// directory, and without anything of this shell that later commands do not share.
 func asService(cmd *exec.Cmd) error {
 	cmd.Dir = "/"
 	if home, err := os.UserHomeDir(); err == nil && cli.IsDir(home) {
@@ -82,7 +83,7 @@ func asService(cmd *exec.Cmd) error {
 	return detach.Start(cmd)
 }
 
-// asAsked has a command begin with what its caller has given it, but for open files.
+// asAsked starts a command with everything that its caller has passed on, except open files.
 func asAsked(cmd *exec.Cmd) error {
 	if err := detach.Seal(); err != nil {
 		return err
@@ -137,7 +138,7 @@ func startDaemon(ctx context.Context, a *cli.App, d daemon) ([]byte, error) {
 
 func daemonLog(a *cli.App, name string) string { return filepath.Join(a.Global.StateDir, name+".log") }
 
-// maxDaemonLog is the size at which a log is begun anew.
+// maxDaemonLog is the size at which a log is truncated.
 const maxDaemonLog = 16 << 20
 
 // openDaemonLog returns the log, and how long it is.

@@ -26,7 +26,7 @@ type HostWorker struct {
 	Lifeline *os.File      // our end
 	Theirs   *os.File      // kept for successors
 	cmd      *exec.Cmd
-	// Side is in this process; nil: it is a child of the supervisor.
+	// Side is the side in this process. It is nil if the side is a child of the supervisor.
 	Side *workers.OwnersSide
 	// Exited gets the end of each supervisor we started.
 	Exited           chan error
@@ -175,25 +175,25 @@ func (w *HostWorker) LastWords() string {
 	return string(bytes.Join(lines, []byte("\n")))
 }
 
-// StandardFiles are what tasks get of our stdin, stdout and stderr.
+// StandardFiles are the stdin, stdout and stderr that we pass to tasks.
 type StandardFiles struct {
-	In       *os.File // nil: no task gets it
+	In       *os.File // nil if no task gets it
 	Out, Err *os.File
-	Terminal *foregroundTTY // nil: the files are ours
+	Terminal *foregroundTTY // nil if the files are ours
 }
 
 // Given reports whether there is an output that programs can have.
 func (std StandardFiles) Given() bool { return std.Out != nil && std.Err != nil }
 
-// WatchReaders tells of a SIGPIPE when nobody reads a pipe any more that only
-// programs write to: we would not get one ourselves.
+// WatchReaders sends SIGPIPE on signals when a pipe that only programs write to has no reader
+// left. This process would not get that signal itself.
 func (std StandardFiles) WatchReaders(signals chan<- os.Signal) {
 	for _, f := range []*os.File{std.Out, std.Err} {
 		if info, err := f.Stat(); err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
 			continue
 		}
-		// A copy, which nobody closes under poll; it is never closed because the
-		// watch lasts as long as we do.
+		// A copy cannot be closed while poll uses it. It is never closed, because the watch
+		// lasts as long as this process.
 		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
 			continue

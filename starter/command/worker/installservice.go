@@ -69,7 +69,7 @@ Exit codes:
 	return cmd
 }
 
-// installation is a service that is to be there, or not any more.
+// installation is a service to install or to remove.
 type installation struct {
 	*cli.App
 	worker                             workerFlags
@@ -157,7 +157,8 @@ func (s *installation) unit(cmd *cobra.Command, environment string) (service.Uni
 	return u, err
 }
 
-// notForWorker are the flags that are about the unit, and those for whoever calls this.
+// notForWorker are the flags that the worker does not get: they are about the unit or the
+// output of this command.
 var notForWorker = []string{"user", "run-as", "name", "dry-run", "enable", "uninstall", "json", "color", "state-dir", "help"}
 
 // args returns the flags of the worker.
@@ -267,7 +268,7 @@ func (s *installation) remove(ctx context.Context, path string) error {
 	return nil
 }
 
-// writtenByUs reports whether there is a unit. One of somebody else's is an error.
+// writtenByUs reports whether the unit exists. It fails if another program wrote it.
 func writtenByUs(path string) (bool, error) {
 	b, err := os.ReadFile(path)
 	switch {
@@ -294,7 +295,7 @@ func (s *installation) systemctl(ctx context.Context, args ...string) error {
 		args = append([]string{"--user"}, args...)
 	}
 	cmd := exec.CommandContext(ctx, "systemctl", args...)
-	// It is for people what systemctl says.
+	// The output of systemctl is shown to the user only.
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Run(); err != nil {

@@ -25,7 +25,7 @@ func (m *MeteredAt) RegisterServer(cmd *cobra.Command) {
 
 const ServerMetricsFlag = "server-metrics"
 
-// Address returns where they are served; empty: they are not.
+// Address returns the address at which metrics are served, or "" if they are not.
 func (m MeteredAt) Address() (string, error) {
 	if m.given == "" {
 		return "", nil

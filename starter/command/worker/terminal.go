@@ -13,10 +13,10 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// foregroundTTY is our terminal while it belongs to the task in the foreground.
-// The task has one side of a pseudoterminal, and bytes are relayed between the
-// other side and our terminal, which interprets nothing meanwhile: keys such as
-// Ctrl-C mean to the task what they mean on a terminal of its own.
+// foregroundTTY is our terminal while it belongs to the task in the foreground. The task has
+// one side of a pseudoterminal, and bytes are relayed between the other side and our terminal,
+// which is in raw mode: keys such as Ctrl-C mean to the task what they mean on a terminal of
+// its own.
 //
 //	keyboard ─► in ─► master ═ slave ─► task (and what others write unprefixed)
 //	screen ◄──────── master ═ slave ◄──┘
@@ -35,8 +35,8 @@ type foregroundTTY struct {
 	back    sync.Once
 }
 
-// NewForegroundTTY makes the pseudoterminal; lend then begins. screen is where our
-// terminal shows things.
+// NewForegroundTTY makes the pseudoterminal. Lend connects it to our terminal, which shows its
+// output on screenFile.
 func NewForegroundTTY(in, screenFile *os.File, keys func(os.Signal)) (*foregroundTTY, error) {
 	master, slave, err := pty.Open()
 	if err != nil {
@@ -48,8 +48,7 @@ func NewForegroundTTY(in, screenFile *os.File, keys func(os.Signal)) (*foregroun
 	}, nil
 }
 
-// Lend gives the terminal to the task. handled are the signals that somebody else
-// handles.
+// Lend gives the terminal to the task. handled reports whether other code handles a signal.
 func (t *foregroundTTY) Lend(handled func(os.Signal) bool) error {
 	modes, err := pty.Modes(t.in)
 	if err != nil {
@@ -83,8 +82,8 @@ func (t *foregroundTTY) setRaw() {
 	}
 }
 
-// restore sets those of before. The modes first: the screen may be busy for as long as
-// nobody reads it, and that is not waited for.
+// restore restores the modes of the terminal before it finishes the screen, which may block
+// until its output is read. restore does not wait for that longer than drainBound.
 func (t *foregroundTTY) restore() {
 	t.mu.Lock()
 	before := t.before
@@ -107,7 +106,7 @@ func (t *foregroundTTY) restore() {
 	}
 }
 
-// drainBound is how long what the task wrote last may take to get here.
+// drainBound is the longest time to wait for the last output of the task.
 const drainBound = 2 * time.Second
 
 // GiveBack shows what the task wrote last, and takes the terminal back. The host
@@ -140,7 +139,7 @@ func (t *foregroundTTY) handleSignals() {
 		switch s {
 		case syscall.SIGWINCH:
 			t.resize()
-		case syscall.SIGCONT: // the shell had it meanwhile
+		case syscall.SIGCONT: // the shell may have changed the modes
 			t.setRaw()
 			t.resize()
 		default:
@@ -167,7 +166,7 @@ func (t *foregroundTTY) relay() {
 			t.Screen.Relay(buf[:n])
 		}
 		if err != nil {
-			return // EIO: nobody has the other side any more
+			return // EIO: the other side is closed
 		}
 	}
 }
@@ -219,14 +218,14 @@ func signalOf(modes *unix.Termios, key byte) syscall.Signal {
 }
 
 const (
-	// escapeKey is Ctrl-], as with telnet, and has to be typed three times within
-	// escapeTime: once has a meaning in editors.
+	// escapeKey is Ctrl-], as with telnet. It must be typed three times within escapeTime,
+	// because editors give a meaning to a single one.
 	escapeKey   = ']' & 0x1f
 	escapeTimes = 3
 	escapeTime  = time.Second
 )
 
-// escaped stops the run as a signal does, and is none: nobody sent one.
+// escaped stops the run as a signal does, although no signal was sent.
 type escaped struct{}
 
 func (escaped) String() string { return "Ctrl-] three times" }

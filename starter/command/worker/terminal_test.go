@@ -59,7 +59,7 @@ func TestScreen(t *testing.T) {
 		"prompt\nafter\n", string(got))
 }
 
-// Nobody has sent a signal where the escape was typed.
+// The escape counts like a signal, although no signal was sent.
 func TestEscapeIsNoSignal(t *testing.T) {
 	var i cli.Interruption
 	assert.Equal(t, 1, i.Add(escaped{}))

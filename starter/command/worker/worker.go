@@ -105,8 +105,8 @@ Exit codes:
 // listenOff is the value of --listen for a host that serves nothing.
 const listenOff = "off"
 
-// listenAddress returns where a host worker of that server serves output. Whoever has the
-// server on this machine can read the files here.
+// listenAddress returns the address at which a host worker of that server serves output. If the
+// server is on this machine, so are its clients, and they read the files.
 func listenAddress(given string, s cli.Server) (string, error) {
 	switch given {
 	case listenOff:
@@ -121,7 +121,7 @@ func listenAddress(given string, s cli.Server) (string, error) {
 	return given, nil
 }
 
-// onDemandFlag marks a worker that nobody has started by hand.
+// onDemandFlag marks a worker that a user did not start by hand.
 const onDemandFlag = "on-demand"
 
 // serve becomes the supervisor of a host worker.

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
-// Whoever shares a machine with the server can read the files there.
+// A client on the server's machine reads the files there.
 func TestWhereAHostWorkerListens(t *testing.T) {
 	for _, c := range []struct{ given, server, want string }{
 		{"", "127.0.0.1:7233", ""},

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// workerFlags are the flags that say what a host worker is, however it is started.
+// workerFlags are the flags that describe a host worker. All commands that start one have them.
 type workerFlags struct {
 	host, queue, logDir, memory string
 	listen, advertise           string
@@ -55,7 +55,7 @@ func CheckSlots(n int) error {
 	return nil
 }
 
-// options checks the flags, and makes files of theirs absolute.
+// options checks the flags, and makes the paths among them absolute.
 func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options, err error) {
 	if err := CheckSlots(f.slots); err != nil {
 		return o, err

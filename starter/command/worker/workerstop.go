@@ -58,7 +58,7 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 		a.Say("no host worker uses %s", dir)
 		return nil
 	}
-	// Nobody submits a run meanwhile who counts on it.
+	// The lock keeps submit from counting on this host worker.
 	wanted, err := workers.Want(ctx, dir)
 	if err != nil {
 		return fmt.Errorf("the host worker with pid %d is being started, or about to end: %w", pid, err)
@@ -85,10 +85,9 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 }
 
 const (
-	// ConfirmWithin is how long a person has to say a second time that all runs are
-	// to end.
+	// ConfirmWithin is how long a user has to confirm that all runs shall end.
 	ConfirmWithin = 5 * time.Second
-	// ListBound is how long the server has to name the runs.
+	// ListBound is the longest time to wait for the server to list the runs.
 	ListBound = 2 * time.Second
 	// ListMost bounds the runs that are counted, and namesMost those that are named.
 	ListMost  = 1000

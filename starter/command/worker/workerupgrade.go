@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// upgradePatience is how long a host worker may take to say what came of an upgrade.
+// upgradePatience is the longest time to wait for the outcome of an upgrade.
 const upgradePatience = time.Minute
 
 func workerUpgradeCommand(a *cli.App) *cobra.Command {
@@ -73,8 +73,8 @@ Exit codes:
 	}
 }
 
-// TakeOver returns the command of a program that is executed in the place of a supervisor,
-// and before that to be asked whether it could be its side.
+// TakeOver returns the command with which a new program replaces that of a supervisor. With
+// --check it only reports whether it can.
 func TakeOver(a *cli.App) *cobra.Command {
 	check := false
 	cmd := &cobra.Command{
@@ -120,7 +120,7 @@ func ownProgram() (string, error) {
 		return "", fmt.Errorf("find our own executable: %w", err)
 	}
 	if named, err := exec.LookPath(os.Args[0]); err == nil {
-		// Whoever started us may call us something else.
+		// The parent process may have passed any name in os.Args[0].
 		if named, err = filepath.Abs(named); err == nil && sameFile(self, named) {
 			return named, nil
 		}
