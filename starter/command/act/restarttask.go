@@ -47,7 +47,8 @@ type endFlags struct {
 	set    func(flag string) bool
 }
 
-// register adds the flags to a command. without is what SIGNAL replaces where no tasks are named.
+// register adds the flags to a command. without ends the usage of --signal: it says what SIGNAL
+// replaces if no tasks are named.
 func (f *endFlags) register(cmd *cobra.Command, without string) {
 	f.set = cmd.Flags().Changed
 	cmd.Flags().StringVar(&f.signal, "signal", "", "`SIGNAL` to send instead of the spec's stop signal"+without)

@@ -72,7 +72,7 @@ clean_errors. --clear takes such a stop back until the grace is over.
 	return cmd
 }
 
-// stopped is what a run answered that was asked to stop.
+// stopped is the answer of a run that was asked to stop.
 type stopped struct {
 	RunID    string         `json:"run_id"`
 	State    string         `json:"state,omitempty"`
@@ -82,8 +82,8 @@ type stopped struct {
 	line  string
 }
 
-// stopRuns stops runs, whatever comes of each of them. Where they are waited for, all
-// are asked first.
+// stopRuns stops each of the runs, even if others fail. If wait is set, it asks all of them
+// before it waits for any.
 func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop func(context.Context, *starter.Run) (stopped, error), wait bool) error {
 	var worst error
 	failed := func(r *starter.Run, err error) {
@@ -117,7 +117,7 @@ func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop func(co
 		return worst
 	}
 	for i, r := range asked {
-		// However it ends, it has ended.
+		// The run has been stopped even if its result is a failure.
 		var result *spec.RunResult
 		var err error
 		if answers[i].State != stateTerminated {
@@ -141,7 +141,7 @@ func ask(ctx context.Context, r *starter.Run, stop func(context.Context, *starte
 	return stop(ctx, r)
 }
 
-// StopSignal has the tasks of a run stopped by their signal.
+// StopSignal stops the tasks of a run with their stop signal.
 func StopSignal(ctx context.Context, a *cli.App, r *starter.Run) (stopped, error) {
 	// The server takes the cancellation of an ended run for good.
 	if _, open, err := r.Queue(ctx); err != nil {
@@ -163,7 +163,7 @@ func StopSignal(ctx context.Context, a *cli.App, r *starter.Run) (stopped, error
 	return stopped{RunID: r.ID, State: "stopping", line: "stopping: " + r.ID}, nil // it has been asked
 }
 
-// endUnexecuted ends a run that nobody executes, since nobody would do what it is asked.
+// endUnexecuted ends a run that no host worker executes, and that cannot answer requests.
 func endUnexecuted(ctx context.Context, r *starter.Run) (stopped, error) {
 	if err := r.EndUnexecuted(ctx, "nobody executed it when it was to stop"); err != nil {
 		return stopped{}, err

@@ -5,7 +5,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// togetherFlags are those of stop that are about stopping together.
+// togetherFlags are the flags of stop for stopping all tasks together.
 type togetherFlags struct {
 	together, clear  bool
 	reason           string

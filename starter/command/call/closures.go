@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// exitClosure is for a closure that failed: the program's mistake and not ours.
+// exitClosure is the exit code for a closure that failed, which is a mistake of the program.
 const exitClosure = 3
 
 const exitCodesOfClosures = `Exit codes:
@@ -40,12 +40,12 @@ var (
 	existing attach = (*starter.Run).ExistingClosures
 )
 
-// access is how a command uses a queue.
+// access describes how a command uses a queue.
 type access struct {
 	attach  attach
-	timeout time.Duration // 0: none
-	// waits reports whether the command waits while nobody executes the run, and says so.
-	// Other commands fail then.
+	timeout time.Duration // 0 means no limit
+	// waits reports whether the command waits while no host worker executes the run, and
+	// reports that. Other commands fail then.
 	waits bool
 }
 

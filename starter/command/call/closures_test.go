@@ -24,7 +24,7 @@ func TestWhatWasCancelled(t *testing.T) {
 	}
 }
 
-// What is refused is named as it was given: by the flag.
+// An error names the flag that gave the value.
 func TestRefusalsNameTheFlag(t *testing.T) {
 	for field, want := range map[string]string{
 		"function":        "FUNCTION: no",

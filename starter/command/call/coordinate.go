@@ -91,7 +91,8 @@ func Coordinate(a *cli.App) *cobra.Command {
 			}
 			defer s.Close()
 			go tellWaits(cmd.Context(), s.Status, func(text string) { a.Say("run %s: %s", args[0], text) })
-			// A program that has died reads no answers; what it wanted is scheduled.
+			// A program that has died reads no answers; the closures that it scheduled stay
+			// scheduled.
 			signal.Ignore(syscall.SIGPIPE)
 			return coordinate.Serve(cmd.Context(), args[0], s, opened, a.In, a.Out)
 		},

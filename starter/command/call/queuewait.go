@@ -9,9 +9,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// tellWaits says of a queue that is waited for what keeps it from going on, where nothing
-// of the queue itself will end that: it is paused, or has closures that no task serves. It
-// says so when that changes, until ctx ends.
+// tellWaits reports why a queue that a command waits for makes no progress, if the queue cannot
+// end that itself: it is paused, or has closures that no task serves. It reports each change
+// until ctx ends.
 func tellWaits(ctx context.Context, status func(context.Context) (closure.QueueStatus, error), say func(string)) {
 	last := ""
 	for after := askFirst; retry.Sleep(ctx, after) == nil; after = askAgain {
@@ -27,7 +27,7 @@ func tellWaits(ctx context.Context, status func(context.Context) (closure.QueueS
 	}
 }
 
-// whatWaits returns what keeps a queue from going on; empty: nothing.
+// whatWaits returns why a queue makes no progress, or "" if nothing stops it.
 func whatWaits(s closure.QueueStatus) string {
 	var why []string
 	if s.State == closure.QueuePaused && s.Counts.Queued > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// A command that waits for closures which nobody serves, or for a queue that is paused, says
-// so, and again when that has changed.
+// A command that waits for a paused queue, or for closures that no task serves, reports that,
+// and reports each change.
 func TestACommandSaysWhatItWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // of the two

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// scheduling is what `clusterrun schedule` was asked for.
+// scheduling holds the flags of `clusterrun schedule`.
 type scheduling struct {
 	kwargs, key, task, from string
 	timeout                 time.Duration
@@ -69,7 +69,7 @@ its own error is printed and not raised again, and errors of others do not matte
 			return cli.SomeArgs(2, "RUN")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			// Who waits for one closure is told of its error there and then.
+			// A command that waits for one closure reports its error itself.
 			s.detached = s.wait && s.from == ""
 			var next func() (closure.Closure, error)
 			if s.from != "" {
@@ -186,8 +186,7 @@ func (s *scheduling) options(own *closure.Options) *closure.Options {
 	return &o
 }
 
-// maxClosureLine bounds a line of closures, in bytes: what a closure may have, and
-// white space.
+// maxClosureLine bounds a line of closures, in bytes: the largest closure, and white space.
 const maxClosureLine = 2 * closure.MaxBytes
 
 // readFrom reads closures, one after the other.

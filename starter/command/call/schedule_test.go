@@ -43,7 +43,7 @@ func TestClosuresOfAFile(t *testing.T) {
 	assert.Equal(t, []closure.Closure{{Function: "f", Options: &closure.Options{Key: "k"}}}, all)
 }
 
-// What is not understood is not left out: {"arg": [3]} would be a call without arguments.
+// Unknown fields are errors: {"arg": [3]} would otherwise be a call without arguments.
 func TestLinesThatAreNotUnderstood(t *testing.T) {
 	for line, want := range map[string]string{
 		`{"function":"f","arg":[1]}`:                 "field arg: there is no such field",

@@ -15,8 +15,8 @@ import (
 // maxAhead bounds the closures whose IDs or values are not printed yet.
 const maxAhead = 20_000
 
-// schedule puts closures into the queue and prints their IDs, or their values, in
-// their order. Of errors it returns the one that the others come from.
+// schedule puts closures into the queue and prints their IDs, or their values, in their order.
+// If there are several errors, it returns the one that caused the others.
 func schedule(ctx context.Context, a *cli.App, q *closurequeue.Queue, next func() (closure.Closure, error), s scheduling) error {
 	err := scheduleEach(ctx, a, q, next, s.wait)
 	if raised := q.Raised(); raised != nil {
@@ -84,7 +84,7 @@ func printClosures(ctx context.Context, a *cli.App, remotes <-chan *closurequeue
 		if !wait {
 			select {
 			case <-r.Done():
-				// Refused, or cancelled with the queue: nobody is going to have a value.
+				// It was refused, or cancelled with the queue, so it will never have a value.
 				if _, err := r.Value(); err != nil && isCancelled(err) {
 					return err
 				}

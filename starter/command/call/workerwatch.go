@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// askFirst is for how long a request to a queue may take before the run is asked
-	// whether somebody executes it, askAgain when it is asked again, and askAway the same
-	// while nobody does.
+	// askFirst is the time after which a run that has not answered a request is asked whether a
+	// host worker executes it. It is asked again after askAgain, or after askAway if no host
+	// worker does.
 	askFirst = 2 * time.Second
 	askAgain = 30 * time.Second
 	askAway  = time.Second
 )
 
-// workerWatch looks, beside a request to the queue of a run, whether somebody is there
-// to answer it: a server keeps such a request waiting without a word.
+// workerWatch checks, during a request to the queue of a run, whether a host worker can answer
+// it. A server keeps such a request waiting without an error.
 type workerWatch struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
 	mu     sync.Mutex
-	absent error // a [*starter.UnansweredError] while nobody is there
+	absent error // a [*starter.UnansweredError] while no host worker answers
 }
 
-// watchWorkers begins to look. News get what changes: an error when nobody is there, and nil
-// when somebody is again.
+// watchWorkers starts a workerWatch. It calls news on each change: with an error if no host
+// worker answers, and with nil when one answers again.
 func watchWorkers(ctx context.Context, answers func(context.Context) error, news func(error)) *workerWatch {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &workerWatch{cancel: cancel, done: make(chan struct{})}
@@ -61,7 +61,7 @@ func watchWorkers(ctx context.Context, answers func(context.Context) error, news
 	return w
 }
 
-// end stops looking, and has the error with which nobody was there, if nobody was.
+// end stops the watch. It returns the error if no host worker answered the last check.
 func (w *workerWatch) end() error {
 	w.cancel()
 	<-w.done

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 )
 
-// Who waits is told once that nobody is there, and once that somebody is again.
+// The command reports once that no host worker answers, and once that one answers again.
 func TestNobodyIsThereToAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nobody := &starter.UnansweredError{RunID: "iris-1"}

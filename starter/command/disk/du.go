@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// diskUse is what runs and logs take on this host, in bytes on the disk.
+// diskUse is the disk space of runs and logs on this host, in bytes.
 type diskUse struct {
 	Runs     []runDisk `json:"runs"`
 	Logs     int64     `json:"logs"`
@@ -77,7 +77,7 @@ func Usage(a *cli.App, logDir string) (diskUse, error) {
 	u := diskUse{
 		Runs: []runDisk{}, Database: retention.TreeSize(a.ServerDir()), StateDir: retention.TreeSize(a.Global.StateDir),
 	}
-	for _, pattern := range []string{"*", "*/*"} { // those of workers, and of runs
+	for _, pattern := range []string{"*", "*/*"} { // of workers, and of runs
 		for total, names := range map[*int64][]string{&u.Journals: {"journal", "released"}, &u.Shipped: {"shipped"}} {
 			for _, name := range names {
 				dirs, _ := filepath.Glob(filepath.Join(a.Global.StateDir, pattern, name))
@@ -109,7 +109,7 @@ func Usage(a *cli.App, logDir string) (diskUse, error) {
 	return u, nil
 }
 
-// stateOf returns how a run is doing, as far as this host knows.
+// stateOf returns the state of a run, as this host knows it.
 func stateOf(e retention.Entry, mine bool, f retention.Facts) string {
 	switch alive := f.Alive(); {
 	case !mine, alive == retention.Unsettled:

@@ -24,7 +24,8 @@ func logDirFlag(a *cli.App, cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "log-dir", "", "the log `DIRECTORY` that a run or a worker was given; default: logs, below the state directory")
 }
 
-// openPast opens a log directory; "" is that of the state directory. nil: it is not there.
+// openPast opens a log directory. If dir is empty, it opens the one in the state directory, and
+// returns nil if that does not exist.
 func openPast(a *cli.App, dir string) (*retention.Past, error) {
 	l, err := retention.OpenLogs(cmp.Or(dir, a.LogsDir()))
 	if errors.Is(err, fs.ErrNotExist) && dir == "" {
@@ -36,7 +37,7 @@ func openPast(a *cli.App, dir string) (*retention.Past, error) {
 	return &retention.Past{Logs: l, Home: a.Global.StateDir, Holds: workers.Holds}, nil
 }
 
-// pastRun is what there is of an execution of a run: here, on the server, or both.
+// pastRun describes an execution of a run that is on this host, on the server, or both.
 type pastRun struct {
 	RunID       string           `json:"run_id"`
 	ExecutionID string           `json:"execution_id,omitempty"`
@@ -44,7 +45,7 @@ type pastRun struct {
 	Ended       time.Time        `json:"ended,omitzero"`
 	Bytes       int64            `json:"bytes"`
 	Why         retention.Reason `json:"-"`
-	entry       *retention.Entry // nil: nothing is here
+	entry       *retention.Entry // nil if nothing is on this host
 	facts       retention.Facts
 	known       bool // the server knows it
 }
@@ -114,7 +115,8 @@ func (r *pastRun) setSummary(s starter.Summary) {
 	}
 }
 
-// remove removes what is here of a run and, where that is wanted, what the server has.
+// remove removes the files of a run from this host and, if its arguments ask for it, the run
+// from the server.
 func (r *pastRun) remove(ctx context.Context, p *retention.Past, c client.Client, namespace string) (workflows int, err error) {
 	if r.entry != nil {
 		if err := p.Remove(*r.entry, r.facts.Server); err != nil {

@@ -75,7 +75,7 @@ It asks first, unless --yes is given; without a terminal it requires --yes.
 	return cmd
 }
 
-// pruning is what a prune is asked to do.
+// pruning holds the flags of prune.
 type pruning struct {
 	rule         retention.Rule
 	logDir       string
@@ -208,9 +208,9 @@ func withServer(ctx context.Context, a *cli.App, runs []*pastRun, rule retention
 	return c, namespace, runs, nil
 }
 
-// keeps reports whether an execution is kept in one of its log directories on this host, or
-// in the one that is pruned, where it is another's. It fails if one of them cannot be read: the
-// mark may be there.
+// keeps reports whether an execution is kept in one of its log directories on this host, or in
+// the log directory that is pruned. It fails if it cannot read one of them, because the mark
+// may be there.
 func keeps(a *cli.App, logDir string, r *pastRun, its []string) (bool, error) {
 	_, execution := filepath.Split(tasklog.RunDir("", r.RunID, r.ExecutionID))
 	for _, dir := range append(its, a.LogsDir(), cmp.Or(logDir, a.LogsDir())) {

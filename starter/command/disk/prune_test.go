@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// Whether a run is kept has to be seen. The server would forget a run whose mark nobody could
-// read, on a disk that fails for a moment.
+// If the mark of a run cannot be read, because a disk fails for a moment, the run is not
+// removed from the server.
 func TestARunThatMayBeKept(t *testing.T) {
 	a := &cli.App{}
 	a.Global.StateDir = t.TempDir()

@@ -70,7 +70,7 @@ on this host, for the runs of this state directory; each host worker removes its
 	return cmd
 }
 
-// removal is what was removed of a run.
+// removal describes what was removed of a run.
 type removal struct {
 	RunID     string `json:"run_id"`
 	Bytes     int64  `json:"bytes"`
@@ -130,8 +130,8 @@ func remove(ctx context.Context, a *cli.App, c client.Client, namespace, id, log
 	return done, err
 }
 
-// logDirsOf returns the log directories that an execution of a run, "" the latest, was given, as
-// far as it still says which. Some may be on other hosts.
+// logDirsOf returns the log directories that an execution of a run was given, as its status
+// lists them; execution "" is the latest. Some may be on other hosts.
 func logDirsOf(ctx context.Context, c client.Client, id, execution string) (dirs []string, err error) {
 	s, err := starter.Get(c, id, execution).Status(ctx)
 	if err != nil {
@@ -157,12 +157,12 @@ func opens(dir string) bool {
 }
 
 const (
-	// settleTakes is how long the host worker has to see that a run has ended.
+	// settleTakes is the longest time for the host worker to notice that a run has ended.
 	settleTakes = 10 * time.Second
 	settleEvery = 200 * time.Millisecond
 )
 
-// removeFrom removes what there is of a run in one log directory.
+// removeFrom removes the files of a run from one log directory.
 func removeFrom(ctx context.Context, a *cli.App, p *retention.Past, c client.Client, id string) (removed []*pastRun, err error) {
 	if err := p.Lock(); err != nil {
 		return nil, err

@@ -29,8 +29,8 @@ import (
 // bundleTakes bounds what a bundle asks the server about a run.
 const bundleTakes = 30 * time.Second
 
-// writeBundle writes the findings of doctor to a file, with what else helps those who help. Of a run
-// that is named there is what the server knows.
+// writeBundle writes the findings of doctor to a file, with other information for support. For
+// a run that is named it includes the server's record of it.
 func writeBundle(ctx context.Context, a *cli.App, file string, found []doctor.Finding, args []string) error {
 	ctx, done := cli.EndedBy(ctx)
 	defer done()
@@ -102,7 +102,7 @@ func gather(ctx context.Context, a *cli.App, found []doctor.Finding, args []stri
 	return b, lacking
 }
 
-// gatherRun returns all there is to say of a run.
+// gatherRun returns everything that the server knows about a run.
 func gatherRun(ctx context.Context, a *cli.App, id string) (*record.Account, []json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, bundleTakes)
 	defer cancel()
@@ -136,7 +136,7 @@ func gatherRun(ctx context.Context, a *cli.App, id string) (*record.Account, []j
 var harmless = []string{"CLUSTERRUN_STATE_DIR", "CLUSTERRUN_DEVSERVER", "CLUSTERRUN_CODEC_KEYS", "CLUSTERRUN_API_KEY_FILE",
 	"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE", "TMPDIR", "XDG_STATE_HOME", "CUDA_VISIBLE_DEVICES"}
 
-// configuration is what was configured here, the values of secrets left out.
+// configuration returns the configuration of this program, without the values of secrets.
 func configuration(a *cli.App) map[string]any {
 	set := []string{}
 	for _, kv := range os.Environ() {
@@ -158,14 +158,14 @@ func configuration(a *cli.App) map[string]any {
 	}
 }
 
-// supervisorState is how the supervisor of a state directory is.
+// supervisorState describes the supervisor of a state directory.
 type supervisorState struct {
 	Dir      string `json:"dir"`
 	Instance string `json:"instance"`
 	Running  bool   `json:"running"`
 }
 
-// supervisors returns those of this state directory.
+// supervisors returns the supervisors of this state directory.
 func supervisors(a *cli.App) []supervisorState {
 	list := []supervisorState{}
 	dirs := []string{a.DevDir(), a.WorkerDir()}
@@ -184,7 +184,7 @@ func supervisors(a *cli.App) []supervisorState {
 // mostRunLogs bounds the logs of host workers of single runs.
 const mostRunLogs = 8
 
-// ownLogs returns the logs of servers and host workers, the latest of those of single runs.
+// ownLogs returns the logs of servers and host workers, and the latest logs of single runs.
 func ownLogs(a *cli.App) []string {
 	runs, _ := filepath.Glob(filepath.Join(a.RunsDir(), "*", "worker.log"))
 	latestFirst(runs)
@@ -196,8 +196,8 @@ func ownLogs(a *cli.App) []string {
 // mostJournals bounds the journals of runs.
 const mostJournals = 32
 
-// journals returns those of the supervisors of this state directory, the latest ones. Nothing of the
-// environment, the arguments or the output of a process is in them.
+// journals returns the latest journals of the supervisors of this state directory. They contain
+// nothing of the environment, the arguments or the output of a process.
 func journals(a *cli.App, b *debugbundle.Bundle) []string {
 	var all []string
 	for _, s := range supervisors(a) {

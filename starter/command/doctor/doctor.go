@@ -118,7 +118,7 @@ func findingsText(found []doctor.Finding) string {
 
 func oneLine(text string) string { return spec.Visible(strings.Join(strings.Fields(text), " ")) }
 
-// examination is what is to be looked at besides this host.
+// examination names what to examine in addition to this host.
 type examination struct {
 	queue, policy, hostfile, agent string
 }
@@ -154,8 +154,8 @@ func (e *examination) checks(a *cli.App) ([]doctor.Check, error) {
 	return append(checks, others...), err
 }
 
-// notUsage returns an error, and what to do about it, of settings that would be a mistake of the
-// command line elsewhere: here it is what is looked for.
+// notUsage returns the finding for wrong settings. For other commands they are mistakes in the
+// command line; for doctor they are a result.
 func notUsage(err error) []doctor.Finding {
 	var usage *cli.UsageError
 	if errors.As(err, &usage) {

@@ -45,7 +45,8 @@ func examinePrograms(ctx context.Context, a *cli.App) []doctor.Finding {
 	return found
 }
 
-// pythonModule returns the version of the Python package that is installed; empty: there is none.
+// pythonModule returns the version of the Python package that is installed, or "" if there is
+// none.
 func pythonModule(ctx context.Context) string {
 	cmd := exec.CommandContext(ctx, "python3", "-c", `import importlib.metadata as m; print(m.version("clusterrun"))`)
 	cmd.Dir, cmd.WaitDelay = "/", time.Second // no module of a directory that we happen to be in
@@ -179,7 +180,7 @@ func examinePolicy(a *cli.App, file string) []doctor.Finding {
 	return doctor.CheckPolicy(file, bad, os.Geteuid() == 0, dir)
 }
 
-// otherHosts returns a check for each host of a file but this one.
+// otherHosts returns a check for each host of the file except this host.
 func (e *examination) otherHosts() ([]doctor.Check, error) {
 	f, err := os.Open(e.hostfile)
 	if err != nil {

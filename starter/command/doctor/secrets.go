@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// harmlessInProfile are the fields of a profile that are no secrets.
+// harmlessInProfile are the fields of a profile whose values need not be hidden.
 var harmlessInProfile = []string{"address", "namespace", "server_name", "endpoint", "auth"}
 
 // mostSecrets bounds a file that is read for the secrets in it, in bytes.
@@ -57,7 +57,7 @@ func knownSecrets(a *cli.App) []string {
 		profiles = filepath.Join(dir, "temporalio", "temporal.toml")
 	}
 	for _, m := range profileValue().FindAllStringSubmatch(secretText(profiles), -1) {
-		// What else there is in a profile are headers, keys and certificates.
+		// All other fields of a profile are headers, keys and certificates.
 		if !slices.Contains(harmlessInProfile, m[1]) && !strings.HasSuffix(m[1], "_path") {
 			known = append(known, m[2])
 		}
@@ -73,7 +73,8 @@ func knownSecrets(a *cli.App) []string {
 	return slices.DeleteFunc(known, func(value string) bool { return strings.TrimSpace(value) == "" })
 }
 
-// secretText returns what is in a file of a bounded size; empty: it cannot be read.
+// secretText returns the text of a file of at most mostSecrets bytes, or "" if it cannot be
+// read.
 func secretText(path string) string {
 	info, err := os.Stat(path)
 	if path == "" || err != nil || !info.Mode().IsRegular() || info.Size() > mostSecrets {
@@ -83,12 +84,12 @@ func secretText(path string) string {
 	return string(b)
 }
 
-// shortValue is how long a value of a variable may be that is no secret by its name and still
-// known elsewhere.
+// shortValue is the length from which the value of a variable is always hidden. Shorter values
+// occur elsewhere by chance, and are hidden only if they look secret.
 const shortValue = 8
 
-// secretsOf returns the values of variables in a spec, and those it refers to as far as they are
-// here.
+// secretsOf returns the values of variables in a spec, and the values that it refers to, if
+// this host has them.
 func secretsOf(s *spec.RunSpec) []string {
 	if s == nil {
 		return nil

@@ -52,11 +52,11 @@ func examineServer(ctx context.Context, a *cli.App, queue string) []doctor.Findi
 	return slices.Concat(doctor.CheckServer(facts), doctor.CheckServerClock(clock, err), examineQueue(ctx, a, c, queue), examineRuns(ctx, c))
 }
 
-// mostExamined bounds the open runs that are asked whether anybody executes them, and asked at a
-// time are half of them: each takes three seconds where nobody does.
+// mostExamined bounds the open runs that are asked whether a host worker executes them. Half of
+// them are asked at a time: each takes three seconds if no host worker does.
 const mostExamined = 50
 
-// examineRuns looks for open runs that nobody executes.
+// examineRuns looks for open runs that no host worker executes.
 func examineRuns(ctx context.Context, c client.Client) []doctor.Finding {
 	open, err := starter.List(ctx, c, starter.ListOptions{Open: true, Limit: mostExamined})
 	if err != nil {
@@ -121,7 +121,7 @@ func serverFacts(ctx context.Context, a *cli.App, c client.Client, s cli.Server)
 	return facts, nil
 }
 
-// fleetTakes is how long the fleet of a queue may take to say who is there.
+// fleetTakes is the longest time to wait for the fleet of a queue to list its hosts.
 const fleetTakes = 2 * time.Second
 
 func examineQueue(ctx context.Context, a *cli.App, c client.Client, queue string) []doctor.Finding {

@@ -18,13 +18,13 @@ import (
 const (
 	// clockTakes bounds what the server is asked for its time.
 	clockTakes = 4 * time.Second
-	// clockPoll is how long the poll would wait. Servers refuse much shorter ones.
+	// clockPoll is the timeout of the poll. Servers refuse much shorter ones.
 	clockPoll = 10 * time.Second
 )
 
-// serverClock returns how far the clock of a server is ahead of ours. No call asks for its time, but it
-// notes when a queue was last polled: so it is polled for a queue on which there is never anything, and
-// asked when that was.
+// serverClock returns how far the server's clock is ahead of this host's. No request returns
+// the server's time, but the server notes when a queue was last polled. So serverClock polls a
+// queue that is always empty, and asks when that was.
 func serverClock(ctx context.Context, c client.Client, namespace string) (doctor.Clock, error) {
 	ctx, cancel := context.WithTimeout(ctx, clockTakes)
 	defer cancel()

@@ -38,7 +38,7 @@ answered for 15 s is silent, and gets no tasks until it is back.
 				}
 				if a.Global.JSON {
 					for i := range hosts {
-						hosts[i].Store = nil // its token is for nobody to read
+						hosts[i].Store = nil // its token is a secret
 					}
 					return a.PrintJSON(hosts)
 				}
@@ -51,7 +51,7 @@ answered for 15 s is silent, and gets no tasks until it is back.
 	return cmd
 }
 
-// versionColumn names the version of a host worker, and that of its supervisor if it differs.
+// versionColumn returns the version of a host worker, and its supervisor's if it differs.
 func versionColumn(version, supervisor string) string {
 	if supervisor == "" {
 		return version

@@ -132,7 +132,7 @@ func printDecisions(a *cli.App, decisions []workers.TaskDecision) error {
 	return nil
 }
 
-// decisionText is a decision in words.
+// decisionText returns a decision as text for the user.
 func decisionText(d policy.Decision) string {
 	if !d.Allowed {
 		return "denied: " + d.Reason

@@ -13,15 +13,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// OtherHosts is what the command line says of a run that is not on this machine alone.
+// OtherHosts describes, from the command line, a run that uses other machines too.
 type OtherHosts struct {
 	hosts []hostlist.Host
-	// Flag is what named them.
+	// Flag is the flag that named the hosts.
 	Flag string
-	// count is the number of tasks. 0: one for each slot, or as the spec has it.
+	// count is the number of tasks. If it is 0, the spec gives the number, or each slot gets
+	// one.
 	count int
-	// PerHost is how many each host takes, in the words of --nproc-per-node. Empty: as many
-	// as it has slots.
+	// PerHost is the number of tasks of each host, as --nproc-per-node takes it. If it is
+	// empty, a host gets as many as it has slots.
 	PerHost       string
 	oversubscribe bool
 	// Spread reports whether the tasks are dealt out over the hosts, one by one.
@@ -40,7 +41,7 @@ func (f *SpecFlags) RefuseOthers(what string) error {
 	return cli.Usagef("%s: %s finds its hosts on the queue and starts none; leave it out, and name tasks of a host with --task TYPE=HOST:PORT, or use run, which reaches hosts by ssh", f.Others.Flag, what)
 }
 
-// hostList returns the hosts of -H or --hostfile. None: neither was given.
+// hostList returns the hosts of -H or --hostfile, or none if neither is set.
 func (f *SpecFlags) hostList() (hosts []hostlist.Host, flag string, err error) {
 	switch {
 	case f.Given("host") && f.Given("hostfile"):
@@ -75,8 +76,8 @@ func (f *SpecFlags) hostList() (hosts []hostlist.Host, flag string, err error) {
 	return hosts, flag, nil
 }
 
-// Place gives each task of the spec its host. machines are what the hosts have, by name;
-// where they were not asked yet, and have to be, nothing is placed.
+// Place gives each task of the spec its host. machines maps names of hosts to their resources.
+// If a host's resources are needed but unknown, Place does nothing.
 func (o *OtherHosts) Place(s *spec.RunSpec, machines map[string]Machine) error {
 	hosts := append([]hostlist.Host{}, o.hosts...)
 	for i := range hosts {

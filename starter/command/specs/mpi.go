@@ -70,7 +70,7 @@ type mpiProgram struct {
 	command []string
 }
 
-// what returns what is linked with MPI.
+// what returns a name, for messages, of the program that is linked with MPI.
 func (p mpiProgram) what() string {
 	if p.script() != "" {
 		return "mpi4py of " + p.command[0]
@@ -87,7 +87,8 @@ func (p mpiProgram) shown() string {
 
 var pythons = lazyregexp.New(`^python[0-9.]*$`)
 
-// script returns the file that a command line of Python runs; empty: it is none, or a module.
+// script returns the file that a command line of Python runs, or "" if it runs a module or is
+// not Python's.
 func (p mpiProgram) script() string {
 	if !pythons().MatchString(filepath.Base(p.command[0])) {
 		return ""
@@ -103,8 +104,8 @@ func (p mpiProgram) script() string {
 	return ""
 }
 
-// library returns the library of MPI that a program of this machine is linked with. That of
-// a script of Python is mpi4py's, where it imports that.
+// library returns the MPI library that a program of this machine is linked with. For a Python
+// script that imports mpi4py, it is the library of mpi4py.
 func (p mpiProgram) library() string {
 	program, err := exec.LookPath(p.from(p.command[0], strings.Contains(p.command[0], "/")))
 	if err != nil {

@@ -28,7 +28,7 @@ func (f *SpecFlags) applyNodes(s *spec.RunSpec, named int) (most int, err error)
 	return most, nil
 }
 
-// countOnNodes is count where the run is to have so many hosts of a fleet.
+// countOnNodes is count for a run with a given number of hosts of a fleet.
 func (f *SpecFlags) countOnNodes(s *spec.RunSpec, most int) (*int, error) {
 	each := 0
 	if f.Given("nproc-per-node") {

@@ -9,10 +9,10 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/resources"
 )
 
-// Machine is how many tasks there may be one for each of.
+// Machine has the counts of resources for which --nproc-per-node may start one task each.
 type Machine struct {
 	Gpus, Cpus int
-	// LimitedBy is the variable that limits the GPUs, where one does.
+	// LimitedBy is the variable that limits the GPUs, or empty.
 	LimitedBy string
 }
 

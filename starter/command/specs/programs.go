@@ -24,8 +24,8 @@ type program struct {
 	command []string
 }
 
-// parsePrograms reads what stands behind the first program of a command line. None: there is
-// one program alone. The words of other launchers among the flags are known by c.
+// parsePrograms splits a command line into its first program and the others, which are empty
+// for a single program. c describes the flags of other launchers.
 func parsePrograms(args []string, c mpirun.Command) (first []string, others []program, notes []string, err error) {
 	at := slices.Index(args, between)
 	if at < 0 {
@@ -109,8 +109,8 @@ func (f *SpecFlags) applyPrograms(s *spec.RunSpec, others []program) (problems [
 	return problems
 }
 
-// typeOf returns the task type of a program: its name, where that can be one. A chief would end
-// the run with its own end.
+// typeOf returns the task type of a program: its name, if that is a valid type. It is never
+// chief, because the end of the chief ends the run.
 func typeOf(command []string) string {
 	name := strings.ReplaceAll(nameOf(command), "-", "_")
 	if _, _, err := spec.ParseTaskName(name + "-0"); err != nil || name == spec.TypeChief {

@@ -13,7 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// sayPET says that variables for torchrun are of no effect, to somebody who typed a command.
+// sayPET warns that variables for torchrun have no effect. It does so only for a command that
+// was typed.
 func sayPET(a *cli.App, src Source) {
 	names := torchrun.Variables(os.Environ())
 	if len(src.Command) == 0 || len(names) == 0 {
@@ -47,7 +48,7 @@ func ReadSource(a *cli.App, src Source, f *SpecFlags) (*spec.RunSpec, error) {
 	return s, ApplyMPI(a, s, f)
 }
 
-// SayNotes says what is no mistake in a command line.
+// SayNotes prints the notes and warnings about a command line.
 func SayNotes(a *cli.App, src Source, f *SpecFlags) {
 	for _, text := range slices.Concat(a.Notes, src.notes, f.Warnings) {
 		a.Say("%s", text)

@@ -16,11 +16,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Processes on other hosts have the environment of their host worker, under that of
-// the spec. What they are to have of this shell's is put into the spec.
+// A process on another host has the environment of its host worker, under the environment of
+// the spec. The variables of this shell that it needs are put into the spec.
 
-// maxShellEnv bounds what is sent of the shell's environment, in bytes: every host of
-// the run is told it.
+// maxShellEnv bounds the part of the shell's environment that is sent, in bytes. It is sent to
+// every host of the run.
 const maxShellEnv = 256 << 10
 
 // ShellsOwn are variables that are true in this shell only.
@@ -39,8 +39,8 @@ func (v *variables) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&v.fromShell, "env-from-shell", false, "all variables of this shell for the processes, under those of the spec; for run without --remote they are there anyway")
 }
 
-// over puts the variables over those of a spec, and all of the shell under them. nil: there are
-// none.
+// over puts the variables over the environment of a spec, and all of the shell's under it. It
+// returns nil if there are none.
 func (v *variables) over(under spec.Env, warn func(format string, args ...any)) (env spec.Env, problems []string) {
 	env = spec.Env{}
 	if v.fromShell {
@@ -125,7 +125,7 @@ func ParseSecret(text string) (name string, v spec.Variable, err error) {
 		v.From.FromFile = where
 		return name, v, nil
 	}
-	// What was given is not repeated: it may be the secret.
+	// The value is not repeated, because it may be the secret.
 	return "", v, fmt.Errorf("--secret %s: write NAME=env:VARIABLE or NAME=file:PATH", spec.Quote(name))
 }
 
@@ -196,8 +196,8 @@ func SecretsInClear(s *spec.RunSpec) []string {
 	return slices.Compact(names)
 }
 
-// SayRanks says which variables of this shell processes here do not have, to somebody who typed
-// a command: each process would take itself for the same rank.
+// SayRanks names the variables of this shell that local processes do not get, because each
+// process would take itself for the same rank. It does so only for a command that was typed.
 func SayRanks(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec) {
 	src, err := ParseSource(cmd, args)
 	names := slices.DeleteFunc(taskenv.Ranks(os.Environ()), func(name string) bool {
@@ -235,8 +235,8 @@ func unsent(s *spec.RunSpec) (names []string) {
 	return names
 }
 
-// SayUnsent names the variables of this shell that processes elsewhere will miss, to somebody
-// who typed their command and gave no flag that shows that they know.
+// SayUnsent names the variables of this shell that processes on other hosts do not get. It does
+// so only for a command that was typed without a flag for variables.
 func SayUnsent(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec) {
 	src, err := ParseSource(cmd, args)
 	if err != nil || len(src.Command) == 0 || cmd.Flags().Changed("export") || cmd.Flags().Changed("env-from-shell") {

@@ -92,8 +92,8 @@ func TestSecretsAreWarnedOf(t *testing.T) {
 	assert.Empty(t, said.String(), "it is encoded")
 }
 
-// Whoever types a command for other hosts is told that the shell's variables do not
-// go along, unless a flag shows that they know.
+// A command for other hosts warns that the shell's variables are not sent, unless a flag shows
+// that the user knows.
 func TestUnsentEnvironmentIsSaid(t *testing.T) {
 	for _, name := range unsent(&spec.RunSpec{}) {
 		t.Setenv(name, "")

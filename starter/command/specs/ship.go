@@ -23,8 +23,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// Pack packs the directory that the run takes along, and notes in the spec what it has become;
-// nil: there is none.
+// Pack packs the directory that the run takes along, and sets the archive in the spec. It
+// returns nil if there is no such directory.
 func Pack(ctx context.Context, a *cli.App, s *spec.RunSpec) (*shipped.Archive, error) {
 	s.Ship.Archive, s.Ship.From = nil, nil
 	if s.Ship.Dir == "" {
@@ -49,7 +49,7 @@ func ShipOptions(s *spec.RunSpec) shipped.Options {
 	return shipped.Options{Exclude: s.Ship.Exclude, Limit: n}
 }
 
-// ShipProblems makes mistakes of whoever started us of what cannot be packed.
+// ShipProblems returns the errors of packing as mistakes in the command line.
 func ShipProblems(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
@@ -98,8 +98,8 @@ func Ship(ctx context.Context, a *cli.App, c client.Client, s *spec.RunSpec, arc
 	return fmt.Errorf("--ship: none of the hosts of queue %s takes the files, so the run is not started: %s", f.Queue, strings.Join(problems, "; "))
 }
 
-// takers returns the hosts in the order in which they are tried: first those on which the run
-// would be now, and those that are to become empty last.
+// takers returns the hosts in the order in which they are tried: first the hosts on which the
+// run would start now, then those that are ready, then the rest.
 func takers(hosts []fleet.HostStatus, likely []string) []fleet.HostStatus {
 	rank := func(h fleet.HostStatus) int {
 		switch {
@@ -115,8 +115,9 @@ func takers(hosts []fleet.HostStatus, likely []string) []fleet.HostStatus {
 	return hosts
 }
 
-// handTo hands an archive to a host, and returns how others get it there; nil: a host worker
-// of this machine that serves nothing has it in its state directory.
+// handTo hands an archive to a host, and returns the service from which other hosts get it. It
+// returns nil if a host worker of this machine that serves nothing keeps it in its state
+// directory.
 func handTo(ctx context.Context, a *cli.App, h fleet.HostStatus, archive *shipped.Archive, runID string) (*spec.HostService, error) {
 	if h.Store == nil {
 		for _, dir := range []string{a.WorkerDir(), a.DevDir()} {
@@ -137,7 +138,7 @@ func handTo(ctx context.Context, a *cli.App, h fleet.HostStatus, archive *shippe
 	return to.StoreArchive(ctx, archive.Archive, runID, Progress(a, archive, "host "+h.Name))
 }
 
-// progressEvery is how often it is said how far something slow has got.
+// progressEvery is the time between messages on the progress of a transfer.
 const progressEvery = 5 * time.Second
 
 // Progress returns what an archive is read from, and says that it is sent, and how far that
@@ -161,7 +162,7 @@ func Progress(a *cli.App, archive *shipped.Archive, to string) io.ReadCloser {
 	return r
 }
 
-// observed is read while somebody looks how far that has got.
+// observed is a reader that counts the bytes read.
 type observed struct {
 	io.Reader
 	n      atomic.Int64

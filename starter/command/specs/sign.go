@@ -44,8 +44,7 @@ func (g *Signing) check() error {
 	return nil
 }
 
-// SignRun signs a run that is about to be started, where that is wanted: its spec must not
-// change any more.
+// SignRun signs a run if the flags ask for it. The spec must not change after that.
 func (g *Signing) SignRun(s *spec.RunSpec, o *starter.Options) error {
 	if !g.Wanted() {
 		return nil
@@ -112,7 +111,7 @@ func (g *Signing) with(f func(ssh.Signer) error) error {
 	return f(key)
 }
 
-// chosen returns the key of an agent that is to sign: the one that is named, or the only one.
+// chosen returns the key of an agent to sign with: the given one, or the only one.
 func chosen(all []ssh.Signer, public ssh.PublicKey) (ssh.Signer, error) {
 	var keys []ssh.Signer
 	var names []string

@@ -20,21 +20,21 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// Source is what the positional arguments of run, submit and validate name.
+// Source holds the positional arguments of run, submit and validate.
 type Source struct {
-	File    string // of a spec; "-" is stdin; "" is none
-	Given   []byte // a spec in JSON that is no file; its title is run
+	File    string // of a spec, "-" for stdin, or empty
+	Given   []byte // a spec in JSON that was not read from a file; its title is run
 	Run     string
 	Command []string
-	// Others are the programs behind the first, where there are several.
+	// Others are the programs after the first one.
 	Others []program
 	// notes are about words of other launchers among their flags.
 	notes []string
 }
 
-// ParseSource tells a spec file from a command: a name that ends like one, alone
-// or with "--" and a command behind it, is a spec file. Everything after a
-// leading "--" is a command, whatever it is called.
+// ParseSource tells a spec file from a command. A name with the extension of a spec is a spec
+// file if it is the only argument, or if "--" and a command follow it. Everything after a
+// leading "--" is a command.
 func ParseSource(cmd *cobra.Command, args []string) (Source, error) {
 	if len(args) == 0 {
 		return Source{}, cli.Usagef("there is nothing to run: give a spec file, or a command after --; usage: %s", cmd.UseLine())
@@ -69,8 +69,8 @@ func ParseSource(cmd *cobra.Command, args []string) (Source, error) {
 // assignment is a word such as worker=2 or LEVEL=debug.
 var assignment = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]*=`)
 
-// noProgram refuses a word in the place of the program that looks like more of a flag in front
-// of it, unless there is a program of that name.
+// noProgram refuses a word such as worker=2 if it is not a program: it looks like an argument
+// of the flag before it.
 func noProgram(cmd *cobra.Command, word string) error {
 	if cmd.ArgsLenAtDash() == 0 || !assignment().MatchString(word) {
 		return nil
@@ -85,7 +85,7 @@ func noProgram(cmd *cobra.Command, word string) error {
 	return cli.Usagef("%q is no program; to set the variable %s write -x %s in front of the program", word, name, word)
 }
 
-// noScript refuses a script that nobody may execute in the place of the program.
+// noScript refuses a script without execute permission as the program.
 func noScript(cmd *cobra.Command, args []string) error {
 	interpreter := fault.InterpreterFor(args[0])
 	if interpreter == "" || cmd.Flags().Changed("dir") || !isFile(args[0]) {
@@ -102,7 +102,8 @@ func noScript(cmd *cobra.Command, args []string) error {
 		args[0], cmd.CommandPath(), interpreter, args[0], more)
 }
 
-// isFile tells a spec from a program that is called like one: nobody may execute it.
+// isFile reports whether path can be a spec: a regular file without execute permission, or
+// stdin. A program may be named like a spec.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return path == "-" || err == nil && info.Mode().IsRegular() && info.Mode()&0o111 == 0
@@ -205,7 +206,7 @@ func readSome(file string, in io.Reader) ([]byte, error) {
 // interpreters are programs that say little about what runs.
 var interpreters = []string{"python", "python3", "bash", "sh", "env", "node", "ruby", "perl"}
 
-// name returns the name of a run whose spec has none: that of its file, or of its
+// name returns the name of a run whose spec does not name it: the name of its file, or of its
 // program.
 func (s Source) name(r *spec.RunSpec) string {
 	if s.File != "" && s.File != "-" {

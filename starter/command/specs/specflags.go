@@ -12,9 +12,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// SpecFlags are the flags that make a spec, or change one from a file: those of its
-// fields, which the table of package spec lists, and the flags below, which say in other
-// launchers' words how many tasks there are and which variables they have.
+// SpecFlags are the flags that make a spec, or change one from a file: the flags of the spec's
+// fields, which the table of package spec lists, and the flags below, with which other
+// launchers give the number of tasks and their variables.
 type SpecFlags struct {
 	Flags *pflag.FlagSet
 
@@ -29,13 +29,13 @@ type SpecFlags struct {
 	Others *OtherHosts
 	tasks  []string
 
-	// programs reports whether the tasks are those of several programs, each with its number.
+	// programs reports whether there are several programs, each with its own number of tasks.
 	programs bool
 
 	variables    variables
 	noDependence bool
 
-	// Warnings are about what is no mistake.
+	// Warnings are about valid but doubtful flags.
 	Warnings []string
 }
 
@@ -114,7 +114,7 @@ func (f *SpecFlags) warn(format string, args ...any) {
 
 func (f *SpecFlags) Given(name string) bool { return f.Flags.Changed(name) }
 
-// applyChief applies --no-dependence-on-chief, which is no field of its own.
+// applyChief applies --no-dependence-on-chief, which does not have its own field.
 func (f *SpecFlags) applyChief(s *spec.RunSpec) error {
 	if !f.Given("no-dependence-on-chief") {
 		return nil
@@ -147,8 +147,8 @@ func (f *SpecFlags) applyRestarts(s *spec.RunSpec) {
 	}
 }
 
-// count returns the number of tasks, in whichever words it was given. nil: in none. Where
-// hosts are named that only they themselves can tell more of, it is 1 until then.
+// count returns the number of tasks from the flags, or nil if none gives it. If the number
+// depends on hosts that were not asked yet, it returns 1.
 func (f *SpecFlags) count(s *spec.RunSpec) (*int, error) {
 	hosts, flag, err := f.hostList()
 	if err != nil {
@@ -198,8 +198,8 @@ func (f *SpecFlags) count(s *spec.RunSpec) (*int, error) {
 	return n, nil
 }
 
-// counted returns the number of tasks that -n gives or, where nothing says how many there are,
-// --per-host on so many hosts. nil: neither does.
+// counted returns the number of tasks that -n gives or, if nothing else gives it, --per-host
+// times the number of hosts. It returns nil if neither is set.
 func (f *SpecFlags) counted(s *spec.RunSpec, hosts int) *int {
 	switch {
 	case f.programs:
@@ -231,8 +231,8 @@ func (f *SpecFlags) countElsewhere(s *spec.RunSpec, hosts []hostlist.Host, flag 
 	return new(1), nil
 }
 
-// inFlags names the flag in a problem with what a flag gave: that is what whoever
-// wrote the command line can change. without says that there is no file.
+// inFlags changes a problem to name the flag that set the field, so that the user can mend it.
+// without reports whether there is no file.
 func (f *SpecFlags) inFlags(p spec.Problem, without bool) spec.Problem {
 	for _, flag := range spec.Flags() {
 		rest, within := strings.CutPrefix(p.Path, flag.Path)

@@ -95,7 +95,7 @@ func TestFlagsMakeASpec(t *testing.T) {
 	}, s)
 }
 
-// In torchrun's words restarts are those of the whole group.
+// For torchrun, the number of restarts counts restarts of the whole group.
 func TestRestartsInTorchrunsWords(t *testing.T) {
 	for _, test := range []struct {
 		args  []string
@@ -116,7 +116,7 @@ func TestRestartsInTorchrunsWords(t *testing.T) {
 	}
 }
 
-// An empty list of clean errors leaves none, where no flag means the default.
+// An empty list of clean errors means none; without the flag the default applies.
 func TestNoCleanErrors(t *testing.T) {
 	for _, args := range [][]string{{"--clean-errors", ""}, {"--clean-errors="}} {
 		s, err := specFrom(t, "", append(args, "--", "./train")...)
@@ -127,7 +127,7 @@ func TestNoCleanErrors(t *testing.T) {
 	require.ErrorContains(t, err, "--clean-errors: is empty, and names no kind of error")
 }
 
-// An empty list of profiles is none of them, as in a file.
+// An empty list of profiles selects none, as in a file.
 func TestNoProfiles(t *testing.T) {
 	s, err := specFrom(t, "", "--env-profile", "", "--", "./train")
 	require.NoError(t, err)
@@ -142,7 +142,7 @@ func TestProblemsNameTheFlag(t *testing.T) {
 	}
 }
 
-// What no flag says is left to the defaults of the spec.
+// Fields that no flag sets keep the defaults of the spec.
 func TestNoFlags(t *testing.T) {
 	s, err := specFrom(t, "", "./train")
 	require.NoError(t, err)
@@ -254,7 +254,7 @@ func TestSpecOrCommand(t *testing.T) {
 	}
 }
 
-// A script in the place of a spec is refused before anything starts.
+// A script that is given as a spec is refused before anything starts.
 func TestAScriptThatIsNoProgram(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

@@ -34,8 +34,8 @@ func parseTask(text string) (spec.TaskGroup, error) {
 	return g, nil
 }
 
-// setGroup puts a group of the command line over that of the same type, or
-// adds it. What the flag cannot say, the file's group keeps.
+// setGroup replaces the count and addresses of the group of the same type, or adds the group.
+// Other fields keep their values from the file.
 func setGroup(groups []spec.TaskGroup, g spec.TaskGroup) []spec.TaskGroup {
 	for i := range groups {
 		if groups[i].Type == g.Type {

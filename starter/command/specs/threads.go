@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// SayThreads says once to each user, as torchrun does at each run, that the processes of Python share this machine with one
-// thread each, where nobody has said how many they are to have.
+// SayThreads reports, once for each user, that Python processes on this machine use one thread
+// each if nothing sets their number. torchrun reports it for each run.
 func SayThreads(a *cli.App, s *spec.RunSpec) {
 	const variable = "OMP_NUM_THREADS"
 	s = s.WithDefaults()

@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter/launchers/mpirun"
 )
 
-// Translate writes the words of mpirun and srun among the flags of a command that makes a
-// spec in ours. Flags of the program that is to run are left alone.
+// Translate replaces the flags of mpirun and srun in the command line of a command that makes a
+// spec. It does not change the flags of the program to run.
 func Translate(a *cli.App, root *cobra.Command, args []string) ([]string, error) {
 	cmd, _, err := root.Find(args)
 	if makesSpec := err == nil && cmd.Flags().Lookup("np") != nil; !makesSpec {
@@ -26,7 +26,7 @@ func Translate(a *cli.App, root *cobra.Command, args []string) ([]string, error)
 	return slices.Concat(args[:at], l.Args), nil
 }
 
-// wordsOf returns what has to be known of a command to read other launchers' words for it.
+// wordsOf describes the flags of a command for the translation of other launchers' flags.
 func wordsOf(cmd *cobra.Command) mpirun.Command {
 	return mpirun.Command{
 		Has:        func(name string) bool { return cli.FlagNamed(cmd, name) != nil },

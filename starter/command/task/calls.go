@@ -17,10 +17,10 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// exitBroken is that of a barrier that broke.
+// exitBroken is the exit code for a broken barrier.
 const exitBroken = 1
 
-// hostPatience is how long a call waits for a host that is away for a moment.
+// hostPatience is the longest time that a call waits for a host that is briefly away.
 const hostPatience = time.Minute
 
 const exitCodesOfTasks = `Exit codes:

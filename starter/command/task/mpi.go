@@ -10,9 +10,9 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// taskMPICommand starts a program that finds on a descriptor what an MPI program asks its
-// launcher. This process answers there, so that the host worker may be away or started again
-// meanwhile, and programs without MPI pay for nothing.
+// taskMPICommand returns the command that starts an MPI program and passes it a descriptor for
+// its requests to the launcher. This process answers them, so that the host worker may be away
+// or restart, and programs without MPI have no extra cost.
 func taskMPICommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "mpi [flags] -- PROGRAM [ARGUMENT ...]",
@@ -44,11 +44,11 @@ Exit codes:
 	}
 }
 
-// mpiRank is what this task is told of its place.
+// mpiRank is the place of this task in the MPI world, from its environment.
 type mpiRank struct {
 	pmi.World
 	localRank, localSize int
-	// alone reports whether the task was started again without the others.
+	// alone reports whether the task was restarted without the others.
 	alone bool
 }
 

@@ -35,8 +35,8 @@ func runRank(ctx context.Context, t *task.Task, w mpiRank, args []string) error 
 	if err != nil {
 		return fmt.Errorf("make a socket for the program: %w", err)
 	}
-	// Close ends a read of what does not block: something that the program has left behind may
-	// have the other end.
+	// Close interrupts a read only if the socket does not block. A process that the program
+	// left behind may keep the other end open.
 	if err := unix.SetNonblock(ends[0], true); err != nil {
 		return fmt.Errorf("make a socket for the program: %w", err)
 	}
@@ -71,7 +71,8 @@ func runRank(ctx context.Context, t *task.Task, w mpiRank, args []string) error 
 	return endAs(cmd.ProcessState)
 }
 
-// lateSignals is how long after its start a program may be given signals that it had already.
+// lateSignals is the time after the start of a program in which earlier signals are passed on
+// to it.
 const lateSignals = 100 * time.Millisecond
 
 // passOn gives a program the signals that came before it was there, also those that the Go
@@ -112,8 +113,8 @@ func dieOf(s syscall.Signal) {
 	select {}
 }
 
-// mpiEnviron returns the environment of a rank. What another launcher of MPI has told this
-// process of its place is not for the program.
+// mpiEnviron returns the environment of a rank. It removes the variables in which another MPI
+// launcher has described the rank of this process.
 func mpiEnviron(base []string, w mpiRank) []string {
 	env := slices.DeleteFunc(slices.Clone(base), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

@@ -15,7 +15,7 @@ import (
 // mpiBarrier is the name of the barrier by which ranks meet.
 const mpiBarrier = "MPI"
 
-// reportPatience is how long the host may take to note why a rank fails.
+// reportPatience is the longest time for the host to record why a rank fails.
 const reportPatience = 5 * time.Second
 
 // servePMI answers the program until it has closed the connection. One that does not get

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// exitNo is that of should-stop where there is no stop, as grep's where nothing
+// exitNo is the exit code of should-stop if no stop was requested, like grep's if nothing
 // matches.
 const exitNo = 1
 

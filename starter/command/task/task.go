@@ -6,7 +6,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// Task has what programs use that clusterrun runs.
+// Task returns the commands for programs that clusterrun runs.
 func Task(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "task",

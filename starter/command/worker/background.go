@@ -28,7 +28,8 @@ import (
 )
 
 const (
-	// onDemandIdle is how long a host worker that was started on demand stays without runs.
+	// onDemandIdle is the time after which a host worker that was started on demand ends if it
+	// has no runs.
 	onDemandIdle = 10 * time.Minute
 	// onDemandStart bounds its start.
 	onDemandStart = time.Minute

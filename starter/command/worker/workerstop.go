@@ -85,7 +85,7 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 }
 
 const (
-	// ConfirmWithin is how long a user has to confirm that all runs shall end.
+	// ConfirmWithin is the time in which a user must confirm that all runs shall end.
 	ConfirmWithin = 5 * time.Second
 	// ListBound is the longest time to wait for the server to list the runs.
 	ListBound = 2 * time.Second

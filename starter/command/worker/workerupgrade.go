@@ -73,8 +73,8 @@ Exit codes:
 	}
 }
 
-// TakeOver returns the command with which a new program replaces that of a supervisor. With
-// --check it only reports whether it can.
+// TakeOver returns the command with which a new program replaces the program of a supervisor.
+// With --check it only reports whether it can.
 func TakeOver(a *cli.App) *cobra.Command {
 	check := false
 	cmd := &cobra.Command{
