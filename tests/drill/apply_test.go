@@ -69,8 +69,8 @@ func (s *stage) apply(t *testing.T, f Fault, runs []*run) (heal func()) {
 	return func() {}
 }
 
-// revive starts the worker of a host again once the one that was killed is dead, as systemd
-// does. Of two faults that killed it, the one that is healed first does it.
+// revive starts the worker of a host again once the killed one is dead, as systemd does. If two
+// faults killed it, the first to be healed starts it.
 func (s *stage) revive(t *testing.T, h *host, killed *harness.Process) {
 	harness.Eventually(t, "the host worker that was killed is dead", func() bool { return killed.Dead() })
 	if h.worker == killed {
@@ -78,8 +78,8 @@ func (s *stage) revive(t *testing.T, h *host, killed *harness.Process) {
 	}
 }
 
-// reviveServer starts the server again. Of two faults that killed it, the one that
-// is healed first does it.
+// reviveServer starts the server again. If two faults killed it, the first to be healed starts
+// it.
 func (s *stage) reviveServer() {
 	if s.server.Exited() {
 		s.server.Restart()
@@ -92,13 +92,13 @@ func signalTo(pid int, s syscall.Signal) {
 	}
 }
 
-// freeze stops a process and returns how it goes on.
+// freeze stops a process with SIGSTOP, and returns a function that continues it.
 func freeze(pid int) func() {
 	signalTo(pid, syscall.SIGSTOP)
 	return func() { signalTo(pid, syscall.SIGCONT) }
 }
 
-// thaw has everything go on that may be frozen, so that it can end.
+// thaw continues every process that may be frozen, so that it can end.
 func (s *stage) thaw() {
 	s.server.Signal(syscall.SIGCONT)
 	for _, h := range s.hosts {

@@ -12,14 +12,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// report is what is known of a run after its end: what clusterrun says, and what the
-// programs themselves wrote down.
+// report holds what clusterrun reports of a run after its end, and what the programs themselves
+// wrote.
 type report struct {
 	run    string
 	result spec.RunResult
 	pages  []page
-	// stopped says that the drill had the run end: by a request, or by killing its
-	// launcher.
+	// stopped reports whether the drill ended the run, by a request or by killing its launcher.
 	stopped bool
 	// faulty holds the hosts that may have lost processes while the run lived.
 	faulty map[string]bool
@@ -102,7 +101,7 @@ func checkExit(p page, e spec.Exit, r report) []string {
 	if lost && !r.faulty[p.host] && !r.stopped {
 		wrong("it was lost with %s, which had no fault", p.host)
 	}
-	// Who was asked to end was asked by us, and the run says why.
+	// A process that was asked to end was asked by clusterrun, and the run says why.
 	if p.asked && (e.Cause == spec.CauseCompleted || e.Cause == spec.CauseOrigin) {
 		wrong("we asked it to end, and the result says %s", e.Cause)
 	}
@@ -113,8 +112,8 @@ func checkExit(p page, e spec.Exit, r report) []string {
 	return found
 }
 
-// hadFailed reports whether another process of the generation had failed before this one
-// ended, so that the run was about to stop it.
+// hadFailed reports whether another process of the generation had failed before p ended, so
+// that the run was about to stop p.
 func (r report) hadFailed(p page) bool {
 	return slices.ContainsFunc(r.pages, func(q page) bool {
 		early := q.ended == 0 && q.started < p.ended || q.ended != 0 && q.code != 0 && q.ended < p.ended
@@ -142,13 +141,13 @@ func checkVerdict(r report) []string {
 	if refused(r) {
 		return nil
 	}
-	// With a chief its end is that of the run.
+	// The run ends with its chief if it has one.
 	counts := func(t spec.TaskResult) bool { return !hasChief(r.result) || t.Type == "chief" }
 	good := true
 	for _, t := range r.result.Tasks {
 		// None of a task that is not there has ended.
 		p := last[t.Name]
-		// What it did in its last moment, before its host was lost, nobody can know.
+		// The last steps of a process before its host was lost are unknown.
 		lost := t.Exit != nil && t.Exit.Cause == spec.CauseHostLost && r.faulty[p.host]
 		if counts(t) && (p.ended == 0 || p.code != 0 || lost) {
 			good = false
@@ -232,8 +231,8 @@ func exitsOf(r spec.RunResult) map[int]spec.Exit {
 	return exits
 }
 
-// checkBarriers proves that nobody passed a round before all had arrived for it: of
-// each generation, the latest last arrival comes before the earliest passing.
+// checkBarriers checks that no task passed a round before all had arrived: in each generation,
+// the latest last arrival comes before the earliest passing.
 func checkBarriers(pages []page) []string {
 	type round struct{ generation, number int }
 	first := map[round]int64{}              // the earliest passing

@@ -25,7 +25,7 @@ func good() report {
 	}
 }
 
-// What clusterrun cannot know, and says so, is no finding.
+// An unknown end that clusterrun reports as unknown is not a finding.
 func TestChecksPass(t *testing.T) {
 	lost := good()
 	lost.result.Verdict, lost.result.Tasks[0].Exit.Cause = spec.VerdictFailed, spec.CauseHostLost

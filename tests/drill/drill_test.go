@@ -21,9 +21,10 @@ import (
 )
 
 const (
-	// stopAfter is how long a host of these runs may be cut off.
+	// stopAfter is the StopAfter of these runs: a host that is cut off for longer stops its
+	// processes.
 	stopAfter = 10 * time.Second
-	// goneBound is how long after the end of its run a process may still be there.
+	// goneBound is the longest time that a process may live after the end of its run.
 	goneBound = 10 * time.Second
 )
 
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// stage is what a drill plays on.
+// stage is the cluster of a drill.
 type stage struct {
 	seed   uint64
 	dir    string
@@ -154,7 +155,7 @@ func (s *stage) leftovers(t *testing.T, round int, runs []*run) []string {
 	return append(found, s.slots(t, round)...)
 }
 
-// belongings are what is left of the processes of runs.
+// belongings lists what is left of the processes of runs.
 func (s *stage) belongings(runs []*run) (found []string) {
 	for _, r := range runs {
 		pages, err := readLedger(r.ledger)
@@ -170,14 +171,15 @@ func (s *stage) belongings(runs []*run) (found []string) {
 	return found
 }
 
-// left is what is left of a process that has ended.
+// left lists what is left of a process that has ended.
 func (s *stage) left(p page) []string {
 	var found []string
 	if _, err := os.Stat(p.socket); p.socket != "" && err == nil {
 		found = append(found, "the socket "+p.socket)
 	}
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
-		// The one that a host worker is in itself stays, where it cannot make others.
+		// If a host worker cannot make cgroups, its processes stay in its own cgroup, which
+		// remains.
 		dir := filepath.Join(root, p.cgroup)
 		if b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")); strings.Contains(p.cgroup, "clusterrun") && err == nil {
 			found = append(found, fmt.Sprintf("the cgroup %s with the processes %q", dir, b))
@@ -191,7 +193,7 @@ func (s *stage) left(p page) []string {
 	return found
 }
 
-// slots has a run take every slot of every host: it gets them only if nobody holds one.
+// slots starts a run that takes every slot of every host. It gets them only if all are free.
 func (s *stage) slots(t *testing.T, round int) []string {
 	id := fmt.Sprintf("drill-%d-%d-slots", s.seed, round)
 	all := &spec.RunSpec{Command: []string{"true"}}
@@ -213,8 +215,8 @@ func (s *stage) slots(t *testing.T, round int) []string {
 	return nil
 }
 
-// slotsTake is how long a run may wait for all slots. A host that was lost with processes
-// of several runs is given up by then.
+// slotsTake is the longest time that a run may wait for all slots. By then a host that was lost
+// with processes of several runs is given up.
 const slotsTake = 3 * time.Minute
 
 // why returns what the commands say of a run that does not end, and of the fleet.

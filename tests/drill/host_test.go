@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// slots is how many tasks a host takes.
+// slots is the number of slots of a host.
 const slots = 16
 
 // host is a host worker with its own way to the server, network and disks.

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// page is what one process wrote into the ledger of its run.
+// page holds what one process wrote into the ledger of its run.
 type page struct {
 	task       string
 	pid        int
 	generation int
-	number     int // among those of its task
+	number     int // among the processes of its task
 	host       string
 	socket     string
 	port       string // that its address has
 	cgroup     string
 	started    int64
-	ended      int64 // 0: it did not get to say so
+	ended      int64 // or 0 if it did not record its end
 	code       int
 	asked      bool     // it got SIGTERM
 	doubles    []string // who lived that must not
@@ -101,7 +101,7 @@ func (p *page) read(words []string) error {
 		p.doubles = append(p.doubles, words[2])
 	case "wrong":
 		p.wrong = append(p.wrong, strings.Join(words[2:], " "))
-	case "broken": // a barrier that breaks is how members learn of each other's end
+	case "broken": // members learn of each other's end by a broken barrier
 		p.broken = strings.Join(words[2:], " ")
 	case "arrive":
 		p.arrivals = append(p.arrivals, at)

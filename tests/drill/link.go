@@ -18,10 +18,10 @@ const (
 	CutDropIn  Cut = "in"     // nothing passes from the server to the host
 )
 
-// Link is the way from a host to the server: a TCP proxy that can be cut. What is on
-// its way while it drops arrives when it is healed, as TCP has it after a partition.
+// Link connects a host with the server: a TCP proxy that can be cut. Data sent during a drop
+// arrives after the link is healed, as with TCP after a partition.
 type Link struct {
-	address string // where it listens
+	address string // on which it listens
 	target  string
 
 	mu       sync.Mutex
@@ -45,7 +45,7 @@ func NewLink(address, target string) (*Link, error) {
 	return l, nil
 }
 
-// Address is where the link listens.
+// Address returns the address on which the link listens.
 func (l *Link) Address() string { return l.address }
 
 func (l *Link) listen(address string) error {
@@ -58,8 +58,8 @@ func (l *Link) listen(address string) error {
 	return nil
 }
 
-// Cut cuts the link, and returns a function that heals it, unless it was cut again
-// meanwhile.
+// Cut cuts the link, and returns a function that heals it. That function does nothing if the
+// link was cut again since.
 func (l *Link) Cut(how Cut) (heal func() error, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +133,7 @@ func (l *Link) serve(host net.Conn) {
 		return
 	}
 	defer l.drop(host)
-	// A connection made while nothing passes is a connection to nobody.
+	// A connection made while nothing passes is not forwarded to the server.
 	if !l.pass(CutDropOut) {
 		return
 	}

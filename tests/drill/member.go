@@ -27,7 +27,7 @@ const (
 	markVar = "DRILL_MARK"
 )
 
-// The exit codes of members, beside 0.
+// Exit codes of members that fail.
 const (
 	exitFlaky  = 3   // a failure that is part of the role
 	exitDouble = 77  // another process of the task, or of another generation, lives
@@ -35,7 +35,7 @@ const (
 	exitAsked  = 143 // it was asked to end
 )
 
-// pace is how long a step takes.
+// pace is the time of a step.
 const pace = 50 * time.Millisecond
 
 // IsMember reports whether this process is a program of a run.
@@ -94,8 +94,8 @@ func newMember() (*member, error) {
 	return m, m.alone()
 }
 
-// alone takes the locks which prove that nobody lives who must not. The kernel
-// releases them when this process is gone, and not before.
+// alone takes locks that prove that no other process of the task or of another generation is
+// alive. The kernel releases them when this process is gone.
 func (m *member) alone() error {
 	if !m.lock("task."+m.task, unix.LOCK_EX) {
 		m.note("double %s", m.task)
@@ -126,7 +126,7 @@ func (m *member) lock(name string, how int) bool {
 	return unix.Flock(int(f.Fd()), how|unix.LOCK_NB) == nil
 }
 
-// free reports whether nobody holds a lock.
+// free reports whether a lock is free.
 func (m *member) free(name string) bool {
 	f, err := os.OpenFile(filepath.Join(m.dir, name), os.O_RDWR, 0o600)
 	if err != nil {
@@ -144,7 +144,7 @@ func (m *member) note(format string, args ...any) {
 	}
 }
 
-// end ends the process. Whoever comes first says how.
+// end ends the process with code. The first call decides.
 func (m *member) end(code int) {
 	m.note("end %d", code)
 	os.Exit(code)
@@ -181,8 +181,8 @@ func (m *member) play(ctx context.Context) (int, error) {
 	return exitWrong, fmt.Errorf("there is no role %q", role)
 }
 
-// step meets the others n times. Rounds are told by the barrier, so that whoever was
-// started again goes on where the others are.
+// step meets the other members n times. The barrier returns the round, so that a restarted
+// member continues with the others.
 func (m *member) step(ctx context.Context, t *task.Task, n int) (int, error) {
 	for {
 		m.note("arrive")

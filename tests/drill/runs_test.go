@@ -20,10 +20,11 @@ import (
 )
 
 const (
-	// lines is how many lines a task writes, closures how many a coordinator schedules.
+	// lines is the number of lines a task writes, and closures the number that a coordinator
+	// schedules.
 	lines    = 50_000
 	closures = 5_000
-	// endBound is how long a run may take to end when everything is healed.
+	// endBound is the longest time that a run may take to end when everything is healed.
 	endBound = 3 * time.Minute
 	// exitMachinery is the exit code of a launcher that has no server.
 	exitMachinery = 125
@@ -36,9 +37,9 @@ type run struct {
 	ledger  string
 	spec    *spec.RunSpec
 	stopped bool
-	// coordinated gets the end of the run's coordinator, where it has one.
+	// coordinated receives the result of the run's coordinator, if it has one.
 	coordinated chan error
-	// launcher is that of a run on this machine alone, with its state directory.
+	// launcher is the launcher of a run on this machine only, and state its state directory.
 	launcher *harness.Process
 	state    string
 }
@@ -170,7 +171,7 @@ func (r *run) finish(t *testing.T, s *stage, faulty map[string]bool) []string {
 	var missing *starter.NotFoundError
 	switch {
 	case r.stopped && (errors.As(err, &terminated) || errors.As(err, &missing)):
-		return found // the launcher was killed, and there is nobody left to say more
+		return found // the launcher was killed and cannot report more
 	case s.serverless && errors.As(err, &missing) && r.launcher != nil && r.launcher.ExitCode() == exitMachinery:
 		// It found no server, and has said so.
 		if names, _ := filepath.Glob(filepath.Join(r.ledger, "page.*")); len(names) > 0 {
@@ -198,8 +199,8 @@ func (r *run) finish(t *testing.T, s *stage, faulty map[string]bool) []string {
 	return found
 }
 
-// runNext has the next run there end what a killed launcher has left, or one of those after it:
-// none of them waits long for that.
+// runNext starts up to 5 runs in the same state directory, so that one of them ends what a
+// killed launcher has left. None of them waits long for it.
 func (r *run) runNext(ctx context.Context, t *testing.T, s *stage) []string {
 	for i := range 5 {
 		id := fmt.Sprintf("%s-next%d", r.name, i)
@@ -230,8 +231,8 @@ func (r *run) awaitLauncher() bool {
 	return true
 }
 
-// inPipe is how much a process may have written that its supervisor, which was killed, had not
-// read yet.
+// inPipe is the most that a process may have written and its killed supervisor had not yet
+// read, in bytes.
 const inPipe = 64 << 10
 
 // checkLines holds what logs prints against what the programs have written.
@@ -267,7 +268,7 @@ func (r *run) checkLines(t *testing.T, s *stage, pages []page, exits map[int]spe
 		}
 	}
 	for key, n := range want {
-		// What was written after the last note is there, too.
+		// Lines that were written after the last note are printed, too.
 		if read.got[key] < n {
 			found = append(found, fmt.Sprintf("%s: of %d lines of %s logs prints %d", r.name, n, key, read.got[key]))
 		}
@@ -287,7 +288,7 @@ type lineReader struct {
 func (r *lineReader) line(task, line string) string {
 	line = strings.TrimSpace(line)
 	words := strings.Fields(line)
-	if len(words) < 2 { // of no process that could be told
+	if len(words) < 2 { // a line of an unknown process
 		if r.full && strings.HasPrefix(task+" ", line) {
 			return ""
 		}

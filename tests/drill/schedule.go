@@ -31,7 +31,7 @@ const (
 // Fault is one fault of a schedule.
 type Fault struct {
 	Kind Kind
-	Host int           // where the kind is one of a host
+	Host int           // if the fault is of a host
 	Cut  Cut           // of a partition
 	At   time.Duration // from the beginning of the round
 	For  time.Duration // until it is healed
@@ -74,7 +74,7 @@ const Hosts = 3
 func HostName(i int) string { return fmt.Sprintf("host-%c", 'a'+i) }
 
 const (
-	// faultsPerRound is how many faults meet the same runs.
+	// faultsPerRound is the number of faults in one round of runs.
 	faultsPerRound = 5
 	// span is the time within which the faults of a round begin.
 	span = 6 * time.Second
@@ -84,7 +84,7 @@ const (
 type Limits struct {
 	Namespaces bool // hosts are in network namespaces
 	Disks      bool // hosts have disks of their own
-	// StopAfter is that of the runs: some faults of a host last longer.
+	// StopAfter is the StopAfter of the runs. Some faults of a host last longer.
 	StopAfter time.Duration
 }
 
@@ -130,7 +130,8 @@ func (f Fault) length(random *rand.Rand, limits Limits) time.Duration {
 	long := limits.StopAfter + time.Duration(random.Int64N(int64(limits.StopAfter)))
 	switch f.Kind {
 	case FreezeSide, KillSupervisor, Partition, Unplug:
-		// Not a supervisor: while it is frozen nobody stops what is cut off.
+		// A supervisor must not be frozen that long: while it is frozen, nothing stops its
+		// processes if the host is cut off.
 		if random.IntN(4) == 0 {
 			return long
 		}

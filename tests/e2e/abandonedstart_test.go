@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// Whatever ends `clusterrun run` at whatever moment of its start, no run stays open: the next
-// command ends what is left.
+// No run stays open if `clusterrun run` is ended at any moment of its start: the next command
+// ends what is left.
 func TestNoSignalLeavesAnOpenRun(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -38,7 +38,8 @@ func TestNoSignalLeavesAnOpenRun(t *testing.T) {
 	harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
 }
 
-// What nobody executes cannot be asked to stop, and is ended all the same.
+// A run without a worker for its workflow cannot be stopped by request, but is ended all the
+// same.
 func TestARunThatNobodyExecutesIsEnded(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t)

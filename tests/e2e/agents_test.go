@@ -17,14 +17,14 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// agentsOn are machines on which somebody types the same command line of torchrun.
+// agentsOn are machines on which the same command line of torchrun is typed.
 type agentsOn struct {
 	*harness.SSHHosts
 	t    *testing.T
 	home string
 }
 
-// start starts an agent, as somebody does who sits there.
+// start starts an agent on a host, as a user logged in there does.
 func (a *agentsOn) start(host *harness.SSHHost, args ...string) *harness.Process {
 	a.t.Helper()
 	argv := []string{
@@ -67,8 +67,8 @@ func (a *agentsOn) left(host *harness.SSHHost) {
 	})
 }
 
-// Agents that meet are one run. They come and go, in order or not, and the run goes on with those
-// that are there; where it ends, all end.
+// Agents that meet form one run. They come and go in any order, the run continues with the
+// agents that are there, and when it ends, all end.
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	a := &agentsOn{SSHHosts: harness.StartSSHHosts(t, 2), t: t, home: t.TempDir()}

@@ -65,7 +65,7 @@ func ids(t *testing.T, u *user.User) (uid, gid int) {
 	return uid, gid
 }
 
-// run has the host run a script in the home of a user.
+// run runs a script on the host in the home of a user.
 func (s *shared) run(home, script string, flags ...string) (code int, stdout, stderr string) {
 	s.t.Helper()
 	args := append([]string{"run", "--remote", "-n", "1", "--placement-timeout", "5s", "--dir", filepath.Join(s.dir, home)}, flags...)
@@ -97,8 +97,8 @@ for f in $CLUSTERRUN_LOG_DIR $CLUSTERRUN_LOG_DIR/stdout.log $CLUSTERRUN_SOCKET; 
 		s.alice.Username + " 700", s.alice.Username + " 600", s.alice.Username + " 600", "",
 	}, "\n"), text(stdout))
 
-	// All that is there of the run belongs to her, and to nobody else, but the note by which the
-	// host worker knows when the logs may go.
+	// All files of the run belong to her and only she may read them, except the note by which
+	// the host worker knows when the logs may be removed.
 	logs := filepath.Join(s.worker.State, "logs", "hers")
 	seen := 0
 	require.NoError(t, filepath.WalkDir(logs, func(path string, d fs.DirEntry, err error) error {
@@ -211,7 +211,7 @@ exit 3`, secret), "--id", "links")
 	assert.Equal(t, spec.VerdictFailed, r.Verdict)
 	assert.NotContains(t, fmt.Sprintf("%+v %+v", r, r.FirstFailure), "the secret")
 
-	// In the log directory that she names: above the run, and in the place of it.
+	// In the log directory that she names: above the run, and instead of it.
 	require.NoError(t, os.Symlink(secret, filepath.Join(s.dir, "alice", "elsewhere")))
 	code, _, stderr = s.run("alice", "true", "--log-dir", filepath.Join(s.dir, "alice", "elsewhere"))
 	assert.NotZero(t, code)

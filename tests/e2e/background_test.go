@@ -16,8 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// backgroundWorker returns the process of the host worker of the state directory; 0: there is
-// none.
+// backgroundWorker returns the process of the host worker of the state directory, or 0 if there
+// is none.
 func (l *local) backgroundWorker() int { return supervisor.Holder(filepath.Join(l.state(), "worker")) }
 
 // endBackgroundWorker ends what a submit may have started.
@@ -34,7 +34,7 @@ func (l *local) ended(pid int) {
 	harness.Eventually(l.t, fmt.Sprintf("process %d has ended", pid), func() bool { s := harness.State(pid); return s == "" || s == "Z" })
 }
 
-// On a laptop submit is enough: it has a host worker start that serves the run.
+// On a laptop submit is enough: it starts a host worker that serves the run.
 func TestSubmitAlone(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -62,7 +62,7 @@ func TestSubmitAlone(t *testing.T) {
 	require.Zero(t, code, stderr)
 	assert.Equal(t, 2, strings.Count(stdout, l.home+"\n"), "the processes run in the directory of submit: %s", stdout)
 
-	// While a run has tasks there it does not end without being told to.
+	// While it has tasks, `worker stop` does not end it.
 	code, _, stderr = l.run(append([]string{"submit", "--id", "third", "--auto-restart", "--env", l.mark}, untilGo(l)...)...)
 	require.Zero(t, code, stderr)
 	assert.NotContains(t, stderr, "started a host worker")
@@ -72,7 +72,7 @@ func TestSubmitAlone(t *testing.T) {
 	assert.Contains(t, stderr, "has tasks of 1 run (third)")
 	assert.Equal(t, worker, l.backgroundWorker())
 
-	// It is killed, and the next one goes on with its run.
+	// It is killed, and the next one continues its run.
 	require.NoError(t, syscall.Kill(worker, syscall.SIGKILL))
 	l.ended(worker)
 	code, _, stderr = l.run("submit", "--id", "fourth", "--", "true")
@@ -103,7 +103,7 @@ func TestSubmitAlone(t *testing.T) {
 	assert.Zero(t, code, stderr)
 }
 
-// Nobody starts a host worker for another queue, or within a task.
+// Submit starts no host worker for another queue, or within a task.
 func TestSubmitForOthersStartsNothing(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -119,8 +119,8 @@ func TestSubmitForOthersStartsNothing(t *testing.T) {
 	assert.Zero(t, l.backgroundWorker())
 }
 
-// A host worker in the background ends by itself when it has had no run for long enough, and not
-// before; one that was started by submit makes way for one in the foreground.
+// A host worker in the background ends by itself only after it has had no runs for long enough.
+// If submit started it, it makes way for one in the foreground.
 func TestAHostWorkerInTheBackground(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -157,8 +157,8 @@ func TestAHostWorkerInTheBackground(t *testing.T) {
 	assert.Equal(t, last, l.backgroundWorker())
 }
 
-// A host worker does not end for want of runs while one is open that has no host yet: nobody else
-// would go on with it.
+// A host worker without runs does not end while an open run has no host yet, since no other
+// would continue it.
 func TestAHostWorkerStaysForRunsThatWait(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

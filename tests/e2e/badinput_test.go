@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// What only a host can know is refused there, before anything starts.
+// Input that only a host can check is refused there, before anything starts.
 func TestRefusedByTheHost(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -77,7 +77,8 @@ func (f *fixture) saysWhy(run client.WorkflowRun, why string) {
 	assert.Equal(f.t, spec.ErrInvalidRunSpec, s.Result.ErrorType)
 }
 
-// So is what no clusterrun takes, where another client has started it.
+// A spec that no version of clusterrun accepts is refused with the reason, too, if another
+// client has started it.
 func TestARefusedSpecSaysWhy(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

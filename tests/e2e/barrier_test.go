@@ -41,7 +41,7 @@ func newMeetingPlace(t *testing.T, hosts int) *meetingPlace {
 func meetingPlaceOn(t *testing.T, s *harness.Server, hosts int) *meetingPlace {
 	t.Helper()
 	p := &meetingPlace{Server: s, t: t, queue: "barriers"}
-	// A run that nobody executes: it is open, and says nothing of its tasks.
+	// A run without a worker for its workflow is open, and its tasks are unknown.
 	run, err := p.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "nobody", TaskQueue: "nobody"}, spec.WorkflowType)
 	require.NoError(t, err)
 	p.run = spec.RunRef{WorkflowID: run.GetID(), RunID: run.GetRunID()}
@@ -114,7 +114,7 @@ func (p *meetingPlace) status(name string, round int) (spec.BarrierStatus, error
 	return status, err
 }
 
-// awaitWaiting waits until the round has heard of so many.
+// awaitWaiting waits until n participants wait in the round.
 func (p *meetingPlace) awaitWaiting(name string, round, n int) {
 	p.t.Helper()
 	harness.Eventually(p.t, fmt.Sprintf("%d wait in round %d", n, round), func() bool {
@@ -149,8 +149,8 @@ func TestBarrierReleases(t *testing.T) {
 	}
 }
 
-// A server that is killed and comes back on its file has lost nobody who waits, and hears of who
-// arrived while it was away.
+// A server that is killed and restarted on its file has lost no waiting task, and learns of
+// arrivals during its absence.
 func TestBarrierOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	p := newMeetingPlace(t, 3)
@@ -158,7 +158,7 @@ func TestBarrierOutlivesTheServer(t *testing.T) {
 	p.awaitWaiting("epoch", 0, 1)
 	p.Kill()
 	second := p.arrive(t.Context(), p.arrival(1, "epoch", "b"))
-	time.Sleep(2 * time.Second) // the outage is what is under test
+	time.Sleep(2 * time.Second) // the outage is under test
 	p.Restart()
 	p.awaitWaiting("epoch", 0, 2)
 	third := p.arrive(t.Context(), p.arrival(2, "epoch", "c"))
@@ -167,8 +167,8 @@ func TestBarrierOutlivesTheServer(t *testing.T) {
 	p.released(third, 0)
 }
 
-// hostGoesAway has two tasks pass the rounds before this one, and ends the host of
-// the first while it waits in it.
+// hostGoesAway lets two tasks pass the earlier rounds, and ends the host of the first while it
+// waits in this round.
 func (p *meetingPlace) hostGoesAway(round int) {
 	p.t.Helper()
 	ctx := p.t.Context()
@@ -197,8 +197,8 @@ func TestBarrierHostComesBack(t *testing.T) {
 	p.released(second, 3)
 }
 
-// The round was released while the host was away. The answer to the same arrival
-// is that release, and not another round, whatever the host remembers.
+// If a round was released while a host was away, the same arrival is answered with this release
+// instead of another round, with and without the host's memory of it.
 func TestBarrierReleasedWhileTheHostWasAway(t *testing.T) {
 	t.Parallel()
 	for _, remembers := range []bool{true, false} {
@@ -223,9 +223,9 @@ func TestBarrierReleasedWhileTheHostWasAway(t *testing.T) {
 	}
 }
 
-// Who brings other participants under the same name is told the difference, and the others are
-// not disturbed. A timeout breaks the barrier for all and names who is missing. After it there
-// is another round.
+// A task that brings other participants under the same name gets the difference as an error,
+// and the others are not disturbed. A timeout breaks the barrier for all and names the missing
+// tasks. After it there is another round.
 func TestBarrierErrors(t *testing.T) {
 	t.Parallel()
 	p := newMeetingPlace(t, 3)
@@ -257,7 +257,7 @@ func TestBarrierErrors(t *testing.T) {
 	}
 }
 
-// A round that somebody terminates leaves nobody waiting.
+// A round that is terminated leaves no task waiting.
 func TestBarrierTerminated(t *testing.T) {
 	t.Parallel()
 	p := newMeetingPlace(t, 2)
@@ -288,7 +288,7 @@ func TestBarrierParticipantEnds(t *testing.T) {
 	p.tasks = []string{"worker-0", "worker-1"}
 	first := p.arrive(t.Context(), p.arrival(0, "epoch", "a"))
 	p.awaitWaiting("epoch", 0, 1)
-	// It has been looked at while everybody lives.
+	// The check has run while all processes live.
 	harness.Eventually(t, "it was looked in vain", func() bool {
 		d, err := p.Client().DescribeWorkflowExecution(t.Context(), spec.BarrierID(p.run, "epoch", 0), "")
 		if err != nil || len(d.GetPendingActivities()) != 1 || d.GetPendingActivities()[0].GetLastHeartbeatTime() == nil {
@@ -309,7 +309,7 @@ func TestBarrierParticipantEnds(t *testing.T) {
 	require.Equal(t, spec.BarrierEnded, broken.Why)
 	require.ErrorContains(t, err, "worker-1 ended (exit code 3) without arriving; missing: worker-1 (since ")
 
-	// The run is over: nobody waits for it.
+	// When the run is over, no task waits for it.
 	second := p.arrive(t.Context(), p.arrival(0, "another", "a"))
 	require.NoError(t, p.Client().TerminateWorkflow(t.Context(), run.GetID(), run.GetRunID(), "test"))
 	err = p.await(second).err
@@ -357,8 +357,8 @@ func TestBarriersCommand(t *testing.T) {
 	require.Empty(t, waits)
 }
 
-// A task that comes and goes without end, while others wait, does not wear the round
-// out: it goes on in other executions of its workflow, and nobody notices.
+// A task that comes and goes without end, while others wait, does not exhaust the round: it
+// continues in other executions of its workflow, without a visible effect.
 func TestBarrierOfATaskThatComesAndGoes(t *testing.T) {
 	t.Parallel()
 	p := newMeetingPlace(t, 3)

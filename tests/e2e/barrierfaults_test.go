@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The Temporal side is told to end while a task waits at a barrier that is not local.
-// Its client goes to the next one, as after a kill, and the task knows nothing of it.
+// If the Temporal side is stopped while a task waits at a barrier that is not local, the task's
+// client moves to the next side, as after a kill, and the task sees no error.
 func TestTheTemporalSideEndsAtABarrier(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

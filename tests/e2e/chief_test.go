@@ -18,7 +18,7 @@ import (
 )
 
 // chief is a run whose chief is the Python program testdata/coordinator/chief.py, which
-// coordinates the other tasks of the run and does what it is told.
+// coordinates the other tasks of the run and plays scenarios by name.
 type chief struct {
 	*fixture
 	run  client.WorkflowRun
@@ -43,7 +43,7 @@ func (f *fixture) python(typ string, count int, program string) spec.TaskGroup {
 	}
 }
 
-// tell has the chief begin with a scenario. Returned is what waits for its end.
+// tell makes the chief begin a scenario. It returns a function that waits for its end.
 func (c *chief) tell(name string, args ...any) func(t *testing.T) any {
 	c.t.Helper()
 	n := c.told
@@ -71,7 +71,7 @@ func (c *chief) tell(name string, args ...any) func(t *testing.T) any {
 	}
 }
 
-// does has the chief run a scenario, which has to succeed.
+// does runs a scenario in the chief, and requires that it succeeds.
 func (c *chief) does(t *testing.T, name string, args ...any) any {
 	t.Helper()
 	return c.tell(name, args...)(t)
@@ -92,7 +92,7 @@ func (c *chief) succeeds() spec.RunResult {
 	return r
 }
 
-// process is that of a task.
+// process returns the process of a task.
 func (c *chief) process(task string) int {
 	c.t.Helper()
 	var found int

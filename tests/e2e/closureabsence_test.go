@@ -11,12 +11,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// While no host worker executes a run, those who wait for its queue are told why, and
-// those who only ask are refused.
+// While no host worker executes a run, commands that wait for its queue say why, and commands
+// that only ask are refused.
 func TestClosureCommandsWhileNobodyExecutesTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	// The run goes on without the process that is lost.
+	// The run continues without the process that is lost.
 	run := f.start(&spec.RunSpec{AutoRestart: true, Tasks: []spec.TaskGroup{group("worker", 1, until)}})
 	id := run.GetID()
 	f.startedOnce(0)
@@ -29,7 +29,7 @@ func TestClosureCommandsWhileNobodyExecutesTheRun(t *testing.T) {
 
 	const nobody = "nobody executes its workflow at the moment"
 	waiting := f.StartCLI(t, "schedule", id, "square", "2")
-	// What changes the queue may reach it all the same, when somebody is there again.
+	// Requests that change the queue may still reach it later, when there is a worker again.
 	for _, args := range [][]string{{"closures", id}, {"closures", id, "--resume"}, {"done", id}} {
 		code, _, stderr := f.CLI(t, args...)
 		assert.Equal(t, 125, code, args)

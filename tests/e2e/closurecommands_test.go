@@ -48,7 +48,7 @@ clusterrun.serve()`)
 		return code == 0
 	})
 
-	// Nobody has made a queue, and asking for it does not.
+	// There is no queue yet, and asking for it does not make one.
 	for range 2 {
 		for _, args := range [][]string{{"closures", "shell"}, {"fetch", "shell", "1"}, {"closures", "shell", "--cancel-all"}} {
 			code, _, stderr := l.run(args...)
@@ -62,7 +62,7 @@ clusterrun.serve()`)
 		assert.Zero(t, code, stderr)
 	}
 
-	// What is piped into coordinate gets into the queue, although nobody serves yet.
+	// Closures piped into coordinate reach the queue, although no task serves yet.
 	code, stdout, stderr := l.fed(`{"id":1,"op":"schedule","message":{"client":"c","batch":1,"closures":[{"function":"add","args":[1]}]}}`+"\n", "coordinate", "shell")
 	assert.Zero(t, code, stderr)
 	assert.Regexp(t, `^\{"event":"open","run":"shell","answer":\{"at":".+","room":\d+\}\}\n\{"id":1,"answer":\{"first":1,.*\}\}\n$`, stdout)
@@ -140,8 +140,8 @@ clusterrun.serve()`)
 	assert.Equal(t, "2\n", stdout)
 }
 
-// closureErrors: an error is told once, to the one who waits for it or else to the next
-// one who calls, and then everybody can go on.
+// closureErrors expects that an error is reported once: to the command that waits for it, or
+// else to the next one. After that all commands work.
 func closureErrors(l *local) {
 	t := l.t
 	code, _, stderr := l.run("schedule", "shell", "add", `"x"`, "--wait")

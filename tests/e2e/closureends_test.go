@@ -33,8 +33,8 @@ func awaitClosed(t *testing.T, c client.Client, queue string) enumspb.WorkflowEx
 	return status
 }
 
-// A run that ends while closures are called and thousands wait: nobody hangs, everybody
-// is told, and the queue is not left behind.
+// If a run ends while closures are called and thousands wait, no client hangs, all get an
+// error, and the queue is not left behind.
 func TestTheRunOfClosuresEnds(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -71,7 +71,7 @@ func TestTheRunOfClosuresEnds(t *testing.T) {
 				require.ErrorContains(t, err, "ended")
 			}
 			late, err := c.Schedule(ctx, "square", 2)
-			if err == nil { // it hears of the end when it is sent
+			if err == nil { // Schedule may send it later, and the end is known then
 				_, err = late.JSON(ctx)
 			}
 			require.ErrorContains(t, err, "ended")
@@ -84,8 +84,8 @@ func TestTheRunOfClosuresEnds(t *testing.T) {
 	}
 }
 
-// A queue that a coordinator has made for a run none of whose tasks serves ends with the
-// run, too, and so does one of a run that had no host yet.
+// A coordinator's queue ends with its run even if no task of the run serves, or the run had no
+// host yet.
 func TestAQueueThatNobodyServesEndsWithItsRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -112,8 +112,8 @@ func TestAQueueThatNobodyServesEndsWithItsRun(t *testing.T) {
 	}
 }
 
-// The owner of a run is killed with its host worker: the next command ends the run, and its queue, which
-// nobody executes any more.
+// If the owner of a run is killed with its host worker, the next command ends the run and its
+// queue, for which there is no worker left.
 func TestTheOwnerOfClosuresIsKilled(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")

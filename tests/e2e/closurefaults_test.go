@@ -40,7 +40,7 @@ func (f *fixture) squares(c *clustercoordinator.Coordinator, from, n int, second
 	return s
 }
 
-// called is how many of them have been called, at least once.
+// called returns the number of squares that have been called at least once.
 func (s *squares) called() int {
 	n, calls := 0, s.f.calls()
 	for i := range s.values {
@@ -81,7 +81,7 @@ func (s *squares) checkCalls() {
 	t.Logf("%d closures, %d calls", len(s.values), total)
 }
 
-// Whoever dies in the middle of thousands of closures: each is called at least once, and
+// If any part dies in the middle of thousands of closures, each is called at least once, and
 // every value is right.
 func TestClosureFaults(t *testing.T) {
 	t.Parallel()
@@ -178,10 +178,10 @@ func (f *fixture) checkQueue(c *clustercoordinator.Coordinator, n int) closure.Q
 	return s
 }
 
-// ofKilledPart reports whether a workflow task failed because a part was killed, and not
-// because of the workflow. A server that starts again has lost track of its workers, and a
-// worker may have asked it in vain for the history; the side that comes after one that was
-// killed gives back the tasks which that one had.
+// ofKilledPart reports whether a workflow task failed because a part was killed, rather than by
+// a fault of the workflow. A restarted server does not know its workers, a worker may have
+// asked it in vain for the history, and the successor of a killed side gives back the tasks
+// which its predecessor had.
 func ofKilledPart(failed *historypb.WorkflowTaskFailedEventAttributes) bool {
 	switch failed.GetCause() {
 	case enumspb.WORKFLOW_TASK_FAILED_CAUSE_RESET_STICKY_TASK_QUEUE, enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND:

@@ -29,7 +29,7 @@ func (f *fixture) serveOn(s spec.RunSpec, addresses ...string) client.WorkflowRu
 	return f.start(&s)
 }
 
-// callers is how many calls of squares each task has noted.
+// callers returns the number of calls of squares that each task has noted.
 func (f *fixture) callers() map[string]int {
 	b, err := os.ReadFile(filepath.Join(f.dir, "calls"))
 	require.NoError(f.t, err)
@@ -42,8 +42,8 @@ func (f *fixture) callers() map[string]int {
 	return n
 }
 
-// Closures are spread over the hosts, and those of a host that is gone for good are
-// called by the other, once its leases have been silent for long enough.
+// Closures are spread over the hosts. If a host is gone for good, the other calls its closures
+// once its leases have been silent for long enough.
 func TestClosuresOnTwoHosts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -57,7 +57,7 @@ func TestClosuresOnTwoHosts(t *testing.T) {
 	assert.Greater(t, spread["worker-0"], 50, spread)
 	assert.Greater(t, spread["worker-1"], 50, spread)
 
-	// Each host has one that goes on, and others behind it.
+	// The second host has two closures that do not end, and others behind them.
 	first := scheduleCall(t, c, closure.Options{Task: "worker-1"}, "where")
 	fetched[[]any](t, first)
 	held := schedule(t, c, "hold", "gone")
@@ -83,8 +83,8 @@ func TestClosuresOnTwoHosts(t *testing.T) {
 	assert.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, awaitClosed(t, f.client, c.Queue().ID()))
 }
 
-// Each generation of a group serves the same queue, also where the run itself continues
-// as new between two of them, and closures that no generation has called wait.
+// Each generation of a group serves the same queue, even if the run continues as new between
+// two of them. Closures that no generation called stay in the queue.
 func TestGenerationsServeOneQueue(t *testing.T) {
 	t.Parallel()
 	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=40")

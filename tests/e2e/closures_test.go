@@ -55,7 +55,7 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// schedule schedules one closure, which has to be taken.
+// schedule schedules one closure, and requires that the queue takes it.
 func schedule(t *testing.T, c *clustercoordinator.Coordinator, function string, args ...any) *clustercoordinator.RemoteValue {
 	t.Helper()
 	v, err := c.Schedule(bounded(t), function, args...)
@@ -92,7 +92,7 @@ func fetchError(t *testing.T, v *clustercoordinator.RemoteValue) *closure.Error 
 	return closureError(t, err)
 }
 
-// calls are what the functions have noted, by line without the task.
+// calls returns the notes of the functions: the number of each line, without its task.
 func (f *fixture) calls() map[string]int {
 	f.t.Helper()
 	b, err := os.ReadFile(filepath.Join(f.dir, "calls"))
@@ -102,7 +102,7 @@ func (f *fixture) calls() map[string]int {
 	if f.noted == nil {
 		f.noted = map[string]int{}
 	}
-	// What was read before is not read again: there are many lines.
+	// Lines are read only once, since there are many.
 	end := bytes.LastIndexByte(b, '\n') + 1
 	for line := range strings.Lines(string(b[f.read:end])) {
 		fields := strings.Fields(line)
@@ -142,7 +142,7 @@ func (f *fixture) awaitServing(c *clustercoordinator.Coordinator, tasks int) {
 	harness.Eventually(f.t, "tasks serve", func() bool { return len(f.status(c).Workers) == tasks })
 }
 
-// What a coordinator and those who serve can do with each other, in one run.
+// Coordinators and serving tasks can use all features with each other in one run.
 func TestClosures(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

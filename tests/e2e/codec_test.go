@@ -22,7 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// canary is what nobody may read who has no key.
+// canary is a word that is readable only with the key.
 const canary = "KANARIENVOGEL"
 
 // keyFile makes a file with one key.
@@ -35,8 +35,8 @@ func keyFile(t *testing.T, id string) string {
 	return file
 }
 
-// A canary in all that a run can say is shown to whoever has the key, and nowhere in the
-// server's files, nor in the histories that others get.
+// A canary in all texts of a run is shown with the key, and is neither in the server's files
+// nor in histories that are read without it.
 func TestTheCodecHidesWhatRunsSay(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -64,13 +64,13 @@ func TestTheCodecHidesWhatRunsSay(t *testing.T) {
 	_, stdout, _ := l.run(with("status", "hidden")...)
 	assert.Contains(t, stdout, "it was "+canary)
 
-	// As read without the key, and with another one.
+	// Read without the key, and with a wrong one.
 	for _, args := range [][]string{{"status", "hidden"}, {"wait", "hidden"}, {"wait", "hidden", "--codec-keys", keyFile(t, "two")}} {
 		_, stdout, stderr = l.run(args...)
 		assert.Contains(t, stdout+stderr, `the key "one"`, args)
 		assert.NotContains(t, stdout+stderr, canary, args)
 	}
-	// An export that nobody could decode names the key.
+	// An export that cannot be decoded names the key.
 	export := filepath.Join(l.home, "hidden.tar.gz")
 	code, _, stderr = l.run("export", "-o", export, "hidden", "--codec-keys", keyFile(t, "two"))
 	require.Zero(t, code, stderr)
@@ -146,8 +146,8 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 	assert.NoDirExists(t, l.state(), "nothing was started")
 }
 
-// browse returns a page as Chromium shows it. Where a machine is busy the Web UI now and then gives
-// up, and asks for a refresh.
+// browse returns a page as Chromium shows it. On a busy machine the Web UI sometimes gives up
+// and asks for a refresh.
 func browse(t *testing.T, link string) (page string) {
 	t.Helper()
 	path, err := exec.LookPath("chromium")

@@ -24,8 +24,8 @@ func TestConsoleOfARun(t *testing.T) {
 	assert.NotContains(t, stderr, "worker-0]")
 }
 
-// SEED-76: without a log directory there is nothing to tail, and nothing is waited
-// for. Unlike the seed's, the output is not lost.
+// SEED-76: without a log directory no file is followed, and nothing is waited for. Unlike the
+// seed, clusterrun does not lose the output.
 func TestConsoleWithoutLogs(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")

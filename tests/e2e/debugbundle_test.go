@@ -21,8 +21,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter/doctor/debugbundle"
 )
 
-// Secrets are wherever people leave them, and a bundle has none: not as they are, and not within
-// anything that is encoded.
+// A bundle contains no secrets from any usual place, neither in plain text nor within encoded
+// data.
 func TestDebugBundleHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -27,7 +27,7 @@ func (l *local) result(args ...string) (r spec.RunResult, stderr string) {
 	return r, stderr
 }
 
-// logged is what a task has in one of its files; there says that it has the file.
+// logged returns the content of a log file of a task. there reports whether the file exists.
 func logged(t *testing.T, r spec.RunResult, task int, file string) (text string, there bool) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(r.Tasks[task].Exit.LogDir, file))
@@ -38,8 +38,8 @@ func logged(t *testing.T, r spec.RunResult, task int, file string) (text string,
 	return string(b), true
 }
 
-// TestElastic has what the tests of torch elastic's multiprocessing require, for
-// programs; the ids are those of its tests.
+// TestElastic expects for programs what torch elastic's tests of multiprocessing expect. The
+// IDs are the IDs of its tests.
 func TestElastic(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -149,8 +149,8 @@ clusterrun.main(f)`)
 				if want[i] {
 					assert.Equal(t, line, text, "mask %s", mask)
 				}
-				// What is not redirected goes to the terminal, and its end is kept. The report is
-				// indented.
+				// Output that is not redirected goes to the terminal, and its end is kept. The
+				// report is indented.
 				assert.Equal(t, !want[i], strings.Contains("\n"+shown, "\n"+line), "mask %s: %s", mask, file)
 			}
 		}
@@ -240,8 +240,8 @@ func TestElasticWait(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, r.Verdict)
 }
 
-// TE-11, TE-18, SEED-83: closing ends all, whatever they make of the signal, within
-// one grace for all; a type may have a signal and a grace of its own.
+// TE-11, TE-18, SEED-83: closing ends all tasks, even if they ignore the signal, within one
+// grace for all; a type may have a signal and a grace of its own.
 func TestElasticClose(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

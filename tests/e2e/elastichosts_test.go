@@ -20,12 +20,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// member is a program that says what it was told of its generation, and ends with a file.
+// member is a program that writes the variables of its generation, and ends when a file
+// appears.
 const member = `echo "$$ $CLUSTERRUN_HOST $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK $GROUP_WORLD_SIZE $MASTER_ADDR:$MASTER_PORT $TF_CONFIG" > $DIR/told-$CLUSTERRUN_GENERATION-$RANK
 until [ -e $DIR/end ]; do sleep 0.05; done`
 
-// generation waits for a generation on these hosts, with so many tasks on each, and checks
-// what its tasks were told. It returns their processes by host.
+// generation waits for a generation on these hosts, with perHost tasks on each, and checks the
+// variables of its tasks. It returns their processes by host.
 func (f *fixture) generation(generation, perHost int, hosts ...string) map[string][]int {
 	f.t.Helper()
 	pids := map[string][]int{}
@@ -72,8 +73,8 @@ func elastic(count spec.HostCount, tasks int, grow spec.Grow) *spec.RunSpec {
 	}
 }
 
-// An elastic run begins on the hosts that there are. On a lost host it goes on with those
-// that are left, without a restart of its budget, and with a later generation on one more.
+// An elastic run begins on the available hosts. After the loss of a host it continues on the
+// others without using its restarts, and a later generation uses an added host.
 func TestElasticHosts(t *testing.T) {
 	t.Parallel()
 	f, hosts := fleetOf(t, 2, "a", "b", "c")

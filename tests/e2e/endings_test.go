@@ -180,7 +180,7 @@ func TestEndings(t *testing.T) {
 	})
 }
 
-// A failure among many tasks is told apart from those that it stopped.
+// The report distinguishes a failure among many tasks from the tasks that it stopped.
 func TestAThousandTasks(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// An export has the output of all hosts, whose files nobody else can read: bytes, files of
-// errors and values, earlier attempts and processes that write nothing. A host that is gone is named.
+// An export has the output of all hosts, whose files only they can read: bytes, files of errors
+// and values, earlier attempts and processes that write nothing. A host that is gone is named.
 func TestExportOfEveryHost(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -52,7 +52,8 @@ func TestExportOfEveryHost(t *testing.T) {
 		return readFile(t, file)
 	}
 	whole := filepath.Join(dir, "whole.tar.gz")
-	// The copies are where the file is to be: there is no other room.
+	// The copies are in the directory of the export file, since there is no temporary
+	// directory.
 	export := harness.Start(t, dir, harness.Env(dir, "TEMPORAL_ADDRESS="+f.Address, "TMPDIR="+filepath.Join(dir, "nosuch")),
 		harness.Clusterrun(t), "export", "--logs", "-o", whole, run.GetID())
 	require.Zero(t, export.ExitCode(), export.Stderr())

@@ -62,7 +62,7 @@ func (f *fixture) livesOf(generation int) []life {
 	return all
 }
 
-// A fault of the side beside the partition.
+// sideFault is a fault of the side during the partition.
 type sideFault string
 
 const (
@@ -104,8 +104,9 @@ func beset(t *testing.T, w *harness.Worker, fault sideFault) (stop func()) {
 	return func() {}
 }
 
-// Whatever becomes of the side of a host that is cut off, nothing of a generation lives
-// there when the next one begins elsewhere. PARTITIONS says how often each is tried.
+// When a host is cut off, no process of a generation lives there when the next one begins
+// elsewhere, whether its side is alive, killed, frozen or looping. PARTITIONS is the number of
+// tries of each.
 func TestNoTwoGenerationsLive(t *testing.T) {
 	t.Parallel()
 	rounds, _ := strconv.Atoi(os.Getenv("PARTITIONS"))
@@ -148,8 +149,8 @@ func partition(t *testing.T, fault sideFault, cut drill.Cut) {
 	require.NoError(t, err)
 	stop := beset(t, b, fault)
 	f.StartWorker(t, "--host-name", "host-c", "--slots", "2")
-	// What a host says may reach the server although no answer reaches the host. Then the run
-	// hears from the host itself that it has stopped its processes, and does not wait.
+	// Messages of a host may reach the server although no answer reaches the host. Then the
+	// host itself reports that it has stopped its processes, and the run does not wait.
 	silent := false
 	harness.Eventually(t, "status names the host, or the run goes on without it", func() bool {
 		s, err := starter.Get(f.client, run.GetID(), "").Status(t.Context())
@@ -177,7 +178,7 @@ func partition(t *testing.T, fault sideFault, cut drill.Cut) {
 	}
 }
 
-// A server whose database was emptied knows no run. That is no reason to stop processes.
+// A server whose database was emptied knows no run. The processes are not stopped for that.
 func TestAServerThatWasEmptiedKillsNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -210,7 +211,7 @@ func TestAServerThatIsAwayForLong(t *testing.T) {
 			pids := []int{f.startedOnce(0), f.startedOnce(1)}
 			f.Kill()
 			if policy == spec.OnDisconnectKeep {
-				time.Sleep(8 * time.Second) // the outage is what is under test
+				time.Sleep(8 * time.Second) // the outage is under test
 				f.Restart()
 				touch(t, f, "go")
 				r := f.result(run)

@@ -81,8 +81,8 @@ func waitFor(file string) string {
 	return fmt.Sprintf(`echo up > $DIR/%s-$RANK; until [ -e $DIR/%s ]; do sleep 0.05; done`, file, file)
 }
 
-// Tasks go wherever there is room, on as few hosts as possible, and what has no room waits
-// for it, in its order.
+// Tasks are placed on any hosts with room, on as few as possible. Runs without room wait for it
+// in order.
 func TestTheFleetPlacesAndQueues(t *testing.T) {
 	t.Parallel()
 	f, _ := fleetOf(t, 4, "a", "b", "c")
@@ -91,7 +91,7 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 	require.Zero(t, code, stderr)
 	assert.Equal(t, "a: worker-0, worker-1, worker-2, worker-3\nb: worker-4, worker-5, worker-6, worker-7\n", stdout)
 
-	// A run that says how long it waits for a place is told at the end of that what it waited for.
+	// If a run limits its time to wait for a place, its error then says what it waited for.
 	r := f.result(f.start(&spec.RunSpec{PlacementTimeout: spec.DurationOf(time.Second), Tasks: []spec.TaskGroup{group("worker", 13, "true")}}))
 	assert.Equal(t, spec.ErrPlacement, r.ErrorType)
 	assert.Contains(t, r.Message, "could not be placed: waits for 13 slots: 4 free on a")
@@ -144,7 +144,7 @@ func TestGangsOfTwoDoNotBlockEachOther(t *testing.T) {
 	}
 }
 
-// A fleet goes on in other executions while runs come and go, and its hosts with it.
+// A fleet continues in other executions while runs come and go, and keeps its hosts.
 func TestTheFleetContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	f, _ := fleetOn(t, fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=60")), 1, "a", "b")
@@ -173,7 +173,7 @@ func (f *fixture) fleetExecution() string {
 	return d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 }
 
-// What ends a run that waits, or the fleet itself, holds nobody else up.
+// The end of a waiting run, or of the fleet itself, does not hold up other runs.
 func TestTheQueueOutlivesWhatEnds(t *testing.T) {
 	t.Parallel()
 	f, hosts := fleetOf(t, 1, "a", "b")
@@ -211,8 +211,8 @@ func TestTheQueueOutlivesWhatEnds(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, f.result(last).Verdict)
 }
 
-// A group leaves a host that drains with its next generation, and uses no restart of its own
-// for that; a run that is no group stays.
+// A group leaves a draining host with its next generation, without using one of its restarts. A
+// run without a group stays.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	f, _ := fleetOf(t, 2, "a", "b")

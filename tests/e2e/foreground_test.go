@@ -35,8 +35,7 @@ func lines(n int, prefix, text string) (all []string) {
 	return all
 }
 
-// The chief is in the foreground, and a task that the spec does not have is
-// started meanwhile.
+// The chief is in the foreground while a task that is not in the spec is started.
 func TestStartProcessesInTheForeground_MPR09(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -117,7 +116,7 @@ func TestForegroundMistakes(t *testing.T) {
 func TestForegroundInATerminal(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	// What the terminal was, it is again.
+	// The modes of the terminal are restored.
 	restored := func(t *testing.T, x *harness.Terminal, before any) {
 		t.Helper()
 		assert.Equal(t, before, x.Modes(), "the terminal is as it was")

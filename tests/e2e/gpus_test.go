@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Runs on one host have different GPUs of it, also after its host worker was killed and the
-// fleet has heard of them again.
+// Runs on one host have different GPUs, even after its host worker was killed and the fleet has
+// received its GPUs again.
 func TestRunsDoNotShareAGPU(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

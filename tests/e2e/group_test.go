@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// told writes what a process was told of its generation.
+// told is a script that writes the variables of the process's generation.
 const told = `echo "$TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS $CLUSTERRUN_GENERATION $MASTER_PORT $(basename $(dirname $CLUSTERRUN_LOG_DIR))" > $DIR/told-$RANK-$CLUSTERRUN_GENERATION; `
 
 // SEED-82: any failure stops all, and the next generation starts, every
@@ -141,9 +141,8 @@ func TestGroupRestartOnTwoHosts(t *testing.T) {
 	}
 }
 
-// A run that restarts its group for ever continues as new between generations.
-// Whoever knows it by its first execution goes on to reach it, its logs stay
-// together, and its timeout holds.
+// A run that restarts its group forever continues as new between generations. It is still
+// reached by its first execution, its logs stay together, and its timeout holds.
 func TestGroupContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=40")
@@ -183,8 +182,8 @@ func TestGroupContinuesAsNew(t *testing.T) {
 	assert.Empty(t, harness.Alive(f.mark))
 }
 
-// A lease that is lost while the group is being stopped leaves its process behind.
-// The next generation ends it and goes on.
+// A lease that is lost while the group is being stopped leaves its process behind. The next
+// generation ends it and continues.
 func TestGroupRestartWhileATemporalSideIsKilled(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -16,7 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// executionsOf are those of a run, the first one first. The last has not continued as new.
+// executionsOf returns the executions of a run, the oldest first. The last has not continued as
+// new.
 func executionsOf(t *testing.T, f *fixture, id, first string) []string {
 	t.Helper()
 	all := []string{first}
@@ -34,8 +35,8 @@ func executionsOf(t *testing.T, f *fixture, id, first string) []string {
 	}
 }
 
-// A run whose tasks never end gets so many requests that it goes on in other executions
-// of its workflow. Its processes go on, and nobody notices.
+// A run whose tasks never end gets so many requests that it continues in other executions of
+// its workflow. Its processes keep running, without a visible effect.
 func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	t.Parallel()
 	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=150")

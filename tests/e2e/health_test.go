@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// health is where each task is, by what `clusterrun status` says, and the tasks in the
-// order in which it does.
+// health returns the states of the tasks that `clusterrun status` shows, and the tasks in its
+// order.
 func (c *chief) health() (states map[string]spec.TaskState, order []string) {
 	c.t.Helper()
 	var s spec.Status
@@ -60,7 +60,7 @@ func (c *chief) servingTasks(of *clustercoordinator.Coordinator) []string {
 	return slices.Sorted(slices.Values(names))
 }
 
-// CC-93 to CC-96: what anybody can see of the workers and the servers of a run.
+// CC-93 to CC-96: the health of the workers and the servers of a run is visible to all.
 func TestTheHealthOfTasks(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

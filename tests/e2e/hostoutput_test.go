@@ -17,12 +17,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// apart is a log directory that is another one for each program, as on different
-// machines: the one of its current directory.
+// apart is a log directory that differs for each program, as on different machines: it is in
+// its current directory.
 const apart = "/proc/self/cwd/logs"
 
-// Two host workers whose files nobody else can read: all output comes from their
-// services, while the run goes on and after its end, each line once and with its task.
+// If only the host workers can read their files, all output comes from their services, during
+// the run and after its end, each line once and with its task.
 func TestOutputFromEveryHost(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -107,7 +107,7 @@ func TestOutputFromEveryHost(t *testing.T) {
 	assert.Zero(t, code, stderr)
 	assert.Equal(t, want(2), linesWith(stdout), "the host that is gone has none of it")
 
-	// Whoever answers at the address is another.
+	// Another host worker answers at the address.
 	address := strings.TrimSpace(readFile(t, filepath.Join(c.State, "worker", "hostservice.port")))
 	f.StartWorker(t, "--host-name", "host-c", "--listen", "127.0.0.1:"+address, "--log-dir", apart)
 	code, _, stderr = f.CLI(t, "logs", run.GetID(), "worker-1")

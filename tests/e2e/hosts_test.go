@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Pinned tasks run on the host their address names; everybody is told the same
-// cluster, and a failure on one host ends the tasks on the other.
+// Pinned tasks run on the host that their address names, all get the same cluster, and a
+// failure on one host ends the tasks on the other.
 func TestTwoHosts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -59,7 +59,7 @@ func TestALoggerEndsItsRun(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, f.result(healthy).Verdict)
 }
 
-// What this host can enforce is done; what it cannot is refused before anything starts.
+// Limits that this host can enforce are enforced; others are refused before anything starts.
 func TestLimitsOfMemory(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -85,7 +85,7 @@ func TestLocalBarriersNeedOneHost(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 }
 
-// Who lists the barriers of such a run is told why there are none.
+// Listing the barriers of such a run prints why there are none.
 func TestLocalBarriersAreNotListed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

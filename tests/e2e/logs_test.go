@@ -135,9 +135,8 @@ func TestLogsOfALivingRun(t *testing.T) {
 	assert.Equal(t, "[worker-0]:    two\n", stdout, "the run has ended")
 }
 
-// Every directory that can be read here is, whichever host worker has written it, and
-// what cannot be read is named with its host: also while the run is followed, and
-// after it was terminated.
+// Every directory that can be read here is read, from all host workers, and the others are
+// named with their host: also while the run is followed, and after it was terminated.
 func TestLogsOfARunOnSeveralHosts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -296,7 +295,7 @@ func TestErrorFileOfTheParent(t *testing.T) {
 	})
 }
 
-// The real @record (TE-64): what it writes is the run's error, with its time.
+// The real @record (TE-64): the error that it writes is the run's error, with its time.
 func TestTorchRecord_TE64(t *testing.T) {
 	t.Parallel()
 	const python = "/usr/bin/python3" // where distributions put a packaged torch

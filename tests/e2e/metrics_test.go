@@ -30,7 +30,7 @@ var (
 	labelOf = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
 )
 
-// scrape asks a host worker for its metrics; nil: nobody answers yet.
+// scrape requests the metrics of a host worker. It returns nil if it does not answer yet.
 func scrape(t *testing.T, address string, labels ...string) (s scraped, text string) {
 	t.Helper()
 	r, err := http.Get("http://" + address + "/metrics")
@@ -60,8 +60,8 @@ func scrape(t *testing.T, address string, labels ...string) (s scraped, text str
 	return s, string(body)
 }
 
-// What runs do is counted from one end to the other: runs, processes, barriers and closures.
-// What has not happened yet is there as 0, so that the first time is an increase.
+// Runs, processes, barriers and closures are counted from their start to their end. Counters
+// start at 0, so that the first event is an increase.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")
@@ -148,7 +148,8 @@ func TestMetrics(t *testing.T) {
 	assert.NoError(t, err, string(out))
 }
 
-// ours returns what is not of Temporal's SDK, whose names are none of ours.
+// ours returns the metrics whose names have clusterrun's prefix, without the metrics of
+// Temporal's SDK.
 func ours(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// solver is a program for MPICH. Debian's headers are a package of their own, so it has what
-// it needs of them. The second argument of the command line is what it does.
+// solver is a program for MPICH. It declares what it needs, since Debian's headers are a
+// package of their own. The second argument of the command line selects what it does.
 const solver = `
 #include <signal.h>
 #include <stdio.h>
@@ -67,8 +67,8 @@ func ranks(n int) (lines []string) {
 	return lines
 }
 
-// A program that is linked with MPICH is one world without a word about it, and how its ranks
-// end is how they end without MPI.
+// A program that is linked with MPICH is one MPI world without further flags, and its ranks end
+// as they do without MPI.
 func TestMPICH(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -134,8 +134,8 @@ func TestMPICHOnTwoHosts(t *testing.T) {
 	}
 }
 
-// What a rank leaves behind does not keep its end from being seen, though it has the descriptor
-// by which the rank asked.
+// A process that a rank leaves behind does not hide the end of the rank, though it has the
+// rank's PMI descriptor.
 func TestWhatARankLeavesBehind(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -35,7 +35,7 @@ func TestDDPOnThreeHosts(t *testing.T) {
 }
 
 // A program for TF_CONFIG trains on three hosts: the chief and a worker on one, workers and a
-// parameter server on the others, which find each other by their addresses alone.
+// parameter server on the others. They find each other by their addresses only.
 func TestTFConfigOnThreeHosts(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 3)
@@ -54,8 +54,8 @@ func TestTFConfigOnThreeHosts(t *testing.T) {
 	h.gone()
 }
 
-// Before anything starts the hosts see whether they reach the one of rank 0 at the address that
-// they would be told.
+// Before anything starts, the hosts check that they reach the host of rank 0 at the address
+// that their tasks would get.
 func TestRankZeroCannotBeReached(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 2)
@@ -74,8 +74,8 @@ exec `+h.Agent+` "$@"`)
 	h.gone()
 }
 
-// What is linked with MPI is started by mpirun, and whoever does not is told so: each process
-// would believe to be alone, and end well.
+// A program linked with MPI must be started by mpirun. Otherwise an error says so, since each
+// process would be a world of its own and end well.
 func TestMPI(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"gcc", "mpirun"} {

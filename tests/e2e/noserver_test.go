@@ -81,7 +81,7 @@ func sockets(t *testing.T, dir string) (found []string) {
 			found = append(found, path)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it was removed meanwhile
+			return nil // it was removed since
 		}
 		return err
 	}))

@@ -42,8 +42,9 @@ func TestAnotherUserOfTheMachine(t *testing.T) {
 	assert.Contains(t, said, "Permission denied")
 }
 
-// copyProgram copies a program. We do not open it for writing: a child of a test beside this one
-// could have it open at the moment, and what is open for writing is not executed.
+// copyProgram copies a program with cp. This process does not open it for writing: a child of a
+// parallel test could inherit the open file, and a file that is open for writing cannot be
+// executed.
 func copyProgram(t *testing.T, from, to string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "cp", from, to).CombinedOutput()
@@ -88,7 +89,7 @@ func TestUserWithoutAName(t *testing.T) {
 	h.credential = &syscall.Credential{Uid: unknown, Gid: unknown}
 	server := h.path("clusterrun-devserver")
 	copyProgram(t, harness.Devserver(t), server)
-	// Without HOME, too: the state directory is told otherwise.
+	// It works without HOME, too, if CLUSTERRUN_STATE_DIR is set.
 	p := harness.StartAs(t, h.credential, h.home, []string{"PATH=" + os.Getenv("PATH"), "CLUSTERRUN_STATE_DIR=" + h.path("state")},
 		h.program, "run", "-n", "1", "--", "id", "-u")
 	require.Zero(t, p.ExitCode(), p.Stderr())

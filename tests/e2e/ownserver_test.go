@@ -51,7 +51,7 @@ func (l *local) goOn() {
 	require.NoError(l.t, os.WriteFile(filepath.Join(l.home, "go"), nil, 0o644))
 }
 
-// connected reports whether a process of ours has a socket. Only root sees that.
+// connected reports whether a process of this test has a socket. Only root sees that.
 func connected(pid int) bool {
 	fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	return slices.ContainsFunc(fds, func(fd string) bool {
@@ -60,8 +60,8 @@ func connected(pid int) bool {
 	})
 }
 
-// The embedded server is killed, somebody else gets its port, and the next command
-// brings it up on another one: whoever waits finds it there.
+// If the embedded server is killed and another program gets its port, the next command starts
+// it on another port, and waiting commands find it there.
 func TestWhoWaitsFollowsTheServer(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -95,7 +95,7 @@ func TestWhoWaitsFollowsTheServer(t *testing.T) {
 		return true
 	})
 
-	// Nobody starts a server while we hold this.
+	// No command starts a server while the test holds this lock.
 	starting, err := os.OpenFile(filepath.Join(l.state(), "server", "start.lock"), os.O_RDWR, 0)
 	require.NoError(t, err)
 	defer starting.Close()

@@ -61,7 +61,7 @@ func newPoliced(t *testing.T) *policed {
 	s := harness.StartServer(t, "--headless")
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o700)) // whatever the umask is
+	require.NoError(t, os.Chmod(dir, 0o700)) // independent of the umask
 	g := &policed{Server: s, t: t, client: s.Client(), dir: dir}
 	for _, name := range []string{"alice", "eve"} {
 		g.command(nil, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", g.path(name))
@@ -195,7 +195,7 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 	require.Equal(t, ran, g.ran("job"))
 	assert.True(t, g.wasAudited("start", "by-agent", "worker-0", ""))
 
-	// What is refused is refused before anything starts.
+	// Refusals come before anything starts.
 	for id, c := range map[string]struct {
 		args []string
 		want string
@@ -236,7 +236,7 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 	assert.Equal(t, ran, g.ran("job"))
 	assert.Empty(t, g.ran("evil"))
 
-	// The policy is read anew when it has changed.
+	// The policy is read again when it has changed.
 	before, err := os.ReadFile(g.path("policy.yaml"))
 	require.NoError(t, err)
 	for text, want := range map[string]string{
@@ -261,8 +261,8 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 	assert.Equal(t, os.FileMode(0o600), info.Mode())
 }
 
-// What reaches a run that was allowed is held against the policy too: updates, and activities
-// that somebody schedules straight on the queue of the host.
+// Requests to a run that was allowed are checked against the policy too: updates, and
+// activities scheduled directly on the queue of the host.
 func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	t.Parallel()
 	g := newPoliced(t)
@@ -360,7 +360,8 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	assert.True(t, g.wasAudited("refused", "r", "worker-9", "the task is not the one that the signed request makes of the spec"))
 	assert.True(t, g.wasAudited("refused", "r", "worker-1", "no rule is for what is unsigned"))
 
-	// A workflow that says what no workflow of ours does, of a run that alice has signed.
+	// A workflow that makes requests no clusterrun workflow makes, for a run that alice has
+	// signed.
 	signed := g.sign("by-alice", s, time.Hour).WithDefaults()
 	other := g.sign("by-alice", g.job("other"), time.Hour).WithDefaults()
 	cluster := hostapi.Cluster{RPCLayer: "grpc", MasterAddr: "evil.example", Members: []hostapi.Member{{Type: "worker", Address: "evil.example:1"}}}
@@ -396,7 +397,7 @@ func signalling(task string) hostapi.SignalTasksInput {
 	return hostapi.SignalTasksInput{SignalRequest: spec.SignalRequest{Tasks: []string{task}, Signal: "SIGUSR1"}}
 }
 
-// byHand is an activity that no workflow of ours has scheduled.
+// byHand is an activity that no clusterrun workflow has scheduled.
 type byHand struct {
 	Activity string
 	Input    any
@@ -411,7 +412,8 @@ func (g *policed) activity(workflowID, queue, name string, input any) error {
 	return nil
 }
 
-// activities is the same for several ones, one after the other. What succeeds has no text.
+// activities does the same for several activities, one after the other. The text of a success
+// is empty.
 func (g *policed) activities(workflowID, queue string, calls ...byHand) []string {
 	g.t.Helper()
 	w := worker.New(g.client, "by-hand-"+workflowID, worker.Options{DisableRegistrationAliasing: true})
@@ -445,7 +447,7 @@ func TestPolicyCheck(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o700))  // whatever the umask is
+	require.NoError(t, os.Chmod(dir, 0o700))  // independent of the umask
 	bin, err := filepath.EvalSymlinks("/bin") // patterns are of real paths
 	require.NoError(t, err)
 	file := filepath.Join(dir, "policy.yaml")

@@ -29,7 +29,7 @@ func newPools(t *testing.T) *pools {
 	build.Dir = harness.Root()
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
-	// The interpreter itself: what is first in PATH may be a script that needs more of it.
+	// Use the interpreter itself: python3 in PATH may be a script that needs more of PATH.
 	found, err := exec.Command("python3", "-c", "import sys; print(sys.executable, end='')").Output()
 	require.NoError(t, err)
 	python := string(found)
@@ -92,8 +92,8 @@ func (p *poolProgram) said() map[string]any {
 	return said
 }
 
-// gone waits until no process of the program is left: neither those of its pools nor
-// what has run them.
+// gone waits until no process of the program is left: neither the processes of its pools nor
+// their host worker.
 func (p *poolProgram) gone() {
 	p.t.Helper()
 	harness.Eventually(p.t, "no process is left", func() bool { return len(harness.Alive(p.mark)) == 0 })
@@ -131,7 +131,7 @@ func disjoint(t *testing.T, a, b []int) {
 
 const unexpectedEOF = "Unexpected EOF. Worker process may have died"
 
-// A program that is no file can have functions of modules called.
+// A program that is not a file can call functions of modules.
 const programOfCode = `
 with open("functions.py", "w") as f:
     f.write("import clusterrun\n@clusterrun.function\ndef double(x):\n    return 2 * x\n")
@@ -354,7 +354,7 @@ func TestPools(t *testing.T) {
 		})
 	}
 
-	// For the run that is no failure; a closure for that task would wait for ever.
+	// The run does not fail for that; a closure for that task would wait forever.
 	t.Run("python: a process has left with exit code 0 between two runs", func(t *testing.T) {
 		r := p.begin(t, "python", "leaves")
 		said := r.said()

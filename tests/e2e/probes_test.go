@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// probed returns what a host worker answers to a probe; 0: nobody answers.
+// probed returns a host worker's answer to a probe. The code is 0 if there is no answer.
 func probed(address string) (int, string) {
 	r, err := http.Get("http://" + address + "/ready")
 	if err != nil {
@@ -23,8 +23,8 @@ func probed(address string) (int, string) {
 	return r.StatusCode, strings.TrimSpace(string(text))
 }
 
-// Whoever probes host workers and controllers learns when they serve: not before there is a
-// server, and then they do.
+// Probes of host workers and controllers succeed when they serve, but not before there is a
+// server.
 func TestReadyIsServed(t *testing.T) {
 	t.Parallel()
 	host, controller := harness.FreeAddress(t), harness.FreeAddress(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// What a run has left goes, here and on the server, and nothing of one that lives.
+// Prune removes what ended runs have left, here and on the server, and nothing of a living run.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

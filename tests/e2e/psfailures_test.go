@@ -92,8 +92,8 @@ func TestParameterServerFailures(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, "those that failed were started again: %s", r.Message)
 }
 
-// CC-83: a parameter server is taken away, and the chief does not handle the error: it is
-// that of the run. SEED-56: or the run ends with the exit code that the environment says.
+// CC-83: if a parameter server is taken away and the chief does not handle the error, it is the
+// error of the run. SEED-56: or the run ends with the exit code that the environment says.
 func TestTheErrorOfAParameterServerIsThatOfTheRun(t *testing.T) {
 	t.Parallel()
 	end := func(name string, s spec.RunSpec) spec.RunResult {

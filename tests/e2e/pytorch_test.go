@@ -51,9 +51,10 @@ var pytorchTests = map[string][]notHere{
 // notHere says why tests do not apply.
 type notHere struct {
 	why string
-	// tests are the names of the methods; empty: all of the file.
+	// tests names the methods. If it is empty, it means all tests of the file.
 	tests string
-	// in is the start of the versions of torch whose tests are meant; empty: all that have them.
+	// in is a prefix of the versions of torch. If it is empty, it means all versions that have
+	// the tests.
 	in string
 }
 
@@ -69,7 +70,7 @@ var ofTorchrun = []notHere{
 	{why: startsNothing, tests: "test_min_max_nodes_parse test_is_not_torchelastic_launched"},
 }
 
-// torchBuild is what is known of the torch that is installed.
+// torchBuild describes the torch that is installed.
 type torchBuild struct {
 	Version      string
 	WithoutLibuv bool
@@ -85,9 +86,9 @@ except RuntimeError as e:
     without = "libuv" in str(e)
 print(json.dumps({"Version": torch.__version__, "WithoutLibuv": without}))`
 
-// PyTorch's own tests of its launcher, as they are, with clusterrun in its place:
-// testdata/pytorch has torch start it. Each that applies has to pass and to have started
-// clusterrun, and each that does not must have a reason, and would not do both.
+// PyTorch's own tests of its launcher pass unchanged with clusterrun instead, which torch
+// starts by testdata/pytorch. Each test that applies has to pass and to have started
+// clusterrun. Each other test must have a reason, and must not do both.
 func TestPyTorch(t *testing.T) {
 	t.Parallel()
 	const python = "/usr/bin/python3" // where distributions put a packaged torch
@@ -131,7 +132,7 @@ func TestPyTorch(t *testing.T) {
 			run := func(args ...string) *harness.Process {
 				argv := append([]string{python, filepath.Join(shim, "runtests.py"), filepath.Join(source, "test/distributed", file)}, args...)
 				p := harness.Start(t, t.TempDir(), env, argv...)
-				require.True(t, p.EndsWithin(20*time.Minute), "%s\n%s", p.Stdout(), p.Stderr()) // torch alone takes seconds to import
+				require.True(t, p.EndsWithin(20*time.Minute), "%s\n%s", p.Stdout(), p.Stderr()) // torch takes seconds to import
 				require.Zero(t, p.ExitCode(), p.Stderr())
 				return p
 			}

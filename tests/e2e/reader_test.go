@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// redirected starts a run whose output goes where the shell's words say, with $FIFO a
-// pipe that nobody reads.
+// redirected starts a run whose output is redirected by words of the shell. $FIFO is a pipe
+// without a reader.
 func redirected(t *testing.T, s *harness.Server, id, words string, args ...string) *harness.Process {
 	t.Helper()
 	home := t.TempDir()
@@ -29,8 +29,8 @@ func redirected(t *testing.T, s *harness.Server, id, words string, args ...strin
 // More than a pipe holds.
 const muchOutput = `head -c 300000 /dev/zero | tr "\0" "\n"; `
 
-// Signals have their effect where nobody reads the output: one stops the run and ends
-// the command, whatever is left to show.
+// Signals have their effect even if the output has no reader: one stops the run and ends the
+// command, with output left to show.
 func TestOutputThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")

@@ -21,8 +21,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// recordDir is where the histories go that package workflows replays. They are recorded by
-// `make record`, once for each released version.
+// recordDir is the directory for the histories that package workflows replays. They are
+// recorded by `make record`, once for each released version.
 func recordDir(t *testing.T) string {
 	dir := os.Getenv("CLUSTERRUN_RECORD")
 	if dir == "" {

@@ -24,8 +24,8 @@ func TestRecordBarriers(t *testing.T) {
 		require.NoError(t, run.Get(t.Context(), nil))
 		writeHistory(t, &fixture{client: c}, run, filepath.Join(dir, name+".json"))
 	}
-	// The run of these barriers has to live, or the check would break them. It is
-	// none, and cannot be asked, so the check is tried again and again.
+	// The run of these barriers has to live, or the check would break them. It is not a
+	// clusterrun run and does not answer, so the check is retried again and again.
 	run, err := c.SignalWithStartWorkflow(t.Context(), "run", spec.SignalArrive, spec.BarrierMessage{}, client.StartWorkflowOptions{ID: "run", TaskQueue: p.queue}, spec.BarrierWorkflowType,
 		spec.BarrierInput{Participants: []string{"nobody"}})
 	require.NoError(t, err)

@@ -107,7 +107,7 @@ func TestRecordClosures(t *testing.T) {
 	awaitClosed(t, f.client, c.Queue().ID())
 	record(f, c, "", "closures-lost")
 
-	// A host worker that was started again, whose leases are taken anew.
+	// A restarted host worker takes its leases again.
 	f = newFixture(t)
 	run = f.serve(1)
 	c = f.coordinator(run)

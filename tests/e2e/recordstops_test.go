@@ -33,7 +33,7 @@ func TestRecordStops(t *testing.T) {
 	f.stopping(run, spec.UpdateStopTogether, spec.TogetherRequest{Reason: "enough"})
 	record("stop-stragglers", run)
 
-	// Cleared, and a task that failed meanwhile is started again.
+	// The stop is cleared, and a task that failed before is started again.
 	run = f.stopRun("stop-cleared", &spec.RunSpec{AutoRestart: true, Tasks: []spec.TaskGroup{
 		group("worker", 2, upTo+`; [ $RANK = 0 ] || [ $CLUSTERRUN_RESTART_COUNT != 0 ]`)}}, both...)
 	f.stopping(run, spec.UpdateStopTogether, spec.TogetherRequest{})

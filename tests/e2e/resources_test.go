@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// shown is what a task says of its share, printed by showShare.
+// showShare is a script that prints the share of a task.
 const showShare = `echo "$CLUSTERRUN_TASK devices=${CUDA_VISIBLE_DEVICES-all} threads=${OMP_NUM_THREADS-} $(grep Cpus_allowed_list: /proc/self/status | tr -d '\t')"`
 
 func shares(stdout string) map[string]string {
@@ -101,8 +101,8 @@ func TestSharesOfAHost(t *testing.T) {
 	})
 }
 
-// A restart gets the same share, a task added at run time that of another one of
-// its pool.
+// A restart gets the same share, and a task added at run time takes over another share of its
+// pool.
 func TestSharesOverTime(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

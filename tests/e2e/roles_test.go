@@ -28,7 +28,7 @@ type byRole struct {
 	refused []string
 }
 
-// polled returns the queue of a poll, and whether it is that of one process.
+// polled returns the queue of a poll, and whether it is the sticky queue of one process.
 func polled(r harness.Request) (queue string, sticky bool) {
 	switch r.Method {
 	case "PollWorkflowTaskQueue":
@@ -69,8 +69,8 @@ func (a *byRole) allow(r harness.Request) error {
 }
 
 // One controller and one host, each with a certificate that allows only its part, serve runs
-// with barriers, requests and results. A host with the certificate of another one gets none
-// of its tasks.
+// with barriers, requests and results. A host with another host's certificate gets none of its
+// tasks.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	f := withoutWorker(t)

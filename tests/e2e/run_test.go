@@ -168,7 +168,7 @@ func TestRunIsInterrupted(t *testing.T) {
 		harness.Eventually(t, "the tasks run", func() bool { return strings.Count(p.Stdout(), "up\n") == 2 })
 		p.Kill(syscall.SIGINT)
 		harness.Eventually(t, "it says that it stops", func() bool { return strings.Contains(p.Stderr(), "again") })
-		p.Kill(syscall.SIGTERM) // the same one may be that of timeout(1) for the group, and would not count at once
+		p.Kill(syscall.SIGTERM) // the same signal may come from timeout(1) for the group, and would not count at once
 		assert.Equal(t, 130, p.ExitCode())
 		assert.Contains(t, p.Stderr(), "got SIGTERM: killing run")
 		harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
@@ -206,7 +206,7 @@ func TestRunIsKilledWithItsSupervisor(t *testing.T) {
 		}
 	}
 	require.Len(t, ours, 2)
-	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} { // so that neither sees the other's end
+	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} { // so that neither sees the end of the other
 		for _, pid := range ours {
 			require.NoError(t, syscall.Kill(pid, signal))
 		}
@@ -236,7 +236,7 @@ func countSleeps(pids []int) int {
 
 func cut(mark string) (key, value string, ok bool) { return strings.Cut(mark, "=") }
 
-// Mistakes are told before anything starts: no server is brought up for them.
+// Mistakes are reported before anything starts, without starting a server.
 func TestMistakesOnTheCommandLine(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

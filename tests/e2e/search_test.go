@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// Runs are found in the Web UI and by the temporal CLI: by their verdict, which is
-// none before they end, and by their hosts.
+// Runs are found in the Web UI and by the temporal CLI: by their verdict, which is empty before
+// they end, and by their hosts.
 func TestRunsAreFoundByVerdictAndHost(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -17,9 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A secret is read on the host when a process is started, anew at each restart, and is
-// nowhere else: not in the database, nor in plans, journals and logs, nor in anything that
-// people see.
+// A secret is read on the host when a process is started, again at each restart, and is nowhere
+// else: not in the database, nor in plans, journals and logs, nor in any output.
 func TestSecretsStayOnTheirHost(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t) // with its Web UI

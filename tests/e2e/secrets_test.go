@@ -13,9 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// A task of the same user looks for what its host worker logs in with: in its own
-// environment and open files, and in the environment, memory and files of the processes
-// above it. Only what is for everybody is open.
+// A task of the same user finds no credentials of its host worker: neither in its own
+// environment and open files, nor in the environment, memory and files of the processes above
+// it. Only public files are open.
 func TestTasksCannotReadTheSecretsOfTheirHostWorker(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")
@@ -45,7 +45,7 @@ echo "looked at $above"`)
 	require.Zero(t, code, stderr)
 	assert.Equal(t, "[worker-0]:    looked at 2\n", stdout)
 
-	// And a host worker that serves everybody.
+	// The same with a host worker that serves all users.
 	worker := h.start(canary, h.program, "worker", "--state-dir", h.path("state"), "--host-name", "host-a", "--queue", "secrets")
 	harness.Eventually(t, "the worker is ready", func() bool { return strings.Contains(worker.Stderr(), "ready") })
 	code, stdout, stderr = h.run([]string{"TEMPORAL_ADDRESS=" + s.Address}, append([]string{h.program, "run", "--remote", "--queue", "secrets"}, look...)...)
@@ -53,8 +53,8 @@ echo "looked at $above"`)
 	assert.Equal(t, "[worker-0]:    looked at 1\n", stdout)
 }
 
-// stranger is a user of the machine with a home and the program: nobody, where only root
-// can be another one.
+// stranger is a user of the machine with a home and the program: the user nobody if the test
+// runs as root, or else the user of the test.
 type stranger struct {
 	t          *testing.T
 	home       string
@@ -66,7 +66,7 @@ const nobody = 65534
 
 func newStranger(t *testing.T) *stranger {
 	t.Helper()
-	// Where they can reach it.
+	// The user must be able to reach the directory.
 	dir, err := os.MkdirTemp("", "clusterrun-stranger-")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })

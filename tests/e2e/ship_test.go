@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// job is a directory with a program, its data, and what is to stay behind.
+// job returns a directory with a program, its data, and files that must not be shipped.
 func job(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "job")

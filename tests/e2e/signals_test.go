@@ -49,7 +49,7 @@ func TestSignalsToHandle(t *testing.T) {
 		}
 	})
 	t.Run("TE-41 not in the list", func(t *testing.T) {
-		// It has its usual effect, and whatever ends us ends the run.
+		// It has its usual effect, and the end of the command ends the run.
 		l := newLocal(t)
 		p := l.runWith([]string{variable + "SIGUSR1"})
 		p.Kill(syscall.SIGHUP)
@@ -73,7 +73,7 @@ func TestSignalsToHandle(t *testing.T) {
 	})
 }
 
-// What a run was started to ignore, it ignores; its tasks do not.
+// A command ignores the signals that it was started to ignore; its tasks do not.
 func TestIgnoredSignals(t *testing.T) {
 	t.Parallel()
 	maskOf := func(t *testing.T, status string) (mask uint64) {

@@ -28,7 +28,7 @@ func newOnHosts(t *testing.T, n int, by ...string) *onHosts {
 	return &onHosts{t: t, SSHHosts: harness.StartSSHHosts(t, n, by...), local: newLocal(t)}
 }
 
-// args are those of a run that reaches hosts by that agent.
+// args returns the arguments of a run that reaches hosts by that agent.
 func (h *onHosts) args(agent string, args ...string) []string {
 	return append([]string{"run", "--dir", h.home, "--launch-agent", agent}, args...)
 }
@@ -63,7 +63,7 @@ func (h *onHosts) gone() {
 	})
 }
 
-// running waits until tasks have said that they run.
+// running waits until n tasks have printed that they run.
 func running(t *testing.T, p *harness.Process, n int) {
 	t.Helper()
 	harness.Eventually(t, "the tasks run", func() bool {
@@ -108,7 +108,7 @@ func TestHostsBySSH(t *testing.T) {
 		assert.Contains(t, stdout, `"value"`)
 	})
 
-	// Rank 0 listens, and the others get there by what they are told.
+	// Rank 0 listens, and the others reach it by their variables.
 	meet := `import os, socket
 at = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 if os.environ["RANK"] == "0":
@@ -226,8 +226,8 @@ else:
 	})
 }
 
-// A host that is cut off stops its processes although nobody can tell it to, and the command
-// says that it is not there.
+// A host that is cut off stops its processes although no request can reach it, and the command
+// reports its loss.
 func TestAHostBySSHIsCutOff(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 2)
@@ -256,7 +256,7 @@ func keep(text string, prefixes ...string) (list []string) {
 	return list
 }
 
-// A host has as many slots as it has CPUs, whatever this machine has.
+// By default a host has as many slots as it has CPUs, independent of the CPUs of this machine.
 func TestAHostfileWithoutSlotsBySSH(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 2, "taskset", "-c", "0")
@@ -278,8 +278,7 @@ func TestAHostfileWithoutSlotsBySSH(t *testing.T) {
 	h.gone()
 }
 
-// Whatever is wrong with a host is said for each, in the words of ssh, and nothing is left on
-// the others.
+// Every error of a host is reported in the words of ssh, and nothing is left on the others.
 func TestHostsThatCannotBeReached(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 2)

@@ -27,7 +27,7 @@ def waits_for_its_peers():
 waits_for_its_peers()
 `
 
-// modulePath is what makes Python programs find the module.
+// modulePath returns the variable by which Python programs find the module.
 func modulePath(t *testing.T, l *local) string {
 	t.Helper()
 	code, stdout, stderr := l.run("task", "python", "--dir")

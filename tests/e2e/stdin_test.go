@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// As with mpirun the first task reads a stdin that is no terminal.
+// As with mpirun, the first task reads a stdin that is not a terminal.
 func TestStdin(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -63,7 +63,8 @@ func TestStdin(t *testing.T) {
 	}
 }
 
-// A signal ends a command that reads a pipe for all tasks, whoever keeps that open.
+// A signal ends a command that reads a pipe for all tasks, even if another process keeps the
+// pipe open.
 func TestASignalEndsTheReadingOfStdin(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -51,7 +51,7 @@ func (f *fixture) clusterrun(args ...string) string {
 	return stdout
 }
 
-// told waits until a host worker has kept what the run said last.
+// told waits until a host worker has stored the run's latest stop, with the number seq.
 func (f *fixture) told(w *harness.Worker, run client.WorkflowRun, seq int) {
 	f.t.Helper()
 	harness.Eventually(f.t, fmt.Sprintf("%s was told %d", w.Host, seq), func() bool {

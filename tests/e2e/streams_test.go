@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// What a program writes is shown, kept and quoted in the report, however it opens its streams,
-// and even where its file is renamed meanwhile.
+// Output of a program is shown, kept and quoted in the report, independent of how it opens its
+// streams, and even if its file is renamed while it writes.
 func TestNothingThatIsWrittenIsLost(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

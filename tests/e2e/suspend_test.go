@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// Ctrl-Z stops the command and not the run: its tasks meet at a barrier meanwhile, and end.
+// Ctrl-Z stops only the command: the tasks of its run still meet at a barrier, and end.
 func TestARunIsSuspended(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// kills is how often a side is killed: KILLS says it.
+// kills returns the number of times that a side is killed, from the variable KILLS.
 func kills(t *testing.T) int {
 	n, err := strconv.Atoi(os.Getenv("KILLS"))
 	if err != nil {
@@ -50,7 +50,8 @@ func TestTheNextSideTakesOverAtOnce(t *testing.T) {
 		}
 		f.again("go", "up-0", "up-1", "up-2")
 	}
-	// What the server gives to a side in the milliseconds in which that dies waits all the same.
+	// A task that the server gives to a side in the milliseconds in which it dies still waits
+	// for its timeout.
 	assert.LessOrEqual(t, waited, n/2, "after most kills nothing waits for a timeout")
 	harness.Eventually(t, "what was held is given back", func() bool {
 		held := func(kind string) int {
@@ -58,12 +59,12 @@ func TestTheNextSideTakesOverAtOnce(t *testing.T) {
 			require.NoError(t, err)
 			return len(files)
 		}
-		// What is left is its own: the queue of its workflows, and the lease on the host.
+		// The side still holds the queue of its workflows, and the lease on the host.
 		return held("queue") <= 1 && held("activity") <= 1 && held("workflow") == 0
 	})
 }
 
-// timeouts are those that the run has waited for because whoever had something was dead.
+// timeouts returns the timeouts for which the run has waited because a holder was dead.
 func (f *fixture) timeouts(id string) (all []string) {
 	f.t.Helper()
 	for events := f.client.GetWorkflowHistory(f.t.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {

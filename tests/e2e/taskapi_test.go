@@ -125,13 +125,13 @@ train(7)
 	assert.Equal(t, 3, code)
 	assert.Equal(t, "IOError: disk full", r.FirstFailure.Message)
 
-	// Who exits with 0 has not failed, whatever it once reported.
+	// A task that exits with 0 has not failed, even if it once reported an error.
 	code, r, _ = l.json("-n", "1", "--", "bash", "-c", `"$CR" task error oops; "$CR" task result 1`)
 	assert.Equal(t, 0, code)
 	assert.Equal(t, "1", string(r.Tasks[0].Value))
 }
 
-// A barrier that cannot be released any more lets everybody go, with its reason.
+// A barrier that cannot be released any more ends the wait of all tasks with its reason.
 func TestABrokenBarrier(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -232,7 +232,7 @@ func TestARestartedTaskAtABarrier(t *testing.T) {
 	assert.Equal(t, "1", string(r.Tasks[1].Value))
 }
 
-// Who looks at a run sees how far its tasks say they are, and why one was restarted.
+// The status of a run shows the reported progress of its tasks, and why one was restarted.
 func TestProgressIsSeen(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

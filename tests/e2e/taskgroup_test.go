@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// many is how many tasks need groups: two on one host, or one on each of two hosts.
+// many is a number of tasks that needs groups: two on one host, or one on each of two hosts.
 const many = 252
 
 // largeRun starts a run of so many tasks that groups carry them, and waits until all
@@ -32,7 +32,7 @@ func (f *fixture) largeRun(s spec.RunSpec) (*starter.Run, []int) {
 	return starter.Get(f.client, run.GetID(), run.GetRunID()), f.sleeping(many - 1)
 }
 
-// sleeping waits until that many processes of the tasks live, beside the first.
+// sleeping waits until n processes of the tasks are alive, without the first.
 func (f *fixture) sleeping(n int) (pids []int) {
 	f.t.Helper()
 	harness.Eventually(f.t, fmt.Sprintf("%d processes sleep", n), func() bool {
@@ -47,7 +47,7 @@ func (f *fixture) sleeping(n int) (pids []int) {
 	return pids
 }
 
-// endFirst has the first task end, after so many restarts, with that code.
+// endFirst ends the first task with the exit code, after so many restarts.
 func (f *fixture) endFirst(restarts, code int) {
 	f.t.Helper()
 	require.NoError(f.t, os.WriteFile(fmt.Sprintf("%s/end-%d", f.dir, restarts), fmt.Append(nil, code), 0o600))
@@ -77,8 +77,8 @@ func (f *fixture) ended(ids []string) {
 	}
 }
 
-// What an operator sees and does is the same as with few tasks: on two hosts, of which one
-// loses the Temporal side of its host worker for a while.
+// An operator sees and does the same as with few tasks: on two hosts, one of which loses the
+// Temporal side of its host worker for a while.
 func TestALargeRun(t *testing.T) {
 	f, hosts := fleetOf(t, many/2, "a", "b")
 	run, pids := f.largeRun(spec.RunSpec{AutoRestart: true, OnFailure: spec.OnFailureContinue})
@@ -154,7 +154,7 @@ func TestALargeGroupIsStartedAgain(t *testing.T) {
 	f.alive(0)
 }
 
-// A group that somebody terminates takes its tasks along, and the run gives no other reason.
+// A group that is terminated ends its tasks, and the run gives no other reason.
 func TestAGroupIsTerminated(t *testing.T) {
 	f := newFixture(t)
 	run, _ := f.largeRun(spec.RunSpec{})
@@ -168,8 +168,8 @@ func TestAGroupIsTerminated(t *testing.T) {
 	f.alive(0)
 }
 
-// A large run that has got many requests goes on in another execution, with other groups
-// and the same processes. Whoever ends it without its knowledge ends these.
+// A large run that has got many requests continues in another execution, with other groups and
+// the same processes. If its workflow is terminated, they end.
 func TestALargeRunGoesOnInAnotherExecution(t *testing.T) {
 	f := fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=150"))
 	run, pids := f.largeRun(spec.RunSpec{})

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A value that is nested so deep that nobody could read the run's result with it in
-// it is refused, and so is a result file that has one. The others are handed on.
+// A value is refused if it is nested so deep that the run's result could not be read with it,
+// and so is a result file with such a value. Other values are handed on.
 func TestResultsOfAllShapes(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -52,7 +52,7 @@ esac`)
 	require.NotNil(t, r.FirstFailure)
 	assert.Equal(t, "worker-2", r.FirstFailure.Task)
 
-	// On its way to the server and back this one is six times as long.
+	// On its way to the server and back the value becomes six times as long.
 	code, r, stderr = l.json("-n", "1", "--", "bash", "-c", `"$CR" task result - < largest`)
 	assert.Zero(t, code, stderr)
 	assert.Empty(t, r.Tasks[0].Value)
@@ -69,7 +69,7 @@ func compacted(t *testing.T, value json.RawMessage) string {
 	return string(b)
 }
 
-// A report of any length is kept as far as it is read, by programs of both languages.
+// A report of any length is kept up to the length that is read, by programs of both languages.
 func TestLongReportsOfTasks(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

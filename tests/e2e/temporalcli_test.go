@@ -50,7 +50,7 @@ func TestTemporalCLI(t *testing.T) {
 			code, out, errOut := f.Temporal(t, "workflow", "reset", "--workflow-id", id, "--type", to, "--reason", "try")
 			require.Zero(t, code, out+errOut)
 		}
-		// What has happened stays, and its processes are taken over.
+		// The history before the reset stays, and its processes are taken over.
 		reset("reset-last", "LastWorkflowTask")
 		before := harness.Alive(f.mark)
 		assert.Len(t, before, 2)
@@ -65,7 +65,7 @@ func TestTemporalCLI(t *testing.T) {
 		require.Zero(t, code)
 		harness.Eventually(t, "no process is left", func() bool { return len(harness.Alive(f.mark)) == 0 })
 
-		// What would be done again is refused.
+		// A reset that would repeat the start of the tasks is refused.
 		reset("reset-first", "FirstWorkflowTask")
 		code, out, errOut := f.Temporal(t, "workflow", "result", "--workflow-id", "reset-first")
 		assert.NotZero(t, code)

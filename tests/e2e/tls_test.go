@@ -104,7 +104,7 @@ func resets(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Who is not allowed what it needs is told so at once, and what to do.
+// A program that is not allowed what it needs fails at once, with the remedy.
 func TestRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
 	f := withoutWorker(t)
@@ -151,8 +151,8 @@ func TestRefusedAtTheStart(t *testing.T) {
 	}
 }
 
-// A host worker whose certificate is refused later says so and keeps its processes, and all
-// goes on when it is allowed again.
+// A host worker whose certificate is refused later reports it and keeps its processes. It
+// continues when it is allowed again.
 func TestRefusedLater(t *testing.T) {
 	t.Parallel()
 	f := withoutWorker(t)
@@ -208,7 +208,8 @@ func TestAnAPIKeyIsReplaced(t *testing.T) {
 	assert.Zero(t, p.ExitCode(), p.Stderr())
 }
 
-// Certificates in variables, as where there are no files, are those of our own server, too.
+// Certificates in variables, as on machines without files, are also used by the embedded
+// server.
 func TestCertificatesInVariables(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

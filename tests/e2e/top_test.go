@@ -62,8 +62,8 @@ func (x *tmux) shows(pattern string) {
 	harness.Eventually(x.t, "the screen shows "+pattern, func() bool { return re.MatchString(x.screen()) })
 }
 
-// top shows a run, its tasks and their output, acts on them after a question, and leaves
-// the terminal as it was however it ends.
+// top shows a run, its tasks and their output, and acts on them after a question. It restores
+// the terminal at any end.
 func TestTop(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

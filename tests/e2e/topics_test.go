@@ -71,14 +71,14 @@ func code(t *testing.T, topic, language, containing string) string {
 
 var fileName = regexp.MustCompile(`^(?:#|//) ([a-z_]+\.[a-z]+)\n`)
 
-// step is what a page has us do: a piece of a shell's script, and the output it must have.
+// step is one step of a page: a piece of a shell script, and the output that it must have.
 type step struct {
 	where, script string
-	want          *regexp.Regexp // nil: any; but then it must succeed
+	want          *regexp.Regexp // nil for any output; but then the script must succeed
 	shown         string
 }
 
-// steps returns what is to be done for a block.
+// steps returns the steps of a block.
 func (b block) steps(t *testing.T) (steps []step) {
 	t.Helper()
 	where := fmt.Sprintf("%s:%d", b.page, b.line)
@@ -144,13 +144,14 @@ func pattern(shown string) *regexp.Regexp {
 	return regexp.MustCompile(`^` + s + `$`)
 }
 
-// workplace is where pages are tried: a user's home.
+// workplace is a user's home in which pages are tried.
 type workplace struct {
 	home string
 	env  []string
 }
 
-// newWorkplace has ports of its own for `clusterrun dev`, and hosts for ssh that are this one.
+// newWorkplace returns a home with ports of its own for `clusterrun dev`, and ssh hosts that
+// are all this machine.
 func newWorkplace(t *testing.T) *workplace {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {

@@ -29,7 +29,7 @@ func (l *local) torchrun(script, line string, env ...string) (code int, stdout, 
 	return code, p.Stdout(), p.Stderr()
 }
 
-// What torchrun leaves alone is left alone: nothing but what the processes write is written.
+// clusterrun leaves unchanged what torchrun does, and writes only the output of the processes.
 func TestTorchrun(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

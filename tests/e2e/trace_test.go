@@ -14,7 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The barriers of a run are those of all its executions: who waits, and later the trace.
+// The barriers of a run include the barriers of all its executions: in the list of waiting
+// tasks, and later in the trace.
 func TestBarriersOfARunThatContinues(t *testing.T) {
 	t.Parallel()
 	f := fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=20"))

@@ -27,8 +27,8 @@ func hostsOf(t *testing.T, s *harness.Server, args ...string) (programs map[stri
 	return programs, hosts
 }
 
-// A run on two hosts meets at its barriers, with one task waiting there through each upgrade, whatever
-// versions the two hosts have. New runs are placed on both.
+// A run on two hosts meets at its barriers with any pair of versions, with one task waiting
+// there through each upgrade. New runs are placed on both.
 func TestHostsOfTwoVersions(t *testing.T) {
 	t.Parallel()
 	next, now := harness.NextClusterrun(t), harness.Clusterrun(t)
@@ -148,7 +148,8 @@ func TestAHostDoesNotKnowWhatARunWants(t *testing.T) {
 	assert.False(t, hosts["b"].Exited(), "it is the same process")
 }
 
-// Where the workflow itself is served by a program that does not know it, the run fails and names it.
+// If the workflow itself is served by a program that does not know it, the run fails and names
+// it.
 func TestAControllerDoesNotKnowWhatARunWants(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

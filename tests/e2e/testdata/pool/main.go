@@ -1,5 +1,5 @@
-// Program pool uses pools, as the scenario says that it is given; the same as main.py.
-// What it prints of itself are lines of JSON.
+// Program pool uses pools in the scenario that its argument names, as main.py does. Its own
+// output is lines of JSON.
 package main
 
 import (
