@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// PYTHONFAULTHANDLER, which tasks have beside the hook, prints the lines of a crash, which still
-// ends the program with its signal. The hook answers all the same.
+// PYTHONFAULTHANDLER, which tasks have in addition to the hook, prints the lines of a crash,
+// which still ends the program with its signal. The hook answers all the same.
 func TestACrashHasItsLines(t *testing.T) {
 	p := newHooked(t)
 	cmd := p.command(`

@@ -127,7 +127,8 @@ if __name__ == "__main__":
 	})
 }
 
-// What a program does to itself does not hide it, and the hook takes no signal from it.
+// A program that changes itself does not hide from the hook, and the hook takes no signal from
+// it.
 func TestProgramsThatChangeThemselves(t *testing.T) {
 	for name, c := range map[string]struct {
 		source  string
@@ -201,7 +202,7 @@ main_waits_here()
 	alive(t, pid)
 }
 
-// The hook is for the tasks of other users as well, who can read it and not change it.
+// The hook is for the tasks of other users as well, who can read it but not change it.
 func TestTheHookIsReadable(t *testing.T) {
 	root := t.TempDir()
 	dir, err := InstallHook(root)

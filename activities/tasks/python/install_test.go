@@ -63,7 +63,8 @@ func TestInstall(t *testing.T) {
 	assert.Len(t, entries, 1, "nothing else is left there")
 }
 
-// The package knows the program it came from, whatever the name of the program.
+// The package knows the path of the program it came from, even if the path has spaces and
+// quotes.
 func TestInstallOfAProgram(t *testing.T) {
 	dir, err := Install(t.TempDir(), `/opt/it's "here"/clusterrun`)
 	require.NoError(t, err)
