@@ -50,7 +50,7 @@ func Participants(names ...string) Option {
 	return func(a *arrival) { a.participants = append(a.participants, names...) }
 }
 
-// Local lets the host release the barrier alone, within microseconds. All participants must
+// Local lets the host release the barrier by itself, within microseconds. All participants must
 // be on it.
 func Local() Option { return func(a *arrival) { a.local = true } }
 
@@ -58,8 +58,8 @@ func Local() Option { return func(a *arrival) { a.local = true } }
 // ([Release.Values]). All values together may have at most 1 MiB.
 func Value(text string) Option { return func(a *arrival) { a.value = text } }
 
-// answerSlack is how much later than the timeout of a barrier the host may answer before it
-// counts as away.
+// answerSlack is the time after the timeout of a barrier within which the host must answer, or
+// else it counts as away.
 const answerSlack = 5 * time.Second
 
 // Barrier waits until all participants have arrived at the barrier with that name. It can be

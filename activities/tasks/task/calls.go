@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Causes for the end of the context of a function, besides those of the context of
+// Causes for the end of the context of a function, in addition to the causes of the context of
 // [Task.Serve].
 var (
 	// ErrCallCancelled means that the value is no longer wanted.
@@ -57,7 +57,7 @@ type call struct {
 	began  time.Time
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	// told is the reason why it was told to end.
+	// told is the reason why it must end, or nil.
 	told error
 }
 

@@ -44,7 +44,7 @@ func (t *Task) call(ctx context.Context, method, path string, body []byte, out a
 			return nil, false, err
 		}
 		// Every request can be sent twice: the transport may send it again, if the host has
-		// closed the connection meanwhile.
+		// closed the connection.
 		r.Header["X-Idempotency-Key"] = nil
 		a, err := t.client.Do(r)
 		if err != nil {

@@ -189,7 +189,7 @@ func resourceIn(b json.RawMessage) uint64 {
 	return ref[closure.ResourceKey]
 }
 
-// maxQuoted is how much of a JSON text an error quotes, in bytes.
+// maxQuoted bounds the part of a JSON text that an error quotes, in bytes.
 const maxQuoted = 60
 
 // inWords returns the JSON name for the values of a type: the author of a closure need not

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxIdle is how many idle connections are kept.
+// maxIdle is the number of idle connections that are kept.
 const maxIdle = 4
 
 // lines keeps idle connections for arrivals at barriers; see [wire.ArriveLine].
@@ -25,7 +25,7 @@ type lines struct {
 type line struct {
 	*os.File
 	in   *bufio.Reader
-	used bool // has had an answer before
+	used bool // an arrival was answered on it before
 }
 
 // dialLine connects to a socket.

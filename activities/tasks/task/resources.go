@@ -19,7 +19,7 @@ type resources struct {
 	all map[uint64]*resource
 }
 
-// resource is one resource. done is closed once it is built, or has failed to be.
+// resource is one resource. done is closed once it is built, or building it has failed.
 type resource struct {
 	closure.Resource
 	started bool

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// outcomesWait is how long outcomes wait for others while calls continue, and slotWaits
-	// how long an idle slot waits for the other slots, which may be as fast.
+	// outcomesWait is the time that outcomes wait for others while calls continue, and
+	// slotWaits the time that an idle slot waits for the other slots, which may be as fast.
 	outcomesWait = 20 * time.Millisecond
 	slotWaits    = 500 * time.Microsecond
-	// handBackAfter is how long closures wait behind calls before they are handed back.
+	// handBackAfter is the time that closures wait behind calls before they are handed back.
 	handBackAfter = 100 * time.Millisecond
 	// leavePatience bounds the farewell of a process that no longer serves.
 	leavePatience = 2 * time.Second
@@ -45,7 +45,7 @@ func Slots(n int) ServeOption { return func(s *server) { s.slots = n } }
 // functions that are being called, and returns the cause. Their results count, except for
 // errors: these functions are called again elsewhere.
 //
-// When the tasks of the run are to stop together, Serve does the same, but without ending the
+// When a stop of all tasks of the run is requested, Serve does the same, but without ending the
 // context of the functions, which may check [Task.ShouldStop], and returns nil.
 func (t *Task) Serve(ctx context.Context, functions *Functions, options ...ServeOption) error {
 	s := &server{
@@ -100,7 +100,7 @@ type server struct {
 	calls map[uint64]*call
 	queue []*call
 	busy  int
-	// progress is when the last call began, or closures last arrived.
+	// progress is the time at which the last call began, or closures last arrived.
 	progress time.Time
 	// done are outcomes that are not in any request yet, since is the time of the first of
 	// them, and returned are closures that are handed back.
@@ -115,7 +115,7 @@ type server struct {
 	open []*exchange
 	// introduced are the functions that the host knows.
 	introduced []string
-	// stopping reports whether the tasks of the run are to stop together. Then no more calls
+	// stopping reports whether a stop of all tasks of the run is requested. Then no more calls
 	// begin.
 	stopping bool
 	leaving  bool
@@ -357,7 +357,7 @@ func (s *server) answered(x *exchange, a *wire.ClosuresAnswer, err error) {
 	}
 }
 
-// receive adds a closure that is to be called.
+// receive adds a closure to call.
 func (s *server) receive(in *wire.Call) {
 	s.returned = slices.DeleteFunc(s.returned, func(id uint64) bool { return id == in.ID })
 	if c := s.calls[in.ID]; c != nil {
@@ -444,7 +444,7 @@ func (s *server) oneCall(c *call) {
 		s.mu.Lock()
 		s.busy--
 		if s.ctx.Err() != nil && out.Error != nil && c.told == nil {
-			// It has ended because Serve ends, which is no result for the coordinator.
+			// It has ended because Serve ends, so the error does not count as its result.
 			delete(s.calls, c.ID)
 			s.returned = append(s.returned, c.ID)
 		} else {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// stagger waits before the first closure, so that the tasks of a large run do not all begin
-// at once: the index of the task times TF_COORDINATOR_SCHEDULE_START_DELAY seconds, and at
-// most TF_COORDINATOR_SCHEDULE_START_DELAY_MAX if that is set. It reports whether the tasks
-// of the run are to stop meanwhile.
+// stagger waits before the first closure, so that the tasks of a large run do not all begin at
+// once: the index of the task times TF_COORDINATOR_SCHEDULE_START_DELAY seconds, and at most
+// TF_COORDINATOR_SCHEDULE_START_DELAY_MAX if that is set. It reports whether a stop of all
+// tasks of the run was requested in that time.
 func (t *Task) stagger(ctx context.Context) (stop bool, err error) {
 	d, err := startDelay(os.Getenv)
 	if err != nil || d <= 0 {

@@ -14,17 +14,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Stopping says whether the tasks of the run are to stop, who asked first, why, and how much
-// time they have.
+// Stopping is the state of stopping together: whether the tasks of the run must stop, who asked
+// first, why, and how much time they have.
 type Stopping = wire.Stopping
 
 // Stop is a request that all tasks of the run stop.
 type Stop = wire.Stop
 
-// RequestStop asks for all tasks of the run to stop, because of err if that is not nil: the
+// RequestStop asks for all tasks of the run to stop. If err is not nil, it is the reason. The
 // first error is the verdict of the run, unless it is of a kind that means a clean stop.
-// [io.EOF] has the kind "EOF", which does by default. RequestStop returns when the run knows
-// of the stop; from then on ShouldStop returns true.
+// [io.EOF] has the kind "EOF", which does by default. RequestStop returns when the run knows of
+// the stop; from then on ShouldStop returns true.
 func (t *Task) RequestStop(ctx context.Context, err error) error {
 	_, failed := t.Stop(ctx, Stop{Error: reportOf(err)})
 	return failed
@@ -67,8 +67,8 @@ func (t *Task) Stop(ctx context.Context, request Stop) (Stopping, error) {
 	return t.askRun(ctx, http.MethodPost, b)
 }
 
-// ClearStop clears the stop, whoever asked for it: afterwards ShouldStop returns false in all
-// tasks that still run.
+// ClearStop clears the stop, even if another task or an operator requested it: afterwards
+// ShouldStop returns false in all tasks that still run.
 func (t *Task) ClearStop(ctx context.Context) (Stopping, error) {
 	return t.askRun(ctx, http.MethodDelete, nil)
 }
@@ -89,7 +89,7 @@ func (t *Task) askRun(ctx context.Context, method string, body []byte) (Stopping
 	}
 }
 
-// Stopping asks the host whether the tasks are to stop.
+// Stopping asks the host whether the tasks must stop.
 func (t *Task) Stopping(ctx context.Context) (Stopping, error) {
 	var out Stopping
 	err := t.call(ctx, http.MethodGet, wire.PathStop, nil, &out)
@@ -99,16 +99,16 @@ func (t *Task) Stopping(ctx context.Context) (Stopping, error) {
 	return out, err
 }
 
-// ShouldStop reports whether the tasks of the run are to stop. It is cheap to call in every
-// step: the first call makes the host tell this process every change from then on, and later
-// calls only read the state. If the host cannot be asked, ShouldStop returns false; Stopping
-// returns the reason.
+// ShouldStop reports whether the tasks of the run must stop. It is cheap to call in every step:
+// the first call makes the host tell this process every change from then on, and later calls
+// only read the state. If the host cannot be asked, ShouldStop returns false; Stopping returns
+// the reason.
 func (t *Task) ShouldStop() bool {
 	return t.watching().Latest().Value.Stop
 }
 
-// WaitForStop waits until the tasks of the run are to stop. It returns the error of ctx if
-// that ends first, or that of the host if the host cannot be asked.
+// WaitForStop waits until the tasks of the run must stop. It returns the error of ctx if ctx
+// ends first, or an error if the host cannot be asked.
 func (t *Task) WaitForStop(ctx context.Context) (Stopping, error) {
 	w := t.watching()
 	for now := w.Latest(); ; now = now.Next() {

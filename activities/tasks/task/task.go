@@ -74,7 +74,7 @@ func (t *Task) Cluster(ctx context.Context) ([]Member, error) {
 	return out.Members, t.call(ctx, http.MethodGet, wire.PathCluster, nil, &out)
 }
 
-// RestartCount returns how many processes the task had before this one.
+// RestartCount returns the number of earlier processes of the task.
 func (t *Task) RestartCount() int {
 	n, _ := strconv.Atoi(os.Getenv("CLUSTERRUN_RESTART_COUNT"))
 	return n
@@ -155,14 +155,14 @@ const (
 	progressEvery = 100 * time.Millisecond
 	// maxProgress bounds the message that is sent, in bytes; 100 bytes are shown.
 	maxProgress = 1000
-	// progressPatience is how long progress may block a program.
+	// progressPatience is the longest time that progress may block a program.
 	progressPatience = time.Second
 )
 
-// Progress reports how far the task has got; people see it while the task runs. A total of 0
-// means that the end is unknown. It is cheap to call often: at most ten updates a second are
-// sent, and always the one that reaches the total. If the host is away, Progress blocks for
-// at most a second.
+// Progress reports the progress of the task, for people to see while the task runs. A total of
+// 0 means that the end is unknown. It is cheap to call often: at most ten updates a second are
+// sent, and in addition every update that reaches the total. If the host is away, Progress
+// blocks for at most a second.
 func (t *Task) Progress(ctx context.Context, current, total float64, message string) error {
 	t.mu.Lock()
 	now := time.Now()

@@ -10,11 +10,10 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/task/coordinator"
 )
 
-// tiePatience is how long the run may take to accept a stop of a coordinator.
+// tiePatience is the longest time that the run may take to accept a stop of a coordinator.
 const tiePatience = time.Minute
 
-// StopError is what stopped a coordinator that is tied to the run: an error of another
-// process.
+// StopError is the error of another process that stopped a coordinator tied to the run.
 type StopError struct{ Stopping }
 
 func (e *StopError) Error() string {
@@ -29,10 +28,10 @@ func (e *StopError) Error() string {
 	return fmt.Sprintf("%s stopped the run: %s", who, text)
 }
 
-// Tie unites a coordinator of this process with those of all other processes that do the
-// same: whatever stops it stops the run, and a stop of the run, whoever asked for it, stops
-// it. Its Join then returns the first error anywhere, as a [StopError] if it is an error of
-// another process. ClearStop clears the stop for all, too.
+// Tie unites a coordinator of this process with the coordinators of all other processes that do
+// the same: a stop of the coordinator stops the run, and any stop of the run stops the
+// coordinator. Its Join then returns the first error anywhere, as a [StopError] if it is an
+// error of another process. ClearStop clears the stop for all, too.
 //
 //	coord := coordinator.New()
 //	defer t.Tie(coord)()
@@ -41,7 +40,7 @@ func (e *StopError) Error() string {
 //	return coord.Join()
 //
 // RequestStop and Join of the coordinator return when the run knows of the stop, or after a
-// minute. A clean stop of the coordinator reaches the run as a reason and not as an error;
+// minute. A clean stop of the coordinator reaches the run as a reason rather than an error;
 // other errors may be of kinds that are clean stops for the run.
 func (t *Task) Tie(c *coordinator.Coordinator) (untie func()) {
 	x := &tie{task: t, coord: c}
@@ -63,7 +62,8 @@ type tie struct {
 	mu sync.Mutex
 	// said is the latest state that the run has sent.
 	said Stopping
-	// asking counts requests in flight. States that the run sends meanwhile may precede them.
+	// asking counts requests in flight. States that the run sends during a request may precede
+	// it.
 	asking int
 }
 

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// watchWait is how long one request of a watch waits at the host.
+	// watchWait is the time that one request of a watch waits at the host.
 	watchWait = time.Minute
-	// firstPatience is how long the first caller waits for the first answer of a host that is
-	// away.
+	// firstPatience is the time that the first caller waits for the first answer of a host that
+	// is away.
 	firstPatience = time.Second
 )
 
-// watch follows whether the tasks of the run are to stop, with one waiting request to the
-// host for all callers in this process. It lasts as long as the process.
+// watch follows whether the tasks of the run must stop, with one waiting request to the host
+// for all callers in this process. It lasts as long as the process.
 type watch struct {
 	news.Feed[Stopping]
 	start sync.Once

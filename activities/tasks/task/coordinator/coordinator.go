@@ -25,8 +25,8 @@ type round struct {
 	ctx  context.Context
 	stop context.CancelCauseFunc
 	err  error // what stopped it
-	// told is closed when the outside knows of the stop, or cannot be told. It is nil if the
-	// stop has not been passed on.
+	// told is closed when the stop has been passed on to the outside, or could not be. It is
+	// nil if no attempt was made.
 	told chan struct{}
 }
 
@@ -51,8 +51,8 @@ func New(opts ...Option) *Coordinator {
 // err is recorded, and Join returns it; nil, and an error that is a clean stop, records
 // nothing. If the coordinator has stopped already, the error is only logged.
 //
-// After Join nobody would learn of an error. Then, and only then, RequestStop returns it,
-// unless it is a clean stop, and does nothing else.
+// After Join an error would be lost. Then, and only then, RequestStop returns it, unless it is
+// a clean stop, and does nothing else.
 func (c *Coordinator) RequestStop(err error) error { return c.report(nil, err) }
 
 // report is RequestStop for the thread of a round; nil is the current round. It returns an
@@ -106,9 +106,9 @@ func ofStop(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 
-// ClearStop resets a coordinator that was stopped, and perhaps joined, to its initial state:
-// no stop is requested, and no error recorded. Threads stay registered unless Join has
-// returned. Contexts that have ended stay ended; Context returns a new one.
+// ClearStop resets a coordinator that was stopped, and perhaps joined, to its initial state: no
+// stop is requested, and no error recorded. Threads stay registered unless Join has returned.
+// Ended contexts stay ended; Context returns a new one.
 func (c *Coordinator) ClearStop() {
 	c.mu.Lock()
 	stopped, outside := c.round.stopped(), c.outside

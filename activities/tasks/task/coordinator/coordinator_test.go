@@ -191,7 +191,7 @@ func TestClearStopWithoutAStop(t *testing.T) {
 	})
 }
 
-// Many stop at once: one error is recorded, and everybody has stopped.
+// Many threads request a stop at once: one error is recorded, and all have stopped.
 func TestStopsAtTheSameTime(t *testing.T) {
 	c, logged := newLogged()
 	gate := make(chan struct{})

@@ -1,8 +1,8 @@
 // Package coordinator stops the goroutines of a process together. It is for programs that run
 // several loops at once (readers, a training loop, something that saves every minute) which
-// have to end as one: the first that fails, or finds the end of its input, stops the others,
-// and a caller that waits for them gets the reason. It does not depend on clusterrun and
-// works in any Go program; the Python module clusterrun has the same for threads.
+// must end together: the first that fails, or finds the end of its input, stops the others, and
+// a caller that waits for them gets the reason. It does not depend on clusterrun and works in
+// any Go program; the Python module clusterrun has the same for threads.
 //
 //	coord := coordinator.New()
 //	coord.Go("reader", func(ctx context.Context) error { ... })
@@ -21,9 +21,9 @@
 //
 // A stop is a request: threads check [Coordinator.ShouldStop], wait for
 // [Coordinator.WaitForStop], or watch their context, which ends with the stop. Only the error
-// that stops the coordinator is recorded: an error after the stop, from a thread that the
-// stop disturbed, is logged and not returned. An error that means the end of the input
-// ([io.EOF], or what [CleanStop] names) stops everything like a request without an error.
+// that stops the coordinator is recorded: an error after the stop, from a thread that the stop
+// disturbed, is logged instead of returned. An error that means the end of the input ([io.EOF],
+// or what [CleanStop] names) stops everything like a request without an error.
 //
 // [Coordinator.Join] waits without limit for threads to end. After a stop they have a grace
 // period, two minutes by default, and those that are still running after it are named in a

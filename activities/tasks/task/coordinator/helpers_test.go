@@ -20,7 +20,7 @@ var (
 	errSecond  = errors.New("Second")
 )
 
-// bubble runs a test in which time passes only while everybody waits, and which fails if a
+// bubble runs a test in which time passes only while all goroutines wait, and which fails if a
 // goroutine is left.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
@@ -56,8 +56,8 @@ func (b *lockedBuffer) String() string {
 	return strings.TrimSpace(b.buf.String())
 }
 
-// sleeper returns a thread that nobody registered and that ends after d whatever is
-// requested, or with the test if that is earlier.
+// sleeper returns a thread that is not registered. It ends after d, regardless of requests, or
+// with the test if that is earlier.
 func sleeper(t *testing.T, name string, d time.Duration) *Thread {
 	t.Helper()
 	done := make(chan struct{})
@@ -91,7 +91,7 @@ func waits(c *Coordinator, d time.Duration) bool {
 	return c.WaitForStop(ctx)
 }
 
-// stopped returns a coordinator that was told to stop without a reason.
+// stopped returns a coordinator that was stopped without a reason.
 func stopped(t *testing.T) *Coordinator {
 	t.Helper()
 	c := New()

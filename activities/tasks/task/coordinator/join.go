@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// DefaultGrace is how long threads may take to stop by default.
+// DefaultGrace is the time that threads may take to stop by default.
 const DefaultGrace = 2 * time.Minute
 
 // leastGrace lets threads end that are about to, even without any grace.
@@ -48,10 +48,10 @@ func IgnoreLive() JoinOption { return func(j *join) { j.ignoreLive = true } }
 // Join waits until the registered threads have ended, and returns the error that stopped the
 // coordinator, if there is one.
 //
-// Without a stop it waits without limit. Once a stop is requested, the threads have the grace
-// to end, counted from the stop or from the call of Join, whichever is later. If a thread is
-// left then, and no error stopped the coordinator, Join returns a [StillRunningError]. A
-// goroutine cannot be ended from outside: stragglers continue.
+// Without a stop it waits without limit. Once a stop is requested, the threads must end within
+// the grace, which begins with the later of the stop and the call of Join. If a thread is left
+// then, and no error stopped the coordinator, Join returns a [StillRunningError]. A goroutine
+// cannot be ended from outside: stragglers continue.
 //
 // Afterwards no thread is registered any more, and RequestStop returns errors. Until
 // ClearStop each later Join returns the same recorded error.

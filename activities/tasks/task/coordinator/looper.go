@@ -10,9 +10,9 @@ import (
 type Looper struct {
 	// Name is its name in errors.
 	Name string
-	// Interval is the time between the beginnings of calls. The first call happens at once,
-	// and the others at fixed times counted from it, however long a call takes; missed calls
-	// are made up, back to back. 0 means always back to back. It must not be negative.
+	// Interval is the time between the beginnings of calls. The first call happens at once, and
+	// the others at fixed times counted from it, no matter how much time a call takes; missed
+	// calls are made up, back to back. 0 means always back to back. It must not be negative.
 	Interval time.Duration
 	// Start, if not nil, is called before the first call.
 	Start func(context.Context) error

@@ -38,7 +38,7 @@ func TestLooperCountsDown(t *testing.T) {
 }
 
 // SEED-68: a looper registers itself. The compiler checks that it has a coordinator and a
-// target; what the compiler cannot see is an error of the looper.
+// target; other mistakes are errors of the looper.
 func TestLooperThatCannotRun(t *testing.T) {
 	c := New()
 	c.Loop(Looper{Name: "saver", Interval: time.Second})
@@ -105,8 +105,7 @@ func TestLooperScheduleBeginsAfterStart(t *testing.T) {
 	})
 }
 
-// Steps of the clock do not matter, because the times compared have a monotonic reading and
-// keep it.
+// Steps of the clock do not matter, because the compared times keep their monotonic reading.
 func TestLooperScheduleIsMonotonic(t *testing.T) {
 	s := newSchedule(time.Microsecond)
 	for range 3 {

@@ -41,8 +41,8 @@ func (c *Coordinator) Tie(o Outside) (untie func()) {
 	}
 }
 
-// telling returns a channel to close when the stop of the round has been passed on; nil if
-// there is nobody to tell or another call tells it. c.mu must be held.
+// telling returns a channel to close when the stop of the round has been passed on. It returns
+// nil if there is no outside, or if another call passes the stop on. c.mu must be held.
 func (c *Coordinator) telling(r *round) chan struct{} {
 	if c.outside == nil || r.told != nil {
 		return nil
@@ -51,8 +51,8 @@ func (c *Coordinator) telling(r *round) chan struct{} {
 	return r.told
 }
 
-// notTold handles a stop that could not be passed on; first says that it was requested here
-// and not outside.
+// notTold handles a stop that could not be passed on; first reports whether it was requested
+// here rather than outside.
 func (c *Coordinator) notTold(r *round, first bool, why error) {
 	c.mu.Lock()
 	if first && r.err == nil {

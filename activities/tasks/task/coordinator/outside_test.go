@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// heard is an outside that records what it is told.
+// heard is an outside that records the stops and clears it receives.
 type heard struct {
 	mu   sync.Mutex
 	told []any
@@ -103,7 +103,7 @@ func TestWhatComesFromOutside(t *testing.T) {
 	assert.Empty(t, o.told)
 
 	// A request here is passed on as well, because the stop may have been cleared outside
-	// meanwhile.
+	// since.
 	c.OutsideCleared()
 	c.OutsideStopped(nil)
 	require.NoError(t, c.RequestStop(errTooLate))
@@ -112,12 +112,12 @@ func TestWhatComesFromOutside(t *testing.T) {
 	assert.Equal(t, []any{passedOn{errTooLate, false}}, o.told)
 }
 
-// The caller of Join may end the process next, so by then everybody must know.
+// The caller of Join may end the process next, so by then the outside must know.
 func TestJoinWaitsUntilItIsPassedOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, o := New(), &heard{took: time.Hour}
 		defer c.Tie(o)()
-		go func() { _ = c.RequestStop(nil) }() // this is no thread that Join knows
+		go func() { _ = c.RequestStop(nil) }() // Join does not know this thread
 		synctest.Wait()
 		assert.True(t, c.ShouldStop(), "in here at once")
 		began := time.Now()

@@ -8,7 +8,7 @@ import (
 
 // PanicError is a panic that was reported to a coordinator.
 type PanicError struct {
-	// Value is what panic was called with.
+	// Value is the argument of panic.
 	Value any
 	// Stack is the stack of the goroutine, from the place of the panic.
 	Stack []byte

@@ -106,7 +106,7 @@ func TestGo(t *testing.T) {
 	})
 }
 
-// A thread that returns its context's error has only done what it was told to do.
+// A thread that returns its context's error has only obeyed the stop.
 func TestTheContextsErrorIsNoNews(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, logged := newLogged()

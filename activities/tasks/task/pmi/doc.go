@@ -5,8 +5,8 @@
 //
 //	init, get_maxes, get_appnum, get_my_kvsname, get_universe_size   who am I, and where
 //	put, get, getbyidx         pairs that processes exchange
-//	barrier_in                 answered when all have arrived; what any process put before
-//	                           it, all can get after it
+//	barrier_in                 answered when all have arrived; afterwards all can get the
+//	                           pairs that any process put before
 //	abort, finalize            the end
 //	mcmd=spawn, publish_name, unpublish_name, lookup_name            refused
 //

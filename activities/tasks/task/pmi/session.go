@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// Limits that clients ask for, in bytes. They are those of MPICH's own server.
+// Limits that clients ask for, in bytes. MPICH's own server has the same.
 const (
 	maxName  = 256
 	maxKey   = 64
 	maxValue = 1024
 )
 
-// World is what a process is told about itself and the others.
+// World describes a process and the others to it.
 type World struct {
 	Rank, Size int
-	// App is the number of its program among those of the world.
+	// App is the number of its program among the programs of the world.
 	App int
 	// Mapping says which ranks share a host ([Mapping]). Empty means unknown.
 	Mapping string
@@ -49,7 +49,7 @@ func NewSession(w World) *Session {
 	return s
 }
 
-// Step is what a line requires in addition to its answer.
+// Step is the action that a line requires in addition to its answer.
 type Step int
 
 // The values of [Step].

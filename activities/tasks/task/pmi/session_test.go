@@ -18,7 +18,7 @@ import (
 )
 
 // TestScripts runs testdata: the requests of a process, line by line, and their answers. `go
-// test -run Scripts -rewrite` writes the answers anew.
+// test -run Scripts -rewrite` writes the answers again.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var s *Session
@@ -84,8 +84,8 @@ func TestALongMappingIsLeftOut(t *testing.T) {
 	assert.Equal(t, "cmd=get_result rc=-1 msg=no_such_key value=unknown\n", s.Line("cmd=get kvsname=clusterrun key=PMI_process_mapping").Text)
 }
 
-// FuzzSession checks what clients rely on, whatever one of two processes sends: an answer is
-// one line, and after a barrier the other process gets the values that were put.
+// FuzzSession checks the guarantees for clients with any input from one of two processes: an
+// answer is one line, and after a barrier the other process gets the values that were put.
 func FuzzSession(f *testing.F) {
 	f.Add("cmd=init pmi_version=1 pmi_subversion=1\ncmd=put kvsname=clusterrun key=k value=v\ncmd=barrier_in")
 	f.Add("mcmd=spawn\nnprocs=1\nendcmd\ncmd=get kvsname=clusterrun key=PMI_process_mapping")
