@@ -2,8 +2,8 @@ package taskapi
 
 import "github.com/clusterrun/clusterrun/activities/tasks/wire"
 
-// keepAnswers is how many of its latest answers at barriers are kept for a task, for arrivals
-// that are repeated because the answer was lost.
+// keepAnswers is the number of latest answers at barriers that are kept for a task, for
+// arrivals that are repeated because the answer was lost.
 const keepAnswers = 32
 
 // outcome is the answer to an arrival: a release or a problem.

@@ -41,7 +41,7 @@ func postBarrier(r *request) (any, *wire.Problem) {
 	case o := <-told:
 		return o.answer()
 	case <-r.Context().Done():
-		// Nobody reads this answer.
+		// The client no longer reads this answer.
 		t.leave()
 		resume(outcome{})
 		return nil, &wire.Problem{Code: wire.CodeBarrierWithdrawn, Message: "the connection was closed"}
@@ -55,8 +55,8 @@ func (o outcome) answer() (any, *wire.Problem) {
 	return o.released, nil
 }
 
-// arrival checks a request, and returns the arrival and whether this host alone releases the
-// barrier.
+// arrival checks a request. It returns the arrival, and whether this host releases the barrier
+// by itself.
 func (r *request) arrival(in wire.Arrive) (a Arrival, local bool, problem *wire.Problem) {
 	task := r.endpoint.view()
 	a = Arrival{Run: task.ID.Run, Generation: task.ID.Generation, Task: task.ID.Task, Name: r.name, Key: in.Key, Value: in.Value}

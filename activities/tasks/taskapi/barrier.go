@@ -25,12 +25,12 @@ type Arrival struct {
 	Here []string
 	// Value is passed to the other participants.
 	Value string
-	// Timeout bounds the wait. 0 is no bound.
+	// Timeout bounds the wait. 0 means no limit.
 	Timeout time.Duration
 }
 
-// atOnce is the timeout of an arrival that asked for 0: it does not wait, but may be the last
-// one and release the barrier.
+// atOnce is the timeout of an arrival whose request has the timeout 0. Such an arrival does not
+// wait, but may be the last one and release the barrier.
 const atOnce = time.Nanosecond
 
 // Release is the answer at a barrier: the round, counted from 1, and the place of the task
@@ -127,7 +127,7 @@ func (v *View) names() []string {
 	return names
 }
 
-// enumerate writes names as a list for people, at most 20 of them.
+// enumerate formats names as a readable list, with at most 20 of them.
 func enumerate(names []string) string {
 	const most = 20
 	return shorten.List(names, most)

@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 )
 
-// answer is what the barrier answered a task.
+// answer is the answer of the barrier to a task.
 type answer struct {
 	task.Release
 	err error
@@ -179,8 +179,8 @@ func TestParticipants(t *testing.T) {
 	require.NoError(t, (<-all).err)
 }
 
-// A task counts once in a round, however often it has arrived. All its arrivals get the same
-// answer, also from the next server, and each can be withdrawn alone.
+// A task counts once in a round, even if it has arrived several times. All its arrivals get the
+// same answer, also from the next server, and each can be withdrawn separately.
 func TestATaskThatArrivesTwice(t *testing.T) {
 	h := newHost(t, 2)
 	r := h.groups[group{h.run, 0}]
@@ -255,7 +255,7 @@ func TestATaskThatArrivesTooOften(t *testing.T) {
 	assert.Empty(t, r.open)
 }
 
-// SEED-28: nobody waits for a task outside the spec.
+// SEED-28: a barrier does not wait for a task outside the spec.
 func TestATaskOutsideTheSpec_SEED28(t *testing.T) {
 	h := newHost(t, 2)
 	extra := *h.view
@@ -350,13 +350,13 @@ func TestBarriersAcrossHosts(t *testing.T) {
 	require.ErrorIs(t, <-gone, context.Canceled)
 	require.ErrorIs(t, (<-told).err, context.Canceled)
 
-	// With task.Local, the host releases the barrier alone.
+	// With task.Local, the host releases the barrier by itself.
 	first := h.arrive(testContext(t), 0, "x", task.Local())
 	require.NoError(t, (<-h.arrive(testContext(t), 1, "x", task.Local())).err)
 	require.NoError(t, (<-first).err)
 }
 
-// A task that gives up at the moment of the release is told of the release.
+// A task that gives up at the moment of the release gets the release.
 func TestGivingUpTooLateAcrossHosts(t *testing.T) {
 	h := newHost(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())

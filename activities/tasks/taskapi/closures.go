@@ -16,9 +16,9 @@ import (
 
 // Closures lets the processes of tasks call closures.
 type Closures interface {
-	// Next accepts what a process of a task has done, and returns what it is to do next. It
-	// waits as long as the request says, or until ctx ends. The error is [ErrClosuresAway],
-	// [ErrProcessEnded], or one for people to read.
+	// Next accepts the report of a process of a task, and returns its next work. It waits as
+	// long as the request says, or until ctx ends. The error is [ErrClosuresAway],
+	// [ErrProcessEnded], or an error whose message is shown to the program.
 	Next(ctx context.Context, by runkey.Task, in ClosuresRequest) (ClosuresAnswer, error)
 }
 

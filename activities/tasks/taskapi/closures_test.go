@@ -143,8 +143,8 @@ func manyNames(n, bytes int) string {
 	return string(text)
 }
 
-// A serving process is told to stop with the others, at once if it is waiting. It gets no
-// closures from then on, and is not told again once it has stopped serving.
+// A serving process gets the request to stop with the others, at once if it is waiting. It gets
+// no closures from then on, and does not get the request again once it has stopped serving.
 func TestAServingProcessIsToldToStop(t *testing.T) {
 	h := newHost(t, 1)
 	waits := make(chan bool, 1)

@@ -75,8 +75,8 @@ func TestManyConnections(t *testing.T) {
 	assert.LessOrEqual(t, len(l.open), maxConns)
 }
 
-// Tasks that hold all the connections they can get leave the others their share, and files
-// can still be opened, whatever the limit on descriptors.
+// Tasks that hold all the connections they can get leave the others their share, and files can
+// still be opened, with any limit on descriptors.
 func TestEachTaskHasItsShare(t *testing.T) {
 	h := newHost(t, 4)
 	h.mu.Lock()
@@ -195,7 +195,7 @@ func TestStrangeBytes(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A connection that begins with { has arrivals alone, each a line, even if the caller does not
+// A connection that begins with { has only arrivals, each a line, even if the caller does not
 // wait for answers.
 func TestConnectionsForArrivals(t *testing.T) {
 	h := newHost(t, 1)
@@ -248,8 +248,7 @@ func TestConnectionsForArrivals(t *testing.T) {
 	require.NoError(t, err, "it was closed: half a line is not waited for")
 }
 
-// The server does not wait for half a request for ever, and meanwhile it serves everybody
-// else.
+// The server does not wait forever for half a request, and serves all others in the meantime.
 func TestHalfARequest(t *testing.T) {
 	h := newHost(t, 2)
 	h.restartWith(patience{head: 50 * time.Millisecond, body: 200 * time.Millisecond})

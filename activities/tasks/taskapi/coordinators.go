@@ -10,8 +10,8 @@ import (
 // Coordinators answer the requests of processes that schedule closures, which are for the
 // queue of their run.
 type Coordinators interface {
-	// Answer answers an operation of [wire.Operations] with its message. process is the
-	// number of the calling process among those of the task. While the server is away, it
+	// Answer answers an operation of [wire.Operations] with its message. process is the number
+	// of the calling process among the processes of the task. While the server is away, it
 	// retries until ctx ends.
 	Answer(ctx context.Context, by runkey.Task, process int, operation string, message []byte) (any, *wire.Problem)
 }

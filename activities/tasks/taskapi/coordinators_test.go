@@ -30,7 +30,7 @@ type queueClient struct {
 	service *closurequeue.Service
 }
 
-// restart is what another host begins with.
+// restart replaces the service, as another host would.
 func (q *queueClient) restart() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -108,8 +108,8 @@ func forever(ctx context.Context, _ []any, _ map[string]any) (any, error) {
 	return nil, ctx.Err()
 }
 
-// The resources that a killed coordinator has created are dropped once the next process of
-// its task coordinates. Those of another task, and of that process itself, are kept.
+// The resources of a killed coordinator are dropped once the next process of its task
+// coordinates. Those of another task, and of that process itself, are kept.
 func TestResourcesOfAKilledCoordinator(t *testing.T) {
 	h := newCoordinated(t, map[string]queues.Function{"same": same})
 	create := func(session string, of int) {
@@ -270,7 +270,7 @@ func TestBadCoordinatorsAreRefused(t *testing.T) {
 	}
 }
 
-// Waiting coordinators are told when the run is released here.
+// Waiting coordinators get an answer when the run is released here.
 func TestWaitingCoordinatorsAreReleased(t *testing.T) {
 	h := newCoordinated(t, map[string]queues.Function{"forever": forever})
 	at := asks[closure.Opened](h, wire.PathCoordinator+wire.OpOpen, "").At

@@ -39,7 +39,7 @@
 //     once.
 //   - A request that the run does not answer within 50 s is refused, to be sent again.
 //   - A task may send 20 of these requests at once and then five a second. Further requests
-//     wait, and are refused if they would have to wait longer than that.
+//     wait, and are refused if they would wait longer than that.
 //   - When the run is released on this host, or the task's generation is over, all waiting
 //     requests are answered with that.
 //
@@ -48,12 +48,12 @@
 // A barrier is local if its arrivals ask for that, or if the spec of the run makes all
 // barriers local. Other barriers go to [Barriers], if the server has them.
 //
-// A connection that begins with { carries arrivals alone, as lines of JSON, which net/http
-// does not see; POST does the same for clients without that.
+// A connection that begins with { carries only arrivals, as lines of JSON, which net/http does
+// not see; POST does the same for clients without that.
 //
-// A barrier has a name and is used in rounds. An arrival joins the open round, even if it
-// comes from a process that was restarted. When all participants have arrived, the round is
-// released, and the next arrival opens another one.
+// A barrier has a name and is used in rounds. An arrival joins the open round, even if it comes
+// from a process that was restarted. When all participants have arrived, the round is released,
+// and the next arrival opens another round.
 //
 // Package barrier has the rules of a round, both here and across hosts. This package keeps
 // the pending answers, and tells the rules what happens:
@@ -64,6 +64,6 @@
 //   - A task has ended and will not return. Later rounds that include it are broken, too.
 //   - A new generation has begun: the rounds of the previous one are over.
 //
-// A release is written to disk before anybody is told, so that the next server gives the same
-// answer to an arrival that lost its answer with this one.
+// A release is written to disk before any task is answered, so that the next server gives the
+// same answer to an arrival whose answer was lost with the previous server.
 package taskapi

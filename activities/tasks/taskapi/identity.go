@@ -18,18 +18,19 @@ type Task struct {
 	Host string
 	// LogDir has the files of its process. It is empty if the run keeps no files.
 	LogDir string
-	// User is the user of its processes, who alone may use the socket; nil is our own user.
+	// User is the user of its processes. No other user may use the socket. If it is nil, they
+	// run as the host worker's own user.
 	User *hostuser.User
 	// View is shared by the tasks of a generation.
 	View *View
 }
 
-// View is what the tasks of one generation of a run know about each other.
+// View is the knowledge of the tasks of one generation of a run about each other.
 type View struct {
 	// Members are the cluster, in rank order.
 	Members []Member
-	// Tasks are the participants of a barrier that names none: the tasks of the spec, in rank
-	// order.
+	// Tasks are the tasks of the spec, in rank order. They are the participants of a barrier
+	// that does not name any.
 	Tasks []string
 	// Here has the tasks of this host.
 	Here map[string]bool
@@ -40,7 +41,7 @@ type View struct {
 // Member is one task of the cluster.
 type Member = wire.Member
 
-// Progress is how far a task has got.
+// Progress is the progress that a task has reported.
 type Progress = wire.Progress
 
 // SocketVar is the environment variable with the path of a task's socket.

@@ -24,7 +24,7 @@ type lines struct {
 	*conn
 	// leave withdraws the arrival that waits; nil if none has arrived.
 	leave func()
-	// told has an element once the answer to it is written.
+	// told gets an element once the answer to it is written.
 	told chan error
 	out  []byte
 	// in is the last arrival, and head its line up to the key; empty if the key is not at its
@@ -33,8 +33,8 @@ type lines struct {
 	head []byte
 }
 
-// linePatience is how long writing an answer may take if the client does not read. Others
-// wait for their answers meanwhile.
+// linePatience is the longest time for writing an answer to a client that does not read. The
+// answers of others wait until then.
 const linePatience = time.Second
 
 // serve answers arrivals until the connection ends. read has what was read already.
@@ -43,7 +43,7 @@ func (l *lines) serve(read []byte) {
 	in.Buffer(nil, maxArrive)
 	for in.Scan() { // which waits for the next line, or for the end of the connection
 		// Of a program that has closed its descriptors, this may be the request of another
-		// connection that has taken the number of this one: it sends it again elsewhere.
+		// connection that has taken the same descriptor: it sends it again elsewhere.
 		if !l.answered() || !bytes.HasPrefix(in.Bytes(), []byte{'{'}) {
 			return
 		}
@@ -61,8 +61,8 @@ func (l *lines) serve(read []byte) {
 	}
 }
 
-// answered waits until the arrival before, if there is one, has its answer. It reports
-// whether the connection still serves.
+// answered waits for the answer to the previous arrival, if there is one. It reports whether
+// the connection still serves.
 func (l *lines) answered() bool {
 	if l.leave == nil {
 		return true

@@ -17,10 +17,9 @@ const (
 	warnAgain   = time.Minute
 )
 
-// listener accepts a bounded number of connections of one task for net/http. If all are
-// taken, it closes an idle one for the next: clients open another one when they need it.
-// netutil.LimitListener does not do that, and its bound cannot change with the number of
-// tasks.
+// listener accepts a bounded number of connections of one task for net/http. If all are taken,
+// it closes an idle one for the next: clients open another when they need it.
+// netutil.LimitListener does not do that, and its bound cannot change with the number of tasks.
 type listener struct {
 	net.Listener
 	server   *Server
@@ -33,7 +32,7 @@ type listener struct {
 	closed bool
 }
 
-// listen binds a socket that replaces whatever is at the path.
+// listen binds a socket that replaces any file at the path.
 func (s *Server) listen(e *endpoint) (*listener, error) {
 	fresh := e.path + ".new"
 	_ = os.Remove(fresh)

@@ -7,10 +7,11 @@ import (
 )
 
 const (
-	// askEvery is how often a task may send a request to its run, on average. Each request
-	// adds events to the run's history and writes on the server, which other runs share.
+	// askEvery is the average time between requests that a task may send to its run. Each
+	// request adds events to the run's history and writes on the server, which other runs
+	// share.
 	askEvery = 200 * time.Millisecond
-	// askAtOnce is how many requests a task may send without waiting.
+	// askAtOnce is the number of requests that a task may send without waiting.
 	askAtOnce = 20
 )
 
@@ -20,7 +21,7 @@ type pace struct {
 	mu sync.Mutex
 	// every replaces askEvery, unless it is 0.
 	every time.Duration
-	// next is when the next request would come if all came at the average rate.
+	// next is the time at which the next request would come if all came at the average rate.
 	next time.Time
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 )
 
-// A task that sends 100,000 requests has a few handled at once and five a second from then
-// on, over however many connections.
+// Of 100,000 requests of a task, a few are handled at once and five a second from then on, over
+// any number of connections.
 func TestATaskAsksItsRunAtAPace(t *testing.T) {
 	var p pace
 	start := time.Unix(1e9, 0)

@@ -245,8 +245,8 @@ Iterating over an `+"`AsyncDistributedIterator`"+` is not supported right now.
 	assert.Equal(t, 3, h.queue.Calls("load"), "each is built once")
 }
 
-// No closure is lost and none is scheduled twice, whatever happens to the host and its
-// server, and every value reaches those who wait for it.
+// No closure is lost and none is scheduled twice if the host or its server is lost, and every
+// value reaches the callers that wait for it.
 func TestPythonCoordinatesAcrossHosts(t *testing.T) {
 	var sum counter
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "add": sum.add})
@@ -355,7 +355,8 @@ print(done)
 	assert.Equal(t, "['joined', 'scheduled']\n", program.ends())
 }
 
-// A closure that the queue refuses fails alone, and its error is raised in the program.
+// A closure that the queue refuses does not affect others, and its error is raised in the
+// program.
 func TestPythonRefusedClosures(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same})
 	p.coordinates(h, `
@@ -413,9 +414,9 @@ print("ok")
 	assert.Equal(t, 1, h.queue.Calls("same"))
 }
 
-// The key of a function that has failed gives the same error to whoever schedules it again:
-// after a restart of the chief, its join raises the error, too. With retry, the function is
-// called again.
+// The key of a function that has failed gives the same error to a program that schedules it
+// again: after a restart of the chief, its join raises the error, too. With retry, the function
+// is called again.
 func TestPythonTheKeyOfAFailedFunction(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "fails": fails})
 	chief := `
@@ -465,9 +466,8 @@ c.join()
 `)
 }
 
-// A signal in the middle of schedule takes the closure back, wherever it arrives: an
-// exception is raised at each line in turn, and join never waits for a closure that nobody
-// has.
+// A signal at any point of schedule takes the closure back: an exception is raised at each line
+// in turn, and join never waits for a closure that was taken back.
 func TestPythonTakesBackWhatASignalInterrupts(t *testing.T) {
 	const interrupted = `
 import itertools, linecache
@@ -533,8 +533,8 @@ c.join()
 	})
 }
 
-// CC-60, CC-88: a coordinator that nothing refers to leaves nothing behind, and another one
-// goes on. The same is true of a forked child and of the end of the program.
+// CC-60, CC-88: a coordinator that nothing refers to leaves nothing behind, and another
+// coordinator continues. The same is true of a forked child and of the end of the program.
 func TestPythonCoordinatorsEnd_CC60(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "forever": forever})
 	p.coordinates(h, `
@@ -632,8 +632,8 @@ c.join()
 	assert.Equal(t, "no\n", program.ends())
 }
 
-// CC-98: the watchdog fires when nothing ends, but not if there is nothing to wait for, and
-// never after it was stopped.
+// CC-98: the watchdog fires when nothing ends, but not if no closures are pending, and never
+// after it was stopped.
 func TestPythonWatchDog_CC98(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"same": same, "forever": forever})
 	out := p.coordinates(h, `
@@ -693,7 +693,7 @@ c.join()
 	assert.Equal(t, uint64(3200), h.queue.Counts().Scheduled)
 }
 
-// Errors keep their types, as far as Python has them.
+// Errors keep their types if Python has them.
 func TestPythonTypesOfErrors(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"fails": fails})
 	out := p.coordinates(h, `
@@ -748,8 +748,8 @@ assert c.done()
 `)
 }
 
-// When the tasks of a run are to stop, nobody may call queued closures. Those who wait for
-// them are told, so that they do not become stragglers.
+// When the tasks of a run must stop, queued closures may never be called. Waits for them end,
+// so that the waiting threads do not become stragglers.
 func TestPythonWaitsEndWhenTheTasksStop(t *testing.T) {
 	p, h := newPython(t), newCoordinated(t, map[string]queues.Function{"forever": forever, "same": same})
 	h.client.size.Store(2)

@@ -67,7 +67,7 @@ print(should_stop(), wait_for_stop(0.01), request_stop(reason="enough"), should_
 	assert.False(t, other.ShouldStop())
 }
 
-// The run is told everything about an exception, and decides what to make of it.
+// The run receives everything about an exception, and decides what it means.
 func TestPythonStopErrors(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
@@ -210,7 +210,7 @@ print("joined")
 }
 
 // A stop by an operator, its clear, and another stop reach a coordinator. Coordinators that
-// nothing refers to have been dropped.
+// nothing refers to are gone.
 func TestPythonTheRunStopsACoordinator(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)
@@ -245,8 +245,8 @@ for _ in range(2):
 	assert.Empty(t, r.heard())
 }
 
-// The process ends right after join, and yet the run has heard of everything, including a
-// stop requested by a thread that join does not know.
+// The process ends right after join, and yet the run has received everything, including a stop
+// requested by a thread that join does not know.
 func TestPythonJoinWaitsUntilTheRunKnows(t *testing.T) {
 	p := newPython(t)
 	h, r := newStopping(t, 1)

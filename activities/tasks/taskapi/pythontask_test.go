@@ -24,8 +24,8 @@ func (p *python) run(h *host, i int, source string, env ...string) string {
 	}, env...)...)
 }
 
-// MPR-12, SEED-28: outside a task there is no barrier to get, and everything else works as in a
-// task that is alone.
+// MPR-12, SEED-28: outside a task get_barrier fails, and everything else works as in a run of
+// one task.
 func TestPythonOutsideATask_MPR12_SEED28(t *testing.T) {
 	p := newPython(t)
 	assert.Equal(t, "barrier is not defined. It is likely because you are calling get_barrier() in the main process. get_barrier() can only be called in the subprocesses.\n", p.output(`

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// roundLogSize is the size at which a new log is begun, in bytes; the previous log is kept
-// beside it.
+// roundLogSize is the size at which a new log is begun, in bytes; the previous log is kept in
+// the same directory.
 const roundLogSize = 256 << 10
 
 // roundLog has the latest released rounds. It need not survive a power cut, since the
@@ -118,9 +118,9 @@ func unquoteAll(line string) (all []string, err error) {
 	}
 }
 
-// append writes a round, with the keys of each participant and all values. It has to be fast,
-// and its failure must not break the barrier: the log matters only if the host worker crashes
-// at this very moment.
+// append writes a round, with the keys of each participant and all values. It must be fast, and
+// its failure must not break the barrier: the log matters only if the host worker crashes at
+// this very moment.
 func (l *roundLog) append(number int, name string, participants []string, keys map[string][]string, values []string) {
 	if l.err != nil || l.file == nil {
 		return
@@ -159,7 +159,7 @@ func (l *roundLog) rotate() error {
 	return err
 }
 
-// remove removes the log of rounds that nobody will ask for again.
+// remove removes the log of rounds that are no longer needed.
 func (l *roundLog) remove() {
 	l.close()
 	_ = os.Remove(l.path)

@@ -167,7 +167,7 @@ func (r *rounds) settle(o *round, answers []barrier.Answer, broken func() *wire.
 	var out outcome
 	var values []string
 	if result := o.rules.Result(); result.State == spec.BarrierReleased {
-		// It is written before anybody is told.
+		// It is written before any task is answered.
 		values = spec.ValuesOf(result.Values, o.participants)
 		r.log.append(o.number, o.name, o.participants, result.Arrived, values)
 	} else {
@@ -341,8 +341,8 @@ func (r *rounds) end(why string) {
 	tell(all)
 }
 
-// close closes the log, which the next server reads. A timer that is about to fire finds that
-// nobody waits any more.
+// close closes the log, which the next server reads. A timer that is about to fire finds no
+// waiting arrivals.
 func (r *rounds) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

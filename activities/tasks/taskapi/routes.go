@@ -24,7 +24,7 @@ type request struct {
 // handler returns a value to be encoded as JSON.
 type handler func(*request) (any, *wire.Problem)
 
-// routes has all paths except those of barriers.
+// routes has all paths except the paths of barriers.
 var routes = map[string]map[string]handler{
 	wire.PathTask:                {http.MethodGet: getTask},
 	wire.PathClosures:            {http.MethodPost: postClosures},

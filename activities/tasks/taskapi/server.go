@@ -18,13 +18,14 @@ import (
 )
 
 const (
-	// writePatience is how long writing an answer may take.
+	// writePatience is the longest time for writing an answer.
 	writePatience = 10 * time.Second
 	maxHeader     = 16 << 10
 )
 
-// patience is how long the head and the body of a request may take, and how long the run may
-// take to answer, which is less than our clients wait, so that they learn the reason.
+// patience bounds the time to read the head and the body of a request, and the time in which
+// the run must answer. The latter is shorter than our clients wait, so that they learn the
+// reason.
 type patience struct{ head, body, run time.Duration }
 
 var usualPatience = patience{10 * time.Second, 30 * time.Second, 50 * time.Second}
@@ -127,7 +128,7 @@ func newServer(c Config, p patience) (*Server, error) {
 				s.answering.Done()
 			}
 		},
-		ErrorLog: zap.NewStdLog(zap.NewNop()), // clients are told about their mistakes
+		ErrorLog: zap.NewStdLog(zap.NewNop()), // clients get errors for their mistakes
 	}
 	s.group.Go(s.keepSockets)
 	return s, nil
@@ -267,7 +268,7 @@ func (s *Server) Sweep(here []runkey.Run) {
 // next server.
 func (s *Server) Close() error {
 	s.group.Close()       // no more connections are accepted
-	err := s.http.Close() // all connections, those of tasks that have ended among them
+	err := s.http.Close() // all connections, including connections of ended tasks
 	s.answering.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,9 +281,9 @@ func (s *Server) Close() error {
 // serve answers one request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	e := r.Context().Value(connKey{}).(*conn).listener.endpoint
-	// The deadline protects against clients that send half a body, even of a request that
-	// needs none: net/http reads the body to its end before the next request. Without a body
-	// a deadline would end the context of the connection while the request waits for news.
+	// The deadline protects against clients that send half a body, even if the request needs no
+	// body, since net/http reads it to its end before the next request. Without a body a
+	// deadline would end the context of the connection while the request waits for news.
 	var deadline time.Time
 	if r.ContentLength != 0 {
 		deadline = time.Now().Add(s.patience.body)

@@ -40,7 +40,7 @@ type host struct {
 	ids   []runkey.Task
 	paths []string
 	stops Stops
-	// coordinators are those of its servers, if any.
+	// coordinators are passed to its servers. They may be nil.
 	coordinators Coordinators
 	// patience is the patience of its servers.
 	patience patience
@@ -82,7 +82,7 @@ func (h *host) restartWith(p patience) {
 	h.start()
 }
 
-// unpaced has the server take as many requests of its tasks as come.
+// unpaced removes the limit on the rate of requests of the tasks.
 func (h *host) unpaced() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -281,8 +281,8 @@ func TestProgress(t *testing.T) {
 	assert.Nil(t, h.Progress(h.ids[0]), "the next process has not said anything")
 }
 
-// A task that sends its progress in every iteration, without one of our clients, does not
-// slow down others: they meet while it goes on.
+// A task that sends its progress in every iteration, without one of our clients, does not slow
+// down others: they meet in the meantime.
 func TestAFloodOfProgress(t *testing.T) {
 	h := newHost(t, 3)
 	c := dial(t, h.paths[0])

@@ -3,7 +3,7 @@ package taskapi
 import "syscall"
 
 const (
-	// maxConns is how many connections of one task are served at a time. Others wait in the
+	// maxConns bounds the connections of one task that are served at a time. Others wait in the
 	// kernel, without effect on other tasks.
 	maxConns = 512
 	// minConns are served in any case.

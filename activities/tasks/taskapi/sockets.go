@@ -17,7 +17,7 @@ const (
 	// belowDir is the longest path of a socket below the common directory: a directory for
 	// its run, its own name, and ".new".
 	belowDir = len("/0123456789/0123456789.new")
-	// lookEvery is how often sockets are looked for that something has removed, such as a
+	// lookEvery is the time between checks for sockets that something has removed, such as a
 	// cleaner of /tmp.
 	lookEvery = 5 * time.Second
 )
@@ -43,8 +43,8 @@ func (s *Server) makeRunDir(t *Task) (string, error) {
 }
 
 // letThrough lets other users reach the sockets of their tasks, in the directory of a run,
-// whose names they know. They cannot list or change the directories, which have other files
-// of ours.
+// whose names they know. They cannot list or change the directories, which have other files of
+// the host worker.
 func (s *Server) letThrough(dir string) error {
 	const passable = 0o711
 	dirs := []string{s.dir, dir}
@@ -102,7 +102,7 @@ func (s *Server) restoreOf(e *endpoint) {
 	e.missing = err != nil
 }
 
-// bind serves a task at its path, in the place of its previous listener. s.mu must be held.
+// bind serves a task at its path, and replaces its previous listener. s.mu must be held.
 func (s *Server) bind(e *endpoint) error {
 	l, err := s.listen(e)
 	if err != nil {

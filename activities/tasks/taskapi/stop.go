@@ -22,7 +22,7 @@ const (
 	maxKind = 200
 )
 
-// getStop answers whether the tasks of the run are to stop, at once or when that changes.
+// getStop answers whether the tasks of the run must stop, at once or when that changes.
 func getStop(r *request) (any, *wire.Problem) {
 	if problem := r.canStop(); problem != nil {
 		return nil, problem
@@ -44,7 +44,7 @@ func getStop(r *request) (any, *wire.Problem) {
 			case <-timer.C:
 			case <-e.ended.Done():
 				return nil, r.canStop()
-			case <-r.Context().Done(): // nobody reads this answer
+			case <-r.Context().Done(): // the client no longer reads this answer
 			}
 			break
 		}
@@ -52,9 +52,9 @@ func getStop(r *request) (any, *wire.Problem) {
 	return asAnswer(now.Value, time.Now()), nil
 }
 
-// stopQuery is what a task asks about a stop.
+// stopQuery is a question of a task about a stop.
 type stopQuery struct {
-	// wait is how long it waits at most.
+	// wait is the longest time that it waits.
 	wait time.Duration
 	// after is the number of the state that it knows already. -1 means that it waits for a
 	// stop.

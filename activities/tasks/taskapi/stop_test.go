@@ -152,7 +152,7 @@ func shortContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// CO-01, with tasks in the place of threads.
+// CO-01, with tasks instead of threads.
 func TestTasksStop_CO01(t *testing.T) {
 	h, r := newStopping(t, 2)
 	asks, other := h.task(0), h.task(1)
@@ -177,7 +177,7 @@ func TestTasksStop_CO01(t *testing.T) {
 	assert.Equal(t, h.ids[0], wish.by)
 }
 
-// CO-02: all waiting tasks are told when a task on another host requests a stop.
+// CO-02: all waiting tasks get an answer when a task on another host requests a stop.
 func TestTasksStopLater_CO02(t *testing.T) {
 	h, _ := newStopping(t, 4)
 	ctx := testContext(t)
@@ -216,7 +216,7 @@ func TestWhatATaskIsTold(t *testing.T) {
 	assert.Equal(t, wire.Stopping{Seq: 4}, h.stop(0, "GET", "", ""))
 }
 
-// SEED-63 is decided by the run, which is told everything it needs for that.
+// SEED-63 is decided by the run, which receives everything it needs for that.
 func TestTheErrorOfAStop(t *testing.T) {
 	for name, c := range map[string]struct {
 		err                error
@@ -352,7 +352,7 @@ func TestAWaitForNewsHasNoDeadline(t *testing.T) {
 	}
 }
 
-// CO-13, SEED-65: a stop is cleared for all, and there may be another one.
+// CO-13, SEED-65: a stop is cleared for all, and another may follow.
 func TestAStopIsCleared_CO13_SEED65(t *testing.T) {
 	h, _ := newStopping(t, 2)
 	ctx := testContext(t)
@@ -417,7 +417,7 @@ func TestTheWaitEnds(t *testing.T) {
 	assert.Equal(t, stopQuery{wait: maxStopWait, after: 7}, q)
 }
 
-// News that is older than what the host knows changes nothing, wherever it comes from.
+// News that is older than the host's state changes nothing, regardless of the sender.
 func TestOldNews(t *testing.T) {
 	h, _ := newStopping(t, 1)
 	h.SetStopping(h.run, spec.Stopping{Seq: 3, Stop: true, By: "ps-0"})
@@ -658,7 +658,7 @@ func TestManyWaitForAStop(t *testing.T) {
 			}
 			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if assert.NoError(t, err) {
-				<-stopped // nobody is answered before the stop
+				<-stopped // no request is answered before the stop
 				assert.Equal(t, 200, answer.StatusCode)
 			}
 		})

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// stopping is whether the tasks of one run are stopping together, as far as this host knows.
+// stopping is the latest state that this host knows of stopping the tasks of one run together.
 // Waiting requests follow it from one state to the next.
 type stopping struct {
 	news.Feed[spec.Stopping]
@@ -39,7 +39,7 @@ func (st *stopping) set(now spec.Stopping) {
 	st.Add(now, func(known spec.Stopping) bool { return now.Seq > known.Seq })
 }
 
-// asAnswer returns a state in the form that tasks are told.
+// asAnswer returns a state in the form of the answer to a task.
 func asAnswer(s spec.Stopping, at time.Time) wire.Stopping {
 	if !s.Stop {
 		return wire.Stopping{Seq: s.Seq}

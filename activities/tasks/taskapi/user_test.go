@@ -103,7 +103,7 @@ func TestTheSocketIsTheUsers(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 3, strings.Count(string(out), "ermission denied"), string(out))
 
-	// A link in the place of the log directory does not make the host worker write elsewhere.
+	// If a link has replaced the log directory, the host worker does not write elsewhere.
 	secret := filepath.Join(dir, "secret")
 	require.NoError(t, os.Mkdir(secret, 0o700))
 	require.NoError(t, os.RemoveAll(logs))

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 )
 
-// waits are barriers that release nobody until their arrivals end. They report who arrived
-// and why each arrival ended.
+// waits are barriers that release no task until their arrivals end. They report who arrived and
+// why each arrival ended.
 type waits struct {
 	arrived chan Arrival
 	left    chan error

@@ -75,8 +75,8 @@ func (w *work) stepTime() *spec.StepTime {
 	return w.series.Time()
 }
 
-// waits stops the clock of the process for an arrival. resume must be called with the answer, or
-// without one if nobody waits for it any longer.
+// waits stops the clock of the process for an arrival. resume must be called with the answer,
+// or without one if no request waits for it any longer.
 func (e *endpoint) waits(a Arrival) (resume func(outcome)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -40,7 +40,7 @@ func TestWaitsDoNotCount(t *testing.T) {
 	})
 }
 
-// Barriers of all tasks are rounds, and no others; a next process begins anew.
+// Barriers of all tasks are rounds, and no others; the next process begins again.
 func TestRoundsAreSteps(t *testing.T) {
 	h := newHost(t, 2)
 	meet := func(options ...task.Option) {
