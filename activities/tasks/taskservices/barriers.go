@@ -53,7 +53,8 @@ func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Rel
 	return taskapi.Release{Round: release.Round + 1, Values: spec.ValuesOf(release.Values, a.Participants)}, nil
 }
 
-// forTask returns an error in the form that a task is told. came is the time of the arrival.
+// forTask converts an error into the form that a task receives. came is the time of the
+// arrival.
 func forTask(err error, a taskapi.Arrival, came time.Time) error {
 	var (
 		broken  *barriers.BrokenError
@@ -80,9 +81,9 @@ func forTask(err error, a taskapi.Arrival, came time.Time) error {
 	return &taskapi.BarrierError{Why: why, Message: err.Error(), Standing: standing(broken, a, came)}
 }
 
-// standing returns the state of the round; nil if it is unknown because the server was away
-// or the round was terminated. The clocks of the server and of this host may differ, so the
-// wait is what this task has seen of it.
+// standing returns the state of the round. It returns nil if the state is unknown because the
+// server was away or the round was terminated. The clocks of the server and of this host may
+// differ, so the wait is counted from this task's arrival.
 func standing(broken *barriers.BrokenError, a taskapi.Arrival, came time.Time) *taskapi.Standing {
 	if len(broken.Missing) == 0 {
 		return nil

@@ -70,8 +70,9 @@ func (away) Withdraw(context.Context, string, spec.BarrierMessage) error {
 	return errors.New("no connection yet")
 }
 
-// Tasks that arrive before there is a connection to the server wait for it. If the host
-// worker ends meanwhile, they are told to come again, and this is no error.
+// Tasks that arrive before the host worker has connected to the server wait for the connection.
+// If the host worker ends first, they are asked to come again, which does not count as an
+// error.
 func TestArrivingWithoutAServer(t *testing.T) {
 	meetings := meetingsOf(t, away{})
 	across := acrossHosts{meetings, metrics.New().BarrierWaits}
@@ -89,7 +90,7 @@ func TestArrivingWithoutAServer(t *testing.T) {
 	require.ErrorIs(t, <-told, taskapi.ErrComeAgain)
 }
 
-// Tasks are told the same kinds of errors as at local barriers.
+// Tasks get the same kinds of errors as at local barriers.
 func TestErrorsAcrossHosts(t *testing.T) {
 	opened := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	a := twoWorkers()

@@ -28,7 +28,7 @@ type Brokers struct {
 	all map[runkey.Run]*Broker
 }
 
-// Broker has the closures of one run.
+// Broker holds the closures of one run.
 type Broker struct {
 	*closures.Broker
 	// in is the input to start the queue with, if there is none yet.
@@ -42,7 +42,7 @@ type Broker struct {
 	// serving is valid once said is true.
 	said    bool
 	serving []closure.ServingTask
-	changed chan struct{} // has an element while the queue must be told
+	changed chan struct{} // has an element while a report to the queue is due
 }
 
 var _ taskapi.Closures = (*Brokers)(nil)
@@ -95,8 +95,8 @@ func (b *Brokers) Known(run runkey.Run) *Broker {
 	return b.all[run]
 }
 
-// of returns the broker of a run, which it creates on first use; nil if this host has
-// released the run meanwhile.
+// of returns the broker of a run, which it creates on first use. It returns nil if this host
+// has already released the run.
 func (b *Brokers) of(run Run) *Broker {
 	key := run.Key
 	b.mu.Lock()
@@ -119,7 +119,7 @@ func (b *Brokers) of(run Run) *Broker {
 		Earlier: run.servers(),
 	})
 	if ctx.Err() != nil {
-		s.Close() // nobody else would
+		s.Close() // Close no longer knows of it
 		return s
 	}
 	b.all[key] = s
@@ -128,7 +128,7 @@ func (b *Brokers) of(run Run) *Broker {
 	return s
 }
 
-// changes records which processes serve now, and has the queue told.
+// changes records the serving processes, and requests a report to the queue.
 func (s *Broker) changes(serving []closure.ServingTask) {
 	s.mu.Lock()
 	s.said, s.serving = true, serving
@@ -159,7 +159,7 @@ func (b *Brokers) TellAgain() {
 	}
 }
 
-// tellPatience is how long the server may take to answer.
+// tellPatience is the longest time that the server may take to answer.
 const tellPatience = 10 * time.Second
 
 // tellWarnsAfter is the number of successive failures after which a warning is logged. They
@@ -224,7 +224,7 @@ func (b *Brokers) close() {
 	}
 }
 
-// restartPatience is how long the supervisor may take to accept a restart.
+// restartPatience is the longest time that the supervisor may take to accept a restart.
 const restartPatience = time.Minute
 
 // restart restarts a process that does not end a call.

@@ -43,8 +43,8 @@ func (c *coordinators) Answer(ctx context.Context, by runkey.Task, process int, 
 	return out, nil
 }
 
-// serviceOf returns the run of a task and its queue. It waits until there is a connection to
-// the server.
+// serviceOf returns the run of a task and its queue. It waits until the host worker has
+// connected to the server.
 func (c *coordinators) serviceOf(ctx context.Context, by runkey.Task) (*Run, *closurequeue.Service, error) {
 	run, err := c.runOf(by)
 	if err != nil {
@@ -83,8 +83,8 @@ func (c *coordinators) serviceHere(run *Run) (*closurequeue.Service, error) {
 	return s, nil
 }
 
-// open opens the queue of a run for a process of a task, by its number: what earlier processes
-// of the task have created is released.
+// open opens the queue of a run for a process of a task, by its number, and releases the
+// resources that earlier processes of the task have created.
 func (c *coordinators) open(ctx context.Context, run *Run, s *closurequeue.Service, task string, process int) (closure.Opened, error) {
 	// The run ends its queue only if it knows about the queue.
 	c.noteQueue(run)

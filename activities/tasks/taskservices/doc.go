@@ -1,5 +1,5 @@
 // Package taskservices answers the requests of the tasks of a host: it serves their sockets
-// (package taskapi), and passes each request to whoever decides it.
+// (package taskapi), and passes each request to the part that decides it.
 //
 //	a barrier across hosts        package barriers, and behind it the rounds on the server
 //	a stop of all tasks           the run, which is asked until it answers

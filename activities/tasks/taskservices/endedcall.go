@@ -25,7 +25,7 @@ func (n *Notes) InCall(q supervisor.Process) string {
 	return ""
 }
 
-// callsOf returns the calls without those of the task's processes that the supervisor has
+// callsOf returns the calls, except calls of processes of the task that the supervisor has
 // dropped: the number of restarts of a task is not bounded.
 func (n *Notes) callsOf(processes []supervisor.Process) []EndedCall {
 	last := processes[len(processes)-1]
@@ -40,9 +40,9 @@ func (n *Notes) callsOf(processes []supervisor.Process) []EndedCall {
 // judged again, maybe by another host worker, and counts for all later restarts. It returns
 // all such calls of the run.
 //
-// If the process last asked an earlier host worker, only that one knew whether the process
-// was in a call. A process that has not left in order then counts as being in a call: at
-// worst its task is restarted needlessly, whereas the run would wait forever for a task that
+// If the process last asked an earlier host worker, only that host worker knew whether the
+// process was in a call. A process that has not left in order then counts as being in a call:
+// at worst its task is restarted needlessly, whereas the run would wait forever for a task that
 // is not restarted. While all tasks stop together, nothing waits for it.
 func (s *Services) ProcessEnded(processes []supervisor.Process, completed bool) ([]EndedCall, error) {
 	q := processes[len(processes)-1]

@@ -5,7 +5,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Plans is what a host keeps on disk about the runs that have tasks on it.
+// Plans stores data about the runs that have tasks on a host, on its disk.
 type Plans interface {
 	// Run returns a run that has or had this host.
 	Run(runkey.Run) (Run, error)
@@ -27,18 +27,18 @@ type Run struct {
 	Notes
 }
 
-// Notes are what the services keep of a run on disk, for the next host worker.
+// Notes are data about a run that the services keep on disk, for the next host worker.
 type Notes struct {
 	// Stopping is the latest state of stopping together that the run has sent.
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
 	// Served reports whether tasks have served or scheduled closures here, so that the run
 	// has a queue of closures.
 	Served bool `json:"served,omitempty"`
-	// Calls are the closures during which processes exited with 0: those processes have
-	// failed. Perhaps only this host worker's predecessor knew.
+	// Calls are the closures during which processes exited with 0. Such processes have failed,
+	// and perhaps only an earlier host worker knew that.
 	Calls []EndedCall `json:"calls,omitempty"`
-	// Serving has the tasks that serve here, each with the life of the broker that its
-	// process last asked. A task that leaves in order is removed.
+	// Serving maps each task that serves here to the life of the broker that its process last
+	// asked. A task that leaves in order is removed.
 	Serving map[string]string `json:"serving,omitempty"`
 	// Servers are the processes of those tasks that may have been given closures, by the
 	// names under which they serve: the next broker settles as soon as it has heard from all.

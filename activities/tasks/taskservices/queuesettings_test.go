@@ -34,7 +34,7 @@ func (q *toldQueues) Client(run spec.RunRef) (*closurequeue.Client, error) {
 	return closurequeue.NewClient(toldServer{told: q.told}, run), nil
 }
 
-// toldServer is told to start queues.
+// toldServer records the queues that it is asked to start.
 type toldServer struct {
 	closurequeue.Server
 	told chan closure.QueueInput

@@ -39,14 +39,14 @@ type Queues interface {
 	Tell(ctx context.Context, in closure.QueueInput, m closure.ServingMessage) error
 	// Left reports whether the queue of a run is open.
 	Left(ctx context.Context, run spec.RunRef) (bool, error)
-	// Over returns how a run has ended, whichever execution it was in; empty while the run is
-	// open.
+	// Over returns how a run has ended, in any of its executions, or an empty string while the
+	// run is open.
 	Over(ctx context.Context, run spec.RunRef) (string, error)
 	// End tells a queue, if there is one, that its run has ended, and waits until the queue
 	// has ended, too.
 	End(ctx context.Context, run spec.RunRef, over string) error
-	// Client returns a client of the queue of a run. It fails while there is no connection to
-	// the server.
+	// Client returns a client of the queue of a run. It fails while the server is not
+	// connected.
 	Client(run spec.RunRef) (*closurequeue.Client, error)
 }
 

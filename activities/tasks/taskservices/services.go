@@ -157,7 +157,7 @@ func (s *Services) SlowestRatio() float64 {
 	return ratio
 }
 
-// Restarts records that a process has ended, and how, and that its task gets another one.
+// Restarts records that a process has ended, and how, and that its task gets another process.
 func (s *Services) Restarts(k runkey.Task, how string) { s.server.Ended(k, false, how) }
 
 // Ended records that a task has ended with the process of that number, and how.
@@ -207,7 +207,7 @@ func (s *Services) HasQueue(ctx context.Context, run Run) bool {
 	return left
 }
 
-// EndAbandoned ends the closures and the queue of a run that nobody will release any more,
+// EndAbandoned ends the closures and the queue of a run that will not be released any more,
 // unless the run continues elsewhere: a run that continues as new leaves closed executions
 // behind. If that fails, the queue's own check ends it later.
 func (s *Services) EndAbandoned(ctx context.Context, run Run) {

@@ -10,10 +10,9 @@ import (
 )
 
 // noteServing notes that a process of a task serves, before the process is given anything. If
-// it exits with 0 while there is no host worker, the exit must not count as completed,
-// because nobody knows what the process was calling. The next broker also has to know which
-// processes to wait for. A process that cannot be noted is therefore given nothing, and asks
-// again.
+// it exits with 0 while there is no host worker, the exit must not count as completed, because
+// it is unknown what the process was calling. The next broker must also know which processes to
+// wait for. A process that cannot be noted is therefore given nothing, and asks again.
 func (b *Brokers) noteServing(run Run, task, process string, s *Broker) error {
 	known := slices.Contains(run.Servers[task], process)
 	if known && run.Serving[task] == s.life {

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// aRun answers as the real run does, as far as the host can tell.
+// aRun answers like a real run, as the host sees it.
 type aRun struct {
 	t *testing.T
 

@@ -18,11 +18,11 @@ type views struct {
 type viewKey struct {
 	run        runkey.Run
 	generation int
-	// alone is the task that has a view of its own; empty for the shared view.
+	// alone is the task that has a view of its own, or empty for the shared view.
 	alone string
 }
 
-// of returns the view of a task, and drops those of earlier generations.
+// of returns the view of a task, and drops the views of earlier generations.
 func (v *views) of(t Served) *taskapi.View {
 	k := viewKey{run: t.Key.Run, generation: t.Key.Generation}
 	if t.Alone {
