@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// PathClosures is where a process that serves closures reports what it has done and gets what
-// to do next.
+// PathClosures is the path at which a process that serves closures reports its outcomes and
+// gets closures.
 const PathClosures = "/v1/closures/next"
 
 // Limits of [PathClosures].
@@ -20,8 +20,9 @@ const (
 	MaxProcess = 64
 	// MaxSlots bounds how many closures one process may call at the same time.
 	MaxSlots = 1024
-	// MaxFunctions bounds how many functions one process may register, and MaxFunctionBytes
-	// their names together: the queue of the run is told them, and so is whoever queries it.
+	// MaxFunctions bounds the number of functions that one process may register, and
+	// MaxFunctionBytes the size of their names together: the names are sent to the queue of the
+	// run, and in the answers to its queries.
 	MaxFunctions     = 1000
 	MaxFunctionBytes = 64 << 10
 )
@@ -48,37 +49,37 @@ type ClosuresRequest struct {
 	Seq uint64 `json:"seq"`
 	// Got is the number of the last answer with news that the process has; 0 if none.
 	Got uint64 `json:"got,omitempty"`
-	// Slots is how many closures it calls at the same time; 0 if it no longer serves.
+	// Slots is the number of closures that it calls at the same time, or 0 if it no longer
+	// serves.
 	Slots int `json:"slots,omitempty"`
 	// Functions are the names that it has registered. If empty, they have not changed.
 	Functions []string `json:"functions,omitempty"`
 	// Held are the closures that it has, and those whose outcomes have not been acknowledged,
 	// except the ones in this request.
 	Held []uint64 `json:"held,omitempty"`
-	// Begun are the held closures that it is calling at the moment, as far as it reports
-	// that.
+	// Begun are the held closures that it reports to be calling at the moment.
 	Begun []uint64 `json:"begun,omitempty"`
 	// Done are the outcomes of closures that have ended.
 	Done []CallOutcome `json:"done,omitempty"`
 	// Returned are closures that it hands back without an outcome, for others to call.
 	Returned []uint64 `json:"returned,omitempty"`
-	// Free is how many slots are idle. 0 means that it wants no closures.
+	// Free is the number of idle slots. 0 means that it wants no closures.
 	Free int `json:"free,omitempty"`
-	// Wait is how long to wait for news, in seconds. 0 means not at all.
+	// Wait is the longest time to wait for news, in seconds. 0 means not at all.
 	Wait float64 `json:"wait,omitempty"`
 }
 
-// CallOutcome is how a call of a closure ended.
+// CallOutcome is the outcome of a call of a closure.
 type CallOutcome struct {
 	ID uint64 `json:"id"`
 	// Call is the number of the [Call].
 	Call uint64 `json:"call,omitempty"`
 	// Kind is [closure.OutcomeValue], the default, or one of [KindsOfErrors].
 	Kind closure.OutcomeKind `json:"kind,omitempty"`
-	// Value is what the function returned. If empty, it is null.
+	// Value is the result of the function. If empty, it is null.
 	Value json.RawMessage `json:"value,omitempty"`
 	Error *closure.Error  `json:"error,omitempty"`
-	// Seconds is how long the call took.
+	// Seconds is the duration of the call.
 	Seconds float64 `json:"seconds,omitempty"`
 }
 
@@ -88,7 +89,7 @@ type ClosuresAnswer struct {
 	// has not acknowledged yet. Of two answers with the same number, the second brings no
 	// closures that the first does not have.
 	News uint64 `json:"news,omitempty"`
-	// Closures are to be called, in this order.
+	// Closures are the closures to call, in this order.
 	Closures []Call `json:"closures,omitempty"`
 	// Resources are the resources of the closures that the process may not know yet.
 	Resources []closure.Resource `json:"resources,omitempty"`
@@ -99,7 +100,7 @@ type ClosuresAnswer struct {
 	Cancel []CallCancel `json:"cancel,omitempty"`
 	// Introduce reports whether the host does not know the functions of the process.
 	Introduce bool `json:"introduce,omitempty"`
-	// Stop reports whether the tasks of the run are to stop together. The process is given no
+	// Stop reports whether a stop of all tasks of the run is requested. The process is given no
 	// more closures: it hands back what it has not begun, and no longer serves once the calls
 	// that it has begun have ended.
 	Stop bool `json:"stop,omitempty"`
@@ -108,7 +109,8 @@ type ClosuresAnswer struct {
 // Call is a closure for a process to call.
 type Call struct {
 	closure.Closure
-	// Call distinguishes the outcome of this call from that of another call of the closure.
+	// Call is the number of this call. It tells its outcome apart from the outcome of another
+	// call of the closure.
 	Call uint64 `json:"call"`
 }
 

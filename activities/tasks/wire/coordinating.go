@@ -13,7 +13,7 @@ import (
 // closures. All are POST.
 const PathCoordinator = "/v1/coordinator/"
 
-// Operations of programs that schedule closures. Their messages are those of package closure.
+// Operations of programs that schedule closures. Package closure has their messages.
 const (
 	OpOpen      = "open"      // answered with [closure.Opened]
 	OpSchedule  = "schedule"  // [closure.ScheduleRequest]

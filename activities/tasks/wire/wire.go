@@ -29,8 +29,8 @@ const (
 	// MaxMessage and MaxTraceback bound what is kept of an error.
 	MaxMessage   = 64 << 10
 	MaxTraceback = 256 << 10
-	// MaxStopText bounds what the run is told of the reason of a stop, and of the message of
-	// its error; MaxStopTraceback bounds the traceback.
+	// MaxStopText bounds the reason of a stop that is sent to the run, and the message of its
+	// error; MaxStopTraceback bounds the traceback.
 	MaxStopText      = 8 << 10
 	MaxStopTraceback = 32 << 10
 )
@@ -61,7 +61,7 @@ type Member struct {
 	Rank      int    `json:"rank"`
 	LocalRank int    `json:"local_rank"`
 	Host      string `json:"host"`
-	// Address is where other tasks reach this one, as host:port.
+	// Address is the address at which other tasks reach the task, as host:port.
 	Address string `json:"address"`
 }
 
@@ -75,28 +75,28 @@ type Error struct {
 	// Kind is the kind of the error, such as ValueError.
 	Kind    string `json:"kind,omitempty"`
 	Message string `json:"message"`
-	// Traceback is where it happened.
+	// Traceback is the traceback of the error.
 	Traceback string `json:"traceback,omitempty"`
 	// Timestamp is the time of the error, in seconds since 1970; 0 means now.
 	Timestamp float64 `json:"timestamp,omitempty"`
 }
 
-// Progress is how far a task has got.
+// Progress is the progress of a task.
 type Progress struct {
 	Current float64 `json:"current"`
-	// Total is where Current ends; 0 if unknown.
+	// Total is the final value of Current, or 0 if it is unknown.
 	Total   float64 `json:"total,omitempty"`
 	Message string  `json:"message,omitempty"`
 }
 
 // Arrive is a task's arrival at a barrier.
 type Arrive struct {
-	// Timeout is how long to wait, as a Go duration. If empty, there is no limit.
+	// Timeout is the longest time to wait, as a Go duration. Empty means no limit.
 	Timeout string `json:"timeout,omitempty"`
 	// Participants are names of tasks, and types for all their tasks. If empty, they are all
 	// tasks of the spec.
 	Participants []string `json:"participants,omitempty"`
-	// Local reports whether the host alone may release the barrier.
+	// Local reports whether the host may release the barrier by itself.
 	Local bool `json:"local,omitempty"`
 	// Value is a text that all others get with the release.
 	Value string `json:"value,omitempty"`
@@ -104,9 +104,9 @@ type Arrive struct {
 	Key string `json:"key,omitempty"`
 }
 
-// ArriveLine is an arrival on a connection for arrivals alone, which begins with { in the
-// place of a request of HTTP: each line is an arrival, and is answered by a line, which is a
-// [Released] or a [Failure].
+// ArriveLine is an arrival on a connection that carries only arrivals. Such a connection begins
+// with { instead of an HTTP request: each line is an arrival, and is answered by a line, which
+// is a [Released] or a [Failure].
 type ArriveLine struct {
 	// Name is the name of the barrier.
 	Name string `json:"name"`
@@ -121,8 +121,8 @@ type Released struct {
 	Index int `json:"index"`
 	// Parties is the number of participants.
 	Parties int `json:"parties"`
-	// Values are the values of the participants, in their order. If empty, nobody has brought
-	// a value.
+	// Values are the values of the participants, in their order. If empty, no participant has
+	// brought a value.
 	Values []string `json:"values,omitempty"`
 }
 
@@ -135,7 +135,7 @@ type Stop struct {
 	Error *Error `json:"error,omitempty"`
 }
 
-// Stopping says whether the tasks of the run are to stop.
+// Stopping is the state of stopping the tasks of the run together.
 type Stopping struct {
 	// Seq grows with every stop and every clear. A state with a lower number is older.
 	Seq int `json:"seq"`
@@ -148,8 +148,8 @@ type Stopping struct {
 	// its kind means a clean stop.
 	Error *Error `json:"error,omitempty"`
 	Clean bool   `json:"clean,omitempty"`
-	// Deadline is when tasks that still live are stopped, in RFC 3339, and Left the seconds
-	// from the answer until then.
+	// Deadline is the time at which tasks that still live are stopped, in RFC 3339, and Left is
+	// the time from the answer until then, in seconds.
 	Deadline string  `json:"deadline,omitempty"`
 	Left     float64 `json:"left_seconds,omitempty"`
 }
@@ -171,7 +171,7 @@ type Failure struct {
 	Error Problem `json:"error"`
 }
 
-// Problem is what went wrong.
+// Problem is the reason for which a request failed.
 type Problem struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -187,9 +187,10 @@ type Standing struct {
 	Round   int      `json:"round"`
 	Arrived []string `json:"arrived"`
 	Missing []string `json:"missing"`
-	// Since is when the first task arrived, in RFC 3339, by the clock of the server or host
-	// that keeps the round. Waited is the length of the wait in seconds of a clock that is
-	// never set: since Since at a local barrier, and since this task's arrival at others.
+	// Since is the time at which the first task arrived, in RFC 3339, by the clock of the
+	// server or host that keeps the round. Waited is the length of the wait in seconds of a
+	// clock that is never set: since Since at a local barrier, and since this task's arrival at
+	// others.
 	Since  string  `json:"since"`
 	Waited float64 `json:"waited_seconds"`
 }
