@@ -9,19 +9,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// hostRegexp is what the name of a host, and so of a host worker, is made of.
-// It becomes part of a task queue's name, where "/" separates.
+// hostRegexp matches the name of a host, and so of a host worker. It becomes part of a task
+// queue's name, in which "/" separates.
 var hostRegexp = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
 
-// SplitAddress splits "host:port" or "host". The port is 0 where there is
-// none. An IPv6 address stands in brackets, "[::1]:2222", and comes back
-// without them.
+// SplitAddress splits "host:port" or "host". The port is 0 if addr has none. An IPv6 address
+// stands in brackets, "[::1]:2222", and is returned without them.
 //
-// The host names a host worker: a task with the address "host-a:2222" runs on
-// the host whose worker was started under the name "host-a". A name that
-// [IsLoopback] accepts, such as "localhost", stands for the host that the run
-// is started on, for that is what it means in a cluster spec written for one
-// machine; no worker should be given such a name.
+// The host names a host worker: a task with the address "host-a:2222" runs on the host whose
+// worker was started under the name "host-a". A name that [IsLoopback] accepts, such as
+// "localhost", stands for the host that the run is started on, which is its meaning in a
+// cluster spec written for one machine; no worker should have such a name.
 func SplitAddress(addr string) (host string, port int, err error) {
 	host, rest, err := splitHost(addr)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// RunRef names a run for the workflows beside it, and the generation of it: each has
-// barriers of its own. A queue of closures is of all of them, and has none.
+// RunRef names a run, and its generation, for the other workflows. Each generation has its own
+// barriers. A queue of closures belongs to all generations and leaves it out.
 type RunRef struct {
 	WorkflowID string `json:"workflow_id"`
 	// RunID is the execution. Runs that had the same workflow ID one after
@@ -24,8 +24,8 @@ type RunRef struct {
 	Generation int    `json:"generation"`
 }
 
-// BarrierInput is the input of a round: whoever arrives first opens it with the
-// participants it knows.
+// BarrierInput is the input of a round. The host of the first arrival opens the round with the
+// participants that it knows.
 type BarrierInput struct {
 	Run   RunRef `json:"run"`
 	Name  string `json:"name"`
@@ -34,14 +34,14 @@ type BarrierInput struct {
 	Participants []string `json:"participants"`
 }
 
-// BarrierMessage is what a host tells a round, as one signal: some of its tasks
-// have arrived, or have gone away before they were released.
+// BarrierMessage is a signal from a host to a round: some of its tasks have arrived, or have
+// gone away before they were released.
 type BarrierMessage struct {
 	Host string `json:"host"`
-	// Queue is that of the host worker, for [ActivityBarrierCheck].
+	// Queue is the queue of the host worker, for [ActivityBarrierCheck].
 	Queue string `json:"queue"`
-	// Digest is the [ParticipantsDigest] of those the host's tasks wait for. The
-	// names themselves are with whoever opened the round.
+	// Digest is the [ParticipantsDigest] of the tasks that the host's tasks wait for. The names
+	// themselves are in the [BarrierInput].
 	Digest    string              `json:"digest"`
 	Arrived   []BarrierArrival    `json:"arrived,omitempty"`
 	Withdrawn []BarrierWithdrawal `json:"withdrawn,omitempty"`
@@ -52,9 +52,9 @@ type BarrierArrival struct {
 	Task string `json:"task"`
 	// Key names the arrival. The same key again is the same arrival again.
 	Key string `json:"key"`
-	// Value is what it brings for the others.
+	// Value is the task's value for the others.
 	Value string `json:"value,omitempty"`
-	// Timeout counts from when the round hears of the arrival. 0: none.
+	// Timeout counts from the time at which the round receives the arrival. 0 means no limit.
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
@@ -64,7 +64,7 @@ type BarrierWithdrawal struct {
 	Key  string `json:"key"`
 }
 
-// BarrierState is where a round is.
+// BarrierState is the state of a round.
 type BarrierState string
 
 // The values of [BarrierState].
@@ -82,19 +82,19 @@ const (
 	BarrierTimeout   BarrierWhy = "timeout"           // of one arrival; it breaks the round for all
 	BarrierEnded     BarrierWhy = "participant-ended" // and does not come back
 	BarrierRunEnded  BarrierWhy = "run-ended"         // or its generation has
-	BarrierCancelled BarrierWhy = "cancelled"         // the round itself was, by somebody
+	BarrierCancelled BarrierWhy = "cancelled"         // the round itself was cancelled
 )
 
 // BarrierResult is the result of a round.
 type BarrierResult struct {
 	State BarrierState `json:"state"`
 	Why   BarrierWhy   `json:"why,omitempty"`
-	// Message is Why for people. It does not name the barrier.
+	// Message explains Why. It does not name the barrier.
 	Message string           `json:"message,omitempty"`
 	Missing []BarrierMissing `json:"missing,omitempty"`
 	// Arrived has the keys of the arrivals that this result answers, by task.
 	Arrived map[string][]string `json:"arrived"`
-	// Values are what the tasks have brought, of a round that was released.
+	// Values are the values of the tasks of a released round.
 	Values map[string]string `json:"values,omitempty"`
 	// Refused are arrivals that did not count, and Participants, set with them,
 	// whom the round was for.
@@ -105,7 +105,7 @@ type BarrierResult struct {
 // BarrierMissing is a participant that has not arrived.
 type BarrierMissing struct {
 	Task string `json:"task"`
-	// Since is when the round began to wait for it.
+	// Since is the time at which the round began to wait for it.
 	Since time.Time `json:"since"`
 }
 
@@ -114,11 +114,11 @@ type BarrierRefusalWhy string
 
 // The values of [BarrierRefusalWhy].
 const (
-	// BarrierOthers: it was for other participants than those of the round.
+	// BarrierOthers means that the arrival had other participants than the round.
 	BarrierOthers BarrierRefusalWhy = "other-participants"
-	// BarrierTooMany: the task has arrived too often without being released.
+	// BarrierTooMany means that the task has arrived too often without being released.
 	BarrierTooMany BarrierRefusalWhy = "too-many"
-	// BarrierTooLarge: with its value the round would have more than [MaxBarrierValues].
+	// BarrierTooLarge means that its value would exceed [MaxBarrierValues] for the round.
 	BarrierTooLarge BarrierRefusalWhy = "too-large"
 )
 
@@ -140,7 +140,8 @@ type BarrierStatus struct {
 	Waiting      []BarrierWaiter  `json:"waiting"`
 	Missing      []BarrierMissing `json:"missing"`
 	Refused      []BarrierRefusal `json:"refused,omitempty"`
-	// Deadline is when the first of the timeouts passes; none: no timeout.
+	// Deadline is the time at which the first of the timeouts passes. It is zero if there is no
+	// timeout.
 	Deadline time.Time `json:"deadline,omitzero"`
 }
 
@@ -151,7 +152,8 @@ type BarrierWaiter struct {
 	Since time.Time `json:"since"`
 }
 
-// ValuesOf returns the values in the order of these participants; nil: there are none.
+// ValuesOf returns the values in the order of these participants. It returns nil if there are
+// none.
 func ValuesOf(values map[string]string, participants []string) []string {
 	if len(values) == 0 {
 		return nil
@@ -182,16 +184,16 @@ type BarrierEndedTask struct {
 	How  string `json:"how,omitempty"`
 }
 
-// ErrBarrierUnchanged is the type of the error with which [ActivityBarrierCheck] has
-// itself asked again where it cannot go on looking: everybody missing may still come.
+// ErrBarrierUnchanged is the type of the error with which [ActivityBarrierCheck] requests
+// another attempt if it must stop while all missing tasks may still come.
 const ErrBarrierUnchanged = "BarrierUnchanged"
 
 // MaxBarrierValues is the most that the values of a round have together, by
 // [BarrierValueSize]: they are in the result of its workflow.
 const MaxBarrierValues = 1 << 20
 
-// BarrierValueSize returns the size of a value, in bytes. What is not plain text counts six
-// times, since JSON may write it as \u00e9.
+// BarrierValueSize returns the size of a value, in bytes. Every byte that is not plain text
+// counts six times, since JSON may write it as \u00e9.
 func BarrierValueSize(value string) int {
 	n := len(value)
 	for i := range len(value) {

@@ -5,8 +5,9 @@ import (
 	"strconv"
 )
 
-// Closures are the settings of the queue of a run's closures. They hold from when the
-// queue is opened, which is when a task serves closures or somebody schedules some.
+// Closures are the settings of the queue of a run's closures. They apply from the time at which
+// the queue is opened, which is when a task first serves closures or a client first schedules
+// some.
 type Closures struct {
 	QueueSize         *int `json:"queue_size,omitempty"`
 	TransientFailures *int `json:"transient_failures,omitempty"`
@@ -26,9 +27,9 @@ const (
 	DefaultTransientFailures = 3
 )
 
-// TransientFailuresOr returns the setting, else the variable [EnvTransientFailures], which
-// env looks up where the spec does not set it. nil: neither says anything. The error says
-// what is wrong with the variable.
+// TransientFailuresOr returns the setting, or else the value of the variable
+// [EnvTransientFailures] in the spec, or else its value in env. It returns nil if none of them
+// is set. The error describes an invalid value of the variable.
 func (s *RunSpec) TransientFailuresOr(env func(name string) string) (*int, error) {
 	if s.Closures.TransientFailures != nil {
 		return clonePointer(s.Closures.TransientFailures), nil

@@ -12,10 +12,9 @@ var tfTaskTypes = []string{"chief", "master", "worker", "ps", "evaluator"}
 
 func isTaskTypeOfTF(name string) bool { return slices.Contains(tfTaskTypes, name) }
 
-// FromClusterSpec makes a run spec of a TensorFlow cluster spec: the addresses
-// of its tasks by task type. A cluster spec has no order, so ranks are given
-// in this one: chief, master, worker, ps, evaluator, then other types by name.
-// A type without addresses is left out.
+// FromClusterSpec makes a run spec of a TensorFlow cluster spec: the addresses of its tasks by
+// task type. A cluster spec has no order, so ranks are given in the order chief, master,
+// worker, ps, evaluator, then other types by name. A type without addresses is left out.
 //
 // The result has no command; the caller adds one.
 func FromClusterSpec(cluster map[string][]string) *RunSpec {
@@ -36,8 +35,8 @@ func FromClusterSpec(cluster map[string][]string) *RunSpec {
 	return s
 }
 
-// isClusterSpec tells a cluster spec, bare or wrapped in "cluster" as in
-// TF_CONFIG, from a run spec. What has a field of a run spec is one.
+// isClusterSpec tells a cluster spec, bare or wrapped in "cluster" as in TF_CONFIG, from a run
+// spec. A document that has a field of a run spec counts as a run spec.
 func isClusterSpec(root *node) bool {
 	if cluster, ok := root.get("cluster"); ok && cluster.kind == kindObject {
 		_, hasTasks := root.get("tasks")
@@ -88,8 +87,7 @@ func (c *checker) readClusterSpec(root *node, s *RunSpec) {
 	}
 	s.Tasks = FromClusterSpec(addresses).Tasks
 	if len(s.Tasks) == 0 && len(c.malformed) > 0 {
-		// That no tasks are left of types that were no good is not a problem
-		// of its own.
+		// If no tasks are left because their types were malformed, that is not another problem.
 		c.malformed = setKey(c.malformed, "tasks")
 	}
 }

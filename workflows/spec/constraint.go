@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// Constraint is what a host must meet to get tasks: "gpu.model == H100".
+// Constraint is a condition on the hosts that get tasks: "gpu.model == H100".
 type Constraint struct {
 	// Key is one of [ConstraintKeys], or the name of a label.
 	Key string
@@ -21,7 +21,7 @@ type Constraint struct {
 	IsNumber bool
 }
 
-// The keys of constraints that are no labels.
+// The built-in keys of constraints. All other keys are labels.
 const (
 	KeyName      = "name"
 	KeyGPUModel  = "gpu.model"
@@ -32,7 +32,7 @@ const (
 	KeySlots     = "slots"
 )
 
-// ConstraintKeys lists the keys that are no labels, and so no label may have.
+// ConstraintKeys lists the built-in keys, which cannot be labels.
 var ConstraintKeys = []string{KeyName, KeyGPUModel, KeyGPUCount, KeyGPUMemory, KeyMemory, KeyCPUs, KeySlots}
 
 var constraintOps = []string{"==", "!=", ">=", "<=", ">", "<"}

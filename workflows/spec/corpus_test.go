@@ -18,8 +18,8 @@ func TestGoodSpecsDecode(t *testing.T) {
 	}
 }
 
-// requireStable: what was read means the same when it is written and read
-// again, as on the way from the starter to the workflow, strictly or not.
+// requireStable fails the test if the spec changes when it is written and read again, as on the
+// way from the starter to the workflow, strictly or not.
 func requireStable(t testing.TB, s *RunSpec) {
 	t.Helper()
 	data, err := json.Marshal(s)
@@ -43,7 +43,7 @@ func requireStable(t testing.TB, s *RunSpec) {
 	require.Equal(t, string(twice), string(data), "%s", written)
 }
 
-// What is written as YAML is for people.
+// Specs written as YAML are easy to read.
 func TestYAML(t *testing.T) {
 	for want, s := range map[string]*RunSpec{
 		`name: iris

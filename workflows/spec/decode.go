@@ -16,21 +16,18 @@ import (
 // which a Temporal server refuses a payload.
 const MaxSpecBytes = 1 << 20
 
-// Decode reads a run spec from JSON and validates it. It is strict: a field
-// that does not exist, a key given twice and a value of the wrong type are
-// problems, names are case-sensitive, and anything behind the object is
-// refused. null counts as not given. The error is an [*InvalidSpecError] with
-// all problems: those of the document, and those [RunSpec.Validate] finds in
-// what could be read.
+// Decode reads a run spec from JSON and validates it. It is strict: a field that does not
+// exist, a key given twice and a value of the wrong type are problems, names are
+// case-sensitive, and anything behind the object is refused. null counts as not given. The
+// error is an [*InvalidSpecError] with all problems of the document, and all problems that
+// [RunSpec.Validate] finds in the readable part.
 //
-// The functions in complete run on what was read before it is validated. A
-// caller that knows better than the document uses them: flags that replace
-// fields, the command for a TensorFlow cluster spec, a current directory that
-// makes relative ones absolute. Where the document was no good, the spec they
-// see has zero values.
+// Decode calls the functions in complete before it validates. Callers use them to change the
+// spec: for flags that replace fields, for the command of a TensorFlow cluster spec, for a
+// current directory that makes relative paths absolute. The parts of the document that could
+// not be read have zero values then.
 //
-// TensorFlow's cluster spec is accepted in place of a run spec; see
-// [FromClusterSpec].
+// A TensorFlow cluster spec is accepted instead of a run spec; see [FromClusterSpec].
 func Decode(data []byte, complete ...func(*RunSpec)) (*RunSpec, error) {
 	return decode(data, parseJSON, complete)
 }
@@ -215,9 +212,9 @@ func lineAt(data []byte, offset int) int {
 
 func manyLines(data []byte) bool { return bytes.Contains(bytes.TrimSpace(data), []byte("\n")) }
 
-// hasLoneSurrogate reports whether a JSON text names half of a surrogate pair.
-// encoding/json would silently put U+FFFD in its place, and the program would
-// get another argument than the one that was written.
+// hasLoneSurrogate reports whether a JSON text names half of a surrogate pair. encoding/json
+// would silently replace it by U+FFFD, and the program would get another argument than was
+// written.
 func hasLoneSurrogate(raw []byte) bool {
 	for i := 0; i+1 < len(raw); i++ {
 		if raw[i] != '\\' {

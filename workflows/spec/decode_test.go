@@ -72,7 +72,7 @@ func TestDecodeRefusesLargeDocuments(t *testing.T) {
 	require.EqualError(t, err, "invalid run spec: the document has 1048576 bytes; a run spec has less than 1048576; pass large data in files")
 }
 
-// What a small document expands to is bounded as well.
+// The expanded size of a small document is bounded as well.
 func TestDecodeYAMLBoundsAliases(t *testing.T) {
 	var laughs strings.Builder
 	laughs.WriteString("a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n")

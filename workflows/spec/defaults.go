@@ -25,10 +25,10 @@ const (
 	DefaultTogetherGrace    = Duration(2 * time.Minute)
 )
 
-// WithDefaults returns a deep copy in which every field that has a default is
-// set, and signals have their canonical names. What stays unset means no limit
-// (MaxRestarts, MaxRunTime, Timeout) or is for the host to fill in (Dir,
-// Logs.Dir). It may be applied again without effect.
+// WithDefaults returns a deep copy in which every field that has a default is set, and signals
+// have their canonical names. Fields that stay unset mean no limit (MaxRestarts, MaxRunTime,
+// Timeout) or are filled in by the host (Dir, Logs.Dir). It may be applied again without
+// effect.
 func (s *RunSpec) WithDefaults() *RunSpec {
 	d := clone(reflect.ValueOf(s)).Interface().(*RunSpec)
 	setDefaults(reflect.ValueOf(d).Elem())

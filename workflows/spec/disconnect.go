@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// OnDisconnect says what a host does with the processes of a run while it hears nothing
-// of the Temporal server: [OnDisconnectKeep], or for how long it lets them go on, such as
-// "2m". None: what [RunSpec.StopAfter] says.
+// OnDisconnect says how a host treats the processes of a run while it has no contact with the
+// Temporal server: [OnDisconnectKeep], or the time for which it keeps them running, such as
+// "2m". If it is empty, [RunSpec.StopAfter] has the default.
 //
 // In JSON and YAML it is keep, or {stop_after: 2m}.
 type OnDisconnect string
 
-// OnDisconnectKeep lets processes go on, however long: the run waits for its hosts, and
-// none is ever given up.
+// OnDisconnectKeep keeps processes running without limit: the run waits for its hosts, and
+// gives none up.
 const OnDisconnectKeep OnDisconnect = "keep"
 
 const (
-	// DefaultStopAfter is how long a host lets the processes of a run on several hosts
-	// go on without a server.
+	// DefaultStopAfter is the time for which a host keeps the processes of a run on several
+	// hosts running without a server.
 	DefaultStopAfter = Duration(2 * time.Minute)
 	// MinStopAfter is the least: a host that is well says so four times in it, and two
 	// of these may get lost.
@@ -32,8 +32,8 @@ func OnDisconnectStop(after time.Duration) OnDisconnect {
 	return OnDisconnect(Duration(after).String())
 }
 
-// StopAfter returns how long a host lets the processes of the run go on without a server,
-// where the run has so many hosts. 0: without limit.
+// StopAfter returns the time for which a host keeps the processes of the run running without a
+// server, if the run has so many hosts. 0 means no limit.
 func (s *RunSpec) StopAfter(hosts int) time.Duration {
 	d, err := ParseDuration(string(s.OnDisconnect))
 	switch {
@@ -58,8 +58,8 @@ func (o OnDisconnect) MarshalJSON() ([]byte, error) {
 	return json.Marshal(stopAfter{string(o)})
 }
 
-// UnmarshalJSON reads what [OnDisconnect.MarshalJSON] writes. What people write is read
-// by [Decode], which says what is wrong with it.
+// UnmarshalJSON reads the output of [OnDisconnect.MarshalJSON]. [Decode] reads specs that
+// people write, and describes their mistakes.
 func (o *OnDisconnect) UnmarshalJSON(b []byte) error {
 	if json.Unmarshal(b, (*string)(o)) == nil {
 		return nil

@@ -16,9 +16,8 @@ const MaxDuration = Duration(10 * 365 * 24 * time.Hour)
 // DurationOf returns a pointer to d, for the optional fields of a spec.
 func DurationOf(d time.Duration) *Duration { return new(Duration(d)) }
 
-// ParseDuration reads a text such as "3s", "90m" or "1h30m". The units are
-// those of Go: ns, us, ms, s, m and h. There are no days: they do not all have
-// the same length.
+// ParseDuration reads a text such as "3s", "90m" or "1h30m". The units are Go's: ns, us, ms, s,
+// m and h. There are no days: they do not all have the same length.
 func ParseDuration(text string) (Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {

@@ -24,16 +24,16 @@ func EnvOf(values map[string]string) Env {
 	return env
 }
 
-// Variable is the value of an environment variable: a text, or where the host of the task
-// takes it from, at each start of a process. In YAML and JSON it is the text alone, or
+// Variable is the value of an environment variable: a text, or the source from which the host
+// of the task takes it at each start of a process. In YAML and JSON it is just the text, or
 // {from_env: NAME}, or {from_file: PATH}.
 type Variable struct {
 	Value string
 	From  Source
 }
 
-// Source is where a host takes the value of a variable from. The value itself is in
-// nothing that leaves the host, nor in any file there.
+// Source is the source of a variable on a host. The value itself is neither in anything that
+// leaves the host, nor in any file there.
 type Source struct {
 	FromEnv  string `json:"from_env,omitempty"`
 	FromFile string `json:"from_file,omitempty"`
@@ -47,7 +47,7 @@ var (
 	// whole parts of such names.
 	secretWords = []string{"SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "WEBHOOK", "API_KEY", "APIKEY"}
 	secretParts = []string{"TOKEN", "PASS", "COOKIE", "PWD", "PW", "PAT", "AUTH", "KEY", "DSN", "JWT"}
-	// paths are variables whose names only look like those of secrets.
+	// paths are variables that are not secret although their names look like it.
 	paths = []string{"PWD", "OLDPWD", "SSH_AUTH_SOCK"}
 
 	secretValue = lazyregexp.New(`://[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY|` +
@@ -56,9 +56,9 @@ var (
 	inSecretValues = []string{"://", "-----BEGIN ", "gh", "github_pat_", "sk-", "xox", "AKIA"}
 )
 
-// LooksSecret reports whether a variable probably holds a secret: by its name, or since the
-// value is an address with a user or a password, a private key, or begins as tokens do. Hosts ask
-// it of each variable of each process, so no regular expression is matched in vain.
+// LooksSecret reports whether a variable probably holds a secret: its name looks like it, or
+// its value is an address with a user or a password, is a private key, or begins as tokens do.
+// Hosts call it for each variable of each process, so no regular expression is matched in vain.
 func LooksSecret(name, value string) bool {
 	in := func(text string) func(string) bool {
 		return func(part string) bool { return strings.Contains(text, part) }
@@ -108,8 +108,8 @@ func (v Variable) MarshalJSON() ([]byte, error) {
 	return json.Marshal(v.Value)
 }
 
-// UnmarshalJSON reads what [Variable.MarshalJSON] writes. What people write is read by
-// [Decode], which says what is wrong with it.
+// UnmarshalJSON reads the output of [Variable.MarshalJSON]. [Decode] reads specs that people
+// write, and describes their mistakes.
 func (v *Variable) UnmarshalJSON(b []byte) error {
 	*v = Variable{}
 	if json.Unmarshal(b, &v.Value) == nil {
@@ -151,7 +151,8 @@ func (s Source) check(c *checker, path, name string) {
 	}
 }
 
-// size returns how many bytes a variable needs, with its name, as far as the spec knows.
+// size returns the number of bytes of a variable with its name. The size of a value that a host
+// looks up is unknown and not counted.
 func (v Variable) size(name string) int {
 	return len(name) + 1 + len(v.Value) + len(v.From.FromEnv) + len(v.From.FromFile)
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// field is what there is to say about a field of a spec beside its Go type.
+// field describes a field of a spec, except for its Go type.
 type field struct {
 	// of is the name of the Go type that has the field, a dot, and the field's name in
 	// JSON. "[]" stands for the items of a list and ".*" for the values of a map.
@@ -20,21 +20,21 @@ type field struct {
 	remedy string
 	// def is the default; nil where there is none.
 	def any
-	// required fields have to be given, and filled lists have items where they are given.
+	// required fields must be given, and filled lists must have items if they are given.
 	required, filled bool
 	// enum lists the texts that are allowed.
 	enum []string
-	// syntax is what else a value has to look like.
+	// syntax is a further condition on the value.
 	syntax syntax
 	// least and most bound a number, and bounds says what to do with one beyond them.
 	least, most *int
 	bounds      string
-	// from is how short a duration may be.
+	// from is the shortest duration.
 	from lowest
 	// flag names the flag of the command line, without its dashes, and usage is its help
 	// as pflag has it: the name of the value in backquotes. The default is put behind it.
 	flag, usage string
-	// otherFlags are those that say the same in words of their own.
+	// otherFlags are other flags that set the field.
 	otherFlags []string
 	// repeated reports whether the flag of a list is given once for each item, not once with commas.
 	repeated bool
@@ -144,7 +144,7 @@ func names[T ~string](values []T) []string {
 
 // Flag is the flag of a field of a [RunSpec].
 type Flag struct {
-	// Name is that of the flag, without dashes.
+	// Name is the name of the flag, without dashes.
 	Name string
 	// Path names the field, as in a [Problem]: "stop.grace".
 	Path string
@@ -152,7 +152,7 @@ type Flag struct {
 	Usage string
 	// Repeated reports whether the flag of a list is given once for each item.
 	Repeated bool
-	// Type is that of the field.
+	// Type is the type of the field.
 	Type reflect.Type
 
 	index []int
@@ -194,7 +194,7 @@ func (f field) inRun() (path string, index []int) {
 	panic("spec: " + f.of + " is no field of a run spec that has a flag")
 }
 
-// usageWithDefault names the default, too, but where the usage does so in words.
+// usageWithDefault returns the usage with the default, unless the usage already names it.
 func (f field) usageWithDefault() string {
 	if f.def == nil || f.def == false || strings.Contains(f.usage, "(default") {
 		return f.usage

@@ -12,11 +12,10 @@ var (
 	overrideType = reflect.TypeFor[Override]()
 )
 
-// fill lays the node over v, which has the zero value, and notes everything
-// that does not fit. What does fit is kept even beside what does not, so that
-// the rules can be checked in the same pass; lists keep their length for that.
-// key is the key of v in the table, for better remedies. It reports whether
-// the node itself was of the right kind.
+// fill lays the node over v, which has the zero value, and notes everything that does not fit.
+// It keeps the parts that fit, so that the rules can be checked in the same pass; lists keep
+// their length for that. key is the key of v in the table, for better remedies. It reports
+// whether the node itself was of the right kind.
 func (c *checker) fill(path, key string, n *node, v reflect.Value) bool {
 	if v.Type() == durationType {
 		return c.fillDuration(path, key, n, v)
@@ -196,7 +195,7 @@ func (c *checker) unknownField(path string, t reflect.Type, n *node, m *member) 
 		remedy = "there are " + strings.Join(known, ", ")
 	}
 	if _, given := n.get(near); near != "" && !given {
-		// What was meant is there, if misspelt: it must not be called missing.
+		// The field is there, if misspelt, so it must not be called missing.
 		c.malformed = setKey(c.malformed, fieldPath(path, near))
 	}
 	c.malform(fieldPath(path, m.name), m.line, "there is no such field in "+structTitle(t), remedy)

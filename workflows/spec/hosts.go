@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Hosts says on which hosts the tasks are, and on how many. In YAML and JSON a number alone
-// is the count.
+// Hosts says on which hosts the tasks are, and on how many. In YAML and JSON a bare number is
+// the count.
 type Hosts struct {
 	Count       HostCount `json:"count,omitempty"`
 	PerHost     *int      `json:"per_host,omitempty"`
@@ -48,8 +48,8 @@ func (h HostCount) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(h))
 }
 
-// UnmarshalJSON reads what [HostCount.MarshalJSON] writes. What people write is read by
-// [Decode], which says what is wrong with it.
+// UnmarshalJSON reads the output of [HostCount.MarshalJSON]. [Decode] reads specs that people
+// write, and describes their mistakes.
 func (h *HostCount) UnmarshalJSON(b []byte) error {
 	if decimal(string(b)) {
 		*h = HostCount(b)
@@ -183,7 +183,7 @@ type Grow string
 // The values of [Grow].
 const (
 	GrowNever Grow = "never"
-	// GrowNextGeneration has each generation begin with the most hosts that there are.
+	// GrowNextGeneration makes each generation begin with the most hosts that are available.
 	GrowNextGeneration Grow = "next-generation"
 )
 
@@ -211,7 +211,8 @@ func (s *RunSpec) Sized(tasks int) *RunSpec {
 }
 
 // Whole returns the spec of an elastic run of which s is a generation, with perHost tasks on
-// each of its hosts; 0: all of s are on one host. It shares all else with s.
+// each of its hosts. If perHost is 0, all tasks of s are on one host. The result shares all
+// else with s.
 func (s *RunSpec) Whole(perHost int) *RunSpec {
 	n := s.total()
 	perHost = cmp.Or(perHost, n)

@@ -96,22 +96,22 @@ func ParseStd(text string) (StdMasks, error) {
 	return m, nil
 }
 
-// stdOf reads one digit, which the pattern has found to be one of 0 to 3.
+// stdOf reads one digit, which must be one of 0 to 3.
 func stdOf(digit string) Std { return Std(digit[0] - '0') }
 
 // DefaultPrefix is the default of [Logs.Prefix].
 const DefaultPrefix = "[{{.Type}}-{{.Index}}]:"
 
-// prefixColumns is how wide the default prefix is, at least.
+// prefixColumns is the least width of the default prefix.
 const prefixColumns = 14
 
-// PrefixFields is what a prefix can be made of.
+// PrefixFields are the fields of the template of a prefix.
 type PrefixFields struct {
 	Type      string
 	Index     int
 	Rank      int
 	LocalRank int
-	// Attempt is the number of the process among those of its task.
+	// Attempt is the number of the process in its task.
 	Attempt int
 	Host    string
 }

@@ -76,8 +76,8 @@ const (
 	ErrHostLost = "HostLostError"
 )
 
-// MemoStarted is the field of a run's memo that says when it was started, once it has
-// gone on in another execution of its workflow.
+// MemoStarted is the field of a run's memo that has its start time. It is set when the run
+// continues in another execution of its workflow.
 const MemoStarted = "started"
 
 // ErrRestart is the type of the failures of RunTask after which the task gets another process. Their
@@ -86,39 +86,39 @@ const ErrRestart = "Restart"
 
 // Types of the errors that updates are refused with.
 const (
-	// ErrRefused: it cannot be met.
+	// ErrRefused means that the run cannot meet the request in its present state.
 	ErrRefused = "Refused"
-	// ErrInvalidRequest: it cannot be met as it is, whatever the state of the run.
+	// ErrInvalidRequest means that the request can be met in no state of the run.
 	ErrInvalidRequest = "InvalidRequest"
-	// ErrTryAgain: it can, in a moment, in another execution of the workflow.
+	// ErrTryAgain means that the next execution of the workflow, in a moment, can meet it.
 	ErrTryAgain = "TryAgain"
 )
 
-// PrivateQueue returns the workflow queue of a run that brings its own hosts, by an ID that
-// nobody guesses.
+// PrivateQueue returns the workflow queue of a run that brings its own hosts. The ID must be
+// hard to guess.
 func PrivateQueue(id string) string { return TaskQueue + "/run/" + id }
 
-// LocalQueue returns the private queue of a run with a single host worker, by an ID that nobody
-// guesses. It is also the queue of the host, so that the server can answer a workflow task with
-// the activities that it has scheduled.
+// LocalQueue returns the private queue of a run with a single host worker. The ID must be hard
+// to guess. It is also the queue of the host, so that the server can answer a workflow task
+// with the activities that it has scheduled.
 func LocalQueue(id string) string { return PrivateQueue("local/" + id) }
 
-// IsLocalQueue reports whether a workflow queue is that of a run with a single host worker.
+// IsLocalQueue reports whether a workflow queue belongs to a run with a single host worker.
 func IsLocalQueue(workflowQueue string) bool {
 	return strings.HasPrefix(workflowQueue, LocalQueue(""))
 }
 
-// AgentsQueue returns the workflow queue of a run whose hosts its agents bring, by an ID that
-// nobody guesses. They are in a fleet of their own.
+// AgentsQueue returns the workflow queue of a run whose hosts its agents bring. The ID must be
+// hard to guess. The hosts are in a fleet of their own.
 func AgentsQueue(id string) string { return TaskQueue + "/agents/" + id }
 
-// IsAgentsQueue reports whether a workflow queue is that of a run whose hosts its agents bring:
-// one that has left comes back as another.
+// IsAgentsQueue reports whether a workflow queue belongs to a run whose hosts its agents bring.
+// An agent that has left comes back as another host.
 func IsAgentsQueue(workflowQueue string) bool {
 	return strings.HasPrefix(workflowQueue, AgentsQueue(""))
 }
 
-// IsPrivateQueue reports whether a workflow queue is that of a run with its own hosts, which
+// IsPrivateQueue reports whether a workflow queue belongs to a run with its own hosts, which
 // asks no fleet for them.
 func IsPrivateQueue(workflowQueue string) bool {
 	return strings.HasPrefix(workflowQueue, PrivateQueue(""))
@@ -155,8 +155,8 @@ func TaskActivityID(task string, generation, launch int) string {
 	return fmt.Sprintf("%s/%d.%d", task, generation, launch)
 }
 
-// TaskOfActivity is the inverse of [TaskActivityID], as far as the launch is of no
-// interest. ok is false for the IDs of other activities.
+// TaskOfActivity is the inverse of [TaskActivityID], without the launch. ok is false for the
+// IDs of other activities.
 func TaskOfActivity(id string) (task string, generation int, ok bool) {
 	task, rest, _ := strings.Cut(id, "/")
 	number, _, _ := strings.Cut(rest, ".")
@@ -204,12 +204,11 @@ func HostOfGroup(id string) string {
 // has registered, and the workflow keeps true those that the run was started with. The
 // queue of a run is in the server's own attribute TaskQueue.
 const (
-	// AttributeOwner is who started the run.
+	// AttributeOwner is the user who started the run.
 	AttributeOwner = "ClusterRunOwner"
 	// AttributeVerdict is the run's [Verdict], from its end on.
 	AttributeVerdict = "ClusterRunVerdict"
-	// AttributeHost are the hosts that have the run's tasks, or had them last, as
-	// many as fit.
+	// AttributeHost lists the present or last hosts of the tasks of a run, as many as fit.
 	AttributeHost = "ClusterRunHost"
 	// AttributeName is the name in the spec.
 	AttributeName = "ClusterRunName"
@@ -221,20 +220,20 @@ const (
 	AttributePriority = "ClusterRunPriority"
 	// AttributeTasks is the number of tasks.
 	AttributeTasks = "ClusterRunTasks"
-	// AttributeRestarts is how many processes were started again. Of an open run it has the
-	// restarts of the group alone, at powers of two.
+	// AttributeRestarts is the number of processes that were started again. For an open run it
+	// counts only the restarts of the group, and is set at powers of two.
 	AttributeRestarts = "ClusterRunRestarts"
 	// AttributeNone is the value of verdict, hosts, cause and exit code until there is one.
-	// Servers drop empty values, and with them the sign that an attribute is to be kept.
+	// Servers drop empty values, and then a run would not know which attributes to set.
 	AttributeNone = "none"
 )
 
 // Attribute is a search attribute: its name, and its type in the words of the temporal CLI.
 type Attribute struct{ Name, Type string }
 
-// Attributes returns the search attributes of runs, those of the first versions first. A
-// database takes ten of the type Keyword and three of each other type in a namespace, and
-// its users have their own: so those of which nobody asks for more or less are no numbers.
+// Attributes returns the search attributes of runs, in the order in which versions added them.
+// A database takes ten of the type Keyword and three of each other type in a namespace, and its
+// users have their own. So numbers that no query compares have the type Keyword.
 func Attributes() []Attribute {
 	return []Attribute{
 		{AttributeOwner, "Keyword"},
@@ -256,7 +255,7 @@ const (
 	MetricQueueWait = "clusterrun_queue_wait"
 )
 
-// Ending is how a run may end: the labels of [MetricRunsEnded].
+// Ending is one of the ways in which a run may end: the labels of [MetricRunsEnded].
 type Ending struct {
 	Verdict Verdict
 	// Cause is as [RunResult.Cause] returns it.
@@ -267,7 +266,7 @@ type Ending struct {
 func Endings() []Ending {
 	all := []Ending{
 		{VerdictSucceeded, CauseCompleted}, {VerdictTimedOut, CauseTimeout}, {VerdictCancelled, CauseOperator},
-		{VerdictFailed, ""}, // no process had to do with it
+		{VerdictFailed, ""}, // no process caused it
 	}
 	for _, c := range Causes {
 		if c.Cause != CauseCompleted && c.Cause != CauseCollateral {
@@ -277,7 +276,7 @@ func Endings() []Ending {
 	return all
 }
 
-// What the metadata of a payload names if it is encoded; see package codec.
+// The metadata of an encoded payload; see package codec.
 const (
 	// PayloadEncoding is the encoding.
 	PayloadEncoding = "binary/encrypted"
@@ -300,11 +299,11 @@ func MissingKey(metadata map[string][]byte) *MissingKeyError {
 	return &MissingKeyError{ID: string(metadata[PayloadKey])}
 }
 
-// WorkflowTaskTimeout is after what time a workflow task of a run, or of a barrier, is
-// given out again. A server may lose one on a busy machine (the embedded server does
-// not; see deployments/devserver/started.go), and the run stands still until then: for
-// 10 seconds by default. With 20 processes waiting for each core the longest workflow
-// task of a run of one task took 0.4 s and of one of a thousand tasks 0.5 s; the server
-// gives more time to a task that has timed out more than three times. The queue of
+// WorkflowTaskTimeout is the time after which the server gives a workflow task of a run, or of
+// a barrier, to another worker. A server may lose a workflow task on a busy machine (the
+// embedded server does not; see deployments/devserver/started.go), and the run stands still
+// until then: for 10 seconds by default. With 20 processes waiting for each core the longest
+// workflow task of a run of one task took 0.4 s and of one of a thousand tasks 0.5 s; the
+// server gives more time to a task that has timed out more than three times. The queue of
 // closures has a timeout of its own.
 const WorkflowTaskTimeout = 5 * time.Second

@@ -6,8 +6,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// syntax is what a value has to look like beyond its Go type: the pattern is for the JSON
-// Schema, and check reports what is wrong and what would be right.
+// syntax is a condition on a value beyond its Go type: the pattern is for the JSON Schema, and
+// check reports what is wrong and what would be right.
 type syntax struct {
 	pattern string
 	check   func(c *checker, path string, value any)
@@ -67,14 +67,14 @@ const (
 	// digit, so no type looks like a task name.
 	typePattern     = `^[a-z][a-z0-9_]*(-[a-z][a-z0-9_]*)*$`
 	absolutePattern = `^/`
-	// durationPattern is what [ParseDuration] reads, without a sign.
+	// durationPattern matches the input of [ParseDuration], without a sign.
 	durationPattern = `^(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 	// silencePattern is a [Silence].
 	silencePattern = `^(auto|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
-	// stdPattern is what [ParseStd] reads.
+	// stdPattern matches the input of [ParseStd].
 	stdPattern = `^([0-3]|(\d+(-\d+)?:[0-3],)*\d+(-\d+)?:[0-3])$`
-	// devicesPattern and cpusPattern are what [Resources] can be as a text. A
-	// device may also have a name, such as a GPU's UUID.
+	// devicesPattern and cpusPattern match [Resources] as a text. A device may also have a
+	// name, such as a GPU's UUID.
 	devicesPattern = `^(auto|[A-Za-z0-9][A-Za-z0-9._:/-]*(,[A-Za-z0-9][A-Za-z0-9._:/-]*)*)$`
 	cpusPattern    = `^(auto|\d+(-\d+)?(,\d+(-\d+)?)*)$`
 	// hostCountPattern is a [HostCount].

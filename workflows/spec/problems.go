@@ -25,7 +25,8 @@ type Problem struct {
 	Message string `json:"message"`
 	// Remedy says what would be right.
 	Remedy string `json:"remedy,omitempty"`
-	// ExitCode is that of a shell, where a program cannot be executed.
+	// ExitCode is the exit code of a shell for a program that cannot be executed, and 0 for
+	// other problems.
 	ExitCode int `json:"-"`
 }
 
@@ -66,8 +67,8 @@ func (e *InvalidSpecError) Error() string {
 	return listProblems(title, e.Problems, e.More)
 }
 
-// ExitCode returns the exit code of the run: that of a shell where nothing is wrong but programs
-// that cannot be executed, and else 2.
+// ExitCode returns the exit code of the run: the exit code of a shell if all problems are
+// programs that cannot be executed, and else 2.
 func (e *InvalidSpecError) ExitCode() int {
 	for _, p := range e.Problems {
 		if p.ExitCode == 0 {
@@ -111,16 +112,15 @@ func listProblems(title string, problems []Problem, more int) string {
 // thousand places, and the list travels in the failure of a workflow.
 const maxProblems = 100
 
-// checker collects the problems of one spec or request, and fills specs from documents. What is
-// to be held against rules is given the checker, to report to.
+// checker collects the problems of one spec or request, and fills specs from documents. The
+// functions that check rules report their problems to it.
 type checker struct {
 	problems []Problem
 	more     int
-	// malformed holds the paths where the document was no good. The value
-	// there is missing from the spec, and the rules must not complain about
-	// that as well.
+	// malformed holds the paths at which the document could not be read. The value there is
+	// missing from the spec, and the rules must not report it again.
 	malformed map[string]bool
-	// document is what is being read; nil: a spec.
+	// document is the type of the document; nil means a spec.
 	document reflect.Type
 	// lines holds the line of each path of a document with several lines.
 	lines map[string]int
@@ -165,7 +165,7 @@ func (c *checker) note(p Problem) {
 	c.problems = append(c.problems, p)
 }
 
-// isMalformed reports whether the document was no good at path or above it.
+// isMalformed reports whether the document could not be read at path or above it.
 func (c *checker) isMalformed(path string) bool {
 	if len(c.malformed) == 0 {
 		return false
@@ -209,7 +209,7 @@ func (c *checker) specError() error {
 
 // sorted returns the problems in the order of the document.
 func (c *checker) sorted() []Problem {
-	// What is missing has no line, and comes last.
+	// Problems of missing fields have no line, and come last.
 	slices.SortStableFunc(c.problems, func(a, b Problem) int {
 		return cmp.Compare(uint(a.Line)-1, uint(b.Line)-1)
 	})
@@ -250,7 +250,7 @@ func plainName(name string) bool {
 	return name != "" && len(name) <= maxQuoted
 }
 
-// maxQuoted is how much of a value a message repeats, in bytes. A value may be a megabyte.
+// maxQuoted is the most bytes of a value that a message repeats. A value may be a megabyte.
 const maxQuoted = 60
 
 // Quote writes a value into a message: in quotes, on one line, cut if long.
@@ -267,8 +267,8 @@ func orList(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// printable keeps a message fit for terminals and for payloads, whatever the
-// texts it repeats are made of.
+// printable makes a message fit for terminals and payloads: it replaces control characters and
+// invalid text.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -293,7 +293,7 @@ func (c *Checker) Add(path, message, remedy string) { c.c.add(path, message, rem
 // TaskName notes a text that is not the name of a task.
 func (c *Checker) TaskName(path, name string) { checkTaskName(&c.c, path, name) }
 
-// Duration notes a text that is no time span, or a negative or too long one.
+// Duration notes a problem if text is not a time span, or a negative or too long one.
 func (c *Checker) Duration(path, text string) {
 	d, err := ParseDuration(text)
 	c.c.addError(path, err)

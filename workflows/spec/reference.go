@@ -21,7 +21,7 @@ The flags of run, submit and validate replace what a file says. A TensorFlow
 cluster spec, such as {"worker": ["host:2222"]}, is accepted in place of a spec.
 `
 
-// referenceColumns is how wide the reference is, at most.
+// referenceColumns is the greatest width of the reference.
 const referenceColumns = 80
 
 // Reference describes every field of a run spec to people.

@@ -18,7 +18,7 @@ func TestReferenceFitsTheScreen(t *testing.T) {
 	}
 	for _, f := range fields {
 		if strings.HasPrefix(f.of, "Archive.") || strings.HasPrefix(f.of, "HostService.") || strings.HasPrefix(f.of, "Signature.") {
-			continue // nobody writes them by hand
+			continue // not written by hand
 		}
 		assert.Contains(t, Reference(), f.example+"\n", f.of)
 	}

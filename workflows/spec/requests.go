@@ -92,10 +92,9 @@ func (r SignalRequest) Validate() error {
 // has ended, or one outside the spec, whose type may be new.
 type StartTaskRequest struct {
 	Task string `json:"task"`
-	// Command, Args and Dir replace those of the task's group, and Env is laid
-	// over it. With a Command of its own the group's args are not used; an
-	// empty list of Args takes them away. A type outside the spec takes the
-	// run's command unless it has one here.
+	// Command, Args and Dir replace the fields of the task's group, and Env is laid over its
+	// Env. If Command is set the group's args are not used; an empty list of Args takes them
+	// away. A type outside the spec takes the run's command unless Command is set.
 	Command []string `json:"command,omitempty"`
 	Args    []string `json:"args,omitzero"`
 	Dir     string   `json:"dir,omitempty"`
@@ -146,10 +145,11 @@ func (r StopRequest) Validate() error { return nil }
 
 // StacksRequest is the input of [UpdateCaptureStacks].
 type StacksRequest struct {
-	// Tasks limits it to these. Empty: all that run.
+	// Tasks limits it to these. If it is empty, it applies to all running tasks.
 	Tasks []string `json:"tasks,omitempty"`
-	// Again is how long after the capture the hosts look once more, to see who moves: at most
-	// [MostAgain]. None, or 0: they do not. A host that needed longer for the capture does not.
+	// Again is the time after the capture at which the hosts look once more, to see which tasks
+	// move: at most [MostAgain]. If it is nil or 0, they do not. A host that needed longer for
+	// the capture does not.
 	Again *Duration `json:"again,omitempty"`
 }
 
@@ -171,7 +171,7 @@ func (r StacksRequest) Validate() error {
 
 // SilentRequest is the input of [UpdateSilent].
 type SilentRequest struct {
-	// Host has sent it, and Tasks are those of the generation that it runs.
+	// Host is the sender, and Tasks are its tasks of the generation.
 	Host       string   `json:"host"`
 	Tasks      []string `json:"tasks"`
 	Generation int      `json:"generation,omitempty"`
@@ -184,10 +184,10 @@ func (r SilentRequest) Validate() error {
 	return c.requestError()
 }
 
-// RequestAnswer is what an update answers: the tasks it reached.
+// RequestAnswer is the answer of an update: the tasks it reached.
 type RequestAnswer struct {
 	Tasks []string `json:"tasks"`
-	// Problems are tasks for which it could not be met on their host, where it was
+	// Problems are tasks for which the request could not be met on their host, although it was
 	// for others.
 	Problems []TaskProblem `json:"problems,omitempty"`
 	// Files are the paths of what was captured, by task, each on its host.
@@ -195,9 +195,9 @@ type RequestAnswer struct {
 	// Stacks has what was captured of the main threads, by rank; see
 	// [stacktree.Explain].
 	Stacks stacktree.Tree `json:"stacks,omitzero"`
-	// Motion is what the second look told.
+	// Motion is the result of the second look.
 	Motion stacktree.Motion `json:"motion,omitzero"`
-	// Note says what the request did to the run where there was no task to reach.
+	// Note says what the request did to the run if it reached no task.
 	Note string `json:"note,omitempty"`
 }
 

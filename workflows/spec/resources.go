@@ -14,18 +14,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// Resources are numbered things of a host, GPUs or CPUs, that its tasks share
-// out: ["auto"] for all there are, or some of them by number ("0"), range
-// ("0-3") or, for devices, name (a UUID). nil means not given, and an empty
-// list none.
+// Resources are numbered things of a host, GPUs or CPUs, that its tasks share out: ["auto"] for
+// all of the host's, or some of them by number ("0"), range ("0-3") or, for devices, name (a
+// UUID). nil means not given, and an empty list none.
 //
 // In JSON and YAML they are a text ("auto", "0-3,8") or a list ([0, 1, "GPU-1"]).
 type Resources []string
 
-// resourcesAuto is the only item of [Resources] that mean all there are.
+// resourcesAuto is the only item of [Resources] that mean all of the host's.
 const resourcesAuto = "auto"
 
-// Auto reports whether all there are is meant.
+// Auto reports whether r means all of the host's.
 func (r Resources) Auto() bool { return len(r) == 1 && r[0] == resourcesAuto }
 
 // Expand lists what is meant, ranges written out. It is for validated resources
@@ -67,8 +66,8 @@ func (r Resources) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]string(r))
 }
 
-// UnmarshalJSON reads what [Resources.MarshalJSON] writes. What people write is
-// read by [Decode], which says what is wrong with it.
+// UnmarshalJSON reads the output of [Resources.MarshalJSON]. [Decode] reads specs that people
+// write, and describes their mistakes.
 func (r *Resources) UnmarshalJSON(b []byte) error {
 	var text string
 	if json.Unmarshal(b, &text) == nil {
@@ -194,7 +193,7 @@ func resourcesSchema(f field, nullable bool) object {
 const (
 	// MinMemory is the least memory that a limit may leave: no program starts with less.
 	MinMemory = 1 << 20
-	// CoreUnlimited and CoreNone are the sizes of core dumps that are no sizes.
+	// CoreUnlimited and CoreNone are the sizes of core dumps that are not numbers.
 	CoreUnlimited, CoreNone = "unlimited", "none"
 )
 
@@ -207,7 +206,7 @@ func (s *RunSpec) LimitsOf(t Task) Limits {
 	}
 }
 
-// MemoryBytes returns the limit of memory; 0: there is none.
+// MemoryBytes returns the limit of memory. 0 means no limit.
 func (l Limits) MemoryBytes() int64 { return bytesOf(l.Memory) }
 
 // CoreBytes returns the largest core dump; ok is false where nothing is said of it.
@@ -221,8 +220,8 @@ func (l Limits) CoreBytes() (n uint64, ok bool) {
 	return uint64(bytesOf(l.Core)), true
 }
 
-// QuotaBytes returns how many bytes the run may write to output files on each host; 0: any
-// number.
+// QuotaBytes returns the number of bytes that the run may write to output files on each host. 0
+// means no limit.
 func (l Logs) QuotaBytes() int64 { return bytesOf(l.Quota) }
 
 // bytesOf reads a size that is valid.

@@ -12,16 +12,16 @@ import (
 // Verdict says in one word how a run ended.
 type Verdict string
 
-// The values of [Verdict]. A failed run's is also told by the type of its error.
+// The values of [Verdict]. The type of a failed run's error shows its verdict, too.
 const (
 	// VerdictSucceeded: every task that counts ended well.
 	VerdictSucceeded Verdict = "succeeded"
 	// VerdictFailed: a task ended badly; see [RunResult.FirstFailure].
 	VerdictFailed Verdict = "failed"
-	// VerdictTimedOut: the timeout passed first, or tasks that were to stop together
-	// still ran when the grace for that was over.
+	// VerdictTimedOut means that the timeout passed first, or that tasks still ran at the end
+	// of the grace of a stop together.
 	VerdictTimedOut Verdict = "timed-out"
-	// VerdictCancelled: somebody stopped the run.
+	// VerdictCancelled means that a user or program stopped the run.
 	VerdictCancelled Verdict = "cancelled"
 )
 
@@ -46,7 +46,7 @@ const (
 	// CauseCollateral: clusterrun stopped it because of another task, or
 	// because the run was over.
 	CauseCollateral Cause = "collateral"
-	// CauseOperator: somebody asked for its end.
+	// CauseOperator means that a request ended it.
 	CauseOperator Cause = "operator"
 	// CauseTimeout: the run's timeout or max_run_time passed.
 	CauseTimeout Cause = "timeout"
@@ -54,15 +54,15 @@ const (
 	CauseHostLost Cause = "host-lost"
 )
 
-// ByItself reports whether a process failed, and nobody stopped it but for what it did. Only these can be a run's
-// root cause.
+// ByItself reports whether a process failed by itself, or was stopped for its own behavior.
+// Only such a failure can be a run's root cause.
 func (c Cause) ByItself() bool {
 	return c == CauseOrigin || c == CauseOOM || c == CauseLogQuota || c == CauseSilence
 }
 
-// Exit is how one process of a task ended.
+// Exit is the end of one process of a task.
 type Exit struct {
-	// Restart is the number of the process among those of its task, from 0.
+	// Restart is the number of the process in its task, from 0.
 	Restart int `json:"restart"`
 	// PID is the process ID on its host; 0 where none was started.
 	PID int `json:"pid,omitempty"`
@@ -76,11 +76,11 @@ type Exit struct {
 	// Started and Ended are wall clock times of the process's host.
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
-	// BootNanos is when the process ended on the host's monotonic clock since
+	// BootNanos is the time at which the process ended on the host's monotonic clock since
 	// boot, in nanoseconds: it orders the exits of one host.
 	BootNanos int64 `json:"boot_ns,omitempty"`
-	// Message is what the process reported as its error, or the last lines of
-	// its stderr. Empty after a good end.
+	// Message is the error that the process reported, or the last lines of its stderr. It is
+	// empty after a good end.
 	Message string `json:"message,omitempty"`
 	// Reported reports whether Message is an error the program itself reported, and that it
 	// did so before anybody asked it to end.
@@ -88,34 +88,35 @@ type Exit struct {
 	// Printed is the error in its output that ended the process, or was about to when it was
 	// stopped; nil if there is none.
 	Printed *PrintedError `json:"printed,omitempty"`
-	// ErrorFile is the path of the error file, where the program wrote one.
+	// ErrorFile is the path of the error file, if the program wrote one.
 	ErrorFile string `json:"error_file,omitempty"`
-	// ErrorTime is when it was written, by the program's word and the file's:
-	// a process may live on for a while after the error that ends it.
+	// ErrorTime is the time of the error, from the file's content and modification time: a
+	// process may live on for a while after the error that ends it.
 	ErrorTime time.Time `json:"error_time,omitzero"`
 	// TraceFile is the path, on its host, of what torch's Flight Recorder wrote of the process's last
 	// collectives; empty if it wrote nothing.
 	TraceFile string `json:"trace_file,omitempty"`
-	// ValueFile is the path, on its host, of the JSON value that the process returned, where
-	// that has more than 256 KiB. It was not read.
+	// ValueFile is the path, on its host, of the JSON value that the process returned, if that
+	// has more than 256 KiB. It was not read.
 	ValueFile string `json:"value_file,omitempty"`
 	// LogDir is the directory of this process's files on its host.
 	LogDir string `json:"log_dir,omitempty"`
-	// Call names the closure that the process was calling when it exited with 0, such
-	// as "closure 17 of train", or [UnknownCall]. It has failed then: nobody has the value.
+	// Call names the closure that the process was calling when it exited with 0, such as
+	// "closure 17 of train", or [UnknownCall]. The process counts as failed then, since the
+	// value is lost.
 	Call string `json:"call,omitempty"`
-	// DroppedBytes is how much of its output was dropped (see logs.on_full), or could not be
-	// written, for example because the disk was full.
+	// DroppedBytes is the number of bytes of its output that were dropped (see logs.on_full),
+	// or could not be written, for example because the disk was full.
 	DroppedBytes int64 `json:"dropped_bytes,omitempty"`
-	// LeftBehind is how many processes the program left running when it ended by itself, which did
-	// not end within the grace of its task (stop.grace) and were killed.
+	// LeftBehind is the number of processes that the program left running when it ended by
+	// itself, which did not end within the grace of its task (stop.grace) and were killed.
 	LeftBehind int `json:"left_behind,omitempty"`
 	// Unkillable reports whether the process was still there a while after SIGKILL.
 	Unkillable bool `json:"unkillable,omitempty"`
-	// Steps is how long the process took for a step; nil: it has reported none, or that is not
-	// known.
+	// Steps is the time that the process took for a step. It is nil if the process has reported
+	// none, or if the time is not known.
 	Steps *StepTime `json:"steps,omitempty"`
-	// Usage is what the process and its descendants used.
+	// Usage is the usage of the process and its descendants.
 	Usage Usage `json:"usage,omitzero"`
 }
 
@@ -125,7 +126,7 @@ type PrintedError struct {
 	Kind string `json:"kind"`
 	// Line is the error in one line of at most 240 bytes, such as "ValueError: shard 3 is corrupt".
 	Line string `json:"line"`
-	// Place is where it happened, such as "train.py:88"; empty if that is not known.
+	// Place is the place of the error, such as "train.py:88"; empty if that is not known.
 	Place string `json:"place,omitempty"`
 	// LostPeer reports whether the error speaks of the end of another process.
 	LostPeer bool `json:"lost_peer,omitempty"`
@@ -193,7 +194,7 @@ func (e Exit) Failed() time.Time {
 // OK reports whether the process ended by itself with exit code 0.
 func (e Exit) OK() bool { return e.Cause == CauseCompleted }
 
-// TaskResult is how one task ended.
+// TaskResult is the end of one task.
 type TaskResult struct {
 	Name  string `json:"name"` // such as worker-3
 	Type  string `json:"type"`
@@ -202,14 +203,14 @@ type TaskResult struct {
 	Host  string `json:"host,omitempty"`
 	// Exit is the last process's.
 	Exit *Exit `json:"exit,omitempty"`
-	// Exits are those of all processes of the task, the oldest first, when
-	// there was more than one; the oldest are left out past a bound.
+	// Exits are the exits of all processes of the task, the oldest first, if there was more
+	// than one; the oldest are left out past a bound.
 	Exits []Exit `json:"exits,omitempty"`
 	// Restarts counts the processes after the first.
 	Restarts int `json:"restarts,omitempty"`
-	// Value is the JSON value the last process returned. None: no value, or one that is in
-	// Exit.ValueFile, or that the result has no room for beside others, as its message says.
-	// [NumberKey] and [BytesKey] are in it for what JSON has no word for.
+	// Value is the JSON value that the last process returned. It is nil if there is no value,
+	// if the value is in Exit.ValueFile, or if the result has no room for it, as its message
+	// says. Values that JSON cannot express are objects with [NumberKey] or [BytesKey].
 	Value json.RawMessage `json:"value,omitempty"`
 	// Failed reports whether the task's end counts as a failure of the run.
 	Failed bool `json:"failed,omitempty"`
@@ -297,7 +298,7 @@ func (r *RunResult) WithoutInvalid(task string) {
 	}
 }
 
-// RunResult is how a run ended.
+// RunResult is the end of a run.
 type RunResult struct {
 	Verdict Verdict `json:"verdict"`
 	// Message says why, in one sentence; see package report, which makes it of the other fields.
@@ -337,8 +338,8 @@ type RunResult struct {
 	Stacks *stacktree.Findings `json:"stacks,omitempty"`
 	// Tasks are in rank order, then those added while the run lived.
 	Tasks []TaskResult `json:"tasks"`
-	// Generation is the number of the last launch of the group, from 0: how often
-	// the whole of it was started again.
+	// Generation is the number of the last launch of the group, from 0, and so the number of
+	// restarts of the whole group.
 	Generation int `json:"generation,omitempty"`
 	// GroupRestarts are the last restarts of the whole group, the oldest first, of which
 	// there were Generation in all.
@@ -346,7 +347,7 @@ type RunResult struct {
 	// Slow are the tasks and hosts whose last processes took longer for a step than the others,
 	// the slowest first; 8 at most.
 	Slow []Slow `json:"slow,omitempty"`
-	// Usage is what all processes of all tasks used, restarts included, as far as their hosts
+	// Usage is the usage of all processes of all tasks, restarts included, on the hosts that
 	// have answered.
 	Usage Usage `json:"usage,omitzero"`
 	// NotReleased is why hosts could not be given back, a line each.
@@ -357,7 +358,7 @@ type RunResult struct {
 }
 
 // Cause returns why the run ended: the cause of its root failure, if there is one. It is empty
-// where no process had to do with it, as when the run got no place.
+// if no process caused the end, for example if the run got no place.
 func (r *RunResult) Cause() Cause {
 	switch {
 	case r.Verdict == VerdictTimedOut:
@@ -391,7 +392,7 @@ var Causes = []struct {
 	{CauseHostLost, "lost with its host", "it ended with its host or the supervisor there, or was stopped by that"},
 }
 
-// Words returns what the cause means, where there is little room.
+// Words returns the meaning of the cause in a few words.
 func (c Cause) Words() string {
 	for _, known := range Causes {
 		if known.Cause == c {

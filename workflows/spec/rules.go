@@ -46,9 +46,9 @@ func (s *RunSpec) LongestGrace() time.Duration {
 	return longest
 }
 
-// Streams says where the two output streams of a task go: a stream in
-// File goes to its file, one in Tee is also shown on the console, and one in
-// Console goes straight there. What is in none of them goes nowhere.
+// Streams says where the two output streams of a task go: a stream in File goes to its file,
+// one in Tee is also shown on the console, and one in Console goes straight there. A stream in
+// none of them is dropped.
 type Streams struct{ File, Tee, Console Std }
 
 // StreamsOf returns where the output of a task goes, whose local rank is given. The
@@ -67,8 +67,8 @@ func (s *RunSpec) StreamsOf(t Task, localRank int) Streams {
 		streams.Tee, streams.Console = StdNone, StdNone
 	}
 	if s.Logs.Dir == NullDir {
-		// There is no file to tail. The seed's tails read the null device,
-		// and what was to be shown is lost; here it is shown without a prefix.
+		// Without a file the output is shown directly, without a prefix. torchrun tails the
+		// null device then, and loses the output.
 		streams.Console |= streams.Tee
 		streams.File, streams.Tee = StdNone, StdNone
 	}
@@ -92,8 +92,8 @@ func (l Logs) shows(t Task, localRank int) bool {
 	return len(l.Filter) == 0 || slices.Contains(l.Filter, t.Type) || slices.Contains(l.Filter, t.Name())
 }
 
-// GPUsPerTaskOf returns how many GPUs each task of a type has for itself; 0: it shares
-// those of [RunSpec.DevicesOf].
+// GPUsPerTaskOf returns the number of GPUs that each task of a type has for itself. If it is 0,
+// the task shares the GPUs of [RunSpec.DevicesOf].
 func (s *RunSpec) GPUsPerTaskOf(typ string) int {
 	g := s.group(typ)
 	switch n := cmp.Or(g.GPUsPerTask, s.GPUsPerTask); {
@@ -104,9 +104,9 @@ func (s *RunSpec) GPUsPerTaskOf(typ string) int {
 	}
 }
 
-// DevicesOf returns the devices that the tasks of a type share out on each host, and
-// shared says that they do so with those of other types which have none of their
-// own. nil: none are given.
+// DevicesOf returns the devices that the tasks of a type share on each host, or nil if none are
+// given. shared reports whether they share them with the tasks of other types which have no
+// devices of their own.
 func (s *RunSpec) DevicesOf(typ string) (r Resources, shared bool) {
 	if g := s.group(typ); g.Devices != nil {
 		return g.Devices, false

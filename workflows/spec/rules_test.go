@@ -11,8 +11,8 @@ func streamsSpec(l Logs, groups ...TaskGroup) *RunSpec {
 	return (&RunSpec{Command: []string{"x"}, Tasks: groups, Logs: l}).WithDefaults()
 }
 
-// TE-25, TE-28, TE-30, SEED-77: a teed stream goes to a file too; what is
-// neither redirected nor teed goes to the console.
+// TE-25, TE-28, TE-30, SEED-77: a teed stream goes to a file too; a stream that is neither
+// redirected nor teed goes to the console.
 func TestStreams(t *testing.T) {
 	two := TaskGroup{Type: "worker", Count: new(2)}
 	s := streamsSpec(Logs{Redirects: "0:2,1:0", Tee: "0:1,1:2"}, two)
@@ -28,8 +28,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// SEED-78: other ranks are not tailed and, if not redirected, go nowhere; an
-// empty filter is none.
+// SEED-78: other ranks are not tailed and, if not redirected, go nowhere; an empty filter does
+// not filter.
 func TestFiltersOfStreams(t *testing.T) {
 	s := streamsSpec(Logs{Redirects: "0:3", Tee: "0", LocalRanksFilter: []int{1}}, TaskGroup{Type: "worker", Count: new(2)})
 	tasks := s.TaskList()

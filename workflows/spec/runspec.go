@@ -45,8 +45,8 @@ type RunSpec struct {
 	Signature         *Signature   `json:"signature,omitempty"`
 }
 
-// TaskGroup is the tasks of one type. It has either a count, and the tasks go wherever
-// there is room, or addresses, and each task runs on the host its address names.
+// TaskGroup is the tasks of one type. It has either a count, and the tasks go to any hosts with
+// room, or addresses, and each task runs on the host its address names.
 type TaskGroup struct {
 	Type        string              `json:"type"`
 	Count       *int                `json:"count,omitempty"`
@@ -73,8 +73,8 @@ type Limits struct {
 	Core   string `json:"core,omitempty"`
 }
 
-// GroupLogs says where the output of the tasks of one type goes. The masks are
-// those of [Logs], but count the tasks of the type, by index.
+// GroupLogs says where the output of the tasks of one type goes. The masks are like the masks
+// of [Logs], but count the tasks of the type, by index.
 type GroupLogs struct {
 	Redirects string `json:"redirects,omitempty"`
 	Tee       string `json:"tee,omitempty"`
@@ -96,9 +96,9 @@ type Stop struct {
 	ErrorGrace *Duration `json:"error_grace,omitempty"`
 }
 
-// Logs says where the output of the processes goes. With the directory [NullDir] what was
-// to be shown goes straight to the console, which a host may not have; what the filters
-// keep from the console and no file gets goes nowhere.
+// Logs says where the output of the processes goes. With the directory [NullDir] the shown
+// output goes straight to the console, which a host may not have. Output is dropped if the
+// filters keep it from the console and it has no file.
 type Logs struct {
 	Dir                    string   `json:"dir,omitempty"`
 	Group                  string   `json:"group,omitempty"`
@@ -166,11 +166,11 @@ type Barriers string
 
 // The values of [Barriers].
 const (
-	// BarriersServer has the Temporal server release them, wherever the tasks are,
-	// unless an arrival asks for a local one.
+	// BarriersServer makes the Temporal server release them, also across hosts, unless an
+	// arrival asks for a local one.
 	BarriersServer Barriers = "server"
-	// BarriersLocal has the host do it alone, in microseconds, also while the server
-	// is away. All tasks have to be on one host.
+	// BarriersLocal makes the host release them, in microseconds, also while the server is
+	// away. All tasks must be on one host.
 	BarriersLocal Barriers = "local"
 )
 
@@ -182,8 +182,8 @@ const (
 	EnvTensorFlow EnvProfile = "tensorflow"
 	EnvTorch      EnvProfile = "torch"
 	EnvJAX        EnvProfile = "jax"
-	// EnvMPI has a process started by `clusterrun task mpi`, so that programs of MPICH's
-	// family are the ranks of one world. It is none of those that runs have by default.
+	// EnvMPI starts each process by `clusterrun task mpi`, so that programs of MPICH's family
+	// are the ranks of one world. It is not among the default profiles.
 	EnvMPI EnvProfile = "mpi"
 )
 
@@ -193,8 +193,8 @@ type Signature struct {
 	// Expires is the time, as in RFC 3339, after which no host takes what was signed for the
 	// first time.
 	Expires string `json:"expires"`
-	// Size is the number of tasks that were signed, of which an elastic run may have fewer.
-	// 0: as many as there are.
+	// Size is the number of tasks that were signed, of which an elastic run may have fewer. 0
+	// means the number of tasks in the spec.
 	Size int `json:"size,omitempty"`
 	// SSH is the signature as ssh-keygen(1) writes it.
 	SSH string `json:"ssh"`

@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// Schema returns the JSON Schema (draft 2020-12) of a run spec, for editors and for
-// programs that make specs. It comes out the same every time.
+// Schema returns the JSON Schema (draft 2020-12) of a run spec, for editors and for programs
+// that make specs. It returns the same bytes every time.
 //
-// A spec that [Decode] accepts is valid by the schema, unless it is a
-// TensorFlow cluster spec. The reverse holds but for what a schema cannot say,
-// or not so that people could read it:
+// A spec that [Decode] accepts is valid by the schema, unless it is a TensorFlow cluster spec.
+// The reverse holds except for rules that a schema cannot express, or not legibly:
 //   - a key given twice, half of a surrogate pair, a tag in YAML, and the size
 //     of the document;
 //   - numbers of tasks over all groups: more than [MaxTasks], more than one
@@ -48,7 +47,7 @@ func Schema() []byte {
 	return b.Bytes()
 }
 
-// noNUL is what every text that reaches a program must match.
+// noNUL is the pattern that every text for a program must match.
 const noNUL = `^[^\x00]*$`
 
 // schemaOf returns the schema of a value of type t, which is described as key.
@@ -88,11 +87,11 @@ func schemaOf(t reflect.Type, key string, nullable bool) object {
 	}
 	types := []string{name}
 	if t == hostsType {
-		types = append(types, "integer", "string") // the count alone
+		types = append(types, "integer", "string") // just the count
 		o = append(o, entry{"minimum", 1}, entry{"pattern", emptyOr(hostCountPattern, nullable)})
 	}
 	if t == shipType {
-		types = append(types, "string") // the directory alone
+		types = append(types, "string") // just the directory
 		o = append(o, entry{"pattern", noNUL})
 	}
 	if t == variableType {

@@ -6,16 +6,17 @@ import (
 	"reflect"
 )
 
-// Ship says which directory a run takes along to its hosts. In YAML and JSON a text alone is
-// the directory.
+// Ship says which directory a run takes along to its hosts. In YAML and JSON a bare text is the
+// directory.
 type Ship struct {
-	// Dir and what follows it are for whoever starts the run, who packs the directory.
+	// Dir, Exclude and Limit are for the starter of the run, which packs the directory.
 	Dir     string   `json:"dir,omitempty"`
 	Exclude []string `json:"exclude,omitempty"`
 	Limit   string   `json:"limit,omitempty"`
-	// Archive is what was packed; nil: nothing yet.
+	// Archive describes the packed directory. It is nil until the directory is packed.
 	Archive *Archive `json:"archive,omitempty"`
-	// From has the archive; nil: the hosts of the run have got it from whoever started it.
+	// From is the host that has the archive. It is nil if the starter has put the archive on
+	// the hosts of the run.
 	From *HostService `json:"from,omitempty"`
 }
 
@@ -28,7 +29,7 @@ type Archive struct {
 	Files int `json:"files"`
 }
 
-// DefaultShipLimit is how much a run ships at most unless its spec says otherwise.
+// DefaultShipLimit is the most that a run ships unless its spec says otherwise.
 const DefaultShipLimit = "512MiB"
 
 var shipType = reflect.TypeFor[Ship]()

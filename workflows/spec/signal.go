@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// NoSignal is what stands in place of the name of a signal that has none, and
-// of the signal of a process that ended by itself. It is torch's text.
+// NoSignal stands for the name of a signal that has none, and for the signal of a process that
+// ended by itself. It is torch's text.
 const NoSignal = "<N/A>"
 
 // linuxSignals are the signals of Linux by number, as most architectures
@@ -66,7 +66,7 @@ func signalNumber(name string) int {
 	return 0
 }
 
-// signalMeant guesses at what was meant by what is no signal.
+// signalMeant guesses the signal that an invalid name was meant to be.
 func signalMeant(name string) string {
 	if n, err := strconv.Atoi(name); err == nil && SignalName(n) != NoSignal {
 		return SignalName(n)
@@ -95,8 +95,7 @@ func signalNames() []string {
 	return list
 }
 
-// canonicalSignal writes a signal the way [SignalName] does, and leaves alone
-// what is none.
+// canonicalSignal writes a signal the way [SignalName] does, and returns other texts unchanged.
 func canonicalSignal(name string) string {
 	if n := signalNumber(name); n > 0 {
 		return SignalName(n)

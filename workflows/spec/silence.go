@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Silence is the time after which a task counts as silent, such as "10m", or [SilenceAuto]. None:
-// silence is not watched.
+// Silence is the time after which a task counts as silent, such as "10m", or [SilenceAuto]. If
+// it is empty, silence is not watched.
 type Silence string
 
 // SilenceAuto learns the time from the longest pause of each process so far.
@@ -23,8 +23,8 @@ const (
 
 const silenceRemedy = "write for example silence: 10m, or silence: auto; a host looks every ten seconds"
 
-// Limit returns the time after which a process counts as silent whose longest pause so far is that;
-// 0: never.
+// Limit returns the time after which a process counts as silent, given its longest pause so
+// far. 0 means never.
 func (s Silence) Limit(longest time.Duration) time.Duration {
 	if s == SilenceAuto {
 		return max(autoSilence, autoPauses*longest)

@@ -45,17 +45,18 @@ type Status struct {
 	GroupRestarts []GroupRestart `json:"group_restarts,omitempty"`
 	// Elastic is set where the number of hosts may change.
 	Elastic *ElasticStatus `json:"elastic,omitempty"`
-	// OnDisconnect is what the hosts do while they hear nothing of the server.
+	// OnDisconnect says how the hosts treat processes while they have no contact with the
+	// server.
 	OnDisconnect OnDisconnect `json:"on_disconnect,omitempty"`
 	// Stopping is set while the tasks are stopping together.
 	Stopping *Stopping `json:"stopping,omitempty"`
-	// Stacks is what the tasks were doing when the run looked at that last.
+	// Stacks summarizes the last capture of the tasks' stacks.
 	Stacks *stacktree.Findings `json:"stacks,omitempty"`
 	// SilenceIgnoresCPU is as in [RunSpec].
 	SilenceIgnoresCPU bool `json:"silence_ignores_cpu,omitempty"`
-	// Archive is what the run ships.
+	// Archive describes the shipped directory of the run.
 	Archive *Archive `json:"archive,omitempty"`
-	// Services are those of the hosts of the run, and of hosts that it has left.
+	// Services are the services of the hosts of the run, and of hosts that it has left.
 	Services []HostService `json:"services,omitempty"`
 	// Result is set once the run has ended.
 	Result *RunResult `json:"result,omitempty"`
@@ -65,7 +66,8 @@ type Status struct {
 type ElasticStatus struct {
 	// Range is the fewest and the most hosts, such as 2:4.
 	Range HostCount `json:"range"`
-	// Hosts is how many this generation has, with so many Tasks; 0: it has none yet.
+	// Hosts is the number of hosts of this generation, and Tasks the number of its tasks. Hosts
+	// is 0 until the generation is placed.
 	Hosts int `json:"hosts"`
 	Tasks int `json:"tasks"`
 	// Grow is whether the next generation may have more.
@@ -84,7 +86,7 @@ func (e ElasticStatus) String() string {
 	return text
 }
 
-// HostService is where and how the files of a run can be read that are on a host.
+// HostService describes how to read the files of a run that are on a host.
 type HostService struct {
 	Host string `json:"host"`
 	// Address is HOST:PORT.
@@ -110,27 +112,27 @@ type TaskStatus struct {
 	Exit     *Exit  `json:"exit,omitempty"`
 }
 
-// Heartbeat is what RunTask reports while a process runs: the details of its
-// heartbeats. It stays under 850 bytes.
+// Heartbeat has the details of RunTask's heartbeats while a process runs. It stays under 850
+// bytes.
 type Heartbeat struct {
 	PID      int       `json:"pid"`
 	Host     string    `json:"host"`
 	Restarts int       `json:"restarts"`
 	Started  time.Time `json:"started,omitzero"`
 	LogDir   string    `json:"log_dir,omitempty"`
-	// Progress is how far the task says it has got.
+	// Progress is the progress that the task has reported.
 	Progress *Progress `json:"progress,omitempty"`
-	// Steps is how long the process takes for a step; nil: it has reported none.
+	// Steps is the time that the process takes for a step. It is nil if the process has
+	// reported none.
 	Steps *StepTime `json:"steps,omitempty"`
-	// Usage is what the process used when its host last looked; nil: it has not yet.
+	// Usage is the usage of the process at its host's last look. It is nil before the first.
 	Usage *LiveUsage `json:"usage,omitempty"`
-	// LastOutput is when the process last wrote to its files, as of that look; zero: it has
-	// not, or has none.
+	// LastOutput is the time at which the process last wrote to its files, as of that look. It
+	// is zero if it has not, or has no files.
 	LastOutput time.Time `json:"last_output,omitzero"`
 }
 
-// Fetching is what Reserve reports while a host gets what the run ships: the details of its
-// heartbeats.
+// Fetching has the details of Reserve's heartbeats while a host gets the run's files.
 type Fetching struct {
 	Host string `json:"host"`
 	// Bytes of Size have been unpacked, or fetched where Unpacking is false.
@@ -139,21 +141,21 @@ type Fetching struct {
 	Unpacking bool  `json:"unpacking,omitempty"`
 }
 
-// Progress is how far a task has got, by its own account.
+// Progress is the progress of a task, by its own account.
 type Progress struct {
 	Current float64 `json:"current"`
-	// Total is where Current ends; 0: nobody knows.
+	// Total is the last value of Current; 0 if it is unknown.
 	Total float64 `json:"total,omitempty"`
 	// Message is a short text, of at most 100 bytes.
 	Message string `json:"message,omitempty"`
 }
 
-// Usage is what processes used of their hosts.
+// Usage is the use that processes made of their hosts.
 type Usage struct {
 	UserSeconds   float64 `json:"user_seconds,omitempty"`
 	SystemSeconds float64 `json:"system_seconds,omitempty"`
-	// MaxRSSBytes is the most memory that a process and its descendants were seen to have at
-	// once, or that one of them had.
+	// MaxRSSBytes is the largest observed memory of a process and its descendants together, or
+	// of a single one of them if that was larger.
 	MaxRSSBytes int64 `json:"max_rss_bytes,omitempty"`
 	// GPUSeconds counts a second of a GPU in full use as one.
 	GPUSeconds        float64 `json:"gpu_seconds,omitempty"`
@@ -178,11 +180,11 @@ func (u Usage) With(v Usage) Usage {
 // milliseconds rounds to them: a sum of fractions is not one of tenths.
 func milliseconds(seconds float64) float64 { return math.Round(seconds*1000) / 1000 }
 
-// LiveUsage is what a living process and its descendants use: what they have used since its
-// start, and what they use now. A host looks every ten seconds.
+// LiveUsage is the usage of a living process and its descendants: the totals since its start,
+// and the present values. A host looks every ten seconds.
 type LiveUsage struct {
 	Usage
-	// CPUs and GPUs are how many it keeps busy, such as 1.5, as of the last look.
+	// CPUs and GPUs are the numbers that it keeps busy, such as 1.5, as of the last look.
 	CPUs           float64 `json:"cpus"`
 	GPUs           float64 `json:"gpus,omitempty"`
 	RSSBytes       int64   `json:"rss_bytes"`
@@ -196,11 +198,12 @@ type LiveUsage struct {
 	SilentAfter int `json:"silent_after_seconds,omitempty"`
 }
 
-// StepTime is how long the process of a task takes for a step, without its waits at barriers.
+// StepTime is the time that the process of a task takes for a step, without its waits at
+// barriers.
 type StepTime struct {
 	// Seconds is the usual time of its latest steps; 0 while too few are known.
 	Seconds float64 `json:"seconds,omitempty"`
-	// Steps is how many steps are known.
+	// Steps is the number of steps that are known.
 	Steps int `json:"steps"`
 	// Barriers reports whether its steps are the rounds of barriers of all tasks. Otherwise the
 	// program counts its steps itself, by its progress.
@@ -219,7 +222,7 @@ type Slow struct {
 	Ratio   float64 `json:"ratio"`
 	Seconds float64 `json:"seconds"`
 	Others  float64 `json:"others_seconds"`
-	// Steps is how many steps of the task are known, and Barriers what they are; see [StepTime].
+	// Steps is the number of known steps of the task; for Barriers see [StepTime].
 	Steps    int  `json:"steps"`
 	Barriers bool `json:"barriers,omitempty"`
 }

@@ -12,8 +12,8 @@ import (
 type Task struct {
 	Type  string `json:"type"`
 	Index int    `json:"index"`
-	// Rank is the place in the order of the spec, from 0. Tasks that are added
-	// while the run lives come after those of the spec.
+	// Rank is the place in the order of the spec, from 0. Tasks that are added while the run
+	// lives come after the tasks of the spec.
 	Rank int `json:"rank"`
 	// Address is the one the spec pins the task to, as written there; see
 	// [SplitAddress]. Empty for a task that any host may take.
@@ -22,9 +22,9 @@ type Task struct {
 	Command []string `json:"command"`
 	// Dir is the working directory; empty for the host worker's own.
 	Dir string `json:"dir,omitempty"`
-	// Env is what the spec gives the task, over the host's.
+	// Env is the environment that the spec gives the task, over the host's.
 	Env Env `json:"env,omitempty"`
-	// Signed is the signed request that has made the task; nil: there is none.
+	// Signed is the signed request that has made the task, or nil if there is none.
 	Signed *StartTaskRequest `json:"signed,omitempty"`
 }
 

@@ -26,8 +26,8 @@ func (e Exit) BadResult() bool {
 // closure.
 func (e Exit) EndedInCall() bool { return e.Cause == CauseOrigin && e.ExitCode == 0 && e.Call != "" }
 
-// UnknownCall is the call of a process that served and exited with 0 while its host worker
-// was down: nobody knows whether it was in one.
+// UnknownCall is the call of a process that served and exited with 0 while its host worker was
+// down: it is unknown whether the process was in a call.
 const UnknownCall = "unknown"
 
 // InCallText is in the middle of what the process exited with 0.

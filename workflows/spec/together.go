@@ -9,10 +9,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Stopping together: any task, or an operator, asks the whole run to stop, every
-// task learns of it and ends by itself, and the first error that came with such a
-// request is the verdict. It is TensorFlow's Coordinator over processes in place of
-// threads.
+// Stopping together: any task, or an operator, asks the whole run to stop, every task learns of
+// it and ends by itself, and the first error that came with such a request is the verdict. It
+// is TensorFlow's Coordinator over processes instead of threads.
 
 // StopTogether says how the tasks of a run stop together.
 type StopTogether struct {
@@ -26,16 +25,16 @@ var DefaultCleanErrors = []string{"OutOfRangeError", "StopIteration", "EOFError"
 
 // TogetherRequest is the input of [UpdateStopTogether].
 type TogetherRequest struct {
-	// Task asks for the stop. Empty: an operator does.
+	// Task is the task that asks for the stop. It is empty if an operator does.
 	Task string `json:"task,omitempty"`
-	// Generation is that of the task.
+	// Generation is the generation of the task.
 	Generation int `json:"generation,omitempty"`
 	// Key names the request. The same key again is the same request.
 	Key    string `json:"key,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Error is why, where something went wrong.
 	Error *TogetherError `json:"error,omitempty"`
-	// BootNanos is when the task asked, on the monotonic clock of its host since
+	// BootNanos is the time at which the task asked, on the monotonic clock of its host since
 	// boot: it orders the error among the exits of that host.
 	BootNanos int64 `json:"boot_ns,omitempty"`
 }
@@ -44,39 +43,39 @@ type TogetherRequest struct {
 type TogetherError struct {
 	Kind    string `json:"kind,omitempty"`
 	Message string `json:"message"`
-	// Traceback is where it happened. Its last bytes are kept.
+	// Traceback is the traceback of the error. Its last bytes are kept.
 	Traceback string `json:"traceback,omitempty"`
 }
 
 // Stopping says whether the tasks of a run are stopping together.
 type Stopping struct {
-	// Seq grows with every stop and every clear. What has a lower one is older.
+	// Seq grows with every stop and every clear. A Stopping with a lower Seq is older.
 	Seq int `json:"seq"`
 	// Stop reports whether the tasks are stopping together. If not, the rest is empty.
 	Stop bool `json:"stop"`
-	// By is the task that asked first. Empty: an operator did.
+	// By is the task that asked first. It is empty if an operator did.
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Error is the first error, which is the verdict of the run.
 	Error *TogetherError `json:"error,omitempty"`
-	// Clean reports whether Error is of a kind that is no failure.
+	// Clean reports whether Error is of a kind that does not count as a failure.
 	Clean bool `json:"clean,omitempty"`
-	// Asked is when the stop was asked for, and Deadline when tasks that still live
-	// are stopped. It has none where the run was ending already.
+	// Asked is the time of the request, and Deadline the time at which tasks that still live
+	// are stopped. Deadline is zero if the run was ending already.
 	Asked    time.Time `json:"asked,omitzero"`
 	Deadline time.Time `json:"deadline,omitzero"`
 }
 
 // ClearStopRequest is the input of [UpdateClearStop].
 type ClearStopRequest struct {
-	// Task clears it. Empty: an operator does.
+	// Task is the task that clears the stop. It is empty if an operator does.
 	Task string `json:"task,omitempty"`
-	// Generation is that of the task.
+	// Generation is the generation of the task.
 	Generation int `json:"generation,omitempty"`
 }
 
-// What is kept of the words of a request, in bytes: every host of the run is told
-// them, and the run's status and result repeat them.
+// The most bytes that are kept of the texts of a request: every host of the run receives them,
+// and the run's status and result repeat them.
 const (
 	maxTogetherKind      = 100
 	maxTogetherWords     = 1024

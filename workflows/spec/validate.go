@@ -13,9 +13,9 @@ import (
 // MaxTasks bounds the tasks of a run.
 const MaxTasks = 10_000
 
-// Validate holds the spec against every rule that does not need a host: what
-// a file system, a port or an installed program would say is found out where
-// the tasks are placed. The error is an [*InvalidSpecError] with all problems.
+// Validate checks the spec against every rule that does not need a host. File systems, ports
+// and installed programs are checked when the tasks are placed. The error is an
+// [*InvalidSpecError] with all problems.
 func (s *RunSpec) Validate() error {
 	c := &checker{}
 	checkSpec(c, s)
@@ -44,7 +44,7 @@ type section interface {
 	check(c *checker, path string)
 }
 
-// checkFields holds each value of a struct against what the table says of it alone.
+// checkFields checks each value of a struct against its entry in the table.
 func checkFields(c *checker, path string, v reflect.Value) {
 	for i := range v.NumField() {
 		name := jsonName(v.Type().Field(i))
@@ -109,7 +109,7 @@ func checkRestarts(c *checker, s *RunSpec) {
 	}
 }
 
-// checkMPI refuses what would have a rank wait for others that do not wait for it.
+// checkMPI refuses a spec in which a rank would wait for others that do not wait for it.
 func checkMPI(c *checker, s *RunSpec) {
 	if slices.Contains(s.EnvProfiles, EnvMPI) && s.RestartsTasks() {
 		c.add("env_profiles", "has mpi, and a rank that is started again alone finds no other rank waiting for it", "add restart_scope: group, or leave auto_restart out")
@@ -126,7 +126,7 @@ func checkErrorKind(c *checker, path, kind string) {
 func checkLogs(c *checker, s *RunSpec) {
 	n := s.total()
 	if c.isMalformed("tasks") {
-		n = 0 // without a sound list of tasks there is nothing to compare with
+		n = 0 // hosts cannot be compared with an invalid list of tasks
 	}
 	checkMask(c, "logs.redirects", s.Logs.Redirects, "rank", "the run", n)
 	checkMask(c, "logs.tee", s.Logs.Tee, "rank", "the run", n)

@@ -46,7 +46,7 @@ func checkTasks(c *checker, s *RunSpec) {
 	checkExecSize(c, s)
 }
 
-// total returns the number of tasks, which is not to be trusted with an overflow.
+// total returns the number of tasks, or a number above every limit if the sum may overflow.
 func (s *RunSpec) total() int {
 	total := 0
 	for _, g := range s.Tasks {
@@ -126,7 +126,7 @@ func checkChiefs(c *checker, s *RunSpec) {
 	}
 }
 
-// checkCommands looks for tasks that nobody gave a command.
+// checkCommands reports tasks without a command.
 func checkCommands(c *checker, s *RunSpec) {
 	if len(s.Command) > 0 || c.isMalformed("command") {
 		return
@@ -188,7 +188,7 @@ func (s *RunSpec) pinnedHosts() []string {
 	return hosts
 }
 
-// MasterPort returns the variable MASTER_PORT of rank 0, where the spec has it.
+// MasterPort returns the variable MASTER_PORT of rank 0, and reports whether the spec has it.
 func (s *RunSpec) MasterPort() (v Variable, given bool) {
 	tasks := s.TaskList()
 	if len(tasks) == 0 {
@@ -200,7 +200,7 @@ func (s *RunSpec) MasterPort() (v Variable, given bool) {
 
 const masterPort = "MASTER_PORT"
 
-// checkStore refuses a store that processes are not told of, or that no host can serve.
+// checkStore refuses a store whose address processes do not receive, or that no host can serve.
 func checkStore(c *checker, s *RunSpec) {
 	if !s.AgentStore {
 		return

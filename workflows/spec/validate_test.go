@@ -95,8 +95,8 @@ func TestValidateBoundsArgvAndEnvironment(t *testing.T) {
 	require.Equal(t, []string{"tasks[0]: argv and env together take 1835193 bytes; a program gets up to 1835008"},
 		problemsOf(t, oneWorker(func(s *RunSpec) { s.Command = many(fits + 40) })))
 
-	// A variable counts once, in the layer that wins; an override that has a
-	// smaller command is no problem.
+	// A variable counts once, in the layer that wins; an override that has a smaller command is
+	// valid.
 	s := oneWorker(func(s *RunSpec) {
 		s.Tasks[0].Count = new(2)
 		s.Tasks[0].Args = many(fits - 20_000)

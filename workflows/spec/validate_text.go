@@ -18,7 +18,7 @@ const (
 	MaxExecBytes = 2<<20 - 256<<10
 )
 
-// execOverhead is what a string costs execve beside its bytes: a NUL and a pointer.
+// execOverhead is the cost of a string to execve in addition to its bytes: a NUL and a pointer.
 const execOverhead = 1 + 8
 
 // reservedEnv is the start of the names of variables that are clusterrun's own.

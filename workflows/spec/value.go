@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// What JSON has no word for is an object with one of these keys, in the values that tasks
-// return and in those of closures and their arguments. The package for Python writes and
-// reads them.
+// Values that JSON cannot express are objects with one of these keys, in the values that tasks
+// return and in the arguments and values of closures. The package for Python writes and reads
+// them.
 const (
 	// NumberKey is the key of "NaN", "Infinity" or "-Infinity".
 	NumberKey = "$clusterrun.number"
@@ -26,8 +26,8 @@ var numbers = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// ShownValue returns a value in a line for people to read, in which NaN and the infinities are
-// bare. That is not JSON.
+// ShownValue returns a value on one line, in which NaN and the infinities are bare. That is not
+// JSON.
 func ShownValue(value json.RawMessage) string {
 	var compact bytes.Buffer
 	if json.Compact(&compact, value) != nil {

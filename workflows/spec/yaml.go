@@ -14,11 +14,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// DecodeYAML is [Decode] for a spec in YAML, or in JSON: what begins with a
-// brace and is valid JSON is read as that. It knows what a JSON document
-// cannot have: anchors, aliases and merge keys are followed, numbers are
-// allowed as keys (`overrides: {1: …}`), and a value left empty counts as not
-// given. It is meant for what people hand in; a workflow gets JSON.
+// DecodeYAML is [Decode] for a spec in YAML, or in JSON: a text that begins with a brace and is
+// valid JSON is read as JSON. It handles what a JSON document cannot have: anchors, aliases and
+// merge keys are followed, numbers are allowed as keys (`overrides: {1: …}`), and a value left
+// empty counts as not given. It is meant for specs that people write; a workflow gets JSON.
 func DecodeYAML(data []byte, complete ...func(*RunSpec)) (*RunSpec, error) {
 	if text := bytes.TrimSpace(trimBOM(data)); bytes.HasPrefix(text, []byte("{")) && json.Valid(text) {
 		return Decode(data, complete...)
@@ -143,8 +142,8 @@ func (r *yamlReader) scalar(y *yaml.Node) kind {
 	}
 }
 
-// members reads a mapping. What a merge key brings in comes last, and only
-// where the mapping has no such key of its own.
+// members reads a mapping. The keys of a merge key come last, without the keys that the mapping
+// itself has.
 func (r *yamlReader) members(y *yaml.Node, depth int) []member {
 	var members, merged []member
 	for i := 0; i+1 < len(y.Content); i += 2 {
@@ -253,7 +252,7 @@ func yamlOf(d *json.Decoder) (*yaml.Node, error) {
 	return n, err
 }
 
-// shortList is how many bytes the items of a list have in one line.
+// shortList is the length, in bytes, up to which a list stays on one line.
 const shortList = 72
 
 func styleOf(n *yaml.Node) yaml.Style {

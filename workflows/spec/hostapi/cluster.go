@@ -14,21 +14,21 @@ type Member struct {
 	Rank  int    `json:"rank"`
 	// Host is the name of the host worker.
 	Host string `json:"host"`
-	// Address is the "host:port" at which other tasks reach this one.
+	// Address is the "host:port" at which other tasks reach the task.
 	Address string `json:"address"`
 	// LocalRank is the rank among the tasks of the same host, and LocalWorldSize their
 	// number.
 	LocalRank      int `json:"local_rank"`
 	LocalWorldSize int `json:"local_world_size"`
-	// HostIndex is the place of the host among those of the run, from 0.
+	// HostIndex is the index of the host in the run, from 0.
 	HostIndex int `json:"host_index"`
 }
 
 // Name returns the name of the task, such as "worker-3".
 func (m Member) Name() string { return spec.TaskName(m.Type, m.Index) }
 
-// Cluster is everything that the processes of a run are told about each other. It is kept on
-// every host of the run.
+// Cluster is the description of the run that its processes receive. It is kept on every host of
+// the run.
 type Cluster struct {
 	// Members are in rank order.
 	Members Members `json:"members"`

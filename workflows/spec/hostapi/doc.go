@@ -1,5 +1,5 @@
 // Package hostapi is the contract between the workflows of a run and the hosts that carry it
-// out: the activities of a host, and what each is told and answers.
+// out: the activities of a host, with their inputs and outputs.
 package hostapi
 
 import (
@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Host is what a host does for the runs that have tasks on it. Each method is an activity, and
-// its name is the registered name.
+// Host is the interface of a host for the runs that have tasks on it. Each method is an
+// activity, and its name is the registered name.
 type Host interface {
 	// Reserve reserves the host for tasks of a run: it fetches what the run ships, checks
 	// programs and directories, leases ports, and keeps the plan of the run on disk.

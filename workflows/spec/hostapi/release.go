@@ -15,7 +15,7 @@ type ReleaseInput struct {
 // ReleaseOutput has every exit of every task that this host had, by task.
 type ReleaseOutput struct {
 	Exits map[string][]spec.Exit `json:"exits"`
-	// Values are the JSON values that tasks returned, as far as they fit.
+	// Values are the JSON values that tasks returned, if they fit.
 	Values map[string]json.RawMessage `json:"values,omitempty"`
 	// LeftOut names the tasks whose values did not fit.
 	LeftOut []string `json:"left_out,omitempty"`

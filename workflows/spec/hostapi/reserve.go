@@ -29,18 +29,19 @@ type ReserveInput struct {
 	Devices []string `json:"devices,omitempty"`
 	// Elapsed is the run time so far, which max_run_time limits.
 	Elapsed time.Duration `json:"elapsed,omitempty"`
-	// Shipped are hosts that have what the run ships, besides the one in its spec.
+	// Shipped are hosts that already received the run's files, in addition to the source in the
+	// spec.
 	Shipped []spec.HostService `json:"shipped,omitempty"`
 	// Stopping is the latest state of stopping together, from an earlier generation; nil if
 	// no stop was ever requested.
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
 
-	// Unknown describes a field from a newer program that this one does not know.
+	// Unknown describes a field from a newer program that this program does not know.
 	Unknown string `json:"-"`
 }
 
-// UnmarshalJSON accepts fields of a newer program that this one does not know, so that the
-// host can refuse them with a proper error.
+// UnmarshalJSON accepts unknown fields of a newer program, so that the host can refuse them
+// with a proper error.
 func (in *ReserveInput) UnmarshalJSON(text []byte) error {
 	type plain ReserveInput
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -59,7 +60,7 @@ type ReserveOutput struct {
 	// all tasks).
 	Addresses []string `json:"addresses"`
 	// MasterPort and JAXPort are for the coordinator that the first task of the run may host;
-	// only those of rank 0's host are used.
+	// only the ports of rank 0's host are used.
 	MasterPort int `json:"master_port"`
 	JAXPort    int `json:"jax_port"`
 	// Service says how to read the files of the run that are here; nil if only this host can.

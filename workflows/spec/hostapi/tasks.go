@@ -6,7 +6,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Tasks are what else a host of running tasks does in short.
+// Tasks has the short activities for running tasks.
 type Tasks interface {
 	// StopSilentTasks ends processes for their silence: they have failed.
 	StopSilentTasks(ctx context.Context, in TasksInput) (spec.RequestAnswer, error)
