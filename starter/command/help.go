@@ -30,21 +30,24 @@ Exit codes:
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return completeHelp(cmd.Root(), args, start), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return listTopics(a)
-			}
-			if topic, found := help.Find(args[0]); found && len(args) == 1 {
-				return showTopic(a, cmd.Root(), topic)
-			}
-			about, rest, err := cmd.Root().Find(args)
-			if err != nil || about == cmd.Root() || len(rest) > 0 {
-				return unknownTopic(cmd.Root(), args)
-			}
-			about.InitDefaultHelpFlag()
-			return about.Help()
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runHelp(a, cmd, args) },
 	}
+}
+
+// runHelp is the work of [Help].
+func runHelp(a *cli.App, cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return listTopics(a)
+	}
+	if topic, found := help.Find(args[0]); found && len(args) == 1 {
+		return showTopic(a, cmd.Root(), topic)
+	}
+	about, rest, err := cmd.Root().Find(args)
+	if err != nil || about == cmd.Root() || len(rest) > 0 {
+		return unknownTopic(cmd.Root(), args)
+	}
+	about.InitDefaultHelpFlag()
+	return about.Help()
 }
 
 func listTopics(a *cli.App) error {

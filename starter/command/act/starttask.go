@@ -12,12 +12,7 @@ import (
 )
 
 func StartTask(a *cli.App) *cobra.Command {
-	var (
-		args, env, secrets []string
-		dir                string
-		gap                bool
-		g                  specs.Signing
-	)
+	var o startTaskOptions
 	cmd := &cobra.Command{
 		Use:   "start-task [flags] RUN TASK [-- COMMAND [ARG...]]",
 		Short: "Start a task that has ended, or one outside the spec",
@@ -38,48 +33,61 @@ the spec has it needs no signature but that of the run.
   clusterrun start-task iris-x2k4 evaluator-0 -- python3 evaluate.py`,
 		Args: cli.SomeArgs(2, "RUN or TASK"),
 		RunE: func(cmd *cobra.Command, positional []string) error {
-			id, task, command := positional[0], positional[1], positional[2:]
-			if _, isRank := cli.RankOf(task); isRank {
-				return cli.Usagef("%s is a rank; write the name of the task, such as worker-%s", task, task)
-			} else if err := cli.CheckTasks([]string{task}); err != nil {
-				return err
-			}
-			if len(command) > 0 && cmd.ArgsLenAtDash() != 2 {
-				return cli.Usagef("unexpected argument %q; write a command after --", command[0])
-			}
-			q := spec.StartTaskRequest{Task: task, Command: command, Dir: dir, Env: spec.Env{}, New: gap}
-			if cmd.Flags().Changed("arg") {
-				q.Args = args
-			}
-			for _, text := range env {
-				name, value, err := specs.ParseEnv(text)
-				if err != nil {
-					return cli.Usagef("%s", err)
-				}
-				q.Env[name] = spec.Variable{Value: value}
-			}
-			for _, text := range secrets {
-				name, v, err := specs.ParseSecret(text)
-				if err != nil {
-					return cli.Usagef("%s", err)
-				}
-				q.Env[name] = v
-			}
-			if g.Wanted() {
-				if err := g.SignStart(id, &q); err != nil {
-					return err
-				}
-			}
-			return cli.Request(cmd.Context(), a, id, "started", nil, func(ctx context.Context, r *starter.Run, _ []string) (spec.RequestAnswer, error) {
-				return r.StartTask(ctx, q)
-			})
+			return runStartTask(cmd.Context(), a, cmd, positional, &o)
 		},
 	}
-	cmd.Flags().StringArrayVar(&args, "arg", nil, "`ARGUMENT` of the command, instead of those of the task's type; may be repeated")
-	cmd.Flags().StringArrayVar(&env, "env", nil, "a variable for the process, as `NAME=VALUE`; may be repeated")
-	specs.SecretFlag(cmd.Flags(), &secrets)
-	cmd.Flags().StringVar(&dir, "dir", "", "working `DIRECTORY` instead of the task's")
-	cmd.Flags().BoolVar(&gap, "new", false, "allow an index that leaves a gap after the others of its type")
-	g.Register(cmd.Flags(), "")
+	cmd.Flags().StringArrayVar(&o.args, "arg", nil, "`ARGUMENT` of the command, instead of those of the task's type; may be repeated")
+	cmd.Flags().StringArrayVar(&o.env, "env", nil, "a variable for the process, as `NAME=VALUE`; may be repeated")
+	specs.SecretFlag(cmd.Flags(), &o.secrets)
+	cmd.Flags().StringVar(&o.dir, "dir", "", "working `DIRECTORY` instead of the task's")
+	cmd.Flags().BoolVar(&o.gap, "new", false, "allow an index that leaves a gap after the others of its type")
+	o.g.Register(cmd.Flags(), "")
 	return cmd
+}
+
+// startTaskOptions are the flags of [StartTask].
+type startTaskOptions struct {
+	args, env, secrets []string
+	dir                string
+	gap                bool
+	g                  specs.Signing
+}
+
+// runStartTask is the work of [StartTask].
+func runStartTask(ctx context.Context, a *cli.App, cmd *cobra.Command, positional []string, o *startTaskOptions) error {
+	id, task, command := positional[0], positional[1], positional[2:]
+	if _, isRank := cli.RankOf(task); isRank {
+		return cli.Usagef("%s is a rank; write the name of the task, such as worker-%s", task, task)
+	} else if err := cli.CheckTasks([]string{task}); err != nil {
+		return err
+	}
+	if len(command) > 0 && cmd.ArgsLenAtDash() != 2 {
+		return cli.Usagef("unexpected argument %q; write a command after --", command[0])
+	}
+	q := spec.StartTaskRequest{Task: task, Command: command, Dir: o.dir, Env: spec.Env{}, New: o.gap}
+	if cmd.Flags().Changed("arg") {
+		q.Args = o.args
+	}
+	for _, text := range o.env {
+		name, value, err := specs.ParseEnv(text)
+		if err != nil {
+			return cli.Usagef("%s", err)
+		}
+		q.Env[name] = spec.Variable{Value: value}
+	}
+	for _, text := range o.secrets {
+		name, v, err := specs.ParseSecret(text)
+		if err != nil {
+			return cli.Usagef("%s", err)
+		}
+		q.Env[name] = v
+	}
+	if o.g.Wanted() {
+		if err := o.g.SignStart(id, &q); err != nil {
+			return err
+		}
+	}
+	return cli.Request(ctx, a, id, "started", nil, func(ctx context.Context, r *starter.Run, _ []string) (spec.RequestAnswer, error) {
+		return r.StartTask(ctx, q)
+	})
 }

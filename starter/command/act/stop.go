@@ -39,26 +39,7 @@ clean_errors. --clear takes such a stop back until the grace is over.
   clusterrun stop --clear iris-x2k4`,
 		Args: cli.SomeArgs(1, "RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := together.check(wait); err != nil {
-				return err
-			}
-			c, _, err := a.DialExisting(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			stop := func(ctx context.Context, r *starter.Run) (stopped, error) { return StopSignal(ctx, a, r) }
-			switch {
-			case together.together:
-				stop = stopTogether(a, together.request())
-			case together.clear:
-				stop = func(ctx context.Context, r *starter.Run) (stopped, error) { return clearStop(ctx, a, r) }
-			}
-			runs := make([]*starter.Run, len(args))
-			for i, id := range args {
-				runs[i] = starter.Get(c, id, "")
-			}
-			return stopRuns(cmd.Context(), a, runs, stop, wait)
+			return runStop(cmd.Context(), a, args, &together, wait)
 		},
 	}
 	fs := cmd.Flags()
@@ -72,8 +53,32 @@ clean_errors. --clear takes such a stop back until the grace is over.
 	return cmd
 }
 
-// stopped is the answer of a run that was asked to stop.
-type stopped struct {
+// runStop is the work of [Stop].
+func runStop(ctx context.Context, a *cli.App, ids []string, together *togetherFlags, wait bool) error {
+	if err := together.check(wait); err != nil {
+		return err
+	}
+	c, _, err := a.DialExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	stop := StopSignal
+	switch {
+	case together.together:
+		stop = stopTogether(together.request())
+	case together.clear:
+		stop = clearStop
+	}
+	runs := make([]*starter.Run, len(ids))
+	for i, id := range ids {
+		runs[i] = starter.Get(c, id, "")
+	}
+	return stopRuns(ctx, a, runs, stop, wait)
+}
+
+// Stopped is what a run answered that was asked to stop.
+type Stopped struct {
 	RunID    string         `json:"run_id"`
 	State    string         `json:"state,omitempty"`
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
@@ -82,9 +87,9 @@ type stopped struct {
 	line  string
 }
 
-// stopRuns stops each of the runs, even if others fail. If wait is set, it asks all of them
-// before it waits for any.
-func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop func(context.Context, *starter.Run) (stopped, error), wait bool) error {
+// stopRuns stops runs, whatever comes of each of them. Where they are waited for, all
+// are asked first.
+func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop func(context.Context, *starter.Run) (Stopped, error), wait bool) error {
 	var worst error
 	failed := func(r *starter.Run, err error) {
 		a.AddHint(err)
@@ -93,14 +98,14 @@ func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop func(co
 		}
 		a.Say("%s", a.Color.Bad(err.Error()))
 		if a.Global.JSON {
-			_ = a.PrintJSON(stopped{RunID: r.ID, Error: err.Error()})
+			_ = a.PrintJSON(Stopped{RunID: r.ID, Error: err.Error()})
 		}
 	}
 	var asked []*starter.Run
-	var answers []stopped
+	var answers []Stopped
 	for _, r := range runs {
 		err := cli.CheckRun(r.ID)
-		var answer stopped
+		var answer Stopped
 		if err == nil {
 			answer, err = ask(ctx, r, stop)
 		}
@@ -135,22 +140,22 @@ func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop func(co
 	return worst
 }
 
-func ask(ctx context.Context, r *starter.Run, stop func(context.Context, *starter.Run) (stopped, error)) (stopped, error) {
+func ask(ctx context.Context, r *starter.Run, stop func(context.Context, *starter.Run) (Stopped, error)) (Stopped, error) {
 	ctx, cancel := context.WithTimeout(ctx, cli.RequestTimeout)
 	defer cancel()
 	return stop(ctx, r)
 }
 
-// StopSignal stops the tasks of a run with their stop signal.
-func StopSignal(ctx context.Context, a *cli.App, r *starter.Run) (stopped, error) {
+// StopSignal has the tasks of a run stopped by their signal.
+func StopSignal(ctx context.Context, r *starter.Run) (Stopped, error) {
 	// The server takes the cancellation of an ended run for good.
 	if _, open, err := r.Queue(ctx); err != nil {
-		return stopped{}, err
+		return Stopped{}, err
 	} else if !open {
-		return stopped{}, &starter.EndedError{RunID: r.ID}
+		return Stopped{}, &starter.EndedError{RunID: r.ID}
 	}
 	if err := r.Cancel(ctx); err != nil {
-		return stopped{}, err
+		return Stopped{}, err
 	}
 	nobody, err := r.Unexecuted(ctx)
 	var stuck *starter.StuckError
@@ -158,38 +163,38 @@ func StopSignal(ctx context.Context, a *cli.App, r *starter.Run) (stopped, error
 	case nobody:
 		return endUnexecuted(ctx, r)
 	case errors.As(err, &stuck) && stuck.Attempt > 1:
-		return stopped{}, fmt.Errorf("%w; `clusterrun terminate --force %s` ends it without a result", err, r.ID)
+		return Stopped{}, fmt.Errorf("%w; `clusterrun terminate --force %s` ends it without a result", err, r.ID)
 	}
-	return stopped{RunID: r.ID, State: "stopping", line: "stopping: " + r.ID}, nil // it has been asked
+	return Stopped{RunID: r.ID, State: "stopping", line: "stopping: " + r.ID}, nil // it has been asked
 }
 
-// endUnexecuted ends a run that no host worker executes, and that cannot answer requests.
-func endUnexecuted(ctx context.Context, r *starter.Run) (stopped, error) {
+// endUnexecuted ends a run that nobody executes, since nobody would do what it is asked.
+func endUnexecuted(ctx context.Context, r *starter.Run) (Stopped, error) {
 	if err := r.EndUnexecuted(ctx, "nobody executed it when it was to stop"); err != nil {
-		return stopped{}, err
+		return Stopped{}, err
 	}
-	return stopped{RunID: r.ID, State: stateTerminated, line: fmt.Sprintf("ended: %s, without a result: nobody executes it", r.ID)}, nil
+	return Stopped{RunID: r.ID, State: stateTerminated, line: fmt.Sprintf("ended: %s, without a result: nobody executes it", r.ID)}, nil
 }
 
 // stateTerminated is the state of a run that was ended on the server.
 const stateTerminated = "terminated"
 
 // stopTogether asks the tasks of a run to stop, each by itself.
-func stopTogether(a *cli.App, q spec.TogetherRequest) func(context.Context, *starter.Run) (stopped, error) {
-	return func(ctx context.Context, r *starter.Run) (stopped, error) {
+func stopTogether(q spec.TogetherRequest) func(context.Context, *starter.Run) (Stopped, error) {
+	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
 		s, err := r.StopTogether(ctx, q)
 		line := fmt.Sprintf("stopping together: %s: %s", r.ID, report.StoppingLine(s, time.Now()))
-		return stopped{RunID: r.ID, State: "stopping", Stopping: &s, line: line}, err
+		return Stopped{RunID: r.ID, State: "stopping", Stopping: &s, line: line}, err
 	}
 }
 
 // clearStop takes such a stop back.
-func clearStop(ctx context.Context, a *cli.App, r *starter.Run) (stopped, error) {
+func clearStop(ctx context.Context, r *starter.Run) (Stopped, error) {
 	s, err := r.ClearStop(ctx)
-	return stopped{RunID: r.ID, State: "running", Stopping: &s, line: "going on: " + r.ID}, err
+	return Stopped{RunID: r.ID, State: "running", Stopping: &s, line: "going on: " + r.ID}, err
 }
 
-func printStopped(a *cli.App, s stopped) error {
+func printStopped(a *cli.App, s Stopped) error {
 	if a.Global.JSON {
 		return a.PrintJSON(s)
 	}

@@ -90,17 +90,17 @@ func withQueue(ctx context.Context, a *cli.App, run string, how access, do func(
 	}
 	nobody := watch.end()
 	if errors.Is(err, closurequeue.ErrRunEnded) {
-		return closuresEnded(ctx, a, r)
+		return closuresEnded(ctx, r)
 	}
 	if err != nil && nobody != nil && ctx.Err() == nil && (!how.waits || !errors.Is(limited.Err(), context.DeadlineExceeded)) && !isAnswer(err) {
 		return nobody
 	}
-	return closureError(ctx, a, limited, how.timeout, err)
+	return closureError(ctx, limited, how.timeout, err)
 }
 
 // closuresEnded returns the error for a run that has ended: how, and what is left of its
 // closures.
-func closuresEnded(ctx context.Context, a *cli.App, r *starter.Run) error {
+func closuresEnded(ctx context.Context, r *starter.Run) error {
 	how := ""
 	if s, err := r.Status(ctx); err == nil && s.Result != nil {
 		how = fmt.Sprintf(" (%s)", s.Result.Verdict)
@@ -133,7 +133,7 @@ func flagOf(field string) string {
 }
 
 // closureError gives an error its exit code.
-func closureError(ctx context.Context, a *cli.App, limited context.Context, timeout time.Duration, err error) error {
+func closureError(ctx context.Context, limited context.Context, timeout time.Duration, err error) error {
 	var (
 		failed  *closure.Error
 		refused *closure.RefusedError
@@ -159,12 +159,7 @@ func closureError(ctx context.Context, a *cli.App, limited context.Context, time
 }
 
 func Closures(a *cli.App) *cobra.Command {
-	var (
-		pause     string
-		resume    bool
-		cancel    []uint
-		cancelAll bool
-	)
+	var o closuresOptions
 	cmd := &cobra.Command{
 		Use:   "closures [flags] RUN",
 		Short: "Show the closure queue of a run and the tasks that serve it, pause it, or cancel closures",
@@ -180,49 +175,60 @@ how many of them execute. A flag changes the queue first.
   clusterrun closures iris-x2k4 --cancel 17,18
   clusterrun closures --json iris-x2k4 | jq .counts`,
 		Args: cli.OneArg("RUN"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			pausing := cmd.Flags().Changed("pause")
-			if pausing && resume {
-				return cli.Usagef("--pause and --resume contradict each other; give one")
-			}
-			attach := existing
-			if pausing { // before anything is scheduled, perhaps
-				attach = opened
-			}
-			return withQueue(cmd.Context(), a, args[0], access{attach: attach, timeout: cli.RequestTimeout}, func(ctx context.Context, q *closurequeue.Queue) error {
-				var err error
-				switch {
-				case pausing:
-					_, err = q.Pause(ctx, pause)
-				case resume:
-					_, err = q.Resume(ctx)
-				}
-				if err != nil {
-					return err
-				}
-				if len(cancel) > 0 || cancelAll {
-					if err := cancelClosures(ctx, a, q, cancel, cancelAll); err != nil {
-						return err
-					}
-				}
-				s, err := q.Status(ctx)
-				if err != nil {
-					return err
-				}
-				if a.Global.JSON {
-					return a.PrintJSON(s)
-				}
-				printQueue(a, args[0], s)
-				return nil
-			})
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runClosures(cmd.Context(), a, cmd, args, &o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&pause, "pause", "", "assign no more closures until --resume, because of `REASON`; executing ones continue")
-	f.BoolVar(&resume, "resume", false, "end a pause")
-	f.UintSliceVar(&cancel, "cancel", nil, "cancel the closures with these `IDS`")
-	f.BoolVar(&cancelAll, "cancel-all", false, "cancel all closures")
+	f.StringVar(&o.pause, "pause", "", "assign no more closures until --resume, because of `REASON`; executing ones continue")
+	f.BoolVar(&o.resume, "resume", false, "end a pause")
+	f.UintSliceVar(&o.cancel, "cancel", nil, "cancel the closures with these `IDS`")
+	f.BoolVar(&o.cancelAll, "cancel-all", false, "cancel all closures")
 	return cmd
+}
+
+// closuresOptions are the flags of [Closures].
+type closuresOptions struct {
+	pause     string
+	resume    bool
+	cancel    []uint
+	cancelAll bool
+}
+
+// runClosures is the work of [Closures].
+func runClosures(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, o *closuresOptions) error {
+	pausing := cmd.Flags().Changed("pause")
+	if pausing && o.resume {
+		return cli.Usagef("--pause and --resume contradict each other; give one")
+	}
+	attach := existing
+	if pausing { // before anything is scheduled, perhaps
+		attach = opened
+	}
+	return withQueue(ctx, a, args[0], access{attach: attach, timeout: cli.RequestTimeout}, func(ctx context.Context, q *closurequeue.Queue) error {
+		var err error
+		switch {
+		case pausing:
+			_, err = q.Pause(ctx, o.pause)
+		case o.resume:
+			_, err = q.Resume(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if len(o.cancel) > 0 || o.cancelAll {
+			if err := cancelClosures(ctx, a, q, o.cancel, o.cancelAll); err != nil {
+				return err
+			}
+		}
+		s, err := q.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if a.Global.JSON {
+			return a.PrintJSON(s)
+		}
+		printQueue(a, args[0], s)
+		return nil
+	})
 }
 
 func cancelClosures(ctx context.Context, a *cli.App, q *closurequeue.Queue, ids []uint, all bool) error {

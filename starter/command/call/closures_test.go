@@ -36,7 +36,7 @@ func TestRefusalsNameTheFlag(t *testing.T) {
 		"resources":       "resources: no",
 	} {
 		refused := &closure.RefusedError{Reason: &spec.InvalidRequestError{Problems: []spec.Problem{{Path: field, Message: "no"}}}}
-		err := closureError(context.Background(), (&cli.App{}), context.Background(), 0, refused)
+		err := closureError(context.Background(), context.Background(), 0, refused)
 		var usage *cli.UsageError
 		assert.True(t, errors.As(err, &usage))
 		assert.EqualError(t, err, want)

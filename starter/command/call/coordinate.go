@@ -1,6 +1,7 @@
 package call
 
 import (
+	"context"
 	"os/signal"
 	"syscall"
 
@@ -79,22 +80,24 @@ func Coordinate(a *cli.App) *cobra.Command {
   echo '{"id":2,"op":"outcomes","message":{"client":"'$$'","after":'"$after"',"wait":20}}' >&${COPROC[1]}
   read -r outcomes <&${COPROC[0]}`,
 		Args: cli.OneArg("RUN"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, _, err := a.DialExisting(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			s, opened, err := starter.Get(c, args[0], "").ClosureService(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			go tellWaits(cmd.Context(), s.Status, func(text string) { a.Say("run %s: %s", args[0], text) })
-			// A program that has died reads no answers; the closures that it scheduled stay
-			// scheduled.
-			signal.Ignore(syscall.SIGPIPE)
-			return coordinate.Serve(cmd.Context(), args[0], s, opened, a.In, a.Out)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runCoordinate(cmd.Context(), a, args) },
 	}
+}
+
+// runCoordinate is the work of [Coordinate].
+func runCoordinate(ctx context.Context, a *cli.App, args []string) error {
+	c, _, err := a.DialExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	s, opened, err := starter.Get(c, args[0], "").ClosureService(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	go tellWaits(ctx, s.Status, func(text string) { a.Say("run %s: %s", args[0], text) })
+	// A program that has died reads no answers; what it wanted is scheduled.
+	signal.Ignore(syscall.SIGPIPE)
+	return coordinate.Serve(ctx, args[0], s, opened, a.In, a.Out)
 }

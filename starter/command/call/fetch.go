@@ -31,35 +31,38 @@ history of the run's queue, even long after the run has ended.
 			}
 			return cli.SomeArgs(2, "RUN")(cmd, args)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ids := make([]uint64, 0, len(args)-1)
-			for _, arg := range args[1:] {
-				id, err := strconv.ParseUint(arg, 10, 64)
-				if err != nil || id == 0 {
-					return cli.Usagef("%q is not the ID of a closure; want a number from 1, as `clusterrun schedule` prints it", arg)
-				}
-				ids = append(ids, id)
-			}
-			return withQueue(cmd.Context(), a, args[0], access{attach: existing, timeout: timeout, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
-				remotes, err := q.FetchAll(ctx, ids...)
-				if err != nil {
-					return err
-				}
-				for i, r := range remotes {
-					value, err := r.Wait(ctx)
-					if err != nil {
-						return err
-					}
-					if err := printValue(a, ids[i], value); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runFetch(cmd.Context(), a, args, timeout) },
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after `TIME`")
 	return cmd
+}
+
+// runFetch is the work of [Fetch].
+func runFetch(ctx context.Context, a *cli.App, args []string, timeout time.Duration) error {
+	ids := make([]uint64, 0, len(args)-1)
+	for _, arg := range args[1:] {
+		id, err := strconv.ParseUint(arg, 10, 64)
+		if err != nil || id == 0 {
+			return cli.Usagef("%q is not the ID of a closure; want a number from 1, as `clusterrun schedule` prints it", arg)
+		}
+		ids = append(ids, id)
+	}
+	return withQueue(ctx, a, args[0], access{attach: existing, timeout: timeout, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
+		remotes, err := q.FetchAll(ctx, ids...)
+		if err != nil {
+			return err
+		}
+		for i, r := range remotes {
+			value, err := r.Wait(ctx)
+			if err != nil {
+				return err
+			}
+			if err := printValue(a, ids[i], value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func Join(a *cli.App) *cobra.Command {
@@ -107,27 +110,30 @@ Exit codes:
   125  the server, or the queue, could not do it`,
 		Example: `  until clusterrun done iris-x2k4; do sleep 10; done`,
 		Args:    cli.OneArg("RUN"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			done := false
-			err := withQueue(cmd.Context(), a, args[0], access{attach: existing}, func(ctx context.Context, q *closurequeue.Queue) error {
-				var err error
-				if done, err = q.AllDone(ctx); errors.Is(err, closurequeue.ErrNoQueue) {
-					done, err = true, nil
-				}
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			if a.Global.JSON {
-				err = a.PrintJSON(map[string]any{"run_id": args[0], "done": done})
-			} else {
-				_, err = fmt.Fprintln(a.Out, map[bool]string{true: "done", false: "not done"}[done])
-			}
-			if err == nil && !done {
-				err = &cli.ExitError{Code: 1}
-			}
-			return err
-		},
+		RunE:    func(cmd *cobra.Command, args []string) error { return runDone(cmd.Context(), a, args) },
 	}
+}
+
+// runDone is the work of [Done].
+func runDone(ctx context.Context, a *cli.App, args []string) error {
+	done := false
+	err := withQueue(ctx, a, args[0], access{attach: existing}, func(ctx context.Context, q *closurequeue.Queue) error {
+		var err error
+		if done, err = q.AllDone(ctx); errors.Is(err, closurequeue.ErrNoQueue) {
+			done, err = true, nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if a.Global.JSON {
+		err = a.PrintJSON(map[string]any{"run_id": args[0], "done": done})
+	} else {
+		_, err = fmt.Fprintln(a.Out, map[bool]string{true: "done", false: "not done"}[done])
+	}
+	if err == nil && !done {
+		err = &cli.ExitError{Code: 1}
+	}
+	return err
 }

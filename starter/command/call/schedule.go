@@ -68,28 +68,7 @@ its own error is printed and not raised again, and errors of others do not matte
 			}
 			return cli.SomeArgs(2, "RUN")(cmd, args)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			// A command that waits for one closure reports its error itself.
-			s.detached = s.wait && s.from == ""
-			var next func() (closure.Closure, error)
-			if s.from != "" {
-				in, err := openInput(s.from, cmd.InOrStdin())
-				if err != nil {
-					return err
-				}
-				defer in.Close()
-				next = s.readFrom(in)
-			} else {
-				c, err := s.closure(args[1], args[2:])
-				if err != nil {
-					return err
-				}
-				next = yieldOnce(c)
-			}
-			return withQueue(cmd.Context(), a, args[0], access{attach: opened, timeout: s.patience, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
-				return schedule(ctx, a, q, next, s)
-			})
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runSchedule(cmd.Context(), a, cmd, args, &s) },
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return cli.Usagef("%s; write -- before arguments that begin with a dash, as in `%s RUN FUNCTION -- -3`, and see `%s --help`",
@@ -105,6 +84,30 @@ its own error is printed and not raised again, and errors of others do not matte
 	f.BoolVar(&s.wait, "wait", false, "wait for the value and print it instead of the ID")
 	f.DurationVar(&s.patience, "timeout", 0, "give up after `TIME`; closures in the queue stay there")
 	return cmd
+}
+
+// runSchedule is the work of [Schedule].
+func runSchedule(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, s *scheduling) error {
+	// Who waits for one closure is told of its error there and then.
+	s.detached = s.wait && s.from == ""
+	var next func() (closure.Closure, error)
+	if s.from != "" {
+		in, err := openInput(s.from, cmd.InOrStdin())
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		next = s.readFrom(in)
+	} else {
+		c, err := s.closure(args[1], args[2:])
+		if err != nil {
+			return err
+		}
+		next = yieldOnce(c)
+	}
+	return withQueue(ctx, a, args[0], access{attach: opened, timeout: s.patience, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
+		return schedule(ctx, a, q, next, *s)
+	})
 }
 
 // checkFrom refuses what could not be meant for all lines of a file.

@@ -32,7 +32,7 @@ func EndAbandoned(ctx context.Context, a *App, c client.Client, s Server) (done 
 	return endEachAbandoned(ctx, a, func(ctx context.Context, d *rundir.Dir) { endOne(ctx, a, d, c, s) })
 }
 
-// endAbandonedOf is endAbandoned for the runs of one server, where no supervisor lives that may
+// endAbandonedOf is EndAbandoned for the runs of one server, where no supervisor lives that may
 // still report how a run has ended. It is for commands that execute nothing: a server that is not
 // theirs must not delay them.
 func endAbandonedOf(ctx context.Context, a *App, c client.Client, s Server) (done func()) {

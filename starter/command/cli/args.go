@@ -97,7 +97,7 @@ func UnknownCommand(cmd *cobra.Command, name string) error {
 	return Usagef("there is no command %q; see `%s --help`", name, cmd.CommandPath())
 }
 
-// NoArgs, oneArg and someArgs check positional arguments in our own words.
+// NoArgs refuses positional arguments.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return Usagef("unexpected argument %q; usage: %s", args[0], cmd.UseLine())

@@ -85,7 +85,7 @@ func (a *App) Exit(err error) int {
 		text := spec.Visible(err.Error() + fault.LimitOf(err))
 		a.Say("%s", a.Color.Bad(text))
 		if a.wantsJSON() && !a.printed {
-			_ = a.PrintJSON(map[string]any{"error": text, "exit_code": code}) // the outlet remembers a failure
+			_ = a.PrintJSON(map[string]any{"error": text, "exit_code": code}) // the output remembers a failure
 		}
 	}
 	return code

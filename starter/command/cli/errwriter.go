@@ -11,7 +11,7 @@ import (
 )
 
 // errWriter is our stdout or stderr. It remembers the first error of writing, so
-// that no command has to look at it: [app.lost] makes a failure of it.
+// that no command has to look at it: [App.Lost] makes a failure of it.
 type errWriter struct {
 	io.Writer
 

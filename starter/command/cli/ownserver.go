@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"os"
+	"path/filepath"
 
 	"github.com/clusterrun/clusterrun/workers/embedded"
 )
@@ -20,7 +23,7 @@ func (a *App) isOwn(ctx context.Context, address string) bool {
 // hasOwnKey reports whether the environment is that of `clusterrun env`.
 func (a *App) hasOwnKey() bool { return os.Getenv(ClientCertificate) == a.Home().Key() }
 
-// OwnServer is [app.ensureOwn] for a command that is about that server alone; what names it.
+// OwnServer is [App.EnsureOwn] for a command that is about that server alone; what names it.
 func (a *App) OwnServer(ctx context.Context, what string) (*embedded.Server, error) {
 	_, external, err := a.External(ctx)
 	if err != nil {
@@ -42,4 +45,16 @@ func (a *App) ensureOwn(ctx context.Context) (*embedded.Server, error) {
 		return nil, a.Explain(err)
 	}
 	return up, nil
+}
+
+// ClientCertificate is the variable that says with which certificate a client comes.
+const ClientCertificate = "TEMPORAL_TLS_CLIENT_CERT_PATH"
+
+// DevLock is the name of the file that a dev holds, with its pid.
+const DevLock = "dev.lock"
+
+// DevPID returns the pid of the dev that runs, for people.
+func DevPID(stateDir string) string {
+	pid, _ := os.ReadFile(filepath.Join(stateDir, DevLock))
+	return cmp.Or(string(bytes.TrimSpace(pid)), "unknown")
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// build says what this program was built from.
-type build struct {
+// Build says what this program was built from.
+type Build struct {
 	Version string `json:"version"`
 	// Commit is known of a build in a git checkout. Modified: with changes on top of it.
 	Commit   string `json:"commit,omitempty"`
@@ -18,8 +18,8 @@ type build struct {
 	SDK      string `json:"temporal_sdk,omitempty"`
 }
 
-func BuildInfo() build {
-	b := build{Version: spec.Version, Go: runtime.Version()}
+func BuildInfo() Build {
+	b := Build{Version: spec.Version, Go: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b

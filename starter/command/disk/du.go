@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// diskUse is the disk space of runs and logs on this host, in bytes.
-type diskUse struct {
+// DiskUse is what runs and logs take on this host, in bytes on the disk.
+type DiskUse struct {
 	Runs     []runDisk `json:"runs"`
 	Logs     int64     `json:"logs"`
 	Journals int64     `json:"journals"`
@@ -37,10 +37,7 @@ type runDisk struct {
 }
 
 func DU(a *cli.App) *cobra.Command {
-	var (
-		logDir string
-		limit  int
-	)
+	var o duOptions
 	cmd := &cobra.Command{
 		Use:   "du [flags]",
 		Short: "Show how much disk space runs take on this host",
@@ -52,29 +49,38 @@ directories. ` + "`clusterrun prune`" + ` and ` + "`clusterrun rm`" + ` make roo
 ` + cli.ExitCodesOfRequests,
 		Example: "  clusterrun du\n  clusterrun du --json | jq '.runs[0]'",
 		Args:    cli.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if limit < 1 {
-				return cli.Usagef("--limit %d: give 1 or more", limit)
-			}
-			u, err := Usage(a, logDir)
-			if err != nil {
-				return err
-			}
-			slices.SortStableFunc(u.Runs, func(a, b runDisk) int { return cmp.Compare(b.Total, a.Total) })
-			if a.Global.JSON {
-				return a.PrintJSON(u)
-			}
-			printDisk(a, u, limit)
-			return nil
-		},
+		RunE:    func(*cobra.Command, []string) error { return runDu(a, &o) },
 	}
-	cmd.Flags().IntVar(&limit, "limit", 20, "show at most `NUMBER` runs; --json has all")
-	logDirFlag(a, cmd, &logDir)
+	cmd.Flags().IntVar(&o.limit, "limit", 20, "show at most `NUMBER` runs; --json has all")
+	logDirFlag(cmd, &o.logDir)
 	return cmd
 }
 
-func Usage(a *cli.App, logDir string) (diskUse, error) {
-	u := diskUse{
+// duOptions are the flags of [DU].
+type duOptions struct {
+	logDir string
+	limit  int
+}
+
+// runDu is the work of [DU].
+func runDu(a *cli.App, o *duOptions) error {
+	if o.limit < 1 {
+		return cli.Usagef("--limit %d: give 1 or more", o.limit)
+	}
+	u, err := Usage(a, o.logDir)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(u.Runs, func(a, b runDisk) int { return cmp.Compare(b.Total, a.Total) })
+	if a.Global.JSON {
+		return a.PrintJSON(u)
+	}
+	printDisk(a, u, o.limit)
+	return nil
+}
+
+func Usage(a *cli.App, logDir string) (DiskUse, error) {
+	u := DiskUse{
 		Runs: []runDisk{}, Database: retention.TreeSize(a.ServerDir()), StateDir: retention.TreeSize(a.Global.StateDir),
 	}
 	for _, pattern := range []string{"*", "*/*"} { // of workers, and of runs
@@ -122,7 +128,7 @@ func stateOf(e retention.Entry, mine bool, f retention.Facts) string {
 	return "ended"
 }
 
-func printDisk(a *cli.App, u diskUse, limit int) {
+func printDisk(a *cli.App, u DiskUse, limit int) {
 	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
 	if len(u.Runs) > 0 {
 		fmt.Fprintln(w, "RUN\tSTATE\tLOGS\tJOURNAL\tSHIPPED\tDIRECTORY")

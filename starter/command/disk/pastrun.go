@@ -20,7 +20,7 @@ import (
 )
 
 // logDirFlag registers the flag for a log directory.
-func logDirFlag(a *cli.App, cmd *cobra.Command, dir *string) {
+func logDirFlag(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "log-dir", "", "the log `DIRECTORY` that a run or a worker was given; default: logs, below the state directory")
 }
 

@@ -29,10 +29,7 @@ import (
 )
 
 func Prune(a *cli.App) *cobra.Command {
-	var (
-		olderThan, logDir       string
-		keepFailed, dryRun, yes bool
-	)
+	var o pruneOptions
 	cmd := &cobra.Command{
 		Use:   "prune [flags] --older-than TIME",
 		Short: "Remove the logs of runs that ended long ago",
@@ -51,31 +48,40 @@ It asks first, unless --yes is given; without a terminal it requires --yes.
 		Example: `  clusterrun prune --older-than 30d --keep-failed --dry-run
   clusterrun prune --older-than 7d --yes`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if olderThan == "" {
-				return cli.Usagef("say how old runs have to be: --older-than 30d")
-			}
-			before, err := cli.ParseTime("--older-than", olderThan, time.Now())
-			if err != nil {
-				return err
-			}
-			asks := !yes && !dryRun
-			if asks && (a.Global.JSON || !pty.Is(tasklog.FileOf(a.In)) || !cli.IsTerminal(a.Err)) {
-				return cli.Usagef("nobody can be asked here; give --yes, or --dry-run to see what would go")
-			}
-			return prune(cmd.Context(), a, pruning{rule: retention.Rule{Before: before, KeepFailed: keepFailed}, logDir: logDir, dryRun: dryRun, asks: asks})
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return runPrune(cmd.Context(), a, &o) },
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&olderThan, "older-than", "", "remove runs that ended more than `TIME` ago, such as 30d, or before a time such as 2026-01-31")
-	fs.BoolVar(&keepFailed, "keep-failed", false, "leave runs that failed, timed out or were terminated")
-	fs.BoolVar(&dryRun, "dry-run", false, "only list what would be removed")
-	fs.BoolVar(&yes, "yes", false, "do not ask")
-	logDirFlag(a, cmd, &logDir)
+	fs.StringVar(&o.olderThan, "older-than", "", "remove runs that ended more than `TIME` ago, such as 30d, or before a time such as 2026-01-31")
+	fs.BoolVar(&o.keepFailed, "keep-failed", false, "leave runs that failed, timed out or were terminated")
+	fs.BoolVar(&o.dryRun, "dry-run", false, "only list what would be removed")
+	fs.BoolVar(&o.yes, "yes", false, "do not ask")
+	logDirFlag(cmd, &o.logDir)
 	return cmd
 }
 
-// pruning holds the flags of prune.
+// pruneOptions are the flags of [Prune].
+type pruneOptions struct {
+	olderThan, logDir       string
+	keepFailed, dryRun, yes bool
+}
+
+// runPrune is the work of [Prune].
+func runPrune(ctx context.Context, a *cli.App, o *pruneOptions) error {
+	if o.olderThan == "" {
+		return cli.Usagef("say how old runs have to be: --older-than 30d")
+	}
+	before, err := cli.ParseTime("--older-than", o.olderThan, time.Now())
+	if err != nil {
+		return err
+	}
+	asks := !o.yes && !o.dryRun
+	if asks && (a.Global.JSON || !pty.Is(tasklog.FileOf(a.In)) || !cli.IsTerminal(a.Err)) {
+		return cli.Usagef("nobody can be asked here; give --yes, or --dry-run to see what would go")
+	}
+	return prune(ctx, a, pruning{rule: retention.Rule{Before: before, KeepFailed: o.keepFailed}, logDir: o.logDir, dryRun: o.dryRun, asks: asks})
+}
+
+// pruning is what a prune is asked to do.
 type pruning struct {
 	rule         retention.Rule
 	logDir       string

@@ -34,43 +34,46 @@ on this host, for the runs of this state directory; each host worker removes its
 ` + cli.ExitCodesOfRequests,
 		Example: "  clusterrun rm iris-x2k4",
 		Args:    cli.SomeArgs(1, "RUN"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, s, err := a.DialExisting(cmd.Context())
-			namespace := ""
-			switch {
-			case err == cli.ErrNoServer:
-			case err != nil:
-				return err
-			default:
-				defer c.Close()
-				if namespace, err = cli.NamespaceOf(s); err != nil {
-					return err
-				}
-			}
-			removed := []removal{}
-			var errs []error
-			for _, id := range args {
-				r, err := remove(cmd.Context(), a, c, namespace, id, logDir)
-				if err != nil {
-					errs = append(errs, err)
-					continue
-				}
-				removed = append(removed, r)
-				if !a.Global.JSON {
-					fmt.Fprintf(a.Out, "removed: %s (%s, %s of the server)\n", id, shipped.Size(r.Bytes), plural.Of(r.Workflows, "workflow", "workflows"))
-				}
-			}
-			if a.Global.JSON {
-				errs = append(errs, a.PrintJSON(removed))
-			}
-			return errors.Join(errs...)
-		},
+		RunE:    func(cmd *cobra.Command, args []string) error { return runRm(cmd.Context(), a, args, logDir) },
 	}
-	logDirFlag(a, cmd, &logDir)
+	logDirFlag(cmd, &logDir)
 	return cmd
 }
 
-// removal describes what was removed of a run.
+// runRm is the work of [Rm].
+func runRm(ctx context.Context, a *cli.App, args []string, logDir string) error {
+	c, s, err := a.DialExisting(ctx)
+	namespace := ""
+	switch {
+	case err == cli.ErrNoServer:
+	case err != nil:
+		return err
+	default:
+		defer c.Close()
+		if namespace, err = cli.NamespaceOf(s); err != nil {
+			return err
+		}
+	}
+	removed := []removal{}
+	var errs []error
+	for _, id := range args {
+		r, err := remove(ctx, a, c, namespace, id, logDir)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		removed = append(removed, r)
+		if !a.Global.JSON {
+			fmt.Fprintf(a.Out, "removed: %s (%s, %s of the server)\n", id, shipped.Size(r.Bytes), plural.Of(r.Workflows, "workflow", "workflows"))
+		}
+	}
+	if a.Global.JSON {
+		errs = append(errs, a.PrintJSON(removed))
+	}
+	return errors.Join(errs...)
+}
+
+// removal is what was removed of a run.
 type removal struct {
 	RunID     string `json:"run_id"`
 	Bytes     int64  `json:"bytes"`
@@ -107,7 +110,7 @@ func remove(ctx context.Context, a *cli.App, c client.Client, namespace, id, log
 		if p == nil {
 			continue
 		}
-		runs, err := removeFrom(ctx, a, p, c, id)
+		runs, err := removeFrom(ctx, p, c, id)
 		p.Close()
 		for _, r := range runs {
 			done.Bytes += r.Bytes
@@ -162,8 +165,8 @@ const (
 	settleEvery = 200 * time.Millisecond
 )
 
-// removeFrom removes the files of a run from one log directory.
-func removeFrom(ctx context.Context, a *cli.App, p *retention.Past, c client.Client, id string) (removed []*pastRun, err error) {
+// removeFrom removes what there is of a run in one log directory.
+func removeFrom(ctx context.Context, p *retention.Past, c client.Client, id string) (removed []*pastRun, err error) {
 	if err := p.Lock(); err != nil {
 		return nil, err
 	}

@@ -23,8 +23,8 @@ import (
 const examineTakes = 8 * time.Second
 
 func Doctor(a *cli.App) *cobra.Command {
-	var e examination
-	var bundle string
+	var o doctorOptions
+
 	cmd := &cobra.Command{
 		Use:   "doctor [flags] [RUN]",
 		Short: "Report what is wrong on this host and server, and what to do about it",
@@ -53,48 +53,10 @@ Exit codes:
 		Example: `  clusterrun doctor
   clusterrun doctor --json | jq -r '.findings[] | select(.level == "problem") | .remedy'
   clusterrun doctor --bundle report.tar.gz iris-x2k4`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch bundles := cmd.Flags().Changed("bundle"); {
-			case len(args) > 0 && !bundles:
-				return cli.Usagef("unexpected argument %q; a RUN goes with --bundle FILE", args[0])
-			case bundles && bundle == "":
-				return cli.Usagef("--bundle: name a file, or - for stdout")
-			case bundle == "-" && pty.Is(tasklog.FileOf(a.Out)):
-				return cli.Usagef("--bundle -: stdout is a terminal; send it to a file or a program")
-			case len(args) > 0:
-				if err := cli.OneArg("RUN")(cmd, args); err != nil {
-					return err
-				}
-			}
-			if _, err := os.Lstat(bundle); err == nil && bundle != "-" {
-				return cli.ThereAlready(bundle)
-			}
-			checks, err := e.checks(a)
-			if err != nil {
-				return err
-			}
-			found := doctor.Examine(cmd.Context(), examineTakes, checks)
-			worst := doctor.Worst(found)
-			switch {
-			case bundle == "-":
-			case a.Global.JSON:
-				err = a.PrintJSON(map[string]any{"ok": worst != doctor.Problem, "findings": found})
-			default:
-				_, err = fmt.Fprint(a.Out, findingsText(found))
-			}
-			switch {
-			case err != nil:
-				return err
-			case bundle != "":
-				return writeBundle(cmd.Context(), a, bundle, found, args)
-			case worst == doctor.Problem:
-				return &cli.ExitError{Code: 1}
-			}
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runDoctor(cmd.Context(), a, cmd, args, &o) },
 	}
-	e.register(cmd)
-	cmd.Flags().StringVar(&bundle, "bundle", "", "pack `FILE` for people who help, without secrets; it must not exist; - is stdout")
+	o.e.register(cmd)
+	cmd.Flags().StringVar(&o.bundle, "bundle", "", "pack `FILE` for people who help, without secrets; it must not exist; - is stdout")
 	cmd.ValidArgsFunction = cli.Complete(a, func(ctx context.Context, c client.Client, args []string) []string {
 		if len(args) > 0 {
 			return nil
@@ -102,6 +64,53 @@ Exit codes:
 		return cli.CompleteRuns(ctx, c, nil)
 	})
 	return cmd
+}
+
+// doctorOptions are the flags of [Doctor].
+type doctorOptions struct {
+	e      examination
+	bundle string
+}
+
+// runDoctor is the work of [Doctor].
+func runDoctor(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, o *doctorOptions) error {
+	switch bundles := cmd.Flags().Changed("bundle"); {
+	case len(args) > 0 && !bundles:
+		return cli.Usagef("unexpected argument %q; a RUN goes with --bundle FILE", args[0])
+	case bundles && o.bundle == "":
+		return cli.Usagef("--bundle: name a file, or - for stdout")
+	case o.bundle == "-" && pty.Is(tasklog.FileOf(a.Out)):
+		return cli.Usagef("--bundle -: stdout is a terminal; send it to a file or a program")
+	case len(args) > 0:
+		if err := cli.OneArg("RUN")(cmd, args); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Lstat(o.bundle); err == nil && o.bundle != "-" {
+		return cli.ThereAlready(o.bundle)
+	}
+	checks, err := o.e.checks(a)
+	if err != nil {
+		return err
+	}
+	found := doctor.Examine(ctx, examineTakes, checks)
+	worst := doctor.Worst(found)
+	switch {
+	case o.bundle == "-":
+	case a.Global.JSON:
+		err = a.PrintJSON(map[string]any{"ok": worst != doctor.Problem, "findings": found})
+	default:
+		_, err = fmt.Fprint(a.Out, findingsText(found))
+	}
+	switch {
+	case err != nil:
+		return err
+	case o.bundle != "":
+		return writeBundle(ctx, a, o.bundle, found, args)
+	case worst == doctor.Problem:
+		return &cli.ExitError{Code: 1}
+	}
+	return nil
 }
 
 // findingsText has a line for each finding, and one for what to do.

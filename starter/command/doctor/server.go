@@ -49,7 +49,7 @@ func examineServer(ctx context.Context, a *cli.App, queue string) []doctor.Findi
 		return found
 	}
 	clock, err := serverClock(ctx, c, facts.Namespace)
-	return slices.Concat(doctor.CheckServer(facts), doctor.CheckServerClock(clock, err), examineQueue(ctx, a, c, queue), examineRuns(ctx, c))
+	return slices.Concat(doctor.CheckServer(facts), doctor.CheckServerClock(clock, err), examineQueue(ctx, c, queue), examineRuns(ctx, c))
 }
 
 // mostExamined bounds the open runs that are asked whether a host worker executes them. Half of
@@ -124,7 +124,7 @@ func serverFacts(ctx context.Context, a *cli.App, c client.Client, s cli.Server)
 // fleetTakes is the longest time to wait for the fleet of a queue to list its hosts.
 const fleetTakes = 2 * time.Second
 
-func examineQueue(ctx context.Context, a *cli.App, c client.Client, queue string) []doctor.Finding {
+func examineQueue(ctx context.Context, c client.Client, queue string) []doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, fleetTakes)
 	defer cancel()
 	hosts, err := starter.GetFleet(c, queue).Hosts(ctx)

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,28 +31,31 @@ answered for 15 s is silent, and gets no tasks until it is back.
 		Example: `  clusterrun hosts
   clusterrun hosts --json | jq -r '.[] | select(.state != "ready") | .name'`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.OnFleet(cmd.Context(), a, queue, func(f *starter.Fleet) error {
-				hosts, err := f.Hosts(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if a.Global.JSON {
-					for i := range hosts {
-						hosts[i].Store = nil // its token is a secret
-					}
-					return a.PrintJSON(hosts)
-				}
-				printHosts(a, hosts)
-				return nil
-			})
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return runHosts(cmd.Context(), a, queue) },
 	}
 	cli.QueueFlag(cmd, &queue)
 	return cmd
 }
 
-// versionColumn returns the version of a host worker, and its supervisor's if it differs.
+// runHosts is the work of [Hosts].
+func runHosts(ctx context.Context, a *cli.App, queue string) error {
+	return cli.OnFleet(ctx, a, queue, func(f *starter.Fleet) error {
+		hosts, err := f.Hosts(ctx)
+		if err != nil {
+			return err
+		}
+		if a.Global.JSON {
+			for i := range hosts {
+				hosts[i].Store = nil // its token is for nobody to read
+			}
+			return a.PrintJSON(hosts)
+		}
+		printHosts(a, hosts)
+		return nil
+	})
+}
+
+// versionColumn names the version of a host worker, and that of its supervisor if it differs.
 func versionColumn(version, supervisor string) string {
 	if supervisor == "" {
 		return version

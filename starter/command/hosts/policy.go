@@ -62,8 +62,8 @@ root or 0.`,
 }
 
 func policyCheckCommand(a *cli.App) *cobra.Command {
-	var specFile string
-	var signers []string
+	var o policyCheckOptions
+
 	cmd := &cobra.Command{
 		Use:   "check [flags] FILE",
 		Short: "Check a policy, and show what it decides about a run",
@@ -78,30 +78,39 @@ Exit codes:
 		Example: `  clusterrun policy check /etc/clusterrun/policy.yaml
   clusterrun policy check policy.yaml --spec iris.yaml --signer alice@example.com`,
 		Args: cli.SomeArgs(1, "FILE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return cli.Usagef("unexpected argument %q", args[1])
-			}
-			var s *spec.RunSpec
-			if specFile != "" {
-				b, err := os.ReadFile(specFile)
-				if err != nil {
-					return cli.Usagef("--spec: %v", err)
-				}
-				if s, err = spec.DecodeYAML(b); err != nil {
-					return err
-				}
-			}
-			decisions, err := workers.DecideTasks(args[0], s, signers)
-			if err != nil {
-				return cli.Usagef("%s", err)
-			}
-			return printDecisions(a, decisions)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runPolicyCheck(a, args, &o) },
 	}
-	cmd.Flags().StringVar(&specFile, "spec", "", "show what it decides about the tasks of the run spec in this `FILE`")
-	cmd.Flags().StringSliceVar(&signers, "signer", nil, "with --spec: `NAME` of the principal who signed it (default: unsigned)")
+	cmd.Flags().StringVar(&o.specFile, "spec", "", "show what it decides about the tasks of the run spec in this `FILE`")
+	cmd.Flags().StringSliceVar(&o.signers, "signer", nil, "with --spec: `NAME` of the principal who signed it (default: unsigned)")
 	return cmd
+}
+
+// policyCheckOptions are the flags of [policyCheckCommand].
+type policyCheckOptions struct {
+	specFile string
+	signers  []string
+}
+
+// runPolicyCheck is the work of [policyCheckCommand].
+func runPolicyCheck(a *cli.App, args []string, o *policyCheckOptions) error {
+	if len(args) > 1 {
+		return cli.Usagef("unexpected argument %q", args[1])
+	}
+	var s *spec.RunSpec
+	if o.specFile != "" {
+		b, err := os.ReadFile(o.specFile)
+		if err != nil {
+			return cli.Usagef("--spec: %v", err)
+		}
+		if s, err = spec.DecodeYAML(b); err != nil {
+			return err
+		}
+	}
+	decisions, err := workers.DecideTasks(args[0], s, o.signers)
+	if err != nil {
+		return cli.Usagef("%s", err)
+	}
+	return printDecisions(a, decisions)
 }
 
 func printDecisions(a *cli.App, decisions []workers.TaskDecision) error {

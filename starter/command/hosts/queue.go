@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"context"
 	"fmt"
 	"text/tabwriter"
 	"time"
@@ -24,25 +25,28 @@ does not delay the larger one.
 ` + cli.ExitCodesOfRequests,
 		Example: "  clusterrun queue\n  clusterrun queue --json | jq -r '.[0].why'",
 		Args:    cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.OnFleet(cmd.Context(), a, queue, func(f *starter.Fleet) error {
-				waiting, err := f.Waiting(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if a.Global.JSON {
-					if waiting == nil {
-						waiting = []fleet.Waiting{}
-					}
-					return a.PrintJSON(waiting)
-				}
-				printWaiting(a, waiting)
-				return nil
-			})
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runQueue(cmd.Context(), a, queue) },
 	}
 	cli.QueueFlag(cmd, &queue)
 	return cmd
+}
+
+// runQueue is the work of [Queue].
+func runQueue(ctx context.Context, a *cli.App, queue string) error {
+	return cli.OnFleet(ctx, a, queue, func(f *starter.Fleet) error {
+		waiting, err := f.Waiting(ctx)
+		if err != nil {
+			return err
+		}
+		if a.Global.JSON {
+			if waiting == nil {
+				waiting = []fleet.Waiting{}
+			}
+			return a.PrintJSON(waiting)
+		}
+		printWaiting(a, waiting)
+		return nil
+	})
 }
 
 func printWaiting(a *cli.App, waiting []fleet.Waiting) {

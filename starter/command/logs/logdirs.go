@@ -23,7 +23,7 @@ type logFiles struct {
 
 // logFiles returns those of the tasks that are meant: of each the last process, and of a
 // run that has ended those before it that its host has kept.
-func (l *reader) logFiles(s *starter.Status) []logFiles {
+func (l *Reader) logFiles(s *starter.Status) []logFiles {
 	wanted, _ := l.Selected.ranks(s)
 	lost := lostHosts(s.Result)
 	var files []logFiles
@@ -94,12 +94,12 @@ func someHeard(s *starter.Status) bool {
 
 // ownDir returns the log directory of a run that names none and whose host worker has
 // our state directory.
-func (l *reader) ownDir(s *starter.Status) string {
+func (l *Reader) ownDir(s *starter.Status) string {
 	return tasklog.RunDir(l.LogsDir(), s.RunID, s.ExecutionID)
 }
 
 // RunDirs returns the directories of the run's logs that are here.
-func (l *reader) RunDirs(s *starter.Status) []string {
+func (l *Reader) RunDirs(s *starter.Status) []string {
 	dirs := []string{l.ownDir(s)}
 	add := func(dir string) {
 		if dir != "" && !slices.Contains(dirs, dir) {
@@ -120,7 +120,7 @@ func (l *reader) RunDirs(s *starter.Status) []string {
 
 // NamesLeftOut names the processes that were to be shown and cannot be, once each, and
 // reports whether there are any.
-func (l *reader) NamesLeftOut(s *starter.Status) (some bool) {
+func (l *Reader) NamesLeftOut(s *starter.Status) (some bool) {
 	var places []string
 	names := map[string][]string{} // by place
 	for _, f := range l.logFiles(s) {

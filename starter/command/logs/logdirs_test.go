@@ -25,7 +25,7 @@ func TestOutputOfALostHostIsMissed(t *testing.T) {
 	for _, r := range s.Result.Tasks {
 		s.Tasks = append(s.Tasks, starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: r.Name, Type: "worker", Index: r.Rank, Rank: r.Rank, Host: r.Host, State: spec.TaskEnded, Exit: r.Exit}})
 	}
-	missed := func(l *reader) (names []string) {
+	missed := func(l *Reader) (names []string) {
 		for _, f := range l.logFiles(s) {
 			if f.runDir == "" {
 				assert.Equal(t, "b", f.host)
@@ -34,7 +34,7 @@ func TestOutputOfALostHostIsMissed(t *testing.T) {
 		}
 		return names
 	}
-	reader := func() *reader { return NewReader(&cli.App{}, nil, Selection{}) }
+	reader := func() *Reader { return NewReader(&cli.App{}, nil, Selection{}) }
 	assert.Equal(t, []string{"worker-1", "worker-2"}, missed(reader()))
 
 	away := reader()

@@ -31,7 +31,7 @@ type Host struct {
 // LearnServices asks a run that has ended how its hosts serve its files, where some are
 // not here, or may not be: it does not say otherwise where earlier generations have run. The
 // host workers of a private queue have ended with the run.
-func (l *reader) LearnServices(ctx context.Context, s *starter.Status) {
+func (l *Reader) LearnServices(ctx context.Context, s *starter.Status) {
 	if s.Open || spec.IsPrivateQueue(s.Queue) || len(l.Hosts) > 0 && s.Generation == 0 {
 		return
 	}
@@ -46,7 +46,7 @@ func (l *reader) LearnServices(ctx context.Context, s *starter.Status) {
 }
 
 // MissesEarlier names the tasks of [logReader.earlier], and reports whether there are any.
-func (l *reader) MissesEarlier(s *starter.Status) bool {
+func (l *Reader) MissesEarlier(s *starter.Status) bool {
 	names := l.earlier(s)
 	if len(names) == 0 {
 		return false
@@ -58,7 +58,7 @@ func (l *reader) MissesEarlier(s *starter.Status) bool {
 
 // earlier returns the tasks whose earlier processes are not here, where nobody says which hosts
 // have had them.
-func (l *reader) earlier(s *starter.Status) (names []string) {
+func (l *Reader) earlier(s *starter.Status) (names []string) {
 	if !l.unknown || s.Generation == 0 {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (l *reader) earlier(s *starter.Status) (names []string) {
 
 // AddHosts asks the hosts that are not read yet what they have, all at the same time, and
 // returns those whose files are not here.
-func (l *reader) AddHosts(ctx context.Context, s *starter.Status) (added []*Host) {
+func (l *Reader) AddHosts(ctx context.Context, s *starter.Status) (added []*Host) {
 	files := l.logFiles(s)
 	var asked sync.WaitGroup
 	var hosts []*Host
@@ -106,7 +106,7 @@ func (l *reader) AddHosts(ctx context.Context, s *starter.Status) (added []*Host
 
 // isHere reports whether all files of a host that the run speaks of are here, so that it
 // need not be asked.
-func (l *reader) isHere(s *starter.Status, files []logFiles, host string) bool {
+func (l *Reader) isHere(s *starter.Status, files []logFiles, host string) bool {
 	if s.Generation > 0 {
 		return false // it may have some that the run does not speak of any more
 	}
@@ -122,7 +122,7 @@ func (l *reader) isHere(s *starter.Status, files []logFiles, host string) bool {
 }
 
 // isMeant reports whether a host may have output that is wanted.
-func (l *reader) isMeant(s *starter.Status, host string) bool {
+func (l *Reader) isMeant(s *starter.Status, host string) bool {
 	meant := l.Selected.Of(s, nil)
 	return s.Generation > 0 || slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool {
 		return meant.HasTask(t.Rank) && (t.Host == host || t.Host == "")
@@ -147,7 +147,7 @@ func (h *Host) ask(ctx context.Context) {
 }
 
 // Follows begins to read a host.
-func (l *reader) Follows(h *Host, selection tasklog.Selection, live bool) {
+func (l *Reader) Follows(h *Host, selection tasklog.Selection, live bool) {
 	h.Reader = h.Client.Follow(l.from(h), hostservice.FollowOptions{
 		Selection: selection, WholeLines: l.asJSON(), Live: live, OnError: l.unreadable,
 		OnTrouble: func(err error) {
@@ -161,7 +161,7 @@ func (l *reader) Follows(h *Host, selection tasklog.Selection, live bool) {
 }
 
 // FinishHosts reads all that is left on all hosts. It fails only with ctx.
-func (l *reader) FinishHosts(ctx context.Context) error {
+func (l *Reader) FinishHosts(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, h := range l.Hosts {
 		if h.Reader != nil {
@@ -178,7 +178,7 @@ func (l *reader) FinishHosts(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (l *reader) CloseHosts() {
+func (l *Reader) CloseHosts() {
 	for _, h := range l.Hosts {
 		h.Client.Close()
 	}
@@ -186,7 +186,7 @@ func (l *reader) CloseHosts() {
 
 // MissesSome names the hosts of which not all could be read, and reports whether there
 // are any.
-func (l *reader) MissesSome() (some bool) {
+func (l *Reader) MissesSome() (some bool) {
 	for _, h := range l.Hosts {
 		if h.Err == nil || h.Here != "" {
 			continue
@@ -199,7 +199,7 @@ func (l *reader) MissesSome() (some bool) {
 }
 
 // isRead reports whether the files of a process are read from a host that serves them.
-func (l *reader) isRead(f logFiles) bool {
+func (l *Reader) isRead(f logFiles) bool {
 	for _, h := range l.Hosts {
 		if h.Err == nil && h.Reader != nil && (h.name == f.host && !l.finished || slices.Contains(h.Attempts[f.rank], f.attempt)) {
 			return true
@@ -209,7 +209,7 @@ func (l *reader) isRead(f logFiles) bool {
 }
 
 // answered reports whether a host has said which files it has.
-func (l *reader) answered(host string) bool {
+func (l *Reader) answered(host string) bool {
 	for _, h := range l.Hosts {
 		if h.name == host && h.Err == nil {
 			return true
@@ -219,7 +219,7 @@ func (l *reader) answered(host string) bool {
 }
 
 // whyNotServed returns why files that are not here are not read from their host either.
-func (l *reader) whyNotServed(f logFiles) string {
+func (l *Reader) whyNotServed(f logFiles) string {
 	for _, h := range l.Hosts {
 		switch {
 		case h.name != f.host:

@@ -36,13 +36,7 @@ object per line, with task, attempt, stream and line.
 ` + cli.ExitCodesOfRequests
 
 func Logs(a *cli.App) *cobra.Command {
-	var (
-		follow   bool
-		choice   cli.RunChoice
-		since    string
-		attempts []string
-		selected Selection
-	)
+	var o logsOptions
 	cmd := &cobra.Command{
 		Use:   "logs [flags] RUN [TASK|TYPE...]",
 		Short: "Show the output of a run's processes",
@@ -50,48 +44,60 @@ func Logs(a *cli.App) *cobra.Command {
 		Example: `  clusterrun logs iris-x2k4 worker-1
   clusterrun logs -f --stderr iris-x2k4
   clusterrun logs --since 10m --attempt last iris-x2k4 ps`,
-		Args: choice.Args(cli.SomeArgs(1, "RUN")),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if selected.OnlyStdout && selected.OnlyStderr {
-				selected.OnlyStdout, selected.OnlyStderr = false, false
-			}
-			if selected.Tail < 0 || selected.Tail == 0 && cmd.Flags().Changed("tail") {
-				return cli.Usagef("--tail %d: give 1 or more", selected.Tail)
-			}
-			if err := selected.parseAttempts(attempts); err != nil {
-				return err
-			}
-			var err error
-			if selected.Since, err = cli.ParseTime("--since", since, time.Now()); err != nil {
-				return err
-			}
-			return cli.Look(cmd.Context(), a, &choice, args, func(run *starter.Run, names []string) error {
-				selected.Names = names
-				l := NewReader(a, run, selected)
-				l.Follow = follow
-				return l.Show(cmd.Context())
-			})
-		},
+		Args: o.choice.Args(cli.SomeArgs(1, "RUN")),
+		RunE: func(cmd *cobra.Command, args []string) error { return runLogs(cmd.Context(), a, cmd, args, &o) },
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow the output until the run has ended")
-	cmd.Flags().BoolVar(&selected.OnlyStdout, "stdout", false, "only stdout")
-	cmd.Flags().BoolVar(&selected.OnlyStderr, "stderr", false, "only stderr")
-	cmd.Flags().StringSliceVar(&attempts, "attempt", nil, "only attempt `N` of each task, from 0, or \"last\"; may be repeated")
-	cmd.Flags().StringVar(&since, "since", "", "only output of the last `TIME`, such as 10m or 2d, or since a time such as 2026-01-31T12:00:00Z")
-	cmd.Flags().IntVar(&selected.Tail, "tail", 0, "only the last `N` lines of each stream of a process; with -f also new ones")
-	choice.Flags(cmd)
+	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "follow the output until the run has ended")
+	cmd.Flags().BoolVar(&o.selected.OnlyStdout, "stdout", false, "only stdout")
+	cmd.Flags().BoolVar(&o.selected.OnlyStderr, "stderr", false, "only stderr")
+	cmd.Flags().StringSliceVar(&o.attempts, "attempt", nil, "only attempt `N` of each task, from 0, or \"last\"; may be repeated")
+	cmd.Flags().StringVar(&o.since, "since", "", "only output of the last `TIME`, such as 10m or 2d, or since a time such as 2026-01-31T12:00:00Z")
+	cmd.Flags().IntVar(&o.selected.Tail, "tail", 0, "only the last `N` lines of each stream of a process; with -f also new ones")
+	o.choice.Flags(cmd)
 	return cmd
 }
 
-// reader shows the logs of one run.
-type reader struct {
+// logsOptions are the flags of [Logs].
+type logsOptions struct {
+	follow   bool
+	choice   cli.RunChoice
+	since    string
+	attempts []string
+	selected Selection
+}
+
+// runLogs is the work of [Logs].
+func runLogs(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, o *logsOptions) error {
+	if o.selected.OnlyStdout && o.selected.OnlyStderr {
+		o.selected.OnlyStdout, o.selected.OnlyStderr = false, false
+	}
+	if o.selected.Tail < 0 || o.selected.Tail == 0 && cmd.Flags().Changed("tail") {
+		return cli.Usagef("--tail %d: give 1 or more", o.selected.Tail)
+	}
+	if err := o.selected.parseAttempts(o.attempts); err != nil {
+		return err
+	}
+	var err error
+	if o.selected.Since, err = cli.ParseTime("--since", o.since, time.Now()); err != nil {
+		return err
+	}
+	return cli.Look(ctx, a, &o.choice, args, func(run *starter.Run, names []string) error {
+		o.selected.Names = names
+		l := NewReader(a, run, o.selected)
+		l.Follow = o.follow
+		return l.Show(ctx)
+	})
+}
+
+// Reader shows the logs of one run.
+type Reader struct {
 	*cli.App
 	run      *starter.Run
 	Selected Selection
 	Follow   bool
 	// Spec is that of a run that is shown as one of this machine; nil: all is shown.
 	Spec *spec.RunSpec
-	// Notify is told when the server goes away; see [app.sayUnreachable].
+	// Notify is told when the server goes away; see [cli.App.SayUnreachable].
 	Notify func(error)
 
 	tasks    placedTasks
@@ -100,7 +106,7 @@ type reader struct {
 	readers  []*tasklog.Follower
 	Hosts    map[string]*Host  // by the address of their service
 	there    map[int][]int     // see [tasklog.Attempts]
-	named    map[logFiles]bool // see namesLeftOut
+	named    map[logFiles]bool // see NamesLeftOut
 	finished bool              // all that there is of the hosts has been read
 	unknown  bool              // nobody says which hosts had the run
 	// broken: something that can be had could not be read.
@@ -115,14 +121,14 @@ type reader struct {
 // logProcess is one process of a run.
 type logProcess struct{ rank, attempt int }
 
-func NewReader(a *cli.App, run *starter.Run, selected Selection) *reader {
-	return &reader{
+func NewReader(a *cli.App, run *starter.Run, selected Selection) *Reader {
+	return &Reader{
 		App: a, run: run, Selected: selected, Notify: a.SayUnreachable, Hosts: map[string]*Host{},
 		there: map[int][]int{}, named: map[logFiles]bool{}, sources: map[logProcess]any{},
 	}
 }
 
-func (l *reader) Show(ctx context.Context) error {
+func (l *Reader) Show(ctx context.Context) error {
 	ended := l.awaitEnd(ctx)
 	s, err := l.find(ctx)
 	if err != nil {
@@ -175,7 +181,7 @@ func (l *reader) Show(ctx context.Context) error {
 }
 
 // sayPruned names the attempts that are meant and that have been removed since.
-func (l *reader) sayPruned(s *starter.Status) {
+func (l *Reader) sayPruned(s *starter.Status) {
 	meant := l.Selected.Of(s, l.there)
 	for _, t := range s.Tasks {
 		from, to, pruned := tasklog.Pruned(l.there[t.Rank])
@@ -187,7 +193,7 @@ func (l *reader) sayPruned(s *starter.Status) {
 
 // find waits, if the logs are to be followed, until the run has some, here or
 // elsewhere.
-func (l *reader) find(ctx context.Context) (*starter.Status, error) {
+func (l *Reader) find(ctx context.Context) (*starter.Status, error) {
 	for tries := 1; ; tries++ {
 		s, err := l.run.Status(ctx)
 		switch {
@@ -243,7 +249,7 @@ const (
 
 // isUnheard reports whether there are processes whose output is meant to be shown now, and of which
 // it is not known yet where it is: hosts say that with the first heartbeat.
-func (l *reader) isUnheard(s *starter.Status) bool {
+func (l *Reader) isUnheard(s *starter.Status) bool {
 	if l.Follow || !s.Open || s.Unanswered {
 		return false
 	}
@@ -254,9 +260,9 @@ func (l *reader) isUnheard(s *starter.Status) bool {
 	})
 }
 
-// awaitEnd returns a channel that is closed when a run that is followed has ended. Meanwhile notify
+// awaitEnd returns a channel that is closed when a run that is followed has ended. Meanwhile Notify
 // is told what keeps the run from that, also before it has logs.
-func (l *reader) awaitEnd(ctx context.Context) <-chan struct{} {
+func (l *Reader) awaitEnd(ctx context.Context) <-chan struct{} {
 	ended := make(chan struct{})
 	if l.Follow {
 		go func() {
@@ -269,7 +275,7 @@ func (l *reader) awaitEnd(ctx context.Context) <-chan struct{} {
 }
 
 // toTheEnd follows the run until it has ended, and returns its last status.
-func (l *reader) toTheEnd(ctx context.Context, s *starter.Status, ended <-chan struct{}) (*starter.Status, error) {
+func (l *Reader) toTheEnd(ctx context.Context, s *starter.Status, ended <-chan struct{}) (*starter.Status, error) {
 	for {
 		l.NamesLeftOut(s)
 		every := lookSeldom
@@ -300,7 +306,7 @@ func (l *reader) toTheEnd(ctx context.Context, s *starter.Status, ended <-chan s
 }
 
 // read begins to read those of the directories, and of the hosts, that are not read yet.
-func (l *reader) read(ctx context.Context, s *starter.Status) {
+func (l *Reader) read(ctx context.Context, s *starter.Status) {
 	hosts := l.AddHosts(ctx, s)
 	var added []string
 	for _, dir := range l.RunDirs(s) {
@@ -329,7 +335,7 @@ func (l *reader) read(ctx context.Context, s *starter.Status) {
 }
 
 // Found notes processes that have files.
-func (l *reader) Found(attempts map[int][]int) {
+func (l *Reader) Found(attempts map[int][]int) {
 	for rank, n := range attempts {
 		l.there[rank] = slices.Compact(slices.Sorted(slices.Values(slices.Concat(l.there[rank], n))))
 	}
@@ -337,7 +343,7 @@ func (l *reader) Found(attempts map[int][]int) {
 
 // from returns the sink of a source. What two of them have, as where a directory is here
 // and served as well, is taken of the first that delivers it.
-func (l *reader) from(source any) func(tasklog.Chunk) {
+func (l *Reader) from(source any) func(tasklog.Chunk) {
 	return func(c tasklog.Chunk) {
 		p := logProcess{c.Rank, c.Attempt}
 		l.mu.Lock()
@@ -353,7 +359,7 @@ func (l *reader) from(source any) func(tasklog.Chunk) {
 	}
 }
 
-func (l *reader) unreadable(err error) {
+func (l *Reader) unreadable(err error) {
 	l.Broken.Store(true)
 	l.Say("%s", err)
 }

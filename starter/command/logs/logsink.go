@@ -10,10 +10,10 @@ import (
 )
 
 // asJSON reports whether each line is shown as a JSON object.
-func (l *reader) asJSON() bool { return l.Global.JSON && l.Spec == nil }
+func (l *Reader) asJSON() bool { return l.Global.JSON && l.Spec == nil }
 
 // sink sets what shows the lines, and returns what ends that.
-func (l *reader) sink() (finish func() error, err error) {
+func (l *Reader) sink() (finish func() error, err error) {
 	if l.asJSON() {
 		lines := tasklog.NewJSONLines(l.Out, l.tasks.name)
 		l.Deliver = lines.Deliver

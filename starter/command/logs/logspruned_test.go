@@ -24,7 +24,7 @@ func TestLogsNameTheAttemptsThatWereRemoved(t *testing.T) {
 	s := &starter.Status{Tasks: []starter.TaskStatus{task("ps", 0, 0), task("worker", 0, 1), task("worker", 1, 2)}}
 	said := func(selected Selection) string {
 		var stderr bytes.Buffer
-		l := &reader{App: &cli.App{Err: &stderr}, Selected: selected, there: there}
+		l := &Reader{App: &cli.App{Err: &stderr}, Selected: selected, there: there}
 		l.sayPruned(s)
 		return stderr.String()
 	}

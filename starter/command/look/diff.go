@@ -49,27 +49,30 @@ Exit codes, as those of diff(1):
 			}
 			return cli.CompleteRuns(ctx, c, nil)
 		}),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var both [2]*record.Account
-			for i, id := range args {
-				err := cli.Look(cmd.Context(), a, &cli.RunChoice{}, []string{id}, func(r *starter.Run, _ []string) (err error) {
-					both[i], err = AccountOf(cmd.Context(), a, r)
-					return err
-				})
-				if err != nil {
-					return &cli.ExitError{Code: exitcode.Usage, Cause: fmt.Errorf("%s: %w", id, err)}
-				}
-			}
-			c := record.Compare(both[0], both[1])
-			if err := printComparison(a, c); err != nil {
-				return &cli.ExitError{Code: exitcode.Usage, Cause: err}
-			}
-			if len(c.Differences) > 0 {
-				return &cli.ExitError{Code: exitDifferent}
-			}
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runDiff(cmd.Context(), a, args) },
 	}
+}
+
+// runDiff is the work of [Diff].
+func runDiff(ctx context.Context, a *cli.App, args []string) error {
+	var both [2]*record.Account
+	for i, id := range args {
+		err := cli.Look(ctx, a, &cli.RunChoice{}, []string{id}, func(r *starter.Run, _ []string) (err error) {
+			both[i], err = AccountOf(ctx, r)
+			return err
+		})
+		if err != nil {
+			return &cli.ExitError{Code: exitcode.Usage, Cause: fmt.Errorf("%s: %w", id, err)}
+		}
+	}
+	c := record.Compare(both[0], both[1])
+	if err := printComparison(a, c); err != nil {
+		return &cli.ExitError{Code: exitcode.Usage, Cause: err}
+	}
+	if len(c.Differences) > 0 {
+		return &cli.ExitError{Code: exitDifferent}
+	}
+	return nil
 }
 
 // exitDifferent is the exit code of diff(1) where there are differences.

@@ -20,9 +20,8 @@ import (
 )
 
 func Export(a *cli.App) *cobra.Command {
-	var file string
-	var logs bool
-	var choice cli.RunChoice
+	var o exportOptions
+
 	cmd := &cobra.Command{
 		Use:   "export [flags] RUN",
 		Short: "Write a run to a file that can be read anywhere",
@@ -43,39 +42,49 @@ missing key.
 ` + cli.ExitCodesOfRequests + `
   130  interrupted; nothing is written`,
 		Example: "  clusterrun export --logs iris-x2k4\n  clusterrun export -o - iris-x2k4 | ssh archive 'cat > iris-x2k4.tar.gz'",
-		Args:    choice.Args(cli.OneArg("RUN")),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if file == "-" && pty.Is(tasklog.FileOf(a.Out)) {
-				return cli.Usagef("-o -: stdout is a terminal; send it to a file or a program")
-			}
-			if _, err := os.Lstat(file); err == nil && file != "-" {
-				return cli.ThereAlready(file)
-			}
-			ctx, done := cli.EndedBy(cmd.Context())
-			defer done()
-			c, _, err := a.DialExisting(ctx)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			r, _, err := choice.Find(ctx, c, args)
-			if err != nil {
-				return err
-			}
-			if err = export(ctx, a, r, file, logs); err != nil && ctx.Err() != nil {
-				return cli.ErrNothingWritten
-			}
-			return err
-		},
+		Args:    o.choice.Args(cli.OneArg("RUN")),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runExport(cmd.Context(), a, args, &o) },
 	}
-	cmd.Flags().StringVarP(&file, "output", "o", "", "`FILE` to write, which must not exist, or - for stdout; default: the run ID with .tar.gz")
-	cmd.Flags().BoolVar(&logs, "logs", false, "include the output of the processes")
-	choice.Flags(cmd)
+	cmd.Flags().StringVarP(&o.file, "output", "o", "", "`FILE` to write, which must not exist, or - for stdout; default: the run ID with .tar.gz")
+	cmd.Flags().BoolVar(&o.logs, "logs", false, "include the output of the processes")
+	o.choice.Flags(cmd)
 	return cmd
 }
 
+// exportOptions are the flags of [Export].
+type exportOptions struct {
+	file   string
+	logs   bool
+	choice cli.RunChoice
+}
+
+// runExport is the work of [Export].
+func runExport(ctx context.Context, a *cli.App, args []string, o *exportOptions) error {
+	if o.file == "-" && pty.Is(tasklog.FileOf(a.Out)) {
+		return cli.Usagef("-o -: stdout is a terminal; send it to a file or a program")
+	}
+	if _, err := os.Lstat(o.file); err == nil && o.file != "-" {
+		return cli.ThereAlready(o.file)
+	}
+	ctx, done := cli.EndedBy(ctx)
+	defer done()
+	c, _, err := a.DialExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	r, _, err := o.choice.Find(ctx, c, args)
+	if err != nil {
+		return err
+	}
+	if err = export(ctx, a, r, o.file, o.logs); err != nil && ctx.Err() != nil {
+		return cli.ErrNothingWritten
+	}
+	return err
+}
+
 func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs bool) error {
-	of, err := AccountOf(ctx, a, r)
+	of, err := AccountOf(ctx, r)
 	if err != nil {
 		return err
 	}

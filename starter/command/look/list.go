@@ -20,11 +20,7 @@ import (
 )
 
 func List(a *cli.App) *cobra.Command {
-	var (
-		o            starter.ListOptions
-		here, wide   bool
-		since, until string
-	)
+	var flags listOptions
 	cmd := &cobra.Command{
 		Use:     "list [flags]",
 		Aliases: []string{"ls"},
@@ -41,65 +37,75 @@ restarts, priority, hosts, queue and directory. --json has everything.
   clusterrun list --cause oom --wide
   clusterrun list --here --json | jq -r '.[].run_id'`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			limit := o.Limit
-			if limit < 1 {
-				return cli.Usagef("--limit %d: give 1 or more", limit)
-			}
-			if o.Open && o.Failed {
-				return cli.Usagef("--open and --failed: no run is both")
-			}
-			if _, err := path.Match(o.Name, ""); err != nil {
-				return cli.Usagef("--name %q: it is no pattern, such as 'iris*'", o.Name)
-			}
-			if o.Cause != "" && !slices.Contains(causes(), o.Cause) {
-				return cli.Usagef("--cause %q: give one of %s", o.Cause, strings.Join(causes(), ", "))
-			}
-			if o.Open && o.Cause != "" {
-				return cli.Usagef("--open and --cause: a run has a cause once it has ended")
-			}
-			var err error
-			if o.Since, err = cli.ParseTime("--since", since, time.Now()); err != nil {
-				return err
-			}
-			if o.Until, err = cli.ParseTime("--until", until, time.Now()); err != nil {
-				return err
-			}
-			if here {
-				if o.Dir, err = os.Getwd(); err != nil {
-					return err
-				}
-			}
-			o.Limit = limit + 1
-			runs, err := listRuns(cmd.Context(), a, o)
-			if err != nil {
-				return err
-			}
-			if len(runs) > limit {
-				runs = runs[:limit]
-				defer a.Say("older runs are not shown; a higher --limit shows them")
-			}
-			if a.Global.JSON {
-				return a.PrintJSON(runs)
-			}
-			printList(a, runs, wide)
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return runList(cmd.Context(), a, &flags) },
 	}
 	fs := cmd.Flags()
-	fs.BoolVar(&o.Open, "open", false, "only runs that have not ended")
-	fs.BoolVar(&o.Open, "running", false, "the same as --open")
-	fs.BoolVar(&o.Failed, "failed", false, "only runs that failed, timed out or were terminated")
-	fs.StringVar(&since, "since", "", "only runs that started within this `TIME`, such as 2d, or since a time such as 2026-01-31T12:00:00Z")
-	fs.StringVar(&until, "until", "", "only runs that started before this `TIME`")
-	fs.StringVar(&o.Name, "name", "", "only runs whose name or ID matches `PATTERN`, such as 'iris*'")
-	fs.StringVar(&o.Owner, "owner", "", "only runs that `USER@HOST` started")
-	fs.StringVar(&o.Host, "host", "", "only runs whose tasks are on host `NAME`, or were when they ended")
-	fs.StringVar(&o.Cause, "cause", "", "only runs that ended for this `CAUSE`: "+strings.Join(causes(), ", "))
-	fs.BoolVar(&wide, "wide", false, "show more columns, and whole commands")
-	fs.BoolVar(&here, "here", false, "only runs whose tasks run in this directory")
-	fs.IntVar(&o.Limit, "limit", 20, "list at most `NUMBER` runs")
+	fs.BoolVar(&flags.o.Open, "open", false, "only runs that have not ended")
+	fs.BoolVar(&flags.o.Open, "running", false, "the same as --open")
+	fs.BoolVar(&flags.o.Failed, "failed", false, "only runs that failed, timed out or were terminated")
+	fs.StringVar(&flags.since, "since", "", "only runs that started within this `TIME`, such as 2d, or since a time such as 2026-01-31T12:00:00Z")
+	fs.StringVar(&flags.until, "until", "", "only runs that started before this `TIME`")
+	fs.StringVar(&flags.o.Name, "name", "", "only runs whose name or ID matches `PATTERN`, such as 'iris*'")
+	fs.StringVar(&flags.o.Owner, "owner", "", "only runs that `USER@HOST` started")
+	fs.StringVar(&flags.o.Host, "host", "", "only runs whose tasks are on host `NAME`, or were when they ended")
+	fs.StringVar(&flags.o.Cause, "cause", "", "only runs that ended for this `CAUSE`: "+strings.Join(causes(), ", "))
+	fs.BoolVar(&flags.wide, "wide", false, "show more columns, and whole commands")
+	fs.BoolVar(&flags.here, "here", false, "only runs whose tasks run in this directory")
+	fs.IntVar(&flags.o.Limit, "limit", 20, "list at most `NUMBER` runs")
 	return cmd
+}
+
+// listOptions are the flags of [List].
+type listOptions struct {
+	o            starter.ListOptions
+	here, wide   bool
+	since, until string
+}
+
+// runList is the work of [List].
+func runList(ctx context.Context, a *cli.App, flags *listOptions) error {
+	limit := flags.o.Limit
+	if limit < 1 {
+		return cli.Usagef("--limit %d: give 1 or more", limit)
+	}
+	if flags.o.Open && flags.o.Failed {
+		return cli.Usagef("--open and --failed: no run is both")
+	}
+	if _, err := path.Match(flags.o.Name, ""); err != nil {
+		return cli.Usagef("--name %q: it is no pattern, such as 'iris*'", flags.o.Name)
+	}
+	if flags.o.Cause != "" && !slices.Contains(causes(), flags.o.Cause) {
+		return cli.Usagef("--cause %q: give one of %s", flags.o.Cause, strings.Join(causes(), ", "))
+	}
+	if flags.o.Open && flags.o.Cause != "" {
+		return cli.Usagef("--open and --cause: a run has a cause once it has ended")
+	}
+	var err error
+	if flags.o.Since, err = cli.ParseTime("--since", flags.since, time.Now()); err != nil {
+		return err
+	}
+	if flags.o.Until, err = cli.ParseTime("--until", flags.until, time.Now()); err != nil {
+		return err
+	}
+	if flags.here {
+		if flags.o.Dir, err = os.Getwd(); err != nil {
+			return err
+		}
+	}
+	flags.o.Limit = limit + 1
+	runs, err := listRuns(ctx, a, flags.o)
+	if err != nil {
+		return err
+	}
+	if len(runs) > limit {
+		runs = runs[:limit]
+		defer a.Say("older runs are not shown; a higher --limit shows them")
+	}
+	if a.Global.JSON {
+		return a.PrintJSON(runs)
+	}
+	printList(a, runs, flags.wide)
+	return nil
 }
 
 // listRuns returns the runs of the server, the latest first. Programs that ask where there is no

@@ -37,7 +37,7 @@ Values of variables that are probably secret are left out, except those in the s
 		Example: "  clusterrun show iris-x2k4\n  clusterrun show --spec iris-x2k4 > iris.yaml",
 	}, func(ctx context.Context, r *starter.Run) error {
 		if !only {
-			of, err := AccountOf(ctx, a, r)
+			of, err := AccountOf(ctx, r)
 			if err != nil {
 				return err
 			}
@@ -46,7 +46,7 @@ Values of variables that are probably secret are left out, except those in the s
 			}
 			return printAccount(a, of)
 		}
-		s, err := SpecOfRun(ctx, a, r)
+		s, err := SpecOfRun(ctx, r)
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ Values of variables that are probably secret are left out, except those in the s
 }
 
 // SpecOfRun returns what a run was started with, as another one can be.
-func SpecOfRun(ctx context.Context, a *cli.App, r *starter.Run) (*spec.RunSpec, error) {
+func SpecOfRun(ctx context.Context, r *starter.Run) (*spec.RunSpec, error) {
 	s, err := r.Spec(ctx)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func SpecOfRun(ctx context.Context, a *cli.App, r *starter.Run) (*spec.RunSpec, 
 }
 
 // AccountOf returns all there is to say of a run.
-func AccountOf(ctx context.Context, a *cli.App, r *starter.Run) (*record.Account, error) {
+func AccountOf(ctx context.Context, r *starter.Run) (*record.Account, error) {
 	status, err := r.Status(ctx)
 	if err != nil {
 		return nil, err

@@ -29,8 +29,8 @@ import (
 )
 
 func Top(a *cli.App) *cobra.Command {
-	var queue string
-	var choice cli.RunChoice
+	var o topOptions
+
 	cmd := &cobra.Command{
 		Use:   "top [flags] [RUN]",
 		Short: "Show runs, tasks, hosts and output live on a terminal, and act on them",
@@ -50,38 +50,47 @@ with --json, and from logs -f.
 			if len(args) == 0 {
 				return nil
 			}
-			return choice.Args(cli.OneArg("RUN"))(cmd, args)
+			return o.choice.Args(cli.OneArg("RUN"))(cmd, args)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			const elsewhere = "`clusterrun list --json`, `status --json RUN`, `queue --json` and `hosts --json` have the same for programs"
-			in, out := tasklog.FileOf(a.In), tasklog.FileOf(a.Out)
-			switch {
-			case a.Global.JSON:
-				return cli.Usagef("--json: top is for people; %s", elsewhere)
-			case in == nil || out == nil || !tasklog.IsTerminal(in) || !tasklog.IsTerminal(out):
-				return cli.Usagef("top needs a terminal as stdin and stdout, and TERM to say which; %s", elsewhere)
-			}
-			// What is said must not go into the screen.
-			quiet := &cli.App{In: a.In, Out: a.Out, Err: &lineBuffer{}, Global: a.Global, Given: a.Given}
-			c, _, err := quiet.DialExisting(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			run := ""
-			if len(args) > 0 || choice.Last {
-				r, _, err := choice.Find(cmd.Context(), c, args)
-				if err != nil {
-					return err
-				}
-				run = r.ID
-			}
-			return showTop(cmd.Context(), quiet, c, run, queue, in, out)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runTop(cmd.Context(), a, args, &o) },
 	}
-	cmd.Flags().BoolVar(&choice.Last, "last", false, "begin with the tasks of the latest run")
-	cli.QueueFlag(cmd, &queue)
+	cmd.Flags().BoolVar(&o.choice.Last, "last", false, "begin with the tasks of the latest run")
+	cli.QueueFlag(cmd, &o.queue)
 	return cmd
+}
+
+// topOptions are the flags of [Top].
+type topOptions struct {
+	queue  string
+	choice cli.RunChoice
+}
+
+// runTop is the work of [Top].
+func runTop(ctx context.Context, a *cli.App, args []string, o *topOptions) error {
+	const elsewhere = "`clusterrun list --json`, `status --json RUN`, `queue --json` and `hosts --json` have the same for programs"
+	in, out := tasklog.FileOf(a.In), tasklog.FileOf(a.Out)
+	switch {
+	case a.Global.JSON:
+		return cli.Usagef("--json: top is for people; %s", elsewhere)
+	case in == nil || out == nil || !tasklog.IsTerminal(in) || !tasklog.IsTerminal(out):
+		return cli.Usagef("top needs a terminal as stdin and stdout, and TERM to say which; %s", elsewhere)
+	}
+	// What is said must not go into the screen.
+	quiet := &cli.App{In: a.In, Out: a.Out, Err: &lineBuffer{}, Global: a.Global, Given: a.Given}
+	c, _, err := quiet.DialExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	run := ""
+	if len(args) > 0 || o.choice.Last {
+		r, _, err := o.choice.Find(ctx, c, args)
+		if err != nil {
+			return err
+		}
+		run = r.ID
+	}
+	return showTop(ctx, quiet, c, run, o.queue, in, out)
 }
 
 // showTop shows the model on a terminal until it quits or a signal comes.
@@ -338,7 +347,7 @@ func (l *topFetcher) act(a top.Action) string {
 	switch a.Verb {
 	case top.Stop:
 		did = "stopping: " + a.Run
-		_, err = act.StopSignal(ctx, l.app, run)
+		_, err = act.StopSignal(ctx, run)
 	case top.Terminate:
 		did = "terminated: "
 		if tasks == nil {

@@ -40,7 +40,7 @@ Exit codes:
 		if send && err != nil {
 			return cli.Usagef("%s", err)
 		}
-		of, err := AccountOf(ctx, a, r)
+		of, err := AccountOf(ctx, r)
 		if err != nil {
 			return err
 		}

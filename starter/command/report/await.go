@@ -55,7 +55,7 @@ func awaitShown(ctx context.Context, a *cli.App, r *starter.Run) error {
 	}, a.SayUnreachable)
 	a.Printer.Flush()
 	a.Printer.Through(nil)
-	_ = console.Close() // the outlets remember what went wrong
+	_ = console.Close() // the outputs remember what went wrong
 	return reportOf(ctx, a, r, result, err)
 }
 

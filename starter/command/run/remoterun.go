@@ -46,7 +46,7 @@ func runRemote(a *cli.App, cmd *cobra.Command, s *spec.RunSpec, o runOptions) er
 	placing, placed := context.WithCancel(ctx)
 	defer placed()
 	go sayPlacing(placing, a, r)
-	go endUnserved(placing, a, r, o.queue, s.PlacementTimeout.Std())
+	go endUnserved(placing, r, o.queue, s.PlacementTimeout.Std())
 	shown := make(chan error, 1)
 	if o.quiet || s.Logs.Dir == spec.NullDir {
 		shown <- nil
@@ -62,7 +62,7 @@ const servedWithin = 2 * time.Second
 
 // endUnserved ends a run that nobody has begun to execute within its placement timeout: nobody
 // else would.
-func endUnserved(ctx context.Context, a *cli.App, r *starter.Run, queue string, patience time.Duration) {
+func endUnserved(ctx context.Context, r *starter.Run, queue string, patience time.Duration) {
 	for wait := patience + servedWithin; retry.Sleep(ctx, wait) == nil; wait = servedWithin {
 		if begun, err := r.Begun(ctx); err != nil {
 			continue // others tell of a server that is away
@@ -78,7 +78,7 @@ func endUnserved(ctx context.Context, a *cli.App, r *starter.Run, queue string, 
 	}
 }
 
-// showRemote shows the output of a run on other hosts to its end, as [app.show] does that of
+// showRemote shows the output of a run on other hosts to its end, as [show] does that of
 // one on this machine. It fails if some is missing, which it has said.
 func showRemote(ctx context.Context, a *cli.App, r *starter.Run, s *spec.RunSpec) error {
 	l := logs.NewReader(a, r, logs.Selection{})

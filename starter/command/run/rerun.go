@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,10 +25,8 @@ import (
 )
 
 func Rerun(a *cli.App) *cobra.Command {
-	f := &specs.SpecFlags{}
-	var o runOptions
-	var choice cli.RunChoice
-	var background bool
+	var flags rerunOptions
+
 	cmd := &cobra.Command{
 		Use:   "rerun [flags] RUN",
 		Short: "Run the spec of another run again",
@@ -47,48 +46,59 @@ ssh, name them again with -H.
 		Example: `  clusterrun rerun iris-x2k4
   clusterrun rerun --timeout 10m -x LEVEL=debug iris-x2k4
   clusterrun rerun --submit=false --last`,
-		Args: choice.Args(cli.OneArg("RUN")),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var of *record.Account
-			var given *spec.RunSpec
-			err := cli.Look(cmd.Context(), a, &choice, args, func(r *starter.Run, _ []string) (err error) {
-				if given, err = look.SpecOfRun(cmd.Context(), a, r); err == nil {
-					of, err = look.AccountOf(cmd.Context(), a, r)
-				}
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			text, err := json.Marshal(given)
-			if err != nil {
-				return err
-			}
-			s, err := specs.ReadSource(a, specs.Source{Given: text, Run: "the spec of run " + of.Status.RunID}, f)
-			if err != nil {
-				return err
-			}
-			private := spec.IsPrivateQueue(of.Status.Queue) || spec.IsAgentsQueue(of.Status.Queue)
-			if !cmd.Flags().Changed("submit") {
-				background = !private && !o.remote
-			}
-			if background && o.remote {
-				return cli.Usagef("--submit returns at once, and --remote waits; give one of them")
-			}
-			if !private && !cmd.Flags().Changed("queue") && (background || o.remote) {
-				o.queue = of.Status.Queue
-			}
-			sayChanges(a, of, !background && !o.remote && f.Others == nil)
-			if background {
-				return submit.SubmitSpec(a, cmd, nil, s, f, starter.Options{ID: o.id, Queue: o.queue}, &o.signing)
-			}
-			return runSpec(a, cmd, nil, s, f, &o)
-		},
+		Args: flags.choice.Args(cli.OneArg("RUN")),
+		RunE: func(cmd *cobra.Command, args []string) error { return runRerun(cmd.Context(), a, cmd, args, &flags) },
 	}
-	o.register(cmd.Flags(), f)
-	cmd.Flags().BoolVar(&background, "submit", false, "start it on the host workers of the queue and return, as submit does; default: as the other run was started")
-	choice.Flags(cmd)
+	flags.o.register(cmd.Flags(), &flags.f)
+	cmd.Flags().BoolVar(&flags.background, "submit", false, "start it on the host workers of the queue and return, as submit does; default: as the other run was started")
+	flags.choice.Flags(cmd)
 	return cmd
+}
+
+// rerunOptions are the flags of [Rerun].
+type rerunOptions struct {
+	f          specs.SpecFlags
+	o          runOptions
+	choice     cli.RunChoice
+	background bool
+}
+
+// runRerun is the work of [Rerun].
+func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, flags *rerunOptions) error {
+	var of *record.Account
+	var given *spec.RunSpec
+	err := cli.Look(ctx, a, &flags.choice, args, func(r *starter.Run, _ []string) (err error) {
+		if given, err = look.SpecOfRun(ctx, r); err == nil {
+			of, err = look.AccountOf(ctx, r)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(given)
+	if err != nil {
+		return err
+	}
+	s, err := specs.ReadSource(a, specs.Source{Given: text, Run: "the spec of run " + of.Status.RunID}, &flags.f)
+	if err != nil {
+		return err
+	}
+	private := spec.IsPrivateQueue(of.Status.Queue) || spec.IsAgentsQueue(of.Status.Queue)
+	if !cmd.Flags().Changed("submit") {
+		flags.background = !private && !flags.o.remote
+	}
+	if flags.background && flags.o.remote {
+		return cli.Usagef("--submit returns at once, and --remote waits; give one of them")
+	}
+	if !private && !cmd.Flags().Changed("queue") && (flags.background || flags.o.remote) {
+		flags.o.queue = of.Status.Queue
+	}
+	sayChanges(a, of, !flags.background && !flags.o.remote && flags.f.Others == nil)
+	if flags.background {
+		return submit.SubmitSpec(a, cmd, nil, s, &flags.f, starter.Options{ID: flags.o.id, Queue: flags.o.queue}, &flags.o.signing)
+	}
+	return runSpec(a, cmd, nil, s, &flags.f, &flags.o)
 }
 
 // sayChanges says what is another on this machine than when a run was started; shell: so is

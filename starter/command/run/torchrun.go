@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -67,38 +68,41 @@ func Torchrun(a *cli.App) *cobra.Command {
 		Short:                 "Run a script here, with torchrun's command line",
 		Long:                  torchrunHelp + torchrun.Reference() + exitCodesOfTorchrun,
 		Example:               torchrunExamples,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := torchrun.Translate(args, torchrun.Machine{
-				Environ: os.Environ(), Inherited: taskenv.Clean(os.Environ()), LookPath: exec.LookPath,
-				Processes: func(text string) (int, error) { return specs.ParseNProc(text, specs.LocalMachine()) },
-			})
-			switch {
-			case err != nil:
-				return torchrunError(cmd, err)
-			case l.Help:
-				return cmd.Help()
-			}
-			o := runOptions{torchrun: true, meeting: l.Meeting}
-			if l.Signals != "" {
-				var problems []string
-				if o.stopping, problems = cli.InterruptsOf(l.Signals); len(problems) > 0 {
-					return cli.Usagef("--signals-to-handle %s: %s", l.Signals, strings.Join(problems, "; "))
-				}
-			}
-			s, err := specOfTorchrun(a, l)
-			if err != nil {
-				return err
-			}
-			if _, _, err := a.External(cmd.Context()); err != nil {
-				return err
-			}
-			if err := prepareHere(s, o); err != nil {
-				return err
-			}
-			o.stdin = readerOf(a, s)
-			return runHere(cmd.Context(), a, s, o)
-		},
+		RunE:                  func(cmd *cobra.Command, args []string) error { return runTorchrun(cmd.Context(), a, cmd, args) },
 	}
+}
+
+// runTorchrun is the work of [Torchrun].
+func runTorchrun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string) error {
+	l, err := torchrun.Translate(args, torchrun.Machine{
+		Environ: os.Environ(), Inherited: taskenv.Clean(os.Environ()), LookPath: exec.LookPath,
+		Processes: func(text string) (int, error) { return specs.ParseNProc(text, specs.LocalMachine()) },
+	})
+	switch {
+	case err != nil:
+		return torchrunError(cmd, err)
+	case l.Help:
+		return cmd.Help()
+	}
+	o := runOptions{torchrun: true, meeting: l.Meeting}
+	if l.Signals != "" {
+		var problems []string
+		if o.stopping, problems = cli.InterruptsOf(l.Signals); len(problems) > 0 {
+			return cli.Usagef("--signals-to-handle %s: %s", l.Signals, strings.Join(problems, "; "))
+		}
+	}
+	s, err := specOfTorchrun(a, l)
+	if err != nil {
+		return err
+	}
+	if _, _, err := a.External(ctx); err != nil {
+		return err
+	}
+	if err := prepareHere(s, o); err != nil {
+		return err
+	}
+	o.stdin = readerOf(a, s)
+	return runHere(ctx, a, s, o)
 }
 
 // asTyped names in a problem what torchrun's user typed.

@@ -34,16 +34,7 @@ import (
 const devStop = 15 * time.Second
 
 func Dev(a *cli.App) *cobra.Command {
-	var (
-		port, uiPort int
-		headless     bool
-		host         string
-		slots        int
-		background   worker.Detached
-		keep         worker.KeepLogs
-		metered      worker.MeteredAt
-		server       worker.MeteredAt
-	)
+	var o devOptions
 	cmd := &cobra.Command{
 		Use:   "dev [flags]",
 		Short: "Run a Temporal server, its Web UI and a host worker, in the foreground",
@@ -74,54 +65,69 @@ Exit codes:
   125  a port is taken, dev already runs, or something failed`,
 		Example: "  clusterrun dev\n  clusterrun submit iris.yaml   # in another terminal\n\n  clusterrun dev --detach\n  clusterrun submit iris.yaml   # in the same one",
 		Args:    cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, external, err := a.External(cmd.Context()); err != nil {
-				return err
-			} else if external {
-				return cli.Usagef("dev has its own server, but another one is named (--address, TEMPORAL_ADDRESS or a profile); leave that out, or use `clusterrun worker` with it")
-			}
-			for flag, port := range map[string]int{"port": port, "ui-port": uiPort} {
-				if port < 0 || port > 65535 {
-					return cli.Usagef("--%s %d is not a port; give 1 to 65535, or 0 for any free one", flag, port)
-				}
-			}
-			if err := worker.CheckSlots(slots); err != nil {
-				return err
-			}
-			policy, err := keep.Policy(a.Global.StateDir)
-			if err != nil {
-				return err
-			}
-			address, err := metered.Address()
-			if err != nil {
-				return err
-			}
-			serverAddress, err := server.Address()
-			if err != nil {
-				return err
-			}
-			if address != "" && address == serverAddress {
-				return cli.Usagef("--%s and --%s are both %s: give them different ports", metered.Flag, server.Flag, address)
-			}
-			if background.Parent() {
-				return worker.DetachDev(cmd.Context(), a, cmd.Flags().Changed("port") || cmd.Flags().Changed("ui-port"))
-			}
-			background.CloseOnExec()
-			d := &dev{App: a, port: port, uiPort: uiPort, headless: headless, background: background, serverMetrics: serverAddress,
-				options: workers.Options{StateDir: a.DevDir(), KeyDir: a.Global.StateDir, Host: host, Queue: spec.TaskQueue, Slots: slots, Oversubscribe: !cmd.Flags().Changed("slots"), LogRoot: a.LogsDir(), Retention: policy, Metrics: address, Debug: a.Debug()}}
-			return d.run(cmd.Context())
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runDev(cmd.Context(), a, cmd, &o) },
 	}
-	cmd.Flags().IntVar(&port, "port", 7233, "`PORT` of the server")
-	cmd.Flags().IntVar(&uiPort, "ui-port", 8233, "`PORT` of the Web UI")
-	cmd.Flags().BoolVar(&headless, "headless", false, "serve no Web UI")
-	background.Register(cmd, "runs can be submitted")
-	cmd.Flags().StringVar(&host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
-	worker.SlotsFlag(cmd, &slots)
-	keep.Register(cmd)
-	metered.Register(cmd)
-	server.RegisterServer(cmd)
+	cmd.Flags().IntVar(&o.port, "port", 7233, "`PORT` of the server")
+	cmd.Flags().IntVar(&o.uiPort, "ui-port", 8233, "`PORT` of the Web UI")
+	cmd.Flags().BoolVar(&o.headless, "headless", false, "serve no Web UI")
+	o.background.Register(cmd, "runs can be submitted")
+	cmd.Flags().StringVar(&o.host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
+	worker.SlotsFlag(cmd, &o.slots)
+	o.keep.Register(cmd)
+	o.metered.Register(cmd)
+	o.server.RegisterServer(cmd)
 	return cmd
+}
+
+// devOptions are the flags of [Dev].
+type devOptions struct {
+	port, uiPort int
+	headless     bool
+	host         string
+	slots        int
+	background   worker.Detached
+	keep         worker.KeepLogs
+	metered      worker.MeteredAt
+	server       worker.MeteredAt
+}
+
+// runDev is the work of [Dev].
+func runDev(ctx context.Context, a *cli.App, cmd *cobra.Command, o *devOptions) error {
+	if _, external, err := a.External(ctx); err != nil {
+		return err
+	} else if external {
+		return cli.Usagef("dev has its own server, but another one is named (--address, TEMPORAL_ADDRESS or a profile); leave that out, or use `clusterrun worker` with it")
+	}
+	for flag, port := range map[string]int{"port": o.port, "ui-port": o.uiPort} {
+		if port < 0 || port > 65535 {
+			return cli.Usagef("--%s %d is not a port; give 1 to 65535, or 0 for any free one", flag, port)
+		}
+	}
+	if err := worker.CheckSlots(o.slots); err != nil {
+		return err
+	}
+	policy, err := o.keep.Policy(a.Global.StateDir)
+	if err != nil {
+		return err
+	}
+	address, err := o.metered.Address()
+	if err != nil {
+		return err
+	}
+	serverAddress, err := o.server.Address()
+	if err != nil {
+		return err
+	}
+	if address != "" && address == serverAddress {
+		return cli.Usagef("--%s and --%s are both %s: give them different ports", o.metered.Flag, o.server.Flag, address)
+	}
+	if o.background.Parent() {
+		return worker.DetachDev(ctx, a, cmd.Flags().Changed("port") || cmd.Flags().Changed("ui-port"))
+	}
+	o.background.CloseOnExec()
+	d := &dev{App: a, port: o.port, uiPort: o.uiPort, headless: o.headless, background: o.background, serverMetrics: serverAddress,
+		options: workers.Options{StateDir: a.DevDir(), KeyDir: a.Global.StateDir, Host: o.host, Queue: spec.TaskQueue, Slots: o.slots, Oversubscribe: !cmd.Flags().Changed("slots"), LogRoot: a.LogsDir(), Retention: policy, Metrics: address, Debug: a.Debug()}}
+	return d.run(ctx)
 }
 
 // dev is one `clusterrun dev`.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,26 +27,29 @@ Exit codes:
   125  the server could not be started`,
 		Example: "  eval \"$(clusterrun env)\"\n  temporal workflow list\n\n  clusterrun env --json",
 		Args:    cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.OwnServer(cmd.Context(), "env")
-			if err != nil {
-				return err
-			}
-			key := a.Home().Key()
-			variables := []string{
-				"TEMPORAL_ADDRESS", s.Address, "TEMPORAL_NAMESPACE", s.Namespace,
-				cli.ClientCertificate, key, "TEMPORAL_TLS_CLIENT_KEY_PATH", key, "TEMPORAL_TLS_SERVER_CA_CERT_PATH", key,
-			}
-			if a.Global.JSON {
-				byName := map[string]string{}
-				for pair := range slices.Chunk(variables, 2) {
-					byName[pair[0]] = pair[1]
-				}
-				return a.PrintJSON(byName)
-			}
-			return printExports(a, variables)
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runEnv(cmd.Context(), a) },
 	}
+}
+
+// runEnv is the work of [Env].
+func runEnv(ctx context.Context, a *cli.App) error {
+	s, err := a.OwnServer(ctx, "env")
+	if err != nil {
+		return err
+	}
+	key := a.Home().Key()
+	variables := []string{
+		"TEMPORAL_ADDRESS", s.Address, "TEMPORAL_NAMESPACE", s.Namespace,
+		cli.ClientCertificate, key, "TEMPORAL_TLS_CLIENT_KEY_PATH", key, "TEMPORAL_TLS_SERVER_CA_CERT_PATH", key,
+	}
+	if a.Global.JSON {
+		byName := map[string]string{}
+		for pair := range slices.Chunk(variables, 2) {
+			byName[pair[0]] = pair[1]
+		}
+		return a.PrintJSON(byName)
+	}
+	return printExports(a, variables)
 }
 
 // printExports prints names and values of variables for a shell.

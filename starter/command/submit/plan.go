@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -16,8 +17,8 @@ import (
 )
 
 func Plan(a *cli.App) *cobra.Command {
-	f := &specs.SpecFlags{}
-	var queue string
+	var o planOptions
+
 	cmd := &cobra.Command{
 		Use:   "plan [flags] SPEC | -- COMMAND [ARG...]",
 		Short: "Show where a run would be placed now, and start nothing",
@@ -33,30 +34,39 @@ Exit codes:
 		Example: `  clusterrun plan iris.yaml
   clusterrun plan -n 16 -- python3 train.py
   clusterrun plan --ship . -n 16 -- python3 train.py`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := specs.Read(a, cmd, args, f)
-			if err != nil {
-				return err
-			}
-			var ships *shipped.Listing
-			if s.Ship.Dir != "" {
-				if ships, err = shipped.List(s.Ship.Dir, specs.ShipOptions(s)); err != nil {
-					return specs.ShipProblems(err)
-				}
-			}
-			return cli.OnFleet(cmd.Context(), a, queue, func(f *starter.Fleet) error {
-				plan, err := f.Plan(cmd.Context(), s)
-				if err != nil {
-					return err
-				}
-				return printPlan(a, s, plan, ships)
-			})
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runPlan(cmd.Context(), a, cmd, args, &o) },
 	}
 	cmd.Flags().SetInterspersed(false)
-	cli.QueueFlag(cmd, &queue)
-	f.Register(cmd.Flags())
+	cli.QueueFlag(cmd, &o.queue)
+	o.f.Register(cmd.Flags())
 	return cmd
+}
+
+// planOptions are the flags of [Plan].
+type planOptions struct {
+	f     specs.SpecFlags
+	queue string
+}
+
+// runPlan is the work of [Plan].
+func runPlan(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, o *planOptions) error {
+	s, err := specs.Read(a, cmd, args, &o.f)
+	if err != nil {
+		return err
+	}
+	var ships *shipped.Listing
+	if s.Ship.Dir != "" {
+		if ships, err = shipped.List(s.Ship.Dir, specs.ShipOptions(s)); err != nil {
+			return specs.ShipProblems(err)
+		}
+	}
+	return cli.OnFleet(ctx, a, o.queue, func(f *starter.Fleet) error {
+		plan, err := f.Plan(ctx, s)
+		if err != nil {
+			return err
+		}
+		return printPlan(a, s, plan, ships)
+	})
 }
 
 func printPlan(a *cli.App, s *spec.RunSpec, plan fleet.Grant, ships *shipped.Listing) error {

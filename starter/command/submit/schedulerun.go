@@ -31,10 +31,8 @@ var overlaps = map[string]enumspb.ScheduleOverlapPolicy{
 }
 
 func ScheduleRun(a *cli.App) *cobra.Command {
-	f := &specs.SpecFlags{}
-	var id, queue, overlap string
-	var manage scheduleManagement
-	var when starter.Schedule
+	var o scheduleRunOptions
+
 	cmd := &cobra.Command{
 		Use:   "schedule-run [flags] SPEC | -- COMMAND [ARG...]",
 		Short: "Let the server start runs by itself, such as every night",
@@ -61,41 +59,52 @@ Exit codes:
   temporal schedule trigger --schedule-id nightly
   clusterrun schedule-run --list
   clusterrun schedule-run --delete nightly`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if manage.wanted() {
-				return manageSchedules(a, cmd, args, manage)
-			}
-			if cmd.Flags().Changed("every") && when.Every == 0 {
-				return cli.Usagef("--every 0s: give 1s or more")
-			}
-			if err := when.Check(); err != nil {
-				return cli.Usagef("%s", err)
-			}
-			var known bool
-			if when.Overlap, known = overlaps[overlap]; !known {
-				return cli.Usagef("--overlap-policy %q: give one of %s", overlap, strings.Join(slices.Sorted(maps.Keys(overlaps)), ", "))
-			}
-			s, err := specs.Read(a, cmd, args, f)
-			if err != nil {
-				return err
-			}
-			return scheduleSpec(a, cmd, args, s, f, starter.Options{ID: id, Queue: queue}, when)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runScheduleRun(a, cmd, args, &o) },
 	}
 	cmd.Flags().SetInterspersed(false)
-	cmd.Flags().BoolVar(&manage.list, "list", false, "show the schedules there are, and create none")
-	cmd.Flags().StringVar(&manage.remove, "delete", "", "delete the schedule with that `ID`, and create none")
-	cmd.Flags().StringArrayVar(&when.Cron, "cron", nil, "start runs at these `TIMES`, as cron has them: minute, hour, day of the month, month, day of the week; may be repeated")
-	cmd.Flags().Var((*cli.LengthFlag)(&when.Every), "every", "start a run every `TIME`, such as 6h or 7d")
-	cmd.Flags().StringVar(&when.TimeZone, "timezone", "", "time `ZONE` of --cron, such as Europe/Berlin (default: UTC)")
-	cmd.Flags().StringVar(&overlap, "overlap-policy", "skip", "`WHAT` happens if the previous run is still open: "+strings.Join(slices.Sorted(maps.Keys(overlaps)), ", "))
-	when.CatchUp = time.Hour
-	cmd.Flags().Var((*cli.LengthFlag)(&when.CatchUp), "catchup-window", "start a run that was due while the server was down up to `TIME` late")
-	cmd.Flags().BoolVar(&when.PauseOnFailure, "pause-on-failure", false, "start no more runs after one has failed")
-	cmd.Flags().StringVar(&id, "id", "", "`ID` of the schedule, with which the IDs of its runs begin; default: the name and a random part")
-	cli.QueueFlag(cmd, &queue)
-	f.Register(cmd.Flags())
+	cmd.Flags().BoolVar(&o.manage.list, "list", false, "show the schedules there are, and create none")
+	cmd.Flags().StringVar(&o.manage.remove, "delete", "", "delete the schedule with that `ID`, and create none")
+	cmd.Flags().StringArrayVar(&o.when.Cron, "cron", nil, "start runs at these `TIMES`, as cron has them: minute, hour, day of the month, month, day of the week; may be repeated")
+	cmd.Flags().Var((*cli.LengthFlag)(&o.when.Every), "every", "start a run every `TIME`, such as 6h or 7d")
+	cmd.Flags().StringVar(&o.when.TimeZone, "timezone", "", "time `ZONE` of --cron, such as Europe/Berlin (default: UTC)")
+	cmd.Flags().StringVar(&o.overlap, "overlap-policy", "skip", "`WHAT` happens if the previous run is still open: "+strings.Join(slices.Sorted(maps.Keys(overlaps)), ", "))
+	o.when.CatchUp = time.Hour
+	cmd.Flags().Var((*cli.LengthFlag)(&o.when.CatchUp), "catchup-window", "start a run that was due while the server was down up to `TIME` late")
+	cmd.Flags().BoolVar(&o.when.PauseOnFailure, "pause-on-failure", false, "start no more runs after one has failed")
+	cmd.Flags().StringVar(&o.id, "id", "", "`ID` of the schedule, with which the IDs of its runs begin; default: the name and a random part")
+	cli.QueueFlag(cmd, &o.queue)
+	o.f.Register(cmd.Flags())
 	return cmd
+}
+
+// scheduleRunOptions are the flags of [ScheduleRun].
+type scheduleRunOptions struct {
+	f                  specs.SpecFlags
+	id, queue, overlap string
+	manage             scheduleManagement
+	when               starter.Schedule
+}
+
+// runScheduleRun is the work of [ScheduleRun].
+func runScheduleRun(a *cli.App, cmd *cobra.Command, args []string, o *scheduleRunOptions) error {
+	if o.manage.wanted() {
+		return manageSchedules(a, cmd, args, o.manage)
+	}
+	if cmd.Flags().Changed("every") && o.when.Every == 0 {
+		return cli.Usagef("--every 0s: give 1s or more")
+	}
+	if err := o.when.Check(); err != nil {
+		return cli.Usagef("%s", err)
+	}
+	var known bool
+	if o.when.Overlap, known = overlaps[o.overlap]; !known {
+		return cli.Usagef("--overlap-policy %q: give one of %s", o.overlap, strings.Join(slices.Sorted(maps.Keys(overlaps)), ", "))
+	}
+	s, err := specs.Read(a, cmd, args, &o.f)
+	if err != nil {
+		return err
+	}
+	return scheduleSpec(a, cmd, args, s, &o.f, starter.Options{ID: o.id, Queue: o.queue}, o.when)
 }
 
 // scheduleSpec creates a schedule and says when it starts runs.

@@ -14,7 +14,7 @@ import (
 )
 
 func Validate(a *cli.App) *cobra.Command {
-	f := &specs.SpecFlags{}
+	var f specs.SpecFlags
 	cmd := &cobra.Command{
 		Use:   "validate [flags] SPEC [-- COMMAND [ARG...]]",
 		Short: "Check a run spec, and report every mistake at once",
@@ -28,30 +28,33 @@ Exit codes:
 		Example: `  clusterrun validate iris.yaml
   clusterrun validate --json --auto-restart iris.yaml
   echo '{"worker": ["localhost:2222"]}' | clusterrun validate - -- ./train`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			src, err := specs.ParseSource(cmd, args)
-			if err != nil {
-				return err
-			}
-			if src.File == "" && len(src.Others) == 0 && cmd.ArgsLenAtDash() != 0 {
-				// run takes this for a program, but a user of validate meant a file.
-				return cli.Usagef("%s is no spec: the name of one ends in .yaml, .yml or .json; to check a command, write it after --", args[0])
-			}
-			s, err := src.Read(a.In, f)
-			specs.SayNotes(a, src, f)
-			if a.Global.JSON {
-				return validateJSON(a, s, err)
-			}
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(a.Out, "ok: %s\n", plural.Of(len(s.TaskList()), "task", "tasks"))
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runValidate(a, cmd, args, &f) },
 	}
 	cmd.Flags().SetInterspersed(false)
 	f.Register(cmd.Flags())
 	return cmd
+}
+
+// runValidate is the work of [Validate].
+func runValidate(a *cli.App, cmd *cobra.Command, args []string, f *specs.SpecFlags) error {
+	src, err := specs.ParseSource(cmd, args)
+	if err != nil {
+		return err
+	}
+	if src.File == "" && len(src.Others) == 0 && cmd.ArgsLenAtDash() != 0 {
+		// For run this is a program; whoever validates it meant a file.
+		return cli.Usagef("%s is no spec: the name of one ends in .yaml, .yml or .json; to check a command, write it after --", args[0])
+	}
+	s, err := src.Read(a.In, f)
+	specs.SayNotes(a, src, f)
+	if a.Global.JSON {
+		return validateJSON(a, s, err)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Out, "ok: %s\n", plural.Of(len(s.TaskList()), "task", "tasks"))
+	return nil
 }
 
 // validateJSON prints the complete spec, or the problems.

@@ -14,9 +14,8 @@ import (
 )
 
 func taskBarrierCommand(a *cli.App) *cobra.Command {
-	var timeout time.Duration
-	var participants []string
-	var local bool
+	var o taskBarrierOptions
+
 	cmd := &cobra.Command{
 		Use:   "barrier [flags] [NAME]",
 		Short: "Wait until all tasks have arrived at a barrier",
@@ -35,42 +34,52 @@ Exit codes:
   125  the host refused it`,
 		Example: "  clusterrun task barrier\n  clusterrun task barrier --timeout 10m --task worker loaded\n  clusterrun task barrier --local step",
 		Args:    fromToArgs(0, 1, "NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := currentTask()
-			if err != nil {
-				return err
-			}
-			name := "default"
-			if len(args) == 1 {
-				name = args[0]
-			}
-			options := []task.Option{task.Participants(participants...)}
-			if local {
-				options = append(options, task.Local())
-			}
-			if cmd.Flags().Changed("timeout") {
-				if timeout < 0 {
-					return cli.Usagef("--timeout %s is negative; give a time span such as 30s", timeout)
-				}
-				options = append(options, task.Timeout(timeout))
-			}
-			// So that an arrival is withdrawn before we go.
-			ctx, stop := cli.EndedBy(cmd.Context())
-			defer stop()
-			r, err := t.Barrier(ctx, name, options...)
-			if err != nil {
-				return barrierError(err)
-			}
-			if a.Global.JSON {
-				return a.PrintJSON(r)
-			}
-			return nil
-		},
+		RunE:    func(cmd *cobra.Command, args []string) error { return runTaskBarrier(cmd.Context(), a, cmd, args, &o) },
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "wait at most this `TIME`, such as 30s; default: without limit")
-	cmd.Flags().StringSliceVar(&participants, "task", nil, "`NAME` of a participant, or a type for all its tasks; may be repeated. Default: all tasks of the spec")
-	cmd.Flags().BoolVar(&local, "local", false, "let the host release it without the server, in microseconds; all participants have to be on this host. In a run with --barriers local every barrier is local")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "wait at most this `TIME`, such as 30s; default: without limit")
+	cmd.Flags().StringSliceVar(&o.participants, "task", nil, "`NAME` of a participant, or a type for all its tasks; may be repeated. Default: all tasks of the spec")
+	cmd.Flags().BoolVar(&o.local, "local", false, "let the host release it without the server, in microseconds; all participants have to be on this host. In a run with --barriers local every barrier is local")
 	return cmd
+}
+
+// taskBarrierOptions are the flags of [taskBarrierCommand].
+type taskBarrierOptions struct {
+	timeout      time.Duration
+	participants []string
+	local        bool
+}
+
+// runTaskBarrier is the work of [taskBarrierCommand].
+func runTaskBarrier(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, o *taskBarrierOptions) error {
+	t, err := currentTask()
+	if err != nil {
+		return err
+	}
+	name := "default"
+	if len(args) == 1 {
+		name = args[0]
+	}
+	options := []task.Option{task.Participants(o.participants...)}
+	if o.local {
+		options = append(options, task.Local())
+	}
+	if cmd.Flags().Changed("timeout") {
+		if o.timeout < 0 {
+			return cli.Usagef("--timeout %s is negative; give a time span such as 30s", o.timeout)
+		}
+		options = append(options, task.Timeout(o.timeout))
+	}
+	// So that an arrival is withdrawn before we go.
+	ctx, stop := cli.EndedBy(ctx)
+	defer stop()
+	r, err := t.Barrier(ctx, name, options...)
+	if err != nil {
+		return barrierError(err)
+	}
+	if a.Global.JSON {
+		return a.PrintJSON(r)
+	}
+	return nil
 }
 
 func barrierError(err error) error {

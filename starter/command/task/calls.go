@@ -90,20 +90,23 @@ more than 256 KiB stays in a file on the host, which the result names (value_fil
 ` + exitCodesOfTasks,
 		Example: "  clusterrun task result 0.97\n  clusterrun task result '\"done\"'\n  jq -n '{loss: 0.3}' | clusterrun task result -",
 		Args:    cli.OneArg("VALUE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			value, err := argumentOrStdin(a, args[0])
-			if err != nil {
-				return err
-			}
-			if len(value) > maxInput {
-				return cli.Usagef("the result has more than %d bytes, the limit of what is read here: write it to the file that CLUSTERRUN_RESULT_FILE names", maxInput)
-			}
-			if !json.Valid(value) {
-				return cli.Usagef("the result is not one JSON value; a text has quotes of its own, as in '\"done\"'")
-			}
-			return asTask(cmd, func(ctx context.Context, t *task.Task) error { return t.Result(ctx, json.RawMessage(value)) })
-		},
+		RunE:    func(cmd *cobra.Command, args []string) error { return runTaskResult(a, cmd, args) },
 	}
+}
+
+// runTaskResult is the work of [taskResultCommand].
+func runTaskResult(a *cli.App, cmd *cobra.Command, args []string) error {
+	value, err := argumentOrStdin(a, args[0])
+	if err != nil {
+		return err
+	}
+	if len(value) > maxInput {
+		return cli.Usagef("the result has more than %d bytes, the limit of what is read here: write it to the file that CLUSTERRUN_RESULT_FILE names", maxInput)
+	}
+	if !json.Valid(value) {
+		return cli.Usagef("the result is not one JSON value; a text has quotes of its own, as in '\"done\"'")
+	}
+	return asTask(cmd, func(ctx context.Context, t *task.Task) error { return t.Result(ctx, json.RawMessage(value)) })
 }
 
 func taskErrorCommand(a *cli.App) *cobra.Command {
@@ -144,23 +147,26 @@ func taskProgressCommand(a *cli.App) *cobra.Command {
 ` + exitCodesOfTasks,
 		Example: "  clusterrun task progress 3 10\n  clusterrun task progress 420 1000 'loss 0.3'",
 		Args:    fromToArgs(1, 3, "CURRENT"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			current, err := parseAmount("CURRENT", args[0])
-			if err != nil {
-				return err
-			}
-			total, message := 0.0, ""
-			if len(args) > 1 {
-				if total, err = parseAmount("TOTAL", args[1]); err != nil {
-					return err
-				}
-			}
-			if len(args) > 2 {
-				message = args[2]
-			}
-			return asTask(cmd, func(ctx context.Context, t *task.Task) error { return t.Progress(ctx, current, total, message) })
-		},
+		RunE:    func(cmd *cobra.Command, args []string) error { return runTaskProgress(cmd, args) },
 	}
+}
+
+// runTaskProgress is the work of [taskProgressCommand].
+func runTaskProgress(cmd *cobra.Command, args []string) error {
+	current, err := parseAmount("CURRENT", args[0])
+	if err != nil {
+		return err
+	}
+	total, message := 0.0, ""
+	if len(args) > 1 {
+		if total, err = parseAmount("TOTAL", args[1]); err != nil {
+			return err
+		}
+	}
+	if len(args) > 2 {
+		message = args[2]
+	}
+	return asTask(cmd, func(ctx context.Context, t *task.Task) error { return t.Progress(ctx, current, total, message) })
 }
 
 // parseAmount reads a number that progress can have.
@@ -181,24 +187,27 @@ func taskClusterCommand(a *cli.App) *cobra.Command {
 ` + exitCodesOfTasks,
 		Example: "  clusterrun task cluster\n  clusterrun task cluster --json | jq -r '.members[0].address'",
 		Args:    cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return asTask(cmd, func(ctx context.Context, t *task.Task) error {
-				members, err := t.Cluster(ctx)
-				if err != nil {
-					return err
-				}
-				if a.Global.JSON {
-					return a.PrintJSON(map[string]any{"members": members})
-				}
-				w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-				fmt.Fprintln(w, "TASK\tRANK\tHOST\tADDRESS")
-				for _, m := range members {
-					fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", m.Task, m.Rank, cli.OrDash(m.Host), cli.OrDash(m.Address))
-				}
-				return w.Flush()
-			})
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runTaskCluster(a, cmd) },
 	}
+}
+
+// runTaskCluster is the work of [taskClusterCommand].
+func runTaskCluster(a *cli.App, cmd *cobra.Command) error {
+	return asTask(cmd, func(ctx context.Context, t *task.Task) error {
+		members, err := t.Cluster(ctx)
+		if err != nil {
+			return err
+		}
+		if a.Global.JSON {
+			return a.PrintJSON(map[string]any{"members": members})
+		}
+		w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(w, "TASK\tRANK\tHOST\tADDRESS")
+		for _, m := range members {
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", m.Task, m.Rank, cli.OrDash(m.Host), cli.OrDash(m.Address))
+		}
+		return w.Flush()
+	})
 }
 
 func taskInfoCommand(a *cli.App) *cobra.Command {
@@ -210,21 +219,24 @@ func taskInfoCommand(a *cli.App) *cobra.Command {
 ` + exitCodesOfTasks,
 		Example: "  clusterrun task info --json | jq -r .address",
 		Args:    cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return asTask(cmd, func(ctx context.Context, t *task.Task) error {
-				info, err := t.Info(ctx)
-				if err != nil {
-					return err
-				}
-				if a.Global.JSON {
-					return a.PrintJSON(info)
-				}
-				_, err = fmt.Fprintf(a.Out, "%s of run %s: rank %d of %d, restart %d, on host %s at %s\n",
-					info.Task, info.Run, info.Rank, info.WorldSize, info.RestartCount, info.Host, info.Address)
-				return err
-			})
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runTaskInfo(a, cmd) },
 	}
+}
+
+// runTaskInfo is the work of [taskInfoCommand].
+func runTaskInfo(a *cli.App, cmd *cobra.Command) error {
+	return asTask(cmd, func(ctx context.Context, t *task.Task) error {
+		info, err := t.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if a.Global.JSON {
+			return a.PrintJSON(info)
+		}
+		_, err = fmt.Fprintf(a.Out, "%s of run %s: rank %d of %d, restart %d, on host %s at %s\n",
+			info.Task, info.Run, info.Rank, info.WorldSize, info.RestartCount, info.Host, info.Address)
+		return err
+	})
 }
 
 func taskRestartCountCommand(a *cli.App) *cobra.Command {
@@ -236,18 +248,21 @@ func taskRestartCountCommand(a *cli.App) *cobra.Command {
 ` + exitCodesOfTasks,
 		Example: "  [ $(clusterrun task restart-count) = 0 ] || load_checkpoint",
 		Args:    cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return asTask(cmd, func(ctx context.Context, t *task.Task) error {
-				info, err := t.Info(ctx)
-				if err != nil {
-					return err
-				}
-				if a.Global.JSON {
-					return a.PrintJSON(map[string]int{"restart_count": info.RestartCount})
-				}
-				_, err = fmt.Fprintln(a.Out, info.RestartCount)
-				return err
-			})
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runTaskRestartCount(a, cmd) },
 	}
+}
+
+// runTaskRestartCount is the work of [taskRestartCountCommand].
+func runTaskRestartCount(a *cli.App, cmd *cobra.Command) error {
+	return asTask(cmd, func(ctx context.Context, t *task.Task) error {
+		info, err := t.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if a.Global.JSON {
+			return a.PrintJSON(map[string]int{"restart_count": info.RestartCount})
+		}
+		_, err = fmt.Fprintln(a.Out, info.RestartCount)
+		return err
+	})
 }

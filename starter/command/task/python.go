@@ -33,27 +33,30 @@ Exit codes:
 		Example: `  clusterrun task python > clusterrun.zip
   PYTHONPATH=$(clusterrun task python --dir) clusterrun run -n 4 -- python3 train.py`,
 		Args: cli.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			self, err := os.Executable()
-			if err != nil {
-				return fmt.Errorf("find our own executable: %w", err)
-			}
-			if !dir {
-				return printPython(a, self)
-			}
-			path, err := python.Install(filepath.Join(a.Global.StateDir, "python"), self)
-			if err != nil {
-				return err
-			}
-			if a.Global.JSON {
-				return a.PrintJSON(map[string]string{"dir": path})
-			}
-			_, err = fmt.Fprintln(a.Out, path)
-			return err
-		},
+		RunE: func(*cobra.Command, []string) error { return runTaskPython(a, dir) },
 	}
 	cmd.Flags().BoolVar(&dir, "dir", false, "put it into a directory and print the directory")
 	return cmd
+}
+
+// runTaskPython is the work of [taskPythonCommand].
+func runTaskPython(a *cli.App, dir bool) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find our own executable: %w", err)
+	}
+	if !dir {
+		return printPython(a, self)
+	}
+	path, err := python.Install(filepath.Join(a.Global.StateDir, "python"), self)
+	if err != nil {
+		return err
+	}
+	if a.Global.JSON {
+		return a.PrintJSON(map[string]string{"dir": path})
+	}
+	_, err = fmt.Fprintln(a.Out, path)
+	return err
 }
 
 func printPython(a *cli.App, binary string) error {

@@ -18,7 +18,7 @@ import (
 const exitNo = 1
 
 func taskStopCommand(a *cli.App) *cobra.Command {
-	var message, kind, reason string
+	var o taskStopOptions
 	cmd := &cobra.Command{
 		Use:   "stop [flags]",
 		Short: "Ask all tasks of the run to stop",
@@ -34,31 +34,39 @@ run: another task may have asked first.
   ./train || clusterrun task stop --error "train exited with $?" --kind TrainError
   clusterrun task stop --kind TrainError --error - < error.txt`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			request := task.Stop{Reason: reason}
-			given := cmd.Flags().Changed
-			switch {
-			case given("error") && given("reason"):
-				return cli.Usagef("--error and --reason are both given; an error is the reason, so give one of them")
-			case given("kind") && !given("error"):
-				return cli.Usagef("--kind %s is that of an error, and none is given; say it with --error TEXT", kind)
-			case given("error"):
-				text, err := argumentOrStdin(a, message) // of which the beginning is kept
-				if err != nil {
-					return err
-				}
-				if message = string(text); message == "" {
-					return cli.Usagef("the text of --error is empty; say what is wrong")
-				}
-				request.Error = &task.Report{Kind: kind, Message: message}
-			}
-			return showStopping(a, cmd, func(ctx context.Context, t *task.Task) (task.Stopping, error) { return t.Stop(ctx, request) })
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return runTaskStop(a, cmd, &o) },
 	}
-	cmd.Flags().StringVar(&message, "error", "", "stop because of the error that `TEXT` describes; - reads it from stdin")
-	cmd.Flags().StringVar(&kind, "kind", "", "`KIND` of the error, such as IOError")
-	cmd.Flags().StringVar(&reason, "reason", "", "the reason, a `TEXT` for people, if it is not an error")
+	cmd.Flags().StringVar(&o.message, "error", "", "stop because of the error that `TEXT` describes; - reads it from stdin")
+	cmd.Flags().StringVar(&o.kind, "kind", "", "`KIND` of the error, such as IOError")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "the reason, a `TEXT` for people, if it is not an error")
 	return cmd
+}
+
+// taskStopOptions are the flags of [taskStopCommand].
+type taskStopOptions struct {
+	message, kind, reason string
+}
+
+// runTaskStop is the work of [taskStopCommand].
+func runTaskStop(a *cli.App, cmd *cobra.Command, o *taskStopOptions) error {
+	request := task.Stop{Reason: o.reason}
+	given := cmd.Flags().Changed
+	switch {
+	case given("error") && given("reason"):
+		return cli.Usagef("--error and --reason are both given; an error is the reason, so give one of them")
+	case given("kind") && !given("error"):
+		return cli.Usagef("--kind %s is that of an error, and none is given; say it with --error TEXT", o.kind)
+	case given("error"):
+		text, err := argumentOrStdin(a, o.message) // of which the beginning is kept
+		if err != nil {
+			return err
+		}
+		if o.message = string(text); o.message == "" {
+			return cli.Usagef("the text of --error is empty; say what is wrong")
+		}
+		request.Error = &task.Report{Kind: o.kind, Message: o.message}
+	}
+	return showStopping(a, cmd, func(ctx context.Context, t *task.Task) (task.Stopping, error) { return t.Stop(ctx, request) })
 }
 
 func taskClearStopCommand(a *cli.App) *cobra.Command {
@@ -136,32 +144,34 @@ Exit codes:
 		Example: `  clusterrun task wait-for-stop && kill -TERM $server
   until clusterrun task wait-for-stop --timeout 10m; do save; done`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			t, err := currentTask()
-			if err != nil {
-				return err
-			}
-			ctx := cmd.Context()
-			if cmd.Flags().Changed("timeout") {
-				if timeout < 0 {
-					return cli.Usagef("--timeout %s is negative; give a time span such as 30s", timeout)
-				}
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, timeout)
-				defer cancel()
-			}
-			now, err := t.WaitForStop(ctx)
-			switch {
-			case errors.Is(err, context.DeadlineExceeded):
-				return &cli.ExitError{Code: exitcode.Timeout, Cause: fmt.Errorf("there was no stop within %s", timeout)}
-			case err != nil:
-				return err
-			case a.Global.JSON:
-				return a.PrintJSON(now)
-			}
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return runTaskWaitForStop(cmd.Context(), a, cmd, timeout) },
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "wait at most this `TIME`, such as 30s; default: without limit")
 	return cmd
+}
+
+// runTaskWaitForStop is the work of [taskWaitForStopCommand].
+func runTaskWaitForStop(ctx context.Context, a *cli.App, cmd *cobra.Command, timeout time.Duration) error {
+	t, err := currentTask()
+	if err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("timeout") {
+		if timeout < 0 {
+			return cli.Usagef("--timeout %s is negative; give a time span such as 30s", timeout)
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	now, err := t.WaitForStop(ctx)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return &cli.ExitError{Code: exitcode.Timeout, Cause: fmt.Errorf("there was no stop within %s", timeout)}
+	case err != nil:
+		return err
+	case a.Global.JSON:
+		return a.PrintJSON(now)
+	}
+	return nil
 }

@@ -31,7 +31,7 @@ type HostWorker struct {
 	// Exited gets the end of each supervisor we started.
 	Exited           chan error
 	Gone             chan struct{} // closed by cut
-	Told             chan struct{} // closed by stopAll
+	Told             chan struct{} // closed by StopAll
 	cutting, telling sync.Once
 }
 
@@ -179,7 +179,7 @@ func (w *HostWorker) LastWords() string {
 type StandardFiles struct {
 	In       *os.File // nil if no task gets it
 	Out, Err *os.File
-	Terminal *foregroundTTY // nil if the files are ours
+	Terminal *ForegroundTTY // nil: the files are ours
 }
 
 // Given reports whether there is an output that programs can have.

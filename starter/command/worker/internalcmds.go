@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -21,52 +22,55 @@ const ownersSideFlag = "owners-side"
 // Supervise returns the command that run and dev execute: the supervisor of a
 // private host worker. Its parent holds the other end of its lifeline.
 func Supervise(a *cli.App) *cobra.Command {
-	ownersSide := false
+	var ownersSide bool
 	cmd := &cobra.Command{
 		Use:    "supervise",
 		Short:  "The supervisor of a host worker; started by run and dev",
 		Hidden: true,
 		Args:   cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, ok := os.LookupEnv(optionsVariable)
-			if !ok {
-				return cli.Usagef("supervise is started by clusterrun itself; use `clusterrun worker`")
-			}
-			// Not for the processes of tasks.
-			if err := os.Unsetenv(optionsVariable); err != nil {
-				return err
-			}
-			var o workers.Options
-			if err := json.Unmarshal([]byte(text), &o); err != nil {
-				return fmt.Errorf("%s: %w", optionsVariable, err)
-			}
-			syscall.CloseOnExec(cli.LifelineFD)
-			lifeline := os.NewFile(cli.LifelineFD, "lifeline")
-			if _, err := lifeline.Stat(); err != nil {
-				return fmt.Errorf("supervise has no lifeline: %w", err)
-			}
-			ctx, stop := cli.EndedBy(cmd.Context())
-			defer stop()
-			side, err := sideCommand()
-			if err != nil {
-				return err
-			}
-			owner := workers.Owner{Lifeline: lifeline}
-			if ownersSide {
-				syscall.CloseOnExec(cli.SideFD)
-				owner.Side = os.NewFile(cli.SideFD, "side")
-			}
-			if o.Foreground != "" || o.Stdin != "" {
-				owner.Stdin = os.NewFile(cli.StdinFD, "stdin")
-			}
-			if o.Foreground != "" || o.OwnersOutput {
-				owner.Stdout, owner.Stderr = os.NewFile(cli.StdoutFD, "stdout"), os.NewFile(cli.StderrFD, "stderr")
-			}
-			return workers.Supervise(ctx, o, side, owner)
-		},
+		RunE:   func(cmd *cobra.Command, _ []string) error { return runSupervise(cmd.Context(), ownersSide) },
 	}
 	cmd.Flags().BoolVar(&ownersSide, ownersSideFlag, false, "the side is in the process of the owner")
 	return cmd
+}
+
+// runSupervise is the work of [Supervise].
+func runSupervise(ctx context.Context, ownersSide bool) error {
+	text, ok := os.LookupEnv(optionsVariable)
+	if !ok {
+		return cli.Usagef("supervise is started by clusterrun itself; use `clusterrun worker`")
+	}
+	// Not for the processes of tasks.
+	if err := os.Unsetenv(optionsVariable); err != nil {
+		return err
+	}
+	var o workers.Options
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return fmt.Errorf("%s: %w", optionsVariable, err)
+	}
+	syscall.CloseOnExec(cli.LifelineFD)
+	lifeline := os.NewFile(cli.LifelineFD, "lifeline")
+	if _, err := lifeline.Stat(); err != nil {
+		return fmt.Errorf("supervise has no lifeline: %w", err)
+	}
+	ctx, stop := cli.EndedBy(ctx)
+	defer stop()
+	side, err := sideCommand()
+	if err != nil {
+		return err
+	}
+	owner := workers.Owner{Lifeline: lifeline}
+	if ownersSide {
+		syscall.CloseOnExec(cli.SideFD)
+		owner.Side = os.NewFile(cli.SideFD, "side")
+	}
+	if o.Foreground != "" || o.Stdin != "" {
+		owner.Stdin = os.NewFile(cli.StdinFD, "stdin")
+	}
+	if o.Foreground != "" || o.OwnersOutput {
+		owner.Stdout, owner.Stderr = os.NewFile(cli.StdoutFD, "stdout"), os.NewFile(cli.StderrFD, "stderr")
+	}
+	return workers.Supervise(ctx, o, side, owner)
 }
 
 // sideCommand returns the command line of the Temporal-facing side, for the supervisor.

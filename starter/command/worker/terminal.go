@@ -13,15 +13,15 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// foregroundTTY is our terminal while it belongs to the task in the foreground. The task has
-// one side of a pseudoterminal, and bytes are relayed between the other side and our terminal,
-// which is in raw mode: keys such as Ctrl-C mean to the task what they mean on a terminal of
-// its own.
+// ForegroundTTY is our terminal while it belongs to the task in the foreground.
+// The task has one side of a pseudoterminal, and bytes are relayed between the
+// other side and our terminal, which interprets nothing meanwhile: keys such as
+// Ctrl-C mean to the task what they mean on a terminal of its own.
 //
 //	keyboard ─► in ─► master ═ slave ─► task (and what others write unprefixed)
 //	screen ◄──────── master ═ slave ◄──┘
 //	   ▲── lines of other tasks, and ours
-type foregroundTTY struct {
+type ForegroundTTY struct {
 	in            *os.File
 	Screen        *cli.Screen
 	master, Slave *os.File
@@ -35,21 +35,22 @@ type foregroundTTY struct {
 	back    sync.Once
 }
 
-// NewForegroundTTY makes the pseudoterminal. Lend connects it to our terminal, which shows its
-// output on screenFile.
-func NewForegroundTTY(in, screenFile *os.File, keys func(os.Signal)) (*foregroundTTY, error) {
+// NewForegroundTTY makes the pseudoterminal; lend then begins. screen is where our
+// terminal shows things.
+func NewForegroundTTY(in, screenFile *os.File, keys func(os.Signal)) (*ForegroundTTY, error) {
 	master, slave, err := pty.Open()
 	if err != nil {
 		return nil, err
 	}
-	return &foregroundTTY{
+	return &ForegroundTTY{
 		in: in, Screen: &cli.Screen{File: screenFile}, master: master, Slave: slave, keys: keys,
 		signals: make(chan os.Signal, 8), relayed: make(chan struct{}),
 	}, nil
 }
 
-// Lend gives the terminal to the task. handled reports whether other code handles a signal.
-func (t *foregroundTTY) Lend(handled func(os.Signal) bool) error {
+// Lend gives the terminal to the task. handled are the signals that somebody else
+// handles.
+func (t *ForegroundTTY) Lend(handled func(os.Signal) bool) error {
 	modes, err := pty.Modes(t.in)
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func (t *foregroundTTY) Lend(handled func(os.Signal) bool) error {
 }
 
 // setRaw sets the modes for the task.
-func (t *foregroundTTY) setRaw() {
+func (t *ForegroundTTY) setRaw() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.before != nil {
@@ -82,9 +83,9 @@ func (t *foregroundTTY) setRaw() {
 	}
 }
 
-// restore restores the modes of the terminal before it finishes the screen, which may block
-// until its output is read. restore does not wait for that longer than drainBound.
-func (t *foregroundTTY) restore() {
+// restore sets those of before. The modes first: the screen may be busy for as long as
+// nobody reads it, and that is not waited for.
+func (t *ForegroundTTY) restore() {
 	t.mu.Lock()
 	before := t.before
 	t.before = nil
@@ -111,13 +112,13 @@ const drainBound = 2 * time.Second
 
 // GiveBack shows what the task wrote last, and takes the terminal back. The host
 // worker must have ended, or what it holds keeps the end from being seen.
-func (t *foregroundTTY) GiveBack() {
+func (t *ForegroundTTY) GiveBack() {
 	if t != nil {
 		t.back.Do(t.takeBack)
 	}
 }
 
-func (t *foregroundTTY) takeBack() {
+func (t *ForegroundTTY) takeBack() {
 	_ = t.Slave.Close()
 	t.mu.Lock()
 	lent := t.before != nil
@@ -134,7 +135,7 @@ func (t *foregroundTTY) takeBack() {
 }
 
 // handleSignals does what signals want of the terminal.
-func (t *foregroundTTY) handleSignals() {
+func (t *ForegroundTTY) handleSignals() {
 	for s := range t.signals {
 		switch s {
 		case syscall.SIGWINCH:
@@ -150,14 +151,14 @@ func (t *foregroundTTY) handleSignals() {
 	}
 }
 
-func (t *foregroundTTY) resize() {
+func (t *ForegroundTTY) resize() {
 	if rows, columns, err := pty.Size(t.in); err == nil {
 		_ = pty.SetSize(t.master, rows, columns)
 	}
 }
 
 // relay shows what the task writes, to the end.
-func (t *foregroundTTY) relay() {
+func (t *ForegroundTTY) relay() {
 	defer close(t.relayed)
 	buf := make([]byte, 32<<10)
 	for {
@@ -173,7 +174,7 @@ func (t *foregroundTTY) relay() {
 
 // readKeys passes on what is typed. While no program has the terminal, because it
 // is not up yet or has ended, Ctrl-C and Ctrl-\ are for us.
-func (t *foregroundTTY) readKeys(modes *unix.Termios) {
+func (t *ForegroundTTY) readKeys(modes *unix.Termios) {
 	var leave escape
 	buf := make([]byte, 4<<10)
 	for {
@@ -201,7 +202,7 @@ func (t *foregroundTTY) readKeys(modes *unix.Termios) {
 	}
 }
 
-func (t *foregroundTTY) isFree() bool {
+func (t *ForegroundTTY) isFree() bool {
 	group, err := pty.Foreground(t.master)
 	return err == nil && group == 0
 }

@@ -45,36 +45,39 @@ Exit codes:
   125  no host worker uses the state directory, or it is not upgraded and continues`,
 		Example: `  install -m 755 clusterrun /usr/local/bin/ && clusterrun worker upgrade`,
 		Args:    cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), upgradePatience)
-			defer cancel()
-			before, after, err := supervisor.RequestUpgrade(ctx, a.WorkerDir())
-			switch {
-			case errors.Is(err, supervisor.ErrNoSupervisor):
-				return fmt.Errorf("no host worker uses %s; start one with `clusterrun worker`, or name its --state-dir", a.WorkerDir())
-			case errors.Is(err, supervisor.ErrNotUpgradable):
-				return fmt.Errorf("the host worker with pid %d is of a version that cannot be upgraded in place; end it, which stops its tasks, and start it anew", before.PID)
-			case errors.Is(err, context.DeadlineExceeded):
-				return fmt.Errorf("the host worker with pid %d does not say what came of the upgrade; see its log", before.PID)
-			case err != nil:
-				return err
-			case after.Error != "":
-				return fmt.Errorf("the host worker with pid %d is not upgraded and continues with clusterrun %s: %s", after.PID, after.Version, after.Error)
-			}
-			if a.Global.JSON {
-				return a.PrintJSON(after)
-			}
-			a.Say("the host worker with pid %d is now clusterrun %s, and was %s; %s", after.PID, after.Version, before.Version, plural.Of(after.Living, "process continues", "processes continue"))
-			if after.Supervisor != after.Version {
-				a.Say("its supervisor stays clusterrun %s until no run is open on this host", after.Supervisor)
-			}
-			return nil
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runWorkerUpgrade(cmd.Context(), a) },
 	}
 }
 
-// TakeOver returns the command with which a new program replaces the program of a supervisor.
-// With --check it only reports whether it can.
+// runWorkerUpgrade is the work of [workerUpgradeCommand].
+func runWorkerUpgrade(ctx context.Context, a *cli.App) error {
+	ctx, cancel := context.WithTimeout(ctx, upgradePatience)
+	defer cancel()
+	before, after, err := supervisor.RequestUpgrade(ctx, a.WorkerDir())
+	switch {
+	case errors.Is(err, supervisor.ErrNoSupervisor):
+		return fmt.Errorf("no host worker uses %s; start one with `clusterrun worker`, or name its --state-dir", a.WorkerDir())
+	case errors.Is(err, supervisor.ErrNotUpgradable):
+		return fmt.Errorf("the host worker with pid %d is of a version that cannot be upgraded in place; end it, which stops its tasks, and start it anew", before.PID)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the host worker with pid %d does not say what came of the upgrade; see its log", before.PID)
+	case err != nil:
+		return err
+	case after.Error != "":
+		return fmt.Errorf("the host worker with pid %d is not upgraded and continues with clusterrun %s: %s", after.PID, after.Version, after.Error)
+	}
+	if a.Global.JSON {
+		return a.PrintJSON(after)
+	}
+	a.Say("the host worker with pid %d is now clusterrun %s, and was %s; %s", after.PID, after.Version, before.Version, plural.Of(after.Living, "process continues", "processes continue"))
+	if after.Supervisor != after.Version {
+		a.Say("its supervisor stays clusterrun %s until no run is open on this host", after.Supervisor)
+	}
+	return nil
+}
+
+// TakeOver returns the command of a program that is executed in the place of a supervisor,
+// and before that to be asked whether it could be its side.
 func TakeOver(a *cli.App) *cobra.Command {
 	check := false
 	cmd := &cobra.Command{
