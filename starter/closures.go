@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -85,8 +84,7 @@ func (r *Run) TerminateClosures(ctx context.Context, reason string) error {
 	}
 	run := r.firstOf(d.GetWorkflowExecutionInfo())
 	err = r.client.TerminateWorkflow(ctx, closure.QueueID(run.WorkflowID, run.RunID), "", reason)
-	var notFound *serviceerror.NotFound
-	if errors.As(err, &notFound) {
+	if servererror.IsNotFound(err) {
 		return nil
 	}
 	return err

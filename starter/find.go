@@ -2,15 +2,14 @@ package starter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
-	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -29,8 +28,7 @@ func (e *AmbiguousError) Error() string {
 // latest that the schedule of that ID has started. It fails with [*NotFoundError] or [*AmbiguousError].
 func Find(ctx context.Context, c client.Client, beginning string) (string, error) {
 	_, err := c.DescribeWorkflowExecution(ctx, beginning, "")
-	var notFound *serviceerror.NotFound
-	if !errors.As(err, &notFound) {
+	if !servererror.IsNotFound(err) {
 		return beginning, err
 	}
 	request := &workflowservice.ListWorkflowExecutionsRequest{PageSize: 100, Query: fmt.Sprintf(

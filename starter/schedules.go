@@ -2,13 +2,12 @@ package starter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -53,9 +52,8 @@ func (e *NoScheduleError) Error() string {
 // DeleteSchedule stops a schedule from starting runs. Runs that it has started continue.
 func DeleteSchedule(ctx context.Context, c client.Client, id string) error {
 	err := c.ScheduleClient().GetHandle(ctx, id).Delete(ctx)
-	var none *serviceerror.NotFound
 	switch {
-	case errors.As(err, &none):
+	case servererror.IsNotFound(err):
 		return &NoScheduleError{id}
 	case err != nil:
 		return fmt.Errorf("delete schedule %s: %w", id, err)

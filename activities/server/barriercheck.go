@@ -2,14 +2,13 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/workflows/barrier"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -35,9 +34,8 @@ func (s *Barriers) lookForMissing(ctx context.Context, in spec.BarrierCheckInput
 	ctx, cancel := context.WithTimeout(ctx, barrierQueryTimeout)
 	defer cancel()
 	d, err := s.server.DescribeRun(ctx, in.Run.WorkflowID, in.Run.RunID)
-	var notFound *serviceerror.NotFound
 	switch {
-	case errors.As(err, &notFound):
+	case servererror.IsNotFound(err):
 		out.RunEnded = fmt.Sprintf("run %s no longer exists", in.Run.WorkflowID)
 		return out, nil
 	case err != nil:

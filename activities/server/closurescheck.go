@@ -3,14 +3,13 @@ package server
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -42,9 +41,8 @@ func (s *Queues) Over(ctx context.Context, run spec.RunRef) (string, error) {
 		return "", err
 	}
 	d, err := c.DescribeWorkflowExecution(ctx, run.WorkflowID, "")
-	var notFound *serviceerror.NotFound
 	switch {
-	case errors.As(err, &notFound):
+	case servererror.IsNotFound(err):
 		return fmt.Sprintf("the server no longer knows run %s", run.WorkflowID), nil
 	case err != nil:
 		return "", err
@@ -69,8 +67,7 @@ func (s *Queues) Left(ctx context.Context, run spec.RunRef) (bool, error) {
 		return false, err
 	}
 	d, err := c.DescribeWorkflowExecution(ctx, closure.QueueID(run.WorkflowID, run.RunID), "")
-	var notFound *serviceerror.NotFound
-	if errors.As(err, &notFound) {
+	if servererror.IsNotFound(err) {
 		return false, nil
 	}
 	return err == nil && d.GetWorkflowExecutionInfo().GetCloseTime() == nil, err

@@ -2,18 +2,17 @@ package server
 
 import (
 	"context"
-	"errors"
 	"reflect"
 	"sync"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -153,8 +152,7 @@ func (m *Membership) Freed(ctx context.Context, run fleet.Run) error {
 		return err
 	}
 	err = c.SignalWorkflow(ctx, spec.FleetID(m.queue), "", spec.SignalFleet, fleet.Message{Freed: &fleet.Freed{Run: run, Host: m.host.Name}})
-	var notFound *serviceerror.NotFound
-	if errors.As(err, &notFound) {
+	if servererror.IsNotFound(err) {
 		return nil
 	}
 	return err
@@ -210,9 +208,8 @@ func (m *Membership) FleetCheck(ctx context.Context, in fleet.CheckInput) (fleet
 	var out fleet.CheckOutput
 	for _, run := range in.Runs {
 		d, err := m.server.DescribeRun(ctx, run.WorkflowID, run.RunID)
-		var notFound *serviceerror.NotFound
 		switch {
-		case errors.As(err, &notFound):
+		case servererror.IsNotFound(err):
 		case err != nil:
 			return out, err
 		case d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:

@@ -2,13 +2,12 @@ package server
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
@@ -46,9 +45,8 @@ func (s *Queues) End(ctx context.Context, run spec.RunRef, over string) error {
 		return err
 	}
 	id := closure.QueueID(run.WorkflowID, run.RunID)
-	var notFound *serviceerror.NotFound
 	switch err := c.SignalWorkflow(ctx, id, "", closure.SignalServing, closure.ServingMessage{Over: over}); {
-	case errors.As(err, &notFound):
+	case servererror.IsNotFound(err):
 		return nil
 	case err != nil:
 		return err
@@ -60,7 +58,7 @@ func (s *Queues) End(ctx context.Context, run spec.RunRef, over string) error {
 			return ctx.Err()
 		}
 		d, err := c.DescribeWorkflowExecution(ctx, id, "")
-		if errors.As(err, &notFound) || err == nil && d.GetWorkflowExecutionInfo().GetCloseTime() != nil {
+		if servererror.IsNotFound(err) || err == nil && d.GetWorkflowExecutionInfo().GetCloseTime() != nil {
 			return nil
 		}
 		_ = retry.Sleep(ctx, lookAgain)

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
@@ -121,8 +122,7 @@ func executing(activities []*workflowpb.PendingActivityInfo) (n int) {
 // because no worker may be left for a query.
 func (c *Client) Status(ctx context.Context) (closure.QueueStatus, error) {
 	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
-	var notFound *serviceerror.NotFound
-	if errors.As(err, &notFound) {
+	if servererror.IsNotFound(err) {
 		return closure.QueueStatus{}, c.noQueue()
 	} else if err != nil {
 		return closure.QueueStatus{}, err

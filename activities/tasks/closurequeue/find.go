@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -50,9 +50,8 @@ func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]closure.Ou
 			})
 			return slices.ContainsFunc(here, func(id uint64) bool { return missing[id] })
 		})
-		var notFound *serviceerror.NotFound
 		switch {
-		case errors.As(err, &notFound):
+		case servererror.IsNotFound(err):
 			for _, id := range here {
 				found[id] = lost(id, "the server no longer has the history with its value")
 			}

@@ -2,13 +2,12 @@ package closurequeue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
-	"go.temporal.io/api/serviceerror"
 
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
@@ -41,9 +40,9 @@ func (c *Client) Follow(ctx context.Context, from Position, each func(News) erro
 		if err == nil {
 			continue
 		}
-		var notFound *serviceerror.NotFound
-		if errors.As(err, &notFound) {
-			// The server has forgotten this execution, but perhaps not its successor.
+		if servererror.IsNotFound(err) {
+			// The server has forgotten this execution, but perhaps not the one that continued
+			// it.
 			if here, err := c.Here(ctx); err == nil && here.Execution != at.Execution {
 				at = Position{Execution: here.Execution}
 				continue
