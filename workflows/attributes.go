@@ -36,15 +36,15 @@ func noteEnd(ctx workflow.Context, result *spec.RunResult, restarts int) {
 	countEnd(ctx, result)
 }
 
-// countEnd counts a run that has ended, for whoever serves metrics.
+// countEnd counts a run that has ended in the metrics.
 func countEnd(ctx workflow.Context, result *spec.RunResult) {
 	workflow.GetMetricsHandler(ctx).WithTags(map[string]string{
 		"verdict": string(result.Verdict), "cause": string(result.Cause()),
 	}).Counter(spec.MetricRunsEnded).Inc(1)
 }
 
-// noteGroup sets the attributes by which the run is found by where its group is now, and how
-// large. Restarts alone are worth an event at powers of two only: a group may restart for ever.
+// noteGroup sets the search attributes for the hosts and the size of the group. A change of the
+// number of restarts only is worth an event at powers of two: a group may restart for ever.
 func (v *reporter) noteGroup(ctx workflow.Context) {
 	known := workflow.GetTypedSearchAttributes(ctx)
 	var n changes
@@ -59,7 +59,7 @@ func (v *reporter) noteGroup(ctx workflow.Context) {
 	n.upsert(ctx)
 }
 
-// changes of attributes that one event brings.
+// changes collects the attribute updates of a single event.
 type changes []temporal.SearchAttributeUpdate
 
 func (n *changes) keyword(known temporal.SearchAttributes, key temporal.SearchAttributeKeyKeyword, value string) {
@@ -87,7 +87,7 @@ const (
 	// maxSearchable bounds the names in the attribute: by default a server takes 2 KiB
 	// of JSON for each.
 	maxSearchable = 2000
-	// maxHostName is what SQL databases take of one name.
+	// maxHostName is the longest name, in bytes, that SQL databases accept.
 	maxHostName = 255
 )
 
@@ -101,7 +101,7 @@ func searchable(hosts []*host) []string {
 			if c := h.name[i]; 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' {
 				size++
 			} else {
-				size += len(`\u0000`) // at most, whatever the encoder does with it
+				size += len(`\u0000`) // an upper bound for every encoder
 			}
 		}
 		if size > maxSearchable {

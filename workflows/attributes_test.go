@@ -41,8 +41,8 @@ func searched(t *testing.T, set ...temporal.SearchAttributeUpdate) (w *world, no
 	return w, noted
 }
 
-// What a run was started with it keeps true: also when its group moves to another
-// host, and whatever its end.
+// The attributes that a run was started with stay true, also after its group moves to another
+// host and at every kind of end.
 func TestSearchAttributesAreKept(t *testing.T) {
 	none := []temporal.SearchAttributeUpdate{verdictKey.ValueSet(spec.AttributeNone), hostKey.ValueSet([]string{spec.AttributeNone})}
 	twice := groupSpec

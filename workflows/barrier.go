@@ -12,19 +12,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// Barrier is one round of a barrier: hosts start it with the signal that brings
-// the first arrival, and wait for its result. It completes with that result also
-// when the round is broken: it has done what it is for.
+// Barrier is one round of a barrier: hosts start it with the signal that brings the first
+// arrival, and wait for its result. It completes with that result also if the round is broken.
 //
 // Package barrier has the rules, and [spec.BarrierID] its workflow ID.
 //
-// However long it waits, its history stays small: a start, one event and at most
-// one workflow task for each signal of a host, a timer, and one activity, whose
-// attempts leave no events. A host sends a signal for all of its tasks that
-// arrive within a moment, so 1,000 hosts make at most about 4,000 events. Where tasks
-// come and go without end the round continues as new.
+// Its history stays small during the longest wait: a start, one event and at most one workflow
+// task for each signal of a host, a timer, and one activity, whose attempts leave no events. A
+// host sends a signal for all of its tasks that arrive within a moment, so 1,000 hosts make at
+// most about 4,000 events. If tasks come and go without end the round continues as new.
 //
-// The second argument is nobody's but the workflow's own: what it takes along then.
+// Only the workflow itself passes from, when it continues as new.
 func Barrier(ctx workflow.Context, in spec.BarrierInput, from *BarrierResumption) (*spec.BarrierResult, error) {
 	b := &barrierWorkflow{
 		in: in, round: barrier.New(in.Participants, workflow.Now(ctx)),
@@ -50,8 +48,8 @@ type barrierWorkflow struct {
 	selector workflow.Selector
 	signals  workflow.ReceiveChannel
 
-	// hosts are the queues of those that have sent something, in the order in which
-	// they were first heard of: they can be asked who is still there.
+	// hosts are the queues of the hosts that have sent something, in the order of their first
+	// messages. They can be asked which tasks are still there.
 	hosts []string
 	names map[string]string // of those, by queue
 	// checks counts those that no host took up.
@@ -71,7 +69,7 @@ func (b *barrierWorkflow) status() (spec.BarrierStatus, error) {
 	return s, nil
 }
 
-// run waits for the end of the round; false: it goes on in another execution.
+// run waits for the end of the round. It returns false if the round continues as new.
 func (b *barrierWorkflow) run(ctx workflow.Context) (closed bool) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	b.selector.AddReceive(b.signals, func(c workflow.ReceiveChannel, _ bool) {

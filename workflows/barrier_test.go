@@ -22,7 +22,7 @@ type barrierTest struct {
 	*testsuite.TestWorkflowEnvironment
 	t  *testing.T
 	in spec.BarrierInput
-	// from is what an execution before this one left.
+	// from is the state that an earlier execution left.
 	from *workflows.BarrierResumption
 }
 
@@ -58,7 +58,7 @@ func (b *barrierTest) result() spec.BarrierResult {
 	return r
 }
 
-// unchanged is what the check fails with while everybody may still come.
+// unchanged fails the check with the error for "all can still come".
 func unchanged(context.Context, spec.BarrierCheckInput) (spec.BarrierCheckOutput, error) {
 	return spec.BarrierCheckOutput{}, temporal.NewApplicationError("all can still come", spec.ErrBarrierUnchanged)
 }
@@ -139,8 +139,8 @@ func TestBarrierBrokenByTheEndOfTheRun(t *testing.T) {
 	require.Equal(t, spec.BarrierRunEnded, r.Why)
 }
 
-// While nobody has ended the one activity is tried again, and the round goes on
-// to its release.
+// While no missing task has ended the one activity is retried, and the round continues to its
+// release.
 func TestBarrierChecksGoOn(t *testing.T) {
 	b := newBarrierTest(t, "worker-0", "worker-1")
 	checks, scheduled := 0, map[string]bool{}
@@ -158,7 +158,7 @@ func TestBarrierChecksGoOn(t *testing.T) {
 	require.Len(t, scheduled, 1, "attempts cost no events, activities do")
 }
 
-// Who went away while a check was under way is asked about in a new one.
+// A new check asks about a task that went away during a check.
 func TestBarrierChecksWhoWentAway(t *testing.T) {
 	b := newBarrierTest(t, "worker-0", "worker-1", "worker-2")
 	b.OnActivity(spec.ActivityBarrierCheck, mock.Anything, spec.BarrierCheckInput{Run: b.in.Run, Missing: []string{"worker-2"}}).Return(unchanged)
@@ -184,8 +184,8 @@ func TestBarrierCancelled(t *testing.T) {
 	require.Contains(t, r.Arrived, "worker-0")
 }
 
-// A round whose history has become long goes on in another execution of its workflow,
-// with its arrivals, their timeouts, and the hosts that can be asked.
+// A round with a long history continues in another execution of its workflow, with its
+// arrivals, their timeouts, and the hosts that can be asked.
 func TestBarrierContinuesAsNew(t *testing.T) {
 	b := newBarrierTest(t, "worker-0", "worker-1", "worker-2")
 	b.OnActivity(spec.ActivityBarrierCheck, mock.Anything, mock.Anything).Return(unchanged).Maybe()
@@ -218,7 +218,7 @@ func TestBarrierContinuesAsNew(t *testing.T) {
 	require.Equal(t, map[string][]string{"worker-0": {"k-worker-0"}, "worker-1": {"k-worker-1"}}, r.Arrived)
 	b.AssertExpectations(t)
 
-	// Who is missing comes, and all are released.
+	// The missing task comes, and all are released.
 	b = next()
 	b.OnActivity(spec.ActivityBarrierCheck, mock.Anything, mock.Anything).Return(unchanged).Maybe()
 	b.arrive(time.Second, "c", 0, "worker-2")

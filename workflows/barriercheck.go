@@ -14,24 +14,25 @@ import (
 )
 
 const (
-	// checkAfter is how long a round waits before it has somebody look whether the
-	// missing can still come. Most rounds are over by then.
+	// checkAfter is the time that a round waits before a host checks whether the missing tasks
+	// can still come. Most rounds are over by then.
 	checkAfter = time.Second
-	// checkSilence is how long a host may be silent that looks, and checkLasts is longer than
-	// any round.
+	// checkSilence is the heartbeat timeout of the host that checks, and checkLasts is longer
+	// than any round.
 	checkSilence, checkLasts = 20 * time.Second, 10 * 365 * 24 * time.Hour
-	// checkInterval bounds the time between two attempts: where a host cannot look it fails, as
-	// does a host worker of an earlier version each time that nobody has ended.
+	// checkInterval bounds the time between two attempts. An attempt fails if the host cannot
+	// check, and a host worker of an earlier version fails each check that finds no ended task.
 	checkInterval = time.Minute
-	// checkTaken is how long a host may take to take up a check, at first; a
-	// host worker that is away is asked ever more rarely, up to checkTakenMost.
+	// checkTaken is the time in which a host must first take up a check. It grows up to
+	// checkTakenMost, so that a host worker that is away is asked less and less often.
 	checkTaken, checkTakenMost = 30 * time.Second, time.Hour
 )
 
-// startChecks sees to it that somebody looks after the missing. The check is one
-// activity on the queue of a host that has been heard of. It looks after 1, 2, 4 … 60 s
-// until somebody has ended, which costs no event. It is asked about those missing when it began: who has arrived since
-// does not matter, but who went away since is not in it, and then it begins anew.
+// startChecks starts the check for missing tasks. The check is one activity on the queue of a
+// host that has sent a signal. It checks after 1, 2, 4 … 60 s until a missing task has ended,
+// which costs no event. Its input is the list of tasks that were missing when it began. A task
+// that has arrived since does not matter, but for a task that went away since the check is
+// started again.
 func (b *barrierWorkflow) startChecks(ctx workflow.Context) {
 	if len(b.hosts) == 0 {
 		return
@@ -63,7 +64,7 @@ func (b *barrierWorkflow) check(parent workflow.Context) {
 		var cancelled *temporal.CanceledError
 		switch {
 		case errors.As(err, &cancelled):
-			return // another one is under way
+			return // a newer check is under way
 		case err != nil:
 			b.checks++
 		default:

@@ -6,15 +6,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/barrier"
 )
 
-// A round waits as long as it has to. Tasks that come and go meanwhile cost its
-// history two signals each time, and at 10,000 signals the server takes no more: who
-// waits would never be released. So a round whose history has become long goes on in
-// another execution of its workflow, which hosts do not notice.
+// A round waits without limit. Tasks that come and go during the wait cost its history two
+// signals each time, and at 10,000 signals the server accepts no more: the waiting tasks would
+// never be released. So a round whose history has become long continues in another execution of
+// its workflow, which hosts do not notice.
 
-// BarrierResumption is what a round takes along when it continues as new.
+// BarrierResumption is the state of a round that continues as new.
 type BarrierResumption struct {
 	Round barrier.Snapshot `json:"round"`
-	// Hosts are those that were heard of, in that order.
+	// Hosts are the hosts that have sent something, in the order of their first messages.
 	Hosts []BarrierHost `json:"hosts,omitempty"`
 }
 
@@ -27,7 +27,7 @@ type BarrierHost struct {
 // maxTaken bounds the arrivals that are taken along: the server takes 2 MiB.
 const maxTaken = 3000
 
-// outgrown reports whether the round has to go on elsewhere.
+// outgrown reports whether the round must continue as new.
 func (b *barrierWorkflow) outgrown(ctx workflow.Context) bool {
 	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() && b.round.Arrivals() <= maxTaken
 }

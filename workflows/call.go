@@ -16,14 +16,15 @@ func call[I, O any](ctx workflow.Context, a hostapi.Activity[I, O], in I) future
 	return future[O]{workflow.ExecuteActivity(ctx, hostapi.Name(a), in)}
 }
 
-// hereTakes is how long an activity of callHere may take as part of the workflow task. Whoever asks
-// for the status of a run waits for the end of its workflow task.
+// hereTakes bounds an activity of callHere within the workflow task. A query of the status
+// waits for the end of the workflow task.
 const hereTakes = 2 * time.Second
 
-// callHere is [call] for an activity that mostly takes milliseconds and may be repeated. On a local
-// queue its first try is part of the workflow task, which spares the server a third of its work for a
-// short run. If that try fails or takes long, the server has it retried as any other activity, and
-// shows meanwhile what the run waits for. One that has heartbeats is meant to take long.
+// callHere is [call] for an activity that mostly takes milliseconds and may be repeated. On a
+// local queue its first try is part of the workflow task, which spares the server a third of
+// its work for a short run. If that try fails or takes long, the server retries it as any other
+// activity, and shows what the run waits for. An activity with heartbeats is expected to take
+// long.
 func callHere[I, O any](ctx workflow.Context, a hostapi.Activity[I, O], in I) future[O] {
 	o := workflow.GetActivityOptions(ctx)
 	if !spec.IsLocalQueue(o.TaskQueue) || o.HeartbeatTimeout > 0 {

@@ -22,7 +22,8 @@ func (r *clusterRun) checkStart(ctx workflow.Context, e lifecycle.StartTask) (li
 	return e, nil
 }
 
-// hostOf returns the host of a task, and that of the first task for one outside the spec.
+// hostOf returns the host of a task, and the host of the first task for a task outside the
+// spec.
 func (pl *placer) hostOf(task string) *host {
 	if h, ok := pl.placed[task]; ok {
 		return h

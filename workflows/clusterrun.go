@@ -17,14 +17,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// ClusterRun runs a cluster to its end. The input is a [spec.RunSpec] as JSON;
-// it is taken raw and decoded strictly here, so that a misspelt field fails the
-// run at once instead of being ignored. A run that failed returns an
-// ApplicationError of one of the types in package spec, one that was cancelled
-// a CanceledError; both carry the [spec.RunResult] in their details.
+// ClusterRun runs a cluster to its end. The input is a [spec.RunSpec] as JSON; it is taken raw
+// and decoded strictly here, so that a misspelt field fails the run at once instead of being
+// ignored. A run that failed returns an ApplicationError of one of the types in package spec,
+// and a cancelled run a CanceledError; both carry the [spec.RunResult] in their details.
 //
-// The second argument is nobody's but the workflow's own: what it takes along when
-// it continues as new.
+// Only the workflow itself passes resumption, when it continues as new.
 func ClusterRun(ctx workflow.Context, input, resumption converter.RawValue) (*spec.RunResult, error) {
 	return runCluster(ctx, input, resumption, maxOwn)
 }
@@ -34,7 +32,7 @@ func runCluster(ctx workflow.Context, input, resumption converter.RawValue, grou
 	for _, v := range []converter.RawValue{input, resumption} {
 		if key := spec.MissingKey(v.Payload().GetMetadata()); key != nil {
 			if workflow.IsReplaying(ctx) || workflow.GetInfo(ctx).ContinuedExecutionRunID != "" {
-				panic(key) // the run goes on where the key is
+				panic(key) // a worker that has the key continues the run
 			}
 			return nil, key
 		}
@@ -49,7 +47,8 @@ func runCluster(ctx workflow.Context, input, resumption converter.RawValue, grou
 	if err != nil {
 		refused := resultOfRefusal(err)
 		noteEnd(ctx, refused, 0)
-		// Whoever asks it afterwards is to learn why; without, there is not even a query.
+		// A later status query must return the reason; without this there would be no query
+		// handler.
 		why := spec.Status{State: spec.RunEnded, Tasks: []spec.TaskStatus{}, Result: refused}
 		if err := answerStatusBy(ctx, func() (spec.Status, error) { return why, nil }); err != nil {
 			return nil, err
@@ -103,9 +102,9 @@ type clusterRun struct {
 	*runState
 	placer   *placer    // which hosts have the tasks
 	fleet    *fleetTalk // what the fleet is asked and told
-	calls    *hostCalls // what hosts are asked to do meanwhile
+	calls    *hostCalls // requests to hosts
 	releaser *releaser  // how hosts are given back
-	handover *handover  // when the run goes on in another execution
+	handover *handover  // when the run continues in another execution
 	report   *reporter  // what people see
 }
 
@@ -137,31 +136,32 @@ type runState struct {
 	// sized is the spec with the tasks of this generation; see [spec.RunSpec.Sized].
 	sized   *spec.RunSpec
 	machine *lifecycle.Machine
-	queue   string // of the workflow; those of hosts are named after it
+	queue   string // the workflow's; queues of hosts are named after it
 
 	hosts     []*host
 	placed    map[string]*host  // by task name
 	addresses map[string]string // by task name
 	// former are hosts of earlier generations that the group has left.
 	former []*host
-	// shipped are hosts that have what the run ships, the latest last.
+	// shipped are hosts that already received the run's files, the latest last.
 	shipped []spec.HostService
 	// lost are the queues of hosts that went under a task.
 	lost map[string]bool
-	// absent are the queues of hosts that the run has given up because they did not come
-	// back, and that have not been heard of since.
+	// absent are the queues of hosts that the run has given up because they did not come back,
+	// and that have not answered since.
 	absent map[string]bool
-	// draining are the names of hosts that the group is to leave.
+	// draining are the names of hosts that the group must leave.
 	draining map[string]bool
-	// answers are those of the fleet that nobody has read yet.
+	// answers are the unread answers of the fleet.
 	answers []fleet.Answer
-	// groupsAbove is how many launches the run carries out at once by itself.
+	// groupsAbove is the most launches that the run carries out at once without groups.
 	groupsAbove int
 	// inputBytes is the size of the spec as it came.
 	inputBytes int
-	// specBytes is the size of the spec, where several hosts are told it.
+	// specBytes is the size of the spec if several hosts receive it.
 	specBytes int
-	// queued is when the run first asked the fleet: its age in the queue.
+	// queued is the time of the first request to the fleet, from which the fleet counts the
+	// run's age in the queue.
 	queued time.Time
 	// patient reports whether the run waits for a place without limit.
 	patient bool
@@ -175,12 +175,12 @@ type runState struct {
 	// began is the execution in which the run began, by which hosts and the fleet know it,
 	// also where the workflow was reset since.
 	began string
-	// execution counts those that have gone on with the tasks.
+	// execution counts the executions that have continued the run with its tasks.
 	execution int
 	// requests counts those that this execution has accepted.
 	requests int
-	// leaving is since when it has been about to go on in another execution; awaiting
-	// says that it will hear of the end of the last request.
+	// leaving is the time since which the run tries to continue in another execution. awaiting
+	// reports whether a coroutine waits for the end of the last request.
 	leaving  time.Time
 	awaiting bool
 
@@ -191,8 +191,8 @@ type runState struct {
 	launches map[string]*launch
 	timers   map[lifecycle.Timer]workflow.CancelFunc
 
-	// stopPlacing ends the placement; nil once that has ended. unplacedWhy is set
-	// when somebody asked for that.
+	// stopPlacing ends the placement. It is nil after the placement has ended. unplacedWhy is
+	// set if a request ended it.
 	stopPlacing workflow.CancelFunc
 	unplacedWhy string
 
@@ -310,7 +310,7 @@ func (r *clusterRun) begin(ctx workflow.Context, placed error) {
 		r.releaser.giveBack(ctx)
 		r.invalid = placed
 	case r.unplacedWhy != "":
-		// Somebody did not want to wait for it, even if it came off in the end.
+		// A request ended the placement, even if it succeeded in the end.
 		r.step(ctx, lifecycle.Cancel{Reason: r.unplacedWhy})
 	case placed == nil:
 		now := workflow.Now(ctx)

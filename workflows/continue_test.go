@@ -78,7 +78,7 @@ func (w *world) start(t *testing.T, s spec.RunSpec, from *workflows.Resumption) 
 	return w.GetWorkflowError()
 }
 
-// next is what a run that continued as new took along.
+// next returns the resumption of a run that continued as new.
 func next(t *testing.T, err error) *workflows.Resumption {
 	t.Helper()
 	var again *workflow.ContinueAsNewError
@@ -91,7 +91,7 @@ func next(t *testing.T, err error) *workflows.Resumption {
 
 var groupSpec = spec.RunSpec{RestartScope: spec.RestartScopeGroup, ReturnOutput: true}
 
-// A limit that passes while a run that goes on is being placed holds.
+// A limit holds that passes while a continued run is being placed.
 func TestTimeoutWhileARunThatGoesOnIsPlaced(t *testing.T) {
 	w := newWorld(t)
 	r := next(t, w.start(t, groupSpec, nil))

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// detailsOf are what the Web UI shows of a workflow.
+// detailsOf returns the details that the Web UI shows of a workflow.
 func detailsOf(t *testing.T, w *testsuite.TestWorkflowEnvironment) string {
 	t.Helper()
 	v, err := w.QueryWorkflow("__temporal_workflow_metadata")
@@ -26,8 +26,7 @@ func detailsOf(t *testing.T, w *testsuite.TestWorkflowEnvironment) string {
 	return m.GetCurrentDetails()
 }
 
-// What programs and people say is shown as they said it: the Web UI takes details for
-// Markdown.
+// Text of programs and users is shown unchanged: the Web UI interprets details as Markdown.
 func TestDetailsFenceWhatUsersSay(t *testing.T) {
 	const traceback = "  File \"<stdin>\", line 1, in <module>\n```\n# x\n\x1b[31m__init__"
 

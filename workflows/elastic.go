@@ -5,11 +5,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// An elastic run has as many hosts as there is room on, from one generation to the next,
-// and the same number of tasks on each. The fleet says how many when the run asks; what it
-// asks for is here.
+// An elastic run has as many hosts as there is room on, from one generation to the next, and
+// the same number of tasks on each. The fleet decides how many when the run asks; this file has
+// the question.
 
-// size returns how many tasks the generation has; 0: all of the spec.
+// size returns the number of tasks of the generation, or 0 for all of the spec.
 func (pl *placer) size() int {
 	if !pl.spec.IsElastic() {
 		return 0
@@ -46,7 +46,7 @@ func (pl *placer) demand() fleet.Demand {
 	return fleet.DemandOf(pl.spec).With(left, pl.spec.Elastic.Grow)
 }
 
-// gone notes that an elastic run goes on without a host.
+// gone notes that an elastic run continues without a host.
 func (pl *placer) gone(h *host) {
 	if pl.spec.IsElastic() {
 		pl.lost[h.queue] = true

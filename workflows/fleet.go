@@ -14,14 +14,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// Fleet knows the hosts of a queue, and gives them to the runs that want them. The first
-// host that joins starts it. Package fleet has the rules, and [spec.FleetID] its workflow
-// ID.
+// Fleet knows the hosts of a queue, and grants them to runs. The first host that joins starts
+// it. Package fleet has the rules, and [spec.FleetID] its workflow ID.
 //
-// Each host has an activity open for as long as it is there, whose heartbeats leave nothing
-// in the history; its end is how the fleet learns that the host is gone. A fleet that was
-// terminated is started again by its hosts, which know what runs hold there, and runs that
-// wait ask again.
+// Each host has an activity open for as long as it is there, whose heartbeats leave nothing in
+// the history. When the activity ends, the host is gone. A fleet that was terminated is started
+// again by its hosts, which know their runs, and runs that wait ask again.
 func Fleet(ctx workflow.Context, from *fleet.Snapshot) error {
 	f := &fleetOf{
 		machine:  fleet.New(),
@@ -74,11 +72,11 @@ type fleetOf struct {
 	// updated has an element after an update: a selector that waits knows nothing of what
 	// has been added to it since.
 	updated workflow.Channel
-	// leases are those of hosts, by name.
+	// leases are the leases of hosts, by name.
 	leases map[string]*hostLease
 	// checking reports whether a check is open.
 	checking bool
-	// wakes is when the timer is over that stopWake ends.
+	// wakes is the time at which the timer fires that stopWake ends.
 	wakes    time.Time
 	stopWake workflow.CancelFunc
 	// sending counts the signals that are on their way.
@@ -89,7 +87,7 @@ type fleetOf struct {
 // hostLease is an activity that lasts as long as a host is there.
 type hostLease struct{ stop workflow.CancelFunc }
 
-// register has the fleet answer.
+// register installs the handlers of the fleet.
 func (f *fleetOf) register(ctx workflow.Context) error {
 	return errors.Join(
 		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryHosts, func() ([]fleet.HostStatus, error) {
@@ -201,7 +199,7 @@ func (f *fleetOf) wake(ctx workflow.Context) {
 // tell signals a run. One that is not there any more wants nothing.
 func (f *fleetOf) tell(ctx workflow.Context, run fleet.Run, what fleet.Answer) {
 	f.sending++
-	// Not the execution: the run may go on in another one.
+	// Without the run ID: the run may have continued in a later execution.
 	sent := workflow.SignalExternalWorkflow(ctx, run.WorkflowID, "", spec.SignalFleet, what)
 	f.selector.AddFuture(sent, func(sent workflow.Future) {
 		f.sending--
@@ -212,15 +210,15 @@ func (f *fleetOf) tell(ctx workflow.Context, run fleet.Run, what fleet.Answer) {
 }
 
 const (
-	// leaseTimeout is how long a host may be silent, and leaseWait how long one that has
-	// joined may take to begin.
+	// leaseTimeout is the heartbeat timeout of a host's lease, and leaseWait the longest time
+	// between the join and the start of the lease.
 	leaseTimeout, leaseWait = 15 * time.Second, 15 * time.Second
-	// checkTakes is how long one check goes on, and checkAgain the time between two of its
-	// looks; maxChecked bounds its runs.
+	// checkTakes is the length of a check, and checkAgain the time between two of its looks.
+	// maxChecked is the most runs it checks.
 	checkTakes, checkAgain, maxChecked = 30 * time.Second, 5 * time.Second, 200
 )
 
-// lease has a host hold its place from now on, in place of an earlier lease.
+// lease starts the lease of a host and ends its earlier one.
 func (f *fleetOf) lease(ctx workflow.Context, h fleet.Host) {
 	if old := f.leases[h.Name]; old != nil {
 		old.stop()
@@ -250,9 +248,10 @@ func (f *fleetOf) lease(ctx workflow.Context, h fleet.Host) {
 	})
 }
 
-// check has a host look whether the runs that are first in line, or have not said that they
-// are placed, have ended without a word. It looks again and again as other attempts of the
-// activity, which cost no history, and with the runs of then after a while.
+// check asks a host whether runs have ended without a message: those that are first in line,
+// and those that have not confirmed their placement. It looks again in later attempts of the
+// activity, which cost no history, and after a while is started again with the runs of that
+// time.
 func (f *fleetOf) check(ctx workflow.Context) {
 	runs := f.machine.Unplaced(maxChecked)
 	host, there := f.anyHost()

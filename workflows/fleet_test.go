@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// fleetWorld is a fleet whose hosts hold their leases until they are told to end.
+// fleetWorld is a fleet whose hosts hold their leases until a test ends them.
 type fleetWorld struct {
 	*testsuite.TestWorkflowEnvironment
 	t *testing.T
@@ -29,7 +29,7 @@ type fleetWorld struct {
 	mu sync.Mutex
 	// ends has how the lease of a host ends, by name.
 	ends map[string]chan error
-	// told is what runs were told, by workflow ID.
+	// told has the answers to runs, by workflow ID.
 	told map[string][]fleet.Answer
 }
 
@@ -146,9 +146,8 @@ func TestAFleetKnowsWhoIsThere(t *testing.T) {
 	assert.True(t, temporal.IsCanceledError(w.run(nil)))
 }
 
-// What a fleet knows goes along when it continues as new: its hosts get leases from the next
-// execution, and who waited is granted there. A run that is not there any more frees what it
-// was granted.
+// A fleet that continues as new keeps its state: its hosts get leases from the next execution,
+// and the waiting runs are granted there. A run that no longer exists frees its grant.
 func TestAFleetContinuesAsNew(t *testing.T) {
 	w := newFleet(t)
 	w.join(time.Second, "a", "i1", 4, "")

@@ -73,8 +73,8 @@ func (pl *placer) stay() []*host {
 	return pl.hosts
 }
 
-// ask returns where the fleet has room for the tasks, once it has. The question is repeated
-// now and then: a fleet that was terminated knows of nobody who waits.
+// ask returns places for the tasks as soon as the fleet has room. It repeats the question now
+// and then, because a fleet that was terminated does not know which runs wait.
 func (f *fleetTalk) ask(ctx workflow.Context, p placement, demand fleet.Demand, since time.Time, try int) ([]fleet.Place, error) {
 	asked := fleet.Asked{Run: f.inFleet(ctx), Generation: p.generation, Try: try, Demand: demand, Since: since}
 	if f.spec.IsElastic() {
@@ -112,12 +112,12 @@ func (f *fleetTalk) ask(ctx workflow.Context, p placement, demand fleet.Demand, 
 }
 
 const (
-	// askedAgain is how long a run waits before it asks again for the first time, and
-	// askedRarely between later times.
+	// askedAgain is the time before a run asks the fleet again for the first time, and
+	// askedRarely the time between later questions.
 	askedAgain, askedRarely = 30 * time.Second, 10 * time.Minute
-	// lastAnswer is how long a fleet may take to answer a run that waits no longer.
+	// lastAnswer bounds the wait for the fleet's answer to a run that gives up.
 	lastAnswer = 10 * time.Second
-	// fleetComes is how soon a run asks again where there is no fleet yet.
+	// fleetComes is the time before a run asks again if there is no fleet yet.
 	fleetComes = time.Second
 )
 
@@ -154,8 +154,8 @@ func (f *fleetTalk) granted(ctx workflow.Context, asked fleet.Asked, wait time.D
 	}
 }
 
-// listen takes what the fleet says, until the run ends. That of an earlier run of the same
-// ID is for nobody.
+// listen receives the answers of the fleet until the run ends. It drops answers for an earlier
+// run of the same ID.
 func (f *fleetTalk) listen(ctx workflow.Context) {
 	answers := workflow.GetSignalChannel(ctx, spec.SignalFleet)
 	workflow.Go(ctx, func(ctx workflow.Context) {
@@ -186,8 +186,8 @@ func (f *fleetTalk) move(ctx workflow.Context, m fleet.Move) {
 	}
 }
 
-// giveUp gives back what earlier generations hold: another run may wait for it that has
-// what this one waits for.
+// giveUp gives back the reservations of earlier generations. Otherwise two runs could each wait
+// for hosts that the other holds.
 func (f *fleetTalk) giveUp(ctx workflow.Context, generation int) {
 	f.placer.unreserve(ctx, f.hosts, generation)
 	for _, h := range f.hosts {
@@ -197,7 +197,7 @@ func (f *fleetTalk) giveUp(ctx workflow.Context, generation int) {
 	}
 }
 
-// hostsAt returns the hosts of a grant with their tasks, which are those of the generation.
+// hostsAt returns the hosts of a grant with the tasks of the generation on each.
 func (pl *placer) hostsAt(places []fleet.Place) []*host {
 	tasks := pl.spec.TaskList()
 	placed := 0
@@ -214,8 +214,8 @@ func (pl *placer) hostsAt(places []fleet.Place) []*host {
 	return hosts
 }
 
-// reserveAll reserves all hosts of the run. What a host refuses for want of room is no
-// error: another may have it.
+// reserveAll reserves all hosts of the run. It returns no error if a host refuses because it
+// has no room: another may have it.
 func (pl *placer) reserveAll(ctx workflow.Context, p placement) (*fleet.Refused, error) {
 	futures := make([]future[hostapi.ReserveOutput], len(pl.hosts))
 	asking, giveUp := workflow.WithCancel(ctx)
@@ -255,8 +255,8 @@ func refusal(h *host, err error) string {
 	return reasonOf(err)
 }
 
-// unreserve has hosts give back what they have reserved for a generation, or still have of
-// an earlier one. One that does not answer has it until the run ends.
+// unreserve makes hosts give back their reservations for a generation and for earlier ones. A
+// host that does not answer keeps them until the run ends.
 func (pl *placer) unreserve(ctx workflow.Context, hosts []*host, generation int) {
 	futures := make([]future[hostapi.None], len(hosts))
 	for i, h := range hosts {
@@ -270,7 +270,7 @@ func (pl *placer) unreserve(ctx workflow.Context, hosts []*host, generation int)
 	}
 }
 
-// left returns those of the hosts before that the group has left and has not lost.
+// left returns the hosts in before that the group has left but not lost.
 func (pl *placer) left(before []*host) []*host {
 	return slices.DeleteFunc(slices.Clone(before), func(h *host) bool {
 		return h.queue == "" || pl.lost[h.queue] || slices.ContainsFunc(pl.hosts, func(now *host) bool { return now.queue == h.queue })
@@ -293,7 +293,7 @@ func (pl *placer) preferred() []string {
 	return hosts
 }
 
-// tellFleet reports whether there is a fleet to hear it.
+// tellFleet sends a message to the fleet, and reports whether there is a fleet.
 func (f *fleetTalk) tellFleet(ctx workflow.Context, m fleet.Message) bool {
 	err := workflow.SignalExternalWorkflow(ctx, spec.FleetID(f.queue), "", spec.SignalFleet, m).Get(ctx, nil)
 	return err == nil

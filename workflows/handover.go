@@ -10,20 +10,20 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// A run whose history gets long goes on in another execution of its workflow. The server
-// closes the activities of this one, and their hosts leave the processes alone. The next
-// execution launches them again, and the hosts find the processes living, or ended and
-// not yet judged.
+// A run whose history gets long continues in another execution of its workflow. The server
+// closes the activities of the old execution, and their hosts leave the processes running. The
+// next execution launches them again, and the hosts find the processes alive, or ended and
+// unreported.
 
 const (
-	// manyRequests and eventsOfTask say when a history is long because of requests, and
-	// not because of the tasks alone: a large run whose tasks all end is about to end.
+	// manyRequests and eventsOfTask decide whether a history is long because of requests: a
+	// large run whose history is long because all its tasks end is about to end.
 	manyRequests, eventsOfTask = 500, 8
-	// mostEvents is where that ends: the server terminates a workflow with 51,200, or with
+	// mostEvents bounds that: the server terminates a workflow with 51,200 events, or with
 	// 10,000 signals.
 	mostEvents = 20_000
-	// leavingTakes is how long requests are refused at a time, to get to a moment in which
-	// none is being met. One of a host that is away may take longer.
+	// leavingTakes is the time for which requests are refused at once, to reach a moment
+	// without an open request. A request to a host that is away may take longer.
 	leavingTakes = 10 * time.Second
 	// bytesOfTask is about what a running task takes along, and maxCarried what all do with
 	// the spec: the server takes 2 MiB.
@@ -33,8 +33,8 @@ const (
 	maxAddedBytes = 256 << 10
 )
 
-// handOver reports whether the run goes on in another execution now, and has set r.next
-// then. It does so only in a moment in which nothing is under way that would be lost.
+// handOver reports whether the run continues in another execution now, and sets r.next if so.
+// It does so only if nothing is under way that would be lost.
 func (o *handover) handOver(ctx workflow.Context) bool {
 	if !o.isLong(ctx) {
 		o.leaving = time.Time{}
@@ -63,7 +63,7 @@ func (o *handover) isLong(ctx workflow.Context) bool {
 		o.machine.AddedSize() <= maxAddedBytes && o.inputBytes+bytesOfTask*o.machine.Size() <= maxCarried
 }
 
-// wakeWhenFinished has the loop of the run look again once all requests are answered.
+// wakeWhenFinished wakes the loop of the run after all requests are answered.
 func (o *handover) wakeWhenFinished(ctx workflow.Context) {
 	if o.awaiting {
 		return
@@ -77,8 +77,8 @@ func (o *handover) wakeWhenFinished(ctx workflow.Context) {
 	})
 }
 
-// isLeaving reports whether requests are refused at the moment. It is for validators: what
-// they refuse leaves nothing in the history, and is asked again in the next execution.
+// isLeaving reports whether requests are refused at the moment. It is for validators: a request
+// that they refuse leaves nothing in the history, and is repeated in the next execution.
 func (o *handover) isLeaving(ctx workflow.Context) bool {
 	return !o.leaving.IsZero() && o.machine.Quiet() && workflow.Now(ctx).Sub(o.leaving) < leavingTakes
 }

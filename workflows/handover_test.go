@@ -15,7 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// adopting is a world whose host goes on with its tasks, which do not end by themselves.
+// adopting is a world whose host adopts the tasks of earlier executions, which do not end by
+// themselves.
 type adopting struct {
 	*world
 	ran      []hostapi.RunTaskInput
@@ -41,7 +42,7 @@ func newAdopting(t *testing.T) *adopting {
 		return hostapi.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}, Service: &serviceOfA}, nil
 	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Reserve), DisableAlreadyRegisteredCheck: true})
 	w.RegisterActivityWithOptions(func(ctx context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
-		in.Workflow = "" // only those of groups say it
+		in.Workflow = "" // only activities of groups set it
 		w.ran = append(w.ran, in)
 		if in.Task == "brief-0" {
 			return hostapi.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
@@ -127,8 +128,8 @@ func TestAGroupThatIsLongKeepsItsHosts(t *testing.T) {
 	assert.Equal(t, []hostapi.ReleaseInput{{Run: r.Run}}, again.released)
 }
 
-// While a request is being met the run stays, and refuses others for as long, to be asked
-// again. What ends the run is not refused.
+// A run that serves a request does not continue as new, and refuses further requests until
+// then, to be repeated. It accepts requests that end the run.
 func TestARunDoesNotGoOnInTheMiddleOfARequest(t *testing.T) {
 	for name, ends := range map[string]bool{"signal-task": false, "terminate-all": true} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +141,7 @@ func TestARunDoesNotGoOnInTheMiddleOfARequest(t *testing.T) {
 				if ends {
 					w.UpdateWorkflowNoRejection(spec.UpdateTerminateAll, "end", t, spec.TerminateAllRequest{})
 				}
-				time.Sleep(50 * time.Millisecond) // for what has come to be served
+				time.Sleep(50 * time.Millisecond) // until the update is served
 				return spec.RequestAnswer{Tasks: in.Tasks}, nil
 			}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.SignalTasks)})
 			w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.TerminateTasksInput) (spec.RequestAnswer, error) {

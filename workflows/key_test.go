@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 )
 
-// A worker that lacks the key fails what it begins with, and leaves what goes on to those
+// A worker that lacks the key fails runs that begin, and leaves continued runs to the workers
 // that have it.
 func TestAWorkerWithoutTheKey(t *testing.T) {
 	encoded := converter.NewRawValue(&commonpb.Payload{

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// launch is a launch of a task whose end the run has not heard of.
+// launch is a launch of a task whose end has not reached the run.
 type launch struct {
 	id string // of its RunTask activity
 	// cancel cancels that. In a group it cancels those of all its tasks, for the machine
@@ -50,7 +50,7 @@ func (r *clusterRun) runTaskInput(a lifecycle.Launch) hostapi.RunTaskInput {
 	return in
 }
 
-// TaskEnd is how a launch of a task ended, for the machine.
+// TaskEnd is the end of a launch of a task, for the machine.
 type TaskEnd struct {
 	Task       string     `json:"task"`
 	Generation int        `json:"generation,omitempty"`
@@ -96,8 +96,8 @@ func (r *clusterRun) stop(a lifecycle.Stop) {
 type Carrier struct {
 	Host  string `json:"host"`
 	Queue string `json:"queue"`
-	// StopAfter is how long the host lets processes go on without contact, and GivenUp how
-	// long it may be silent before nothing lives there; 0: without limit.
+	// StopAfter is the time after which a host that has lost contact stops its processes, and
+	// GivenUp the silence after which none of them can be alive. 0 means no limit.
 	StopAfter time.Duration `json:"stop_after,omitempty"`
 	GivenUp   time.Duration `json:"given_up,omitempty"`
 	// Crowd: each task of it may beat less often.
@@ -120,10 +120,9 @@ func (c Carrier) runTask(ctx workflow.Context, in hostapi.RunTaskInput) future[h
 	return call(ctx, hostapi.Host.RunTask, in)
 }
 
-// endOf reads how the process ended from how its activity did. A host's own
-// account is in the details of errors. Where there is none the machine is told
-// so: the activity was cancelled while no process ran, or between a failure and
-// the restart, and Release will have the rest.
+// endOf derives the end of the process from the end of its activity. A host's own account is in
+// the details of errors. If there is none the machine receives none: the activity was cancelled
+// while no process ran, or between a failure and the restart, and Release returns the rest.
 func (c Carrier) endOf(in hostapi.RunTaskInput, out hostapi.RunTaskOutput, err error) TaskEnd {
 	end := TaskEnd{Task: in.Task, Generation: in.Generation, Launch: in.Launch}
 	var exit spec.Exit

@@ -28,7 +28,7 @@ func tasksInput(to hostapi.Group, tasks []string) hostapi.TasksInput {
 }
 
 // answer answers a request with the tasks that were reached, on the hosts or before. It is an
-// error only if there are none. done is nil where nobody waits.
+// error only if there are none. done is nil if no request waits.
 func (c *hostCalls) answer(ctx workflow.Context, reach onHosts, before []string, done workflow.Settable) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		answer, failure := reach(ctx)
@@ -48,7 +48,7 @@ func (c *hostCalls) answer(ctx workflow.Context, reach onHosts, before []string,
 	})
 }
 
-// capture has the stacks written down, and tells the machine whatever comes of it.
+// capture captures the stacks, and informs the machine at the end, also of a failure.
 func (c *hostCalls) capture(ctx workflow.Context, a lifecycle.Capture) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		answer, err := c.captureStacks(spec.StacksRequest{Tasks: a.Tasks, Again: spec.DurationOf(a.Again)}, capturing)(ctx)
@@ -63,7 +63,7 @@ func (c *hostCalls) capture(ctx workflow.Context, a lifecycle.Capture) {
 	})
 }
 
-// captureStacks has the stacks written down. Where a host does not answer, the stacks say so.
+// captureStacks captures the stacks. If a host does not answer, the stacks of its tasks say so.
 func (c *hostCalls) captureStacks(in spec.StacksRequest, options activityOptions) onHosts {
 	return func(ctx workflow.Context) (spec.RequestAnswer, error) {
 		all := ask(ctx, c, hostapi.Host.CaptureStacks, options, in.Tasks, func(to hostapi.Group, tasks []string) hostapi.CaptureStacksInput {
@@ -89,7 +89,7 @@ func reach[I any](c *hostCalls, a hostapi.Activity[I, spec.RequestAnswer], tasks
 // maxListed bounds names in a summary that has little else.
 const maxListed = 300
 
-// asked is what a host answered for some of its tasks.
+// asked is the answer of a host for some of its tasks.
 type asked struct {
 	spec.RequestAnswer
 	host  *host

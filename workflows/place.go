@@ -19,7 +19,7 @@ import (
 
 // host is one host of a run.
 type host struct {
-	pin   string // the name the spec pins tasks to; none: any host
+	pin   string // the name the spec pins tasks to; "" for any host
 	tasks []spec.Task
 
 	name  string
@@ -110,8 +110,8 @@ func (pl *placer) placeWherePinned(ctx workflow.Context, p placement) error {
 	return failure
 }
 
-// reserveInput returns what a host is asked for. Where it is the only one it is asked for
-// all tasks, and knows the whole cluster with it.
+// reserveInput returns the input of a host's reservation. If the host is the only one its input
+// has all tasks, and with them the whole cluster.
 func (pl *placer) reserveInput(ctx workflow.Context, p placement, h *host, group int) hostapi.ReserveInput {
 	in := hostapi.ReserveInput{
 		Run: pl.began, Spec: pl.sized, Devices: h.devices, Group: group, Generation: p.generation, First: p.first,
@@ -126,7 +126,7 @@ func (pl *placer) reserveInput(ctx workflow.Context, p placement, h *host, group
 	return in
 }
 
-// maxShipped bounds the hosts that the next one is told of.
+// maxShipped bounds the earlier hosts in the input of the next reservation.
 const maxShipped = 4
 
 // reserved notes what a host has reserved.
@@ -157,8 +157,8 @@ func onRefusal(ctx workflow.Context, futures []future[hostapi.ReserveOutput], gi
 	}
 }
 
-// reserve asks a host for its tasks. The host worker that had them before is
-// asked first, where there is one; if it does not answer soon, any other will do.
+// reserve asks a host for its tasks. It first asks the host worker that had them before, if
+// any; if that does not answer soon, any other will do.
 func (pl *placer) reserve(ctx workflow.Context, h *host, in hostapi.ReserveInput, before string, deadline time.Duration) future[hostapi.ReserveOutput] {
 	summary := reserveSummary(h, in.Generation)
 	ask := func(ctx workflow.Context, queue string, deadline time.Duration) future[hostapi.ReserveOutput] {
@@ -224,7 +224,7 @@ func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Durati
 	return failure
 }
 
-// cluster returns what processes are told of a cluster on several hosts.
+// cluster returns the description of a cluster on several hosts for its processes.
 func (pl *placer) cluster() hostapi.Cluster {
 	tasks := pl.sized.TaskList()
 	master := pl.placed[tasks[0].Name()].out
@@ -302,8 +302,8 @@ func (h *host) title() string {
 	return "any host"
 }
 
-// placementError returns why a host did not take its tasks. What is wrong with the
-// spec there is the spec's error, not the placement's.
+// placementError returns why a host did not take its tasks. If a host finds the spec invalid,
+// it returns an error of the spec instead of a placement error.
 func (pl *placer) placementError(h *host, err error) error {
 	var app *temporal.ApplicationError
 	var timeout *temporal.TimeoutError

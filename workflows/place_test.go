@@ -75,7 +75,7 @@ func execute(t *testing.T, env *testsuite.TestWorkflowEnvironment, s spec.RunSpe
 	require.True(t, env.IsWorkflowCompleted())
 }
 
-// recordedSize is a history in which the size of the spec is recorded as this one.
+// recordedSize replays a history that recorded a given size of the spec.
 type recordedSize struct {
 	interceptor.WorkerInterceptorBase
 	interceptor.WorkflowInboundInterceptorBase
@@ -97,8 +97,8 @@ func (r *recordedSize) SideEffect(ctx workflow.Context, _ func(workflow.Context)
 	return r.WorkflowOutboundInterceptorBase.SideEffect(ctx, func(workflow.Context) any { return r.size })
 }
 
-// Whether a run is too large for its hosts is what its history says: another version of
-// this program may write the same spec in more bytes.
+// The history decides whether a run is too large for its hosts: another version of this program
+// may write the same spec in more bytes.
 func TestTheSizeOfASpecIsRecorded(t *testing.T) {
 	place := func(size int) string {
 		var suite testsuite.WorkflowTestSuite

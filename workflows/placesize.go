@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// maxStarted bounds the inputs of activities that one workflow task starts, in bytes:
-	// its commands travel in one message of at most 4 MiB.
+	// maxStarted bounds the inputs of the activities that one workflow task starts, in bytes:
+	// the commands of a workflow task travel in one message of at most 4 MiB.
 	maxStarted = 3 << 20
-	// maxPlacing bounds what all hosts together are told of a generation, in bytes. The
-	// server terminates a run whose history has 50 MiB.
+	// maxPlacing bounds the inputs of all hosts together for a generation, in bytes. The server
+	// terminates a run whose history has 50 MiB.
 	maxPlacing = 20 << 20
 )
 

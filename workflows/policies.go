@@ -14,36 +14,35 @@ const (
 	// tenYears is for ever: the life of a task is bounded by the run's rules, not
 	// by the server.
 	tenYears = 10 * 365 * 24 * time.Hour
-	// heartbeatTimeout is how long a host worker may be silent before another
-	// attempt is offered to it. Its processes go on meanwhile.
+	// heartbeatTimeout is the silence of a host worker after which it is offered another
+	// attempt. Its processes keep running.
 	heartbeatTimeout = 20 * time.Second
-	// crowdTimeout is the same for each of a crowd of tasks of a large run on one host:
-	// a server with a database in a file takes some hundred heartbeats a second. The host
-	// is heard of by one of them.
+	// crowdTimeout is the same for each of a crowd of tasks of a large run on one host: a
+	// server with a database in a file takes some hundred heartbeats a second. One task beats
+	// more often for its host.
 	crowdTimeout = time.Minute
 	crowd        = 32
-	// reserveTakes is how long a host may take for one try at a reservation.
+	// reserveTakes bounds one try at a reservation.
 	reserveTakes = 20 * time.Second
-	// reserveWait is how long a host that the fleet has granted may take to come back for
-	// its reservation.
+	// reserveWait is the time in which a granted host must take up its reservation.
 	reserveWait = 30 * time.Second
-	// shippingTakes is how long what a run ships may be on its way to a host.
+	// shippingTakes bounds the transfer of a run's files to a host.
 	shippingTakes = 30 * time.Minute
 	// startCheckTakes bounds the check of a task before it is started. Commands wait 15 s
 	// for the answer.
 	startCheckTakes = 10 * time.Second
-	// captureTakes bounds the capture of stacks, a host worker that is away
-	// included: what is out of time has to end some time.
+	// captureTakes bounds the capture of stacks, also if a host worker is away: a run that is
+	// out of time must end.
 	captureTakes = 10 * time.Second
-	// releaseWait is how long a host may take to come back for its release.
+	// releaseWait is the time in which a host must take up its release.
 	releaseWait = time.Minute
 )
 
 // activityOptions returns a context for an activity on a queue.
 type activityOptions func(ctx workflow.Context, queue, summary string) workflow.Context
 
-// shipping gives a reservation time to bring what the run ships to the host. One that is lost
-// meanwhile is noticed by its heartbeats.
+// shipping gives a reservation time to bring the run's files to the host. Heartbeats show
+// whether the host is lost during the transfer.
 func shipping(ctx workflow.Context, s *spec.RunSpec) workflow.Context {
 	if !s.Ships() {
 		return ctx
@@ -68,8 +67,8 @@ func placing(ctx workflow.Context, queue string, deadline time.Duration, summary
 	})
 }
 
-// reservingAt is for Reserve on a host that the fleet has granted. Its refusal is for the
-// fleet to hear, which knows another host or has the run wait.
+// reservingAt is for Reserve on a host that the fleet has granted. A refusal goes back to the
+// fleet, which knows another host or lets the run wait.
 func reservingAt(ctx workflow.Context, queue, summary string) workflow.Context {
 	retries := every(time.Second)
 	retries.NonRetryableErrorTypes = []string{spec.ErrPlacement}
@@ -82,12 +81,11 @@ func reservingAt(ctx workflow.Context, queue, summary string) workflow.Context {
 	})
 }
 
-// running is for RunTask. The retry policy is what restarts a task and what
-// brings back the lease on a process after a host worker died; how often it
-// may restart is for the host to count, because attempts count both.
+// running is for RunTask. The retry policy restarts a task, and brings back the lease on a
+// process after a host worker died. The host counts the restarts, because attempts count both.
 //
-// Only a host that must have stopped the process by now is given up: it may have answered
-// a moment before the attempt was offered to it.
+// Only a host that must have stopped the process by now is given up: it may have answered a
+// moment before the attempt was offered to it.
 func (c Carrier) running(ctx workflow.Context, id, summary string) workflow.Context {
 	o := workflow.ActivityOptions{
 		ActivityID:          id,
@@ -132,7 +130,7 @@ func requesting(ctx workflow.Context, queue, summary string) workflow.Context {
 	})
 }
 
-// askingFirst is for CheckStart and Unreserve: whoever asked for a start waits for the answer.
+// askingFirst is for CheckStart and Unreserve, whose callers wait for the answer.
 func askingFirst(ctx workflow.Context, queue, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
@@ -156,7 +154,7 @@ func telling(ctx workflow.Context, queue, summary string) workflow.Context {
 	})
 }
 
-// capturing is for CaptureStacks before a timeout's stop: everybody waits for it.
+// capturing is for CaptureStacks before a timeout's stop, which waits for it.
 func capturing(ctx workflow.Context, queue, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
@@ -191,7 +189,7 @@ func ending(ctx workflow.Context, queue string) workflow.Context {
 	})
 }
 
-// once is for what another attempt is no answer to.
+// once is for activities whose failure another attempt cannot mend.
 func once() *temporal.RetryPolicy { return &temporal.RetryPolicy{MaximumAttempts: 1} }
 
 func every(d time.Duration) *temporal.RetryPolicy {

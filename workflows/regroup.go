@@ -10,14 +10,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// placement says which generation of the group is to be placed, and after what
-// delay.
+// placement says which generation of the group to place, and after what delay.
 type placement struct {
 	generation, first int
 	after             time.Duration
 }
 
-// startPlacing places the tasks beside everything else; begin gets the outcome.
+// startPlacing places the tasks in a coroutine of its own; begin gets the outcome.
 func (r *clusterRun) startPlacing(ctx workflow.Context, p placement) {
 	placing, stopPlacing := workflow.WithCancel(ctx)
 	r.stopPlacing = stopPlacing
@@ -27,9 +26,8 @@ func (r *clusterRun) startPlacing(ctx workflow.Context, p placement) {
 	})
 }
 
-// regroup begins the next generation: here, or where the history has become long
-// in another execution of the workflow, whatever it has to do still. No activity of a
-// task is open.
+// regroup begins the next generation. If the history has become long, it begins it in another
+// execution of the workflow, which takes over any pending work. No activity of a task is open.
 func (r *clusterRun) regroup(ctx workflow.Context, a lifecycle.Regroup) {
 	if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 		r.next = r.handover.resumption(ctx)
@@ -38,28 +36,28 @@ func (r *clusterRun) regroup(ctx workflow.Context, a lifecycle.Regroup) {
 	r.startPlacing(ctx, placement{generation: a.Generation, first: a.First, after: a.After})
 }
 
-// Resumption is what a run takes along when it continues as new.
+// Resumption is the state of a run that continues as new.
 type Resumption struct {
 	Machine lifecycle.Snapshot `json:"machine"`
-	// Started is when the first generation began.
+	// Started is the time at which the first generation began.
 	Started time.Time `json:"started"`
 	// Run is the execution in which the run began, by which hosts know it.
 	Run string `json:"run"`
-	// Execution counts those that have gone on with the tasks.
+	// Execution counts the executions that have continued the run with its tasks.
 	Execution int `json:"execution"`
-	// Hosts are those of the run, and Former those that the group has left.
+	// Hosts are the hosts of the run, and Former the hosts that the group has left.
 	Hosts  []HeldHost `json:"hosts,omitempty"`
 	Former []HeldHost `json:"former,omitempty"`
-	// Queued is when the run first asked the fleet.
+	// Queued is the time of the first request to the fleet.
 	Queued time.Time `json:"queued,omitzero"`
-	// Addresses are those of the tasks, by name.
+	// Addresses are the addresses of the tasks, by name.
 	Addresses map[string]string `json:"addresses,omitempty"`
 	// Lost, Absent and Unsettled are queues of hosts, and Draining their names.
 	Lost      []string `json:"lost,omitempty"`
 	Absent    []string `json:"absent,omitempty"`
 	Unsettled []string `json:"unsettled,omitempty"`
 	Draining  []string `json:"draining,omitempty"`
-	// Shipped are hosts that have what the run ships.
+	// Shipped are hosts that already received the run's files.
 	Shipped []spec.HostService `json:"shipped,omitempty"`
 	// Output are the last lines of the output so far.
 	Output []string `json:"output,omitempty"`
@@ -92,9 +90,9 @@ func (r *clusterRun) resume(from *Resumption) {
 	}
 }
 
-// queueBefore returns the queue of the host worker that had a reservation in the
-// generation before, unless it was lost: whoever has been there has the files in
-// its caches, and its slots are ours.
+// queueBefore returns the queue of the host worker that had a reservation in the generation
+// before, unless it was lost: that host has the files in its caches, and its slots are reserved
+// for the run.
 func (pl *placer) queueBefore(before []*host, group int) string {
 	for _, h := range before {
 		for _, g := range h.groups {

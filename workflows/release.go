@@ -26,7 +26,7 @@ func (r *clusterRun) release(ctx workflow.Context) {
 	})
 }
 
-// givenBack is what the hosts told when they were given back.
+// givenBack collects the results of the hosts' releases.
 type givenBack struct {
 	released lifecycle.Released
 	output   []string
@@ -43,7 +43,7 @@ type givenBack struct {
 func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 	var back givenBack
 	e := lifecycle.Released{Exits: map[string][]spec.Exit{}, Values: map[string][]byte{}, Hosts: map[string]string{}}
-	// Those that the group has left come first: what the others say is newer.
+	// Hosts that the group has left come first: the results of later hosts are newer.
 	hosts := append(slices.Clone(g.former), g.hosts...)
 	futures := make([]future[hostapi.ReleaseOutput], len(hosts))
 	for i, h := range hosts {
@@ -94,8 +94,8 @@ func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 	return back
 }
 
-// endClosures ends the run's queue of closures with it. One that cannot be told now
-// finds out by itself, a minute later at most; see ClosuresCheck.
+// endClosures ends the run's queue of closures. A queue that cannot be reached now ends by
+// itself, a minute later at most; see ClosuresCheck.
 func (g *releaser) endClosures(ctx workflow.Context, queue string) {
 	err := workflow.ExecuteActivity(ending(ctx, queue), closure.ActivityEndClosures, closure.EndInput{
 		Run: spec.RunRef{

@@ -16,8 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Histories of released versions must go on replaying: a run may live for months and meet
-// several versions of this code. `make record` records those of a new one.
+// Histories of released versions must replay: a run may live for months and meet several
+// versions of this code. `make record` records the histories of a new version.
 func TestReplay(t *testing.T) {
 	types := map[string]any{
 		spec.WorkflowType:        workflows.ClusterRun,

@@ -12,11 +12,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// settle returns when nothing of the last generation lives on the hosts that gave no account
-// of it: their activities were closed without them, by a cancellation that came while
-// nobody held them or by a timeout. A host that is there says so at once. One that is not
-// has stopped its processes by itself when the time is up, and where it keeps them it is
-// waited for.
+// settle returns when nothing of the last generation lives on the hosts that gave no account of
+// it: their activities were closed without them, by a cancellation that came while no worker
+// held them or by a timeout. A host that is there answers at once. A host that is away stops
+// its processes by itself when its time is up; if it keeps them, settle waits for it.
 func (pl *placer) settle(ctx workflow.Context, hosts []*host) error {
 	var futures []future[spec.RequestAnswer]
 	var asked []*host

@@ -150,7 +150,7 @@ func (v *reporter) describe(ctx workflow.Context) {
 	workflow.SetCurrentDetails(ctx, b.String())
 }
 
-// writeTable writes what fits beside each other: the page is cut at its right.
+// writeTable writes the columns that fit on the page, which is cut at its right.
 func writeTable(b *strings.Builder, tasks []spec.TaskStatus) {
 	b.WriteString("| task | state | host | address | pid | restarts | exit | why |\n|---|---|---|---|---|---|---|---|\n")
 	for _, t := range tasks {
@@ -167,8 +167,8 @@ func writeTable(b *strings.Builder, tasks []spec.TaskStatus) {
 	}
 }
 
-// writeLogs writes where the output of tasks is that have ended. Where they live it is in the
-// details of their activities, with the pid.
+// writeLogs writes the log directories of ended tasks. The details of an activity have the log
+// directory and the pid of a running task.
 func writeLogs(b *strings.Builder, tasks []spec.TaskStatus) {
 	var lines []string
 	for _, t := range tasks {

@@ -13,32 +13,32 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// maxOwn is how many launches one workflow carries out at once. A run with more has groups
-// carry them out.
+// maxOwn is the most launches that one workflow carries out at once. A run with more starts
+// groups.
 const maxOwn = 250
 
 // GroupInput is the input of [TaskGroup].
 type GroupInput struct {
 	Carrier Carrier `json:"carrier"`
-	// Common is what all RunTask activities are told.
+	// Common is the part of the input that all RunTask activities share.
 	Common   hostapi.RunTaskInput `json:"common"`
 	Launches []GroupLaunch        `json:"launches"`
 }
 
-// GroupLaunch is what one RunTask activity is told besides.
+// GroupLaunch is the part of the input of a single RunTask activity.
 type GroupLaunch struct {
 	Task   string     `json:"task"`
 	Launch int        `json:"launch,omitempty"`
 	Added  *spec.Task `json:"added,omitempty"`
 }
 
-// TaskGroup carries launches of a large run out on one host. It decides nothing: a
-// cancellation stops all of its tasks, and the run learns how they ended from signals,
-// while others live, and from the result.
+// TaskGroup carries out launches of a large run on one host. It decides nothing: a cancellation
+// stops all of its tasks, and the run receives their ends in signals, while others live, and in
+// the result.
 //
-// At most one signal is on its way: what ends meanwhile goes with the next, for a run that
-// gets more than 100 events during one workflow task has to begin that again. The result
-// repeats what the run may not have heard.
+// At most one signal is on its way, and the next carries all ends since: the server makes a run
+// that gets more than 100 events during one workflow task repeat that task. The result repeats
+// ends that the run may not have received.
 func TaskGroup(ctx workflow.Context, in GroupInput) ([]TaskEnd, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	run := workflow.GetInfo(ctx).ParentWorkflowExecution
@@ -76,8 +76,8 @@ func TaskGroup(ctx workflow.Context, in GroupInput) ([]TaskEnd, error) {
 	return unheard, nil
 }
 
-// launchAll carries out the launches of one step of the machine, where they are too many
-// for the workflow of the run, and returns the other actions.
+// launchAll carries out the launches of one step of the machine if they are too many for the
+// workflow of the run, and returns the other actions.
 func (r *clusterRun) launchAll(ctx workflow.Context, actions []lifecycle.Action) []lifecycle.Action {
 	var launches []lifecycle.Launch
 	var others []lifecycle.Action
@@ -134,7 +134,7 @@ func (r *clusterRun) startGroup(ctx workflow.Context, h *host, n int, launches [
 	r.selector.AddFuture(group, func(f workflow.Future) {
 		var ends []TaskEnd
 		if err := f.Get(ctx, &ends); err != nil {
-			// Nobody knows how its tasks ended, or whether they did.
+			// It is unknown how its tasks ended, or whether they did.
 			workflow.GetLogger(ctx).Warn("a group was closed", "host", h.name, "error", err)
 			for _, a := range launches {
 				ends = append(ends, TaskEnd{Task: a.Task.Name(), Generation: a.Generation, Launch: a.Launch})

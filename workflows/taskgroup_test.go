@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A run behaves the same whoever carries its tasks. The environment of the tests cannot
-// terminate a group that has not begun; tests/e2e has a run that goes on with its groups.
+// A run behaves the same with and without groups. The environment of the tests cannot terminate
+// a group that has not begun; a test in tests/e2e continues a run with groups.
 func TestInGroups(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"TimeoutWhileARunThatGoesOnIsPlaced":              TestTimeoutWhileARunThatGoesOnIsPlaced,

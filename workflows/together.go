@@ -26,8 +26,8 @@ func (r *clusterRun) clearStop() func(workflow.Context) error {
 		})
 }
 
-// updateStopping is a request that is answered with how the run stands, at once:
-// the hosts learn of it meanwhile.
+// updateStopping installs a request that is answered at once with the state of the stop. The
+// hosts receive that state later.
 func updateStopping[Q interface{ Validate() error }](r *clusterRun, name, description string, eventOf func(Q, time.Time) lifecycle.Event) func(workflow.Context) error {
 	handle := func(ctx workflow.Context, q Q) (spec.Stopping, error) {
 		r.requests++
@@ -57,13 +57,13 @@ func updateStopping[Q interface{ Validate() error }](r *clusterRun, name, descri
 	}
 }
 
-// maxTold bounds what all hosts together are told of a stop, in bytes: the commands
-// of one workflow task travel in one message of at most 4 MiB.
+// maxTold bounds the messages of a stop to all hosts together, in bytes: the commands of one
+// workflow task travel in one message of at most 4 MiB.
 const maxTold = 2 << 20
 
-// tell has every host learn whether the tasks are stopping together. Nobody waits
-// for it. A host that is away learns of it when it is back, and one that hears of
-// two out of order knows by their numbers which is the newer.
+// tell sends every host the state of a stop together, without waiting for the hosts. A host
+// that is away receives it when it is back. If messages arrive out of order, their numbers show
+// the host which is newer.
 func (c *hostCalls) tell(ctx workflow.Context, s spec.Stopping) {
 	if s.Error != nil && sizeOf(s)*len(c.hosts) > maxTold {
 		short := *s.Error
@@ -85,8 +85,8 @@ func (c *hostCalls) tell(ctx workflow.Context, s spec.Stopping) {
 	}
 }
 
-// tellAgain has every host know how the run stands that the execution before has told
-// it: the activity that was to bring it may have ended with that.
+// tellAgain repeats the state of the stop to every host: the activity of the last execution
+// that carried it may have ended with that execution.
 func (c *hostCalls) tellAgain(ctx workflow.Context) {
 	if s := c.standing(); s != nil {
 		c.tell(ctx, *s)
@@ -95,7 +95,7 @@ func (c *hostCalls) tellAgain(ctx workflow.Context) {
 
 // sizeOf returns the size of a value as JSON.
 func sizeOf(v any) int {
-	// What the encoder caches does not change what it writes.
+	// The encoder's caches do not change its output.
 	b, err := json.Marshal(v) //workflowcheck:ignore
 	if err != nil {
 		return 0
@@ -103,8 +103,8 @@ func sizeOf(v any) int {
 	return len(b)
 }
 
-// standing returns how the run stands, for hosts that are reserved after it has been
-// stopped and cleared; nil: nobody ever asked.
+// standing returns the state of the stop, for hosts that are reserved after a stop or its
+// withdrawal. It is nil if no stop was ever requested.
 func (c *hostCalls) standing() *spec.Stopping {
 	if s := c.machine.Stopping(); s.Seq > 0 {
 		return &s

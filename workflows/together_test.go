@@ -30,16 +30,16 @@ type togetherWorld struct {
 	*testsuite.TestWorkflowEnvironment
 	t *testing.T
 
-	mu sync.Mutex // activities run beside each other
-	// told is what was told, in order, by host.
+	mu sync.Mutex // activities run concurrently
+	// told has the messages to each host, in order.
 	told map[string][]spec.Stopping
-	// tokens are those of the open activities, by task.
+	// tokens are the task tokens of the open activities, by task.
 	tokens map[string][]byte
-	// groups are the workflow IDs of what carries them.
+	// groups are the workflow IDs of the groups.
 	groups map[string]string
-	// reserved is what reservations were told.
+	// reserved has the stops in the inputs of reservations.
 	reserved []*spec.Stopping
-	// busy is how often a host has no room for a next generation yet.
+	// busy is the number of times that a host has no room for a next generation.
 	busy int
 }
 
@@ -105,7 +105,7 @@ func (w *togetherWorld) end(code int, tasks ...string) {
 		token, group := w.tokens[task], w.groups[task]
 		w.mu.Unlock()
 		require.NoError(w.t, w.CompleteActivity(token, out, err))
-		// The environment wakes the run alone.
+		// The environment does not wake groups, only the run.
 		_ = w.SignalWorkflowByID(group, "wake", nil)
 	}
 }
@@ -213,7 +213,7 @@ func TestStopTogether_CO01_CO08(t *testing.T) {
 	assert.Equal(t, "worker-1", r.Stopping.By)
 }
 
-// Who still runs when the grace is over is named and stopped.
+// A task that still runs when the grace is over is named and stopped.
 func TestStragglers_CO06_SEED61(t *testing.T) {
 	w := newTogetherWorld(t)
 	w.ask(time.Second, spec.UpdateStopTogether, spec.TogetherRequest{Reason: "enough"}, func(s spec.Stopping, err error) {
@@ -259,7 +259,7 @@ func TestClearStop_CO13(t *testing.T) {
 	}
 }
 
-// What cannot be is refused at once, with a reason.
+// Impossible requests are refused at once, with a reason.
 func TestStopTogetherIsRefused(t *testing.T) {
 	w := newTogetherWorld(t)
 	refused := func(q any, name, why string, after time.Duration) {
@@ -276,8 +276,8 @@ func TestStopTogetherIsRefused(t *testing.T) {
 	assert.Empty(t, w.told)
 }
 
-// The next generation of a group is reserved with what was said last, so that no
-// host goes by what it was told before. Whoever repeats a request meanwhile is answered.
+// The next generation of a group is reserved with the newest state of the stop, so that no host
+// follows an older one. A request that is repeated in between is answered.
 func TestTheNextGenerationKnowsOfAClear(t *testing.T) {
 	w := newTogetherWorld(t)
 	w.busy = 1

@@ -12,17 +12,17 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// request is an event that somebody may wait for.
+// request is an event whose sender may wait for an answer.
 type request struct {
 	event lifecycle.Event
-	// placed reports whether this is the end of the placement and not a request; err is its
+	// placed reports whether this is the end of the placement rather than a request; err is its
 	// error.
 	placed bool
 	err    error
 	// woken reports whether this only wakes the loop, since r has changed.
 	woken bool
-	// done takes a spec.RequestAnswer, or where stopping says so a spec.Stopping; nil
-	// where nobody waits.
+	// done takes a spec.RequestAnswer, or a spec.Stopping if stopping is set. It is nil if no
+	// sender waits.
 	done     workflow.Settable
 	stopping bool
 }
@@ -70,8 +70,8 @@ func update[Q interface{ Validate() error }](r *clusterRun, name, description st
 	}
 }
 
-// refused returns the error of a request that cannot be met. Where that is for some of its
-// tasks, the details say for which.
+// refused returns the error of a request that cannot be met. If it concerns some of the tasks,
+// the details name them.
 func refused(err error) error {
 	var invalid *spec.InvalidRequestError
 	var tasks lifecycle.TasksError
@@ -93,8 +93,8 @@ func refusedBy(h *host, err error) error {
 	return refused(fmt.Errorf("host %s: %s", h.name, reasonOf(err)))
 }
 
-// serve carries a request out. It is checked again: what was so when the
-// request came in may not be so any more.
+// serve carries out a request. It checks the request again, since the state may have changed
+// after the validator accepted it.
 func (r *clusterRun) serve(ctx workflow.Context, q request) {
 	switch {
 	case q.woken:
@@ -177,8 +177,8 @@ func (r *clusterRun) servePlacing(q request) {
 	}
 }
 
-// finishRequests answers those that came too late and waits for all handlers,
-// so that nobody waits for an answer of a closed run.
+// finishRequests answers requests that came too late and waits for all handlers, so that no
+// client waits for an answer of a closed run.
 func (r *clusterRun) finishRequests(ctx workflow.Context) error {
 	for {
 		var q request
