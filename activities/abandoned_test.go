@@ -29,7 +29,7 @@ func twoHosts() hostapi.Cluster {
 	}}
 }
 
-// opens takes messages, releases nobody, and reports which barriers were ended.
+// opens takes messages, releases no task, and reports which barriers were ended.
 type opens struct {
 	barriers.Server
 	told  chan spec.BarrierMessage

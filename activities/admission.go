@@ -127,8 +127,8 @@ func useOf(run runkey.Run) guard.Use {
 	return guard.Use{Namespace: run.Namespace, Workflow: run.WorkflowID, Run: run.RunID}
 }
 
-// admitAdded returns the signers of a task that is to be added to a plan, or why it must not
-// be added. It is called before addTask replaces the existing task.
+// admitAdded returns the signers of a task to add to a plan, or an error if it must not be
+// added. It is called before addTask replaces the existing task.
 func (g *gate) admitAdded(p *plan, in hostapi.RunTaskInput) ([]string, error) {
 	t := *in.Added
 	if before, ok := p.Added[t.Name()]; ok && before.Launch == in.Launch && reflect.DeepEqual(before.Task, t) {
@@ -180,8 +180,8 @@ func sameTask(a, b spec.Task) bool {
 
 var errCluster = temporal.NewNonRetryableApplicationError("the cluster is not that of the run's spec", spec.ErrPlacement, nil)
 
-// checkCluster returns an error if a cluster is not that of the run: a workflow adds only
-// hosts, addresses and ports to the spec.
+// checkCluster returns an error if a cluster differs from the cluster of the run: a workflow
+// adds only hosts, addresses and ports to the spec.
 func (g *gate) checkCluster(p *plan, c hostapi.Cluster) error {
 	if !g.Guard.HasPolicy() {
 		return nil

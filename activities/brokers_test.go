@@ -125,7 +125,7 @@ func notServed(err error) bool {
 }
 
 // The leases of a run end when the run is released, and the server retries them at once. That
-// must not create a broker that nobody ends.
+// must not create a broker that is never ended.
 func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 	s := newServing(t)
 	require.NotNil(t, s.Brokers().Serving(s.run))
@@ -156,7 +156,7 @@ func TestReleaseEndsTheBrokerForGood(t *testing.T) {
 	assert.True(t, notServed(err))
 }
 
-// A host worker that has just started may hear of a cancellation before anything else.
+// The first request to a new host worker may be a cancellation.
 func TestACancellationIsTheFirstThatABrokerHears(t *testing.T) {
 	s := newServing(t)
 	s.do(func(ctx context.Context) error {

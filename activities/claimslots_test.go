@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A host refuses more tasks than it has slots, but for one that may be oversubscribed by a run
-// that is alone there.
+// A host refuses more tasks than it has slots, unless the tasks belong to its only run and it
+// may be oversubscribed.
 func TestClaimSlots(t *testing.T) {
 	other := runkey.Run{Namespace: "default", WorkflowID: "other", RunID: "1"}
 	tasks := (&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Count: new(3)}}}).TaskList()

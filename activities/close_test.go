@@ -37,7 +37,7 @@ func (s *slow) call(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// slowSupervisor has processes that do not end. A nil call does not delay.
+// slowSupervisor is a supervisor whose processes do not end. A nil call does not delay.
 type slowSupervisor struct {
 	supervisor.API
 	wait, stop *slow
@@ -75,8 +75,8 @@ func (s *slowServer) RecordActivityHeartbeat(ctx context.Context, _ []byte, _ ..
 	return s.beat.call(ctx)
 }
 
-// A host that ends waits for the calls of its leases, and ends the leases, so that the next
-// host worker finds nobody at work.
+// A host that ends waits for the calls of its leases, and ends the leases, so that no lease is
+// at work when the next host worker starts.
 func TestTheEndOfAHostWaitsForItsLeases(t *testing.T) {
 	for name, cancelled := range map[string]bool{"wait": false, "confirm": true, "stop": true} {
 		t.Run(name, func(t *testing.T) {

@@ -173,7 +173,8 @@ func (l *taskLease) files(t spec.Task, n int) processFiles {
 	if runDir == "" {
 		return processFiles{}
 	}
-	// This comes before the new attempt, so that there are at most the bound and this one.
+	// This comes before the new attempt, so at most KeepAttempts old attempts and the new one
+	// exist.
 	err := l.plan.User.Do(func() error { return tasklog.Prune(runDir, t.Rank, tasklog.KeepAttempts) })
 	if err != nil {
 		l.Log.Warn("old attempts stay", zap.String("task", l.key.String()), zap.Error(err))

@@ -8,8 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A run is told where its logs lie in the end, whatever the host calls the directory that it
-// writes them to.
+// A run gets the final place of its logs, even if the host writes them to another directory.
 func TestWhereCopiedLogsLie(t *testing.T) {
 	for name, c := range map[string]struct{ copiedTo, inSpec, root, told string }{
 		"on the host":                       {"", "", "/host/logs", "/host/logs/run/attempt_0/1"},

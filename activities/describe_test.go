@@ -116,7 +116,7 @@ func TestDescribeExitWithoutLogs(t *testing.T) {
 	assert.Nil(t, value)
 }
 
-// A host worker that was told to end used to be reported as crashed.
+// A host worker that was asked to end used to be reported as crashed.
 func TestAHostWorkerThatWasToldToEndSaysSo(t *testing.T) {
 	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: -15, Reason: supervisor.ReasonShutdown}, nil), false, "")
 	assert.Equal(t, spec.CauseHostLost, e.Cause)
@@ -125,8 +125,8 @@ func TestAHostWorkerThatWasToldToEndSaysSo(t *testing.T) {
 	assert.Contains(t, e.Message, "the process is lost")
 }
 
-// What torch's Flight Recorder wrote is named for a process that failed or was stopped. One that
-// has completed may have left it too, and needs no explanation.
+// The file of torch's Flight Recorder is named for a process that failed or was stopped. A
+// process that has completed may have left one too, but needs no explanation.
 func TestTheFlightRecorderIsNamed(t *testing.T) {
 	for _, exit := range []supervisor.Exit{{Code: -6}, {Code: -15, Reason: supervisor.ReasonCollateral}, {Code: 0}} {
 		p := ended(t, exit, map[string]string{tasklog.TracePrefix + "3": "pickled"})

@@ -24,12 +24,12 @@
 //
 // # Heartbeats
 //
-// Heartbeats go through the client and not through the activity's context. A failed heartbeat
-// of the SDK ends the context, so a server that is away for two seconds would look like a
+// Heartbeats go through the client instead of the activity's context. A failed heartbeat of the
+// SDK ends the context, so a server that is away for two seconds would look like a
 // cancellation. Through the client only an answer counts: either a cancellation, or that the
 // server no longer knows the attempt. Without an answer RunTask continues. A task heartbeats
-// every 1 to 8 s, depending on the size of its run, and always on whole seconds, so that a
-// host with many tasks wakes up once a second for all of them.
+// every 1 to 8 s, depending on the size of its run, and always on whole seconds, so that a host
+// with many tasks wakes up once a second for all of them.
 //
 // # Restarts
 //
@@ -51,15 +51,15 @@
 //
 // # The fence
 //
-// A process that may be started elsewhere lives only while its host has contact. The
-// supervisor keeps a deadline for it on CLOCK_BOOTTIME: the time at which the last heartbeat
-// of its own activity that the server answered was sent, plus stop_after. The side renews it
-// after each answer, under the fence of its attempt, and a start needs an answer to the
-// attempt that starts. So a side that was killed, is frozen, crashes repeatedly, waits for a
-// connection or cannot log in does not extend the deadline: it passes, and the supervisor
-// stops the process (cause host-lost, reason cut-off). The deadline is per process and not
-// per run, because an answer for one task says nothing about the closed activity of another.
-// It need not survive the supervisor, since the processes die with the supervisor.
+// A process that may be started elsewhere lives only while its host has contact. The supervisor
+// keeps a deadline for it on CLOCK_BOOTTIME: the time at which the last heartbeat of its own
+// activity that the server answered was sent, plus stop_after. The side renews it after each
+// answer, under the fence of its attempt, and a start needs an answer to the attempt that
+// starts. So a side that was killed, is frozen, crashes repeatedly, waits for a connection or
+// cannot log in does not extend the deadline: it passes, and the supervisor stops the process
+// (cause host-lost, reason cut-off). The deadline is per process rather than per run, because
+// an answer for one task says nothing about the closed activity of another. It need not survive
+// the supervisor, since the processes die with the supervisor.
 //
 // The run counts from its side, with the same numbers (lifecycle.Fence). It gives the host up
 // when the first attempt of an activity has not been picked up for that long. With

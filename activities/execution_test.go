@@ -57,8 +57,8 @@ type oneAnswer struct {
 
 func (s oneAnswer) RecordActivityHeartbeat(context.Context, []byte, ...any) error { return s.err }
 
-// A server may push a cancellation when it closes an execution that another one continues.
-// The answer to a heartbeat of the attempt tells the two cases apart.
+// A server may push a cancellation when it closes an execution that another execution
+// continues. The answer to a heartbeat of the attempt tells the two cases apart.
 func TestAPushedCancellationIsConfirmed(t *testing.T) {
 	pushed := temporal.NewCanceledError()
 	for _, c := range []struct{ answer, want error }{

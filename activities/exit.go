@@ -21,7 +21,7 @@ import (
 
 const sigkill = int(unix.SIGKILL)
 
-// stderrLines is how many lines of stderr explain a failure without an error file.
+// stderrLines is the number of lines of stderr that explain a failure without an error file.
 const stderrLines = 8
 
 // maxReported bounds the line of a reported error among the printed ones, in bytes.
@@ -50,8 +50,8 @@ func exitOf(p supervisor.Process, owned bool, call string) spec.Exit {
 }
 
 // causeOf returns why a process ended. A process that exited with 0 despite a collateral stop
-// has completed, and one that died of our signal has not failed. A process that ended by
-// itself during a call has failed, whatever its exit code.
+// has completed, and one that died of our signal has not failed. A process that ended by itself
+// during a call has failed, with any exit code.
 func causeOf(e *supervisor.Exit, owned bool, call string) spec.Cause {
 	switch {
 	case e.Lost:
@@ -118,7 +118,7 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 	}
 	switch e.Cause {
 	case spec.CauseCompleted:
-		// Whatever error it once reported, it did not fail.
+		// It did not fail, even if it once reported an error.
 		e.Message, e.ErrorTime = "", time.Time{}
 		file := filepath.Join(p.LogDir, tasklog.ResultFile)
 		value, err := tasklog.ReadResult(file, taskapi.MaxResult)
@@ -151,8 +151,8 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 	return bound(e), nil
 }
 
-// withReport returns the printed error of a process that has reported one as well; what it
-// printed may be nil.
+// withReport returns the printed error of a process that has reported an error as well. printed
+// may be nil.
 func withReport(printed *spec.PrintedError, report *tasklog.Report) *spec.PrintedError {
 	if printed == nil {
 		line, _, _ := strings.Cut(report.Message, "\n")

@@ -107,7 +107,8 @@ func TestRestartsBeyondTheProcessesThatAreKnown(t *testing.T) {
 	}
 }
 
-// Only what outlived a program that ended by itself is told: what a stop ends gets no other end.
+// Processes that outlived their program are reported only if the program ended by itself: a
+// stop ends all of them anyway.
 func TestExitTellsWhatWasLeftBehind(t *testing.T) {
 	of := func(why supervisor.Reason) int {
 		return exitOf(supervisor.Process{Exit: &supervisor.Exit{Reason: why, Swept: 3, Killed: 2}}, false, "").LeftBehind

@@ -12,7 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// collectPatience is how long a release waits until the remaining lines are collected.
+// collectPatience is the longest time that a release waits until the remaining lines are
+// collected.
 const collectPatience = 30 * time.Second
 
 func (p *plan) filters() bool {
@@ -23,8 +24,8 @@ func (p *plan) filters() bool {
 	return len(l.DuplicateStdoutFilters)+len(l.DuplicateStderrFilters) > 0 && p.runDir() != ""
 }
 
-// collect starts to collect the lines of a run, unless it has started already or there is
-// nothing to collect. A released run has all its lines.
+// collect starts to collect the lines of a run, unless it has started already or the run needs
+// no collection. A released run has all its lines.
 func (c *collectors) collect(p *plan) {
 	if p.Released || !p.filters() {
 		return

@@ -33,7 +33,7 @@ func policedHost(t *testing.T, rules string) (*Host, ssh.Signer) {
 	key, err := ssh.NewSignerFromKey(private)
 	require.NoError(t, err)
 	dir := t.TempDir()
-	require.NoError(t, os.Chmod(dir, 0o700)) // whatever the umask is
+	require.NoError(t, os.Chmod(dir, 0o700)) // regardless of the umask
 	file := filepath.Join(dir, "policy.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("allowed_signers: signers\nrules: "+rules), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "signers"), append([]byte("alice "), ssh.MarshalAuthorizedKey(key.PublicKey())...), 0o600))
@@ -133,7 +133,7 @@ func TestOnlyWhatWasDecidedOnIsStarted(t *testing.T) {
 	assert.ErrorContains(t, l.written(supervisor.Command{Path: "/opt/jobs/a", Dir: "/etc"}), "the policy was asked about the directory /, but it is now /etc")
 }
 
-// Nobody else's spec is accepted under the execution of a run, whatever the generation.
+// A different spec is not accepted under the execution of a run, in any generation.
 func TestRunGoesOnWithItsOwnSpec(t *testing.T) {
 	h, key := policedHost(t, "[{signers: [alice], user: root}, {signers: [unsigned], user: root}]")
 	run := runkey.Run{Namespace: "default", WorkflowID: "r", RunID: "1"}

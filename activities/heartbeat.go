@@ -26,11 +26,11 @@ import (
 // a second.
 const (
 	minBeat = time.Second
-	// beatPatience is how long the server may take to answer a heartbeat.
+	// beatPatience is the longest time that the server may take to answer a heartbeat.
 	beatPatience = 5 * time.Second
-	// firstBeat is how soon people see the pid. It is not 0, because a heartbeat costs the
-	// server as much as the start of a task, and the server is busy while a run is being
-	// launched.
+	// firstBeat is the delay of the first heartbeat, which shows the pid to users. It is not 0,
+	// because a heartbeat costs the server as much as the start of a task, and the server is
+	// busy while a run is being launched.
 	firstBeat = 300 * time.Millisecond
 	// manyTasks is the size from which on the first beats of a run are spread out, too.
 	manyTasks = 32
@@ -143,12 +143,12 @@ func (l *taskLease) details(p supervisor.Process) spec.Heartbeat {
 	}
 }
 
-// beatsInContact is how often a host tries to reach the server before it stops a process for
-// lack of contact.
+// beatsInContact is the number of times that a host tries to reach the server before it stops a
+// process for lack of contact.
 const beatsInContact = 4
 
-// stopAfter returns how long a process of the run continues without contact; 0 is without
-// limit.
+// stopAfter returns the time for which a process of the run continues without contact. 0 means
+// no limit.
 func (p *plan) stopAfter() time.Duration { return p.Spec.StopAfter(p.Cluster.Hosts) }
 
 // hurry shortens the time between two heartbeats, or the wait for an answer, if the run stops
@@ -160,9 +160,9 @@ func (p *plan) hurry(d time.Duration) time.Duration {
 	return d
 }
 
-// contact returns the first contact of a process. If the process needs contact, the server
-// must have answered for this very attempt a moment ago: an attempt that was frozen for a
-// while may no longer be valid. The answer may be the one that delivered the attempt.
+// contact returns the first contact of a process. If the process needs contact, the server must
+// have answered for this very attempt a moment ago: an attempt that was frozen for a while may
+// no longer be valid. The delivery of the attempt counts as such an answer.
 func (l *taskLease) contact() (supervisor.Contact, error) {
 	after := l.plan.stopAfter()
 	if after == 0 {
@@ -177,7 +177,7 @@ func (l *taskLease) contact() (supervisor.Contact, error) {
 			return supervisor.Contact{Until: at + after.Nanoseconds(), Signal: stop.Signal, Grace: stop.Grace}, nil
 		}
 	}
-	// There is no process to report, but the details of an earlier one must be kept.
+	// No process exists yet, but the details of an earlier one must be kept.
 	var details []any
 	if before := (spec.Heartbeat{}); l.resumed && activity.GetHeartbeatDetails(l.ctx, &before) == nil {
 		details = append(details, before)
@@ -234,8 +234,9 @@ func (h *Host) withDeadline(run runkey.Run) (*plan, error) {
 // overdue reports whether max_run_time has passed.
 func (p *plan) overdue() bool { return p.Deadline != 0 && supervisor.BootNanos() >= p.Deadline }
 
-// killAt returns when the supervisor kills by itself. The workflow's own timer comes first
-// while the server is there; this one works during outages.
+// killAt returns the time at which the supervisor kills by itself, or 0 for no limit. The
+// workflow's own timer fires earlier while the server can be reached; this time limit works
+// during outages.
 func (p *plan) killAt() int64 {
 	if p.Deadline == 0 {
 		return 0

@@ -32,8 +32,8 @@ func (h *Host) Holds() []fleet.Holding {
 	return holds
 }
 
-// Held returns the runs that have reserved the host worker with that state directory and not
-// released it. The host worker may be another process.
+// Held returns the runs that have reserved the host worker with that state directory but have
+// not released it. The host worker may be another process.
 func Held(stateDir string) ([]runkey.Run, error) {
 	files, err := filepath.Glob(filepath.Join(plansIn(stateDir), "*.json"))
 	if err != nil {
@@ -43,7 +43,7 @@ func Held(stateDir string) ([]runkey.Run, error) {
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // the run has been closed meanwhile
+			continue // the run has been closed since
 		}
 		if err != nil {
 			return nil, err

@@ -35,18 +35,18 @@ type Config struct {
 	KeyDir string
 	// LogRoot is the directory for the logs of runs without a log directory of their own.
 	LogRoot string
-	// Retention says how long the logs of ended runs are kept. If nil, nobody removes them.
+	// Retention says how long the logs of ended runs are kept. If nil, they are not removed.
 	Retention *retention.Policy
 	// LogsCopiedTo is the directory, on the machine of the owner, to which the owner copies
-	// everything below LogRoot. If it is set, all output goes to files, and runs are told the
-	// paths of the copies.
+	// everything below LogRoot. If it is set, all output goes to files, and runs get the paths
+	// of the copies.
 	LogsCopiedTo string
-	// Advertise is the address by which tasks of other hosts reach those of this one.
-	// Default: Name.
+	// Advertise is the address at which tasks of other hosts reach the tasks of this host. The
+	// default is Name.
 	Advertise string
-	// Slots bounds the tasks on this host; 0 means no bound.
+	// Slots bounds the tasks on this host. 0 means no limit.
 	Slots int
-	// Oversubscribe reports whether a run that is alone here may have more tasks than Slots.
+	// Oversubscribe reports whether the only run here may have more tasks than Slots.
 	Oversubscribe bool
 	// Owned reports whether runs end with the owner of this worker.
 	Owned bool
@@ -75,8 +75,8 @@ type Config struct {
 	// Queues has the queues of closures that tasks here serve and schedule. If nil, tasks can
 	// do neither.
 	Queues taskservices.Queues
-	// Fleet is told when a run no longer holds anything on this host, if nobody else tells
-	// it. If nil, this host is in no fleet.
+	// Fleet receives a report when a run no longer holds anything on this host, unless the run
+	// itself reports it. If nil, this host is in no fleet.
 	Fleet Fleet
 	// Queue is the task queue of this host worker's own activities.
 	Queue string
@@ -91,7 +91,7 @@ type Config struct {
 // AllTasks stands for all tasks in [Config.Stdin]. The owner's stdin must then be a file.
 const AllTasks = "all"
 
-// Server is the part of the Temporal server that a host uses besides its activities.
+// Server is the part of the Temporal server that a host uses in addition to its activities.
 type Server interface {
 	// RecordActivityHeartbeat replaces the heartbeat of the activity context, because a
 	// failure of the latter ends the context: a server that is away for a second would look
@@ -159,8 +159,8 @@ func NewHost(c Config) (*Host, error) {
 	return h, err
 }
 
-// Close ends everything that the host does besides its activities, and waits for it.
-// Processes continue, and their tasks ask again, at the next host worker.
+// Close ends everything that the host does outside its activities, and waits for it. Processes
+// continue, and their tasks ask again, at the next host worker.
 func (h *Host) Close() {
 	h.group.Close()
 	h.services.Close()
@@ -193,7 +193,7 @@ func (h *Host) SlowestRatio() float64 { return h.services.SlowestRatio() }
 // Brokers returns the brokers through which the tasks of this host call closures.
 func (h *Host) Brokers() *taskservices.Brokers { return h.services.Brokers() }
 
-// core is what the parts of a host share.
+// core is the state that the parts of a host share.
 type core struct {
 	Config
 	group    *background.Group

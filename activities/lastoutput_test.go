@@ -39,7 +39,7 @@ func planOf(types ...string) *plan {
 	return p
 }
 
-// SEED-05, MPR-05: the lines have the prefix of their task, and include those of all its
+// SEED-05, MPR-05: the lines have the prefix of their task, and include the lines of all its
 // attempts.
 func TestLastOutput_MPR05_SEED05(t *testing.T) {
 	dir := t.TempDir()

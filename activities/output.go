@@ -115,8 +115,8 @@ func (p *plan) prefixFields(task string, attempt int) spec.PrefixFields {
 	return f
 }
 
-// maxEvidence is how much of the end of each stream is searched for errors, in bytes. It is
-// searched only when the process has failed or is about to be stopped.
+// maxEvidence is the size of the part at the end of each stream that is searched for errors, in
+// bytes. It is searched only when the process has failed or is about to be stopped.
 const maxEvidence = 128 << 10
 
 // printedError returns the error in the output of a process that ended it, or is about to; nil
@@ -163,7 +163,7 @@ func (l *taskLease) showsError(p supervisor.Process) bool {
 		_ = user.Do(func() error {
 			_, err := os.Stat(filepath.Join(p.LogDir, tasklog.ErrorFile))
 			if shows = err == nil; !shows {
-				// What is there now was printed before the stop.
+				// The present output was printed before the stop.
 				tasklog.NewTimes(p.LogDir).Note()
 				e := printedError(p.LogDir)
 				shows = e != nil && !e.Survivable
@@ -180,7 +180,8 @@ func (l *taskLease) showsError(p supervisor.Process) bool {
 	}
 }
 
-// lookPatience is how long the file system may take to answer before a process is stopped.
+// lookPatience is the longest time that the file system may take to answer before a process is
+// stopped.
 const lookPatience = time.Second
 
 // maxMessage bounds the texts of failures, in bytes: they are part of the mutable state of

@@ -25,8 +25,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// plan is what a host knows about a run that has tasks on it. It is on disk before Reserve
-// answers, so that any later host worker can serve the run.
+// plan is the knowledge of a host about a run that has tasks on it. It is on disk before
+// Reserve answers, so that any later host worker can serve the run.
 type plan struct {
 	Run        runkey.Run    `json:"run"`
 	Generation int           `json:"generation"`
@@ -120,7 +120,7 @@ func (p *plan) runDirBelow(root string) string {
 func (p *plan) number(q supervisor.Process) int { return p.Firsts[q.Key.Generation] + q.Number }
 
 // errNoPlan is returned if this host knows nothing about the run. Either it was released, or
-// the state directory is not the one that the run was reserved with.
+// the run was reserved with another state directory.
 var errNoPlan = errors.New("this host has no plan of the run")
 
 // planStore keeps plans as one JSON file per run, and in memory.
@@ -278,8 +278,8 @@ func (s *planStore) write(p *plan) error {
 	if err != nil {
 		return err
 	}
-	// A plan needs no fsync: what must survive a power cut is that a process was started,
-	// which is in the supervisor's journal.
+	// A plan needs no fsync: only the fact that a process was started must survive a power cut,
+	// and the supervisor's journal has that.
 	if err := atomicfile.Write(s.path(p.Run), b, 0o600); err != nil {
 		return fmt.Errorf("keep the plan of the run: %w", err)
 	}

@@ -40,7 +40,7 @@ func TestPlansAreOnDisk(t *testing.T) {
 	assert.Empty(t, last.all())
 }
 
-// A plan that is being written to a slow disk holds up that of no other run.
+// A plan that is being written to a slow disk does not delay the plans of other runs.
 func TestPlansOfOtherRunsDoNotWait(t *testing.T) {
 	s, err := openPlans(t.TempDir())
 	require.NoError(t, err)
@@ -114,7 +114,7 @@ func TestPreflightReportsEverything(t *testing.T) {
 		"logs.dir: log_dir: " + plain + " is a file on host host-a",
 	}, texts)
 
-	// If nothing else is wrong, the exit code is that of a shell.
+	// If nothing else is wrong, the exit code is the same as in a shell.
 	for program, want := range map[string]int{"no-such-program": 127, "./plain": 126, dir: 126} {
 		problems := h.checks.preflight(runkey.Run{}, &spec.RunSpec{}, nil, []spec.Task{task("one", dir, program)})
 		assert.Equal(t, want, (&spec.InvalidSpecError{Problems: problems}).ExitCode())

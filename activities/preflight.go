@@ -99,7 +99,7 @@ func (c *checks) checkProgram(t spec.Task, dir string, env map[string]string, re
 	}
 }
 
-// checkStart does the preflight for a task that is to be started while the run lives.
+// checkStart does the preflight for a task that is added while the run lives.
 func (c *checks) checkStart(p *plan, t spec.Task) error {
 	signers, err := c.gate.admitStart(p, t, nil)
 	if err != nil {
@@ -121,7 +121,7 @@ func (c *checks) checkStart(p *plan, t spec.Task) error {
 	return c.cannotStart(problems...)
 }
 
-// checkAgain does the preflight for tasks that are to be started again.
+// checkAgain does the preflight for tasks before they are started again.
 func (c *checks) checkAgain(p *plan, names []string) error {
 	var tasks []spec.Task
 	for _, name := range names {
@@ -250,7 +250,7 @@ func isForShell(command []string) bool {
 	return len(command) == 1 && strings.ContainsAny(command[0], " \t\n|&;<>()$`") || slices.Contains(builtins, command[0])
 }
 
-// builtins are commands that shells have and that are no programs.
+// builtins are commands that shells have but that are not programs.
 var builtins = []string{
 	".", ":", "alias", "bg", "cd", "declare", "eval", "exec", "exit", "export", "fg", "hash", "jobs", "local", "popd", "pushd",
 	"read", "readonly", "return", "set", "shift", "shopt", "source", "times", "trap", "type", "typeset", "ulimit", "umask",

@@ -31,7 +31,7 @@ var failures = []string{
 	"==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x60\n    #0 0x4 in main /src/a.c:7:3\nSUMMARY: AddressSanitizer: heap-use-after-free\n==7==ABORTING\n",
 }
 
-// effects are what the others print when their peer is gone.
+// effects are the outputs of other processes when their peer is gone.
 var effects = []string{
 	"Traceback (most recent call last):\n  File \"/w/train.py\", line 99, in <module>\n    all_reduce(x)\nRuntimeError: [pair.cc:534] Connection closed by peer [10.0.0.2]:4711\n",
 	"gpu-1:77:99 [0] NCCL WARN Connection closed by remote peer gpu-2<4711>\nTraceback (most recent call last):\n  File \"/w/train.py\", line 99, in <module>\nRuntimeError: step 7 failed\n",

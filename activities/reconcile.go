@@ -26,10 +26,11 @@ const (
 	sigterm = unix.SIGTERM
 	// defaultGrace is for runs whose spec is no longer known.
 	defaultGrace = 30 * time.Second
-	// reconcileEvery is how soon the host notices that a run has ended.
+	// reconcileEvery is the time between checks whether runs have ended.
 	reconcileEvery = 2 * time.Second
-	// reservationLapse is how long a reservation without a task is kept beyond the placement
-	// timeout: perhaps the answer of Reserve was lost, and the run was placed elsewhere.
+	// reservationLapse is the time for which a reservation without a task is kept beyond the
+	// placement timeout: perhaps the answer of Reserve was lost, and the run was placed
+	// elsewhere.
 	reservationLapse = time.Minute
 	// longSilence is longer than a host with tasks usually waits for an answer of the server,
 	// and shorter than the queue of closures waits for a host worker.
@@ -167,8 +168,8 @@ func (r *reconciler) pendingHere(ctx context.Context, d *workflowservice.Describ
 	return pending, nil
 }
 
-// abandon releases a run that nobody will release any more. closed describes its last
-// execution, if the server knows it and it has ended; nil if the run is open.
+// abandon releases a run that will not be released any more. closed describes its last
+// execution, if the server knows it and it has ended. It is nil if the run is open.
 func (r *reconciler) abandon(p *plan, why string, closed *workflowpb.WorkflowExecutionInfo) error {
 	if !p.Released {
 		r.Log.Info("stopping what is left of a run", zap.String("run", p.Run.WorkflowID), zap.String("why", why))
@@ -225,8 +226,9 @@ func (r *reconciler) awaited(pending []*workflowpb.PendingActivityInfo) bool {
 	return false
 }
 
-// heard records the result of a request to the server. After a long time without an answer
-// the queues of closures are told again who serves here: they may have given up this host.
+// heard records the result of a request to the server. After a long time without an answer it
+// repeats the reports of the serving processes to the queues of closures: they may have given
+// up this host.
 func (r *reconciler) heard(err error) {
 	if !server.IsContact(err) && !server.IsGone(err) {
 		return
@@ -247,7 +249,7 @@ func (r *reconciler) stopUnlisted(ctx context.Context, p *plan, processes []supe
 	if len(processes) == 0 {
 		now, err := r.plans.get(p.Run)
 		if err != nil || now.Generation != p.Generation {
-			return err // reserved again meanwhile, or released
+			return err // reserved again since, or released
 		}
 		if r.now().Sub(p.Reserved) > p.Spec.PlacementTimeout.Std()+reservationLapse && !r.awaited(pending) {
 			return r.abandon(p, "the reservation lapsed: the run has no task here", nil)
@@ -297,11 +299,11 @@ func begins(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 	return d.GetPendingWorkflowTask() != nil || d.GetWorkflowExecutionInfo().GetHistoryLength() < begun
 }
 
-// errStranger is returned if the server is not the one that the run is on.
+// errStranger is returned if the run is not on this server.
 var errStranger = errors.New("the Temporal server is a different one, or its database is new; the processes of the run are left alone")
 
-// knows returns nil if the server is the one that the run is on. Only then does it mean
-// anything if the server does not know the run.
+// knows returns nil if the run was placed from this server. Only then is it conclusive if the
+// server does not know the run.
 func (r *reconciler) knows(ctx context.Context, p *plan) error {
 	if p.Server == "" {
 		return nil // from a version that did not note this

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// stopped is a supervisor that records which tasks it was told to stop.
+// stopped is a supervisor that records which tasks it was asked to stop.
 type stopped struct {
 	listed
 	stops    []supervisor.StopRequest
@@ -78,8 +78,8 @@ func living(task string, generation, number int) supervisor.Process {
 	return supervisor.Process{Key: runkey.Task{Run: servedRun, Generation: generation, Task: task}, Number: number}
 }
 
-// The list of a run's activities does not cover what was started after it was made: here the
-// next generation of a group began while the server answered, and it goes on.
+// The list of a run's activities does not cover processes that were started after it was made:
+// here the next generation of a group began while the server answered, and it continues.
 func TestOnlyWhatIsOlderThanTheListIsStopped(t *testing.T) {
 	s := &stopped{listed: listed{processes: []supervisor.Process{
 		living("worker-0", 0, 0), living("worker-1", 0, 2), living("worker-2", 0, 0),
@@ -129,9 +129,9 @@ func (f *freed) Freed(_ context.Context, run fleet.Run) error {
 	return nil
 }
 
-// A host that was lost and is back releases a generation that is over, even if its run goes
-// on, as soon as nothing of that generation lives here and unless the host is to have tasks
-// again.
+// A host that was lost and is back releases a generation that is over, even if its run
+// continues, as soon as nothing of that generation lives here, unless the run will place tasks
+// on the host again.
 func TestAHostThatWasLostLeavesTheRun(t *testing.T) {
 	ended := living("worker-0", 1, 0)
 	ended.Exit = &supervisor.Exit{}

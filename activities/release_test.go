@@ -19,7 +19,7 @@ func textValue(sign string, bytes int) json.RawMessage {
 	return json.RawMessage(`"` + strings.Repeat(sign, bytes-2) + `"`)
 }
 
-// One value of the largest size is always returned, whatever it consists of.
+// One value of the largest size is always returned, with any content.
 func TestTheLargestValueFits(t *testing.T) {
 	o := hostapi.ReleaseOutput{Values: map[string]json.RawMessage{"worker-0": textValue("x", taskapi.MaxResult)}}
 	fit(&o)
@@ -47,7 +47,7 @@ func TestValuesThatDoNotFit(t *testing.T) {
 	assert.Len(t, o.Exits["worker-0"], 2, "the exits take little")
 }
 
-// However many tasks a host has, it can give the run back.
+// A host with any number of tasks can release the run.
 func TestTheMostTasksOfAHostFit(t *testing.T) {
 	o := hostapi.ReleaseOutput{Exits: map[string][]spec.Exit{}, Values: map[string]json.RawMessage{}}
 	for i := range spec.MaxTasks {

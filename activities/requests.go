@@ -24,14 +24,14 @@ type request struct {
 	what string // in the audit log
 	// tasks are those it is for, or all of the run if it names none.
 	tasks []string
-	// ask is the question to the policy. It is empty for requests that end processes, which
-	// are always allowed: whoever can send them can also end the run.
+	// ask is the question to the policy. It is empty for requests that end processes, which are
+	// always allowed: their sender can also end the run.
 	ask policy.Ask
 }
 
-// accept returns the plan for a request that the policy allows, and logs it. The plan is nil
-// if there is an error, or if this host no longer has that generation: there is nothing left
-// to reach.
+// accept returns the plan for a request that the policy allows, and logs it. The plan is nil if
+// there is an error, or if this host no longer has that generation, so that the request has no
+// effect.
 func (h *Host) accept(ctx context.Context, g hostapi.Group, q request) (*plan, error) {
 	p, err := h.planOf(ctx, g)
 	if p == nil {

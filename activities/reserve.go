@@ -24,10 +24,10 @@ import (
 // reached from outside.
 const loopback = "127.0.0.1"
 
-// Reserve takes tasks: it checks what can be checked beforehand, leases ports
-// and keeps the plan. It is idempotent by run and generation. What is wrong
-// with the spec on this host fails with InvalidRunSpec at once; no free slots
-// or ports is worth another try elsewhere.
+// Reserve takes tasks: it checks what can be checked beforehand, leases ports and keeps the
+// plan. It is idempotent by run and generation. It fails with InvalidRunSpec at once if
+// something is wrong with the spec on this host. If no slots or ports are free, the run can be
+// tried elsewhere.
 func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.ReserveOutput, error) {
 	run := runOf(ctx, in.Run)
 	server, err := h.Server.Identity(ctx, run.Namespace)
@@ -176,9 +176,9 @@ func (r *reservations) tasksFor(in hostapi.ReserveInput) ([]spec.Task, error) {
 
 // claimSlots checks the bound on tasks of this host. h.reservations.claiming must be held until
 // the plan with the tasks is kept, so that two runs cannot both get the last slots. Slots that
-// the run had in an earlier generation, perhaps under other ranks, are free for this one.
-// On a host that may be oversubscribed a run that is alone has any number: the fleet decides
-// which runs get that.
+// the run had in an earlier generation, perhaps under other ranks, are free for it. On a host
+// that may be oversubscribed, its only run may have any number: the fleet decides which runs
+// get that.
 func (r *reservations) claimSlots(run runkey.Run, generation int, tasks []spec.Task) error {
 	if r.Slots == 0 {
 		return nil
@@ -242,7 +242,7 @@ func (r *reservations) leasePorts(ctx context.Context, run runkey.Run, in hostap
 			fmt.Sprintf("host %s: %v", r.Name, err), spec.ErrPlacement,
 			temporal.ApplicationErrorOptions{
 				NextRetryDelay: time.Second,
-				// A run with its own host has no other to go to.
+				// A run with its own host cannot be placed on another.
 				NonRetryable: r.Owned && errors.Is(err, supervisor.ErrLimit),
 			})
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// inventory returns what this host has for a run. If the fleet granted GPUs to the run, only
-// these count.
+// inventory returns the resources of this host for a run. If the fleet granted GPUs to the run,
+// only these count.
 func inventory(granted []string) (resources.Inventory, error) {
 	inv, err := resources.Read(os.Environ())
 	if len(granted) > 0 {
@@ -50,8 +50,8 @@ func (c *checks) checkResources(run runkey.Run, in hostapi.ReserveInput, tasks [
 	return problems, nil
 }
 
-// checkResourcesOf returns what this host does not have for a task that is to be started
-// while the run lives.
+// checkResourcesOf returns the resources that this host lacks for a task that is added while
+// the run lives.
 func (c *checks) checkResourcesOf(p *plan, t spec.Task) ([]spec.Problem, error) {
 	if !resources.Wanted(p.Spec) {
 		return nil, nil

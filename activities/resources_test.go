@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// The tasks of a run on one host share its resources, however they came there.
+// The tasks of a run on one host share its resources, even if they came there separately.
 func TestResourcesOfAHost_MPR33(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c")
 	plans, err := openPlans(t.TempDir())
@@ -71,7 +71,7 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 		assert.Len(t, cpus, process.CPUs)
 	}
 
-	// The devices have gone by the time the task is to start.
+	// The devices are gone when the task starts.
 	t.Setenv("CUDA_VISIBLE_DEVICES", "GPU-a")
 	_, err = l.resources(all[0], &taskenv.Process{})
 	assert.ErrorContains(t, err, "2 tasks share out 1 device (auto) on host a")

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// pruneEvery is how often the host looks for logs to remove.
+// pruneEvery is the time between searches for logs to remove.
 const pruneEvery = time.Hour
 
 // pruneLogs removes expired logs until ctx is done.
@@ -41,7 +41,7 @@ func (r *reconciler) pruneLogs(ctx context.Context) {
 	}
 }
 
-// noteEnd notes beside the logs of a run that it has ended, as their user. closed is as in
+// noteEnd records the end of a run in the directory of its logs, as their user. closed is as in
 // abandon. It returns an error only for a full disk, so that the caller can retry.
 func (r *reconciler) noteEnd(p *plan, closed *workflowpb.WorkflowExecutionInfo) error {
 	if p.LogRoot == spec.NullDir || p.LogRoot == "" {

@@ -24,8 +24,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The modes of a run's log directory: it is for the run's user alone, or also for a group,
-// which files created in it inherit.
+// The modes of a run's log directory: it is only for the run's user, or also for a group, which
+// files created in it inherit.
 const (
 	closedDir fs.FileMode = 0o700
 	groupDir  fs.FileMode = 0o750
@@ -52,7 +52,7 @@ func logMode(s *spec.RunSpec) fs.FileMode {
 }
 
 // makeRunDir creates the log directory of a run. It follows no links out of the log root, and
-// refuses a directory that somebody else has created.
+// refuses a directory that another user has created.
 func (c *checks) makeRunDir(run runkey.Run, s *spec.RunSpec, user *hostuser.User) error {
 	root := c.ships.logRoot(s)
 	if root == spec.NullDir || root == "" {
@@ -77,7 +77,7 @@ func (c *checks) makeRunDir(run runkey.Run, s *spec.RunSpec, user *hostuser.User
 	return user.Do(d.make)
 }
 
-// runDir is the log directory of a run that is to be created.
+// runDir describes the log directory of a run, to create it.
 type runDir struct {
 	run        runkey.Run
 	state      string // the host worker's state directory
@@ -92,7 +92,7 @@ func (d runDir) make() error {
 		return err
 	}
 	var err error
-	// A prune may remove the directory of an earlier run with that ID meanwhile.
+	// A prune may remove the directory of an earlier run with that ID at the same time.
 	for range 3 {
 		if err = d.makeBelow(); !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -173,8 +173,8 @@ func (sh *shipping) logRoot(s *spec.RunSpec) string {
 	return cmp.Or(s.Logs.Dir, sh.LogRoot)
 }
 
-// told returns the path below the logs that the run is told: the path of the copy, if logs
-// are copied.
+// told converts a path below the logs into the path that is sent to the run: the path of the
+// copy, if logs are copied.
 func (h *Host) told(p *plan, path string) string {
 	if h.LogsCopiedTo == "" || p == nil {
 		return path
@@ -190,7 +190,7 @@ func (h *Host) told(p *plan, path string) string {
 	return root + rest
 }
 
-// describe returns the exit as the run is told it, and the value of the task.
+// describe returns the exit in the form that is sent to the run, and the value of the task.
 func (h *Host) describe(p *plan, q supervisor.Process) (spec.Exit, json.RawMessage) {
 	e, value := h.describeExit(p, q)
 	e.LogDir, e.ErrorFile = h.told(p, e.LogDir), h.told(p, e.ErrorFile)

@@ -27,7 +27,7 @@ import (
 )
 
 // errSuperseded is returned if another attempt holds the lease on the task, or the run is
-// closed. Nobody uses this attempt's answer any more.
+// closed. The answer of this attempt is not used any more.
 var errSuperseded = errors.New("this attempt of the activity is over; the process is not touched")
 
 // errAway ends an attempt without ending the process: the next attempt adopts it.
@@ -76,7 +76,7 @@ const awayFor = 2 * time.Second
 const leavingFor = 500 * time.Millisecond
 
 // answer converts errors of the host into errors that the server acts on: temporary ones are
-// retried, and permanent ones are how the task ended.
+// retried, and permanent ones end the task.
 func (h *Host) answer(task string, err error) error {
 	switch {
 	case err == nil:
@@ -84,8 +84,8 @@ func (h *Host) answer(task string, err error) error {
 	case errors.Is(err, supervisor.ErrDamaged):
 		return h.lost(task, "the journal of its processes is damaged")
 	case errors.Is(err, supervisor.ErrReleased):
-		// A run releases its hosts after its tasks have ended, so nobody listens. If somebody
-		// does, a retry would never succeed.
+		// A run releases its hosts after its tasks have ended, so usually no run receives this.
+		// If one does, a retry would never succeed.
 		return h.lost(task, "the run was released before")
 	case errors.Is(err, supervisor.ErrFenced):
 		return errSuperseded
@@ -131,7 +131,7 @@ type taskLease struct {
 	stopping bool            // the activity was cancelled
 	// used is the last sample of what the process uses; nil before the first.
 	used atomic.Pointer[spec.LiveUsage]
-	// wrote is when the process last wrote output; nil: it has not.
+	// wrote is the time at which the process last wrote output, or nil if it has not.
 	wrote   atomic.Pointer[time.Time]
 	silence silence
 	// stopped receives the result of the request to stop the process.
@@ -195,8 +195,8 @@ func (l *taskLease) hold() (hostapi.RunTaskOutput, error) {
 	return l.attend(processes)
 }
 
-// restartsOf returns the number of restarts to report: those of this launch and, in restart
-// scope "group", the earlier generations.
+// restartsOf returns the number of restarts to report: the restarts of this launch and, in
+// restart scope "group", the earlier generations.
 func (l *taskLease) restartsOf(processes []supervisor.Process) int {
 	return l.key.Generation + restartsOf(processes, l.fence.Launch)
 }
@@ -207,8 +207,8 @@ func (l *taskLease) sealed() bool {
 	return err == nil && p.sealed()
 }
 
-// attend waits for the end of the last process, sending heartbeats meanwhile, and stops the
-// process when the activity is cancelled.
+// attend sends heartbeats until the last process has ended, and stops the process when the
+// activity is cancelled.
 func (l *taskLease) attend(processes []supervisor.Process) (hostapi.RunTaskOutput, error) {
 	l.Metrics.Processes.Inc()
 	defer l.Metrics.Processes.Dec()
@@ -276,8 +276,8 @@ func (l *taskLease) attend(processes []supervisor.Process) (hostapi.RunTaskOutpu
 }
 
 // confirm asks the server about a cancellation that it has pushed. The server pushes one even
-// if only the execution is closed: the run may continue in another one, whose attempt then
-// has the process.
+// if only the execution is closed: the run may continue in another execution, whose attempt
+// then has the process.
 func (l *taskLease) confirm(waiting context.Context, p supervisor.Process, cancelled error, answers chan<- error) {
 	ctx, cancel := context.WithTimeout(waiting, beatPatience)
 	defer cancel()
@@ -311,8 +311,8 @@ func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) e
 	request := supervisor.StopRequest{
 		Run: l.key.Run, Tasks: []string{l.key.Task}, Generation: l.key.Generation, Fence: &l.fence,
 		Signal: stop.Signal, Grace: stop.Grace, Reason: supervisor.ReasonCollateral,
-		// Later nobody could tell whether the process showed this before our signal or because
-		// of it.
+		// Later it would be unknown whether the process showed this before our signal or
+		// because of it.
 		Failed: l.showsError(p),
 	}
 	switch {
@@ -326,7 +326,7 @@ func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) e
 		}
 		request.Grace -= wait
 	}
-	// The caller may give up meanwhile; the process is stopped in any case.
+	// The caller may give up in the meantime; the process is stopped in any case.
 	_, err = l.Supervisor.Stop(l.group.Context(), request)
 	return err
 }

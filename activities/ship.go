@@ -27,18 +27,18 @@ import (
 )
 
 const (
-	// sweepEvery is how often the store is swept, and askEvery how often the server is asked
-	// whether runs that fetch their archives from here have ended.
+	// sweepEvery is the time between sweeps of the store, and askEvery the time between
+	// questions to the server whether runs that fetch their archives from here have ended.
 	sweepEvery, askEvery = 10 * time.Second, 5 * time.Minute
-	// startTakes is how long after the arrival of its archive a run may be started.
+	// startTakes is the longest time from the arrival of its archive to the start of a run.
 	startTakes = time.Hour
-	// tellEvery is how often the progress of fetching an archive is reported.
+	// tellEvery is the time between reports of the progress of fetching an archive.
 	tellEvery = 2 * time.Second
 )
 
-// bring fetches what the run ships and unpacks it into the run's directory on this host,
-// which then belongs to the user. Until unlock is called, a sweep cannot remove it: a plan
-// must have the run by then.
+// bring fetches the archive of the run and unpacks it into the run's directory on this host,
+// which then belongs to the user. Until unlock is called, a sweep cannot remove it: a plan of
+// the run must exist by then.
 func (sh *shipping) bring(ctx context.Context, run runkey.Run, in hostapi.ReserveInput, statement string, user *hostuser.User) (unlock func(), err error) {
 	a := in.Spec.Ship.Archive
 	if !in.Spec.Ships() {
@@ -83,7 +83,7 @@ func (sh *shipping) bring(ctx context.Context, run runkey.Run, in hostapi.Reserv
 	sh.sweepShipped(nil) // frees the space for others
 	return nil, temporal.NewApplicationErrorWithOptions(
 		fmt.Sprintf("what the run ships cannot be fetched: %v", err), spec.ErrPlacement,
-		// A run with its own host has no other to go to.
+		// A run with its own host cannot be placed on another.
 		temporal.ApplicationErrorOptions{NonRetryable: sh.Owned})
 }
 
@@ -172,8 +172,9 @@ func (r reported) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// dirOf returns the working directory of a task. If the spec names none, it is that of the
-// host worker or, if the run ships a directory, that directory.
+// dirOf returns the working directory of a task. A relative directory is taken from the
+// directory that the run ships, if it ships one. If the spec names none, it is the directory
+// that the run ships or, if it ships none, the working directory of the host worker.
 func (sh *shipping) dirOf(run runkey.Run, s *spec.RunSpec, t spec.Task) string {
 	return dirIn(sh.shipsTo(run, s), s, t)
 }

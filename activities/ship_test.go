@@ -32,7 +32,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// source is a host that has the archive of a run.
+// source is a host with the archive of a run.
 type source struct {
 	*hostservice.Server
 	store *shipped.Store
@@ -184,7 +184,7 @@ func TestSourcesThatAreNoGood(t *testing.T) {
 	refusedAs(t, bringTo(t, shippingTo(t, t.TempDir()), archive.Archive), "no host serves it; the host workers need --listen")
 }
 
-// The source is lost during a fetch, and the host continues with another one.
+// The source is lost during a fetch, and the host continues with another source.
 func TestSourceIsLost(t *testing.T) {
 	archive := packed(t, 32<<20)
 	first, second := newSource(t, "host-a", archive), newSource(t, "host-c", archive)

@@ -19,8 +19,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// actAlone is how long a host waits for the run to do something about silent tasks, until it
-// acts by itself: the workflow of the run may not be served.
+// actAlone is the time that a host waits for the run to do something about silent tasks, before
+// it acts by itself: the workflow of the run may not be served.
 const actAlone = time.Minute
 
 // silence tracks how long the process of a lease has been silent.
@@ -51,9 +51,9 @@ func (l *taskLease) silentFor(u *spec.LiveUsage, at time.Time, signs lifecycle.S
 	u.SilentSeconds = int(silent.Seconds())
 }
 
-// mustAct reports whether on_silence must be carried out now: all tasks of the run on this
-// host are silent, and this is the first to notice. A task that waits for another one here
-// does not trigger it alone.
+// mustAct reports whether on_silence must be carried out now: all tasks of the run on this host
+// are silent, and this lease is the first to notice. A silent task that waits for a busy one
+// here does not trigger it.
 func (l *taskLease) mustAct() bool {
 	if l.plan.Spec == nil || l.plan.Spec.OnSilence == "" || l.plan.Spec.Silence == "" {
 		return false
@@ -66,8 +66,8 @@ func (l *taskLease) mustAct() bool {
 	return !acted
 }
 
-// actOnSilence has on_silence carried out for all tasks of a run here. The run does it: it
-// captures the stacks of all its tasks, on all hosts, before any is stopped. If the run does
+// actOnSilence asks the run to carry out on_silence for all of its tasks here. The run does it:
+// it captures the stacks of all its tasks, on all hosts, before any is stopped. If the run does
 // not, this host does it for its own tasks.
 func (s *silenced) actOnSilence(ctx context.Context, p *plan, k runkey.Task) {
 	tasks := s.leases.stillSilent(k)
@@ -86,7 +86,7 @@ func (s *silenced) actOnSilence(ctx context.Context, p *plan, k runkey.Task) {
 		return
 	}
 	if tasks = s.leases.stillSilent(k); len(tasks) == 0 {
-		return // they have been stopped, or work again
+		return // they were stopped, or work again
 	}
 	s.Log.Warn("the run has done nothing about silent tasks, and this host does", zap.String("run", k.Run.WorkflowID), zap.Strings("tasks", tasks), zap.Error(err))
 	if err := s.silentAlone(ctx, p, tasks); err != nil {

@@ -81,7 +81,7 @@ func TestOnSilence(t *testing.T) {
 	look(a, 7*time.Minute, 2)
 	assert.True(t, a.mustAct(), "it is the last one here")
 
-	// The run is told, and does the rest.
+	// The run gets the request, and does the rest.
 	run := &silentRun{}
 	h.Runs = run
 	p.Spec.OnSilence = spec.OnSilenceReport

@@ -29,7 +29,7 @@ const stacksError = "StacksNotCaptured"
 const (
 	// captureBound leaves room within the time that CaptureStacks has.
 	captureBound = 7 * time.Second
-	// keepCaptures is how long captures in the state directory are kept.
+	// keepCaptures is the time for which captures in the state directory are kept.
 	keepCaptures = 7 * 24 * time.Hour
 )
 
@@ -136,7 +136,7 @@ func (c *captures) notCaptured(what string, err error) error {
 		bounded(fmt.Sprintf("%s on host %s: %s", what, c.Name, err)), stacksError, nil)
 }
 
-// stacksOf returns what to capture of a process, and where to put it: beside its logs, as
+// stacksOf returns what to capture of a process, and where to put it: next to its logs, as
 // their user.
 func (c *captures) stacksOf(p *plan, q quietProcess) stacks.Task {
 	user, err := p.userOf(q.Process)

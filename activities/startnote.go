@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// noteStart records, beside the output of a process, how it was started.
+// noteStart records how a process was started, in the directory of its output.
 func (l *taskLease) noteStart(c supervisor.Command) {
 	t, ok := l.plan.task(l.key.Task)
 	if c.LogDir == "" || !ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// stopOf returns the signal and grace for stopping a task. Values of a request override those
-// of the spec for the task's type.
+// stopOf returns the signal and grace for stopping a task. Values of a request override the
+// values of the spec for the task's type.
 func (p *plan) stopOf(task, signal string, grace *time.Duration) (supervisor.Stop, error) {
 	t, _ := p.task(task) // an unknown task gets the spec's defaults
 	name, g := p.Spec.StopOf(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// Whoever stops what is left of a run, each process gets the signal and grace of its type: a
+// Remaining processes of a run are always stopped with the signal and grace of their type: a
 // checkpoint may depend on it.
 func TestWhatIsLeftIsStoppedAsItsTypeIs(t *testing.T) {
 	long := spec.Duration(5 * time.Minute)

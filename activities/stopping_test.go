@@ -12,9 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// A host that is told of a stop restarts nothing until it is told that the stop was cleared,
-// in whatever order it hears of the two. A run that the end of its chief has sealed stays
-// sealed.
+// A host that receives a stop restarts nothing until it receives its clear. The two may arrive
+// in any order. A run that the end of its chief has sealed stays sealed.
 func TestAHostIsToldOfAStop(t *testing.T) {
 	c := newControl(t)
 	run := c.host.plans.all()[0].Run

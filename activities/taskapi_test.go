@@ -39,7 +39,7 @@ func TestShortText(t *testing.T) {
 	}
 }
 
-// The details of a heartbeat stay under 850 bytes, whatever a task says.
+// The details of a heartbeat stay under 850 bytes, with any message of a task.
 func TestHeartbeatIsSmall(t *testing.T) {
 	b, err := json.Marshal(spec.Heartbeat{
 		PID: 1 << 22, Host: strings.Repeat("h", 64), Restarts: 1000, Started: time.Now(), LogDir: strings.Repeat("d", 120),

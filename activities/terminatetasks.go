@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// TerminateTasks ends the processes of tasks. It is always allowed: whoever can ask for it can
-// also end the run.
+// TerminateTasks ends the processes of tasks. It is always allowed, since its sender can also
+// end the run.
 func (h *Host) TerminateTasks(ctx context.Context, in hostapi.TerminateTasksInput) (spec.RequestAnswer, error) {
 	p, err := h.accept(ctx, in.Group, request{"terminate", in.Tasks, ""})
 	if p == nil {

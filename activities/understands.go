@@ -17,10 +17,9 @@ import (
 )
 
 // understands returns an error if this host does not understand a request. The spec was valid
-// when the run was started, so a problem here means that another version reads it
-// differently, or that somebody has written it into the namespace past the checks of a
-// workflow. Another host may understand it, and so may this one once its worker is
-// upgraded.
+// when the run was started, so a problem here means that another version reads it differently,
+// or that it was written into the namespace without the checks of a workflow. Another host may
+// understand it, and so may this host once its worker is upgraded.
 func (r *reservations) understands(in hostapi.ReserveInput) error {
 	why := in.Unknown
 	if why == "" && in.Spec == nil {
@@ -40,8 +39,8 @@ func (r *reservations) understands(in hostapi.ReserveInput) error {
 }
 
 // UnderstandsPlans returns an error if this program cannot serve the runs of the host worker
-// with that state directory, because a newer version has noted fields that this one does not
-// know.
+// with that state directory, because a newer version has noted fields that this version does
+// not know.
 func UnderstandsPlans(stateDir string) error {
 	files, err := filepath.Glob(filepath.Join(plansIn(stateDir), "*.json"))
 	if err != nil {
@@ -50,7 +49,7 @@ func UnderstandsPlans(stateDir string) error {
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // the run has been closed meanwhile
+			continue // the run has been closed since
 		}
 		if err != nil {
 			return err

@@ -17,8 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// If a newer program asks for something unknown, the error names it, and counts as a refusal
-// by this host and not as a mistake of the run.
+// If a newer program asks for something unknown, the error names it, and counts as a refusal by
+// this host rather than a mistake of the run.
 func TestWhatIsNotUnderstood(t *testing.T) {
 	h := assemble(&core{Config: Config{Name: "host-a"}})
 	for text, want := range map[string]string{

@@ -22,8 +22,8 @@ func (h *Host) Unreserve(ctx context.Context, in hostapi.Group) (none hostapi.No
 	return none, h.reservations.unreserve(run, in.Generation)
 }
 
-// checkLeft returns an error if a run has not left this host: a process that the policy has
-// allowed must stay known while it lives.
+// checkLeft returns an error if a run has not left this host: a process under a policy must
+// stay known while it lives.
 func (g *gate) checkLeft(ctx context.Context, run runkey.Run, generation int) error {
 	if !g.Guard.HasPolicy() {
 		return nil

@@ -30,5 +30,6 @@ func usageOf(u supervisor.Usage) spec.Usage {
 	}
 }
 
-// thousandths rounds a number, for people and histories.
+// thousandths rounds a number to three decimals, which is enough for readers and keeps
+// histories small.
 func thousandths(f float64) float64 { return math.Round(f*1000) / 1000 }
