@@ -31,23 +31,25 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// agentsOf is this agent among those that meet to be one run. One of the two is not nil where
-// they do.
+// agentsOf describes this agent among the agents that meet to form one run. If agents meet,
+// either head or joined is set.
 type agentsOf struct {
-	head   *agents.Head       // it has the run
-	joined *agents.Membership // it takes part in the run of another
+	head   *agents.Head       // set if this agent is the head, where the run is
+	joined *agents.Membership // set if this agent takes part in the run of another
 
-	key      []byte       // of the agents
-	queue    string       // of the run of the head
-	count    atomic.Int64 // how many agents there are, at the head
-	headLost chan error   // the head of others is gone
-	left     bool         // it takes part no more
+	key      []byte       // shared by the agents
+	queue    string       // queue of the run, at the head
+	count    atomic.Int64 // number of agents, at the head
+	headLost chan error   // receives an error if the head is gone
+	left     bool         // whether this agent no longer takes part
 }
 
-// agentsLeave is how long the head waits for the others when its run has ended.
+// agentsLeave is the longest time that the head waits for the other agents when its run has
+// ended.
 const agentsLeave = 15 * time.Second
 
-// meet takes the endpoint, where others reach the server by dial, or joins the run there.
+// meet listens at the endpoint as the head, which connects the other agents to the server by
+// dial, or joins the run of the head there.
 func (g *agentsOf) meet(ctx context.Context, a *cli.App, s *spec.RunSpec, m *torchrun.Meeting, dial func(context.Context) (net.Conn, error)) (err error) {
 	c := agents.JoinConfig{Endpoint: m.Endpoint(), Patience: s.StopAfter(2)}
 	if c.Key, err = agentsKey(a, m); err != nil {
@@ -63,7 +65,7 @@ func (g *agentsOf) meet(ctx context.Context, a *cli.App, s *spec.RunSpec, m *tor
 		})
 		switch {
 		case errors.Is(err, agents.ErrTaken) && m.Head == nil:
-			// By another agent of this machine, as it should be.
+			// Another agent of this machine is the head, as intended.
 		case errors.Is(err, agents.ErrTaken):
 			return cli.Usagef("port %d of this machine is in use, by another agent that is the first of all, or by another program; give another port, or this agent another --node-rank", m.Port)
 		case err != nil:
@@ -77,17 +79,18 @@ func (g *agentsOf) meet(ctx context.Context, a *cli.App, s *spec.RunSpec, m *tor
 	return err
 }
 
-// isHead reports whether the endpoint is here.
+// isHead reports whether this agent should be the head: m.Head, or else whether the endpoint is
+// on this machine.
 func isHead(ctx context.Context, m *torchrun.Meeting) bool {
 	if m.Head != nil {
 		return *m.Head
 	}
-	addresses, _ := net.DefaultResolver.LookupHost(ctx, m.Host) // none: it is not ours
+	addresses, _ := net.DefaultResolver.LookupHost(ctx, m.Host) // an unknown name does not belong to this machine
 	return specs.IsThisMachine(m.Host) || slices.ContainsFunc(addresses, remotehosts.IsOwnAddress)
 }
 
-// ownEndpoint returns where the head listens. A name may mean another address to the others
-// than it does here.
+// ownEndpoint returns the address at which the head listens. If the endpoint has a name, the
+// head listens at all addresses, since other hosts may resolve the name to another address.
 func ownEndpoint(m *torchrun.Meeting) string {
 	host := ""
 	if spec.IsLoopback(m.Host) || remotehosts.IsOwnAddress(m.Host) {
@@ -96,7 +99,7 @@ func ownEndpoint(m *torchrun.Meeting) string {
 	return net.JoinHostPort(host, strconv.Itoa(m.Port))
 }
 
-// joinRequest returns what this agent tells the others of itself.
+// joinRequest returns the request with which this agent joins a run.
 func joinRequest(a *cli.App, s *spec.RunSpec, m *torchrun.Meeting) (agents.Request, error) {
 	r := agents.Request{Version: cli.VersionLine(), ID: m.ID, Rank: m.Rank, Encoded: a.Global.Server.CodecKeys != ""}
 	var err error
@@ -110,7 +113,7 @@ func joinRequest(a *cli.App, s *spec.RunSpec, m *torchrun.Meeting) (agents.Reque
 	return r, err
 }
 
-// describe says in the options of a host worker which one of the agents it is.
+// describe sets the options of this agent's host worker. It does nothing if m is nil.
 func (g *agentsOf) describe(w *workers.Options, s *spec.RunSpec, m *torchrun.Meeting) {
 	if m == nil {
 		return
@@ -123,7 +126,7 @@ func (g *agentsOf) describe(w *workers.Options, s *spec.RunSpec, m *torchrun.Mee
 	w.Host, w.Advertise = g.head.Host, cmp.Or(m.Address, m.Host)
 }
 
-// start lets the other agents into the run of this one, if it is their head.
+// start lets the other agents join the run if this agent is the head.
 func (g *agentsOf) start(ctx context.Context, a *cli.App, run *starter.Run, s *spec.RunSpec, queue string, m *torchrun.Meeting) error {
 	if g.head == nil {
 		return nil
@@ -142,7 +145,7 @@ func (g *agentsOf) start(ctx context.Context, a *cli.App, run *starter.Run, s *s
 	return nil
 }
 
-// sayCount says how many agents there are, while more are waited for.
+// sayCount prints the number of agents whenever it changes, until the run is placed.
 func (g *agentsOf) sayCount(ctx context.Context, a *cli.App, run *starter.Run, m *torchrun.Meeting) {
 	said := int64(0)
 	for retry.Sleep(ctx, lookAtPlace) == nil {
@@ -162,7 +165,7 @@ func (g *agentsOf) sayCount(ctx context.Context, a *cli.App, run *starter.Run, m
 }
 
 // end waits for the other agents, which reach the server through this one, and ends their
-// fleet. run and c are nil where there is none.
+// fleet. It does not wait if run is nil. c may be nil.
 func (g *agentsOf) end(run *starter.Run, c client.Client) {
 	if g.head == nil {
 		return
@@ -176,11 +179,11 @@ func (g *agentsOf) end(run *starter.Run, c client.Client) {
 	if c != nil && g.queue != "" {
 		ctx, done := context.WithTimeout(context.Background(), killAnswer)
 		defer done()
-		_ = starter.GetFleet(c, g.queue).Terminate(ctx, cli.OwnerGone) // else the next command does
+		_ = starter.GetFleet(c, g.queue).Terminate(ctx, cli.OwnerGone) // if this fails, the next command does it
 	}
 }
 
-// slowJoin is after how long it is said what an agent waits for.
+// slowJoin is the time after which an agent reports what it waits for.
 const slowJoin = 2 * time.Second
 
 // join waits until this agent takes part in the run at the endpoint.
@@ -204,7 +207,7 @@ func join(ctx context.Context, a *cli.App, c agents.JoinConfig, timeout time.Dur
 	return joined, err
 }
 
-// takePart brings up the host worker of an agent that has joined.
+// takePart starts the host worker of an agent that has joined.
 func (l *localRun) takePart(ctx context.Context, o runOptions) error {
 	joined := l.agents.joined
 	l.spec = &spec.RunSpec{}
@@ -229,7 +232,8 @@ func (l *localRun) takePart(ctx context.Context, o runOptions) error {
 	l.run = starter.Get(l.client, joined.RunID, joined.ExecutionID)
 	l.agents.headLost = make(chan error, 1)
 	go func() {
-		// Until the end of this process, after which the head waits for this agent no more.
+		// The connection lasts until this process ends; the head then no longer waits for this
+		// agent.
 		if err := joined.Lost(context.WithoutCancel(ctx)); err != nil {
 			l.agents.headLost <- err
 		}
@@ -241,7 +245,7 @@ func (l *localRun) takePart(ctx context.Context, o runOptions) error {
 // mayLeave reports whether a signal makes this agent leave the run, which continues without it.
 func (g *agentsOf) mayLeave(s *spec.RunSpec) bool { return g.joined != nil && s.IsElastic() }
 
-// leaveRun has this agent leave the run, at the n-th signal.
+// leaveRun leaves the run at the first signal and kills its processes here at the second.
 func (l *localRun) leaveRun(s os.Signal, n int) {
 	switch n {
 	case 1:
@@ -256,7 +260,7 @@ func (l *localRun) leaveRun(s os.Signal, n int) {
 	}
 }
 
-// hasLeft returns the ending of a run that goes on without this agent.
+// hasLeft returns the ending of a run that continues without this agent.
 func (l *localRun) hasLeft() ending {
 	return ending{err: &cli.ExitError{
 		Code:  cli.CodeOfSignal(l.interrupted.First),
@@ -264,7 +268,8 @@ func (l *localRun) hasLeft() ending {
 	}}
 }
 
-// withAgents says of a run that was never placed that not all of its agents have come.
+// withAgents returns r with a message about missing agents if the run was never placed because
+// of them.
 func (g *agentsOf) withAgents(r *spec.RunResult, m *torchrun.Meeting) *spec.RunResult {
 	if m == nil || r == nil || r.ErrorType != spec.ErrPlacement || int(g.count.Load()) >= m.Least {
 		return r
@@ -275,7 +280,7 @@ func (g *agentsOf) withAgents(r *spec.RunResult, m *torchrun.Meeting) *spec.RunR
 	return &changed
 }
 
-// tellJoined reports how a run of another agent has ended, which has the report.
+// tellJoined reports the end of another agent's run. That agent has the full report.
 func (l *localRun) tellJoined(end ending) error {
 	switch r := end.result; {
 	case r == nil:

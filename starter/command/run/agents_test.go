@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Agents of one user on one machine have the same key. One that a power cut has left empty is
-// a key that anybody knows.
+// Agents of one user on one machine share a key. An empty key file, as after a power cut, is
+// refused, since an empty key would not be secret.
 func TestOwnKey(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")

@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// agentsKey returns what this agent and the others recognise each other by. On this machine
-// alone it may be something that only its user can read.
+// agentsKey returns the key by which agents recognize each other. If all agents are on this
+// machine, it may come from a file that only its user can read.
 func agentsKey(a *cli.App, m *torchrun.Meeting) ([]byte, error) {
 	secret, err := agents.Secret(m.TokenFile, os.Getenv)
 	switch {
@@ -32,7 +32,7 @@ func agentsKey(a *cli.App, m *torchrun.Meeting) ([]byte, error) {
 	return agents.Key(secret)
 }
 
-// ownKey returns the key of the secret of this user, and makes a secret where there is none.
+// ownKey returns the key that is made from this user's secret. It creates the secret if needed.
 func ownKey(dir string) ([]byte, error) {
 	file := filepath.Join(dir, "agents.key")
 	secret, err := os.ReadFile(file)
@@ -51,7 +51,8 @@ func ownKey(dir string) ([]byte, error) {
 	return key, nil
 }
 
-// makeSecret makes the file of a secret, whole also after a power cut. Another may make it first.
+// makeSecret creates the file of a secret. The file is complete even after a power cut. If
+// another process creates it first, makeSecret keeps that file.
 func makeSecret(file string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err

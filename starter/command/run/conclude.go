@@ -16,10 +16,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// conclude ends what start brought up, shows what output is left, and tells how the
-// run has ended. For whoever reads our output it waits in await alone.
+// conclude ends everything that start brought up, shows the remaining output and reports the
+// end of the run. It waits for the reader of our output only in await.
 func (l *localRun) conclude(end ending, o runOptions, abandoned func()) error {
-	disowned := l.owner.isGone() // before it could hear of this end
+	disowned := l.owner.isGone() // read before the owner learns of the end
 	l.owner.over(end)
 	end.result = o.asTorchrun(l.agents.withAgents(l.withSignal(end.result), o.meeting))
 	shown := l.finish(&end)
@@ -44,9 +44,9 @@ func (l *localRun) conclude(end ending, o runOptions, abandoned func()) error {
 	return said
 }
 
-// await waits for f, which writes to our output, and reports whether it has returned.
-// Whoever reads our output may have stopped to: after the first signal of all he is
-// waited for only so long, and the next one ends that.
+// await waits for f, which writes to our output, and reports whether f has returned. The reader
+// of our output may have stopped reading, so after the first signal await waits at most
+// [cli.ReadersBound], and the next signal ends the wait.
 func (l *localRun) await(f func()) bool {
 	done := make(chan struct{})
 	go func() {
@@ -65,7 +65,7 @@ func (l *localRun) await(f func()) bool {
 			return false
 		case s := <-l.signals:
 			if s == syscall.SIGPIPE {
-				continue // the writes say so as well
+				continue // failing writes report it, too
 			}
 			switch l.interrupted.Add(s) {
 			case 0:
@@ -79,11 +79,10 @@ func (l *localRun) await(f func()) bool {
 	}
 }
 
-// finish ends the host worker, and reports whether all output that was left has been
-// shown.
+// finish ends the host worker, and reports whether all remaining output was shown.
 func (l *localRun) finish(end *ending) (shown bool) {
 	if end.result != nil {
-		// Nobody has to wait for the host worker to take leave of the server.
+		// The result is recorded, so the host worker has nothing to report to the server.
 		how := stopsOf(l.spec, nil)
 		how.Recorded = true
 		l.worker.StopAll(how)
@@ -93,10 +92,10 @@ func (l *localRun) finish(end *ending) (shown bool) {
 	l.endHosts()
 	l.agents.end(l.run, l.client)
 	if end.result == nil {
-		// Without a result nobody has seen the end of all processes. They have
-		// ended, and all their output is there, when the worker has.
+		// Without a result, processes may still run. They have ended, and all their output is
+		// in the logs, once the host worker has ended.
 		worker.Wait()
-		end.exits, _ = workers.LastExits(l.dir.Path) // what nobody has written down, nobody knows
+		end.exits, _ = workers.LastExits(l.dir.Path) // exits that were not recorded stay unknown
 	}
 	if shown = l.await(l.output.finish); !shown {
 		l.Printer.Through(nil)
@@ -110,9 +109,8 @@ func (l *localRun) finish(end *ending) (shown bool) {
 	return shown
 }
 
-// leave gives up the run's directory. What is in it is needed for as long as
-// the run may be open on the server: it is how others find out that the run's
-// owner is gone.
+// leave gives up the run's directory. The directory is kept while the run may be open on the
+// server: other commands learn from it that the run's owner is gone.
 func (l *localRun) leave(closed bool) {
 	if !closed && l.agents.joined == nil {
 		l.dir.Close()
@@ -121,7 +119,7 @@ func (l *localRun) leave(closed bool) {
 	_ = l.dir.Remove()
 }
 
-// tell reports how the run has ended.
+// tell reports the end of the run.
 func (l *localRun) tell(end ending, o runOptions, disowned bool) error {
 	switch r := end.result; {
 	case l.agents.joined != nil:
@@ -129,14 +127,14 @@ func (l *localRun) tell(end ending, o runOptions, disowned bool) error {
 	case r == nil && !end.closed():
 		return report.Report(l.App, l.id, l.unrecorded(end), nil)
 	case r != nil && (o.quiet || o.torchrun) && r.Verdict == spec.VerdictSucceeded,
-		r != nil && disowned && (r.Verdict == spec.VerdictCancelled || r.Verdict == spec.VerdictSucceeded): // it was stopped for that
+		r != nil && disowned && (r.Verdict == spec.VerdictCancelled || r.Verdict == spec.VerdictSucceeded): // it ended because its owner is gone
 		return report.PrintResult(l.App, r)
 	}
 	return report.Report(l.App, l.id, end.result, end.err)
 }
 
-// unrecorded returns the result of a run that has not ended on the server: what is known
-// here of it.
+// unrecorded returns a result for a run that has not ended on the server. It has the exits that
+// are known here.
 func (l *localRun) unrecorded(end ending) *spec.RunResult {
 	r := report.Unreachable(end.err)
 	if l.isStopping() {
@@ -153,7 +151,7 @@ func (l *localRun) unrecorded(end ending) *spec.RunResult {
 	return l.withSignal(r)
 }
 
-// asTorchrun gives a run that failed because a process did the exit code of torchrun.
+// asTorchrun returns r with torchrun's exit code if the run failed because a process failed.
 func (o runOptions) asTorchrun(r *spec.RunResult) *spec.RunResult {
 	if !o.torchrun || r == nil || r.Verdict != spec.VerdictFailed || r.FirstFailure == nil {
 		return r
@@ -165,8 +163,8 @@ func (o runOptions) asTorchrun(r *spec.RunResult) *spec.RunResult {
 	return &changed
 }
 
-// withSignal gives a run that was stopped by a signal to us the exit code of that
-// signal, and names it.
+// withSignal returns r with the exit code and the name of the signal to this command that
+// stopped the run, if one did.
 func (l *localRun) withSignal(r *spec.RunResult) *spec.RunResult {
 	if l.interrupted.First == nil || r == nil || r.Verdict != spec.VerdictCancelled {
 		return r

@@ -25,7 +25,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// unread is an output that nobody reads, until it is closed.
+// unread is an output that blocks until it is closed.
 type unread chan struct{}
 
 func (u unread) Write(b []byte) (int, error) {
@@ -33,7 +33,7 @@ func (u unread) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// newLocalRun is a run on this machine whose stderr is that.
+// newLocalRun returns a run on this machine that writes its messages to stderr.
 func newLocalRun(stderr io.Writer) *localRun {
 	l := &localRun{App: &cli.App{Err: stderr}, signals: make(chan os.Signal, 8), stopAsked: make(chan struct{}), late: make(chan struct{})}
 	l.giveUp = sync.OnceFunc(func() { close(l.late) })
@@ -41,8 +41,8 @@ func newLocalRun(stderr io.Writer) *localRun {
 	return l
 }
 
-// Whoever reads our output is waited for until a signal comes, and then for two
-// seconds, or until the next signal.
+// await waits for the reader of our output until a signal comes, and then for
+// [cli.ReadersBound] or until the next signal.
 func TestSignalsWorkWhereNobodyReads(t *testing.T) {
 	signals := func(n int) (waited time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestSignalsWorkWhereNobodyReads(t *testing.T) {
 			go func() {
 				time.Sleep(time.Hour)
 				begun = time.Now()
-				signals <- syscall.SIGPIPE // counts for nothing here
+				signals <- syscall.SIGPIPE // does not count here
 				for range n {
 					signals <- syscall.SIGTERM
 					time.Sleep(cli.SameSignal)
@@ -92,13 +92,13 @@ func TestWhatIsReadLateIsSaidAll(t *testing.T) {
 		assert.True(t, l.await(l.Printer.Flush))
 		require.NoError(t, w.Close())
 		all := string(<-lines)
-		said := strings.Count(all, "clusterrun: x\n") // the first was being written already, or not
+		said := strings.Count(all, "clusterrun: x\n") // the first one may have left the queue already
 		assert.Contains(t, []int{cli.MaxUnsaid, cli.MaxUnsaid + 1}, said)
 		assert.Contains(t, all, fmt.Sprintf("clusterrun: %d messages more, which nobody read, are left out\n", cli.MaxUnsaid+3-said))
 	})
 }
 
-// Without a server the supervisor stops each task as the spec has it.
+// Without a server the supervisor stops each task with the signal and the grace of the spec.
 func TestStopsOfASpec(t *testing.T) {
 	count, second := 1, spec.Duration(time.Second)
 	s := &spec.RunSpec{Tasks: []spec.TaskGroup{
@@ -116,8 +116,7 @@ func TestStopsOfASpec(t *testing.T) {
 	}}, stopsOf(s, syscall.SIGHUP))
 }
 
-// The second signal may come as the run ends: what kills it must still find the host
-// worker.
+// The second signal may come as the run ends; kill must still find the host worker then.
 func TestASecondSignalAsTheRunEnds(t *testing.T) {
 	c := mocks.NewClient(t)
 	over := make(chan struct{})
@@ -139,7 +138,8 @@ func TestASecondSignalAsTheRunEnds(t *testing.T) {
 	assert.True(t, l.worker.IsCut())
 }
 
-// torchrun exits with 1, whatever the exit code of the process; the report tells both.
+// The exit code is 1, as with torchrun, for any exit code of the process. The report shows
+// both.
 func TestExitCodeAsTorchrun(t *testing.T) {
 	failed := &spec.RunResult{Verdict: spec.VerdictFailed, ExitCode: 137, Message: "It was killed.", FirstFailure: &spec.Failure{}}
 	got := runOptions{torchrun: true}.asTorchrun(failed)

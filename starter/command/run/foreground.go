@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// checkForeground refuses a task that the run does not have, and a run that is not
-// where our terminal is.
+// checkForeground returns an error if the run has no task o.foreground, or if its tasks run on
+// other hosts, which have no terminal.
 func checkForeground(s *spec.RunSpec, o runOptions) error {
 	switch {
 	case o.foreground == "":
@@ -30,12 +30,12 @@ func checkForeground(s *spec.RunSpec, o runOptions) error {
 	return cli.Usagef("--foreground %s: the run has no such task; it has %s", o.foreground, specs.TaskNames(s))
 }
 
-// openStandardFiles prepares them. signals gets what the keyboard of a terminal that is
-// lent means to us.
+// openStandardFiles prepares the standard files of the tasks. If a terminal is lent to a task,
+// signals receives the signals that its keyboard sends to this command.
 func openStandardFiles(a *cli.App, o runOptions, signals chan os.Signal) (worker.StandardFiles, error) {
 	var std worker.StandardFiles
 	if a.Global.JSON {
-		std.Out = tasklog.FileOf(a.Err) // stdout is for the result alone
+		std.Out = tasklog.FileOf(a.Err) // stdout has only the result
 	} else {
 		std.Out = tasklog.FileOf(a.Out)
 	}
@@ -51,8 +51,8 @@ func openStandardFiles(a *cli.App, o runOptions, signals chan os.Signal) (worker
 	if !pty.Is(std.In) {
 		return std, nil
 	}
-	// Each that is a terminal becomes the pseudoterminal; it is shown on the first
-	// of those.
+	// Each of the files that is a terminal is replaced by the pseudoterminal. This is shown on
+	// stdout, stderr or stdin, the first of them that is a terminal.
 	show := std.In
 	for _, f := range []*os.File{std.Err, std.Out} {
 		if pty.Is(f) {
@@ -62,7 +62,7 @@ func openStandardFiles(a *cli.App, o runOptions, signals chan os.Signal) (worker
 	t, err := worker.NewForegroundTTY(std.In, show, func(s os.Signal) {
 		select {
 		case signals <- s:
-		default: // there are more already than anybody needs
+		default: // the channel holds more signals than are needed
 		}
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func openStandardFiles(a *cli.App, o runOptions, signals chan os.Signal) (worker
 	return std, nil
 }
 
-// directOutput reports whether programs of the run write to our output themselves.
+// directOutput reports whether programs of the run write directly to our output.
 func directOutput(s *spec.RunSpec) bool {
 	s = s.WithDefaults()
 	for _, t := range s.TaskList() {

@@ -32,14 +32,14 @@ import (
 )
 
 const (
-	// maxSuccessors bounds the host workers started in place of dead ones.
+	// maxSuccessors is the largest number of host workers that replace dead ones.
 	maxSuccessors = 3
-	// workerStop bounds the wait for the host worker when the run has ended.
+	// workerStop is the longest time to wait for the host worker when the run has ended.
 	workerStop = 10 * time.Second
 )
 
-// localRun is a run on this machine: its private host worker, its output, and
-// what its owner wants of it.
+// localRun is a run on this machine, with its private host worker, its output and the signals
+// to this command.
 type localRun struct {
 	*cli.App
 	spec *spec.RunSpec
@@ -48,39 +48,39 @@ type localRun struct {
 	dir     *rundir.Dir
 	server  cli.Server
 	client  client.Client
-	launch  *launch            // of hosts
-	worker  *worker.HostWorker // from start on the same; others run meanwhile that stop it
-	hosts   *remotehosts.Hosts // the others; nil: all tasks are here
-	agents  agentsOf           // that take part; none: those of other command lines
-	archive *shipped.Archive   // what the run ships; nil: nothing
+	launch  *launch            // start of the other hosts; may be nil
+	worker  *worker.HostWorker // not changed after start, since other goroutines stop it
+	hosts   *remotehosts.Hosts // the other hosts; nil if all tasks are on this machine
+	agents  agentsOf           // zero unless several agents form the run
+	archive *shipped.Archive   // files that the run ships; may be nil
 	run     *starter.Run
 	output  *output
 
 	signals     <-chan os.Signal
-	stopping    []syscall.Signal // those that stop the run
+	stopping    []syscall.Signal // signals that stop the run
 	foreground  string           // the task that has our terminal; may be empty
 	stdin       string           // the task that reads our stdin, or all; may be empty
-	torchrun    bool             // what torchrun does is done
+	torchrun    bool             // whether to stop processes as torchrun does
 	std         worker.StandardFiles
 	interrupted cli.Interruption
 	successors  int
 	passing     chan os.Signal // signals for the processes
-	early       os.Signal      // came while the server was asked to start the run; nil: none did
-	asked       bool           // the server was asked to start the run, and may have done it
-	stopAsked   chan struct{}  // closed with the first signal
-	alone       sync.Once      // stopAlone
-	troubled    atomic.Bool    // the server does not answer, or the run does not get on
-	broken      atomic.Bool    // not all output of other hosts is here
+	early       os.Signal      // signal that came while the server was asked to start the run; may be nil
+	asked       bool           // whether the server was asked to start the run and may have done so
+	stopAsked   chan struct{}  // closed at the first signal
+	alone       sync.Once      // for stopAlone
+	troubled    atomic.Bool    // whether the server does not answer or the run is stuck
+	broken      atomic.Bool    // whether output of other hosts is missing here
 	late        chan struct{}  // closed by giveUp
-	giveUp      func()         // a run that was stopped here has not ended in time
-	owner       *owner         // whoever coordinates the run; may be nil
+	giveUp      func()         // called if a run that was stopped here does not end in time
+	owner       *owner         // program that the run is part of; may be nil
 }
 
-// ending is what waiting for a run comes to.
+// ending is the outcome of waiting for a run.
 type ending struct {
 	result *spec.RunResult
 	err    error
-	exits  map[string]spec.Exit // by task, where there is no result
+	exits  map[string]spec.Exit // by task; set if result is nil
 }
 
 // closed reports whether the run is known to have ended on the server.
@@ -100,7 +100,7 @@ func (e ending) code() int {
 	return max(e.result.ExitCode, 1)
 }
 
-// runHere runs a cluster on this machine, from nothing to its report.
+// runHere runs a cluster on this machine and reports its end.
 func runHere(ctx context.Context, a *cli.App, s *spec.RunSpec, o runOptions) error {
 	stopping := cli.InterruptSignals(a, o.stopping)
 	caught := cli.NotIgnored
@@ -133,7 +133,7 @@ func runHere(ctx context.Context, a *cli.App, s *spec.RunSpec, o runOptions) err
 	}
 	defer l.std.Terminal.GiveBack()
 	if direct := directOutput(s); direct || o.foreground != "" {
-		a.NoStatus = true // programs write where the line would be
+		a.NoStatus = true // programs would overwrite the status line
 		if direct && !o.quiet && l.std.Given() {
 			l.std.WatchReaders(signals)
 		}
@@ -153,13 +153,13 @@ func runHere(ctx context.Context, a *cli.App, s *spec.RunSpec, o runOptions) err
 	return l.conclude(l.supervise(ctx), o, abandoned)
 }
 
-// endedEarly is the error of a run that a signal has kept from being started.
+// endedEarly returns the error of a run that a signal ended before its start.
 func endedEarly(s os.Signal) error {
 	return &cli.ExitError{Code: cli.CodeOfSignal(s), Cause: fmt.Errorf("got %s before the run was started", cli.NameOfSignal(s))}
 }
 
-// start brings everything up. The first signal ends it, until the server is asked to start the
-// run: signals that come later are for supervise.
+// start brings everything up. The first signal ends it. Once the server is asked to start the
+// run, signals are left to supervise.
 func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOptions) (err error) {
 	stop := sync.OnceValue(cancelBySignal(l.App, l.signals, cancel))
 	defer func() {
@@ -177,7 +177,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 		}
 		if l.agents.joined != nil {
 			sweepHosts(l.App)
-			parent = hostsDir(l.App) // the run is that of another
+			parent = hostsDir(l.App) // the run belongs to another agent
 		}
 	}
 	if l.dir, err = rundir.Create(parent); err != nil {
@@ -187,7 +187,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 		return l.takePart(ctx, o)
 	}
 	if l.archive != nil {
-		// Where the private host worker will look for it.
+		// The private host worker will look for it there.
 		if err := shipped.Open(l.dir.Path).Put(l.archive.Archive, l.archive.Reader()); err != nil {
 			return fmt.Errorf("state directory: %w", err)
 		}
@@ -213,17 +213,18 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if err := l.shipToHosts(ctx); err != nil {
 		return err
 	}
-	// Before the run is: whoever finds it abandoned has to know of it.
+	// The record must exist before the run, so that other commands can end the run if this
+	// process is killed.
 	record := rundir.Record{Server: l.server.Options, Embedded: l.server.Embedded, Queue: queue, RunID: l.id, PID: os.Getpid(), Started: time.Now()}
 	if err := l.dir.Save(record); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
 	start := starter.Options{ID: l.id, Queue: queue}
 	if l.hosts == nil && o.meeting == nil {
-		start.Host, _ = os.Hostname() // otherwise the run notes it
+		start.Host, _ = os.Hostname() // otherwise the run records its hosts
 	}
 	if stop() != nil {
-		return ctx.Err() // what that signal means is said above
+		return ctx.Err() // the deferred function replaces this error
 	}
 	earlier := cli.Earlier(ctx, l.App, l.client, o.id)
 	if err := l.startRun(ctx, start); err != nil {
@@ -249,8 +250,9 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	return l.lendTerminal(o)
 }
 
-// startRun has the server start the run. A signal does not cancel the request, or nobody would know
-// whether there is a run: it only bounds the wait for the answer, and the second one ends that.
+// startRun asks the server to start the run. A signal does not cancel the request, since this
+// command could not know then whether there is a run. The first signal bounds the wait for the
+// answer, and the second one ends it.
 func (l *localRun) startRun(ctx context.Context, o starter.Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -281,12 +283,12 @@ func (l *localRun) startRun(ctx context.Context, o starter.Options) error {
 	}
 }
 
-// mayHaveStarted reports whether the server may have taken a start that failed with err.
+// mayHaveStarted reports whether the server may have accepted a start that failed with err.
 func mayHaveStarted(err error) bool {
 	return servererror.IsTransient(err) || errors.Is(err, context.Canceled)
 }
 
-// newQueue returns the name of the run's queue.
+// newQueue returns a name for the run's queue.
 func newQueue(s *spec.RunSpec, o runOptions) string {
 	id := strings.ToLower(rand.Text()[:16])
 	pinned := func(t spec.Task) bool { return t.Address != "" }
@@ -299,8 +301,7 @@ func newQueue(s *spec.RunSpec, o runOptions) string {
 	return spec.LocalQueue(id)
 }
 
-// lendTerminal gives the terminal, where there is one, to the task in the
-// foreground.
+// lendTerminal gives the terminal, if there is one, to the task in the foreground.
 func (l *localRun) lendTerminal(o runOptions) error {
 	t := l.std.Terminal
 	if t == nil {
@@ -313,7 +314,7 @@ func (l *localRun) lendTerminal(o runOptions) error {
 	return t.Lend(func(s os.Signal) bool { return slices.Contains(l.stopping, s.(syscall.Signal)) })
 }
 
-// connect finds the server, and has the host worker start while we dial.
+// connect finds the server and connects to it while the host worker starts.
 func (l *localRun) connect(ctx context.Context, queue string, o runOptions) error {
 	deadline := time.Now().Add(cli.BringUpBound)
 	for {
@@ -342,7 +343,7 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 			suspendable(ctx, l.worker.Side)
 			return l.worker.Side.Serve(l.client)
 		}
-		// An embedded server that was found may have been about to leave.
+		// The embedded server may have exited after it was found.
 		if !s.Embedded || ctx.Err() != nil || time.Now().After(deadline) {
 			return err
 		}
@@ -351,7 +352,7 @@ func (l *localRun) connect(ctx context.Context, queue string, o runOptions) erro
 	}
 }
 
-// workerOptions returns those of the host worker here.
+// workerOptions returns the options of the host worker on this machine.
 func (l *localRun) workerOptions(queue string, o runOptions) workers.Options {
 	w := workers.Options{
 		StateDir: l.dir.Path, KeyDir: l.Global.StateDir, Queue: queue, LogRoot: l.LogsDir(), Server: l.server.Options, Debug: l.Debug(),
@@ -361,7 +362,7 @@ func (l *localRun) workerOptions(queue string, o runOptions) workers.Options {
 	return w
 }
 
-// supervise waits for the end of the run, and does what signals want meanwhile.
+// supervise waits for the end of the run and handles signals until then.
 func (l *localRun) supervise(ctx context.Context) ending {
 	ended := make(chan ending, 1)
 	waiting, stopWaiting := context.WithCancel(ctx)
@@ -392,7 +393,7 @@ func (l *localRun) supervise(ctx context.Context) ending {
 				return l.hasLeft()
 			}
 			if l.worker.IsCut() || l.worker.IsTold() {
-				// Before it ended it gave the run a moment to end with it.
+				// Before its end the host worker waited a moment for the run to end.
 				exited = nil
 				l.worker.Exited <- err // endWorker waits for it
 				time.AfterFunc(lastMoment, l.giveUp)
@@ -414,8 +415,8 @@ func (l *localRun) supervise(ctx context.Context) ending {
 	}
 }
 
-// workerDied starts a successor, so that the run can say what became of its
-// processes. It returns an ending where there is nobody left who could.
+// workerDied starts another host worker, so that the run learns how its processes have ended.
+// If that fails, or too many have died, it terminates the run and returns its ending.
 func (l *localRun) workerDied(ctx context.Context, err error) *ending {
 	if l.successors++; l.successors <= maxSuccessors {
 		l.Say("the host worker died (%v); starting another to find out what became of its processes", err)
@@ -431,8 +432,8 @@ func (l *localRun) workerDied(ctx context.Context, err error) *ending {
 	return &ending{err: fmt.Errorf("the host worker of run %s keeps dying (%w):\n%s", l.id, err, words)}
 }
 
-// trouble says that the server does not answer, or the run does not get on, and
-// that it does again.
+// trouble reports that the server does not answer or that the run is stuck, or, if err is nil,
+// that this is over.
 func (l *localRun) trouble(err error) {
 	var stuck *starter.StuckError
 	l.troubled.Store(err != nil)
@@ -455,7 +456,7 @@ func (l *localRun) trouble(err error) {
 	}
 }
 
-// abort is finish for a run that did not get as far as that.
+// abort cleans up after a start that failed.
 func (l *localRun) abort() {
 	ended := true
 	if l.asked {
@@ -474,8 +475,8 @@ func (l *localRun) abort() {
 	}
 }
 
-// endStarted ends the run that the server was asked to start, and reports whether it is known to
-// have ended, or not to be.
+// endStarted ends the run that the server was asked to start. It reports whether that run is
+// known to have ended or not to exist.
 func (l *localRun) endStarted(ctx context.Context) bool {
 	if l.run == nil {
 		r, err := l.dir.Load()
@@ -497,15 +498,15 @@ func (l *localRun) endWorker() {
 	}
 	bound := workerStop
 	if l.worker.IsCut() {
-		bound = 0 // it has had its time, and does not need us any more
+		bound = 0 // it was given its time before, and ends without us
 	}
 	ctx, done := context.WithTimeout(context.Background(), bound)
 	defer done()
 	l.worker.Stop(ctx)
 }
 
-// cancelBySignal has the first signal call cancel, until stop is called. stop returns the signal;
-// nil: none came.
+// cancelBySignal calls cancel at the first signal, until stop is called. stop returns the
+// signal, or nil if none came.
 func cancelBySignal(a *cli.App, signals <-chan os.Signal, cancel context.CancelFunc) (stop func() os.Signal) {
 	stopped, ended := make(chan struct{}), make(chan struct{})
 	var came os.Signal

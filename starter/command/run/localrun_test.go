@@ -17,8 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// starting returns a run that is about to be started by a server that calls took with the context
-// of the request, and answers what that returns.
+// starting returns a run before its start. Its server calls took with the context of the
+// request and returns the error of took.
 func starting(t *testing.T, took func(context.Context, chan<- os.Signal) error) (*localRun, func() error) {
 	signals := make(chan os.Signal)
 	execution := &mocks.WorkflowRun{}
@@ -35,8 +35,8 @@ func starting(t *testing.T, took func(context.Context, chan<- os.Signal) error) 
 	return l, func() error { return l.startRun(t.Context(), starter.Options{ID: "x", Queue: "q"}) }
 }
 
-// A signal that comes while the server is asked to start a run must not cancel the request: nobody
-// would know of the run then, and nobody would end it.
+// A signal must not cancel the request to start a run: the run would be unknown here, and no
+// command would end it.
 func TestASignalDoesNotCancelTheStartOfARun(t *testing.T) {
 	l, start := starting(t, func(ctx context.Context, signals chan<- os.Signal) error {
 		signals <- syscall.SIGTERM
@@ -62,15 +62,14 @@ func TestTheSecondSignalEndsTheWaitForAStart(t *testing.T) {
 	assert.True(t, l.asked, "what is known of the run has to stay")
 }
 
-// Where the server has refused to start a run, there is nothing to end.
+// A start that the server refuses leaves no run behind.
 func TestARefusedStartLeavesNoRun(t *testing.T) {
 	l, start := starting(t, func(context.Context, chan<- os.Signal) error { return serviceerror.NewInvalidArgument("no") })
 	assert.ErrorContains(t, start(), "no")
 	assert.False(t, l.asked)
 }
 
-// A signal that comes as a run has just been started either ends it there, or is left for
-// whoever supervises the run.
+// A signal just after the start of a run either ends the start or is left to supervise.
 func TestNoSignalIsLostWhileARunIsStarted(t *testing.T) {
 	for range 2000 {
 		signals := make(chan os.Signal, 1)

@@ -14,22 +14,22 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// pruneDaily is how often the commands that have no host worker of their own for long look
-// for old logs.
+// pruneDaily is the time between searches for old logs by commands without a long-lived host
+// worker.
 const pruneDaily = 24 * time.Hour
 
 // pruneOldLogs removes logs of `clusterrun run` that are older than the default, once a day.
-// Those of host workers are kept for as long as these were told.
+// Host workers remove their own logs by their own options.
 func pruneOldLogs(a *cli.App) {
 	stamp := filepath.Join(a.Global.StateDir, "pruned")
 	if info, err := os.Stat(stamp); err == nil {
-		// A clock that was wrong may have set it to a time to come.
+		// A wrong clock may have set it to a time in the future.
 		if ago := time.Since(info.ModTime()); ago >= 0 && ago < pruneDaily {
 			return
 		}
 	}
 	if os.WriteFile(stamp, nil, 0o600) != nil || os.Chtimes(stamp, time.Time{}, time.Now()) != nil {
-		return // there is no room to say that we have looked
+		return // the time of this search cannot be recorded
 	}
 	for _, home := range []string{a.RunsDir(), hostsDir(a)} {
 		p := retention.Policy{Home: home, For: retention.DefaultFor}
@@ -39,22 +39,22 @@ func pruneOldLogs(a *cli.App) {
 	}
 }
 
-// noteEnd notes beside the logs of a run, below root, how it has ended.
+// noteEnd records how a run has ended, next to its logs below root.
 func noteEnd(root string, run *starter.Run, end ending) {
 	if run == nil || !end.closed() || root == spec.NullDir {
 		return
 	}
 	well := end.result != nil && (end.result.Verdict == spec.VerdictSucceeded || end.result.Verdict == spec.VerdictCancelled)
-	// Without it the run has ended when its directory is gone.
+	// Without this note, the run counts as ended once its directory is gone.
 	_ = retention.End(root, run.ID, run.ExecutionID, time.Now(), well)
 }
 
-// noteBegin notes whose the logs are that are copied from other hosts.
+// noteBegin records to which run the logs belong that are copied from other hosts.
 func (l *localRun) noteBegin() {
 	root := logRoot(l.App, l.spec)
 	namespace, err := cli.NamespaceOf(l.server)
 	if err != nil || root == spec.NullDir || tasklog.MakeDir(filepath.Dir(l.output.dir)) != nil {
-		return // what cannot be noted stays
+		return // logs without a note are kept
 	}
 	_ = retention.Begin(root, runkey.Run{Namespace: namespace, WorkflowID: l.run.ID, RunID: l.run.ExecutionID}, l.dir.Path)
 }

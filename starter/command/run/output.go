@@ -17,20 +17,20 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// output shows what the processes of a run write, and how it is doing.
+// output shows the output of a run's processes, and the status line.
 type output struct {
 	app     *cli.App
 	run     *starter.Run
 	console *tasklog.Console
-	follow  *tasklog.Follower // nil where nothing is shown
-	logs    string            // where they are, for people
-	dir     string            // where they are followed; empty: nowhere
+	follow  *tasklog.Follower // nil if no output is shown
+	logs    string            // place of the logs, for messages
+	dir     string            // directory of the logs that are followed; may be empty
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 }
 
-// show starts to show the output of a run of this command. Where a run has no log directory,
-// its output on other hosts is copied to the directory spare; empty: there is none.
+// show starts to show the output of a run of this command. If the run has no log directory, its
+// output on other hosts is copied to the directory spare, unless spare is empty.
 func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spare string) (*output, error) {
 	s = s.WithDefaults()
 	tasks := newTaskIndex(run, s)
@@ -40,7 +40,7 @@ func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spar
 	}
 	stdout := a.Out
 	if a.Global.JSON {
-		stdout = a.Err // stdout is for the result alone
+		stdout = a.Err // stdout has only the result
 	}
 	shared := a.NoStatus
 	status := false
@@ -87,7 +87,7 @@ func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spar
 	return o, nil
 }
 
-// place returns where the tasks of a run work, for people.
+// place returns the directory in which the tasks of a run work, for messages.
 func place(s *spec.RunSpec) string {
 	if s.Ships() && !filepath.IsAbs(s.Dir) {
 		return "a copy of " + filepath.Join(s.Ship.Dir, s.Dir)
@@ -95,7 +95,7 @@ func place(s *spec.RunSpec) string {
 	return s.Dir
 }
 
-// deliver shows a chunk, after what was said before.
+// deliver shows a chunk after all earlier messages.
 func (o *output) deliver(c tasklog.Chunk) {
 	o.app.Printer.Flush()
 	o.console.Deliver(c)
@@ -108,7 +108,7 @@ func logRoot(a *cli.App, s *spec.RunSpec) string {
 	return a.LogsDir()
 }
 
-// groups says "chief=1 worker=3".
+// groups returns the sizes of the groups, such as "chief=1 worker=3".
 func groups(s *spec.RunSpec) string {
 	var list []string
 	for _, g := range s.Tasks {
@@ -117,8 +117,7 @@ func groups(s *spec.RunSpec) string {
 	return strings.Join(list, " ")
 }
 
-// finish shows what is left of the output. It takes as long as whoever reads our
-// output does.
+// finish shows the rest of the output. It blocks for as long as our output is not read.
 func (o *output) finish() {
 	o.stop()
 	o.done.Wait()
@@ -128,10 +127,10 @@ func (o *output) finish() {
 	o.app.Printer.Flush()
 	o.app.Printer.Through(nil)
 	o.app.WhenBroken(nil)
-	_ = o.console.Close() // the outlets remember what went wrong
+	_ = o.console.Close() // the outlets remember errors
 }
 
-// keepStatus keeps the status line: how many tasks are in which state.
+// keepStatus updates the status line with the number of tasks in each state.
 func (o *output) keepStatus(ctx context.Context) {
 	started := time.Now()
 	tick := time.NewTicker(report.StatusEvery)
@@ -155,8 +154,8 @@ func (o *output) keepStatus(ctx context.Context) {
 	}
 }
 
-// endTasks lets the console know which tasks will write no more, so that their
-// progress bars do not stay below the lines.
+// endTasks marks tasks that have ended in the console, so that their progress bars do not stay
+// below the lines.
 func (o *output) endTasks(ctx context.Context, s *starter.Status, ended map[int]bool) {
 	for _, t := range s.Tasks {
 		if t.State != spec.TaskEnded {
@@ -174,8 +173,7 @@ func (o *output) endTasks(ctx context.Context, s *starter.Status, ended map[int]
 	}
 }
 
-// taskIndex knows the tasks of a run by rank, those that were added while it
-// lives too.
+// taskIndex finds the tasks of a run by rank, including tasks that are added later.
 type taskIndex struct {
 	run    *starter.Run
 	own    string             // the name of this host
@@ -192,9 +190,9 @@ type hostedTask struct {
 }
 
 func newTaskIndex(run *starter.Run, s *spec.RunSpec) *taskIndex {
-	own, _ := os.Hostname() // a machine without a name has only itself
+	own, _ := os.Hostname() // empty if this machine has no name
 	x := &taskIndex{run: run, own: own, places: map[int]hostedTask{}, tasks: map[int]spec.Task{}}
-	on := map[string]int{} // how many tasks a host has
+	on := map[string]int{} // number of tasks by host
 	for _, t := range s.TaskList() {
 		x.tasks[t.Rank] = t
 		host, _, err := spec.SplitAddress(t.Address)
@@ -207,8 +205,8 @@ func newTaskIndex(run *starter.Run, s *spec.RunSpec) *taskIndex {
 	return x
 }
 
-// place returns the place of a task. One that was added to the run has no local rank of its
-// own.
+// place returns the place of a task. A task that was added to the run counts as one of this
+// host, with its rank as local rank.
 func (x *taskIndex) place(rank int) hostedTask {
 	if p, ok := x.places[rank]; ok {
 		return p
@@ -216,7 +214,7 @@ func (x *taskIndex) place(rank int) hostedTask {
 	return hostedTask{x.own, rank}
 }
 
-// task returns the task of a rank. Where nobody knows it, its type is "rank".
+// task returns the task of a rank. If the rank is unknown, the type of the task is "rank".
 func (x *taskIndex) task(rank int) spec.Task {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -234,7 +232,7 @@ func (x *taskIndex) task(rank int) spec.Task {
 	return spec.Task{Type: "rank", Index: rank, Rank: rank}
 }
 
-// learn takes over the tasks that are new.
+// learn adds the tasks that are new.
 func (x *taskIndex) learn(s *starter.Status) {
 	for _, t := range s.Tasks {
 		if _, ok := x.tasks[t.Rank]; !ok {
@@ -243,7 +241,7 @@ func (x *taskIndex) learn(s *starter.Status) {
 	}
 }
 
-// labels makes the starts of lines.
+// labels makes the prefixes of lines.
 type labels struct {
 	tasks  *taskIndex
 	format spec.Prefix
@@ -257,7 +255,7 @@ func newLabels(tasks *taskIndex, s *spec.RunSpec) (*labels, error) {
 	return &labels{tasks: tasks, format: format}, nil
 }
 
-// prefix returns the start of the lines of one process.
+// prefix returns the prefix of the lines of one process.
 func (l *labels) prefix(rank, attempt int) string {
 	t, p := l.tasks.task(rank), l.tasks.place(rank)
 	return l.format.Format(spec.PrefixFields{
@@ -265,8 +263,8 @@ func (l *labels) prefix(rank, attempt int) string {
 	})
 }
 
-// selection returns which streams are tailed. On other hosts those are, too, that would go
-// straight to our output here.
+// selection returns a function that reports whether a stream is followed. Streams on other
+// hosts are, too, if they would be written directly to our output on this host.
 func selection(tasks *taskIndex, s *spec.RunSpec) func(tasklog.Stream) bool {
 	tee := map[int]spec.Std{} // by rank
 	return func(st tasklog.Stream) bool {

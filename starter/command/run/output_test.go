@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// What is teed is tailed; what goes straight to the console is not (SEED-77,
+// Teed streams are followed; streams that are written directly to the console are not (SEED-77,
 // SEED-78).
 func TestSelection(t *testing.T) {
 	out := func(rank int) tasklog.Stream { return tasklog.Stream{Rank: rank} }
@@ -40,7 +40,7 @@ func TestSelection(t *testing.T) {
 			three := 3
 			s := (&spec.RunSpec{Logs: c.logs, Tasks: []spec.TaskGroup{{Type: "worker", Count: &three}, {Type: "ps"}}}).WithDefaults()
 			shown := selection(newTaskIndex(nil, s), s)
-			for range 2 { // the second time from what is known
+			for range 2 { // the second time from the cache
 				for _, st := range c.shown {
 					assert.True(t, shown(st), "%+v", st)
 				}
@@ -53,7 +53,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// A task that is added while the run lives is found by its rank.
+// A task that is added during the run is found by its rank.
 func TestTasksThatAreAdded(t *testing.T) {
 	s := (&spec.RunSpec{Logs: spec.Logs{Filter: []string{"evaluator"}}, Tasks: []spec.TaskGroup{{Type: "worker"}}}).WithDefaults()
 	x := newTaskIndex(nil, s)
@@ -96,12 +96,12 @@ func TestCounts(t *testing.T) {
 	assert.Equal(t, "placing", report.Counts(&starter.Status{State: spec.RunPlacing}))
 }
 
-// broken is an output that nobody reads any more.
+// broken is an output whose reader is gone.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-// Our own messages get through even where the output of programs does not.
+// Our own messages are written even if the output of programs cannot be.
 func TestVoiceOutlivesABrokenOutput(t *testing.T) {
 	var stderr bytes.Buffer
 	a := &cli.App{Err: &stderr}

@@ -16,33 +16,33 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// coordinatorFlag names the descriptor of an owner.
+// coordinatorFlag names the descriptor of the owner's socket.
 const coordinatorFlag = "coordinator-fd"
 
-// tasksEvery is how often it is asked whether all tasks still run.
+// tasksEvery is the time between checks that all tasks still run.
 const tasksEvery = 2 * time.Second
 
-// ownerReads is how long an owner may take to read what it still has to know when the
-// run has ended.
+// ownerReads is the longest time that an owner takes to read the last answers when the run has
+// ended.
 const ownerReads = 5 * time.Second
 
-// owner is the program that a run is part of, such as one with a pool of processes.
-// It has the other end of a socket, schedules closures on it, and the run ends when
-// that end is closed: also by the death of the program. Its methods may be called on
-// nil, where there is none.
+// owner is the program that a run is part of, such as one with a pool of processes. It holds
+// the other end of a socket, on which it schedules closures. The run ends when that end is
+// closed, also by the death of the program. The methods may be called on nil, which means that
+// there is no owner.
 type owner struct {
 	app    *cli.App
 	socket *os.File
-	// gone is closed when the owner asks for nothing more. It has ended in order where it still
-	// listens then, and only closed its end for writing.
+	// gone is closed when the owner makes no more requests. inOrder reports whether the owner
+	// then still reads, since it closed its end for writing only.
 	gone    chan struct{}
 	inOrder bool
 	serving sync.WaitGroup
 	stop    context.CancelFunc
 }
 
-// listenToOwner prepares for the owner, if there is one. That it goes is a signal,
-// like that of nobody reading our output any more.
+// listenToOwner prepares for the owner, if there is one. When the owner is gone, signals
+// receives SIGPIPE, as when our output is no longer read.
 func listenToOwner(a *cli.App, o runOptions, signals chan<- os.Signal) (*owner, error) {
 	if o.coordinator == 0 {
 		return nil, nil
@@ -65,9 +65,9 @@ func listenToOwner(a *cli.App, o runOptions, signals chan<- os.Signal) (*owner, 
 	return w, nil
 }
 
-// awaitHangup waits until nothing more is written at the other end of a socket, and reports
-// whether it is open all the same, to be written to. It takes nothing from what is to be read:
-// that counts no more then.
+// awaitHangup waits until the other end of a socket is closed for writing, and reports whether
+// it still reads. awaitHangup reads nothing from the socket: unread requests no longer count
+// then.
 func awaitHangup(fd int) (open bool) {
 	for {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
@@ -91,10 +91,10 @@ func (w *owner) isGone() bool {
 	}
 }
 
-// endedInOrder reports whether the owner has no more to ask, and is still there.
+// endedInOrder reports whether the owner makes no more requests but still reads.
 func (w *owner) endedInOrder() bool { return w.isGone() && w.inOrder }
 
-// serve takes what the owner wants of the run's closures.
+// serve carries out the owner's requests for closures of the run.
 func (w *owner) serve(ctx context.Context, run *starter.Run) {
 	if w == nil {
 		return
@@ -113,8 +113,8 @@ func (w *owner) serve(ctx context.Context, run *starter.Run) {
 	})
 }
 
-// watchTasks tells the owner when a task has ended and the run goes on: what is to be
-// called there would wait for ever.
+// watchTasks informs the owner if a task ends while the run continues: closures that are
+// scheduled there would wait forever.
 func (w *owner) watchTasks(ctx context.Context, run *starter.Run) {
 	tick := time.NewTicker(tasksEvery)
 	defer tick.Stop()
@@ -135,9 +135,9 @@ func (w *owner) watchTasks(ctx context.Context, run *starter.Run) {
 	}
 }
 
-// endedWell returns the first task that has ended without an error in a run that goes
-// on; none: "". By an error, and in a run that stops, the run ends and says why: that a
-// task was stopped is not the reason.
+// endedWell returns the first task that ended without an error while the run continues, or ""
+// if there is none. If a task fails, or the run stops, the run ends and gives the reason
+// itself; a task that was stopped is not the reason.
 func endedWell(s *starter.Status) string {
 	if s.State != spec.RunRunning {
 		return ""
@@ -150,8 +150,7 @@ func endedWell(s *starter.Status) string {
 	return ""
 }
 
-// over tells the owner how the run has ended. What it still waits for it will not
-// get.
+// over informs the owner of the end of the run. Open requests get no answer.
 func (w *owner) over(end ending) {
 	if w == nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The owner of a run learns from the run why it stops, and not of a task that was
-// stopped with it.
+// If a run stops, its owner gets the reason from the run. A task that was stopped with it does
+// not count.
 func TestEndedWell(t *testing.T) {
 	task := func(name string, state spec.TaskState, cause spec.Cause) starter.TaskStatus {
 		s := starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name, State: state}}

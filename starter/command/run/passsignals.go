@@ -12,12 +12,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// passedOn are the signals that processes give a meaning to, such as Slurm's notice of a time
-// limit. They go to the processes, as with mpirun.
+// passedOn are signals that programs use for their own purposes, such as Slurm's warning of a
+// time limit. As with mpirun, they are passed on to the processes.
 var passedOn = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2}
 
-// catchPassed catches the signals that are passed on to processes, from before there are any,
-// until stop is called. Those that stop the run are left out.
+// catchPassed catches the signals that are passed on to processes, until stop is called. It
+// leaves out signals that stop the run. It must be called before the first process starts, so
+// that no signal is lost.
 func catchPassed(stopping []syscall.Signal) (signals chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 8)
 	for _, s := range passedOn {
@@ -28,8 +29,8 @@ func catchPassed(stopping []syscall.Signal) (signals chan os.Signal, stop func()
 	return c, func() { signal.Stop(c) }
 }
 
-// passSignals passes signals on to the processes of a run until ctx is done: to those of one host
-// if it is named.
+// passSignals passes signals on to the processes of a run until ctx is done. If host is not
+// empty, only processes on that host get them.
 func passSignals(ctx context.Context, a *cli.App, run *starter.Run, host string, signals <-chan os.Signal) {
 	for {
 		select {
@@ -41,8 +42,8 @@ func passSignals(ctx context.Context, a *cli.App, run *starter.Run, host string,
 	}
 }
 
-// passSignal sends a signal to all processes of the run. An agent sends it to those of its host:
-// whoever sends signals to agents sends them to each.
+// passSignal sends a signal to the processes of the run. An agent sends it only to processes on
+// its host, since every agent gets the signal from its sender.
 func passSignal(ctx context.Context, a *cli.App, run *starter.Run, host, name string) {
 	ctx, done := context.WithTimeout(ctx, cli.RequestTimeout)
 	defer done()
@@ -67,7 +68,8 @@ func passSignal(ctx context.Context, a *cli.App, run *starter.Run, host, name st
 	}
 }
 
-// livingTasks returns the tasks with a process, on a host if one is named.
+// livingTasks returns the tasks with a running process. If host is not empty, it returns only
+// tasks on that host.
 func livingTasks(s *starter.Status, host string) (names []string) {
 	for _, t := range s.Tasks {
 		if t.State == spec.TaskRunning && (host == "" || t.Host == host) {
@@ -77,7 +79,7 @@ func livingTasks(s *starter.Status, host string) (names []string) {
 	return names
 }
 
-// host returns the name of this agent's host; empty if this is no agent.
+// host returns the name of this agent's host, or "" if no agents meet.
 func (a *agentsOf) host() string {
 	switch {
 	case a.joined != nil:

@@ -14,9 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// prepareHere completes a spec for a run on this machine, and refuses tasks of
-// other machines: nobody but us polls its private queues, so they could only
-// time out.
+// prepareHere completes a spec for a run on this machine, and refuses tasks of other machines:
+// only this command polls the private queues of the run, so these tasks could only time out.
 func prepareHere(s *spec.RunSpec, o runOptions) error {
 	if err := specs.InThisDirectory(s); err != nil {
 		return err
@@ -56,7 +55,7 @@ func prepareHere(s *spec.RunSpec, o runOptions) error {
 	return nil
 }
 
-// prepareElsewhere completes a spec for a run whose hosts are not this machine alone.
+// prepareElsewhere completes a spec for a run that also uses other hosts.
 func prepareElsewhere(s *spec.RunSpec, o runOptions) error {
 	if strings.TrimSpace(o.launch.agent) == "" {
 		return cli.Usagef("--launch-agent is empty; give a program that is called as ssh is")
@@ -65,19 +64,19 @@ func prepareElsewhere(s *spec.RunSpec, o runOptions) error {
 		o.others.PerHost = strconv.Itoa(*s.Hosts.PerHost)
 	}
 	o.others.Spread = s.Hosts.Strategy == spec.StrategySpread
-	s.Hosts.PerHost, s.Hosts.Strategy = nil, "" // the addresses say it
+	s.Hosts.PerHost, s.Hosts.Strategy = nil, "" // the addresses replace them
 	if what := specs.Elsewhere(s); what != "" {
 		return cli.Usagef("%s: %s says which hosts there are, and takes as many tasks there as they have slots; leave one of the two out", what, o.others.Flag)
 	}
 	if s.OnDisconnect == "" {
-		// A connection that is lost is not made again, also of a single host.
+		// A lost connection is not made again, not even to a single host.
 		s.OnDisconnect = spec.OnDisconnectStop(time.Duration(spec.DefaultStopAfter))
 	}
 	return o.place(s, nil)
 }
 
-// place gives each task its host, as far as that is known, and refuses what is wrong with
-// it.
+// place assigns a host to each task, unless the slots of a host are not known yet, and refuses
+// flags that do not fit.
 func (o runOptions) place(s *spec.RunSpec, machines map[string]specs.Machine) error {
 	if err := o.others.Place(s, machines); err != nil {
 		return cli.Usagef("%s", err)
@@ -86,7 +85,7 @@ func (o runOptions) place(s *spec.RunSpec, machines map[string]specs.Machine) er
 		return cli.Usagef("--stdin %s: give none or a task; the run has %s", o.stdin, specs.TaskNames(s))
 	}
 	if t, ok := s.Task(o.foreground); ok {
-		host, _, _ := spec.SplitAddress(t.Address) // none: the slots of some host are not known
+		host, _, _ := spec.SplitAddress(t.Address) // empty if the slots of a host are not known yet
 		if !specs.IsThisMachine(host) {
 			return cli.Usagef("--foreground %s: the task is on another host, which has no terminal to give; leave it out, or have the task on this machine", o.foreground)
 		}
@@ -94,7 +93,7 @@ func (o runOptions) place(s *spec.RunSpec, machines map[string]specs.Machine) er
 	return nil
 }
 
-// shipToHosts sends what the run ships to its other hosts.
+// shipToHosts sends the files that the run ships to its other hosts.
 func (l *localRun) shipToHosts(ctx context.Context) error {
 	if l.archive == nil || l.hosts == nil {
 		return nil

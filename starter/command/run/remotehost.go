@@ -17,8 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 )
 
-// RemoteHost returns the command that run executes on hosts that it reaches by a
-// launch agent.
+// RemoteHost returns the command that `clusterrun run` starts on other hosts through a launch
+// agent.
 func RemoteHost(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:    remotehosts.Command,
@@ -28,7 +28,8 @@ func RemoteHost(a *cli.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := cli.EndedBy(cmd.Context())
 			defer stop()
-			// That the connection has broken is seen where it is read.
+			// SIGPIPE must not end this process: the reader of the connection notices that it
+			// is broken.
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 			sweepHosts(a)
 			return remotehosts.Serve(ctx, os.Stdin, os.Stdout, remotehosts.ServeConfig{
@@ -38,13 +39,13 @@ func RemoteHost(a *cli.App) *cobra.Command {
 	}
 }
 
-// hostsDir holds the directories of runs of other machines.
+// hostsDir returns the parent of the directories of runs of other machines.
 func hostsDir(a *cli.App) string { return filepath.Join(a.Global.StateDir, "hosts") }
 
 // remoteWorker is the host worker of a run of another machine.
 type remoteWorker struct {
 	*worker.HostWorker
-	stopped chan struct{} // closed when no successor is started any more
+	stopped chan struct{} // closed when no more successors are started
 }
 
 func startRemoteWorker(o workers.Options, stdin *os.File, died func(error)) (remotehosts.Worker, error) {
@@ -57,7 +58,8 @@ func startRemoteWorker(o workers.Options, stdin *os.File, died func(error)) (rem
 	return r, nil
 }
 
-// keep starts successors of a host worker that died, which say what became of its processes.
+// keep starts successors of a host worker that died, so that they report how its processes have
+// ended.
 func (r *remoteWorker) keep(died func(error)) {
 	defer close(r.stopped)
 	for successors := 0; ; successors++ {
@@ -85,8 +87,8 @@ func (r *remoteWorker) Stop(ctx context.Context) {
 	}
 }
 
-// sweepHosts removes what runs have left here whose program on this host was killed. It
-// returns at once.
+// sweepHosts removes the remains of runs of other machines whose program on this host was
+// killed. It returns at once.
 func sweepHosts(a *cli.App) {
 	dirs, err := rundir.Abandoned(hostsDir(a))
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// runRemote is submit, and then logs -f and wait at the same time.
+// runRemote submits a run, shows its output and waits for its end.
 func runRemote(a *cli.App, cmd *cobra.Command, s *spec.RunSpec, o runOptions) error {
 	archive, err := specs.Pack(cmd.Context(), a, s)
 	if err != nil {
@@ -33,7 +33,7 @@ func runRemote(a *cli.App, cmd *cobra.Command, s *spec.RunSpec, o runOptions) er
 	}
 	defer c.Close()
 	if s.PlacementTimeout == nil {
-		// Somebody is there and waits; submit is for those who are not.
+		// A submitted run waits for hosts without a limit by default. Here a user waits for it.
 		patience := spec.DefaultPlacementTimeout
 		s.PlacementTimeout = &patience
 	}
@@ -56,16 +56,16 @@ func runRemote(a *cli.App, cmd *cobra.Command, s *spec.RunSpec, o runOptions) er
 	return report.AwaitEnd(ctx, a, r, shown)
 }
 
-// servedWithin is added to the placement timeout of a run that nobody executes: those who do keep
-// the timeout themselves.
+// servedWithin is added to the placement timeout of a run that no worker executes. A worker
+// that executes a run enforces the timeout itself.
 const servedWithin = 2 * time.Second
 
-// endUnserved ends a run that nobody has begun to execute within its placement timeout: nobody
-// else would.
+// endUnserved ends a run that no worker has begun to execute within its placement timeout.
+// Without a worker, only this command enforces the timeout.
 func endUnserved(ctx context.Context, r *starter.Run, queue string, patience time.Duration) {
 	for wait := patience + servedWithin; retry.Sleep(ctx, wait) == nil; wait = servedWithin {
 		if begun, err := r.Begun(ctx); err != nil {
-			continue // others tell of a server that is away
+			continue // a server that is away is reported elsewhere
 		} else if begun {
 			return
 		}
@@ -78,8 +78,8 @@ func endUnserved(ctx context.Context, r *starter.Run, queue string, patience tim
 	}
 }
 
-// showRemote shows the output of a run on other hosts to its end, as [show] does that of
-// one on this machine. It fails if some is missing, which it has said.
+// showRemote shows the output of a run on other hosts until its end, as [show] does for a run
+// on this machine. If output is missing, it reports that and returns an error.
 func showRemote(ctx context.Context, a *cli.App, r *starter.Run, s *spec.RunSpec) error {
 	l := logs.NewReader(a, r, logs.Selection{})
 	l.Follow, l.Spec, l.Notify = true, s, func(error) {}
@@ -89,7 +89,7 @@ func showRemote(ctx context.Context, a *cli.App, r *starter.Run, s *spec.RunSpec
 	case err == nil, errors.As(err, &incomplete):
 		return err
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // why there is nothing to show is for the run's result to say
+		return nil // the result of the run says why there is no output
 	}
 	a.Say("the output is incomplete: %s", err)
 	return &cli.ExitError{Code: exitcode.Machinery}

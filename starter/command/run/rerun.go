@@ -63,7 +63,7 @@ type rerunOptions struct {
 	background bool
 }
 
-// runRerun is the work of [Rerun].
+// runRerun runs the command [Rerun].
 func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, flags *rerunOptions) error {
 	var of *record.Account
 	var given *spec.RunSpec
@@ -101,8 +101,8 @@ func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string
 	return runSpec(a, cmd, nil, s, &flags.f, &flags.o)
 }
 
-// sayChanges says what is another on this machine than when a run was started; shell: so is
-// what processes have of this shell.
+// sayChanges prints the changes on this machine since a run was started. If shell is set, they
+// include the variables of this shell.
 func sayChanges(a *cli.App, of *record.Account, shell bool) {
 	changes := changedHere(of)
 	if shell {
@@ -117,7 +117,7 @@ func sayChanges(a *cli.App, of *record.Account, shell bool) {
 	}
 }
 
-// changedHere returns what is another of programs, directories and clusterrun.
+// changedHere returns the changes of programs, directories and the version of clusterrun.
 func changedHere(of *record.Account) (changes []string) {
 	note := func(format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); !slices.Contains(changes, text) {
@@ -149,7 +149,7 @@ func changedHere(of *record.Account) (changes []string) {
 	return changes
 }
 
-// reason returns what is wrong without the path.
+// reason returns the cause of err without the path.
 func reason(err error) error {
 	if inner := errors.Unwrap(err); inner != nil {
 		return inner
@@ -157,9 +157,9 @@ func reason(err error) error {
 	return err
 }
 
-// changedVariables names variables of the shell that are others than those which the processes of
-// a run inherited. Whether one that may be a secret is the same is not known, nor any of a run
-// of another state directory, which has another key.
+// changedVariables returns the changes of this shell's variables since the processes of a run
+// inherited them. It does not compare values that may be secret. If the run used another state
+// directory, which has another key, it compares no values.
 func changedVariables(of *record.Account, shell []string, key tasklog.ValueKey) []string {
 	at := slices.IndexFunc(of.Tasks, func(t record.Task) bool { return t.Start != nil })
 	if at < 0 {

@@ -84,27 +84,28 @@ const runExamples = `  # Four processes of one program
   clusterrun run -H a,b --nproc-per-node gpu python3 train.py
   clusterrun run --hostfile hosts --copy-binary --launch-agent "ssh -J gate" ./solver`
 
-// runOptions are the flags of run beyond those that make a spec.
+// runOptions are the flags of run that are not part of the spec.
 type runOptions struct {
 	id         string
 	queue      string
 	foreground string
-	// stdin is the task that reads stdin, or all; empty: none does.
+	// stdin is the task that reads stdin, stdinAll, or "" if none does.
 	stdin   string
 	remote  bool
 	signing specs.Signing
 	quiet   bool
-	// coordinator is the descriptor on which a program coordinates the run; 0: none.
+	// coordinator is the descriptor on which a program coordinates the run, or 0 if none does.
 	coordinator int
-	// others are the hosts, where some are other machines. nil: all is on this one.
+	// others are the hosts of the run. It is nil if all tasks are on this machine.
 	others *specs.OtherHosts
 	launch launchOptions
-	// torchrun reports whether the run is as torchrun's: without a word where it does well,
-	// and with exit code 1 where a process failed.
+	// torchrun reports whether the run behaves as with torchrun: it prints nothing if it
+	// succeeds, and exits with 1 if a process failed.
 	torchrun bool
-	// meeting is where other agents take part; nil: there are none.
+	// meeting says where agents meet. It is nil if there are no other agents.
 	meeting *torchrun.Meeting
-	// stopping are the signals that stop the run; nil: signalsVariable says which.
+	// stopping are the signals that stop the run. If it is nil, TORCHELASTIC_SIGNALS_TO_HANDLE
+	// names them.
 	stopping []syscall.Signal
 }
 
@@ -129,7 +130,7 @@ func Run(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// register adds the flags of run, with those of a spec.
+// register adds the flags of run and the flags of a spec.
 func (o *runOptions) register(fs *pflag.FlagSet, f *specs.SpecFlags) {
 	f.Register(fs)
 	fs.BoolVar(&f.Oversubscribe, "oversubscribe", false, "with -H or --hostfile: more tasks than slots")
@@ -146,7 +147,7 @@ func (o *runOptions) register(fs *pflag.FlagSet, f *specs.SpecFlags) {
 	_ = fs.MarkHidden(coordinatorFlag)
 }
 
-// runSpec runs a spec as the options say. args are where it is from, where they name that.
+// runSpec runs a spec. args name the source of the spec, and may be empty.
 func runSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *specs.SpecFlags, o *runOptions) error {
 	if err := cli.CheckID(cmd, o.id); err != nil {
 		return err

@@ -19,27 +19,27 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// launchOptions are the flags of run for hosts that are reached by a launch agent.
+// launchOptions are the flags of run for hosts that a launch agent reaches.
 type launchOptions struct {
 	agent      string
 	copyBinary bool
 }
 
-// launch is the start of the other hosts of a run, while everything else comes up. Its
-// methods may be called on nil, where there are none.
+// launch starts the other hosts of a run while the rest comes up. Its methods may be called on
+// nil, which means that there are no other hosts.
 type launch struct {
-	done chan struct{} // closed when hosts and err are known
+	done chan struct{} // closed when hosts and err are set
 
 	hosts *remotehosts.Hosts
 	err   error
 
-	// served is closed when the server is known.
+	// served is closed when server is set.
 	served chan struct{}
 	once   sync.Once
 	server cli.Server
 }
 
-// serve says which server the host workers talk to.
+// serve sets the server for the host workers.
 func (l *launch) serve(s cli.Server) {
 	if l != nil {
 		l.once.Do(func() {
@@ -49,7 +49,7 @@ func (l *launch) serve(s cli.Server) {
 	}
 }
 
-// dial makes a connection to the server for a host.
+// dial connects a host to the server. It waits until the server is known.
 func (l *launch) dial(ctx context.Context) (net.Conn, error) {
 	select {
 	case <-l.served:
@@ -59,13 +59,13 @@ func (l *launch) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// abandon leaves nothing of a launch whose context has ended.
+// abandon cleans up a launch whose context has ended.
 func (l *launch) abandon() {
 	<-l.done
 	l.hosts.Close()
 }
 
-// launchHosts begins to bring up the other hosts.
+// launchHosts begins to start the other hosts.
 func launchHosts(ctx context.Context, a *cli.App, s *spec.RunSpec, queue string, o runOptions) (*launch, error) {
 	agent := strings.Fields(o.launch.agent)
 	program, err := remotehosts.OwnProgram(o.launch.copyBinary)
@@ -97,8 +97,8 @@ func launchHosts(ctx context.Context, a *cli.App, s *spec.RunSpec, queue string,
 	return l, nil
 }
 
-// namespaceForHosts returns the namespace of the run, and refuses a server whose credentials would
-// have to be on every host.
+// namespaceForHosts returns the namespace of the run. It refuses a server that needs an API
+// key, which every host would have to get.
 func namespaceForHosts(ctx context.Context, a *cli.App) (string, error) {
 	s, external, err := a.External(ctx)
 	if err != nil || !external {
@@ -117,7 +117,7 @@ func namespaceForHosts(ctx context.Context, a *cli.App) (string, error) {
 	return c.Namespace, nil
 }
 
-// awaitHosts waits for the other hosts, if there are any, and gives every task its host.
+// awaitHosts waits for the other hosts, if there are any, and assigns a host to each task.
 func (l *localRun) awaitHosts(ctx context.Context, o runOptions) error {
 	if l.launch == nil || l.hosts != nil {
 		return nil
@@ -142,8 +142,9 @@ func (l *localRun) awaitHosts(ctx context.Context, o runOptions) error {
 	return o.place(l.spec, machines)
 }
 
-// ownAddress returns the address by which the other hosts reach this one: that by which
-// they see it, where it is one of ours. Empty: its name will have to do.
+// ownAddress returns the address at which the other hosts reach this machine: the address that
+// they see, if it belongs to this machine. If none does, it returns "", and the name of the
+// host is used.
 func ownAddress(facts []remotehosts.Facts) string {
 	for _, f := range facts {
 		if !spec.IsLoopback(f.Peer) && remotehosts.IsOwnAddress(f.Peer) {
@@ -153,7 +154,7 @@ func ownAddress(facts []remotehosts.Facts) string {
 	return ""
 }
 
-// copyOutput has the logs of the other hosts copied to those that we follow.
+// copyOutput copies the logs of the other hosts to the directory that is followed.
 func (l *localRun) copyOutput() {
 	if l.hosts == nil {
 		return
@@ -165,8 +166,8 @@ func (l *localRun) copyOutput() {
 	})
 }
 
-// endHosts ends the other hosts when all their output is here, and says what is missing. A
-// person who is in a hurry has it end without.
+// endHosts ends the other hosts once all their output is here, and reports missing output. A
+// second signal ends the wait for output.
 func (l *localRun) endHosts() {
 	if l.hosts == nil {
 		return
@@ -191,7 +192,7 @@ func (l *localRun) endHosts() {
 	}
 }
 
-// lostHost says that a host cannot be reached any more.
+// lostHost reports that a host can no longer be reached.
 func (l *localRun) lostHost(err error) {
 	if l.isStopping() {
 		l.Say("%s", err)

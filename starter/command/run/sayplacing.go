@@ -12,12 +12,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// lookAtPlace is how often a command that waits for a run looks what that waits for, and
-// lookAtPlaced how often while it waits for nothing.
+// lookAtPlace is the time between checks of a run that waits for hosts, and lookAtPlaced
+// between checks of a run that does not.
 const lookAtPlace, lookAtPlaced = 2 * time.Second, 10 * time.Second
 
-// sayPlacing says what a run waits for, whenever that changes, until ctx is done: a group
-// that has lost a host may be back in the queue.
+// sayPlacing reports the hosts or the position that a run waits for, whenever that changes,
+// until ctx is done. A group that has lost a host may wait in the queue again.
 func sayPlacing(ctx context.Context, a *cli.App, r *starter.Run) {
 	said, again := "", lookAtPlace
 	for retry.Sleep(ctx, again) == nil {
@@ -28,7 +28,7 @@ func sayPlacing(ctx context.Context, a *cli.App, r *starter.Run) {
 		case errors.As(err, &gone):
 			return
 		case err != nil || s.Unanswered:
-			continue // others tell of a server that is away
+			continue // a server that is away is reported elsewhere
 		case s.State == spec.RunEnded:
 			return
 		case s.State != spec.RunPlacing && s.State != spec.RunRestarting:

@@ -18,14 +18,14 @@ import (
 
 const stdinFlag = "stdin"
 
-// The values of --stdin that are no task.
+// These values of --stdin do not name a task.
 const (
 	stdinNone = "none"
 	stdinAll  = "all"
 )
 
-// setStdin decides who reads our stdin. As with mpirun that is the first task, unless the flag says
-// otherwise, stdin is a terminal, or somebody else reads it.
+// setStdin chooses the task that reads our stdin. As with mpirun this is the first task, unless
+// the flag names another, stdin is a terminal, or stdin has another reader.
 func setStdin(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *specs.SpecFlags, o *runOptions) error {
 	var src specs.Source
 	if len(args) > 0 {
@@ -68,8 +68,8 @@ func setStdin(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f 
 	return nil
 }
 
-// readerOf returns the task that reads our stdin where nothing else is said: the first, where that
-// is a pipe or a file. Empty: none.
+// readerOf returns the task that reads our stdin by default: the first one if stdin is a pipe
+// or a file. Otherwise it returns "".
 func readerOf(a *cli.App, s *spec.RunSpec) string {
 	in := tasklog.FileOf(a.In)
 	if in == nil {
@@ -82,7 +82,7 @@ func readerOf(a *cli.App, s *spec.RunSpec) string {
 	return s.TaskList()[0].Name()
 }
 
-// hasInput reports whether there is something to read from a file or a pipe now.
+// hasInput reports whether input can be read now from a file or a pipe.
 func hasInput(in *os.File) bool {
 	if in == nil || pty.Is(in) {
 		return false
@@ -91,7 +91,7 @@ func hasInput(in *os.File) bool {
 	return err == nil && n > 0
 }
 
-// sendStdin sends our stdin to the host of the task that reads it, if that is another one.
+// sendStdin sends our stdin to the host of the task that reads it, if that is another host.
 func (l *localRun) sendStdin() {
 	t, ok := l.spec.Task(l.stdin)
 	if !ok || l.hosts == nil {
@@ -106,8 +106,8 @@ func (l *localRun) sendStdin() {
 	})
 }
 
-// stdinFor returns our stdin for whom it is meant. For all tasks it becomes a file: what comes from a
-// pipe is read to its end before anything starts, unless a signal comes first.
+// stdinFor returns the stdin for reader. If all tasks read stdin, it must be a file, so that a
+// pipe is copied to a file before anything starts. A signal ends the copying.
 func stdinFor(a *cli.App, reader string, signals <-chan os.Signal) (*os.File, error) {
 	in := tasklog.FileOf(a.In)
 	switch {
@@ -125,7 +125,7 @@ func stdinFor(a *cli.App, reader string, signals <-chan os.Signal) (*os.File, er
 	if err != nil {
 		return nil, fmt.Errorf("--stdin all: %w", err)
 	}
-	// Nobody needs its name: it is opened again by its descriptor.
+	// The name is not needed: tasks open the file by its descriptor.
 	err = os.Remove(file.Name())
 	if err == nil {
 		copied := make(chan error, 1)

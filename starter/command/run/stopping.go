@@ -17,21 +17,22 @@ import (
 )
 
 const (
-	// serverPatience is how long the server has to take the request to stop a run, or
-	// the run to get on after it. Without that the supervisor is told, which needs no
-	// server.
+	// serverPatience is the longest time that the server may take to accept the request to stop
+	// a run, and that the run may be stuck after it. Then the supervisor stops the processes,
+	// which needs no server.
 	serverPatience = 5 * time.Second
-	// killAnswer is how long the run has to answer that it kills its processes.
+	// killAnswer is the longest time for the run to answer that it kills its processes.
 	killAnswer = 2 * time.Second
-	// cutBound is how long the run has to end after its supervisor was told to kill
-	// everything: that takes the supervisor two seconds.
+	// cutBound is the longest time for the run to end after its supervisor was asked to kill
+	// all processes. That takes the supervisor two seconds.
 	cutBound = 4 * time.Second
-	// lastMoment is how long the run has to end after the supervisor has, which waits
-	// for it as well.
+	// lastMoment is the longest time for the run to end after its supervisor, which waits for
+	// it, too.
 	lastMoment = time.Second
 )
 
-// signal does what the n-th signal wants.
+// signal acts on a signal to this command. It returns the number of signals so far, or 0 if the
+// signal does not count.
 func (l *localRun) signal(ctx context.Context, s os.Signal) int {
 	n := l.interrupted.Add(s)
 	switch {
@@ -51,7 +52,8 @@ func (l *localRun) signal(ctx context.Context, s os.Signal) int {
 	return n
 }
 
-// end cancels the run. One of an owner that has ended in order ends well.
+// end cancels the run. If its owner has ended in order, end stops all tasks together instead,
+// so that the run can succeed.
 func (l *localRun) end(ctx context.Context) error {
 	if l.owner.endedInOrder() {
 		if _, err := l.run.StopTogether(ctx, spec.TogetherRequest{Reason: "its program has no more to ask"}); err == nil {
@@ -61,8 +63,8 @@ func (l *localRun) end(ctx context.Context) error {
 	return l.run.Cancel(ctx)
 }
 
-// cancel asks the run to stop, for as long as the server does not answer. Where that
-// takes too long, or the run does not get on then, the supervisor stops the processes.
+// cancel asks the run to stop, again and again until the server answers. If that takes longer
+// than [serverPatience], or the run is stuck after it, the supervisor stops the processes.
 func (l *localRun) cancel(ctx context.Context) {
 	impatient := time.AfterFunc(serverPatience, l.stopAlone)
 	l.passOn(ctx)
@@ -87,8 +89,8 @@ func (l *localRun) cancel(ctx context.Context) {
 	}
 }
 
-// stops returns how the processes are stopped because of a signal to us. torchrun sends them the
-// same one; elsewhere it is the stop signal, by which programs tell that they may save their work.
+// stops returns how a signal to this command stops the processes. With torchrun they get the
+// same signal; otherwise they get the stop signal, at which programs may save their work.
 func (l *localRun) stops(came os.Signal) supervisor.StopAll {
 	if !l.torchrun {
 		came = nil
@@ -96,7 +98,7 @@ func (l *localRun) stops(came os.Signal) supervisor.StopAll {
 	return stopsOf(l.spec, came)
 }
 
-// passOn has the run's stop send its processes the signal that came, as torchrun does.
+// passOn makes the stop of the run send its processes the signal that came, as torchrun does.
 func (l *localRun) passOn(ctx context.Context) {
 	if !l.torchrun {
 		return
@@ -109,13 +111,13 @@ func (l *localRun) passOn(ctx context.Context) {
 	l.hosts.StopAll(ctx, how)
 }
 
-// cancelAgain paces requests that fail at once.
+// cancelAgain is the pause after a request that failed.
 const cancelAgain = 100 * time.Millisecond
 
-// isStopping reports whether a signal has asked for the end of the run.
+// isStopping reports whether a signal asked this command to stop the run.
 func (l *localRun) isStopping() bool { return worker.IsClosed(l.stopAsked) }
 
-// stopAlone has the supervisor stop the processes, as the run would.
+// stopAlone makes the supervisor stop the processes as the run would.
 func (l *localRun) stopAlone() {
 	l.alone.Do(func() {
 		if l.worker.IsCut() {
@@ -128,8 +130,8 @@ func (l *localRun) stopAlone() {
 	})
 }
 
-// stopsOf returns how the tasks are stopped because of a signal to us, or nil: with that one,
-// unless the spec names another.
+// stopsOf returns how the tasks are stopped. A task for which the spec names no signal gets
+// came, unless that is nil or SIGPIPE.
 func stopsOf(given *spec.RunSpec, came os.Signal) supervisor.StopAll {
 	s := given.WithDefaults()
 	stop := func(t spec.Task) supervisor.Stop {
@@ -149,13 +151,13 @@ func stopsOf(given *spec.RunSpec, came os.Signal) supervisor.StopAll {
 	return supervisor.StopAll{Stops: all}
 }
 
-// kill has the run kill its processes; where that cannot be had at once, the
-// supervisor does it.
+// kill asks the run to kill its processes. If it does not answer within [killAnswer], the
+// supervisor kills them.
 func (l *localRun) kill(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, killAnswer)
 	defer done()
 	if l.worker.IsTold() {
-		done() // there was no answer before
+		done() // the server did not answer before
 	}
 	grace := spec.Duration(0)
 	if _, err := l.run.TerminateAll(ctx, spec.TerminateAllRequest{Signal: "SIGKILL", Grace: &grace}); err != nil {
@@ -165,8 +167,8 @@ func (l *localRun) kill(ctx context.Context) {
 	}
 }
 
-// leftBehind returns the ending of a run that was stopped without the server, which still
-// takes it for running.
+// leftBehind returns the ending of a run that was stopped without the server. The run is still
+// open on the server.
 func (l *localRun) leftBehind() ending {
 	cause := fmt.Errorf("%s did not answer: the processes of run %s were stopped without it, and the next `clusterrun run`, dev or worker here that reaches it ends the run there", l.server, l.id)
 	if full := cli.FullDisk(l.Global.StateDir); full != nil {

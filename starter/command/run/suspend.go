@@ -13,8 +13,8 @@ import (
 // handOverBound bounds the wait for the side when this command is suspended.
 const handOverBound = 3 * time.Second
 
-// suspendable has Ctrl-Z stop this command and not the run: before it stops, the side of the host
-// worker that is in this process hands over to one of the supervisor's.
+// suspendable makes Ctrl-Z suspend this command without suspending the run: before it stops,
+// the side in this process hands over to a side of the supervisor.
 func suspendable(ctx context.Context, side *workers.OwnersSide) {
 	if signal.Ignored(syscall.SIGTSTP) {
 		return

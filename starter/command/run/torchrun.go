@@ -72,7 +72,7 @@ func Torchrun(a *cli.App) *cobra.Command {
 	}
 }
 
-// runTorchrun is the work of [Torchrun].
+// runTorchrun runs the command [Torchrun].
 func runTorchrun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string) error {
 	l, err := torchrun.Translate(args, torchrun.Machine{
 		Environ: os.Environ(), Inherited: taskenv.Clean(os.Environ()), LookPath: exec.LookPath,
@@ -105,10 +105,10 @@ func runTorchrun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []str
 	return runHere(ctx, a, s, o)
 }
 
-// asTyped names in a problem what torchrun's user typed.
+// asTyped replaces names in errors by the flags that the user of torchrun typed.
 var asTyped = strings.NewReplacer("--task, tasks:", "--nproc-per-node:", "--log-prefix:", "--log-line-prefix-template, TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE:")
 
-// specOfTorchrun reads the spec that a command line of torchrun comes to.
+// specOfTorchrun returns the spec for a command line of torchrun.
 func specOfTorchrun(a *cli.App, l *torchrun.Launch) (*spec.RunSpec, error) {
 	f := &specs.SpecFlags{}
 	fs := pflag.NewFlagSet("torchrun", pflag.ContinueOnError)
@@ -124,11 +124,11 @@ func specOfTorchrun(a *cli.App, l *torchrun.Launch) (*spec.RunSpec, error) {
 		a.Say("%s", text)
 	}
 	err = specs.ApplyMPI(a, s, f)
-	s.Command = torchrun.WithLocalRank(s.Command) // last: the command as it was typed names the run
+	s.Command = torchrun.WithLocalRank(s.Command) // last, since the command as typed names the run
 	return s, err
 }
 
-// torchrunError says where a flag belongs that torchrun does not have, and clusterrun does.
+// torchrunError adds to the error for an unknown flag where a flag of clusterrun belongs.
 func torchrunError(cmd *cobra.Command, err error) error {
 	var unknown *torchrun.UnknownFlagError
 	if errors.As(err, &unknown) {
@@ -145,7 +145,8 @@ func torchrunError(cmd *cobra.Command, err error) error {
 	return cli.Usagef("%s", err)
 }
 
-// TorchrunHint says of a flag that a command does not have that torchrun has it.
+// TorchrunHint returns a hint if err is about a flag that torchrun has and cmd does not, and ""
+// otherwise.
 func TorchrunHint(cmd *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && cmd.Flags().Lookup("nproc-per-node") != nil && torchrun.Has(unknown.GetSpecifiedName()) {

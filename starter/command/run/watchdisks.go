@@ -9,9 +9,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// watchDisks says when the disk becomes full where the run has its journal and the
-// embedded server its database, or that of the logs, and when that is over. A server
-// whose disk is full may answer what it is asked and do nothing.
+// watchDisks reports when a disk becomes full, and when it has room again. It watches the disk
+// with the run's journal and the embedded server's database, and the disk with the logs. A
+// server whose disk is full may answer requests without carrying them out.
 func watchDisks(ctx context.Context, a *cli.App, logs string) {
 	dirs := []string{a.Global.StateDir}
 	if !strings.HasPrefix(logs, a.Global.StateDir+"/") && logs != spec.NullDir {
