@@ -27,7 +27,7 @@ func request(host string) Request {
 	return Request{Version: "1", ID: "job", Host: host, Rank: -1, Spec: map[string]json.RawMessage{"command": json.RawMessage(`["train"]`)}}
 }
 
-// listen starts a head for two agents, whose server answers each connection with a word.
+// listen starts a head for two agents, whose server answers each connection with its greeting.
 func listen(t *testing.T) *Head {
 	t.Helper()
 	h, err := Listen(t.Context(), "127.0.0.1:0", HeadConfig{
@@ -128,7 +128,7 @@ func TestTheHeadIsGone(t *testing.T) {
 	assert.Error(t, m.Lost(t.Context()))
 }
 
-// Connections that do nothing make room for others, and those of agents are bounded.
+// Idle connections are closed to make room for others, and connections of agents are bounded.
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
 	h := listen(t)
@@ -187,7 +187,7 @@ func TestTheRunHasEnded(t *testing.T) {
 	<-closed
 }
 
-// Who does not know the secret gets no word of the server, whatever it shows.
+// A client that does not know the secret gets nothing from the server, with any certificate.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	h := listen(t)
@@ -269,8 +269,8 @@ func TestAgain(t *testing.T) {
 	assert.Equal(t, "--node-rank 1 is that of host 1-c already; give each agent another", m.check(again).Refusal)
 }
 
-// A host that has crashed and started again asks for its rank until its old connection is
-// known to be dead.
+// A host that restarts after a crash asks for its rank until its old connection is known to be
+// dead.
 func TestRankOfTheDead(t *testing.T) {
 	t.Parallel()
 	h := listen(t)

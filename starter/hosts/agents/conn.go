@@ -23,7 +23,7 @@ const (
 	maxLine = 4 << 20
 )
 
-// keepAlive has a dead link noticed.
+// keepAlive detects dead links.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 4}
 
 // tlsConfig is for both sides, which take no other key than their own.
@@ -39,29 +39,29 @@ func tlsConfig(key []byte, protocols ...string) (*tls.Config, error) {
 
 // Request asks the head to let an agent take part.
 type Request struct {
-	// Version is that of the program, which all agents have in common.
+	// Version is the version of the program. It is the same for all agents.
 	Version string `json:"version"`
-	// ID is the one of the meeting.
+	// ID identifies the meeting.
 	ID string `json:"id"`
 	// Agent is random, and tells an agent from others with the same host and rank.
 	Agent string `json:"agent"`
 	// Host is the name of the machine, or of the host worker of an agent that comes again.
 	Host string `json:"host"`
-	// ExecutionID is that of the run to which the agent comes again. Empty: it is new.
+	// ExecutionID identifies the run that the agent rejoins. It is empty if the agent is new.
 	ExecutionID string `json:"execution_id,omitempty"`
-	// Rank is the place of the host among the others; -1: any.
+	// Rank is the place of the host among the others, or -1 for any.
 	Rank int `json:"rank"`
 	// Encoded reports whether the agent has keys for what goes through the server.
 	Encoded bool `json:"encoded,omitempty"`
-	// Spec is what the command line of the agent comes to.
+	// Spec is the spec that results from the agent's command line.
 	Spec map[string]json.RawMessage `json:"spec,omitempty"`
 }
 
-// Answer is that of the head.
+// Answer is the head's answer to a Request.
 type Answer struct {
-	// Refusal is why the agent does not take part. Later reports whether it may once
-	// others have left, or with the next run. Taken reports whether its rank is that of
-	// another agent, whose connection may be dead without a sign of that yet.
+	// Refusal says why the agent does not take part. Later reports whether it may once others
+	// have left, or with the next run. Taken reports whether another agent has its rank; the
+	// connection of that agent may be dead without a sign of it yet.
 	Refusal string `json:"refusal,omitempty"`
 	Later   bool   `json:"later,omitempty"`
 	Taken   bool   `json:"taken,omitempty"`
@@ -70,7 +70,7 @@ type Answer struct {
 	Run
 }
 
-// Run is what agents are told of the run.
+// Run describes the run to the agents.
 type Run struct {
 	Namespace   string          `json:"namespace,omitempty"`
 	Queue       string          `json:"queue,omitempty"`

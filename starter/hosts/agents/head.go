@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// HeadConfig is what the head of a run needs.
+// HeadConfig configures the head of a run.
 type HeadConfig struct {
-	// Key is that of the agents, see [Key].
+	// Key is the key of the agents; see [Key].
 	Key []byte
-	// Own is what the head itself would ask for, and Most the number of agents.
+	// Own is the head's own request, and Most the number of agents.
 	Own  Request
 	Most int
 	// Dial makes a connection to the Temporal server, once the run is started.
@@ -39,14 +39,14 @@ type Head struct {
 
 	mu      sync.Mutex
 	members *members
-	closing bool // nobody joins any more
+	closing bool // no agent may join now
 	joined  sync.WaitGroup
 }
 
-// ErrTaken is returned where somebody listens at the endpoint already.
+// ErrTaken is returned if another program listens at the endpoint.
 var ErrTaken = errors.New("the port is in use")
 
-// Listen takes the endpoint. The address is that at which to listen.
+// Listen listens at the address, which is the endpoint.
 func Listen(ctx context.Context, address string, c HeadConfig) (*Head, error) {
 	config, err := tlsConfig(c.Key, agentProtocol, serverProtocol)
 	if err != nil {
@@ -98,10 +98,10 @@ func (h *Head) Close(ctx context.Context) {
 }
 
 const (
-	// handshakes is how many may be under way, with one more for each agent. Who knows the
-	// secret takes no time for one, and the first of those that do nothing makes room.
+	// handshakes bounds the handshakes in progress, with one more for each agent. Agents
+	// complete a handshake at once; the oldest handshake that hangs is aborted to make room.
 	handshakes = 256
-	// connections is how many there may be for each agent.
+	// connections bounds the connections of each agent.
 	connections = 32
 )
 
@@ -157,7 +157,7 @@ func (h *Head) accept(ctx context.Context, raw net.Conn) {
 	}
 }
 
-// agent has an agent take part, for as long as its connection lasts.
+// agent admits an agent for as long as its connection lasts.
 func (h *Head) agent(conn *tls.Conn) {
 	var r Request
 	_ = conn.SetReadDeadline(time.Now().Add(handshakeTakes))
@@ -179,7 +179,7 @@ func (h *Head) agent(conn *tls.Conn) {
 	if writeLine(conn, a) != nil || a.Refusal != "" {
 		return
 	}
-	_, _ = conn.Read(make([]byte, 1)) // there is nothing more to hear
+	_, _ = conn.Read(make([]byte, 1)) // agents send nothing more
 }
 
 // admit takes an agent among the members, or refuses it.

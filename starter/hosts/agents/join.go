@@ -14,22 +14,22 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// JoinConfig is what an agent needs to take part in a run.
+// JoinConfig configures an agent that takes part in a run.
 type JoinConfig struct {
 	// Endpoint is the address of the head.
 	Endpoint string
-	// Key is that of the agents, see [Key].
+	// Key is the key of the agents; see [Key].
 	Key     []byte
 	Request Request
-	// Patience is how long a connection that has broken is tried to be made again, and how
-	// long the agent asks for a rank that another has.
+	// Patience bounds the time in which the agent tries to restore a broken connection, and the
+	// time in which it asks for a rank that another agent has.
 	Patience time.Duration
 }
 
-// Membership is that of an agent in a run.
+// Membership is an agent's membership in a run.
 type Membership struct {
 	Answer
-	// Address is the one of this machine by which it reaches the endpoint.
+	// Address is this machine's address on its connection to the endpoint.
 	Address string
 
 	config JoinConfig
@@ -44,8 +44,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("this agent does not take part in the run at %s: %s", e.Endpoint, e.Reason)
 }
 
-// Join has an agent take part in the run at the endpoint, and waits for that until ctx is done.
-// waiting is called each time that it has asked in vain.
+// Join joins the run at the endpoint. It retries until ctx is done, and calls waiting after
+// each failed attempt.
 func Join(ctx context.Context, c JoinConfig, waiting func(error)) (*Membership, error) {
 	config, err := tlsConfig(c.Key, agentProtocol)
 	if err != nil {
@@ -54,7 +54,7 @@ func Join(ctx context.Context, c JoinConfig, waiting func(error)) (*Membership, 
 	m := &Membership{config: c, tls: config}
 	m.config.Request.Agent = rand.Text()
 	again := retry.Backoff{First: 100 * time.Millisecond, Most: time.Second}
-	var giveUp time.Time // where the rank is taken
+	var giveUp time.Time // set once the rank is taken
 	for {
 		err := m.ask(ctx, m.config.Request)
 		if m.Taken && giveUp.IsZero() {

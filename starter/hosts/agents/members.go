@@ -16,7 +16,7 @@ import (
 type members struct {
 	own  Request // of the head
 	most int
-	// executionID is that of the run, once it is started.
+	// executionID is the execution ID of the run. It is empty until the run is started.
 	executionID string
 	// all are by the names of their host workers.
 	all map[string]*member
@@ -102,7 +102,7 @@ func (m *members) add(r Request, one *member) string {
 	}
 }
 
-// words are what fields of a spec are called on a command line of torchrun.
+// words maps fields of a spec to their names on a command line of torchrun.
 var words = map[string]string{
 	"command":      "the script and its arguments",
 	"dir":          "the current directory",

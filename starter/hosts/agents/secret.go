@@ -22,7 +22,7 @@ import (
 // TokenVariable is the variable that has the secret.
 const TokenVariable = "CLUSTERRUN_TOKEN"
 
-// minToken is the least number of bytes of a secret that nobody guesses.
+// minToken is the least number of bytes of a secret. It makes guessing hopeless.
 const minToken = 16
 
 const howToMake = "make one that nobody guesses, the same for all agents: (umask 077; head -c 32 /dev/urandom | base64 > token)"
@@ -73,7 +73,7 @@ func Key(secret []byte) ([]byte, error) {
 	private := ed25519.NewKeyFromSeed(seed)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: embedded.KeyName}, DNSNames: []string{embedded.KeyName},
-		NotBefore:   time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), // whatever the clocks of the hosts say
+		NotBefore:   time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), // clocks of hosts may be wrong
 		NotAfter:    time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},

@@ -1,3 +1,3 @@
-// Package hostlist reads which hosts a run is to have, in the words of mpirun, and decides
-// which task goes to which of them. It asks nobody: what only a host knows is given to it.
+// Package hostlist reads mpirun's lists of hosts, and assigns each task to a host. It makes no
+// requests: its callers pass in the facts that only a host knows.
 package hostlist

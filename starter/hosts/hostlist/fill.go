@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Slots returns the slots of all hosts. ok is false while those of one are not known.
+// Slots returns the slots of all hosts. ok is false if the slots of a host are not known.
 func Slots(hosts []Host) (n int, ok bool) {
 	for _, h := range hosts {
 		if h.Slots == 0 {
@@ -22,8 +22,8 @@ func Slots(hosts []Host) (n int, ok bool) {
 	return n, true
 }
 
-// Limit has each host take n tasks. One that was given fewer slots is refused, unless they
-// may have more than they have.
+// Limit gives a host n tasks. It fails if the host was given fewer slots, unless oversubscribe
+// is set.
 func Limit(h Host, n int, oversubscribe bool) (Host, error) {
 	if !h.Implied && h.Slots > 0 && h.Slots < n && !oversubscribe {
 		return h, fmt.Errorf("%s on host %s need as many slots, and it is given %d; give it more, or --oversubscribe",
@@ -33,9 +33,9 @@ func Limit(h Host, n int, oversubscribe bool) (Host, error) {
 	return h, nil
 }
 
-// Fill gives every task the host that it runs on, in the order of ranks: the slots of the
-// first host, then those of the next, or with deal a slot of each host in turn. Tasks that have an address keep it, and take a slot of
-// that host.
+// Fill gives every task the host that it runs on, in the order of ranks: first the slots of the
+// first host, and so on, or with deal a slot of each host in turn. Tasks with an address keep
+// it, and take a slot of its host.
 func Fill(groups []spec.TaskGroup, hosts []Host, deal, oversubscribe bool) error {
 	room := make([]int, len(hosts))
 	for i, h := range hosts {

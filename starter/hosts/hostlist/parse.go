@@ -12,11 +12,11 @@ import (
 type Host struct {
 	// Name is that by which tasks are pinned to it.
 	Name string
-	// Login is how a launch agent reaches it: HOST or USER@HOST.
+	// Login is the host's name for a launch agent: HOST or USER@HOST.
 	Login string
-	// Slots is how many tasks it takes. 0: as many as it has CPUs.
+	// Slots is the number of tasks that it takes. 0 means one for each of its CPUs.
 	Slots int
-	// Implied reports whether nobody has given that number: -H a is a:1.
+	// Implied reports whether Slots was not given: -H a means a:1.
 	Implied bool
 	// Here reports whether it is this machine.
 	Here bool
@@ -100,8 +100,8 @@ func parseSlots(text string) (int, error) {
 	return n, nil
 }
 
-// Merge makes one of the hosts that are named more than once: their slots add up. What
-// isHere takes for this machine is called own.
+// Merge combines hosts that are named more than once, and adds up their slots. It renames hosts
+// for which isHere is true to own, the name of this machine.
 func Merge(hosts []Host, own string, isHere func(name string) bool) []Host {
 	var merged []Host
 	at := map[string]int{}

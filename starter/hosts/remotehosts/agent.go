@@ -12,21 +12,21 @@ import (
 // Command is the subcommand of clusterrun that a host executes for a run.
 const Command = "remote-host"
 
-// The lines by which the script and the program on the host speak before the connection
-// begins. What a login shell writes before them is passed over.
+// These are the lines that the script and the program on the host write before the connection
+// begins. Earlier lines, from a login shell, are skipped.
 const (
 	sendLine  = "clusterrun: send the program"
 	readyLine = "clusterrun: ready"
 )
 
-// notThere is the exit code of the script where there is no clusterrun.
+// notThere is the exit code of the script if there is no clusterrun.
 const notThere = exitcode.NotFound
 
 const (
 	// connectTimeout bounds how long ssh tries to connect.
 	connectTimeout = 10 * time.Second
-	// aliveEvery is how often ssh asks whether the other side is there, and aliveMost how
-	// often in vain before it gives up.
+	// aliveEvery is the time between ssh's checks of the other side. ssh gives up after
+	// aliveMost checks without an answer.
 	aliveEvery = 5 * time.Second
 	aliveMost  = 6
 )
@@ -53,9 +53,9 @@ type binary struct {
 	size   int64
 }
 
-// script returns what a host executes, for a shell of any kind: the program at the path that
-// ours has here, or else the one in PATH. One that does not know the subcommand says which
-// version it is.
+// script returns the command that a host executes, in a shell of any kind: the program at the
+// path that ours has here, or else the first in PATH. A program that does not know the
+// subcommand prints its version.
 func script(program string) string {
 	return "exec /bin/sh -c " + quote(fmt.Sprintf(
 		`p=%s; [ -x "$p" ] || p=$(command -v clusterrun) || exit %d; "$p" %s; c=$?; [ $c = 2 ] && "$p" version >&2; exit $c`,

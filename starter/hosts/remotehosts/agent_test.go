@@ -31,7 +31,7 @@ func program(t *testing.T, path, code string) string {
 	return path
 }
 
-// execute has a shell execute a script as sshd does, with the given home and PATH.
+// execute runs a script in a shell as sshd does, with the given home and PATH.
 func execute(t *testing.T, shell, text, home, path, stdin string) (out string, code int) {
 	t.Helper()
 	cmd := exec.Command(shell, "-c", text)
@@ -127,7 +127,7 @@ func TestTail(t *testing.T) {
 	assert.LessOrEqual(t, len(said.text), maxSaid)
 }
 
-// What a login shell writes is passed over, up to a bound.
+// The output of a login shell is skipped, up to a bound.
 func TestAwaitReady(t *testing.T) {
 	read := func(text string) error {
 		return new(host).awaitReady(bufio.NewReaderSize(strings.NewReader(text), 64), Config{})

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Ask returns the line of the version of the clusterrun of a host, and how far its clock is ahead of ours, to
-// within doubt. program is where it is looked for first.
+// Ask returns the version line of the clusterrun on a host, and how far its clock is ahead of
+// this host's, to within doubt. program is the path that is tried first.
 func Ask(ctx context.Context, agent []string, login, program string) (version string, ahead, doubt time.Duration, err error) {
 	argv := commandLine(agent, login, askScript(program))
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)

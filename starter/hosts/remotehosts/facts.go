@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// factsOf returns what this host is, as far as isOwn knows its addresses. The environment is
-// that in which the agent has started us.
+// factsOf returns the facts of this host. isOwn reports whether an address belongs to it.
+// environ is the environment that the agent gave us.
 func factsOf(environ []string, isOwn func(string) bool) Facts {
 	g := resources.ReadGPUs(environ)
 	f := Facts{CPUs: runtime.NumCPU(), GPUs: len(g.Visible), GPUsLimitedBy: g.LimitedBy}

@@ -24,9 +24,9 @@ type host struct {
 	name, login string
 	process     *process
 	client      *http.Client
-	ending      chan struct{} // closed when we have it end
+	ending      chan struct{} // closed when we end it
 	endOnce     sync.Once
-	copied      chan struct{} // closed when copyOutput has returned; nil: it was not called
+	copied      chan struct{} // closed when copyOutput has returned; nil if it was not called
 	incomplete  error         // what it has returned
 }
 
@@ -129,7 +129,8 @@ func (h *host) send(b binary) error {
 	return err
 }
 
-// whyNot returns why the host did not come up: what its agent says, if it has ended.
+// whyNot returns why the host did not start: the reason of its agent if that has ended, and
+// otherwise err.
 func (h *host) whyNot(ctx context.Context, c Config, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -142,8 +143,8 @@ func (h *host) whyNot(ctx context.Context, c Config, err error) error {
 	return errors.New(c.reason(h.process.err, h.process.said.lines()))
 }
 
-// end has the host end, and returns when it is gone, or ctx is done. Its output has been
-// copied then, or is incomplete.
+// end ends the host, and returns when it is gone, or ctx is done. By then its output is copied
+// or incomplete.
 func (h *host) end(ctx context.Context) {
 	h.cut(func() {
 		if response, err := h.post(ctx, "/end", nil); err == nil {
@@ -163,8 +164,8 @@ func (h *host) end(ctx context.Context) {
 	}
 }
 
-// cut ends the connection, after what is to be done before: the host stops everything then.
-// It does so once.
+// cut calls before and ends the connection, upon which the host stops everything. Only the
+// first call has an effect.
 func (h *host) cut(before func()) {
 	h.endOnce.Do(func() {
 		close(h.ending)
@@ -173,7 +174,7 @@ func (h *host) cut(before func()) {
 	})
 }
 
-// stopAll has the host stop all its processes without the server.
+// stopAll stops all processes of the host without the server.
 func (h *host) stopAll(ctx context.Context, how supervisor.StopAll) error {
 	response, err := h.postJSON(ctx, "/stop", how)
 	if err == nil {
@@ -182,7 +183,7 @@ func (h *host) stopAll(ctx context.Context, how supervisor.StopAll) error {
 	return err
 }
 
-// refusedError is an answer that is no success.
+// refusedError is the error for a response of the host with an error status.
 type refusedError struct {
 	code int
 	text string

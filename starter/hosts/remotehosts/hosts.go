@@ -21,9 +21,9 @@ import (
 type Config struct {
 	// Agent is the launch agent with its arguments.
 	Agent []string
-	// Copy has the hosts execute our own program, which they get where they have not.
+	// Copy makes the hosts execute our own program. Hosts that do not have it get a copy.
 	Copy bool
-	// Version is that of our program, which theirs must have.
+	// Version is the version of our program. Programs on hosts must have the same.
 	Version string
 	// Program is our own program; see [OwnProgram].
 	Program binary
@@ -31,8 +31,7 @@ type Config struct {
 	Dial func(context.Context) (net.Conn, error)
 }
 
-// OwnProgram returns the program that we are. Its digest is found only where it is to be
-// copied.
+// OwnProgram returns our own program. It computes the digest only if toCopy is set.
 func OwnProgram(toCopy bool) (binary, error) {
 	path, err := os.Executable()
 	if err != nil || !toCopy {
@@ -51,16 +50,16 @@ func OwnProgram(toCopy bool) (binary, error) {
 // Host names a host, and says which host worker it gets.
 type Host struct {
 	Name, Login string
-	// Options are those of the host worker but for directories and the server, of which
-	// only the namespace is told.
+	// Options are the options of the host worker, without directories and, except for the
+	// namespace, without the server.
 	Options workers.Options
 }
 
-// startBound is how long a host may take to come up.
+// startBound is the longest time for a host to start.
 const startBound = 30 * time.Second
 
-// others is how long the other hosts have when one has failed, so that all that fail are
-// told of together.
+// others is the time that other hosts get after one has failed, so that all failures are
+// reported together.
 const others = 3 * time.Second
 
 // Hosts are the hosts of a run. Its methods may be called on nil, which has none.
@@ -127,7 +126,7 @@ func Launch(ctx context.Context, c Config, hosts []Host, awaited func(names []st
 	return s, nil
 }
 
-// slowStart is after how long it is told which hosts are waited for.
+// slowStart is the time after which hosts that are still starting are reported.
 const slowStart = 2 * time.Second
 
 // failure returns the errors of all hosts that did not come up.
@@ -160,7 +159,8 @@ func (s *Hosts) watch(h *host) {
 // Facts returns what the hosts say of themselves, in the order in which they were given.
 func (s *Hosts) Facts() []Facts { return s.facts }
 
-// Lost tells of each host whose connection has ended although nobody wanted that.
+// Lost returns a channel that receives an error for each host whose connection has ended
+// unexpectedly.
 func (s *Hosts) Lost() <-chan error {
 	if s == nil {
 		return nil
@@ -189,7 +189,7 @@ func (s *Hosts) SendStdin(name string, in io.Reader, tell func(error)) {
 			go func() {
 				if response, err := h.post(s.ctx, "/stdin", toldReader{in, tell}); err == nil {
 					_ = response.Body.Close()
-				} // otherwise the host is lost, which is told elsewhere
+				} // otherwise watch reports that the host is lost
 			}()
 		}
 	}
@@ -210,8 +210,8 @@ func (r toldReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// StopAll has all hosts stop their processes without the server. A host that cannot be told
-// is cut off.
+// StopAll stops the processes of all hosts without the server. It cuts off a host that it
+// cannot reach.
 func (s *Hosts) StopAll(ctx context.Context, how supervisor.StopAll) {
 	if s == nil {
 		return
@@ -285,7 +285,7 @@ func (s *Hosts) Close() {
 	s.cancel()
 }
 
-// lastMoment is how long an agent may take to end when its stdin has.
+// lastMoment is the longest time for an agent to end after its stdin.
 const lastMoment = 3 * time.Second
 
 func (s *Hosts) each(f func(*host)) {

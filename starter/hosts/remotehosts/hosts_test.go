@@ -22,7 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 )
 
-// hostVariable has the test binary be the program on a host: what it names is the directory
+// hostVariable makes the test binary act as the program on a host. Its value is the directory
 // of the host.
 const hostVariable = "REMOTEHOSTS_TEST_HOST"
 
@@ -84,7 +84,7 @@ func (w *fakeWorker) Stop(context.Context) {
 }
 
 // newConfig returns a configuration of hosts that are processes of this machine, and of a
-// server that greets whoever sends his name.
+// server that greets each client by the name that it sends.
 func newConfig(t *testing.T) (c Config, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -233,7 +233,7 @@ func TestAHostThatHangs(t *testing.T) {
 	require.EqualError(t, err, "host a: it takes too long")
 }
 
-// A host that is lost is told of, and its output is not complete.
+// A lost host is reported, and its output is incomplete.
 func TestALostHost(t *testing.T) {
 	c, dir := newConfig(t)
 	s, err := Launch(t.Context(), c, named("a", "b"), noneAwaited)
@@ -248,7 +248,7 @@ func TestALostHost(t *testing.T) {
 	require.EqualError(t, err, "the output of host b is incomplete: its connection has ended")
 }
 
-// Hosts can be told to stop without the server, and say why they end.
+// Hosts stop on request without the server, and report why they end.
 func TestStopAll(t *testing.T) {
 	c, _ := newConfig(t)
 	s, err := Launch(t.Context(), c, named("a"), noneAwaited)

@@ -16,8 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 )
 
-// unfinished is how long the end of a line waits on its host for the rest: the command has
-// more patience.
+// unfinished is the time for which the host holds back the start of a line. It is short because
+// the command waits for the rest of a line itself.
 const unfinished = 20 * time.Millisecond
 
 // output sends the logs of the run as they grow, until the host worker has ended and all of
@@ -55,8 +55,8 @@ func (s *service) output(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sender writes pieces. After an error nothing is sent: whoever reads sees that the end is
-// missing.
+// sender writes pieces. It writes nothing after an error, so that the reader notices the
+// missing end.
 type sender struct {
 	mu     sync.Mutex
 	pieces *gob.Encoder
@@ -71,7 +71,7 @@ func (s *sender) send(p piece) {
 	}
 }
 
-// sendRest sends what is no output of a process: errors, results, times, stacks.
+// sendRest sends all files except the output of processes: errors, results, times, stacks.
 func sendRest(dir string, out *sender) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {

@@ -51,7 +51,7 @@ func (l *onlyConn) Accept() (c net.Conn, err error) {
 // Addr implements [net.Listener].
 func (l *onlyConn) Addr() net.Addr { return pipeAddr{} }
 
-// stream is what ends in each direction by itself, as a connection over TCP does.
+// stream is a connection whose directions end separately, as those over TCP do.
 type stream interface {
 	io.ReadWriteCloser
 	CloseWrite() error

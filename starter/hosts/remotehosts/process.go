@@ -30,7 +30,8 @@ func startProcess(argv []string) (*process, error) {
 	p := &process{cmd: exec.Command(argv[0], argv[1:]...), said: &tail{}, exited: make(chan struct{})}
 	p.cmd.Stderr = p.said
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	// What ssh leaves in the background, to share its connection, has our pipes.
+	// The processes that ssh leaves in the background to share its connection hold our pipes
+	// open.
 	p.cmd.WaitDelay = time.Second
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
@@ -62,7 +63,7 @@ func startProcess(argv []string) (*process, error) {
 // kill ends it at once.
 func (p *process) kill() { _ = p.cmd.Process.Kill() }
 
-// maxSaid is how much of what an agent says is kept.
+// maxSaid bounds the text of an agent that is kept.
 const maxSaid = 4 << 10
 
 // tail keeps the last of what is written.
@@ -95,7 +96,7 @@ func (t *tail) lines() []string {
 	return lines[max(0, len(lines)-most):]
 }
 
-// remedies are what to do about what ssh says.
+// remedies maps messages of ssh to remedies.
 var remedies = []struct{ said, remedy string }{
 	{"has changed and you have requested strict checking", "find out why, before you remove the old key"},
 	{"Host key verification failed", "connect once by hand, to see its key and accept it"},
@@ -103,7 +104,7 @@ var remedies = []struct{ said, remedy string }{
 	{"Could not resolve hostname", "correct the name"},
 }
 
-// reason says why the agent of a host has ended: in its own words, where it has some.
+// reason returns why the agent of a host has ended, in the agent's own words if it wrote any.
 func (c Config) reason(err error, said []string) string {
 	name := filepath.Base(c.Agent[0])
 	var exit *exec.ExitError

@@ -15,17 +15,17 @@ type startRequest struct {
 	Options workers.Options `json:"options"` // but for directories and the server
 }
 
-// Facts is what a host says of itself.
+// Facts are the facts that a host reports about itself.
 type Facts struct {
 	Hostname string `json:"hostname"`
 	CPUs     int    `json:"cpus"`
 	GPUs     int    `json:"gpus"`
-	// GPUsLimitedBy is the variable that limits the GPUs, where one does.
+	// GPUsLimitedBy is the variable that limits the GPUs, or empty.
 	GPUsLimitedBy string `json:"gpus_limited_by,omitempty"`
-	// Address is the one by which others reach this host.
+	// Address is the address at which others reach this host.
 	Address string `json:"address"`
-	// Peer is the address by which this host sees the machine of the command. None: the
-	// agent does not say.
+	// Peer is the address at which this host sees the machine of the command. It is empty if
+	// the agent does not report it.
 	Peer string `json:"peer,omitempty"`
 }
 

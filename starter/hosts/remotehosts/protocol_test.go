@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A request is read as far as its bound.
+// A request is read up to its bound.
 func TestRequestsAreBounded(t *testing.T) {
 	for body, want := range map[string]int{
 		`{"workflow_id":"iris"}`: http.StatusOK,
@@ -36,7 +36,7 @@ func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(a))}, nil
 }
 
-// A piece of output is read as far as its bound, and those before it are kept.
+// A piece of output is read up to its bound, and earlier pieces are kept.
 func TestPiecesAreBounded(t *testing.T) {
 	var sent bytes.Buffer
 	pieces := gob.NewEncoder(&sent)

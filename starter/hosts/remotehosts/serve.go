@@ -23,21 +23,21 @@ import (
 
 // Worker is a host worker that ends with us.
 type Worker interface {
-	// StopAll has it stop all processes, and end.
+	// StopAll stops all processes, and ends the worker.
 	StopAll(supervisor.StopAll)
-	// Stop has it stop all processes as those of an owner that is gone, and waits for its
-	// end, or for ctx.
+	// Stop stops all processes as if the owner were gone, and waits for the end of the worker,
+	// or for ctx.
 	Stop(ctx context.Context)
 }
 
-// ServeConfig is what a host needs to serve a run.
+// ServeConfig configures a host that serves a run.
 type ServeConfig struct {
-	// Version is that of this program. A command of another one is refused.
+	// Version is the version of this program. A command of another version is refused.
 	Version string
 	// Parent is the directory below which the run gets one of its own.
 	Parent string
-	// StartWorker starts a host worker. stdin is for the task that the options name for it; nil:
-	// they name none. died is called when the host worker is dead for good.
+	// StartWorker starts a host worker. stdin is for the task that the options name for it, and
+	// nil if they name none. died is called when the host worker is dead for good.
 	StartWorker func(o workers.Options, stdin *os.File, died func(error)) (Worker, error)
 }
 
@@ -100,7 +100,7 @@ type service struct {
 	dir     *rundir.Dir
 	sockets string // the directory of socket
 	socket  *net.UnixListener
-	input   *os.File // what a task here reads as its stdin; nil: none does
+	input   *os.File // stdin of a task here, or nil
 	worker  Worker
 
 	ending sync.Once
@@ -182,8 +182,8 @@ func (s *service) stop(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stdin writes the body of the request to the stdin of a task, which ends with it. Where the
-// body does not come to its end, neither does the stdin: the task must not take a part for all.
+// stdin copies the body of the request to the stdin of a task. If the body breaks off, the
+// stdin does not end, so that the task does not take a part for the whole.
 func (s *service) stdin(w http.ResponseWriter, r *http.Request) {
 	if _, ok := s.running(w); !ok {
 		return
@@ -203,7 +203,7 @@ func (s *service) end(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// endWorker ends the host worker and all processes, and has output end after it.
+// endWorker ends the host worker and all processes, after which output ends.
 func (s *service) endWorker() {
 	s.ending.Do(func() {
 		ctx, done := context.WithTimeout(context.Background(), workerStop)

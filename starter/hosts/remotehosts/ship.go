@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// archive takes what the run ships, where the host worker looks for it.
+// archive stores the archive of the run in the place from which the host worker unpacks it.
 func (s *service) archive(w http.ResponseWriter, r *http.Request) {
 	if _, ok := s.running(w); !ok {
 		return
@@ -27,8 +27,9 @@ func (s *service) archive(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Ship sends an archive to all hosts at the same time. read returns it from its beginning,
-// once for each host by its name, and is closed. It may be called on nil.
+// Ship sends an archive to all hosts at the same time. It calls read once for each host, with
+// the name of the host, for a reader of the whole archive, and closes that. It may be called on
+// nil.
 func (s *Hosts) Ship(ctx context.Context, a spec.Archive, read func(host string) io.ReadCloser) error {
 	if s == nil {
 		return nil

@@ -90,7 +90,7 @@ func (h *host) tunnel(ctx context.Context, dial func(context.Context) (net.Conn,
 		theirs, ours := io.Pipe()
 		response, err := h.post(ctx, "/connections", theirs)
 		if err != nil {
-			return // the end of the connection is told elsewhere
+			return // watch reports the end of the connection
 		}
 		go func() {
 			there := exchange{response.Body, ours}
