@@ -16,14 +16,15 @@ import (
 // the same time.
 type Coordinator struct {
 	queue *closurequeue.Queue
-	// one is held by whoever schedules or joins: while a join waits, schedule does,
-	// too. Detached closures are no concern of a join.
+	// one is held while Schedule or Join runs: while a join waits, so does schedule. Detached
+	// closures do not hold it.
 	one chan struct{}
-	// patience is how long Close waits for the queue to take what was scheduled.
+	// patience bounds the time for which Close waits until the scheduled closures are in the
+	// queue.
 	patience time.Duration
 }
 
-// closePatience is that of every coordinator.
+// closePatience is the patience of every coordinator.
 const closePatience = 2 * time.Second
 
 // New attaches to the queue of a run, and makes it if there is none. It waits
@@ -41,10 +42,10 @@ func Of(q *closurequeue.Queue) *Coordinator {
 	return &Coordinator{queue: q, one: make(chan struct{}, 1), patience: closePatience}
 }
 
-// Close detaches from the queue. What was scheduled goes on: it gets into the queue
-// before, if that takes it within two seconds. A full queue, and a server that is
-// away, may not: who has to know calls [closurequeue.Queue.Flush]. Per-worker resources
-// that were created here are released.
+// Close detaches from the queue. It waits at most two seconds until the scheduled closures are
+// in the queue, where they continue. They may not get there if the queue is full or the server
+// is away; to make sure, call [closurequeue.Queue.Flush]. Close releases the per-worker
+// resources that this coordinator created.
 func (c *Coordinator) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), c.patience)
 	defer cancel()
@@ -56,12 +57,12 @@ func (c *Coordinator) Close() {
 // values by ID.
 func (c *Coordinator) Queue() *closurequeue.Queue { return c.queue }
 
-// Schedule has some task call a function, and returns a handle on its value at once.
-// While the queue is full it waits. Arguments are values that JSON has, and
+// Schedule schedules a call of a function on any task, and returns a handle on its value at
+// once. It blocks while the queue is full. Arguments are values that JSON can represent, and
 // [PerWorkerValues].
 //
-// If a closure that was scheduled before has failed, its error is returned, this
-// closure is not scheduled, and those not called yet are cancelled.
+// If a closure that was scheduled before has failed, Schedule returns its error, does not
+// schedule this closure, and cancels those not called yet.
 func (c *Coordinator) Schedule(ctx context.Context, function string, args ...any) (*RemoteValue, error) {
 	return c.ScheduleWith(ctx, closure.Options{}, function, args, nil)
 }
@@ -122,12 +123,12 @@ func (c *Coordinator) Done(ctx context.Context) (bool, error) {
 	return c.queue.Done(ctx)
 }
 
-// CreatePerWorkerResource has every process that serves call a function once, when
-// the first closure that has the resource among its arguments is called there, and
-// keep what it returns for all of them. A process that is started again builds it
-// again. They drop it when it was released, which [PerWorkerValues.Release]
-// does, Close, or the garbage collector when nothing here refers to the values any more;
-// what is written in Go and has a method Close is closed then.
+// CreatePerWorkerResource creates a resource in every process that serves: the process calls
+// the function once, before it calls the first closure that has the resource among its
+// arguments, and keeps its value for all of them. A process that is restarted calls it again.
+// Processes drop the value after [PerWorkerValues.Release], after Close, or when the garbage
+// collector finds that this program has no reference to the values. If the value is written in
+// Go and has a method Close, that is called then.
 func (c *Coordinator) CreatePerWorkerResource(ctx context.Context, function string, args ...any) (PerWorkerValues, error) {
 	what, err := newClosure(function, args, nil)
 	if err != nil {

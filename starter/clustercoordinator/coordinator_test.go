@@ -48,7 +48,7 @@ func (f *fixture) schedule(function string, args ...any) *RemoteValue {
 	return v
 }
 
-// What Schedule has taken is in the queue when Close returns, and goes on.
+// When Close returns, the scheduled closures are in the queue, where they continue.
 func TestCloseSendsWhatWasScheduled(t *testing.T) {
 	f := newFixture(t)
 	const n = 1500

@@ -44,27 +44,27 @@ func (v *RemoteValue) State() State {
 	return Ready
 }
 
-// State is where a value is.
+// State is the state of a value.
 type State string
 
 // The values of [State].
 const (
 	NotReady State = "NOT_READY"
 	Ready    State = "READY" // a value, or an error
-	// Aborted: nobody will know how the closure has ended. The run has, or the
-	// coordinator was closed.
+	// Aborted means that the result of the closure will never be known: the run has ended, or
+	// the coordinator was closed.
 	Aborted State = "ABORTED"
 )
 
 // Done is closed when the closure has ended.
 func (v *RemoteValue) Done() <-chan struct{} { return v.remote.Done() }
 
-// ID waits until the queue has taken the closure, and is its ID: with it the value can
-// be had later, and by others.
+// ID waits until the queue has taken the closure, and returns its ID, with which any client can
+// get the value later.
 func (v *RemoteValue) ID(ctx context.Context) (uint64, error) { return v.remote.ID(ctx) }
 
-// JSON waits for the value. Where that is aborted the error is a [closure.Error]
-// with the seed's text, and says why.
+// JSON waits for the value. If the value is aborted, the error is a [closure.Error] with the
+// seed's text and the reason.
 func (v *RemoteValue) JSON(ctx context.Context) (json.RawMessage, error) {
 	select {
 	case <-v.remote.Done():
@@ -73,13 +73,13 @@ func (v *RemoteValue) JSON(ctx context.Context) (json.RawMessage, error) {
 	}
 	b, err := v.remote.Value()
 	if isAborted(err) {
-		id, _ := v.remote.ID(context.Background()) // none: the queue never had it
+		id, _ := v.remote.ID(context.Background()) // 0 if the queue never had it
 		err = fmt.Errorf("%w (%w)", &closure.Error{Kind: closure.ErrCancelled, Message: closure.TextAborted, Closure: id}, err)
 	}
 	return b, err
 }
 
-// isAborted: the error is neither that of the closure nor a refusal.
+// isAborted reports whether err is neither the closure's own error nor a refusal.
 func isAborted(err error) bool {
 	var (
 		failed  *closure.Error
@@ -102,8 +102,8 @@ func Get[T any](ctx context.Context, v *RemoteValue) (T, error) {
 	return out, nil
 }
 
-// Fetch puts values in place of every [RemoteValue] in slices and maps of any values,
-// and leaves everything else as it is.
+// Fetch replaces every [RemoteValue] in slices and maps of any values by its value. It leaves
+// everything else unchanged.
 func Fetch(ctx context.Context, in any) (any, error) {
 	switch in := in.(type) {
 	case *RemoteValue:
@@ -140,7 +140,7 @@ func fetchEach[T any](ctx context.Context, in []T) (any, error) {
 // for what the task that calls it has built. Copies are the same resource.
 type PerWorkerValues struct{ resource *resource }
 
-// resource is what copies of [PerWorkerValues] share.
+// resource is the state that copies of [PerWorkerValues] share.
 type resource struct {
 	queue    *closurequeue.Queue
 	id       uint64

@@ -29,7 +29,7 @@ func TestStates(t *testing.T) {
 	require.ErrorContains(t, err, "no task has registered")
 }
 
-// SEED-43, SEED-44: of an aborted one nobody will know how it ended.
+// SEED-43, SEED-44: the result of an aborted closure is never known.
 func TestAborted(t *testing.T) {
 	const text = "CancelledError: " + closure.TextAborted
 	t.Run("the run has ended", func(t *testing.T) {

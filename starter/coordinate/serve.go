@@ -37,7 +37,7 @@ type Answer struct {
 	Event string `json:"event,omitempty"`
 	// Run is the run, with [EventOpen], whose Answer is a [closure.Opened].
 	Run string `json:"run,omitempty"`
-	// Message is how the run has ended, with [EventOver].
+	// Message describes how the run has ended, with [EventOver].
 	Message string          `json:"message,omitempty"`
 	Answer  json.RawMessage `json:"answer,omitempty"`
 	Error   *wire.Problem   `json:"error,omitempty"`
@@ -49,8 +49,8 @@ const (
 	// maxWaiting bounds the requests that wait for their turn. If there are more, nothing is
 	// read.
 	maxWaiting = 16
-	// endPatience is how long, after the end of the input, no request to schedule may be
-	// answered before that is an error.
+	// endPatience bounds the time, after the end of the input, in which no request to schedule
+	// is answered. After that it is an error.
 	endPatience = time.Minute
 )
 
@@ -123,8 +123,8 @@ func (v *server) serve(ctx context.Context, run string, opened closure.Opened, i
 	return v.awaitScheduled(ctx)
 }
 
-// wholeLines splits the input into lines. What follows the end of the last one is no request:
-// the program has died in the middle of it.
+// wholeLines splits the input into lines. It drops an incomplete last line: the program has
+// died while it wrote that.
 func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	advance, token, err = bufio.ScanLines(data, false)
 	if atEOF && advance == 0 {

@@ -154,8 +154,8 @@ func TestRequests(t *testing.T) {
 	require.NoError(t, <-p.ended)
 }
 
-// What is no request is refused in words, with its ID as far as that can be read, and nothing
-// else is.
+// An invalid request is refused with a message, and with its ID if that can be read. Valid
+// requests are not refused.
 func TestRequestsThatAreRefused(t *testing.T) {
 	p := begin(t)
 	for line, want := range map[string]Answer{
@@ -183,8 +183,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	assert.Equal(t, uint64(1), asks[closure.ScheduleAnswer](p, 10, wire.OpSchedule, batch(3, "same")).First, "and it goes on")
 }
 
-// What was read before the input ended is scheduled, in order, and answered; others get no
-// answer. What follows the last end of a line is no request.
+// Requests that were read before the input ended are scheduled, in order, and answered; others
+// get no answer. An incomplete last line is ignored.
 func TestTheInputEnds(t *testing.T) {
 	p := newProgram(t)
 	var in, out strings.Builder

@@ -1,9 +1,9 @@
-// Package doctor says what is wrong with a host, and with its server, before a run finds out.
+// Package doctor finds what is wrong with a host, and with its server, before a run does.
 //
-// Facts are gathered by whoever asks: those of the kernel by [ReadHost], from files below a
-// root. The rules are pure: facts in, [Finding]s out. Each finding has one line that says
-// what, and unless all is well one that says what to do.
+// Callers gather the facts; [ReadHost] gathers those about the kernel, from files below a root.
+// The rules are pure: facts in, [Finding]s out. Each finding has one line for the fact and,
+// unless all is well, one for the remedy.
 //
-// [Examine] makes checks at the same time, each within a bound. One that does not answer is
-// a finding itself: none is left out.
+// [Examine] makes checks at the same time, each within a bound. A check that does not answer is
+// a finding too, so none is left out.
 package doctor

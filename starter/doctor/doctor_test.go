@@ -28,7 +28,7 @@ func with[T any](v T, change func(*T)) T {
 	return v
 }
 
-// Each row is what is known, and the worst that is said of it.
+// Each row has the facts and the worst finding about them.
 func TestRules(t *testing.T) {
 	for name, c := range map[string]struct {
 		found  []Finding

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Level is how bad a finding is.
+// Level is the severity of a finding.
 type Level string
 
 // The values of [Level]. A warning is of what some runs need, or will need.
@@ -16,7 +16,7 @@ const (
 	Problem Level = "problem"
 )
 
-// Finding is what a check has found.
+// Finding is a result of a check.
 type Finding struct {
 	Check  string `json:"check"`
 	Level  Level  `json:"level"`
@@ -59,8 +59,8 @@ type Check struct {
 }
 
 // Examine makes all checks at the same time and returns their findings in the order of the
-// checks. A check that has no answer within the bound is left behind: what it asks may hang in
-// the kernel.
+// checks. It leaves behind a check that does not answer within the bound, because it may hang
+// in the kernel.
 func Examine(ctx context.Context, bound time.Duration, checks []Check) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Host is what the kernel says of a host. A number that is not known is 0.
+// Host holds facts that the kernel reports about a host. A number is 0 if it is not known.
 type Host struct {
 	PIDMax, ThreadsMax       uint64
 	InotifyWatches           uint64
 	PortsLow, PortsHigh      uint64 // of outgoing connections, both included
-	NVIDIADriver             string // its version; empty: it is not loaded
+	NVIDIADriver             string // its version, or empty if it is not loaded
 	NVIDIADevices            int    // device files
 	NVIDIAOnBus, RDMADevices int
-	Cgroups                  string // which versions, in words
+	Cgroups                  string // their versions, as text
 }
 
 const cgroupsV2 = "cgroups of version 2"
@@ -71,7 +71,7 @@ func exists(root, path string) bool {
 
 func text(root, path string) string { return content(filepath.Join(root, path)) }
 
-// content returns what is in a file; empty: there is none that can be read.
+// content returns the content of a file, or "" if it cannot be read.
 func content(path string) string {
 	b, _ := os.ReadFile(path)
 	return string(b)

@@ -10,12 +10,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Server is what is known of a Temporal server that answers.
+// Server describes a Temporal server that answers.
 type Server struct {
 	Name, Version, Namespace string
 	Latency, Retention       time.Duration
-	// Program is what the program of the embedded server says of itself; empty: it is another
-	// server, or there is none.
+	// Program is the version line of the embedded server's program. It is empty if the server
+	// is another one, or there is none.
 	Program string
 	// Missing are search attributes of runs that it does not know, and Register the command
 	// that registers them. AttributesErr is why that is not known.
@@ -108,7 +108,7 @@ func CheckMembers(queue, version string, hosts []Member) []Finding {
 	return all
 }
 
-// CheckRuns judges the open runs, of which nobody executes some.
+// CheckRuns judges the open runs. unexecuted are those that no host worker executes.
 func CheckRuns(open int, unexecuted []string) []Finding {
 	if len(unexecuted) == 0 {
 		return []Finding{ok("somebody executes each of the %s", plural.Of(open, "open run", "open runs"))}
@@ -152,7 +152,7 @@ func CheckCgroups(h Host, controllers []string, why string) []Finding {
 	return all
 }
 
-// Limits are those of this process: the hard ones.
+// Limits are the hard limits of this process.
 type Limits struct{ Files, Processes, Locked uint64 }
 
 const (
@@ -190,8 +190,8 @@ const (
 	lowestPort = 20000 // that a run takes
 )
 
-// CheckPorts judges the ports that a run can have. free is how many of those tried are, and
-// taken are ports of `clusterrun dev` on which another program listens.
+// CheckPorts judges the ports that a run can have. free is the number of free ports among those
+// tried, and taken are ports of `clusterrun dev` on which another program listens.
 func CheckPorts(h Host, free, tried int, taken []int) []Finding {
 	const remedy = "sysctl -w net.ipv4.ip_local_port_range='32768 60999'"
 	var all []Finding
@@ -260,8 +260,8 @@ func CheckDisk(d Disk) []Finding {
 	return all
 }
 
-// CheckGPUs judges a driver by what it answers. usable is how many devices a host worker that
-// is started here sees.
+// CheckGPUs judges a driver by its answer. usable is the number of devices that a host worker
+// started here would see.
 func CheckGPUs(h Host, usable int, program bool, answered int, err error) []Finding {
 	switch {
 	case h.NVIDIADriver == "" && h.NVIDIADevices == 0 && h.NVIDIAOnBus > 0:
@@ -284,15 +284,15 @@ func CheckGPUs(h Host, usable int, program bool, answered int, err error) []Find
 	return []Finding{ok("there is no GPU")}
 }
 
-// StateDir is who can use a state directory.
+// StateDir describes who may write to a state directory.
 type StateDir struct {
 	Path    string
 	Mode    uint32
 	Foreign bool // it is another user's
 }
 
-// CheckPolicy judges who can have something run here. bad is why the policy cannot be used; file
-// empty: there is none.
+// CheckPolicy judges who may run commands here. file is empty if there is no policy, and bad is
+// the reason if it cannot be used.
 func CheckPolicy(file string, bad error, root bool, dir *StateDir) []Finding {
 	var all []Finding
 	switch {
@@ -323,7 +323,7 @@ func CheckPolicy(file string, bad error, root bool, dir *StateDir) []Finding {
 func CheckPrograms(own, version, server string, serverErr error, external bool, python string) []Finding {
 	all := []Finding{ok("%s", own)}
 	switch {
-	case external: // it needs none of ours
+	case external: // it does not use our program
 	case serverErr != nil:
 		what, remedy, _ := strings.Cut(serverErr.Error(), "; ")
 		all = append(all, problem(remedy, "%s", what))
@@ -341,8 +341,9 @@ func CheckPrograms(own, version, server string, serverErr error, external bool, 
 	return all
 }
 
-// CheckWorker judges the programs of the host worker with that process ID: worker is the version
-// of the part that has the logic, and supervisor that of the parent of the processes.
+// CheckWorker judges the programs of the host worker with that process ID: worker is the
+// version of the part that has the logic, and supervisor the version of the parent of the
+// processes.
 func CheckWorker(version string, pid int, worker, supervisor string) []Finding {
 	var all []Finding
 	if worker == version {
@@ -356,10 +357,11 @@ func CheckWorker(version string, pid int, worker, supervisor string) []Finding {
 	return all
 }
 
-// Clock is how far another clock is ahead of ours, to within Doubt.
+// Clock holds how far another clock is ahead of this host's, to within Doubt.
 type Clock struct{ Ahead, Doubt time.Duration }
 
-// skewed is how far apart clocks may be: times in logs and statuses are those of hosts.
+// skewed is the largest difference between clocks that is not reported. Times in logs and
+// statuses come from the clocks of hosts.
 const skewed = time.Second
 
 // differs reports whether the other clock is certainly too far from ours.
@@ -377,7 +379,7 @@ func CheckServerClock(c Clock, err error) []Finding {
 	return []Finding{ok("the clocks of the server and of this machine agree, to within %s", (c.Ahead.Abs() + c.Doubt).Round(time.Millisecond))}
 }
 
-// Other is what another host says of itself.
+// Other holds facts that another host reports about itself.
 type Other struct {
 	Version string
 	Clock

@@ -76,7 +76,7 @@ var (
 	link    = regexp.MustCompile(`\]\(([^)#:]+)\)`)
 )
 
-// The topics that the README and the topics name are there, and so is what they link.
+// The topics and files to which the README and the topics link exist.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	pages := []string{"../../README.md"}

@@ -78,7 +78,7 @@ func (p *page) list(list *ast.List, indent string) {
 			mark = fmt.Sprintf("%d. ", number)
 			number++
 		}
-		// The first line of the item has the mark in place of blanks.
+		// The mark replaces the indentation of the item's first line.
 		inner := page{source: p.source, width: p.width, colour: p.colour}
 		inner.blocks(item, indent+strings.Repeat(" ", len(mark)))
 		p.out.WriteString(indent + mark + strings.TrimPrefix(inner.out.String(), indent+strings.Repeat(" ", len(mark))))
@@ -154,7 +154,7 @@ func (p *page) paragraph(s, indent string) {
 	}
 }
 
-// marks are what stands between lines and between the cells of a table.
+// marks are the separators between the lines and between the cells of a table.
 type marks struct{ line, cell string }
 
 var (
@@ -241,8 +241,8 @@ func (p *page) bold(s string) string {
 	return strings.Join(words, " ")
 }
 
-// wrap breaks a text at blanks into lines of at most width columns, as far as its words
-// allow.
+// wrap breaks a text at blanks into lines of at most width columns. A longer word gets a line
+// of its own.
 func wrap(s string, width int) (lines []string) {
 	line, used := "", 0
 	for word := range strings.FieldsSeq(s) {

@@ -1,5 +1,5 @@
-// Package pool has a program use many processes of itself, which stay for many calls,
-// as TensorFlow's MultiProcessPoolRunner does:
+// Package pool lets a program use many processes of itself, which stay for many calls, as
+// TensorFlow's MultiProcessPoolRunner does:
 //
 //	func init() { pool.Register("train", train) }
 //
@@ -10,12 +10,12 @@
 //		losses, err := pool.Run[float64](ctx, p, "train", 10)
 //	}
 //
-// The processes are this program again, in which [Main] does not return: it calls the
-// registered functions. They are started by the first run, as the tasks of a run of
-// clusterrun that is there for them alone, with all that such tasks have. The program
-// clusterrun starts it; the two talk over a socket in the lines of package coordinate.
-// When the program ends, however it does, the socket is closed, and with that the run
-// and all its processes end. Nothing but the kernel is needed for that.
+// The processes execute this program again. There [Main] does not return, but serves calls of
+// the registered functions. The first call starts the processes, as the tasks of a run of
+// clusterrun that exists only for them, with all features of such tasks. The pool starts the
+// program clusterrun for that, and talks to it over a socket in the protocol of package
+// coordinate. When this program ends or dies, the kernel closes the socket, which ends the run
+// and all its processes.
 //
 // A process that uses a pool itself has its own.
 package pool

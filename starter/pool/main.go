@@ -17,14 +17,15 @@ import (
 // process knows, and by the arguments of the program.
 const marker = "clusterrun-pool-process"
 
-// knowledge is what a process of a pool has to know, as JSON.
+// knowledge is the configuration of a process of a pool, in JSON.
 type knowledge struct {
 	Initializer string `json:"initializer,omitempty"`
-	// Environ is what tasks do not get of our environment, and their own pools need.
+	// Environ holds the variables that tasks do not get from our environment, but that their
+	// own pools need.
 	Environ map[string]string `json:"environ,omitempty"`
 }
 
-// environ are the variables of which tasks do not get ours, beside CLUSTERRUN_BIN.
+// environ are the variables, in addition to CLUSTERRUN_BIN, that tasks do not inherit.
 var environ = []string{"CLUSTERRUN_STATE_DIR", "CLUSTERRUN_DEVSERVER"}
 
 var (
@@ -44,8 +45,8 @@ func Register(name string, fn any) {
 	registered[name] = fn
 }
 
-// Main has to be called by the function main before anything else, when all functions
-// are registered. In a process of a pool it does not return.
+// Main must be called by the function main before anything else, when all functions are
+// registered. In a process of a pool it does not return.
 func Main() {
 	mainIsCalled.Store(true)
 	if len(os.Args) < 3 || os.Args[1] != marker {

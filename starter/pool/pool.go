@@ -18,8 +18,8 @@ import (
 
 // Options of a [Pool].
 type Options struct {
-	// Tasks are the processes, in the order of their ranks. Those with a command of
-	// their own run that in place of this program; it has to call [Main], too.
+	// Tasks are the processes, in the order of their ranks. Tasks with a command of their own
+	// run that instead of this program; it must call [Main], too.
 	Tasks []spec.TaskGroup
 	// Initializer is the name of a registered func(context.Context) error, which each
 	// process calls once, before anything else.
@@ -41,7 +41,7 @@ type Pool struct {
 	binary  string
 
 	mu      sync.Mutex
-	session *session // nil: there are no processes
+	session *session // nil if there are no processes
 }
 
 // ErrProcessDied says that a process has ended in the middle of a run, or since the
@@ -72,8 +72,8 @@ func New(o Options) (*Pool, error) {
 	return p, nil
 }
 
-// Run has all processes call a function, and returns the values in the order of their
-// ranks. See [Pool.Run].
+// Run calls a function in all processes, and returns the values in the order of their ranks.
+// See [Pool.Run].
 func Run[T any](ctx context.Context, p *Pool, function string, args ...any) ([]T, error) {
 	raw, err := p.Run(ctx, function, args...)
 	if err != nil {
@@ -88,11 +88,12 @@ func Run[T any](ctx context.Context, p *Pool, function string, args ...any) ([]T
 	return values, nil
 }
 
-// Run has all processes call a function that they have registered, waits for all of
-// them, and returns the values as JSON in the order of their ranks. If some fail it
-// returns the error of the first in that order, a [*closure.Error], and the pool
-// goes on, as it does where the processes have no such function. If a process has died the error is [ErrProcessDied], and the pool is shut
-// down. When ctx ends Run returns, and the processes finish the call all the same.
+// Run calls a function, which the processes must have registered, in all processes. It waits
+// for all of them, and returns the values as JSON in the order of their ranks. If some calls
+// fail, it returns the error of the first in that order, a [*closure.Error]; the pool can be
+// used again, also if the processes have no such function. If a process has died, the error is
+// [ErrProcessDied], and the pool is shut down. When ctx ends, Run returns, but the processes
+// finish the call.
 func (p *Pool) Run(ctx context.Context, function string, args ...any) ([]json.RawMessage, error) {
 	closures, err := p.closures(function, args)
 	if err != nil {
@@ -130,8 +131,8 @@ func (p *Pool) Run(ctx context.Context, function string, args ...any) ([]json.Ra
 	return values, nil
 }
 
-// Shutdown ends the processes, if there are some, and waits for that. What goes wrong
-// with it is only logged.
+// Shutdown ends the processes, if there are some, and waits until they have ended. It only logs
+// errors.
 func (p *Pool) Shutdown() {
 	p.mu.Lock()
 	s := p.session

@@ -140,7 +140,7 @@ func TestTheLifeOfAPool(t *testing.T) {
 	sessions.Range(func(any, any) bool { t.Error("a session is left"); return false })
 }
 
-// What clusterrun is started with: this program, as the marked process of a pool.
+// The pool starts clusterrun with this program as the marked process of a pool.
 func TestTheRunOfAPool(t *testing.T) {
 	t.Setenv("CLUSTERRUN_STATE_DIR", "/state")
 	one := 1
@@ -233,7 +233,7 @@ func TestProcessesThatDie(t *testing.T) {
 	}
 }
 
-// Who gives up a run gets nothing of it with the next one.
+// The next call gets nothing from a call that was given up.
 func TestARunThatIsGivenUp(t *testing.T) {
 	p, f := newPool(t, Options{})
 	before := pid(t, p, "pids")
@@ -249,7 +249,7 @@ func TestARunThatIsGivenUp(t *testing.T) {
 	assert.Equal(t, before, pid(t, p, "latest"), "the answer to the other request came first")
 }
 
-// What goes wrong with a shutdown is only logged.
+// Errors of a shutdown are only logged.
 func TestAShutdownThatFails(t *testing.T) {
 	var log bytes.Buffer
 	p, f := newPool(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})

@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// callGrace is how long a call that runs has to return when the pool is shut down.
+	// callGrace is the time in which a running call must return when the pool is shut down.
 	callGrace = time.Second
-	// endGrace is how long a process has to end by itself, and endBound all of them
-	// with their run.
+	// endGrace bounds the time in which a process ends by itself, and endBound the time in
+	// which all of them end with their run.
 	endGrace = 3 * time.Second
 	endBound = time.Minute
 )
@@ -48,8 +48,7 @@ func endAll() {
 type session struct {
 	command *exec.Cmd
 	socket  net.Conn
-	// over is closed when there is nothing more to hear, and why says what is known
-	// of the reason.
+	// over is closed when no more answers can come. why is the reason, if it is known.
 	over chan struct{}
 	why  string
 	ends sync.Once
@@ -75,8 +74,8 @@ type overError struct{ why string }
 
 func (e *overError) Error() string { return "the run of the pool is over: " + e.why }
 
-// start starts clusterrun, with a socket whose other end it listens to. The socket
-// is nobody's but ours and its, so that our death closes it.
+// start starts clusterrun with one end of a socket, and listens to the other. Only the two
+// programs have it, so our death closes it.
 func start(binary string, s *spec.RunSpec) (*session, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -222,8 +221,8 @@ func (s *session) ask(ctx context.Context, op string, message, out any) error {
 // refusedKind is the kind of the error of a call that the queue refuses.
 const refusedKind = "RefusedError"
 
-// send writes a request. That nobody is there to read it is seen by who waits for the
-// answer.
+// send writes a request. It ignores errors of writing, because the caller notices them when it
+// waits for the answer.
 func (s *session) send(r coordinate.Request) error {
 	line, err := json.Marshal(r)
 	if err != nil {

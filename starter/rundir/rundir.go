@@ -18,16 +18,16 @@ import (
 
 // Record says which run a directory belongs to.
 type Record struct {
-	// Server is how the run's server is reached. Embedded: it is the user's
-	// embedded one, wherever that listens by now.
+	// Server describes how to reach the run's server. If Embedded is set, it is the user's
+	// embedded server, which may listen at another address by now.
 	Server   connect.Options `json:"server"`
 	Embedded bool            `json:"embedded,omitempty"`
-	// Queue is the run's private queue: a run of the same ID on another queue
-	// is somebody else's.
+	// Queue is the run's private queue. A run with the same ID on another queue is not this
+	// run.
 	Queue       string    `json:"queue"`
 	RunID       string    `json:"run_id"`
 	ExecutionID string    `json:"execution_id,omitempty"`
-	PID         int       `json:"pid"` // of the owner; for people to read
+	PID         int       `json:"pid"` // of the owner; informative only
 	Started     time.Time `json:"started"`
 }
 
@@ -40,10 +40,10 @@ type Dir struct {
 const (
 	lockName   = "owner.lock"
 	recordName = "run.json"
-	// A directory is made under a name that starts with a dot, and renamed when
-	// its lock is held, so that nobody ever sees one that is not locked yet.
+	// A directory is made under a name that starts with a dot, and renamed when its lock is
+	// held, so that no other process sees it unlocked.
 	unborn = ".new-"
-	// unbornFor is after when one of those was left behind by a crash.
+	// unbornFor is the age at which such a directory counts as left behind by a crash.
 	unbornFor = time.Hour
 )
 
@@ -82,8 +82,8 @@ func (d *Dir) Save(r Record) error {
 	return atomicfile.Write(filepath.Join(d.Path, recordName), append(b, '\n'), 0o600)
 }
 
-// Load reads the record. None is a Record without a RunID: the owner died
-// before it had started a run.
+// Load reads the record. If the owner died before it started a run, it returns a Record without
+// a RunID.
 func (d *Dir) Load() (Record, error) {
 	var r Record
 	b, err := os.ReadFile(filepath.Join(d.Path, recordName))
@@ -114,8 +114,8 @@ func (d *Dir) tryLock() (err error) {
 	return err
 }
 
-// Abandoned returns the directories below parent whose owners are gone. We hold
-// their locks then, so nobody else takes care of them at the same time.
+// Abandoned returns the directories below parent whose owners are gone. It locks them, so that
+// no other process cleans them up at the same time.
 func Abandoned(parent string) ([]*Dir, error) {
 	entries, err := os.ReadDir(parent)
 	if errors.Is(err, fs.ErrNotExist) {

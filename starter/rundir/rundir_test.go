@@ -76,8 +76,8 @@ func TestADirectoryWithoutARun(t *testing.T) {
 	assert.Empty(t, r.RunID)
 }
 
-// What is just being made is nobody's business, and what a crash left half
-// made goes away in time.
+// Abandoned skips a directory that is being made, and removes one that a crash left half made
+// after some time.
 func TestUnbornDirectories(t *testing.T) {
 	parent := t.TempDir()
 	young, old := filepath.Join(parent, unborn+"a"), filepath.Join(parent, unborn+"b")

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Bundle is what is to be packed.
+// Bundle collects the files to pack.
 type Bundle struct {
 	Scrubber *Scrubber
 	files    []file
@@ -40,7 +40,7 @@ type Entry struct {
 	Size int    `json:"size"`
 }
 
-// LeftOut is what is not in a bundle.
+// LeftOut describes something that was left out of a bundle.
 type LeftOut struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
@@ -64,7 +64,7 @@ func (b *Bundle) AddText(name, text string) {
 	b.files = append(b.files, file{name, []byte(b.Scrubber.Text(text))})
 }
 
-// tailSize is how much is packed of the end of a log.
+// tailSize is the size of the end of a log that is packed, in bytes.
 const tailSize = 256 << 10
 
 // AddTail adds the end of a log, whole lines only, if the file is there.

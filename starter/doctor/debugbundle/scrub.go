@@ -20,8 +20,8 @@ const leftOut = "(left out)"
 // Scrubber replaces secrets.
 type Scrubber struct{ known *strings.Replacer }
 
-// shortest is how long a value has to be for its replacement to tell nothing: a shorter one is
-// part of other words.
+// shortest is the least length of a value that is replaced. A shorter one is part of other
+// words, and replacing those would reveal it.
 const shortest = 6
 
 // NewScrubber returns one that knows these values. Of those with several lines each line is one.
@@ -69,8 +69,8 @@ func (s *Scrubber) Text(text string) string {
 	return replaceAssigned(text)
 }
 
-// replaceAssigned replaces what is assigned to names of secrets. What was assigned may be an
-// assignment itself, so the search goes on right behind each name.
+// replaceAssigned replaces values that are assigned to names of secrets. An assigned value may
+// be an assignment itself, so the search continues right after each name.
 func replaceAssigned(text string) string {
 	var out strings.Builder
 	for {
