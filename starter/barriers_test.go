@@ -17,9 +17,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The barriers of a run are those of the execution that goes on with it: what an
-// earlier run of the same ID has left is not asked for. Of a round that nobody
-// executes the ID tells what there is to know.
+// Barriers lists the barriers of the latest execution of the run, without those that an earlier
+// run with the same ID has left. If a round has no worker, its ID gives name, round and
+// generation.
 func TestBarriersOfTheRunItself(t *testing.T) {
 	c := mocks.NewClient(t)
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING), nil)

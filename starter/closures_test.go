@@ -18,8 +18,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Whoever opens the queue of a run first does so with what the run's spec says (SEED-34,
-// SEED-53), from outside of the run, too.
+// The first client that opens the queue of a run uses the settings in the run's spec (SEED-34,
+// SEED-53), even from outside the run.
 func TestQueueIsOpenedWithTheSettingsOfTheRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec string
@@ -51,7 +51,7 @@ func TestQueueIsOpenedWithTheSettingsOfTheRun(t *testing.T) {
 	}
 }
 
-// The tasks of a run are those of its spec and those that were started beside it.
+// The tasks of a run include the tasks of its spec and the tasks started later.
 func TestTaskNames(t *testing.T) {
 	for name, answers := range map[string]bool{"the run answers": true, "it does not": false} {
 		t.Run(name, func(t *testing.T) {

@@ -31,7 +31,7 @@ func Example() {
 		Tasks:   []spec.TaskGroup{{Type: "chief"}, {Type: "worker", Count: &three}},
 	}, starter.Options{})
 	if err != nil {
-		log.Fatal(err) // an invalid spec is told with all its problems
+		log.Fatal(err) // the error lists all problems of an invalid spec
 	}
 
 	result, err := run.Wait(ctx)

@@ -71,7 +71,7 @@ func TestTheListIsSortedByTheTimeItShows(t *testing.T) {
 	assert.False(t, runs[0].Open)
 }
 
-// What a run has noted needs no look at its result, and what it has not does.
+// List takes the search attributes of a run, and reads its result only if they are missing.
 func TestTheListTakesWhatRunsHaveNoted(t *testing.T) {
 	fields := map[string]*commonpb.Payload{}
 	for name, value := range map[string]any{
@@ -106,8 +106,8 @@ func TestTheListTakesWhatRunsHaveNoted(t *testing.T) {
 	assert.ErrorContains(t, err, "the server does not know the search attribute ClusterRunCause: `temporal operator search-attribute create --name ClusterRunOwner --type Keyword ")
 }
 
-// The server is asked for names and owners as far as it knows them; where it does not, or a run
-// was started without, they are told here.
+// The server selects by name and owner if it knows these attributes. If it does not, or a run
+// was started without them, List selects.
 func TestTheServerNarrowsTheList(t *testing.T) {
 	listed := func(id string) *workflowpb.WorkflowExecutionInfo {
 		return &workflowpb.WorkflowExecutionInfo{Execution: &commonpb.WorkflowExecution{WorkflowId: id}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}

@@ -94,7 +94,7 @@ func TestWaitSucceeds(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
 }
 
-// A server that is away for a while is no end of the run.
+// A server that is away for a while does not end the run.
 func TestWaitOutlastsAnOutage(t *testing.T) {
 	result, err := starter.Get(ends(t, serviceerror.NewUnavailable("gone"), nil), "iris-1", "").Wait(t.Context())
 	require.NoError(t, err)
@@ -209,7 +209,7 @@ func TestWaitNoticesAnEndThatNobodyTold(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, result.Verdict)
 }
 
-// A person is told once that the server is away, and once that it is back.
+// Wait reports once that the server is away, and once that it is back.
 func TestWaitTellsOfAnOutage(t *testing.T) {
 	run := mocks.NewWorkflowRun(t)
 	run.On("Get", mock.Anything, mock.Anything).Run(func(args mock.Arguments) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the server would refuse or round is refused before it is asked.
+// Values that the server would refuse or round are refused before it is asked.
 func TestScheduleCheck(t *testing.T) {
 	for _, good := range []Schedule{
 		{Cron: []string{"0 3 * * *"}, TimeZone: "Europe/Berlin"},

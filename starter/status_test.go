@@ -128,7 +128,7 @@ func TestStatusSaysWhatARunWaitsFor(t *testing.T) {
 	}, s.Waiting)
 }
 
-// historyOf is the history of a run, as far as its first event.
+// historyOf returns a history of a run with only its first event.
 func historyOf(t *testing.T, s *spec.RunSpec) client.HistoryEventIterator {
 	input, err := converter.GetDefaultDataConverter().ToPayloads(s)
 	require.NoError(t, err)
@@ -139,7 +139,7 @@ func historyOf(t *testing.T, s *spec.RunSpec) client.HistoryEventIterator {
 	return events
 }
 
-// A frozen host worker takes one query away; another one answers the next.
+// If a frozen host worker takes a query, another host worker answers the next.
 func TestStatusIsAskedAgain(t *testing.T) {
 	c := mocks.NewClient(t)
 	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", "").Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING), nil)
@@ -156,7 +156,8 @@ func TestStatusIsAskedAgain(t *testing.T) {
 	assert.Empty(t, s.Absence())
 }
 
-// That nobody executes a run is said where the server knows it, and not where somebody is slow.
+// The status reports that a run has no worker if the server knows it, but not if a worker is
+// only slow.
 func TestStatusOfARunThatNobodyExecutes(t *testing.T) {
 	for absence, failure := range map[string]error{
 		"the worker that executes it does not answer": context.DeadlineExceeded,

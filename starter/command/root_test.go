@@ -40,7 +40,7 @@ func TestCommandsThatAreOftenExecuted(t *testing.T) {
 	}
 }
 
-// What is no command of a group is a mistake, and not a question for its help.
+// An unknown command of a group is a usage error, instead of a request for its help.
 func TestUnknownCommandsOfGroups(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	var groups [][]string

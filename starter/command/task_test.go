@@ -89,7 +89,7 @@ func (h *taskHost) command(i int, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// call is what a command of worker-0 prints, and how it ends.
+// call runs a command of worker-0, and returns its output and exit code.
 func (h *taskHost) call(stdin string, args ...string) (code int, stdout, stderr string) {
 	h.t.Helper()
 	cmd := h.command(0, "clusterrun", append([]string{"task"}, args...)...)
@@ -190,7 +190,7 @@ func TestTaskStopRefused(t *testing.T) {
 	}
 }
 
-// CO-02: who waits in a shell is told.
+// CO-02: a command that waits in a shell returns when the tasks stop.
 func TestTaskWaitForStop_CO02(t *testing.T) {
 	h := newTaskHost(t)
 	waits := h.command(1, "clusterrun", "task", "wait-for-stop", "--json")
@@ -204,7 +204,8 @@ func TestTaskWaitForStop_CO02(t *testing.T) {
 	assert.Equal(t, "x", s.Error.Message)
 }
 
-// What ends in & has a shell without job control ignore SIGINT; otherwise it withdraws.
+// A barrier in the foreground is withdrawn by SIGINT. With & a shell without job control
+// ignores SIGINT, and so does the barrier.
 func TestTaskBarrierInTheBackground(t *testing.T) {
 	meet := meeting{arrived: make(chan context.Context), released: make(chan struct{})}
 	h := newTaskHost(t, func(c *taskapi.Config) { c.Barriers = meet })
@@ -230,7 +231,7 @@ func TestTaskBarrierInTheBackground(t *testing.T) {
 	require.NoError(t, background.Wait())
 }
 
-// meeting releases all barriers when the test has it do so.
+// meeting releases all barriers when the test closes released.
 type meeting struct {
 	arrived  chan context.Context
 	released chan struct{}

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// A name that is not UTF-8 would be another one where it arrives: it is refused, and
-// nothing is left where it would have been, nor where it would have come to.
+// A name that is not UTF-8 would change on its way. It is refused, and no files are left under
+// either name.
 func TestNamesThatAreNotUTF8AreRefused(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "caf\xe9")
 	require.NoError(t, os.Mkdir(bad, 0o755))

@@ -135,7 +135,7 @@ func TestCompare(t *testing.T) {
 	assert.Contains(t, Compare(a, b).Unknown[0], "the spec of run-bbbb cannot be read")
 }
 
-// An archive opens without clusterrun: a directory with texts for people and for programs.
+// An archive opens without clusterrun: it is a directory with readable texts and with JSON.
 func TestPack(t *testing.T) {
 	a, histories := sample(t, "run-aaaa", "1")
 	runDir, _, _, _ := tasklog.SplitProcessDir(a.Status.Tasks[0].LogDir)

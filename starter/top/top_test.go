@@ -114,7 +114,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// Whatever is pressed and found, the screen has the size of the terminal and no controls.
+// For any keys and findings, the screen has the size of the terminal and no control characters.
 func FuzzKeys(f *testing.F) {
 	f.Add("1enter", uint8(20), uint8(5))
 	f.Add("GG/3\b?", uint8(1), uint8(1))

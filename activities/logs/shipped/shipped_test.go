@@ -123,7 +123,7 @@ func TestPackAndUnpack(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(s.Dir(key("other")), "out"), "each run has its own")
 }
 
-// A file that one run wrote into its directory is not executed for another run.
+// A file that a run wrote into its directory is not executed for another run.
 func TestDirectoryIsOfOneRunAndOneSpec(t *testing.T) {
 	s := Open(t.TempDir())
 	evil, good := pack(t, tree(t, map[string]string{"train.sh": "evil"}), Options{}), pack(t, tree(t, map[string]string{"train.sh": "good"}), Options{})

@@ -14,9 +14,9 @@ import (
 
 var aLine = regexp.MustCompile(`^(\[worker-[01]\]: {4}|status)`)
 
-// For any text of two tasks, cut anywhere, each line on a terminal begins with a prefix that no
-// task has colored or moved. Without carriage returns, an output that is not a terminal gets
-// the bytes as they were written.
+// For any text of two tasks, cut anywhere, each line on a terminal begins with a prefix that is
+// not colored or moved by a task. Without carriage returns, an output that is not a terminal
+// gets the bytes as they were written.
 func FuzzConsole(f *testing.F) {
 	for _, s := range []string{
 		"a\n\x1b[31mb\nc", "\r1%\r2%\n", "x\r\n", "\x1b]8;;u\x1b\\a\n\r\x1b[K\r\n", "\r\x1b[1m\r\n\n", "a\rb\x1b[A\n\n\rc",

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The advice to kill a supervisor used not to mention that its tasks die with it. If the holder
-// was unknown, the advice was to kill process 0, which is the whole process group.
+// The advice to kill a supervisor mentions that its tasks die with it. If the holder is
+// unknown, the advice does not name process 0, which would be the whole process group.
 func TestWhoeverHoldsAStateDirectoryIsNamedWithItsTasks(t *testing.T) {
 	dir := t.TempDir()
 	lock, err := tryLock(dir, roleSupervisor)

@@ -133,7 +133,7 @@ func TestLifeline(t *testing.T) {
 }
 
 // The owner can stop everything with signals and graces of its choice. If it ends before that
-// is done, the remaining processes are stopped like those of a lost owner.
+// is done, the remaining processes are stopped as if the owner was lost.
 func TestTheOwnerHasEverythingStopped(t *testing.T) {
 	h := newHost(t, func(r *role) {
 		r.Lifeline = true

@@ -154,7 +154,7 @@ func supervisorMain(text string) int {
 		err = cerr
 	}
 	// Goroutines that were asked to end may still be running, and one of them may have a
-	// descriptor. Their number alone is not enough: stop has ended one of those counted before.
+	// descriptor. To count them is not enough: stop has ended one of those counted before.
 	for range 1000 {
 		if runtime.NumGoroutine() <= goroutines && len(descriptors()) <= len(open) {
 			break

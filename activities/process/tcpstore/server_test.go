@@ -117,7 +117,7 @@ func connected(s *Server) (*conn, net.Conn) {
 	return s.conns[s.last], theirs
 }
 
-// Unsent bytes of a client that has gone do not count against the others.
+// Unsent bytes of a client that is gone do not count against the others.
 func TestAClientGoesBeforeItHasReadEverything(t *testing.T) {
 	s := serve(t)
 	c, end := connected(s)

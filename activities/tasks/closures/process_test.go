@@ -89,8 +89,8 @@ func TestTheCallThatAProcessEndedIn(t *testing.T) {
 	})
 }
 
-// Closures that a process had not begun go to others. Because it is unknown which of them it
-// was calling when it ended, none of them is given together with others again.
+// Closures that a process did not begin are given to others. Because it is unknown which of
+// them it was calling when it ended, none of them is given together with others again.
 func TestWhatAProcessHadNotBegunIsPutBack(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p, q := h.process("worker-0", "a", 1), h.process("worker-1", "b", 1)
@@ -239,8 +239,8 @@ func TestAnswersThatAreLostAreRepeated(t *testing.T) {
 	})
 }
 
-// An outcome counts only for its own call, even if the closure was meanwhile given to the
-// same process again.
+// An outcome counts only for its own call, even if the closure was given to the same process
+// again since.
 func TestAnOutcomeIsThatOfItsCall(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p := h.process("worker-0", "a", 1)

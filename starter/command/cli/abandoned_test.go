@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter/rundir"
 )
 
-// The directory of a run is all that is known of it here. It goes only when the server has said
-// that the run is over: whoever is asked in too little time does not know.
+// The directory of a run is all that is known of it here. It is removed only when the server
+// has answered that the run is over. A canceled request is no answer.
 func TestAnAbandonedRunIsKeptUntilItIsKnownToBeOver(t *testing.T) {
 	unknown := serviceerror.NewNotFound("no such workflow")
 	for name, c := range map[string]struct {

@@ -30,7 +30,7 @@ func TestInterruptsOf(t *testing.T) {
 	assert.Contains(t, problems[3], `"SIGCHLD" is used by clusterrun itself`)
 }
 
-// What breaks when a server is killed is not what we write to.
+// A broken connection to a killed server does not count as broken output.
 func TestABrokenConnectionIsNoBrokenOutput(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 )
 
-// Where there is no home, or none that exists, the password file says which there is.
+// If HOME is missing or does not exist, the home in the password file is used.
 func TestTheStateDirectoryWithoutAHome(t *testing.T) {
 	for _, name := range []string{"CLUSTERRUN_STATE_DIR", "XDG_STATE_HOME", "HOME"} {
 		t.Setenv(name, "")

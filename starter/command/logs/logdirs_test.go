@@ -11,8 +11,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A process that was lost with its host has no directory in the result. Its output is missed all
-// the same, as is that of others there, unless the host has said what there is.
+// A process that was lost with its host has no directory in the result. Its output is missed
+// all the same, and so is the output of other tasks there, unless the host has listed its
+// output.
 func TestOutputOfALostHostIsMissed(t *testing.T) {
 	lost := &spec.Exit{ExitCode: -1, Cause: spec.CauseHostLost}
 	here := t.TempDir()
@@ -46,8 +47,7 @@ func TestOutputOfALostHostIsMissed(t *testing.T) {
 	assert.Empty(t, missed(back))
 }
 
-// Where nobody says which hosts a group has been on, processes before those that are there may
-// have been elsewhere.
+// If the earlier hosts of a group are unknown, earlier processes may have run on other hosts.
 func TestEarlierGenerationsMayBeMissed(t *testing.T) {
 	s := &starter.Status{Generation: 1, Tasks: []starter.TaskStatus{
 		{TaskStatus: spec.TaskStatus{Name: "worker-0", Rank: 0}}, {TaskStatus: spec.TaskStatus{Name: "worker-1", Rank: 1}},

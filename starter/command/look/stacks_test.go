@@ -18,8 +18,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Stacks are read where their host has them: here, or through its service. What cannot be read
-// is named, and the command has not done what it was asked.
+// Stacks are read from this machine or through the service of their host. Unreadable stacks are
+// named, and the command fails.
 func TestStacksOfAnotherHost(t *testing.T) {
 	const name = "stacks-20260102T030405.678Z.txt"
 	write := func(runDir, text string) string {
@@ -28,7 +28,7 @@ func TestStacksOfAnotherHost(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		return filepath.Join(dir, name)
 	}
-	// What is here at the path that another host names is a file of ours.
+	// The path that another host names is an unrelated file on this machine.
 	logs, ours, theirs := t.TempDir(), t.TempDir(), t.TempDir()
 	here, secret := write(logs, "main\n"), write(ours, "a file of ours\n")
 	write(theirs, "its own\n")

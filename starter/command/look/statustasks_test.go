@@ -65,7 +65,7 @@ worker-1  running  a     1001  0         -     -      10m0s ago
 `, out.String())
 }
 
-// However many hosts there are and tasks fail, it is a page.
+// The status fits on a page with any number of hosts and failed tasks.
 func TestStatusOfALargeFailureIsAPage(t *testing.T) {
 	s := large()
 	for i := range s.Tasks {
@@ -110,7 +110,7 @@ func TestChoiceOfTasks(t *testing.T) {
 	}
 }
 
-// What the tasks have returned is found again, that of the tasks that are meant.
+// The status includes the values that the selected tasks have returned.
 func TestStatusHasWhatTasksReturned(t *testing.T) {
 	var out bytes.Buffer
 	printStatus(&out, &starter.Status{

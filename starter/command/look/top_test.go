@@ -20,7 +20,7 @@ type idle struct{ *topProgram }
 
 func (idle) Init() tea.Cmd { return nil }
 
-// A panic, here for want of somebody who looks, leaves the terminal as it was.
+// A panic, here from a missing field, restores the terminal.
 func TestTopRestoresTheTerminalAfterAPanic(t *testing.T) {
 	master, slave, err := pty.Open()
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestLastLine(t *testing.T) {
 	}
 }
 
-// Of output that nobody takes the newest is kept.
+// If output is not taken, the newest lines are kept.
 func TestHeardOutputIsBounded(t *testing.T) {
 	h := &lineBuffer{}
 	for range 3 * mostHeard {

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// reported is what report writes and the exit code it comes to.
+// reported returns the output of Report and its exit code.
 func reported(t *testing.T, asJSON bool, result *spec.RunResult, err error) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer

@@ -49,7 +49,7 @@ func TestNewsOfARun(t *testing.T) {
 	assert.Equal(t, "failed", n.Of(s))
 }
 
-// What waits says for what, once, though the time that is left changes.
+// A waiting run reports its reason once, although the remaining time changes.
 func TestNewsOfAWait(t *testing.T) {
 	var n News
 	s := &starter.Status{Open: true, State: spec.RunPlacing, Waiting: []starter.Waiting{{Queue: "clusterrun", Refusal: "waits for 3 slots", Position: 2, Until: time.Now().Add(time.Hour)}}}

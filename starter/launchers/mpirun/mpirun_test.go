@@ -16,8 +16,8 @@ import (
 // ours are the flags of the command of the tests that take values.
 var ours = []string{"np", "name", "log-dir", "per-host", "nnodes", "export", "host", "timeout"}
 
-// TestScripts runs testdata: command lines in other launchers' words, and what becomes of each.
-// `go test -run Scripts -rewrite` writes the answers anew.
+// TestScripts runs testdata: command lines of other launchers, and their translations. `go test
+// -run Scripts -rewrite` rewrites the answers.
 func TestScripts(t *testing.T) {
 	tested := map[string]bool{}
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -80,7 +80,7 @@ func reference() string {
 	return b.String()
 }
 
-// The help topic has the table of the words. CLUSTERRUN_REWRITE=1 writes it anew.
+// The help topic contains the table of the flags. CLUSTERRUN_REWRITE=1 rewrites it.
 func TestTopic(t *testing.T) {
 	const path = "../../help/topics/mpirun.md"
 	topic, err := os.ReadFile(path)

@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What has ${local_rank} is what torchrun makes of it: string.Template(arg).safe_substitute(local_rank=3).
-// Elsewhere $$ stays, of which torchrun makes $.
+// An argument with ${local_rank} is replaced as torchrun does it:
+// string.Template(arg).safe_substitute(local_rank=3). Other arguments keep $$, which torchrun
+// replaces with $.
 func TestWithLocalRank(t *testing.T) {
 	for arg, want := range map[string]string{
 		"--local_rank=${local_rank}":      "--local_rank=3",

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestScripts runs testdata: command lines of torchrun as a shell has them, with variables in
-// front, and what becomes of each. `go test -run Scripts -rewrite` writes the answers anew.
-// run is the command line of `clusterrun run`, where ... stands for the flags that all have.
+// TestScripts runs testdata: command lines of torchrun as in a shell, with variables in front,
+// and their translations. `go test -run Scripts -rewrite` rewrites the answers. run is the
+// command line of `clusterrun run`; ... stands for the flags that all have.
 func TestScripts(t *testing.T) {
 	tested := map[string]bool{}
 	variables := map[string]bool{}
@@ -55,7 +55,7 @@ func shellLine(t *testing.T, line string) (environ, args []string) {
 	return words[:at], words[at+1:]
 }
 
-// translated is what a command line becomes, on a machine with 2 GPUs and 8 CPUs.
+// translated returns the translation of a command line, on a machine with 2 GPUs and 8 CPUs.
 func translated(environ, args []string) string {
 	l, err := Translate(args, Machine{
 		Environ:   environ,

@@ -42,8 +42,7 @@ func rounds() []starter.Round {
 	return []starter.Round{{Name: "epoch", Round: 1, Opened: at(7), Closed: at(8)}, {Name: "epoch", Round: 2, Opened: at(8), Closed: at(12)}}
 }
 
-// What is written is what OpenTelemetry reads: nothing is unknown to its own types, and what they
-// have of it is right.
+// A trace is valid OpenTelemetry: its own types know all fields, and their values are right.
 func TestTrace(t *testing.T) {
 	text, err := json.Marshal(New(failed(), rounds(), "training"))
 	require.NoError(t, err)
@@ -98,7 +97,7 @@ func TestTrace(t *testing.T) {
 	assert.Equal(t, int64(1), attributes["clusterrun.task.restart"])
 	assert.Equal(t, "origin", attributes["clusterrun.task.cause"])
 
-	// IDs are hex in JSON, whatever protobuf's own JSON has, and say which execution it is.
+	// IDs are hex in JSON, unlike protobuf's own JSON, and identify the execution.
 	first := New(failed(), rounds(), "training").ResourceSpans[0].ScopeSpans[0].Spans[0]
 	assert.Equal(t, "0190c7a53c5e7d1f8a2b4c6d8e0f1a2b", first.TraceID)
 	assert.Regexp(t, "^[0-9a-f]{16}$", first.SpanID)
