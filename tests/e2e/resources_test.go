@@ -101,8 +101,8 @@ func TestSharesOfAHost(t *testing.T) {
 	})
 }
 
-// A restart gets the same share, and a task added at run time takes over another share of its
-// pool.
+// A restart gets the same share. A task added at run time gets the share of a task of its pool,
+// too.
 func TestSharesOverTime(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

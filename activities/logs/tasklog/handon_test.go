@@ -15,7 +15,7 @@ const (
 	plainError  = "{\"message\": \"boom\",   \"timestamp\": 10}\n"
 )
 
-// The child's file becomes the task's file (TE-69, TE-76) and replaces any file there (TE-77).
+// The child's file becomes the parent's (TE-69, TE-76) and replaces any file there (TE-77).
 // The upstream test of TE-69 compares nothing; this test does.
 func TestHandOn_TE69_TE76_TE77_SEED88(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 )
 
-// The command reports once that no host worker answers, and once that one answers again.
+// The command reports once that no host worker answers, and once that a worker answers again.
 func TestNobodyIsThereToAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nobody := &starter.UnansweredError{RunID: "iris-1"}

@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter/rundir"
 )
 
-// The directory of a run is all that is known of it here. It is removed only when the server
-// has answered that the run is over. A canceled request is no answer.
+// The directory of a run is all that is known of it here. It stays until an answer of the server
+// shows that the run is over; a request that was cut short shows nothing.
 func TestAnAbandonedRunIsKeptUntilItIsKnownToBeOver(t *testing.T) {
 	unknown := serviceerror.NewNotFound("no such workflow")
 	for name, c := range map[string]struct {
