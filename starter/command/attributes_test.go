@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/help"
 )
 
-// The page tells the command that errors tell.
+// The help page has the same command as the error messages.
 func TestTheTopicRegistersAllSearchAttributes(t *testing.T) {
 	topic, found := help.Find("temporal")
 	require.True(t, found)

@@ -18,10 +18,11 @@ In every new one, with that package, and without it:
   clusterrun completion bash > /etc/bash_completion.d/clusterrun
   echo 'source <(clusterrun completion bash)' >> ~/.bashrc`
 
-// addCompletion adds Cobra's completion command to root. Its script for bash calls a function
-// of the bash-completion package, which many containers lack; ours takes over there.
+// addCompletion adds Cobra's completion command to root. Cobra's script for bash calls a
+// function of the bash-completion package, which many containers lack; [bashWords] works
+// without it.
 func addCompletion(a *cli.App, root *cobra.Command) {
-	root.SetOut(a.Out) // Cobra remembers where its scripts go
+	root.SetOut(a.Out) // Cobra writes its scripts there
 	root.InitDefaultCompletionCmd()
 	completion, _, err := root.Find([]string{"completion"})
 	if err != nil {
@@ -47,8 +48,8 @@ func addCompletion(a *cli.App, root *cobra.Command) {
 	}
 }
 
-// bashWords replaces the function by which Cobra's script finds the words before the cursor.
-// Bash's own COMP_WORDS would have "=" and ":" as words.
+// bashWords replaces the function with which Cobra's script finds the words before the cursor.
+// Bash's own COMP_WORDS has "=" and ":" as separate words.
 const bashWords = `
 # For shells without the bash-completion package.
 __clusterrun_init_completion()

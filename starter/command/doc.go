@@ -1,6 +1,6 @@
-// Package command is the clusterrun command line. This package has the root of the commands
-// and what describes them: help, version and the completion of shells. Each group of commands
-// has a package of its own, in which a command is a function that returns a [cobra.Command]:
+// Package command is the clusterrun command line. It has the root of the commands, and help,
+// version and completion for shells. Each group of commands has a package, in which a command
+// is a function that returns a [cobra.Command]:
 //
 //	run     run, torchrun, rerun: on this machine or by ssh
 //	submit  submit, schedule-run, plan, validate, schema
@@ -15,11 +15,11 @@
 //	doctor  doctor
 //	task    for programs within a run
 //
-// They are built on
+// They use these packages:
 //
 //	specs   from files and flags to a run spec
-//	report  how a run is doing and how it ended, and the command wait
-//	cli     streams, global flags, errors, exit codes, the server, the run that is meant
+//	report  the progress of a run and how it ended, and the command wait
+//	cli     streams, global flags, errors, exit codes, the server, the choice of a run
 //
 // To add a command, write a function in the package of its group and name it in root.go.
 package command

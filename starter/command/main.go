@@ -21,7 +21,7 @@ import (
 
 // Main runs the command line of this process and returns its exit code.
 func Main() int {
-	// Before there is a key in its memory.
+	// This must precede any key in the memory of the process.
 	if err := undumpable.Set(); err != nil {
 		fmt.Fprintf(os.Stderr, "clusterrun: closing this process to others of its user: %v\n", err)
 		return exitcode.Machinery
@@ -39,8 +39,8 @@ const (
 	startTime    = 10 * time.Second
 )
 
-// deferGC has the garbage collector leave a start alone, in which much is allocated that
-// stays, on a heap that is still tiny. What goes on for longer is collected as usual.
+// deferGC makes the garbage collector rare during the start, when the heap is tiny and most of
+// what is allocated stays. After [startTime] it collects as usual.
 func deferGC() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -64,13 +64,14 @@ func execute(args []string, in io.Reader, out, err io.Writer) int {
 	return a.Lost(a.Exit(problem))
 }
 
-// Commands returns the root of all commands, for what describes them. They write to out.
+// Commands returns the root of all commands. They write to out. Generators of documentation use
+// it.
 func Commands(out io.Writer) *cobra.Command {
 	return root(cli.NewApp(nil, nil, out, out))
 }
 
-// passTorchrun keeps the arguments of torchrun from a parser of POSIX flags: it puts -- in
-// front of them.
+// passTorchrun puts -- in front of the arguments of torchrun, so that they are not parsed as
+// POSIX flags.
 func passTorchrun(root *cobra.Command, args []string) []string {
 	cmd, _, err := root.Find(args)
 	if err != nil || cmd.Name() != "torchrun" {

@@ -10,19 +10,20 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/retention"
 )
 
-// The test binary is clusterrun where a script says so.
+// TestMain makes the test binary run as clusterrun if a script calls it by that name.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"clusterrun": func() { os.Exit(Main()) }})
 }
 
-// Scripts test from outside what needs no server. Those that do are in
+// TestScripts runs commands that need no server as a user would. Scripts that need one are in
 // tests/e2e.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
-			// Nothing that a developer has exported, and a state directory of its own.
+			// Scripts get none of the developer's variables, and a state directory of their
+			// own.
 			ours, _, _ := strings.Cut(e.Getenv("PATH"), ":")
 			e.Vars = append(e.Vars, "HOME="+e.WorkDir, "CLUSTERRUN_STATE_DIR="+e.WorkDir+"/state", "CLUSTERRUN_DEVSERVER=",
 				"PATH="+ours+":/usr/bin:/bin", "LOGS_HOST="+retention.Host())

@@ -45,8 +45,8 @@ const rootExamples = `  # Four processes of one program, on this machine
   clusterrun dev
   clusterrun submit iris.yaml`
 
-// rootFor returns the root of the commands that args may name. To build all of them takes
-// milliseconds, which commands that are executed often would spend each time.
+// rootFor returns the root of the commands that args may name. It builds all commands only if
+// needed: that takes milliseconds, which matter for commands that are executed often.
 func rootFor(a *cli.App, args []string) *cobra.Command {
 	if len(args) > 0 {
 		if build, ok := oftenExecuted(a)[args[0]]; ok {
@@ -58,7 +58,8 @@ func rootFor(a *cli.App, args []string) *cobra.Command {
 	return root(a)
 }
 
-// oftenExecuted returns what builds commands by name, each with the others that it looks up.
+// oftenExecuted returns a function for each command that is executed often. It builds the
+// command, with the others that the command looks up.
 func oftenExecuted(a *cli.App) map[string]func() []*cobra.Command {
 	return map[string]func() []*cobra.Command{
 		"run":       func() []*cobra.Command { return []*cobra.Command{run.Run(a)} },
@@ -69,9 +70,9 @@ func oftenExecuted(a *cli.App) map[string]func() []*cobra.Command {
 	}
 }
 
-// bareRoot returns the root without commands.
+// bareRoot returns the root without subcommands.
 func bareRoot(a *cli.App) *cobra.Command {
-	cobra.EnableCommandSorting = false // the order below is by use
+	cobra.EnableCommandSorting = false // commands are listed in the order below
 	root := &cobra.Command{
 		Use:           "clusterrun",
 		Short:         "Run the processes of a distributed program, and report how each ended",
@@ -87,7 +88,7 @@ func bareRoot(a *cli.App) *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(a, cmd, err) })
-	// torchrun and the seeds write flags with underscores.
+	// torchrun, for example, writes flags with underscores.
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
 	})
@@ -125,10 +126,10 @@ func root(a *cli.App) *cobra.Command {
 	return root
 }
 
-// flagError turns what pflag says into a mistake with a remedy.
+// flagError turns an error of pflag into a usage error with a remedy.
 func flagError(a *cli.App, cmd *cobra.Command, err error) error {
 	if !cmd.HasParent() {
-		// The flag may be one of the command that was meant.
+		// The flag may belong to the command that was meant.
 		if at := slices.IndexFunc(a.Args, func(arg string) bool { return !strings.HasPrefix(arg, "-") }); at == 0 {
 			return cli.UnknownCommand(cmd, a.Args[at])
 		}
@@ -145,8 +146,8 @@ func flagError(a *cli.App, cmd *cobra.Command, err error) error {
 	return cli.Usagef("%s; see `%s --help`", cli.FlagWords(err), cmd.CommandPath())
 }
 
-// flagOfRun returns the unknown flag of err as it was written if `clusterrun run` has it.
-// Otherwise it is empty.
+// flagOfRun returns the unknown flag of err, as it was written, if `clusterrun run` has it, and
+// "" otherwise.
 func flagOfRun(root *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	run, _, findErr := root.Find([]string{"run"})
@@ -163,7 +164,7 @@ func flagOfRun(root *cobra.Command, err error) string {
 	return ""
 }
 
-// nearFlag returns the flag that was probably meant by one that there is not. Empty: none was.
+// nearFlag returns a flag of cmd similar to the unknown flag of err, or "" if there is none.
 func nearFlag(cmd *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// A command is the same where the others are not built.
+// A command that is built without the others behaves as it does among them.
 func TestCommandsThatAreOftenExecuted(t *testing.T) {
 	a := cli.NewApp(nil, nil, io.Discard, io.Discard)
 	say := func(root *cobra.Command, args ...string) (said string, err error) {
@@ -62,7 +62,7 @@ func TestUnknownCommandsOfGroups(t *testing.T) {
 		assert.Empty(t, out.String(), group)
 		assert.Contains(t, problem.String(), `"frobnicate"`, group)
 
-		if name := strings.Join(group, " "); name != "worker" && name != "bench" { // which do something themselves
+		if name := strings.Join(group, " "); name != "worker" && name != "bench" { // these run without a subcommand
 			assert.Contains(t, problem.String(), "there is no command", group)
 			code = execute(group, nil, &out, &problem)
 			assert.Equal(t, exitcode.OK, code, group)

@@ -82,7 +82,7 @@ func (h *taskHost) ClearStop(context.Context, runkey.Task) (spec.Stopping, error
 	return h.now, nil
 }
 
-// command is one that a task calls. This test binary is clusterrun by that name.
+// command returns a command that task i calls. The name clusterrun runs this test binary.
 func (h *taskHost) command(i int, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(cmd.Environ(), taskapi.SocketVar+"="+h.paths[i], "CLUSTERRUN_STATE_DIR="+h.t.TempDir())

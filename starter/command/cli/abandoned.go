@@ -13,21 +13,20 @@ import (
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
-// abandonedBound is how long looking after abandoned runs may take.
+// abandonedBound is the longest time to look after abandoned runs.
 const abandonedBound = 10 * time.Second
 
-// abandonedPatience is how long a command that has nothing else to do any more
-// waits for that.
+// abandonedPatience is the longest time that a command waits for this when its own work is
+// done.
 const abandonedPatience = time.Second
 
-// startSettles is how long the server may take to carry out a start whose client is gone. Until
-// then it may not know the run yet.
+// startSettles is the longest time in which the server carries out a start whose client is
+// gone. Until then it may not know the run yet.
 const startSettles = time.Minute
 
-// EndAbandoned ends the runs of this user whose owners were killed: nobody
-// polls their private queues, so they would stay open for ever. It returns at
-// once; done waits a moment until it is through. What it has not done by then
-// is for the next command to do.
+// EndAbandoned ends the runs of this user whose owners were killed. No worker polls their
+// private queues, so they would stay open forever. EndAbandoned returns at once; done waits up
+// to [abandonedPatience] for it to finish. The next command retries the rest.
 func EndAbandoned(ctx context.Context, a *App, c client.Client, s Server) (done func()) {
 	return endEachAbandoned(ctx, a, func(ctx context.Context, d *rundir.Dir) { endOne(ctx, a, d, c, s) })
 }
@@ -68,8 +67,8 @@ func endEachAbandoned(ctx context.Context, a *App, end func(context.Context, *ru
 	}
 }
 
-// endOne looks after one abandoned directory. What cannot be done now is left
-// for the next time.
+// endOne ends the run of an abandoned directory. If it fails, it keeps the directory for the
+// next command.
 func endOne(ctx context.Context, a *App, d *rundir.Dir, c client.Client, s Server) {
 	defer d.Close()
 	r, err := d.Load()
@@ -106,7 +105,7 @@ func TerminateAbandoned(ctx context.Context, a *App, r rundir.Record, c client.C
 	case err != nil:
 		return err
 	}
-	// The same run ID on another queue is somebody else's run.
+	// A run with the same ID on another queue has another owner.
 	if queue != r.Queue {
 		return nil
 	}
@@ -121,13 +120,12 @@ func TerminateAbandoned(ctx context.Context, a *App, r rundir.Record, c client.C
 
 const OwnerGone = "its owner is gone"
 
-// isOf reports whether an abandoned run is one of that server.
+// isOf reports whether an abandoned run was started on that server.
 func isOf(r rundir.Record, s Server) bool {
 	return r.Embedded == s.Embedded && (s.Embedded || r.Server == s.Options)
 }
 
-// clientOf returns a client for the server of an abandoned run: usually the one we
-// have.
+// clientOf returns a client for the server of an abandoned run. This is usually c.
 func clientOf(ctx context.Context, a *App, r rundir.Record, c client.Client, s Server) (client.Client, func(), error) {
 	if isOf(r, s) {
 		return c, func() {}, nil
@@ -150,10 +148,10 @@ func clientOf(ctx context.Context, a *App, r rundir.Record, c client.Client, s S
 }
 
 // Sweep ends processes that a dead supervisor has left behind in its state directory. It
-// reports false while a supervisor still lives there.
+// returns false if a supervisor still runs there.
 func Sweep(dir string) bool {
 	if supervisor.InstanceIn(dir) == "" {
-		return true // none ever lived there
+		return true // no supervisor ever ran there
 	}
 	state, err := supervisor.OpenState(dir)
 	if err != nil {

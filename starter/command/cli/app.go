@@ -14,25 +14,27 @@ func NewApp(args []string, in io.Reader, out, err io.Writer) *App {
 	return &App{Args: args, In: in, Out: stdout, Err: stderr, outlets: []*errWriter{stdout, stderr}}
 }
 
-// App is what all subcommands share.
+// App holds the state that all subcommands share.
 type App struct {
 	Args     []string
 	In       io.Reader
 	Out, Err io.Writer
-	outlets  []*errWriter // those two
+	outlets  []*errWriter // Out and Err
 	Global   Globals
-	Given    *pflag.FlagSet // of the subcommand
+	Given    *pflag.FlagSet // flags of the subcommand
 	Color    palette        // for stderr
 	Printer  printer
-	// temporary says where the state is, if that may not last; see keepTemporarily.
+	// temporary is a message that names the state directory if it may not last; see
+	// keepTemporarily.
 	temporary string
 	NoStatus  bool     // no status line, although stderr may be a terminal
-	printed   bool     // JSON was, on stdout
-	Notes     []string // about words of other launchers
-	// Elsewhere reads the error file of a failure from another host; nil: it is here.
+	printed   bool     // whether JSON was printed on stdout
+	Notes     []string // messages about flags of other launchers
+	// Elsewhere reads the error file of a failure from another host. It is nil if the file is
+	// on this host.
 	Elsewhere func(*spec.Failure) ([]byte, error)
-	// hint asks the server that a command has connected to what was probably meant by the ID of
-	// a run that it does not know; nil: the command has connected to none.
+	// hint asks the server for a run ID similar to one that it does not know. It is nil if the
+	// command has not connected to a server.
 	hint  func(string) string
-	Owned bool // the run is part of a program, whose user did not ask for one
+	Owned bool // whether the run is part of a program whose user did not ask for a run
 }

@@ -17,9 +17,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// AsGroup has a command that only has others show its help, and refuse what is none of them.
+// AsGroup makes cmd show its help if it is called without arguments, and refuse unknown
+// subcommands.
 func AsGroup(cmd *cobra.Command) *cobra.Command {
-	cmd.Args = cobra.ArbitraryArgs // Cobra would show the help for these, too, as if all were well
+	cmd.Args = cobra.ArbitraryArgs // otherwise Cobra would show the help for unknown subcommands, too, without an error
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
@@ -29,7 +30,7 @@ func AsGroup(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// FlagWords returns what is wrong with a flag, without the words of Go's packages for it.
+// FlagWords returns the message of a flag error without the terms of Go's packages.
 func FlagWords(err error) string {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
@@ -56,14 +57,15 @@ func FlagWords(err error) string {
 	return strings.TrimSuffix(err.Error(), cause.Error()) + want
 }
 
-// otherNames are what commands are called elsewhere.
+// otherNames maps the names that other programs use for commands to our names.
 var otherNames = map[string]string{
 	"start": "run", "exec": "run", "launch": "run",
 	"sbatch": "submit", "ps": "list", "ls": "list", "squeue": "list", "cancel": "stop", "scancel": "stop",
 	"kill": "terminate", "log": "logs", "tail": "logs", "check": "validate", "nodes": "hosts", "man": "help",
 }
 
-// UnknownCommand refuses what is no command of cmd, and says what was probably meant.
+// UnknownCommand returns an error that says that cmd has no such subcommand and suggests a
+// similar one.
 func UnknownCommand(cmd *cobra.Command, name string) error {
 	near := otherNames[name]
 	if cmd.HasParent() {
@@ -140,7 +142,7 @@ func SomeArgs(least int, what string) cobra.PositionalArgs {
 	}
 }
 
-// checkFirst checks the first argument where that is a run.
+// checkFirst checks the first argument if it is a run.
 func checkFirst(what, arg string) error {
 	if !strings.HasPrefix(what, "RUN") {
 		return nil
@@ -148,6 +150,6 @@ func checkFirst(what, arg string) error {
 	return CheckRun(arg)
 }
 
-// SpecExtensions are how the name of a spec file ends. What ends otherwise is
-// the name of a program.
+// SpecExtensions are the extensions of spec files. A name with any other extension names a
+// program.
 var SpecExtensions = []string{".yaml", ".yml", ".json"}

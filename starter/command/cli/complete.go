@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// completionTakes bounds how long a shell waits for a server.
+	// completionTakes is the longest time that a shell waits for a server.
 	completionTakes = 2 * time.Second
-	// completed is how many of the latest runs are offered.
+	// completed is the number of latest runs that are offered.
 	completed = 50
 )
 
-// lookUp returns what a server offers for a word. What was found before an error counts.
+// lookUp returns the words that a server offers. After an error it returns those found before.
 type lookUp func(ctx context.Context, c client.Client, args []string) []string
 
-// CompleteAll has shells complete runs, tasks and hosts in all commands that take them by
-// their usage.
+// CompleteAll adds the completion of runs, tasks and hosts to all commands whose usage takes
+// them.
 func CompleteAll(a *App, cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		CompleteAll(a, c)
@@ -72,8 +72,8 @@ func CompleteAll(a *App, cmd *cobra.Command) {
 	}
 }
 
-// completeFlags has shells complete the values of flags whose usage lists them, as in
-// task|group. What is in capitals there stands for other values.
+// completeFlags adds the completion of flags whose usage lists their values, as in task|group.
+// A word in capitals in such a list stands for other values.
 func completeFlags(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if !strings.Contains(f.Usage, "|") {
@@ -87,7 +87,7 @@ func completeFlags(cmd *cobra.Command) {
 	})
 }
 
-// Complete asks a server, if there is one. It starts none, and says nothing where there is none.
+// Complete returns a completion that asks a server. It offers nothing if there is no server.
 func Complete(a *App, find lookUp) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTakes)
@@ -105,7 +105,7 @@ func Complete(a *App, find lookUp) cobra.CompletionFunc {
 	}
 }
 
-// CompleteRuns offers the latest runs, with their commands.
+// CompleteRuns offers the latest runs with their commands.
 func CompleteRuns(ctx context.Context, c client.Client, _ []string) []string {
 	runs, _ := starter.List(ctx, c, starter.ListOptions{Limit: completed})
 	ids := make([]string, len(runs))
@@ -115,8 +115,8 @@ func CompleteRuns(ctx context.Context, c client.Client, _ []string) []string {
 	return ids
 }
 
-// completeTasks offers the tasks of the run that is the first argument, which may be the
-// beginning of its ID.
+// completeTasks offers the tasks of a run. The first argument is the ID of the run or its
+// beginning.
 func completeTasks(ctx context.Context, c client.Client, args []string) []string {
 	id, err := starter.Find(ctx, c, args[0])
 	if err != nil {

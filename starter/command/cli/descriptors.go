@@ -1,7 +1,7 @@
 package cli
 
-// The descriptors that `supervise` inherits: one on which it sees that its owner is
-// gone, and those that tasks can get, as far as its options speak of them.
+// These are the descriptors that `supervise` inherits: the first one ends when its owner is
+// gone, and tasks can get the others if the options say so.
 const (
 	LifelineFD = 3 + iota
 	StdinFD

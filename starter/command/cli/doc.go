@@ -1,8 +1,8 @@
-// Package cli is what all commands share: [App] with the streams, the global flags and the
-// messages of one command line, the errors and exit codes, the server that a command talks
-// to, the run that is its argument, and what shells complete.
+// Package cli is shared by all commands. It has [App] with the streams, the global flags and
+// the messages of one command line, the errors and exit codes, the server that a command talks
+// to, the choice of the run that is its argument, and the completion of words in shells.
 //
-// Data goes to stdout, everything else to stderr. Those who read them may stop reading, and
-// what stops a run must not wait for them: a command that catches signals writes in
+// Data is written to stdout, everything else to stderr. Their readers may stop reading, and a
+// run must stop without waiting for them. So a command that catches signals writes in
 // goroutines that it can leave behind; see printer.go and errwriter.go.
 package cli

@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Duration is a flag's time span. It tells what to write where pflag's own says
-// only what is wrong.
+// Duration is a flag that holds a time span. Its error says how to write one; pflag's own type
+// only says that the value is wrong.
 type Duration time.Duration
 
 func (d *Duration) Set(text string) error {
@@ -24,7 +24,7 @@ func (d *Duration) Set(text string) error {
 	return nil
 }
 
-// String is empty for none, so that help does not call 0s the default.
+// String returns "" for 0, so that help does not call 0s the default.
 func (d *Duration) String() string {
 	if *d == 0 {
 		return ""

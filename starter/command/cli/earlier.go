@@ -9,15 +9,16 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 )
 
-// Earlier returns what says that a run is not the first of its ID, once it has been started: it is
-// another execution, and what names the ID alone means the latest.
+// Earlier returns a function that says that an earlier run had the same ID. It is called after
+// the start of a run: the new run is another execution, and the ID now stands for the latest
+// one.
 func Earlier(ctx context.Context, a *App, c client.Client, id string) (say func()) {
 	if id == "" {
 		return func() {}
 	}
 	s, err := starter.Get(c, id, "").Summary(ctx)
 	if err != nil || s.Open {
-		return func() {} // there is none, or the start says what is wrong
+		return func() {} // no earlier run, or the start reports the error
 	}
 	return func() {
 		a.Say("there was a run %s already, which ended %s (%s); this is another one, and --execution %s stands for the earlier one",

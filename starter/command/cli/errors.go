@@ -26,16 +26,16 @@ const ExitCodesOfRequests = `Exit codes:
   2    mistake in the command line, or a request that the run rejects as invalid
   125  the server or the run could not do it`
 
-// SeveralTasks is what requests to a run have in common.
+// SeveralTasks is the part of the help that commands for several tasks share.
 const SeveralTasks = `TASK is the name of a task, such as worker-3, or its rank.
 
 If it fails for one task, the others are still done; the command says so, and its exit
 code is not 0.`
 
-// UsageError is a mistake of whoever typed the command. Every problem is a line
-// that says what is wrong, where, and what would be right.
+// UsageError is a mistake in the command line. Each problem is a line that says what is wrong,
+// where, and how to correct it.
 type UsageError struct {
-	About    string // what the problems are in, such as a file; may be empty
+	About    string // origin of the problems, such as a file; may be empty
 	Problems []string
 }
 
@@ -57,8 +57,7 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{Problems: []string{fmt.Sprintf(format, args...)}}
 }
 
-// ExitError ends the command with a code of its own. Without a cause everything
-// has been said.
+// ExitError ends the command with the exit code Code. If Cause is nil, nothing more is printed.
 type ExitError struct {
 	Code  int
 	Cause error
@@ -73,7 +72,7 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.Cause }
 
-// Exit prints err, unless that has been done, and returns the exit code for it.
+// Exit prints err unless it was printed before, and returns its exit code.
 func (a *App) Exit(err error) int {
 	if err == nil {
 		return exitcode.OK
@@ -91,7 +90,7 @@ func (a *App) Exit(err error) int {
 	return code
 }
 
-// AddHint adds to the error for a run that the server does not know what was probably meant.
+// AddHint adds a similar run ID to the error for a run that the server does not know.
 func (a *App) AddHint(err error) {
 	var notFound *starter.NotFoundError
 	if errors.As(err, &notFound) && a.hint != nil && notFound.Hint == "" {
@@ -99,7 +98,7 @@ func (a *App) AddHint(err error) {
 	}
 }
 
-// wantsJSON reports whether --json is among the flags, also where those could not be read.
+// wantsJSON reports whether --json is given, even if the flags could not be parsed.
 func (a *App) wantsJSON() bool {
 	if a.Given != nil || a.Global.JSON {
 		return a.Global.JSON
@@ -140,8 +139,8 @@ func CodeOf(err error) int {
 	}
 }
 
-// Say writes a message to stderr. Its later lines are indented, so that one can
-// see where it ends among the output of programs.
+// Say writes a message to stderr. It indents all lines after the first, so that its end is
+// visible among the output of programs.
 func (a *App) Say(format string, args ...any) {
 	text := strings.TrimRight(fmt.Sprintf(format, args...), "\n")
 	a.Printer.println(a.Err, "clusterrun: "+strings.ReplaceAll(text, "\n", "\n  "))

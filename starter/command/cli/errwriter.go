@@ -20,7 +20,7 @@ type errWriter struct {
 	broken  func(error)
 }
 
-// File returns the file behind it; nil: there is none.
+// File returns the underlying file, or nil if there is none.
 func (o *errWriter) File() *os.File {
 	f, _ := o.Writer.(*os.File)
 	return f
@@ -50,9 +50,9 @@ func (o *errWriter) err() error {
 	return o.failure
 }
 
-// WhenBroken has f called with the first error of writing of each output, unless it
-// is that nobody reads it any more: SIGPIPE tells that. It is called by whoever
-// writes, and must not write itself. Nil ends that.
+// WhenBroken registers f, which is called with the first write error of each output. A broken
+// pipe is left out: SIGPIPE reports it. f is called by the goroutine that writes, and must not
+// write itself. WhenBroken(nil) removes it.
 func (a *App) WhenBroken(f func(error)) {
 	for _, o := range a.outlets {
 		o.mu.Lock()
@@ -65,15 +65,15 @@ func (a *App) WhenBroken(f func(error)) {
 	}
 }
 
-// Lost returns the exit code of a command that would have been code: a success is none
-// if its output could not be written.
+// Lost returns the exit code of a command that would end with code. If that is success but
+// output could not be written, it returns a failure.
 func (a *App) Lost(code int) int {
 	a.Printer.Flush()
 	for _, o := range a.outlets {
 		switch err := o.err(); {
 		case err == nil || code != exitcode.OK:
 		case errors.Is(err, syscall.EPIPE):
-			code = CodeOfSignal(syscall.SIGPIPE) // what others die of
+			code = CodeOfSignal(syscall.SIGPIPE) // as with other programs
 		default:
 			a.Say("not all output could be written: %s", err)
 			code = exitcode.Machinery

@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// FlagNamed returns a flag of a command, or of all commands; nil: there is none.
+// FlagNamed returns a flag of a command, including those of all commands. It returns nil if
+// there is no such flag.
 func FlagNamed(cmd *cobra.Command, name string) *pflag.Flag {
 	if f := cmd.Flags().Lookup(name); f != nil {
 		return f
@@ -33,7 +34,7 @@ func TakesValue(cmd *cobra.Command, arg string) bool {
 	return f != nil && f.NoOptDefVal == ""
 }
 
-// countOnce is a number of tasks. It has several names, and only one value.
+// countOnce is a number of tasks: a flag with several names and one value.
 type countOnce struct {
 	n     *int
 	given bool

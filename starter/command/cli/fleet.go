@@ -32,13 +32,13 @@ func QueueFlag(cmd *cobra.Command, queue *string) {
 	cmd.Flags().StringVar(queue, "queue", spec.TaskQueue, "task `QUEUE` of the hosts")
 }
 
-// NobodyServes says that a queue is unserved, and what to do about it.
+// NobodyServes returns a message that a queue is unserved, with the remedy.
 func NobodyServes(queue string) string {
 	return fmt.Sprintf("nobody serves the workflows of the queue %s; start `clusterrun worker` (not with --role host) or `clusterrun dev`", queue)
 }
 
-// Unserved reports whether nobody polls a queue. The server notes the polls of a host
-// worker that has just started a moment later, so it is asked more than once.
+// Unserved reports whether no worker polls a queue. The server records the polls of a new
+// worker with a short delay, so Unserved asks several times.
 func Unserved(ctx context.Context, c client.Client, queue string) bool {
 	for range 5 {
 		d, err := c.DescribeTaskQueue(ctx, queue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// Ago is for a time by the server's clock, which may be ahead of ours.
+// Ago formats the time since t. The clock of the server may be ahead of ours, so t may be after
+// now; Ago then returns 0s.
 func Ago(now, t time.Time) string { return Roughly(max(0, now.Sub(t))) }
 
-// MostNames bounds the names of variables in a message.
+// MostNames is the largest number of variable names in a message.
 const MostNames = 8
 
 func OrDash(s string) string {
@@ -18,7 +19,7 @@ func OrDash(s string) string {
 	return s
 }
 
-// Roughly writes a time span the way one says it.
+// Roughly formats a time span, rounded to seconds or, below 10 s, to tenths.
 func Roughly(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:

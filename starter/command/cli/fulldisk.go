@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// leastRoom is what has to be free on a disk so that it does not count as full: a
-	// write of the embedded server can be that large.
+	// leastRoom is the free space, in bytes, below which a disk counts as full. A write of the
+	// embedded server can be that large.
 	leastRoom = 1 << 20
-	// DisksEvery is how often the disks of a run are looked at.
+	// DisksEvery is the time between checks of the disks of a run.
 	DisksEvery = 2 * time.Second
 )
 
-// FullDisk returns an error that names the disk of a directory if that is full. The
-// directory need not be there yet.
+// FullDisk returns an error that names the disk of a directory if the disk is full. The
+// directory need not exist yet.
 func FullDisk(dir string) error {
 	var fs unix.Statfs_t
 	for at := dir; unix.Statfs(at, &fs) != nil; at = filepath.Dir(at) {
@@ -28,10 +28,10 @@ func FullDisk(dir string) error {
 	}
 	free := fs.Bavail
 	if os.Geteuid() == 0 {
-		free = fs.Bfree // what is kept for root
+		free = fs.Bfree // including the space reserved for root
 	}
 	switch unit := uint64(fs.Frsize); {
-	case fs.Blocks == 0: // it does not count them
+	case fs.Blocks == 0: // the file system does not count them
 	case free*unit < leastRoom:
 		return fmt.Errorf("the disk of %s is full (%d KiB of %d are free); make room there, or choose another directory with --state-dir or --log-dir", dir, free*unit>>10, fs.Blocks*unit>>10)
 	case fs.Files > 0 && fs.Ffree == 0:
@@ -40,8 +40,8 @@ func FullDisk(dir string) error {
 	return nil
 }
 
-// Explain names the disk of the embedded server behind an error of it, where that is
-// full: then the server may not even have been able to say so.
+// Explain adds to an error of the embedded server that its disk is full, if it is: the server
+// may not have been able to report that itself.
 func (a *App) Explain(err error) error {
 	if full := FullDisk(a.Global.StateDir); full != nil {
 		return fmt.Errorf("%w; %w", err, full)

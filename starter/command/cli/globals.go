@@ -19,8 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Globals are the flags of every subcommand. Those that name a server are
-// called as in the temporal CLI.
+// Globals are the global flags. Those that name a server have the names of the temporal CLI.
 type Globals struct {
 	Server   connect.Options
 	StateDir string
@@ -43,7 +42,7 @@ func (g *Globals) Register(f *pflag.FlagSet) {
 	f.StringVar(&g.Color, "color", "auto", "`WHEN` to colour: auto, always, never")
 }
 
-// Prepare checks the global flags, before any subcommand runs.
+// Prepare checks the global flags. It is called before a subcommand runs.
 func (a *App) Prepare() error {
 	if _, err := a.level(); err != nil {
 		return err
@@ -76,7 +75,7 @@ func (a *App) Prepare() error {
 		if *file == "" {
 			continue
 		}
-		// Host workers have directories of their own.
+		// Host workers run in directories of their own.
 		if *file, err = filepath.Abs(*file); err != nil {
 			return err
 		}
@@ -84,7 +83,9 @@ func (a *App) Prepare() error {
 	return nil
 }
 
-// checkNames refuses names that no server has, and that cannot be told from others when read.
+// checkNames checks --queue, --namespace and --host-name. A queue or namespace must be of
+// visible ASCII characters, so that a reader cannot mistake it for another. CheckUTF8 refuses
+// names that are not valid UTF-8.
 func checkNames(a *App) (err error) {
 	a.Given.Visit(func(f *pflag.Flag) {
 		switch f.Name {
@@ -102,13 +103,13 @@ func checkNames(a *App) (err error) {
 	return err
 }
 
-// checkHostName refuses names of this host that the address of a task cannot have.
+// checkHostName refuses names of this host that cannot be part of a task's address.
 func checkHostName(name string) error {
 	if spec.IsLoopback(name) {
 		return Usagef("--host-name %s means every machine; give a name that others know this one by", name)
 	}
 	if !utf8.ValidString(name) {
-		return nil // checkUTF8 refuses it
+		return nil // CheckUTF8 refuses it
 	}
 	if host, _, err := spec.SplitAddress(net.JoinHostPort(name, "1")); err != nil || host != name {
 		return Usagef("--host-name %q: give a name of letters, digits, \".\", \"-\" and \"_\", or an address, as specs have it", name)
@@ -116,9 +117,8 @@ func checkHostName(name string) error {
 	return nil
 }
 
-// CheckUTF8 refuses flags, and a state directory, that would become others on their
-// way: they are written as JSON, for the host worker, for the run and for those who
-// come later.
+// CheckUTF8 refuses flags and a state directory that are not valid UTF-8. They are sent and
+// kept as JSON, which would change them.
 func (a *App) CheckUTF8() error {
 	err := CheckPath("the state directory", a.Global.StateDir, "give another with --state-dir")
 	if a.Given != nil {
@@ -138,7 +138,7 @@ func CheckPath(what, path, remedy string) error {
 	return Usagef("%s %q is not valid UTF-8, and files would go elsewhere; %s", what, path, remedy)
 }
 
-// Where things are kept below the state directory.
+// These methods return directories below the state directory.
 func (a *App) ServerDir() string { return filepath.Join(a.Global.StateDir, "server") }
 func (a *App) RunsDir() string   { return filepath.Join(a.Global.StateDir, "runs") }
 func (a *App) WorkerDir() string { return filepath.Join(a.Global.StateDir, "worker") }
@@ -155,7 +155,7 @@ func (a *App) level() (slog.Level, error) {
 	return l, Usagef("--log-level %q: give debug, info, warn or error", a.Global.logLevel)
 }
 
-// Logger is for the SDK.
+// Logger returns the logger for the SDK. It writes to stderr.
 func (a *App) Logger() sdklog.Logger {
 	level, err := a.level()
 	if err != nil {
@@ -173,7 +173,7 @@ func IsTerminal(w io.Writer) bool {
 	return f != nil && pty.Is(f)
 }
 
-// palette colours text where that is wanted.
+// palette colors text if On is set.
 type palette struct{ On bool }
 
 func (p palette) Bad(s string) string  { return p.in("31", s) }

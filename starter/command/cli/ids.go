@@ -6,11 +6,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// maxID is well below the server's own limit, and fit for a directory's name.
+// maxID is the longest run ID, in bytes. It is well below the server's own limit and short
+// enough for the name of a directory.
 const maxID = 200
 
-// CheckID refuses what is no run ID. Any text is one for the server, but people
-// have to type it, and it names log directories.
+// CheckID checks --id. The server accepts any text, but people type a run ID, and it names log
+// directories.
 func CheckID(cmd *cobra.Command, id string) error {
 	switch {
 	case !cmd.Flags().Changed("id"):
@@ -24,8 +25,7 @@ func CheckID(cmd *cobra.Command, id string) error {
 	return nil
 }
 
-// CheckRun refuses what is the ID of no run, and what requests to the server cannot
-// carry in their headers.
+// CheckRun refuses text that cannot be a run ID or be sent in the headers of requests.
 func CheckRun(id string) error {
 	switch {
 	case id == "":

@@ -10,17 +10,18 @@ import (
 	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
-// isOwn reports whether an address that the user gave is that of the embedded server. A
-// client of it follows the server and has its key, which one of an address has not.
+// isOwn reports whether an address that the user gave belongs to the embedded server. A client
+// of the embedded server follows it to other addresses and has its key; a client of an address
+// does neither.
 func (a *App) isOwn(ctx context.Context, address string) bool {
 	if a.hasOwnKey() && (a.Global.Server.Address == "" || address == os.Getenv("TEMPORAL_ADDRESS")) {
-		return true // of `clusterrun env`: the server may have moved since
+		return true // set by `clusterrun env`; the server may have moved since
 	}
 	s, err := a.Home().Find(ctx)
 	return err == nil && s != nil && s.Address == address
 }
 
-// hasOwnKey reports whether the environment is that of `clusterrun env`.
+// hasOwnKey reports whether the environment was set by `clusterrun env`.
 func (a *App) hasOwnKey() bool { return os.Getenv(ClientCertificate) == a.Home().Key() }
 
 // OwnServer is [App.EnsureOwn] for a command that is about that server alone; what names it.
@@ -35,7 +36,7 @@ func (a *App) OwnServer(ctx context.Context, what string) (*embedded.Server, err
 	return a.ensureOwn(ctx)
 }
 
-// ensureOwn returns the embedded server, started where it does not run.
+// ensureOwn returns the embedded server, and starts it if it does not run.
 func (a *App) ensureOwn(ctx context.Context) (*embedded.Server, error) {
 	done := a.SayIfSlow("starting the embedded Temporal server ...")
 	defer done()
@@ -47,13 +48,13 @@ func (a *App) ensureOwn(ctx context.Context) (*embedded.Server, error) {
 	return up, nil
 }
 
-// ClientCertificate is the variable that says with which certificate a client comes.
+// ClientCertificate is the variable that names the file of a client's certificate.
 const ClientCertificate = "TEMPORAL_TLS_CLIENT_CERT_PATH"
 
-// DevLock is the name of the file that a dev holds, with its pid.
+// DevLock is the name of the file that a running `clusterrun dev` locks. The file has its pid.
 const DevLock = "dev.lock"
 
-// DevPID returns the pid of the dev that runs, for people.
+// DevPID returns the pid of the running `clusterrun dev` for use in messages.
 func DevPID(stateDir string) string {
 	pid, _ := os.ReadFile(filepath.Join(stateDir, DevLock))
 	return cmp.Or(string(bytes.TrimSpace(pid)), "unknown")

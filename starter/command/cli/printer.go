@@ -12,22 +12,22 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 )
 
-// printer says what this command itself has to say: straight to stderr, or through a
-// console that keeps it out of the lines of programs and of its status line. A
-// goroutine of its own writes, in the order in which things were said, because whoever
-// reads stderr may have stopped to: those who must not wait for that set aside.
+// printer writes the messages of the command itself to stderr, or through a console that
+// separates them from the lines of programs and from its status line. A goroutine writes them
+// in order, because the reader of stderr may have stopped reading. Callers that must not wait
+// for the reader call SetAside.
 type printer struct {
 	mu      sync.Mutex
 	console *tasklog.Console
 	queue   []line
 	leftOut int
-	// written is closed once the queue has been written; nil: there is nothing in it.
+	// written is closed once the queue has been written. It is nil if the queue is empty.
 	written chan struct{}
-	// aside reports whether callers do not wait until their text is written.
+	// aside reports whether callers return before their text is written.
 	aside bool
-	// Hurried is closed by hurry.
+	// Hurried is closed by Hurry. It is nil before SetAside.
 	Hurried chan struct{}
-	// inVain reports whether the text is not read, so that callers no longer wait.
+	// inVain reports whether Flush no longer waits, since stderr is not read.
 	inVain bool
 }
 
@@ -37,9 +37,10 @@ type line struct {
 }
 
 const (
-	// MaxUnsaid bounds the messages that nobody reads.
+	// MaxUnsaid is the largest number of unwritten messages. Further ones are counted and
+	// dropped.
 	MaxUnsaid = 1000
-	// ReadersBound is how long a command that is to end waits for whoever reads its
+	// ReadersBound is the longest time that a command waits at its end for the reader of its
 	// output.
 	ReadersBound = 2 * time.Second
 )
@@ -69,7 +70,7 @@ func (v *printer) println(w io.Writer, text string) {
 	}
 }
 
-// write writes what is in the queue, and returns when that is empty.
+// write writes the messages of the queue, and returns when it is empty.
 func (v *printer) write() {
 	for {
 		next, console, ok := v.next()
@@ -100,8 +101,8 @@ func (v *printer) next() (line, *tasklog.Console, bool) {
 	return next, v.console, true
 }
 
-// SetAside is for commands that catch signals: these must get through whoever reads
-// our output.
+// SetAside makes callers return before their text is written. Commands that catch signals call
+// it: the reader of our output must not delay a signal.
 func (v *printer) SetAside() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -111,7 +112,8 @@ func (v *printer) SetAside() {
 	}
 }
 
-// Hurry bounds the waits of flush, since the command was told to end.
+// Hurry bounds the wait of Flush, since the command was asked to end. SetAside must have been
+// called before.
 func (v *printer) Hurry() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -122,15 +124,15 @@ func (v *printer) Hurry() {
 	}
 }
 
-// GiveUp ends the waiting for whoever reads what is said.
+// GiveUp makes Flush return without waiting for the reader.
 func (v *printer) GiveUp() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.inVain = true
 }
 
-// Flush waits until everything that was said is written: as long as it takes, unless
-// somebody is in a hurry.
+// Flush waits until all messages are written. After [printer.Hurry] it waits at most
+// [ReadersBound].
 func (v *printer) Flush() {
 	v.mu.Lock()
 	written, hurried, inVain := v.written, v.Hurried, v.inVain
@@ -150,7 +152,7 @@ func (v *printer) Flush() {
 	}
 }
 
-// logWriter says the lines of a log.
+// logWriter writes the lines of a log through the printer.
 type logWriter struct{ *App }
 
 func (l logWriter) Write(b []byte) (int, error) {
@@ -158,8 +160,8 @@ func (l logWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// SayUnreachable tells when the server goes away, or the run does not get on,
-// and when that is over.
+// SayUnreachable reports that the server does not answer or that the run is stuck, or, if err
+// is nil, that this is over.
 func (a *App) SayUnreachable(err error) {
 	var stuck *starter.StuckError
 	switch {

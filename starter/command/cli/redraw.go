@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 )
 
-// Redrawn is a text on a terminal that is written over the one before. It leaves what was on
-// the terminal alone, and so there is nothing to restore, however we end.
+// Redrawn is a text on a terminal that is drawn over its last version. It leaves the rest of
+// the screen as it was, so the terminal needs no cleanup even if the program is killed.
 type Redrawn struct {
 	Terminal *os.File
 	lines    int

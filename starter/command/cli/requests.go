@@ -14,10 +14,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// RequestTimeout is how long a run has to answer a request.
+// RequestTimeout is the longest time in which a run answers a request.
 const RequestTimeout = 15 * time.Second
 
-// WithRun connects, and has do make a request to a run, which has [RequestTimeout] to answer.
+// WithRun connects and calls do, which makes a request to a run. The context of do ends after
+// [RequestTimeout].
 func WithRun(ctx context.Context, a *App, id string, do func(context.Context, *starter.Run) error) error {
 	c, _, err := a.DialExisting(ctx)
 	if err != nil {
@@ -29,8 +30,8 @@ func WithRun(ctx context.Context, a *App, id string, do func(context.Context, *s
 	return do(ctx, starter.Get(c, id, ""))
 }
 
-// Request makes a request to a run for some tasks, and prints which of them it reached. A
-// request that names no tasks has none.
+// Request makes a request to a run for the tasks, and prints the tasks that it reached. tasks
+// is nil for a request that names no tasks.
 func Request(ctx context.Context, a *App, id, did string, tasks []string, ask func(context.Context, *starter.Run, []string) (spec.RequestAnswer, error)) error {
 	if err := CheckTasks(tasks); err != nil {
 		return err
@@ -48,13 +49,13 @@ func Request(ctx context.Context, a *App, id, did string, tasks []string, ask fu
 	})
 }
 
-// RankOf returns the rank that a name of a task is, as in torchrun and MPI: a bare number.
+// RankOf parses a task name that is a rank: a bare number, as in torchrun and MPI.
 func RankOf(name string) (rank int, ok bool) {
 	n, err := strconv.ParseUint(name, 10, 31)
 	return int(n), err == nil
 }
 
-// TasksOf returns the names of tasks that are given by names or ranks.
+// TasksOf returns the names of tasks that are given by name or rank.
 func TasksOf(ctx context.Context, run *starter.Run, given []string) ([]string, error) {
 	if !slices.ContainsFunc(given, func(name string) bool { _, ok := RankOf(name); return ok }) {
 		return given, nil
@@ -88,9 +89,9 @@ func NamesOfRanks(s *starter.Status, given []string) ([]string, error) {
 	return names, nil
 }
 
-// ForTasks makes a request for tasks. Those for which the run refuses it are left
-// out, and are problems of the answer, so that it is met for the others. The error
-// is that of a request that was met for none.
+// ForTasks makes a request for tasks. If the run refuses it for some of them, ForTasks repeats
+// it for the others and adds the refusals to the problems of the answer. It returns an error if
+// the request succeeds for no task.
 func ForTasks(tasks []string, ask func([]string) (spec.RequestAnswer, error)) (spec.RequestAnswer, error) {
 	var problems []spec.TaskProblem
 	for {
@@ -143,8 +144,7 @@ func PrintAnswer(a *App, id, did string, answer spec.RequestAnswer) error {
 	return LeftOut(a, answer.Problems)
 }
 
-// LeftOut says for which tasks a request could not be met, and returns the exit code
-// that this has.
+// LeftOut prints the problems of a request. It returns an [*ExitError] if there are any.
 func LeftOut(a *App, problems []spec.TaskProblem) error {
 	if len(problems) == 0 {
 		return nil
@@ -153,7 +153,7 @@ func LeftOut(a *App, problems []spec.TaskProblem) error {
 	return &ExitError{Code: exitcode.Machinery}
 }
 
-// CheckTasks refuses what is neither the name of a task nor a rank before a server is asked.
+// CheckTasks refuses names that are neither task names nor ranks. It needs no server.
 func CheckTasks(names []string) error {
 	e := &UsageError{}
 	for _, n := range names {

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// One name that is wrong used to keep a request from all tasks.
+// A wrong name among several does not keep a request from the other tasks.
 func TestARequestIsMetForTheTasksForWhichItCanBe(t *testing.T) {
 	wrong := func(tasks ...string) error {
 		e := &starter.RefusedError{Reason: "as the run says it"}

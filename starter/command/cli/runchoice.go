@@ -10,13 +10,13 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 )
 
-// RunChoice is how a command is told which run to look at.
+// RunChoice holds the flags that choose the run of a command.
 type RunChoice struct {
 	Last      bool
 	execution string
 }
 
-// OnRun has a command do something with the run that is its argument.
+// OnRun makes cmd call do with the run that is its argument.
 func OnRun(a *App, cmd *cobra.Command, do func(context.Context, *starter.Run) error) *cobra.Command {
 	var choice RunChoice
 	choice.Flags(cmd)
@@ -27,7 +27,7 @@ func OnRun(a *App, cmd *cobra.Command, do func(context.Context, *starter.Run) er
 	return cmd
 }
 
-// Look finds the run that is meant, and passes it on with the arguments after it.
+// Look calls do with the run that args name and with the remaining arguments.
 func Look(ctx context.Context, a *App, choice *RunChoice, args []string, do func(*starter.Run, []string) error) error {
 	c, _, err := a.DialExisting(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (r *RunChoice) Flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&r.Last, "last", false, "the latest run, instead of RUN")
 }
 
-// Args checks arguments as if RUN were among them where --last stands for it.
+// Args checks arguments with check. --last counts as the argument RUN.
 func (r *RunChoice) Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("execution") && uuid.Validate(r.execution) != nil {
@@ -59,8 +59,8 @@ func (r *RunChoice) Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// Find returns the run that is meant, and the arguments after it. What only looks takes the
-// beginning of an ID; what changes a run does not guess.
+// Find returns the run that args name, and the remaining arguments. RUN may be the beginning of
+// an ID. Commands that change a run do not call Find: they take complete IDs only.
 func (r *RunChoice) Find(ctx context.Context, c client.Client, args []string) (*starter.Run, []string, error) {
 	if r.Last {
 		runs, err := starter.List(ctx, c, starter.ListOptions{Limit: 1})

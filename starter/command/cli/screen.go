@@ -7,18 +7,18 @@ import (
 	"sync/atomic"
 )
 
-// Screen is our terminal as an output. While it is lent, it does not begin lines
-// at the left by itself, and lines of ours do not go into the middle of one of the
-// task's, such as a prompt.
+// Screen is our terminal as an output. While it is lent to a task, it is in raw mode, so Screen
+// begins lines with a carriage return, and starts a new line first if the task's last line is
+// not finished, for example at a prompt.
 type Screen struct {
 	File *os.File
 
-	Raw  atomic.Bool // while the terminal is lent
+	Raw  atomic.Bool // whether the terminal is lent
 	mu   sync.Mutex
-	open bool // the task's last line is not finished
+	open bool // whether the task's last line is not finished
 }
 
-// Write shows lines that are not the task's.
+// Write writes lines of other origin than the task.
 func (s *Screen) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +36,7 @@ func (s *Screen) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Relay shows bytes of the task as they are.
+// Relay writes output of the task unchanged.
 func (s *Screen) Relay(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +44,7 @@ func (s *Screen) Relay(b []byte) {
 	_, _ = s.File.Write(b)
 }
 
-// Finish ends the task's last line, after the terminal's modes are back.
+// Finish ends the task's last line. It is called after the terminal's modes are restored.
 func (s *Screen) Finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,34 +18,32 @@ import (
 	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
-// Server is the Temporal server a command talks to.
+// Server is the Temporal server that a command talks to.
 type Server struct {
 	connect.Options
-	// Embedded reports whether it is this user's own.
+	// Embedded reports whether it is this user's embedded server.
 	Embedded bool
 }
 
 const (
 	DialTimeout = 5 * time.Second
-	// slowStart is after when a person is told what is waited for.
+	// slowStart is the time after which a command reports what it waits for.
 	slowStart = 150 * time.Millisecond
-	// BringUpBound ends the attempts to bring up an embedded server that goes
-	// away again and again.
+	// BringUpBound ends the attempts to bring up an embedded server that exits again and again.
 	BringUpBound = 20 * time.Second
 )
 
 // Home returns the directory of this user's embedded server.
 func (a *App) Home() embedded.Home { return embedded.Home{Dir: a.ServerDir()} }
 
-// External resolves a server that the user named. None: ok is false.
+// External returns the server that the user named. ok is false if the user named none.
 //
-// That something listens on Temporal's usual port is no reason to use it: on a
-// shared machine it may be anybody's, and whoever serves a run says what is
-// executed.
+// External does not look for a server on Temporal's usual port: on a shared machine it may
+// belong to any user, and the owner of a server controls what its runs execute.
 func (a *App) External(ctx context.Context) (s Server, ok bool, err error) {
 	s.Options = a.Global.Server
-	// Here, since this is what every command begins with that starts something, and none
-	// that programs call within a run.
+	// Every command that starts something calls External first; commands that programs call
+	// within a run do not.
 	if err := a.CheckUTF8(); err != nil {
 		return s, false, err
 	}
@@ -76,9 +74,9 @@ func (a *App) External(ctx context.Context) (s Server, ok bool, err error) {
 	return Server{Embedded: true}, false, nil
 }
 
-// checkAddress refuses what is no address of a server.
+// checkAddress returns an error if address cannot be the address of a server.
 func checkAddress(address string) error {
-	_, rest, hasScheme := strings.Cut(address, ":///") // as gRPC has them
+	_, rest, hasScheme := strings.Cut(address, ":///") // the form of gRPC
 	if !hasScheme {
 		rest = address
 	}
@@ -89,7 +87,7 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// serverSettings names settings that make no sense for the embedded server.
+// serverSettings returns the names of settings that make no sense for the embedded server.
 func serverSettings(o connect.Options) []string {
 	var names []string
 	if o.Profile != "" {
@@ -110,8 +108,8 @@ func serverSettings(o connect.Options) []string {
 	return names
 }
 
-// BringUp resolves the server and, where it is the embedded one, starts it
-// unless it runs.
+// BringUp returns the server to use. If that is the embedded server, BringUp starts it if
+// needed.
 func (a *App) BringUp(ctx context.Context) (Server, error) {
 	s, external, err := a.External(ctx)
 	if err != nil || external {
@@ -124,15 +122,14 @@ func (a *App) BringUp(ctx context.Context) (Server, error) {
 	return a.Embedded(up), nil
 }
 
-// Embedded returns this user's own server.
+// Embedded returns this user's embedded server.
 func (a *App) Embedded(up *embedded.Server) Server {
 	return Server{Embedded: true, Options: connect.Options{
 		Address: up.Address, Namespace: up.Namespace, Embedded: a.ServerDir(), CodecKeys: a.Global.Server.CodecKeys,
 	}}
 }
 
-// Keep starts the embedded server again whenever it ends, until ctx is done. It returns
-// at once.
+// Keep restarts the embedded server whenever it ends, until ctx is done. It returns at once.
 func Keep(ctx context.Context, a *App, s Server) {
 	if s.Embedded {
 		a.KeepOwn(ctx, a.Home())
@@ -147,7 +144,7 @@ func (a *App) KeepOwn(ctx context.Context, h embedded.Home) {
 	})
 }
 
-// SayIfSlow tells a person at a terminal what is waited for.
+// SayIfSlow prints what on a terminal unless done is called within [slowStart].
 func (a *App) SayIfSlow(what string) (done func()) {
 	if !IsTerminal(a.Err) {
 		return func() {}
@@ -156,7 +153,7 @@ func (a *App) SayIfSlow(what string) (done func()) {
 	return func() { t.Stop() }
 }
 
-// Dial connects to the server, bringing up the embedded one where that is it.
+// Dial connects to the server. It starts the embedded server if that is the one to use.
 func (a *App) Dial(ctx context.Context) (client.Client, Server, error) {
 	deadline := time.Now().Add(BringUpBound)
 	for {
@@ -168,7 +165,7 @@ func (a *App) Dial(ctx context.Context) (client.Client, Server, error) {
 		if err == nil {
 			Keep(ctx, a, s)
 		}
-		// An embedded server that was found may have been about to leave.
+		// The embedded server may have exited after BringUp found it.
 		if err == nil || !s.Embedded || ctx.Err() != nil || time.Now().After(deadline) {
 			return c, s, err
 		}
@@ -179,13 +176,12 @@ func (a *App) DialOnce(ctx context.Context, s Server) (client.Client, error) {
 	return connect.Dial(ctx, s.Options, a.Logger(), DialTimeout)
 }
 
-// ErrNoServer says that no run was ever started here, so there is no server to
-// ask.
+// ErrNoServer is returned if no run was ever started here, so that no server can be asked.
 var ErrNoServer = errors.New("there are no runs: the embedded server was never started here; name another server with --address or TEMPORAL_ADDRESS")
 
-// DialExisting is dial for commands that start no run: where there is no database yet, there is
-// nothing to look at. Runs that were abandoned here are ended first, so that no command shows one
-// as open, or waits for it.
+// DialExisting is like [App.Dial] for commands that start no run. It returns [ErrNoServer] if
+// the embedded server has no database yet. It first ends abandoned runs, so that no command
+// shows one as open or waits for it.
 func (a *App) DialExisting(ctx context.Context) (client.Client, Server, error) {
 	s, external, err := a.External(ctx)
 	if err != nil {
@@ -204,11 +200,11 @@ func (a *App) DialExisting(ctx context.Context) (client.Client, Server, error) {
 	return c, s, err
 }
 
-// hintTakes bounds the search for what was meant.
+// hintTakes is the longest time to look for a similar run ID.
 const hintTakes = 2 * time.Second
 
-// hintOf returns what was probably meant by the ID of a run that a server does not know. The
-// command has closed its connection by then.
+// hintOf returns a run ID similar to one that the server does not know. It connects again,
+// since the command has closed its connection.
 func (a *App) hintOf(ctx context.Context, s Server, unknown string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hintTakes)
 	defer cancel()
@@ -222,10 +218,10 @@ func (a *App) hintOf(ctx context.Context, s Server, unknown string) string {
 
 func (s Server) String() string {
 	if s.Embedded {
-		return "the embedded server" // wherever it is by now
+		return "the embedded server" // its address may change
 	}
 	if o, err := s.Client(); s.Address == "" && err == nil {
-		return o.HostPort // of the environment or a profile
+		return o.HostPort // from the environment or a profile
 	}
 	return s.Address
 }

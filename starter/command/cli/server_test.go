@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
-// A server of the environment used to be named by nothing at all.
+// A server from the environment is named by its address.
 func TestAServerIsNamedByItsAddress(t *testing.T) {
 	t.Setenv("TEMPORAL_ADDRESS", "temporal.example:7233")
 	assert.Equal(t, "temporal.example:7233", Server{}.String())

@@ -19,12 +19,11 @@ import (
 // signalsVariable names the signals that stop a run, as with torchrun.
 const signalsVariable = "TORCHELASTIC_SIGNALS_TO_HANDLE"
 
-// Interrupts are the signals by which a person, or the system, wants us to end,
-// where signalsVariable does not say otherwise.
+// Interrupts are the signals that stop a run if signalsVariable is not set.
 var Interrupts = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
 
-// InterruptsOf reads the value of signalsVariable. What is no signal, or cannot be
-// handled, is a problem and is left out.
+// InterruptsOf parses the value of signalsVariable. It leaves out names that are not signals
+// and signals that cannot be handled, and returns a problem for each.
 func InterruptsOf(value string) (signals []syscall.Signal, problems []string) {
 	if strings.TrimSpace(value) == "" {
 		return Interrupts, nil
@@ -47,8 +46,8 @@ func InterruptsOf(value string) (signals []syscall.Signal, problems []string) {
 	return signals, problems
 }
 
-// InterruptSignals returns those that stop a run of this command: the given ones, or those
-// that signalsVariable names.
+// InterruptSignals returns the signals that stop a run of this command. If signals is nil,
+// signalsVariable names them.
 func InterruptSignals(a *App, signals []syscall.Signal) []syscall.Signal {
 	if signals == nil {
 		var problems []string
@@ -65,10 +64,11 @@ func InterruptSignals(a *App, signals []syscall.Signal) []syscall.Signal {
 	return signals
 }
 
-// ListenForSignals catches these signals, ignored before or not, until stop is called, and SIGPIPE: with
-// nobody reading our output, the run has lost whom it was for, and without this the write
-// would kill us in the middle. The channel is for sending, too. From here on nobody
-// waits for what is said to be read, or a signal would.
+// ListenForSignals catches the signals, ignored before or not, until stop is called. It also
+// catches SIGPIPE: if our output is no longer read, the run has no user, and an uncaught
+// SIGPIPE would kill us in the middle of a write. The caller may send to the channel, too. From
+// this call on, messages are written without waiting for their reader, which would delay
+// signals.
 func ListenForSignals(a *App, stopping []syscall.Signal) (signals chan os.Signal, stop func()) {
 	a.Printer.SetAside()
 	c := make(chan os.Signal, 8)
@@ -79,13 +79,13 @@ func ListenForSignals(a *App, stopping []syscall.Signal) (signals chan os.Signal
 	signal.Notify(broken, syscall.SIGPIPE)
 	go func() {
 		for s := range broken {
-			// A server that was killed breaks pipes as well, and is not whom we write for.
+			// A server that was killed breaks pipes, too; only our own output counts.
 			if !nobodyReads(os.Stdout) && !nobodyReads(os.Stderr) {
 				continue
 			}
 			select {
 			case c <- s:
-			default: // there are more already than anybody needs
+			default: // the channel holds more signals than are needed
 			}
 		}
 	}()
@@ -96,15 +96,15 @@ func ListenForSignals(a *App, stopping []syscall.Signal) (signals chan os.Signal
 	}
 }
 
-// nobodyReads reports whether a pipe or a socket has lost its other end.
+// nobodyReads reports whether the other end of a pipe or a socket is closed.
 func nobodyReads(f *os.File) bool {
 	fds := []unix.PollFd{{Fd: int32(f.Fd())}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 }
 
-// EndedBy returns a context that ends with SIGTERM or SIGINT. The next one has its usual
-// effect, whatever the command is waiting for.
+// EndedBy returns a context that ends with SIGTERM or SIGINT. A second signal has its default
+// effect.
 func EndedBy(ctx context.Context) (context.Context, func()) {
 	var signals []os.Signal
 	for _, s := range NotIgnored([]syscall.Signal{syscall.SIGTERM, syscall.SIGINT}) {
@@ -115,9 +115,10 @@ func EndedBy(ctx context.Context) (context.Context, func()) {
 	return ctx, stop
 }
 
-// NotIgnored leaves out what whoever started us has us ignore: nohup SIGHUP, and a
-// shell without job control, for what ends in &, SIGINT and SIGQUIT. Go programs
-// only learn of SIGHUP and SIGINT; so SIGQUIT goes with SIGINT.
+// NotIgnored returns the signals that our parent has not set to be ignored. nohup ignores
+// SIGHUP; a shell without job control ignores SIGINT and SIGQUIT for commands that end in &. Go
+// programs can only detect ignored SIGHUP and SIGINT, so SIGQUIT counts as ignored if SIGINT
+// is.
 func NotIgnored(signals []syscall.Signal) []syscall.Signal {
 	background := signal.Ignored(syscall.SIGINT)
 	if background {
@@ -128,7 +129,8 @@ func NotIgnored(signals []syscall.Signal) []syscall.Signal {
 	})
 }
 
-// NotIgnoredByTorchrun is like meant, but torchrun handles SIGINT and SIGQUIT in the background too.
+// NotIgnoredByTorchrun is like [NotIgnored], but keeps SIGINT and SIGQUIT, which torchrun
+// handles in the background, too.
 func NotIgnoredByTorchrun(signals []syscall.Signal) []syscall.Signal {
 	return slices.DeleteFunc(slices.Clone(signals), func(s syscall.Signal) bool {
 		return s != syscall.SIGINT && s != syscall.SIGQUIT && signal.Ignored(s)
@@ -143,7 +145,7 @@ func CodeOfSignal(s os.Signal) int {
 	return exitcode.Interrupted
 }
 
-// NameOfSignal is "SIGTERM".
+// NameOfSignal returns the name of a signal, such as "SIGTERM".
 func NameOfSignal(s os.Signal) string {
 	if n, ok := s.(syscall.Signal); ok {
 		return spec.SignalName(int(n))
@@ -151,20 +153,20 @@ func NameOfSignal(s os.Signal) string {
 	return s.String()
 }
 
-// Interruption counts the signals of one run: the first asks it to stop, the
-// second kills it, and after the third we do not wait any longer.
+// Interruption counts the signals of one run: the first asks it to stop, the second kills it,
+// and after the third the command no longer waits.
 type Interruption struct {
 	First os.Signal
 	Count int
 	Last  time.Time
 }
 
-// SameSignal is how long the same signal again is taken for the same: timeout(1)
-// sends it to its child and then to the child's whole group.
+// SameSignal is the time within which a repeated signal counts as the same one: timeout(1)
+// sends a signal to its child and then to the child's whole group.
 const SameSignal = 100 * time.Millisecond
 
-// Add takes a signal and returns how many there were; 0 says that this one does not
-// count. A broken pipe is noticed at every write, and counts once.
+// Add counts a signal and returns the number of signals so far. It returns 0 if the signal does
+// not count. A broken pipe is noticed at every write, so SIGPIPE counts once.
 func (i *Interruption) Add(s os.Signal) int {
 	now := time.Now()
 	if s == syscall.SIGPIPE && i.Count > 0 || i.Count == 1 && s == i.First && now.Sub(i.Last) < SameSignal {

@@ -12,10 +12,10 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/privatedir"
 )
 
-// defaultStateDir returns the state directory of this user: the one that is named, or one in
-// the home directory. cron, containers and system users may have no HOME, or one that does not
-// exist; then the home directory is that of the password file. It is empty if there is none
-// that can be written to.
+// defaultStateDir returns the state directory of this user: from the environment, or else in
+// the home directory. With cron, in containers and for system users HOME may be unset or not
+// exist; then the password file names the home directory. defaultStateDir returns "" if no
+// directory can be written to.
 func defaultStateDir() string {
 	if dir := os.Getenv("CLUSTERRUN_STATE_DIR"); dir != "" {
 		return dir
@@ -29,7 +29,7 @@ func defaultStateDir() string {
 	return stateIn(hostuser.Home(context.Background()))
 }
 
-// stateIn returns the state directory in a home directory; empty if it cannot be there.
+// stateIn returns the state directory in a home directory, or "" if it cannot be there.
 func stateIn(home string) string {
 	dir := filepath.Join(home, ".local", "state", "clusterrun")
 	if !filepath.IsAbs(home) || !IsDir(home) || !writable(dir) {
@@ -38,7 +38,7 @@ func stateIn(home string) string {
 	return dir
 }
 
-// writable reports whether a directory can be written to, once it is created.
+// writable reports whether a directory, or its nearest parent that exists, can be written to.
 func writable(dir string) bool {
 	for {
 		err := unix.Access(dir, unix.W_OK|unix.X_OK)
@@ -50,7 +50,8 @@ func writable(dir string) bool {
 	}
 }
 
-// keepTemporarily keeps the state where it may not last, for lack of another place.
+// keepTemporarily puts the state directory among temporary files, since no other place is left.
+// The state may not last there.
 func keepTemporarily(a *App) error {
 	parent := privatedir.Temp()[0]
 	if err := privatedir.Make(parent); err != nil {
@@ -61,7 +62,7 @@ func keepTemporarily(a *App) error {
 	return nil
 }
 
-// sayTemporary says once where the state is, if it may not last.
+// sayTemporary prints the place of the state directory once if the state may not last.
 func (a *App) sayTemporary() {
 	if a.temporary != "" {
 		a.Say("%s", a.temporary)

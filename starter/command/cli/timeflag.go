@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ParseLength reads a length of time: that of [time.ParseDuration], or days, such as 2d.
+// ParseLength parses a length of time: any value of [time.ParseDuration], or days, such as 2d.
 func ParseLength(value string) (time.Duration, error) {
 	if days, found := strings.CutSuffix(value, "d"); found {
 		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
@@ -29,8 +29,8 @@ func (l *LengthFlag) Set(text string) error {
 	return err
 }
 
-// ParseTime reads the value of a flag: how long ago, such as 10m or 2d, or a time. An empty value
-// is the zero time.
+// ParseTime parses the value of a flag: an age, such as 10m or 2d, or a time. It returns the
+// zero time for an empty value.
 func ParseTime(flag, value string, now time.Time) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil
@@ -38,7 +38,7 @@ func ParseTime(flag, value string, now time.Time) (time.Time, error) {
 	if d, err := ParseLength(value); err == nil && d >= 0 {
 		return now.Add(-d), nil
 	}
-	// Without a zone it is the local one's.
+	// A time without a zone is local.
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", time.DateOnly} {
 		if at, err := time.ParseInLocation(layout, value, time.Local); err == nil {
 			return at, nil

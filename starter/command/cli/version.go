@@ -11,7 +11,8 @@ import (
 // Build says what this program was built from.
 type Build struct {
 	Version string `json:"version"`
-	// Commit is known of a build in a git checkout. Modified: with changes on top of it.
+	// Commit is known if the program was built in a git checkout. Modified reports whether the
+	// checkout had uncommitted changes.
 	Commit   string `json:"commit,omitempty"`
 	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`
