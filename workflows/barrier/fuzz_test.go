@@ -94,7 +94,7 @@ func (f *fuzzed) run() {
 	for len(f.Bytes) > 0 {
 		f.step(f.event())
 	}
-	// Whatever came before, one of these ends everybody's waiting.
+	// In any state, a cancellation ends the wait of all tasks.
 	f.step(Cancelled{})
 	if f.round.Result() == nil || len(f.waiting) > 0 {
 		f.t.Fatalf("still waiting: %v", f.waiting)
@@ -160,7 +160,7 @@ func (f *fuzzed) copied(r *Round) *Round {
 	return Resume(f.tasks, s)
 }
 
-// present are the tasks with somebody waiting.
+// present returns the tasks with a waiting arrival.
 func (f *fuzzed) present() map[string]bool {
 	present := map[string]bool{}
 	if f.closed != nil {

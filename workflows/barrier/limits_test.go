@@ -14,8 +14,8 @@ func (r *Round) arrives(task, key string) []Answer {
 	return r.Step(Arrived{Host: "a", Task: task, Key: key, Digest: r.digest, Now: time.Unix(1, 0)})
 }
 
-// What a round keeps is bounded: an arrival of a task that has too many is refused,
-// and the round goes on without it.
+// A round is bounded: an arrival of a task that has too many is refused, and the round
+// continues without it.
 func TestTooManyArrivalsOfATask(t *testing.T) {
 	r := New([]string{"worker-0", "worker-1"}, time.Unix(0, 0))
 	for i := range maxKeys {

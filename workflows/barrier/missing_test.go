@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Who is missing can still come unless the run says otherwise.
+// A missing task can still arrive unless the run says otherwise.
 func TestJudgeMissing(t *testing.T) {
 	run := spec.RunRef{WorkflowID: "iris", RunID: "e", Generation: 1}
 	in := spec.BarrierCheckInput{Run: run, Missing: []string{"worker-0", "worker-1", "worker-2", "worker-9"}}
@@ -16,7 +16,7 @@ func TestJudgeMissing(t *testing.T) {
 		{Name: "worker-0", State: spec.TaskRunning},
 		{Name: "worker-1", State: spec.TaskEnded, Exit: &spec.Exit{ExitCode: 3}},
 		{Name: "worker-2", State: spec.TaskEnded, Exit: &spec.Exit{ExitCode: 137, Signal: "SIGKILL"}},
-		{Name: "worker-3", State: spec.TaskEnded}, // nobody waits for it
+		{Name: "worker-3", State: spec.TaskEnded}, // the round does not wait for it
 	}
 	out := JudgeMissing(spec.Status{State: spec.RunRunning, Generation: 1, Tasks: tasks}, in)
 	require.Empty(t, out.RunEnded)

@@ -14,21 +14,21 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// TestScripts runs testdata: what happens to a round, line by line, and whom it
-// answers. `go test -run Scripts -rewrite` writes the answers anew.
+// TestScripts runs testdata: the events of a round, line by line, and its answers.
+// `go test -run Scripts -rewrite` rewrites the answers.
 //
 // A script has the directives
 //
 //	round PARTICIPANT…     opens a round
-//	events                 tells what happens, one event a line
-//	status                 who is there, who is missing
-//	result                 the result of the workflow
+//	events                 applies events, one a line
+//	status                 shows the present and the missing tasks
+//	result                 shows the result of the workflow
 //
 // and in events the lines
 //
 //	arrive TASK KEY [timeout=DURATION] [value=TEXT] [size=BYTES] [for=TASK,TASK…] [host=NAME]
 //	withdraw TASK KEY
-//	after DURATION         time goes on; nothing looks at the clock
+//	after DURATION         time passes, without an event
 //	passed                 the timer of the deadline fires
 //	ended TASK [HOW]
 //	run-ended HOW

@@ -75,7 +75,7 @@ func benchHost(i int) Host {
 	return h
 }
 
-// mixed is what all kinds of runs need.
+// mixed returns a demand of a random kind.
 func mixed(r *rand.Rand) Demand {
 	d := Demand{Groups: []Group{{Tasks: 1 << r.IntN(8)}}, Priority: 1 + r.IntN(5)}
 	switch r.IntN(8) {
@@ -110,7 +110,7 @@ func anyHeld(m *Machine, r *rand.Rand) Run {
 	}
 }
 
-// BenchmarkQueue measures what all the runs that wait are told.
+// BenchmarkQueue measures the answer to all waiting runs.
 func BenchmarkQueue(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same ones each time
 	m, now := New(), time.Unix(1000, 0)

@@ -153,7 +153,7 @@ func (f *fuzzed) event() Event {
 	}
 }
 
-// join is a host that says the truth: what was placed there and is not freed.
+// join returns the truthful message of a host: the tasks that were placed there and not freed.
 func (f *fuzzed) join(h Host) Joined {
 	j := Joined{Host: h, Now: f.now}
 	if known := f.machine.host(h.Name); known != nil {
@@ -207,7 +207,7 @@ func (f *fuzzed) finish() {
 
 func (f *fuzzed) step(e Event) {
 	t := f.t
-	// A question leaves nothing behind: only this one is asked it.
+	// A question changes nothing: it is not put to the twin.
 	_, _ = f.machine.Plan(Demand{Priority: 2, Groups: []Group{{Tasks: 3}}, PerHost: 2, Elastic: true, MinHosts: 1, MaxHosts: 2})
 	_, _ = f.machine.Plan(Demand{Priority: 4, Groups: []Group{{Tasks: 4}}, Exclusive: true})
 	f.machine.Queue()
@@ -344,7 +344,7 @@ func (f *fuzzed) checkGrant(g Grant) {
 	}
 }
 
-// checkDevices holds the GPUs of a place against what its tasks were to have.
+// checkDevices compares the GPUs of a place with the demand of its tasks.
 func (f *fuzzed) checkDevices(g Grant, p Place, d Demand) {
 	here := func(first, end int) (n int) {
 		for _, r := range p.Ranks {
@@ -426,8 +426,8 @@ func (f *fuzzed) checkOrder(e Event, fresh []Run) {
 	}
 }
 
-// checkAnyEnd has some of the runs end, in any order: where the head could start without r,
-// it can with it.
+// checkAnyEnd ends some of the runs in any order, and checks that the head can start with r if
+// it could without r.
 func (f *fuzzed) checkAnyEnd(head, r *run, places []place) {
 	ends := map[*run]time.Time{}
 	for _, h := range f.machine.hosts {

@@ -14,19 +14,19 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// TestScripts runs testdata: what happens to a fleet, line by line, and what it does.
-// `go test -run Scripts -rewrite` writes the answers anew.
+// TestScripts runs testdata: the events of a fleet, line by line, and its actions.
+// `go test -run Scripts -rewrite` rewrites the answers.
 //
 // A script has the directives
 //
-//	fleet                  a fleet without hosts
-//	events                 tells what happens, one event a line
-//	hosts, queue           what the fleet says of itself
-//	holds RUN              what a run holds
-//	plan DEMAND            where a run would go now
-//	impossible DEMAND      whether it could ever go anywhere
-//	resume                 goes on with a snapshot, which has passed through JSON
-//	wake                   when the fleet is to be told the time
+//	fleet                  begins a fleet without hosts
+//	events                 applies events, one a line
+//	hosts, queue           show the fleet's hosts and its queue
+//	holds RUN              shows the hosts of a run
+//	plan DEMAND            shows where a run would be placed now
+//	impossible DEMAND      shows why a run could never be placed
+//	resume                 continues with a snapshot, which has passed through JSON
+//	wake                   shows when the fleet next needs the time
 //
 // and in events the lines
 //
@@ -35,9 +35,9 @@ import (
 //	silent NAME · left NAME · cordon NAME [REASON] · drain NAME [REASON] · uncordon NAME
 //	ask RUN DEMAND [gen=N] [try=N] [since=DURATION ago] [last]
 //	placed RUN [gen=N] · refused RUN HOST [gen=N] [REASON] · freed RUN [HOST]
-//	after DURATION         time goes on
+//	after DURATION         time passes
 //
-// where a demand is made of
+// with a demand of
 //
 //	tasks=N, or pinned=HOST:N,…   gpus=N|all|NAME+NAME…  gpus-per-task=N   then=N  more tasks, without GPUs
 //	hosts=N|MIN:MAX  per-host=N  elastic[=JOIN-WAIT]  select=PATTERN  constraint=…  spread  exclusive

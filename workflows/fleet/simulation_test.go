@@ -47,9 +47,10 @@ type simulated struct {
 	next    simulatedEvents
 	hosts   []Host
 	runs    map[Run]*simulatedRun
-	// holds is the truth of the hosts: what runs have there.
+	// holds maps hosts to the places that runs really hold there.
 	holds map[string]map[Run]Holding
-	// asking is when the next run arrives, and failing when the next host fails.
+	// asking is the time at which the next run arrives, and failing the time at which the next
+	// host fails.
 	asking, failing time.Time
 
 	numbered, arrived, ended, impossible, refusals, lost, mostWaiting int
@@ -121,7 +122,7 @@ func (s *simulated) run() {
 	}
 }
 
-// arrive has one more run ask.
+// arrive adds a run that asks for hosts.
 func (s *simulated) arrive() {
 	s.asking = s.asking.Add(time.Duration(s.random.IntN(46)) * time.Second)
 	s.arrived++
@@ -193,7 +194,7 @@ func (s *simulated) on(host string) (list []*simulatedRun) {
 	return list
 }
 
-// lose has a host lose a run, which asks for its next generation.
+// lose removes a run from a host. The run asks for its next generation.
 func (s *simulated) lose(r *simulatedRun, host string) {
 	delete(s.holds[host], r.id)
 	if !r.running {
@@ -246,7 +247,7 @@ func (s *simulated) granted(g Grant) {
 	s.after(time.Second, func() { s.place(r, g) })
 }
 
-// place has the hosts take a grant, if they are there, and the run end after a while.
+// place places a grant on its hosts, if they answer, and ends the run after a while.
 func (s *simulated) place(r *simulatedRun, g Grant) {
 	for _, p := range g.Places {
 		if h := s.machine.host(p.Host); h == nil || h.silent {

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A payload may have 2 MiB: what goes along of a fleet of 2,000 hosts with 4,000 runs, and
-// 1,000 more that wait, is below that.
+// The snapshot of a fleet of 2,000 hosts with 4,000 runs, and 1,000 waiting ones, stays below 2
+// MiB, the limit of a payload.
 func TestSnapshotFitsIntoAPayload(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same ones each time
 	m, now := New(), time.Unix(1_800_000_000, 123_000_000)
@@ -43,7 +43,7 @@ func TestSnapshotFitsIntoAPayload(t *testing.T) {
 	t.Logf("%d KiB", len(b)>>10)
 }
 
-// The cordons of hosts that are gone are bounded, and so are silent hosts that nobody uses.
+// The cordons of hosts that are gone are bounded, and so are unused silent hosts.
 func TestHostsThatAreGoneAreBounded(t *testing.T) {
 	m, now := New(), time.Unix(1000, 0)
 	for i := range maxHosts + 10 {

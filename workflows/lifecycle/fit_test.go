@@ -85,7 +85,7 @@ func TestTasksAreLeftOut(t *testing.T) {
 	}
 }
 
-// What is left out is what is needed least.
+// The least needed parts are left out first.
 func TestFitOrder(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	make := func() *spec.RunResult {

@@ -45,15 +45,15 @@ type world struct {
 
 	launches map[string]int  // the latest launch by task
 	live     map[string]bool // its activity is open
-	stopped  map[string]bool // and was told to stop
+	stopped  map[string]bool // and it has been asked to stop
 	timers   map[Timer]bool
 	exits    map[string][]spec.Exit
 
 	stops, releases, finishes int
 	captures                  int
 	sealed                    bool
-	// told is what the hosts were told last of stopping together, and grace says
-	// that the time of such a stop has passed.
+	// told is the latest state of a common stop that the hosts received. grace reports whether
+	// the grace of such a stop has passed.
 	told              spec.Stopping
 	grace             bool
 	result            spec.RunResult
@@ -257,7 +257,7 @@ func (w *world) releasedEvent() Released {
 	return r
 }
 
-// step is one event, and all that has to hold whatever it is.
+// step applies one event, and checks all invariants.
 func (w *world) step(e Event) {
 	before := len(w.machine.Live())
 	refused := w.machine.Check(e) != nil
@@ -296,8 +296,8 @@ func (w *world) step(e Event) {
 	w.checkStatus()
 }
 
-// handOver has another machine go on at quiet moments, as if the run had continued as
-// new. It has to answer all that comes as the first one does, which is the twin.
+// handOver continues with another machine at quiet moments, as if the run had continued as new.
+// It must give the same answers as the first machine, which remains as the twin.
 func (w *world) handOver() {
 	if !w.machine.Quiet() || w.Byte()%4 != 0 {
 		return
@@ -447,7 +447,8 @@ func (w *world) carryOut(a Action) {
 	}
 }
 
-// checkAnswer: the answer to a request to stop, and to its clear, is what the hosts were told.
+// checkAnswer checks that the answer to a request to stop, and to its clear, is the state that
+// the hosts received.
 func (w *world) checkAnswer(e Event, refused bool) {
 	s := w.machine.Stopping()
 	if !reflect.DeepEqual(s, w.told) {
@@ -579,8 +580,8 @@ func (w *world) checkResult() {
 	}
 }
 
-// checkStopped: a stop that stands is in the result, and its error, where that is a
-// failure, is one of the run's.
+// checkStopped checks that a stop that was not cleared is in the result, and that its error, if
+// it is a failure, is an error of the run.
 func (w *world) checkStopped() {
 	t, r := w.t, w.result
 	if w.told.Stop != (r.Stopping != nil) || r.Stopping != nil && !reflect.DeepEqual(*r.Stopping, w.told) {

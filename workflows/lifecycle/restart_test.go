@@ -21,7 +21,7 @@ func TestRestartPolicy(t *testing.T) {
 		name     string
 		policy   RestartPolicy
 		attempts []Attempt
-		want     time.Duration // 0: not again
+		want     time.Duration // 0 means no restart
 	}{
 		{"exit 0 is final, with auto_restart too", auto, []Attempt{quick(spec.CauseCompleted)}, 0},
 		{"exit 0 after restart-task came too late", never, []Attempt{{Cause: spec.CauseCompleted, OperatorRestart: true}}, 0},

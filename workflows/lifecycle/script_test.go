@@ -18,13 +18,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// TestScripts runs testdata: what happens to a run, line by line, and what the
-// machine answers. `go test -run Scripts -rewrite` writes the answers anew.
+// TestScripts runs testdata: the events of a run, line by line, and the actions of the
+// machine. `go test -run Scripts -rewrite` rewrites the answers.
 //
 // A script has the directives
 //
 //	run      begins a run with the spec in its body
-//	events   tells what happens, one event a line, and shows the actions
+//	events   applies events, one a line, and shows the actions
 //	status   shows the answer of the status query
 //
 // and in events the lines
@@ -52,12 +52,12 @@ import (
 //	resumed elapsed=DURATION        and begins
 //	released [host=TASK,HOST]… [value=TASK,JSON]… [problem=TEXT]… [forgotten]
 //
-// where HOW is one of
+// HOW is one of
 //
 //	ok | exit=N | killed=SIGNAL     by itself
 //	stopped | terminated | timeout | lost | silent     by us, or not by itself
 //	[lived=DURATION] [step=DURATION] [unkillable] [code=N]      code: of a process that was stopped
-//	nothing                         no process to tell of
+//	nothing                         there was no process
 //
 // with [prints=T [peer] [logged] [place=FILE:LINE]] for an error in its output, whose line is
 // the message, [trace=N] for what torch's Flight Recorder wrote,
@@ -79,7 +79,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// scriptStart is when what scripts tell of begins.
+// scriptStart is the time at which scripts begin.
 var scriptStart = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 // script is a run and the world around it.
@@ -88,9 +88,9 @@ type script struct {
 	machine  *lifecycle.Machine
 	launches map[string]int
 	exits    map[string][]spec.Exit
-	// generation and first are those of the latest launches.
+	// generation and first belong to the latest launches.
 	generation, first int
-	// captureFor is that of the latest capture.
+	// captureFor is the cause of the latest capture.
 	captureFor spec.Cause
 }
 

@@ -15,15 +15,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// TestScripts runs testdata: stacks of ranks, and what is said of them.
-// `go test -run Scripts -rewrite` writes the answers anew.
+// TestScripts runs testdata: stacks of ranks, and the findings about them.
+// `go test -run Scripts -rewrite` rewrites the answers.
 //
 // A script has the directives
 //
-//	explain          says what it makes of the stacks
+//	explain          explains the stacks
 //	tree             prints the prefix tree
-//	motion           says who has moved in the stacks below the line "later"
-//	fit BYTES        explains what is left within the bound
+//	motion           names the ranks that have moved in the stacks below the line "later"
+//	fit BYTES        explains the tree reduced to that size
 //
 // each with stacks on its lines: RANKS [@HOST]: FRAME | FRAME …, outermost frame first. %d is
 // the number of the rank. A frame is KIND FUNCTION [FILE[:LINE]], with ~ for a space.

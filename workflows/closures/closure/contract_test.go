@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file instead of comparing with it")
 
-// TestContract holds every name on the wire against the golden file, as that of package
-// spec does.
+// TestContract compares every name on the wire with the golden file, like the test of package
+// spec.
 func TestContract(t *testing.T) {
 	const path = "testdata/contract.golden"
 	got := contract.Text(t, "", []reflect.Type{

@@ -46,7 +46,7 @@ func TestListsOfFunctionsAreWrittenOnce(t *testing.T) {
 	assert.Equal(t, s, told)
 }
 
-// Where they are short they stay with their tasks.
+// Short lists of functions stay with their tasks.
 func TestShortListsOfFunctionsStayWithTheirTasks(t *testing.T) {
 	two := []ServingTask{{Task: "worker-0", Functions: []string{"f"}}, {Task: "worker-1", Functions: []string{"f"}}}
 	text, err := json.Marshal(ServingMessage{Host: "h", Serving: two})

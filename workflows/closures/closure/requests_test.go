@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// SEED-34, SEED-53: what the spec says goes to the queue, and the seed's variable is the
-// default.
+// SEED-34, SEED-53: the settings of the spec are used for the queue, and the seed's variable is
+// the default.
 func TestQueueInput(t *testing.T) {
 	run := spec.RunRef{WorkflowID: "iris", RunID: "first"}
 	chief := func(env spec.Env) []spec.TaskGroup {
@@ -19,7 +19,7 @@ func TestQueueInput(t *testing.T) {
 	set := func(value string) spec.Env { return spec.Env{spec.EnvTransientFailures: {Value: value}} }
 	for name, test := range map[string]struct {
 		spec  spec.RunSpec
-		env   string // of whoever opens the queue
+		env   string // of the process that opens the queue
 		size  int
 		times *int
 	}{

@@ -100,7 +100,7 @@ func repeated(c Closure, n int) []Closure {
 	return list
 }
 
-// A request full of mistakes is told of the first hundred.
+// The errors of a request full of mistakes are limited to the first hundred.
 func TestValidateScheduleIsBounded(t *testing.T) {
 	r := ScheduleRequest{Client: "c", Batch: 1, Closures: make([]Closure, MaxBatch)}
 	assert.Len(t, requestProblems(t, r.Validate()), 100)

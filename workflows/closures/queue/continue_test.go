@@ -23,9 +23,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 )
 
-// What arrives while a queue continues as new is in the same workflow task as the end of
-// its last wait: the server refuses a command to close a workflow that has news, and has
-// the task done again with them.
+// Messages that arrive while a queue continues as new are in the same workflow task as the end
+// of its last wait: the server refuses a command to close a workflow that has new events, and
+// repeats the task with them.
 func TestQueueTakesNewsAlongWhenItContinuesAsNew(t *testing.T) {
 	history := historyOf(t, continuedQueue)
 	message := closure.ServingMessage{
@@ -86,8 +86,8 @@ func openLease(t *testing.T, history *historypb.History) (event int64, lease clo
 	return event, lease
 }
 
-// continuedWith is how a queue stands with what it takes along, if its last workflow task
-// had brought that news as well.
+// continuedWith returns the status of a queue restored from the state it passes on, if its last
+// workflow task had contained these events as well.
 func continuedWith(t *testing.T, history *historypb.History, news ...*historypb.HistoryEvent) closure.QueueStatus {
 	t.Helper()
 	history = proto.CloneOf(history)
@@ -173,8 +173,8 @@ func (c *continuing) NewContinueAsNewError(ctx workflow.Context, wfn any, args .
 	return c.WorkflowOutboundInterceptorBase.NewContinueAsNewError(ctx, wfn, args...)
 }
 
-// Whether a queue is too large to continue as new is what its history says: how gzip packs
-// it may change with the version of Go.
+// The history records whether a queue is too large to continue as new, since the size that gzip
+// packs it to may change with the version of Go.
 func TestWhetherAQueueIsTooLargeIsRecorded(t *testing.T) {
 	history := historyOf(t, continuedQueue)
 	replay := func() error {

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// What users say is shown as they have said it, and is no Markdown.
+// Texts of users are shown unchanged, and never as Markdown.
 func TestDetailsFenceWhatUsersSay(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	w := suite.NewTestWorkflowEnvironment()

@@ -6,5 +6,5 @@ var (
 	Unpack = unpack
 )
 
-// Resumption is what an execution gives to the next.
+// Resumption is the state that an execution passes to the next.
 type Resumption = resumption

@@ -17,8 +17,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A host that could not be told to cancel a closure is told again, for as long as it holds
-// it: a call that does not end by itself would go on for ever, and joins would wait for it.
+// If a request to cancel a closure does not reach its host, it is retried for as long as the
+// host holds the closure: a call that does not end by itself would run forever, and joins would
+// wait for it.
 func TestAHostIsToldAgainToCancel(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	w := suite.NewTestWorkflowEnvironment()

@@ -33,7 +33,7 @@ func newQueueTest(t *testing.T) *queueTest {
 	return q
 }
 
-// runClosures has hosts answer for their leases.
+// runClosures answers the leases of hosts.
 func (q *queueTest) runClosures(answer func(closure.Lease) (closure.LeaseResult, error)) {
 	q.RegisterActivityWithOptions(func(_ context.Context, l closure.Lease) (closure.LeaseResult, error) { return answer(l) },
 		activity.RegisterOptions{Name: closure.ActivityRunClosures})
@@ -49,7 +49,7 @@ func (q *queueTest) serve(after time.Duration, host, broker string) {
 	}, after)
 }
 
-// asked is what became of an update.
+// asked is the outcome of an update.
 type asked struct {
 	accepted bool
 	refused  error
@@ -101,8 +101,8 @@ func TestWaitRequestsAreChecked(t *testing.T) {
 	assert.Equal(t, closure.WaitAnswer{Done: true}, well.answer)
 }
 
-// A join that is taken back ends: it would keep one of the few places that a server has
-// for updates. Who waits for it all the same is to ask again.
+// A join that is withdrawn ends, since it would keep one of the few places that a server has
+// for updates. A client that still waits for it must ask again.
 func TestAJoinIsTakenBack(t *testing.T) {
 	q := newQueueTest(t)
 	scheduled := q.ask(time.Second, closure.UpdateSchedule, closure.ScheduleRequest{Client: "c", Batch: 1, Closures: []closure.Closure{{Function: "f"}}})
@@ -121,8 +121,8 @@ func TestAJoinIsTakenBack(t *testing.T) {
 	assert.Equal(t, closure.WithdrawAnswer{}, again.answer)
 }
 
-// A host that died for good has closures for as long as it takes to see that, and no
-// longer: then they wait for somebody who is there.
+// A host that died for good has closures only until its death is noticed. Then they wait for
+// another host.
 func TestAHostThatDiedForGood(t *testing.T) {
 	q := newQueueTest(t)
 	lost, alive := 0, false

@@ -63,7 +63,7 @@ func (q *longQueue) ask(name string, request any) *answered {
 	return a
 }
 
-// carried is what the execution has given to the next.
+// carried returns the state that the execution has passed to the next.
 func (q *longQueue) carried() (payloads []*commonpb.Payload, executions []closure.QueueExecution, next *rules.Queue) {
 	q.t.Helper()
 	var again *workflow.ContinueAsNewError
@@ -126,7 +126,7 @@ func TestAQueueThatIsTooLargeStays(t *testing.T) {
 	assert.True(t, next.Schedule(one).Ready())
 }
 
-// What is remembered of executions is bounded, and small.
+// The list of executions is bounded, and small.
 func TestExecutionsAreBounded(t *testing.T) {
 	var earlier []closure.QueueExecution
 	for i := range uint64(5000) {

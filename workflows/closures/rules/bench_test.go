@@ -68,7 +68,7 @@ func (m *mill) run(n int) {
 	}
 }
 
-// BenchmarkClosures is what a closure costs from schedule, its check included, to its
+// BenchmarkClosures measures the cost of a closure from schedule, its check included, to its
 // outcome.
 func BenchmarkClosures(b *testing.B) {
 	for _, hosts := range []int{1, 4, 100, 1000} {

@@ -13,10 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// FuzzQueue feeds a queue anything in any order, with hosts that do what they like,
-// and holds it to what the workflow and the coordinators rely on. A twin lives
-// through the same without ever being restored from a snapshot, and has to do the
-// same.
+// FuzzQueue feeds a queue any events in any order, with hosts that behave arbitrarily, and
+// checks what the workflow and the coordinators rely on. A twin gets the same events without
+// being restored from a snapshot, and must act in the same way.
 func FuzzQueue(f *testing.F) {
 	f.Add([]byte{})
 	for seed := range byte(48) {
@@ -65,14 +64,14 @@ type fuzzed struct {
 	lastID     uint64
 	over       bool
 	restored   bool
-	// executing are those that were held and not detached when the last step began, and
-	// own those of each client.
+	// executing is the number of closures that were held and not detached when the last step
+	// began, and own the number for each client.
 	executing int
 	own       map[string]int
 
-	// owners are those of the resources that are not released. built are those that a
-	// host may have built and has not heard are gone, and telling is what it hears with a
-	// lease, by its number.
+	// owners holds the owners of resources that are not released. built holds the resources
+	// that a host may have built and does not know to be gone, and telling the released ranges
+	// that a lease carries, by its number.
 	owners  map[uint64]string
 	built   map[string]map[uint64]bool
 	telling map[int][][2]uint64
@@ -259,7 +258,7 @@ func (f *fuzzed) askAgain() {
 	}
 	c := f.calls[len(f.calls)-1-int(f.Byte())%min(len(f.calls), 4)]
 	if c.withdrawn {
-		return // it would be another one
+		return // it would be another request
 	}
 	again, twin := c.ask(f.queue), c.ask(f.twin)
 	before, text := c.main.state()
@@ -271,8 +270,8 @@ func (f *fuzzed) askAgain() {
 	}
 }
 
-// withdraw takes back a join or done, if it is one and still waits. It may be that of a
-// request that was taken back before.
+// withdraw withdraws a join or done, if the request is one and still waits. It may repeat an
+// earlier withdrawal.
 func (f *fuzzed) withdraw() {
 	if len(f.calls) == 0 {
 		return
@@ -397,7 +396,7 @@ func (f *fuzzed) continueAsNew() {
 		f.twin.LeaseEnded(n, closure.LeaseResult{Rest: f.leases[n]})
 	}
 	f.leases, f.order = map[int][]uint64{}, nil
-	f.releases = nil // whether they were told, nobody knows
+	f.releases = nil // it is unknown whether they reached the hosts
 	f.both(func(q *Queue) { q.Suspend(false) })
 	for _, c := range f.calls {
 		if !c.answered {
@@ -424,7 +423,7 @@ func (f *fuzzed) step() {
 	actions, f.releases = f.released(actions, f.releases)
 	twins, f.twins = f.released(twins, f.twins)
 	if f.restored {
-		// The restored one tells hosts again what is to be cancelled.
+		// The restored queue repeats its requests to cancel.
 		f.restored = false
 		tells := func(a Action) bool { _, tells := a.(CancelOn); return tells }
 		twins = slices.DeleteFunc(twins, tells)
@@ -572,7 +571,7 @@ func (f *fuzzed) raised(e *closure.Error, client string) {
 		return
 	}
 	before := f.raisedTo[e.Closure]
-	if e.Before { // they have scheduled it anew
+	if e.Before { // the client has scheduled its key again
 		before = slices.DeleteFunc(before, func(c string) bool { return c == client })
 	}
 	if slices.Contains(before, client) || !f.failed[e.Closure] || f.detached[e.Closure] && !e.Before {
@@ -629,8 +628,8 @@ func (f *fuzzed) check() {
 	}
 }
 
-// finish: with everybody serving and every outcome coming, nobody waits for ever.
-// Then the run ends, and every closure has ended.
+// finish checks that no request waits forever when all tasks serve and every outcome arrives.
+// Then it ends the run, and checks that every closure has ended.
 func (f *fuzzed) finish() {
 	t := f.t
 	f.both(func(q *Queue) { q.Pause(closure.PauseRequest{}) })

@@ -6,8 +6,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// What FuzzQueue does with per-worker resources. A restored queue tells hosts again what
-// they may have heard, so what the twin tells is not compared; each has to tell enough.
+// Per-worker resources for FuzzQueue. A restored queue repeats releases that hosts may have
+// received, so the releases of the twin are not compared; each must send enough.
 
 func (f *fuzzed) createResource() {
 	client := f.client()
@@ -54,7 +54,7 @@ func (f *fuzzed) releaseOne(client string, id uint64) {
 	}
 }
 
-// released takes the releases out of what is to be done.
+// released removes the releases from the actions, and appends them to open.
 func (f *fuzzed) released(actions []Action, open []ReleaseOn) ([]Action, []ReleaseOn) {
 	return slices.DeleteFunc(actions, func(a Action) bool {
 		r, ok := a.(ReleaseOn)
@@ -77,7 +77,7 @@ func withoutReleased(actions []Action) []Action {
 	return actions
 }
 
-// areGone: nobody may need what a host is told to drop.
+// areGone checks that the resources that a host must drop are released.
 func (f *fuzzed) areGone(ranges [][2]uint64) {
 	for _, r := range ranges {
 		if r[0] == 0 || r[0] > r[1] || r[1] > f.queue.resources.last {
@@ -132,7 +132,7 @@ func (f *fuzzed) drops(queue string, ranges [][2]uint64) {
 
 func (f *fuzzed) forgetBuilt(queue string) { delete(f.built, queue) }
 
-// answerReleases has hosts answer what they were told.
+// answerReleases answers the open releases of hosts.
 func (f *fuzzed) answerReleases(ok bool) {
 	for _, r := range f.releases {
 		if ok {
@@ -146,7 +146,7 @@ func (f *fuzzed) answerReleases(ok bool) {
 	f.releases, f.twins = nil, nil
 }
 
-// releaseAll: in the end every host has heard of every resource that is gone.
+// releaseAll releases all resources, and checks that every host has dropped them.
 func (f *fuzzed) releaseAll() {
 	for id, owner := range f.owners {
 		f.releaseOne(owner, id)

@@ -23,7 +23,7 @@ func first(t *testing.T, call *Call[closure.ScheduleAnswer]) uint64 {
 	return a.First
 }
 
-// A thousand clients are remembered, the quietest are forgotten, and nobody who waits.
+// A thousand clients are remembered. The quietest are forgotten, unless they wait.
 func TestClientsAreBounded(t *testing.T) {
 	q := New(Config{})
 	q.Schedule(one("scheduler", 1, nil))
@@ -39,7 +39,7 @@ func TestClientsAreBounded(t *testing.T) {
 	assert.Equal(t, uint64(1502), first(t, q.Schedule(one("client-0", 1, pool))), "nobody knows that it was there before")
 }
 
-// Who is owed an error is forgotten last.
+// Clients with an unreported error are forgotten last.
 func TestOwedClientsAreKept(t *testing.T) {
 	q := New(Config{})
 	q.Schedule(one("owed", 1, nil))
@@ -60,7 +60,7 @@ func TestOwedClientsAreKept(t *testing.T) {
 	require.ErrorContains(t, a.Raised, "no")
 }
 
-// A client that was forgotten still knows how often it was told of an error.
+// A forgotten client still knows its epoch, the number of errors reported to it.
 func TestForgottenEpochs(t *testing.T) {
 	q := New(Config{})
 	r := one("c", 5, nil)
@@ -70,7 +70,7 @@ func TestForgottenEpochs(t *testing.T) {
 	assert.Equal(t, closure.ScheduleAnswer{First: 1, Epoch: 7}, a)
 }
 
-// What is remembered of answers is bounded in bytes, and the latest always is.
+// The memory for answers is bounded in bytes, and always keeps the latest.
 func TestAnswersAreBounded(t *testing.T) {
 	q := New(Config{})
 	for round := range uint64(40) {
@@ -91,9 +91,9 @@ func TestAnswersAreBounded(t *testing.T) {
 	assert.Equal(t, sum, q.clients.bytes)
 }
 
-// Keys are remembered for as long as the run lives: what is scheduled twice is called
-// once, however many others there are, also in the next execution. What would have to be
-// forgotten for others is not taken.
+// Keys are remembered for the whole run: a closure that is scheduled twice is called once, with
+// any number of others, and in later executions. A key is refused if another would have to be
+// forgotten for it.
 func TestKeysAreRememberedOrRefused(t *testing.T) {
 	q := New(Config{})
 	request := func(batch uint64, first int) closure.ScheduleRequest {
@@ -222,7 +222,8 @@ func TestDecisionsComeInPieces(t *testing.T) {
 	require.Empty(t, d.take())
 }
 
-// What is cancelled while nothing is given out takes no room, however often.
+// Closures that are cancelled while no closure is given out take no room, even if that is
+// repeated.
 func TestCancelledLeaveTheQueue(t *testing.T) {
 	q := New(Config{QueueSize: 1000})
 	q.Schedule(one("c", 1, nil))
@@ -296,8 +297,8 @@ func TestResourcesAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, "resource.id: is set; leave it out")
 }
 
-// CC-29, SEED-45: of resources that come and go nothing is left, in the queue and in
-// its snapshots, however many they are; and there is room for the next ones.
+// CC-29, SEED-45: released resources leave nothing, in the queue and in its snapshots, in any
+// number; and there is room for the next ones.
 func TestReleasedResourcesLeaveNothing(t *testing.T) {
 	q := New(Config{})
 	serve := func(seq int64) {
@@ -335,8 +336,8 @@ func TestReleasedResourcesLeaveNothing(t *testing.T) {
 	require.InDelta(t, sizes[0], sizes[2], 32, "%v", sizes)
 }
 
-// What a host that is away has to hear of takes no room, and is told at once when it is
-// back: also with leases, because it is much.
+// Releases for a host that is away take no room, and are sent at once when it is back: with
+// leases, too, since there are many.
 func TestAHostHearsOfManyReleases(t *testing.T) {
 	q := New(Config{})
 	serving := closure.ServingMessage{Host: "h", Queue: "h", Seq: 1, Serving: []closure.ServingTask{{Task: "worker-0", Slots: 1, Functions: []string{"f"}}}}

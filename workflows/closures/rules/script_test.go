@@ -16,43 +16,43 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 )
 
-// TestScripts runs testdata: what happens to a queue, line by line, and what it does.
+// TestScripts runs testdata: the events of a queue, line by line, and its actions.
 //
 // A script has the directives
 //
 //	queue [size=N] [transient=K]
 //	                               makes a queue
-//	events                         tells what happens, one event a line
-//	status                         the answer of the query
+//	events                         applies events, one a line
+//	status                         shows the answer to the query
 //
 // and in events the lines
 //
 //	serve HOST TASK[=SLOTS]… [functions=F,F] [queue=Q] [seq=N] [broker=B] [over=HOW]
-//	                               a host says who serves there; no TASK: nobody
+//	                               the tasks that serve on a host; without TASK none does
 //	schedule CLIENT FUNCTION…|N*FUNCTION [OPTION]… [uses=RESOURCE,…]
 //	                               OPTION: key= retry task= detached losses=
 //	                               [args=JSON] [batch=N] [epoch=N]; without epoch the client knows the latest
 //	resource CLIENT FUNCTION [number=N] [of=TASK:PROCESS]
 //	release CLIENT IDS
 //	release TASK below=PROCESS     the host of a task says that its processes before have ended
-//	resources                      how many there are
-//	heard|unheard RELEASE          a host was told of resources that are gone, or could not be
+//	resources                      shows the number of resources
+//	heard|unheard RELEASE          a release of resources has reached a host, or could not
 //	join|done CLIENT [call=N] [all]
-//	withdraw CLIENT call=N         a client does not wait for its join or done any more
+//	withdraw CLIENT call=N         a client no longer waits for its join or done
 //	ended LEASE [OUTCOME]… [rest=IDS] [idle] [took=MILLISECONDS] [stray]
 //	                               OUTCOME: ok=IDS error=IDS:TEXT alone=IDS:TEXT input=IDS:TEXT
 //	                               cancelled=IDS lost=IDS[@TASK] (called)
 //	                               unstarted=IDS (lost) unavailable=IDS@TASK
-//	lost LEASE                     the host worker did not answer any more
+//	lost LEASE                     the host worker no longer answers
 //	cancel all|IDS
-//	untold HOST IDS                the host could not be told to cancel them
+//	untold HOST IDS                a request to cancel them did not reach the host
 //	pause [REASON] | resume
 //	suspend | continue-as-new
 //	run-ended HOW
 //
-// IDS are as in 1,4-6, or "all" those of the lease that are not named before in the
-// line. With "stray" a lease may bring what it does not name. In the answers, 3* is a closure that the host holds already,
-// and 3#2 one that is called for the second time.
+// IDS are as in 1,4-6, or "all" for the closures of the lease that are not named before in the
+// line. With "stray" a lease may return closures that it does not name. In the answers, 3* is a
+// closure that the host holds already, and 3#2 one that is called for the second time.
 func TestScripts(t *testing.T) {
 	scripts.Run(t, func() map[string]scripts.Directive {
 		var s *script
@@ -71,12 +71,13 @@ type script struct {
 	config rules.Config
 	queue  *rules.Queue
 	seq    int64
-	// numbers are the last of each client's requests, and epochs what it was told.
+	// numbers holds the number of each client's last request, and epochs the last epoch it
+	// received.
 	numbers, epochs map[string]uint64
 	open            []openCall
 	// held are the closures that a host was given, with the attempt.
 	held map[uint64]int
-	// leases are what they name.
+	// leases holds the closures of each lease.
 	leases map[int][]uint64
 }
 

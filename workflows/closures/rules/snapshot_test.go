@@ -123,7 +123,7 @@ func TestSnapshotSizes(t *testing.T) {
 	})
 }
 
-// A snapshot with decisions that nobody has written down would lose them.
+// A snapshot before all actions were taken is an error, since it would lose them.
 func TestSnapshotNeedsActionsTaken(t *testing.T) {
 	q := New(Config{})
 	q.Schedule(closure.ScheduleRequest{Client: "c", Batch: 1, Closures: []closure.Closure{{Function: "f"}}})

@@ -78,9 +78,9 @@ func worst(r noise) *Queue {
 	return q
 }
 
-// Whatever is in a queue, it can continue as new, if not at once then when its closures
-// have ended: a server takes 2 MiB of input, and ends a workflow that gives more. What
-// there is beside closures has to fit for that, and leave room.
+// A queue can continue as new in any state, if not at once, then when its closures have ended:
+// a server takes 2 MiB of input, and ends a workflow that gives more. The rest of the state has
+// to fit for that, and leave room.
 func TestTheWorstSnapshotFits(t *testing.T) {
 	r := noise{rand.New(rand.NewPCG(1, 2))}
 	q := worst(r)

@@ -14,7 +14,8 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// node is what a parser of GitHub's Markdown, which the Web UI uses too, makes of a text.
+// node is a node of the tree that a parser of GitHub's Markdown, which the Web UI uses too,
+// makes of a text.
 type node struct {
 	kind, text, target string
 	children           []node
@@ -68,7 +69,7 @@ func (n node) kinds() (kinds []string) {
 	return kinds
 }
 
-// Whatever a text is, a parser shows it as it is, in the place that it has.
+// A parser shows any text unchanged, in its place.
 func FuzzParsed(f *testing.F) {
 	for _, text := range []string{
 		"", "worker-1", "```", "a\n````\nb", "~~~", "\t```\n", "   ```", "<b>x</b>", "http://a.example", "a@b.example", "[a](b)", "![a](b)", "1. a", "# a", "- a", "> a", "    a",
@@ -94,7 +95,7 @@ func FuzzParsed(f *testing.F) {
 		}
 		assert.Equal(t, "before "+want+" after", parse("before "+Inline(text, most)+" after").only(t, "Paragraph").said(t))
 
-		name := strings.Trim(cut(strings.ReplaceAll(want, "|", "¦"), maxName), " ") // of which nobody sees those at the ends of a cell
+		name := strings.Trim(cut(strings.ReplaceAll(want, "|", "¦"), maxName), " ") // spaces at the ends of a cell are not visible
 		table := parse("| a | b |\n| --- | --- |\n| "+Cell(text)+" | after |\n").only(t, east.KindTable.String())
 		require.Len(t, table.children, 2)
 		row := table.children[1]
