@@ -24,7 +24,8 @@ func (a *App) isOwn(ctx context.Context, address string) bool {
 // hasOwnKey reports whether the environment was set by `clusterrun env`.
 func (a *App) hasOwnKey() bool { return os.Getenv(ClientCertificate) == a.Home().Key() }
 
-// OwnServer is [App.EnsureOwn] for a command that is about that server alone; what names it.
+// OwnServer returns the embedded server for the command named what, and starts it if needed. It
+// returns an error if the user named another server.
 func (a *App) OwnServer(ctx context.Context, what string) (*embedded.Server, error) {
 	_, external, err := a.External(ctx)
 	if err != nil {
