@@ -44,8 +44,8 @@ func (s *side) advertised(ctx context.Context) string {
 	return loopback
 }
 
-// resolve returns the addresses of a name, and whether they are from DNS: what only our own
-// file of hosts has may be unknown to the other hosts.
+// resolve returns the addresses of a name, and whether they are from DNS. Other hosts may not
+// know names from this host's file of hosts.
 func resolve(ctx context.Context, name string) (addresses []string, isPublic bool) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTakes)
 	defer cancel()

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Where nobody says how others reach a host, its name is told only if they can find it by it.
-// Otherwise they are told an address of this host that leads here.
+// Without an option, the advertised address is the host's name if other hosts can find it by
+// that, and otherwise an address of this host that they can reach.
 func TestAdvertised(t *testing.T) {
 	outside := loopback
 	if ip, err := hostservice.RouteTo(farAway); err == nil {

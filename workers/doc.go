@@ -1,33 +1,34 @@
 // Package workers is the host worker as a library.
 //
-// A host worker is two processes of the same binary. [Supervise] is the parent of
-// everything: small and without a connection to anywhere, it starts the processes of
-// tasks and outlives the other half. [Side] is the other half: it polls Temporal, executes
-// workflows and activities, and may be killed and started again at any moment without a
-// task noticing.
+// A host worker is two processes of the same binary. [Supervise] is the parent of everything:
+// small and without a connection to anywhere, it starts the processes of tasks and outlives the
+// other half. [Side] is the other half: it polls Temporal, executes workflows and activities,
+// and may be killed and restarted at any moment without a task noticing.
 //
 // By its [Role] it serves workflows, tasks, or both.
 //
-// The side of the host worker of `clusterrun run` is in the process of that command ([OwnersSide]),
-// which saves the start of another one; the run ends with the command anyway. If the command is
-// killed, the supervisor starts a Side, which tells the server how the run has ended.
+// The side of the host worker of `clusterrun run` is in the process of that command
+// ([OwnersSide]), which saves the start of another process; the run ends with the command
+// anyway. If the command is killed, the supervisor starts a Side, which reports to the server
+// how the run has ended.
 //
-// A run on this host alone has a local queue ([spec.LocalQueue]). One worker serves its workflow and
-// its activities, so the server can answer a workflow task with the activities that it scheduled.
+// A run on a single host has a local queue ([spec.LocalQueue]). One worker serves its workflow
+// and its activities, so the server can answer a workflow task with the activities that it
+// scheduled.
 //
 // # One host worker of a name
 //
-// Tasks that are pinned to a name would go to any host worker of that name. So one that is
-// about to take tasks looks who else polls the queue of its name, and asks those, by an
-// activity on their own queue, whether they are there. `clusterrun worker` is refused if
-// one answers, with its instance. A side that finds one later keeps its tasks and takes no
-// new ones until the name is free.
+// Tasks that are pinned to a name would go to any host worker of that name. So before a host
+// worker takes tasks, it looks for others that poll the queue of its name, and asks them, by an
+// activity on their own queues, whether they are there. `clusterrun worker` is refused if one
+// answers, with its instance. A side that finds one later keeps its tasks and takes no new ones
+// until the name is free.
 //
 // # Without the server
 //
-// If the server does not accept the request to stop a run of `clusterrun run` within 5 s,
-// or the run does not go on after it, the command tells the supervisor, by a line on the
-// lifeline, to stop everything. The supervisor uses the signals and graces of the spec,
-// starts nothing any more and ends. The exits are read from its journal, and the run ends
-// on the server when the next command reaches it.
+// If the server does not accept the request to stop a run of `clusterrun run` within 5 s, or
+// the run does not react to it, the command orders the supervisor, by a line on the lifeline,
+// to stop everything. The supervisor uses the signals and graces of the spec, starts nothing
+// more and ends. The exits are read from its journal, and the run ends on the server when the
+// next command reaches it.
 package workers

@@ -121,7 +121,7 @@ func (h *heldTasks) received(reply any, sent int64) {
 		}
 		h.keep(heldActivity, r.GetTaskToken())
 	case *workflowservice.PollWorkflowTaskQueueResponse:
-		if r.GetQuery() == nil { // whoever asks waits no longer than he likes
+		if r.GetQuery() == nil { // its client does not wait as long as that
 			h.keep(heldWorkflow, r.GetTaskToken())
 		}
 	case *workflowservice.StartWorkflowExecutionResponse:

@@ -40,8 +40,8 @@ func called(t *testing.T, h *heldTasks, req, answer proto.Message, fail error) [
 	return kinds
 }
 
-// What the server gives to a side is on disk from before anybody works on it until the
-// server has its answer, or wants none any more.
+// A task from the server is on disk before the side works on it, until the server has its
+// answer or no longer wants one.
 func TestWhatTheServerGivesIsNoted(t *testing.T) {
 	h := newHeldTasks(t.TempDir(), zap.NewNop())
 	poll := &workflowservice.PollActivityTaskQueueRequest{}

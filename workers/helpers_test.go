@@ -18,15 +18,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// fakeServer is a Temporal server with a fleet, which remembers what it is told.
+// fakeServer is a Temporal server with a fleet, which records its requests.
 type fakeServer struct {
 	client.Client
 	t *testing.T
 
 	mu sync.Mutex
-	// hosts are those of the fleet; nil: there is none.
+	// hosts are the hosts of the fleet. If it is nil, there is no fleet.
 	hosts []fleet.HostStatus
-	// told are the requests, and fail the errors that they have first.
+	// told are the requests, and fail the errors of the first ones.
 	told []proto.Message
 	fail []error
 }

@@ -17,8 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// Held returns the runs that have reserved the host worker of a state directory and not
-// released it.
+// Held returns the runs that have a reservation on the host worker of a state directory.
 func Held(stateDir string) ([]runkey.Run, error) { return activities.Held(stateDir) }
 
 // wantedFile is locked by each process that wants the host worker of a state directory to stay,

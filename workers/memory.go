@@ -9,7 +9,7 @@ import (
 
 const (
 	memoryEvery = 10 * time.Second
-	// memorySlack is how many unused bytes the heap may keep.
+	// memorySlack bounds the unused bytes that the heap may keep.
 	memorySlack = 4 << 20
 )
 
@@ -32,7 +32,7 @@ func returnMemory(ctx context.Context) {
 		case <-ticker.C:
 		}
 		metrics.Read(sample)
-		// Without a collection since the last time there is nothing new to return.
+		// Only a collection since the last time can have freed memory.
 		if sample[0].Value.Uint64()+sample[1].Value.Uint64() > memorySlack && sample[2].Value.Uint64() != seen {
 			debug.FreeOSMemory()
 			metrics.Read(sample[2:])

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A thousand host workers ask the same server, which does not answer all of them: nobody says
-// that there are no runs before it has answered.
+// A thousand host workers ask the same server, which does not answer all of them. The metric
+// has no value before the first answer.
 func TestOpenRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -28,7 +28,7 @@ func identity(host, instance string) string {
 	return fmt.Sprintf("%d@%s/%s", os.Getpid(), host, instance)
 }
 
-// fleetAnswers is how long to wait for a fleet's answer.
+// fleetAnswers is the longest time to wait for a fleet's answer.
 const fleetAnswers = 3 * time.Second
 
 // CheckName returns a [NamesakeError] if another host worker has the name that these options

@@ -8,22 +8,22 @@ import (
 	"go.uber.org/zap"
 )
 
-// What a service of systemd with Type=notify tells it; see sd_notify(3).
+// These are messages from a service with Type=notify to systemd; see sd_notify(3).
 const (
 	serviceReady    = "READY=1"
 	serviceStopping = "STOPPING=1"
 )
 
-// tellService tells systemd what has become of this process, where it is a service. What cannot be
-// told is logged: systemd ends a service of which it hears nothing.
+// tellService reports the state of this process to systemd, if it is a service. It logs an
+// error, because systemd ends a service that does not report.
 func tellService(log *zap.Logger, state string) {
 	if err := sendService(os.Getenv("NOTIFY_SOCKET"), state); err != nil {
 		log.Warn("systemd cannot be told", zap.String("what", state), zap.Error(err))
 	}
 }
 
-// sendService sends one message to a socket. Unlike SdNotify of go-systemd it does not wait for
-// ever for one that nobody reads. An empty name: there is none.
+// sendService sends one message to a socket, or none if its name is empty. Unlike SdNotify of
+// go-systemd it does not block forever if no process reads the socket.
 func sendService(socket, state string) error {
 	if socket == "" {
 		return nil

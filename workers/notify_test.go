@@ -35,7 +35,7 @@ func TestServiceSocket(t *testing.T) {
 	}
 }
 
-// Nobody is told where there is no systemd, and one that is gone ends no host worker.
+// Without systemd nothing is sent, and if its socket is gone the host worker continues.
 func TestNoServiceSocket(t *testing.T) {
 	core, logged := observer.New(zap.WarnLevel)
 	t.Setenv("NOTIFY_SOCKET", "")

@@ -40,8 +40,8 @@ type Options struct {
 	// LogRoot is the directory for the logs of runs that do not name one. Default: logs, below
 	// StateDir.
 	LogRoot string `json:"log_root,omitempty"`
-	// Retention is how long the logs of ended runs are kept. If it is nil, they are never
-	// removed.
+	// Retention bounds the time and space for the logs of ended runs. If it is nil, they are
+	// never removed.
 	Retention *retention.Policy `json:"retention,omitempty"`
 	// LogsCopiedTo is the directory on the owner's machine to which the owner copies what
 	// is below LogRoot; see [activities.Config].
@@ -75,7 +75,8 @@ type Options struct {
 	Stdin string `json:"stdin,omitempty"`
 	// Server is the Temporal server.
 	Server connect.Options `json:"server"`
-	// OrphanGrace is how long processes have to end after the owner has died. Default: 2s.
+	// OrphanGrace is the time in which processes must end after the owner has died. Default:
+	// 2s.
 	OrphanGrace time.Duration `json:"orphan_grace,omitempty"`
 	// IdleExit is how long the host worker runs without a run before it ends; see [Want]. 0
 	// means that it does not end.

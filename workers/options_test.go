@@ -37,7 +37,7 @@ func TestDefaults(t *testing.T) {
 	assert.Equal(t, "/logs", (&side{Options: o}).logRoot())
 }
 
-// Nothing starts, and nothing is written, where a host worker cannot be.
+// If a host worker cannot run, nothing is started or written.
 func TestAHostWorkerThatCannotBe(t *testing.T) {
 	require.EqualError(t, Supervise(t.Context(), Options{}, nil, Owner{}), "a host worker needs a state directory")
 	file := filepath.Join(t.TempDir(), "file")

@@ -30,11 +30,12 @@ func buildName() string {
 	return "clusterrun@" + spec.Version
 }
 
-// cachedFor is how long the workflow tasks of a cached workflow are reserved for this side. If
-// the side is killed, another one gets them only after that, and replays the workflow.
+// cachedFor is the time for which the workflow tasks of a cached workflow are reserved for this
+// side. If the side is killed, another side gets them only after that, and replays the
+// workflow.
 const cachedFor = 2 * time.Second
 
-// stopTimeout is how long a side that ends waits for its activities.
+// stopTimeout is the longest time that an ending side waits for its activities.
 const stopTimeout = time.Second
 
 func (s *side) workflowOptions() worker.Options {
@@ -56,7 +57,7 @@ func reserveOptions() worker.Options {
 		// By default the SDK holds heartbeats back for most of the time after which the server
 		// gives an attempt up, and a busy machine may take the rest.
 		MaxHeartbeatThrottleInterval: 10 * time.Second,
-		// A look that lasts has the time to say that another host is to go on.
+		// A look that is in progress can still report that another host shall continue it.
 		WorkerStopTimeout: stopTimeout,
 	}
 }

@@ -29,7 +29,7 @@ func DecideTasks(file string, s *spec.RunSpec, signers []string) ([]TaskDecision
 	var all []TaskDecision
 	ships := ""
 	if s.Ships() {
-		ships = "/ship" // wherever that is
+		ships = "/ship" // any path will do
 	}
 	for _, t := range s.TaskList() {
 		all = append(all, TaskDecision{t.Name(), g.Decide(activities.PolicyRequest(s, t, ships, signers))})

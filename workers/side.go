@@ -226,7 +226,7 @@ func (s *side) attend(ctx context.Context, stop func()) error {
 	return nil
 }
 
-// leaveBound is how long to wait for the supervisor's answer when the side leaves.
+// leaveBound is the longest time to wait for the supervisor's answer when the side leaves.
 const leaveBound = time.Second
 
 // leave tells the supervisor that this side has nothing more to report, unless it hands over.

@@ -79,7 +79,7 @@ func supervise(ctx context.Context, o Options, state *supervisor.State, command 
 		Log:         log,
 		Ignored:     supervisor.Ignored(), // before anybody listens
 	}
-	// One that serves everybody may be a service; the others are children of a command.
+	// A host worker with a program may be a service; the others are children of a command.
 	service := owner.Program != ""
 	if service {
 		c.Serving = func() {

@@ -15,8 +15,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// What a side held that was killed is given back by its successor, each by its kind, and
-// what the successor itself is given meanwhile is not.
+// A side returns the tasks that a killed side held, each by its kind, but not the tasks that it
+// gets itself in the meantime.
 func TestWhatAnEarlierSideHeld(t *testing.T) {
 	dir := t.TempDir()
 	before := newHeldTasks(dir, zap.NewNop())

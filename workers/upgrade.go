@@ -48,8 +48,8 @@ func CheckTakeOver(out io.Writer) error {
 	}, out)
 }
 
-// TakeOver becomes the supervisor after one that had no run left and executed this program in
-// its process. begin is called with its options.
+// TakeOver becomes the supervisor in the process of an idle one that executed this program. It
+// calls begin with the options of that supervisor.
 func TakeOver(ctx context.Context, command []string, program string, begin func(context.Context, Options)) error {
 	o, err := inheritedOptions()
 	if err != nil {

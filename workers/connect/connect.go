@@ -1,7 +1,6 @@
-// Package connect dials a Temporal server the way the temporal CLI does: from
-// a profile file and the TEMPORAL_* variables, with explicit values over both.
-// A client of the user's embedded server follows it to wherever it is started
-// again.
+// Package connect dials a Temporal server as the temporal CLI does: from a profile file and the
+// TEMPORAL_* variables, with explicit values over both. A client of the user's embedded server
+// follows it when it restarts at another address.
 package connect
 
 import (
@@ -149,17 +148,17 @@ const redialMost = time.Second
 // passthrough makes gRPC leave the address to the dialer.
 const passthrough = "passthrough:///"
 
-// follow has each new connection go to where the server is then.
+// follow makes each new connection go to the current address of the server.
 func follow(c *client.Options, home embedded.Home) {
-	// The address is for the server's eyes and for error messages: what is dialed
-	// is the home.
+	// The address is only for the server and for error messages. The dialer looks the server up
+	// in its home.
 	c.HostPort = passthrough + c.HostPort
 	c.ConnectionOptions.TLS = nil // on our side of the dialer
 	c.ConnectionOptions.DialOptions = append(c.ConnectionOptions.DialOptions,
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return home.Dial(ctx) }), redial)
 }
 
-// redial paces attempts to reach a server that asking costs nothing.
+// redial paces attempts to reach a server on this machine.
 var redial = grpc.WithConnectParams(grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: redialMost},
 	MinConnectTimeout: dialBound,

@@ -84,8 +84,8 @@ func fakeServer() int {
 	return 0
 }
 
-// newHome is a home whose server is the fake one. Whatever runs there at the
-// end of the test is killed.
+// newHome is a home whose server is the fake one. It kills all its processes at the end of the
+// test.
 func newHome(t *testing.T) Home {
 	t.Helper()
 	dir := t.TempDir()
@@ -147,8 +147,8 @@ func TestManyAtOnceStartOneServer(t *testing.T) {
 	}
 }
 
-// A killed server leaves its ready file behind: it must not be believed, but the
-// next server comes to the same address, whoever starts it.
+// A killed server leaves its ready file behind, which is not believed, but the next server
+// listens at the same address.
 func TestAKilledServer(t *testing.T) {
 	h := newHome(t)
 	first, err := h.Ensure(t.Context(), "")
@@ -175,7 +175,7 @@ func TestAPreferredAddressThatIsTaken(t *testing.T) {
 	assert.NotEqual(t, l.Addr().String(), s.Address)
 }
 
-// broken has no server start any more.
+// broken keeps servers from starting.
 func broken(t *testing.T, h Home) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(h.Dir, 0o700))
@@ -214,7 +214,7 @@ func TestForeground(t *testing.T) {
 	s, err = h.Find(t.Context())
 	require.NoError(t, err)
 	assert.Nil(t, s)
-	<-f.Exited() // its end has been told, and does not block whoever asks again
+	<-f.Exited() // its end has been received, so this must not block
 }
 
 func TestForegroundTakesOver(t *testing.T) {

@@ -26,7 +26,7 @@ func keep(t *testing.T, h Home, tell func(error)) {
 	})
 }
 
-// awaitOther waits for a server that is none of those.
+// awaitOther waits for a server that is not known.
 func awaitOther(t *testing.T, h Home, known map[int]bool) *Server {
 	t.Helper()
 	var s *Server
@@ -95,8 +95,8 @@ func TestDialFollowsTheServer(t *testing.T) {
 	assert.Equal(t, second.Address, dialed())
 }
 
-// Whoever held the start lock was killed, and the server it was starting goes on
-// to start: that is the one.
+// If the process that held the start lock was killed, the server that it was starting is used
+// when it is ready.
 func TestAStarterIsKilledBeforeItsServerIsReady(t *testing.T) {
 	h := newHome(t)
 	starting, err := h.lockForStart(t.Context())

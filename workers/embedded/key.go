@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// KeyName is the name in the server's certificate, wherever it listens.
+// KeyName is the name in the server's certificate, at any address.
 const KeyName = "clusterrun"
 
 // tls returns what a connection to the server needs. The key is read each time: a new

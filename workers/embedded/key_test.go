@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// serveTLS greets those who have the key in the file, which is made anew.
+// serveTLS greets clients that have the key in the file, which it writes.
 func serveTLS(l net.Listener, file string) error {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -69,8 +69,8 @@ func serveTLS(l net.Listener, file string) error {
 	return nil
 }
 
-// Whoever has got the port of the server, and its ready file, has no key: nothing is said
-// to them.
+// A program that has the port of the server and its ready file, but not its key, gets nothing
+// from a client.
 func TestAStrangerIsNotTakenForTheServer(t *testing.T) {
 	h := newHome(t)
 	s, err := h.Ensure(t.Context(), "")
@@ -118,8 +118,8 @@ func TestAStrangerThatIsSilent(t *testing.T) {
 	}
 }
 
-// The directory may lie on a disk that machines or containers share: the server of another one,
-// or of another user or boot, is not taken for ours.
+// The directory may be on a disk that machines or containers share: a server of another
+// machine, user or boot is not taken for ours.
 func TestTheServerOfAnotherMachine(t *testing.T) {
 	h := newHome(t)
 	s, err := h.Ensure(t.Context(), "")

@@ -55,9 +55,9 @@ func (h Home) Ensure(ctx context.Context, prefer string) (*Server, error) {
 	}
 }
 
-// startAttempts is how often a server that does not become ready is started again. It may have
-// been killed during its start, its port may have been taken, or its database may have been
-// locked by another server for a moment.
+// startAttempts is the number of times that a server is started if it does not become ready. It
+// may have been killed during its start, its port may have been taken, or its database may have
+// been locked by another server for a moment.
 const startAttempts = 3
 
 // startBackground starts a server that outlives us. The start lock must be held.
