@@ -19,7 +19,7 @@ import (
 type chain struct {
 	client client.Client
 	id     string // the run ID
-	first  string // the first execution; empty: of the latest run of that ID
+	first  string // the first execution; empty for the latest run of that ID
 
 	mu       sync.Mutex
 	latestID string // the latest known execution
@@ -81,7 +81,7 @@ func (c *chain) latest() string {
 	return c.first
 }
 
-// next returns the execution as which another one continued.
+// next returns the execution in which a closed execution was continued.
 func (c *chain) next(ctx context.Context, execution string) (string, error) {
 	events := c.client.GetWorkflowHistory(ctx, c.id, execution, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	for events.HasNext() {
@@ -115,13 +115,13 @@ func (c *chain) request(ctx context.Context, do func(execution string) error) er
 	}
 }
 
-// moving is the time between requests to a run that is about to go on in another
-// execution, which it does within moveTimeout.
+// moving is the time between requests to a run that is about to continue in another execution,
+// which it does within moveTimeout.
 var moving = retry.Backoff{First: 20 * time.Millisecond, Most: 500 * time.Millisecond}
 
 const moveTimeout = 30 * time.Second
 
-// goesOnAfter reports whether the run has an execution after that one.
+// goesOnAfter reports whether the run has an execution after the given one.
 func (c *chain) goesOnAfter(ctx context.Context, execution string) bool {
 	if execution == "" {
 		return false

@@ -17,8 +17,8 @@ import (
 )
 
 // Closures returns the queue of the run's closures: while the run is open, for scheduling,
-// and afterwards for the values that are there. The queue is the same however often
-// it is asked for. The caller closes it.
+// Closures returns the queue of the run's closures: while the run is open, for scheduling, and
+// afterwards for reading values. All calls return the same queue. The caller closes it.
 func (r *Run) Closures(ctx context.Context) (*closurequeue.Queue, error) {
 	taskQueue, in, open, err := r.queue(ctx)
 	switch {
@@ -44,7 +44,8 @@ func (r *Run) ClosureService(ctx context.Context) (*closurequeue.Service, closur
 }
 
 // queue returns the task queue of the run, the input of its queue of closures, and whether the
-// run is open. Of a run that has ended the input has the run alone.
+// queue returns the task queue of the run, the input of its queue of closures, and whether the
+// run is open. If the run has ended, the input only identifies the run.
 func (r *Run) queue(ctx context.Context) (taskQueue string, in closure.QueueInput, open bool, err error) {
 	d, err := r.describe(ctx)
 	if err != nil {
@@ -63,9 +64,8 @@ func (r *Run) queue(ctx context.Context) (taskQueue string, in closure.QueueInpu
 	return info.GetTaskQueue(), in, true, err
 }
 
-// ExistingClosures returns the queue of the run's closures for those who only want to know
-// something: none is made, and where there is none [closurequeue.ErrNoQueue] is the
-// error of what is asked. The caller closes it.
+// ExistingClosures returns the queue of the run's closures for reading. It does not make one:
+// if there is none, requests to it return [closurequeue.ErrNoQueue]. The caller closes it.
 func (r *Run) ExistingClosures(ctx context.Context) (*closurequeue.Queue, error) {
 	d, err := r.describe(ctx)
 	if err != nil {

@@ -28,7 +28,7 @@ func (r *Run) Spec(ctx context.Context) (*spec.RunSpec, error) {
 }
 
 // History returns the histories of the executions of the run that the server has, the oldest
-// first, followed by those of the groups that carry tasks of a large run.
+// first, followed by the histories of the groups that carry tasks of a large run.
 func (r *Run) History(ctx context.Context) ([]*historypb.History, error) {
 	d, err := r.describe(ctx)
 	if err != nil {

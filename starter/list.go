@@ -103,7 +103,7 @@ func List(ctx context.Context, c client.Client, o ListOptions) ([]Summary, error
 }
 
 const (
-	// firstPage is how many runs are asked for at first, in addition to those that are shown.
+	// firstPage is the number of runs in the first page, in addition to those that are shown.
 	// Each page is larger than the one before, up to lastPage.
 	firstPage, lastPage = 20, 1000
 )

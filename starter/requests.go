@@ -20,8 +20,8 @@ func (r *Run) Cancel(ctx context.Context) error {
 		if err := r.client.CancelWorkflow(ctx, r.ID, execution); err != nil || execution == "" {
 			return r.requestError(err)
 		}
-		// Unlike other requests, this one succeeds if the execution has ended, so the next one
-		// is looked for.
+		// Unlike other requests, this request succeeds if the execution has ended, so describe
+		// looks for the next execution.
 		if _, err := r.describe(ctx); err != nil || r.latest() == execution {
 			return r.requestError(err)
 		}

@@ -24,8 +24,8 @@ type Schedule struct {
 	// Overlap says what happens when a run is due and the one before has not ended. Default: it
 	// is skipped.
 	Overlap enumspb.ScheduleOverlapPolicy
-	// CatchUp is how late a run may start if it was due while the server was away, at least ten
-	// seconds. Default: the server's, which is a year.
+	// CatchUp is the longest delay with which a run may start if it was due while the server
+	// was away, at least ten seconds. Default: the server's, which is a year.
 	CatchUp time.Duration
 	// PauseOnFailure pauses the schedule after a run that has failed.
 	PauseOnFailure bool

@@ -23,10 +23,10 @@ import (
 
 // Options say how a run is started.
 type Options struct {
-	// ID is the run ID, which is the workflow ID. The ID of a run that has ended may be used
-	// again. Default: the spec's name and a random part.
+	// ID is the run ID, which is the workflow ID. It may be the ID of an ended run. Default:
+	// the spec's name and a random part.
 	ID string
-	// Queue is the task queue of those who execute the run. Default
+	// Queue is the task queue of the host workers that execute the run. Default:
 	// [spec.TaskQueue].
 	Queue string
 	// Owner is shown in lists of runs. Default: user@host.
@@ -52,7 +52,7 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		WorkflowTaskTimeout:                      spec.WorkflowTaskTimeout,
-		EnableEagerStart:                         true, // where this client serves the queue
+		EnableEagerStart:                         true, // if this client serves the queue
 		// No workflow timeouts: they would close the run without its Release.
 		Memo:          memo(s, o),
 		StaticSummary: summary(s),

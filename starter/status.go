@@ -69,8 +69,8 @@ type Status struct {
 	Elastic *spec.ElasticStatus `json:"elastic,omitempty"`
 	// OnDisconnect is the action of hosts without contact to the server.
 	OnDisconnect spec.OnDisconnect `json:"on_disconnect,omitempty"`
-	// SilenceIgnoresCPU reports whether processor time is no sign that a task of an open run is at
-	// work.
+	// SilenceIgnoresCPU reports whether a task of an open run can be silent although it uses
+	// processor time.
 	SilenceIgnoresCPU bool `json:"silence_ignores_cpu,omitempty"`
 	// Archive is the directory that an open run ships.
 	Archive *spec.Archive `json:"archive,omitempty"`
@@ -100,7 +100,7 @@ type TaskStatus struct {
 	// LastOutput is when the living process last wrote output, by the clock of its host. It is
 	// zero if the process has written none, or if that is not known.
 	LastOutput time.Time `json:"last_output,omitzero"`
-	// NextStart is when the task is started again, if it waits for that.
+	// NextStart is the time at which the task is restarted, if it waits for that.
 	NextStart time.Time `json:"next_start,omitzero"`
 	// LastFailure is why it is started again.
 	LastFailure string `json:"last_failure,omitempty"`
@@ -109,8 +109,9 @@ type TaskStatus struct {
 const (
 	// queryTimeout bounds a query, which waits as long as it may if no worker answers.
 	queryTimeout = 3 * time.Second
-	// queryTries is how often a query is sent if it gets no answer in time. The server may have
-	// given the first one to a host worker that is frozen; another host worker takes the next.
+	// queryTries is the number of times that a query is sent if it gets no answer in time. The
+	// server may have given the first one to a host worker that is frozen; another host worker
+	// takes the next.
 	queryTries = 2
 )
 
@@ -336,8 +337,8 @@ func (c *chain) pending(ctx context.Context, d *workflowservice.DescribeWorkflow
 	return pending, nil
 }
 
-// merge adds what pending activities know: the process and restarts of a task are in the
-// heartbeats of its activity, where they add nothing to the history of the run.
+// merge adds facts from pending activities: the process and restarts of a task are in the
+// heartbeats of its activity, because those add nothing to the history of the run.
 func (s *Status) merge(pending []*workflowpb.PendingActivityInfo) {
 	tasks := map[string]*TaskStatus{}
 	for i := range s.Tasks {

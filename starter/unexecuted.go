@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// untakenFor is how long a workflow task of a run may be untaken before its queue is checked
-// for workers: a worker takes a task within milliseconds.
+// untakenFor is the time after which the queue of an untaken workflow task of a run is checked
+// for workers. A worker takes a task within milliseconds.
 const untakenFor = 3 * time.Second
 
 var looks = retry.Backoff{First: 5 * time.Millisecond, Most: 250 * time.Millisecond}

@@ -28,7 +28,7 @@ type Waiting struct {
 	// Position is the position in the queue of the fleet, from 1, or 0 if the run is not
 	// queued.
 	Position int `json:"position,omitempty"`
-	// Until is when the run gives up.
+	// Until is the time at which the run gives up.
 	Until time.Time `json:"until,omitzero"`
 }
 
@@ -75,7 +75,7 @@ func (s *Status) waitingInFleet(ctx context.Context, c client.Client) {
 	}
 }
 
-// failureText returns why an attempt of an activity failed, for people.
+// failureText returns why an attempt of an activity failed, as text for the user.
 func failureText(f *failurepb.Failure) string {
 	if f.GetTimeoutFailureInfo() != nil {
 		return spec.NoAnswerText

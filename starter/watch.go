@@ -10,21 +10,20 @@ import (
 )
 
 const (
-	// lookEvery is how often the server is asked about the run.
+	// lookEvery is the time between looks at the run.
 	lookEvery = time.Second
-	// lookTimeout is how late an answer may be: less is a busy machine's, and nothing to
-	// tell a person of.
+	// lookTimeout is the longest time to wait for an answer. A busy machine may take a part of
+	// it, which is not worth reporting.
 	lookTimeout = 5 * time.Second
-	// While the server is away it is asked more often: its return is awaited.
+	// awayEvery replaces lookEvery while the server is away, to notice its return soon.
 	awayEvery = 250 * time.Millisecond
 )
 
-// watch looks at a run beside the long poll that waits for its end, for two
-// reasons. The SDK retries a long poll for a minute before it says that the
-// server does not answer, which is too late to tell a person. And a busy server
-// drops notifications (service/history/events/notifier.go, "high load"): about
-// one end in a thousand is told by a long poll only when that expires, after 20
-// seconds.
+// watch looks at a run during the long poll that waits for its end, for two reasons. The SDK
+// retries a long poll for a minute before it reports that the server does not answer, which is
+// too late for a user. And a busy server drops notifications
+// (service/history/events/notifier.go, "high load"): for about one end in a thousand, the long
+// poll returns only when it expires, after 20 seconds.
 type watch struct {
 	look   func(context.Context) (closed bool, err error)
 	notify func(error)
@@ -32,7 +31,7 @@ type watch struct {
 	done   chan struct{}
 
 	mu   sync.Mutex
-	anew chan struct{} // closed when the long poll is to be made anew
+	anew chan struct{} // closed when the long poll must be repeated
 }
 
 func newWatch(ctx context.Context, look func(context.Context) (bool, error), notify func(error)) *watch {
@@ -91,7 +90,7 @@ func (w *watch) interrupt() {
 	w.anew = make(chan struct{})
 }
 
-// untilAnew returns a context that ends when a call under way is to be made anew.
+// untilAnew returns a context that ends when a call in progress must be repeated.
 func (w *watch) untilAnew(ctx context.Context) (context.Context, context.CancelFunc) {
 	w.mu.Lock()
 	anew := w.anew

@@ -36,7 +36,7 @@ func New(s *starter.Status, started *spec.RunSpec, histories []*historypb.Histor
 	a := &Account{Status: s, Phases: phases(s, histories), Tasks: []Task{}, Keys: keysOf(histories)}
 	if started != nil {
 		own := *started
-		own.Signature, own.Ship.From = nil, nil // useless for another run, and a key to the files of this one
+		own.Signature, own.Ship.From = nil, nil // useless for another run, and a key to this run's files
 		a.Spec = &own
 	}
 	const lines, bytes = 3, 500

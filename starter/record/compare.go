@@ -26,7 +26,7 @@ type Comparison struct {
 	// Unknown lists what cannot be compared, and why.
 	Unknown []string `json:"unknown,omitempty"`
 
-	known map[difference]int // of those of tasks, where they are in Differences
+	known map[difference]int // of tasks, to their indices in Differences
 }
 
 // difference is a difference that several tasks have in common.

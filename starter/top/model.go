@@ -31,7 +31,7 @@ type Subject struct {
 
 // What [Model.Update] takes.
 type (
-	// Key is a key by its name: "a", "up", "enter", "ctrl+c".
+	// Key is the name of a key: "a", "up", "enter", "ctrl+c".
 	Key string
 	// Size is the size of the terminal.
 	Size struct{ Width, Height int }

@@ -137,7 +137,7 @@ func (t *translation) note(format string, args ...any) {
 	t.Notes = append(t.Notes, fmt.Sprintf(format, args...))
 }
 
-// as sets a flag of ours to the value.
+// as sets one of our flags to the value.
 func as(flag string) func(*translation, string, []string) error {
 	return func(t *translation, _ string, values []string) error {
 		if flag == "--np" {
@@ -148,7 +148,7 @@ func as(flag string) func(*translation, string, []string) error {
 	}
 }
 
-// number sets a flag of ours to a number, which must be at least 1.
+// number sets one of our flags to a number, which must be at least 1.
 func number(flag string) func(*translation, string, []string) error {
 	return func(t *translation, typed string, values []string) error {
 		if n, err := strconv.Atoi(values[0]); err != nil || n < 1 {
@@ -171,7 +171,7 @@ func fixed(flags ...string) func(*translation, string, []string) error {
 	}
 }
 
-// oneOf refuses a value that is not in words.
+// oneOf returns an error if value is not among the known values.
 func oneOf(typed, value string, known ...string) error {
 	if slices.Contains(known, value) {
 		return nil

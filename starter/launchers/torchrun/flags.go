@@ -8,8 +8,8 @@ import (
 // flag is a flag of torchrun.
 type flag struct {
 	name  string // without dashes, and with dashes for underscores
-	short string // without its dash; empty: none
-	value string // what the value is called; empty: it takes none
+	short string // without its dash, or empty
+	value string // name of the value, or empty if the flag takes none
 	// here is what the flag means here.
 	here string
 	// unneeded says why the flag does nothing here. It is empty if it does something.

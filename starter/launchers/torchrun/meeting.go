@@ -19,8 +19,8 @@ type Meeting struct {
 	ID string
 	// Rank is the place of this agent among the others; -1: any.
 	Rank int
-	// Head reports whether this agent is the one at the endpoint. It is nil if the address
-	// decides that.
+	// Head reports whether this agent is at the endpoint. It is nil if the address decides
+	// that.
 	Head *bool
 	// Least and Most bound the number of agents.
 	Least, Most int
@@ -112,8 +112,8 @@ const (
 	lastCallTimeout = 30 * time.Second
 )
 
-// stopAfter is how long processes continue without the head. The others start again without
-// this host when none of its processes can be alive.
+// stopAfter is the time for which processes continue without the head. The others start again
+// without this host when none of its processes can be alive.
 const stopAfter = "30s"
 
 // conf reads --rdzv-conf. It ignores keys that are not needed.

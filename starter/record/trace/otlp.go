@@ -21,7 +21,7 @@ type Resource struct {
 	Attributes []Attribute `json:"attributes"`
 }
 
-// ScopeSpans are the spans that one program has made.
+// ScopeSpans are the spans of one program.
 type ScopeSpans struct {
 	Scope Scope  `json:"scope"`
 	Spans []Span `json:"spans"`
@@ -46,7 +46,7 @@ type Span struct {
 	Status     Status      `json:"status"`
 }
 
-// Status is how a span ended.
+// Status is the outcome of a span.
 type Status struct {
 	Code    int    `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// sendBound is how long a collector may take, as in OpenTelemetry's own exporters.
+// sendBound is the longest time for a collector to answer, as in OpenTelemetry's own exporters.
 const sendBound = 10 * time.Second
 
 // Collector is a receiver of traces.
