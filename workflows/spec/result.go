@@ -222,7 +222,7 @@ type TaskResult struct {
 	StacksFile string `json:"stacks_file,omitempty"`
 }
 
-// EndedBy is what ended a run.
+// EndedBy says which event ended a run.
 type EndedBy string
 
 // The values of [EndedBy]. It is empty if every task ended by itself.
@@ -236,20 +236,20 @@ const (
 	EndedByPlacement  EndedBy = "placement"     // no host took the tasks
 )
 
-// Evidence is how a process that did not fail by itself is known to be the root cause.
+// Evidence says why a process that did not fail by itself counts as the root cause.
 type Evidence string
 
 // The values of [Evidence].
 const (
-	// EvidencePrinted: it had printed its error before it was stopped.
+	// EvidencePrinted means that it had printed its error before it was stopped.
 	EvidencePrinted Evidence = "printed"
-	// EvidenceStacks: by the stacks the other tasks waited for it.
+	// EvidenceStacks means that the other tasks waited for it, according to the stacks.
 	EvidenceStacks Evidence = "stacks"
-	// EvidenceRequest: it asked all tasks to stop, because of an error.
+	// EvidenceRequest means that it asked all tasks to stop, because of an error.
 	EvidenceRequest Evidence = "request"
 )
 
-// Failure is a process that failed, and the task it is of.
+// Failure is the failure of a process, with its task.
 type Failure struct {
 	Task string `json:"task"`
 	Rank int    `json:"rank"`
@@ -257,16 +257,18 @@ type Failure struct {
 	Exit
 	// Evidence is empty if the process failed by itself.
 	Evidence Evidence `json:"evidence,omitempty"`
-	// Restarts is how many restarts came before it, of its task or, if OfGroup is set, of the
+	// Restarts is the number of earlier restarts of its task or, if OfGroup is set, of the
 	// group. UsedUp reports whether max_restarts allows no more.
 	Restarts int  `json:"restarts,omitempty"`
 	OfGroup  bool `json:"of_group,omitempty"`
 	UsedUp   bool `json:"used_up,omitempty"`
 }
 
-// LeftOut is what a result has no room for, or cannot hold. Its lists have the first 100 names.
+// LeftOut describes the parts that a result has no room for, or cannot hold. Its lists have the
+// first 100 names.
 type LeftOut struct {
-	// Tasks is how many tasks are missing: the last ones, and first those that completed.
+	// Tasks is the number of missing tasks. Completed tasks are left out first, and the last
+	// ones before others.
 	Tasks int `json:"tasks,omitempty"`
 	// Values are tasks whose values are too large together. Each is in result.json of the log
 	// directory of its process.
@@ -301,12 +303,12 @@ func (r *RunResult) WithoutInvalid(task string) {
 // RunResult is the end of a run.
 type RunResult struct {
 	Verdict Verdict `json:"verdict"`
-	// Message says why, in one sentence; see package report, which makes it of the other fields.
-	// It is empty on success.
+	// Message explains the end in one sentence; see package outcome, which makes it of the other
+	// fields. It is empty on success.
 	Message string `json:"message,omitempty"`
 	// ErrorType is the type of the run's error; empty on success.
 	ErrorType string `json:"error_type,omitempty"`
-	// ExitCode is what `clusterrun run` and `clusterrun wait` exit with.
+	// ExitCode is the exit code of `clusterrun run` and `clusterrun wait`.
 	ExitCode int     `json:"exit_code"`
 	EndedBy  EndedBy `json:"ended_by,omitempty"`
 	// Reason is why the run was cancelled or could not be placed.
@@ -320,21 +322,21 @@ type RunResult struct {
 	FirstFailure *Failure `json:"first_failure,omitempty"`
 	// FirstReport is the first failure that a program reported, if that is not FirstFailure.
 	FirstReport *Failure `json:"first_report,omitempty"`
-	// FirstError is the process that printed an error of its own before FirstFailure's ended, if
-	// that one does not say what went wrong.
+	// FirstError is the process that printed an error of its own before the process of
+	// FirstFailure ended, if FirstFailure does not say what went wrong.
 	FirstError *Failure `json:"first_error,omitempty"`
 	// FirstEnded is the task whose process ended first, if it only lost its peer, FirstFailure's.
 	FirstEnded string `json:"first_ended,omitempty"`
 	// OperatorError is the error with which an operator stopped the run, if no failure came before.
 	OperatorError *TogetherError `json:"operator_error,omitempty"`
-	// Stopping is how the tasks stopped together, where they did.
+	// Stopping is the state of the stop, if the tasks stopped together.
 	Stopping *Stopping `json:"stopping,omitempty"`
-	// Stragglers are the tasks that still ran when the time for that was over, in
-	// rank order. IgnoredStragglers reports whether that is no failure.
+	// Stragglers are the tasks that still ran when the time for that was over, in rank order.
+	// IgnoredStragglers reports whether they do not count as a failure.
 	Stragglers        []string `json:"stragglers,omitempty"`
 	IgnoredStragglers bool     `json:"ignored_stragglers,omitempty"`
-	// Stacks is what the tasks were doing when that was looked at last, before any was
-	// stopped. Files with all that was seen are in Tasks.
+	// Stacks summarizes the last capture of the tasks' stacks, before any was stopped. Files
+	// with all stacks are in Tasks.
 	Stacks *stacktree.Findings `json:"stacks,omitempty"`
 	// Tasks are in rank order, then those added while the run lived.
 	Tasks []TaskResult `json:"tasks"`

@@ -16,8 +16,8 @@ func TwoChiefsText(chiefs int) string {
 	return fmt.Sprintf("If chief exists in the cluster, there must be at most one chief. Current `cluster_spec` has %d chiefs.", chiefs)
 }
 
-// BadResult reports whether the process ended well and left a result that is
-// none, such as one that is not JSON. Its message says what is wrong with it.
+// BadResult reports whether the process ended well but left an invalid result, such as one that
+// is not JSON. Its message says what is wrong with it.
 func (e Exit) BadResult() bool {
 	return e.Cause == CauseOrigin && e.ExitCode == 0 && !e.EndedInCall()
 }
@@ -38,8 +38,8 @@ func (e Exit) InCallText() string {
 	return "in the middle of a call, " + e.Call
 }
 
-// StoppedByHost reports whether the process was not lost with its host but stopped by
-// it, as it is when the host worker is told to end: how it ended is known then.
+// StoppedByHost reports whether the host worker stopped the process because it was itself
+// ended. The process was not lost then, and its exit is known.
 func (e Exit) StoppedByHost() bool {
 	return e.Cause == CauseHostLost && (e.ExitCode >= 0 || e.Signal != "")
 }

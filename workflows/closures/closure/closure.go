@@ -21,11 +21,11 @@ type Closure struct {
 	Resources []uint64 `json:"resources,omitempty"`
 	// Attempt counts how often it was given to a task, from 1.
 	Attempt int `json:"attempt,omitempty"`
-	// Options are rare; nil is none.
+	// Options is nil for most closures, which have none.
 	Options *Options `json:"options,omitempty"`
 }
 
-// Size returns the size of the closure for [MaxQueueBytes] and [MaxBatchBytes]: that of its
+// Size returns the size of the closure for [MaxQueueBytes] and [MaxBatchBytes]: the size of its
 // arguments and names, in bytes.
 func (c *Closure) Size() int {
 	size := len(c.Function) + len(c.Args) + len(c.Kwargs)
@@ -35,29 +35,29 @@ func (c *Closure) Size() int {
 	return size
 }
 
-// Options are the options of a closure. The seed has none.
+// Options are the options of a closure. TensorFlow has none.
 type Options struct {
 	// Key makes scheduling it again with the same key the same closure, for as long as the
 	// run lives, unless that was cancelled. One that has failed raises its error again.
 	Key string `json:"key,omitempty"`
-	// Retry makes this a new closure if the one with the key has failed.
+	// Retry makes this a new closure if the earlier one with the key has failed.
 	Retry bool `json:"retry,omitempty"`
-	// Task is the only task that may call it. Empty: any. A pool calls a function once in
-	// each of its tasks.
+	// Task is the only task that may call it. If it is empty, any task may. A pool calls a
+	// function once in each of its tasks.
 	Task string `json:"task,omitempty"`
 	// Detached: join and done do not wait for it, and its error is only its own.
 	Detached bool `json:"detached,omitempty"`
-	// Timeout bounds one call. None: nothing does.
+	// Timeout bounds one call. If it is empty, there is no limit.
 	Timeout Timeout `json:"timeout,omitempty"`
-	// MaxLosses is how many processes may end during its calls; one more is an error. nil:
-	// [DefaultMaxLosses]. Negative: any number, as in the seed.
+	// MaxLosses is the most processes that may end during its calls; one more is an error. nil
+	// means [DefaultMaxLosses]. A negative number means no limit, as in TensorFlow.
 	MaxLosses *int `json:"max_losses,omitempty"`
 }
 
 // Timeout is a time span as text, such as "1.5s". [Closure.Validate] checks it.
 type Timeout string
 
-// TimeoutOf returns the text of a time span; 0 is none.
+// TimeoutOf returns the text of a time span. 0 means no limit.
 func TimeoutOf(d time.Duration) Timeout {
 	if d == 0 {
 		return ""
@@ -65,7 +65,7 @@ func TimeoutOf(d time.Duration) Timeout {
 	return Timeout(spec.Duration(d).String())
 }
 
-// Span returns the time span of a valid timeout; 0: none.
+// Span returns the time span of a valid timeout. 0 means no limit.
 func (t Timeout) Span() time.Duration {
 	d, _ := spec.ParseDuration(string(t))
 	return d.Std()

@@ -6,5 +6,5 @@
 //	coordinator ──ScheduleRequest──► queue ──Lease──► host ──► process
 //	            ◄──Outcome, by the history of leases──        ◄──Outcome
 //
-// Package spec has the settings of a run for closures.
+// The settings of a run for closures are in package spec.
 package closure

@@ -9,8 +9,8 @@ import (
 // Tasks of a run usually serve the same functions. Where their lists are long they are
 // written once: a message, or the answer to a query, takes 2 MiB.
 
-// maxPlainLists is how many bytes the lists of all tasks may have together before those
-// that are alike are written once. Shorter ones stay with their tasks, for people to read.
+// maxPlainLists is the most bytes that the lists of all tasks may have together before equal
+// ones are written once. Shorter ones stay with their tasks, which is easier to read.
 const maxPlainLists = 256 << 10
 
 // listed is a task with a list of functions.

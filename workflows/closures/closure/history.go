@@ -9,7 +9,8 @@ type (
 	Opened struct {
 		// At is a position in the history: closures that are scheduled from now on end after it.
 		At string `json:"at"`
-		// Room is how many closures can be scheduled before the queue reports its room.
+		// Room is the number of closures that can be scheduled before the queue reports its
+		// room.
 		Room int `json:"room"`
 	}
 	// OutcomesRequest asks for the outcomes of closures.
@@ -17,13 +18,13 @@ type (
 		Client string `json:"client"`
 		// After is the position up to which the client has read.
 		After string `json:"after"`
-		// Wait is how long to wait for something new, in seconds.
+		// Wait is the longest time to wait for something new, in seconds.
 		Wait float64 `json:"wait,omitempty"`
 		// Tuples reports whether values keep the objects that stand for tuples of Python.
 		Tuples bool `json:"tuples,omitempty"`
 	}
-	// Outcomes are outcomes of closures of the queue, whoever has scheduled them: first
-	// Outcomes, and then Cancelled.
+	// Outcomes are outcomes of closures of the queue, of all clients: first Outcomes, and then
+	// Cancelled.
 	Outcomes struct {
 		// At is the position up to which the history was read.
 		At        string      `json:"at"`

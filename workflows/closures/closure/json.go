@@ -16,5 +16,5 @@ func Escaped(raw json.RawMessage) json.RawMessage {
 	return out.Bytes()
 }
 
-// lineSeparators is how U+2028 and U+2029 begin.
+// lineSeparators is the common start of U+2028 and U+2029.
 var lineSeparators = []byte("\xe2\x80")

@@ -14,13 +14,13 @@ type ServingMessage struct {
 	Queue string `json:"queue"`
 	// Seq grows with every message of the broker; an older one is ignored.
 	Seq int64 `json:"seq"`
-	// Broker identifies the life of the host worker. What an earlier one held is leased again
-	// at once, before its leases time out.
+	// Broker identifies the life of the host worker. The closures of an earlier life are leased
+	// again at once, before its leases time out.
 	Broker  string        `json:"broker,omitempty"`
 	Serving []ServingTask `json:"serving"`
 	// Lists is used in JSON only; see [ServingTask.List].
 	Lists [][]string `json:"lists,omitempty"`
-	// Over, if not empty, is how the run has ended.
+	// Over, if not empty, says how the run ended.
 	Over string `json:"over,omitempty"`
 }
 
@@ -29,7 +29,7 @@ type ServingTask struct {
 	Task string `json:"task"`
 	// Process tells the processes of the task apart.
 	Process string `json:"process"`
-	// Slots is how many closures it calls at the same time.
+	// Slots is the number of closures that it calls at the same time.
 	Slots int `json:"slots"`
 	// Functions are the names it has registered, sorted.
 	Functions []string `json:"functions,omitempty"`
@@ -38,10 +38,10 @@ type ServingTask struct {
 	List int `json:"list,omitempty"`
 }
 
-// Lease is the input of [ActivityRunClosures]: closures for the tasks of a host.
-// The activity returns as soon as all of them have ended, or earlier with some.
-// Its end, of whatever kind, cancels none of them: those it does not return stay on
-// the host, and the next lease that names them takes over.
+// Lease is the input of [ActivityRunClosures]: closures for the tasks of a host. The activity
+// returns as soon as all of them have ended, or earlier with some. Its end, of any kind,
+// cancels none of them: the closures that it does not return stay on the host, and the next
+// lease that names them takes over.
 type Lease struct {
 	// Queue is the workflow ID of the queue, and Run the run.
 	Queue string      `json:"queue"`
@@ -50,8 +50,8 @@ type Lease struct {
 	// that it does not hold for new.
 	Closures  []Closure  `json:"closures"`
 	Resources []Resource `json:"resources,omitempty"`
-	// Cancelled are those of them that were cancelled, as by [CancelLease] with this Grace. A
-	// host worker that was restarted may not know.
+	// Cancelled are the closures among them that were cancelled, as by [CancelLease] with this
+	// Grace. A host worker that was restarted may not know.
 	Cancelled []uint64      `json:"cancelled,omitempty"`
 	Grace     time.Duration `json:"grace,omitempty"`
 	// Released are ranges of the IDs of dropped resources, first and last. Processes drop what
@@ -64,22 +64,22 @@ type LeaseResult struct {
 	Outcomes []Outcome `json:"outcomes,omitempty"`
 	// Rest are the IDs of those that have not ended.
 	Rest []uint64 `json:"rest,omitempty"`
-	// Idle reports whether some slot had nothing to do when this was returned.
+	// Idle reports whether some slot was free when this was returned.
 	Idle bool `json:"idle,omitempty"`
-	// Done is how many closures the host ended during the lease, including those of other
-	// leases, and Took how long it had the lease, in milliseconds.
+	// Done is the number of closures that the host ended during the lease, including closures
+	// of other leases, and Took the time for which it had the lease, in milliseconds.
 	Done int `json:"done,omitempty"`
 	Took int `json:"took_ms,omitempty"`
 }
 
 // LeaseBeat are the details of a lease's heartbeats.
 type LeaseBeat struct {
-	// Executing is how many of its closures are being called.
+	// Executing is the number of its closures that are being called.
 	Executing int `json:"executing"`
 }
 
-// CancelLease is the input of [ActivityCancelClosures]. Calls that run are told to end, and
-// their process is restarted after Grace. The closures end in their leases, as cancelled or
+// CancelLease is the input of [ActivityCancelClosures]. The host cancels running calls, and
+// restarts their process after Grace. The closures end in their leases, as cancelled or
 // otherwise.
 type CancelLease struct {
 	Queue    string        `json:"queue"`
@@ -109,6 +109,6 @@ type CheckInput struct {
 
 // CheckOutput is the result of [ActivityClosuresCheck].
 type CheckOutput struct {
-	// Over is how the run has ended.
+	// Over says how the run ended.
 	Over string `json:"over"`
 }

@@ -1,6 +1,6 @@
 package closure
 
-// Names on the wire, in the same contract as those of package spec.
+// Names on the wire, which are part of the contract as are the names of package spec.
 const (
 	// QueueType is the type of the workflow that is the queue of a run's closures; see
 	// [QueueID].
@@ -14,10 +14,10 @@ const (
 	UpdateSchedule = "schedule"
 	UpdateJoin     = "join"
 	UpdateDone     = "done"
-	// UpdateWithdraw takes back a join or a done that nobody waits for any more.
+	// UpdateWithdraw takes back a join or a done whose client has stopped waiting.
 	UpdateWithdraw       = "withdraw"
 	UpdateCreateResource = "create-resource"
-	// UpdateReleaseResources says that nobody needs per-worker resources any more.
+	// UpdateReleaseResources releases per-worker resources.
 	UpdateReleaseResources = "release-resources"
 	UpdateCancelClosures   = "cancel-closures"
 	UpdatePauseQueue       = "pause"

@@ -12,7 +12,7 @@ type OutcomeKind string
 // decides what the others mean for it.
 const (
 	OutcomeValue     OutcomeKind = "value"
-	OutcomeError     OutcomeKind = "error"     // the function's own, or that of its timeout
+	OutcomeError     OutcomeKind = "error"     // the function's error, or its timeout's
 	OutcomeInput     OutcomeKind = "input"     // a resource among its arguments could not be built
 	OutcomeCancelled OutcomeKind = "cancelled" // on request
 	// OutcomeLost: the process ended before the call did. Started says whether the
@@ -28,8 +28,8 @@ var OutcomeKinds = []OutcomeKind{
 	OutcomeValue, OutcomeError, OutcomeInput, OutcomeCancelled, OutcomeLost, OutcomeUnavailable,
 }
 
-// Final reports whether an outcome of this kind ends the closure, whatever the queue
-// thinks of it. None is a value.
+// Final reports whether an outcome of this kind ends the closure in every state of the queue.
+// An empty kind is a value.
 func (k OutcomeKind) Final() bool {
 	switch k {
 	case "", OutcomeValue, OutcomeError, OutcomeInput, OutcomeCancelled:
@@ -38,19 +38,19 @@ func (k OutcomeKind) Final() bool {
 	return false
 }
 
-// Outcome is how a call of a closure ended, or the closure.
+// Outcome is the end of a call of a closure, or of the closure.
 type Outcome struct {
 	ID   uint64      `json:"id"`
-	Kind OutcomeKind `json:"kind,omitempty"` // none: value
+	Kind OutcomeKind `json:"kind,omitempty"` // "" means a value
 	// Value is the JSON value. None is null.
 	Value json.RawMessage `json:"value,omitempty"`
 	Error *Error          `json:"error,omitempty"`
 	// Task called it.
 	Task string `json:"task,omitempty"`
-	// Started reports whether the call had begun, where it was lost.
+	// Started reports whether a lost call had begun.
 	Started bool `json:"started,omitempty"`
-	// Alone reports whether the error concerns only this closure. The function has returned, and only what it
-	// has returned cannot be handed on.
+	// Alone reports whether the error concerns only this closure: the function has returned,
+	// but its result cannot be handed on.
 	Alone bool `json:"alone,omitempty"`
 }
 
@@ -73,12 +73,12 @@ type Error struct {
 	Kind      string `json:"kind,omitempty"`
 	Message   string `json:"message"`
 	Traceback string `json:"traceback,omitempty"`
-	// Closure is the one that failed, and Task the one that called it, or, with
-	// [OutcomeUnavailable], the one that does not answer.
+	// Closure is the failed closure, and Task the task that called it. With
+	// [OutcomeUnavailable], Task is the task that does not answer.
 	Closure uint64 `json:"closure,omitempty"`
 	Task    string `json:"task,omitempty"`
-	// Args is an array of what the exception was made of, where that is short, for
-	// programs of the same language: an OSError has its errno there.
+	// Args is the array of the exception's arguments if they are short, for programs of the
+	// same language: an OSError has its errno there.
 	Args json.RawMessage `json:"args,omitempty"`
 	// Before reports whether the closure has failed before, and was scheduled again by its key. The error
 	// itself is its outcome, in the history.
@@ -106,7 +106,7 @@ const (
 	ErrNotFound        = "NotFoundError"
 )
 
-// Texts of the seed.
+// Texts of TensorFlow.
 const (
 	TextCancelled = "The corresponding function is cancelled. Please reschedule the function."
 	TextAborted   = "The corresponding function is aborted. Please reschedule the function."
@@ -115,17 +115,17 @@ const (
 // DecidedType is the type of [DecidedOutcomes] in a history.
 const DecidedType = "clusterrun.closures.decided"
 
-// DecidedOutcomes are outcomes that the queue itself decided. It writes them into
-// its history as a marker, so that whoever follows the history knows of them, too.
+// DecidedOutcomes are outcomes that the queue itself decided. It writes them into its history
+// as a marker, so that readers of the history know of them, too.
 type DecidedOutcomes struct {
 	// Type is [DecidedType], by which they are found among the details of markers.
 	Type string `json:"type,omitempty"`
 	// Cancelled are ranges of IDs, first and last, which were cancelled before a call
 	// of them had ended.
 	Cancelled [][2]uint64 `json:"cancelled,omitempty"`
-	// Text is why they were, where it is not [TextCancelled].
+	// Text is the reason for the cancellation if it is not [TextCancelled].
 	Text  string    `json:"text,omitempty"`
 	Other []Outcome `json:"other,omitempty"`
-	// TooLarge is no outcome: the queue is too large to continue as new.
+	// TooLarge reports whether the queue is too large to continue as new.
 	TooLarge bool `json:"too_large,omitempty"`
 }

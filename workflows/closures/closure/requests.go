@@ -14,19 +14,21 @@ func QueueID(workflowID, execution string) string {
 type QueueInput struct {
 	// Run is the run, with its first execution.
 	Run spec.RunRef `json:"run"`
-	// QueueSize replaces [spec.DefaultQueueSize]. Negative: no limit but that of bytes.
+	// QueueSize replaces [spec.DefaultQueueSize]. If it is negative, only the bytes are
+	// limited.
 	QueueSize int `json:"queue_size,omitempty"`
-	// TransientUnavailable is how many times another task may not answer before that
-	// is the queue's error: the K-th is. nil: [spec.DefaultTransientFailures]. Not positive:
-	// the first is.
+	// TransientUnavailable is the number of the report that another task does not answer which
+	// becomes the queue's error. nil means [spec.DefaultTransientFailures]. If it is not
+	// positive, the first report does.
 	TransientUnavailable *int `json:"transient_unavailable,omitempty"`
 }
 
-// NewQueueInput returns the input of the queue of a run of this spec, for whoever opens it. The
-// run has its first execution. env looks up a variable of whoever opens the queue; the
-// spec's own come first, as for the tasks.
+// NewQueueInput returns the input of the queue of a run of this spec. run must have the first
+// execution. env looks up a variable of the caller; the spec's own variables come first, as for
+// the tasks.
 //
-// With an error, which says what is wrong with a variable, the rest holds.
+// If a variable is invalid, NewQueueInput returns an error along with an input that is valid
+// without it.
 func NewQueueInput(s *spec.RunSpec, run spec.RunRef, env func(name string) string) (QueueInput, error) {
 	in := QueueInput{Run: run}
 	switch size := s.Closures.QueueSize; {
@@ -43,21 +45,21 @@ func NewQueueInput(s *spec.RunSpec, run spec.RunRef, env func(name string) strin
 
 // Input of the updates of a queue.
 type (
-	// ScheduleRequest is the input of [UpdateSchedule]. A client numbers its requests,
-	// so that one that is sent again is the same.
+	// ScheduleRequest is the input of [UpdateSchedule]. A client numbers its requests, so that
+	// the queue recognizes a repeated request.
 	ScheduleRequest struct {
 		Client string `json:"client"`
 		// Batch counts the requests of the client, from 1.
 		Batch uint64 `json:"batch"`
-		// Epoch is the last one the client was told. Closures of an older one are
+		// Epoch is the last epoch that the client has received. Closures of an older one are
 		// cancelled: they were scheduled before the client knew of an error.
 		Epoch    uint64    `json:"epoch,omitempty"`
 		Closures []Closure `json:"closures"`
 	}
 	// ScheduleAnswer says which IDs they have; see [ScheduleAnswer.IDs].
 	ScheduleAnswer struct {
-		// First is the ID of the first new one of them, and those of the other new ones
-		// follow without a gap: one that is known takes none. 0: all are known.
+		// First is the ID of the first new closure, and the IDs of the other new ones follow
+		// without a gap: a known closure takes none. First is 0 if all are known.
 		First uint64 `json:"first"`
 		// Known has the IDs of those whose key was known, by place in the request.
 		Known map[int]uint64 `json:"known,omitempty"`
@@ -68,7 +70,7 @@ type (
 		// larger than the queue may have got in by half.
 		Raised    *Error `json:"raised,omitempty"`
 		Cancelled bool   `json:"cancelled,omitempty"`
-		// Room is how many more closures may be queued. nil: any number.
+		// Room is the number of closures that may still be queued. nil means no limit.
 		Room *int `json:"room,omitempty"`
 	}
 	// WaitRequest is the input of [UpdateJoin] and [UpdateDone].
@@ -98,7 +100,8 @@ type (
 		// Number counts such requests of the client, from 1.
 		Number   uint64   `json:"number"`
 		Resource Resource `json:"resource"` // without an ID
-		// Task is the task whose process number Process the client is. None: it is none.
+		// Task is the task of whose process number Process is the client. It is empty if the
+		// client is not a task.
 		Task    string `json:"task,omitempty"`
 		Process int    `json:"process,omitempty"`
 	}
@@ -106,9 +109,9 @@ type (
 	ResourceAnswer struct {
 		ID uint64 `json:"id"`
 	}
-	// ReleaseRequest is the input of [UpdateReleaseResources]. A client releases what it
-	// has created, and has had the queue answer for its closures with that before. The
-	// same request sent again does nothing.
+	// ReleaseRequest is the input of [UpdateReleaseResources]. A client releases the resources
+	// that it has created, after the queue has answered its requests with closures that use
+	// them. The same request sent again does nothing.
 	ReleaseRequest struct {
 		Client    string   `json:"client,omitempty"`
 		Resources []uint64 `json:"resources,omitempty"`
@@ -117,18 +120,17 @@ type (
 		Task    string `json:"task,omitempty"`
 		Process int    `json:"process,omitempty"`
 	}
-	// ReleaseAnswer says how many of them there were, of this client or task and not
-	// released before.
+	// ReleaseAnswer has the number of resources that were released by this request.
 	ReleaseAnswer struct {
 		Released int `json:"released"`
 	}
 	// CancelRequest is the input of [UpdateCancelClosures].
 	CancelRequest struct {
-		// Closures are the IDs; none: all.
+		// Closures are the IDs. If it is empty, all are cancelled.
 		Closures []uint64 `json:"closures,omitempty"`
 	}
-	// CancelAnswer says how many were cancelled in the queue, and how many that are
-	// being called were told.
+	// CancelAnswer has the number of closures that were cancelled in the queue, and of closures
+	// in calls whose hosts received a request to cancel them.
 	CancelAnswer struct {
 		Cancelled int `json:"cancelled"`
 		Told      int `json:"told"`

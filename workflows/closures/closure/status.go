@@ -10,7 +10,7 @@ type QueueStatus struct {
 	Workers []WorkerStatus `json:"workers"`
 	// Lists is used in JSON only; see [ServingTask.List].
 	Lists [][]string `json:"lists,omitempty"`
-	// Executions are those of the workflow, the oldest first, with the IDs that ended
+	// Executions are the executions of the workflow, the oldest first, with the IDs that ended
 	// in each.
 	Executions []QueueExecution `json:"executions"`
 	// Unserved are closures that no task serves, up to [MaxUnserved]. Only the answer to the
@@ -28,7 +28,7 @@ type Unserved struct {
 	Queued   int    `json:"queued"`
 }
 
-// QueueState is where a queue is.
+// QueueState is the state of a queue.
 type QueueState string
 
 // The values of [QueueState].
@@ -44,15 +44,15 @@ const (
 type QueueCounts struct {
 	Scheduled uint64 `json:"scheduled"`
 	Queued    int    `json:"queued"`
-	// Executing are those that are being called, as far as their hosts have reported, and
-	// GivenOut the others that hosts hold. The queue itself does not know the difference and
-	// counts all as executing.
+	// Executing is the number of closures that are being called, according to their hosts'
+	// reports, and GivenOut the number of others that hosts hold. The queue itself does not
+	// know the difference and counts all as executing.
 	Executing int    `json:"executing"`
 	GivenOut  int    `json:"given_out,omitempty"`
 	Finished  uint64 `json:"finished"` // with a value
 	Failed    uint64 `json:"failed"`
 	Cancelled uint64 `json:"cancelled"`
-	// Calls is how many times closures were called, as far as known.
+	// Calls is the number of known calls of closures.
 	Calls    uint64 `json:"calls"`
 	PutBack  uint64 `json:"put_back"`
 	Bytes    int    `json:"bytes"` // of queued and executing ones
@@ -72,7 +72,7 @@ type WorkerStatus struct {
 // QueueExecution is one execution of a queue's workflow.
 type QueueExecution struct {
 	RunID string `json:"run_id"`
-	// First and Last bound the IDs of the closures that ended in it. 0: none has.
+	// First and Last bound the IDs of the closures that ended in it. They are 0 if none has.
 	First uint64 `json:"first,omitempty"`
 	Last  uint64 `json:"last,omitempty"`
 }

@@ -10,7 +10,7 @@ import (
 // value is the list of elements. For others a tuple is a list; see [PlainValue].
 const TupleKey = "$clusterrun.tuple"
 
-// PlainValue returns a value with lists in the place of tuples.
+// PlainValue returns a value with lists instead of tuples.
 func PlainValue(value json.RawMessage) json.RawMessage {
 	if !bytes.Contains(value, []byte(TupleKey)) {
 		return value

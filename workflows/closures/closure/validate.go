@@ -43,9 +43,9 @@ func (r ScheduleRequest) Validate() error {
 	return c.Err()
 }
 
-// Validate checks a closure as a request with it is checked, for those who want to know
-// before they send it: what is far too large a server does not even take. The error is
-// an [*spec.InvalidRequestError] with all problems.
+// Validate checks a closure as the queue checks it in a request, for clients that check before
+// they send: the server does not accept a request that is far too large. The error is an
+// [*spec.InvalidRequestError] with all problems.
 func (c *Closure) Validate() error {
 	k := &checker{}
 	k.checkClosure(c, func(field string) string { return field })
@@ -116,8 +116,8 @@ func (c *checker) checkClient(client string) {
 	}
 }
 
-// checkClosure makes paths only where there is something to complain about:
-// there are a thousand closures in a request and hardly ever a problem.
+// checkClosure makes paths only for problems: there are a thousand closures in a request and
+// hardly ever a problem.
 func (c *checker) checkClosure(closure *Closure, path func(field string) string) {
 	if closure.ID != 0 || closure.Attempt != 0 {
 		c.Add(path("id"), "is set, or attempt", "leave them out: the queue gives them")
@@ -181,11 +181,11 @@ func (c *checker) checkArgument(path func(string) string, field string, value js
 	}
 }
 
-// reservedKeys is how the keys begin of objects that stand for something else.
+// reservedKeys is the start of the keys of objects that stand for something else.
 const reservedKeys = "$clusterrun."
 
-// checkStandIns looks at the objects among arguments that stand for something else. Only
-// resources may, and what JSON has no word for: what another closure will return is no argument.
+// checkStandIns checks the objects among arguments that stand for something else. Resources and
+// values that JSON cannot express are allowed. The result of another closure is not.
 func (c *checker) checkStandIns(path func(string) string, field string, value json.RawMessage, resources []uint64) {
 	var decoded any
 	d := json.NewDecoder(bytes.NewReader(value))
@@ -238,7 +238,7 @@ func printableName(name string) bool {
 const maxListed = 20
 
 // UnknownTask returns the problem that the run has no such task to call a closure, which would
-// wait for it for ever. tasks are those there are.
+// wait for it for ever. tasks are the tasks of the run.
 func UnknownTask(path, name string, tasks []string) spec.Problem {
 	return spec.Problem{Path: path, Message: "the run has no task " + spec.Quote(name), Remedy: "it has " + shorten.List(tasks, maxListed)}
 }

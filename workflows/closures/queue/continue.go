@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// settle is how long an execution that is about to end waits for its leases to return,
+	// settle is the time that an execution that is about to end waits for its leases to return,
 	// so that their closures need not be leased again.
 	settle = 50 * time.Millisecond
 	// maxExecutions bounds the executions whose ranges of IDs are kept. A server deletes
@@ -41,9 +41,9 @@ func (q *queue) shouldContinue(ctx workflow.Context) bool {
 // execution leases them again. Before that nothing new is given out, so that no event comes
 // between this decision and the server's accepting it.
 //
-// A queue that is too large stays, which is no error, and takes no closures until enough of
-// them have ended. That is rare: it takes hundreds of kilobytes of random keys, resources or
-// options besides a full queue of random arguments.
+// A queue that is too large stays without an error, and takes no closures until enough of them
+// have ended. That is rare: it takes hundreds of kilobytes of random keys, resources or options
+// in addition to a full queue of random arguments.
 func (q *queue) continueAsNew(ctx workflow.Context) error {
 	q.continuing = true
 	q.machine.Suspend(true)
@@ -82,7 +82,7 @@ func (q *queue) isTooLarge(ctx workflow.Context, size int) bool {
 	return err != nil || d.TooLarge
 }
 
-// allExecutions returns those of the queue up to this one.
+// allExecutions returns the executions of the queue up to the present one.
 func (q *queue) allExecutions(ctx workflow.Context) []closure.QueueExecution {
 	own := closure.QueueExecution{RunID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
 	own.First, own.Last = q.machine.Ended()
@@ -90,7 +90,7 @@ func (q *queue) allExecutions(ctx workflow.Context) []closure.QueueExecution {
 	return all[max(0, len(all)-maxExecutions):]
 }
 
-// resumption is what an execution gives to the next.
+// resumption is the state that an execution passes to the next.
 type resumption struct {
 	Executions []closure.QueueExecution `json:"executions"`
 	Queue      *rules.Snapshot          `json:"queue"`

@@ -17,15 +17,15 @@ import (
 const (
 	// forEver is longer than any lease is held.
 	forEver = 10 * 365 * 24 * time.Hour
-	// leaseSilence is how long a host worker may be silent with a lease.
+	// leaseSilence is the heartbeat timeout of a lease.
 	leaseSilence = 10 * time.Second
-	// checkSilence is how long a host worker may be silent that looks whether the run has ended.
+	// checkSilence is the heartbeat timeout of the check whether the run has ended.
 	checkSilence = 30 * time.Second
-	// hostGoneAfter is how long a host worker may take to start a lease, or to return to one.
+	// hostGoneAfter is the time in which a host worker must start a lease, or return to it.
 	// After that other hosts call its closures.
 	hostGoneAfter = 30 * time.Second
-	// cancelGrace is how long a closure that is being called has to end when it is
-	// cancelled, before its process is restarted.
+	// cancelGrace is the time in which a cancelled call must end before its process is
+	// restarted.
 	cancelGrace = 10 * time.Second
 )
 
@@ -117,8 +117,8 @@ func (q *queue) cancelOn(ctx workflow.Context, c rules.CancelOn) {
 	})
 }
 
-// releaseOn tells a host which resources were dropped. If it fails, the host is told again
-// with a lease, or after its next message.
+// releaseOn sends a host the IDs of dropped resources. If that fails, they are sent again with
+// a lease, or after the host's next message.
 func (q *queue) releaseOn(ctx workflow.Context, r rules.ReleaseOn) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              r.Queue,

@@ -14,9 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// Workflow is the queue of a run, of type [closure.QueueType]; its ID is
-// [closure.QueueID]. packed is what the execution before this one has packed; nil for the
-// first.
+// Workflow is the queue of a run, of type [closure.QueueType]; its ID is [closure.QueueID].
+// packed is the state that the last execution has packed; nil for the first.
 func Workflow(ctx workflow.Context, in closure.QueueInput, packed []byte) (*closure.QueueResult, error) {
 	config := rules.ConfigOf(in)
 	q := &queue{in: in}
@@ -54,8 +53,7 @@ type queue struct {
 }
 
 func (q *queue) run(ctx workflow.Context) (*closure.QueueResult, error) {
-	// A cancellation ends the queue like the end of its run, so that nobody waits
-	// for it any more.
+	// A cancellation ends the queue like the end of its run, so that no client waits for it.
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	workflow.Go(free, q.listen)
 	q.check(free)
@@ -101,8 +99,8 @@ func (q *queue) listen(ctx workflow.Context) {
 
 // yield returns once every other coroutine has run, so that all signals of this workflow task
 // are received. Signals that came together with the event that ends this execution would be
-// lost otherwise: the main coroutine runs first, and a signal for which another one waits is
-// no longer in the channel. The coroutine that starts here runs last.
+// lost otherwise: the main coroutine runs first, and a signal for which another coroutine waits
+// is no longer in the channel. The coroutine that starts here runs last.
 func yield(ctx workflow.Context) error {
 	all := false
 	workflow.Go(ctx, func(workflow.Context) { all = true })

@@ -30,13 +30,13 @@ func (Dispatch) action() {}
 func (CancelOn) action() {}
 func (Decide) action()   {}
 
-// Actions returns what is to be done since the last call, in order: what was decided, what
-// hosts are told, and what they get. Closures are dispatched only here, so a workflow that
-// first records all that has happened makes larger leases.
+// Actions returns the actions since the last call, in order: decisions, requests to hosts, and
+// leases. Closures are dispatched only here, so a workflow that first records all events makes
+// larger leases.
 func (q *Queue) Actions() []Action {
 	if q.ended == "" && !q.suspended {
 		q.packHeld()
-		// What is dispatched makes room, and requests that waited for it fill it.
+		// Dispatched closures make room for requests that wait.
 		for q.drain == nil && !q.paused && q.fill() && q.advance() {
 		}
 	}

@@ -13,7 +13,7 @@ type backlog struct {
 
 	keys      keys
 	resources resources
-	// dropped are dropped resources of which hosts are still to be told.
+	// dropped are dropped resources that hosts do not know of yet.
 	dropped []uint64
 	decided decisions
 	counts  closure.QueueCounts
@@ -86,8 +86,8 @@ func (q *backlog) Ended() (first, last uint64) { return q.firstEnded, q.lastEnde
 // attachedOpen returns how many closures that are not detached have not ended.
 func (q *backlog) attachedOpen() int { return q.queued.attached + q.executing.attached }
 
-// known returns the earlier closure with the key in o, unless that one has failed and o asks
-// for a retry.
+// known returns the earlier closure with the key in o, unless that closure has failed and o
+// asks for a retry.
 func (q *backlog) known(o *closure.Options) (keyed, bool) {
 	if o == nil {
 		return keyed{}, false

@@ -16,8 +16,8 @@ var (
 	ErrTooMany = errors.New("too many requests wait")
 )
 
-// Call is a request that may have to wait for its answer. A request that is sent again has
-// the same Call.
+// Call is a request whose answer may come later. A request that is sent again has the same
+// Call.
 type Call[A any] struct {
 	ready  bool
 	answer A

@@ -31,13 +31,13 @@ type client struct {
 	name string
 	// epoch counts the errors that were raised to it.
 	epoch uint64
-	// used is when it last asked for something, by the clock of clients.
+	// used is the time of its last request, by the clock of clients.
 	used uint64
-	// busy is the idle epoch of the queue in which it has last scheduled closures that are
-	// not detached; 0 once it was told that nothing is open.
+	// busy is the idle epoch of the queue in which it has last scheduled closures that are not
+	// detached. It is 0 after an answer to the client that nothing is open.
 	busy uint64
 	// pendingError reports whether the queue's last error was raised to another client, and
-	// is to be raised to this one, too.
+	// must be raised to this client, too.
 	pendingError bool
 
 	batches   answers[closure.ScheduleAnswer]
@@ -195,7 +195,7 @@ func compareNumber[A any](n numbered[A], number uint64) int {
 }
 
 // answered counts an answer to a client. If all answers are too large together, the clients
-// that have been quiet for longest are forgotten, and then the older answers of this one.
+// that have been quiet for longest are forgotten, and then the older answers to c.
 func (cs *clients) answered(c *client, bytes int) {
 	cs.bytes += bytes
 	for cs.bytes > maxAnswerBytes && cs.forgetOldest(c) {

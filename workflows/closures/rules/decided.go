@@ -13,7 +13,7 @@ const (
 )
 
 // decisions are the outcomes that the queue has decided since the last [Queue.Actions].
-// text is why closures were cancelled; empty is the seed's text.
+// text is why closures were cancelled; empty is TensorFlow's text.
 type decisions struct {
 	cancelled [][2]uint64
 	text      string

@@ -40,8 +40,8 @@ func (s *sources) Pop() any {
 	return x
 }
 
-// fill gives out what is queued, in the order of IDs, as long as there are hosts with room
-// for it. What has none does not keep back what comes after it. It reports whether it gave
+// fill gives out queued closures, in the order of IDs, as long as there are hosts with room for
+// them. A closure without a host does not keep back later ones. fill reports whether it gave
 // out anything.
 func (q *dispatcher) fill() bool {
 	if q.queued.all == 0 {
@@ -95,7 +95,7 @@ func (c *candidates) Pop() any {
 	return x
 }
 
-// before reports whether the host is to get the next closure rather than the other one.
+// before reports whether the host should get the next closure rather than the other one.
 // Doubted hosts come last, and equal ones in the order of their names.
 func (c candidate) before(o candidate) bool {
 	if c.host.doubted != o.host.doubted {
@@ -119,9 +119,9 @@ func (q *dispatcher) roomFor(name queueKey) candidates {
 	return hosts
 }
 
-// choose returns the host that gets the head, or nil if none has room. What a host holds
-// only grows during a fill. So a host that has got more than it had comes later, and one
-// without room is not looked at again.
+// choose returns the host that gets the head, or nil if none has room. The load of a host only
+// grows during a fill. So a host that has got more than it had comes later, and a host without
+// room is not tried again.
 func (s *source) choose() *host {
 	for len(s.hosts) > 0 {
 		switch c := &s.hosts[0]; {
@@ -186,8 +186,7 @@ func addTo(packs []*pack, it *item, resources *resources) []*pack {
 	return packs
 }
 
-// slowReturns is how many leases a closure has come back from without having ended when it
-// counts as slow.
+// slowReturns is the number of leases after which a closure that has not ended counts as slow.
 const slowReturns = 3
 
 // packHeld packs what hosts hold and no lease names. Slow closures get a lease of their own:

@@ -27,8 +27,8 @@ func (q *requests) failAgain(id uint64) {
 	}
 }
 
-// putBack queues an item again that a host gave back, at its old place. It is cancelled
-// instead if its host was told to cancel it, or if the queue has an error.
+// putBack queues an item again that a host gave back, at its old place. It is cancelled instead
+// if its host had a request to cancel it, or if the queue has an error.
 func (q *requests) putBack(it *item) {
 	if it.told || q.fault != nil && !it.detached() {
 		q.cancel(it)
@@ -62,7 +62,7 @@ func (q *requests) startDrain(r *request) {
 	}
 }
 
-// tell notes that the host of a closure is to be told to cancel it.
+// tell queues a request to the host of a closure to cancel it.
 func (q *dispatcher) tell(it *item) {
 	if it.host != nil {
 		it.told = true
@@ -70,8 +70,8 @@ func (q *dispatcher) tell(it *item) {
 	}
 }
 
-// CancelLost records that a host could not be told to cancel closures. It is told again of
-// those that it still holds.
+// CancelLost records that a request to cancel closures did not reach a host. It is repeated for
+// the closures that the host still holds.
 func (q *dispatcher) CancelLost(c CancelOn) {
 	for _, id := range c.Closures {
 		if it := q.items[id]; it != nil && it.told && it.host != nil && it.host.name == c.Host && it.host.queue == c.Queue {
@@ -101,10 +101,10 @@ func (q *requests) raiseTo(r *request, e *closure.Error) {
 	}
 }
 
-// notePending notes which other clients must raise an error that is raised to one: those
-// that wait, and those that have scheduled something since nothing was open, which may have
-// been cancelled. Otherwise an error that is raised to a client that is gone, whose request
-// was still there, would be raised to nobody.
+// notePending notes which other clients must raise an error that is raised to one: clients that
+// wait, and clients that have scheduled something since nothing was open, which may have been
+// cancelled. Otherwise an error would be lost that is raised to a client that is gone but whose
+// request was still there.
 func (q *requests) notePending(raised *client, e *closure.Error) {
 	q.last = e
 	for _, r := range q.waitlist {

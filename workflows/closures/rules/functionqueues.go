@@ -13,7 +13,7 @@ type functionQueues struct {
 
 type queueKey struct{ task, function string }
 
-// functionQueue has the queued closures of one function that one task may call, or any.
+// functionQueue has the queued closures of one function for the same task, or for any.
 type functionQueue struct {
 	queueKey
 	// fresh are those that were never given to a host, from first on, by ID. back are the
@@ -21,8 +21,8 @@ type functionQueue struct {
 	fresh []*item
 	first int
 	back  items
-	// live counts those that are still queued. The others of fresh and back have
-	// ended meanwhile and are passed over.
+	// live counts those that are still queued. The others of fresh and back have ended and are
+	// passed over.
 	live int
 }
 
@@ -81,7 +81,7 @@ func (q *functionQueue) putBack(it *item) {
 func (q *functionQueue) remove(it *item) {
 	it.queue = nil
 	q.live--
-	// What is passed over must not outgrow what is queued.
+	// The ended items must not outgrow the queued ones.
 	if len(q.fresh)-q.first+len(q.back) > 2*q.live+64 {
 		gone := func(it *item) bool { return it.queue != q }
 		q.fresh, q.first = slices.DeleteFunc(q.fresh[q.first:], gone), 0

@@ -42,7 +42,7 @@ func (f *functions) never(name string) bool {
 	return !known && !f.full()
 }
 
-// beyond reports whether there was no room to keep the name of a function.
+// beyond reports whether a name is not kept and there is no room for more names.
 func (f *functions) beyond(name string) bool {
 	_, known := f.places[name]
 	return !known && f.full()

@@ -15,33 +15,33 @@ type host struct {
 	// life before it.
 	broker, former string
 	serving        []closure.ServingTask
-	// What follows is derived from serving: tasks has the slots of each task, slots is
-	// their sum, and functions are those that at least one task has registered.
+	// The next fields are derived from serving: tasks has the slots of each task, slots is
+	// their sum, and functions are the functions that at least one task has registered.
 	tasks     map[string]int
 	slots     int
 	functions map[string]bool
 	// more reports whether a task has registered functions beyond those that can be remembered.
 	more bool
 
-	// window is how many closures the host may hold.
+	// window is the most closures that the host may hold.
 	window int
-	// held is how many it holds, and pinned how many of them only one task may call, by
-	// task.
+	// held is the number of closures that it holds, and pinned the number of those that only a
+	// certain task may call, by task.
 	held   int
 	pinned map[string]int
 	// leases are the open ones, and rest are closures that the host holds and no lease names.
 	leases []*lease
 	rest   []*item
-	// told are closures that the host is to be told to cancel.
+	// told are closures that the next request to the host cancels.
 	told []uint64
 	// doubted reports whether a lease was lost since the host's last message.
 	doubted bool
 	// slow and packs become leases with the next [Queue.Actions].
 	slow, packs []*pack
 
-	// given spans the resources that its processes may have built. gone spans those whose
-	// release it must still be told, and releasing those of which the [ReleaseOn] with the
-	// number release is telling it.
+	// given spans the resources that its processes may have built. gone spans the released ones
+	// among them that it does not know of yet, and releasing the resources in the [ReleaseOn]
+	// with the number release, which is on its way.
 	given, gone, releasing span
 	release                int
 	// unreachable reports whether a ReleaseOn has failed since the host's last message.
@@ -63,7 +63,7 @@ type lease struct {
 const (
 	// maxSlots bounds the slots of a task that are believed.
 	maxSlots = 10_000
-	// spareLeases are how many leases beyond one for each slot may be open.
+	// spareLeases is the number of leases that may be open in addition to one for each slot.
 	spareLeases = 4
 	maxWindow   = 2 * closure.MaxBatch
 )
@@ -116,9 +116,9 @@ func (q *dispatcher) outdated(h *host, m closure.ServingMessage) bool {
 	return m.Broker != "" && m.Broker == h.former
 }
 
-// anew leases again what a host holds, after its host worker was started again. The server
-// would offer it the open leases only after their heartbeat timeout. It takes closures that
-// it has lost for new ones. What the open leases still return counts.
+// anew leases the closures of a host again after its host worker was restarted. The server
+// would offer it the open leases only after their heartbeat timeout. The host takes closures
+// that it has lost for new ones. Outcomes that the open leases still return count.
 func (q *dispatcher) anew(h *host) {
 	for _, l := range h.leases {
 		for _, it := range l.items {
@@ -134,7 +134,7 @@ func (q *dispatcher) anew(h *host) {
 		delete(q.leases, l.number)
 	}
 	h.leases = nil
-	// What the one before was told of released resources it may not have passed on.
+	// The last host worker may not have passed on releases of resources.
 	h.gone, h.releasing = h.given, span{}
 }
 
@@ -163,7 +163,7 @@ func (q *dispatcher) serve(h *host, serving []closure.ServingTask) {
 		h.window = h.window / before * h.slots
 	}
 	h.window = max(h.window, h.slots)
-	if len(serving) == 0 { // nobody can be told
+	if len(serving) == 0 { // no task could receive a release
 		h.given, h.gone, h.releasing = span{}, span{}, span{}
 	}
 }
@@ -175,8 +175,8 @@ func (q *dispatcher) forget(h *host) {
 	}
 }
 
-// ahead is how much work a host is given in advance, in milliseconds: enough to keep it
-// busy while results travel, and little enough that no closure waits there while another
+// ahead is the amount of work that a host is given in advance, in milliseconds: enough to keep
+// it busy while results travel, and little enough that no closure waits there while another
 // host is idle.
 const ahead = 200
 
@@ -212,8 +212,9 @@ func (q *dispatcher) waitsFor(h *host) bool {
 	return slices.ContainsFunc(q.queues.list, func(l *functionQueue) bool { return l.live > 0 && q.suits(h, l.queueKey) })
 }
 
-// suits reports whether a task of the host may call what is in a function's queue. A
-// function that no task has ever registered may go anywhere, where its call fails with that.
+// suits reports whether a task of the host may call the closures in a function's queue. A
+// function that no task has registered may go to any host, where its call fails with that
+// error.
 func (q *dispatcher) suits(h *host, name queueKey) bool {
 	if name.task != "" {
 		return h.tasks[name.task] > 0

@@ -10,12 +10,12 @@ import (
 type item struct {
 	closure.Closure
 	size int
-	// queue is where it is queued; nil while a host holds it.
+	// queue is the queue that it waits in, or nil while a host holds it.
 	queue *functionQueue
 	host  *host
 	// lease is the open lease that names it; 0 if none does.
 	lease int
-	// told reports whether its host was told to cancel it. It is not called again then.
+	// told reports whether its host has a request to cancel it. It is not called again then.
 	told bool
 	// returns counts the leases that came back without its outcome, up to slowReturns.
 	returns int

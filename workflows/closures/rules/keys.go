@@ -42,7 +42,7 @@ func (k *keys) hasRoom(bytes int) bool {
 	return bytes == 0 || k.bytes+bytes <= maxKeyBytes
 }
 
-// add remembers the closure of a key, in the place of the one before it.
+// add remembers the closure of a key, and replaces an earlier one.
 func (k *keys) add(key string, id uint64) {
 	if key == "" {
 		return

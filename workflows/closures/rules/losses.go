@@ -62,7 +62,7 @@ const (
 )
 
 // count adds a report for a task and returns how many there are. Reports that name no task
-// count together. The seed ignores them, so a closure with such an error is called again
+// count together. TensorFlow ignores them, so a closure with such an error is called again
 // without end.
 func (p *peers) count(task string) int {
 	task = peer(task)
@@ -87,7 +87,7 @@ func peer(task string) string {
 	return fmt.Sprintf("%s… (%d)", shorten.Head(task, maxPeer), len(task))
 }
 
-// raised forgets the reports of the task that made the queue's error. In the seed counts
+// raised forgets the reports of the task that made the queue's error. In TensorFlow counts
 // never go back, but they do not outlive the error: after it, the program must make a new
 // coordinator, with new counts. The error of a detached closure counts as raised at once.
 func (p *peers) raised(fault *closure.Error) {

@@ -28,7 +28,7 @@ func (q *Queue) LeaseEnded(number int, r closure.LeaseResult) {
 }
 
 // LeaseLost records that the activity of a lease has failed because its host worker did not
-// answer. Nobody knows which of its closures had been called. So all are put back, and none
+// answer. It is unknown which of its closures had been called. So all are put back, and none
 // counts as lost. A doubted host that loses its trial closure as well gets nothing until its
 // next message: a dead host would otherwise hold one closure after another.
 func (q *Queue) LeaseLost(number int) {
@@ -85,9 +85,9 @@ func (q *Queue) keepRest(l *lease, rest []uint64) {
 	}
 }
 
-// outcome records how a call has ended. The first final outcome of a closure counts,
-// whichever lease returns it, as for those who follow the history. A later one is only
-// another call (in the seed it would be an assertion).
+// outcome records the end of a call. The first final outcome of a closure counts, from any
+// lease, as for readers of the history. A later one is only another call (in TensorFlow it
+// would be an assertion).
 func (q *Queue) outcome(l *lease, o closure.Outcome) {
 	if wasCalled(o) {
 		q.counts.Calls++

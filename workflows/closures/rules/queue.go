@@ -8,8 +8,8 @@ import (
 
 // Config configures a [Queue].
 type Config struct {
-	// QueueSize is how many closures may wait to be called, in the queue or with a host
-	// beyond its slots. Not positive: as many as fit into [closure.MaxQueueBytes].
+	// QueueSize is the most closures that may wait to be called, in the queue or with a host
+	// beyond its slots. If it is not positive, only [closure.MaxQueueBytes] limits them.
 	QueueSize int
 	// TransientUnavailable is the number of the report that the same task does not answer
 	// which becomes the queue's error. Not positive: the first.
@@ -64,7 +64,8 @@ func (q *Queue) TooLarge() { q.tooLarge = len(q.items) }
 // Shrunk reports whether half of the closures have ended that made the queue too large.
 func (q *Queue) Shrunk() bool { return q.tooLarge > 0 && 2*len(q.items) <= q.tooLarge }
 
-// Pause stops the queue from giving new closures to hosts. What they hold goes on.
+// Pause stops the queue from giving new closures to hosts. Hosts continue with the closures
+// that they hold.
 func (q *Queue) Pause(r closure.PauseRequest) {
 	q.paused, q.reason = r.Paused, ""
 	if r.Paused {

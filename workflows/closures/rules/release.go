@@ -12,11 +12,11 @@ type ReleaseOn struct {
 
 func (ReleaseOn) action() {}
 
-// releaseAtOnce is how many IDs may be released before a host that has leases is told by an
+// releaseAtOnce is the number of released IDs from which a host that has leases gets them by an
 // activity.
 const releaseAtOnce = 64
 
-// noteDropped notes which hosts must be told of the dropped resources: those that may have
+// noteDropped notes which hosts must receive the dropped resources: the hosts that may have
 // built them.
 func (q *dispatcher) noteDropped() {
 	for _, id := range q.dropped {
@@ -57,8 +57,8 @@ func (q *dispatcher) releaseWith(h *host, l *lease) (released [][2]uint64) {
 	return released
 }
 
-// ReleaseEnded records whether a [ReleaseOn] has reached its host. If not, the host is told
-// again with its next lease, or after its next message.
+// ReleaseEnded records whether a [ReleaseOn] has reached its host. If not, it is repeated with
+// the host's next lease, or after its next message.
 func (q *dispatcher) ReleaseEnded(number int, ok bool) {
 	for _, h := range q.hosts {
 		if h.release != number || h.releasing.empty() {
@@ -82,7 +82,7 @@ func (h *host) unheard() span {
 	return s
 }
 
-// span is a range of IDs. Zero is none.
+// span is a range of IDs. The zero span is empty.
 type span struct {
 	First uint64 `json:"first"`
 	Last  uint64 `json:"last"`
@@ -92,7 +92,7 @@ func (s span) empty() bool { return s.Last == 0 }
 
 func (s span) has(id uint64) bool { return s.First <= id && id <= s.Last }
 
-// cover extends the span to include another one.
+// cover extends the span to include o.
 func (s *span) cover(o span) {
 	switch {
 	case o.empty():

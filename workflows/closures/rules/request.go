@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// requests answers requests, which may have to wait, and keeps the error that they raise.
+// requests answers requests, some of which wait, and keeps the error that they raise.
 type requests struct {
 	dispatcher
 	clients clients
@@ -24,8 +24,9 @@ type requests struct {
 	peers peers
 	// idleEpoch counts from 1 how often nothing was open, but for detached closures.
 	idleEpoch uint64
-	// tooLarge is how many closures there were when the queue was too large to continue as
-	// new; 0: it was not. No more get in as long as there are some.
+	// tooLarge is the number of closures that were open when the queue was too large to
+	// continue as new, or 0 if it was not. As long as it is set and closures are open, the
+	// queue takes no more.
 	tooLarge int
 	ended    string // how the run has ended
 }

@@ -15,8 +15,8 @@ const (
 	maxResourceBytes = 256 << 10
 )
 
-// resources are what closures may use, by ID. IDs count from 1, and those up to last
-// that are not in the list have been released.
+// resources are the per-worker resources that closures may use, by ID. IDs count from 1, and
+// the IDs up to last that are not in the list have been released.
 type resources struct {
 	list  []*resource
 	last  uint64
@@ -25,10 +25,10 @@ type resources struct {
 	owners map[owner]int
 }
 
-// owner is the client that has created a resource. Nobody else can release it.
+// owner is the client that has created a resource. Only the owner can release it.
 type owner struct {
 	client string
-	// The client is process number process of a task. Empty: it is no task.
+	// The client is process number process of a task. task is empty for other clients.
 	task    string
 	process int
 }
@@ -39,8 +39,8 @@ func (o owner) size() int { return len(o.client) + len(o.task) }
 type resource struct {
 	closure.Resource
 	owner owner
-	// uses counts the closures that use it: those that have not ended, and those of requests
-	// that wait.
+	// uses counts the closures that use it and have not ended, including the closures of
+	// requests that wait.
 	uses int
 	// released reports whether the owner has released it. It is dropped after its last use.
 	released bool
@@ -176,12 +176,12 @@ func (q *Queue) CheckRelease(r closure.ReleaseRequest) error {
 	return r.Validate()
 }
 
-// ReleaseResources releases resources that a client has created. Closures with them that
-// are in the queue are still called, and later ones are refused, whoever schedules them.
-// After the last one has ended, the hosts that have built the resource are told.
+// ReleaseResources releases resources that a client has created. Closures with them that are in
+// the queue are still called, and later ones are refused, also from other clients. After the
+// last one has ended, the hosts that have built the resource drop it.
 //
-// A coordinator that was killed releases nothing. Its host does that once the next process
-// of its task coordinates, or once there will be none.
+// A coordinator that was killed releases nothing. Its host does that once the next process of
+// its task coordinates, or once there will be none.
 func (q *Queue) ReleaseResources(r closure.ReleaseRequest) closure.ReleaseAnswer {
 	if r.Task != "" {
 		return q.releaseOf(r.Task, r.Process)

@@ -7,8 +7,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Restore returns the queue of a snapshot. What hosts hold is leased again by the next
-// [Queue.Actions], and hosts are told again what they are to cancel.
+// Restore returns the queue of a snapshot. The next [Queue.Actions] leases the closures of
+// hosts again, and repeats the requests to cancel closures.
 func Restore(c Config, s *Snapshot) *Queue {
 	q := New(c)
 	q.lastID, q.lastLease, q.counts = s.LastID, s.LastLease, s.Counts

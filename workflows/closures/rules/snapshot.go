@@ -31,7 +31,7 @@ type Snapshot struct {
 	LastResource uint64          `json:"last_resource,omitempty"`
 	// Closures are those that have not ended, by ID.
 	Closures []savedClosure `json:"closures,omitempty"`
-	// Keys are those of closures that have ended, by ID.
+	// Keys are the keys of closures that have ended, by ID.
 	Keys []savedKey `json:"keys,omitempty"`
 }
 

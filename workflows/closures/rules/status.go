@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Status returns the status of the queue. Its only execution is this one, without a run ID:
-// the workflow knows the earlier ones.
+// Status returns the status of the queue. Its only execution is the present one, without a run
+// ID: the workflow knows the earlier ones.
 func (q *Queue) Status() closure.QueueStatus {
 	return closure.QueueStatus{
 		State: q.State(), Paused: q.reason, Error: q.fault, Counts: q.Counts(), Workers: q.sortedWorkers(),

@@ -13,7 +13,7 @@ func (q *requests) advance() (queued bool) {
 		return false
 	}
 	if q.fault == nil && q.attachedOpen() == 0 && (q.partial == nil || q.partial.detached) {
-		q.idleEpoch++ // nobody has closures here that an error could cancel
+		q.idleEpoch++ // no client has closures that an error could cancel
 	}
 	for {
 		q.refuseStale()
@@ -35,7 +35,7 @@ func (q *requests) advance() (queued bool) {
 		if q.fault == before {
 			return queued
 		}
-		// A closure that had failed was scheduled anew. Somebody may be asking already.
+		// A closure that had failed was scheduled again, and a request may be waiting already.
 	}
 }
 
@@ -69,10 +69,10 @@ func (q *requests) refuseStale() {
 
 // serveWaitlist answers the requests whose waiting is over, the oldest first.
 //
-//   - During an error or a drain only schedules of detached closures go on.
+//   - During an error or a drain only schedules of detached closures are served.
 //   - A join holds back later schedules of its client. They come from other threads, and
 //     the join must end although these schedule all the time. Schedules of other clients
-//     go on, because nobody may be waiting for the join any more.
+//     are served, because the client of the join may have stopped waiting.
 //   - A schedule that waits for room holds back later ones, so that they keep their order.
 //     A join after it waits for its closures, too.
 func (q *requests) serveWaitlist() (queued bool) {
@@ -143,9 +143,9 @@ func (q *requests) refuse(r *request, err error) {
 	r.schedule.refuse(err)
 }
 
-// admit queues the closures of a request that have IDs, as far as there is room. They are
-// queued together, unless they are more than the queue takes at all; then one by one, as
-// others leave it.
+// admit queues the closures of a request that have IDs, if there is room. They are queued
+// together, unless they are more than the queue takes at all; then one by one, as others leave
+// it.
 func (q *requests) admit(r *request) (some bool) {
 	q.partial = r
 	for room := q.room(); len(r.left) > 0 && room > 0; room-- {

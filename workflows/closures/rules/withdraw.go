@@ -6,9 +6,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Withdraw removes a join or done whose client no longer waits for it. Otherwise it would
-// raise the queue's error to nobody. A request that is sent again is another one. If it had
-// begun a drain, cancelled closures stay cancelled, and the next request raises the error.
+// Withdraw removes a join or done whose client no longer waits for it. Otherwise it would take
+// the queue's error without raising it to a client. A request that is sent again is a new
+// request. If it had begun a drain, cancelled closures stay cancelled, and the next request
+// raises the error.
 func (q *requests) Withdraw(r closure.WaitRequest) closure.WithdrawAnswer {
 	c := q.clients.named[r.Client]
 	if c == nil {
