@@ -16,7 +16,7 @@ type Arrived struct {
 	Digest string
 	// Value is the text that it brings for the others.
 	Value   string
-	Timeout time.Duration // 0: none
+	Timeout time.Duration // 0 means no limit
 	Now     time.Time
 }
 
@@ -34,7 +34,7 @@ type Passed struct{ Now time.Time }
 // is missing: who has arrived has done its part.
 type Ended struct {
 	Task string
-	How  string // for people
+	How  string // shown to users
 }
 
 // RunEnded: the run is over, or the generation the round is of.

@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// maxKeys is how many arrivals of one task a round distinguishes. Each process of the task that
-// arrived, and whose end was not reported, has one.
+// maxKeys is the most arrivals of one task that a round distinguishes. Each process of the task
+// that arrived, and whose end was not reported, has one.
 const maxKeys = 64
 
 // maxRefused bounds the refusals that are remembered.
@@ -37,7 +37,7 @@ type arrival struct {
 	key, host string
 	value     string
 	timeout   time.Duration
-	deadline  time.Time // none: it waits without limit
+	deadline  time.Time // zero if it waits without limit
 }
 
 // New opens a round for these participants.
@@ -92,8 +92,8 @@ func (r *Round) arrived(e Arrived) []Answer {
 		return r.refuse(e, spec.BarrierTooLarge)
 	}
 	if r.result != nil && r.result.State == spec.BarrierBroken && len(p.arrivals) == 0 {
-		// An arrival at a broken round shares its end. Otherwise it would wait in the next one
-		// for tasks that gave up in this one.
+		// An arrival at a broken round shares its end. Otherwise it would wait in the next
+		// round for tasks that gave up in the broken one.
 		p.since = e.Now
 	}
 	first := len(p.arrivals) == 0

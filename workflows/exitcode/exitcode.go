@@ -1,23 +1,23 @@
-// Package exitcode has the exit codes that clusterrun gives a meaning of its own. Others are those
-// of programs. It is a leaf: workflows, supervisors and commands agree by it.
+// Package exitcode has the exit codes to which clusterrun gives a meaning. Other exit codes
+// come from programs. It is a leaf that workflows, supervisors and commands share.
 package exitcode
 
 // Exit codes of commands, of runs, and of processes that could not be started.
 const (
 	OK = 0
-	// Failed is that of a run whose root cause ended with 0 or with a signal of clusterrun's, or
-	// that an operator stopped with an error.
+	// Failed is the exit code of a run whose root cause ended with 0 or with a signal of
+	// clusterrun's, or that an operator stopped with an error.
 	Failed = 1
 	// Usage is a mistake in the command line or the spec.
 	Usage = 2
 	// Timeout is as timeout(1) has it.
 	Timeout = 124
-	// Machinery says that clusterrun or a host failed, and not the program.
+	// Machinery means that clusterrun or a host failed rather than the program.
 	Machinery = 125
 	// NotExecutable and NotFound are as in shells.
 	NotExecutable = 126
 	NotFound      = 127
-	// Interrupted is that of whatever Ctrl-C ended, and of a run that was stopped.
+	// Interrupted is the exit code after Ctrl-C, and of a run that was stopped.
 	Interrupted = 130
 )
 

@@ -40,8 +40,8 @@ type sums struct {
 	latest                  time.Time // end of a guard
 }
 
-// share returns how many of the tasks a host gets in proportion to its slots. The shares of all
-// hosts add up to tasks, so each host must be empty, and none has room for another run.
+// share returns the number of tasks that a host gets in proportion to its slots. The shares of
+// all hosts add up to tasks, so each host must be empty, and no other run fits on it.
 func (c *class) share(h *host, tasks int) int {
 	before := 0
 	for _, o := range c.hosts[:slices.Index(c.hosts, h)] {

@@ -15,8 +15,8 @@ type Demand struct {
 	// Elastic reports whether the run has only as many of the tasks, by rank, as there are
 	// on its hosts. Groups are those on MaxHosts.
 	Elastic bool `json:"elastic,omitempty"`
-	// JoinWait is how long an elastic run that has room on MinHosts waits for room on more
-	// hosts.
+	// JoinWait is the time for which an elastic run that has room on MinHosts waits for room on
+	// more hosts.
 	JoinWait time.Duration `json:"join_wait,omitempty"`
 	// Select are patterns of names of hosts ([path.Match]), and Constraints what hosts
 	// must meet, all of them.
@@ -29,7 +29,8 @@ type Demand struct {
 	Exclusive bool `json:"exclusive,omitempty"`
 	// Priority is from 1, which comes first, to 5.
 	Priority int `json:"priority"`
-	// MaxRunTime is how long the run may hold its room, from its grant on. 0 means no limit.
+	// MaxRunTime is the longest time that the run may hold its room, from its grant on. 0 means
+	// no limit.
 	MaxRunTime time.Duration `json:"max_run_time,omitempty"`
 	// WaitForHosts makes the run wait even if no present host could ever meet the demand.
 	WaitForHosts bool `json:"wait_for_hosts,omitempty"`
@@ -43,14 +44,15 @@ type Group struct {
 	Tasks int `json:"tasks"`
 	// Host is the only host for these tasks. If it is empty, any host will do.
 	Host string `json:"host,omitempty"`
-	// GPUs is how many GPUs the tasks take on each host that has some, at least one for each
-	// task, or [AllGPUs] for all GPUs of a host. The groups of one pool share them. If no host
-	// in the run's class has GPUs, the tasks run without.
+	// GPUs is the number of GPUs that the tasks take on each host that has some, at least one
+	// for each task, or [AllGPUs] for all GPUs of a host. The groups of one pool share them. If
+	// no host in the run's class has GPUs, the tasks run without.
 	GPUs int `json:"gpus,omitempty"`
 	Pool int `json:"pool,omitempty"`
 	// Devices names these GPUs, in a list with commas. If it is empty, any GPUs will do.
 	Devices string `json:"devices,omitempty"`
-	// PerTask is how many GPUs each of the tasks takes, instead of GPUs. No task runs without.
+	// PerTask is the number of GPUs that each of the tasks takes, instead of GPUs. No task runs
+	// without.
 	PerTask int `json:"gpus_per_task,omitempty"`
 }
 
@@ -86,7 +88,8 @@ type Waiting struct {
 	Priority int       `json:"priority"`
 	Since    time.Time `json:"since"`
 	// Tasks is the number of tasks of an elastic run on the fewest of its Hosts, which is a
-	// range such as 2:4. Begins is when a run with room on enough hosts stops waiting for more.
+	// range such as 2:4. Begins is the time at which a run with room on enough hosts stops
+	// waiting for more.
 	Tasks  int       `json:"tasks"`
 	Hosts  string    `json:"hosts,omitempty"`
 	Begins time.Time `json:"begins,omitzero"`

@@ -44,14 +44,14 @@ type Uncordoned struct {
 
 // Asked reports that a run wants room for a generation. It may be repeated: a run with a grant
 // gets the same grant again. The room that the run holds for earlier generations may be used
-// for this one, and is given up with its grant.
+// for the new one, and is given up with its grant.
 type Asked struct {
 	Run        Run `json:"run"`
 	Generation int `json:"generation,omitempty"`
 	// Try counts the grants of this generation that hosts refused.
 	Try    int    `json:"try,omitempty"`
 	Demand Demand `json:"demand"`
-	// Since is when the run first asked: it keeps its age when it asks again.
+	// Since is the time of the run's first request, which determines its age.
 	Since time.Time `json:"since"`
 	// Last reports whether the run waits no longer: it is granted its room now, or refused
 	// with what is missing.

@@ -8,7 +8,7 @@ import (
 // guard keeps room on a host for runs that come first and wait.
 type guard struct {
 	on bool
-	// until is when the first of them can start, or zero if that is not known.
+	// until is the time at which the first of them can start, or zero if that is not known.
 	until time.Time
 	// rest is the room that none of them has use for, and listed are GPUs that they want by
 	// name.

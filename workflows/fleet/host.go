@@ -70,7 +70,7 @@ type HostState string
 const (
 	HostReady    HostState = "ready"
 	HostCordoned HostState = "cordoned" // gets no new tasks
-	HostDraining HostState = "draining" // gets no new tasks, and those it has are moved or awaited
+	HostDraining HostState = "draining" // gets no new tasks; its tasks are moved or awaited
 	HostSilent   HostState = "silent"   // does not answer
 )
 

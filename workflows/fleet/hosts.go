@@ -18,8 +18,8 @@ type host struct {
 	// room is free for a run that has nothing here. users is the number of runs here.
 	room
 	users     int
-	exclusive bool // one of them has it for itself
-	// guard is what runs that come first leave of the room to others; see [Machine.decide].
+	exclusive bool // one run has the host for itself
+	// guard is the room that earlier runs leave to others; see [Machine.decide].
 	guard guard
 	ready bool // during a decision
 	// firstUse and lastUse bound its part of the uses of the fleet; see [planner.turn].

@@ -38,7 +38,7 @@ type run struct {
 	refusals   []refusal
 	places     []place
 	grantedAt  time.Time // when it was given them
-	ends       time.Time // zero: not known
+	ends       time.Time // zero if not known
 	// held are the hosts on which the run holds something, by name.
 	held []*host
 	// asked is set until the hosts were first looked at: could they ever meet the demand?
@@ -73,7 +73,7 @@ const (
 	// not longer than lastRefusal: a disk may be full for a second, or for a day.
 	maxRefusals               = 32
 	firstRefusal, lastRefusal = 5 * time.Second, 5 * time.Minute
-	// settling is how long after a new host has joined more hosts are expected.
+	// settling is the time after the last join for which more hosts are expected.
 	settling = 30 * time.Second
 	// maxWaiting bounds the queue.
 	maxWaiting = 5000

@@ -124,8 +124,8 @@ func (sh *shape) packed(chosen, others []*seat, left []int) []place {
 	return sh.ranked(chosen)
 }
 
-// next returns the seat to fill next: of those that take all remaining tasks, the one with the
-// least room left over, or else the one that takes most.
+// next returns the seat to fill next: among the seats that take all remaining tasks, the seat
+// with the least room left over, or else the seat that takes most.
 func (sh *shape) next(others []*seat, left []int, rest int) int {
 	best := -1
 	for i, s := range others {

@@ -11,7 +11,7 @@ type seat struct {
 	number int // in the order of names
 	room       // what is left
 	from   room
-	// fits is how many of the tasks there is room for, if the other hosts had none.
+	// fits is the number of tasks that fit here if the other hosts had none.
 	fits int
 	lax  bool // see class
 	// prefer is the place of the host among those that the run prefers.

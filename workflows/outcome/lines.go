@@ -19,11 +19,11 @@ const (
 	maxWordLines = 12
 	// maxFiles bounds the files of each kind that are named.
 	maxFiles = 4
-	// maxOthers bounds the failures beside the root cause that get more than a name.
+	// maxOthers bounds the further failures that get more than a name.
 	maxOthers = 4
 	// maxRestartError bounds the error in a line about a restart of the group, in bytes.
 	maxRestartError = 240
-	// clockError is how much the clocks of two hosts may differ.
+	// clockError is the largest expected difference between the clocks of two hosts.
 	clockError = time.Second
 )
 
@@ -32,13 +32,13 @@ type Options struct {
 	// Run is the ID of the run. If it is set, output is named by the command that shows it, and
 	// else by its path.
 	Run string
-	// Zone is that of times. Nil: UTC.
+	// Zone is the time zone of times in the text; nil means UTC.
 	Zone *time.Location
 }
 
-// Lines returns what there is to know of the end of a run beside [Sentence]: the root cause with
-// the program's last words, what became of the other tasks, what they were doing, and where the
-// output is. Nobody should have to read three logs to understand a failed run.
+// Lines returns the details of the end of a run after [Sentence]: the root cause with the
+// program's last words, the ends of the other tasks, their stacks, and the place of the output.
+// They should explain a failed run without a look at its logs.
 func Lines(r *spec.RunResult, o Options) []string {
 	w := &writer{r: r, o: o, tasks: make(map[string]*spec.TaskResult, len(r.Tasks))}
 	for i := range r.Tasks {
@@ -199,7 +199,7 @@ func before(f, g spec.Failure) string {
 	return ", by the clocks of their hosts " + span(d) + " before"
 }
 
-// others writes what happened besides the root cause, with counts and names.
+// others writes the ends of the other tasks, with counts and names.
 func (w *writer) others() {
 	w.othersFailed()
 	why := " because of it"
@@ -230,7 +230,7 @@ func (w *writer) others() {
 	w.lost()
 }
 
-// othersFailed lists the failures beside the root cause, the earliest first.
+// othersFailed lists the failures after the root cause, the earliest first.
 func (w *writer) othersFailed() {
 	var root spec.Failure
 	if f := w.r.FirstFailure; f != nil && w.r.OperatorError == nil {
@@ -338,7 +338,7 @@ func (w *writer) doing(late []string) {
 			continue
 		}
 		switch {
-		case t.StacksFile != "": // beside the logs
+		case t.StacksFile != "": // next to the logs
 			w.path("Stacks of "+name, t.StacksFile)
 			n++
 		case w.r.Stacks == nil && t.Exit != nil && t.Exit.LogDir != "" && w.o.Run == "":
@@ -464,7 +464,7 @@ func (w *writer) reason() {
 	}
 }
 
-// placedBefore writes why the group had to be placed again.
+// placedBefore writes why the group was placed again.
 func (w *writer) placedBefore() {
 	if w.r.Generation == 0 {
 		return

@@ -178,7 +178,7 @@ func signalOf(e spec.Exit) string {
 	return fmt.Sprintf("signal %d", -e.ExitCode)
 }
 
-// Short returns how a process ended, where there is little room.
+// Short returns a few words for the end of a process, for narrow columns.
 func Short(e spec.Exit) string {
 	switch {
 	case e.StoppedByHost():
@@ -189,7 +189,7 @@ func Short(e spec.Exit) string {
 	return exitText(e)
 }
 
-// exitText returns how a process ended, whatever the cause.
+// exitText returns the text for the exit of a process, without its cause.
 func exitText(e spec.Exit) string {
 	switch {
 	case e.ExitCode < 0:

@@ -10,12 +10,12 @@ import (
 type Class struct {
 	Ranks Ranks `json:"ranks"`
 	Count int   `json:"count"`
-	// Wait is what they wait for; its reason is empty if that is unknown.
+	// Wait is the event they wait for; its reason is empty if that is unknown.
 	Wait Wait `json:"wait,omitzero"`
-	// Place is where they are in the user's program, innermost frame first.
+	// Place is their place in the user's program, innermost frame first.
 	Place []Frame `json:"place,omitempty"`
-	// Missing is why there is no stack, in words that follow the ranks. If Ended is set, they
-	// have no process.
+	// Missing is the reason why there is no stack, as a phrase that follows the ranks. If Ended
+	// is set, they have no process.
 	Missing string `json:"missing,omitempty"`
 	Ended   bool   `json:"ended,omitempty"`
 	// Outlier reports whether the ranks are named by [Findings.Sentence].

@@ -19,7 +19,7 @@ type Findings struct {
 	Outliers Ranks `json:"outliers,omitempty"`
 	// Sentence says so.
 	Sentence string `json:"sentence"`
-	// Motion is what a second look told.
+	// Motion is the result of a second look.
 	Motion Motion `json:"motion,omitzero"`
 }
 

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// HostBytes bounds the tree of a host, and RunBytes that of a run: a payload of Temporal
-	// must have room for it and for the names of files.
+	// HostBytes bounds the tree of a host, and RunBytes the tree of a run: a payload of
+	// Temporal must have room for it and for the names of files.
 	HostBytes = 32 << 10
 	RunBytes  = 256 << 10
 )

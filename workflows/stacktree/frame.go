@@ -17,8 +17,8 @@ const (
 	Kernel Kind = "kernel"
 	// Program is the program of the process, the outermost frame of a stack.
 	Program Kind = "program"
-	// Unknown stands for a stack that could not be captured. Its function is the reason, in
-	// words that follow "rank 3": "did not answer".
+	// Unknown stands for a stack that could not be captured. Its function is the reason, as a
+	// phrase that follows "rank 3": "did not answer".
 	Unknown Kind = "unknown"
 	// Ended stands for the stack of a rank without a living process.
 	Ended Kind = "ended"

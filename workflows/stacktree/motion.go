@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Motion is what a second look at the ranks tells. A rank that comes back to the same line, as those
-// do that wait for a slow one in each step, seems not to have moved.
+// Motion is the result of a second look at the ranks. A rank that comes back to the same line,
+// as ranks do that wait for a slow one in each step, seems not to have moved.
 type Motion struct {
 	// After is the time between the two looks, in seconds; 0 if there was one.
 	After float64 `json:"after_seconds,omitempty"`
-	// Moved are the ranks that were in other lines of the program, or in another collective, and
-	// Same is how many were not. Of Unknown it cannot be told: they have ended, or have no stack or
-	// no code of the program in it.
+	// Moved are the ranks that were in other lines of the program, or in another collective,
+	// and Same is the number of ranks that were not. The motion of Unknown ranks is unknown:
+	// they have ended, or have no stack or no code of the program in it.
 	Moved   Ranks `json:"moved,omitempty"`
 	Same    int   `json:"same,omitempty"`
 	Unknown int   `json:"unknown,omitempty"`
@@ -62,8 +62,8 @@ func (c *Class) at() string {
 	return b.String()
 }
 
-// ownCode reports whether there are frames of the user's program. Libraries alone do not tell
-// whether it moves: event loops go in circles.
+// ownCode reports whether there are frames of the user's program. Frames of libraries do not
+// show whether it moves: event loops go in circles.
 func (c *Class) ownCode() bool { return len(c.Place) > 0 && c.Place[0].userCode() }
 
 // Join returns what both tell, of different ranks.
@@ -71,7 +71,7 @@ func (m Motion) Join(o Motion) Motion {
 	return Motion{After: max(m.After, o.After), Moved: m.Moved.Union(o.Moved), Same: m.Same + o.Same, Unknown: m.Unknown + o.Unknown}
 }
 
-// String returns a line for people: "1s later ranks 0-1 were in other lines: slow rather than
+// String returns a line such as "1s later ranks 0-1 were in other lines: slow rather than
 // stuck". It is empty if there was no second look.
 func (m Motion) String() string {
 	if m.After == 0 {

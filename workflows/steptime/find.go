@@ -9,18 +9,19 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// lateRatio is how many times the median of the others a task or a host takes that is named.
+// lateRatio is the ratio to the median of the others from which a task or a host is named.
 const lateRatio = 1.25
 
-// Task is what is known of a task.
+// Task describes a task for [Find].
 type Task struct {
 	Name, Type, Host string
 	Rank             int
-	Time             *spec.StepTime // nil: nothing
+	Time             *spec.StepTime // nil if unknown
 }
 
-// Find returns the tasks that take longer for a step than the others of their type, and the hosts
-// all of whose tasks of a type do, in place of those tasks; those with the largest ratio first.
+// Find returns the tasks that take longer for a step than the others of their type. If all
+// tasks of a type on a host do, it returns the host instead of the tasks. The largest ratio
+// comes first.
 func Find(tasks []Task) []spec.Slow {
 	type kind struct {
 		name     string
@@ -98,7 +99,7 @@ func among(tasks []Task) (slow []spec.Slow) {
 		if len(tasks) < 2 || t.Time.Seconds < lateRatio*tasks[0].Time.Seconds {
 			continue
 		}
-		middle := (len(tasks) - 2) / 2 // without this one
+		middle := (len(tasks) - 2) / 2 // without the task itself
 		if i <= middle {
 			middle++
 		}

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// window is how many reports of a task are kept. Periods of 2, 3, 4, 5 and 6 steps divide it, so
-	// that programs with such a rhythm have the same share of long steps whenever one looks.
+	// window is the number of reports of a task that are kept. Periods of 2, 3, 4, 5 and 6
+	// steps divide it, so that programs with such a rhythm have the same share of long steps at
+	// any time.
 	window = 60
 	// least is the fewest steps, and reports of them, from which something is concluded.
 	least = 10
@@ -31,9 +32,10 @@ type Series struct {
 	count    int // of all reports
 }
 
-// Step records that the process has reached a step, after it has worked for so long. It reports how
-// many steps have passed since the last report and how long they took; 0 if that is not known: with
-// the first report, for the same step again, and for an earlier one, as when an epoch begins anew.
+// Step records that the process has reached a step, after it has worked for so long. It returns
+// the number of steps since the last report and the time that they took. Both are 0 if that is
+// not known: with the first report, for the same step again, and for an earlier one, as at the
+// start of an epoch.
 func (s *Series) Step(step float64, worked time.Duration) (steps float64, took time.Duration) {
 	switch {
 	case math.IsNaN(step) || math.IsInf(step, 0), s.begun && step == s.step:
@@ -57,7 +59,7 @@ func (s *Series) Round(worked time.Duration) (steps float64, took time.Duration)
 	return s.Step(s.step+1, worked)
 }
 
-// Progress records a step that the program counts itself. What is known of rounds is dropped.
+// Progress records a step that the program counts itself. It drops the rounds recorded before.
 func (s *Series) Progress(step float64, worked time.Duration) (steps float64, took time.Duration) {
 	if s.barriers {
 		*s = Series{}
@@ -100,5 +102,6 @@ func usual(reports []report) float64 {
 	return sum / float64(len(each))
 }
 
-// micro rounds seconds to microseconds, for people and histories. More than a year is not kept.
+// micro rounds seconds to microseconds, to keep messages and histories short. More than a year
+// is cut.
 func micro(seconds float64) float64 { return math.Round(min(seconds, 1<<25)*1e6) / 1e6 }

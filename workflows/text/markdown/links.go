@@ -11,8 +11,8 @@ func Workflow(text, namespace, workflowID, runID string) string {
 	return link(text, workflows(namespace)+"/"+url.PathEscape(workflowID)+"/"+url.PathEscape(runID))
 }
 
-// Below returns a link to the list of the workflows whose IDs begin with that of a
-// workflow and a slash.
+// Below returns a link to the list of the workflows whose IDs begin with workflowID and a
+// slash.
 func Below(text, namespace, workflowID string) string {
 	query := "`WorkflowId` STARTS_WITH " + strconv.Quote(workflowID+"/")
 	return link(text, workflows(namespace)+"?query="+url.QueryEscape(query))

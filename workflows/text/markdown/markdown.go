@@ -1,9 +1,9 @@
-// Package markdown writes what users and their programs have said into texts that
-// Temporal's Web UI takes for Markdown: summaries and details of workflows and
-// activities. In them a traceback would lose its <module> and the underscores of its
-// __init__, and whatever looks like a table, a link or an image would become one.
+// Package markdown writes the texts of users and their programs into texts that Temporal's Web
+// UI interprets as Markdown: summaries and details of workflows and activities. In them a
+// traceback would lose its <module> and the underscores of its __init__, and text that looks
+// like a table, a link or an image would become one.
 //
-// It is called by workflow code: what it writes depends on its arguments only.
+// Workflow code calls it: its results depend on its arguments only.
 package markdown
 
 import (
@@ -29,15 +29,14 @@ func Block(text string, most int) string {
 	return "\n" + fence + "\n" + text + "\n" + fence + "\n"
 }
 
-// Inline returns a text of one line: as it is where Markdown means nothing in it, and
-// otherwise as code. What is between the marks of that has at most so many bytes, also
-// as JSON.
+// Inline returns a text of one line: unchanged if it has no meaning in Markdown, and otherwise
+// as code. The content between the marks of the code has at most so many bytes, also as JSON.
 func Inline(text string, most int) string {
 	text = visible(text, "")
 	if longest(text) > 3 {
 		text = strings.ReplaceAll(text, "`", "ˋ") // the marks would be as long
 	}
-	// The parser takes a space away from both ends of code, but not from blanks alone.
+	// The parser takes a space away from both ends of code, unless it consists of blanks.
 	if strings.Trim(text, " ") == "" {
 		text = strings.Repeat("␠", len(text))
 	}
@@ -52,7 +51,7 @@ func Inline(text string, most int) string {
 	return quote + text + quote
 }
 
-// Name is [Inline] for a name, such as that of a host, in a summary or in details.
+// Name is [Inline] for a name, such as the name of a host, in a summary or in details.
 func Name(text string) string { return Inline(text, maxName) }
 
 // Cell is [Name] for a cell of a table.
@@ -76,8 +75,8 @@ func visible(text, keep string) string {
 	}, text)
 }
 
-// isPlain reports whether Markdown means nothing in a text, whatever stands around
-// it. That holds for ordinary names only.
+// isPlain reports whether a text has no meaning in Markdown, in any surroundings. That holds
+// for ordinary names only.
 func isPlain(text string) bool {
 	text = strings.ReplaceAll(text, ", ", " ")
 	isWord := func(i int) bool {

@@ -1,4 +1,4 @@
-// Package plural counts things in words.
+// Package plural writes counts of things.
 package plural
 
 import "fmt"

@@ -24,8 +24,8 @@ func Head(text string, most int) string {
 	return strings.Clone(text[:max(0, most)])
 }
 
-// Text returns the beginning of a text that has more bytes than most, with an ellipsis
-// for the rest. Where there is no room for that it returns nothing.
+// Text returns the beginning of a text that has more bytes than most, with an ellipsis for the
+// rest. If there is no room for that it returns nothing.
 func Text(text string, most int) string {
 	switch {
 	case len(text) <= most:
