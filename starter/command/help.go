@@ -34,7 +34,7 @@ Exit codes:
 	}
 }
 
-// runHelp is the work of [Help].
+// runHelp runs the command [Help].
 func runHelp(a *cli.App, cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return listTopics(a)

@@ -31,9 +31,9 @@ func EndAbandoned(ctx context.Context, a *App, c client.Client, s Server) (done 
 	return endEachAbandoned(ctx, a, func(ctx context.Context, d *rundir.Dir) { endOne(ctx, a, d, c, s) })
 }
 
-// endAbandonedOf is EndAbandoned for the runs of one server, where no supervisor lives that may
-// still report how a run has ended. It is for commands that execute nothing: a server that is not
-// theirs must not delay them.
+// endAbandonedOf is like [EndAbandoned] for the runs of one server. It skips runs with a live
+// supervisor, which may still report how its run has ended. Commands that execute nothing call
+// it: another server must not delay them.
 func endAbandonedOf(ctx context.Context, a *App, c client.Client, s Server) (done func()) {
 	return endEachAbandoned(ctx, a, func(ctx context.Context, d *rundir.Dir) {
 		r, err := d.Load()

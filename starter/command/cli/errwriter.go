@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// errWriter is our stdout or stderr. It remembers the first error of writing, so
-// that no command has to look at it: [App.Lost] makes a failure of it.
+// errWriter is our stdout or stderr. It remembers the first write error, so that commands need
+// not check for it: [App.Lost] turns it into a failure.
 type errWriter struct {
 	io.Writer
 

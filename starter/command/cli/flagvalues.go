@@ -9,8 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// FlagNamed returns a flag of a command, including those of all commands. It returns nil if
-// there is no such flag.
+// FlagNamed returns a flag of a command, local or global, or nil if there is no such flag.
 func FlagNamed(cmd *cobra.Command, name string) *pflag.Flag {
 	if f := cmd.Flags().Lookup(name); f != nil {
 		return f

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Ago formats the time since t. The clock of the server may be ahead of ours, so t may be after
-// now; Ago then returns 0s.
+// Ago formats the time since t. The clock of the server may be ahead, so t may be after now;
+// Ago then returns 0s.
 func Ago(now, t time.Time) string { return Roughly(max(0, now.Sub(t))) }
 
 // MostNames is the largest number of variable names in a message.

@@ -13,16 +13,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// logFiles is where the files of one process are, as its run says.
+// logFiles is the place of the files of one process, as its run reports it.
 type logFiles struct {
 	name, host    string
-	runDir        string // empty: the run does not say
+	runDir        string // empty if the run does not report it
 	attempt, rank int
-	meant         bool // by --attempt
+	meant         bool // whether --attempt selects it
 }
 
-// logFiles returns those of the tasks that are meant: of each the last process, and of a
-// run that has ended those before it that its host has kept.
+// logFiles returns the files of the selected tasks. For each task it returns the files of the
+// last process and, if the run has ended, of earlier processes whose files are kept.
 func (l *Reader) logFiles(s *starter.Status) []logFiles {
 	wanted, _ := l.Selected.ranks(s)
 	lost := lostHosts(s.Result)
@@ -61,9 +61,9 @@ func (l *Reader) logFiles(s *starter.Status) []logFiles {
 			f.meant = meant.HasAttempt(t.Rank, f.attempt)
 			files = append(files, f)
 		}
-		// A run that has ended without a result, or that nobody executes, does not say where its tasks
-		// have run, nor does a host that has not been heard from yet, while others have. With follow
-		// the latter two may yet.
+		// A run that ended without a result, or that no worker executes, does not report where
+		// its tasks ran. Neither does a host before its first heartbeat, while others do. With
+		// Follow, the last two may report it later.
 		silent := !s.Open && s.Result == nil || !l.Follow && (s.Unanswered || t.State == spec.TaskRunning && someHeard(s))
 		if (silent || lost[t.Host] && !l.answered(t.Host)) && len(own) == 0 && len(l.there[t.Rank]) == 0 {
 			files = append(files, logFiles{name: t.Name, host: t.Host, meant: true})
@@ -72,8 +72,8 @@ func (l *Reader) logFiles(s *starter.Status) []logFiles {
 	return files
 }
 
-// lostHosts returns the hosts with which a run has lost tasks, and which did not say then where
-// the output is. r may be nil.
+// lostHosts returns the hosts that were lost with tasks before they reported the place of their
+// output. r may be nil.
 func lostHosts(r *spec.RunResult) map[string]bool {
 	lost := map[string]bool{}
 	if r == nil {
@@ -87,18 +87,17 @@ func lostHosts(r *spec.RunResult) map[string]bool {
 	return lost
 }
 
-// someHeard reports whether it is known where the output of a task is.
+// someHeard reports whether the place of the output of at least one task is known.
 func someHeard(s *starter.Status) bool {
 	return slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.LogDir != "" })
 }
 
-// ownDir returns the log directory of a run that names none and whose host worker has
-// our state directory.
+// ownDir returns the default log directory of a run whose host worker has our state directory.
 func (l *Reader) ownDir(s *starter.Status) string {
 	return tasklog.RunDir(l.LogsDir(), s.RunID, s.ExecutionID)
 }
 
-// RunDirs returns the directories of the run's logs that are here.
+// RunDirs returns the directories on this machine that have logs of the run.
 func (l *Reader) RunDirs(s *starter.Status) []string {
 	dirs := []string{l.ownDir(s)}
 	add := func(dir string) {
@@ -118,7 +117,7 @@ func (l *Reader) RunDirs(s *starter.Status) []string {
 	})
 }
 
-// NamesLeftOut names the processes that were to be shown and cannot be, once each, and
+// NamesLeftOut names the selected processes whose output cannot be shown, each once, and
 // reports whether there are any.
 func (l *Reader) NamesLeftOut(s *starter.Status) (some bool) {
 	var places []string
@@ -154,7 +153,7 @@ func (l *Reader) NamesLeftOut(s *starter.Status) (some bool) {
 	return some
 }
 
-// whyNotHere returns where the files of a process are that cannot be read here. Empty:
+// whyNotHere returns where the files of a process are if they cannot be read here, and "" if
 // they can.
 func whyNotHere(f logFiles) string {
 	if f.runDir == "" {

@@ -14,23 +14,25 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Host is a host that serves its files.
+// Host is a host that serves its log files.
 type Host struct {
 	name   string
 	Client *hostservice.Client
-	// Here is the directory in which its files can be read on this machine; empty: they cannot.
+	// Here is a directory on this machine with the files of the host. It is empty if there is
+	// none.
 	Here string
-	// Attempts are the processes that have files there; see [tasklog.Attempts].
+	// Attempts are the processes with files on the host; see [tasklog.Attempts].
 	Attempts map[int][]int
-	Reader   *hostservice.Follower // nil: it is here, or could not be reached yet
-	// Err is why it could not be read, or not to the end; said, that this was said.
+	Reader   *hostservice.Follower // nil if Here is set or the host could not be reached yet
+	// Err is why not all files of the host could be read. said reports whether that was
+	// printed.
 	Err  error
 	said bool
 }
 
-// LearnServices asks a run that has ended how its hosts serve its files, where some are
-// not here, or may not be: it does not say otherwise where earlier generations have run. The
-// host workers of a private queue have ended with the run.
+// LearnServices asks an ended run for the services of its hosts if some files may not be here.
+// If the run has earlier generations, only the services show where these ran. The host workers
+// of a private queue ended with the run.
 func (l *Reader) LearnServices(ctx context.Context, s *starter.Status) {
 	if s.Open || spec.IsPrivateQueue(s.Queue) || len(l.Hosts) > 0 && s.Generation == 0 {
 		return
@@ -39,13 +41,14 @@ func (l *Reader) LearnServices(ctx context.Context, s *starter.Status) {
 	if s.Generation == 0 && len(files) > 0 && !slices.ContainsFunc(files, func(f logFiles) bool { return whyNotHere(f) != "" && !l.isRead(f) }) {
 		return
 	}
-	// A run that nobody executes any more does not answer; what is left out is named.
+	// A run that no worker executes does not answer; NamesLeftOut names the missing processes
+	// then.
 	var err error
 	s.Services, err = l.run.Services(ctx)
 	l.unknown = err != nil
 }
 
-// MissesEarlier names the tasks of [logReader.earlier], and reports whether there are any.
+// MissesEarlier names the tasks that earlier returns, and reports whether there are any.
 func (l *Reader) MissesEarlier(s *starter.Status) bool {
 	names := l.earlier(s)
 	if len(names) == 0 {
@@ -56,8 +59,8 @@ func (l *Reader) MissesEarlier(s *starter.Status) bool {
 	return true
 }
 
-// earlier returns the tasks whose earlier processes are not here, where nobody says which hosts
-// have had them.
+// earlier returns the tasks whose earlier processes are not here, if the hosts of these
+// processes are unknown.
 func (l *Reader) earlier(s *starter.Status) (names []string) {
 	if !l.unknown || s.Generation == 0 {
 		return nil
@@ -74,8 +77,8 @@ func (l *Reader) earlier(s *starter.Status) (names []string) {
 	return names
 }
 
-// AddHosts asks the hosts that are not read yet what they have, all at the same time, and
-// returns those whose files are not here.
+// AddHosts asks all hosts that are not read yet, in parallel, which files they have. It returns
+// the hosts whose files are not here.
 func (l *Reader) AddHosts(ctx context.Context, s *starter.Status) (added []*Host) {
 	files := l.logFiles(s)
 	var asked sync.WaitGroup
@@ -104,11 +107,11 @@ func (l *Reader) AddHosts(ctx context.Context, s *starter.Status) (added []*Host
 	return added
 }
 
-// isHere reports whether all files of a host that the run speaks of are here, so that it
+// isHere reports whether all files of a host that the run reports are here, so that the host
 // need not be asked.
 func (l *Reader) isHere(s *starter.Status, files []logFiles, host string) bool {
 	if s.Generation > 0 {
-		return false // it may have some that the run does not speak of any more
+		return false // it may have files of earlier generations
 	}
 	some := false
 	for _, f := range files {
@@ -121,7 +124,7 @@ func (l *Reader) isHere(s *starter.Status, files []logFiles, host string) bool {
 	return some
 }
 
-// isMeant reports whether a host may have output that is wanted.
+// isMeant reports whether a host may have selected output.
 func (l *Reader) isMeant(s *starter.Status, host string) bool {
 	meant := l.Selected.Of(s, nil)
 	return s.Generation > 0 || slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool {
@@ -137,7 +140,7 @@ func (h *Host) ask(ctx context.Context) {
 	h.Attempts = listing.Attempts
 	for rank, attempts := range listing.Attempts {
 		for _, n := range attempts {
-			// No two hosts have the same process of a task.
+			// Each process of a task is on one host only.
 			if info, err := os.Stat(tasklog.ProcessDir(listing.Dir, n, rank)); err == nil && info.IsDir() {
 				h.Here = listing.Dir
 				return
@@ -160,7 +163,7 @@ func (l *Reader) Follows(h *Host, selection tasklog.Selection, live bool) {
 	})
 }
 
-// FinishHosts reads all that is left on all hosts. It fails only with ctx.
+// FinishHosts reads the rest from all hosts. It returns an error only if ctx is done.
 func (l *Reader) FinishHosts(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, h := range l.Hosts {
@@ -184,8 +187,8 @@ func (l *Reader) CloseHosts() {
 	}
 }
 
-// MissesSome names the hosts of which not all could be read, and reports whether there
-// are any.
+// MissesSome names the hosts that could not be read completely, and reports whether there are
+// any.
 func (l *Reader) MissesSome() (some bool) {
 	for _, h := range l.Hosts {
 		if h.Err == nil || h.Here != "" {
@@ -208,7 +211,7 @@ func (l *Reader) isRead(f logFiles) bool {
 	return false
 }
 
-// answered reports whether a host has said which files it has.
+// answered reports whether a host has listed its files.
 func (l *Reader) answered(host string) bool {
 	for _, h := range l.Hosts {
 		if h.name == host && h.Err == nil {
@@ -218,7 +221,7 @@ func (l *Reader) answered(host string) bool {
 	return false
 }
 
-// whyNotServed returns why files that are not here are not read from their host either.
+// whyNotServed returns why files that are not here cannot be read from their host.
 func (l *Reader) whyNotServed(f logFiles) string {
 	for _, h := range l.Hosts {
 		switch {

@@ -66,7 +66,7 @@ type logsOptions struct {
 	selected Selection
 }
 
-// runLogs is the work of [Logs].
+// runLogs runs the command [Logs].
 func runLogs(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, o *logsOptions) error {
 	if o.selected.OnlyStdout && o.selected.OnlyStderr {
 		o.selected.OnlyStdout, o.selected.OnlyStderr = false, false
@@ -95,27 +95,28 @@ type Reader struct {
 	run      *starter.Run
 	Selected Selection
 	Follow   bool
-	// Spec is that of a run that is shown as one of this machine; nil: all is shown.
+	// Spec is the spec of a run that is shown like a run of this machine. If it is nil, all
+	// output is shown.
 	Spec *spec.RunSpec
-	// Notify is told when the server goes away; see [cli.App.SayUnreachable].
+	// Notify is called when the server goes away; see [cli.App.SayUnreachable].
 	Notify func(error)
 
 	tasks    placedTasks
 	Deliver  func(tasklog.Chunk)
-	dirs     []os.FileInfo // that are read
+	dirs     []os.FileInfo // directories that are read
 	readers  []*tasklog.Follower
 	Hosts    map[string]*Host  // by the address of their service
 	there    map[int][]int     // see [tasklog.Attempts]
-	named    map[logFiles]bool // see NamesLeftOut
-	finished bool              // all that there is of the hosts has been read
-	unknown  bool              // nobody says which hosts had the run
-	// broken: something that can be had could not be read.
+	named    map[logFiles]bool // for NamesLeftOut
+	finished bool              // whether the hosts have been read to the end
+	unknown  bool              // whether the hosts of the run are unknown
+	// Broken reports whether existing output could not be read.
 	Broken atomic.Bool
 	// shown reports whether there was any output.
 	shown atomic.Bool
 
 	mu      sync.Mutex
-	sources map[logProcess]any // which one delivers the output of a process
+	sources map[logProcess]any // the source that delivers the output of a process
 }
 
 // logProcess is one process of a run.
@@ -150,7 +151,7 @@ func (l *Reader) Show(ctx context.Context) error {
 	l.sayPruned(s)
 	following, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	l.WhenBroken(func(err error) { stop(err) }) // nobody would see the rest
+	l.WhenBroken(func(err error) { stop(err) }) // the rest could not be shown
 	if l.Follow && s.Open {
 		if s, err = l.toTheEnd(following, s, ended); err != nil {
 			return cmp.Or(context.Cause(following), err)
@@ -180,7 +181,7 @@ func (l *Reader) Show(ctx context.Context) error {
 	return nil
 }
 
-// sayPruned names the attempts that are meant and that have been removed since.
+// sayPruned names the selected attempts whose logs were removed.
 func (l *Reader) sayPruned(s *starter.Status) {
 	meant := l.Selected.Of(s, l.there)
 	for _, t := range s.Tasks {
@@ -191,14 +192,14 @@ func (l *Reader) sayPruned(s *starter.Status) {
 	}
 }
 
-// find waits, if the logs are to be followed, until the run has some, here or
-// elsewhere.
+// find returns the status of the run. With Follow it waits until the run has logs, here or on
+// other hosts.
 func (l *Reader) find(ctx context.Context) (*starter.Status, error) {
 	for tries := 1; ; tries++ {
 		s, err := l.run.Status(ctx)
 		switch {
 		case err != nil && l.Spec != nil && tries < mostTries && retry.Sleep(ctx, lookAgain) == nil:
-			continue // the run has only just been started: the server comes back
+			continue // the run was just started, so the server should come back
 		case err != nil:
 			return nil, err
 		}
@@ -237,37 +238,39 @@ func (l *Reader) find(ctx context.Context) (*starter.Status, error) {
 }
 
 const (
-	// lookAgain is how soon a run of which not all logs are known yet is looked at
-	// again, and lookSeldom how soon one is whose tasks may be started anew elsewhere.
+	// lookAgain is the time between checks of a run while some of its logs are unknown, and
+	// lookSeldom the time after that, when tasks may only move to other hosts.
 	lookAgain  = 500 * time.Millisecond
 	lookSeldom = 5 * time.Second
-	// mostTries is how often a run that this command has started is asked.
+	// mostTries is the largest number of tries to get the status of a run that this command has
+	// started.
 	mostTries = 40
-	// mostBeats is how often a run is looked at whose hosts are about to say where the output is.
+	// mostBeats is the largest number of checks while hosts have not reported the place of the
+	// output.
 	mostBeats = 10
 )
 
-// isUnheard reports whether there are processes whose output is meant to be shown now, and of which
-// it is not known yet where it is: hosts say that with the first heartbeat.
+// isUnheard reports whether there are selected processes whose output exists at a place that is
+// not known yet. Hosts report the place with the first heartbeat.
 func (l *Reader) isUnheard(s *starter.Status) bool {
 	if l.Follow || !s.Open || s.Unanswered {
 		return false
 	}
-	here, _ := tasklog.Attempts(l.ownDir(s)) // an error is said when they are read
+	here, _ := tasklog.Attempts(l.ownDir(s)) // reading them later reports the error
 	meant := l.Selected.Of(s, nil)
 	return slices.ContainsFunc(s.Tasks, func(t starter.TaskStatus) bool {
 		return t.State == spec.TaskRunning && t.LogDir == "" && len(here[t.Rank]) == 0 && meant.HasTask(t.Rank)
 	})
 }
 
-// awaitEnd returns a channel that is closed when a run that is followed has ended. Meanwhile Notify
-// is told what keeps the run from that, also before it has logs.
+// awaitEnd returns a channel that is closed when a run that is followed has ended. Until then,
+// even before the run has logs, Notify is called if the server is away or the run is stuck.
 func (l *Reader) awaitEnd(ctx context.Context) <-chan struct{} {
 	ended := make(chan struct{})
 	if l.Follow {
 		go func() {
 			defer close(ended)
-			// However it ends: its logs are what was asked for.
+			// The result is ignored, since the command shows only logs.
 			_, _ = l.run.WaitNotify(ctx, l.Notify)
 		}()
 	}
@@ -305,7 +308,7 @@ func (l *Reader) toTheEnd(ctx context.Context, s *starter.Status, ended <-chan s
 	}
 }
 
-// read begins to read those of the directories, and of the hosts, that are not read yet.
+// read begins to read the directories and hosts that are not read yet.
 func (l *Reader) read(ctx context.Context, s *starter.Status) {
 	hosts := l.AddHosts(ctx, s)
 	var added []string
@@ -334,15 +337,15 @@ func (l *Reader) read(ctx context.Context, s *starter.Status) {
 	}
 }
 
-// Found notes processes that have files.
+// Found records processes that have files.
 func (l *Reader) Found(attempts map[int][]int) {
 	for rank, n := range attempts {
 		l.there[rank] = slices.Compact(slices.Sorted(slices.Values(slices.Concat(l.there[rank], n))))
 	}
 }
 
-// from returns the sink of a source. What two of them have, as where a directory is here
-// and served as well, is taken of the first that delivers it.
+// from returns the sink of a source. If two sources have the same process, for example a
+// directory that is also served, the first to deliver output is used.
 func (l *Reader) from(source any) func(tasklog.Chunk) {
 	return func(c tasklog.Chunk) {
 		p := logProcess{c.Rank, c.Attempt}

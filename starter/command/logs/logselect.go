@@ -11,23 +11,23 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// Selection says which part of a run's logs is wanted.
+// Selection selects a part of a run's logs.
 type Selection struct {
-	// Names are tasks and types of tasks; none: all.
+	// Names are tasks and types of tasks. If there are none, all tasks are selected.
 	Names []string
-	// Selection has what was given by flags.
+	// Selection has the values of flags.
 	tasklog.Selection
 }
 
-// leavesOut reports whether not all output of the run is wanted.
+// leavesOut reports whether some output of the run is not selected.
 func (l *Selection) leavesOut() bool {
 	return len(l.Names) > 0 || l.OnlyStdout || l.OnlyStderr || len(l.Attempts) > 0 || l.Last || !l.Since.IsZero()
 }
 
-// lastAttempt is what stands for the last process of each task.
+// lastAttempt stands for the last process of each task.
 const lastAttempt = "last"
 
-// parseAttempts reads the values of --attempt.
+// parseAttempts parses the values of --attempt.
 func (l *Selection) parseAttempts(values []string) error {
 	for _, v := range values {
 		if v == lastAttempt {
@@ -43,14 +43,14 @@ func (l *Selection) parseAttempts(values []string) error {
 	return nil
 }
 
-// ranks returns the ranks of the selected tasks; nil for all. A selection that matches no
-// task of the run is reported, and the other tasks are still shown.
+// ranks returns the ranks of the selected tasks, or nil for all tasks. A name that matches no
+// task of the run is an error; the ranks of the other names are returned with it.
 func (l *Selection) ranks(s *starter.Status) (map[int]bool, error) {
 	return RanksOf(s, l.Names)
 }
 
-// RanksOf returns the ranks of tasks that are given by their names, types or ranks; nil where none
-// are. Those that there are come with the error for the others.
+// RanksOf returns the ranks of tasks that are given by name, type or rank, or nil if names is
+// empty. With an error for unknown names it returns the ranks of the others.
 func RanksOf(s *starter.Status, names []string) (map[int]bool, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -74,8 +74,8 @@ func RanksOf(s *starter.Status, names []string) (map[int]bool, error) {
 	return wanted, nil
 }
 
-// Of returns the selection for a run; there are the processes that have files, by the rank
-// of their task.
+// Of returns the selection for a run. there has the processes with files, by the rank of their
+// task.
 func (l *Selection) Of(s *starter.Status, there map[int][]int) tasklog.Selection {
 	of := l.Selection
 	if wanted, _ := l.ranks(s); wanted != nil {
@@ -90,7 +90,7 @@ func (l *Selection) Of(s *starter.Status, there map[int][]int) tasklog.Selection
 	return of
 }
 
-// checkAttempts refuses attempts of an ended run that are not there.
+// checkAttempts returns an error if an ended run has no logs of a selected attempt.
 func (l *Selection) checkAttempts(s *starter.Status, there map[int][]int) error {
 	if s.Open || len(l.Attempts) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 // asJSON reports whether each line is shown as a JSON object.
 func (l *Reader) asJSON() bool { return l.Global.JSON && l.Spec == nil }
 
-// sink sets what shows the lines, and returns what ends that.
+// sink sets Deliver, which shows lines. finish shows the rest.
 func (l *Reader) sink() (finish func() error, err error) {
 	if l.asJSON() {
 		lines := tasklog.NewJSONLines(l.Out, l.tasks.name)
@@ -25,7 +25,7 @@ func (l *Reader) sink() (finish func() error, err error) {
 	if l.Spec != nil {
 		prefix, o.Timestamps, o.Shared = l.Spec.Logs.Prefix, l.Spec.Logs.Timestamps, l.NoStatus
 		if l.Global.JSON {
-			out = l.Err // stdout is for the result alone
+			out = l.Err // stdout has only the result
 		}
 	}
 	format, err := spec.ParsePrefix(prefix)
@@ -59,15 +59,15 @@ func (l *Reader) sink() (finish func() error, err error) {
 	return finish, nil
 }
 
-// placedTasks knows the tasks of a run by rank, and where they are.
+// placedTasks finds the tasks of a run, and their hosts, by rank.
 type placedTasks struct {
 	mu    sync.Mutex
 	tasks map[int]spec.PrefixFields
-	// latest are the last processes that have written something, by rank.
+	// latest has the last attempt that has written output, by rank.
 	latest map[int]int
 }
 
-// learn takes over what a run says of its tasks.
+// learn replaces the tasks by those of a status.
 func (p *placedTasks) learn(s *starter.Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,8 +79,8 @@ func (p *placedTasks) learn(s *starter.Status) {
 	}
 }
 
-// fields returns what the lines of a process may begin with. Where nobody knows its task,
-// the type of that is "rank".
+// fields returns the fields for the prefix of a process. If its task is unknown, the type is
+// "rank".
 func (p *placedTasks) fields(rank, attempt int) spec.PrefixFields {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,8 +98,8 @@ func (p *placedTasks) name(rank int) string {
 	return spec.TaskName(f.Type, f.Index)
 }
 
-// isNext reports whether output of a process of a task is the first one after that of
-// another.
+// isNext reports whether this is the first output of a process that follows another process of
+// the same task.
 func (p *placedTasks) isNext(rank, attempt int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

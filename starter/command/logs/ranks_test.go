@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Where tasks are named, a bare number is a rank.
+// A bare number among task names is a rank.
 func TestTasksByRank(t *testing.T) {
 	s := &starter.Status{RunID: "iris-1"}
 	for rank, name := range []string{"chief-0", "worker-0", "worker-1"} {

@@ -10,7 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// showBarriers prints which tasks wait at the barriers of a run, and which are missing.
+// showBarriers prints the tasks that wait at the barriers of a run, and the tasks that are
+// missing.
 func showBarriers(ctx context.Context, a *cli.App, r *starter.Run) error {
 	barriers, err := r.Barriers(ctx)
 	if err != nil {

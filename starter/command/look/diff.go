@@ -53,7 +53,7 @@ Exit codes, as those of diff(1):
 	}
 }
 
-// runDiff is the work of [Diff].
+// runDiff runs the command [Diff].
 func runDiff(ctx context.Context, a *cli.App, args []string) error {
 	var both [2]*record.Account
 	for i, id := range args {
@@ -75,7 +75,7 @@ func runDiff(ctx context.Context, a *cli.App, args []string) error {
 	return nil
 }
 
-// exitDifferent is the exit code of diff(1) where there are differences.
+// exitDifferent is the exit code if there are differences, as with diff(1).
 const exitDifferent = 1
 
 func printComparison(a *cli.App, c *record.Comparison) error {
@@ -106,7 +106,7 @@ func printComparison(a *cli.App, c *record.Comparison) error {
 	return w.Flush()
 }
 
-// diffLine returns the lines of one value, each behind a sign. None: there is no value.
+// diffLine returns the lines of a value, each after sign. It returns "" for a nil value.
 func diffLine(sign string, value *string) string {
 	if value == nil {
 		return ""

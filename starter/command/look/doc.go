@@ -1,3 +1,4 @@
-// Package look is the commands that show runs and change nothing: list, status (with --why, --usage, --barriers), top, show,
-// diff, trace, stacks, export, and their columns and lines.
+// Package look implements the commands that show runs and change nothing: list, status (with
+// --why, --usage, --barriers), top, show, diff, trace, stacks and export, with their columns
+// and lines.
 package look

@@ -58,7 +58,7 @@ type exportOptions struct {
 	choice cli.RunChoice
 }
 
-// runExport is the work of [Export].
+// runExport runs the command [Export].
 func runExport(ctx context.Context, a *cli.App, args []string, o *exportOptions) error {
 	if o.file == "-" && pty.Is(tasklog.FileOf(a.Out)) {
 		return cli.Usagef("-o -: stdout is a terminal; send it to a file or a program")
@@ -96,7 +96,7 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 		file = record.DirName(r.ID) + ".tar.gz"
 	}
 	if err := addStarts(ctx, a, r, of); err != nil && !logs {
-		a.Say("how some processes were started is not in it: %s", err) // with the logs it is said of those
+		a.Say("how some processes were started is not in it: %s", err) // with --logs, NamesLeftOut names the processes
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -123,7 +123,7 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 		err = exportTo(ctx, a, file, of, histories, output.dirs)
 	}
 	if err == nil && output.missing {
-		err = &cli.ExitError{Code: exitcode.Machinery} // what is left out has been said
+		err = &cli.ExitError{Code: exitcode.Machinery} // the missing parts were named before
 	}
 	return err
 }

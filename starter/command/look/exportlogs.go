@@ -16,18 +16,19 @@ import (
 	"github.com/clusterrun/clusterrun/starter/record"
 )
 
-// exportedLogs is all output of a run that can be had.
+// exportedLogs is all available output of a run.
 type exportedLogs struct {
-	// dirs are those that are here, and one with copies of what is on other hosts.
+	// dirs are the log directories on this machine, and one with copies from other hosts.
 	dirs []string
-	// missing reports whether there is more, which has been said.
+	// missing reports whether some output is missing. That was printed.
 	missing bool
 	// remove removes the copies.
 	remove func()
 }
 
-// copiesDir returns where copies of output are made for an export: beside the file, where there
-// is to be room for it anyway, which a temporary directory in memory may not have.
+// copiesDir returns the directory for copies of output during an export. It is next to the
+// exported file, where enough space is needed in any case. A temporary directory in memory may
+// lack the space.
 func copiesDir(a *cli.App, file string) (string, error) {
 	if file != "-" {
 		return filepath.Dir(file), nil
@@ -35,8 +36,7 @@ func copiesDir(a *cli.App, file string) (string, error) {
 	return a.Global.StateDir, os.MkdirAll(a.Global.StateDir, 0o700)
 }
 
-// allLogs gathers the output of a run, with copies below a directory. What it returns is to be
-// removed.
+// allLogs gathers the output of a run, with copies below dir. The caller must call e.remove.
 func allLogs(ctx context.Context, a *cli.App, r *starter.Run, of *starter.Status, dir string) (e exportedLogs, err error) {
 	tmp, remove, err := filelock.TempDir(dir, ".clusterrun-export-")
 	if err != nil {
@@ -64,7 +64,7 @@ func allLogs(ctx context.Context, a *cli.App, r *starter.Run, of *starter.Status
 	for _, h := range l.AddHosts(ctx, s) {
 		l.Follows(h, l.Selected.Of(s, nil), false)
 	}
-	_ = l.FinishHosts(ctx) // fails only with ctx
+	_ = l.FinishHosts(ctx) // fails only if ctx is done
 	for _, h := range l.Hosts {
 		if h.Reader != nil && h.Err == nil && ctx.Err() == nil {
 			h.Err = c.finish(ctx, h)
@@ -75,7 +75,7 @@ func allLogs(ctx context.Context, a *cli.App, r *starter.Run, of *starter.Status
 	}
 	e.dirs = append(l.RunDirs(s), copies)
 	for _, dir := range e.dirs {
-		numbers, _ := tasklog.Attempts(dir) // an error is said when they are packed
+		numbers, _ := tasklog.Attempts(dir) // packing them reports the error
 		l.Found(numbers)
 	}
 	leftOut, incomplete, earlier := l.NamesLeftOut(s), l.MissesSome(), l.MissesEarlier(s)
@@ -83,8 +83,8 @@ func allLogs(ctx context.Context, a *cli.App, r *starter.Run, of *starter.Status
 	return e, nil
 }
 
-// addStarts adds to an account how the processes on other hosts were started. It returns why it is not
-// known of some.
+// addStarts adds to an account how the processes on other hosts were started. Its error has the
+// reasons why that is unknown for some of them.
 func addStarts(ctx context.Context, a *cli.App, r *starter.Run, of *record.Account) error {
 	status := *of.Status
 	s := &status
@@ -111,15 +111,15 @@ func addStarts(ctx context.Context, a *cli.App, r *starter.Run, of *record.Accou
 	return errors.Join(failed...)
 }
 
-// logCopy is a directory in which output of other hosts is written as it is there.
+// logCopy is a directory with copies of output on other hosts.
 type logCopy struct {
 	dir string
 	// fail ends the copying.
 	fail func(error)
 }
 
-// deliver adds a piece of a stream. It may be called for several hosts at the same time, whose
-// streams are different ones.
+// deliver writes a piece of a stream. It may be called concurrently for hosts, since their
+// streams differ.
 func (c *logCopy) deliver(chunk tasklog.Chunk) {
 	name := tasklog.StdoutFile
 	if chunk.Stderr {
@@ -134,8 +134,8 @@ func (c *logCopy) fileOf(rank, attempt int, name string) string {
 	return filepath.Join(tasklog.ProcessDir(c.dir, attempt, rank), name)
 }
 
-// finish adds the processes of a host that have written nothing, and what others have written
-// beside their output.
+// finish adds the processes of a host that have written no output, and the other files of all
+// processes.
 func (c *logCopy) finish(ctx context.Context, h *logs.Host) error {
 	for rank, attempts := range h.Attempts {
 		for _, n := range attempts {
@@ -155,7 +155,7 @@ func (c *logCopy) finish(ctx context.Context, h *logs.Host) error {
 	return nil
 }
 
-// copy copies all of a file of a process, if there is one.
+// copy copies a file of a process if it exists.
 func (c *logCopy) copy(ctx context.Context, h *logs.Host, rank, attempt int, file, to string) error {
 	write := func(piece []byte, offset int64) error {
 		err := writeAt(to, piece, offset)
@@ -169,13 +169,14 @@ func (c *logCopy) copy(ctx context.Context, h *logs.Host, rank, attempt int, fil
 		return nil
 	}
 	if err != nil {
-		_ = os.Remove(to) // a part of a value is none
+		_ = os.Remove(to) // a part of a value would be wrong
 		return err
 	}
-	return write(nil, -1) // it may be empty
+	return write(nil, -1) // the file may be empty
 }
 
-// writeAt writes the end of a file, from an offset on; -1: it only has to be there.
+// writeAt replaces the end of a file from offset on. If offset is -1, it only makes sure that
+// the file exists.
 func writeAt(file string, b []byte, offset int64) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
@@ -185,7 +186,7 @@ func writeAt(file string, b []byte, offset int64) error {
 		return err
 	}
 	if offset >= 0 {
-		// A file that was truncated there begins anew.
+		// If the file on the host was truncated, so is the copy.
 		if err = f.Truncate(offset); err == nil {
 			_, err = f.WriteAt(b, offset)
 		}

@@ -62,7 +62,7 @@ type listOptions struct {
 	since, until string
 }
 
-// runList is the work of [List].
+// runList runs the command [List].
 func runList(ctx context.Context, a *cli.App, flags *listOptions) error {
 	limit := flags.o.Limit
 	if limit < 1 {
@@ -108,8 +108,8 @@ func runList(ctx context.Context, a *cli.App, flags *listOptions) error {
 	return nil
 }
 
-// listRuns returns the runs of the server, the latest first. Programs that ask where there is no
-// server get an empty list.
+// listRuns returns the runs of the server, the latest first. If there is no server, programs
+// get an empty list.
 func listRuns(ctx context.Context, a *cli.App, o starter.ListOptions) ([]starter.Summary, error) {
 	c, _, err := a.DialExisting(ctx)
 	if err == cli.ErrNoServer && a.Global.JSON {
@@ -123,7 +123,8 @@ func listRuns(ctx context.Context, a *cli.App, o starter.ListOptions) ([]starter
 	return starter.List(ctx, c, o)
 }
 
-// causes returns those of runs; no run ends for a collateral end of a process.
+// causes returns the causes for which a run can end. A collateral end of a process does not end
+// the run.
 func causes() []string {
 	var names []string
 	for _, c := range spec.Causes {

@@ -64,7 +64,7 @@ Values of variables that are probably secret are left out, except those in the s
 	return cmd
 }
 
-// SpecOfRun returns what a run was started with, as another one can be.
+// SpecOfRun returns the spec of a run in a form that can start another run.
 func SpecOfRun(ctx context.Context, r *starter.Run) (*spec.RunSpec, error) {
 	s, err := r.Spec(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ func SpecOfRun(ctx context.Context, r *starter.Run) (*spec.RunSpec, error) {
 	return s, nil
 }
 
-// AccountOf returns all there is to say of a run.
+// AccountOf returns all that is known of a run.
 func AccountOf(ctx context.Context, r *starter.Run) (*record.Account, error) {
 	status, err := r.Status(ctx)
 	if err != nil {
@@ -88,12 +88,12 @@ func AccountOf(ctx context.Context, r *starter.Run) (*record.Account, error) {
 	s, err := r.Spec(ctx)
 	var invalid *spec.InvalidSpecError
 	if err != nil && !errors.As(err, &invalid) {
-		return nil, err // otherwise it is encoded, or of a later version
+		return nil, err // an invalid spec is encrypted, or of a later version
 	}
 	return record.New(status, s, histories), nil
 }
 
-// whyNoSpec says why the spec of a run is not known, and what to do about it.
+// whyNoSpec returns why the spec of a run is not known, and the remedy.
 func whyNoSpec(of *record.Account) string {
 	why := "its spec cannot be read: " + of.WhyNoSpec()
 	if len(of.Keys) == 0 {
@@ -138,8 +138,8 @@ func printAccount(a *cli.App, of *record.Account) error {
 	return err
 }
 
-// reasonOfEnd returns why a run ended none of whose processes was the reason: it was refused, say,
-// or got no place.
+// reasonOfEnd returns why a run ended if no process was the reason. For example, it was refused
+// or found no hosts.
 func reasonOfEnd(s *starter.Status) string {
 	switch {
 	case s.Open:
@@ -152,7 +152,7 @@ func reasonOfEnd(s *starter.Status) string {
 	return ""
 }
 
-// phasesLine says "queued 10ms, placing 1.2s, …".
+// phasesLine formats the phases, for example as "queued 10ms, placing 1.2s".
 func phasesLine(phases []record.Phase) string {
 	var parts []string
 	for _, p := range phases {
@@ -169,14 +169,14 @@ func seconds(s float64) string {
 	return cli.Roughly(d)
 }
 
-// startOfTasks is how some tasks were started.
+// startOfTasks describes the start of tasks that were started alike.
 type startOfTasks struct {
 	tasks []string
 	start *tasklog.Start
 }
 
-// sameStarts returns how the first task of each type was started, whose others differ by their
-// numbers only.
+// sameStarts returns the start of the first task of each type. The other tasks of the type
+// differ only in their numbers.
 func sameStarts(of *record.Account) (groups []startOfTasks) {
 	byType := map[string]int{}
 	for i, t := range of.Tasks {
@@ -195,7 +195,7 @@ func sameStarts(of *record.Account) (groups []startOfTasks) {
 	return groups
 }
 
-// printVariables prints variables, but for those that say what is known of every run.
+// printVariables prints variables without those that clusterrun sets for every run.
 func printVariables(a *cli.App, what string, variables map[string]*string) {
 	fmt.Fprintf(a.Out, "  %s:\n", what)
 	for _, name := range slices.Sorted(maps.Keys(variables)) {

@@ -19,24 +19,24 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// stackReader reads captured stacks, each where its host has it. A path that another host
-// names is never opened on this machine. Its zero value reads nothing.
+// stackReader reads captured stacks from the hosts that have them. It never opens a path on
+// this machine that another host names. The zero value reads nothing.
 type stackReader struct {
 	execution string
 	services  []spec.HostService
-	// own is the name of this machine, and logs our directory of the logs of the run: what
-	// is below it is of the run, whichever host has written it there.
+	// own is the name of this machine. logs is our log directory of the run: all files below it
+	// belong to the run, and any host may have written them.
 	own, logs string
-	// isOwn reports whether an address is one of this machine.
+	// isOwn reports whether an address belongs to this machine.
 	isOwn func(address string) bool
 }
 
 func newStackReader(a *cli.App, s *starter.Status) stackReader {
-	own, _ := os.Hostname() // without a name it is nobody's
+	own, _ := os.Hostname() // an empty name matches no host
 	return stackReader{execution: s.ExecutionID, services: s.Services, own: own, logs: tasklog.RunDir(a.LogsDir(), s.RunID, s.ExecutionID), isOwn: remotehosts.IsOwnAddress}
 }
 
-// isHere reports whether a path that a host names is one of this machine.
+// isHere reports whether a path that a host names is on this machine.
 func (r stackReader) isHere(host, path string) bool {
 	if host != "" && host == r.own {
 		return true
@@ -52,7 +52,7 @@ func (r stackReader) isHere(host, path string) bool {
 	return err == nil && r.isOwn(address)
 }
 
-// service returns that of a host, or nil.
+// service returns the service of a host, or nil if it has none.
 func (r stackReader) service(host string) *spec.HostService {
 	if at := slices.IndexFunc(r.services, func(s spec.HostService) bool { return s.Host == host }); host != "" && at >= 0 {
 		return &r.services[at]
@@ -60,11 +60,11 @@ func (r stackReader) service(host string) *spec.HostService {
 	return nil
 }
 
-// maxStacks bounds what is read of a file of stacks, in bytes.
+// maxStacks is the largest size of a file of stacks that is read, in bytes.
 const maxStacks = 16 << 20
 
-// read returns what is in a file. It fails with [fs.ErrNotExist] if that can be read neither
-// here nor from its host.
+// read returns the content of a file. Its error is [fs.ErrNotExist] if the file can be read
+// neither here nor from its host.
 func (r stackReader) read(ctx context.Context, c stacksOfTask) (string, error) {
 	if r.isHere(c.Host, c.File) {
 		return readStacks(c.File)

@@ -22,11 +22,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// stacksTimeout is how long a run has for captures: longer than for other
-// requests, because its processes are given time to answer.
+// stacksTimeout is the longest time for a run to capture stacks. It is longer than for other
+// requests, because processes get time to answer.
 const stacksTimeout = 30 * time.Second
 
-// secondLook is how long after a capture the ranks are looked at once more.
+// secondLook is the default time between two captures of stacks.
 const secondLook = time.Second
 
 func Stacks(a *cli.App) *cobra.Command {
@@ -84,18 +84,18 @@ that has ended, this lists the latest files on this machine.
 	return cmd
 }
 
-// stacksOptions is what is printed of stacks.
+// stacksOptions are the flags of [Stacks].
 type stacksOptions struct {
 	files, show bool
 	again       cli.Duration
 }
 
-// stacksOfTask is what was captured of one task.
+// stacksOfTask describes the captured stacks of one task.
 type stacksOfTask struct {
 	Task string `json:"task"`
 	Host string `json:"host,omitempty"`
 	File string `json:"file"`
-	// Text is what is in the file, with --show and where it can be read.
+	// Text is the content of the file. It is set with --show if the file can be read.
 	Text *string `json:"text,omitempty"`
 	rank int
 }
@@ -120,7 +120,7 @@ func stacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, h
 	for task, file := range answer.Files {
 		captured = append(captured, stacksOfTask{Task: task, File: file})
 	}
-	// Without the hosts the paths are still worth something.
+	// If the hosts are unknown, the paths are still printed.
 	var read stackReader
 	s, statusErr := run.Status(ctx)
 	if statusErr == nil {
@@ -130,7 +130,7 @@ func stacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, h
 	slices.SortFunc(captured, func(x, y stacksOfTask) int {
 		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.Task, y.Task))
 	})
-	// Of those with a problem it is said why there is nothing.
+	// Tasks with a problem are reported with their problem.
 	asked := slices.DeleteFunc(slices.Clone(tasks), func(task string) bool {
 		return slices.ContainsFunc(answer.Problems, func(p spec.TaskProblem) bool { return p.Task == task })
 	})
@@ -149,7 +149,7 @@ func stacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, h
 	return cli.LeftOut(a, answer.Problems)
 }
 
-// keptStacks shows what was captured last of tasks of a run that has ended.
+// keptStacks shows the last captured stacks of tasks of a run that has ended.
 func keptStacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, show bool) error {
 	s, err := run.Status(ctx)
 	if err != nil {
@@ -161,7 +161,7 @@ func keptStacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []strin
 		if len(tasks) > 0 && !slices.Contains(tasks, t.Name) || t.LogDir == "" || !read.isHere(t.Host, t.LogDir) {
 			continue
 		}
-		files, _ := fs.Glob(os.DirFS(t.LogDir), "stacks-*.txt") // by time
+		files, _ := fs.Glob(os.DirFS(t.LogDir), "stacks-*.txt") // sorted by time
 		if len(files) > 0 {
 			kept = append(kept, stacksOfTask{Task: t.Name, Host: t.Host, File: filepath.Join(t.LogDir, files[len(files)-1])})
 		}

@@ -28,7 +28,7 @@ func TestStacksOfAnotherHost(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		return filepath.Join(dir, name)
 	}
-	// The path that another host names is an unrelated file on this machine.
+	// The path that another host names belongs to an unrelated file on this machine.
 	logs, ours, theirs := t.TempDir(), t.TempDir(), t.TempDir()
 	here, secret := write(logs, "main\n"), write(ours, "a file of ours\n")
 	write(theirs, "its own\n")
@@ -46,7 +46,7 @@ func TestStacksOfAnotherHost(t *testing.T) {
 		host, file, text string
 	}{
 		{"a", here, "main\n"},
-		{"shares", here, "main\n"}, // the directory of the logs of the run
+		{"shares", here, "main\n"}, // below the log directory of the run
 		{"served", secret, "its own\n"},
 		{"served", "/somewhere/else/" + name, ""},
 		{"unserved", secret, ""},

@@ -103,7 +103,7 @@ func (o *statusOptions) check() error {
 	return nil
 }
 
-// showStatus prints what the flags of status ask for.
+// showStatus prints the parts of the status that the flags select.
 func showStatus(ctx context.Context, a *cli.App, r *starter.Run, o *statusOptions) error {
 	switch {
 	case o.watch:
@@ -133,7 +133,7 @@ func showStatus(ctx context.Context, a *cli.App, r *starter.Run, o *statusOption
 	return nil
 }
 
-// watchStatus shows how a run is doing until it has ended.
+// watchStatus shows the status of a run until its end.
 func watchStatus(ctx context.Context, a *cli.App, r *starter.Run, meant *taskChoice) error {
 	var (
 		changes report.News
@@ -180,7 +180,7 @@ func watchStatus(ctx context.Context, a *cli.App, r *starter.Run, meant *taskCho
 	return report.ReportEnd(a, r.ID, result)
 }
 
-// printStatus writes how a run is doing. each reports whether every task has a line.
+// printStatus writes the status of a run. If each is set, it writes a line for every task.
 func printStatus(out io.Writer, s *starter.Status, each bool) {
 	state := string(s.State)
 	switch {
@@ -271,7 +271,7 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 	printSummary(out, s)
 }
 
-// printSlow writes which tasks and hosts are slower than others.
+// printSlow writes the tasks and hosts that are slower than others.
 func printSlow(out io.Writer, s *starter.Status) {
 	const most = 8
 	for _, slow := range s.Slow[:min(len(s.Slow), most)] {
@@ -285,7 +285,7 @@ func printSlow(out io.Writer, s *starter.Status) {
 	}
 }
 
-// printReturned writes what the tasks of s have returned.
+// printReturned writes the values that the tasks of s have returned.
 func printReturned(out io.Writer, s *starter.Status) {
 	shown := map[int]bool{}
 	for _, t := range s.Tasks {
@@ -298,7 +298,7 @@ func printReturned(out io.Writer, s *starter.Status) {
 	}
 }
 
-// archiveLine describes what a run ships.
+// archiveLine describes the files that a run ships.
 func archiveLine(a spec.Archive) string {
 	return fmt.Sprintf("%s in %s, SHA-256 %s", shipped.Size(int64(a.Size)), plural.Of(a.Files, "file", "files"), a.Digest)
 }
@@ -310,7 +310,8 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
-// learntSilence returns after how long all tasks count as silent, if that is learnt; otherwise 0.
+// learntSilence returns the learned time after which tasks count as silent, or 0 if none is
+// learned.
 func learntSilence(tasks []starter.TaskStatus) (limit time.Duration) {
 	for _, t := range tasks {
 		if t.Usage != nil {
@@ -320,7 +321,7 @@ func learntSilence(tasks []starter.TaskStatus) (limit time.Duration) {
 	return limit
 }
 
-// silentLine names the tasks that show no sign of being at work, and says how many others do.
+// silentLine names the tasks that show no sign of work, and counts the others.
 func silentLine(s *starter.Status) string {
 	var names []string
 	var least time.Duration

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// mostRows is the most tasks of which each has a line where nobody asks for that.
+	// mostRows is the largest number of tasks that have a line each by default.
 	mostRows = 40
-	// mostHosts is the most hosts in a summary.
+	// mostHosts is the largest number of hosts in a summary.
 	mostHosts = 16
 )
 
@@ -57,7 +57,7 @@ func printTasks(out io.Writer, tasks []starter.TaskStatus) {
 	w.Flush()
 }
 
-// lastOutput returns how long ago a process last wrote output.
+// lastOutput returns the age of a process's last output.
 func lastOutput(at time.Time) string {
 	if at.IsZero() {
 		return "-"
@@ -65,7 +65,7 @@ func lastOutput(at time.Time) string {
 	return time.Since(at).Round(time.Second).String() + " ago"
 }
 
-// printSummary writes how many tasks do what, and those that are not as the others.
+// printSummary writes the number of tasks in each state, and the tasks that differ from most.
 func printSummary(out io.Writer, s *starter.Status) {
 	words := s.Doing()
 	fmt.Fprintf(out, "%s: %s\n\n", plural.Of(len(s.Tasks), "task", "tasks"), starter.TallyOf(words))
@@ -86,8 +86,8 @@ func printSummary(out io.Writer, s *starter.Status) {
 	}
 }
 
-// printTallies writes how many tasks of each host do what. Of many hosts it has those with
-// the most tasks to look at.
+// printTallies writes the number of tasks in each state for each host. If there are many hosts,
+// it writes the hosts with the most unusual tasks.
 func printTallies(out io.Writer, tasks []starter.TaskStatus, words []string) {
 	on := map[string]starter.Tally{}
 	odd := map[string]int{}
@@ -121,7 +121,7 @@ func printTallies(out io.Writer, tasks []starter.TaskStatus, words []string) {
 	}
 }
 
-// taskChoice is which tasks of a run are meant.
+// taskChoice selects tasks of a run.
 type taskChoice struct {
 	all, failed bool
 	host        string
@@ -138,13 +138,13 @@ func (c *taskChoice) flags(cmd *cobra.Command) {
 	c.given = fs.Changed
 }
 
-// each reports whether every task that is meant has a line.
+// each reports whether every selected task has a line.
 func (c *taskChoice) each() bool { return c.all || c.narrow() }
 
-// narrow reports whether some of the tasks may not be meant.
+// narrow reports whether the choice may leave out tasks.
 func (c *taskChoice) narrow() bool { return c.failed || c.given("host") || c.given("task") }
 
-// of returns the tasks of a run that are meant.
+// of returns the selected tasks of a run.
 func (c *taskChoice) of(s *starter.Status) ([]starter.TaskStatus, error) {
 	if c.all && c.narrow() {
 		return nil, cli.Usagef("--all shows every task; leave it out, or --failed, --host and --task")

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// large is a run of 400 tasks on two hosts of which one has failed and one restarts.
+// large returns a run of 400 tasks on two hosts. One task has failed and one restarts.
 func large() *starter.Status {
 	s := &starter.Status{RunID: "big", Open: true, State: spec.RunRunning, Started: time.Now()}
 	for i := range 400 {
@@ -53,7 +53,7 @@ worker-300  restarting  b     -     2         -     -
 	assert.Equal(t, 403, strings.Count(out.String(), "\n"))
 }
 
-// How long ago each process wrote output is shown where it is known.
+// The status shows the age of each process's last output, if it is known.
 func TestStatusHasTheLastOutput(t *testing.T) {
 	tasks := large().Tasks[:2]
 	tasks[1].LastOutput = time.Now().Add(-10 * time.Minute)
@@ -65,7 +65,7 @@ worker-1  running  a     1001  0         -     -      10m0s ago
 `, out.String())
 }
 
-// The status fits on a page with any number of hosts and failed tasks.
+// The status fits on a page for any number of hosts and failed tasks.
 func TestStatusOfALargeFailureIsAPage(t *testing.T) {
 	s := large()
 	for i := range s.Tasks {
@@ -126,7 +126,8 @@ func TestStatusHasWhatTasksReturned(t *testing.T) {
 	assert.NotContains(t, out.String(), "worker-0")
 }
 
-// One quiet task among others is shown as that, and what the run counts as silence.
+// The status names a silent task among others, with the time after which the run counts it as
+// silent.
 func TestStatusOfSilentTasks(t *testing.T) {
 	task := func(name string, silent int) starter.TaskStatus {
 		return starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name}, Usage: &spec.LiveUsage{SilentSeconds: silent}}

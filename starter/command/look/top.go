@@ -65,7 +65,7 @@ type topOptions struct {
 	choice cli.RunChoice
 }
 
-// runTop is the work of [Top].
+// runTop runs the command [Top].
 func runTop(ctx context.Context, a *cli.App, args []string, o *topOptions) error {
 	const elsewhere = "`clusterrun list --json`, `status --json RUN`, `queue --json` and `hosts --json` have the same for programs"
 	in, out := tasklog.FileOf(a.In), tasklog.FileOf(a.Out)
@@ -75,7 +75,7 @@ func runTop(ctx context.Context, a *cli.App, args []string, o *topOptions) error
 	case in == nil || out == nil || !tasklog.IsTerminal(in) || !tasklog.IsTerminal(out):
 		return cli.Usagef("top needs a terminal as stdin and stdout, and TERM to say which; %s", elsewhere)
 	}
-	// What is said must not go into the screen.
+	// Messages must not disturb the screen.
 	quiet := &cli.App{In: a.In, Out: a.Out, Err: &lineBuffer{}, Global: a.Global, Given: a.Given}
 	c, _, err := quiet.DialExisting(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func runTop(ctx context.Context, a *cli.App, args []string, o *topOptions) error
 	return showTop(ctx, quiet, c, run, o.queue, in, out)
 }
 
-// showTop shows the model on a terminal until it quits or a signal comes.
+// showTop shows the model on a terminal until the user quits or a signal comes.
 func showTop(ctx context.Context, a *cli.App, c client.Client, run, queue string, in, out *os.File) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -119,21 +119,21 @@ func showTop(ctx context.Context, a *cli.App, c client.Client, run, queue string
 	return err
 }
 
-// topProgram has bubbletea show a [top.Model].
+// topProgram shows a [top.Model] with bubbletea.
 type topProgram struct {
 	model top.Model
 	look  *topFetcher
-	round int // of looking; what belongs to an earlier one is over
+	round int // number of the last fetch; results of earlier ones do not schedule another
 }
 
-// foundMsg is what was found in a round, and took so long.
+// foundMsg has the result of a fetch and the time that it took.
 type foundMsg struct {
 	top.Found
 	round int
 	took  time.Duration
 }
 
-// nextMsg begins to look again.
+// nextMsg starts the next fetch.
 type nextMsg struct{ round int }
 
 func (t *topProgram) Init() tea.Cmd { return t.fetch() }
@@ -159,7 +159,7 @@ func (t *topProgram) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	return t, nil
 }
 
-// update passes a message to the model, and does what that wants.
+// update passes a message to the model, and carries out the model's request.
 func (t *topProgram) update(message any) tea.Cmd {
 	var want any
 	switch t.model, want = t.model.Update(message); want := want.(type) {
@@ -175,7 +175,7 @@ func (t *topProgram) update(message any) tea.Cmd {
 	return nil
 }
 
-// fetch begins a round of looking.
+// fetch starts a fetch for the present view.
 func (t *topProgram) fetch() tea.Cmd {
 	t.round++
 	subject, inView, round := t.model.Subject(), t.model.InView(), t.round
@@ -187,8 +187,8 @@ func (t *topProgram) fetch() tea.Cmd {
 	}
 }
 
-// pause returns how long to wait until the same is looked for again. Queries cost those who
-// answer them: one that is slow to is asked seldom.
+// pause returns the time to wait before the next fetch. Queries cost the server and the
+// workers, so a slow answer makes the pause longer.
 func pause(f foundMsg) time.Duration {
 	switch f.Subject.Kind {
 	case top.Output:
@@ -205,8 +205,8 @@ func pause(f foundMsg) time.Duration {
 const (
 	outputEvery = 200 * time.Millisecond
 	topEvery    = 2 * time.Second
-	runsEvery   = 5 * time.Second // how runs have ended is looked up one by one
-	endedEvery  = time.Minute     // only its logs change, which are removed one day
+	runsEvery   = 5 * time.Second // the endings of runs are looked up one by one
+	endedEvery  = time.Minute     // only its logs change, when they are removed
 	topLoad     = 10
 )
 
@@ -227,7 +227,7 @@ func (t *topProgram) View() tea.View {
 	return v
 }
 
-// topFetcher finds out what views are about, and acts.
+// topFetcher fetches the data for views, and carries out actions.
 type topFetcher struct {
 	app    *cli.App
 	ctx    context.Context
@@ -241,7 +241,7 @@ type topFetcher struct {
 	stop     context.CancelFunc
 }
 
-// lookBound is how long one look may take.
+// lookBound is the longest time for a fetch.
 const lookBound = 15 * time.Second
 
 func (l *topFetcher) find(s top.Subject, inView []starter.TaskStatus) top.Found {
@@ -270,7 +270,7 @@ func (l *topFetcher) find(s top.Subject, inView []starter.TaskStatus) top.Found 
 	return f
 }
 
-// topRuns is the most runs that are listed.
+// topRuns is the largest number of runs in the list.
 const topRuns = 100
 
 func (l *topFetcher) run(id, execution string) *starter.Run {
@@ -283,7 +283,7 @@ func (l *topFetcher) run(id, execution string) *starter.Run {
 	return l.runs[ref]
 }
 
-// follow returns the lines that have come since the last time, as `logs -f` has them.
+// follow returns the lines that have come since the last call, in the form of `logs -f`.
 func (l *topFetcher) follow(s top.Subject) []string {
 	run := l.run(s.Run, s.Execution)
 	l.mu.Lock()
@@ -313,7 +313,7 @@ func (l *topFetcher) follow(s top.Subject) []string {
 	return l.output.take()
 }
 
-// topTail is how many lines of each stream are shown of what was written before.
+// topTail is the number of earlier lines of each stream that are shown.
 const topTail = 200
 
 func (l *topFetcher) unfollow() {
@@ -322,7 +322,7 @@ func (l *topFetcher) unfollow() {
 	l.end()
 }
 
-// end stops to follow output. mu must be held.
+// end stops following output. l.mu must be held.
 func (l *topFetcher) end() {
 	if l.stop != nil {
 		l.stop()
@@ -330,7 +330,7 @@ func (l *topFetcher) end() {
 	l.followed, l.output, l.stop = top.Subject{}, nil, nil
 }
 
-// act does what was confirmed, and returns what came of it.
+// act carries out a confirmed action, and returns a message with its result.
 func (l *topFetcher) act(a top.Action) string {
 	ctx, cancel := context.WithTimeout(l.ctx, stacksTimeout)
 	defer cancel()
@@ -377,7 +377,7 @@ func (l *topFetcher) act(a top.Action) string {
 	return cmp.Or(answer.Note, text)
 }
 
-// lastLine returns the last line that a process has written, if its files are here.
+// lastLine returns the last line that a process has written if its files are on this machine.
 func lastLine(dir string) string {
 	if dir == "" {
 		return ""
@@ -415,9 +415,9 @@ type lineBuffer struct {
 }
 
 const (
-	// mostHeard is the most lines that are kept: what is older is not seen.
+	// mostHeard is the largest number of lines that are kept. Older lines are dropped.
 	mostHeard = 5000
-	// longestHeard bounds what is kept of a line, in bytes: no terminal shows more.
+	// longestHeard is the number of bytes that are kept of a line. No terminal shows more.
 	longestHeard = 4 << 10
 )
 

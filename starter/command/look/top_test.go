@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/top"
 )
 
-// idle looks for nothing by itself.
+// idle is a program that does not fetch by itself.
 type idle struct{ *topProgram }
 
 func (idle) Init() tea.Cmd { return nil }
@@ -78,7 +78,7 @@ func TestHeardOutputIsBounded(t *testing.T) {
 	assert.LessOrEqual(t, len(lines), 2*mostHeard)
 	assert.Equal(t, "new", lines[len(lines)-1])
 	assert.Empty(t, h.take())
-	// So is a line that does not end.
+	// A line without an end is bounded, too.
 	for range 100 {
 		_, _ = h.Write(bytes.Repeat([]byte("x"), 1000))
 	}

@@ -70,10 +70,11 @@ Exit codes:
 	return cmd
 }
 
-// maxRounds bounds the rounds in a trace: a collector takes some megabytes.
+// maxRounds is the largest number of rounds in a trace. Collectors accept a few megabytes.
 const maxRounds = 10_000
 
-// roundsOf returns the rounds of barriers for the trace of a run, and says what is not in it.
+// roundsOf returns the rounds of barriers for the trace of a run. It reports rounds that are
+// left out.
 func roundsOf(ctx context.Context, a *cli.App, r *starter.Run) ([]starter.Round, error) {
 	rounds, err := r.Rounds(ctx)
 	if len(rounds) > maxRounds {

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// showUsage prints what the tasks of a run use and have used.
+// showUsage prints the present and past usage of the tasks of a run.
 func showUsage(a *cli.App, s *starter.Status) error {
 	u := usageOfRun(s)
 	if a.Global.JSON {
@@ -21,7 +21,7 @@ func showUsage(a *cli.App, s *starter.Status) error {
 	return printUsage(a, u)
 }
 
-// runUsage is what a run uses and has used, all of it and by task.
+// runUsage is the present and past usage of a run, in total and by task.
 type runUsage struct {
 	RunID string         `json:"run_id"`
 	Open  bool           `json:"open"`
@@ -29,7 +29,7 @@ type runUsage struct {
 	Tasks []taskUsage    `json:"tasks"`
 }
 
-// taskUsage has no Usage where nothing is known.
+// taskUsage is the usage of a task. Usage is nil if it is unknown.
 type taskUsage struct {
 	Name  string          `json:"name"`
 	Host  string          `json:"host,omitempty"`
@@ -63,7 +63,7 @@ func usageOfRun(s *starter.Status) runUsage {
 		u.Tasks = append(u.Tasks, task)
 	}
 	if s.Result != nil && s.Result.Usage != (spec.Usage{}) {
-		u.Usage.Usage = s.Result.Usage // which also has the processes that are not listed
+		u.Usage.Usage = s.Result.Usage // this total includes processes that are not listed
 	}
 	return u
 }
@@ -124,7 +124,7 @@ func printUsage(a *cli.App, u runUsage) error {
 	return w.Flush()
 }
 
-// cpuTime writes seconds the way one says them.
+// cpuTime formats a number of seconds.
 func cpuTime(seconds float64) string {
 	return cli.Roughly(time.Duration(seconds * float64(time.Second)))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// showWhy prints why a run waits, or what it is doing.
+// showWhy prints the reason why a run waits, or the activity of its tasks.
 func showWhy(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status) error {
 	var d doing
 	if s.State == spec.RunRunning {
@@ -38,14 +38,14 @@ func showWhy(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status)
 	return printDoing(a, s, d)
 }
 
-// doing is what the tasks of a run do.
+// doing describes the activity of a run's tasks.
 type doing struct {
 	barriers []starter.Barrier
 	findings *stacktree.Findings
 	problems []spec.TaskProblem // of tasks whose stacks could not be captured
 }
 
-// doingOf captures the stacks of a run. That it ends meanwhile is no error.
+// doingOf captures the stacks of a run. It returns no error if the run ends before it is done.
 func doingOf(ctx context.Context, r *starter.Run, s *starter.Status) (d doing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stacksTimeout)
 	defer cancel()
@@ -129,7 +129,7 @@ func printWhere(a *cli.App, s *starter.Status) {
 	}
 }
 
-// nobodyExecutes returns that nobody executes an open run, and what to do about it.
+// nobodyExecutes returns a message that no worker executes an open run, with the remedy.
 func nobodyExecutes(run, queue string) string {
 	if spec.IsPrivateQueue(queue) || spec.IsAgentsQueue(queue) {
 		return fmt.Sprintf("nobody executes it: the command that ran it is gone or does not answer; `clusterrun stop %s` ends it", run)

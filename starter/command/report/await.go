@@ -36,7 +36,7 @@ and elsewhere with a line for each change.
 	return cmd
 }
 
-// awaitShown waits for a run, shows how it is doing meanwhile, and reports its end.
+// awaitShown waits for a run, shows its progress, and reports its end.
 func awaitShown(ctx context.Context, a *cli.App, r *starter.Run) error {
 	console := tasklog.NewConsole(a.Out, a.Err, tasklog.ConsoleOptions{})
 	a.Printer.Through(console)
@@ -55,18 +55,19 @@ func awaitShown(ctx context.Context, a *cli.App, r *starter.Run) error {
 	}, a.SayUnreachable)
 	a.Printer.Flush()
 	a.Printer.Through(nil)
-	_ = console.Close() // the outputs remember what went wrong
+	_ = console.Close() // the outputs remember errors
 	return reportOf(ctx, a, r, result, err)
 }
 
-// reportOf reports how a run has ended whose files may be on other hosts.
+// reportOf reports the end of a run whose files may be on other hosts.
 func reportOf(ctx context.Context, a *cli.App, r *starter.Run, result *spec.RunResult, err error) error {
 	a.Elsewhere = func(f *spec.Failure) ([]byte, error) { return errorFile(ctx, r, f) }
 	return Report(a, r.ID, result, err)
 }
 
-// AwaitEnd waits for a run and, where that is given, until its output has been shown, and
-// reports its end. Its error has the exit code, that of the output last.
+// AwaitEnd waits for a run and, if shown is not nil, for its output to be shown, and reports
+// the end of the run. Its error has the exit code: the code of the run or, if that is 0, of the
+// output.
 func AwaitEnd(ctx context.Context, a *cli.App, r *starter.Run, shown <-chan error) error {
 	result, err := r.WaitNotify(ctx, a.SayUnreachable)
 	var incomplete error

@@ -15,10 +15,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// copyErrorFile gives the root cause's own error to whoever started us and told us where
-// it looks for one: a launcher of torch's, or another run that we are a task of.
+// copyErrorFile copies the error file of the root cause to the path at which the program that
+// started us expects an error file. That program is a launcher of torch, or another run with
+// this command as a task.
 func copyErrorFile(a *cli.App, f *spec.Failure) {
-	// A launcher within a task of ours sets only the former.
+	// A launcher within a task of a run sets only the former, and is the nearer one.
 	to := cmp.Or(os.Getenv("TORCHELASTIC_ERROR_FILE"), os.Getenv("CLUSTERRUN_ERROR_FILE"))
 	if to == "" || f == nil || f.ErrorFile == "" {
 		return
@@ -40,7 +41,7 @@ func copyErrorFile(a *cli.App, f *spec.Failure) {
 	}
 }
 
-// errorFile returns the error file of a failure of a run from the host that has it.
+// errorFile reads the error file of a failure from its host.
 func errorFile(ctx context.Context, r *starter.Run, f *spec.Failure) ([]byte, error) {
 	_, attempt, rank, ok := tasklog.SplitProcessDir(filepath.Dir(f.ErrorFile))
 	s, err := r.Status(ctx)

@@ -19,7 +19,7 @@ import (
 type HostTasks struct {
 	Host  string   `json:"host"`
 	Tasks []string `json:"tasks"`
-	// Slots is how many the host has, if these are more tasks.
+	// Slots is the number of slots of the host, if it has more tasks than slots.
 	Slots int `json:"slots,omitempty"`
 }
 
@@ -28,17 +28,17 @@ func (h HostTasks) List() string {
 	return shorten.List(h.Tasks, most)
 }
 
-// LiveLine returns the line that is kept up to date.
+// LiveLine returns the text of a status line.
 func LiveLine(id, text string, started time.Time) string {
 	return fmt.Sprintf("%s · %s · %s", id, text, time.Since(started).Round(time.Second))
 }
 
-// Counts says "3 running, 1 ended".
+// Counts returns the number of tasks in each state, such as "3 running, 1 ended".
 func Counts(s *starter.Status) string {
 	return cmp.Or(starter.TallyOf(s.Doing()).String(), string(s.State))
 }
 
-// SomeOf names the first of many.
+// SomeOf lists the first of many names.
 func SomeOf(names []string) string {
 	const most = 8
 	if more := len(names) - most; more > 0 {
@@ -58,7 +58,7 @@ func ExitColumns(e *spec.Exit) (exit, cause string) {
 	return strconv.Itoa(e.ExitCode), string(e.Cause)
 }
 
-// WaitingLine returns what a run waits for, why, and for how long.
+// WaitingLine returns the reason and the time for which a run waits.
 func WaitingLine(w starter.Waiting, now time.Time) string {
 	if w.Position > 0 {
 		return fmt.Sprintf("%s (position %d in queue %s)", strings.TrimPrefix(w.Refusal, "waits for "), w.Position, w.Queue)
@@ -84,12 +84,12 @@ func WaitingLine(w starter.Waiting, now time.Time) string {
 // unreachable is the error type of the results of [Unreachable].
 const unreachable = "Unreachable"
 
-// Unreachable returns the result of a run of which the server does not tell how it ended.
+// Unreachable returns the result of a run whose end the server does not report.
 func Unreachable(err error) *spec.RunResult {
 	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: unreachable, Message: err.Error(), ExitCode: cli.CodeOf(err)}
 }
 
-// taskLines returns how tasks ended, as far as that is known, a line each.
+// taskLines returns a line for each task whose end is known.
 func taskLines(tasks []spec.TaskResult) []string {
 	const most = 16
 	var lines []string
@@ -109,9 +109,9 @@ func taskLines(tasks []spec.TaskResult) []string {
 	return lines
 }
 
-// ProgressLine says " · 40..55%, 3m10s left" of the tasks that run and say how
-// far they are. The time left is that of the slowest, from how long its process
-// has taken so far.
+// ProgressLine returns, for example, " · 40..55%, 3m10s left" for the running tasks that report
+// their progress. The time left is the longest of all tasks, extrapolated from the run time of
+// each process.
 func ProgressLine(s *starter.Status, now time.Time) string {
 	least, most := 101, -1
 	var left time.Duration
@@ -139,10 +139,9 @@ func ProgressLine(s *starter.Status, now time.Time) string {
 	return text
 }
 
-// StoppingLine returns who asked the tasks to stop, why and when, and how long they
-// have.
+// StoppingLine returns who asked the tasks to stop, why and when, and the time left.
 func StoppingLine(s spec.Stopping, now time.Time) string {
-	// The clock of the run may not be ours.
+	// The clock of the run may differ from ours.
 	text := fmt.Sprintf("%s (%s ago", s, cli.Roughly(max(0, now.Sub(s.Asked))))
 	switch left := s.Deadline.Sub(now); {
 	case s.Deadline.IsZero():

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ProgressColumn says "42% (420/1000) loss 0.3".
+// ProgressColumn formats progress, for example as "42% (420/1000) loss 0.3".
 func ProgressColumn(p *spec.Progress) string {
 	if p == nil {
 		return "-"

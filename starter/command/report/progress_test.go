@@ -35,7 +35,7 @@ func TestProgressLine(t *testing.T) {
 	assert.Equal(t, " · 100%", line(task(spec.TaskRunning, time.Minute, &spec.Progress{Current: 4, Total: 4})))
 }
 
-// Programs may say anything that is a number.
+// Programs may report any numbers.
 func TestExtremeProgress(t *testing.T) {
 	for _, p := range []spec.Progress{
 		{Current: math.MaxFloat64, Total: math.SmallestNonzeroFloat64}, {Current: math.SmallestNonzeroFloat64, Total: math.MaxFloat64},

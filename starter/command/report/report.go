@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Report prints how a run ended, root cause first, and returns an error that has the exit
-// code and no text. JSON of it goes to stdout.
+// Report prints how a run ended, root cause first, and returns an error that has the exit code
+// and no text. With --json it also prints the result to stdout.
 func Report(a *cli.App, id string, result *spec.RunResult, err error) error {
 	result, err = ResultOf(result, err)
 	if err != nil || result == nil {
@@ -26,9 +26,8 @@ func Report(a *cli.App, id string, result *spec.RunResult, err error) error {
 	return cmp.Or(ReportEnd(a, id, result), printed)
 }
 
-// ResultOf returns the result of a run that has ended: one that was terminated, or is out of
-// reach, has left none, and there is one all the same. The error is that of a run that has
-// not ended.
+// ResultOf returns the result of a run that has ended. It makes a result for a run that was
+// terminated or cannot be reached. It returns an error if the run has not ended.
 func ResultOf(result *spec.RunResult, err error) (*spec.RunResult, error) {
 	var (
 		failed     *starter.Error
@@ -45,7 +44,7 @@ func ResultOf(result *spec.RunResult, err error) (*spec.RunResult, error) {
 	return Unreachable(err), nil
 }
 
-// ReportEnd says how a run ended, and returns an error that has the exit code and no text.
+// ReportEnd prints how a run ended, and returns an error that has the exit code and no text.
 func ReportEnd(a *cli.App, id string, result *spec.RunResult) error {
 	a.Say("%s", verdict(a, id, result))
 	if result.Verdict == spec.VerdictSucceeded {
@@ -55,12 +54,12 @@ func ReportEnd(a *cli.App, id string, result *spec.RunResult) error {
 	return &cli.ExitError{Code: max(result.ExitCode, 1)}
 }
 
-// PrintResult prints the result where JSON is wanted.
+// PrintResult prints the result as JSON if --json is given.
 func PrintResult(a *cli.App, r *spec.RunResult) error {
 	if !a.Global.JSON {
 		return nil
 	}
-	if r.Tasks == nil { // nothing was started: null is no list to programs
+	if r.Tasks == nil { // no task was started; programs expect a list instead of null
 		changed := *r
 		changed.Tasks = []spec.TaskResult{}
 		r = &changed
@@ -89,7 +88,7 @@ func verdict(a *cli.App, id string, r *spec.RunResult) string {
 	return strings.Join(lines, "\n")
 }
 
-// Returned says what a task has returned. Empty: nothing.
+// Returned returns a line about the value that a task has returned, or "" if there is none.
 func Returned(t spec.TaskResult) string {
 	switch {
 	case len(t.Value) > 0:
@@ -100,7 +99,7 @@ func Returned(t spec.TaskResult) string {
 	return ""
 }
 
-// short returns a return value fit for a line.
+// short returns a return value, cut to fit into a line.
 func short(v json.RawMessage) string {
 	const most = 300
 	text := spec.ShownValue(v)

@@ -64,7 +64,7 @@ func TestReportAsJSON(t *testing.T) {
 	assert.Equal(t, *result, got)
 	assert.Equal(t, 130, code)
 
-	// Without a result there is one all the same, for programs.
+	// Without a result, the JSON still has one.
 	stdout, stderr, code := reported(t, true, nil, &starter.TerminatedError{RunID: "iris-1", Reason: "why"})
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
 	assert.Equal(t, "Terminated", got.ErrorType)
@@ -78,8 +78,8 @@ func TestReportAsJSON(t *testing.T) {
 	assert.Equal(t, 125, code)
 }
 
-// What started us looks for our error where it told us to leave it: it gets the
-// root cause's (TE-69, TE-70, TE-76, TE-77).
+// The program that started us expects our error file at a path. It gets the error file of the
+// root cause (TE-69, TE-70, TE-76, TE-77).
 func TestReportHandsTheErrorFileOn_TE69_TE70_TE76_TE77(t *testing.T) {
 	dir := t.TempDir()
 	childs, ours := filepath.Join(dir, "child.json"), filepath.Join(dir, "ours.json")
@@ -105,12 +105,12 @@ func TestReportHandsTheErrorFileOn_TE69_TE70_TE76_TE77(t *testing.T) {
 
 	assert.Contains(t, fail(), "replaced "+ours)
 
-	// torch's launcher is the nearer one where both ask.
+	// If both are set, torch's launcher is the nearer one.
 	t.Setenv("TORCHELASTIC_ERROR_FILE", filepath.Join(dir, "torch.json"))
 	fail()
 	assert.FileExists(t, filepath.Join(dir, "torch.json"))
 
-	// The file of a process elsewhere, or of none.
+	// The error file is on another host, or there is none.
 	require.NoError(t, os.Remove(childs))
 	require.NoError(t, os.Remove(filepath.Join(dir, "torch.json")))
 	assert.Contains(t, fail(), "the error file of worker-0 is on host-a")

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// Watch calls show with what a run says, each second and once it has ended, and returns how
-// that was, as [starter.Run.WaitNotify] does.
+// Watch calls show with the status of a run every second and after its end. It returns the
+// result as [starter.Run.WaitNotify] does.
 func Watch(ctx context.Context, r *starter.Run, show func(*starter.Status) error, notify func(error)) (result *spec.RunResult, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -26,7 +26,7 @@ func Watch(ctx context.Context, r *starter.Run, show func(*starter.Status) error
 	tick := time.NewTicker(StatusEvery)
 	defer tick.Stop()
 	for over := false; ; {
-		// That the server is away is told to notify.
+		// WaitNotify reports to notify that the server is away.
 		if s, failed := r.Status(ctx); failed == nil && (!over || !s.Open) {
 			if failed = show(s); failed != nil {
 				stop()
@@ -45,18 +45,18 @@ func Watch(ctx context.Context, r *starter.Run, show func(*starter.Status) error
 	}
 }
 
-// News tells what has changed of a run.
+// News finds the changes of a run between calls.
 type News struct {
 	line   string
 	before []starter.TaskStatus
 	words  []string
-	// unanswered reports whether nobody answered for the run the last time.
+	// unanswered reports whether the run did not answer the last time.
 	unanswered bool
 }
 
-// Of returns what has changed since the last call: how the run is doing, where that is
-// another, and then the tasks that have come into trouble or were started again. Empty:
-// nothing has. That nobody answers counts the second time: a busy host may be late.
+// Of returns the changes since the last call: the line of the run, if it differs, and the tasks
+// that have come into trouble or were started again. It returns "" if there are none. A run
+// that does not answer is reported the second time only, since a busy host may be late.
 func (n *News) Of(s *starter.Status) string {
 	once := s.Unanswered && !n.unanswered && n.line != ""
 	if n.unanswered = s.Unanswered; once {
@@ -94,7 +94,7 @@ func (n *News) Of(s *starter.Status) string {
 
 const startedAgain = "started again"
 
-// stateLine returns how a run is doing in a line, without what changes by itself.
+// stateLine returns the state of a run in a line, without values that change by themselves.
 func stateLine(s *starter.Status) string {
 	state := string(s.State)
 	switch {
@@ -117,8 +117,8 @@ func stateLine(s *starter.Status) string {
 	return state
 }
 
-// WithClock returns a line with the time of day.
+// WithClock puts the time of day in front of a line.
 func WithClock(line string) string { return time.Now().Format(time.TimeOnly) + " " + line }
 
-// StatusEvery is how often the status line is made anew.
+// StatusEvery is the time between updates of the status line.
 const StatusEvery = time.Second

@@ -60,7 +60,7 @@ func TestNewsOfAWait(t *testing.T) {
 	assert.Equal(t, "placing; waiting for 3 slots (position 1 in queue clusterrun)", n.Of(s))
 }
 
-// A text is written over the one before, and never over what was on the terminal.
+// A text is drawn over its last version, and leaves the rest of the terminal as it was.
 func TestRedrawnText(t *testing.T) {
 	master, slave, err := pty.Open()
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestRedrawnText(t *testing.T) {
 	written := func(text string) string {
 		require.NoError(t, r.Show(text))
 		b, all := make([]byte, 1000), ""
-		for !strings.HasSuffix(all, "\x1b[J") { // a terminal may hand on what was written in several pieces
+		for !strings.HasSuffix(all, "\x1b[J") { // a terminal may split output into several pieces
 			n, err := master.Read(b)
 			require.NoError(t, err)
 			all += string(b[:n])
