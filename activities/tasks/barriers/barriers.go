@@ -25,7 +25,7 @@ type Server interface {
 	Result(ctx context.Context, id string) (spec.BarrierResult, error)
 	// State returns whether there is a round, without waiting.
 	State(ctx context.Context, id string) (RoundState, error)
-	// Status returns who has arrived in an open round.
+	// Status returns the status of an open round, with the tasks that have arrived.
 	Status(ctx context.Context, id string) (spec.BarrierStatus, error)
 	// End ends an open round that no task waits for any longer.
 	End(ctx context.Context, id, why string) error
@@ -74,7 +74,7 @@ type Arrival struct {
 type Release struct {
 	// Round counts the rounds of this barrier, broken ones included, from 0.
 	Round int
-	// Values are the values of all tasks; nil if there are none.
+	// Values are the values of all tasks, or nil if there are none.
 	Values map[string]string
 }
 
@@ -111,7 +111,7 @@ func keyOf(r spec.RunRef) runKey { return runKey{r.WorkflowID, r.RunID} }
 type run struct {
 	spec.RunRef
 	meetings map[string]*meeting
-	used     int // counts uses of meetings, for the one used longest ago
+	used     int // counts uses of meetings, to find the least recently used one
 }
 
 // New returns the barriers of a host, with the round numbers kept in the state directory.

@@ -72,8 +72,8 @@ func arrival(task, name, key string, participants ...string) barriers.Arrival {
 	return barriers.Arrival{Run: run, Task: task, Name: name, Key: key, Participants: participants}
 }
 
-// All hosts get the values of the tasks, even a host whose host worker was restarted before
-// it heard the answer. A value that is too large is refused, and does not affect the round.
+// All hosts get the values of the tasks, even a host whose host worker was restarted before it
+// received the answer. A value that is too large is refused, and does not affect the round.
 func TestValuesAcrossHosts(t *testing.T) {
 	s := newFakeServer()
 	a, b := newHost(t, s, t.TempDir()), newHost(t, s, t.TempDir())
@@ -151,7 +151,7 @@ func TestArrivalsThatCannotBe(t *testing.T) {
 	}
 }
 
-// A final refusal is returned, instead of trying for ever.
+// A final refusal is returned instead of being retried forever.
 func TestServerRefuses(t *testing.T) {
 	s := newFakeServer()
 	s.refuse = errors.New("too large")
@@ -293,7 +293,7 @@ func TestLostArrivalIsToldAgain(t *testing.T) {
 	released(t, w, 0)
 }
 
-// A run that is released leaves nothing: no open round, no file, no memory.
+// A run that is released leaves no open round, no file and no memory.
 func TestForget(t *testing.T) {
 	s := newFakeServer()
 	state := t.TempDir()
@@ -336,7 +336,7 @@ func files(t *testing.T, state string) []string {
 	return list
 }
 
-// 10,000 barriers of different names leave nothing behind that grows.
+// 10,000 barriers of different names do not make memory or files grow.
 func TestManyBarriersAreForgotten(t *testing.T) {
 	s := &forgetfulServer{newFakeServer()}
 	state := t.TempDir()

@@ -23,7 +23,7 @@ func (e *RefusedError) Error() string { return "the server refused the arrival: 
 // Unwrap returns the server's error.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// BrokenError reports that a barrier broke, and who was missing.
+// BrokenError reports that a barrier broke, and which tasks were missing.
 type BrokenError struct {
 	Name    string
 	Round   int // from 0; people count from 1

@@ -42,8 +42,9 @@ type waiter struct {
 	answered chan answer // receives exactly one answer
 }
 
-// left returns what is left of the timeout, which the round counts from the moment it learns
-// of the arrival. Up to a second is ignored, so that the round shows the original timeout.
+// left returns the remaining timeout, which the round counts from the moment at which it
+// receives the arrival. Up to a second is ignored, so that the round shows the original
+// timeout.
 func (w *waiter) left() time.Duration {
 	waited := time.Since(w.came)
 	if w.Timeout == 0 || waited < time.Second {
@@ -211,7 +212,7 @@ type outcome struct {
 	err error
 }
 
-// bring sends the round everything that it does not know yet.
+// bring sends the withdrawals and arrivals to the round that it does not have yet.
 func (s *server) bring(ctx context.Context) error {
 	for {
 		if err := s.seekForgotten(ctx); err != nil {

@@ -167,7 +167,7 @@ func (m *meeting) answerOf(round int, r spec.BarrierResult) answer {
 }
 
 // settle answers the waiters that were in a round that closed. The others move on to the next
-// one.
+// round.
 func (s *server) settle(round int, r spec.BarrierResult) {
 	s.unwatch()
 	s.mu.Lock()

@@ -207,7 +207,7 @@ func (s *fakeServer) messages() int {
 	return len(s.told)
 }
 
-// asked returns how often a call was made.
+// asked returns the number of times that a call was made.
 func (s *fakeServer) asked(call string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

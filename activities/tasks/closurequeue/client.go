@@ -51,8 +51,8 @@ func NewClient(s Server, run spec.RunRef) *Client {
 // ID returns the workflow ID of the queue.
 func (c *Client) ID() string { return c.id }
 
-// Open creates the queue if there is none; of its input only the run counts otherwise. A queue
-// that ended with its run stays ended.
+// Open creates the queue if there is none. If it exists, all of the input except the run is
+// ignored. A queue that ended with its run stays ended.
 func (c *Client) Open(ctx context.Context, in closure.QueueInput) error {
 	_, err := c.server.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: c.id, TaskQueue: c.TaskQueue,
@@ -106,8 +106,8 @@ func (c *Client) Pause(ctx context.Context, r closure.PauseRequest) (closure.Que
 	return update[closure.QueueStatus](ctx, c, closure.UpdatePauseQueue, r)
 }
 
-// executing returns how many closures are being called, according to the heartbeats of the
-// leases.
+// executing returns the number of closures that are being called, according to the heartbeats
+// of the leases.
 func executing(activities []*workflowpb.PendingActivityInfo) (n int) {
 	for _, a := range activities {
 		var beat closure.LeaseBeat

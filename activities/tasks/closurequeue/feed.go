@@ -16,9 +16,9 @@ const (
 
 func isEmpty(b *closure.Outcomes) bool { return len(b.Outcomes) == 0 && len(b.Cancelled) == 0 }
 
-// feed returns the history of a queue piece by piece. The caller keeps its position, so it
-// can continue with another feed. A feed reads only a little ahead, so its memory is bounded
-// however slow the caller is.
+// feed returns the history of a queue piece by piece. The caller keeps its position, so it can
+// continue with another feed. A feed reads only a little ahead, so its memory is bounded even
+// if the caller is slow.
 type feed struct {
 	client *Client
 	// gate holds an element while a call of Next is in progress.
@@ -42,7 +42,7 @@ type reading struct{ err error }
 
 func newFeed(c *Client) *feed { return &feed{client: c, gate: make(chan struct{}, 1)} }
 
-// next returns what comes after a position. If there is nothing, it waits for that time or
+// next returns the outcomes after a position. If there is nothing, it waits for that time or
 // until ctx ends, and then returns an empty batch. If the caller asks again for the same
 // position because the answer was lost, it gets the same batch. At the end of the history the
 // error is [ErrRunEnded].
@@ -179,7 +179,7 @@ type kept struct {
 }
 
 const (
-	// maxFeeds bounds the feeds of a queue, each with what it has read ahead.
+	// maxFeeds bounds the feeds of a queue, each of which holds news that it has read ahead.
 	maxFeeds = 64
 	// idleFeed is the time for which an unused feed is kept.
 	idleFeed = time.Minute

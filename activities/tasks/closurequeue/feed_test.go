@@ -119,7 +119,7 @@ func TestTheOrderOfABatch(t *testing.T) {
 	assert.Equal(t, "4=5", process.got[3])
 }
 
-// The amount that a feed reads ahead is bounded, however slowly it is asked.
+// The amount that a feed reads ahead is bounded, even if its caller is slow.
 func TestAFeedReadsLittleAhead(t *testing.T) {
 	f := newFixture(t)
 	here, err := f.client.Here(patience(t))
@@ -147,7 +147,7 @@ func TestAFeedReadsLittleAhead(t *testing.T) {
 	assert.Equal(t, 40, got)
 }
 
-// A feed that is not asked any more is forgotten, and so is one of too many.
+// A feed that is no longer used is dropped, and so is the oldest of too many.
 func TestFeeds(t *testing.T) {
 	f := newFixture(t)
 	here, err := f.client.Here(patience(t))

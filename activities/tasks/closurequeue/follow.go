@@ -120,7 +120,7 @@ func (r *reader) follows(e *historypb.HistoryEvent) error {
 	return nil
 }
 
-// event returns the news of an event; nil if there are none.
+// event returns the news of an event, or nil if there are none.
 func (r *reader) event(e *historypb.HistoryEvent) (*News, error) {
 	switch e.GetEventType() {
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:

@@ -47,7 +47,7 @@ func (q *Queue) follow(ctx context.Context) error {
 	}
 }
 
-// told records what the history says about closures.
+// told records news of closures from the history.
 func (q *Queue) told(n News) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,7 +73,7 @@ func (q *Queue) told(n News) error {
 type awaited struct {
 	// remotes are those with a known ID and no outcome.
 	remotes map[uint64][]*Remote
-	// attached counts those of them that join and done wait for.
+	// attached counts the closures that join and done wait for.
 	attached int
 }
 
@@ -147,8 +147,8 @@ func (a *awaited) failAll(err error) {
 	a.attached = 0
 }
 
-// look searches for the outcomes of closures that may have ended before anybody waited for
-// them here. Later outcomes arrive by the history. mu must be held.
+// look searches for the outcomes of closures that may have ended before they were waited for
+// here. Later outcomes arrive by the history. mu must be held.
 func (q *Queue) look(ids []uint64) {
 	if len(ids) == 0 || q.ctx.Err() != nil {
 		return

@@ -25,8 +25,8 @@ func TestOneClosure(t *testing.T) {
 	require.NoError(t, f.Join(patience(t)))
 }
 
-// Everything that can go wrong between a client and its queue does, and yet each closure is
-// scheduled once and has its value.
+// All faults between a client and its queue occur, and yet each closure is scheduled once and
+// has its value.
 func TestNothingIsLostOrScheduledTwice(t *testing.T) {
 	f := newFixture(t)
 	const n = 5000
@@ -157,8 +157,8 @@ func TestScheduleWaitsInAFullQueue(t *testing.T) {
 	assert.LessOrEqual(t, f.Calls("wait"), len(remotes)+1)
 }
 
-// Until a client has heard from its queue, it does not wait for a large queue, but for a
-// small one it does.
+// Until a client has an answer of its queue, it waits for room in a small queue, but not in a
+// large one.
 func TestTheFirstRoom(t *testing.T) {
 	for size, want := range map[int]int{-1: maxPending, 0: maxPending, 1: 0, maxPending - 1: 0, maxPending: maxPending} {
 		assert.Equal(t, want, FirstRoom(size), size)

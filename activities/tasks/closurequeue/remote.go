@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Remote is a closure that was scheduled, and its value once it has one.
+// Remote is a scheduled closure, and its value once there is one.
 type Remote struct {
 	closure closure.Closure
 	size    int
@@ -38,7 +38,7 @@ func newRemote(c closure.Closure, epoch uint64) *Remote {
 	}
 }
 
-// fetched returns a closure of which only the ID is known.
+// fetched returns a Remote of which only the ID is known.
 func fetched(id uint64) *Remote {
 	r := newRemote(closure.Closure{}, 0)
 	r.attached = false

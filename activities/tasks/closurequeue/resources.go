@@ -14,7 +14,7 @@ const (
 	// maxCreating bounds the range of numbers in flight: the queue remembers only the latest
 	// numbers, and a late request must be among them.
 	maxCreating = 8
-	// closePatience bounds how long Close tries to release what is left.
+	// closePatience bounds the time for which Close tries to release the remaining resources.
 	closePatience = 2 * time.Second
 )
 
@@ -25,9 +25,9 @@ type resources struct {
 	// number.
 	creating []uint64
 	number   uint64
-	// kept are those that are still needed.
+	// kept are the resources that are still needed.
 	kept map[uint64]bool
-	// released are those whose release the queue does not know yet, in order.
+	// released are the resources whose release has not been sent to the queue yet, in order.
 	released []released
 }
 
@@ -143,8 +143,8 @@ func (q *Queue) releaseAll() {
 	}
 }
 
-// releaseLast releases what is left, after the client has ended. Closures that are not in the
-// queue by now never will be.
+// releaseLast releases the remaining resources, after the client has ended. Closures that are
+// not in the queue by now never will be.
 func (q *Queue) releaseLast() {
 	q.mu.Lock()
 	ids := make([]uint64, 0, len(q.resources.kept)+len(q.resources.released))

@@ -79,7 +79,7 @@ func TestReleasesAreSentAgain(t *testing.T) {
 	assert.Less(t, f.Updates(closure.UpdateReleaseResources), n/10, "they go together")
 }
 
-// The end of a client releases its remaining resources. Closures that use them go on.
+// The end of a client releases its remaining resources. Closures that use them continue.
 func TestCloseReleasesResources(t *testing.T) {
 	f := newFixture(t)
 	left, released := f.create(t), f.create(t)
@@ -104,7 +104,7 @@ func TestReleaseAfterTheRun(t *testing.T) {
 	f.Queue.Close()
 }
 
-// As many clients as there can be may create resources at the same time: none of their
+// The largest possible number of clients may create resources at the same time: none of their
 // requests is older than the queue remembers.
 func TestManyCreateResources(t *testing.T) {
 	f := newFixture(t)

@@ -16,7 +16,7 @@ const (
 	maxPendingBytes = 2 * closure.MaxBatchBytes
 )
 
-// outbox has what is on its way to the queue. The lock of its [Queue] must be held.
+// outbox holds the closures on their way to the queue. The lock of its [Queue] must be held.
 type outbox struct {
 	// pending are closures that are scheduled here but have not been sent yet.
 	pending      []*Remote
@@ -57,8 +57,8 @@ func (q *Queue) Schedule(ctx context.Context, c closure.Closure) (*Remote, error
 	}
 }
 
-// FirstRoom returns how many closures a client may take before a queue of that size has
-// reported its room. It is 0 for a small queue, which others may have filled.
+// FirstRoom returns the number of closures that a client may take before a queue of that size
+// has reported its room. It is 0 for a small queue, which others may have filled.
 func FirstRoom(size int) int {
 	if size == 0 {
 		size = spec.DefaultQueueSize
@@ -75,7 +75,7 @@ func (q *Queue) takes(attached bool) bool {
 		q.unanswered() < max(1, q.room) && q.pendingBytes < maxPendingBytes
 }
 
-// unanswered returns how many closures the queue has not answered for.
+// unanswered returns the number of closures that the queue has not answered for.
 func (o *outbox) unanswered() int { return len(o.pending) + o.sending }
 
 // awaitRoom waits until there is room for a closure that was taken when the queue had none.
@@ -155,7 +155,7 @@ func (q *Queue) takeRaised() error {
 	return err
 }
 
-// send sends what is pending, one request after the other, until the client ends.
+// send sends the pending closures, one request after the other, until the client ends.
 func (q *Queue) send() {
 	for {
 		if q.await(q.ctx, func() bool { return len(q.pending) > 0 }) != nil {
@@ -178,9 +178,9 @@ func (q *Queue) send() {
 	}
 }
 
-// nextBatch takes from pending what fits into a request. All closures of a request have the
-// same epoch, because an error cancels them together. Detached closures are not mixed with
-// others, because errors do not concern them.
+// nextBatch takes the closures from pending that fit into a request. All closures of a request
+// have the same epoch, because an error cancels them together. Detached closures are not mixed
+// with others, because errors do not concern them.
 func (o *outbox) nextBatch() []*Remote {
 	n, bytes := 0, 0
 	for n < len(o.pending) && n < closure.MaxBatch {

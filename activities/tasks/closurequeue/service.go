@@ -15,12 +15,12 @@ import (
 )
 
 // Service answers the requests of programs that schedule closures on the tasks of a run: the
-// operations of the task API, which `clusterrun coordinate` has, too. It keeps only what was
-// read ahead of the history. The rest is in the queue and in the programs, which number their
-// requests and know how far they have read; another service can continue.
+// operations of the task API, which `clusterrun coordinate` has, too. It keeps only news that
+// it has read ahead. Everything else is in the queue and in the programs, which number their
+// requests and know their positions in the history, so another service can continue.
 type Service struct {
 	*Client
-	// Tasks are those that closures may ask for.
+	// Tasks are the tasks that closures may ask for.
 	Tasks *Tasks
 	feeds feeds
 }
@@ -30,8 +30,8 @@ func NewService(c *Client, tasks *Tasks) *Service {
 	return &Service{Client: c, Tasks: tasks, feeds: feeds{client: c}}
 }
 
-// OpenService opens the queue of a run as [Open] does, for a program that has its requests
-// answered.
+// OpenService opens the queue of a run as [Open] does, and returns the service that answers a
+// program.
 func OpenService(ctx context.Context, s Server, taskQueue string, in closure.QueueInput, tasks TaskNames) (*Service, closure.Opened, error) {
 	c := NewClient(s, in.Run)
 	c.TaskQueue, c.Warn = taskQueue, warnByLog(c)

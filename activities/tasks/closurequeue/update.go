@@ -121,7 +121,7 @@ func (c *Client) final(ctx context.Context, err error) error {
 	return nil
 }
 
-// refusal returns an error of this client in the form of a refusal by the queue.
+// refusal converts an error of this client into the form of a refusal by the queue.
 func refusal(format string, args ...any) error {
 	return &closure.RefusedError{Reason: fmt.Errorf(format, args...)}
 }
@@ -135,8 +135,8 @@ func refusedBy(e *temporal.ApplicationError) error {
 	return &closure.RefusedError{Reason: errors.New(e.Message())}
 }
 
-// ifClosed tells a queue that has ended from one that continues in another execution. It
-// returns unknown if there is no queue at all.
+// ifClosed tells apart a queue that has ended from a queue that continues in another execution.
+// It returns unknown if there is no queue at all.
 func (c *Client) ifClosed(ctx context.Context, unknown error) error {
 	d, err := c.server.DescribeWorkflowExecution(ctx, c.id, "")
 	switch {

@@ -35,8 +35,8 @@ func (b *busy) UpdateWorkflow(ctx context.Context, _ client.UpdateWorkflowOption
 	}
 }
 
-// If a server does not accept a request for long, the log says so once a minute, with what
-// can be done about it.
+// If a server does not accept a request for long, a warning is logged once a minute, with the
+// remedy.
 func TestARequestInVainIsToldOf(t *testing.T) {
 	full := serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_CONCURRENT_LIMIT, "limit on number of concurrent in-flight updates has been reached (10)")
 	for name, test := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 const (
 	// settleAfter is the time that a broker waits for the processes of the broker that it
 	// replaces before it assumes that they hold no closures. They ask five times a second,
-	// unless they are busy with something that lets nothing else run.
+	// unless they are busy with code that blocks all other threads.
 	settleAfter = 2 * time.Second
 	// reportAfter is the time for which changes of the serving processes are gathered into one
 	// report.

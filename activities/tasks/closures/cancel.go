@@ -42,8 +42,8 @@ func (b *Broker) cancel(ids []uint64, grace time.Duration) {
 	b.grace = grace
 	told := map[*process]bool{}
 	for _, id := range ids {
-		// A lease may bring it later, or again, and the process that holds it may return
-		// later.
+		// A lease may still bring it, perhaps again, and the process that holds it may still
+		// return.
 		b.cancelled.add(id)
 		e := b.entries[id]
 		switch {
@@ -104,7 +104,7 @@ func (b *serving) tell(e *entry, why reason, grace time.Duration) {
 	b.after(e, grace, func() { b.restart(e) })
 }
 
-// answerOwed sends a waiting process the news that it is owed.
+// answerOwed sends the pending cancellations and releases to a waiting process.
 func (b *serving) answerOwed(p *process) {
 	if p.request != nil {
 		b.answer(p, b.news(p))
@@ -123,7 +123,7 @@ func (b *serving) restart(e *entry) {
 	b.after(e, restartAgain, func() { b.restart(e) })
 }
 
-// after calls do for a call after d, unless the call has ended by then.
+// after calls do after d, unless the call has ended by then.
 func (b *store) after(e *entry, d time.Duration, do func()) {
 	p, call := e.process, e.call
 	var t *time.Timer

@@ -48,7 +48,7 @@ func TestCancelTellsTheProcess(t *testing.T) {
 		a := <-listening
 		assert.Equal(t, []taskapi.CallCancel{{ID: 1}, {ID: 2}}, a.Cancel)
 		p.read(a)
-		// Once the process has acknowledged the cancellation, it is not told again.
+		// Once the process has acknowledged the cancellation, it is not sent again.
 		listening = p.waiting(0)
 		synctest.Wait()
 		assert.Empty(t, listening)

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Each function returns how often it was called.
+// Each function returns the number of its calls.
 const pythonCounts = `
 import itertools
 calls = itertools.count(1)

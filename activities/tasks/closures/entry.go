@@ -79,7 +79,7 @@ func (e *entry) options() closure.Options {
 	return *e.closure.Options
 }
 
-// timeout returns the limit of one call; 0 if there is none.
+// timeout returns the limit of one call, or 0 if there is none.
 func (e *entry) timeout() time.Duration {
 	if e.closure.Options == nil {
 		return 0

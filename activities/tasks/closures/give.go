@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// batchWork is roughly how many seconds of work a slot gets at once: enough that the
-	// round trip does not matter, and little enough that other processes are not idle for
-	// long and outcomes do not come late.
+	// batchWork is roughly the work that a slot gets at once, in seconds: enough that the round
+	// trip does not matter, and little enough that other processes are not idle for long and
+	// outcomes are not late.
 	batchWork = 0.020
-	// leastWork is the minimum that each closure counts for.
+	// leastWork is the minimum that each closure counts for, in seconds.
 	leastWork = batchWork / maxCalls
 	// maxCalls bounds the closures in one answer, unless there are more slots.
 	maxCalls = 200
@@ -29,7 +29,7 @@ func (b *Broker) dispatch() {
 	b.watchStranded()
 }
 
-// give gives closures to a process with a waiting request; it returns false if there are none
+// give gives closures to a process with a waiting request. It returns false if there are none
 // for it.
 func (b *Broker) give(p *process) bool {
 	free := p.request.free
@@ -49,8 +49,7 @@ func (b *Broker) give(p *process) bool {
 		}
 		took, known := p.took[e.closure.Function]
 		if alone := !known || e.timeout() > 0 || b.suspects.contains(e.closure.ID); alone {
-			// It begins at once, so that it is known since when and by which process it is
-			// called.
+			// It begins at once, so that its process and the beginning of the call are known.
 			most, took = min(most, free), batchWork
 		}
 		took = max(took, leastWork)

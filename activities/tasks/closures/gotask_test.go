@@ -176,7 +176,7 @@ func TestGoHandsBack(t *testing.T) {
 	assertText(t, "3", m.one(call(3, "f", 3)))
 }
 
-// The host may be killed at any time: processes go on, and report to the next host.
+// The host may be killed at any time: processes continue, and report to the next host.
 func TestGoGoesOnWhenTheHostIsKilled(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	began, release := make(chan struct{}), make(chan struct{})

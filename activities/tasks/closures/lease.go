@@ -33,7 +33,7 @@ type lease struct {
 	before int
 }
 
-// hasEnded notes that one of its closures has ended.
+// hasEnded adds e to the ended closures of the lease, and wakes the lease.
 func (l *lease) hasEnded(e *entry) {
 	if len(l.ready) == 0 {
 		l.since = time.Now()
@@ -168,7 +168,7 @@ func without(list []*entry, e *entry) []*entry {
 
 const forever = time.Duration(1<<63 - 1)
 
-// due returns how long the lease should wait for further outcomes.
+// due returns the time that the lease should wait for further outcomes.
 func (l *lease) due(now time.Time) time.Duration {
 	switch {
 	case len(l.ready) == len(l.entries):

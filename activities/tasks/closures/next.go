@@ -164,7 +164,8 @@ func (p *process) read() taskapi.ClosuresAnswer {
 	return a
 }
 
-// news returns an answer with its own number that has all that was given and cancelled.
+// news returns an answer with its own number, with all closures that were given to the process
+// and all cancellations.
 func (b *serving) news(p *process) taskapi.ClosuresAnswer {
 	if p.unread == nil {
 		p.nextNews()
@@ -174,8 +175,8 @@ func (b *serving) news(p *process) taskapi.ClosuresAnswer {
 	return p.read()
 }
 
-// cancellations returns all calls that the process holds and must end, including those of
-// earlier answers.
+// cancellations returns all calls that the process holds and must end, even if an earlier
+// answer had them.
 func (p *process) cancellations() []taskapi.CallCancel {
 	var list []taskapi.CallCancel
 	for id, e := range p.holds {

@@ -40,7 +40,7 @@ type process struct {
 	// built are the resources whose definitions it has received.
 	built map[uint64]bool
 	// released are resources whose release it has not acknowledged, and releasedBy is the
-	// number of the first answer with all of them; 0 if there is none yet.
+	// number of the first answer with all of them, or 0 if there is none yet.
 	released   ranges
 	releasedBy uint64
 	// took is the duration of a call of each function, in seconds.
@@ -90,7 +90,7 @@ func (b *serving) introduce(p *process, slots int, functions []string) {
 	}
 }
 
-// serving returns how many slots it serves with.
+// serving returns the number of slots with which it serves.
 func (p *process) serving() int { return servingOf(p.serves(), p.slots) }
 
 func servingOf(serves bool, slots int) int {
@@ -113,7 +113,7 @@ func (b *serving) forget(p *process) {
 	b.watchStranded()
 }
 
-// learn records how long a call took.
+// learn records the duration of a call.
 func (p *process) learn(function string, seconds float64) {
 	if !p.has[function] {
 		return

@@ -18,7 +18,7 @@ func lost(id uint64, task string, started bool) closure.Outcome {
 	}}
 }
 
-// fast makes a process known for quick calls, so that it gets many closures at once.
+// fast makes a process execute quick calls, so that it then gets many closures at once.
 func (p *fake) fast() {
 	p.h.t.Helper()
 	p.take(0, 0)
@@ -354,7 +354,7 @@ func TestWhoServesIsReported(t *testing.T) {
 	})
 }
 
-// The host was killed, and the processes go on with their closures.
+// The host was killed, and the processes continue with their closures.
 func TestABrokerThatFollowsAnother(t *testing.T) {
 	run(t, func(t *testing.T, h *host) {
 		p, q := h.process("worker-0", "a", 3), h.process("worker-1", "b", 1)

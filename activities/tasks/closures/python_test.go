@@ -151,7 +151,7 @@ clusterrun.serve()
 	assertText(t, `["\u003clist that contains itself\u003e"]`, out[13])
 	assertText(t, `"\udc80"`, out[14])
 	assert.Len(t, out[15].Value, 256<<10)
-	// Errors of any size must arrive, or those who wait for them would wait for ever.
+	// Errors of any size must arrive, or their callers would wait forever.
 	long := m.all(call(30, "lengthy", "kind"), call(31, "lengthy", "message"), call(32, "lengthy", "task"), call(33, "lengthy", "str"))
 	assert.Equal(t, strings.Repeat("x", maxKind), long[30].Error.Kind)
 	assert.Len(t, long[31].Error.Message, closure.MaxError)

@@ -25,8 +25,8 @@ func (r ranges) contains(id uint64) bool {
 // with returns the union of r and others.
 func (r ranges) with(others ranges) ranges { return closure.JoinRanges(slices.Concat(r, others)) }
 
-// Release tells all processes to drop what they have built of resources that are no longer
-// needed, given by ranges of IDs.
+// Release makes all processes drop their values of resources that are no longer needed, given
+// by ranges of IDs.
 func (b *Broker) Release(released [][2]uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

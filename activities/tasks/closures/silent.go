@@ -113,7 +113,7 @@ func (b *serving) speaks(p *process, in taskapi.ClosuresRequest) {
 	p.owed = p.owed || len(p.taken) > 0
 }
 
-// Executing returns how many of the given closures are being called.
+// Executing returns the number of the given closures that are being called.
 func (b *Broker) Executing(of []uint64) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

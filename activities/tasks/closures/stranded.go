@@ -12,10 +12,10 @@ import (
 // and a host is given less work than that in advance.
 const strandedAfter = time.Second
 
-// tasksBusy is why closures that wait behind long calls are given back.
+// tasksBusy is the reason for giving back closures that wait behind long calls.
 const tasksBusy = "the tasks of this host are busy"
 
-// watchStranded schedules a check for stranded closures, if anything waits.
+// watchStranded schedules a check for stranded closures, if any closure waits.
 func (b *serving) watchStranded() {
 	if b.stranding != nil || b.queue.size == 0 || !b.settled || b.isClosed() {
 		return

@@ -121,7 +121,7 @@ func (p *unreliable) duration(id uint64) time.Duration {
 	return time.Duration(id%5) * time.Millisecond
 }
 
-// callSome continues the calls that have begun, and reports those that have ended.
+// callSome continues the calls that have begun, and reports the calls that have ended.
 func (p *unreliable) callSome() {
 	time.Sleep(time.Duration(p.w.below(5)) * time.Millisecond)
 	running := 0

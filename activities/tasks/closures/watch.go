@@ -29,8 +29,8 @@ func (b *Broker) watch(p *process, pid int) {
 	}(p.watched, p.processKey)
 }
 
-// awaitReadable waits until the process of a pidfd has ended; it returns false if the wait
-// was cancelled.
+// awaitReadable waits until the process of a pidfd has ended. It returns false if the wait was
+// cancelled.
 func awaitReadable(f *os.File) bool {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -32,7 +32,7 @@ func alive(t *testing.T, pid int) {
 	assert.NotContains(t, string(stat), ") Z ", "it has ended")
 }
 
-// A program sees nothing of the hook, in any version of Python, and shows where it is.
+// A program does not notice the hook, in any version of Python, and its stacks can be captured.
 func TestTheHookLeavesNothingBehind(t *testing.T) {
 	found := 0
 	for _, version := range []string{"2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"} {

@@ -95,8 +95,8 @@ func Install(dir, binary string) (string, error) {
 
 // InstallHook makes sure that a directory below dir has the module with which every Python
 // program of a task begins if PYTHONPATH names the directory first, and returns the directory.
-// The module lets the host see where the program is, and then executes the sitecustomize that
-// Python would have executed without it. See [taskenv.HookPrefix] for the name.
+// The module lets the host capture the program's stacks, and then executes the sitecustomize
+// that Python would have executed without it. See [taskenv.HookPrefix] for the name.
 func InstallHook(dir string) (string, error) {
 	hook, err := project.ReadFile(hookFile)
 	if err != nil {

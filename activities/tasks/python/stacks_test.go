@@ -37,7 +37,8 @@ func newInterpreter(t *testing.T) *interpreter {
 	return &interpreter{t, program, module, t.TempDir()}
 }
 
-// newHooked returns an interpreter as tasks have it, whose programs know nothing of us.
+// newHooked returns an interpreter with the hook, as in a task, whose programs do not import
+// the package.
 func newHooked(t *testing.T) *interpreter {
 	t.Helper()
 	p := newInterpreter(t)
@@ -123,8 +124,8 @@ waits_for_a_lock()
 	assert.Contains(t, kernel, "in futex")
 }
 
-// captureUntil captures until a program has reached the place where it stays, because the
-// program says that it is ready before that.
+// captureUntil captures until a program has reached its final place, because the program prints
+// "ready" before that.
 func (p *interpreter) captureUntil(pid int, there func(text string) bool) (text string) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool {

@@ -24,7 +24,7 @@ func TestPythonUnittests(t *testing.T) {
 		found++
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()
-			// A test that hangs shows where.
+			// A test that hangs prints its stacks.
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, program, "-B", "-W", "error", "-X", "faulthandler", "-m", "unittest", "discover", "-v", "tests")

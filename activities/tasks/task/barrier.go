@@ -24,8 +24,8 @@ type BarrierError struct {
 	// have.
 	Timeout bool
 	Message string
-	// Arrived and Missing are the participants that had arrived, and those that had not;
-	// empty if the host did not answer.
+	// Arrived and Missing are the participants that had arrived, and those that had not. They
+	// are empty if the host did not answer.
 	Arrived, Missing []string
 }
 

@@ -117,7 +117,7 @@ type argumentError struct{ message string }
 func (e *argumentError) Error() string { return e.message }
 
 // arguments returns the arguments of a call, after the context. find returns the value of a
-// resource; it is nil if there are none.
+// resource. It is nil if there are no resources.
 func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) (reflect.Value, error)) ([]reflect.Value, error) {
 	if names, err := keysOf(kwargs); err != nil || len(names) > 0 {
 		return nil, &argumentError{fmt.Sprintf("%s is written in Go and takes no arguments by name; it was given %s", f.name, strings.Join(names, ", "))}
@@ -154,7 +154,7 @@ func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) 
 	return out, nil
 }
 
-// count returns how many arguments a function takes.
+// count returns the number of arguments that a function takes.
 func (f *function) count() string {
 	n, least := len(f.takes), ""
 	if f.variadic {
@@ -176,7 +176,7 @@ func keysOf(object json.RawMessage) ([]string, error) {
 
 var resourcePrefix = []byte(`{"` + closure.ResourceKey + `"`)
 
-// resourceIn returns the ID of the resource that an argument stands for; 0 if it is an
+// resourceIn returns the ID of the resource that an argument stands for, or 0 if it is an
 // ordinary argument.
 func resourceIn(b json.RawMessage) uint64 {
 	if !bytes.HasPrefix(b, resourcePrefix) {

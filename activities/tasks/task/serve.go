@@ -29,7 +29,7 @@ const (
 // ServeOption configures [Task.Serve].
 type ServeOption func(*server)
 
-// Slots sets how many functions are called at the same time. Default 1.
+// Slots sets the number of functions that are called at the same time. The default is 1.
 func Slots(n int) ServeOption { return func(s *server) { s.slots = n } }
 
 // Serve calls the functions that coordinators schedule, until ctx ends. The context of a
@@ -160,7 +160,7 @@ func (s *server) serve() error {
 // long is the wait when nothing is due.
 const long = time.Hour
 
-// next returns the request that is due or, if none is, how long to wait.
+// next returns the request that is due or, if none is, the time to wait.
 func (s *server) next(now time.Time) (*exchange, time.Duration) {
 	if s.stopping && len(s.calls)+len(s.done)+len(s.returned) == 0 {
 		return nil, long // the host knows that it has ended, or the farewell tells it

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Once the tasks stop, a process that has nothing left says goodbye with its last request and
-// sends no other, because for its host it may have ended by then.
+// Once the tasks stop, an idle process leaves with its last request and sends no other, because
+// its host may count it as ended by then.
 func TestNothingIsSaidTwiceWhenTheTasksStop(t *testing.T) {
 	functions := NewFunctions()
 	require.NoError(t, functions.Register("f", func(context.Context) error { return nil }))

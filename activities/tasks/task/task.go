@@ -140,7 +140,7 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// kindOf returns the type of an error; empty if that is not informative.
+// kindOf returns the type of an error, or an empty string if the type is not informative.
 func kindOf(err error) string {
 	switch name := fmt.Sprintf("%T", err); name {
 	case "*errors.errorString", "*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError":

@@ -519,7 +519,7 @@ func TestTheServerIsStartedAgain(t *testing.T) {
 	}
 }
 
-// A new generation is another cluster, and ends the rounds of the old one.
+// A new generation has another cluster, and ends the rounds of the previous generation.
 func TestGenerations(t *testing.T) {
 	h := newHost(t, 2)
 	old := h.arrive(testContext(t), 0, "x")

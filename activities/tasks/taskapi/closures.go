@@ -69,8 +69,8 @@ func postClosures(r *request) (any, *wire.Problem) {
 
 // untilStop handles stops for a request of a serving process: while the tasks of the run are
 // stopping, the process is given nothing and does not wait. The returned ctx ends when a stop
-// begins. stops reports whether the answer must tell the process, which is until it no longer
-// serves.
+// begins. stops reports whether the answer must contain the stop, which it does until the
+// process no longer serves.
 func (e *endpoint) untilStop(parent context.Context, in *ClosuresRequest) (ctx context.Context, stops func() bool, leave context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	if in.Slots == 0 {
@@ -173,8 +173,8 @@ func checkFunctions(names []string) *wire.Problem {
 	return nil
 }
 
-// checkOutcome returns the invalid field of an outcome, and the problem; empty if it is
-// valid.
+// checkOutcome returns the invalid field of an outcome, and the problem. Both are empty if it
+// is valid.
 func checkOutcome(o *CallOutcome) (field, problem string) {
 	if o.ID == 0 {
 		return "id", "it is missing; want that of the closure"

@@ -10,8 +10,8 @@ import (
 type conn struct {
 	net.Conn
 	listener *listener
-	// idle is the time since which it has been unused; zero while in use. listener.mu guards
-	// it.
+	// idle is the time since which it has been unused. It is zero while in use. listener.mu
+	// guards it.
 	idle time.Time
 	// begun reports whether its first byte has been read.
 	begun bool

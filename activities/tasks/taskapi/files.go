@@ -18,7 +18,7 @@ import (
 // MaxResult bounds the value that a task returns, in bytes of JSON.
 const MaxResult = wire.MaxResult
 
-// maxErrorFile bounds what is read of an error file.
+// maxErrorFile bounds the part of an error file that is read, in bytes.
 const maxErrorFile = 1 << 20
 
 // putResult stores the value that a task returns.

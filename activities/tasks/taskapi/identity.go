@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 )
 
-// Task is a task as its host knows it.
+// Task describes a task of this host.
 type Task struct {
 	ID runkey.Task
 	// RestartCount is the restart count of its process.
@@ -56,7 +56,7 @@ func dirOf(r runkey.Run) string { return short(r.Namespace, r.WorkflowID, r.RunI
 
 func fileOf(id runkey.Task) string { return short(fmt.Sprint(id.Generation), id.Task) }
 
-// describe returns the description of the task that it is given itself.
+// describe returns the description that the task gets of itself.
 func (t *Task) describe() wire.Task {
 	out := wire.Task{
 		Run: t.ID.Run.WorkflowID, Execution: t.ID.Run.RunID, Task: t.ID.Task,

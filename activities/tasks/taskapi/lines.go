@@ -22,13 +22,13 @@ import (
 // answers.
 type lines struct {
 	*conn
-	// leave withdraws the arrival that waits; nil if none has arrived.
+	// leave withdraws the waiting arrival. It is nil if none has arrived.
 	leave func()
 	// told gets an element once the answer to it is written.
 	told chan error
 	out  []byte
-	// in is the last arrival, and head its line up to the key; empty if the key is not at its
-	// end.
+	// in is the last arrival, and head is its line up to the key, or empty if the key is not at
+	// its end.
 	in   wire.ArriveLine
 	head []byte
 }
@@ -41,7 +41,7 @@ const linePatience = time.Second
 func (l *lines) serve(read []byte) {
 	in := bufio.NewScanner(io.MultiReader(bytes.NewReader(read), l.Conn))
 	in.Buffer(nil, maxArrive)
-	for in.Scan() { // which waits for the next line, or for the end of the connection
+	for in.Scan() { // waits for the next line, or for the end of the connection
 		// Of a program that has closed its descriptors, this may be the request of another
 		// connection that has taken the same descriptor: it sends it again elsewhere.
 		if !l.answered() || !bytes.HasPrefix(in.Bytes(), []byte{'{'}) {

@@ -101,8 +101,8 @@ func (l *listener) awaitRoom() {
 	}
 }
 
-// serves reports whether the peer of a connection is the user of the task, or as privileged
-// as we are. Other users who have obtained a socket must not act on the run.
+// serves reports whether the peer of a connection is the user of the task, or has the same
+// privileges as this process. Other users who have obtained a socket must not act on the run.
 func (e *endpoint) serves(raw net.Conn) bool {
 	peer := peerOf(raw)
 	if peer == nil {
@@ -125,8 +125,8 @@ func (l *listener) keep(raw net.Conn) (net.Conn, error) {
 	return c, nil
 }
 
-// setMost changes how many connections are served at a time. If there are more, the others
-// stay until they are idle.
+// setMost changes the number of connections that are served at a time. If there are more, the
+// others stay until they are idle.
 func (l *listener) setMost(most int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -25,8 +25,8 @@ type pace struct {
 	next time.Time
 }
 
-// turn returns how long a request that comes now must wait. If that is longer than patience,
-// ok is false and the request is not counted.
+// turn returns the time that a request that comes now must wait. If that is longer than
+// patience, ok is false and the request is not counted.
 func (p *pace) turn(now time.Time, patience time.Duration) (wait time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 type connKey struct{}
 
 // ProcessOf returns the ID of the process that sent the request of a context or opened its
-// connection; 0 if it is unknown.
+// connection, or 0 if it is unknown.
 func ProcessOf(ctx context.Context) int {
 	c, ok := ctx.Value(connKey{}).(*conn)
 	if !ok {
@@ -21,7 +21,8 @@ func ProcessOf(ctx context.Context) int {
 	return 0
 }
 
-// peerOf returns the credentials of the process that opened a connection; nil if unknown.
+// peerOf returns the credentials of the process that opened a connection, or nil if they are
+// unknown.
 func peerOf(c net.Conn) *syscall.Ucred {
 	raw, ok := c.(syscall.Conn)
 	if !ok {

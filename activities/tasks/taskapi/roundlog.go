@@ -52,7 +52,7 @@ func openRoundLog(path string) (*roundLog, error) {
 
 func (l *roundLog) oldPath() string { return l.path + ".old" }
 
-// each reads the log. It skips an incomplete line, which was never told to anybody.
+// each reads the log. It skips an incomplete line, since no task was answered from it.
 func (l *roundLog) each(f func(released)) {
 	for _, path := range []string{l.oldPath(), l.path} {
 		b, err := os.ReadFile(path)

@@ -15,9 +15,9 @@ import (
 // with round 1 again.
 const maxNames = 4096
 
-// rounds are the local barriers of one generation of a run. Package barrier decides what
-// an event means for a round; this type has the lock, the timers, the waiting arrivals, and
-// the answers that were given.
+// rounds are the local barriers of one generation of a run. Package barrier decides the effect
+// of an event on a round; this type has the lock, the timers, the waiting arrivals, and the
+// answers that were given.
 type rounds struct {
 	mu      sync.Mutex
 	open    map[string]*round

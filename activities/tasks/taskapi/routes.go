@@ -74,7 +74,7 @@ func getCluster(r *request) (any, *wire.Problem) {
 	return wire.Cluster{Members: r.endpoint.view().View.Members}, nil
 }
 
-// keepProgress bounds what is kept of a message, in bytes. Much less of it is shown.
+// keepProgress bounds the part of a message that is kept, in bytes. Much less of it is shown.
 const keepProgress = 1000
 
 func putProgress(r *request) (any, *wire.Problem) {

@@ -38,9 +38,9 @@ type Config struct {
 	// Barriers releases barriers that are not local. If nil, a barrier is released only if
 	// all its participants are on this host.
 	Barriers Barriers
-	// Closures are for tasks that serve. If nil, tasks cannot serve.
+	// Closures gives closures to tasks that serve. If nil, tasks cannot serve.
 	Closures Closures
-	// Coordinators are for tasks that schedule closures. If nil, tasks cannot.
+	// Coordinators answers tasks that schedule closures. If nil, tasks cannot schedule any.
 	Coordinators Coordinators
 	// Stops passes stop requests on to the run. If nil, tasks can neither request a stop nor
 	// ask whether there is one.
@@ -185,7 +185,7 @@ func (s *Server) open(t Task) (*endpoint, error) {
 }
 
 // Ended records that the process of a task has ended, and whether the task has ended with it;
-// how says in what way, such as "exited with exit code 1".
+// how describes its end, such as "exited with exit code 1".
 func (s *Server) Ended(id runkey.Task, final bool, how string) {
 	s.mu.Lock()
 	r, e := s.groups[group{id.Run, id.Generation}], s.tasks[id]
@@ -198,7 +198,7 @@ func (s *Server) Ended(id runkey.Task, final bool, how string) {
 	}
 }
 
-// Progress returns the progress that a task has reported; nil if there is none.
+// Progress returns the progress that a task has reported, or nil if there is none.
 func (s *Server) Progress(id runkey.Task) *Progress {
 	s.mu.Lock()
 	e := s.tasks[id]
@@ -247,7 +247,7 @@ func (s *Server) endWhere(which func(group) bool, why string) {
 	}
 }
 
-// Sweep removes what earlier servers left of runs that are no longer here.
+// Sweep removes the files that earlier servers left of runs that are no longer here.
 func (s *Server) Sweep(here []runkey.Run) {
 	keep := map[string]bool{}
 	for _, run := range here {

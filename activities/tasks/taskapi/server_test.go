@@ -91,7 +91,7 @@ func (h *host) unpaced() {
 	}
 }
 
-// startKnowing starts a server that knows how the run stands before it serves.
+// startKnowing starts a server that knows the state of the run's stop before it serves.
 func (h *host) startKnowing(now spec.Stopping) {
 	h.t.Helper()
 	s, err := newServer(Config{StateDir: h.state, Stops: h.stops, Coordinators: h.coordinators, Log: zap.NewNop()}, h.patience)
@@ -245,7 +245,7 @@ func TestError(t *testing.T) {
 	assert.Contains(t, r.Callstack, "TestError")
 	assert.WithinDuration(t, time.Now(), r.When(), time.Minute)
 
-	// Bytes that JSON writes as six each do not make the report too long to be read.
+	// Bytes that take six characters each in JSON do not make the report too long to be read.
 	require.NoError(t, h.task(0).Report(testContext(t), task.Report{Message: strings.Repeat("\x01", 1<<20), Traceback: strings.Repeat("<", 200<<10) + "end"}))
 	r, err = tasklog.ReadErrorFile(file)
 	require.NoError(t, err)

@@ -10,8 +10,8 @@ const (
 	minConns = 4
 )
 
-// budget returns how many descriptors the connections of all tasks may take: half of the
-// limit of this process. The rest is for files, sockets, and the server.
+// budget returns the number of descriptors that the connections of all tasks may take: half of
+// the limit of this process. The rest is for files, sockets, and the server.
 func budget() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -20,7 +20,7 @@ func budget() int {
 	return int(min(limit.Cur/2, 1<<20))
 }
 
-// share returns how many connections each of that many tasks may have.
+// share returns the number of connections that each of that many tasks may have.
 func share(budget, tasks int) int {
 	return min(max(budget/max(tasks, 1), minConns), maxConns)
 }

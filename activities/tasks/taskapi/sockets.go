@@ -49,7 +49,7 @@ func (s *Server) letThrough(dir string) error {
 	const passable = 0o711
 	dirs := []string{s.dir, dir}
 	if filepath.Dir(s.dir) != s.StateDir {
-		dirs = append(dirs, filepath.Dir(s.dir)) // also ours; see [privatedir.Sockets]
+		dirs = append(dirs, filepath.Dir(s.dir)) // also belongs to the host worker; see [privatedir.Sockets]
 	}
 	for _, d := range dirs {
 		if err := os.Chmod(d, passable); err != nil {

@@ -34,7 +34,7 @@ type together struct {
 	wishes []wished
 	refuse error
 	held   chan struct{}
-	asked  chan context.Context // the context of each wish when it arrives
+	asked  chan context.Context // the context of each request when it arrives
 }
 
 type wished struct {
@@ -87,14 +87,14 @@ func (r *together) ClearStop(context.Context, runkey.Task) (spec.Stopping, error
 	return r.now, r.refuse
 }
 
-// heard returns the wishes that the run has accepted.
+// heard returns the requests that the run has accepted.
 func (r *together) heard() []wished {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.wishes)
 }
 
-// wish returns the only wish.
+// wish returns the only accepted request.
 func (r *together) wish(t *testing.T) wished {
 	t.Helper()
 	all := r.heard()
@@ -102,7 +102,7 @@ func (r *together) wish(t *testing.T) wished {
 	return all[0]
 }
 
-// hold makes wishes wait until release is called or their task has gone.
+// hold makes requests wait until release is called or their task has gone.
 func (r *together) hold() (release func()) {
 	held := make(chan struct{})
 	r.mu.Lock()
@@ -114,14 +114,14 @@ func (r *together) hold() (release func()) {
 	return func() { close(held) }
 }
 
-// refuses makes the run refuse all further wishes.
+// refuses makes the run refuse all further requests.
 func (r *together) refuses(why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refuse = errors.New(why)
 }
 
-// is sets how the run stands without telling anybody.
+// is sets the state of the run without sending it to any host.
 func (r *together) is(now spec.Stopping) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -298,7 +298,7 @@ func TestBadStops(t *testing.T) {
 	assert.NotEmpty(t, r.wish(t).Key)
 }
 
-// A wish that is sent again is the same wish, even if it is sent side by side or to another
+// A request that is sent again counts once, even if it is sent concurrently or to another
 // server.
 func TestAWishThatComesAgain(t *testing.T) {
 	h, r := newStopping(t, 2)
@@ -376,7 +376,7 @@ func TestAStopIsCleared_CO13_SEED65(t *testing.T) {
 	assert.Equal(t, 6, s.Seq, "there was nothing to clear")
 }
 
-// A stop that stood only for a moment is reported to those who waited for it.
+// A stop that was cleared after a moment is reported to those who waited for it.
 func TestAStopThatIsClearedAtOnce(t *testing.T) {
 	h, _ := newStopping(t, 1)
 	h.SetStopping(h.run, spec.Stopping{Seq: 4})
@@ -428,7 +428,7 @@ func TestOldNews(t *testing.T) {
 	assert.Equal(t, "ps-0", h.stop(0, "GET", "", "").By)
 }
 
-// A task learns of a stop that was announced before it was there. A task of another run does
+// A task gets a stop that was announced before the task was there. A task of another run does
 // not.
 func TestStoppingIsKeptUntilRelease(t *testing.T) {
 	h, _ := newStopping(t, 1)
@@ -446,7 +446,7 @@ func TestStoppingIsKeptUntilRelease(t *testing.T) {
 	assert.Empty(t, h.Server.stops)
 }
 
-// Once its task is over, a request neither waits for ever nor reaches the run.
+// Once its task is over, a request neither waits forever nor reaches the run.
 func TestTheTaskIsOver(t *testing.T) {
 	h, r := newStopping(t, 2)
 	c := h.task(0)
@@ -558,7 +558,7 @@ func TestNobodyWaitsForTheRun(t *testing.T) {
 	assert.Equal(t, wire.CodeOver, refused.Code)
 }
 
-// Half a wish does not count.
+// Half a request does not count.
 func TestHalfAWish(t *testing.T) {
 	h, r := newStopping(t, 1)
 	c := dial(t, h.paths[0])
@@ -598,7 +598,8 @@ func TestAStopWhileTheServerIsAway(t *testing.T) {
 	require.Eventually(t, func() bool { return !a.ShouldStop() && !b.ShouldStop() }, time.Minute, time.Millisecond)
 }
 
-// The server is killed while a wish is under way: the wish is sent again, and counts once.
+// The server is killed while a request is in progress: the request is sent again, and counts
+// once.
 func TestAWishWhileTheServerIsKilled(t *testing.T) {
 	h, r := newStopping(t, 1)
 	release := r.hold()

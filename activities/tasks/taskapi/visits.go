@@ -11,7 +11,7 @@ import (
 )
 
 // ErrComeAgain is returned by [Barriers] that are about to end while a task waits. The client
-// is not told: its connection is cut, and it arrives again with the same key at the next
+// gets no answer: its connection is cut, and it arrives again with the same key at the next
 // server.
 var ErrComeAgain = errors.New("arrive again with the same key")
 

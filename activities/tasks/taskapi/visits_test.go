@@ -30,7 +30,7 @@ func waitElsewhere(h *host) waits {
 	return w
 }
 
-// A barrier that ends while a task waits answers nothing: the client comes again.
+// A barrier that ends while a task waits does not answer: the client arrives again.
 func TestComeAgain(t *testing.T) {
 	h := newHost(t, 1)
 	keys := make(chan string, 2)
@@ -82,7 +82,7 @@ func TestWithdrawnElsewhere(t *testing.T) {
 	require.ErrorContains(t, <-w.left, `the arrival at barrier "x" was withdrawn`)
 	assert.Contains(t, <-told, wire.CodeBarrierWithdrawn)
 
-	// This is too late: the arrival was answered, whether or not anybody read the answer.
+	// This is too late: the arrival was answered, whether or not the answer was read.
 	h.Barriers = elsewhere(func(_ context.Context, a Arrival) (Release, error) {
 		if a.Key == "broken" {
 			return Release{}, &BarrierError{Why: Broken, Message: "worker-1 has ended"}

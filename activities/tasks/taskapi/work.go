@@ -24,7 +24,7 @@ type work struct {
 
 func newWork(observe func(seconds float64)) *work { return &work{observe: observe, since: time.Now()} }
 
-// turn counts waits, and returns for how long the process has worked. w.mu must be held.
+// turn counts waits, and returns the time for which the process has worked. w.mu must be held.
 func (w *work) turn(waits int) time.Duration {
 	now := time.Now()
 	if w.waits == 0 {
@@ -35,8 +35,8 @@ func (w *work) turn(waits int) time.Duration {
 	return w.worked
 }
 
-// wait stops the clock until resume is called. Further calls of resume have no effect. Its argument
-// is whether all tasks have met.
+// wait stops the clock until resume is called. Further calls of resume have no effect. Its
+// argument reports whether all tasks have met.
 func (w *work) wait() (resume func(met bool)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,8 +85,8 @@ func (e *endpoint) waits(a Arrival) (resume func(outcome)) {
 	return func(o outcome) { began(all && o.released != nil) }
 }
 
-// StepTimes returns how long the processes here usually take for a step; nil for those that have
-// reported none.
+// StepTimes returns the usual times of a step of the processes here. A time is nil if its
+// process has reported no steps.
 func (s *Server) StepTimes() map[runkey.Task]*spec.StepTime {
 	s.mu.Lock()
 	all := make(map[runkey.Task]*endpoint, len(s.tasks))
@@ -101,8 +101,8 @@ func (s *Server) StepTimes() map[runkey.Task]*spec.StepTime {
 	return times
 }
 
-// StepTime returns how long the process of a task usually takes for a step; nil if it has reported
-// none.
+// StepTime returns the usual time of a step of a task's process, or nil if it has reported no
+// steps.
 func (s *Server) StepTime(id runkey.Task) *spec.StepTime {
 	s.mu.Lock()
 	e := s.tasks[id]

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// told is a server that accepts nothing and shows the messages it was sent.
+// told is a server that refuses all messages and records them.
 type told struct {
 	barriers.Server
 	inputs   chan spec.BarrierInput
@@ -59,7 +59,7 @@ func TestArrivalsAreBroughtToTheServer(t *testing.T) {
 	assert.Equal(t, []spec.BarrierArrival{{Task: "worker-0", Key: "k", Value: "mine", Timeout: time.Minute}}, m.Arrived)
 }
 
-// away is a server to which there is no connection.
+// away is a server that cannot be reached.
 type away struct{ barriers.Server }
 
 func (away) Tell(context.Context, spec.BarrierInput, spec.BarrierMessage) error {

@@ -79,7 +79,8 @@ func (b *Brokers) Next(ctx context.Context, by runkey.Task, in taskapi.ClosuresR
 	return answer, err
 }
 
-// Serving returns the broker of a run; nil if the run does not have this host, or no longer.
+// Serving returns the broker of a run, or nil if the run does not have this host, or has
+// released it.
 func (b *Brokers) Serving(run runkey.Run) *Broker {
 	r, ok := b.here(run)
 	if !ok {
@@ -136,8 +137,8 @@ func (s *Broker) changes(serving []closure.ServingTask) {
 	s.TellAgain()
 }
 
-// TellAgain repeats the report to the queue. After the queue has lost what it gave to a host,
-// it gives the host nothing until it hears from it.
+// TellAgain repeats the report to the queue. After the queue has lost the closures that it gave
+// to a host, it gives the host no more until the host reports again.
 func (s *Broker) TellAgain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,9 +241,9 @@ func (b *Brokers) restart(key runkey.Run, task string) {
 	}
 }
 
-// processEnded requeues the closures of a process that has ended. It returns the call in
-// which the process ended, if there is one, and the life of the broker that says so; both are
-// empty if no broker here had given it any.
+// processEnded requeues the closures of a process that has ended. It returns the call in which
+// the process ended, if there is one, and the life of its broker. Both are empty if no broker
+// here had given it closures.
 func (b *Brokers) processEnded(run Run, task string) (call, life string) {
 	if s := b.Known(run.Key); s != nil {
 		return s.ProcessEnded(task, ""), s.life

@@ -16,9 +16,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// coordinators have the queues of runs for the tasks that schedule closures. They keep only
-// what was read ahead of the histories; the rest is in the queues and in the processes, so
-// another host worker can continue.
+// coordinators are the queues of runs, for the tasks that schedule closures. They keep only
+// news that was read ahead. Everything else is in the queues and in the processes, so another
+// host worker can continue.
 type coordinators struct {
 	Config
 	group *background.Group
@@ -120,10 +120,11 @@ func releaseBefore(ctx context.Context, client *closurequeue.Client, task string
 	return err
 }
 
-// taskEnded releases what a task has created, after it has ended for good with the process of
-// that number. It does so even if the task scheduled closures through an earlier host worker.
-// It returns at once, and retries in the background until the queue has answered or ended, or
-// the host worker ends. Then the next host worker does it when it finds the task ended.
+// taskEnded releases the resources that a task has created, after it has ended for good with
+// the process of that number. It does so even if the task scheduled closures through an earlier
+// host worker. It returns at once, and retries in the background until the queue has answered
+// or ended, or the host worker ends. Then the next host worker does it when it finds the task
+// ended.
 func (c *coordinators) taskEnded(k runkey.Task, process int) {
 	run, err := c.Plans.Run(k.Run)
 	if err != nil || !slices.Contains(run.Coordinators, k.Task) {
@@ -142,7 +143,7 @@ func (c *coordinators) taskEnded(k runkey.Task, process int) {
 	})
 }
 
-// end drops what is kept of a run.
+// end drops the service of a run.
 func (c *coordinators) end(key runkey.Run) {
 	c.mu.Lock()
 	s := c.all[key]
@@ -162,8 +163,8 @@ func (c *coordinators) close() {
 	}
 }
 
-// noteCoordinator notes that a task schedules closures, so that what it creates for them is
-// released at its end.
+// noteCoordinator notes that a task schedules closures, so that the resources that it creates
+// are released at its end.
 func (c *coordinators) noteCoordinator(run *Run, task string) {
 	if slices.Contains(run.Coordinators, task) {
 		return

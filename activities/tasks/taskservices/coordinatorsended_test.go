@@ -25,8 +25,8 @@ func (q *servedQueue) Client(run spec.RunRef) (*closurequeue.Client, error) {
 	return closurequeue.NewClient(q.server, run), nil
 }
 
-// The host releases what a killed coordinator has created, when the next process of its task
-// is there or when there will be none. The next host worker does so, too.
+// The host releases the resources of a killed coordinator when the next process of its task is
+// there, or when there will be none. The next host worker does so, too.
 func TestAHostReleasesWhatKilledCoordinatorsCreated(t *testing.T) {
 	q := &servedQueue{server: fakes.New(t, map[string]fakes.Function{"f": nil})}
 	plans := plansOf(&spec.RunSpec{})

@@ -110,7 +110,7 @@ func (q *deafQueues) Tell(context.Context, closure.QueueInput, closure.ServingMe
 	return nil
 }
 
-// A queue that never hears who serves calls nothing, so the host logs that, once.
+// A queue that gets no report of serving processes calls nothing, so the host logs that, once.
 func TestAHostWarnsThatItsQueueHearsNothing(t *testing.T) {
 	log, logged := observer.New(zap.WarnLevel)
 	queues := &deafQueues{heard: make(chan struct{}, 1)}

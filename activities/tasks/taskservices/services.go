@@ -35,7 +35,7 @@ type Config struct {
 	// Restart stops the process of a task that does not end a call. The process is started
 	// again, as if an operator had restarted it.
 	Restart func(ctx context.Context, run runkey.Run, task string) error
-	// MayServe returns why a task must not be given closures.
+	// MayServe returns an error if a task must not be given closures.
 	MayServe func(run runkey.Run, task string) error
 	Metrics  *metrics.Metrics
 	Log      *zap.Logger
@@ -80,7 +80,7 @@ func New(c Config) (*Services, error) {
 	return s, err
 }
 
-// Close ends the services and waits for everything that they do. Tasks are not told: they ask
+// Close ends the services and waits for everything that they do. Tasks get no answer: they ask
 // again, and reach the next host worker.
 func (s *Services) Close() {
 	if s.meetings != nil {
@@ -105,7 +105,7 @@ type Served struct {
 	// Alone reports whether the task has a view of its own. Others share the view of their
 	// generation.
 	Alone bool
-	// View returns what the task knows about the others.
+	// View returns the view that the task has of the cluster.
 	View func() *taskapi.View
 }
 
@@ -132,11 +132,11 @@ func (s *Services) Learn(run runkey.Run, now spec.Stopping) (spec.Stopping, erro
 	return s.stops.learn(run, now)
 }
 
-// Progress returns the progress that a task has reported; nil if there is none.
+// Progress returns the progress that a task has reported, or nil if there is none.
 func (s *Services) Progress(k runkey.Task) *taskapi.Progress { return s.server.Progress(k) }
 
-// StepTime returns how long the process of a task usually takes for a step; nil if it has reported
-// none.
+// StepTime returns the usual time of a step of a task's process, or nil if it has reported no
+// steps.
 func (s *Services) StepTime(k runkey.Task) *spec.StepTime { return s.server.StepTime(k) }
 
 // SlowestRatio returns how many times the median of the others the slowest task here takes for a
@@ -168,7 +168,7 @@ func (s *Services) Ended(k runkey.Task, process int, how string) {
 	}
 }
 
-// Lost records that a task has ended about whose processes nothing is known.
+// Lost records that a task has ended and that nothing is known about its processes.
 func (s *Services) Lost(run Run, k runkey.Task) {
 	s.brokers.processEnded(run, k.Task)
 	s.server.Ended(k, true, "was lost")

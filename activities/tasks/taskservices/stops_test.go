@@ -93,7 +93,7 @@ func planned(t *testing.T, s *Services) *spec.Stopping {
 	return r.Stopping
 }
 
-// The run answers a wish, and the host keeps the answer for the next host worker.
+// The run answers a request, and the host keeps the answer for the next host worker.
 func TestATaskAsksTheRunToStop_CO01(t *testing.T) {
 	r := newRun(t)
 	h := newServices(t, Config{Runs: r})
@@ -131,8 +131,8 @@ func TestAllTasksAskAtOnce(t *testing.T) {
 	assert.Len(t, r.asked, 1)
 }
 
-// CO-13: after a clear, the next wish counts as the first again. A wish that was made before
-// is not repeated.
+// CO-13: after a clear, the next request counts as the first again. A request that was made
+// before is not repeated.
 func TestATaskClearsAStop_CO13(t *testing.T) {
 	r := newRun(t)
 	h := newServices(t, Config{Runs: r})
@@ -176,7 +176,7 @@ func TestAskingOutlivesAnOutage(t *testing.T) {
 	assert.Nil(t, planned(t, h))
 }
 
-// While one request is under way, the others wait in line, and give up when their callers do.
+// While one request is in progress, the others wait in line, and give up when their callers do.
 func TestWaitingInLine(t *testing.T) {
 	h := newServices(t, Config{Runs: newRun(t)})
 	_, leave, err := h.stops.enter(t.Context(), by("worker-1"))

@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/taskapi"
 )
 
-// views has what the tasks of a generation know about each other, shared by all of them,
-// because in a large run it is large.
+// views holds the views that tasks have of the cluster. All tasks of a generation share one,
+// because it is large in a large run.
 type views struct {
 	mu  sync.Mutex
 	all map[viewKey]*taskapi.View

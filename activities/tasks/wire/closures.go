@@ -18,7 +18,7 @@ const PathClosures = "/v1/closures/next"
 const (
 	// MaxProcess bounds the name of a process, in bytes.
 	MaxProcess = 64
-	// MaxSlots bounds how many closures one process may call at the same time.
+	// MaxSlots bounds the number of closures that one process may call at the same time.
 	MaxSlots = 1024
 	// MaxFunctions bounds the number of functions that one process may register, and
 	// MaxFunctionBytes the size of their names together: the names are sent to the queue of the
@@ -47,15 +47,16 @@ type ClosuresRequest struct {
 	// Seq counts the requests of the process, from 1. A repeated request has the same number.
 	// A newer request makes the host answer a waiting older one at once.
 	Seq uint64 `json:"seq"`
-	// Got is the number of the last answer with news that the process has; 0 if none.
+	// Got is the number of the last answer with news that the process has received, or 0 if
+	// there is none.
 	Got uint64 `json:"got,omitempty"`
 	// Slots is the number of closures that it calls at the same time, or 0 if it no longer
 	// serves.
 	Slots int `json:"slots,omitempty"`
 	// Functions are the names that it has registered. If empty, they have not changed.
 	Functions []string `json:"functions,omitempty"`
-	// Held are the closures that it has, and those whose outcomes have not been acknowledged,
-	// except the ones in this request.
+	// Held are the closures that it has, and closures whose outcomes have not been
+	// acknowledged, except the ones in this request.
 	Held []uint64 `json:"held,omitempty"`
 	// Begun are the held closures that it reports to be calling at the moment.
 	Begun []uint64 `json:"begun,omitempty"`
@@ -83,7 +84,7 @@ type CallOutcome struct {
 	Seconds float64 `json:"seconds,omitempty"`
 }
 
-// ClosuresAnswer tells a serving process what to do.
+// ClosuresAnswer is the answer to a serving process.
 type ClosuresAnswer struct {
 	// News is the number of this answer, if it has closures or cancellations that the process
 	// has not acknowledged yet. Of two answers with the same number, the second brings no
@@ -127,7 +128,8 @@ type CallCancel struct {
 	Timeout bool `json:"timeout,omitempty"`
 }
 
-// CheckFunction returns what is wrong with the name of a function; empty if it is valid.
+// CheckFunction returns the problem with the name of a function, or an empty string if it is
+// valid.
 func CheckFunction(name string) string {
 	switch {
 	case name == "" || len(name) > closure.MaxFunctionName:

@@ -26,14 +26,14 @@ const (
 	OpFind      = "find"      // [closure.FindRequest]
 )
 
-// Operations are all of them.
+// Operations lists the operations.
 var Operations = []string{OpOpen, OpSchedule, OpJoin, OpDone, OpResources, OpRelease, OpCancel, OpOutcomes, OpFind}
 
 // CodeQueueRefused means that the queue refuses a request.
 const CodeQueueRefused = "queue_refused"
 
-// Refused returns the problem with a request that is not taken; nil for other errors. Of
-// several problems it has the first.
+// Refused returns the problem of a refused request, or nil for other errors. If there are
+// several problems, it returns the first.
 func Refused(err error) *Problem {
 	var (
 		syntax  *strictjson.Error

@@ -37,7 +37,7 @@ const (
 
 // Task describes the calling task.
 type Task struct {
-	// Run is the run ID, and Execution is Temporal's for this execution of it.
+	// Run is the run ID, and Execution is the Temporal run ID of its first execution.
 	Run            string `json:"run"`
 	Execution      string `json:"execution"`
 	Task           string `json:"task"`
@@ -141,7 +141,7 @@ type Stopping struct {
 	Seq int `json:"seq"`
 	// Stop reports whether the tasks are stopping together. If not, the rest is empty.
 	Stop bool `json:"stop"`
-	// By is the task that asked first; empty for an operator.
+	// By is the task that asked first, or empty for an operator.
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Error is the first error, which is the verdict of the run unless Clean is set because

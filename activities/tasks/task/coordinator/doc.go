@@ -9,8 +9,8 @@
 //	coord.Loop(coordinator.Looper{Name: "saver", Interval: time.Minute, Run: save})
 //	err := coord.Join() // the error that stopped them, or nil
 //
-// It is TensorFlow's tf.train.Coordinator and LooperThread, behaviour for behaviour. As
-// there, a goroutine with a name is called a thread.
+// It is TensorFlow's tf.train.Coordinator and LooperThread, behavior for behavior. As there, a
+// goroutine with a name is called a thread.
 //
 // # A stop
 //

@@ -10,7 +10,7 @@ import (
 // DefaultGrace is the time that threads may take to stop by default.
 const DefaultGrace = 2 * time.Minute
 
-// leastGrace lets threads end that are about to, even without any grace.
+// leastGrace is the least grace, for threads that are about to end.
 const leastGrace = time.Millisecond
 
 // StillRunningError names the threads that did not end within the grace.
@@ -38,7 +38,7 @@ func Threads(threads ...*Thread) JoinOption {
 	return func(j *join) { j.threads = append(j.threads, threads...) }
 }
 
-// Grace sets how long threads may take to end once a stop is requested. With 0 they have a
+// Grace sets the time that threads may take to end once a stop is requested. With 0 they have a
 // millisecond, with a negative value no time at all.
 func Grace(d time.Duration) JoinOption { return func(j *join) { j.grace = d } }
 

@@ -129,7 +129,7 @@ func TestLooperStopsBetweenBeats(t *testing.T) {
 	})
 }
 
-// recorder returns a looper that records what it does.
+// recorder returns a looper that records its calls.
 func recorder(log *[]string, run func(context.Context) error) Looper {
 	note := func(what string) { *log = append(*log, what) }
 	return Looper{

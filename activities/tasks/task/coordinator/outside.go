@@ -62,10 +62,9 @@ func (c *Coordinator) notTold(r *round, first bool, why error) {
 	c.log().Error("A stop of the Coordinator could not be passed on", "error", why)
 }
 
-// OutsideStopped stops the coordinator because what it belongs to was stopped. Join returns
-// the error. Since it is not an error of this process, the rules of clean stops do not apply,
-// and it is recorded even after a Join. If the coordinator has stopped already, nothing
-// changes.
+// OutsideStopped stops the coordinator because the outside was stopped. Join returns the error.
+// Since it is not an error of this process, the rules of clean stops do not apply, and it is
+// recorded even after a Join. If the coordinator has stopped already, nothing changes.
 func (c *Coordinator) OutsideStopped(err error) {
 	c.mu.Lock()
 	r := c.round
