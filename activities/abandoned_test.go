@@ -59,7 +59,7 @@ func (s opens) End(_ context.Context, id, _ string) error {
 	return nil
 }
 
-// releasing is a supervisor that has nothing left of a run to release.
+// releasing is a supervisor that has nothing to release of a run.
 type releasing struct{ listed }
 
 func (*releasing) Release(context.Context, supervisor.ReleaseRequest) (supervisor.ProcessesReply, error) {
@@ -97,7 +97,7 @@ func TestAbandonedRunsLeaveNoBarriers(t *testing.T) {
 	assert.Equal(t, "iris/barrier/1/0/epoch/1", <-s.ended)
 }
 
-// An open run has not ended, even if this host has nothing of it any more.
+// An open run has not ended, even if this host no longer has any part of it.
 func TestOnlyTheEndOfARunIsNoted(t *testing.T) {
 	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Supervisor: &releasing{}, Log: zap.NewNop()})
 	require.NoError(t, err)

@@ -27,12 +27,12 @@ import (
 type leave struct {
 	signers []string
 	as      string // the user of its tasks
-	// statement is the ID of its spec; empty if there is no policy.
+	// statement is the ID of its spec, or empty if there is no policy.
 	statement string
 }
 
-// sameSpec returns an error if a run must not continue with a spec because its directory, its
-// logs and its processes here belong to another spec, which others may have written.
+// sameSpec returns an error if the run's directory, logs and processes here belong to another
+// spec, which someone else may have written.
 func (g *gate) sameSpec(p *plan, l leave) error {
 	if !g.Guard.HasPolicy() || p.Statement == l.statement {
 		return nil
@@ -146,8 +146,8 @@ func (g *gate) admitAdded(p *plan, in hostapi.RunTaskInput) ([]string, error) {
 	return signers, nil
 }
 
-// admitStart returns the signers of a task that is outside the spec or differs from it. A
-// task that is as in the spec is signed with the spec. If launch is nil, nothing is started
+// admitStart returns the signers of a task that is outside the spec or differs from it. A task
+// that is the same as in the spec is signed with the spec. If launch is nil, nothing is started
 // yet.
 func (g *gate) admitStart(p *plan, t spec.Task, launch *hostapi.RunTaskInput) ([]string, error) {
 	if g.Guard == nil {

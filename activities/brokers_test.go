@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// queues are the queues of a server that takes every message.
+// queues are the queues of a server that accepts every message.
 type queues struct {
 	taskservices.Queues
 	// asked is called when the host asks whether a queue is open.
@@ -35,7 +35,7 @@ func (q *queues) Left(context.Context, spec.RunRef) (bool, error) {
 	return false, nil
 }
 
-// beaten is a server that takes heartbeats.
+// beaten is a server that accepts heartbeats.
 type beaten struct{ Server }
 
 func (beaten) RecordActivityHeartbeat(context.Context, []byte, ...any) error { return nil }

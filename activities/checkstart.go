@@ -32,7 +32,7 @@ type addedTask struct {
 	Task spec.Task `json:"task"`
 	// Signers are the principals of the key that signed it.
 	Signers []string `json:"signers,omitempty"`
-	// Launch is as in [hostapi.RunTaskInput].
+	// Launch has the meaning of [hostapi.RunTaskInput].
 	Launch int `json:"launch,omitempty"`
 	// Member is set if the task is not in the cluster.
 	Member *hostapi.Member `json:"member,omitempty"`

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// slow is a call that returns a while after its context is done. It sends to entered when it
+// slow is a call that returns some time after its context is done. It sends to entered when it
 // is called and to ending when the context is done, and returns once let is closed.
 type slow struct{ entered, ending, let chan struct{} }
 
@@ -62,7 +62,7 @@ func (*slowSupervisor) Sample(context.Context, supervisor.SampleRequest) (superv
 	return supervisor.SampleReply{}, nil
 }
 
-// slowServer takes heartbeats, at once if beat is nil.
+// slowServer accepts heartbeats, at once if beat is nil.
 type slowServer struct {
 	Server
 	beat *slow

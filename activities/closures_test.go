@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// listening receives the messages that queues are sent.
+// listening receives the messages to queues.
 type listening struct {
 	taskservices.Queues
 	messages chan closure.ServingMessage
@@ -34,8 +34,8 @@ func (forgetful) RecordActivityHeartbeat(context.Context, []byte, ...any) error 
 	return serviceerror.NewNotFound("no such activity")
 }
 
-// The queue gives nothing more to a host that died. A host that only seemed dead reports that
-// it is there, once it sees that its lease was lost.
+// The queue gives no more closures to a host that died. A host that only seemed dead reports
+// its presence once its lease was lost.
 func TestAHostWhoseLeaseWasLostSaysThatItIsThere(t *testing.T) {
 	queue := &listening{messages: make(chan closure.ServingMessage, 10)}
 	s := servingOf(t, queue)
@@ -55,8 +55,8 @@ func TestAHostWhoseLeaseWasLostSaysThatItIsThere(t *testing.T) {
 	assert.Greater(t, again.Seq, first.Seq)
 }
 
-// A host without leases reports that it is there after a silence long enough for the queue to
-// have given it up.
+// A host without leases reports its presence after a silence that is long enough for the queue
+// to give it up.
 func TestAHostThatWasCutOffSaysThatItIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := &listening{messages: make(chan closure.ServingMessage, 10)}

@@ -159,7 +159,7 @@ func (p *plan) restartCount(generation, n int) int {
 // processFiles are the files of one process.
 type processFiles struct{ dir string }
 
-// path returns the path of a file of the process; empty if the run keeps no files.
+// path returns the path of a file of the process, or an empty string if the run keeps no files.
 func (f processFiles) path(name string) string {
 	if f.dir == "" {
 		return ""
@@ -182,8 +182,8 @@ func (l *taskLease) files(t spec.Task, n int) processFiles {
 	return processFiles{tasklog.ProcessDir(runDir, n, t.Rank)}
 }
 
-// output returns where one stream goes: to its file, to the owner's output if there is one,
-// or nowhere.
+// output returns the destination of one stream: its file, the owner's output if there is one,
+// or nothing.
 func (l *taskLease) output(s spec.Streams, stream spec.Std, file string) string {
 	switch {
 	case s.File&stream != 0:
@@ -207,7 +207,7 @@ func installHook(c Config) string {
 	return dir
 }
 
-// variables has the values of the variables of tasks, including those that only this host
+// variables looks up the values of the variables of tasks, including values that only this host
 // knows. They are read on demand and stored nowhere: a process that is started again gets the
 // current values.
 type variables struct {
@@ -232,7 +232,7 @@ func (c *checks) variables(allowed policy.Secrets) variables {
 // tasks could read themselves.
 var lent = (*policy.Policy)(nil).Decide(policy.Request{}).Secrets
 
-// of returns the variables of a task, and the problems of those that have no value here.
+// of returns the variables of a task, and a problem for each that has no value here.
 func (v variables) of(t spec.Task) (map[string]string, []spec.Problem) {
 	values := make(map[string]string, len(v.own)+len(t.Env))
 	for _, kv := range v.own {

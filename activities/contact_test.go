@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// A healthy host tries four times within the time that it has.
+// A healthy host tries four times before its processes are stopped.
 func TestHurry(t *testing.T) {
 	p := &plan{Spec: &spec.RunSpec{OnDisconnect: "6s"}, Cluster: hostapi.Cluster{Hosts: 1}}
 	assert.Equal(t, 1500*time.Millisecond, p.hurry(beatPatience))

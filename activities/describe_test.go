@@ -107,7 +107,7 @@ func TestDescribeStartError(t *testing.T) {
 	assert.Equal(t, "no such file", e.Message)
 }
 
-// Without a log directory there are no files, and none is looked for.
+// Without a log directory no files are read.
 func TestDescribeExitWithoutLogs(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.WriteFile(tasklog.ErrorFile, []byte(tracedError), 0o600))

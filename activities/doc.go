@@ -42,28 +42,28 @@
 //
 // # Taking over
 //
-// A side notes on disk the tokens of the tasks that the server has given to it: each is
-// written when the poll returns and removed when the server accepts the answer. If the side
-// is killed, the server would wait for 20 s. Instead, the next side fails these tasks,
+// A host worker notes on disk the tokens of the tasks that the server has given to it: each is
+// written when the poll returns and removed when the server accepts the answer. If the host
+// worker is killed, the server would wait for 20 s. Instead, the next one fails these tasks,
 // activities and workflow tasks alike, in a way that makes the server retry them at once. A
-// task that reaches a connection in the milliseconds in which its process dies is not noted
-// and waits for its timeout. The notes are not synced, and a full disk costs only the wait.
+// task that reaches a connection in the milliseconds in which its process dies is not noted and
+// waits for its timeout. The notes are not synced, and a full disk costs only the wait.
 //
 // # The fence
 //
 // A process that may be started elsewhere lives only while its host has contact. The supervisor
 // keeps a deadline for it on CLOCK_BOOTTIME: the time at which the last heartbeat of its own
-// activity that the server answered was sent, plus stop_after. The side renews it after each
-// answer, under the fence of its attempt, and a start needs an answer to the attempt that
-// starts. So a side that was killed, is frozen, crashes repeatedly, waits for a connection or
-// cannot log in does not extend the deadline: it passes, and the supervisor stops the process
-// (cause host-lost, reason cut-off). The deadline is per process rather than per run, because
-// an answer for one task says nothing about the closed activity of another. It need not survive
-// the supervisor, since the processes die with the supervisor.
+// activity that the server answered was sent, plus stop_after. The host worker renews it after
+// each answer, under the fence of its attempt, and a start needs an answer to the attempt that
+// starts. So a host worker that was killed, is frozen, crashes repeatedly, waits for a
+// connection or cannot log in does not extend the deadline: it passes, and the supervisor stops
+// the process (cause host-lost, reason cut-off). The deadline is per process rather than per
+// run, because an answer for one task says nothing about the closed activity of another. It
+// need not survive the supervisor, since the processes die with the supervisor.
 //
-// The run counts from its side, with the same numbers (lifecycle.Fence). It gives the host up
-// when the first attempt of an activity has not been picked up for that long. With
-// on_disconnect: keep there is no deadline, and the run waits for its hosts without limit.
+// The run counts on its own, with the same numbers (lifecycle.Fence). It gives the host up when
+// the first attempt of an activity has not been picked up for that long. With on_disconnect:
+// keep there is no deadline, and the run waits for its hosts without limit.
 //
 // # Processes without a lease
 //

@@ -46,8 +46,8 @@ func (s *serving) ended(number, code int, before ...supervisor.Process) (call st
 	return p.inCall(q)
 }
 
-// A process that served and exited with 0 while no host worker was there has not completed:
-// the call it was in was lost with the host worker before.
+// A process that served and exited with 0 while no host worker was there has not completed: its
+// call was lost with the previous host worker.
 func TestAServingProcessExitsWhileItsHostWorkerIsDown(t *testing.T) {
 	first := newServing(t)
 	first.asks("a", 1, 1)

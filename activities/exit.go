@@ -28,7 +28,7 @@ const stderrLines = 8
 const maxReported = 240
 
 // exitOf converts the supervisor's record of an exit, without reading any file. call is the
-// call that the process had not ended; see [plan.inCall].
+// call that was not finished when the process ended; see [plan.inCall].
 func exitOf(p supervisor.Process, owned bool, call string) spec.Exit {
 	e := spec.Exit{
 		Restart: p.Number, PID: p.PID, LogDir: p.LogDir, Started: p.Started,
@@ -178,7 +178,7 @@ func (h *Host) describeExit(p *plan, q supervisor.Process) (e spec.Exit, value j
 	return e, value
 }
 
-// unread adds to an exit why the files of its process could not be read.
+// unread adds to an exit the reason why the files of its process could not be read.
 func unread(e spec.Exit, why error) spec.Exit {
 	e.Message = strings.Trim(e.Message+"\n"+why.Error(), "\n")
 	return bound(e)

@@ -102,7 +102,7 @@ func (p *plan) here(rank int) bool {
 	return added || slices.Contains(p.Tasks, name)
 }
 
-// nameOf returns the name of the task with that rank; empty if there is none.
+// nameOf returns the name of the task with that rank, or an empty string if there is none.
 func (p *plan) nameOf(rank int) string {
 	for name, a := range p.Added {
 		if a.Task.Rank == rank {

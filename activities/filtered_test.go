@@ -69,7 +69,7 @@ func TestFilteredLines_TE26_TE29(t *testing.T) {
 	assert.Empty(t, h.collectors.byRun)
 }
 
-// The host worker died, and the next one has only the release. It still collects all lines,
+// The host worker died, and the next one only releases the run. It still collects all lines,
 // and a late task of the released run does no harm.
 func TestFilteredLinesOfAnotherHostWorker(t *testing.T) {
 	h, p, dir := filtering(t, func(p *plan) { p.Spec.Logs.Prefix = new("{{.Type}}/{{.Rank}}@{{.Host}}#{{.Attempt}} ") })

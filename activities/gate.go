@@ -82,7 +82,7 @@ func (l *taskLease) written(c supervisor.Command) error {
 	})
 }
 
-// audited logs that a run stops a task.
+// audited records in the audit log that a run stops a task.
 func (l *taskLease) audited(reason string) {
 	err := l.Guard.Log(guard.Entry{
 		What: "stop", Run: l.key.Run.WorkflowID, Execution: l.key.Run.RunID, Task: l.key.Task,
@@ -94,7 +94,7 @@ func (l *taskLease) audited(reason string) {
 }
 
 // PolicyRequest returns the request to the policy for the process of a task. ships is the
-// directory of what the run ships.
+// directory with the unpacked archive of the run, or empty if it ships none.
 func PolicyRequest(s *spec.RunSpec, t spec.Task, ships string, signers []string) policy.Request {
 	dir := dirIn(ships, s, t)
 	r := policy.Request{
@@ -125,8 +125,8 @@ func (g *gate) requestFor(run runkey.Run, s *spec.RunSpec, t spec.Task, signers 
 	return PolicyRequest(s, t, g.ships.shipsTo(run, s), signers)
 }
 
-// goesUp returns the problem if a path of a task has an element .., which may lead elsewhere
-// after a link; empty if none has.
+// goesUp returns a problem if a path of a task has an element "..", which may lead elsewhere
+// after a link. It returns an empty string otherwise.
 func goesUp(s *spec.RunSpec, t spec.Task) string {
 	paths := []struct{ field, path string }{{"dir", t.Dir}, {"logs.dir", s.Logs.Dir}}
 	if len(t.Command) > 0 {
@@ -158,7 +158,8 @@ func resolved(dir string) string {
 	return dir
 }
 
-// known returns a path in the form that a policy uses, with what the run ships below ship:/.
+// known returns a path in the form that a policy uses, in which ship:/ stands for the directory
+// that the run ships.
 func known(ships, path string) string {
 	if ships == "" {
 		return path

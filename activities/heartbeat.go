@@ -19,11 +19,11 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Heartbeats report that a task's lease is held, and where its process is. With each one the
-// host records the sizes of the process's output ([tasklog.Times]). The answers report
-// cancellations that the server could not push, so small runs beat often. Large runs beat
-// less often, which spares the server and the host: the tasks of a run send at most 32 beats
-// a second.
+// Heartbeats report that a task's lease is held, and the host and pid of its process. With each
+// one the host records the sizes of the process's output ([tasklog.Times]). The answers report
+// cancellations that the server could not push, so small runs beat often. Large runs beat less
+// often, which spares the server and the host: the tasks of a run send at most 32 beats a
+// second.
 const (
 	minBeat = time.Second
 	// beatPatience is the longest time that the server may take to answer a heartbeat.

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
 
-// Holds returns what runs hold on this host, the oldest first, for a fleet that the host
-// joins.
+// Holds returns the reservations of runs on this host, the oldest first, for a fleet that the
+// host joins.
 func (h *Host) Holds() []fleet.Holding {
 	var holds []fleet.Holding
 	for _, p := range h.plans.all() {

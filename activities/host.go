@@ -55,10 +55,11 @@ type Config struct {
 	// Env has variables for all processes here, as NAME=VALUE. The spec of a run can override
 	// them.
 	Env []string
-	// Foreground is the task that gets the owner's stdin, stdout and stderr; empty if no task
-	// does.
+	// Foreground is the task that gets the owner's stdin, stdout and stderr, or empty if no
+	// task gets them.
 	Foreground string
-	// Stdin is the task that gets the owner's stdin, or [AllTasks]; empty if no task does.
+	// Stdin is the task that gets the owner's stdin, or [AllTasks], or empty if no task gets
+	// it.
 	Stdin string
 
 	// Guard has the policy of this host and its audit log. If nil, everything is allowed.
@@ -80,10 +81,10 @@ type Config struct {
 	Fleet Fleet
 	// Queue is the task queue of this host worker's own activities.
 	Queue string
-	// AskedAt, if not nil, returns when the poll for the activity with that token was sent,
-	// in nanoseconds of CLOCK_BOOTTIME; 0 if unknown.
+	// AskedAt, if not nil, returns when the poll for the activity with that token was sent, in
+	// nanoseconds of CLOCK_BOOTTIME, or 0 if that is unknown.
 	AskedAt func(taskToken []byte) int64
-	// Metrics, if not nil, counts what happens here.
+	// Metrics, if not nil, receives the metrics of this host.
 	Metrics *metrics.Metrics
 	Log     *zap.Logger
 }
@@ -203,16 +204,16 @@ type core struct {
 	now      func() time.Time
 }
 
-// The parts of a host, by what they decide.
+// The parts of a host, each of which decides one thing.
 type (
 	// gate asks the policy, and writes the audit log.
 	gate struct {
 		*core
 		ships *shipping
 	}
-	// shipping brings what runs ship, and knows where it is.
+	// shipping fetches the archives of runs, and finds their directories.
 	shipping struct{ *core }
-	// checks finds out beforehand what would keep a task from starting here.
+	// checks finds problems that would keep a task from starting here.
 	checks struct {
 		*core
 		gate  *gate
@@ -225,12 +226,12 @@ type (
 		ships    *shipping
 		claiming sync.Mutex // held while the slots of a run are claimed; see claimSlots
 	}
-	// stopper stops processes, each as its task says.
+	// stopper stops processes, each with the signal and grace of its task.
 	stopper struct {
 		*core
 		gate *gate
 	}
-	// captures writes down the stacks of processes.
+	// captures writes the stacks of processes to files.
 	captures struct{ *core }
 	// silenced carries out on_silence.
 	silenced struct {

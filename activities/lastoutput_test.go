@@ -71,7 +71,7 @@ func size(lines []string) (n int) {
 	return n
 }
 
-// If there is too much output, the end of what each task wrote has priority.
+// If there is too much output, the end of each task's output has priority.
 func TestLastOutputIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	line := strings.Repeat("x", 999) + "\n"

@@ -62,7 +62,7 @@ func (l *leases) isAttached(k runkey.Task) bool {
 	return l.attached[k] > 0
 }
 
-// count returns how many tasks have a lease.
+// count returns the number of tasks that have a lease.
 func (l *leases) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -119,8 +119,8 @@ func (p *plan) prefixFields(task string, attempt int) spec.PrefixFields {
 // bytes. It is searched only when the process has failed or is about to be stopped.
 const maxEvidence = 128 << 10
 
-// printedError returns the error in the output of a process that ended it, or is about to; nil
-// if there is none.
+// printedError returns the error in the output of a process that ended it, or is about to end
+// it. It returns nil if there is none.
 func printedError(logDir string) *spec.PrintedError {
 	if logDir == "" {
 		return nil

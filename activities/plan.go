@@ -34,8 +34,8 @@ type plan struct {
 	// Signers are the principals of the key that signed the run, according to the policy of
 	// this host.
 	Signers []string `json:"signers,omitempty"`
-	// Statement is the ID of the spec if this host has a policy. It includes the signer, or
-	// that there is none.
+	// Statement is the ID of the spec if this host has a policy. It also covers the signer, or
+	// the absence of one.
 	Statement string `json:"statement,omitempty"`
 	// Tasks names the tasks placed here.
 	Tasks []string `json:"tasks"`
@@ -44,7 +44,7 @@ type plan struct {
 	// Devices are the GPUs that the fleet gave the run on this host.
 	Devices []string        `json:"devices,omitempty"`
 	Cluster hostapi.Cluster `json:"cluster"`
-	// As is the name of the user of the tasks, as the policy gives it, and User is that user;
+	// As is the name of the user of the tasks in the policy, and User is that user. They are
 	// empty and nil for the user of the host worker.
 	As   string         `json:"as,omitempty"`
 	User *hostuser.User `json:"user,omitempty"`
@@ -95,8 +95,8 @@ func (p *plan) forServices() taskservices.Run {
 	}
 }
 
-// inCall returns the call during which a process exited with 0; empty if there is none. p may
-// be nil.
+// inCall returns the call during which a process exited with 0, or an empty string if there is
+// none. p may be nil.
 func (p *plan) inCall(q supervisor.Process) string {
 	if p == nil {
 		return ""
@@ -104,7 +104,7 @@ func (p *plan) inCall(q supervisor.Process) string {
 	return p.InCall(q)
 }
 
-// runDir returns the log directory of the run; empty if the run keeps no files.
+// runDir returns the log directory of the run, or an empty string if the run keeps no files.
 func (p *plan) runDir() string {
 	if p.LogRoot == spec.NullDir {
 		return ""
@@ -132,7 +132,7 @@ type planStore struct {
 	plans map[runkey.Run]*plan
 	// changing has the runs whose plans are being changed, or wait for that.
 	changing map[runkey.Run]*planLock
-	// changes has a new value after each change.
+	// changes receives a new value after each change.
 	changes news.Feed[struct{}]
 	// damaged are the files that were set aside when the store was opened.
 	damaged []string
@@ -224,7 +224,7 @@ func (s *planStore) change(run runkey.Run, change func(*plan) error) (*plan, err
 }
 
 // update is like change, but passes nil if there is no plan yet, and keeps the plan that the
-// function returns. Changes of one run are serialised.
+// function returns. Changes of one run are serialized.
 func (s *planStore) update(run runkey.Run, change func(*plan) (*plan, error)) (*plan, error) {
 	defer s.lock(run)()
 	old, err := s.get(run)

@@ -56,7 +56,7 @@ func TestPlansOfOtherRunsDoNotWait(t *testing.T) {
 	assert.Len(t, s.all(), 2)
 	assert.Empty(t, s.changing)
 
-	// Those of one run wait for each other: none is lost.
+	// Changes of one run wait for each other: none is lost.
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {

@@ -21,8 +21,8 @@ import (
 )
 
 // preflight checks the parts of a spec that depend on this host: the working directories, the
-// programs, the variables whose values are here, the limits, the place for logs. It finds all
-// problems of all tasks at once, before the first one starts.
+// programs, the variables with values on this host, the limits, the directory for logs. It
+// finds all problems of all tasks at once, before the first one starts.
 func (c *checks) preflight(run runkey.Run, s *spec.RunSpec, user *hostuser.User, tasks []spec.Task) []spec.Problem {
 	var problems []spec.Problem
 	type wrong struct{ path, what string }
@@ -132,7 +132,7 @@ func (c *checks) checkAgain(p *plan, names []string) error {
 	return c.cannotStart(c.preflight(p.Run, p.Spec, p.User, tasks)...)
 }
 
-// cannotStart returns a non-retryable error with the problems; nil if there are none.
+// cannotStart returns a non-retryable error with the problems, or nil if there are none.
 func (c *checks) cannotStart(problems ...spec.Problem) error {
 	if len(problems) == 0 {
 		return nil
@@ -257,8 +257,7 @@ var builtins = []string{
 	"unalias", "unset", "wait",
 }
 
-// reasonOf returns the text of an error without the path, which the caller's text has
-// already.
+// reasonOf returns the text of an error without the path, which the caller has already named.
 func reasonOf(err error) string {
 	return reasonIn(err).Error()
 }

@@ -37,9 +37,9 @@ func (h *Host) Prepare(ctx context.Context, in hostapi.PrepareInput) (none hosta
 	return none, err
 }
 
-// address returns how other tasks reach a task here. If all tasks are on one host, they talk
-// over the loopback interface unless the spec says otherwise; a loopback address is never
-// given to another host.
+// address returns the address at which other tasks reach a task here. If all tasks are on one
+// host, they talk over the loopback interface unless the spec says otherwise; a loopback
+// address is never given to another host.
 func (r *reservations) address(pinned string, port int, alone bool) string {
 	host := pinned
 	switch {

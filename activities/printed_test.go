@@ -57,7 +57,7 @@ func TestTheProcessThatOthersLostIsNamed(t *testing.T) {
 		m := lifecycle.New(s, s.TaskList())
 		m.Step(lifecycle.Begin{})
 		hosts := map[string]string{}
-		// exit returns how a process ended whose stderr is text, and which then wrote more to stdout.
+		// exit returns the exit of a process that wrote text to stderr and then more to stdout.
 		exit := func(rank int, text string, printed, ended time.Time, noise int, end supervisor.Exit) *spec.Exit {
 			hosts[fmt.Sprintf("worker-%d", rank)] = "host-a"
 			dir := filepath.Join(t.TempDir(), fmt.Sprint(seed, "-", rank))

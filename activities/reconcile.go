@@ -24,7 +24,7 @@ import (
 
 const (
 	sigterm = unix.SIGTERM
-	// defaultGrace is for runs whose spec is no longer known.
+	// defaultGrace is the grace for runs whose spec is no longer known.
 	defaultGrace = 30 * time.Second
 	// reconcileEvery is the time between checks whether runs have ended.
 	reconcileEvery = 2 * time.Second
@@ -131,8 +131,8 @@ func hasLater(d *workflowservice.DescribeWorkflowExecutionResponse, generation i
 
 func lives(p supervisor.Process) bool { return p.Exit == nil }
 
-// leave frees the slots of a run that continues without this host. How its processes ended is
-// kept for the release.
+// leave frees the slots of a run that continues without this host. The exits of its processes
+// are kept for the release.
 func (r *reconciler) leave(ctx context.Context, p *plan) error {
 	now, err := r.plans.get(p.Run)
 	if err != nil || now.Generation != p.Generation || len(now.Tasks)+len(now.Added) == 0 {

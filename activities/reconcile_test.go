@@ -186,7 +186,7 @@ func (s *stopped) Release(_ context.Context, r supervisor.ReleaseRequest) (super
 }
 
 // A server that does not know a run, because it is another server or has lost its database,
-// says nothing about the run's processes.
+// does not decide the fate of the run's processes.
 func TestAnotherServerKillsNothing(t *testing.T) {
 	s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 0)}}}
 	server := &describes{id: "another"}
@@ -211,8 +211,8 @@ func (s *stopped) Wait(_ context.Context, r supervisor.ProcessRef) (supervisor.P
 	return supervisor.Process{}, nil
 }
 
-// A host settles a generation by fencing it off and ending what lives of it and of earlier
-// ones, even if it has no plan of the run any more.
+// A host settles a generation by fencing it off and ending its processes and those of earlier
+// generations, even if it no longer has a plan of the run.
 func TestSettle(t *testing.T) {
 	for _, planned := range []bool{true, false} {
 		s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 3), living("worker-1", 1, 0), living("worker-0", 2, 0)}}}

@@ -24,8 +24,9 @@ const (
 	maxReleasePayload = 1 << 20
 )
 
-// Release ends the run on this host: it stops what is left and frees the ports. A repeated
-// call returns the same: the plan stays until the reconciler finds the run closed.
+// Release ends the run on this host: it stops the remaining processes and frees the ports. A
+// repeated call returns the same result, because the plan stays until the reconciler finds the
+// run closed.
 func (h *Host) Release(ctx context.Context, in hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
 	run := runOf(ctx, in.Run)
 	p, err := h.plans.get(run)
@@ -133,8 +134,8 @@ func each(change func(*spec.Exit)) func([]spec.Exit) []spec.Exit {
 	}
 }
 
-// carried returns the size of v on the way to the server. A value can be larger there than by
-// itself: every < and > takes six bytes.
+// carried returns the size of v in the encoding that is sent to the server. A value can be
+// larger there than by itself: every < and > takes six bytes.
 func carried(v any) int {
 	b, err := json.Marshal(v)
 	if err != nil {

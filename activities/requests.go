@@ -22,7 +22,7 @@ import (
 // request is a request to tasks, for the policy and the audit log.
 type request struct {
 	what string // in the audit log
-	// tasks are those it is for, or all of the run if it names none.
+	// tasks are the tasks that it names. If it names none, it is for all tasks of the run.
 	tasks []string
 	// ask is the question to the policy. It is empty for requests that end processes, which are
 	// always allowed: their sender can also end the run.
@@ -43,7 +43,7 @@ func (h *Host) accept(ctx context.Context, g hostapi.Group, q request) (*plan, e
 	return p, nil
 }
 
-// planOf returns the plan of a generation, or nil if this host no longer has that.
+// planOf returns the plan of a generation, or nil if this host no longer has it.
 func (h *Host) planOf(ctx context.Context, g hostapi.Group) (*plan, error) {
 	p, err := h.plans.get(runOf(ctx, g.Run))
 	switch {

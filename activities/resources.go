@@ -28,8 +28,8 @@ func inventory(granted []string) (resources.Inventory, error) {
 	return inv, err
 }
 
-// checkResources returns what a spec wants of this host's GPUs and CPUs and the host does not
-// have. Tasks of the run that were reserved here separately share with these.
+// checkResources returns the problems of a spec that requests GPUs and CPUs that this host does
+// not have. Tasks of the run that were reserved here separately share these resources.
 func (c *checks) checkResources(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) ([]spec.Problem, error) {
 	if !resources.Wanted(in.Spec) {
 		return nil, nil

@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// RestartTasks ends the processes of tasks and starts them again. A process that could not be
-// started again is better left running.
+// RestartTasks ends the processes of tasks and starts them again. It first checks that all can
+// be started again: otherwise it is better to leave them running.
 func (h *Host) RestartTasks(ctx context.Context, in hostapi.RestartTasksInput) (spec.RequestAnswer, error) {
 	p, err := h.accept(ctx, in.Group, request{"restart", in.Tasks, policy.AskRestart})
 	if p == nil {

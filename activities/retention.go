@@ -41,8 +41,9 @@ func (r *reconciler) pruneLogs(ctx context.Context) {
 	}
 }
 
-// noteEnd records the end of a run in the directory of its logs, as their user. closed is as in
-// abandon. It returns an error only for a full disk, so that the caller can retry.
+// noteEnd records the end of a run in the directory of its logs, as their user. closed has the
+// same meaning as in abandon. It returns an error only for a full disk, so that the caller can
+// retry.
 func (r *reconciler) noteEnd(p *plan, closed *workflowpb.WorkflowExecutionInfo) error {
 	if p.LogRoot == spec.NullDir || p.LogRoot == "" {
 		return nil

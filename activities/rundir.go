@@ -197,7 +197,7 @@ func (h *Host) describe(p *plan, q supervisor.Process) (spec.Exit, json.RawMessa
 	return e, value
 }
 
-// userFor returns the user that the policy names; nil for our own.
+// userFor returns the user that the policy names, or nil for the host worker's own.
 func (r *reservations) userFor(ctx context.Context, name string) (*hostuser.User, error) {
 	if name == "" {
 		return nil, nil
@@ -213,8 +213,8 @@ func (r *reservations) userFor(ctx context.Context, name string) (*hostuser.User
 	return user, nil
 }
 
-// letThrough lets a user reach their files in the state directory: sockets, and what their
-// runs ship. Everything else in it is protected by its own mode.
+// letThrough lets a user reach their files in the state directory: sockets, and directories
+// that their runs ship. Everything else in it is protected by its own mode.
 func (r *reservations) letThrough(user *hostuser.User) error {
 	if user == nil {
 		return nil
@@ -233,8 +233,8 @@ func (r *reservations) letThrough(user *hostuser.User) error {
 	})
 }
 
-// closedAbove returns the first directory on the path that the current user cannot enter;
-// empty if there is none.
+// closedAbove returns the first directory on the path that the current user cannot enter, or an
+// empty string if there is none.
 func closedAbove(dir string) string {
 	if parent := filepath.Dir(dir); parent != dir {
 		if at := closedAbove(parent); at != "" {
@@ -247,7 +247,7 @@ func closedAbove(dir string) string {
 	return ""
 }
 
-// userOf returns the user to read and write the files of a process as, according to the
+// userOf returns the user as which to read and write the files of a process, according to the
 // records: the directory may have another owner by now. p may be nil.
 func (p *plan) userOf(q supervisor.Process) (*hostuser.User, error) {
 	if p != nil && p.User != nil {

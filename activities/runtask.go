@@ -129,7 +129,7 @@ type taskLease struct {
 	allowed  policy.Decision // the answer
 	restarts int             // of the task so far
 	stopping bool            // the activity was cancelled
-	// used is the last sample of what the process uses; nil before the first.
+	// used is the last sample of the resources that the process uses, or nil before the first.
 	used atomic.Pointer[spec.LiveUsage]
 	// wrote is the time at which the process last wrote output, or nil if it has not.
 	wrote   atomic.Pointer[time.Time]
@@ -138,7 +138,7 @@ type taskLease struct {
 	stopped chan error
 }
 
-// hold finds or starts the process, attends it until its end, and judges that.
+// hold finds or starts the process, attends it until its end, and then decides what follows.
 func (l *taskLease) hold() (hostapi.RunTaskOutput, error) {
 	reply, err := l.Supervisor.Attach(l.ctx, supervisor.AttachRequest{Key: l.key, Fence: l.fence})
 	if err != nil {
@@ -332,8 +332,8 @@ func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) e
 }
 
 // judge decides what the end of the last process means: the end of the task, or another
-// process. In the second case the journal has the permission for that process before anybody
-// learns of it.
+// process. In the second case the permission for that process is in the journal before it is
+// reported.
 func (l *taskLease) judge(processes []supervisor.Process) (hostapi.RunTaskOutput, error) {
 	last := processes[len(processes)-1]
 	completed := last.Exit.Reason == supervisor.ReasonNone && causeOf(last.Exit, l.Owned, "") == spec.CauseCompleted
@@ -362,7 +362,7 @@ func (l *taskLease) judge(processes []supervisor.Process) (hostapi.RunTaskOutput
 	return hostapi.RunTaskOutput{}, retryAt(l.whyRestart(exit), spec.ErrRestart, delay, nil)
 }
 
-// whyRestart returns in one line why the task gets another process after that exit.
+// whyRestart returns, in one line, the reason for another process of the task after that exit.
 func (l *taskLease) whyRestart(exit spec.Exit) string {
 	if exit.Cause == spec.CauseOperator {
 		return "an operator asked"
@@ -392,7 +392,7 @@ func (p *plan) historyOf(processes []supervisor.Process, launch int, owned bool)
 	return history
 }
 
-// next asks the rules whether, and when, a task gets another process after its last one.
+// next asks the restart rules whether a task gets another process after its last one, and when.
 func (p *plan) next(history lifecycle.RestartHistory, sealed bool) (delay time.Duration, again bool) {
 	history.Sealed = sealed
 	return lifecycle.RestartPolicy{AutoRestart: p.Spec.RestartsTasks(), MaxRestarts: p.Spec.MaxRestarts}.Next(history)

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// SettleTasks ends what this host may still run of a generation, or an earlier one, and returns
-// once that is gone.
+// SettleTasks ends the processes that this host may still run for a generation, or an earlier
+// one, and returns once they are gone.
 func (h *Host) SettleTasks(ctx context.Context, in hostapi.TasksInput) (spec.RequestAnswer, error) {
 	run := runOf(ctx, in.Run)
 	h.gate.noted(run, "settle")

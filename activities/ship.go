@@ -160,7 +160,7 @@ func fetchFrom(ctx context.Context, from spec.HostService, a spec.Archive, in *s
 	return nil
 }
 
-// reported reports how much has arrived.
+// reported is an archive in progress that reports the number of its bytes that have arrived.
 type reported struct {
 	*shipped.Incoming
 	progress func(int64)
@@ -179,7 +179,8 @@ func (sh *shipping) dirOf(run runkey.Run, s *spec.RunSpec, t spec.Task) string {
 	return dirIn(sh.shipsTo(run, s), s, t)
 }
 
-// shipsTo returns the directory of what the run ships; empty if it ships nothing.
+// shipsTo returns the directory to which the run's archive is unpacked, or an empty string if
+// it ships none.
 func (sh *shipping) shipsTo(run runkey.Run, s *spec.RunSpec) string {
 	if !s.Ships() {
 		return ""
@@ -201,7 +202,8 @@ func dirIn(ships string, s *spec.RunSpec, t spec.Task) string {
 	return dir
 }
 
-// keepStore removes what is no longer needed of what runs have shipped, until ctx is done.
+// keepStore removes shipped archives and directories that are no longer needed, until ctx is
+// done.
 func (r *reconciler) keepStore(ctx context.Context) {
 	if err := r.shipped.Clear(); err != nil {
 		r.Log.Warn("unfinished downloads cannot be removed", zap.Error(err))
@@ -249,8 +251,9 @@ func (sh *shipping) sweepShipped(over func(string, time.Time) bool) {
 	}
 }
 
-// isOver reports whether the run whose archive arrived at that time has ended. A server that
-// cannot be reached, or that has changed, decides nothing.
+// isOver reports whether the run whose archive arrived at that time has ended. It returns false
+// if the server cannot be reached. A run that the server does not know has ended if it could
+// have been started by now.
 func (r *reconciler) isOver(ctx context.Context, workflowID string, since time.Time) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

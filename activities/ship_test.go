@@ -219,7 +219,7 @@ func TestNoRoomForWhatIsShipped(t *testing.T) {
 	}
 }
 
-// A run whose archive came from here has ended when the server says so of that very run.
+// A run whose archive came from here has ended if the server reports the end of that very run.
 func TestRunsThatHaveTheirArchiveFromHere(t *testing.T) {
 	now := time.Now()
 	h := assemble(&core{now: func() time.Time { return now }})

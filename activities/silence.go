@@ -26,8 +26,8 @@ const actAlone = time.Minute
 // silence tracks how long the process of a lease has been silent.
 type silence struct{ rule lifecycle.Silence }
 
-// silentFor records the signs of the process. It sets for how long that has been silent if this
-// exceeds its limit.
+// silentFor records the signs of life of the process. If the process has been silent for its
+// limit or longer, it sets u.SilentSeconds.
 func (l *taskLease) silentFor(u *spec.LiveUsage, at time.Time, signs lifecycle.Signs) {
 	if l.plan.Spec == nil || l.plan.Spec.Silence == "" {
 		return
@@ -146,7 +146,7 @@ func (h *Host) StopSilentTasks(ctx context.Context, in hostapi.TasksInput) (spec
 	return h.stops.stopTasks(ctx, p, spec.TaskRequest{Tasks: in.Tasks}, supervisor.ReasonSilence)
 }
 
-// silenceText returns why silent tasks are stopped.
+// silenceText returns the reason for stopping silent tasks.
 func silenceText(s *spec.RunSpec) string {
 	if s == nil || s.Silence == "" {
 		return ""

@@ -17,8 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// silentSupervisor records who is stopped, and knows no processes, so that no stacks are
-// captured.
+// silentSupervisor records which tasks are stopped. It knows no processes, so that no stacks
+// are captured.
 type silentSupervisor struct {
 	supervisor.API
 	stops []supervisor.StopRequest

@@ -27,7 +27,7 @@ import (
 const stacksError = "StacksNotCaptured"
 
 const (
-	// captureBound leaves room within the time that CaptureStacks has.
+	// captureBound bounds the captures. It is shorter than the time limit of CaptureStacks.
 	captureBound = 7 * time.Second
 	// keepCaptures is the time for which captures in the state directory are kept.
 	keepCaptures = 7 * 24 * time.Hour
@@ -85,8 +85,8 @@ func (c *captures) captureStacks(ctx context.Context, p *plan, tasks []string, a
 	return out, nil
 }
 
-// captured returns the answer. Failures are an error only if all captures have failed: some
-// stacks are better than none.
+// captured returns the answer of CaptureStacks. It returns an error only if all captures have
+// failed: some stacks are better than none.
 func (c *captures) captured(p *plan, results []stacks.Result) (spec.RequestAnswer, error) {
 	out := spec.RequestAnswer{Files: map[string]string{}}
 	var failed []error
@@ -173,8 +173,8 @@ func (c *captures) captureDir(p *plan, q supervisor.Process) (root, dir string) 
 // ownCaptures is the directory for captures in the state directory.
 func (c *captures) ownCaptures() string { return filepath.Join(c.StateDir, "stacks") }
 
-// dropOld removes the files below a directory that were written before a time. Age is the
-// only sign that they are no longer wanted.
+// dropOld removes the files below a directory that were written before a time. Nothing but
+// their age shows that they are no longer wanted.
 func dropOld(dir string, before time.Time) {
 	var dirs []string
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -92,7 +92,7 @@ func (c *control) process(task, logDir string) {
 	})
 }
 
-// writtenAgo makes a log directory whose stdout was last written that long ago.
+// writtenAgo makes a log directory whose stdout was last written at that time before now.
 func writtenAgo(t *testing.T, ago time.Duration, text string) string {
 	t.Helper()
 	dir := t.TempDir()

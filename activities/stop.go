@@ -88,8 +88,8 @@ func (s *stopper) stopProcesses(ctx context.Context, p *plan, processes []superv
 	return nil
 }
 
-// stops returns how what is left of a run is stopped, each process with the signal and grace of
-// its type. If there is no plan, its spec is not known.
+// stops returns the signals and graces for stopping the remaining processes of a run, by the
+// types of their tasks. If there is no plan, the spec is unknown, and defaults apply.
 func (p *plan) stops() (supervisor.Stops, error) {
 	stops := supervisor.Stops{Stop: supervisor.Stop{Signal: int(sigterm), Grace: defaultGrace}}
 	if p == nil {

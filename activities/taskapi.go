@@ -64,7 +64,7 @@ func (h *Host) ServeTasks(ctx context.Context) error {
 	return nil
 }
 
-// comesBack reports whether a task will have another process after its last one.
+// comesBack reports whether a task will get another process after its last one.
 func (p *plan) comesBack(processes []supervisor.Process, owned bool) bool {
 	last := processes[len(processes)-1]
 	if last.Granted {
@@ -92,7 +92,7 @@ func (h *Host) listen(p *plan, key runkey.Task, restart int, logDir string) (str
 	})
 }
 
-// view returns what a task knows about the others.
+// view returns the view that a task has of the cluster.
 func (p *plan) view(task string) *taskapi.View {
 	v := &taskapi.View{Here: map[string]bool{}, Local: p.Spec.Barriers == spec.BarriersLocal}
 	for _, m := range p.clusterFor(task).Members {

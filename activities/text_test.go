@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A failure that was cut in the middle of a character could never be sent.
+// A failure that is cut in the middle of a character cannot be sent.
 func TestBounded(t *testing.T) {
 	for shift := range 4 {
 		s := bounded(strings.Repeat("x", shift) + strings.Repeat("\u20ac", 1000))

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// Unreserve gives back what this host has reserved for a generation, or an earlier one.
+// Unreserve releases the reservations of a generation, or an earlier one, on this host.
 func (h *Host) Unreserve(ctx context.Context, in hostapi.Group) (none hostapi.None, err error) {
 	run := runOf(ctx, in.Run)
 	h.gate.noted(run, "unreserve")

@@ -8,7 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// usage returns what the living process uses and has written; nil while that is unknown.
+// usage returns the resources that the living process uses, and the size of its output. It
+// returns nil while they are unknown.
 func (l *taskLease) usage(p supervisor.Process, written int64) *spec.LiveUsage {
 	s, at, ok := l.samples.Of(p.Ref())
 	if !ok {

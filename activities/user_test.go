@@ -16,8 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The plan records as which user files are read. That their directory belongs to us now, or
-// seems to, proves nothing.
+// The plan records the user as which files are read. The present owner of their directory
+// proves nothing.
 func TestFilesOfAnotherUserAreNotReadAsUs(t *testing.T) {
 	h, err := NewHost(Config{Name: "host-a", StateDir: t.TempDir(), Log: zap.NewNop()})
 	require.NoError(t, err)
