@@ -40,7 +40,7 @@ func restartTasks(ctx context.Context, a *cli.App, id string, tasks []string, ho
 	})
 }
 
-// endFlags are the flags that say how the process of a task is ended.
+// endFlags are the flags that configure how the process of a task is ended.
 type endFlags struct {
 	signal string
 	grace  cli.Duration

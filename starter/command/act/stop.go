@@ -77,18 +77,18 @@ func runStop(ctx context.Context, a *cli.App, ids []string, together *togetherFl
 	return stopRuns(ctx, a, runs, stop, wait)
 }
 
-// Stopped is what a run answered that was asked to stop.
+// Stopped is the answer of a run to a request to stop.
 type Stopped struct {
 	RunID    string         `json:"run_id"`
 	State    string         `json:"state,omitempty"`
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
-	// Error says why it could not be stopped.
+	// Error is the reason if the run could not be stopped.
 	Error string `json:"error,omitempty"`
 	line  string
 }
 
-// stopRuns stops runs, whatever comes of each of them. Where they are waited for, all
-// are asked first.
+// stopRuns stops each of the runs, even if others fail. If wait is set, it asks all of them
+// before it waits for any.
 func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop func(context.Context, *starter.Run) (Stopped, error), wait bool) error {
 	var worst error
 	failed := func(r *starter.Run, err error) {
@@ -146,7 +146,7 @@ func ask(ctx context.Context, r *starter.Run, stop func(context.Context, *starte
 	return stop(ctx, r)
 }
 
-// StopSignal has the tasks of a run stopped by their signal.
+// StopSignal stops the tasks of a run with their stop signal.
 func StopSignal(ctx context.Context, r *starter.Run) (Stopped, error) {
 	// The server takes the cancellation of an ended run for good.
 	if _, open, err := r.Queue(ctx); err != nil {
@@ -168,7 +168,8 @@ func StopSignal(ctx context.Context, r *starter.Run) (Stopped, error) {
 	return Stopped{RunID: r.ID, State: "stopping", line: "stopping: " + r.ID}, nil // it has been asked
 }
 
-// endUnexecuted ends a run that nobody executes, since nobody would do what it is asked.
+// endUnexecuted ends a run that no host worker executes, and that therefore cannot answer
+// requests.
 func endUnexecuted(ctx context.Context, r *starter.Run) (Stopped, error) {
 	if err := r.EndUnexecuted(ctx, "nobody executed it when it was to stop"); err != nil {
 		return Stopped{}, err

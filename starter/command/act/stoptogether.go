@@ -14,7 +14,7 @@ type togetherFlags struct {
 	onlyWithTogether []string
 }
 
-// check refuses what contradicts itself.
+// check refuses flags that contradict each other.
 func (f *togetherFlags) check(wait bool) error {
 	switch {
 	case f.together && f.clear:

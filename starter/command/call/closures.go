@@ -31,8 +31,8 @@ const exitCodesOfClosures = `Exit codes:
   124  the --timeout passed
   125  the server, or the queue, could not do it`
 
-// attach gets the queue of a run's closures: [starter.Run.Closures] for those who put
-// something in, and [starter.Run.ExistingClosures] for others.
+// attach opens the queue of a run's closures: [starter.Run.Closures] for commands that schedule
+// closures, and [starter.Run.ExistingClosures] for others.
 type attach func(*starter.Run, context.Context) (*closurequeue.Queue, error)
 
 var (
@@ -98,8 +98,8 @@ func withQueue(ctx context.Context, a *cli.App, run string, how access, do func(
 	return closureError(ctx, limited, how.timeout, err)
 }
 
-// closuresEnded returns the error for a run that has ended: how, and what is left of its
-// closures.
+// closuresEnded returns the error for a run that has ended. It includes the outcome, and how to
+// get the values.
 func closuresEnded(ctx context.Context, r *starter.Run) error {
 	how := ""
 	if s, err := r.Status(ctx); err == nil && s.Result != nil {
@@ -108,13 +108,14 @@ func closuresEnded(ctx context.Context, r *starter.Run) error {
 	return fmt.Errorf("run %s has ended%s, and its queue of closures with it; `clusterrun fetch %s ID` still has the values", r.ID, how, r.ID)
 }
 
-// isAnswer tells what a queue answered from the errors of asking it.
+// isAnswer reports whether an error is the answer of a queue, as opposed to a failure of the
+// request.
 func isAnswer(err error) bool {
 	var refused *closure.RefusedError
 	return isClosureError(err) || errors.As(err, &refused)
 }
 
-// flagOf names a field of a closure as it was given here.
+// flagOf returns the flag or argument that sets a field of a closure.
 func flagOf(field string) string {
 	switch field {
 	case "function":
@@ -238,7 +239,7 @@ func cancelClosures(ctx context.Context, a *cli.App, q *closurequeue.Queue, ids 
 			which = append(which, uint64(id))
 		}
 	}
-	if len(which) > 0 { // the queue itself overlooks what it does not have
+	if len(which) > 0 { // the queue ignores unknown IDs
 		s, err := q.Status(ctx)
 		if err != nil {
 			return err
@@ -290,7 +291,7 @@ func printQueue(a *cli.App, run string, s closure.QueueStatus) {
 	w.Flush()
 }
 
-// unservedLine returns what closures wait for that no task serves.
+// unservedLine describes closures that wait because no task serves them.
 func unservedLine(u closure.Unserved) string {
 	what := plural.Of(u.Queued, "queued closure waits", "queued closures wait")
 	if u.Task != "" {

@@ -97,7 +97,7 @@ func runCoordinate(ctx context.Context, a *cli.App, args []string) error {
 	}
 	defer s.Close()
 	go tellWaits(ctx, s.Status, func(text string) { a.Say("run %s: %s", args[0], text) })
-	// A program that has died reads no answers; what it wanted is scheduled.
+	// A program that has died reads no answers; the closures that it scheduled stay scheduled.
 	signal.Ignore(syscall.SIGPIPE)
 	return coordinate.Serve(ctx, args[0], s, opened, a.In, a.Out)
 }

@@ -16,7 +16,7 @@ func tellWaits(ctx context.Context, status func(context.Context) (closure.QueueS
 	last := ""
 	for after := askFirst; retry.Sleep(ctx, after) == nil; after = askAgain {
 		s, err := status(ctx)
-		if err != nil { // others tell
+		if err != nil { // reported elsewhere
 			continue
 		}
 		now := whatWaits(s)

@@ -88,7 +88,7 @@ its own error is printed and not raised again, and errors of others do not matte
 
 // runSchedule is the work of [Schedule].
 func runSchedule(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, s *scheduling) error {
-	// Who waits for one closure is told of its error there and then.
+	// A command that waits for one closure reports its error itself.
 	s.detached = s.wait && s.from == ""
 	var next func() (closure.Closure, error)
 	if s.from != "" {
@@ -110,7 +110,7 @@ func runSchedule(ctx context.Context, a *cli.App, cmd *cobra.Command, args []str
 	})
 }
 
-// checkFrom refuses what could not be meant for all lines of a file.
+// checkFrom refuses flags that cannot apply to all lines of a file.
 func (s *scheduling) checkFrom(cmd *cobra.Command, args []string) error {
 	if err := cli.OneArg("RUN")(cmd, args); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (s *scheduling) closure(function string, args []string) (closure.Closure, e
 	return c, nil
 }
 
-// options adds what the flags say to the options that a closure has, if it has some.
+// options returns the options of the closure, or none, with those that the flags set.
 func (s *scheduling) options(own *closure.Options) *closure.Options {
 	var o closure.Options
 	if own != nil {

@@ -23,8 +23,8 @@ func schedule(ctx context.Context, a *cli.App, q *closurequeue.Queue, next func(
 		return raised
 	}
 	if s.wait && !s.detached && isClosureError(err) {
-		// The queue would keep what was just told for the next one who calls, and with
-		// it what is queued.
+		// Otherwise the queue would report the same error to its next client, and keep the
+		// queued closures.
 		if raised := q.Join(ctx); isClosureError(raised) {
 			return raised
 		}
@@ -32,8 +32,8 @@ func schedule(ctx context.Context, a *cli.App, q *closurequeue.Queue, next func(
 	return err
 }
 
-// scheduleEach ends with what went wrong in reading, or in the queue, after what came
-// before.
+// scheduleEach schedules and prints closures until it fails to read one, or the queue returns
+// an error. It handles the closures before that, and returns the error.
 func scheduleEach(ctx context.Context, a *cli.App, q *closurequeue.Queue, next func() (closure.Closure, error), wait bool) error {
 	remotes := make(chan *closurequeue.Remote, maxAhead)
 	printed := make(chan error, 1)
@@ -133,7 +133,7 @@ func printValue(a *cli.App, id uint64, value json.RawMessage) error {
 	return err
 }
 
-// printLine prints JSON in one line: of many values each has its own.
+// printLine prints JSON on one line, so that each of many values has its own.
 func printLine(a *cli.App, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {

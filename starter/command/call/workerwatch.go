@@ -43,7 +43,7 @@ func watchWorkers(ctx context.Context, answers func(context.Context) error, news
 			}
 			var nobody *starter.UnansweredError
 			absent := errors.As(err, &nobody)
-			if err != nil && !absent { // a server that is away, of which others tell
+			if err != nil && !absent { // the server is away, which is reported elsewhere
 				continue
 			}
 			w.mu.Lock()

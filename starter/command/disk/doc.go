@@ -1,3 +1,3 @@
-// Package disk is the commands for the disk space of runs that have ended: du, prune, rm and
-// keep. [pastRun] joins what a log directory and the server know of a run.
+// Package disk has the commands for the disk space of runs that have ended: du, prune, rm and
+// keep. [pastRun] joins the facts about a run from a log directory and from the server.
 package disk

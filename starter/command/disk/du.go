@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// DiskUse is what runs and logs take on this host, in bytes on the disk.
+// DiskUse is the disk space of runs and logs on this host, in bytes.
 type DiskUse struct {
 	Runs     []runDisk `json:"runs"`
 	Logs     int64     `json:"logs"`

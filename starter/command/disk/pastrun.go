@@ -50,7 +50,7 @@ type pastRun struct {
 	known       bool // the server knows it
 }
 
-// pastRuns lists what is here of runs of this state directory.
+// pastRuns lists the runs of this state directory that have files here.
 func pastRuns(p *retention.Past) ([]*pastRun, error) {
 	if p == nil {
 		return nil, nil
@@ -74,7 +74,7 @@ func newPastRun(p *retention.Past, e retention.Entry) *pastRun {
 	return r
 }
 
-// askServer completes what is known of runs with what the server says.
+// askServer completes the facts about runs with those from the server.
 func askServer(ctx context.Context, c client.Client, runs []*pastRun) error {
 	limit := make(chan struct{}, 8)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -104,7 +104,7 @@ func askServer(ctx context.Context, c client.Client, runs []*pastRun) error {
 	return nil
 }
 
-// setSummary takes what the server says of the run.
+// setSummary adds the facts from the server.
 func (r *pastRun) setSummary(s starter.Summary) {
 	r.known = true
 	r.facts.Server = retention.Open

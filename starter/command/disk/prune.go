@@ -81,7 +81,7 @@ func runPrune(ctx context.Context, a *cli.App, o *pruneOptions) error {
 	return prune(ctx, a, pruning{rule: retention.Rule{Before: before, KeepFailed: o.keepFailed}, logDir: o.logDir, dryRun: o.dryRun, asks: asks})
 }
 
-// pruning is what a prune is asked to do.
+// pruning holds the flags of prune.
 type pruning struct {
 	rule         retention.Rule
 	logDir       string
@@ -136,7 +136,7 @@ func prune(ctx context.Context, a *cli.App, o pruning) error {
 	return errors.Join(append(errs, printPruned(a, gone, false))...)
 }
 
-// choose returns those runs that go.
+// choose returns the runs to remove.
 func choose(rule retention.Rule, runs []*pastRun) []*pastRun {
 	facts := make([]retention.Facts, len(runs))
 	for i, r := range runs {
@@ -151,8 +151,9 @@ func choose(rule retention.Rule, runs []*pastRun) []*pastRun {
 	return going
 }
 
-// withServer completes runs with what the server knows of them, and adds those that only our
-// own server knows. The client is nil where it is not our own: it forgets runs by itself.
+// withServer completes runs with the facts from the server, and adds runs that only the
+// embedded server has. For any other server it returns a nil client, because that forgets runs
+// by itself.
 func withServer(ctx context.Context, a *cli.App, runs []*pastRun, rule retention.Rule, logDir string) (client.Client, string, []*pastRun, error) {
 	c, s, err := a.DialExisting(ctx)
 	if err == cli.ErrNoServer {
@@ -186,7 +187,7 @@ func withServer(ctx context.Context, a *cli.App, runs []*pastRun, rule retention
 		if listed.Open || !listed.Ended.Before(rule.Before) {
 			continue
 		}
-		// The list has the last execution of each.
+		// The list contains the last execution of each run.
 		r := &pastRun{RunID: listed.RunID, ExecutionID: listed.ExecutionID}
 		summary, sumErr := starter.Get(c, listed.RunID, listed.ExecutionID).Summary(ctx)
 		if sumErr != nil || here[r.RunID+"\x00"+summary.ExecutionID] {
@@ -239,7 +240,7 @@ func keeps(a *cli.App, logDir string, r *pastRun, its []string) (bool, error) {
 	return false, nil
 }
 
-// printPruned says what was removed, or would be.
+// printPruned prints the runs that were removed, or that would be.
 func printPruned(a *cli.App, runs []*pastRun, dryRun bool) error {
 	var bytes int64
 	for _, r := range runs {

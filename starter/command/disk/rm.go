@@ -73,7 +73,7 @@ func runRm(ctx context.Context, a *cli.App, args []string, logDir string) error 
 	return errors.Join(errs...)
 }
 
-// removal is what was removed of a run.
+// removal describes what was removed of a run.
 type removal struct {
 	RunID     string `json:"run_id"`
 	Bytes     int64  `json:"bytes"`
@@ -165,7 +165,7 @@ const (
 	settleEvery = 200 * time.Millisecond
 )
 
-// removeFrom removes what there is of a run in one log directory.
+// removeFrom removes the files of a run from one log directory.
 func removeFrom(ctx context.Context, p *retention.Past, c client.Client, id string) (removed []*pastRun, err error) {
 	if err := p.Lock(); err != nil {
 		return nil, err

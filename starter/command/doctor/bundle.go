@@ -26,7 +26,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// bundleTakes bounds what a bundle asks the server about a run.
+// bundleTakes bounds the requests to the server about a run.
 const bundleTakes = 30 * time.Second
 
 // writeBundle writes the findings of doctor to a file, with other information for support. For
@@ -57,7 +57,7 @@ func writeBundle(ctx context.Context, a *cli.App, file string, found []doctor.Fi
 	return nil
 }
 
-// gather gathers what is packed. lacking is why a run that was named is not in it.
+// gather returns the bundle. lacking is the reason if it lacks a run that was named.
 func gather(ctx context.Context, a *cli.App, found []doctor.Finding, args []string) (b *debugbundle.Bundle, lacking error) {
 	var histories []json.RawMessage
 	var of *record.Account

@@ -113,7 +113,7 @@ func runDoctor(ctx context.Context, a *cli.App, cmd *cobra.Command, args []strin
 	return nil
 }
 
-// findingsText has a line for each finding, and one for what to do.
+// findingsText returns a line for each finding, and one for each remedy.
 func findingsText(found []doctor.Finding) string {
 	var b strings.Builder
 	for _, f := range found {
@@ -139,7 +139,7 @@ func (e *examination) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&e.agent, "launch-agent", "ssh", "`PROGRAM` that reaches other hosts, called as ssh is")
 }
 
-// checks returns what doctor looks at.
+// checks returns the checks to make.
 func (e *examination) checks(a *cli.App) ([]doctor.Check, error) {
 	read := sync.OnceValue(func() doctor.Host { return doctor.ReadHost("/") })
 	host := func(judge func(doctor.Host) []doctor.Finding) func(context.Context) []doctor.Finding {

@@ -34,7 +34,7 @@ import (
 const programTakes = 5 * time.Second
 
 func examinePrograms(ctx context.Context, a *cli.App) []doctor.Finding {
-	_, external, _ := a.External(ctx) // examineServer says what is wrong with it
+	_, external, _ := a.External(ctx) // examineServer reports its error
 	ctx, cancel := context.WithTimeout(ctx, programTakes)
 	defer cancel()
 	line, err := a.Home().Version(ctx)
@@ -49,7 +49,7 @@ func examinePrograms(ctx context.Context, a *cli.App) []doctor.Finding {
 // none.
 func pythonModule(ctx context.Context) string {
 	cmd := exec.CommandContext(ctx, "python3", "-c", `import importlib.metadata as m; print(m.version("clusterrun"))`)
-	cmd.Dir, cmd.WaitDelay = "/", time.Second // no module of a directory that we happen to be in
+	cmd.Dir, cmd.WaitDelay = "/", time.Second // keeps Python from importing modules of the current directory
 	out, _ := cmd.Output()
 	return strings.TrimSpace(string(out))
 }
@@ -128,7 +128,7 @@ var networks = map[int64]string{
 	unix.CEPH_SUPER_MAGIC: "Ceph", unix.AFS_SUPER_MAGIC: "AFS", 0x0BD00BD0: "Lustre", 0x47504653: "GPFS", 0x19830326: "BeeGFS",
 }
 
-// diskOf returns the file system of a directory, which need not be there yet.
+// diskOf returns the file system of a directory, which need not exist yet.
 func diskOf(dir, use, setting string) doctor.Disk {
 	d := doctor.Disk{Path: dir, Use: use, Setting: setting, Full: cli.FullDisk(dir)}
 	at := dir

@@ -25,7 +25,8 @@ var (
 	profileValue   = lazyregexp.New(`(?m)^\s*"?([A-Za-z_][A-Za-z0-9_.-]*)"?\s*=\s*["']{1,3}([^"']+)["']`)
 )
 
-// knownSecrets returns what this host knows to be secret: no file that is packed may have it.
+// knownSecrets returns the values that this host knows to be secret. They must not be in any
+// file that is packed.
 func knownSecrets(a *cli.App) []string {
 	var known []string
 	for _, kv := range os.Environ() {

@@ -20,8 +20,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// examineServer looks at the server that commands would use, if it runs, and at the hosts of a
-// queue. It starts none.
+// examineServer examines the server that commands would use, if it runs, and the hosts of a
+// queue. It does not start a server.
 func examineServer(ctx context.Context, a *cli.App, queue string) []doctor.Finding {
 	s, external, err := a.External(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func examineRuns(ctx context.Context, c client.Client) []doctor.Finding {
 	return doctor.CheckRuns(len(open), ids)
 }
 
-// serverFacts returns what is known of a server, or why that is not known.
+// serverFacts returns the facts about a server, or the finding that they are not known.
 func serverFacts(ctx context.Context, a *cli.App, c client.Client, s cli.Server) (doctor.Server, []doctor.Finding) {
 	o, err := s.Client()
 	if err != nil {
@@ -109,7 +109,7 @@ func serverFacts(ctx context.Context, a *cli.App, c client.Client, s cli.Server)
 	}
 	facts.Retention = ns.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration()
 	if s.Embedded {
-		facts.Program, _ = a.Home().Version(ctx) // examinePrograms says what is wrong with it
+		facts.Program, _ = a.Home().Version(ctx) // examinePrograms reports its error
 	}
 	known, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: facts.Namespace})
 	facts.AttributesErr = err

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// clockTakes bounds what the server is asked for its time.
+	// clockTakes bounds the requests for the server's time.
 	clockTakes = 4 * time.Second
 	// clockPoll is the timeout of the poll. Servers refuse much shorter ones.
 	clockPoll = 10 * time.Second

@@ -46,7 +46,7 @@ func runHosts(ctx context.Context, a *cli.App, queue string) error {
 		}
 		if a.Global.JSON {
 			for i := range hosts {
-				hosts[i].Store = nil // its token is for nobody to read
+				hosts[i].Store = nil // its token is a secret
 			}
 			return a.PrintJSON(hosts)
 		}
@@ -55,7 +55,7 @@ func runHosts(ctx context.Context, a *cli.App, queue string) error {
 	})
 }
 
-// versionColumn names the version of a host worker, and that of its supervisor if it differs.
+// versionColumn returns the version of a host worker, and its supervisor's if it differs.
 func versionColumn(version, supervisor string) string {
 	if supervisor == "" {
 		return version
@@ -86,7 +86,7 @@ func printHosts(a *cli.App, hosts []fleet.HostStatus) {
 	}
 }
 
-// share returns how much of something is in use.
+// share returns the part of a resource that is in use.
 func share(used, all int) string {
 	if all == 0 {
 		return fmt.Sprintf("%d of any", used)
@@ -193,15 +193,15 @@ other hosts as soon as there is room; other runs stay until they end. ` + "`clus
 	return cmd
 }
 
-// serviceOfHost is whether a host gets tasks, after a request about that. Whether it answers is
-// another matter.
+// serviceOfHost reports whether a host gets tasks, after a request to change that. The host may
+// not answer.
 type serviceOfHost struct {
 	Host     string `json:"host"`
 	Cordoned bool   `json:"cordoned"`
 	Draining bool   `json:"draining"`
 }
 
-// printService prints it as JSON where that is wanted, and elsewhere says the text.
+// printService prints h as JSON if --json is set, and otherwise prints the text.
 func printService(a *cli.App, h serviceOfHost, text string) error {
 	if a.Global.JSON {
 		return a.PrintJSON(h)

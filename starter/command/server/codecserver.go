@@ -109,7 +109,8 @@ func (s *codecServer) close() {
 	}
 }
 
-// variables are those by which others find it. It may be nil.
+// variables returns names and values of the variables by which other programs find the server.
+// s may be nil.
 func (s *codecServer) variables() []string {
 	if s == nil {
 		return nil
@@ -138,7 +139,7 @@ func serveUICodec(a *cli.App) (*codecServer, error) {
 	return serveCodec(a, "127.0.0.1:0", nil)
 }
 
-// environment returns what a server with a Web UI gets of it.
+// environment returns the variables for a server with a Web UI.
 func (s *codecServer) environment() (env []string) {
 	for pair := range slices.Chunk(s.variables(), 2) {
 		env = append(env, strings.Join(pair, "="))

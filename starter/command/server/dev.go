@@ -202,7 +202,7 @@ func (d *dev) run(ctx context.Context) error {
 				continue
 			}
 			if n == 1 && d.asksAgain(ctx, sig) {
-				asked.Last = time.Now() // what came while we asked is the same one
+				asked.Last = time.Now() // signals in the meantime are the same request
 				confirm = time.After(worker.ConfirmWithin)
 				continue
 			}
@@ -219,8 +219,8 @@ func (d *dev) run(ctx context.Context) error {
 	}
 }
 
-// asksAgain reports whether runs would end with us, having said so. A closed
-// terminal, or a reader that is gone, cannot be asked.
+// asksAgain reports whether a second signal must confirm the first, because runs would end, and
+// prints that. It does not ask if the terminal is closed or the reader gone.
 func (d *dev) asksAgain(ctx context.Context, sig os.Signal) bool {
 	if sig == syscall.SIGHUP || sig == syscall.SIGPIPE {
 		return false
@@ -245,7 +245,7 @@ func (d *dev) asksAgain(ctx context.Context, sig os.Signal) bool {
 	return true
 }
 
-// stillOpen says "2 runs are open (iris-x2k4, mnist-8ab3), and their".
+// stillOpen returns for example "2 runs are open (iris-x2k4, mnist-8ab3), and their".
 func stillOpen(names []string) string {
 	n := len(names)
 	if n == 1 {
@@ -338,7 +338,7 @@ func portOfURL(text string) int {
 	return portOf(u.Host)
 }
 
-// announce tells that runs can be submitted.
+// announce reports that runs can be submitted.
 func (d *dev) announce(up *embedded.Server) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Temporal server  %s (namespace %s)\n", up.Address, up.Namespace)

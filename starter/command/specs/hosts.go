@@ -25,9 +25,9 @@ type OtherHosts struct {
 	// empty, a host gets as many as it has slots.
 	PerHost       string
 	oversubscribe bool
-	// Spread reports whether the tasks are dealt out over the hosts, one by one.
+	// Spread reports whether the tasks are spread over the hosts, one at a time.
 	Spread bool
-	// inSpec reports whether the spec, or --task, says how many tasks there are.
+	// inSpec reports whether the spec, or --task, gives the number of tasks.
 	inSpec bool
 	// Placed reports whether every task has its host.
 	Placed bool
@@ -131,7 +131,7 @@ func (o *OtherHosts) HasThisMachine() bool {
 	return o != nil && len(o.Elsewhere()) < len(o.hosts)
 }
 
-// IsThisMachine reports whether a host's name means the machine we are on.
+// IsThisMachine reports whether a host name refers to this machine.
 func IsThisMachine(name string) bool {
 	if spec.IsLoopback(name) {
 		return true

@@ -34,7 +34,8 @@ func CheckResources(s *spec.RunSpec, f *SpecFlags) error {
 	return e
 }
 
-// InThisDirectory has the processes of a spec that names no directory run in the current one.
+// InThisDirectory sets the directory of the processes to the current directory if the spec
+// names none.
 func InThisDirectory(s *spec.RunSpec) error {
 	if s.Dir != "" || s.Ships() {
 		return nil
@@ -50,7 +51,7 @@ func InThisDirectory(s *spec.RunSpec) error {
 	return nil
 }
 
-// Elsewhere names the field of a spec that wants more hosts than this machine, or chooses
+// Elsewhere returns the field of a spec that needs more hosts than this machine, or chooses
 // among them.
 func Elsewhere(s *spec.RunSpec) string {
 	h := s.Hosts

@@ -16,10 +16,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// ApplyMPI looks for MPI in what several tasks run. Programs of MPICH's family become ranks
-// of one world, unless the profiles are given. Of others it warns: only mpirun and its like
-// tell such processes of each other, so started by anybody else each is rank 0 of 1 and ends
-// well.
+// ApplyMPI looks for MPI in the programs of a run with several tasks. Programs of MPICH's
+// family become ranks of one world, unless the profiles are given. It warns about other
+// families: only mpirun and the like can connect their processes, so each would be rank 0 of 1
+// here, without an error.
 func ApplyMPI(a *cli.App, s *spec.RunSpec, f *SpecFlags) error {
 	tasks := s.TaskList()
 	if len(tasks) == 1 && f.Others == nil || slices.Contains(s.EnvProfiles, spec.EnvMPI) {
@@ -58,8 +58,8 @@ func joinProfiles(given []spec.EnvProfile) string {
 	return text.String() + string(spec.EnvMPI)
 }
 
-// isMPICH reports whether a library speaks PMI: MPICH's own, and those with its ABI, which
-// has number 12. Open MPI's has another.
+// isMPICH reports whether a library speaks PMI: MPICH's own, and those with its ABI, whose
+// number is 12. Open MPI's has another number.
 func isMPICH(library string) bool {
 	return strings.HasPrefix(library, "libmpich") || strings.HasSuffix(library, ".so.12")
 }
@@ -143,8 +143,7 @@ func (p mpiProgram) from(name string, isPath bool) string {
 
 var mpi4py = lazyregexp.New(`^\s*(import|from)\s+mpi4py\b`)
 
-// importsMPI reports whether a script imports mpi4py. Of a line that is very long nothing
-// behind it is looked at.
+// importsMPI reports whether a script imports mpi4py. It does not read beyond a very long line.
 func importsMPI(script string) bool {
 	file, err := os.Open(script)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 func Translate(a *cli.App, root *cobra.Command, args []string) ([]string, error) {
 	cmd, _, err := root.Find(args)
 	if makesSpec := err == nil && cmd.Flags().Lookup("np") != nil; !makesSpec {
-		return args, nil // what is wrong is for cobra to say
+		return args, nil // cobra reports what is wrong
 	}
 	at := AfterName(root, cmd, args)
 	l, err := mpirun.Translate(args[at:], wordsOf(cmd))

@@ -16,7 +16,7 @@ import (
 // between stands between the programs of a run, as in mpirun -np 2 a : -np 1 b.
 const between = ":"
 
-// program is one of several programs of a run, each of which is a task type of its own.
+// program is one of several programs of a run. Each becomes a task type.
 type program struct {
 	count   int
 	dir     string

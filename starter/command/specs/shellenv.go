@@ -129,8 +129,8 @@ func ParseSecret(text string) (name string, v spec.Variable, err error) {
 	return "", v, fmt.Errorf("--secret %s: write NAME=env:VARIABLE or NAME=file:PATH", spec.Quote(name))
 }
 
-// shellEnv returns the environment of this shell without what would mislead a process of
-// another host.
+// shellEnv returns the environment of this shell without variables that would mislead a process
+// on another host.
 func shellEnv() map[string]string {
 	env := map[string]string{}
 	for _, kv := range taskenv.Clean(os.Environ()) {
@@ -166,8 +166,8 @@ func tooMuch(sent map[string]int) string {
 		total>>10, maxShellEnv>>10, strings.Join(names[:min(len(names), most)], ", "))
 }
 
-// saySecrets warns of variables that are in the run's history for all who may read it, and
-// probably should not be.
+// saySecrets warns about variables that are probably secret, because every reader of the run's
+// history can see them.
 func saySecrets(a *cli.App, s *spec.RunSpec) {
 	if names := SecretsInClear(s); len(names) > 0 && a.Global.Server.CodecKeys == "" {
 		a.Say("%s: probably secret by its name, but the history of the run keeps the value for anyone who may read it; leave it on the hosts, in the environment of the host worker or in a file, and name it with --secret, or encrypt the history with --codec-keys",
@@ -214,8 +214,8 @@ var telling = []string{
 	"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS",
 }
 
-// unsent returns the variables of this shell that processes elsewhere probably miss: those
-// without which programs often fail, and those that a command names.
+// unsent returns the variables of this shell that processes on other hosts probably miss: those
+// without which programs often fail, and those that a command refers to.
 func unsent(s *spec.RunSpec) (names []string) {
 	var words []string
 	for _, t := range s.WithDefaults().TaskList() {

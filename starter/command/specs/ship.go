@@ -64,8 +64,8 @@ func ShipProblems(err error) error {
 // maxTakers bounds the hosts that are tried.
 const maxTakers = 8
 
-// Ship hands what a run ships to one host of its queue, which keeps it for the others. This
-// command may be gone then.
+// Ship hands the archive of a run to one host of its queue, which keeps it for the others, so
+// that this command may end.
 func Ship(ctx context.Context, a *cli.App, c client.Client, s *spec.RunSpec, archive *shipped.Archive, o starter.Options) error {
 	f := starter.GetFleet(c, o.Queue)
 	hosts, err := f.Hosts(ctx)
@@ -141,8 +141,8 @@ func handTo(ctx context.Context, a *cli.App, h fleet.HostStatus, archive *shippe
 // progressEvery is the time between messages on the progress of a transfer.
 const progressEvery = 5 * time.Second
 
-// Progress returns what an archive is read from, and says that it is sent, and how far that
-// has got until it is closed.
+// Progress returns a reader of an archive. It reports that the archive is sent, and the
+// progress until the reader is closed.
 func Progress(a *cli.App, archive *shipped.Archive, to string) io.ReadCloser {
 	size := shipped.Size(int64(archive.Size))
 	a.Say("shipping %s (%s) to %s", size, plural.Of(archive.Files, "file", "files"), to)

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Signing are the flags of commands that can sign what they ask for.
+// Signing are the flags of commands that can sign their requests.
 type Signing struct {
 	sign    bool
 	key     string

@@ -120,8 +120,8 @@ func (s Source) title() string {
 	return s.File
 }
 
-// Read makes a spec of the source and the flags, and reports every problem. The
-// paths in it are absolute, so that they mean the same on the host.
+// Read makes a spec of the source and the flags, and reports every problem. It makes the paths
+// in it absolute, so that they are valid on the host.
 func (s Source) Read(in io.Reader, f *SpecFlags) (*spec.RunSpec, error) {
 	var problems []string
 	complete := func(r *spec.RunSpec) {
@@ -174,7 +174,7 @@ func (s Source) decode(in io.Reader, complete func(*spec.RunSpec)) (*spec.RunSpe
 	if filepath.Ext(s.File) == ".json" {
 		return spec.Decode(b, complete)
 	}
-	return spec.DecodeYAML(b, complete) // which reads JSON as well
+	return spec.DecodeYAML(b, complete) // it reads JSON, too
 }
 
 // maxSpec is more than any spec may have; it keeps a wrong file from being read
@@ -203,7 +203,7 @@ func readSome(file string, in io.Reader) ([]byte, error) {
 	return b, nil
 }
 
-// interpreters are programs that say little about what runs.
+// interpreters are programs whose names do not describe a run.
 var interpreters = []string{"python", "python3", "bash", "sh", "env", "node", "ruby", "perl"}
 
 // name returns the name of a run whose spec does not name it: the name of its file, or of its
@@ -215,7 +215,7 @@ func (s Source) name(r *spec.RunSpec) string {
 	return nameOf(r.Command)
 }
 
-// nameOf returns the name of what a command runs. It may be empty.
+// nameOf returns a name for the program that a command runs. It may be empty.
 func nameOf(command []string) string {
 	for i, arg := range command {
 		if strings.HasPrefix(arg, "-") || strings.Contains(arg, "=") {
@@ -268,7 +268,7 @@ func absolute(s *spec.RunSpec) (problems []string) {
 	resolve(&s.Ship.Dir)
 	resolve(&s.Logs.Dir)
 	if s.Ships() {
-		return problems // working directories are in what is shipped
+		return problems // working directories are in the archive
 	}
 	resolve(&s.Dir)
 	for i := range s.Tasks {
@@ -281,7 +281,7 @@ func absolute(s *spec.RunSpec) (problems []string) {
 	return problems
 }
 
-// TaskNames says "chief-0, worker-0 to worker-2".
+// TaskNames returns for example "chief-0, worker-0 to worker-2".
 func TaskNames(s *spec.RunSpec) string {
 	var list []string
 	for _, g := range s.Tasks {

@@ -59,7 +59,7 @@ func (f *SpecFlags) Register(fs *pflag.FlagSet) {
 	}
 }
 
-// apply puts the flags that were given over a spec. It returns every problem.
+// apply applies the flags that are set to a spec. It returns every problem.
 func (f *SpecFlags) apply(s *spec.RunSpec) []string {
 	var problems []string
 	note := func(err error) {
@@ -84,7 +84,8 @@ func (f *SpecFlags) apply(s *spec.RunSpec) []string {
 	note(err)
 	switch {
 	case err != nil && len(s.Tasks) == 0:
-		// How many there are is not known, and said; that there are none is not so.
+		// The number is unknown, which is a problem already. Without a task the spec would have
+		// another one.
 		s.Tasks, _ = setCount(nil, 1)
 	case err != nil:
 	case n != nil && f.Given("task"):
@@ -214,7 +215,7 @@ func (f *SpecFlags) counted(s *spec.RunSpec, hosts int) *int {
 	return nil
 }
 
-// countElsewhere is count for hosts of which some are other machines.
+// countElsewhere is count for a list with hosts other than this machine.
 func (f *SpecFlags) countElsewhere(s *spec.RunSpec, hosts []hostlist.Host, flag string) (*int, error) {
 	f.Others = &OtherHosts{hosts: hosts, Flag: flag, oversubscribe: f.Oversubscribe}
 	if f.Given("nproc-per-node") {

@@ -50,7 +50,7 @@ func setGroup(groups []spec.TaskGroup, g spec.TaskGroup) []spec.TaskGroup {
 // torchrun's ranks.
 const defaultType = "worker"
 
-// setCount applies -n: the number of tasks, of a run that has one type.
+// setCount applies -n, the number of tasks, to a run with one task type.
 func setCount(groups []spec.TaskGroup, n int) ([]spec.TaskGroup, error) {
 	switch len(groups) {
 	case 0:

@@ -114,7 +114,7 @@ func printPlan(a *cli.App, s *spec.RunSpec, plan fleet.Grant, ships *shipped.Lis
 	return nil
 }
 
-// elasticPlan says when an elastic run begins that has room on so many hosts.
+// elasticPlan describes when an elastic run begins if there is room on so many hosts.
 func elasticPlan(s *spec.RunSpec, hosts int) string {
 	least, most := s.Hosts.Count.Bounds()
 	if hosts == most {

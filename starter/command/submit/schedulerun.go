@@ -107,7 +107,7 @@ func runScheduleRun(a *cli.App, cmd *cobra.Command, args []string, o *scheduleRu
 	return scheduleSpec(a, cmd, args, s, &o.f, starter.Options{ID: o.id, Queue: o.queue}, o.when)
 }
 
-// scheduleSpec creates a schedule and says when it starts runs.
+// scheduleSpec creates a schedule and prints when it starts runs.
 func scheduleSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *specs.SpecFlags, o starter.Options, when starter.Schedule) error {
 	if err := f.RefuseOthers("schedule-run"); err != nil {
 		return err
@@ -152,7 +152,7 @@ func scheduleSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec
 	return err
 }
 
-// sayScheduled says when runs start, and what keeps them from starting.
+// sayScheduled prints when runs start, and any reason that keeps them from starting.
 func sayScheduled(ctx context.Context, a *cli.App, c client.Client, on cli.Server, queue, id string, next []time.Time) {
 	if len(next) == 0 {
 		a.Say("it starts no run: all its times have passed")

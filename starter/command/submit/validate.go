@@ -42,7 +42,7 @@ func runValidate(a *cli.App, cmd *cobra.Command, args []string, f *specs.SpecFla
 		return err
 	}
 	if src.File == "" && len(src.Others) == 0 && cmd.ArgsLenAtDash() != 0 {
-		// For run this is a program; whoever validates it meant a file.
+		// run takes this for a program, but a user of validate meant a file.
 		return cli.Usagef("%s is no spec: the name of one ends in .yaml, .yml or .json; to check a command, write it after --", args[0])
 	}
 	s, err := src.Read(a.In, f)

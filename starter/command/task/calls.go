@@ -37,7 +37,7 @@ func currentTask() (*task.Task, error) {
 	return t, err
 }
 
-// fromToArgs checks the number of positional arguments, the first called what.
+// fromToArgs checks the number of positional arguments. what names the first.
 func fromToArgs(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > most {
@@ -63,11 +63,11 @@ func asTask(cmd *cobra.Command, call func(context.Context, *task.Task) error) er
 	return err
 }
 
-// maxInput bounds what is read of stdin, in bytes. Hosts take less.
+// maxInput bounds the bytes read from stdin. It exceeds the bounds of hosts.
 const maxInput = 1 << 20
 
-// argumentOrStdin returns a positional argument, or for - what stdin has: no more than a
-// byte above the bound, which says that there was more.
+// argumentOrStdin returns a positional argument or, if it is -, the content of stdin. It reads
+// at most one byte more than maxInput, so that its callers can refuse longer input.
 func argumentOrStdin(a *cli.App, arg string) ([]byte, error) {
 	if arg != "-" {
 		return []byte(arg), nil

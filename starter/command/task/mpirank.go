@@ -42,7 +42,7 @@ func runRank(ctx context.Context, t *task.Task, w mpiRank, args []string) error 
 	}
 	here, there := os.NewFile(uintptr(ends[0]), "pmi"), os.NewFile(uintptr(ends[1]), "pmi")
 	defer here.Close()
-	// Signals are for the program: it is in our group, and gets them itself.
+	// Signals are for the program, which is in our group and gets them itself.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals)
 	cmd := exec.Command(args[0], args[1:]...)
@@ -75,8 +75,8 @@ func runRank(ctx context.Context, t *task.Task, w mpiRank, args []string) error 
 // to it.
 const lateSignals = 100 * time.Millisecond
 
-// passOn gives a program the signals that came before it was there, also those that the Go
-// runtime has not handed on yet.
+// passOn sends a program the signals that arrived before it was started, also those that the Go
+// runtime has not delivered yet.
 func passOn(signals <-chan os.Signal, p *os.Process) {
 	over := time.After(lateSignals)
 	for {
@@ -103,8 +103,8 @@ func endAs(state *os.ProcessState) error {
 	return nil
 }
 
-// dieOf ends this process by a signal. Go's runtime takes back what it does on some of them
-// itself only in this way.
+// dieOf ends this process by a signal. It resets the action of the signal itself, because Go's
+// runtime keeps its own for some signals.
 func dieOf(s syscall.Signal) {
 	var byDefault [4]uint64 // struct sigaction, with SIG_DFL
 

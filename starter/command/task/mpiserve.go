@@ -18,8 +18,8 @@ const mpiBarrier = "MPI"
 // reportPatience is the longest time for the host to record why a rank fails.
 const reportPatience = 5 * time.Second
 
-// servePMI answers the program until it has closed the connection. One that does not get
-// its answer fails by itself; one that aborts waits to be killed.
+// servePMI answers the program until it has closed the connection. A program that gets no
+// answer fails by itself; one that aborts waits to be killed.
 func servePMI(ctx context.Context, t *task.Task, w mpiRank, conn *os.File, program *os.Process) error {
 	defer conn.Close()
 	err := answerPMI(ctx, t, w, conn)
@@ -56,7 +56,7 @@ func answerPMI(ctx context.Context, t *task.Task, w mpiRank, conn *os.File) erro
 	})
 }
 
-// placed adds what the cluster says of all.
+// placed adds the placement of all tasks of the cluster.
 func placed(w pmi.World, members []task.Member) pmi.World {
 	hosts, types := make([]string, len(members)), []string{}
 	for i, m := range members {

@@ -57,7 +57,7 @@ func runTaskStop(a *cli.App, cmd *cobra.Command, o *taskStopOptions) error {
 	case given("kind") && !given("error"):
 		return cli.Usagef("--kind %s is that of an error, and none is given; say it with --error TEXT", o.kind)
 	case given("error"):
-		text, err := argumentOrStdin(a, o.message) // of which the beginning is kept
+		text, err := argumentOrStdin(a, o.message) // only its beginning is kept
 		if err != nil {
 			return err
 		}

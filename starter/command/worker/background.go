@@ -61,7 +61,7 @@ func readBackground(workerDir string) *backgroundWorker {
 	return &w
 }
 
-// forgetBackground removes what this process has written of itself.
+// forgetBackground removes the record of this process.
 func forgetBackground(workerDir string) {
 	if w := readBackground(workerDir); w != nil && w.PID == os.Getpid() {
 		_ = os.Remove(backgroundFile(workerDir)) // at worst it counts as killed

@@ -31,7 +31,7 @@ type Detached struct {
 
 const readyFlag = "ready-fd"
 
-// Register adds the flags; until says when the command returns.
+// Register adds the flags. until completes the usage of --detach: when the command returns.
 func (b *Detached) Register(cmd *cobra.Command, until string) {
 	cmd.Flags().BoolVar(&b.Detach, "detach", false, "run in the background, and return when "+until)
 	cmd.Flags().IntVar(&b.ready, readyFlag, 0, "descriptor `FD` of a pipe for what is printed at the start")
@@ -92,8 +92,8 @@ func asAsked(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// startDaemon starts the command in a session of its own, and returns what it tells when it is
-// ready.
+// startDaemon starts the command in a new session, and returns the text that it passes to
+// [Detached.Tell] when it is ready.
 func startDaemon(ctx context.Context, a *cli.App, d daemon) ([]byte, error) {
 	if err := os.MkdirAll(a.Global.StateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)

@@ -28,7 +28,7 @@ type HostWorker struct {
 	cmd      *exec.Cmd
 	// Side is the side in this process. It is nil if the side is a child of the supervisor.
 	Side *workers.OwnersSide
-	// Exited gets the end of each supervisor we started.
+	// Exited receives the result of each supervisor that we started.
 	Exited           chan error
 	Gone             chan struct{} // closed by cut
 	Told             chan struct{} // closed by StopAll
@@ -99,8 +99,8 @@ func (w *HostWorker) Start(side *os.File) error {
 	return nil
 }
 
-// Cut tells the supervisor that its owner is gone: it stops all processes with
-// a short grace and ends. It needs no server for that.
+// Cut cuts the lifeline of the supervisor, which stops all processes with a short grace and
+// ends. It needs no server for that.
 func (w *HostWorker) Cut() {
 	w.cutting.Do(func() {
 		close(w.Gone)
@@ -108,8 +108,8 @@ func (w *HostWorker) Cut() {
 	})
 }
 
-// StopAll tells the supervisor to stop all processes in that way and to end, or how to stop
-// them later. It needs no server for that either.
+// StopAll orders the supervisor to stop all processes in the given way and to end, or
+// configures how it stops them later. It needs no server for that either.
 func (w *HostWorker) StopAll(how supervisor.StopAll) {
 	if how.Recorded && w.Side != nil {
 		w.Side.Leave()
@@ -179,7 +179,7 @@ func (w *HostWorker) LastWords() string {
 type StandardFiles struct {
 	In       *os.File // nil if no task gets it
 	Out, Err *os.File
-	Terminal *ForegroundTTY // nil: the files are ours
+	Terminal *ForegroundTTY // nil if the files are ours
 }
 
 // Given reports whether there is an output that programs can have.

@@ -179,7 +179,7 @@ func (s *installation) args(cmd *cobra.Command) ([]string, error) {
 			for _, key := range slices.Sorted(maps.Keys(s.worker.labels)) {
 				args = append(args, "--label="+key+"="+s.worker.labels[key])
 			}
-		// Some have their default from the environment, which a service does not have.
+		// The defaults of some come from the environment, which a service does not have.
 		case f.Changed || value != "" && slices.Contains([]string{"codec-keys", "api-key-file"}, f.Name):
 			args = append(args, "--"+f.Name+"="+value)
 		}
@@ -224,7 +224,7 @@ func (s *installation) write(ctx context.Context, path string, u service.Unit) e
 	return err
 }
 
-// sayUnknown names what the shell has of a server's settings, and the service has not.
+// sayUnknown names the settings of a server that are set in this shell but not for the service.
 func (s *installation) sayUnknown(file string) {
 	var names []string
 	for _, kv := range os.Environ() {

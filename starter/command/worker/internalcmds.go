@@ -16,7 +16,7 @@ import (
 // optionsVariable carries the options of a host worker to `supervise`, as JSON.
 const optionsVariable = "CLUSTERRUN_WORKER_OPTIONS"
 
-// ownersSideFlag tells `supervise` that its owner has the side in its own process.
+// ownersSideFlag makes `supervise` leave the side to the process of its owner.
 const ownersSideFlag = "owners-side"
 
 // Supervise returns the command that run and dev execute: the supervisor of a

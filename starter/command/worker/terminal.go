@@ -13,10 +13,10 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-// ForegroundTTY is our terminal while it belongs to the task in the foreground.
-// The task has one side of a pseudoterminal, and bytes are relayed between the
-// other side and our terminal, which interprets nothing meanwhile: keys such as
-// Ctrl-C mean to the task what they mean on a terminal of its own.
+// ForegroundTTY is our terminal while it belongs to the task in the foreground. The task has
+// one side of a pseudoterminal, and bytes are relayed between the other side and our terminal,
+// which is in raw mode: keys such as Ctrl-C mean to the task what they mean on a terminal of
+// its own.
 //
 //	keyboard ─► in ─► master ═ slave ─► task (and what others write unprefixed)
 //	screen ◄──────── master ═ slave ◄──┘
@@ -25,7 +25,7 @@ type ForegroundTTY struct {
 	in            *os.File
 	Screen        *cli.Screen
 	master, Slave *os.File
-	// keys gets what keys mean to us.
+	// keys is called with the signals of keys that are for us.
 	keys func(os.Signal)
 
 	mu      sync.Mutex
@@ -35,8 +35,8 @@ type ForegroundTTY struct {
 	back    sync.Once
 }
 
-// NewForegroundTTY makes the pseudoterminal; lend then begins. screen is where our
-// terminal shows things.
+// NewForegroundTTY makes the pseudoterminal. Lend connects it to our terminal, which shows its
+// output on screenFile.
 func NewForegroundTTY(in, screenFile *os.File, keys func(os.Signal)) (*ForegroundTTY, error) {
 	master, slave, err := pty.Open()
 	if err != nil {
@@ -48,8 +48,7 @@ func NewForegroundTTY(in, screenFile *os.File, keys func(os.Signal)) (*Foregroun
 	}, nil
 }
 
-// Lend gives the terminal to the task. handled are the signals that somebody else
-// handles.
+// Lend gives the terminal to the task. handled reports whether other code handles a signal.
 func (t *ForegroundTTY) Lend(handled func(os.Signal) bool) error {
 	modes, err := pty.Modes(t.in)
 	if err != nil {
@@ -83,8 +82,8 @@ func (t *ForegroundTTY) setRaw() {
 	}
 }
 
-// restore sets those of before. The modes first: the screen may be busy for as long as
-// nobody reads it, and that is not waited for.
+// restore restores the modes of the terminal before it finishes the screen, which may block
+// until its output is read. restore does not wait for that longer than drainBound.
 func (t *ForegroundTTY) restore() {
 	t.mu.Lock()
 	before := t.before
@@ -110,8 +109,8 @@ func (t *ForegroundTTY) restore() {
 // drainBound is the longest time to wait for the last output of the task.
 const drainBound = 2 * time.Second
 
-// GiveBack shows what the task wrote last, and takes the terminal back. The host
-// worker must have ended, or what it holds keeps the end from being seen.
+// GiveBack shows the last output of the task, and takes the terminal back. The host worker must
+// have ended: while its processes hold the other side, the end of the output cannot be seen.
 func (t *ForegroundTTY) GiveBack() {
 	if t != nil {
 		t.back.Do(t.takeBack)
@@ -134,7 +133,7 @@ func (t *ForegroundTTY) takeBack() {
 	_ = t.master.Close()
 }
 
-// handleSignals does what signals want of the terminal.
+// handleSignals adapts the terminal to signals.
 func (t *ForegroundTTY) handleSignals() {
 	for s := range t.signals {
 		switch s {
@@ -157,7 +156,7 @@ func (t *ForegroundTTY) resize() {
 	}
 }
 
-// relay shows what the task writes, to the end.
+// relay shows the output of the task until its end.
 func (t *ForegroundTTY) relay() {
 	defer close(t.relayed)
 	buf := make([]byte, 32<<10)
@@ -172,8 +171,8 @@ func (t *ForegroundTTY) relay() {
 	}
 }
 
-// readKeys passes on what is typed. While no program has the terminal, because it
-// is not up yet or has ended, Ctrl-C and Ctrl-\ are for us.
+// readKeys passes on the keys that are typed. While no program has the terminal, because it has
+// not started or has ended, Ctrl-C and Ctrl-\ are for us.
 func (t *ForegroundTTY) readKeys(modes *unix.Termios) {
 	var leave escape
 	buf := make([]byte, 4<<10)

@@ -78,7 +78,7 @@ Exit codes:
 			}
 			o.IdleExit, o.Oversubscribe = idleExit, onDemand
 			if o.Policy != "" && os.Geteuid() == 0 {
-				// Users pass through it to what is theirs.
+				// Users need to pass through it to their own files.
 				if err := os.MkdirAll(a.Global.StateDir, 0o711); err != nil {
 					return err
 				}
@@ -144,7 +144,7 @@ func serve(ctx context.Context, a *cli.App, o workers.Options, b *Detached, onDe
 	}
 	cli.Keep(ctx, a, s)
 	if c, err := connect.Dial(ctx, s.Options, a.Logger(), cli.DialTimeout); err != nil {
-		// At boot the server may come later than we do.
+		// At boot the server may start later than we do.
 		a.Say("%s\nwaiting for it", err)
 	} else {
 		err := o.CheckAllowed(ctx, c)

@@ -45,7 +45,7 @@ func (f *workerFlags) register(cmd *cobra.Command) {
 // SlotsFlag registers --slots, whose default is the same for all host workers.
 func SlotsFlag(cmd *cobra.Command, slots *int) {
 	cmd.Flags().IntVar(slots, "slots", runtime.GOMAXPROCS(0), "run at most `NUMBER` tasks at a time; 0 for no limit (default: one for each processor)")
-	cmd.Flags().Lookup("slots").DefValue = "0" // the usage says it, the same on each machine
+	cmd.Flags().Lookup("slots").DefValue = "0" // 0 hides the default, which differs between machines and is in the usage
 }
 
 func CheckSlots(n int) error {
@@ -80,7 +80,8 @@ func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options
 		if *file.path == "" {
 			continue
 		}
-		// Runs tell others where their logs are, and a service has another directory.
+		// Runs pass the log directory on to others, and a service has another working
+		// directory.
 		if *file.path, err = filepath.Abs(*file.path); err != nil {
 			return o, cli.Usagef("%s: %s; give an absolute path", file.flag, err)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 )
 
-// workerStopBound is more than processes have between the request to stop and SIGKILL, and the
-// host worker to say how they ended.
+// workerStopBound exceeds the time for processes to stop before SIGKILL and for the host worker
+// to report how they ended.
 const workerStopBound = time.Minute
 
 func workerStopCommand(a *cli.App) *cobra.Command {
@@ -89,7 +89,7 @@ const (
 	ConfirmWithin = 5 * time.Second
 	// ListBound is the longest time to wait for the server to list the runs.
 	ListBound = 2 * time.Second
-	// ListMost bounds the runs that are counted, and namesMost those that are named.
+	// ListMost bounds the runs that are counted, and NamesMost those that are named.
 	ListMost  = 1000
 	NamesMost = 10
 )

@@ -76,8 +76,8 @@ func runWorkerUpgrade(ctx context.Context, a *cli.App) error {
 	return nil
 }
 
-// TakeOver returns the command of a program that is executed in the place of a supervisor,
-// and before that to be asked whether it could be its side.
+// TakeOver returns the command with which a new program replaces the program of a supervisor.
+// With --check it only reports whether it can.
 func TakeOver(a *cli.App) *cobra.Command {
 	check := false
 	cmd := &cobra.Command{
@@ -85,7 +85,7 @@ func TakeOver(a *cli.App) *cobra.Command {
 		Short:  "The program of an upgrade; executed by a host worker",
 		Hidden: true,
 		Args:   cli.NoArgs,
-		// Global flags and the environment have said what they had to say.
+		// Global flags and the environment do not apply: the options are inherited.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if check {
