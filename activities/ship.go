@@ -252,8 +252,8 @@ func (sh *shipping) sweepShipped(over func(string, time.Time) bool) {
 }
 
 // isOver reports whether the run whose archive arrived at that time has ended. It returns false
-// if the server cannot be reached. A run that the server does not know has ended if it could
-// have been started by now.
+// if the server cannot be reached. A run that the server does not know counts as ended once
+// startTakes has passed.
 func (r *reconciler) isOver(ctx context.Context, workflowID string, since time.Time) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
