@@ -40,7 +40,7 @@ var forbidden = map[string][]string{
 	"activities/process/supervisor": {"workflows/spec", "workflows/lifecycle"},
 }
 
-// withTemporal are the packages below workflows and activities that know Temporal.
+// withTemporal are the packages below workflows and activities that may import Temporal.
 var withTemporal = map[string]bool{"workflows/closures/queue": true, "activities/server": true, "activities/tasks/closurequeue": true, "activities/trust/codec": true, "activities/system/servererror": true}
 
 func TestArrowsPointDown(t *testing.T) {
@@ -63,7 +63,7 @@ func TestArrowsPointDown(t *testing.T) {
 	}
 }
 
-// layerOf returns the layer of a package, or -1 if it is in none of them.
+// layerOf returns the layer of a package, or -1 if it has none.
 func layerOf(pkg string) int {
 	at, longest := -1, 0
 	for i, folders := range layers {
@@ -76,7 +76,7 @@ func layerOf(pkg string) int {
 	return at
 }
 
-// importsOf are the imports of each of our packages, tests left out.
+// importsOf returns the imports of each package of this module, without tests.
 func importsOf(t *testing.T) map[string][]string {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")

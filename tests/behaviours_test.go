@@ -29,7 +29,7 @@ var (
 	pythonTest = regexp.MustCompile(`(?m)^ *def (test_\w+)`)
 )
 
-// behaviours.md is the key to the behaviours that tests name, and code names none.
+// behaviours.md lists all behaviours that tests name, and only tests name them.
 func TestBehaviours(t *testing.T) {
 	const name = "behaviours.md"
 	text, err := os.ReadFile(name)
@@ -53,8 +53,8 @@ func TestBehaviours(t *testing.T) {
 	assert.True(t, written == string(text), "%s is out of date: go test ./tests -run Behaviours -update", name)
 }
 
-// behavioursShown has the tests that name each behaviour: a function of a test, or the
-// file of a script.
+// behavioursShown returns the tests that name each behaviour: a function of a test, or the file
+// of a script.
 func behavioursShown(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	shown := map[string]map[string]bool{}
@@ -102,7 +102,7 @@ func isTest(path string) bool {
 		strings.HasSuffix(path, "_test.go") || strings.HasPrefix(filepath.Base(path), "test_")
 }
 
-// behavioursIn are the IDs of what matched.
+// behavioursIn returns the IDs in a match.
 func behavioursIn(match string) []string {
 	m := behaviour.FindStringSubmatch(match)
 	first, _ := strconv.Atoi(m[2])
@@ -123,7 +123,7 @@ type span struct {
 	name       string
 }
 
-// testsOf are the tests of a file; a script has none.
+// testsOf returns the tests of a file. A script is one test.
 func testsOf(t *testing.T, path, text string) (tests []span) {
 	t.Helper()
 	switch filepath.Ext(path) {

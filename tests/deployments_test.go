@@ -195,8 +195,8 @@ func subset(of map[string]any, labels map[string]string) bool {
 	return len(of) > 0
 }
 
-// checkWorkerArgs has the program check the arguments of `clusterrun worker`, whose flags
-// install-service has, too.
+// checkWorkerArgs lets the program check the arguments of `clusterrun worker`, by a command
+// that has the same flags.
 func checkWorkerArgs(t *testing.T, args []string) {
 	t.Helper()
 	require.Equal(t, "worker", args[0])

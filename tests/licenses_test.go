@@ -35,13 +35,12 @@ var licenses = []struct{ phrase, name string }{
 	{"this is free and unencumbered software", "Unlicense"},
 }
 
-// Which licences the modules have that our programs are made of is written down, so that
-// a change of them is seen.
+// The licenses of all modules in the programs are listed, so that a change of them is noticed.
 func TestLicenses(t *testing.T) {
 	const name = "../deployments/licenses.md"
 	license, in := map[string]string{}, map[string][]string{}
 	for _, p := range programs {
-		// Read for the cache of tests: a result is one for these versions.
+		// go.sum is read so that the test cache depends on it.
 		_, err := os.ReadFile(filepath.Join(p.module, "go.sum"))
 		require.NoError(t, err)
 		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not (or .Main .Replace)}}{{.Path}} {{.Dir}}{{end}}{{end}}", p.pkg)

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// barrierPlace is a server with hosts of which each has one task.
+// barrierPlace is a server with hosts, each with one task.
 type barrierPlace struct {
 	*harness.Server
 	b     *testing.B
@@ -44,7 +44,7 @@ func newBarrierPlace(b *testing.B, hosts int) *barrierPlace {
 	return p
 }
 
-// pass has all tasks pass a barrier once, and tells how long it took.
+// pass lets all tasks pass a barrier once, and returns how long it took.
 func (p *barrierPlace) pass(name string, round int) time.Duration {
 	start := time.Now()
 	p.all(func(i int) error {
@@ -68,8 +68,7 @@ func (p *barrierPlace) all(do func(i int) error) {
 	}
 }
 
-// bareWorkflow is the least that a barrier by signals can be: it returns after n of
-// them.
+// bareWorkflow is the smallest barrier by signals: it returns after n of them.
 func bareWorkflow(ctx workflow.Context, n int) error {
 	for range n {
 		workflow.GetSignalChannel(ctx, "here").Receive(ctx, nil)
@@ -119,9 +118,8 @@ func BenchmarkBarrier(b *testing.B) {
 	}
 }
 
-// BenchmarkTenThousandBarriers passes 10,000 barriers in one run, each under a name
-// of its own, in each op. They touch neither the history of the run nor the memory of
-// who brings the arrivals.
+// BenchmarkTenThousandBarriers passes 10,000 barriers in one run, each with its own name, in
+// each op. They use neither the history of the run nor the memory of the host worker.
 func BenchmarkTenThousandBarriers(b *testing.B) {
 	for b.Loop() {
 		s := harness.StartServer(b, "--headless")

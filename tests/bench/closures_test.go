@@ -94,8 +94,8 @@ func closureOf(id uint64) closure.Closure {
 	return closure.Closure{ID: id, Function: "f", Args: json.RawMessage("[" + strconv.FormatUint(id, 10) + "]"), Attempt: 1}
 }
 
-// flood has the broker's processes call n closures, as fast as they can: with as many
-// leases as a queue would have, each filled up again with what is next.
+// flood lets the broker's processes call n closures as fast as they can, with as many leases as
+// a queue would have. Each lease is refilled with the next closures.
 func flood(b *testing.B, broker *closures.Broker, first, n uint64) (perSecond float64, leases int64) {
 	b.Helper()
 	var next atomic.Uint64

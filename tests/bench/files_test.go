@@ -72,7 +72,7 @@ func microseconds(b *testing.B, text []byte) time.Duration {
 }
 
 // BenchmarkIdleTails measures the processor time for following the 2,000 files of 1,000
-// processes while none of them writes. Goal: 1% of one core.
+// processes that write no output. Goal: 1% of one core.
 func BenchmarkIdleTails(b *testing.B) {
 	const tasks = 1000
 	const period = 10 * time.Second

@@ -17,8 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// BenchmarkHangs plays 30 hangs and counts those whose guilty rank is named. CLUSTERRUN_SEED
-// chooses others. Goal: at least 27 named, and none wrong.
+// BenchmarkHangs runs 30 hangs and counts the correctly named guilty ranks. CLUSTERRUN_SEED
+// chooses other hangs. Goal: at least 27 named, and no wrong rank.
 func BenchmarkHangs(b *testing.B) {
 	seed, _ := strconv.ParseUint(os.Getenv("CLUSTERRUN_SEED"), 10, 64)
 	all := hangs.Thirty(seed)

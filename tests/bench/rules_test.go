@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// BenchmarkRestart is from the failure of a process to the program of the next
-// one, by what both write into a pipe. Goal: 12 ms.
+// BenchmarkRestart measures the time from the failure of a process to the program of the next
+// one, by the lines that both write to a pipe. Goal: 12 ms.
 func BenchmarkRestart(b *testing.B) {
 	p, ours := newPlace(b)
 	var took []time.Duration

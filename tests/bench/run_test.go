@@ -15,9 +15,8 @@ import (
 // runs is the number of runs of each command. Commands that are compared alternate.
 const runs = 25
 
-// BenchmarkRun is the whole of `clusterrun run` as a user waits for it, from
-// nothing running (own server included), with the server there already, and
-// with eight processes against mpirun of the same program.
+// BenchmarkRun measures the whole of `clusterrun run`: without a running server, with one, and
+// with eight processes compared with mpirun of the same program.
 func BenchmarkRun(b *testing.B) {
 	b.Run("cold", func(b *testing.B) {
 		var took series

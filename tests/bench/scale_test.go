@@ -21,10 +21,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// BenchmarkScale is one run of many sleeping tasks on many host workers: from submission to
-// every process executing its program, against a bare tree of workflows, a child for each
-// host, that starts as many no-op activities on the same server. Goals: 512 tasks on 8 hosts
-// in 1.5 s; 2,000 on 50 in 8 s and 1.6 times the floor, with at most 600 events in the
+// BenchmarkScale measures a run of many sleeping tasks on many host workers, from submission
+// until every process executes its program. It compares with a bare tree of workflows, a child
+// for each host, that starts as many no-op activities on the same server. Goals: 512 tasks on 8
+// hosts in 1.5 s; 2,000 on 50 in 8 s and 1.6 times the floor, with at most 600 events in the
 // workflow of the run and 300 in each of its groups.
 //
 // CLUSTERRUN_SCALE replaces the sizes: "tasks@hosts,…".

@@ -50,8 +50,7 @@ func (f *fixture) stop(run client.WorkflowRun) {
 	_ = run.Get(context.Background(), nil)
 }
 
-// fifo is a pipe in the file system through which processes report, without a
-// clock of their own.
+// fifo is a named pipe through which processes report, without a clock of their own.
 type fifo struct {
 	path string
 	*os.File

@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// BenchmarkRunBySSH is the whole of `clusterrun run -H` on hosts that have nothing but sshd,
-// one process each, against mpirun of the same program over the same sshd.
+// BenchmarkRunBySSH measures the whole of `clusterrun run -H` on hosts with only sshd, one
+// process each, compared with mpirun of the same program over the same sshd.
 func BenchmarkRunBySSH(b *testing.B) {
 	mpirun, err := exec.LookPath("mpirun")
 	if err != nil {

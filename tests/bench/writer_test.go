@@ -66,8 +66,8 @@ func writeLines(count string) error {
 	return w.Flush()
 }
 
-// writeSlowly writes lines one by one, as a program does whose output is not
-// buffered, and then to stderr how many microseconds that took.
+// writeSlowly writes lines one by one, like a program without output buffers, and then writes
+// to stderr how many microseconds that took.
 func writeSlowly(count string) error {
 	n, err := strconv.Atoi(count)
 	if err != nil {

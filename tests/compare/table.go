@@ -71,7 +71,7 @@ func (c cell) in(unit string) string {
 	return strings.TrimSpace(digits(c.value) + " " + unit)
 }
 
-// worse lists in what others are better than we are.
+// worse lists the works in which others are better than clusterrun.
 func (c *comparison) worse() string {
 	var t strings.Builder
 	for _, r := range c.rows {

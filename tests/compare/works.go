@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// comparison has what is compared, and what came of it. Our own launcher is the first.
+// comparison holds the compared launchers and the results. clusterrun is the first launcher.
 type comparison struct {
 	*measure.Place
 	machine measure.Machine

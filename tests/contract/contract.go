@@ -1,4 +1,5 @@
-// Package contract writes down what crosses the wire, for tests that hold a package to it.
+// Package contract writes the wire format of a package as text, for tests that compare it with
+// a golden file.
 package contract
 
 import (

@@ -28,7 +28,7 @@ type report struct {
 	full bool
 }
 
-// check returns what is wrong with a run.
+// check returns the faults of a run.
 func check(r report) []string {
 	var found []string
 	wrong := func(format string, args ...any) {
@@ -101,7 +101,7 @@ func checkExit(p page, e spec.Exit, r report) []string {
 	if lost && !r.faulty[p.host] && !r.stopped {
 		wrong("it was lost with %s, which had no fault", p.host)
 	}
-	// A process that was asked to end was asked by clusterrun, and the run says why.
+	// A process that got a request to end got it from clusterrun, and the result must say so.
 	if p.asked && (e.Cause == spec.CauseCompleted || e.Cause == spec.CauseOrigin) {
 		wrong("we asked it to end, and the result says %s", e.Cause)
 	}
@@ -188,14 +188,13 @@ func checkVerdict(r report) []string {
 	return nil
 }
 
-// mayFail reports whether the faults explain that the run failed: a host of it was lost, a disk
-// was full, or the drill killed one of its processes.
+// mayFail reports whether the faults of the drill explain a failure of the run: it lost a host,
+// a disk was full, or the drill killed one of its processes.
 func (r report) mayFail() bool {
 	return len(r.faulty) > 0 || r.full || slices.ContainsFunc(r.pages, func(p page) bool { return r.killed[p.pid] })
 }
 
-// account tells of a run of which something is wrong what its processes wrote down and what
-// the result says of each.
+// account describes a run with faults: the notes of each process, and its result.
 func account(r report) string {
 	var all strings.Builder
 	fmt.Fprintf(&all, "%s: its result: %s: %s", r.run, r.result.Verdict, r.result.Message)

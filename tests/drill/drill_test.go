@@ -93,7 +93,7 @@ func TestDrill(t *testing.T) {
 	}
 }
 
-// play plays a round and returns what was wrong in it.
+// play plays a round and returns the faults found in it.
 func (s *stage) play(t *testing.T, n int, faults []Fault) []string {
 	runs := s.launch(t, n)
 	s.conduct(t, faults, runs)
@@ -135,7 +135,7 @@ func (s *stage) conduct(t *testing.T, faults []Fault, runs []*run) {
 	}
 }
 
-// leftovers returns what is left of runs that have ended.
+// leftovers lists what runs that have ended have left.
 func (s *stage) leftovers(t *testing.T, round int, runs []*run) []string {
 	var found []string
 	deadline := time.Now().Add(goneBound)
@@ -219,7 +219,7 @@ func (s *stage) slots(t *testing.T, round int) []string {
 // with processes of several runs is given up.
 const slotsTake = 3 * time.Minute
 
-// why returns what the commands say of a run that does not end, and of the fleet.
+// why returns the output of commands about a run that does not end, and about the fleet.
 func (s *stage) why(t *testing.T, id string) string {
 	var all strings.Builder
 	for _, args := range [][]string{{"status", "--why", id}, {"status", id}, {"hosts"}, {"queue"}, {"list"}} {

@@ -22,7 +22,7 @@ type host struct {
 	name   string
 	dir    string
 	link   *Link
-	wire   string // our end of its network; none without namespaces
+	wire   string // outer end of its network; empty without namespaces
 	netns  string
 	argv   []string
 	env    []string
@@ -90,8 +90,8 @@ func (h *host) holdsPort(port string) bool {
 	return err == nil && port != "" && strings.Contains(string(b), "@clusterrun-port-"+port+"\n")
 }
 
-// isolate gives the host a network namespace with one wire to us, and returns our
-// address on it.
+// isolate gives the host a network namespace with a link to the outside, and returns the address
+// of this machine on it.
 func (h *host) isolate(t *testing.T, i int) string {
 	h.netns = fmt.Sprintf("drill%d%c", os.Getpid(), 'a'+i)
 	h.wire = fmt.Sprintf("dr%d%co", os.Getpid(), 'a'+i)

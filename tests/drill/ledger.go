@@ -23,7 +23,7 @@ type page struct {
 	ended      int64 // or 0 if it did not record its end
 	code       int
 	asked      bool     // it got SIGTERM
-	doubles    []string // who lived that must not
+	doubles    []string // tasks and generations that must not be alive
 	wrong      []string
 	broken     string // why its barrier broke
 	arrivals   []int64

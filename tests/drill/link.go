@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Cut says what a [Link] does with what is sent over it.
+// Cut is the way in which a [Link] is cut.
 type Cut string
 
 // The values of [Cut].
@@ -33,8 +33,7 @@ type Link struct {
 	conns    map[net.Conn]bool
 }
 
-// NewLink listens on the address, of which the port may be 0, and passes what it
-// gets on to target.
+// NewLink listens on the address, whose port may be 0, and forwards connections to target.
 func NewLink(address, target string) (*Link, error) {
 	l := &Link{target: target, cut: CutNone, conns: map[net.Conn]bool{}}
 	l.changed = sync.NewCond(&l.mu)
@@ -78,7 +77,7 @@ func (l *Link) Cut(how Cut) (heal func() error, err error) {
 	}, nil
 }
 
-// set changes what the link does. l.mu must be held.
+// set changes the cut. l.mu must be held.
 func (l *Link) set(how Cut) error {
 	if l.closed || l.cut == how {
 		return nil
@@ -193,8 +192,8 @@ func (l *Link) copy(to, from net.Conn, direction Cut) {
 			}
 		}
 		if err != nil {
-			// An end is news, too, and passes only where others do. The end of one side
-			// is the end of both: gRPC half-closes nothing.
+			// The end of a stream passes only if data would. The end of one side ends both,
+			// since gRPC does not half-close.
 			if err == io.EOF {
 				l.pass(direction)
 			}

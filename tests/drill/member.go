@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// roleVar names what a member does, such as "step 40".
+	// roleVar names the role of a member, such as "step 40".
 	roleVar = "DRILL_ROLE"
 	// ledgerVar is the directory of the ledger of its run.
 	ledgerVar = "DRILL_LEDGER"

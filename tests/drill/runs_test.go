@@ -44,7 +44,7 @@ type run struct {
 	state    string
 }
 
-// tasks are n tasks of a role, pinned to the hosts, or anywhere where none is given.
+// tasks returns n tasks of a role, pinned to the hosts if any are given.
 func tasks(typ, role string, n int, hosts ...int) spec.TaskGroup {
 	g := spec.TaskGroup{Type: typ, Env: spec.EnvOf(map[string]string{roleVar: role})}
 	if len(hosts) == 0 {
@@ -117,7 +117,7 @@ func (r *run) launchHere(t *testing.T, s *stage) {
 	r.Run = starter.Get(s.client, r.name, "")
 }
 
-// coordinate schedules closures and holds their values against what they must be.
+// coordinate schedules closures and checks their values.
 func coordinate(ctx context.Context, r *starter.Run) error {
 	ctx, cancel := context.WithTimeout(ctx, endBound+span)
 	defer cancel()
@@ -144,7 +144,7 @@ func coordinate(ctx context.Context, r *starter.Run) error {
 	return nil
 }
 
-// finish waits for the end of the run and returns what is wrong with it.
+// finish waits for the end of the run and returns its faults.
 func (r *run) finish(t *testing.T, s *stage, faulty map[string]bool) []string {
 	ctx, cancel := context.WithTimeout(t.Context(), endBound)
 	defer cancel()
@@ -235,7 +235,7 @@ func (r *run) awaitLauncher() bool {
 // read, in bytes.
 const inPipe = 64 << 10
 
-// checkLines holds what logs prints against what the programs have written.
+// checkLines compares the output of logs with the lines that the programs have written.
 func (r *run) checkLines(t *testing.T, s *stage, pages []page, exits map[int]spec.Exit) []string {
 	var found []string
 	want := map[string]int{}
@@ -284,7 +284,7 @@ type lineReader struct {
 	torn map[string]bool
 }
 
-// line takes the next line of a task, and returns what is wrong with it.
+// line takes the next line of a task, and returns its fault, if any.
 func (r *lineReader) line(task, line string) string {
 	line = strings.TrimSpace(line)
 	words := strings.Fields(line)

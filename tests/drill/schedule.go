@@ -50,9 +50,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%5.2fs %s%s for %s", f.At.Seconds(), f.Kind, where, f.For.Round(10*time.Millisecond))
 }
 
-// MayLose returns the hosts whose processes may be lost because of f: those whose
-// supervisor may die, or that may be without contact for StopAfter. A dead side is
-// replaced long before that.
+// MayLose returns the hosts whose processes may be lost because of f: their supervisor may die,
+// or they may be without contact for StopAfter. A dead side is replaced long before that.
 func (f Fault) MayLose() []int {
 	switch f.Kind {
 	case KillSupervisor, FreezeSupervisor, FreezeSide, Partition, Unplug, FillState:
@@ -80,7 +79,7 @@ const (
 	span = 6 * time.Second
 )
 
-// Limits say what a schedule can ask of the machine, and how long a fault may last.
+// Limits are the limits of the machine, and of the length of a fault.
 type Limits struct {
 	Namespaces bool // hosts are in network namespaces
 	Disks      bool // hosts have disks of their own
@@ -88,8 +87,8 @@ type Limits struct {
 	StopAfter time.Duration
 }
 
-// NewSchedule makes the rounds of a drill with that many faults. The same arguments
-// make the same schedule.
+// NewSchedule returns the rounds of a drill with that many faults. The same arguments give the
+// same schedule.
 func NewSchedule(seed uint64, faults int, limits Limits) [][]Fault {
 	random := rand.New(rand.NewPCG(seed, 0))
 	kinds := []Kind{

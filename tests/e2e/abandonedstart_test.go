@@ -19,7 +19,7 @@ import (
 func TestNoSignalLeavesAnOpenRun(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	code, _, stderr := l.run("run", "-n", "1", "--", "true") // the server is there
+	code, _, stderr := l.run("run", "-n", "1", "--", "true") // starts the server
 	require.Zero(t, code, stderr)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL} {
 		for after := 10 * time.Millisecond; after <= 90*time.Millisecond; after += 20 * time.Millisecond {

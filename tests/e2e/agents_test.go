@@ -36,7 +36,7 @@ func (a *agentsOn) start(host *harness.SSHHost, args ...string) *harness.Process
 		"CLUSTERRUN_TOKEN=a secret that nobody guesses", "PYTHON_EXEC=/usr/bin/python3"), append(argv, args...)...)
 }
 
-// say is a program that says who it is, and ends when there is a file.
+// say is a program that writes its place in the run, and ends when a file appears.
 const say = `echo "$TORCHELASTIC_RESTART_COUNT $CLUSTERRUN_HOST $RANK/$WORLD_SIZE"; echo $$ > pid-$CLUSTERRUN_HOST-$LOCAL_RANK; trap "" TERM
 until [ -e end ]; do sleep 0.05; done`
 
@@ -59,7 +59,7 @@ func (a *agentsOn) pid(host *harness.SSHHost) int {
 	return pid
 }
 
-// left waits until nothing of a run is on a host, but for the server.
+// left waits until the run has left no process on a host except the server.
 func (a *agentsOn) left(host *harness.SSHHost) {
 	a.t.Helper()
 	harness.Eventually(a.t, "nothing is left on "+host.Name, func() bool {

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// A machine for arm64 executes runs. It is one of qemu, whose emulation of single programs has
-// no subreapers. The server is here: emulated processors are slow.
+// A machine for arm64 executes runs. It is a virtual machine of qemu, since qemu's emulation of
+// single programs has no subreapers. The server runs outside: emulated processors are slow.
 func TestOnARM64(t *testing.T) {
 	t.Parallel()
 	root := os.Getenv("CLUSTERRUN_ARM64_ROOT")

@@ -19,8 +19,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// shared is a host whose worker is root and runs what lies in the directory of a user as that
-// user: two of those that every system has.
+// shared is a host whose worker is root. It runs programs in the directory of a user as that
+// user. The two users exist on every system.
 type shared struct {
 	*harness.Server
 	t           *testing.T
@@ -104,7 +104,7 @@ for f in $CLUSTERRUN_LOG_DIR $CLUSTERRUN_LOG_DIR/stdout.log $CLUSTERRUN_SOCKET; 
 	require.NoError(t, filepath.WalkDir(logs, func(path string, d fs.DirEntry, err error) error {
 		require.NoError(t, err)
 		if path == logs || filepath.Dir(path) == logs && filepath.Ext(path) == ".json" {
-			return nil // it has runs of any user under this ID
+			return nil // it contains runs of any user with this ID
 		}
 		info, err := d.Info()
 		require.NoError(t, err)
@@ -118,7 +118,7 @@ for f in $CLUSTERRUN_LOG_DIR $CLUSTERRUN_LOG_DIR/stdout.log $CLUSTERRUN_SOCKET; 
 	}))
 	assert.Greater(t, seen, 4)
 
-	// A user that the host does not have, and one who has no way to the directory.
+	// A user that the host does not have, and a user without access to the directory.
 	code, _, stderr = s.run("nowhere", "true")
 	assert.NotZero(t, code)
 	assert.Contains(t, stderr, `this host has no user "no-such-user"`)
@@ -130,8 +130,8 @@ for f in $CLUSTERRUN_LOG_DIR $CLUSTERRUN_LOG_DIR/stdout.log $CLUSTERRUN_SOCKET; 
 	assert.Contains(t, stderr, "permission denied")
 }
 
-// A task of one user looks for what belongs to the host worker and to the run of another.
-// Those whose it is do the same, and get there.
+// A task of one user tries to reach files and sockets of the host worker and of another user's
+// run. Their owners can reach them.
 func TestTasksOfAnotherUserGetNowhere(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
@@ -189,8 +189,8 @@ func (s *shared) start(home, id, script string) *harness.Process {
 		harness.Clusterrun(s.t), "run", "--remote", "-n", "1", "--dir", filepath.Join(s.dir, home), "--id", id, "--", "bash", "-c", script)
 }
 
-// Links that a user puts where the host worker, which is root, reads and writes lead no
-// further than the user could go.
+// Links that a user puts instead of files that the host worker, which is root, reads and writes
+// lead no further than the user's own rights.
 func TestLinksOfAUserLeadRootNowhere(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
@@ -198,7 +198,7 @@ func TestLinksOfAUserLeadRootNowhere(t *testing.T) {
 	require.NoError(t, os.Mkdir(secret, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(secret, "text"), []byte(`{"message": "the secret"}`), 0o600))
 
-	// Instead of what it reports and says.
+	// Links replace its reports and its output.
 	code, _, stderr := s.run("alice", fmt.Sprintf(`
 ln -sf %[1]s/text $CLUSTERRUN_ERROR_FILE; ln -sf %[1]s/text $CLUSTERRUN_RESULT_FILE
 ln -sf %[1]s/text $CLUSTERRUN_LOG_DIR/stderr.log; ln -sf %[1]s/times $CLUSTERRUN_LOG_DIR/times

@@ -20,7 +20,7 @@ import (
 // is none.
 func (l *local) backgroundWorker() int { return supervisor.Holder(filepath.Join(l.state(), "worker")) }
 
-// endBackgroundWorker ends what a submit may have started.
+// endBackgroundWorker ends the host worker that a submit may have started.
 func (l *local) endBackgroundWorker() {
 	if l.backgroundWorker() == 0 {
 		return
@@ -50,7 +50,7 @@ func TestSubmitAlone(t *testing.T) {
 	said := first.Stderr() + second.Stderr()
 	started := fmt.Sprintf("started a host worker in the background (process %d); it ends after 10m without runs, or by `clusterrun worker stop`", worker)
 	assert.Equal(t, 1, strings.Count(said, started), said)
-	// It has nothing of the shell that happened to start it.
+	// It does not depend on the shell that happened to start it.
 	cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", worker))
 	require.NoError(t, err)
 	assert.Equal(t, l.home, cwd)

@@ -48,7 +48,7 @@ func TestRefusedByTheHost(t *testing.T) {
 	}
 }
 
-// saysWhy looks at a run that was refused: all who ask it learn the reason.
+// saysWhy checks that all commands about a refused run print the reason.
 func (f *fixture) saysWhy(run client.WorkflowRun, why string) {
 	f.t.Helper()
 	for _, command := range []string{"status", "show"} {

@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// meetingPlace is a server, hosts and a run they say they are of.
+// meetingPlace is a server, and hosts that claim to be part of a run.
 type meetingPlace struct {
 	*harness.Server
 	t      *testing.T
@@ -316,7 +316,8 @@ func TestBarrierParticipantEnds(t *testing.T) {
 	require.True(t, errors.As(err, &broken) && (broken.Why == spec.BarrierRunEnded || broken.Why == spec.BarrierEnded), "%v", err)
 }
 
-// `clusterrun status --barriers` tells who waits where, and who is missing since when.
+// `clusterrun status --barriers` lists who waits at which barrier, and who is missing since
+// when.
 func TestBarriersCommand(t *testing.T) {
 	t.Parallel()
 	p := newMeetingPlace(t, 1)
@@ -378,8 +379,8 @@ func TestBarrierOfATaskThatComesAndGoes(t *testing.T) {
 		cancel()
 	}
 	require.Empty(t, patient)
-	// Its last arrivals may still be on their way. Its host sends one message after the other, so
-	// they are all there once a patient one is.
+	// Its last arrivals may still be on their way. Its host sends its messages in order, so all
+	// have arrived once a later one has.
 	ctx, cancel := context.WithCancel(t.Context())
 	again := p.arrive(ctx, p.arrival(0, "epoch", "again"))
 	p.awaitWaiting("epoch", 0, 2)

@@ -77,7 +77,7 @@ func (c *chief) does(t *testing.T, name string, args ...any) any {
 	return c.tell(name, args...)(t)
 }
 
-// ends has the chief return, and with it the run.
+// ends makes the chief return, which ends the run.
 func (c *chief) ends() spec.RunResult {
 	c.t.Helper()
 	c.tell("return")

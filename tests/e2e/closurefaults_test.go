@@ -56,7 +56,7 @@ func (s *squares) awaitCalled(n int) {
 	harness.Eventually(s.f.t, fmt.Sprintf("%d closures were called", n), func() bool { return s.called() >= n })
 }
 
-// check: every value is right, and every closure was called.
+// check checks that every value is right, and that every closure was called.
 func (s *squares) check(c *clustercoordinator.Coordinator) {
 	t := s.f.t
 	t.Helper()
@@ -144,15 +144,15 @@ func TestClosureFaults(t *testing.T) {
 	f.end(run)
 }
 
-// end ends a run whose tasks serve for ever.
+// end ends a run whose tasks serve forever.
 func (f *fixture) end(run client.WorkflowRun) {
 	f.t.Helper()
 	f.update(run, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
 	f.result(run)
 }
 
-// checkQueue: the queue agrees on how many closures there were, and none of its
-// workflow tasks failed but for a part that was killed.
+// checkQueue checks that the queue has counted n closures, and that its workflow tasks failed
+// only if a part was killed.
 func (f *fixture) checkQueue(c *clustercoordinator.Coordinator, n int) closure.QueueStatus {
 	t := f.t
 	t.Helper()

@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// datasets does what needs nothing but workers.
+// datasets runs the scenarios that need only workers.
 func (c *chief) datasets(t *testing.T) {
 	for _, s := range []struct{ ids, name string }{
 		{"CC-17", "each_iterator_begins_anew"},

@@ -6,7 +6,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A Python chief coordinates Python workers, in a run as a user would have it.
+// A Python chief coordinates Python workers, as in a run of a user.
 func TestPythonChief(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

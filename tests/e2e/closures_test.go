@@ -48,7 +48,7 @@ func (f *fixture) coordinator(run client.WorkflowRun) *clustercoordinator.Coordi
 	return c
 }
 
-// bounded is for what has to come, and would otherwise hang the test.
+// bounded returns a context that keeps a missing event from hanging the test.
 func bounded(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
@@ -194,8 +194,8 @@ func TestClosures(t *testing.T) {
 	})
 }
 
-// testPreempted kills those who serve. It returns a value that a process brought which
-// is dead.
+// testPreempted kills the serving processes. It returns a value that one of the dead processes
+// has returned.
 func testPreempted(t *testing.T, f *fixture, c *clustercoordinator.Coordinator) *clustercoordinator.RemoteValue {
 	kill := func(tasks ...string) {
 		t.Helper()

@@ -114,7 +114,7 @@ func TestTheCodecHidesWhatRunsSay(t *testing.T) {
 	}
 }
 
-// A host worker without the key fails what it cannot read, and says which key that is.
+// A host worker without the key fails to read a run, and names the key.
 func TestAWorkerWithoutTheKey(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t)

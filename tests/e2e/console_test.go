@@ -8,9 +8,9 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// What a person sees who reads the output of a run from a pipe: the task that the
-// filter names (SEED-78), with the time of day, and of a progress bar its last
-// state (SEED-90). Bytes for a terminal stay as they are.
+// Read from a pipe, the output of a run has the task that the filter names (SEED-78), with the
+// time of day, and only the last state of a progress bar (SEED-90). Bytes for a terminal stay
+// as they are.
 func TestConsoleOfARun(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")

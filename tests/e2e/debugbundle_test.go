@@ -37,7 +37,7 @@ func TestDebugBundleHasNoSecrets(t *testing.T) {
 		"--secret", "FROM_FILE=file:"+l.home+"/secret-file", "--", "bash", l.home+"/train", "--password", "canary-of-flag", "--url=https://ann:canary-of-url@host/")
 	require.Equal(t, 3, code, stderr)
 
-	// One that a host worker of this state directory has run, and has a journal of.
+	// A run that a host worker of this state directory has run, with a journal.
 	code, _, stderr = l.run("worker", "--detach")
 	require.Zero(t, code, stderr)
 	defer l.endBackgroundWorker()
@@ -57,7 +57,7 @@ func TestDebugBundleHasNoSecrets(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(secrets), 2, "the key of the server is one of them")
-	// note adds what is said to each log.
+	// note adds a text to each log.
 	note := func(text string) {
 		for _, name := range []string{"dev.log", "dev/worker.log", "server/server.log"} {
 			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(l.state(), name)), 0o700))
@@ -83,7 +83,7 @@ func TestDebugBundleHasNoSecrets(t *testing.T) {
 			[]string{"leaky", "--config-file", l.home + "/temporal.toml", "--api-key-file", l.home + "/api-key"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.code != 0 { // what only that run's spec tells is in the logs no more
+			if c.code != 0 { // only the spec of that run marks these texts as secret
 				for _, name := range []string{"dev.log", "dev/worker.log", "server/server.log"} {
 					require.NoError(t, os.Truncate(filepath.Join(l.state(), name), 0))
 				}

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// shifted passes everything on to a server whose clock is as far from ours.
+// shifted forwards requests to a server, and shifts its clock.
 type shifted struct {
 	workflowservice.WorkflowServiceServer
 	by time.Duration
@@ -30,7 +30,7 @@ func (s shifted) DescribeTaskQueue(ctx context.Context, r *workflowservice.Descr
 	return answer, err
 }
 
-// The server's clock is compared with ours, by what a real server says of itself.
+// The clock of a real server is compared with the clock of this machine.
 func TestDoctorComparesTheClockOfTheServer(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")

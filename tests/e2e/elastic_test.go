@@ -223,7 +223,7 @@ os.system("echo shell; echo shell error >&2")`)
 	})
 }
 
-// TE-09, SEED-81: waiting with a limit gives none at its expiry, and a result later.
+// TE-09, SEED-81: waiting with a limit returns no result when it expires, and a result later.
 func TestElasticWait(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -118,8 +118,8 @@ func TestElasticHosts(t *testing.T) {
 	assert.Len(t, r.Tasks, 6)
 }
 
-// With fewer hosts than it needs an elastic run goes back to the queue, and is there before
-// those that began to wait after it. Without growth it takes no host that is free.
+// With too few hosts an elastic run returns to the queue, before the runs that began to wait
+// after it. Without growth it takes no free hosts.
 func TestElasticHostsBelowTheFewest(t *testing.T) {
 	t.Parallel()
 	f, hosts := fleetOf(t, 1, "a", "b", "c")
@@ -154,7 +154,7 @@ func TestElasticHostsBelowTheFewest(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, f.result(later).Verdict)
 }
 
-// A command that shows a run says so when the run waits for a host again.
+// A command that shows a run reports it when the run waits for a host again.
 func TestARunThatWaitsAgainSaysSo(t *testing.T) {
 	t.Parallel()
 	f, hosts := fleetOf(t, 1, "a", "b")

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// How runs end, with real processes: the runner's own tests, by their ids. The
-// rules themselves are tested by the scripts of package lifecycle.
+// Runs end with the right result with real processes, in the cases of the behaviours with these
+// IDs. The rules themselves are tested by the scripts of package lifecycle.
 func TestEndings(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// example runs one of starter/examples the way its README says.
+// example runs one of starter/examples as its README does.
 func (l *local) example(name string, path string) (int, spec.RunResult, string) {
 	l.t.Helper()
 	p := harness.Start(l.t, harness.Root(), []string{"PATH=" + path, "HOME=" + l.home},
@@ -57,7 +57,7 @@ func TestExampleDDP(t *testing.T) {
 	assert.Len(t, r.Tasks, 4)
 }
 
-// A chief schedules closures on three workers, as its README says, and prints what is there.
+// A chief schedules closures on three workers, as its README says, and prints their values.
 func TestExampleCoordinator(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {

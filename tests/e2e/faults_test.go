@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// until runs until a file is there and counts how often it was started.
+// until runs until a file exists, and counts its starts.
 const until = `echo $$ >> $DIR/started-$CLUSTERRUN_TASK_INDEX; until [ -e $DIR/go ]; do sleep 0.05; done; echo '"done"' > "$CLUSTERRUN_RESULT_FILE"`
 
 // startedOnce checks that no program was started twice and returns its pid.

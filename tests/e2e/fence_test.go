@@ -72,7 +72,7 @@ const (
 	sideLooping sideFault = "looping"
 )
 
-// beset has the fault happen to the side of a worker until the test ends or it is stopped.
+// beset applies the fault to the side of a worker until the test ends or stop is called.
 func beset(t *testing.T, w *harness.Worker, fault sideFault) (stop func()) {
 	t.Helper()
 	switch fault {
@@ -195,8 +195,8 @@ func TestAServerThatWasEmptiedKillsNothing(t *testing.T) {
 	harness.Eventually(t, "the process ends by itself", func() bool { return len(harness.Alive(f.mark)) == 0 })
 }
 
-// While the server is away a run on several hosts loses its processes after stop_after, on
-// all of them, and says so; one that keeps them has the same ones afterwards.
+// If the server is away for longer than stop_after, a run on several hosts loses its processes
+// on all of them, and reports that. With the policy keep, the run keeps the same processes.
 func TestAServerThatIsAwayForLong(t *testing.T) {
 	for _, policy := range []spec.OnDisconnect{spec.OnDisconnectKeep, spec.OnDisconnectStop(5 * time.Second)} {
 		t.Run(string(policy), func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A run is found again by what is remembered of it.
+// Runs are found by name, host, cause, time and owner, and by the start of their ID.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// fleetOf returns a fixture whose hosts are these, with so many slots each.
+// fleetOf returns a fixture with these hosts, each with that many slots.
 func fleetOf(t *testing.T, slots int, names ...string) (*fixture, map[string]*harness.Worker) {
 	t.Helper()
 	return fleetOn(t, newFixture(t), slots, names...)
@@ -53,7 +53,7 @@ func (f *fixture) hosts() map[string]fleet.HostStatus {
 	return hosts
 }
 
-// queue returns the IDs of the runs that wait, in their order.
+// queue returns the IDs of the waiting runs, in order.
 func (f *fixture) queue() []string {
 	f.t.Helper()
 	waiting, err := starter.GetFleet(f.client, "").Waiting(context.Background())
@@ -76,7 +76,7 @@ func (f *fixture) waitsBehind(runs ...client.WorkflowRun) {
 	harness.Eventually(f.t, "they wait", func() bool { return fmt.Sprint(f.queue()) == fmt.Sprint(want) })
 }
 
-// waitFor is a program that says that it is there, and ends with the file.
+// waitFor returns a program that reports its start, and ends when the file appears.
 func waitFor(file string) string {
 	return fmt.Sprintf(`echo up > $DIR/%s-$RANK; until [ -e $DIR/%s ]; do sleep 0.05; done`, file, file)
 }
@@ -192,8 +192,7 @@ func TestTheQueueOutlivesWhatEnds(t *testing.T) {
 	require.NoError(t, f.client.TerminateWorkflow(t.Context(), terminated.GetID(), "", "no longer wanted"))
 	f.waitsBehind(last)
 
-	// Its hosts start the fleet again, which learns from them what is held, and the run
-	// asks again.
+	// Its hosts start the fleet again and report what is held, and the run asks again.
 	require.NoError(t, f.client.TerminateWorkflow(t.Context(), spec.FleetID(spec.TaskQueue), "", "broken on purpose"))
 	harness.Eventually(t, "the hosts are back", func() bool {
 		now := f.hosts()
@@ -201,7 +200,7 @@ func TestTheQueueOutlivesWhatEnds(t *testing.T) {
 	})
 	harness.Within(t, 5*time.Minute, "it asks again", func() bool { return fmt.Sprint(f.queue()) == fmt.Sprint([]string{last.GetID()}) })
 
-	// A host whose process is killed is silent, and has its place again when it is back.
+	// A host whose process is killed is silent, and gets its place again when it is back.
 	hosts["b"].KillWithSide()
 	began := time.Now()
 	harness.Eventually(t, "b is silent", func() bool { return f.hosts()["b"].State == fleet.HostSilent })

@@ -190,7 +190,7 @@ while True:
 			x.Type("\x03")
 			return countSleeps(l.tasks()) == 0
 		})
-		// One Ctrl-C too many takes with it what the shell has read of the next line.
+		// A late Ctrl-C discards the part of the next line that the shell has read.
 		harness.Eventually(t, "the shell has done with Ctrl-C", func() bool {
 			x.Type("echo do''ne\r")
 			return strings.Contains(x.Screen(), "done\r\n")
@@ -280,7 +280,7 @@ while True:
 	})
 
 	t.Run("keys", func(t *testing.T) {
-		// Ctrl-C, Ctrl-\ and Ctrl-Z are the task's; three times Ctrl-] is ours.
+		// Ctrl-C, Ctrl-\ and Ctrl-Z go to the task; three times Ctrl-] goes to clusterrun.
 		x := l.atTerminal("run", "--foreground", "worker-0", "-n", "1", "--", "bash", "-c",
 			`trap 'echo INT' INT; trap 'echo QUIT' QUIT; trap 'echo TSTP' TSTP; trap 'echo stopped; exit 0' TERM; echo up; while :; do sleep 0.05; done`)
 		before := x.Before

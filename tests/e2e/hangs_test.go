@@ -9,8 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/hangs"
 )
 
-// The rank that holds the others up is named, and none is if there is none. `make bench` plays
-// more hangs.
+// The rank that holds the others up is named if there is one. `make bench` runs more hangs.
 func TestWhoHoldsTheOthersUp(t *testing.T) {
 	t.Parallel()
 	for program, all := range map[string][]hangs.Hang{

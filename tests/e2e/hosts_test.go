@@ -56,7 +56,7 @@ func TestTwoHosts(t *testing.T) {
 		assert.Equal(t, spec.CauseCollateral, task(r, "ps-0").Exit.Cause)
 	})
 
-	// The hosts are one machine here.
+	// Both hosts are this machine.
 	t.Run("two tasks that are pinned to one port are refused at once", func(t *testing.T) {
 		f.t = t
 		for _, one := range []string{"host-c:28303", "localhost:28303"} {

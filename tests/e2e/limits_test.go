@@ -16,8 +16,8 @@ import (
 // logger writes without end, but not so fast that it fills the disk before anybody looks.
 const logger = "while head -c 1M /dev/zero; do sleep 0.01; done"
 
-// A task that would write 100 GB ends its run, which says why, and is not started again;
-// another run on the same host is well.
+// A task that would write 100 GB ends its run with the reason, and is not started again.
+// Another run on the same host is not affected.
 func TestALoggerEndsItsRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -14,8 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A spec that says so makes the barriers local of programs that know nothing of it:
-// they are passed while there is no server at all.
+// The spec makes all barriers of its programs local: they pass while there is no server.
 func TestLocalBarriersOfTheSpec(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -29,7 +28,7 @@ func TestLocalBarriersOfTheSpec(t *testing.T) {
 		group("worker", 2, `"$CR" task barrier x && echo passed > $DIR/first-$CLUSTERRUN_TASK
 until [ -e $DIR/go ]; do sleep 0.05; done
 "$CR" task barrier x && echo passed > $DIR/second-$CLUSTERRUN_TASK`),
-		// An address names the host that the others come to as well.
+		// A pinned address chooses the host for the other tasks, too.
 		{Type: "pinned", Addresses: []string{f.worker.Host}, Command: []string{python, "-c", `
 import clusterrun, os
 clusterrun.barrier("x")
@@ -49,8 +48,8 @@ open(os.environ["DIR"] + "/second-pinned-0", "w").write("passed")`}},
 	require.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 }
 
-// Local barriers of tasks on several hosts could never be released. The spec is
-// refused where it says so itself, and else the placement, before anything starts.
+// Local barriers of tasks on several hosts could never be released. The spec is refused if it
+// names several hosts, or else the placement, before anything starts.
 func TestLocalBarriersNeedOneHost(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -62,7 +61,7 @@ func TestLocalBarriersNeedOneHost(t *testing.T) {
 	assert.Contains(t, stderr, `--barriers: "near" is not server or local`)
 
 	f := newFixture(t)
-	// It has room for the task that is pinned to it, and for no more.
+	// It has room only for the task that is pinned to it.
 	f.StartWorker(t, "--host-name", "host-b", "--slots", "1")
 	script := `echo x > $DIR/started-$CLUSTERRUN_TASK`
 	s := func() *spec.RunSpec {

@@ -108,8 +108,8 @@ func TestLogs(t *testing.T) {
 	})
 }
 
-// What was written since a time, by what the host noted with its heartbeats; and a
-// run that is followed from before it has written anything.
+// Logs can begin at a time, by the notes of the host's heartbeats; and a run can be followed
+// before it has written anything.
 func TestLogsOfALivingRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -187,7 +187,7 @@ func TestLogsOfARunOnSeveralHosts(t *testing.T) {
 	assert.Zero(t, code, stderr)
 	assert.Len(t, linesWith(stdout), 2)
 
-	// A run that leaves no result does not say where its tasks ran.
+	// A run without a result does not record the hosts of its tasks.
 	run = f.start(&spec.RunSpec{Logs: spec.Logs{Dir: f.dir + "/logs"}, Tasks: []spec.TaskGroup{group("worker", 1, `echo up > $DIR/up; exec sleep 1000`)}})
 	f.file("up")
 	require.NoError(t, f.client.TerminateWorkflow(t.Context(), run.GetID(), "", "for the test"))
@@ -200,7 +200,8 @@ func TestLogsOfARunOnSeveralHosts(t *testing.T) {
 	f.alive(0)
 }
 
-// TE-26, TE-29, and what a killed Temporal side of the host worker changes: nothing.
+// TE-26, TE-29: filtered files are complete, even if the Temporal side of the host worker is
+// killed.
 func TestFilteredFiles_TE26_TE29(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -232,7 +233,7 @@ func TestFilteredFiles_TE26_TE29(t *testing.T) {
 	assert.ElementsMatch(t, []string{"[worker-0]:    worldA", "[worker-1]:    worldB"}, linesWith(read("filtered_stderr.log")))
 }
 
-// SEED-76: the null device keeps nothing, and nothing fails for it.
+// SEED-76: the null device keeps no output, and no task fails because of it.
 func TestNullLogDir_SEED76(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -52,7 +52,7 @@ func fixtureOn(t *testing.T, s *harness.Server, workerArgs ...string) *fixture {
 	return f
 }
 
-// start starts a run of the groups, whose processes carry the mark.
+// start starts a run of the groups. Its processes carry the mark.
 func (f *fixture) start(s *spec.RunSpec) client.WorkflowRun {
 	f.t.Helper()
 	if s.Env == nil {
@@ -74,7 +74,7 @@ func (f *fixture) result(run client.WorkflowRun) spec.RunResult {
 	return harness.Result(f.t, run)
 }
 
-// alive waits until that many processes of this test live and returns them.
+// alive waits until n processes of this test are alive, and returns them.
 func (f *fixture) alive(n int) []int {
 	f.t.Helper()
 	var pids []int

@@ -21,8 +21,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// scraped has the samples of a scrape by their names with the labels that are asked for. Two
-// that are then the same are added.
+// scraped holds the samples of a scrape by name and the selected labels. Samples with equal
+// names and labels are added up.
 type scraped map[string]float64
 
 var (
@@ -65,7 +65,7 @@ func scrape(t *testing.T, address string, labels ...string) (s scraped, text str
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")
-	// A run that is there before anybody counts.
+	// A run that is open before the metrics begin.
 	end := filepath.Join(t.TempDir(), "end")
 	open, err := starter.Start(t.Context(), s.Client(), &spec.RunSpec{Dir: t.TempDir(), Tasks: []spec.TaskGroup{
 		group("worker", 1, "until [ -e "+end+" ]; do sleep 0.05; done"),

@@ -115,7 +115,7 @@ func TestMPICH(t *testing.T) {
 	assert.Contains(t, stderr, "./solver is linked with libmpich.so.12: each of its processes would be rank 0 of 1 here; add mpi to the env_profiles, by --env-profile torch,mpi")
 }
 
-// Ranks on several hosts find each other by what they bring to a barrier of the run.
+// Ranks on several hosts find each other by the values that they bring to a barrier of the run.
 func TestMPICHOnTwoHosts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -104,8 +104,8 @@ int main(int argc, char **argv) {
 		t.Skipf("no program for Open MPI can be made here: %s", out)
 	}
 	const warning = "./mpi is linked with libmpi.so.40: each of its processes would be rank 0 of 1 here, since only mpirun tells them of each other; write `clusterrun run -n 1 -- mpirun -n COUNT ./mpi`"
-	// Two processes of Open MPI that do not know of each other may both make its directory, and
-	// one of them fails then.
+	// Two processes of Open MPI that are started separately may both make its directory, and
+	// then one of them fails.
 	for _, name := range []string{"a", "b"} {
 		require.NoError(t, os.Mkdir(filepath.Join(l.home, name), 0o700))
 	}

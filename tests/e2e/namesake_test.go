@@ -10,8 +10,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Two host workers of one name would share what is pinned to it. The second is refused for
-// as long as the first lives.
+// Two host workers with the same name would share the tasks that are pinned to it. The second
+// is refused for as long as the first is alive.
 func TestTheSecondHostWorkerOfANameIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

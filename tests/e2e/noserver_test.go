@@ -27,9 +27,9 @@ func awaitUp(t *testing.T, p *harness.Process) {
 	})
 }
 
-// A server that answers nothing does not keep a signal from the processes: the
-// supervisor stops them with their grace. Their output and ends are shown, and the
-// next command ends the run on the server.
+// A server that does not answer does not keep a signal from the processes: the supervisor stops
+// them with their grace. Their output and ends are shown, and the next command ends the run on
+// the server.
 func TestTheServerIsFrozenAsARunIsStopped(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")

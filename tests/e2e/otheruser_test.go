@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// Another user of the machine finds the port of the server, and that is all: nothing can be
-// listed, and no program started, as the one whose server it is.
+// Another user of the machine finds only the port of the server, and can neither list runs nor
+// start programs as its owner.
 func TestAnotherUserOfTheMachine(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -51,8 +51,8 @@ func copyProgram(t *testing.T, from, to string) {
 	require.NoError(t, err, string(out))
 }
 
-// The temporal CLI uses the server with what `clusterrun env` prints, and so does
-// clusterrun itself, which follows it to another port.
+// The temporal CLI uses the server with the output of `clusterrun env`, and so does clusterrun
+// itself, which follows the server to another port.
 func TestTheTemporalCLIAtTheOwnServer(t *testing.T) {
 	t.Parallel()
 	cli := harness.TemporalCLI(t)
@@ -76,8 +76,8 @@ clusterrun list --address $TEMPORAL_ADDRESS | grep -c first
 	assert.Contains(t, p.Stderr(), "--address localhost:1 is not the embedded server", "an address that is given counts")
 }
 
-// A container may be started with any user ID. The password file has no name for it then, and the
-// environment none either.
+// A container may be started with any user ID, with no name for it in the password file or the
+// environment.
 func TestUserWithoutAName(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

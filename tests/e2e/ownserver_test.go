@@ -82,8 +82,8 @@ func TestWhoWaitsFollowsTheServer(t *testing.T) {
 	closure := strings.TrimSpace(stdout)
 	ending := map[*harness.Process][]int{
 		run: {0}, remote: {0}, l.start("wait", "here"): {0}, l.start("logs", "-f", "here"): {0},
-		// They say that it was never called. The queue may have ended before join asks it again,
-		// and then the run has.
+		// Both report that it was never called. The queue may end before join asks it again,
+		// and then join reports the end of the run.
 		l.start("join", "here"): {3, 125}, l.start("fetch", "here", closure): {3},
 	}
 	harness.Eventually(t, "they wait", func() bool {
@@ -123,8 +123,8 @@ func TestWhoWaitsFollowsTheServer(t *testing.T) {
 	assert.Zero(t, worker.ExitCode())
 }
 
-// The embedded server is killed whenever it is there again: it comes back for as long
-// as the run lives, and at its port.
+// If the embedded server is killed again and again, it is restarted at its port for as long as
+// the run is open.
 func TestTheServerOfARunIsKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -144,7 +144,7 @@ func TestTheServerOfARunIsKilledAgainAndAgain(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(p.Stdout(), "started"))
 }
 
-// One signal does not end what others have submitted.
+// A single signal does not end submitted runs.
 func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -103,7 +103,7 @@ func (g *policed) command(env []string, argv ...string) string {
 	return string(out)
 }
 
-// cli runs a command, and returns its exit code and all that it says.
+// cli runs a command, and returns its exit code and its output.
 func (g *policed) cli(args ...string) (int, string) {
 	g.t.Helper()
 	code, stdout, stderr := g.CLI(g.t, args...)
@@ -114,7 +114,7 @@ func (g *policed) job(args ...string) *spec.RunSpec {
 	return &spec.RunSpec{Command: append([]string{g.path("job")}, args...), Dir: g.dir, Tasks: []spec.TaskGroup{{Type: "worker"}}}
 }
 
-// byHand starts a run as anybody can who reaches the server.
+// byHand starts a run as any client of the server can.
 func (g *policed) byHand(id string, s *spec.RunSpec) error {
 	g.t.Helper()
 	run, err := g.client.ExecuteWorkflow(g.t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: spec.TaskQueue}, spec.WorkflowType, s)
@@ -153,7 +153,7 @@ func (g *policed) wasAudited(what, run, task, why string) bool {
 	return false
 }
 
-// A host with a policy runs what the policy allows, for whom it knows.
+// A host with a policy runs only what the policy allows, for signers that it knows.
 func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 	t.Parallel()
 	g := newPoliced(t)
@@ -250,7 +250,7 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 		err := g.byHand(id, g.sign(id, g.job(), time.Hour))
 		if want == "" {
 			assert.NoError(t, err)
-		} else if text == "rules: []\n" { // which knows no signers
+		} else if text == "rules: []\n" { // this policy has no signers
 			assert.ErrorContains(t, err, "is not among the allowed signers")
 		} else {
 			assert.ErrorContains(t, err, want)
@@ -403,7 +403,7 @@ type byHand struct {
 	Input    any
 }
 
-// activity has a workflow of the test schedule an activity, and returns its first failure.
+// activity schedules an activity from a workflow of the test, and returns its first failure.
 func (g *policed) activity(workflowID, queue, name string, input any) error {
 	g.t.Helper()
 	if err := g.activities(workflowID, queue, byHand{name, input})[0]; err != "" {
@@ -441,8 +441,8 @@ func (g *policed) activities(workflowID, queue string, calls ...byHand) []string
 	return errs
 }
 
-// A policy that cannot be used keeps the host worker from starting, and `policy check` says
-// the same; with a spec it says which rule decides.
+// An unusable policy keeps the host worker from starting, and `policy check` prints the same
+// error. With a spec it prints the rule that decides.
 func TestPolicyCheck(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

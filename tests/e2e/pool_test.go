@@ -33,7 +33,7 @@ func newPools(t *testing.T) *pools {
 	found, err := exec.Command("python3", "-c", "import sys; print(sys.executable, end='')").Output()
 	require.NoError(t, err)
 	python := string(found)
-	// The server is there before any pool, so that it has no mark.
+	// The server is started before any pool, so that it has no mark.
 	code, _, stderr := l.run("run", "-q", "-n", "1", "--", "true")
 	require.Zero(t, code, stderr)
 	return &pools{l, map[string][]string{
@@ -42,7 +42,7 @@ func newPools(t *testing.T) *pools {
 	}}
 }
 
-// program is one that was started.
+// poolProgram is a running program with pools.
 type poolProgram struct {
 	*harness.Process
 	t    *testing.T
@@ -99,7 +99,7 @@ func (p *poolProgram) gone() {
 	harness.Eventually(p.t, "no process is left", func() bool { return len(harness.Alive(p.mark)) == 0 })
 }
 
-// ends checks that the program ends well, and leaves nothing.
+// ends checks that the program ends well, and leaves no processes.
 func (p *poolProgram) ends() {
 	p.t.Helper()
 	assert.Zero(p.t, p.ExitCode(), p.Stderr())
@@ -336,7 +336,8 @@ func TestPools(t *testing.T) {
 						"elsewhere":   `no task has registered a function "only_here"`,
 					},
 					"go": {
-						// A task says that, or the queue if it knows already what the tasks have.
+						// The error comes from a task, or from the queue if it already knows
+						// the functions of the tasks.
 						"plain":       `function "unregistered"`,
 						"initializer": `the initializer "pid" is no registered func(context.Context) error`,
 						"empty":       "tasks",

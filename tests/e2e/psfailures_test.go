@@ -20,7 +20,7 @@ func (f *fixture) withServers(s spec.RunSpec, workers, servers int) *chief {
 	return c
 }
 
-// kill ends the process of a task for good, and waits until the run knows.
+// kill ends the process of a task for good, and waits until the run has noticed.
 func (c *chief) kill(task string) {
 	c.t.Helper()
 	require.NoError(c.t, syscall.Kill(c.process(task), syscall.SIGKILL))
@@ -42,8 +42,8 @@ func (c *chief) awaitState(task string, s spec.TaskState) {
 	harness.Eventually(c.t, task+" is "+string(s), func() bool { return c.state(c.run, task) == s })
 }
 
-// A parameter server is killed amid functions that need it. The functions say so, are
-// called again, and then it is the error of the coordinator.
+// If a parameter server is killed during functions that need it, the functions report it and
+// are called again, and then it is the error of the coordinator.
 func TestParameterServerFailures(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

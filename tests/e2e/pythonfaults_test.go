@@ -14,14 +14,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// squaresCalled waits until so many squares were called, each counted once.
+// squaresCalled waits until n squares were called, each counted once.
 func (c *chief) squaresCalled(from, n int) {
 	c.t.Helper()
 	s := &squares{f: c.fixture, from: from, values: make([]*clustercoordinator.RemoteValue, 2*n)}
 	s.awaitCalled(n)
 }
 
-// executions checks what a chief says of thousands of closures.
+// executions checks a chief's report about thousands of closures.
 func executions(t *testing.T, closures int, said any) int {
 	t.Helper()
 	t.Logf("%d closures, %v executions", closures, said)

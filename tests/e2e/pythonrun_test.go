@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// Runs of a Python program, which expects what subprocess.run does. The run whose time is
-// over is stopped: its tasks have their grace, in which one says so.
+// A Python program runs runs, and expects what subprocess.run does. When it is interrupted, its
+// run is stopped: the task has its grace, in which it prints a line.
 const runsOfPython = `
 import json, os, subprocess, threading, clusterrun
 done = clusterrun.run(["-q", "-n", "2", "--", "sh", "-c", "exit $((RANK * 7))"], stderr=subprocess.DEVNULL)

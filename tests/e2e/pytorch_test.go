@@ -18,8 +18,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// pytorchTests are the files of PyTorch's tests of its launcher, below test/distributed, and
-// which of their tests do not apply here.
+// pytorchTests lists the files of PyTorch's tests of its launcher, below test/distributed, and
+// the tests in them that do not apply here.
 var pytorchTests = map[string][]notHere{
 	"launcher/run_test.py": slices.Concat(ofTorchrun, []notHere{
 		{why: byEtcd, tests: "test_launch_elastic_multiple_agents"},
@@ -48,7 +48,7 @@ var pytorchTests = map[string][]notHere{
 	"elastic/multiprocessing/errors/error_handler_test.py": {{why: "is of torch's function that writes the error file of its own process"}},
 }
 
-// notHere says why tests do not apply.
+// notHere gives the reason for which tests do not apply.
 type notHere struct {
 	why string
 	// tests names the methods. If it is empty, it means all tests of the file.
@@ -103,7 +103,7 @@ func TestPyTorch(t *testing.T) {
 	var torch torchBuild
 	require.NoError(t, json.Unmarshal(out, &torch), string(out))
 	l := newLocal(t)
-	// The server is there before any test, so that it has no mark.
+	// The server is started before any test, so that it has no mark.
 	code, _, stderr := l.run("run", "-q", "-n", "1", "--", "true")
 	require.Zero(t, code, stderr)
 	shim := filepath.Join(harness.Root(), "tests/e2e/testdata/pytorch")
@@ -157,9 +157,10 @@ func TestPyTorch(t *testing.T) {
 						t.Skip("does not apply: it " + reason)
 					}
 					if !told.passed() {
-						// A thread of gloo lets go of the last reference to a tensor after it has said that its work
-						// is done. If it comes to this when Python is ending, Python ends the thread where it may
-						// not be unwound, and the process is aborted: "terminate called without an active exception".
+						// A thread of gloo may drop the last reference to a tensor after its
+						// work is reported as done. If Python is ending at that time, it ends
+						// the thread while it must not be unwound, and the process is aborted:
+						// "terminate called without an active exception".
 						t.Logf("%s; once more", told)
 						again := outcomes("1", told.Name)
 						require.Len(t, again, 1)

@@ -19,7 +19,7 @@ func guestsServer(t *testing.T) string {
 	return net.JoinHostPort("10.0.2.2", port)
 }
 
-// emulate has qemu emulate a machine until that is powered off.
+// emulate emulates a machine with qemu until it is powered off.
 func emulate(t *testing.T, dir, architecture string, args ...string) *harness.Process {
 	t.Helper()
 	vm := harness.Start(t, dir, harness.Env(dir), slices.Concat([]string{

@@ -89,8 +89,8 @@ func TestRecordHistories(t *testing.T) {
 	record("group-requests", run)
 }
 
-// TestRecordSettled writes the history of a group whose next generation waits until a host
-// that was lost is back.
+// TestRecordSettled writes the history of a group whose next generation waits for the return of
+// a host that was lost.
 func TestRecordSettled(t *testing.T) {
 	dir := recordDir(t)
 	f := newFixture(t)
@@ -113,8 +113,8 @@ func TestRecordSettled(t *testing.T) {
 	writeHistory(t, f, run, filepath.Join(dir, "settled.json"))
 }
 
-// TestRecordContinued writes the histories of two executions, of which the first continued
-// as new: between two generations of a group, and with its tasks running.
+// TestRecordContinued writes the histories of two executions, the first of which continued as
+// new: between two generations of a group, and while its tasks were running.
 func TestRecordContinued(t *testing.T) {
 	dir := recordDir(t)
 	f := fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=20"))
@@ -157,7 +157,7 @@ func TestRecordGroups(t *testing.T) {
 // unreplayed are fields of events that replaying does not read.
 var unreplayed = []protoreflect.Name{"task_id", "user_metadata", "links", "identity", "request_id", "header", "history_size_bytes", "worker_version", "sticky_attributes", "metering_metadata"}
 
-// writeHistory writes a history without what replaying does not read.
+// writeHistory writes a history without the parts that replaying does not read.
 func writeHistory(t *testing.T, f *fixture, run client.WorkflowRun, path string) {
 	t.Helper()
 	history := &historypb.History{}

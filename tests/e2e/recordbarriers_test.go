@@ -67,8 +67,8 @@ func TestRecordBarriers(t *testing.T) {
 	record("barrier-run-ended")
 }
 
-// TestRecordBarrierContinued writes the histories of a round of which the first execution
-// continued as new, while one waited and another came and went.
+// TestRecordBarrierContinued writes the histories of a round whose first execution continued as
+// new, while one task waited and another came and went.
 func TestRecordBarrierContinued(t *testing.T) {
 	dir := recordDir(t)
 	p := meetingPlaceOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=20"), 3)

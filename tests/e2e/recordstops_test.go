@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// TestRecordStops is TestRecordHistories for runs whose tasks stop together.
+// TestRecordStops does the same as TestRecordHistories for runs whose tasks stop together.
 func TestRecordStops(t *testing.T) {
 	dir := recordDir(t)
 	f := newFixture(t)

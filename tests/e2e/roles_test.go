@@ -21,8 +21,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// byRole is an authorizer that gives each certificate what the help of worker says: a
-// controller workflow tasks, and a host the activities of its own queues.
+// byRole is an authorizer that allows each certificate the requests that the help of worker
+// lists: a controller workflow tasks, and a host the activities of its own queues.
 type byRole struct {
 	mu      sync.Mutex
 	refused []string

@@ -68,7 +68,7 @@ func TestSecretsStayOnTheirHost(t *testing.T) {
 	assert.False(t, strings.Contains(shown.String(), "canary-9c1f"), "the secret is shown")
 	assert.True(t, strings.Contains(shown.String(), open), "what is no secret is shown")
 
-	s.Signal(15) // so that all of it is on disk
+	s.Signal(15) // so that the whole database is on disk
 	s.AwaitEnd()
 	assert.Empty(t, filesWith(t, "canary-9c1f", s.Dir(), f.worker.State))
 	assert.NotEmpty(t, filesWith(t, open, s.Dir()), "the database has what is no secret")

@@ -13,8 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// A host worker is started, reloaded and stopped as its unit has it. systemd hears that it is ready once its
-// fleet has it, and again after an upgrade in place, in the same process; and that it stops.
+// A host worker is started, reloaded and stopped as its unit says. It notifies systemd that it
+// is ready once its fleet has it, and again after an upgrade in place, in the same process; and
+// that it stops.
 func TestSystemdHearsOfAHostWorker(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// Processes on other hosts do not have the shell's environment, which is said; what -x
-// and --env-from-shell name, they have.
+// Processes on other hosts do not have the shell's environment, and the command reports that.
+// They have the variables that -x and --env-from-shell name.
 func TestTheShellsEnvironment(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

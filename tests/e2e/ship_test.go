@@ -90,8 +90,8 @@ func TestShipWithTheSubmitterGone(t *testing.T) {
 	})
 }
 
-// Another host worker answers where the files should be: the hosts do not take them from it,
-// and the run says why it waits.
+// If another host worker answers at the address of the files, the hosts do not take them from
+// it, and the run reports why it waits.
 func TestShipFromAnotherHostWorker(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// runWith starts a run with grandchildren in sessions of their own, with more in
-// its environment, and waits until they are up.
+// runWith starts a run with grandchildren in sessions of their own and more variables in its
+// environment, and waits until they are up.
 func (l *local) runWith(env []string, argv ...string) *harness.Process {
 	l.t.Helper()
 	argv = append(argv, harness.Clusterrun(l.t), "run", "--json", "--env", l.mark, "-n", "2", "--", "bash", "-c", "grep SigIgn /proc/self/status; "+withGrandchild)
@@ -26,8 +26,8 @@ func (l *local) runWith(env []string, argv ...string) *harness.Process {
 	return p
 }
 
-// TestRunIsInterrupted has the four of torch's defaults, one by one (TE-32, TE-35,
-// TE-40, SEED-80). These are the others.
+// Signals in the list stop the run, and others do not. TestRunIsInterrupted tests the four
+// defaults of torch (TE-32, TE-35, TE-40, SEED-80).
 func TestSignalsToHandle(t *testing.T) {
 	t.Parallel()
 	const variable = "TORCHELASTIC_SIGNALS_TO_HANDLE="

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// onHosts is `clusterrun run` with hosts that have nothing but sshd and the program.
+// onHosts runs `clusterrun run` on hosts that have only sshd and the program.
 type onHosts struct {
 	*local
 	*harness.SSHHosts
@@ -38,7 +38,7 @@ func (h *onHosts) agent(name, script string) string {
 	return h.Write(name, "#!/bin/bash\n"+script+"\n")
 }
 
-// left returns what runs have left on the hosts: processes, and directories.
+// left lists the processes and directories that runs have left on the hosts.
 func (h *onHosts) left() (list []string) {
 	for _, host := range h.Hosts {
 		list = append(list, h.Processes(host)...)
@@ -48,7 +48,7 @@ func (h *onHosts) left() (list []string) {
 	return list
 }
 
-// gone waits until nothing is left of a run.
+// gone waits until a run has left no processes and directories.
 func (h *onHosts) gone() {
 	h.t.Helper()
 	var left []string
@@ -199,7 +199,8 @@ else:
 			}
 		}
 		harness.Eventually(t, "the processes on b are gone", func() bool { return len(h.Processes(b)) == 0 })
-		// The run gives b up only when nothing can be left there. A person need not wait for it.
+		// The run gives b up only when no process can be left there. A user need not wait for
+		// it.
 		for _, s := range []struct {
 			signal syscall.Signal
 			said   string

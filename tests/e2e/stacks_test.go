@@ -17,8 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// stuck is a Python program that waits for ever in a function with a name, and knows nothing of
-// us.
+// stuck is a Python program that waits forever in a named function, and does not use the module
+// of clusterrun.
 const stuck = `
 import threading
 def waits_for_its_peers():
@@ -41,7 +41,7 @@ func waiting(p *harness.Process, tasks int) func() bool {
 	return func() bool { return strings.Count(p.Stdout(), "waiting") == tasks }
 }
 
-// programs are the processes of tasks; the command has the mark in its arguments.
+// programs returns the processes of tasks. The command has the mark in its arguments.
 func programs(t *testing.T, l *local) []int {
 	return slices.DeleteFunc(l.tasks(), func(pid int) bool {
 		return strings.HasPrefix(harness.Cmdline(pid), harness.Clusterrun(t))
@@ -136,8 +136,8 @@ func TestStacksOfATaskThatHasEnded(t *testing.T) {
 	assert.Equal(t, 130, p.ExitCode())
 }
 
-// SEED-19: when the timeout has passed, what the tasks are doing is written down
-// before they are stopped.
+// SEED-19: when the timeout has passed, the stacks of the tasks are written before they are
+// stopped.
 func TestStacksOnTimeout(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// upTo is a task that says that it is up and ends when a file is there.
+// upTo is a task that reports its start, and ends when a file appears.
 const upTo = `echo up > $DIR/$NAME-$CLUSTERRUN_TASK; until [ -e $DIR/$NAME-end-$CLUSTERRUN_TASK ]; do sleep 0.05; done`
 
 // stopRun starts a run of such tasks and waits until they are up.
@@ -273,7 +273,7 @@ func TestStopTogetherFromTheTemporalCLI_CO08(t *testing.T) {
 	assert.False(t, task(r, "worker-0").Failed)
 }
 
-// Two hosts learn of it, also the one without the task that asked.
+// A stop reaches both hosts, although only one has the task that asked for it.
 func TestStopTogetherOnTwoHosts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -287,7 +287,7 @@ func TestStopTogetherOnTwoHosts(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, f.result(run).Verdict)
 }
 
-// `clusterrun run` says in its report who stopped the tasks.
+// The report of `clusterrun run` names the task or operator who stopped the tasks.
 func TestRunReportsAStopTogether(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")

@@ -60,7 +60,7 @@ func TestNothingThatIsWrittenIsLost(t *testing.T) {
 	assert.Equal(t, want.String(), shown)
 }
 
-// A failure is reported with its last lines even where the output goes to no file.
+// A failure is reported with its last lines even if the output goes to no file.
 func TestTheLastLinesOfWhatGoesToNoFile(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

@@ -14,9 +14,9 @@ import (
 	"github.com/clusterrun/clusterrun/tests/harness"
 )
 
-// A machine whose process 1 is systemd runs host workers and a controller as the units have it that
-// install-service writes: with cgroups of version 2, which are delegated, and with the hardening. It
-// is one of qemu, and its server is here.
+// A machine with systemd as process 1 runs host workers and a controller as in the units that
+// install-service writes: with delegated cgroups of version 2, and with the hardening. It is a
+// virtual machine of qemu, and its server runs outside.
 func TestUnderSystemd(t *testing.T) {
 	t.Parallel()
 	root := os.Getenv("CLUSTERRUN_SYSTEMD_ROOT")

@@ -25,9 +25,9 @@ func kills(t *testing.T) int {
 	return n
 }
 
-// A side that was killed held the lease on every process, and perhaps the run itself. The
-// next one gives back to the server what it held, so nothing waits for a timeout: of 20 s
-// for a process, of 10 s for a workflow, and of 5 s for one that was cached.
+// A side that was killed held the lease on every process, and perhaps the run itself. The next
+// side gives them back to the server, so nothing waits for a timeout: of 20 s for a process, of
+// 10 s for a workflow, and of 5 s for a cached workflow.
 func TestTheNextSideTakesOverAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -253,7 +253,7 @@ func TestProgressIsSeen(t *testing.T) {
 	assert.Zero(t, p.ExitCode())
 }
 
-// A slow rank is named while the run lives and in its record, and none of those that are alike.
+// A slow rank is named while the run is open and in its record. Ranks that are alike are not.
 func TestASlowRankIsNamed(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

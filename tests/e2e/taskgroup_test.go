@@ -20,8 +20,8 @@ import (
 // many is a number of tasks that needs groups: two on one host, or one on each of two hosts.
 const many = 252
 
-// largeRun starts a run of so many tasks that groups carry them, and waits until all
-// processes live. Each sleeps; the first ends with the code that the file names.
+// largeRun starts a run with so many tasks that groups carry them, and waits until all
+// processes are alive. Each sleeps; the first ends with the code in the file.
 func (f *fixture) largeRun(s spec.RunSpec) (*starter.Run, []int) {
 	f.t.Helper()
 	s.Tasks = []spec.TaskGroup{

@@ -43,8 +43,8 @@ func awaitReady(t *testing.T, p *harness.Process) {
 	})
 }
 
-// Certificates of a few seconds, rotated three times while tasks beat: no task is lost, nor
-// started again, and nothing is restarted.
+// If certificates are rotated three times while tasks send progress, no task is lost or started
+// again, and no worker is restarted.
 func TestCertificatesAreRotatedUnderLoad(t *testing.T) {
 	t.Parallel()
 	const life = time.Minute
@@ -77,7 +77,7 @@ func TestCertificatesAreRotatedUnderLoad(t *testing.T) {
 	assert.False(t, w.Exited(), w.Stderr())
 }
 
-// onlyAnswers is an authorizer that lets clients connect and allows them nothing.
+// onlyAnswers is an authorizer that lets clients connect, and refuses all other requests.
 func onlyAnswers(r harness.Request) error {
 	if r.Method == "GetSystemInfo" || r.Method == "Check" {
 		return nil

@@ -20,16 +20,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// block is a fenced block of code on a page. Those in sh are run; so are the commands of
-// those in console, after a $, whose output must be what is below them: … stands for
-// anything, a line of it for any lines, and numbers may be others. One that cannot be run
-// says why:
+// block is a fenced block of code on a page. Blocks in sh are run, and so are the commands
+// after $ in console blocks. Their output must match the text below them: … stands for
+// anything, a line of it for any lines, and numbers may differ. A block that cannot be run
+// gives the reason:
 //
 //	```sh no-run="needs two hosts"
 //
-// One whose first line is a comment with the name of a file is written there, for the blocks
-// that come later. Other Python is run with our package, other YAML is part of a spec, and
-// JSON is one value on each line.
+// If the first line of a block is a comment with the name of a file, the block is written
+// there, for later blocks. Other Python is run with clusterrun's package, other YAML is part of
+// a spec, and JSON is one value on each line.
 type block struct {
 	page, language, noRun string
 	line                  int
@@ -134,7 +134,7 @@ var (
 	dots   = regexp.MustCompile(`(?m)^…\n`)
 )
 
-// pattern returns what output has to match so that it is like what a page shows.
+// pattern returns a pattern that matches output like the output shown on a page.
 func pattern(shown string) *regexp.Regexp {
 	s := regexp.QuoteMeta(shown)
 	s = dots.ReplaceAllString(s, `(?:.*\n)*?`)
@@ -174,7 +174,7 @@ func newWorkplace(t *testing.T) *workplace {
 
 const mark = "\x1e"
 
-// try does what a page says, in a directory with the programs it speaks of.
+// try runs the blocks of a page, in a directory with the programs it mentions.
 func (w *workplace) try(t *testing.T, page string) {
 	t.Helper()
 	var steps []step
@@ -220,7 +220,7 @@ func (w *workplace) try(t *testing.T, page string) {
 	assert.True(t, len(outputs) == len(steps) && (code == 0 || last.want != nil), "%s fails with exit code %d:\n%s\n%s", last.where, code, last.script, outputs[len(outputs)-1])
 }
 
-// slowServer matches what a launcher says of a server that a busy machine delays. No block
+// slowServer matches a launcher's messages about a server that a busy machine delays. No block
 // stops its server.
 var slowServer = regexp.MustCompile(`(?m)^clusterrun: (the embedded server does not answer; .*|that is over, the run goes on)\n`)
 

@@ -24,7 +24,7 @@ while os.environ["RANK"] == "0" and not os.path.exists("go"):
 clusterrun.barrier("across", timeout=600)
 `
 
-// A task whose closures end when they may, and write down each call.
+// serves is a task whose closures end when a file allows it, and which notes each call.
 const serves = `
 import os, time, clusterrun
 @clusterrun.function

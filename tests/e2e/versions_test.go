@@ -80,9 +80,9 @@ func TestHostsOfTwoVersions(t *testing.T) {
 	}
 }
 
-// A run that wants something of which a host knows nothing waits for one that does, and says by name
-// what is missing where. A host that is upgraded takes it, and is not given back to the older program
-// while it has it.
+// A run with a field that a host does not know waits for a host that does, and names the
+// missing field and the host. An upgraded host takes the run, and is not given back to the
+// older program while it has it.
 func TestAHostDoesNotKnowWhatARunWants(t *testing.T) {
 	t.Parallel()
 	next, now := harness.NextClusterrun(t), harness.Clusterrun(t)

@@ -70,8 +70,8 @@ var (
 	}
 )
 
-// Thirty returns 30 hangs: all deeds, each with a wait, a number of ranks and a guilty rank that
-// the seed tells, and some more.
+// Thirty returns 30 hangs: all deeds, each with a wait, a number of ranks and a guilty rank
+// drawn from the seed, and some more.
 func Thirty(seed uint64) []Hang {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var all []Hang
@@ -129,8 +129,8 @@ const python = "/usr/bin/python3"
 
 func (s *Stage) path(name string) string { return filepath.Join(s.dir, name) }
 
-// Play starts a program, waits until it hangs, and returns what clusterrun makes of it, and how
-// long the last `clusterrun stacks` took to tell it.
+// Play starts a program and waits until it hangs. It returns the findings of clusterrun, and
+// how long the last `clusterrun stacks` took.
 func (s *Stage) Play(h Hang) (stacktree.Findings, time.Duration) {
 	s.t.Helper()
 	s.played++

@@ -47,8 +47,8 @@ func must(t testing.TB, f func() (string, error)) string {
 	return path
 }
 
-// built takes the binary make built, or builds it: a test of an old binary is
-// worse than none, so without make it is always built afresh.
+// built returns the binary that make has built, or builds it. Without make it is always
+// rebuilt, since a test of an old binary would be misleading.
 func built(variable, path, module, pkg string) (string, error) {
 	if p := os.Getenv(variable); p != "" {
 		if _, err := os.Stat(p); err == nil {

@@ -1,4 +1,3 @@
-// Package harness lets tests use clusterrun as a user does: real binaries, a
-// real Temporal server, real processes, and an environment with nothing in it
-// but PATH and HOME.
+// Package harness lets tests use clusterrun as a user does: real binaries, a real Temporal
+// server, real processes, and an environment with only PATH and HOME.
 package harness

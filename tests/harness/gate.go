@@ -28,8 +28,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Gate is a frontend as other people's: it wants certificates, of its own authority, has
-// none of its connections last, and decides by request what it allows.
+// Gate is a frontend like those in production: it requires certificates of its own authority,
+// limits the age of connections, and decides for each request whether it is allowed.
 type Gate struct {
 	t       testing.TB
 	Address string
@@ -72,14 +72,14 @@ func StartGate(t testing.TB, s *Server) *Gate {
 	return g
 }
 
-// Request is one that a client makes, by the name in its certificate.
+// Request is a request of a client, which is named by its certificate.
 type Request struct {
 	Method, Client string
 	Metadata       metadata.MD
 	Body           []byte
 }
 
-// Allow has the gate ask f about each request.
+// Allow makes the gate call f for each request.
 func (g *Gate) Allow(f func(Request) error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -164,7 +164,7 @@ type Client struct {
 	Cert, Key string
 }
 
-// Client makes files for a client, with what Renew puts there.
+// Client makes files for a client. Renew writes their content.
 func (g *Gate) Client(name string, lasts time.Duration) *Client {
 	dir := g.t.TempDir()
 	c := &Client{gate: g, Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// Env is all that a program under test gets: PATH, HOME and what is added.
+// Env returns the whole environment of a program under test: PATH, HOME and extra.
 func Env(home string, extra ...string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}, extra...)
 }
@@ -101,7 +101,7 @@ func (p *Process) Stderr() string { return p.err.String() }
 // Kill sends a signal; a process that is gone is fine.
 func (p *Process) Kill(s syscall.Signal) { _ = p.Cmd.Process.Signal(s) }
 
-// Exited says whether the program has ended.
+// Exited reports whether the program has ended.
 func (p *Process) Exited() bool {
 	select {
 	case <-p.done:
@@ -183,7 +183,7 @@ func Alive(mark string) []int {
 	return pids
 }
 
-// State is the state letter of a process, or none where there is none.
+// State returns the state letter of a process, or an empty text if there is no such process.
 func State(pid int) string {
 	s, err := proc.ReadStat(pid)
 	if err != nil {

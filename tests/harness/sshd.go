@@ -39,8 +39,8 @@ type SSHHosts struct {
 // sshNetworks counts the networks of this process.
 var sshNetworks atomic.Int32
 
-// StartSSHHosts starts n of them, called a, b, c and so on, with sshd started by the given
-// command, if there is one. The test is skipped where that cannot be done.
+// StartSSHHosts starts n hosts, called a, b, c and so on. by is a command that starts sshd, if
+// any. The test is skipped if the machine cannot do that.
 func StartSSHHosts(t testing.TB, n int, by ...string) *SSHHosts {
 	t.Helper()
 	const sshd = "/usr/sbin/sshd"

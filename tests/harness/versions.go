@@ -18,8 +18,9 @@ import (
 // NextVersion is the version of [NextClusterrun].
 const NextVersion = "99.0.0"
 
-// next are the changes of the source by which a next version differs: its number, and a field of
-// the spec that it has in addition. By the paths of files, the text to replace and what to put there.
+// next lists the changes of the source by which the next version differs: its number, and an
+// additional field of the spec. Each has the path of a file, the text to replace, and its
+// replacement.
 var next = []struct{ file, text, with string }{
 	{"workflows/spec/version.go", `"` + spec.Version + `"`, `"` + NextVersion + `"`},
 	{"workflows/spec/runspec.go", "\tSignature         *Signature   `json:\"signature,omitempty\"`\n", "\tSignature         *Signature   `json:\"signature,omitempty\"`\n\tNice              *int         `json:\"nice,omitempty\"`\n"},

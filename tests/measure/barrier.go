@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Barrier returns how long a round of a barrier takes n copies of a program that do nothing
-// else: the median over the copies of what each writes into the pipe marks.
+// Barrier returns the time of a barrier round of n copies of a program that do nothing else:
+// the median of the values that the copies write to the pipe marks.
 func (p *Place) Barrier(ctx context.Context, start Start, n int, program []string) (time.Duration, error) {
 	c, err := p.launch(ctx, start, n, program)
 	if err != nil {

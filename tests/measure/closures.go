@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/starter/clustercoordinator"
 )
 
-// Lone returns how long each closure takes of which there is one at a time, from scheduling it
-// to its value. The tasks serve f, which returns its argument.
+// Lone returns the time of each of several closures scheduled one after the other, from
+// scheduling it to its value. The tasks serve f, which returns its argument.
 func Lone(ctx context.Context, c *clustercoordinator.Coordinator, times int) (Series, error) {
 	var took Series
 	for i := range times {

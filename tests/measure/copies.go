@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// The programs that are started report with a line in the pipe marks, and end when the pipe
-// hold has no writer any more. $1 is the directory of both.
+// The programs report with a line in the pipe marks, and end when the pipe hold has no writer
+// left. $1 is the directory of both.
 const (
-	// holding says its pid. It opens hold before, while that has a writer.
+	// holding reports its pid. It opens hold before, while the pipe has a writer.
 	holding = `exec 4< "$1/hold"; echo $$ > "$1/marks"; read x <&4; exit 0`
 	// failingOnce fails the first time.
 	failingOnce = `if [ ! -e "$1/failed" ]; then : > "$1/failed"; echo $$ > "$1/marks"; exit 1; fi; ` + holding
-	// endingFirst ends before the others do, if it is the chief, or else with a failure if it
-	// is the first to make a directory. The end of all shows in the pipe gone.
+	// endingFirst ends before the others, if it is the chief, or else fails if it is the first
+	// to make a directory. The end of all shows in the pipe gone.
 	endingFirst = `exec 3> "$1/gone" 4< "$1/hold"
 case $2.$CLUSTERRUN_TASK_TYPE in
 chief.chief) code=0 ;;
@@ -80,7 +80,7 @@ func (c *copies) begin(ctx context.Context, p *Place, start Start, n int, argv [
 // close removes the pipes. Copies that still execute end with them.
 func (c *copies) close() {
 	for _, pipe := range []*os.File{c.marks, c.hold, c.signal, c.gone} {
-		_ = pipe.Close() // of one that is nil it is an error that says nothing
+		_ = pipe.Close() // the error of a nil pipe does not matter
 	}
 	_ = os.RemoveAll(c.dir)
 }

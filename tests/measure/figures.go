@@ -32,9 +32,9 @@ type Measurement struct {
 	Chief Start
 	// Program is the command line that runs [Program] in this executable.
 	Program []string
-	// Client is one of the server that Ours uses.
+	// Client is a client of the server that Ours uses.
 	Client client.Client
-	// Tell is called with what is measured next, and how far it is.
+	// Tell is called with the name of the next figure, and the progress.
 	Tell func(text string)
 }
 

@@ -41,7 +41,7 @@ func Clusterrun(program, stateDir string, beside func() []int) *Launcher {
 	}
 }
 
-// WithChief is clusterrun with n tasks of which one is the chief, whose end ends the others at
+// WithChief runs clusterrun with n tasks, one of which is the chief. Its end ends the others at
 // once.
 func WithChief(program, stateDir string) Start {
 	return func(_ string, n int, argv []string) ([]string, error) {

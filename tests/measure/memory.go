@@ -45,8 +45,8 @@ func kilobytes(pid int, file, field string) (int64, error) {
 	return 0, fmt.Errorf("/proc/%d/%s has no %s", pid, file, field)
 }
 
-// below returns a process and those that it and they have started, without some and what is
-// below those.
+// below returns a process and its descendants, except the processes in without and their
+// descendants.
 func below(root int, without []int) []int {
 	children := map[int][]int{}
 	pids, _ := proc.PIDs()

@@ -37,7 +37,7 @@ type command struct {
 	err   error
 }
 
-// start starts a command in a process group of its own, which is ended with ctx.
+// start starts a command in a process group of its own, which is ended when ctx is done.
 func (p *Place) start(ctx context.Context, argv []string) (*command, error) {
 	output, err := os.CreateTemp(p.Dir, "output-")
 	if err != nil {
@@ -60,7 +60,7 @@ func (p *Place) start(ctx context.Context, argv []string) (*command, error) {
 	return c, nil
 }
 
-// wait waits for the end of the command, and returns with what it has failed.
+// wait waits for the end of the command, and returns its error.
 func (c *command) wait() error {
 	<-c.ended
 	defer c.output.Close()
@@ -90,8 +90,8 @@ func (c *command) end() {
 	_ = c.wait()
 }
 
-// Time returns how long a command takes, and how much processor time it and what it waited
-// for have used.
+// Time returns how long a command takes, and the processor time of the command and of the
+// processes it waited for.
 func (p *Place) Time(ctx context.Context, argv []string) (took, cpu time.Duration, err error) {
 	started := time.Now()
 	c, err := p.start(ctx, argv)

@@ -106,7 +106,7 @@ type Left struct {
 	Gone time.Duration
 }
 
-// Left kills a launcher that has started n copies, and returns what is left of them after a
+// Left kills a launcher that has started n copies, and reports the copies that are left after a
 // time.
 func (p *Place) Left(ctx context.Context, l *Launcher, n int, after time.Duration) (Left, error) {
 	c, err := p.launch(ctx, l.Launch, n, script(holding))

@@ -116,7 +116,7 @@ func mark(dir, line string) error {
 	return err
 }
 
-// held returns a context that ends when the pipe hold of a directory has no writer any more.
+// held returns a context that ends when the pipe hold of a directory has no writer left.
 func held(dir string) (context.Context, error) {
 	hold, err := os.Open(filepath.Join(dir, "hold"))
 	if err != nil {

@@ -21,7 +21,7 @@ type Peer struct {
 	Find func() *measure.Launcher
 }
 
-// Launchers are all that we know to compare with.
+// Launchers lists the launchers to compare with.
 var Launchers = []Peer{
 	{"Open MPI", "openmpi-bin", func() *measure.Launcher { return mpirun("Open MPI", "mpirun.openmpi", openMPI) }},
 	{"MPICH", "mpich", func() *measure.Launcher { return mpirun("HYDRA", "mpirun.mpich", mpich) }},

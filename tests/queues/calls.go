@@ -12,8 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/rules"
 )
 
-// Function is one that tasks serve. Its error may be a [closure.Error], which says
-// its kind.
+// Function is a function that tasks serve. Its error may be a [closure.Error] with a kind.
 type Function func(ctx context.Context, args []any, kwargs map[string]any) (any, error)
 
 // Slots is the number of closures that are called at the same time.
@@ -25,7 +24,7 @@ type held struct {
 	outcome *closure.Outcome
 }
 
-// lease is one that is open.
+// lease is an open lease.
 type lease struct {
 	number int
 	event  int64
@@ -46,7 +45,7 @@ func (s *Server) serve() {
 	}
 }
 
-// pump carries out what the machine wants done, and tells it what has come of it.
+// pump carries out the actions of the machine, and applies their results to it.
 func (s *Server) pump() {
 	for {
 		for _, a := range s.machine.Actions() {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Functions are a few to begin with: same returns its argument, fails fails with the text
-// of its argument, or with "no" if it has none, and wait waits until release is closed.
+// Functions returns some functions: same returns its argument, fails fails with the text of its
+// argument, or with "no" if it has none, and wait waits until release is closed.
 func Functions(release <-chan struct{}) map[string]Function {
 	return map[string]Function{
 		"same": func(_ context.Context, args []any, _ map[string]any) (any, error) { return args[0], nil },
@@ -29,7 +29,7 @@ func Functions(release <-chan struct{}) map[string]Function {
 	}
 }
 
-// Patience bounds what has to happen at some time.
+// Patience returns a context that limits waits for events that must happen.
 func Patience(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

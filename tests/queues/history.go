@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// execution is one of the queue's workflow.
+// execution is one execution of the queue's workflow.
 type execution struct {
 	id          string
 	status      enumspb.WorkflowExecutionStatus
@@ -95,7 +95,7 @@ func encode(v any) *commonpb.Payloads {
 	return p
 }
 
-// ranges tell which closures ended in which execution.
+// ranges returns the range of closures that ended in each execution.
 func (s *Server) ranges() []closure.QueueExecution {
 	var all []closure.QueueExecution
 	for _, x := range s.executions {

@@ -26,7 +26,7 @@ import (
 // Run is the run of the queue.
 var Run = spec.RunRef{WorkflowID: "iris", RunID: "first-execution"}
 
-// Server has one queue and calls its closures itself.
+// Server has one queue, and calls its closures itself.
 type Server struct {
 	t testing.TB
 
@@ -179,7 +179,7 @@ func (s *Server) ContinueAsNew() {
 		return
 	}
 	s.newExecution()
-	s.leases = nil // the next execution takes over what they name
+	s.leases = nil // the next execution takes over their closures
 	s.machine = rules.Restore(s.config, snapshot)
 	s.pump()
 }
@@ -216,7 +216,7 @@ var (
 	errNone = serviceerror.NewNotFound("there is no such workflow")
 )
 
-// check says why a request cannot be answered.
+// check returns the reason if a request cannot be answered.
 func (s *Server) check(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
@@ -413,7 +413,7 @@ func (s *Server) DescribeWorkflowExecution(ctx context.Context, _, _ string) (*w
 	}}, nil
 }
 
-// GetWorkflow has the result of the queue.
+// GetWorkflow returns the result of the queue.
 func (s *Server) GetWorkflow(context.Context, string, string) client.WorkflowRun {
 	return &result{s: s}
 }

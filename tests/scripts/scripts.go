@@ -1,5 +1,5 @@
-// Package scripts has what the tests of the pure machines share: scripts of events with the
-// answers to them, and machines that are fed random bytes.
+// Package scripts runs tests of the pure machines: scripts of events with the answers to them,
+// and machines that are fed random bytes.
 package scripts
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// Directive returns what a directive of a script answers.
+// Directive returns the answer to a directive of a script.
 type Directive func(t *testing.T, d *datadriven.TestData) string
 
 // Run runs the scripts in testdata/scripts. Each begins with the directives that fresh returns.
@@ -30,8 +30,8 @@ func Run(t *testing.T, fresh func() map[string]Directive) {
 	})
 }
 
-// Events returns the lines of a directive, each followed by what step answers to it. Empty
-// lines and those that begin with # are left out.
+// Events returns the lines of a directive, each followed by the answer of step. Empty lines and
+// lines that begin with # are left out.
 func Events(t *testing.T, d *datadriven.TestData, step func(line string) (string, error)) string {
 	t.Helper()
 	var out strings.Builder
@@ -51,7 +51,7 @@ func Events(t *testing.T, d *datadriven.TestData, step func(line string) (string
 // Bytes is the input of a fuzzed machine.
 type Bytes []byte
 
-// Byte takes the next one, which is 0 when none is left.
+// Byte returns the next byte, or 0 if none is left.
 func (b *Bytes) Byte() byte {
 	if len(*b) == 0 {
 		return 0
@@ -61,7 +61,7 @@ func (b *Bytes) Byte() byte {
 	return next
 }
 
-// Fuzz fuzzes run with at most so many bytes.
+// Fuzz fuzzes run with at most that many bytes.
 func Fuzz(f *testing.F, most int, run func(t *testing.T, data Bytes)) {
 	f.Helper()
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -23,9 +23,9 @@ import (
 type Queue struct {
 	Server closurequeue.Server
 	Run    spec.RunRef
-	// Open returns another client of it.
+	// Open returns another client of the queue.
 	Open func() *closurequeue.Queue
-	// Release has the calls of hold(name) return.
+	// Release lets the calls of hold(name) return.
 	Release func(name string)
 	// ContinueAsNew continues the queue in another execution. It may need a client to do so.
 	ContinueAsNew func(*closurequeue.Queue)
@@ -64,7 +64,7 @@ func Check(t *testing.T, q Queue) {
 			own.T = t
 			part.run(&own)
 		}) {
-			return // what follows would wait
+			return // the next steps would wait
 		}
 	}
 	t.Run("following", func(t *testing.T) {
@@ -219,7 +219,7 @@ func cancelling(s *script) {
 	require.NoError(s, err)
 	assert.Equal(s, 1, a.Cancelled+a.Told)
 	s.failed(closure.ErrCancelled, closure.TextCancelled, holds)
-	// The history tells an outcome to its readers before the workflow has taken it.
+	// The history shows an outcome before the workflow has applied it.
 	s.awaits("the queue has its outcome", func(q closure.QueueStatus) bool { return q.Counts.Executing+q.Counts.GivenOut == 0 })
 	a, err = s.q.Cancel(s.ctx, id, 1)
 	require.NoError(s, err)
@@ -315,7 +315,7 @@ func (s *script) outcome(want string, o closure.Outcome) {
 	}
 }
 
-// After the end of the run nothing is taken, and everything is known.
+// After the end of the run the queue takes no closures, and all outcomes are known.
 func theEnd(s *script) {
 	holds, id := s.schedule(of("hold", "for ever"))
 	s.End()

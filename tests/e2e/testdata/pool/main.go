@@ -55,7 +55,7 @@ func rankOrNone(context.Context) (*int, error) {
 	return &r, nil
 }
 
-// failBackwards: worker-1 fails first, then worker-0, and worker-2 ends last.
+// failBackwards fails in the reverse order: worker-1 first, then worker-0. worker-2 ends last.
 func failBackwards(_ context.Context, dir string) error {
 	await(map[int]string{0: dir + "/1", 2: dir + "/0"}[rank()])
 	if err := os.WriteFile(fmt.Sprintf("%s/%d", dir, rank()), nil, 0o644); err != nil || rank() == 2 {

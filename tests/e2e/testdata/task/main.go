@@ -1,5 +1,5 @@
-// Program task is a task in Go: it meets the others, says how far it has got, and
-// returns how often it met them.
+// Program task is a task in Go: it meets the other tasks, reports its progress, and returns the
+// number of meetings.
 package main
 
 import (
