@@ -39,8 +39,8 @@ const (
 	startTime    = 10 * time.Second
 )
 
-// deferGC makes the garbage collector rare during the start, when the heap is tiny and most of
-// what is allocated stays. After [startTime] it collects as usual.
+// deferGC makes garbage collections rare during the start, when the heap is tiny and most of
+// what is allocated stays. After [startTime] they are as frequent as usual.
 func deferGC() {
 	if os.Getenv("GOGC") != "" {
 		return

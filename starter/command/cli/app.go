@@ -27,7 +27,7 @@ type App struct {
 	// temporary is a message that names the state directory if it may not last; see
 	// keepTemporarily.
 	temporary string
-	NoStatus  bool     // no status line, although stderr may be a terminal
+	NoStatus  bool     // whether the status line is left out even on a terminal
 	printed   bool     // whether JSON was printed on stdout
 	Notes     []string // messages about flags of other launchers
 	// Elsewhere reads the error file of a failure from another host. It is nil if the file is

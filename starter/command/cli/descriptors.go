@@ -7,5 +7,5 @@ const (
 	StdinFD
 	StdoutFD
 	StderrFD
-	SideFD // see ownersSideFlag
+	SideFD // see ownersSideFlag in package worker
 )

@@ -11,8 +11,8 @@ import (
 )
 
 // isOwn reports whether an address that the user gave belongs to the embedded server. A client
-// of the embedded server follows it to other addresses and has its key; a client of an address
-// does neither.
+// of the embedded server follows it to other addresses and has its key; a client of a mere
+// address does not.
 func (a *App) isOwn(ctx context.Context, address string) bool {
 	if a.hasOwnKey() && (a.Global.Server.Address == "" || address == os.Getenv("TEMPORAL_ADDRESS")) {
 		return true // set by `clusterrun env`; the server may have moved since

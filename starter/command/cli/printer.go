@@ -14,8 +14,8 @@ import (
 
 // printer writes the messages of the command itself to stderr, or through a console that
 // separates them from the lines of programs and from its status line. A goroutine writes them
-// in order, because the reader of stderr may have stopped reading. Callers that must not wait
-// for the reader call SetAside.
+// in order, since the reader of stderr may have stopped reading. Callers that must not wait for
+// the reader call SetAside first.
 type printer struct {
 	mu      sync.Mutex
 	console *tasklog.Console

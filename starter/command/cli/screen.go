@@ -18,7 +18,7 @@ type Screen struct {
 	open bool // whether the task's last line is not finished
 }
 
-// Write writes lines of other origin than the task.
+// Write writes lines that do not come from the task.
 func (s *Screen) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -115,10 +115,9 @@ func EndedBy(ctx context.Context) (context.Context, func()) {
 	return ctx, stop
 }
 
-// NotIgnored returns the signals that our parent has not set to be ignored. nohup ignores
-// SIGHUP; a shell without job control ignores SIGINT and SIGQUIT for commands that end in &. Go
-// programs can only detect ignored SIGHUP and SIGINT, so SIGQUIT counts as ignored if SIGINT
-// is.
+// NotIgnored returns the signals that our parent does not ignore. nohup ignores SIGHUP; a shell
+// without job control ignores SIGINT and SIGQUIT for commands that end in &. Go programs can
+// only detect ignored SIGHUP and SIGINT, so SIGQUIT counts as ignored if SIGINT is.
 func NotIgnored(signals []syscall.Signal) []syscall.Signal {
 	background := signal.Ignored(syscall.SIGINT)
 	if background {

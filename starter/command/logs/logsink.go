@@ -12,7 +12,7 @@ import (
 // asJSON reports whether each line is shown as a JSON object.
 func (l *Reader) asJSON() bool { return l.Global.JSON && l.Spec == nil }
 
-// sink sets Deliver, which shows lines. finish shows the rest.
+// sink sets Deliver, which shows output. finish shows the rest of it.
 func (l *Reader) sink() (finish func() error, err error) {
 	if l.asJSON() {
 		lines := tasklog.NewJSONLines(l.Out, l.tasks.name)
@@ -67,7 +67,7 @@ type placedTasks struct {
 	latest map[int]int
 }
 
-// learn replaces the tasks by those of a status.
+// learn replaces the tasks by the tasks of a status.
 func (p *placedTasks) learn(s *starter.Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

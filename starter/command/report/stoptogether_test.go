@@ -20,7 +20,7 @@ func TestStoppingLine(t *testing.T) {
 	assert.Equal(t, "worker-1 asked all tasks to stop: enough (5s ago; the run was ending already)", StoppingLine(s, askedAt.Add(5*time.Second)))
 }
 
-// CO-10, CO-07: the report of a successful run has the task that stopped it, the reason, and
+// CO-10, CO-07: the report of a successful run names the task that stopped it, the reason, and
 // the tasks that it did not wait for.
 func TestReportOfAStopTogether(t *testing.T) {
 	stopping := &spec.Stopping{Stop: true, By: "worker-1", Error: &spec.TogetherError{Kind: "StopIteration"}, Clean: true}

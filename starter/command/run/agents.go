@@ -34,7 +34,7 @@ import (
 // agentsOf describes this agent among the agents that meet to form one run. If agents meet,
 // either head or joined is set.
 type agentsOf struct {
-	head   *agents.Head       // set if this agent is the head, where the run is
+	head   *agents.Head       // set if this agent is the head and starts the run
 	joined *agents.Membership // set if this agent takes part in the run of another
 
 	key      []byte       // shared by the agents

@@ -51,7 +51,7 @@ type localRun struct {
 	launch  *launch            // start of the other hosts; may be nil
 	worker  *worker.HostWorker // not changed after start, since other goroutines stop it
 	hosts   *remotehosts.Hosts // the other hosts; nil if all tasks are on this machine
-	agents  agentsOf           // zero unless several agents form the run
+	agents  agentsOf           // zero unless agents meet
 	archive *shipped.Archive   // files that the run ships; may be nil
 	run     *starter.Run
 	output  *output

@@ -263,8 +263,8 @@ func (l *labels) prefix(rank, attempt int) string {
 	})
 }
 
-// selection returns a function that reports whether a stream is followed. Streams on other
-// hosts are, too, if they would be written directly to our output on this host.
+// selection returns a function that reports whether a stream is followed. It also selects
+// streams on other hosts that would be written directly to our output on this host.
 func selection(tasks *taskIndex, s *spec.RunSpec) func(tasklog.Stream) bool {
 	tee := map[int]spec.Std{} // by rank
 	return func(st tasklog.Stream) bool {

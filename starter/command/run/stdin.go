@@ -106,8 +106,8 @@ func (l *localRun) sendStdin() {
 	})
 }
 
-// stdinFor returns the stdin for reader. If all tasks read stdin, it must be a file, so that a
-// pipe is copied to a file before anything starts. A signal ends the copying.
+// stdinFor returns the stdin for reader. If all tasks read stdin, a pipe is first copied to a
+// file. A signal ends the copying.
 func stdinFor(a *cli.App, reader string, signals <-chan os.Signal) (*os.File, error) {
 	in := tasklog.FileOf(a.In)
 	switch {
