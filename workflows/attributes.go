@@ -11,9 +11,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A workflow task that sets a search attribute which the namespace does not know
-// fails for ever. So a run sets only those that it was started with: the server has
-// let them pass once, with values of the same kind.
+// A workflow task that sets a search attribute which the namespace does not know fails for
+// ever. So a run sets only the attributes that it was started with: the server has accepted
+// them once, with values of the same kind.
 var (
 	verdictAttribute  = temporal.NewSearchAttributeKeyKeyword(spec.AttributeVerdict)
 	causeAttribute    = temporal.NewSearchAttributeKeyKeyword(spec.AttributeCause)

@@ -52,7 +52,7 @@ type barrierWorkflow struct {
 	// messages. They can be asked which tasks are still there.
 	hosts []string
 	names map[string]string // of those, by queue
-	// checks counts those that no host took up.
+	// checks counts the checks that no host took up.
 	checks   int
 	checking bool
 	// stopCheck ends the one under way, whose missing are asked.
@@ -82,8 +82,8 @@ func (b *barrierWorkflow) run(ctx workflow.Context) (closed bool) {
 			b.round.Step(barrier.Cancelled{})
 		})
 	}
-	// Those who came in the first moment are heard before anything else is done, so
-	// that a round whose participants are all there costs one workflow task.
+	// The first signals are received before anything else is done, so that a round whose
+	// participants are all there costs one workflow task.
 	b.drain(free)
 	for b.round.Result() == nil {
 		if ctx.Err() == nil && b.outgrown(ctx) {
@@ -160,7 +160,7 @@ func (b *barrierWorkflow) setDeadline(ctx workflow.Context) {
 // detailNames bounds the names in the Web UI.
 const detailNames = 20
 
-// describe writes the round where the Web UI shows it.
+// describe writes the details of the round for the Web UI.
 func (b *barrierWorkflow) describe(ctx workflow.Context) {
 	s := b.round.Status()
 	var text strings.Builder

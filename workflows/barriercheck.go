@@ -73,9 +73,9 @@ func (b *barrierWorkflow) check(parent workflow.Context) {
 		}
 		if b.round.Result() == nil {
 			b.checking, b.asked = false, nil
-			// The loop of the run would do so, too, but only after it has set the
-			// deadline and heard the next signals: rounds that are open have the timer
-			// before those in their histories.
+			// The loop of the run would do so, too, but only after it has set the deadline and
+			// received the next signals: open rounds have the timer before these in their
+			// histories.
 			b.startChecks(parent)
 		}
 	})

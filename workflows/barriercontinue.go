@@ -18,7 +18,7 @@ type BarrierResumption struct {
 	Hosts []BarrierHost `json:"hosts,omitempty"`
 }
 
-// BarrierHost is a host that can be asked who is still there.
+// BarrierHost is a host that can be asked which tasks are still there.
 type BarrierHost struct {
 	Queue string `json:"queue"`
 	Name  string `json:"name"`

@@ -172,20 +172,20 @@ type runState struct {
 	begins placement
 	// next is set to continue as new.
 	next *Resumption
-	// began is the execution in which the run began, by which hosts and the fleet know it,
-	// also where the workflow was reset since.
+	// began is the execution in which the run began, by which hosts and the fleet know it, also
+	// after a reset of the workflow.
 	began string
 	// execution counts the executions that have continued the run with its tasks.
 	execution int
-	// requests counts those that this execution has accepted.
+	// requests counts the requests that this execution has accepted.
 	requests int
 	// leaving is the time since which the run tries to continue in another execution. awaiting
 	// reports whether a coroutine waits for the end of the last request.
 	leaving  time.Time
 	awaiting bool
 
-	// events holds what requests and finished controls have to say; everything
-	// else wakes the selector by itself.
+	// events holds the events of requests and finished controls; everything else wakes the
+	// selector by itself.
 	events   workflow.Channel
 	selector workflow.Selector
 	launches map[string]*launch
@@ -198,7 +198,7 @@ type runState struct {
 
 	started time.Time
 	output  []string
-	// outputBytes counts what is in output.
+	// outputBytes is the size of output.
 	outputBytes int
 	leftOut     []string // tasks whose values a host has left out
 	result      *spec.RunResult
@@ -330,7 +330,7 @@ func isInvalid(err error) bool {
 	return errors.As(err, &app) && app.Type() == spec.ErrInvalidRunSpec
 }
 
-// step feeds the machine and carries out what it answers.
+// step passes an event to the machine and carries out its actions.
 func (r *clusterRun) step(ctx workflow.Context, e lifecycle.Event) {
 	for _, a := range r.launchAll(ctx, r.machine.Step(e)) {
 		r.carryOut(ctx, a)

@@ -17,7 +17,7 @@ func (pl *placer) size() int {
 	return len(pl.sized.TaskList())
 }
 
-// elasticStatus returns the size of the generation, or nil where there is one only.
+// elasticStatus returns the size of the generation, or nil if the run is not elastic.
 func (v *reporter) elasticStatus() *spec.ElasticStatus {
 	if !v.spec.IsElastic() {
 		return nil
@@ -35,7 +35,7 @@ func (pl *placer) grows() bool {
 	return pl.spec.IsElastic() && pl.spec.Elastic.Grow == spec.GrowNextGeneration && len(pl.hosts) < most
 }
 
-// demand returns what the run asks the fleet for.
+// demand returns the run's demand for the fleet.
 func (pl *placer) demand() fleet.Demand {
 	left := 0
 	for _, h := range pl.hosts {
@@ -53,7 +53,7 @@ func (pl *placer) gone(h *host) {
 	}
 }
 
-// found notes that a host of an elastic run is there, also where it was lost before.
+// found notes that a host of an elastic run is there, even if it was lost before.
 func (pl *placer) found(h *host) {
 	if pl.spec.IsElastic() {
 		delete(pl.lost, h.queue)

@@ -159,7 +159,7 @@ func (f *fleetOf) take(ctx workflow.Context, m fleet.Message) {
 	}
 }
 
-// step feeds the machine and carries out what it answers.
+// step passes an event to the machine and carries out its actions.
 func (f *fleetOf) step(ctx workflow.Context, e fleet.Event) {
 	for _, a := range f.machine.Step(e) {
 		switch a := a.(type) {
@@ -173,7 +173,7 @@ func (f *fleetOf) step(ctx workflow.Context, e fleet.Event) {
 	}
 }
 
-// wake has the machine hear when the time has come that it waits for.
+// wake sets the timer for the time that the machine waits for.
 func (f *fleetOf) wake(ctx workflow.Context) {
 	at := f.machine.Wake()
 	if at.Equal(f.wakes) {
@@ -196,7 +196,7 @@ func (f *fleetOf) wake(ctx workflow.Context) {
 	})
 }
 
-// tell signals a run. One that is not there any more wants nothing.
+// tell signals a run. A run that no longer exists is freed.
 func (f *fleetOf) tell(ctx workflow.Context, run fleet.Run, what fleet.Answer) {
 	f.sending++
 	// Without the run ID: the run may have continued in a later execution.
@@ -289,7 +289,7 @@ func (f *fleetOf) anyHost() (fleet.Host, bool) {
 	return fleet.Host{}, false
 }
 
-// describe writes the fleet where the Web UI shows it.
+// describe writes the details of the fleet for the Web UI.
 func (f *fleetOf) describe(ctx workflow.Context) {
 	hosts, front := f.machine.Hosts(), f.machine.Front(detailNames)
 	var b strings.Builder

@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// placeInFleet has the fleet say where the tasks go, and those hosts take them. If one does
-// not, the others give back what they reserved, and the fleet is asked again.
+// placeInFleet asks the fleet for hosts, and reserves them for the tasks. If one refuses, the
+// others give back their reservations, and the fleet is asked again.
 func (pl *placer) placeInFleet(ctx workflow.Context, p placement) error {
 	since := workflow.Now(ctx)
 	if pl.queued.IsZero() {
@@ -299,7 +299,7 @@ func (f *fleetTalk) tellFleet(ctx workflow.Context, m fleet.Message) bool {
 	return err == nil
 }
 
-// leaveFleet tells the fleet that the run holds nothing any more.
+// leaveFleet reports to the fleet that the run holds nothing.
 func (f *fleetTalk) leaveFleet(ctx workflow.Context) {
 	if !spec.IsPrivateQueue(f.queue) {
 		f.tellFleet(ctx, fleet.Message{Freed: &fleet.Freed{Run: f.inFleet(ctx)}})

@@ -25,8 +25,8 @@ const (
 	// leavingTakes is the time for which requests are refused at once, to reach a moment
 	// without an open request. A request to a host that is away may take longer.
 	leavingTakes = 10 * time.Second
-	// bytesOfTask is about what a running task takes along, and maxCarried what all do with
-	// the spec: the server takes 2 MiB.
+	// bytesOfTask is about the size of a running task in the resumption, and maxCarried the
+	// largest resumption with the spec: the server takes 2 MiB.
 	bytesOfTask, maxCarried = 130, 1800 << 10
 	// maxAddedBytes bounds what tasks outside the spec, or with another command than there,
 	// may take along.
@@ -101,7 +101,7 @@ type HeldHost struct {
 	Tasks []string `json:"tasks,omitempty"`
 }
 
-// resumption returns what the next execution takes over.
+// resumption returns the state for the next execution.
 func (o *handover) resumption(ctx workflow.Context) *Resumption {
 	info := workflow.GetInfo(ctx)
 	if info.Memo.GetFields()[spec.MemoStarted] == nil {

@@ -60,7 +60,7 @@ type TaskEnd struct {
 	GivenUp bool `json:"given_up,omitempty"`
 }
 
-// ended tells the machine how a launch ended. A group may say so twice.
+// ended passes the end of a launch to the machine. A group may report it twice.
 func (r *clusterRun) ended(ctx workflow.Context, e TaskEnd) {
 	h, l := r.placed[e.Task], r.launches[e.Task]
 	if l == nil || l.id != spec.TaskActivityID(e.Task, e.Generation, e.Launch) {
@@ -100,7 +100,7 @@ type Carrier struct {
 	// GivenUp the silence after which none of them can be alive. 0 means no limit.
 	StopAfter time.Duration `json:"stop_after,omitempty"`
 	GivenUp   time.Duration `json:"given_up,omitempty"`
-	// Crowd: each task of it may beat less often.
+	// Crowd reports whether each task may send heartbeats less often.
 	Crowd bool `json:"crowd,omitempty"`
 }
 

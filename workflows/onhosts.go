@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// onHosts carries something out on the hosts of tasks, and returns what they answered and the
-// first error.
+// onHosts carries something out on the hosts of tasks, and returns their answers and the first
+// error.
 type onHosts func(workflow.Context) (spec.RequestAnswer, error)
 
 // group returns the generation of the run, for its hosts.

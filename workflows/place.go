@@ -32,8 +32,8 @@ type host struct {
 	devices []string
 }
 
-// place reserves the hosts for the tasks of a generation, and tells them the cluster.
-// Hosts that could be had when another could not stay in r.hosts, to be given back.
+// place reserves the hosts for the tasks of a generation, and sends them the cluster. If a host
+// could not be reserved, the others stay in r.hosts, to be given back.
 func (pl *placer) place(ctx workflow.Context, p placement) error {
 	if p.after > 0 {
 		if err := workflow.Sleep(ctx, p.after); err != nil {
@@ -144,8 +144,8 @@ func (pl *placer) reserved(h *host, out hostapi.ReserveOutput) {
 	}
 }
 
-// onRefusal gives the other reservations up once a host has refused the spec, which
-// is for good.
+// onRefusal gives the other reservations up once a host has refused the spec, since no retry
+// can help then.
 func onRefusal(ctx workflow.Context, futures []future[hostapi.ReserveOutput], giveUp func()) {
 	for _, f := range futures {
 		workflow.Go(ctx, func(ctx workflow.Context) {
@@ -202,7 +202,7 @@ func (pl *placer) checkBarriers() error {
 		len(pl.hosts), strings.Join(where, "; ")), spec.ErrPlacement, nil)
 }
 
-// prepare tells every host of several the whole cluster.
+// prepare sends the whole cluster to the hosts, if there are several.
 func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Duration) error {
 	in := hostapi.PrepareInput{Run: pl.began, Generation: generation, Cluster: pl.cluster()}
 	futures := make([]future[hostapi.None], len(pl.hosts))
@@ -318,7 +318,7 @@ func (pl *placer) placementError(h *host, err error) error {
 		}
 		return temporal.NewNonRetryableApplicationError(app.Message(), spec.ErrInvalidRunSpec, nil, refused)
 	case app != nil:
-		// Its last refusal, also where the deadline ended the tries.
+		// Its last refusal, also if the deadline ended the tries.
 		why = app.Message()
 	case errors.As(err, &timeout):
 		why = fmt.Sprintf("no host worker took them from queue %s within %s: start one there with `clusterrun worker`, or correct the address",

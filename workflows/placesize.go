@@ -34,7 +34,7 @@ func (pl *placer) checkSize(ctx workflow.Context) error {
 		len(pl.hosts), each>>10, maxPlacing>>10), spec.ErrPlacement, nil)
 }
 
-// clusterSize returns about how much Prepare tells a host, in bytes. It does not depend on
+// clusterSize returns the approximate size of Prepare's input, in bytes. It does not depend on
 // how this version writes that: a replay branches as the first time.
 func (pl *placer) clusterSize() int {
 	const member, host = 20, 200

@@ -106,9 +106,9 @@ func (c Carrier) running(ctx workflow.Context, id, summary string) workflow.Cont
 	return workflow.WithActivityOptions(ctx, o)
 }
 
-// settling is for SettleTasks, which ends what a host may still have of a generation. A host
-// that does not answer has stopped it by itself when the time is up; without a time it
-// is waited for.
+// settling is for SettleTasks, which ends the processes that a host may still have of a
+// generation. A host that does not answer has stopped them by itself when the time is up;
+// without a time the run waits for it.
 func settling(ctx workflow.Context, queue string, givenUp time.Duration, s *spec.RunSpec, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,

@@ -104,9 +104,9 @@ func (pl *placer) queueBefore(before []*host, group int) string {
 	return ""
 }
 
-// leave keeps in mind which hosts had tasks in earlier generations and have none in
-// this. They are given back in the end: a host that a run has given back takes it
-// no more, and the group may have to return.
+// leave remembers the hosts that had tasks in earlier generations and have none in this. They
+// are given back in the end: a host that a run has given back refuses the run, and the group
+// may need to return.
 func (pl *placer) leave(before []*host) {
 	here := map[string]bool{"": true}
 	for _, h := range pl.hosts {

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// release gives all hosts back and tells the machine every exit there was.
+// release gives all hosts back and passes every exit to the machine.
 func (r *clusterRun) release(ctx workflow.Context) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		back := r.releaser.giveBack(ctx)
@@ -108,8 +108,7 @@ func (g *releaser) endClosures(ctx workflow.Context, queue string) {
 	}
 }
 
-// maxOutput bounds the output in a result, in bytes: the result has to fit into
-// one payload.
+// maxOutput bounds the output in a result, in bytes: the result must fit into one payload.
 const maxOutput = 256 << 10
 
 func (g *releaser) keepOutput(lines []string) {

@@ -21,8 +21,8 @@ func answerStatusBy(ctx workflow.Context, answer func() (spec.Status, error)) er
 		workflow.QueryHandlerOptions{Description: "Where the run and its tasks are."})
 }
 
-// resultOfRefusal is the result of a run whose spec was refused, for those who ask it: it fails without
-// one. A host that refused it may know the exit code.
+// resultOfRefusal is the result of a run whose spec was refused, for the status query: the run
+// itself fails without a result. A host that refused it may know the exit code.
 func resultOfRefusal(err error) *spec.RunResult {
 	var known spec.RunResult
 	var app *temporal.ApplicationError
@@ -66,7 +66,7 @@ const (
 	manyTasks = 500
 )
 
-// status returns where the run and its tasks are.
+// status returns the state of the run and its tasks.
 func (v *reporter) status() spec.Status {
 	state, tasks := v.machine.Status()
 	if v.invalid != nil {
@@ -113,7 +113,7 @@ const (
 	maxPath = 300
 )
 
-// describe writes the state of the run where the Web UI shows it.
+// describe writes the state of the run for the Web UI.
 func (v *reporter) describe(ctx workflow.Context) {
 	status := v.status()
 	var b strings.Builder

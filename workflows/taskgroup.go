@@ -144,7 +144,7 @@ func (r *clusterRun) startGroup(ctx workflow.Context, h *host, n int, launches [
 	})
 }
 
-// endedAll takes what a group says of its tasks.
+// endedAll passes the ends that a group reports to the machine.
 func (r *clusterRun) endedAll(ctx workflow.Context, ends []TaskEnd) {
 	for _, e := range ends {
 		r.ended(ctx, e)

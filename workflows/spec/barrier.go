@@ -30,7 +30,7 @@ type BarrierInput struct {
 	Run   RunRef `json:"run"`
 	Name  string `json:"name"`
 	Round int    `json:"round"` // from 0
-	// Participants are the tasks that have to arrive, sorted.
+	// Participants are the tasks that must arrive, sorted.
 	Participants []string `json:"participants"`
 }
 
@@ -58,7 +58,7 @@ type BarrierArrival struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
-// BarrierWithdrawal is a task that does not wait any more: its process ended.
+// BarrierWithdrawal is a task that no longer waits because its process ended.
 type BarrierWithdrawal struct {
 	Task string `json:"task"`
 	Key  string `json:"key"`
@@ -171,7 +171,7 @@ type BarrierCheckInput struct {
 	Missing []string `json:"missing"`
 }
 
-// BarrierCheckOutput says who of the missing has ended for good.
+// BarrierCheckOutput lists the missing tasks that have ended for good.
 type BarrierCheckOutput struct {
 	Ended []BarrierEndedTask `json:"ended,omitempty"`
 	// RunEnded says how, when the run or its generation is over.
@@ -237,7 +237,7 @@ func BarrierID(run RunRef, name string, round int) string {
 	return fmt.Sprintf("%s%d/%s/%d", BarrierIDPrefix(run.WorkflowID, run.RunID), run.Generation, escaped, round+1)
 }
 
-// BarrierIDPrefix returns what the IDs of all rounds of one execution of a run begin with.
+// BarrierIDPrefix returns the common start of the IDs of all rounds of one execution of a run.
 func BarrierIDPrefix(workflowID, runID string) string {
 	return workflowID + "/barrier/" + ShortRunID(runID) + "/"
 }
@@ -264,8 +264,8 @@ func ParticipantsDigest(sorted []string) string {
 // maxNamed bounds the participants that a text names.
 const maxNamed = 10
 
-// OtherParticipantsText refuses an arrival that means other participants than those
-// who wait there already. It names the difference: of a thousand they may have one.
+// OtherParticipantsText refuses an arrival with other participants than the tasks that already
+// wait. It names the difference: of a thousand they may have one.
 func OtherParticipantsText(task string, yours, theirs []string) string {
 	var parts []string
 	if extra := without(yours, theirs); len(extra) > 0 {

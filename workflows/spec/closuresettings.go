@@ -13,8 +13,8 @@ type Closures struct {
 	TransientFailures *int `json:"transient_failures,omitempty"`
 }
 
-// EnvTransientFailures is the variable with which the seed sets the transient failures
-// of parameter servers that its coordinator ignores.
+// EnvTransientFailures is TensorFlow's variable for the number of transient failures of
+// parameter servers that its coordinator ignores.
 const EnvTransientFailures = "TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES"
 
 // Limits and defaults of [Closures].
@@ -48,7 +48,7 @@ func (s *RunSpec) TransientFailuresOr(env func(name string) string) (*int, error
 	return &n, nil
 }
 
-// coordinatorEnv returns what the spec sets a variable to for the task that usually
+// coordinatorEnv returns the value of a variable in the spec for the task that usually
 // coordinates, which is the chief; without one, for all tasks.
 func (s *RunSpec) coordinatorEnv(name string) string {
 	if chief, ok := s.Task(TaskName(TypeChief, 0)); ok {
@@ -57,8 +57,8 @@ func (s *RunSpec) coordinatorEnv(name string) string {
 	return s.Env.textOf(name)
 }
 
-// parseTransientFailures reads the variable. As in the seed, what is not positive means
-// that no failure is ignored.
+// parseTransientFailures reads the variable. As in TensorFlow, a value that is not positive
+// means that no failure is ignored.
 func parseTransientFailures(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil {

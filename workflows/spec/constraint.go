@@ -15,7 +15,7 @@ type Constraint struct {
 	Key string
 	// Op is one of == != >= <= > <.
 	Op string
-	// Value is the text, and Number what it is as a number or, in bytes, a size.
+	// Value is the text, and Number its value as a number or, in bytes, a size.
 	Value    string
 	Number   float64
 	IsNumber bool

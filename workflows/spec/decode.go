@@ -66,8 +66,8 @@ func readDocument(c *checker, data []byte, parse func(*checker, []byte) *node) *
 		})
 		return nil
 	}
-	// Before anything else: the decoders put U+FFFD where they find no UTF-8,
-	// and the program would get other bytes than those in the document.
+	// Before anything else: the decoders replace invalid UTF-8 by U+FFFD, and the program would
+	// get other bytes than the document has.
 	if at := invalidUTF8(data); at >= 0 {
 		c.note(Problem{
 			Line:    lineAt(data, at),
@@ -201,8 +201,8 @@ func syntaxProblem(data []byte, err error) Problem {
 	return p
 }
 
-// lineAt returns the line of an offset, or 0 where the document has one line only:
-// then a line number says nothing.
+// lineAt returns the line of an offset, or 0 if the document has one line only: then a line
+// number says nothing.
 func lineAt(data []byte, offset int) int {
 	if !manyLines(data) {
 		return 0
@@ -239,7 +239,7 @@ func hasLoneSurrogate(raw []byte) bool {
 	return false
 }
 
-// escapedUnit reads a leading \uXXXX; 0 when there is none.
+// escapedUnit reads a leading \uXXXX. It returns 0 if there is none.
 func escapedUnit(raw []byte) uint64 {
 	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
 		return 0

@@ -43,7 +43,7 @@ func (s *RunSpec) WithDefaults() *RunSpec {
 	return d
 }
 
-// setDefaults fills in what the fields of a struct, and of the structs in it, do not have.
+// setDefaults sets the unset fields of a struct, and of the structs in it.
 func setDefaults(v reflect.Value) {
 	for i := range v.NumField() {
 		field := v.Field(i)

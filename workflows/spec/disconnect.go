@@ -22,8 +22,8 @@ const (
 	// DefaultStopAfter is the time for which a host keeps the processes of a run on several
 	// hosts running without a server.
 	DefaultStopAfter = Duration(2 * time.Minute)
-	// MinStopAfter is the least: a host that is well says so four times in it, and two
-	// of these may get lost.
+	// MinStopAfter is the least: a healthy host sends four heartbeats in it, and two of these
+	// may get lost.
 	MinStopAfter = Duration(5 * time.Second)
 )
 

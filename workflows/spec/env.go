@@ -52,7 +52,7 @@ var (
 
 	secretValue = lazyregexp.New(`://[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY|` +
 		`(^|[^A-Za-z0-9])(gh[opusr]_|github_pat_|sk-[A-Za-z0-9_-]{8}|xox[abp]-|AKIA[0-9A-Z]{8})`)
-	// inSecretValues are texts of which secretValue matches none without one.
+	// inSecretValues are texts: secretValue matches no value that contains none of them.
 	inSecretValues = []string{"://", "-----BEGIN ", "gh", "github_pat_", "sk-", "xox", "AKIA"}
 )
 
@@ -100,7 +100,7 @@ func (s *RunSpec) WithoutSecrets() *RunSpec {
 	return out
 }
 
-// MarshalJSON writes the text, or where the value is.
+// MarshalJSON writes the text, or the source of the value.
 func (v Variable) MarshalJSON() ([]byte, error) {
 	if v.IsReference() {
 		return json.Marshal(v.From)
@@ -135,7 +135,7 @@ func (c *checker) fillVariable(path, key string, n *node, v reflect.Value) bool 
 
 const sourceRemedy = "write {from_env: NAME} or {from_file: PATH}"
 
-// check checks where the value of a variable is.
+// check checks the source of a variable.
 func (s Source) check(c *checker, path, name string) {
 	switch {
 	case s.FromEnv != "" && s.FromFile != "":

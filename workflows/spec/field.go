@@ -18,7 +18,7 @@ type field struct {
 	example string
 	// remedy replaces what would be said about a value of the wrong type.
 	remedy string
-	// def is the default; nil where there is none.
+	// def is the default, or nil if there is none.
 	def any
 	// required fields must be given, and filled lists must have items if they are given.
 	required, filled bool
@@ -49,7 +49,7 @@ const (
 	durationRemedy   = `write it like "3s", "90m" or "1h30m"`
 )
 
-// fieldOf returns the entry of that key in the table; an empty one if there is none.
+// fieldOf returns the entry of that key in the table, or an empty one if there is none.
 func fieldOf(key string) field { return fieldsByKey()[key] }
 
 var fieldsByKey = sync.OnceValue(func() map[string]field {
@@ -106,8 +106,8 @@ func fieldNames(t reflect.Type) []string {
 	return list
 }
 
-// placeOf returns where in a spec a field of that name is, such as "stop.grace",
-// for those who wrote it elsewhere.
+// placeOf returns the path of the field of that name, such as "stop.grace", for a message about
+// a misplaced field.
 func placeOf(name string) string { return placeIn(reflect.TypeFor[RunSpec](), "", name) }
 
 func placeIn(t reflect.Type, path, name string) string {

@@ -29,7 +29,7 @@ type Hosts struct {
 // "2:4". In JSON and YAML a number is one, too.
 type HostCount string
 
-// Bounds returns the fewest and the most hosts; 0 where none are given.
+// Bounds returns the fewest and the most hosts; both are 0 if none are given.
 func (h HostCount) Bounds() (least, most int) {
 	from, to, isRange := strings.Cut(string(h), ":")
 	least, _ = strconv.Atoi(from)
@@ -40,7 +40,7 @@ func (h HostCount) Bounds() (least, most int) {
 	return least, most
 }
 
-// MarshalJSON writes a number where there is no range.
+// MarshalJSON writes a number if c is not a range.
 func (h HostCount) MarshalJSON() ([]byte, error) {
 	if decimal(string(h)) {
 		return []byte(h), nil
@@ -232,7 +232,7 @@ func (s *RunSpec) resized(tasks int) *RunSpec {
 	return &r
 }
 
-// checkElastic holds an elastic run against what it needs.
+// checkElastic checks what an elastic run requires.
 func checkElastic(c *checker, s *RunSpec) {
 	least, most := s.Hosts.Count.Bounds()
 	n := s.total()

@@ -39,7 +39,7 @@ type stdRange struct {
 	std         Std
 }
 
-// Of returns the mask of a rank: none for one that the text does not name.
+// Of returns the mask of a rank, which is none if the text does not name the rank.
 func (m StdMasks) Of(rank int) Std {
 	// Given twice, the last counts, as with torch.
 	for i := len(m.some) - 1; i >= 0; i-- {
@@ -50,7 +50,7 @@ func (m StdMasks) Of(rank int) Std {
 	return m.all
 }
 
-// highest returns the highest rank that the text names; -1 when it names none.
+// highest returns the highest rank that the text names, or -1 if it names none.
 func (m StdMasks) highest() int {
 	highest := -1
 	for _, r := range m.some {

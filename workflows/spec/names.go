@@ -27,7 +27,7 @@ const (
 	TaskQueue = "clusterrun"
 
 	QueryStatus = "status"
-	// QueryBarrier asks a round who is there and who is missing.
+	// QueryBarrier asks a round which tasks have arrived and which are missing.
 	QueryBarrier = "barrier"
 
 	// QueryHosts and QueryQueue ask a fleet for its hosts and for the runs that wait, and
@@ -38,11 +38,11 @@ const (
 
 	// SignalArrive brings a round arrivals and withdrawals.
 	SignalArrive = "arrive"
-	// SignalFleet tells a fleet what a run wants, has or has no more, and a run what its
-	// fleet has to say.
+	// SignalFleet carries the requests and reports of a run to its fleet, and the fleet's
+	// answers to the run.
 	SignalFleet = "fleet"
 
-	// SignalEnded tells a run how tasks of one of its groups have ended.
+	// SignalEnded reports the ends of tasks of a group to its run.
 	SignalEnded = "ended"
 
 	// UpdateJoin adds a host to a fleet. UpdateCordon keeps new tasks from one,
@@ -51,8 +51,8 @@ const (
 	UpdateCordon   = "cordon"
 	UpdateUncordon = "uncordon"
 
-	// ActivityHostLease holds the place of a host in its fleet, and ActivityFleetCheck looks
-	// which of the runs of a fleet have ended without a word.
+	// ActivityHostLease holds the place of a host in its fleet, and ActivityFleetCheck finds
+	// the runs of a fleet that have ended without a message.
 	ActivityHostLease  = "HostLease"
 	ActivityFleetCheck = "FleetCheck"
 	// ActivityBarrierCheck looks whether missing participants can still come.
@@ -61,18 +61,18 @@ const (
 
 // Types of the errors a run fails with.
 const (
-	// ErrInvalidRunSpec: the spec was refused and nothing was started.
+	// ErrInvalidRunSpec means that the spec was refused and nothing was started.
 	ErrInvalidRunSpec = "InvalidRunSpec"
-	// ErrPlacement: no host took the tasks.
+	// ErrPlacement means that no host took the tasks.
 	ErrPlacement = "PlacementError"
-	// ErrSubprocess: a program reported an error.
+	// ErrSubprocess means that a program reported an error.
 	ErrSubprocess = "SubprocessError"
-	// ErrSubprocessTimeout: the run's timeout passed, or tasks were still running
-	// when the grace of a stop together was over.
+	// ErrSubprocessTimeout means that the run's timeout passed, or that tasks were still
+	// running when the grace of a stop together was over.
 	ErrSubprocessTimeout = "SubprocessTimeoutError"
-	// ErrUnexpectedExit: a process ended badly without reporting an error.
+	// ErrUnexpectedExit means that a process ended badly without reporting an error.
 	ErrUnexpectedExit = "UnexpectedSubprocessExitError"
-	// ErrHostLost: a host died under its processes.
+	// ErrHostLost means that a host died under its processes.
 	ErrHostLost = "HostLostError"
 )
 
@@ -167,14 +167,14 @@ func TaskOfActivity(id string) (task string, generation int, ok bool) {
 	return task, generation, true
 }
 
-// GroupID returns the workflow ID of a group of a run: the nth of those that an execution
-// of the run's workflow starts on that host in a generation. The whole ID of the execution
-// is in it: those that begin in the same minute have the same first digits.
+// GroupID returns the workflow ID of a group of a run: the nth group that an execution of the
+// run's workflow starts on that host in a generation. It has the whole ID of the execution:
+// executions that begin in the same minute have the same first digits.
 func GroupID(workflowID, execution string, generation int, host string, n int) string {
 	return fmt.Sprintf("%s%d/%s/%d", GroupIDPrefix(workflowID, execution), generation, url.PathEscape(host), n)
 }
 
-// GroupIDPrefix returns what the IDs of all groups of one execution of a run begin with.
+// GroupIDPrefix returns the common start of the IDs of all groups of one execution of a run.
 func GroupIDPrefix(workflowID, execution string) string {
 	return workflowID + "/group/" + execution + "/"
 }
@@ -200,9 +200,9 @@ func HostOfGroup(id string) string {
 	return host
 }
 
-// Names of the search attributes of runs. The starter sets all that the namespace
-// has registered, and the workflow keeps true those that the run was started with. The
-// queue of a run is in the server's own attribute TaskQueue.
+// Names of the search attributes of runs. The starter sets all that the namespace has
+// registered, and the workflow updates the attributes that the run was started with. The queue
+// of a run is in the server's own attribute TaskQueue.
 const (
 	// AttributeOwner is the user who started the run.
 	AttributeOwner = "ClusterRunOwner"

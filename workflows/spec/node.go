@@ -44,7 +44,7 @@ func (n *node) get(name string) (*node, bool) {
 	return nil, false
 }
 
-// describe returns what the node is, as in "must be a text, is …".
+// describe describes the node, as in "must be a text, is …".
 func (n *node) describe() string {
 	switch n.kind {
 	case kindBool:

@@ -60,7 +60,7 @@ func matching(pattern, what, remedy string) syntax {
 const (
 	// namePattern makes a name fit for a workflow ID and for a directory.
 	namePattern = `^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$`
-	// unsetPattern takes names of variables, and what they begin with.
+	// unsetPattern matches names of variables, and prefixes of them.
 	unsetPattern = `^([^=*\x00]+\*?|\*)$`
 	// typePattern keeps task names readable: in "param-server-0" the last
 	// hyphen is the one before the index, and no part of a type begins with a

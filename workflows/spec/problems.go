@@ -18,8 +18,8 @@ type Problem struct {
 	// Path names the field, such as "tasks[1].overrides.3.env.A"; empty for the
 	// document as a whole.
 	Path string `json:"path,omitempty"`
-	// Line is the line of the document, from 1; 0 where there is no document,
-	// or it has one line only.
+	// Line is the line of the document, from 1; 0 if there is no document, or it has one line
+	// only.
 	Line int `json:"line,omitempty"`
 	// Message says what is wrong.
 	Message string `json:"message"`
@@ -198,8 +198,8 @@ func (c *checker) lineOf(path string) int {
 	return 0
 }
 
-// specError returns the error with all problems, in the order of the document; nil
-// when there are none.
+// specError returns the error with all problems, in the order of the document, or nil if there
+// are none.
 func (c *checker) specError() error {
 	if len(c.problems) == 0 {
 		return nil

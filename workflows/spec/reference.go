@@ -48,7 +48,7 @@ func writeReference(b *strings.Builder, t reflect.Type, indent string) {
 	}
 }
 
-// facts returns what the reference says of a field below its description.
+// facts returns the text of the reference below the description of a field.
 func (f field) facts() string {
 	var facts []string
 	add := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format+".", args...)) }
@@ -80,7 +80,7 @@ func (f field) facts() string {
 	return strings.Join(facts, " ")
 }
 
-// structIn returns the struct that values of type t are made of; nil if they are of none.
+// structIn returns the struct type that values of type t contain, or nil if they contain none.
 func structIn(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()

@@ -21,13 +21,13 @@ const (
 	UpdateClearStop    = "clear-stop"
 	// UpdateCaptureStacks writes down what processes are doing.
 	UpdateCaptureStacks = "capture-stacks"
-	// UpdateSilent tells a run that all its tasks on a host are silent.
+	// UpdateSilent reports to a run that all its tasks on a host are silent.
 	UpdateSilent = "silent"
 )
 
-// Requests come from people in the middle of an incident, often through
-// `temporal workflow update`, which accepts a misspelt field silently. So what
-// is missing is refused, and nothing is taken for granted.
+// Requests come from people in the middle of an incident, often through `temporal workflow
+// update`, which accepts a misspelt field silently. So a request with a missing field is
+// refused, and nothing is guessed.
 
 // TaskRequest is the input of [UpdateTerminateTask] and [UpdateRestartTask]:
 // the tasks by name, such as "worker-1".
@@ -53,7 +53,7 @@ func (r TaskRequest) Validate() error {
 
 // TerminateAllRequest is the input of [UpdateTerminateAll].
 type TerminateAllRequest struct {
-	// Signal replaces SIGKILL, which is the default here as in the seed.
+	// Signal replaces SIGKILL, which is the default here as in TensorFlow.
 	Signal string `json:"signal,omitempty"`
 	// Grace is the time from Signal to SIGKILL. Default: the spec's.
 	Grace *Duration `json:"grace,omitempty"`
@@ -190,10 +190,9 @@ type RequestAnswer struct {
 	// Problems are tasks for which the request could not be met on their host, although it was
 	// for others.
 	Problems []TaskProblem `json:"problems,omitempty"`
-	// Files are the paths of what was captured, by task, each on its host.
+	// Files are the paths of the captured stacks, by task, each on its host.
 	Files map[string]string `json:"files,omitempty"`
-	// Stacks has what was captured of the main threads, by rank; see
-	// [stacktree.Explain].
+	// Stacks has the captured stacks of the main threads, by rank; see [stacktree.Explain].
 	Stacks stacktree.Tree `json:"stacks,omitzero"`
 	// Motion is the result of the second look.
 	Motion stacktree.Motion `json:"motion,omitzero"`

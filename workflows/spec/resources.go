@@ -27,8 +27,8 @@ const resourcesAuto = "auto"
 // Auto reports whether r means all of the host's.
 func (r Resources) Auto() bool { return len(r) == 1 && r[0] == resourcesAuto }
 
-// Expand lists what is meant, ranges written out. It is for validated resources
-// that are not [Resources.Auto].
+// Expand lists the items of r, with ranges written out. It is for validated resources that are
+// not [Resources.Auto].
 func (r Resources) Expand() []string {
 	list := make([]string, 0, len(r))
 	for _, item := range r {
@@ -120,8 +120,8 @@ var (
 func checkDevices(c *checker, path string, r Resources) { r.check(c, path, deviceRegexp) }
 func checkCPUs(c *checker, path string, r Resources)    { r.check(c, path, cpuRegexp) }
 
-// checkGPUShares refuses two types of tasks one of which takes all GPUs of a host and the
-// other some for itself.
+// checkGPUShares refuses two types of tasks if one takes all GPUs of a host and the other some
+// for itself.
 func checkGPUShares(c *checker, s *RunSpec) {
 	auto := slices.IndexFunc(s.Tasks, func(g TaskGroup) bool {
 		list, _ := s.DevicesOf(g.Type)
@@ -236,7 +236,7 @@ func bytesOf(text string) int64 {
 func checkMemory(c *checker, path, text string) { checkSizeOf(c, path, text, MinMemory, "1MiB") }
 func checkQuota(c *checker, path, text string)  { checkSizeOf(c, path, text, MinQuota, "4KiB") }
 
-// MinQuota is the least quota of output: less has no room for what is said about the rest.
+// MinQuota is the least quota of output: less has no room for the note about dropped output.
 const MinQuota = 4 << 10
 
 func checkSizeOf(c *checker, path, text string, least int64, remedy string) {

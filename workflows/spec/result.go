@@ -14,9 +14,9 @@ type Verdict string
 
 // The values of [Verdict]. The type of a failed run's error shows its verdict, too.
 const (
-	// VerdictSucceeded: every task that counts ended well.
+	// VerdictSucceeded means that every task that counts ended well.
 	VerdictSucceeded Verdict = "succeeded"
-	// VerdictFailed: a task ended badly; see [RunResult.FirstFailure].
+	// VerdictFailed means that a task ended badly; see [RunResult.FirstFailure].
 	VerdictFailed Verdict = "failed"
 	// VerdictTimedOut means that the timeout passed first, or that tasks still ran at the end
 	// of the grace of a stop together.
@@ -30,27 +30,27 @@ type Cause string
 
 // The values of [Cause].
 const (
-	// CauseCompleted: by itself, with exit code 0.
+	// CauseCompleted means that it ended by itself, with exit code 0.
 	CauseCompleted Cause = "completed"
-	// CauseOrigin: by itself, badly.
+	// CauseOrigin means that it failed by itself.
 	CauseOrigin Cause = "origin"
-	// CauseOOM: the kernel killed it, or one of its descendants, because they had used all
-	// the memory that their limits allow.
+	// CauseOOM means that the kernel killed it, or one of its descendants, because they had
+	// used all the memory that their limits allow.
 	CauseOOM Cause = "oom"
-	// CauseLogQuota: the tasks of the run had written more output on its host than they
-	// may. It is not started again, since that would change nothing.
+	// CauseLogQuota means that the tasks of the run had written more output on its host than
+	// they may. It is not started again, since that would change nothing.
 	CauseLogQuota Cause = "log-quota"
-	// CauseSilence: it was stopped because all tasks of the run on its host had been silent;
-	// see on_silence.
+	// CauseSilence means that it was stopped because all tasks of the run on its host had been
+	// silent; see on_silence.
 	CauseSilence Cause = "silence"
-	// CauseCollateral: clusterrun stopped it because of another task, or
-	// because the run was over.
+	// CauseCollateral means that clusterrun stopped it because of another task, or because the
+	// run was over.
 	CauseCollateral Cause = "collateral"
 	// CauseOperator means that a request ended it.
 	CauseOperator Cause = "operator"
-	// CauseTimeout: the run's timeout or max_run_time passed.
+	// CauseTimeout means that the run's timeout or max_run_time passed.
 	CauseTimeout Cause = "timeout"
-	// CauseHostLost: its host, or the supervisor there, died under it.
+	// CauseHostLost means that its host, or the supervisor there, died under it.
 	CauseHostLost Cause = "host-lost"
 )
 
@@ -64,7 +64,7 @@ func (c Cause) ByItself() bool {
 type Exit struct {
 	// Restart is the number of the process in its task, from 0.
 	Restart int `json:"restart"`
-	// PID is the process ID on its host; 0 where none was started.
+	// PID is the process ID on its host; 0 if none was started.
 	PID int `json:"pid,omitempty"`
 	// ExitCode is the exit code, or -N when signal N ended the process, as
 	// Python and the torch launcher write it.
@@ -343,8 +343,8 @@ type RunResult struct {
 	// Generation is the number of the last launch of the group, from 0, and so the number of
 	// restarts of the whole group.
 	Generation int `json:"generation,omitempty"`
-	// GroupRestarts are the last restarts of the whole group, the oldest first, of which
-	// there were Generation in all.
+	// GroupRestarts are the last of the Generation restarts of the whole group, the oldest
+	// first.
 	GroupRestarts []GroupRestart `json:"group_restarts,omitempty"`
 	// Slow are the tasks and hosts whose last processes took longer for a step than the others,
 	// the slowest first; 8 at most.
@@ -355,7 +355,7 @@ type RunResult struct {
 	// NotReleased is why hosts could not be given back, a line each.
 	NotReleased []string `json:"not_released,omitempty"`
 	LeftOut     *LeftOut `json:"left_out,omitempty"`
-	// Output holds the last lines of the output where the spec asks for it.
+	// Output holds the last lines of the output if the spec asks for it.
 	Output []string `json:"output,omitempty"`
 }
 
@@ -377,7 +377,7 @@ func (r *RunResult) Cause() Cause {
 	return ""
 }
 
-// Causes are all values of [Cause], each with what it means in a few words and in a line.
+// Causes are all values of [Cause], each with its meaning in a few words and in a line.
 var Causes = []struct {
 	Cause   Cause
 	Words   string

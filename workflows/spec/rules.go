@@ -51,8 +51,8 @@ func (s *RunSpec) LongestGrace() time.Duration {
 // none of them is dropped.
 type Streams struct{ File, Tee, Console Std }
 
-// StreamsOf returns where the output of a task goes, whose local rank is given. The
-// spec is validated and has its defaults.
+// StreamsOf returns where the output of a task with that local rank goes. The spec must be
+// valid and have its defaults.
 func (s *RunSpec) StreamsOf(t Task, localRank int) Streams {
 	g := s.group(t.Type)
 	redirects, tee := s.Logs.mask(s.Logs.Redirects, t.Rank), s.Logs.mask(s.Logs.Tee, t.Rank)
@@ -75,7 +75,7 @@ func (s *RunSpec) StreamsOf(t Task, localRank int) Streams {
 	return streams
 }
 
-// mask returns what a valid text says of one rank.
+// mask returns the mask of one rank in a valid text.
 func (l Logs) mask(text string, rank int) Std {
 	m, err := ParseStd(text)
 	if err != nil {

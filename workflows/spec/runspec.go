@@ -117,23 +117,23 @@ type Logs struct {
 // NullDir is the log directory that stands for none.
 const NullDir = "/dev/null"
 
-// OnFull says what becomes of output beyond the quota.
+// OnFull says how output beyond the quota is handled.
 type OnFull string
 
 // The values of [OnFull].
 const (
 	// OnFullFail ends the task that has written most, which has failed.
 	OnFullFail OnFull = "fail"
-	// OnFullDrop drops it, and says so in the file and in the result.
+	// OnFullDrop drops it, with a note in the file and in the result.
 	OnFullDrop OnFull = "drop"
 )
 
-// OnSilence says what is done about silent tasks.
+// OnSilence says how silent tasks are handled.
 type OnSilence string
 
 // The values of [OnSilence].
 const (
-	// OnSilenceReport captures the stacks of all tasks of the run, and shows what they tell.
+	// OnSilenceReport captures the stacks of all tasks of the run, and shows the findings.
 	OnSilenceReport OnSilence = "report"
 	// OnSilenceRestart does so and restarts all tasks.
 	OnSilenceRestart OnSilence = "restart"
@@ -141,7 +141,7 @@ const (
 	OnSilenceStop OnSilence = "stop"
 )
 
-// OnFailure says what a task's final failure does to the others.
+// OnFailure says how a task's final failure affects the others.
 type OnFailure string
 
 // The values of [OnFailure].
@@ -152,7 +152,7 @@ const (
 	OnFailureContinue OnFailure = "continue"
 )
 
-// RestartScope says what a restart starts again.
+// RestartScope is the part of a run that a restart starts again.
 type RestartScope string
 
 // The values of [RestartScope].
@@ -161,7 +161,7 @@ const (
 	RestartScopeGroup RestartScope = "group"
 )
 
-// Barriers says who releases the barriers at which the tasks of a run meet.
+// Barriers says whether hosts or the server release the barriers of a run.
 type Barriers string
 
 // The values of [Barriers].
@@ -190,8 +190,8 @@ const (
 // Signature is an SSH signature of a run, or of a request to one. It is made last: what
 // changes afterwards makes it worthless.
 type Signature struct {
-	// Expires is the time, as in RFC 3339, after which no host takes what was signed for the
-	// first time.
+	// Expires is the time, as in RFC 3339, after which no host accepts the signed run or
+	// request for the first time.
 	Expires string `json:"expires"`
 	// Size is the number of tasks that were signed, of which an elastic run may have fewer. 0
 	// means the number of tasks in the spec.
@@ -200,8 +200,8 @@ type Signature struct {
 	SSH string `json:"ssh"`
 }
 
-// AsSigned returns the spec that a signature is of: with defaults, without the signature, and
-// with the tasks of which a generation of an elastic run may have fewer.
+// AsSigned returns the spec that a signature covers: with defaults, without the signature, and
+// with all the tasks of an elastic run, of which a generation may have fewer.
 func (s *RunSpec) AsSigned() *RunSpec {
 	signed := s.WithDefaults()
 	signature := signed.Signature

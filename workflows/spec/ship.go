@@ -51,7 +51,8 @@ func checkSizeText(c *checker, path, text string) {
 	}
 }
 
-// checkDirs checks the working directories: in what is shipped, or absolute.
+// checkDirs checks the working directories, which must be inside the shipped directory or
+// absolute.
 func checkDirs(c *checker, s *RunSpec) {
 	if !s.Ships() && (len(s.Ship.Exclude) > 0 || s.Ship.Limit != "") {
 		c.add("ship.dir", "missing", "name the directory to ship")

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// TaskState says where a task is in its life.
+// TaskState is the state of a task.
 type TaskState string
 
 // The values of [TaskState].
@@ -20,7 +20,7 @@ const (
 	TaskEnded    TaskState = "ended"
 )
 
-// RunState says where a run is in its life.
+// RunState is the state of a run.
 type RunState string
 
 // The values of [RunState].
@@ -43,7 +43,7 @@ type Status struct {
 	Tasks      []TaskStatus `json:"tasks"`
 	// GroupRestarts are the last restarts of the whole group, the oldest first.
 	GroupRestarts []GroupRestart `json:"group_restarts,omitempty"`
-	// Elastic is set where the number of hosts may change.
+	// Elastic is set if the number of hosts may change.
 	Elastic *ElasticStatus `json:"elastic,omitempty"`
 	// OnDisconnect says how the hosts treat processes while they have no contact with the
 	// server.

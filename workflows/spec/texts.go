@@ -44,7 +44,8 @@ func (e Exit) StoppedByHost() bool {
 	return e.Cause == CauseHostLost && (e.ExitCode >= 0 || e.Signal != "")
 }
 
-// NoAnswerText is why an activity failed that no host worker took, or that none answered.
+// NoAnswerText is the reason for the failure of an activity that no host worker took or
+// answered.
 const NoAnswerText = "its host worker did not answer in time"
 
 // SilenceText returns what a silent task shows nothing of.

@@ -82,7 +82,7 @@ const (
 	maxTogetherTraceback = 8192
 )
 
-// Bounded returns the request with its texts cut to what is kept of them.
+// Bounded returns the request with its texts cut to their bounds.
 func (r TogetherRequest) Bounded() TogetherRequest {
 	valid := func(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
 	r.Reason = shorten.Text(valid(r.Reason), maxTogetherWords)
@@ -115,8 +115,8 @@ func (e TogetherError) String() string {
 	}
 }
 
-// String returns who asked for the stop and why, in one line; nothing where there is
-// none.
+// String returns the requester of the stop and the reason, in one line, or "" if there is no
+// stop.
 func (s Stopping) String() string {
 	if !s.Stop {
 		return ""
@@ -151,7 +151,7 @@ func firstLine(text string) string {
 // maxTogetherKey bounds the key of a request to stop, in bytes.
 const maxTogetherKey = 200
 
-// checkAsker checks the task that asks; none is an operator.
+// checkAsker checks the task that asks; it is empty for an operator.
 func checkAsker(c *checker, task string, generation int) {
 	if task != "" {
 		checkTaskName(c, "task", task)

@@ -39,7 +39,7 @@ func checkSpec(c *checker, s *RunSpec) {
 	checkSize(c, s)
 }
 
-// section is a value of a spec that checks itself, at the path where it is.
+// section is a value of a spec that checks itself, at its path.
 type section interface {
 	check(c *checker, path string)
 }
@@ -147,9 +147,9 @@ func checkPrefix(c *checker, path, text string) {
 	c.addError(path, err)
 }
 
-// checkMask refuses a mask that names a rank, or in a group an index, that none
-// of the tasks has: torch drops it silently, and the output is not
-// where it was wanted. Of no tasks nothing is known.
+// checkMask refuses a mask that names a rank, or in a group an index, that none of the tasks
+// has: torch drops it silently, and the output goes elsewhere. Without tasks nothing is
+// refused.
 func checkMask(c *checker, path, text, number, owner string, tasks int) {
 	if text == "" {
 		return
@@ -224,9 +224,9 @@ func checkDuration(c *checker, path string, d *Duration, from lowest) {
 	}
 }
 
-// checkSize bounds what a Temporal server has to store. A document has been
-// measured before, but a program makes specs without one, and the aliases of a
-// YAML document may expand to anything.
+// checkSize bounds the spec that a Temporal server must store. A document has been measured
+// before, but a program makes specs without one, and the aliases of a YAML document may expand
+// to anything.
 func checkSize(c *checker, s *RunSpec) {
 	data, err := json.Marshal(s)
 	if err != nil {

@@ -157,8 +157,8 @@ func checkCommands(c *checker, s *RunSpec) {
 	c.add("command", message, "give the argv, such as "+fieldOf("RunSpec.command").example)
 }
 
-// checkBarriers refuses local barriers where the tasks are pinned to several hosts.
-// Where some are pinned and others are not, only their placement tells.
+// checkBarriers refuses local barriers if the tasks are pinned to several hosts. If only some
+// are pinned, their placement decides.
 func checkBarriers(c *checker, s *RunSpec) {
 	if s.Barriers != BarriersLocal {
 		return

@@ -83,8 +83,8 @@ func yamlProblem(data []byte, err error) Problem {
 
 var tabIndent = lazyregexp.New(`(?m)^ *\t`)
 
-// Bounds on what a document expands to. A few nested aliases are enough to
-// write a document of a billion values in ten lines.
+// Bounds of the expanded document. A few nested aliases are enough to write a document of a
+// billion values in ten lines.
 const (
 	maxYAMLDepth = 64
 	maxYAMLNodes = 1 << 19

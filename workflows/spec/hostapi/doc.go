@@ -15,7 +15,7 @@ type Host interface {
 	// Reserve reserves the host for tasks of a run: it fetches what the run ships, checks
 	// programs and directories, leases ports, and keeps the plan of the run on disk.
 	Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, error)
-	// Prepare tells the host the whole cluster, if it spans several hosts and rank 0 is
+	// Prepare gives the host the whole cluster, if it spans several hosts, after rank 0 is
 	// reached.
 	Prepare(ctx context.Context, in PrepareInput) (None, error)
 	// RunTask holds a lease on the process of a task for as long as it lives.

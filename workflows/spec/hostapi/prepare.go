@@ -1,6 +1,6 @@
 package hostapi
 
-// PrepareInput tells a host the whole cluster of a run on several hosts.
+// PrepareInput has the whole cluster of a run on several hosts.
 type PrepareInput struct {
 	// Run is as in [ReserveInput].
 	Run        string  `json:"run,omitempty"`

@@ -10,16 +10,16 @@ import (
 type Tasks interface {
 	// StopSilentTasks ends processes for their silence: they have failed.
 	StopSilentTasks(ctx context.Context, in TasksInput) (spec.RequestAnswer, error)
-	// SealTasks makes the host restart nothing any more.
+	// SealTasks makes the host restart nothing from now on.
 	SealTasks(ctx context.Context, in TasksInput) (spec.RequestAnswer, error)
 	// CheckStart checks whether a task could be started.
 	CheckStart(ctx context.Context, in CheckStartInput) (None, error)
-	// SettleTasks ends what the host may still run of the generation, or an earlier one, and
-	// returns once that is gone.
+	// SettleTasks ends the processes that the host may still run of the generation, or of an
+	// earlier one, and returns once they are gone.
 	SettleTasks(ctx context.Context, in TasksInput) (spec.RequestAnswer, error)
-	// Unreserve gives back what the host has reserved for the generation, or an earlier one.
+	// Unreserve gives back the host's reservations for the generation, and for earlier ones.
 	Unreserve(ctx context.Context, in Group) (None, error)
-	// TellStopping tells the tasks whether they stop together.
+	// TellStopping informs the tasks whether they stop together.
 	TellStopping(ctx context.Context, in TellStoppingInput) (None, error)
 }
 
