@@ -16,7 +16,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Closures returns the queue of the run's closures: while the run is open, for scheduling,
 // Closures returns the queue of the run's closures: while the run is open, for scheduling, and
 // afterwards for reading values. All calls return the same queue. The caller closes it.
 func (r *Run) Closures(ctx context.Context) (*closurequeue.Queue, error) {
@@ -43,7 +42,6 @@ func (r *Run) ClosureService(ctx context.Context) (*closurequeue.Service, closur
 	return closurequeue.OpenService(ctx, r.client, taskQueue, in, r.TaskNames)
 }
 
-// queue returns the task queue of the run, the input of its queue of closures, and whether the
 // queue returns the task queue of the run, the input of its queue of closures, and whether the
 // run is open. If the run has ended, the input only identifies the run.
 func (r *Run) queue(ctx context.Context) (taskQueue string, in closure.QueueInput, open bool, err error) {
