@@ -1,0 +1,129 @@
+package outcome
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+)
+
+func (w *writer) names(names []string, one, many, why string) {
+	if len(names) > 0 {
+		w.line("%s%s: %s", plural.Of(len(names), one, many), why, list(names))
+	}
+}
+
+func (w *writer) others() {
+	w.othersFailed()
+	why := " because of it"
+	switch w.r.EndedBy {
+	case spec.EndedByChief:
+		why = " after the chief's end"
+	case spec.EndedByTimeout:
+		why = " when the timeout passed"
+	case spec.EndedByMaxRunTime:
+		why = " when max_run_time passed"
+	case spec.EndedByCancel:
+		why = " when the run was cancelled"
+		if w.r.Reason != "" {
+			why += " (" + firstLine(w.r.Reason) + ")"
+		}
+	case spec.EndedByTogether:
+		why = " while the tasks were stopping together"
+		if len(w.r.Stragglers) > 0 {
+			why = " when their time to stop was over"
+		}
+	}
+	if stopped := w.stopped(); !stragglersFail(w.r) { // those that were stopped are named as stragglers
+		if len(stopped) == 0 && w.r.EndedBy == spec.EndedByCancel {
+			w.line("Then the run was cancelled%s", strings.TrimPrefix(why, " when the run was cancelled"))
+		}
+		w.names(stopped, "was stopped", "were stopped", why)
+	}
+	w.lost()
+}
+
+func (w *writer) othersFailed() {
+	var root spec.Failure
+	if f := w.r.FirstFailure; f != nil && w.r.OperatorError == nil {
+		root = *f
+	}
+	var others []*spec.TaskResult
+	later := true
+	for i := range w.r.Tasks {
+		t := &w.r.Tasks[i]
+		if t.Failed && t.Name != root.Task && t.Exit != nil && (root.Task == "" || !silent(w.r) || t.Exit.Cause != spec.CauseSilence) {
+			others = append(others, t)
+			later = later && !t.WasRestarting
+		}
+	}
+	if len(others) == 0 {
+		return
+	}
+	slices.SortStableFunc(others, func(a, b *spec.TaskResult) int { return a.Exit.Failed().Compare(b.Exit.Failed()) })
+	after := ""
+	switch {
+	case w.r.OperatorError != nil:
+		after = " after that"
+	case later:
+		after = " after it"
+	}
+	var told []string
+	for i, t := range others {
+		how := Short(*t.Exit)
+		if i < maxOthers {
+			if onItsWay(spec.Failure{Exit: *t.Exit}) {
+				how = "reported an error and was stopped: " + how
+			}
+			if a, b := root.FailedNanos(), t.Exit.FailedNanos(); t.Host == root.Host && t.Host != "" && a > 0 && b-a >= int64(time.Millisecond) {
+				how += ", " + span(time.Duration(b-a)) + " later"
+			}
+			if t.WasRestarting {
+				how += ", and was to be restarted"
+			}
+			told = append(told, fmt.Sprintf("%s (%s)", place(t.Name, t.Host), how))
+			continue
+		}
+		told = append(told, fmt.Sprintf("%s (%s)", t.Name, how))
+	}
+	w.line("%s%s: %s", plural.Of(len(others), "other failed", "others failed"), after, list(told))
+}
+
+func (w *writer) stopped() []string {
+	var names []string
+	for _, t := range w.r.Tasks {
+		if t.Failed || t.Exit == nil || w.r.FirstFailure != nil && w.r.FirstFailure.Task == t.Name {
+			continue
+		}
+		if c := t.Exit.Cause; c == spec.CauseCollateral || c == spec.CauseTimeout || c == spec.CauseOperator && w.r.EndedBy == spec.EndedByCancel {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+func (w *writer) lost() {
+	var names []string
+	for _, t := range w.r.Tasks {
+		if t.Exit != nil && t.Exit.Cause == spec.CauseHostLost && !t.Failed {
+			names = append(names, place(t.Name, t.Host))
+		}
+	}
+	w.names(names, "was lost with the host meanwhile", "were lost with the host meanwhile", "")
+}
+
+func (w *writer) unkillable() {
+	var names []string
+	for _, t := range w.r.Tasks {
+		if t.Exit != nil && t.Exit.Unkillable {
+			names = append(names, fmt.Sprintf("%s (pid %d)", place(t.Name, t.Host), t.Exit.PID))
+		}
+	}
+	if len(names) > 0 {
+		w.line("Still there a while after SIGKILL, and given up: %s", list(names))
+	}
+}

@@ -1,0 +1,127 @@
+package outcome
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"fmt"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+)
+
+func (w *writer) outOfTime() {
+	var late []*spec.TaskResult
+	failures := 0
+	for i := range w.r.Tasks {
+		t := &w.r.Tasks[i]
+		if t.Failed {
+			failures++
+		} else if t.Exit == nil || !t.Exit.OK() && t.Exit.Cause != spec.CauseOperator {
+			late = append(late, t)
+		}
+	}
+	switch {
+	case w.r.NotStarted && w.r.Generation > 0:
+		w.line("It passed while the group was being started again")
+	case w.r.NotStarted:
+		w.line("The limit is 0, so nothing was started")
+	case len(late) > 0:
+		names, places, host := []string{}, []string{}, late[0].Host
+		for _, t := range late {
+			names, places = append(names, t.Name), append(places, place(t.Name, t.Host))
+			if t.Host != host {
+				host = ""
+			}
+		}
+		if host != "" {
+			places = slices.Clone(names)
+			places[len(places)-1] += " on " + host
+			if len(names) > 50 {
+				places = append(names[:49:49], fmt.Sprintf("and %d more on %s", len(names)-49, host))
+			}
+		}
+		w.line("Still running then: %s", list(places))
+		w.doing(names)
+	}
+	f := w.r.FirstFailure
+	if f == nil {
+		return
+	}
+	w.line("Before that, %s %s%s", place(f.Task, f.Host), HowEnded(*f), w.at(*f))
+	w.quote(f.Message, false)
+	if failures > 1 {
+		w.line("%s after it", plural.Of(failures-1, "other failed", "others failed"))
+	}
+	w.logs(*f)
+}
+
+func (w *writer) doing(late []string) {
+	if w.r.Stacks != nil {
+		w.lines = append(w.lines, strings.Split(w.r.Stacks.String(), "\n")...)
+		late = w.telling()
+	}
+	n := 0
+	for _, name := range late {
+		t := w.tasks[name]
+		if t == nil || n == maxFiles {
+			continue
+		}
+		switch {
+		case t.StacksFile != "": // next to the logs
+			w.path("Stacks of "+name, t.StacksFile)
+			n++
+		case w.r.Stacks == nil && t.Exit != nil && t.Exit.LogDir != "" && w.o.Run == "":
+			w.path("Logs of "+name, t.Exit.LogDir)
+			n++
+		}
+	}
+}
+
+func (w *writer) telling() []string {
+	named := func(ranks stacktree.Ranks) (names []string) {
+		for _, t := range w.r.Tasks {
+			if ranks.Has(t.Rank) && t.StacksFile != "" {
+				names = append(names, t.Name)
+			}
+		}
+		return names
+	}
+	if names := named(w.r.Stacks.Outliers); len(names) > 0 {
+		return names
+	}
+	var ranks stacktree.Ranks
+	for _, c := range w.r.Stacks.Classes {
+		ranks = ranks.Union(stacktree.RanksOf(c.Ranks.First(1)...))
+	}
+	return named(ranks)
+}
+
+func (w *writer) traces() {
+	var traced []*spec.TaskResult
+	for i := range w.r.Tasks {
+		if t := &w.r.Tasks[i]; t.Exit != nil && t.Exit.TraceFile != "" {
+			traced = append(traced, t)
+		}
+	}
+	if f := w.r.FirstFailure; f != nil {
+		slices.SortStableFunc(traced, func(a, b *spec.TaskResult) int {
+			return cmp.Compare(btoi(b.Name == f.Task), btoi(a.Name == f.Task))
+		})
+	}
+	for _, t := range traced[:min(len(traced), maxFiles)] {
+		w.path("Flight Recorder of "+t.Name, t.Exit.TraceFile)
+	}
+	if more := len(traced) - maxFiles; more > 0 {
+		w.line("and %s more of the Flight Recorder, each beside the logs of its task", plural.Of(more, "file", "files"))
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
