@@ -27,8 +27,8 @@ type Coordinator struct {
 // closePatience is the patience of every coordinator.
 const closePatience = 2 * time.Second
 
-// New attaches to the queue of a run, and makes it if there is none. It waits
-// for nothing: closures wait in the queue until tasks serve.
+// New attaches to the queue of a run, and creates it if there is none. It does not wait for
+// tasks: closures wait in the queue until tasks serve.
 func New(ctx context.Context, run *starter.Run) (*Coordinator, error) {
 	q, err := run.Closures(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func New(ctx context.Context, run *starter.Run) (*Coordinator, error) {
 	return Of(q), nil
 }
 
-// Of coordinates by a client of a queue that is there, which is closed with it.
+// Of returns a coordinator that uses a client of an existing queue. Close closes the client.
 func Of(q *closurequeue.Queue) *Coordinator {
 	return &Coordinator{queue: q, one: make(chan struct{}, 1), patience: closePatience}
 }
@@ -53,8 +53,8 @@ func (c *Coordinator) Close() {
 	c.queue.Close()
 }
 
-// Queue returns the client of the queue, for what is beyond the seed: cancelling, pausing,
-// values by ID.
+// Queue returns the client of the queue, for what TensorFlow's coordinator does not offer:
+// cancelling, pausing, values by ID.
 func (c *Coordinator) Queue() *closurequeue.Queue { return c.queue }
 
 // Schedule schedules a call of a function on any task, and returns a handle on its value at
@@ -112,8 +112,8 @@ func (c *Coordinator) Join(ctx context.Context) error {
 	return c.queue.Join(ctx)
 }
 
-// Done says whether everything scheduled has been called. It returns the first error
-// like Join.
+// Done reports whether all scheduled closures have been called. It returns the first error, as
+// Join does.
 func (c *Coordinator) Done(ctx context.Context) (bool, error) {
 	leave, err := c.enter(ctx)
 	if err != nil {

@@ -23,7 +23,7 @@ var ErrRemoteValue = errors.New("a RemoteValue cannot be an argument of a closur
 // MarshalJSON is [ErrRemoteValue].
 func (*RemoteValue) MarshalJSON() ([]byte, error) { return nil, ErrRemoteValue }
 
-// remoteFirst takes what JSON says around [ErrRemoteValue] away.
+// remoteFirst removes what package json adds to [ErrRemoteValue].
 func remoteFirst(err error) error {
 	if errors.Is(err, ErrRemoteValue) {
 		return ErrRemoteValue
@@ -31,7 +31,7 @@ func remoteFirst(err error) error {
 	return err
 }
 
-// State says whether there is a value, or an error.
+// State returns the state of the value.
 func (v *RemoteValue) State() State {
 	select {
 	case <-v.remote.Done():
@@ -136,8 +136,8 @@ func fetchEach[T any](ctx context.Context, in []T) (any, error) {
 	return out, nil
 }
 
-// PerWorkerValues is a per-worker resource: as an argument of a closure it stands
-// for what the task that calls it has built. Copies are the same resource.
+// PerWorkerValues is a per-worker resource. As an argument of a closure it stands for the value
+// that the calling task has built. Copies are the same resource.
 type PerWorkerValues struct{ resource *resource }
 
 // resource is the state that copies of [PerWorkerValues] share.
@@ -153,16 +153,15 @@ func newPerWorkerValues(queue *closurequeue.Queue, id uint64) PerWorkerValues {
 	return PerWorkerValues{r}
 }
 
-// Release says that the resource is needed no more. Closures that were scheduled with it
-// are called all the same, and then the tasks drop what they have built. It does not wait
-// for that.
+// Release releases the resource. Tasks still call closures that were scheduled with it, and
+// drop the value after that. Release does not wait for them.
 func (v PerWorkerValues) Release() {
 	if v.resource != nil && !v.resource.released.Swap(true) {
 		v.resource.queue.Release(v.resource.id)
 	}
 }
 
-// MarshalJSON returns what stands for it among arguments.
+// MarshalJSON returns the reference to the resource for arguments.
 func (v PerWorkerValues) MarshalJSON() ([]byte, error) {
 	switch {
 	case v.resource == nil:
@@ -173,7 +172,7 @@ func (v PerWorkerValues) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, `{%q:%d}`, closure.ResourceKey, v.resource.id), nil
 }
 
-// resources collects the IDs of those that arguments name.
+// resources collects the IDs of the resources that arguments refer to.
 type resources struct{ ids []uint64 }
 
 func (r *resources) in(b []byte) error {

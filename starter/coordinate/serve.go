@@ -54,12 +54,13 @@ const (
 	endPatience = time.Minute
 )
 
-// Serve answers requests until the input or ctx ends. The queue was opened as opened says.
+// Serve answers requests until the input or ctx ends. opened is the answer to the opening of
+// the queue.
 func Serve(ctx context.Context, run string, s *closurequeue.Service, opened closure.Opened, in io.Reader, out io.Writer) error {
 	return newServer(s, out).serve(ctx, run, opened, in)
 }
 
-// Over tells the program that the run has ended, and how.
+// Over reports to the program that the run has ended, and how.
 func Over(out io.Writer, message string) error {
 	return json.NewEncoder(out).Encode(Answer{Event: EventOver, Message: message})
 }
@@ -68,8 +69,8 @@ type server struct {
 	service  *closurequeue.Service
 	patience time.Duration
 	requests sync.WaitGroup
-	// scheduling counts the requests to schedule that are not answered, and scheduled has an
-	// element when one has been.
+	// scheduling counts the requests to schedule that are not answered. scheduled receives an
+	// element when one is answered.
 	scheduling atomic.Int64
 	scheduled  chan struct{}
 
@@ -194,7 +195,7 @@ func (v *server) answer(ctx context.Context, r Request) {
 			a.Error = closurequeue.Problem(err)
 		}
 	}
-	_ = v.say(a) // a program that no longer reads has ended, and its input with it
+	_ = v.say(a) // if the program no longer reads, it has ended, and so has its input
 }
 
 func (v *server) say(a Answer) error {

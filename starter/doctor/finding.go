@@ -9,7 +9,7 @@ import (
 // Level is the severity of a finding.
 type Level string
 
-// The values of [Level]. A warning is of what some runs need, or will need.
+// The values of [Level]. A warning is about something that some runs need, or will need.
 const (
 	OK      Level = "ok"
 	Warning Level = "warning"
@@ -36,7 +36,7 @@ func problem(remedy, format string, args ...any) Finding {
 	return Finding{Level: Problem, Text: fmt.Sprintf(format, args...), Remedy: remedy}
 }
 
-// Unknown is the finding of a check that could not be made.
+// Unknown returns the finding of a check that could not be made.
 func Unknown(why error, remedy string) Finding {
 	return warning(remedy, "could not be checked: %v", why)
 }
@@ -52,7 +52,7 @@ func Worst(all []Finding) Level {
 	return worst
 }
 
-// Check is one thing to look at.
+// Check is a check to make.
 type Check struct {
 	Name string
 	Find func(context.Context) []Finding
@@ -69,7 +69,7 @@ func Examine(ctx context.Context, bound time.Duration, checks []Check) []Finding
 		answers[i] = make(chan []Finding, 1)
 		go func() { answers[i] <- c.Find(ctx) }()
 	}
-	// Those that keep to the context have a moment to say how far they came.
+	// Checks that respect ctx get a moment to report their progress.
 	late, stop := context.WithTimeout(context.WithoutCancel(ctx), bound+bound/4)
 	defer stop()
 	var all []Finding
@@ -79,7 +79,7 @@ func Examine(ctx context.Context, bound time.Duration, checks []Check) []Finding
 		case found = <-answers[i]:
 		case <-late.Done():
 			select {
-			case found = <-answers[i]: // it was there while another was waited for
+			case found = <-answers[i]: // it arrived during the wait for another
 			default:
 			}
 		}

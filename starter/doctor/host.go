@@ -20,7 +20,7 @@ type Host struct {
 
 const cgroupsV2 = "cgroups of version 2"
 
-// ReadHost reads the files below a root, which is / but for tests.
+// ReadHost reads the files below a root, which is / except in tests.
 func ReadHost(root string) Host {
 	h := Host{
 		PIDMax:         number(root, "proc/sys/kernel/pid_max"),
@@ -60,7 +60,7 @@ func ReadHost(root string) Host {
 }
 
 func below(root, pattern string) []string {
-	found, _ := filepath.Glob(filepath.Join(root, pattern)) // the pattern is ours
+	found, _ := filepath.Glob(filepath.Join(root, pattern)) // the pattern is valid
 	return found
 }
 

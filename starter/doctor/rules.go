@@ -57,8 +57,7 @@ func CheckServer(s Server) []Finding {
 	return all
 }
 
-// CheckUnreached judges a server that did not answer. why says what to do after a semicolon, or
-// in brackets.
+// CheckUnreached judges a server that did not answer. why is the error.
 func CheckUnreached(why error, remedy string) []Finding {
 	return []Finding{problem(remedy, "%v", why)}
 }
@@ -128,8 +127,8 @@ func CheckClock(synchronized bool, off time.Duration) []Finding {
 	return []Finding{ok("the clock is synchronized")}
 }
 
-// CheckCgroups judges what a host worker that is started here can limit. why says what is
-// missing.
+// CheckCgroups judges the limits that a host worker started here can set. why describes a
+// missing one.
 func CheckCgroups(h Host, controllers []string, why string) []Finding {
 	remedy := "clusterrun install-service, or systemd-run --user -p Delegate=yes clusterrun worker"
 	if h.Cgroups != cgroupsV2 {
@@ -220,7 +219,7 @@ func CheckPorts(h Host, free, tried int, taken []int) []Finding {
 // Disk is the file system of a directory.
 type Disk struct {
 	Path, Use string
-	Setting   string // what chooses another directory
+	Setting   string // the flag or variable that chooses another directory
 	Free      uint64 // in bytes
 	Full      error  // why it counts as full
 	Network   string // its type, if it is one of a network
@@ -317,9 +316,9 @@ func CheckPolicy(file string, bad error, root bool, dir *StateDir) []Finding {
 	return all
 }
 
-// CheckPrograms judges the programs that belong together. server is the line by which the
-// embedded server's program says its version, and python the version of the Python module,
-// empty where there is none.
+// CheckPrograms judges the programs that belong together. server is the version line of the
+// embedded server's program, and python the version of the Python module, or empty if there is
+// none.
 func CheckPrograms(own, version, server string, serverErr error, external bool, python string) []Finding {
 	all := []Finding{ok("%s", own)}
 	switch {
@@ -364,11 +363,11 @@ type Clock struct{ Ahead, Doubt time.Duration }
 // statuses come from the clocks of hosts.
 const skewed = time.Second
 
-// differs reports whether the other clock is certainly too far from ours.
+// differs reports whether the other clock certainly differs by more than skewed.
 func (c Clock) differs() bool { return c.Ahead.Abs()-c.Doubt > skewed }
 
-// CheckServerClock judges the clock of the server, of which the times are that runs were started and
-// ended at. err is why it is not known.
+// CheckServerClock judges the clock of the server, which gives the times at which runs start
+// and end. err is the error of reading it.
 func CheckServerClock(c Clock, err error) []Finding {
 	switch {
 	case err != nil:
@@ -385,7 +384,8 @@ type Other struct {
 	Clock
 }
 
-// CheckOther judges another host, from a program of a version, as `clusterrun version` says it.
+// CheckOther judges another host. version is the version of this program, as `clusterrun
+// version` prints it.
 func CheckOther(version string, o Other, err error) []Finding {
 	if err != nil {
 		return []Finding{problem("try it by hand: ssh -o BatchMode=yes HOST clusterrun version", "%v", err)}

@@ -207,8 +207,8 @@ func (p *page) code(n *ast.CodeSpan, m marks) string {
 	return "`" + s + "`"
 }
 
-// unescaped removes the backslashes before punctuation, which the parser leaves, and
-// replaces the bars that have none.
+// unescaped removes the backslashes before punctuation, which the parser keeps, and replaces
+// bars without one.
 func unescaped(s string, m marks) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 )
 
-// marker is the first argument of a process of a pool. It is followed by what the
-// process knows, and by the arguments of the program.
+// marker is the first argument of a process of a pool. Its knowledge and the arguments of the
+// program follow.
 const marker = "clusterrun-pool-process"
 
 // knowledge is the configuration of a process of a pool, in JSON.
@@ -34,10 +34,9 @@ var (
 	mainIsCalled atomic.Bool
 )
 
-// Register offers a function to pools, any that [task.Functions] takes: a
-// func(ctx, args...) (T, error), or one that returns only an error. It is meant for
-// functions named init, and panics if there is something wrong with the function or
-// its name.
+// Register registers a function for pools. It may be any function that [task.Functions]
+// accepts: func(ctx, args...) (T, error), or one that returns only an error. Call Register in a
+// function init. It panics if the function or its name is invalid.
 func Register(name string, fn any) {
 	if err := functions.Register(name, fn); err != nil {
 		panic("pool: " + err.Error())
@@ -58,7 +57,7 @@ func Main() {
 	if err == nil {
 		err = serve(k)
 	}
-	endAll() // while there is time: what runs our own pools is about to be swept away
+	endAll() // our own pools end first, before the host worker kills their programs
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pool:", err)
 		os.Exit(1)

@@ -29,7 +29,7 @@ type Options struct {
 	Clusterrun string
 	// Env is added to the environment of the processes.
 	Env map[string]string
-	// Log gets what goes wrong with a shutdown. Default: [slog.Default].
+	// Log receives errors of a shutdown. Default: [slog.Default].
 	Log *slog.Logger
 }
 
@@ -44,12 +44,12 @@ type Pool struct {
 	session *session // nil if there are no processes
 }
 
-// ErrProcessDied says that a process has ended in the middle of a run, or since the
-// last one. The pool is shut down then; the next run has new processes. The text is
-// TensorFlow's, and what is known of the reason follows it.
+// ErrProcessDied is returned if a process has ended during a call, or since the last one. The
+// pool is shut down then; the next call starts new processes. The text is TensorFlow's; the
+// reason follows it, if it is known.
 var ErrProcessDied = errors.New("Unexpected EOF. Worker process may have died") //nolint:staticcheck // the seed's text
 
-// ErrNoMain says that the program does not call [Main].
+// ErrNoMain is returned if the program does not call [Main].
 var ErrNoMain = errors.New("package pool is not initialized: the function main has to call pool.Main() before anything else, because the processes of a pool are this program again")
 
 // New makes a pool. Nothing is started yet.
@@ -146,7 +146,7 @@ func (p *Pool) Shutdown() {
 	}
 }
 
-// died ends a pool of which a process has died.
+// died shuts down a pool after a process has died, and returns the error for its caller.
 func (p *Pool) died(s *session, why string) error {
 	p.mu.Lock()
 	if p.session == s {
@@ -163,7 +163,7 @@ func (p *Pool) died(s *session, why string) error {
 	return fmt.Errorf("%w. Please report a bug", ErrProcessDied)
 }
 
-// started has the processes, and starts them if there are none.
+// started returns the session, and starts the processes if there are none.
 func (p *Pool) started() (*session, error) {
 	if !mainIsCalled.Load() {
 		return nil, ErrNoMain
@@ -200,7 +200,7 @@ func find(path string) (string, error) {
 	}
 	found, err := exec.LookPath(path)
 	if err == nil {
-		found, err = filepath.Abs(found) // tasks have a directory of their own
+		found, err = filepath.Abs(found) // working directories of tasks differ
 	}
 	if err != nil {
 		return "", fmt.Errorf("the program clusterrun was not found (%w); put it into PATH, or name it in Options.Clusterrun or CLUSTERRUN_BIN", err)

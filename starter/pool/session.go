@@ -34,7 +34,7 @@ const (
 // sessions are all that have not ended.
 var sessions sync.Map
 
-// endAll ends what this process still has of pools.
+// endAll ends all pools of this process.
 func endAll() {
 	var ending sync.WaitGroup
 	sessions.Range(func(s, _ any) bool {
@@ -96,7 +96,8 @@ func start(binary string, s *spec.RunSpec) (*session, error) {
 	command := exec.Command(binary, "run", "--coordinator-fd", descriptor, "-")
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(text), os.Stdout, os.Stderr
 	command.ExtraFiles = []*os.File{theirs}
-	// A session of its own: Ctrl-C is for the program, and the pool ends with it.
+	// In a session of its own it does not get Ctrl-C, which is for this program. The pool ends
+	// with the program.
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := command.Start(); err != nil {
 		socket.Close()
@@ -108,7 +109,7 @@ func start(binary string, s *spec.RunSpec) (*session, error) {
 	return out, nil
 }
 
-// listen hands answers to those who have asked.
+// listen delivers answers to the callers that wait for them.
 func (s *session) listen() {
 	defer close(s.over)
 	lines := json.NewDecoder(s.socket)
@@ -182,7 +183,7 @@ func (s *session) call(ctx context.Context, closures []closure.Closure) ([]closu
 	return outcomes, nil
 }
 
-// ask makes a request and decodes its answer. An [overError] means that there will be none.
+// ask makes a request and decodes its answer. It returns an [overError] if no answer will come.
 func (s *session) ask(ctx context.Context, op string, message, out any) error {
 	b, err := json.Marshal(message)
 	if err != nil {
@@ -218,7 +219,7 @@ func (s *session) ask(ctx context.Context, op string, message, out any) error {
 	return &closure.Error{Kind: refusedKind, Message: strings.TrimPrefix(a.Error.Message, "field "+a.Error.Field+": ")}
 }
 
-// refusedKind is the kind of the error of a call that the queue refuses.
+// refusedKind is the kind of error of a call that the queue refuses.
 const refusedKind = "RefusedError"
 
 // send writes a request. It ignores errors of writing, because the caller notices them when it
@@ -234,8 +235,8 @@ func (s *session) send(r coordinate.Request) error {
 	return nil
 }
 
-// awaitOver waits for the run to say how it has ended, which it is about to, and says
-// what is known otherwise if it does not.
+// awaitOver waits for the end of the run, and returns its reason. If the run does not report
+// one in time, it returns otherwise.
 func (s *session) awaitOver(otherwise string) string {
 	timer := time.NewTimer(2 * endGrace)
 	defer timer.Stop()
@@ -249,8 +250,8 @@ func (s *session) awaitOver(otherwise string) string {
 	return otherwise
 }
 
-// end says that nothing more is asked, by which the run ends in order, and waits for that. A
-// socket that is closed as a whole would be the death of this process.
+// end closes the socket for writing, which ends the run in order, and waits for that. Closing
+// all of the socket would look like the death of this process.
 func (s *session) end() error {
 	s.ends.Do(func() {
 		defer sessions.Delete(s)
@@ -268,7 +269,7 @@ func (s *session) end() error {
 				s.err = fmt.Errorf("clusterrun has ended with %w", err)
 			}
 		case <-timer.C:
-			_ = s.command.Process.Kill() // its processes end with it
+			_ = s.command.Process.Kill() // this also ends its processes
 			<-ended
 			s.err = fmt.Errorf("the run of the pool did not end within %s, and was killed", endBound)
 		}

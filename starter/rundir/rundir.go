@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
-// Record says which run a directory belongs to.
+// Record identifies the run of a directory.
 type Record struct {
 	// Server describes how to reach the run's server. If Embedded is set, it is the user's
 	// embedded server, which may listen at another address by now.
@@ -47,14 +47,14 @@ const (
 	unbornFor = time.Hour
 )
 
-// Create makes a directory for a new run, below the given one.
+// Create makes a directory for a new run, below parent.
 func Create(parent string) (*Dir, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
 	}
-	// Short: paths of Unix sockets below it have a limit of 108 bytes.
+	// The name is short because paths of Unix sockets are limited to 108 bytes.
 	var b [4]byte
-	_, _ = rand.Read(b[:]) // never fails, says its documentation
+	_, _ = rand.Read(b[:]) // it never fails
 	name := hex.EncodeToString(b[:])
 	path := filepath.Join(parent, unborn+name)
 	if err := os.Mkdir(path, 0o700); err != nil {
@@ -96,7 +96,7 @@ func (d *Dir) Load() (Record, error) {
 	return r, err
 }
 
-// Close gives the directory up and leaves it to others.
+// Close releases the lock of the directory.
 func (d *Dir) Close() {
 	if d.lock != nil {
 		d.lock.Close()

@@ -46,7 +46,7 @@ type LeftOut struct {
 	Why  string `json:"why"`
 }
 
-// Format tells a bundle from other files.
+// Format identifies a bundle.
 const Format = "clusterrun debug bundle"
 
 // AddJSON adds a document, without its secrets.
@@ -67,7 +67,7 @@ func (b *Bundle) AddText(name, text string) {
 // tailSize is the size of the end of a log that is packed, in bytes.
 const tailSize = 256 << 10
 
-// AddTail adds the end of a log, whole lines only, if the file is there.
+// AddTail adds the end of a log, in whole lines, if the file exists.
 func (b *Bundle) AddTail(name, path string) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -99,12 +99,12 @@ func (b *Bundle) AddTail(name, path string) {
 	b.AddText(name, string(text))
 }
 
-// LeaveOut notes what is not packed, and why.
+// LeaveOut records something that is not packed, and why.
 func (b *Bundle) LeaveOut(what string, why error) {
 	b.leftOut = append(b.leftOut, LeftOut{b.Scrubber.Text(what), b.Scrubber.Text(why.Error())})
 }
 
-// Manifest returns what is packed and what was left out.
+// Manifest lists the files that are packed, and what was left out.
 func (b *Bundle) Manifest(version string, made time.Time) Manifest {
 	m := Manifest{Format: Format, Clusterrun: version, Made: made.UTC().Truncate(time.Second), Files: []Entry{}, LeftOut: b.leftOut}
 	for _, f := range b.files {

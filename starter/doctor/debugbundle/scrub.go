@@ -24,7 +24,8 @@ type Scrubber struct{ known *strings.Replacer }
 // words, and replacing those would reveal it.
 const shortest = 6
 
-// NewScrubber returns one that knows these values. Of those with several lines each line is one.
+// NewScrubber returns a Scrubber that replaces these values. Of a value with several lines it
+// replaces each line.
 func NewScrubber(values []string) *Scrubber {
 	var forms []string
 	for _, value := range values {
@@ -38,7 +39,7 @@ func NewScrubber(values []string) *Scrubber {
 				base64.RawStdEncoding.EncodeToString(b), base64.RawURLEncoding.EncodeToString(b))
 		}
 	}
-	// The replacer takes the first of those that match.
+	// The replacer uses the first match, so longer forms must precede their parts.
 	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, f := range slices.Compact(forms) {
@@ -58,7 +59,7 @@ var (
 	assigned = lazyregexp.New(`(-{0,2})([A-Za-z_][A-Za-z0-9_.-]*)(\\?["']?\s*[=:]\s*|\s+)(\\?"[^"\r\n]*"|\\?'[^'\r\n]*'|[^\s"',;&]+)`)
 )
 
-// Text replaces what is or looks like a secret.
+// Text replaces known secrets, and text that looks like one.
 func (s *Scrubber) Text(text string) string {
 	text = s.known.Replace(text)
 	text = privateKey().ReplaceAllString(text, leftOut)
@@ -101,8 +102,8 @@ func looksSecret(name, value string) bool {
 	return spec.LooksSecret(strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name)), value)
 }
 
-// JSON returns a document of JSON without secrets: without values of variables and payloads, and
-// with what looks like a secret replaced.
+// JSON encodes v without secrets: without values of variables and payloads, and with text that
+// looks like a secret replaced.
 func (s *Scrubber) JSON(v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -122,8 +123,8 @@ func (s *Scrubber) JSON(v any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// variables are the fields that hold variables by their names, and content those that hold what
-// programs have said: the message of a failure has their last lines.
+// variables are the fields that hold variables by name. content are the fields that hold output
+// of programs; the message of a failure contains their last lines.
 var (
 	variables = []string{"env", "set", "inherited"}
 	content   = []string{"last_lines", "value", "output", "message", "stackTrace", "last_failure", "traceback", "reason"}

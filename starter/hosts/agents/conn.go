@@ -19,14 +19,14 @@ const (
 const (
 	// handshakeTakes bounds how long the two sides of a connection take to know each other.
 	handshakeTakes = 10 * time.Second
-	// maxLine bounds a request and an answer: both have a spec.
+	// maxLine bounds a request and an answer, which both contain a spec.
 	maxLine = 4 << 20
 )
 
 // keepAlive detects dead links.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 4}
 
-// tlsConfig is for both sides, which take no other key than their own.
+// tlsConfig returns the configuration of both sides, which accept no key but their own.
 func tlsConfig(key []byte, protocols ...string) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(key, key)
 	if err != nil {
@@ -43,15 +43,15 @@ type Request struct {
 	Version string `json:"version"`
 	// ID identifies the meeting.
 	ID string `json:"id"`
-	// Agent is random, and tells an agent from others with the same host and rank.
+	// Agent is random, and distinguishes an agent from others with the same host and rank.
 	Agent string `json:"agent"`
-	// Host is the name of the machine, or of the host worker of an agent that comes again.
+	// Host is the name of the machine, or of the host worker of an agent that rejoins.
 	Host string `json:"host"`
 	// ExecutionID identifies the run that the agent rejoins. It is empty if the agent is new.
 	ExecutionID string `json:"execution_id,omitempty"`
 	// Rank is the place of the host among the others, or -1 for any.
 	Rank int `json:"rank"`
-	// Encoded reports whether the agent has keys for what goes through the server.
+	// Encoded reports whether the agent has keys that encrypt payloads.
 	Encoded bool `json:"encoded,omitempty"`
 	// Spec is the spec that results from the agent's command line.
 	Spec map[string]json.RawMessage `json:"spec,omitempty"`

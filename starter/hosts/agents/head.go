@@ -66,7 +66,7 @@ func Listen(ctx context.Context, address string, c HeadConfig) (*Head, error) {
 	return h, nil
 }
 
-// Start lets those in who wait for the run.
+// Start admits the agents that wait for the run.
 func (h *Head) Start(r Run) {
 	h.mu.Lock()
 	h.members.executionID = r.ExecutionID
@@ -186,7 +186,7 @@ func (h *Head) agent(conn *tls.Conn) {
 func (h *Head) admit(r Request, one *member) (a Answer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closing && h.members.had(r) == nil { // who takes its own place again is waited for
+	if h.closing && h.members.had(r) == nil { // an agent that rejoins is waited for
 		return Answer{Refusal: "the run has ended", Later: true}
 	}
 	if a = h.members.check(r); a.Refusal == "" {

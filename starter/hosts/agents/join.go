@@ -105,7 +105,7 @@ func (m *Membership) ask(ctx context.Context, r Request) error {
 	return nil
 }
 
-// explain returns what is wrong with the other side of a connection.
+// explain returns a clearer error if the other side of a connection is not a head of this run.
 func (m *Membership) explain(err error) error {
 	var unknown *tls.CertificateVerificationError
 	var noTLS tls.RecordHeaderError
@@ -127,7 +127,7 @@ func (m *Membership) Lost(ctx context.Context) error {
 	for {
 		conn := m.conn
 		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-		_, _ = conn.Read(make([]byte, 1)) // nothing is said any more
+		_, _ = conn.Read(make([]byte, 1)) // the head sends nothing more
 		if !stop() {
 			return nil
 		}
@@ -150,7 +150,7 @@ func (m *Membership) rejoin(ctx context.Context, r Request) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, syscall.ECONNREFUSED), errors.As(err, &refused), time.Now().After(giveUp):
-			return err // it listens for as long as it is there
+			return err // a head that is alive listens
 		}
 		_ = wait.Sleep(ctx)
 	}

@@ -35,7 +35,7 @@ func newMembers(own Request, most int) (*members, string) {
 	return m, m.add(own, &member{cut: func() {}})
 }
 
-// check returns the refusal of an agent that may not take part, or else nothing.
+// check returns the refusal of an agent that may not take part, and otherwise the zero Answer.
 func (m *members) check(r Request) Answer {
 	here, again, had := m.own, r.ExecutionID != "", m.had(r)
 	refuse := func(format string, args ...any) Answer { return Answer{Refusal: fmt.Sprintf(format, args...)} }
@@ -71,7 +71,7 @@ func (m *members) check(r Request) Answer {
 	return Answer{}
 }
 
-// had returns the member whose place an agent asks for that comes again.
+// had returns the member whose place an agent claims that rejoins, or nil.
 func (m *members) had(r Request) *member {
 	if r.ExecutionID == "" {
 		return nil
@@ -79,8 +79,8 @@ func (m *members) had(r Request) *member {
 	return m.all[r.Host]
 }
 
-// add takes an agent among the members, and returns the name of its host worker. The names of
-// ranks are in their order. One that comes again takes the place that it had.
+// add adds an agent to the members, and returns the name of its host worker. The names of
+// agents with ranks sort by rank. An agent that rejoins takes the place that it had.
 func (m *members) add(r Request, one *member) string {
 	one.agent, one.rank = r.Agent, r.Rank
 	if had := m.had(r); had != nil {

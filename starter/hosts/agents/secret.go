@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
-// TokenVariable is the variable that has the secret.
+// TokenVariable is the variable with the secret.
 const TokenVariable = "CLUSTERRUN_TOKEN"
 
 // minToken is the least number of bytes of a secret. It makes guessing hopeless.
@@ -27,8 +27,8 @@ const minToken = 16
 
 const howToMake = "make one that nobody guesses, the same for all agents: (umask 077; head -c 32 /dev/urandom | base64 > token)"
 
-// Secret returns what the agents recognise each other by: the token of a file, else of the
-// variable. Neither is [ErrNoToken].
+// Secret returns the secret of the agents: the token in the file or, without a file, in the
+// variable. It returns [ErrNoToken] if there is neither.
 func Secret(file string, getenv func(string) string) ([]byte, error) {
 	from, token := "$"+TokenVariable, getenv(TokenVariable)
 	if file != "" {

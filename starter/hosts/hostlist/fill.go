@@ -122,7 +122,7 @@ func indexOf(hosts []Host, address string) (int, error) {
 	return at, nil
 }
 
-// listed says "a:2, b:4".
+// listed returns for example "a:2, b:4".
 func listed(hosts []Host) string {
 	var names []string
 	for _, h := range hosts {

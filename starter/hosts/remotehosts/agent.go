@@ -31,8 +31,8 @@ const (
 	aliveMost  = 6
 )
 
-// commandLine returns how an agent is called. To ssh we add that it must not ask anybody
-// anything, and that it notices a dead link; what the user gives it comes first, and wins.
+// commandLine returns the command that starts an agent. It makes ssh ask no questions and
+// notice a dead link; the user's own arguments precede these, and win.
 func commandLine(agent []string, login, script string) []string {
 	argv := append([]string{}, agent...)
 	if filepath.Base(agent[0]) == "ssh" {
@@ -62,8 +62,8 @@ func script(program string) string {
 		quote(program), notThere, Command))
 }
 
-// copyScript is like script for a program that the host has or gets in a private directory
-// named by its digest.
+// copyScript is like script for a program in a private directory that is named by its digest.
+// The host gets a copy if it has none.
 func copyScript(b binary) string {
 	return "exec /bin/sh -c " + quote(fmt.Sprintf(
 		`umask 077; d="${XDG_CACHE_HOME:-$HOME/.cache}/clusterrun/%s"; p="$d/clusterrun"; t="$d/new.$(uname -n).$$"; `+

@@ -31,7 +31,7 @@ func Ask(ctx context.Context, agent []string, login, program string) (version st
 		return "", 0, 0, fmt.Errorf("%s %s: %w: %s", agent[0], login, err, strings.Join(said.lines(), "; "))
 	}
 	version, at, err := readAnswer(string(answer.text))
-	// Its time was taken between those two.
+	// The host read its clock between these two times.
 	middle := began.Add(ended.Sub(began) / 2)
 	return version, at.Sub(middle), ended.Sub(began)/2 + time.Second, err
 }
@@ -45,7 +45,7 @@ func askScript(program string) string {
 		quote(program), notThere, quote(answerLine)))
 }
 
-// readAnswer reads what the script writes: the second, and the line of the version.
+// readAnswer reads the output of the script: the time in seconds, and the version line.
 func readAnswer(text string) (version string, at time.Time, err error) {
 	_, answer, _ := strings.Cut(text, answerLine+"\n")
 	second, version, _ := strings.Cut(answer, "\n")

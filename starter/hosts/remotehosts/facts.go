@@ -15,7 +15,7 @@ import (
 func factsOf(environ []string, isOwn func(string) bool) Facts {
 	g := resources.ReadGPUs(environ)
 	f := Facts{CPUs: runtime.NumCPU(), GPUs: len(g.Visible), GPUsLimitedBy: g.LimitedBy}
-	f.Hostname, _ = os.Hostname() // an address is there without it
+	f.Hostname, _ = os.Hostname() // the address is known without it
 	f.Address = f.Hostname
 	for _, variable := range environ {
 		// "client address, client port, server address, server port"

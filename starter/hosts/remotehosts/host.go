@@ -27,11 +27,11 @@ type host struct {
 	ending      chan struct{} // closed when we end it
 	endOnce     sync.Once
 	copied      chan struct{} // closed when copyOutput has returned; nil if it was not called
-	incomplete  error         // what it has returned
+	incomplete  error         // the error of copyOutput
 }
 
-// start brings the host up: its agent, the program there, a host worker. It leaves nothing
-// where it fails.
+// start starts the host's agent, the program there, and a host worker. If it fails, it leaves
+// nothing behind.
 func (h *host) start(ctx context.Context, c Config, o workers.Options) (Facts, error) {
 	text := script(c.Program.path)
 	if c.Copy {
@@ -90,16 +90,16 @@ func (h *host) greet(ctx context.Context, c Config, o workers.Options) (Facts, e
 // errLost is returned for requests to a host whose connection has ended.
 var errLost = errors.New("its connection has ended")
 
-// otherVersion says what is wrong with the program of a host.
+// otherVersion describes a program on a host that has another version.
 func (c Config) otherVersion(version string) string {
 	return fmt.Sprintf("its program is another one, %s, and this one is %s; install the same, or use --copy-binary", version, c.Version)
 }
 
-// maxNoise bounds what a login shell may write before the program does.
+// maxNoise bounds the output of a login shell before the program starts.
 const maxNoise = 64 << 10
 
-// awaitReady reads until the program on the host has its say, and sends it there before if
-// it is asked for.
+// awaitReady reads until the program on the host is ready. It sends the program if the script
+// asks for it.
 func (h *host) awaitReady(in *bufio.Reader, c Config) error {
 	for read := 0; read < maxNoise; {
 		line, err := in.ReadSlice('\n')

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 )
 
-// Config says how hosts are reached.
+// Config configures how hosts are reached.
 type Config struct {
 	// Agent is the launch agent with its arguments.
 	Agent []string
@@ -47,7 +47,7 @@ func OwnProgram(toCopy bool) (binary, error) {
 	return binary{path: path, digest: hex.EncodeToString(sum.Sum(nil)), size: size}, err
 }
 
-// Host names a host, and says which host worker it gets.
+// Host names a host, and configures its host worker.
 type Host struct {
 	Name, Login string
 	// Options are the options of the host worker, without directories and, except for the
@@ -62,7 +62,7 @@ const startBound = 30 * time.Second
 // reported together.
 const others = 3 * time.Second
 
-// Hosts are the hosts of a run. Its methods may be called on nil, which has none.
+// Hosts are the hosts of a run. Its methods may be called on nil, which has no hosts.
 type Hosts struct {
 	config Config
 	all    []*host
@@ -73,9 +73,9 @@ type Hosts struct {
 	cancel context.CancelFunc
 }
 
-// Launch brings up the hosts, all at the same time, and returns when all of them answer. If
-// one does not, none is left, and the error has a line for each that did not. awaited is
-// called with the names of those that take long.
+// Launch starts the hosts, all at the same time, and returns when all of them answer. If one
+// does not, Launch ends all of them, and its error has a line for each that did not. It calls
+// awaited with the names of slow hosts.
 func Launch(ctx context.Context, c Config, hosts []Host, awaited func(names []string)) (*Hosts, error) {
 	s := &Hosts{config: c, facts: make([]Facts, len(hosts)), errs: make([]error, len(hosts)), lost: make(chan error, len(hosts))}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -129,7 +129,7 @@ func Launch(ctx context.Context, c Config, hosts []Host, awaited func(names []st
 // slowStart is the time after which hosts that are still starting are reported.
 const slowStart = 2 * time.Second
 
-// failure returns the errors of all hosts that did not come up.
+// failure returns the errors of all hosts that did not start.
 func (s *Hosts) failure() error {
 	var lines []string
 	for i, err := range s.errs {
@@ -143,7 +143,7 @@ func (s *Hosts) failure() error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// watch tells when a host is lost.
+// watch reports if a host is lost.
 func (s *Hosts) watch(h *host) {
 	select {
 	case <-h.ending:
@@ -156,7 +156,8 @@ func (s *Hosts) watch(h *host) {
 	}
 }
 
-// Facts returns what the hosts say of themselves, in the order in which they were given.
+// Facts returns the facts that the hosts report about themselves, in the order in which the
+// hosts were given.
 func (s *Hosts) Facts() []Facts { return s.facts }
 
 // Lost returns a channel that receives an error for each host whose connection has ended
@@ -168,8 +169,8 @@ func (s *Hosts) Lost() <-chan error {
 	return s.lost
 }
 
-// CopyOutput begins to copy the logs of a run into dir, the directory of its own logs here.
-// It returns at once; tell is called with what cannot be copied.
+// CopyOutput starts to copy the logs of a run into dir, the directory of its logs here. It
+// returns at once, and calls tell with errors of reading or writing.
 func (s *Hosts) CopyOutput(workflowID, runID, dir string, tell func(error)) {
 	in := outputRequest{WorkflowID: workflowID, RunID: runID}
 	for _, h := range s.all {
@@ -181,8 +182,8 @@ func (s *Hosts) CopyOutput(workflowID, runID, dir string, tell func(error)) {
 	}
 }
 
-// SendStdin begins to send what in has to the task of that host that reads stdin. It returns at
-// once. If in cannot be read, tell is called, and the task reads the end.
+// SendStdin starts to send the content of in to the task of that host that reads stdin. It
+// returns at once. If in cannot be read, it calls tell, and the stdin ends.
 func (s *Hosts) SendStdin(name string, in io.Reader, tell func(error)) {
 	for _, h := range s.all {
 		if h.name == name {
@@ -195,7 +196,7 @@ func (s *Hosts) SendStdin(name string, in io.Reader, tell func(error)) {
 	}
 }
 
-// toldReader ends where its reader fails, and tells of that.
+// toldReader ends if its reader fails, and calls tell with the error.
 type toldReader struct {
 	io.Reader
 	tell func(error)
@@ -246,7 +247,7 @@ func (e *IncompleteError) Error() string {
 func (e *IncompleteError) Unwrap() error { return e.Err }
 
 // End ends all hosts when all their output is here, or ctx is done. It returns an
-// [IncompleteError] for each of which something is missing.
+// [IncompleteError] for each host whose output is incomplete.
 func (s *Hosts) End(ctx context.Context) error {
 	defer s.cancel()
 	errs := make([]error, len(s.all))

@@ -31,7 +31,7 @@ func (s *service) output(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := &sender{pieces: gob.NewEncoder(flushed{w, http.NewResponseController(w)})}
-	out.send(piece{}) // the headers are on their way with it
+	out.send(piece{}) // sends the headers
 	dir := tasklog.RunDir(s.logs(), in.WorkflowID, in.RunID)
 	follower := tasklog.Follow(dir, func(c tasklog.Chunk) {
 		name := tasklog.StdoutFile
@@ -45,7 +45,7 @@ func (s *service) output(w http.ResponseWriter, r *http.Request) {
 	})
 	select {
 	case <-s.ended:
-		_ = follower.Stop(context.WithoutCancel(r.Context())) // it has all the time that the reader takes
+		_ = follower.Stop(context.WithoutCancel(r.Context())) // the reader may be slow
 		if err := sendRest(dir, out); err != nil {
 			out.send(piece{Problem: err.Error()})
 		}
@@ -111,8 +111,8 @@ func sendFile(path, name string, out *sender) error {
 	}
 }
 
-// copyOutput copies the logs of the run into dir, the directory of the run here. It returns
-// nil when it has all of them. tell is called with what could not be read there.
+// copyOutput copies the logs of the run into dir, the directory of the run here. It returns nil
+// when it has all of them. It calls tell with errors of reading them on the host.
 func (h *host) copyOutput(ctx context.Context, in outputRequest, dir string, tell func(error)) error {
 	response, err := h.postJSON(ctx, "/output", in)
 	if err != nil {

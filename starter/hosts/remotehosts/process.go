@@ -42,7 +42,7 @@ func startProcess(argv []string) (*process, error) {
 	}
 	started := make(chan error, 1)
 	go func() {
-		// The signal comes when the thread ends that has started the process.
+		// Pdeathsig is sent when the thread ends that has started the process.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
@@ -66,7 +66,7 @@ func (p *process) kill() { _ = p.cmd.Process.Kill() }
 // maxSaid bounds the text of an agent that is kept.
 const maxSaid = 4 << 10
 
-// tail keeps the last of what is written.
+// tail keeps the end of the text that is written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

@@ -12,7 +12,7 @@ import (
 // startRequest asks a host to start a host worker.
 type startRequest struct {
 	Version string          `json:"version"`
-	Options workers.Options `json:"options"` // but for directories and the server
+	Options workers.Options `json:"options"` // except directories and the server
 }
 
 // Facts are the facts that a host reports about itself.
@@ -30,8 +30,8 @@ type Facts struct {
 }
 
 const (
-	// maxMessage bounds a request of the command and an answer of a host, in bytes. The
-	// options of a host worker have an environment in them.
+	// maxMessage bounds a request of the command and an answer of a host, in bytes. The options
+	// of a host worker contain an environment.
 	maxMessage = 16 << 20
 	// maxPiece bounds a piece on its way, in bytes.
 	maxPiece = 8 << 20
@@ -61,13 +61,13 @@ type piece struct {
 	// Path is below the directory of the run.
 	Path string
 	Data []byte
-	// Problem says that something could not be read.
+	// Problem describes something that could not be read.
 	Problem string
-	// End says that there is no more, of any file.
+	// End reports whether this is the last piece of all files.
 	End bool
 }
 
-// protocols is HTTP/2 without TLS: who reads the pipes has started us.
+// protocols is HTTP/2 without TLS, because only the process that started us has the pipes.
 func protocols() *http.Protocols {
 	p := new(http.Protocols)
 	p.SetUnencryptedHTTP2(true)

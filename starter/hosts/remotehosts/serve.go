@@ -34,7 +34,7 @@ type Worker interface {
 type ServeConfig struct {
 	// Version is the version of this program. A command of another version is refused.
 	Version string
-	// Parent is the directory below which the run gets one of its own.
+	// Parent is the directory below which the run gets its own directory.
 	Parent string
 	// StartWorker starts a host worker. stdin is for the task that the options name for it, and
 	// nil if they name none. died is called when the host worker is dead for good.
@@ -49,8 +49,8 @@ const (
 	silence = 15 * time.Minute
 )
 
-// Serve serves the command at the other end of in and out until that has gone or ctx ends.
-// Nothing of the run is left then.
+// Serve serves the command at the other end of in and out until that is gone or ctx ends. It
+// then removes everything of the run.
 func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, c ServeConfig) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -73,7 +73,8 @@ func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, c ServeConfig)
 		Handler: mux, Protocols: protocols(),
 		HTTP2: &http.HTTP2Config{
 			SendPingTimeout: time.Minute, PingTimeout: silence,
-			// More than one request may take: a task may leave its stdin unread.
+			// The connection's buffer exceeds that of one request, because a task may leave its
+			// stdin unread.
 			MaxReceiveBufferPerConnection: 3 << 20, MaxReceiveBufferPerStream: 1 << 20,
 		},
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -162,7 +163,7 @@ func (s *service) startWorker(o workers.Options, facts Facts) (err error) {
 
 func (s *service) logs() string { return filepath.Join(s.dir.Path, "logs") }
 
-// running returns the host worker, and answers the request where there is none.
+// running returns the host worker. If there is none, it answers the request with an error.
 func (s *service) running(w http.ResponseWriter) (Worker, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,12 +214,12 @@ func (s *service) endWorker() {
 	})
 }
 
-// close leaves nothing of the run.
+// close removes everything of the run.
 func (s *service) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.socket != nil {
-		_ = s.socket.Close() // what was behind it is gone
+		_ = s.socket.Close() // its users are gone
 	}
 	if s.input != nil {
 		defer s.input.Close() // after the tasks have ended

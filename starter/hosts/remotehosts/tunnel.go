@@ -8,8 +8,7 @@ import (
 	"net/http"
 )
 
-// connect answers when the host worker wants a connection to the server, and is that
-// connection then.
+// connect waits until the host worker connects to the server, and relays that connection.
 func (s *service) connect(w http.ResponseWriter, r *http.Request) {
 	if _, ok := s.running(w); !ok {
 		return
@@ -25,7 +24,7 @@ func (s *service) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer context.AfterFunc(r.Context(), func() { _ = conn.Close() })()
-	// The answer ends when we return: when the worker has no more to say.
+	// The response ends when this function returns, after the worker has sent its last byte.
 	go func() {
 		_, _ = io.Copy(conn, r.Body)
 		_ = conn.CloseWrite()
