@@ -46,7 +46,7 @@ func Example() {
 	}
 }
 
-// Look at a run that was started elsewhere, and end one of its tasks.
+// Look at a run that another program has started, and end one of its tasks.
 func ExampleGet() {
 	ctx := context.Background()
 	c, err := client.DialContext(ctx, envconfig.MustLoadDefaultClientOptions())

@@ -22,8 +22,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The server lists open runs by when they started, the others by when they ended, and the list
-// shows when they started. It asks for no more than it needs to know.
+// The list is sorted by the start of runs, although the server sorts ended runs by their end.
+// List asks for no more pages than it needs.
 func TestTheListIsSortedByTheTimeItShows(t *testing.T) {
 	now := time.Now()
 	ago := func(hours float64) *timestamppb.Timestamp {

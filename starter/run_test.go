@@ -24,7 +24,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// ends is a client whose run ends with these, one after the other.
+// ends returns a client whose run ends with these errors, one after the other.
 func ends(t *testing.T, errs ...error) *mocks.Client {
 	run := mocks.NewWorkflowRun(t)
 	for _, err := range errs {

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// A host that gives no sign of life is named within 20 s, with what will happen and when.
+// A silent host is named within 20 s, with the consequence and its time.
 func TestASilentHostIsNamed(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := func(s int) *timestamppb.Timestamp { return timestamppb.New(start.Add(time.Duration(s) * time.Second)) }

@@ -98,7 +98,7 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 	assert.False(t, s.TooFewSteps)
 }
 
-// A run without a place used to say nothing but that it was being placed.
+// The status of a run without a place says what the run waits for.
 func TestStatusSaysWhatARunWaitsFor(t *testing.T) {
 	pending := func(activity, queue string, failure *failurepb.Failure) *workflowpb.PendingActivityInfo {
 		return &workflowpb.PendingActivityInfo{

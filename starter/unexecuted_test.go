@@ -33,8 +33,8 @@ const (
 	taken = enumspb.PENDING_WORKFLOW_TASK_STATE_STARTED
 )
 
-// watched is a server where a run on the queue q looks as seen says after that time, and that queue
-// was last polled at polled.
+// watched returns a run on the queue q of a server. seen returns its state after a time, and
+// polled is the time of the queue's last poll.
 func watched(seen func(after time.Duration) at, polled time.Duration) *starter.Run {
 	began := time.Now()
 	c := &mocks.Client{}

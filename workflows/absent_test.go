@@ -22,8 +22,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// The end of a run waits for no host that the run has given up, and says what is missing. A
-// host that reports a loss itself is there, and is released.
+// The end of a run does not wait for a host that the run has given up, and the result names
+// what is missing. A host that reports a loss itself is present, and is released.
 func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
 	for _, c := range []struct {
 		name     string

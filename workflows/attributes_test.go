@@ -23,8 +23,8 @@ var (
 	restartsKey = temporal.NewSearchAttributeKeyInt64(spec.AttributeRestarts)
 )
 
-// searched is a world whose run is started with those attributes, and notes what the
-// run sets.
+// searched returns a world whose run is started with those attributes. It appends the changes
+// of the run to noted.
 func searched(t *testing.T, set ...temporal.SearchAttributeUpdate) (w *world, noted *[]string) {
 	w = newWorld(t)
 	w.SetContinueAsNewSuggested(false)
@@ -67,8 +67,8 @@ func TestSearchAttributesAreKept(t *testing.T) {
 	assert.Equal(t, []string{"Verdict failed"}, *noted, "a name that databases do not take")
 }
 
-// A run that was started with all attributes needs one event for its end, and one where its
-// group goes elsewhere; a group that restarts again and again needs few.
+// A run that was started with all attributes needs one event for its end, and one if its group
+// moves. A group that restarts again and again needs few.
 func TestSearchAttributesCostFewEvents(t *testing.T) {
 	all := []temporal.SearchAttributeUpdate{
 		verdictKey.ValueSet(spec.AttributeNone), causeKey.ValueSet(spec.AttributeNone), exitCodeKey.ValueSet(spec.AttributeNone),

@@ -40,7 +40,7 @@ func (b *barrierTest) message(host string) spec.BarrierMessage {
 	return spec.BarrierMessage{Host: host, Queue: "q/" + host, Digest: spec.ParticipantsDigest(b.in.Participants)}
 }
 
-// arrive has tasks of a host arrive after some time.
+// arrive makes tasks of a host arrive after some time.
 func (b *barrierTest) arrive(after time.Duration, host string, timeout time.Duration, tasks ...string) {
 	m := b.message(host)
 	for _, task := range tasks {
@@ -108,7 +108,7 @@ func TestBarrierTimesOut(t *testing.T) {
 	require.Contains(t, r.Arrived, "worker-1")
 }
 
-// A deadline that goes away with its arrival breaks nothing.
+// If an arrival with a deadline is withdrawn, its deadline does not break the barrier.
 func TestBarrierWithdrawnTimeout(t *testing.T) {
 	b := newBarrierTest(t, "worker-0", "worker-1")
 	b.OnActivity(spec.ActivityBarrierCheck, mock.Anything, mock.Anything).Return(unchanged).Maybe()

@@ -18,8 +18,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// localTries runs a task on a local queue, on a host that answers a reservation as answer says, and
-// returns which of the tries of Reserve and Release were part of a workflow task.
+// localTries runs a task on a local queue. Its host answers the tries of a reservation with
+// answer. It reports for each try of Reserve and Release whether it was part of a workflow
+// task.
 func localTries(t *testing.T, answer func(try int) error) (tries map[string][]bool, env *testsuite.TestWorkflowEnvironment) {
 	var suite testsuite.WorkflowTestSuite
 	env = suite.NewTestWorkflowEnvironment()
@@ -55,7 +56,8 @@ func TestALocalReservationIsPartOfTheWorkflowTask(t *testing.T) {
 	assert.Equal(t, map[string][]bool{hostapi.Name(hostapi.Host.Reserve): {true}, hostapi.Name(hostapi.Host.Release): {true}}, tries)
 }
 
-// A workflow task does not wait for what may become free: people would wait for it with their requests.
+// A workflow task does not wait until a resource becomes free, since the requests of users
+// would wait for it.
 func TestALocalReservationThatFailsIsRetriedByTheServer(t *testing.T) {
 	tries, env := localTries(t, func(try int) error {
 		if try < 3 {

@@ -27,9 +27,9 @@ type fleetWorld struct {
 	t *testing.T
 
 	mu sync.Mutex
-	// ends has how the lease of a host ends, by name.
+	// ends holds the channels that end the lease of a host with an error or nil, by name.
 	ends map[string]chan error
-	// told has the answers to runs, by workflow ID.
+	// told holds the answers to runs, by workflow ID.
 	told map[string][]fleet.Answer
 }
 
@@ -79,7 +79,7 @@ func (w *fleetWorld) grants(run string) []fleet.Answer {
 
 func (w *fleetWorld) at(after time.Duration, do func()) { w.RegisterDelayedCallback(do, after) }
 
-// join has a host join; refused is the error that it gets.
+// join adds a host after some time. refused is the error that it expects, if any.
 func (w *fleetWorld) join(after time.Duration, name, instance string, slots int, refused string) {
 	w.at(after, func() {
 		w.UpdateWorkflow(spec.UpdateJoin, "", &testsuite.TestUpdateCallback{
@@ -123,8 +123,9 @@ func (w *fleetWorld) run(from *fleet.Snapshot) error {
 	return w.GetWorkflowError()
 }
 
-// A host is there for as long as its lease lasts: one that ends badly leaves it silent, one
-// that ends well has it leave. A second living host worker of its name is refused.
+// A host is in the fleet for as long as its lease lasts: a lease that ends with an error leaves
+// it silent, and a lease that ends well removes it. A second living host worker with its name
+// is refused.
 func TestAFleetKnowsWhoIsThere(t *testing.T) {
 	w := newFleet(t)
 	w.join(time.Second, "a", "i1", 4, "")

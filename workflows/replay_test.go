@@ -41,7 +41,7 @@ func TestReplay(t *testing.T) {
 			r := worker.NewWorkflowReplayer()
 			r.RegisterWorkflowWithOptions(types[name], workflow.RegisterOptions{Name: name})
 			require.NoError(t, r.ReplayWorkflowHistoryWithOptions(nil, history, worker.ReplayWorkflowHistoryOptions{
-				// A run takes what its fleet says only if it is for this execution.
+				// A run accepts answers of its fleet only if they are for this execution.
 				OriginalExecution: workflow.Execution{ID: begun.GetWorkflowId(), RunID: begun.GetOriginalExecutionRunId()},
 			}))
 			replayed[name] = true

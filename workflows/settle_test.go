@@ -16,12 +16,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// An activity that was closed without an account of its process proves nothing: before the
-// next generation is placed, also by another execution, the host is asked to settle.
+// If an activity was closed without a report of its process, the host is asked to settle before
+// the next generation is placed, in this execution or the next.
 func TestNothingIsPlacedBeforeTheLastGenerationIsSettled(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		accounts bool // the host says how the process of generation 0 ended
+		accounts bool // the host reports the end of the process of generation 0
 		long     bool // the history is, so that the run continues as new
 		want     []string
 	}{

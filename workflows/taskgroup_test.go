@@ -31,7 +31,8 @@ func TestInGroups(t *testing.T) {
 	}
 }
 
-// clusterRun returns the workflow of runs for a test: below TestInGroups one whose tasks groups carry.
+// clusterRun returns the workflow of runs for a test. Below TestInGroups it is a workflow whose
+// tasks are carried by groups.
 func clusterRun(t *testing.T) func(workflow.Context, converter.RawValue, converter.RawValue) (*spec.RunResult, error) {
 	if strings.HasPrefix(t.Name(), "TestInGroups/") {
 		return workflows.ClusterRunInGroups
@@ -39,7 +40,7 @@ func clusterRun(t *testing.T) func(workflow.Context, converter.RawValue, convert
 	return workflows.ClusterRun
 }
 
-// hearEnds has runs in a test hear what their groups signal.
+// hearEnds delivers the signals of groups to the runs of a test.
 func hearEnds(env *testsuite.TestWorkflowEnvironment) {
 	env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, spec.SignalEnded, mock.Anything).
 		Return(func(_, _, _, name string, ends any) error {

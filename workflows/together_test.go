@@ -24,8 +24,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// togetherWorld has two hosts, a and b, whose tasks end when a test says so, or when
-// their activity is cancelled.
+// togetherWorld has two hosts, a and b. Their tasks end when a test ends them, or when their
+// activity is cancelled.
 type togetherWorld struct {
 	*testsuite.TestWorkflowEnvironment
 	t *testing.T
@@ -37,7 +37,7 @@ type togetherWorld struct {
 	tokens map[string][]byte
 	// groups are the workflow IDs of the groups.
 	groups map[string]string
-	// reserved has the stops in the inputs of reservations.
+	// reserved holds the stops in the inputs of reservations.
 	reserved []*spec.Stopping
 	// busy is the number of times that a host has no room for a next generation.
 	busy int
@@ -170,7 +170,7 @@ func (w *togetherWorld) status() spec.Status {
 	return s
 }
 
-// A wish is answered at once with how the run stands, every host learns of it, and
+// A request to stop is answered at once with the state of the run, every host receives it, and
 // the run ends when the tasks have.
 func TestStopTogether_CO01_CO08(t *testing.T) {
 	w := newTogetherWorld(t)

@@ -73,8 +73,8 @@ func TestCloseWaitsForAWhile(t *testing.T) {
 	require.ErrorContains(t, err, "the coordinator was closed")
 }
 
-// SEED-35: while a join waits schedule does, too, in another goroutine. A detached
-// closure is not what the join is about.
+// SEED-35: while a join waits, schedule in another goroutine waits, too. The join does not wait
+// for detached closures.
 func TestAJoinHoldsSchedulesBack(t *testing.T) {
 	f := newFixture(t)
 	f.schedule("wait")

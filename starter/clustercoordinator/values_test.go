@@ -75,7 +75,7 @@ func TestAborted(t *testing.T) {
 	})
 }
 
-// One who waits for a while only knows nothing of the closure.
+// A wait that is given up does not change the state of the value.
 func TestGivenUp(t *testing.T) {
 	f := newFixture(t)
 	v := f.schedule("wait")

@@ -22,8 +22,8 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
-			// Scripts get none of the developer's variables, and a state directory of their
-			// own.
+			// Scripts get a state directory of their own, and none of the developer's
+			// variables.
 			ours, _, _ := strings.Cut(e.Getenv("PATH"), ":")
 			e.Vars = append(e.Vars, "HOME="+e.WorkDir, "CLUSTERRUN_STATE_DIR="+e.WorkDir+"/state", "CLUSTERRUN_DEVSERVER=",
 				"PATH="+ours+":/usr/bin:/bin", "LOGS_HOST="+retention.Host())

@@ -21,7 +21,7 @@ import (
 
 var patience = queues.Patience
 
-// program is one that coordinates by lines, and the queue that it has.
+// program is a program that coordinates by lines, and its queue.
 type program struct {
 	*queues.Server
 	t       *testing.T
@@ -29,7 +29,7 @@ type program struct {
 	opened  closure.Opened
 	in      *io.PipeWriter
 	out     *bufio.Reader
-	// ended has what serving has ended with.
+	// ended receives the result of Serve.
 	ended chan error
 	// release ends the calls of wait.
 	release chan struct{}
@@ -205,7 +205,7 @@ func TestTheInputEnds(t *testing.T) {
 	close(p.release)
 }
 
-// If nothing gets into the queue for long, that is an error.
+// If no closure reaches the queue for the patience of the server, that is an error.
 func TestTheInputEndsAndTheQueueIsAway(t *testing.T) {
 	p := newProgram(t)
 	p.Away(true)

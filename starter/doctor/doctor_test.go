@@ -162,7 +162,7 @@ func TestReadHost(t *testing.T) {
 	assert.Equal(t, Host{Cgroups: "no cgroups"}, ReadHost(t.TempDir()))
 }
 
-// A check that hangs keeps nothing from being said, and is named.
+// A check that hangs is named, and does not hold up the findings of the others.
 func TestExamine(t *testing.T) {
 	hangs := make(chan struct{})
 	defer close(hangs)

@@ -39,7 +39,7 @@ yy    | `+"`a|b`"+`
 `, Render(sample, 22, false))
 }
 
-// Colour changes no word and no line but for the marks of code.
+// Color changes no words and no lines, except the marks of code.
 func TestRenderInColour(t *testing.T) {
 	t.Parallel()
 	text := Render(sample, 22, true)

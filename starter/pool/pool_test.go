@@ -27,7 +27,7 @@ func init() {
 	Register("takes_one", func(_ context.Context, i int) error { return nil })
 }
 
-// fake is a directory with what testdata/clusterrun was asked.
+// fake is a directory in which testdata/clusterrun records its requests.
 type fake string
 
 func (f fake) read(t *testing.T, name string) string {
@@ -192,7 +192,7 @@ func TestARequest(t *testing.T) {
 	require.ErrorContains(t, err, "argument 2 of pids: json: unsupported type: chan int")
 }
 
-// An error of a function ends nothing.
+// An error of a function does not end the pool.
 func TestFunctionsThatFail(t *testing.T) {
 	p, _ := newPool(t, Options{})
 	before := pid(t, p, "pids")
@@ -211,7 +211,8 @@ func TestFunctionsThatFail(t *testing.T) {
 	assert.Equal(t, before, pid(t, p, "pids"), "it goes on")
 }
 
-// A process that dies ends the pool; the error says why, and the next run has others.
+// A process that dies ends the pool with an error that gives the reason. The next call gets a
+// new pool.
 func TestProcessesThatDie(t *testing.T) {
 	p, f := newPool(t, Options{})
 	for function, why := range map[string]string{

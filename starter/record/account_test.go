@@ -35,7 +35,7 @@ func scheduled(seconds int, activity string) *historypb.HistoryEvent {
 	}}
 }
 
-// sample is a run of two tasks, of which the second failed.
+// sample returns the account of a run of two tasks, the second of which failed.
 func sample(t *testing.T, id, level string) (*Account, []*historypb.History) {
 	t.Helper()
 	exits := []spec.Exit{

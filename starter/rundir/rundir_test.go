@@ -19,7 +19,7 @@ func record() Record {
 	}
 }
 
-// abandon does to a directory what the death of its owner does.
+// abandon releases the lock of a directory, as the death of its owner does.
 func abandon(d *Dir) { d.lock.Close() }
 
 func TestADirectoryOfALivingOwner(t *testing.T) {

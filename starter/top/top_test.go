@@ -18,7 +18,7 @@ import (
 
 var now = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-// runOf is a run with that many tasks, of which one has failed and one restarts.
+// runOf returns a run with n tasks, one of which has failed and one of which restarts.
 func runOf(id string, n int) *starter.Status {
 	s := &starter.Status{RunID: id, Open: true, State: spec.RunRunning, Started: now.Add(-time.Hour)}
 	for i := range n {
@@ -140,7 +140,7 @@ func FuzzKeys(f *testing.F) {
 	})
 }
 
-// A key costs with 10,000 rows what it costs with 10.
+// A key costs the same with 10,000 rows as with 10.
 func BenchmarkKey(b *testing.B) {
 	cost := map[int]float64{}
 	for _, n := range []int{10, 10000} {

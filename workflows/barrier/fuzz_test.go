@@ -13,9 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// FuzzRound feeds a round any events in any order and holds it to what the
-// workflow and the hosts rely on: it closes once, it is released only if every
-// participant is there, and everyone who waits gets exactly one answer.
+// FuzzRound feeds a round any events in any order and checks what the workflow and the hosts
+// rely on: it closes once, it is released only if every participant is present, and every
+// waiting arrival gets exactly one answer.
 func FuzzRound(f *testing.F) {
 	f.Add([]byte{})
 	for seed := range byte(16) {
@@ -40,7 +40,8 @@ type fuzzed struct {
 	tasks       []string
 	round, twin *Round
 	now         time.Time
-	// waiting are those without an answer, and told how often others got one.
+	// waiting holds the arrivals without an answer, and told the number of answers of the
+	// others.
 	waiting map[waiter]bool
 	told    map[waiter]int
 	closed  *spec.BarrierResult

@@ -27,7 +27,7 @@ func TestTooManyArrivalsOfATask(t *testing.T) {
 	require.Equal(t, []spec.BarrierRefusal{refusal}, r.Status().Refused)
 	require.Empty(t, r.arrives("worker-0", "k0"), "the same again is no other one")
 
-	// Who goes away makes room.
+	// A withdrawal makes room.
 	r.Step(Withdrawn{Task: "worker-0", Key: "k0", Now: time.Unix(2, 0)})
 	require.Empty(t, r.arrives("worker-0", "in its place"))
 

@@ -14,9 +14,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// FuzzMachine feeds a fleet any events in any order, and holds it to what the runs rely on:
-// no host has more than it has room for, none gets tasks that is not ready, each run gets all
-// that it asked for, once, and none delays one that comes before it.
+// FuzzMachine feeds a fleet any events in any order, and checks what the runs rely on: no host
+// gets more than it has room for, only ready hosts get tasks, each run gets all that it asked
+// for, once, and none delays a run that comes before it.
 func FuzzMachine(f *testing.F) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same ones each time
 	for range 60 {
@@ -171,8 +171,8 @@ func (f *fuzzed) run() {
 	f.finish()
 }
 
-// finish has all hosts ready and all runs end one after the other: those that wait must have
-// their turn then.
+// finish makes all hosts ready and ends all runs one after the other. All waiting runs must
+// then get their turn.
 func (f *fuzzed) finish() {
 	f.now = f.now.Add(time.Hour)
 	for _, h := range f.hosts {
@@ -283,7 +283,7 @@ func (f *fuzzed) copied(m *Machine) *Machine {
 	return Resume(s)
 }
 
-// checkGrant holds a grant against what was asked for.
+// checkGrant compares a grant with the demand of its run.
 func (f *fuzzed) checkGrant(g Grant) {
 	t, d := f.t, f.asked[g.Run].Demand
 	byRank := map[int]int{} // the place of each task
@@ -374,7 +374,7 @@ func (f *fuzzed) checkDevices(g Grant, p Place, d Demand) {
 	}
 }
 
-// checkRoom holds what is held and granted against what the hosts have.
+// checkRoom compares held and granted resources with the resources of the hosts.
 func (f *fuzzed) checkRoom() {
 	for _, h := range f.machine.hosts {
 		used, alone := room{}, false

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSimulation has 10,000 runs of all kinds arrive at 200 hosts, which fall silent, come
-// back, some of them empty, are cordoned, and refuse: no host gets too much, and every run
-// starts within a day of simulated time.
+// TestSimulation sends 10,000 runs of all kinds to 200 hosts, which fall silent, come back,
+// some of them empty, are cordoned, and refuse. No host may get too much, and every run must
+// start within a day of simulated time.
 func TestSimulation(t *testing.T) {
 	s := newSimulated(t, 200)
 	runs := 10_000
@@ -138,7 +138,7 @@ func (s *simulated) arrive() {
 	})
 }
 
-// fail has one host fail, in one of several ways.
+// fail makes one host fail, in one of several ways.
 func (s *simulated) fail() {
 	s.failing = s.failing.Add(time.Duration(s.random.IntN(20)) * time.Minute)
 	h := s.hosts[s.random.IntN(len(s.hosts))]
@@ -183,7 +183,7 @@ func (s *simulated) join(h Host) {
 	s.step(j)
 }
 
-// on returns the runs that have something on a host, in the order of their numbers.
+// on returns the runs that hold a place on a host, in the order of their numbers.
 func (s *simulated) on(host string) (list []*simulatedRun) {
 	for i := range s.arrived {
 		id := Run{fmt.Sprint("run-", i+1), "1"}
@@ -283,7 +283,7 @@ func (s *simulated) place(r *simulatedRun, g Grant) {
 	})
 }
 
-// check holds what is on a host against what it has.
+// check compares the places held on a host with its resources.
 func (s *simulated) check(name string) {
 	used, gpus, alone := 0, map[string]bool{}, false
 	h := s.machine.host(name)

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// FuzzMachine feeds a machine any events in any order, possible ones and
-// impossible ones, and holds it to what the workflow relies on.
+// FuzzMachine feeds a machine any events in any order, possible and impossible ones, and checks
+// what the workflow relies on.
 func FuzzMachine(f *testing.F) {
 	f.Add([]byte{})
 	for seed := range byte(24) {
@@ -182,7 +182,7 @@ func (w *world) event() Event {
 	}
 }
 
-// captured returns the answer to a capture, for what there may be none.
+// captured returns an answer to a capture, which may not have been requested.
 func (w *world) captured() Captured {
 	e := Captured{For: []spec.Cause{spec.CauseTimeout, spec.CauseCollateral, spec.CauseSilence}[w.Byte()%3], Files: map[string]string{w.task(): "/stacks"}}
 	var stacks []stacktree.Tree

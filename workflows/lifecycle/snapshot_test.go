@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// A run of a thousand tasks that each had a lot to say takes along what fits.
+// The snapshot of a run with a thousand tasks and long messages keeps only what fits.
 func TestSnapshotsAreBounded(t *testing.T) {
 	for _, words := range []int{10, 1024} {
 		s := (&spec.RunSpec{Command: []string{"x"}, RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(1000)}}}).WithDefaults()

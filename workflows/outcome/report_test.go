@@ -41,8 +41,8 @@ func TestStragglers_SEED61_CO06(t *testing.T) {
 	assert.Equal(t, "Coordinator stopped with tasks still running: worker-1 ps-0", Sentence(r))
 }
 
-// failedRun is a run of so many tasks in which worker-1 failed first, and others stopped for it
-// or failed, too.
+// failedRun returns a run in which worker-1 failed first, and the other tasks were stopped for
+// it, or failed too if also lists them.
 func failedRun(tasks int, also ...int) *spec.RunResult {
 	at := time.Date(2026, 11, 25, 10, 13, 4, 235e6, time.UTC)
 	exit := func(code int, cause spec.Cause, later time.Duration) *spec.Exit {
@@ -67,7 +67,7 @@ func text(r *spec.RunResult, o Options) string {
 	return strings.Join(append([]string{Headline("iris-1", r, func(s string) string { return s })}, Lines(r, o)...), "\n")
 }
 
-// One failure among many has five lines, and nothing is in them twice.
+// The report of one failure among many has five lines, and no repetition.
 func TestReportOfOneFailureAmongMany_SEED89_TE01(t *testing.T) {
 	here := Options{Run: "iris-1", Zone: time.FixedZone("CET", 3600)}
 	assert.Equal(t, `run iris-1 failed: Subprocess worker-1 exited with exit code 2

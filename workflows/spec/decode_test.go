@@ -43,8 +43,7 @@ func TestDecodeAndDecodeYAMLAgree(t *testing.T) {
 	require.Equal(t, fromJSON, fromYAML)
 }
 
-// JSON goes through the JSON reader even if it is called YAML: YAML knows
-// other escapes.
+// JSON is read by the JSON reader even if it is given as YAML, since YAML has other escapes.
 func TestDecodeYAMLTakesJSON(t *testing.T) {
 	s, err := DecodeYAML([]byte("\ufeff" + `  {"command": ["\ud83d\ude00\/"], "tasks": [{"type": "worker"}]}`))
 	require.NoError(t, err)
@@ -109,7 +108,7 @@ func TestProblemListIsBounded(t *testing.T) {
 	require.True(t, strings.HasSuffix(err.Error(), "\n  and 99900 more"))
 }
 
-// A message is one line of printable text, however odd the document.
+// A message is one line of printable text, for any document.
 func TestProblemsArePrintable(t *testing.T) {
 	long := strings.Repeat("é", 1000)
 	_, err := Decode([]byte(`{"\u001b[31m\n` + long + `": 1, "command": ["x"], "tasks": [{"type": "\u0007` + long + `"}]}`))

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzDecode: no document makes the reader panic, every refusal is a list of
-// problems, and what is accepted is accepted again when it is written, means
-// the same then, and is valid by the schema.
+// FuzzDecode checks that no document makes the reader panic, that every refusal is a list of
+// problems, and that an accepted document is accepted again when it is written, means the same
+// then, and is valid by the schema.
 func FuzzDecode(f *testing.F) {
 	for _, kind := range []string{"good", "bad"} {
 		for _, d := range documents(f, kind) {

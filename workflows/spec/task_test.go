@@ -93,8 +93,7 @@ func TestAddedTaskNeedsACommand(t *testing.T) {
 	require.ErrorContains(t, err, "is no task name")
 }
 
-// An empty list means something other than none at all, and must survive the
-// way to the workflow.
+// An empty list differs from a missing list, and must survive the way to the workflow.
 func TestEmptyListsSurviveJSON(t *testing.T) {
 	for _, v := range []any{Override{Args: []string{}}, StartTaskRequest{Args: []string{}}} {
 		assert.Contains(t, toJSON(t, v), `"args":[]`)

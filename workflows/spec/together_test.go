@@ -29,7 +29,7 @@ func TestCleanErrors(t *testing.T) {
 	assert.False(t, StopTogether{CleanErrors: []string{}}.Clean("StopIteration"))
 }
 
-// An empty list survives the way to the workflow, where none means the default.
+// An empty list survives the way to the workflow. A missing list means the default.
 func TestAnEmptyListOfCleanErrorsStaysEmpty(t *testing.T) {
 	s := oneWorker(func(s *RunSpec) { s.StopTogether.CleanErrors = []string{} })
 	data, err := json.Marshal(s)

@@ -105,7 +105,7 @@ func series(t *testing.T, text string) string {
 	return b.String()
 }
 
-// Whenever one looks at ranks with the same rhythm of short and long steps, none is slow.
+// Ranks with the same rhythm of short and long steps are never slow, at any time.
 func TestARhythmIsNotSlow(t *testing.T) {
 	for period := 1; period <= 40; period++ {
 		var tasks []Task

@@ -15,8 +15,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/task"
 )
 
-// A rank whose host does not say who the others are fails of a reason, which it reports. MPI
-// itself says only that its initialization has failed.
+// A rank whose host does not name the other ranks fails with a reason, which it reports. MPI
+// itself reports only that its initialization has failed.
 func TestNoClusterForMPI(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "task")
 	listener, err := net.Listen("unix", socket)

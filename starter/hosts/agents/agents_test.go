@@ -162,8 +162,8 @@ func TestTooManyConnections(t *testing.T) {
 	assert.Eventually(t, func() bool { return served(dial()) }, time.Minute, time.Millisecond)
 }
 
-// A run that has ended waits for its agents to leave, and takes no other; who asks waits for
-// the next run.
+// A run that has ended waits for its agents to leave, and takes no others. An agent that asks
+// to join waits for the next run.
 func TestTheRunHasEnded(t *testing.T) {
 	t.Parallel()
 	h := listen(t)

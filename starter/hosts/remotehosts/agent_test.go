@@ -23,7 +23,7 @@ func TestCommandLine(t *testing.T) {
 		"what is not ssh gets no options of ssh")
 }
 
-// program writes a program that says how it is called, and ends so.
+// program writes a program that prints its command line and exits with code.
 func program(t *testing.T, path, code string) string {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))

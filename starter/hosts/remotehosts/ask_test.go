@@ -21,7 +21,7 @@ func scriptFile(t *testing.T, text string) string {
 
 func TestAsk(t *testing.T) {
 	ctx := context.Background()
-	// An agent as ssh is, to a host whose shell greets.
+	// An agent like ssh, to a host whose shell prints a greeting.
 	agent := []string{scriptFile(t, `shift; echo welcome; exec sh -c "$1"`)}
 	version, ahead, doubt, err := Ask(ctx, agent, "a", scriptFile(t, `echo "clusterrun 2 ($1)"`))
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func TestAsk(t *testing.T) {
 	assert.LessOrEqual(t, ahead.Abs(), doubt)
 	assert.GreaterOrEqual(t, doubt, time.Second)
 
-	// One whose shell writes a lot before.
+	// An agent to a host whose shell prints a lot before.
 	loud := []string{scriptFile(t, `shift; head -c 1000000 /dev/zero; echo; exec sh -c "$1"`)}
 	version, _, _, err = Ask(ctx, loud, "a", scriptFile(t, `echo "clusterrun 2 ($1)"`))
 	require.NoError(t, err)

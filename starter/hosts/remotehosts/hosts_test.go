@@ -55,18 +55,18 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// fakeWorker does at its end what the server tells it to.
+// fakeWorker is a host worker without tasks that ends when it is asked to stop.
 type fakeWorker struct {
 	workers.Options
 	died func(error)
-	read chan []byte // gets what the stdin of its task had
+	read chan []byte // receives the stdin of its task
 }
 
 func (w *fakeWorker) StopAll(how supervisor.StopAll) {
 	w.died(fmt.Errorf("told to stop with signal %d", how.Signal))
 }
 
-// Stop writes the logs of a process, with what the server answers to its name.
+// Stop writes the logs of a process, with the answer of the server to its name.
 func (w *fakeWorker) Stop(context.Context) {
 	answer := "no answer"
 	if c, err := net.Dial("unix", w.Server.Socket); err == nil {
@@ -124,7 +124,7 @@ func named(names ...string) (hosts []Host) {
 	return hosts
 }
 
-// left returns what is left of runs on a host.
+// left returns the directories that runs have left on a host.
 func left(t *testing.T, dir, host string) []os.DirEntry {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(dir, host))
@@ -160,7 +160,7 @@ func TestHosts(t *testing.T) {
 	require.NoError(t, s.End(t.Context()), "there is nothing to end any more")
 }
 
-// Stdin gets to one host, whole. A task that leaves it unread holds up nothing else.
+// Stdin reaches one host completely. A task that does not read it holds up no others.
 func TestStdin(t *testing.T) {
 	c, _ := newConfig(t)
 	hosts := named("a", "b")
@@ -182,8 +182,8 @@ func TestStdin(t *testing.T) {
 	assert.FileExists(t, filepath.Join(tasklog.ProcessDir(logs, 0, 1), tasklog.StdoutFile))
 }
 
-// endless is a stdin without an end. full is closed when more was read of it than a request may
-// have on its way.
+// endless is a stdin without an end. full is closed when more of it was read than a request may
+// have in transit.
 type endless struct {
 	read int
 	full chan struct{}
@@ -197,7 +197,7 @@ func (e *endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// One that cannot be had leaves none.
+// If one host does not start, the others are ended, too.
 func TestAHostThatDoesNotStart(t *testing.T) {
 	c, dir := newConfig(t)
 	_, err := Launch(t.Context(), c, named("a", "bad"), noneAwaited)
@@ -271,7 +271,7 @@ func TestFacts(t *testing.T) {
 	assert.Equal(t, own, factsOf(nil, isOwn).Address)
 }
 
-// A host writes nowhere but into the logs of the run.
+// Output of a host is written only below the logs of the run.
 func TestOutputStaysInTheLogs(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, appendTo(dir, piece{Path: "attempt_0/0/stdout.log", Data: []byte("a")}, map[string]bool{}))

@@ -29,7 +29,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// answering is a host whose answers have this body.
+// answering is a transport whose answers all have this body.
 type answering []byte
 
 func (a answering) RoundTrip(*http.Request) (*http.Response, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ours are the flags of the command of the tests that take values.
+// ours lists the flags of the tests' command that take values.
 var ours = []string{"np", "name", "log-dir", "per-host", "nnodes", "export", "host", "timeout"}
 
 // TestScripts runs testdata: command lines of other launchers, and their translations. `go test
@@ -94,7 +94,7 @@ func TestTopic(t *testing.T) {
 	assert.Equal(t, reference(), string(table.Find(topic)))
 }
 
-// Each word does something, or says why not, in one way.
+// Each flag of another launcher is translated, or unneeded, or refused with an alternative.
 func TestWords(t *testing.T) {
 	seen := map[string]bool{}
 	for _, w := range words {
@@ -113,7 +113,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// No arguments make it panic, and what it refuses it refuses with words.
+// No arguments cause a panic, and each refusal has a message.
 func FuzzTranslate(f *testing.F) {
 	f.Add("-np 2 --map-by ppr:2:node:OVERSUBSCRIBE ./a")
 	f.Add("-N2-4 -ln8 -t1-2:3 -w n[1-3,07],x ./a")

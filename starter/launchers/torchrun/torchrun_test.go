@@ -132,7 +132,8 @@ for a in r.get_args_parser()._actions:
 	}
 }
 
-// Each flag has a line of the reference, and fits.
+// Each flag is in the reference, and either has an effect or is unneeded. Lines of the
+// reference are at most 93 bytes long.
 func TestReference(t *testing.T) {
 	for _, f := range flags {
 		assert.Contains(t, Reference(), "--"+f.name)
@@ -148,7 +149,7 @@ func TestVariables(t *testing.T) {
 		Variables([]string{"PET_NNODES=2", "PET_DOG=1", "PET_RDZV_ID=x", "PET_ROLE=", "PET_LOGS_SPECS=x"}))
 }
 
-// No arguments make it panic, and what it refuses it refuses with words.
+// No arguments cause a panic, and each refusal has a message.
 func FuzzTranslate(f *testing.F) {
 	f.Add("--nproc-per-node=2 --tee 3 train.py", "PET_NNODES=1")
 	f.Add("-mr 0:1 -t3 -- x", "PET_STANDALONE=1")

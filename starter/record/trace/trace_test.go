@@ -20,7 +20,7 @@ import (
 
 func at(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0).UTC() }
 
-// failed is a run whose second task was started again, and failed again.
+// failed returns a run whose second task was started again, and failed again.
 func failed() *record.Account {
 	first := spec.Exit{Restart: 0, PID: 7, Cause: spec.CauseOrigin, ExitCode: 1, Started: at(6), Ended: at(9), Message: "no luck\n"}
 	last := spec.Exit{Restart: 1, PID: 9, Cause: spec.CauseOrigin, ExitCode: 3, Started: at(10), Ended: at(30), Message: "boom"}

@@ -69,7 +69,7 @@ func historyOf(t *testing.T, file string) *historypb.History {
 	return history
 }
 
-// openLease returns a lease whose end the history does not have, with its event.
+// openLease returns a lease that is open at the end of the history, and its event.
 func openLease(t *testing.T, history *historypb.History) (event int64, lease closure.Lease) {
 	t.Helper()
 	open := map[int64]*commonpb.Payloads{}
@@ -150,7 +150,7 @@ func completed(t *testing.T, scheduled int64, result closure.LeaseResult) []*his
 	}
 }
 
-// continuing notes what a workflow gives its next execution.
+// continuing records the state that a workflow passes to its next execution.
 type continuing struct {
 	interceptor.WorkerInterceptorBase
 	interceptor.WorkflowInboundInterceptorBase

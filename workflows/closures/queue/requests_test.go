@@ -17,8 +17,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// queueTest is a queue of closures in the test environment. The test is over when the
-// hosts say that the run is.
+// queueTest is a queue of closures in the test environment. The test ends when the hosts report
+// the end of the run.
 type queueTest struct {
 	*testsuite.TestWorkflowEnvironment
 	t *testing.T
@@ -39,7 +39,7 @@ func (q *queueTest) runClosures(answer func(closure.Lease) (closure.LeaseResult,
 		activity.RegisterOptions{Name: closure.ActivityRunClosures})
 }
 
-// serve has a host say after some time that a task serves there.
+// serve signals after some time that a task serves on a host.
 func (q *queueTest) serve(after time.Duration, host, broker string) {
 	q.RegisterDelayedCallback(func() {
 		q.SignalWorkflow(closure.SignalServing, closure.ServingMessage{
@@ -81,7 +81,7 @@ func (q *queueTest) run() {
 	require.NoError(q.t, q.GetWorkflowError())
 }
 
-// A join or done that says not who asks is refused before it is in the history.
+// A join or done without a client is refused before it is in the history.
 func TestWaitRequestsAreChecked(t *testing.T) {
 	q := newQueueTest(t)
 	var nobody, uncounted []*asked

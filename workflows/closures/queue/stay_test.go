@@ -40,10 +40,10 @@ func newLongQueue(t *testing.T) *longQueue {
 	return q
 }
 
-// at has something done at a time of the workflow.
+// at calls do at a time of the workflow.
 func (q *longQueue) at(after time.Duration, do func()) { q.RegisterDelayedCallback(do, after) }
 
-// answered is the answer to an update, once there is one.
+// answered is the answer to an update.
 type answered struct {
 	*testing.T
 	done  bool
@@ -76,8 +76,8 @@ func (q *longQueue) carried() (payloads []*commonpb.Payload, executions []closur
 	return again.Input.Payloads, r.Executions, rules.Restore(rules.ConfigOf(in), r.Queue)
 }
 
-// A queue that is larger than a server takes stays, with all that it has, and lets nothing
-// in until enough of it has ended: a server would end it.
+// A queue that is too large for a server to continue keeps its state, and takes no closures
+// until enough have ended: a server would end it.
 func TestAQueueThatIsTooLargeStays(t *testing.T) {
 	const batches = 140
 	q := newLongQueue(t)
@@ -122,7 +122,7 @@ func TestAQueueThatIsTooLargeStays(t *testing.T) {
 	c := next.Status().Counts
 	assert.Equal(t, batches*closure.MaxBatch/2, c.Queued)
 	assert.Equal(t, uint64(batches*closure.MaxBatch/2), c.Cancelled)
-	// It is as open as before: who waited asks again.
+	// It takes closures as before, and waiting clients ask again.
 	assert.True(t, next.Schedule(one).Ready())
 }
 

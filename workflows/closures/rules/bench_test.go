@@ -42,7 +42,7 @@ func (m *mill) schedule(n int) {
 	m.queue.Schedule(r)
 }
 
-// turn calls what is given out now.
+// turn calls all closures that are given out now.
 func (m *mill) turn() {
 	for _, a := range m.queue.Actions() {
 		d, ok := a.(Dispatch)
@@ -79,7 +79,7 @@ func BenchmarkClosures(b *testing.B) {
 	}
 }
 
-// BenchmarkDeepQueue is the same with all of them queued before any is called.
+// BenchmarkDeepQueue does the same, with all closures queued before any is called.
 func BenchmarkDeepQueue(b *testing.B) {
 	b.ReportAllocs()
 	for left := b.N; left > 0; left -= 100_000 {
@@ -93,8 +93,7 @@ func BenchmarkDeepQueue(b *testing.B) {
 	}
 }
 
-// Of closures that have ended nothing is kept: a queue is as large after hundreds of
-// thousands as after a few.
+// Ended closures leave nothing: a queue is as large after hundreds of thousands as after a few.
 func TestMemoryIsFlat(t *testing.T) {
 	m := newMill(4, 4)
 	heap := func() int {

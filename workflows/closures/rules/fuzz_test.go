@@ -32,7 +32,7 @@ func FuzzQueue(f *testing.F) {
 	})
 }
 
-// Tasks and where they serve. All of them serve in the end.
+// fuzzHosts are the tasks, and the hosts on which they serve. All of them serve in the end.
 var fuzzHosts = []struct {
 	host, queue string
 	tasks       []string
@@ -51,7 +51,7 @@ type fuzzed struct {
 	numbers     map[string]uint64
 	calls       []*fuzzCall
 
-	// What the world knows of closures: those that were admitted or cancelled have IDs,
+	// Closures from the view of hosts and clients: admitted and cancelled closures have IDs,
 	// those in ended have ended, and those in held are at a host.
 	detached   map[uint64]bool
 	ended      map[uint64]bool
@@ -251,7 +251,7 @@ func (c *fuzzCall) ask(q *Queue) fuzzAnswer {
 	return q.Join(*c.wait)
 }
 
-// askAgain sends a request once more: it is the same one.
+// askAgain repeats a request, which must have the same answer.
 func (f *fuzzed) askAgain() {
 	if len(f.calls) == 0 {
 		return
@@ -330,7 +330,7 @@ func (f *fuzzed) leaseEnds() {
 			f.held[id] = at
 			continue
 		case 11:
-			continue // it knows nothing of it
+			continue // it does not know the closure
 		case 12:
 			o.Kind = "something new"
 		}
@@ -379,8 +379,8 @@ func (f *fuzzed) runEnded() {
 	f.leases, f.order, f.held = map[int][]uint64{}, nil, map[uint64]fuzzHeld{}
 }
 
-// continueAsNew replaces the queue by its snapshot. To the twin it is as if every
-// lease had come back with nothing. Those who wait ask again.
+// continueAsNew replaces the queue by its snapshot. For the twin, every lease ends without
+// outcomes. Waiting clients ask again.
 func (f *fuzzed) continueAsNew() {
 	f.both(func(q *Queue) { q.Suspend(true) })
 	f.step()
@@ -407,7 +407,7 @@ func (f *fuzzed) continueAsNew() {
 	f.step()
 }
 
-// step takes what both do, compares it and does it.
+// step takes the actions of both queues, compares them and carries them out.
 func (f *fuzzed) step() {
 	t := f.t
 	before := f.queue.Status()
@@ -509,7 +509,7 @@ func (f *fuzzed) decided(d Decide) {
 	}
 }
 
-// answers looks at the requests that have got theirs.
+// answers checks the requests that have been answered.
 func (f *fuzzed) answers() {
 	for _, c := range f.calls {
 		if c.answered {
@@ -564,8 +564,9 @@ func (f *fuzzed) scheduled(c *fuzzCall, a closure.ScheduleAnswer) {
 	}
 }
 
-// raised: an error is one of a closure that is not detached, and the client has not had
-// it. When the first has it nothing executes, and none of their own when others have it.
+// raised checks an error that a client received: its closure is not detached, and the client
+// has not received it before. When the first client receives it, no closure executes; when
+// others do, none of their own.
 func (f *fuzzed) raised(e *closure.Error, client string) {
 	if e == nil || f.over && e.Closure == 0 {
 		return

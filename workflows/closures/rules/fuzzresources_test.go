@@ -27,8 +27,8 @@ func (f *fuzzed) createResource() {
 	f.owners[a.ID] = client
 }
 
-// release releases some resource, which perhaps is another client's. As clients do, it
-// waits until the queue has answered for what uses it.
+// release releases a resource, perhaps of another client. As clients do, it waits until the
+// queue has answered the requests that use it.
 func (f *fuzzed) release() {
 	if f.queue.resources.last == 0 {
 		return
@@ -91,8 +91,8 @@ func (f *fuzzed) areGone(ranges [][2]uint64) {
 	}
 }
 
-// given: a lease has all resources of its closures. A host that does not serve builds
-// none.
+// given checks that a lease has all resources of its closures. A host that does not serve
+// builds none.
 func (f *fuzzed) given(d Dispatch) {
 	f.areGone(d.Released)
 	f.telling[d.Number] = d.Released
@@ -112,7 +112,7 @@ func (f *fuzzed) given(d Dispatch) {
 	}
 }
 
-// heard: the host of a lease has read it.
+// heard drops the resources that a lease names as released, as its host does.
 func (f *fuzzed) heard(lease int) {
 	if l := f.queue.leases[lease]; l != nil {
 		f.drops(l.host.queue, f.telling[lease])

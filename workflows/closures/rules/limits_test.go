@@ -187,7 +187,7 @@ func TestLeasesAreBounded(t *testing.T) {
 	require.Equal(t, 16, q.queued.all)
 }
 
-// Many decisions become several events, none too large.
+// Many decisions are split into several events, none of them too large.
 func TestDecisionsComeInPieces(t *testing.T) {
 	var d decisions
 	for id := uint64(60_000); id > 0; id-- {

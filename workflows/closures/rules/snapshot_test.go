@@ -66,7 +66,7 @@ func fill(q *Queue, n int, next func(i int) closure.Closure) int {
 	}
 }
 
-// What a full queue comes to: an update and the input of a workflow take 2 MiB.
+// The snapshot of a full queue fits: an update and the input of a workflow take 2 MiB.
 func TestSnapshotSizes(t *testing.T) {
 	config := ConfigOf(closure.QueueInput{})
 	random := rand.New(rand.NewPCG(1, 2))

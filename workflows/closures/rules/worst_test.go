@@ -97,7 +97,7 @@ func TestTheWorstSnapshotFits(t *testing.T) {
 	assert.Less(t, len(snapshot), 1400<<10, "closures that are worth nothing but arguments")
 }
 
-// A lease is the input of an activity, of which a server takes 2 MiB as well.
+// A lease is the input of an activity, for which a server takes 2 MiB as well.
 func TestTheWorstLeaseFits(t *testing.T) {
 	r := noise{rand.New(rand.NewPCG(1, 2))}
 	q := New(Config{})

@@ -43,7 +43,7 @@ func read(n ast.Node, source []byte) node {
 	return out
 }
 
-// said returns the text of a node in which nothing is but text and code.
+// said returns the text of a node that contains only text and code.
 func (n node) said(t *testing.T) string {
 	t.Helper()
 	said := n.text
