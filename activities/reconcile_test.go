@@ -211,8 +211,8 @@ func (s *stopped) Wait(_ context.Context, r supervisor.ProcessRef) (supervisor.P
 	return supervisor.Process{}, nil
 }
 
-// A host settles a generation by fencing it off and ending its processes and those of earlier
-// generations, even if it no longer has a plan of the run.
+// A host settles a generation by fencing it off and ending its processes and the processes of
+// earlier generations, even without a plan of the run.
 func TestSettle(t *testing.T) {
 	for _, planned := range []bool{true, false} {
 		s := &stopped{listed: listed{processes: []supervisor.Process{living("worker-0", 0, 3), living("worker-1", 1, 0), living("worker-0", 2, 0)}}}

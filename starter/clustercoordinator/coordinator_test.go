@@ -48,7 +48,7 @@ func (f *fixture) schedule(function string, args ...any) *RemoteValue {
 	return v
 }
 
-// When Close returns, the scheduled closures are in the queue, where they continue.
+// When Close returns, the scheduled closures are in the queue, and they are still called.
 func TestCloseSendsWhatWasScheduled(t *testing.T) {
 	f := newFixture(t)
 	const n = 1500

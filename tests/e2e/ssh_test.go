@@ -63,7 +63,7 @@ func (h *onHosts) gone() {
 	})
 }
 
-// running waits until n tasks have printed that they run.
+// running waits until n tasks have printed "running".
 func running(t *testing.T, p *harness.Process, n int) {
 	t.Helper()
 	harness.Eventually(t, "the tasks run", func() bool {

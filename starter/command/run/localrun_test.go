@@ -49,7 +49,7 @@ func TestASignalDoesNotCancelTheStartOfARun(t *testing.T) {
 	assert.True(t, l.asked)
 }
 
-// The second signal ends the wait for the server, which may have started the run.
+// The second signal ends the wait for the server, although the server may start the run.
 func TestTheSecondSignalEndsTheWaitForAStart(t *testing.T) {
 	l, start := starting(t, func(ctx context.Context, signals chan<- os.Signal) error {
 		signals <- syscall.SIGTERM
