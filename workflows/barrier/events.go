@@ -9,7 +9,7 @@ import (
 // Event is something that happened to a round.
 type Event interface{ event() }
 
-// Arrived: a task is at the barrier.
+// Arrived reports that a task is at the barrier.
 type Arrived struct {
 	Host, Task, Key string
 	// Digest is the [spec.ParticipantsDigest] of those it waits for.
@@ -20,27 +20,27 @@ type Arrived struct {
 	Now     time.Time
 }
 
-// Withdrawn: an arrival no longer counts, because its process no longer waits. It has no effect
-// for a key that never arrived.
+// Withdrawn reports that an arrival no longer counts, because its process no longer waits. It
+// has no effect for a key that never arrived.
 type Withdrawn struct {
 	Task, Key string
 	Now       time.Time
 }
 
-// Passed: it is this late.
+// Passed reports the present time.
 type Passed struct{ Now time.Time }
 
-// Ended: a task has ended and does not come back. It matters only if the task
-// is missing: who has arrived has done its part.
+// Ended reports that a task has ended and does not come back. It has an effect only if the task
+// is missing: an arrived task has done its part.
 type Ended struct {
 	Task string
 	How  string // shown to users
 }
 
-// RunEnded: the run is over, or the generation the round is of.
+// RunEnded reports the end of the run, or of the round's generation.
 type RunEnded struct{ How string }
 
-// Cancelled: a user ended the round.
+// Cancelled reports that a user ended the round.
 type Cancelled struct{}
 
 func (Arrived) event()   {}

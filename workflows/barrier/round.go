@@ -57,8 +57,8 @@ func New(participants []string, now time.Time) *Round {
 // Digest is the [spec.ParticipantsDigest] of the participants.
 func (r *Round) Digest() string { return r.digest }
 
-// Step takes in what happened and answers those whose waiting it ended, in the
-// order of their names and arrivals.
+// Step applies an event and answers the arrivals whose waiting it ended, in the order of their
+// names and arrivals.
 func (r *Round) Step(e Event) []Answer {
 	switch e := e.(type) {
 	case Arrived:
@@ -244,7 +244,7 @@ func (r *Round) Deadline() time.Time {
 	return deadline
 }
 
-// Missing names those who have not arrived.
+// Missing returns the tasks that have not arrived.
 func (r *Round) Missing() []string {
 	names := []string{}
 	for _, m := range r.missing() {

@@ -16,8 +16,7 @@ type Snapshot struct {
 	Refused []spec.BarrierRefusal   `json:"refused,omitempty"`
 }
 
-// SnapshotTask is a participant: who is behind its arrivals, and since when it is
-// there, or missing.
+// SnapshotTask is a participant: its arrivals, and since when it is there, or missing.
 type SnapshotTask struct {
 	Since    time.Time         `json:"since"`
 	Arrivals []SnapshotArrival `json:"arrivals,omitempty"`

@@ -28,7 +28,7 @@ type class struct {
 	sums sums
 }
 
-// moment is a time in a decision: what is guarded changes during it.
+// moment is a time in a decision, during which the guards change.
 type moment struct{ decision, guards int }
 
 // sums bound what runs can have of the hosts of a class.

@@ -34,8 +34,8 @@ type Demand struct {
 	MaxRunTime time.Duration `json:"max_run_time,omitempty"`
 	// WaitForHosts makes the run wait even if no present host could ever meet the demand.
 	WaitForHosts bool `json:"wait_for_hosts,omitempty"`
-	// Prefer names the hosts that the run had in its last generation. They come first
-	// where there is room.
+	// Prefer names the hosts that the run had in its last generation. They come first if they
+	// have room.
 	Prefer []string `json:"prefer,omitempty"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// DemandOf returns what a run needs. The spec is validated and has its defaults.
+// DemandOf returns the demand of a run. The spec must be valid and have its defaults.
 func DemandOf(s *spec.RunSpec) Demand {
 	h := s.Hosts
 	least, most := h.Count.Bounds()

@@ -38,8 +38,8 @@ func (h *host) devicesOf(r *run) []string {
 	return list
 }
 
-// contest reports whether one who has these GPUs is in the way of one who wants those that
-// are listed.
+// contest reports whether a run that has these GPUs is in the way of a run that wants the
+// listed ones.
 func (h *host) contest(listed, has []string) bool {
 	if len(listed) == 0 || len(has) == 0 {
 		return false
@@ -47,7 +47,7 @@ func (h *host) contest(listed, has []string) bool {
 	return !h.knows(listed) || slices.ContainsFunc(listed, func(name string) bool { return slices.Contains(has, name) })
 }
 
-// unlisted returns how many GPUs a run can have without those that are listed for others.
+// unlisted returns the number of GPUs that a run can have without the GPUs listed for others.
 func (h *host) unlisted(r *run, listed []string) int {
 	n, own := 0, h.devicesOf(r)
 	if h.contest(r.shape.listed, listed) || !h.knows(listed) {
@@ -73,8 +73,9 @@ func (h *host) unused(r *run) []string {
 	return names
 }
 
-// assign says which GPUs a run gets with a place: those it wants by name, then those it has
-// from before, and then others, if possible none that those who come first want by name.
+// assign chooses the GPUs of a run at a place: first the GPUs that it wants by name, then the
+// GPUs that it has from before, and then others, if possible none that earlier runs want by
+// name.
 func (h *host) assign(r *run, p *place) []string {
 	if p.gpus == 0 {
 		return nil

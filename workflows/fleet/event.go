@@ -126,8 +126,8 @@ type Move struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 }
 
-// Return asks a run that waits to give back what its earlier generations hold, with a
-// [Freed] for each host. Two runs that wait for what the other holds would wait for ever.
+// Return asks a run that waits to give back the room of its earlier generations, with a [Freed]
+// for each host. Two runs that wait for each other's room would wait for ever.
 type Return struct {
 	Run        Run `json:"run"`
 	Generation int `json:"generation,omitempty"`

@@ -51,7 +51,7 @@ func (p *planner) protect(r *run) {
 type use struct {
 	room
 	alone bool
-	// contested reports whether GPUs of it are among those that the other wants by name.
+	// contested reports whether GPUs of it are among the GPUs that the other wants by name.
 	contested bool
 	end       int64 // in nanoseconds
 }
@@ -92,8 +92,8 @@ func (p *planner) turn(r *run, hosts []*host) (time.Time, []place) {
 	return time.Unix(0, ends[i]).UTC(), at(ends[i])
 }
 
-// after returns the room of a host once all uses are over that have ended by then; for a run
-// that wants the host for itself there is none before all are.
+// after returns the room of a host after the end of all uses that have ended by then. For a run
+// that wants the host for itself there is no room until all uses have ended.
 func (r *run) after(end int64, h *host, uses []use) room {
 	free := r.all(h)
 	for i := range uses {

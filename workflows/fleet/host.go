@@ -8,8 +8,8 @@ import (
 
 // Host describes a host worker that joins.
 type Host struct {
-	// Name is unique in the fleet. Instance tells host workers of one name apart, and
-	// Boot the boots of their machine.
+	// Name is unique in the fleet. Instance distinguishes host workers of one name, and Boot
+	// the boots of their machine.
 	Name     string `json:"name"`
 	Instance string `json:"instance"`
 	Boot     string `json:"boot,omitempty"`

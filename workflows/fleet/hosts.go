@@ -58,7 +58,7 @@ const (
 	maxCordons = 500
 )
 
-// state returns what the fleet thinks of a host.
+// state returns the state of a host in the fleet.
 func (h *host) state() HostState {
 	switch {
 	case h.silent:
@@ -190,7 +190,8 @@ func (h *host) move(run Run) Move {
 	return Move{Run: run, Host: h.Name, Reason: h.cordon.Reason, Deadline: h.cordon.Deadline}
 }
 
-// hold records what a run holds on the host. It replaces what the run held there before.
+// hold records the room that a run holds on the host. It replaces the room that the run held
+// there before.
 func (h *host) hold(r *run, n Holding) {
 	i, there := h.holding(r)
 	if there {
@@ -208,15 +209,15 @@ func (h *host) holding(r *run) (int, bool) {
 	return slices.BinarySearchFunc(h.holds, r.id, func(o held, run Run) int { return compareRuns(o.Run, run) })
 }
 
-// drop removes what a run holds on the host.
+// drop removes the room that a run holds on the host.
 func (h *host) drop(r *run) {
 	h.holds = slices.DeleteFunc(h.holds, func(o held) bool { return o.run == r })
 	r.held = slices.DeleteFunc(r.held, func(o *host) bool { return o == h })
 	h.count()
 }
 
-// share returns what counts for a run on a host: of what it holds there and what it was
-// granted the larger, because the one becomes the other.
+// share returns the room that counts for a run on a host: the larger of the room that it holds
+// and the room that it was granted, because the grant becomes the hold.
 func (h *host) share(r *run) (s room, alone bool) {
 	if len(r.held) == 0 && r.state != granted {
 		return room{}, false
@@ -244,8 +245,8 @@ func (h *host) each(f func(r *run, s room, alone bool)) {
 	}
 }
 
-// count takes stock of the room that is left. It is below nothing where a host said that
-// runs hold more than it has.
+// count computes the room that is left. It is negative if a host reported that runs hold more
+// than it has.
 func (h *host) count() {
 	h.room, h.users, h.exclusive = h.all(), 0, false
 	h.each(func(_ *run, s room, alone bool) {

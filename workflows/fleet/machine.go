@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Machine decides which run gets room, and when: it keeps the queue of pending runs and what
-// was granted. Its planner finds places, on the hosts of its roster. A Machine is not safe for
+// Machine decides which run gets room, and when: it keeps the queue of pending runs, and the
+// grants. Its planner finds places, on the hosts of its roster. A Machine is not safe for
 // concurrent use.
 type Machine struct {
 	planner
@@ -46,7 +46,7 @@ type run struct {
 	// could is whether it could start if all hosts were empty, at the time of judged.
 	judged int
 	could  bool
-	// told is set once the run was asked to give back what it holds.
+	// told is set once the run was asked to give back its room.
 	told bool
 	// enough is the time since which there has been room on enough hosts for an elastic run
 	// that waits for more. It is zero if there is none.

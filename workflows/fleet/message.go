@@ -26,7 +26,7 @@ type CheckInput struct {
 	Runs []Run `json:"runs"`
 }
 
-// CheckOutput are those that have.
+// CheckOutput has the runs that have ended.
 type CheckOutput struct {
 	Ended []Run `json:"ended"`
 }

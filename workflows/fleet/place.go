@@ -59,8 +59,8 @@ func sizes(sh *shape) []int {
 	return list
 }
 
-// pinned seats the tasks that are bound to hosts. The others are seats that could take
-// some of those that are left.
+// pinned seats the tasks that are bound to hosts. It also returns the seats that could take
+// some of the remaining tasks.
 func (sh *shape) pinned(seats []*seat, left []int) (chosen, others []*seat, ok bool) {
 	for i := range sh.groups {
 		g := &sh.groups[i]
@@ -216,7 +216,7 @@ func withRanks(list []Ranks, r Ranks) []Ranks {
 	return append(list, r)
 }
 
-// place returns what the run gets on the host of a seat.
+// place returns the run's place on the host of a seat.
 func (s *seat) place(ranks []Ranks) place {
 	p := place{
 		Place: Place{Host: s.host.Name, Instance: s.host.Instance, Address: s.host.Address, Ranks: ranks},

@@ -38,7 +38,7 @@ func (p *planner) unguard() {
 	}
 }
 
-// try returns places where a run may go now, or none.
+// try returns places for a run now, or none.
 func (p *planner) try(r *run) []place {
 	if p.hopeless(r) {
 		return nil
@@ -46,7 +46,7 @@ func (p *planner) try(r *run) []place {
 	return p.search(r, p.class(r).hosts, func(h *host) room { return p.roomFor(r, h) })
 }
 
-// search returns places for a run on hosts with the room that each has, or none.
+// search returns places for a run on hosts with the given room, or none.
 func (p *planner) search(r *run, hosts []*host, rooms func(*host) room) []place {
 	p.seats = p.seats[:0]
 	for _, h := range hosts {
@@ -116,8 +116,8 @@ func (p *planner) couldStart(r *run, hosts []*host) bool {
 	return r.could
 }
 
-// hopeless reports whether a run cannot have its room now, without a search. It may be false
-// where there is none.
+// hopeless reports whether a run certainly has no room now, without a search. It may return
+// false if there is no room.
 func (p *planner) hopeless(r *run) bool {
 	c, sh := p.class(r), &r.shape
 	if len(r.held) > 0 || r.over {

@@ -38,7 +38,7 @@ func (m *Machine) decide() []Action {
 	return actions
 }
 
-// preference returns the place of a host among those that a run prefers.
+// preference returns the index of a host in the run's preferred hosts.
 func (r *run) preference(h *host) int {
 	if i := slices.Index(r.demand.Prefer, h.Name); i >= 0 {
 		return i
@@ -99,7 +99,7 @@ func (m *Machine) takeBack(r *run) {
 	}
 }
 
-// grant returns the action that tells a run what it was granted.
+// grant returns the action that sends a run its grant.
 func (r *run) grant() Grant {
 	g := Grant{Run: r.id, Generation: r.generation, Try: r.try}
 	for _, p := range r.places {
@@ -108,7 +108,7 @@ func (r *run) grant() Grant {
 	return g
 }
 
-// placeOn returns what a grant that is not placed gives the run on a host, or nil.
+// placeOn returns the place on a host in a grant that is not placed, or nil.
 func (r *run) placeOn(host string) *place {
 	if r.state != granted {
 		return nil

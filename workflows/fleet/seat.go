@@ -123,13 +123,13 @@ func (s *seat) fitting(sh *shape, left []int) int {
 	return trial.fill(sh, slices.Clone(left))
 }
 
-// bestFit orders seats by what they have left: preferred ones first, then those whose GPUs
-// and slots are used best.
+// bestFit orders seats by the room they have left: preferred ones first, then the seats whose
+// GPUs and slots are used best.
 func bestFit(a, b *seat) int {
 	return cmp.Or(cmp.Compare(a.prefer, b.prefer), cmp.Compare(a.gpus, b.gpus), cmp.Compare(a.slots, b.slots), cmp.Compare(a.number, b.number))
 }
 
-// roomiest orders seats by how many of the tasks they take, those that take most first.
+// roomiest orders seats by the number of tasks that they take, the largest first.
 func roomiest(a, b *seat) int {
 	return cmp.Or(cmp.Compare(a.prefer, b.prefer), -cmp.Compare(a.fits, b.fits), bestFit(a, b))
 }

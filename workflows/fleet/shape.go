@@ -47,8 +47,8 @@ func shapeOf(d Demand) shape {
 	return s
 }
 
-// need orders groups: tasks that are bound to a host come first, then those that take all
-// GPUs, and then by how many they take.
+// need orders groups: tasks that are bound to a host come first, then tasks that take all GPUs,
+// and then the others by the number of GPUs.
 func need(g group) int {
 	switch {
 	case g.Host != "":

@@ -14,8 +14,8 @@ type Snapshot struct {
 	// GPUs has the GPUs of hosts, once for all hosts with the same.
 	GPUs    [][]GPU `json:"gpus,omitempty"`
 	Cordons []named `json:"cordons,omitempty"`
-	// Runs are those that wait, in their order, then those with a grant that is not placed,
-	// and then those that hold something.
+	// Runs are the runs that wait, in their order, then the runs with a grant that is not
+	// placed, and then the runs that hold something.
 	Runs []SnapshotRun `json:"runs,omitempty"`
 }
 

@@ -15,8 +15,8 @@ type Held struct {
 // Queue returns the runs that wait, in their order.
 func (m *Machine) Queue() []Waiting { return m.Front(len(m.waiting)) }
 
-// Front returns the first runs of the queue, at most so many: to say what a thousand of them
-// wait for takes some time.
+// Front returns the first runs of the queue, at most so many: the reasons of a thousand runs
+// take some time.
 func (m *Machine) Front(most int) []Waiting {
 	list := make([]Waiting, 0, min(most, len(m.waiting)))
 	for i, r := range m.waiting[:min(most, len(m.waiting))] {
@@ -38,7 +38,7 @@ func (m *Machine) Front(most int) []Waiting {
 // Waiting returns how many runs wait.
 func (m *Machine) Waiting() int { return len(m.waiting) }
 
-// Holds returns what a run holds, or was granted, by the names of hosts.
+// Holds returns the room that a run holds, or was granted, by the names of hosts.
 func (m *Machine) Holds(id Run) []Held {
 	r := m.runs[id]
 	if r == nil {
@@ -53,9 +53,8 @@ func (m *Machine) Holds(id Run) []Held {
 	return list
 }
 
-// Unplaced returns runs that may have ended without a word, at most so many: those that
-// were granted room and have not said that they are placed, and those that come first in
-// the queue.
+// Unplaced returns runs that may have ended without a message, at most so many: runs that were
+// granted room and have not reported their placement, and the first runs of the queue.
 func (m *Machine) Unplaced(most int) []Run {
 	var list []Run
 	for _, r := range slices.Concat(m.granted, m.waiting) {
@@ -67,8 +66,8 @@ func (m *Machine) Unplaced(most int) []Run {
 	return list
 }
 
-// Plan returns where a run would go if it asked now, an elastic one as if it waited for no
-// more hosts. The error says what is missing.
+// Plan returns the places of a run if it asked now; an elastic run is treated as if it waited
+// for no more hosts. The error describes the missing room.
 func (m *Machine) Plan(d Demand) ([]Place, error) {
 	if err := m.Impossible(d); err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ const (
 	maxWords = 120
 )
 
-// why says what a run waits for: "waits for 8 slots with gpu.model == H100: 4 free on gpu-1,
-// gpu-2 draining".
+// why returns the reason why a run waits: "waits for 8 slots with gpu.model == H100: 4 free on
+// gpu-1, gpu-2 draining".
 func (m *Machine) why(r *run) string {
 	if !r.enough.IsZero() {
 		return m.whyJoining(r)
@@ -34,7 +34,7 @@ func (m *Machine) why(r *run) string {
 	return text + ": " + m.missing(r)
 }
 
-// inFront names the run because of which one that has room waits.
+// inFront names the run for which a run that has room must wait.
 func (m *Machine) inFront(r *run) string {
 	for _, w := range m.waiting {
 		if before(w, r) >= 0 {
@@ -57,7 +57,7 @@ func (r *run) unguarded(h *host) room {
 	return free
 }
 
-// wants says what a demand is for.
+// wants describes a demand.
 func wants(d *Demand, tasks int) string {
 	var b strings.Builder
 	if d.Elastic {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxWords, in bytes, and maxWordLines bound what is quoted of a program's own words.
+	// maxWords, in bytes, and maxWordLines bound the quotes from a program's output.
 	maxWords     = 2048
 	maxWordLines = 12
 	// maxFiles bounds the files of each kind that are named.
@@ -195,7 +195,7 @@ func (w *writer) stoppedTogether() {
 	}
 }
 
-// stopReason writes who asked for the stop, and why.
+// stopReason writes the requester of the stop, and the reason.
 func (w *writer) stopReason() {
 	if s := w.r.Stopping; s != nil && s.Stop {
 		text := strings.TrimSuffix(shorten.Text(s.String(), maxWords/2), ".")

@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Headline returns how the run of that ID ended, with its exit code where the sentence does not
-// have that. mark may color the verdict.
+// Headline returns the end of the run of that ID, with its exit code if the sentence does not
+// have it. mark may color the verdict.
 func Headline(run string, r *spec.RunResult, mark func(string) string) string {
 	if r.Verdict == spec.VerdictSucceeded {
 		return fmt.Sprintf("run %s %s%s", run, mark("succeeded"), afterAll(r))
@@ -134,7 +134,7 @@ func silentTasks(r *spec.RunResult) []string {
 	return names
 }
 
-// HowEnded returns how a process ended, as the rest of a sentence about it.
+// HowEnded returns the end of a process as the predicate of a sentence.
 func HowEnded(f spec.Failure) string {
 	switch e := f.Exit; {
 	case f.Evidence == spec.EvidenceStacks:

@@ -75,7 +75,7 @@ func classOf(s Stack) *Class {
 	if len(c.Place) > 0 {
 		return c
 	}
-	// There is none of the user's code: show what called the wait.
+	// There are no frames of the user's code: show the caller of the wait.
 	for _, f := range slices.Backward(s[:at]) {
 		if f.Kind != Kernel {
 			c.Place = append(c.Place, f)

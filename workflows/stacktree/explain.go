@@ -10,14 +10,14 @@ import (
 type Findings struct {
 	// Total is the number of ranks.
 	Total int `json:"total"`
-	// Classes has the class that most are in first if others are named, then those that are
-	// named, and then the rest by size.
+	// Classes has the class of the majority first if others are named, then the named classes,
+	// and then the rest by size.
 	Classes []Class `json:"classes"`
 	// LeftOut is the number of classes that were left out after those; see [Findings.Short].
 	LeftOut int `json:"left_out,omitempty"`
-	// Outliers are the ranks that hold the others up. It is empty if the stacks do not tell.
+	// Outliers are the ranks that hold the others up. It is empty if the stacks do not show it.
 	Outliers Ranks `json:"outliers,omitempty"`
-	// Sentence says so.
+	// Sentence states the result.
 	Sentence string `json:"sentence"`
 	// Motion is the result of a second look.
 	Motion Motion `json:"motion,omitzero"`
@@ -39,8 +39,8 @@ func Explain(t Tree, hostOf func(rank int) string) Findings {
 	return f
 }
 
-// place returns the position of a class: the majority, those that differ, the rest. all has
-// the classes by size.
+// place returns the position of a class: the majority, the outliers, the rest. all has the
+// classes by size.
 func place(c *Class, all []*Class) int {
 	named := slices.ContainsFunc(all, func(c *Class) bool { return c.Outlier })
 	switch {
@@ -119,7 +119,7 @@ func blame(all []*Class, total int, hostOf func(int) string) (Ranks, string) {
 	return nil, "cannot tell who holds the others up: no ranks wait for others"
 }
 
-// apart finds those that wait for others elsewhere than most do.
+// apart finds the ranks that wait for others in another place than most ranks.
 func apart(waiting []*Class, total int, name func([]*Class, string, ...any) (Ranks, string)) (Ranks, string) {
 	most := waiting[0]
 	var rest []*Class

@@ -63,7 +63,7 @@ func (t Tree) mapped(do func(Stack) Stack) Tree {
 	return Merge(all...)
 }
 
-// withoutLibraries returns the user's frames, what is waited for, and the innermost frame.
+// withoutLibraries returns the user's frames, the wait, and the innermost frame.
 func withoutLibraries(s Stack) Stack {
 	_, at := waitOf(s)
 	return keepFrames(s, func(i int) bool {

@@ -49,8 +49,9 @@ func Compare(first, second Tree, after time.Duration) Motion {
 	return m
 }
 
-// at returns where the ranks are: their lines, and the collective or the like that they are in. Why
-// they wait there is left out, because a thread may be seen between two system calls.
+// at returns the place of the ranks: their lines, and the collective or similar call that they
+// are in. Why they wait there is left out, because a thread may be seen between two system
+// calls.
 func (c *Class) at() string {
 	var b strings.Builder
 	if reasons[c.Wait.Reason].byName {
@@ -66,7 +67,7 @@ func (c *Class) at() string {
 // show whether it moves: event loops go in circles.
 func (c *Class) ownCode() bool { return len(c.Place) > 0 && c.Place[0].userCode() }
 
-// Join returns what both tell, of different ranks.
+// Join joins the results for different ranks.
 func (m Motion) Join(o Motion) Motion {
 	return Motion{After: max(m.After, o.After), Moved: m.Moved.Union(o.Moved), Same: m.Same + o.Same, Unknown: m.Unknown + o.Unknown}
 }

@@ -23,7 +23,7 @@ func RanksOf(ranks ...int) Ranks {
 	return all.normal()
 }
 
-// normal sorts the ranges and joins those that touch.
+// normal sorts the ranges and joins adjacent ones.
 func (s Ranks) normal() Ranks {
 	slices.SortFunc(s, func(a, b Range) int { return cmp.Compare(a.First, b.First) })
 	var out Ranks

@@ -37,8 +37,8 @@ func (f Findings) String() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Write writes the findings as text: a line for each class, at most ten, the sentence, and what a
-// second look told.
+// Write writes the findings as text: a line for each class, at most ten, the sentence, and the
+// result of a second look.
 func (f Findings) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 1, ' ', 0)
 	shown := f.Classes[:min(len(f.Classes), mostLines)]
@@ -68,8 +68,8 @@ func (f Findings) Write(w io.Writer) error {
 	return err
 }
 
-// Does returns what the ranks of the class do: "wait in all_reduce", or with one rank "sleeps
-// in load_batch".
+// Does describes the activity of the ranks of the class: "wait in all_reduce", or with one rank
+// "sleeps in load_batch".
 func (c Class) Does() string {
 	if !c.known() {
 		if c.Count > 1 {

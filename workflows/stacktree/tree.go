@@ -11,7 +11,7 @@ type Tree struct {
 // Node is a frame that some stacks share, with the frames that they share above it.
 type Node struct {
 	Frame
-	// Ranks are those whose stack ends here.
+	// Ranks are the ranks whose stack ends here.
 	Ranks Ranks `json:"ranks,omitempty"`
 	// Calls are the frames below, in the order of their fields.
 	Calls []Node `json:"calls,omitempty"`

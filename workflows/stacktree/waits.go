@@ -124,8 +124,8 @@ func waitOf(s Stack) (Wait, int) {
 	return Wait{}, -1
 }
 
-// PythonTells reports whether the frames of Python tell what the stack waits for, or the kernel
-// that it sleeps. If not, frames of native code may tell more.
+// PythonTells reports whether the frames of Python show the wait of the stack, or the kernel
+// shows that it sleeps. If not, frames of native code may show more.
 func (s Stack) PythonTells() bool {
 	wait, at := waitOf(s)
 	return at >= 0 && (s[at].Kind == Python || wait.Reason == "sleep")

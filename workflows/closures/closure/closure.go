@@ -14,7 +14,8 @@ type Closure struct {
 	// Function is the name under which tasks have registered it.
 	Function string `json:"function"`
 	// Args and Kwargs are a JSON array and a JSON object. An object in them with the only key
-	// [ResourceKey] stands for what the executing task has built of that per-worker resource.
+	// [ResourceKey] stands for the object that the executing task has built of that per-worker
+	// resource.
 	Args   json.RawMessage `json:"args,omitempty"`
 	Kwargs json.RawMessage `json:"kwargs,omitempty"`
 	// Resources are the IDs of the per-worker resources that it uses.
@@ -45,7 +46,8 @@ type Options struct {
 	// Task is the only task that may call it. If it is empty, any task may. A pool calls a
 	// function once in each of its tasks.
 	Task string `json:"task,omitempty"`
-	// Detached: join and done do not wait for it, and its error is only its own.
+	// Detached reports whether join and done do not wait for it. Its error is only its own
+	// then.
 	Detached bool `json:"detached,omitempty"`
 	// Timeout bounds one call. If it is empty, there is no limit.
 	Timeout Timeout `json:"timeout,omitempty"`

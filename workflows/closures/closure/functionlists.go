@@ -22,7 +22,7 @@ type listed interface {
 func (t *ServingTask) functions() (string, *[]string, *int)  { return t.Task, &t.Functions, &t.List }
 func (w *WorkerStatus) functions() (string, *[]string, *int) { return w.Task, &w.Functions, &w.List }
 
-// MarshalJSON writes lists of functions once where they are long.
+// MarshalJSON writes equal lists of functions once if they are long.
 func (m ServingMessage) MarshalJSON() ([]byte, error) {
 	type plain ServingMessage
 	m.Serving, m.Lists = splitLists[ServingTask, *ServingTask](m.Serving)
@@ -40,7 +40,7 @@ func (m *ServingMessage) UnmarshalJSON(text []byte) error {
 	return joinLists[ServingTask, *ServingTask](m.Serving, lists)
 }
 
-// MarshalJSON writes lists of functions once where they are long.
+// MarshalJSON writes equal lists of functions once if they are long.
 func (s QueueStatus) MarshalJSON() ([]byte, error) {
 	type plain QueueStatus
 	s.Workers, s.Lists = splitLists[WorkerStatus, *WorkerStatus](s.Workers)

@@ -43,7 +43,7 @@ type (
 		Closures []uint64 `json:"closures"`
 		Tuples   bool     `json:"tuples,omitempty"`
 	}
-	// Found has the outcomes of those that have ended.
+	// Found has the outcomes of closures that have ended.
 	Found struct {
 		Outcomes []Outcome `json:"outcomes"`
 	}

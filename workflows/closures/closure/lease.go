@@ -27,7 +27,7 @@ type ServingMessage struct {
 // ServingTask is a task that calls closures.
 type ServingTask struct {
 	Task string `json:"task"`
-	// Process tells the processes of the task apart.
+	// Process identifies the process of the task.
 	Process string `json:"process"`
 	// Slots is the number of closures that it calls at the same time.
 	Slots int `json:"slots"`
@@ -46,23 +46,23 @@ type Lease struct {
 	// Queue is the workflow ID of the queue, and Run the run.
 	Queue string      `json:"queue"`
 	Run   spec.RunRef `json:"run"`
-	// Closures are new ones, and those that the host holds already, by ID. The host takes one
-	// that it does not hold for new.
+	// Closures are new closures, and closures that the host holds already, by ID. The host
+	// takes a closure that it does not hold for new.
 	Closures  []Closure  `json:"closures"`
 	Resources []Resource `json:"resources,omitempty"`
 	// Cancelled are the closures among them that were cancelled, as by [CancelLease] with this
 	// Grace. A host worker that was restarted may not know.
 	Cancelled []uint64      `json:"cancelled,omitempty"`
 	Grace     time.Duration `json:"grace,omitempty"`
-	// Released are ranges of the IDs of dropped resources, first and last. Processes drop what
-	// they have built of them.
+	// Released are ranges of the IDs of dropped resources, first and last. Processes drop the
+	// objects that they have built of them.
 	Released [][2]uint64 `json:"released,omitempty"`
 }
 
 // LeaseResult is the result of [ActivityRunClosures].
 type LeaseResult struct {
 	Outcomes []Outcome `json:"outcomes,omitempty"`
-	// Rest are the IDs of those that have not ended.
+	// Rest are the IDs of closures that have not ended.
 	Rest []uint64 `json:"rest,omitempty"`
 	// Idle reports whether some slot was free when this was returned.
 	Idle bool `json:"idle,omitempty"`
@@ -89,7 +89,7 @@ type CancelLease struct {
 }
 
 // ReleasedResources is the input of [ActivityReleaseResources], for a host without leases. A
-// [Lease] tells the same.
+// [Lease] has the same list.
 type ReleasedResources struct {
 	Queue    string      `json:"queue"`
 	Run      spec.RunRef `json:"run"`

@@ -8,7 +8,7 @@ const (
 
 	// QueryQueue asks a queue how it stands.
 	QueryQueue = "queue"
-	// SignalServing tells a queue which tasks of a host serve.
+	// SignalServing reports to a queue which tasks of a host serve.
 	SignalServing = "serving"
 
 	UpdateSchedule = "schedule"
@@ -22,18 +22,19 @@ const (
 	UpdateCancelClosures   = "cancel-closures"
 	UpdatePauseQueue       = "pause"
 
-	// ActivityRunClosures makes the tasks of a host call closures,
-	// ActivityCancelClosures takes closures back, and ActivityReleaseResources drops what
-	// the tasks have built for them.
+	// ActivityRunClosures makes the tasks of a host call closures, ActivityCancelClosures takes
+	// closures back, and ActivityReleaseResources drops the objects that the tasks have built
+	// for them.
 	ActivityRunClosures      = "RunClosures"
 	ActivityCancelClosures   = "CancelClosures"
 	ActivityReleaseResources = "ReleaseResources"
 	// ActivityEndClosures ends the queue of a run that has ended.
 	ActivityEndClosures = "EndClosures"
-	// ActivityClosuresCheck tells a queue of a run that has ended without doing so.
+	// ActivityClosuresCheck finds out for a queue that its run has ended without ending the
+	// queue.
 	ActivityClosuresCheck = "ClosuresCheck"
 
-	// ErrNotServed is the type of the error of a lease on a host that has no tasks of the
-	// run (any more).
+	// ErrNotServed is the type of the error of a lease on a host that has no tasks of the run,
+	// or no longer has any.
 	ErrNotServed = "NotServed"
 )

@@ -8,17 +8,17 @@ import (
 // OutcomeKind says how a call of a closure ended.
 type OutcomeKind string
 
-// The values of [OutcomeKind]. The first four end the closure. The queue
-// decides what the others mean for it.
+// The values of [OutcomeKind]. The first four end the closure. After the others the queue
+// decides whether it ends.
 const (
 	OutcomeValue     OutcomeKind = "value"
 	OutcomeError     OutcomeKind = "error"     // the function's error, or its timeout's
 	OutcomeInput     OutcomeKind = "input"     // a resource among its arguments could not be built
 	OutcomeCancelled OutcomeKind = "cancelled" // on request
-	// OutcomeLost: the process ended before the call did. Started says whether the
+	// OutcomeLost means that the process ended before the call did. Started reports whether the
 	// call had begun.
 	OutcomeLost OutcomeKind = "lost"
-	// OutcomeUnavailable: another task that the function needs, such as a parameter
+	// OutcomeUnavailable means that another task that the function needs, such as a parameter
 	// server, does not answer; Error.Task names it.
 	OutcomeUnavailable OutcomeKind = "unavailable"
 )

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// JoinRanges joins ranges of IDs, first and last: the result has them in order and as
-// few as possible. It takes the place of what it is given.
+// JoinRanges joins ranges of IDs, first and last: the result has the fewest ranges, in order.
+// It reuses the memory of its argument.
 func JoinRanges(ranges [][2]uint64) [][2]uint64 {
 	slices.SortFunc(ranges, func(a, b [2]uint64) int { return cmp.Compare(a[0], b[0]) })
 	n := 0

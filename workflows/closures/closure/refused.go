@@ -24,8 +24,8 @@ func (e *RefusedError) Error() string {
 // Unwrap returns the reason.
 func (e *RefusedError) Unwrap() error { return e.Reason }
 
-// Renamed returns err with other paths for the fields that are wrong: who asks may know
-// them by names of its own. An error that names no fields stays as it is.
+// Renamed returns err with other paths for the wrong fields, since the caller may have its own
+// names for them. An error that names no fields stays unchanged.
 func Renamed(err error, path func(string) string) error {
 	var invalid *spec.InvalidRequestError
 	if !errors.As(err, &invalid) {

@@ -61,7 +61,7 @@ type (
 		// First is the ID of the first new closure, and the IDs of the other new ones follow
 		// without a gap: a known closure takes none. First is 0 if all are known.
 		First uint64 `json:"first"`
-		// Known has the IDs of those whose key was known, by place in the request.
+		// Known has the IDs of the closures whose key was known, by place in the request.
 		Known map[int]uint64 `json:"known,omitempty"`
 		Epoch uint64         `json:"epoch,omitempty"`
 		// Raised is the queue's error, which this request has taken, once nothing was
@@ -91,7 +91,7 @@ type (
 	// WithdrawAnswer is the answer of [UpdateWithdraw], whose input is the
 	// [WaitRequest] that is taken back.
 	WithdrawAnswer struct {
-		// Withdrawn reports whether the request waited and does not any more.
+		// Withdrawn reports whether the request waited until then.
 		Withdrawn bool `json:"withdrawn"`
 	}
 	// ResourceRequest is the input of [UpdateCreateResource].
@@ -115,8 +115,8 @@ type (
 	ReleaseRequest struct {
 		Client    string   `json:"client,omitempty"`
 		Resources []uint64 `json:"resources,omitempty"`
-		// Task, in their place: its processes with numbers below Process have ended, and
-		// what they have created is released.
+		// Task replaces them: its processes with numbers below Process have ended, and the
+		// resources that they have created are released.
 		Task    string `json:"task,omitempty"`
 		Process int    `json:"process,omitempty"`
 	}

@@ -29,7 +29,7 @@ const (
 	cancelGrace = 10 * time.Second
 )
 
-// lease leases closures to a host, and tells the machine the result.
+// lease leases closures to a host, and passes the result to the machine.
 func (q *queue) lease(ctx workflow.Context, d rules.Dispatch) {
 	q.open++
 	lease := d.Lease
@@ -95,8 +95,8 @@ func (q *queue) check(ctx workflow.Context) {
 	})
 }
 
-// cancelOn tells a host to cancel closures. Their leases return the outcomes. If it fails,
-// the machine tells the host again: nothing else ends a call that does not end by itself.
+// cancelOn sends a host a request to cancel closures. Their leases return the outcomes. If it
+// fails, the machine repeats the request: nothing else ends a call that does not end by itself.
 func (q *queue) cancelOn(ctx workflow.Context, c rules.CancelOn) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              c.Queue,

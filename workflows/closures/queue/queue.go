@@ -123,8 +123,8 @@ func (q *queue) carryOut(ctx workflow.Context) {
 	}
 }
 
-// record records what the queue has decided by itself as a marker in the history, where
-// those who follow it read it. That costs one event.
+// record records the queue's own decisions as a marker in the history, for readers of the
+// history. That costs one event.
 func (q *queue) record(ctx workflow.Context, d closure.DecidedOutcomes) {
 	d.Type = closure.DecidedType
 	workflow.SideEffect(ctx, func(workflow.Context) any { return d })

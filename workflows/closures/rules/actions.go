@@ -15,15 +15,15 @@ type Dispatch struct {
 	closure.Lease
 }
 
-// CancelOn tells a host to cancel closures that it holds, by the activity
-// [closure.ActivityCancelClosures]. They end in their leases. [Queue.CancelLost] must be
-// called if the activity fails.
+// CancelOn requests a host to cancel closures that it holds, by the activity
+// [closure.ActivityCancelClosures]. They end in their leases. [Queue.CancelLost] must be called
+// if the activity fails.
 type CancelOn struct {
 	Host, Queue string
 	Closures    []uint64
 }
 
-// Decide records in the history what the queue has decided by itself.
+// Decide records the queue's own decisions in the history.
 type Decide struct{ closure.DecidedOutcomes }
 
 func (Dispatch) action() {}

@@ -2,12 +2,12 @@ package rules
 
 import "github.com/clusterrun/clusterrun/workflows/closures/closure"
 
-// backlog has the closures that have not ended. Of those that have, only keys are kept.
+// backlog has the closures that have not ended. Only the keys of ended ones are kept.
 type backlog struct {
 	items  map[uint64]*item // by ID, for look-ups only: ranging over a map has no order
 	queues functionQueues
 	lastID uint64
-	// queued are those in queues, and executing those that hosts hold.
+	// queued are the closures in queues, and executing the closures that hosts hold.
 	queued, executing tally
 	bytes             int
 
@@ -43,7 +43,7 @@ func (q *backlog) add(it *item) {
 	q.queued.count(it, 1)
 }
 
-// takeOut removes an item from where it is: its queue, or the host that holds it.
+// takeOut removes an item from its queue or from the host that holds it.
 func (q *backlog) takeOut(it *item) {
 	if it.host != nil {
 		it.host.drop(it)
@@ -79,7 +79,7 @@ func (q *backlog) noteEnded(first, last uint64) {
 	q.lastEnded = max(q.lastEnded, last)
 }
 
-// Ended returns bounds of the IDs of the closures that ended since [New] or [Restore]; 0 if
+// Ended returns bounds of the IDs of the closures that ended since [New] or [Restore], or 0 if
 // none has.
 func (q *backlog) Ended() (first, last uint64) { return q.firstEnded, q.lastEnded }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Bounds of what is kept of clients, so that a request that is sent again gets the same
-// answer.
+// Bounds of the state of clients, which is kept so that a request that is sent again gets the
+// same answer.
 const (
 	maxClients = 1000
 	// maxAnswers bounds the answers that are kept for each client and kind of request. It is
@@ -18,7 +18,7 @@ const (
 	maxAnswerBytes = 128 << 10
 )
 
-// clients are those that have sent requests lately.
+// clients are the clients that have sent requests lately.
 type clients struct {
 	named map[string]*client // for look-ups only: ranging over a map has no order
 	list  []*client
@@ -79,9 +79,9 @@ func (cs *clients) asking(name string) *client {
 	return c
 }
 
-// forgetOldest drops the client that has been quiet for longest, but not the one to
-// keep and none that waits, and one with a pending error only if there is no other. It
-// reports whether there was one.
+// forgetOldest drops the client that has been quiet for longest, except for the client to keep
+// and for clients that wait. A client with a pending error is dropped only if there is no
+// other. forgetOldest reports whether there was one to drop.
 func (cs *clients) forgetOldest(keep *client) bool {
 	oldest := -1
 	for i, c := range cs.list {

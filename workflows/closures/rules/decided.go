@@ -28,7 +28,7 @@ func (d *decisions) cancel(first, last uint64) {
 
 func (d *decisions) end(o closure.Outcome) { d.other = append(d.other, o) }
 
-// because sets the text of what is cancelled from now on.
+// because sets the text of cancellations from now on.
 func (d *decisions) because(text string) {
 	d.before = d.take()
 	d.text = text

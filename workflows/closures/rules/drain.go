@@ -40,8 +40,8 @@ func (q *requests) putBack(it *item) {
 	q.counts.PutBack++
 }
 
-// startDrain cancels what is queued, tells hosts to cancel what they hold, and makes the
-// request wait until that has ended. If it is a schedule, its own closures are cancelled,
+// startDrain cancels the queued closures, requests hosts to cancel theirs, and makes the
+// request wait until these have ended. If it is a schedule, its own closures are cancelled,
 // too.
 func (q *requests) startDrain(r *request) {
 	q.drain = r
@@ -130,8 +130,8 @@ func (q *requests) raisePending() bool {
 	return len(q.waitlist) < before
 }
 
-// Cancel cancels closures: queued ones at once, and those that hosts hold once their hosts
-// have done so.
+// Cancel cancels closures: queued ones at once, and closures on hosts once their hosts have
+// done so.
 func (q *Queue) Cancel(r closure.CancelRequest) closure.CancelAnswer {
 	var answer closure.CancelAnswer
 	if q.ended != "" {

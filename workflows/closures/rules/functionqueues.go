@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// functionQueues hold what is queued, apart by what decides which hosts may have it.
+// functionQueues hold the queued closures, by the properties that decide which hosts may have
+// them.
 type functionQueues struct {
 	named map[queueKey]*functionQueue // for look-ups only: ranging over a map has no order
 	list  []*functionQueue
@@ -16,13 +17,13 @@ type queueKey struct{ task, function string }
 // functionQueue has the queued closures of one function for the same task, or for any.
 type functionQueue struct {
 	queueKey
-	// fresh are those that were never given to a host, from first on, by ID. back are the
+	// fresh are the items that were never given to a host, from first on, by ID. back are the
 	// others, a heap.
 	fresh []*item
 	first int
 	back  items
-	// live counts those that are still queued. The others of fresh and back have ended and are
-	// passed over.
+	// live counts the items that are still queued. The others of fresh and back have ended and
+	// are passed over.
 	live int
 }
 
@@ -52,7 +53,7 @@ func (qs *functionQueues) sweep() {
 	})
 }
 
-// each are those that are queued, in no order that means anything.
+// each calls do for the queued items, in no particular order.
 func (qs *functionQueues) each(do func(*item)) {
 	for _, q := range qs.list {
 		for _, it := range slices.Concat(q.fresh[q.first:], q.back) {

@@ -106,9 +106,9 @@ func (q *Queue) Serving(m closure.ServingMessage) {
 	q.advance() // more slots are room for more
 }
 
-// outdated reports whether a message is older than what is known of a host. Numbers of
-// another life cannot be compared: they come from the clock of the host, which may have
-// been put back.
+// outdated reports whether a message is older than the known state of a host. Numbers of
+// another life cannot be compared: they come from the clock of the host, which may have been
+// put back.
 func (q *dispatcher) outdated(h *host, m closure.ServingMessage) bool {
 	if m.Broker == h.broker {
 		return m.Seq <= h.seq
@@ -244,7 +244,7 @@ func (h *host) hold(it *item) {
 	}
 }
 
-// drop removes an item from those that the host holds.
+// drop removes an item from the items that the host holds.
 func (h *host) drop(it *item) {
 	it.host, it.lease = nil, 0
 	h.held--

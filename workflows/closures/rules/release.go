@@ -1,6 +1,6 @@
 package rules
 
-// ReleaseOn tells a host which resources were dropped, by the activity
+// ReleaseOn sends a host the dropped resources, by the activity
 // [closure.ActivityReleaseResources]. [Queue.ReleaseEnded] must be called with the number
 // Release when it has ended.
 type ReleaseOn struct {
@@ -29,8 +29,9 @@ func (q *dispatcher) noteDropped() {
 	q.dropped = nil
 }
 
-// releaseOn returns what tells a host of dropped resources, if it is due. A lease tells it
-// as well, at no cost. So it is due only for a host without leases, or for many resources.
+// releaseOn returns the action that sends a host its dropped resources, if it is due. A lease
+// carries them as well, at no cost. So it is due only for a host without leases, or for many
+// resources.
 func (q *dispatcher) releaseOn(h *host) (a ReleaseOn, due bool) {
 	few := h.gone.Last-h.gone.First < releaseAtOnce
 	if h.gone.empty() || h.doubted || h.unreachable || !h.releasing.empty() || few && len(h.leases) > 0 {
@@ -47,7 +48,7 @@ func (q *dispatcher) releaseOn(h *host) (a ReleaseOn, due bool) {
 	return a, true
 }
 
-// releaseWith returns the dropped resources of which a lease tells its host.
+// releaseWith returns the dropped resources for a lease.
 func (q *dispatcher) releaseWith(h *host, l *lease) (released [][2]uint64) {
 	if h.gone.empty() {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Bounds of the per-worker resources of a queue. A lease brings those that it uses.
+// Bounds of the per-worker resources of a queue. A lease carries the resources that it uses.
 const (
 	maxResources     = 10_000
 	maxResourceBytes = 256 << 10
@@ -195,7 +195,7 @@ func (q *Queue) ReleaseResources(r closure.ReleaseRequest) closure.ReleaseAnswer
 	return answer
 }
 
-// releaseOf releases what the processes of a task with numbers below before have created.
+// releaseOf releases the resources of the processes of a task with numbers below before.
 func (q *Queue) releaseOf(task string, before int) (answer closure.ReleaseAnswer) {
 	for _, res := range slices.Clone(q.resources.list) {
 		if res.owner.task == task && res.owner.process < before {

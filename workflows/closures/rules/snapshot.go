@@ -29,7 +29,7 @@ type Snapshot struct {
 	Clients      []savedClient   `json:"clients,omitempty"`
 	Resources    []savedResource `json:"resources,omitempty"`
 	LastResource uint64          `json:"last_resource,omitempty"`
-	// Closures are those that have not ended, by ID.
+	// Closures are the closures that have not ended, by ID.
 	Closures []savedClosure `json:"closures,omitempty"`
 	// Keys are the keys of closures that have ended, by ID.
 	Keys []savedKey `json:"keys,omitempty"`
@@ -208,7 +208,7 @@ func saveRequest(r *request) *savedRequest {
 	return &savedRequest{Client: r.client.name, Kind: r.kind, Number: r.number, Detached: r.detached, First: r.first, Known: r.known}
 }
 
-// saveAnswers saves what was answered, and the numbers of what was not.
+// saveAnswers saves the answers, and the numbers of unanswered requests.
 func saveAnswers[A any](a *answers[A]) savedAnswers[A] {
 	s := savedAnswers[A]{Forgotten: a.forgotten, Open: slices.Clone(a.open)}
 	for _, n := range a.list {

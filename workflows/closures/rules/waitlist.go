@@ -207,8 +207,8 @@ func (q *requests) fresh(r *request) (n, bytes int) {
 	return n, bytes
 }
 
-// enter assigns IDs to the closures of a request. One with a known key is the closure that
-// has it. It returns the first of those that had failed before, or 0.
+// enter assigns IDs to the closures of a request. A closure with a known key gets the ID of the
+// closure that has it. enter returns the first of them that had failed before, or 0.
 func (q *requests) enter(r *request) (failed uint64) {
 	for i, c := range r.closures {
 		it := newItem(c, q.lastID+1)

@@ -1,7 +1,6 @@
-// Package shorten makes texts fit where there is little room. It never cuts a character
-// in two.
+// Package shorten makes texts fit into little room. It never cuts a character in two.
 //
-// It is called by workflow code: what it returns depends on its arguments only.
+// Workflow code calls it: its results depend on its arguments only.
 package shorten
 
 import (
