@@ -88,7 +88,6 @@ func (w *writer) path(what, path string) {
 	}
 }
 
-// names writes which tasks something became of.
 func (w *writer) failed() {
 	r := w.r
 	if r.OperatorError != nil {
@@ -170,23 +169,6 @@ func (w *writer) firstError(f spec.Failure) {
 	}
 }
 
-// before returns how long before the end of g the error of f was printed, as part of a
-// sentence.
-// others writes the ends of the other tasks, with counts and names.
-// othersFailed lists the failures after the root cause, the earliest first.
-// outOfTime writes which tasks were not done when a limit passed.
-// doing writes what tasks were doing that were not done, and names the files with their stacks
-// and logs. If it is known which tasks held the others up, or differ, only theirs are named.
-// telling returns the tasks whose files of stacks are worth reading: those that differ, or else one
-// of each class.
-// stopped returns the tasks that were stopped and had not failed before.
-// lost names the tasks that were lost with their hosts while they were being stopped. By
-// the rules this is not the root cause, but a reader may know better: a host is given up
-// only after minutes, when its peers have long failed because of its silence.
-// unkillable names processes that outlived SIGKILL. They still hold their resources, and
-// only the owner of the machine can help.
-// traces names what torch's Flight Recorder wrote of the last collectives of tasks, the root
-// cause's first.
 // stoppedTogether writes how the tasks of a run that did not fail stopped together.
 func (w *writer) stoppedTogether() {
 	w.stopReason()
@@ -282,14 +264,3 @@ func (w *writer) leftOut() {
 		w.line("The run has too many tasks for its result, and %s left out", plural.Of(o.Tasks, "was", "were"))
 	}
 }
-
-// logs names the output of a process that failed.
-// quote writes the last lines of a program's words, indented. The first line of a
-// reported error is left out: the sentence has it.
-// who returns the task, host, rank and pid of a process.
-// at returns when the process failed, as the end of a sentence.
-// afterRestarts returns how many restarts came before the process that failed, as part
-// of a sentence.
-// place returns the name of a task and its host.
-// rank returns the name and the rank of a task.
-// span formats the time between two failures.

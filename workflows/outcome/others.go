@@ -2,21 +2,22 @@ package outcome
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
-
-	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
+// names writes which tasks something became of.
 func (w *writer) names(names []string, one, many, why string) {
 	if len(names) > 0 {
 		w.line("%s%s: %s", plural.Of(len(names), one, many), why, list(names))
 	}
 }
 
+// others writes the ends of the other tasks, with counts and names.
 func (w *writer) others() {
 	w.othersFailed()
 	why := " because of it"
@@ -47,6 +48,7 @@ func (w *writer) others() {
 	w.lost()
 }
 
+// othersFailed lists the failures after the root cause, the earliest first.
 func (w *writer) othersFailed() {
 	var root spec.Failure
 	if f := w.r.FirstFailure; f != nil && w.r.OperatorError == nil {
@@ -93,6 +95,7 @@ func (w *writer) othersFailed() {
 	w.line("%s%s: %s", plural.Of(len(others), "other failed", "others failed"), after, list(told))
 }
 
+// stopped returns the tasks that were stopped and had not failed before.
 func (w *writer) stopped() []string {
 	var names []string
 	for _, t := range w.r.Tasks {
@@ -106,6 +109,9 @@ func (w *writer) stopped() []string {
 	return names
 }
 
+// lost names the tasks that were lost with their hosts while they were being stopped. By
+// the rules this is not the root cause, but a reader may know better: a host is given up
+// only after minutes, when its peers have long failed because of its silence.
 func (w *writer) lost() {
 	var names []string
 	for _, t := range w.r.Tasks {
@@ -116,6 +122,8 @@ func (w *writer) lost() {
 	w.names(names, "was lost with the host meanwhile", "were lost with the host meanwhile", "")
 }
 
+// unkillable names processes that outlived SIGKILL. They still hold their resources, and
+// only the owner of the machine can help.
 func (w *writer) unkillable() {
 	var names []string
 	for _, t := range w.r.Tasks {

@@ -2,16 +2,16 @@ package outcome
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
-
-	"fmt"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
+// outOfTime writes which tasks were not done when a limit passed.
 func (w *writer) outOfTime() {
 	var late []*spec.TaskResult
 	failures := 0
@@ -58,6 +58,8 @@ func (w *writer) outOfTime() {
 	w.logs(*f)
 }
 
+// doing writes what tasks were doing that were not done, and names the files with their stacks
+// and logs. If it is known which tasks held the others up, or differ, only theirs are named.
 func (w *writer) doing(late []string) {
 	if w.r.Stacks != nil {
 		w.lines = append(w.lines, strings.Split(w.r.Stacks.String(), "\n")...)
@@ -80,6 +82,8 @@ func (w *writer) doing(late []string) {
 	}
 }
 
+// telling returns the tasks whose files of stacks are worth reading: those that differ, or else one
+// of each class.
 func (w *writer) telling() []string {
 	named := func(ranks stacktree.Ranks) (names []string) {
 		for _, t := range w.r.Tasks {
@@ -99,6 +103,8 @@ func (w *writer) telling() []string {
 	return named(ranks)
 }
 
+// traces names what torch's Flight Recorder wrote of the last collectives of tasks, the root
+// cause's first.
 func (w *writer) traces() {
 	var traced []*spec.TaskResult
 	for i := range w.r.Tasks {

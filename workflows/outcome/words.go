@@ -2,15 +2,16 @@ package outcome
 
 import (
 	"fmt"
-	"time"
-
 	"strings"
+	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
+// before returns how long before the end of g the error of f was printed, as part of a
+// sentence.
 func before(f, g spec.Failure) string {
 	if f.Printed == nil || f.Printed.By.IsZero() || g.Ended.IsZero() {
 		return ", before"
@@ -29,6 +30,7 @@ func before(f, g spec.Failure) string {
 	return ", by the clocks of their hosts " + span(d) + " before"
 }
 
+// logs names the output of a process that failed.
 func (w *writer) logs(f spec.Failure) {
 	if w.o.Run != "" {
 		if f.LogDir != "" {
@@ -40,6 +42,8 @@ func (w *writer) logs(f spec.Failure) {
 	w.path("Logs", f.LogDir)
 }
 
+// quote writes the last lines of a program's words, indented. The first line of a
+// reported error is left out: the sentence has it.
 func (w *writer) quote(words string, reported bool) {
 	words = strings.TrimSpace(words)
 	if reported {
@@ -62,6 +66,7 @@ func (w *writer) quote(words string, reported bool) {
 	}
 }
 
+// who returns the task, host, rank and pid of a process.
 func (w *writer) who(f spec.Failure) string {
 	who := fmt.Sprintf("%s (rank %d", place(f.Task, f.Host), f.Rank)
 	if f.PID > 0 {
@@ -70,6 +75,7 @@ func (w *writer) who(f spec.Failure) string {
 	return who + ")"
 }
 
+// at returns when the process failed, as the end of a sentence.
 func (w *writer) at(f spec.Failure) string {
 	when := f.Ended
 	if _, ok := f.ErrorAge(); ok || f.Evidence == spec.EvidenceRequest {
@@ -85,6 +91,8 @@ func (w *writer) at(f spec.Failure) string {
 	return ", at " + when.In(zone).Format("2006-01-02 15:04:05.000 MST")
 }
 
+// afterRestarts returns how many restarts came before the process that failed, as part
+// of a sentence.
 func afterRestarts(f spec.Failure) string {
 	if f.Restarts == 0 {
 		return ""
@@ -99,6 +107,7 @@ func afterRestarts(f spec.Failure) string {
 	return text
 }
 
+// place returns the name of a task and its host.
 func place(task, host string) string {
 	if host != "" {
 		return task + " on " + host
@@ -106,8 +115,10 @@ func place(task, host string) string {
 	return task
 }
 
+// rank returns the name and the rank of a task.
 func rank(f spec.Failure) string { return fmt.Sprintf("%s (rank %d)", f.Task, f.Rank) }
 
+// span formats the time between two failures.
 func span(d time.Duration) string {
 	switch {
 	case d < time.Second:
