@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// resolveTakes bounds the look-up of the name of this host: its address will do as well.
+	// resolveTakes bounds the look-up of the name of this host, which can be replaced by an
+	// address.
 	resolveTakes = time.Second
 	// farAway is an address outside every network (RFC 5737). Packets to it would leave by the
 	// default route.

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// CheckAllowed returns why the server would not have a host worker with these options: it
+// CheckAllowed returns an error if the server refuses a host worker with these options: it
 // refuses this client, or has no such namespace.
 func (o Options) CheckAllowed(ctx context.Context, c client.Client) error {
 	namespace := o.namespaceName()

@@ -36,11 +36,11 @@ type heldTasks struct {
 	queue sync.Once
 }
 
-// The kinds of files, and what is in them.
+// These are the kinds of files, with their contents.
 const (
 	heldActivity = "activity" // a task's token
 	heldWorkflow = "workflow" // a task's token
-	heldQueue    = "queue"    // the name of the queue of the workflows that are cached here
+	heldQueue    = "queue"    // the name of the queue of the workflows cached here
 )
 
 func newHeldTasks(stateDir string, log *zap.Logger) *heldTasks {
@@ -134,7 +134,7 @@ func (h *heldTasks) received(reply any, sent int64) {
 	}
 }
 
-// answered reports whether an error says that the server wants no (other) answer.
+// answered reports whether an error means that the server wants no answer, or no other.
 func answered(err error) bool {
 	c := serviceerror.ToStatus(err).Code()
 	return c == codes.NotFound || c == codes.InvalidArgument

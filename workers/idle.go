@@ -49,7 +49,7 @@ func Want(ctx context.Context, stateDir string) (*Wanted, error) {
 	}
 }
 
-// Close lets others have the lock.
+// Close releases the lock.
 func (w *Wanted) Close() {
 	now := time.Now()
 	_ = os.Chtimes(w.file.Name(), now, now) // at worst the host worker ends sooner
@@ -57,7 +57,7 @@ func (w *Wanted) Close() {
 }
 
 const (
-	// The time between looks is a part of what is waited for.
+	// idleLooks is the number of looks within the idle time.
 	idleLooks    = 20
 	idleLookMost = 10 * time.Second
 )

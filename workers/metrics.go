@@ -62,11 +62,11 @@ func (s *side) serveMetricsOn(ctx context.Context, l net.Listener) {
 	s.metrics.Serve(l)
 }
 
-// countRuns has the ends of runs counted from 0, and says how many runs are open.
+// countRuns counts the ends of runs, from 0, and sets the number of open runs.
 func (s *side) countRuns(ctx context.Context, c client.Client) {
 	o, err := s.Server.Client()
 	if err != nil {
-		return // nor would there be a client
+		return // there would be no client either
 	}
 	namespace := cmp.Or(o.Namespace, client.DefaultNamespace)
 	s.metrics.BeginRuns(namespace, s.Queue)
@@ -79,8 +79,8 @@ func (s *side) countRuns(ctx context.Context, c client.Client) {
 // workflows ask, and a server bounds such questions.
 const openRunsLook = time.Minute
 
-// lookForOpen asks until ctx is done, and says each answer: there is none before the first. Those
-// who were started together do not ask together for long.
+// lookForOpen calls ask until ctx is done, and say with each answer. It varies the time between
+// calls, so that host workers that started together do not keep asking together.
 func lookForOpen(ctx context.Context, ask func() (int64, error), say func(int64)) {
 	for ctx.Err() == nil {
 		if n, err := ask(); err == nil {

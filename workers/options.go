@@ -43,8 +43,8 @@ type Options struct {
 	// Retention bounds the time and space for the logs of ended runs. If it is nil, they are
 	// never removed.
 	Retention *retention.Policy `json:"retention,omitempty"`
-	// LogsCopiedTo is the directory on the owner's machine to which the owner copies what
-	// is below LogRoot; see [activities.Config].
+	// LogsCopiedTo is the directory on the owner's machine to which the owner copies the files
+	// below LogRoot; see [activities.Config].
 	LogsCopiedTo string `json:"logs_copied_to,omitempty"`
 	// Advertise is the address at which tasks of other hosts reach the tasks of this one. By
 	// default it is Host if the other hosts find this host by that name, and otherwise the
@@ -55,23 +55,25 @@ type Options struct {
 	// others reach Listen if it differs.
 	Listen   string `json:"listen,omitempty"`
 	ListenAs string `json:"listen_as,omitempty"`
-	// Policy is the file that says what this host runs, and for whom. Audit is the file that
-	// gets a line for each start, refusal and request; see package guard. Both may be empty.
+	// Policy is the file with the rules for what this host runs, and for whom. Audit is the
+	// file to which a line is written for each start, refusal and request; see package guard.
+	// Both may be empty.
 	Policy string `json:"policy,omitempty"`
 	Audit  string `json:"audit,omitempty"`
 	// Metrics is the address at which metrics are served, as HOST:PORT. If it is empty, they
 	// are not served.
 	Metrics string `json:"metrics,omitempty"`
-	// Role says which work the host worker takes. Default: [RoleBoth].
+	// Role selects the work that the host worker takes. Default: [RoleBoth].
 	Role Role `json:"role,omitempty"`
 	// OwnersOutput reports whether streams that go to no file go to the owner's output.
 	OwnersOutput bool `json:"owners_output,omitempty"`
-	// Env are variables that all processes get on this host, as NAME=VALUE, where their spec
-	// sets no other value.
+	// Env are variables for all processes on this host, as NAME=VALUE. Values in a spec take
+	// precedence.
 	Env []string `json:"env,omitempty"`
 	// Foreground is the task that gets the owner's stdin, stdout and stderr.
 	Foreground string `json:"foreground,omitempty"`
-	// Stdin is the task that gets the owner's stdin; all: each gets the file that it is.
+	// Stdin is the task that gets the owner's stdin. If it is [activities.AllTasks], each task
+	// gets the file.
 	Stdin string `json:"stdin,omitempty"`
 	// Server is the Temporal server.
 	Server connect.Options `json:"server"`

@@ -14,9 +14,9 @@ import (
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
-// OwnersSide is a [Side] in the process of the owner. The runs of `clusterrun run` end with their
-// owner anyway, and it saves the start of a process and of a connection. If the owner is killed,
-// the supervisor starts a Side, which tells the server how the runs have ended.
+// OwnersSide is a [Side] in the process of the owner. The runs of `clusterrun run` end with
+// their owner anyway, and it saves the start of a process and of a connection. If the owner is
+// killed, the supervisor starts a Side, which reports to the server how the runs have ended.
 type OwnersSide struct {
 	side  *side
 	ctx   context.Context // from NewOwnersSide until Leave
@@ -27,8 +27,9 @@ type OwnersSide struct {
 	running polling
 }
 
-// NewOwnersSide starts a supervisor of a new state directory and prepares its side. start is called
-// with what becomes the supervisor's [Owner] Side, and returns its pid. The side logs to file.
+// NewOwnersSide starts a supervisor of a new state directory and prepares its side. It calls
+// start with the file for Side of the supervisor's [Owner]; start returns the pid. The side
+// logs to file.
 func NewOwnersSide(ctx context.Context, o Options, file string, start func(Options, *os.File) (pid int, err error)) (*OwnersSide, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -85,7 +86,7 @@ func (s *OwnersSide) Serve(c client.Client) error {
 func (s *OwnersSide) attend() {
 	defer close(s.ended)
 	stop := func() {
-		s.leave() // nothing begins any more
+		s.leave() // no new tasks start
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.running.stop()

@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Slots are wide enough that RunTask, which holds one for the life of its process, and the looks
-// that last, of which there is a bound, can never starve the short ones and Release.
+// taskSlots is large enough that RunTask, which holds a slot for the life of its process, and
+// the looks that last, whose number is bounded, never starve short activities and Release.
 const taskSlots = 5000
 
 // init names the build. By itself the SDK hashes the whole executable when the
@@ -65,7 +65,7 @@ func reserveOptions() worker.Options {
 func (s *side) taskOptions() worker.Options {
 	tasks := pollers(2, 8)
 	if s.Owned {
-		// For one run, whose tasks all come at once.
+		// They serve one run, whose tasks all arrive at once.
 		tasks = pollers(8, 8)
 	}
 	return worker.Options{

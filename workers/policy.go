@@ -19,8 +19,8 @@ type TaskDecision struct {
 	policy.Decision
 }
 
-// DecideTasks returns what a host worker on this machine, of this user and with that policy,
-// would decide about each task of a run that was signed by one of those principals.
+// DecideTasks returns the decision that a host worker on this machine, of this user and with
+// that policy, would make about each task of a run that was signed by one of those principals.
 func DecideTasks(file string, s *spec.RunSpec, signers []string) ([]TaskDecision, error) {
 	g := guard.New(file, "", "")
 	if err := g.Check(); err != nil || s == nil {

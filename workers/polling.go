@@ -42,7 +42,7 @@ func (s *side) startWorkers() (polling, error) {
 	return all, nil
 }
 
-// workers returns those for the queues.
+// workers returns the workers for the queues.
 func (s *side) workers() (all polling) {
 	if spec.IsLocalQueue(s.Queue) {
 		w := worker.New(s.client, s.Queue, s.localOptions())
@@ -70,7 +70,7 @@ func registerWorkflows(w worker.Worker) {
 	w.RegisterWorkflowWithOptions(queue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
 }
 
-// taskWorkers returns those for the activities of tasks.
+// taskWorkers returns the workers for the activities of tasks.
 func (s *side) taskWorkers() (all polling) {
 	anywhere := []string{spec.HostsQueue(s.Queue)}
 	if s.member == nil {
@@ -89,12 +89,12 @@ func (s *side) taskWorkers() (all polling) {
 	return append(all, tasks)
 }
 
-// registerChecks registers what any host may do for a queue of closures.
+// registerChecks registers the activities that any host may execute for a queue of closures.
 func (s *side) registerChecks(w worker.Worker) {
 	w.RegisterActivityWithOptions(s.queues.ClosuresCheck, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
 }
 
-// registerTasks registers what this host does for its tasks.
+// registerTasks registers the activities that this host executes for its tasks.
 func (s *side) registerTasks(w worker.Worker) {
 	// The next generation of a group is reserved where the last one was.
 	w.RegisterActivity(&struct{ hostapi.Host }{s.host})

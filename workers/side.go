@@ -30,10 +30,9 @@ import (
 
 const defaultQueue = spec.TaskQueue
 
-// Side runs the Temporal-facing half of a host worker in a child of
-// [Supervise], from which it takes its options. It ends after SIGTERM, when
-// the supervisor closes, and when the supervisor is gone; in that last case it
-// first ends what the supervisor left behind.
+// Side runs the Temporal-facing half of a host worker in a child of [Supervise], from which it
+// takes its options. It ends after SIGTERM, when the supervisor closes, and when the supervisor
+// is gone; in that last case it first ends what the supervisor left behind.
 func Side(ctx context.Context) error {
 	if err := undumpable.Set(); err != nil {
 		return err
@@ -54,7 +53,7 @@ func Side(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
 	// The log may be a pipe whose reader died with the supervisor while work is left. Ctrl-C on
-	// a terminal reaches this process as well, but the supervisor decides what it means.
+	// a terminal reaches this process too, but the supervisor handles it.
 	signal.Ignore(syscall.SIGINT, syscall.SIGHUP)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	s := &side{Options: o, log: log, supervisor: sup}
@@ -76,7 +75,7 @@ type side struct {
 	member     *server.Membership  // of the fleet; nil without a fleet
 	files      *hostservice.Server // nil if the output of runs is not served
 	stopFiles  func()
-	closing    chan supervisor.ClosingReply // what the supervisor says once it is closing
+	closing    chan supervisor.ClosingReply // the supervisor's reply once it is closing
 	abandoned  atomic.Bool                  // it is closing, since the owner of its runs is gone
 	handsOver  atomic.Bool                  // another side takes over
 }
@@ -106,8 +105,8 @@ func (s *side) run(ctx context.Context) error {
 	return s.attend(ctx, running.stop)
 }
 
-// prepare does what needs no server, and has tasks served: they need none for most of what
-// they ask.
+// prepare prepares everything that needs no server, and starts to serve tasks, most of whose
+// requests need none.
 func (s *side) prepare(ctx context.Context) (err error) {
 	s.server = &server.Server{}
 	s.Advertise = s.advertised(ctx)
@@ -158,7 +157,7 @@ func (s *side) awaitClosing(ctx context.Context) {
 	}
 }
 
-// shut ends what prepare has begun.
+// shut undoes prepare.
 func (s *side) shut() {
 	if s.abandoned.Load() {
 		s.host.RemoveSockets()
@@ -167,7 +166,7 @@ func (s *side) shut() {
 	s.host.Close()
 }
 
-// begin polls the queues of this host. inherited has the tasks that an earlier side held.
+// begin polls the queues of this host. inherited are the tasks that an earlier side held.
 func (s *side) begin(ctx context.Context, c client.Client, inherited []string) (polling, error) {
 	s.client = c
 	if s.metrics != nil && s.Role.servesWorkflows() {
@@ -201,7 +200,7 @@ func (s *side) attend(ctx context.Context, stop func()) error {
 	case <-ctx.Done():
 		s.leave(context.WithoutCancel(ctx))
 	case reply := <-s.closing:
-		// Its processes end with it should it die now.
+		// If it dies now, its processes end with it.
 		closed, done := context.WithCancel(ctx)
 		go func() {
 			defer done()
@@ -229,7 +228,8 @@ func (s *side) attend(ctx context.Context, stop func()) error {
 // leaveBound is the longest time to wait for the supervisor's answer when the side leaves.
 const leaveBound = time.Second
 
-// leave tells the supervisor that this side has nothing more to report, unless it hands over.
+// leave reports to the supervisor that this side has nothing more to report, unless it hands
+// over.
 func (s *side) leave(ctx context.Context) {
 	if s.handsOver.Load() {
 		return
@@ -241,8 +241,8 @@ func (s *side) leave(ctx context.Context) {
 	}
 }
 
-// afterLoss ends what the supervisor left behind: its processes died with it, and
-// what got out of their sessions is ours.
+// afterLoss ends what the supervisor left behind. Its processes died with it, but their
+// children may have left their sessions.
 func (s *side) afterLoss(ctx context.Context, stop func()) error {
 	stop()
 	n, err := s.supervisor.SweepAfterLoss(context.WithoutCancel(ctx))
@@ -305,14 +305,14 @@ func (s *side) close(ctx context.Context, reply supervisor.ClosingReply) {
 	s.host.AwaitIdle(ctx)
 }
 
-// sayReady tells those who ask at the address of the metrics.
+// sayReady sets the readiness that the server of the metrics reports.
 func (s *side) sayReady(ready bool) {
 	if s.metrics != nil {
 		s.metrics.Ready.Store(ready)
 	}
 }
 
-// sayServing tells the supervisor that the queues of this host are served.
+// sayServing reports to the supervisor that the queues of this host are served.
 func (s *side) sayServing(ctx context.Context) {
 	if err := s.supervisor.Serving(ctx); err != nil {
 		s.log.Debug("the supervisor does not hear that its host is served", zap.Error(err))

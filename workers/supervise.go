@@ -26,8 +26,8 @@ type Owner struct {
 	Side *os.File
 	// Stdin, Stdout and Stderr are for tasks; see [Options].
 	Stdin, Stdout, Stderr *os.File
-	// Program is the file of the program that the host worker is upgraded to on request. If it is
-	// empty, the worker cannot be upgraded.
+	// Program is the file of the program to which the host worker is upgraded on request. If it
+	// is empty, the worker cannot be upgraded.
 	Program string
 	// Serving is called each time that the side serves as a member of the fleet. It may be nil.
 	Serving func()
@@ -92,7 +92,7 @@ func supervise(ctx context.Context, o Options, state *supervisor.State, command 
 	ends, upgrades := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}, []os.Signal(nil)
 	if service {
 		c.Upgrade = &supervisor.Upgrade{Path: owner.Program, Check: TakeOverArgs, Version: spec.Version}
-		// With a terminal, SIGHUP comes from that or from its shell.
+		// With a terminal, SIGHUP comes from the terminal or its shell.
 		if !hasTerminal() {
 			ends, upgrades = ends[:2], ends[2:]
 		}

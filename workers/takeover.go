@@ -32,8 +32,8 @@ func (h *heldTasks) inherited() []string {
 // takeovers is the most answers in flight.
 const takeovers = 16
 
-// takeOver gives back to the server what an earlier side held: each activity fails, to be
-// tried again at once, and its next attempt adopts the process or finds out how that ended.
+// takeOver gives the tasks of an earlier side back to the server: each activity fails, to be
+// retried at once, and its next attempt adopts the process or finds out how it ended.
 func (s *side) takeOver(ctx context.Context, inherited []string) {
 	slots := make(chan struct{}, takeovers)
 	var all sync.WaitGroup
@@ -50,11 +50,11 @@ func (s *side) takeOver(ctx context.Context, inherited []string) {
 	}
 }
 
-// giveBackPatience bounds the tries: by then the server has lost its patience, too.
+// giveBackPatience bounds the retries. By then the tasks have timed out on the server, too.
 const giveBackPatience = 30 * time.Second
 
-// giveBack gives back what the file names, and removes the file. A side that ends before it has
-// done so leaves the file to its successor.
+// giveBack gives the task in a file back, and removes the file. A side that ends before that
+// leaves the file to its successor.
 func (s *side) giveBack(ending context.Context, file string) {
 	ctx, cancel := context.WithTimeout(ending, giveBackPatience)
 	defer cancel()

@@ -37,7 +37,7 @@ func inheritedOptions() (o Options, err error) {
 	return o, nil
 }
 
-// CheckTakeOver tells a supervisor whether this program can be its side.
+// CheckTakeOver reports to a supervisor whether this program can be its side.
 func CheckTakeOver(out io.Writer) error {
 	return supervisor.Answer(spec.Version, func() error {
 		o, err := inheritedOptions()

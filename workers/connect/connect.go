@@ -24,8 +24,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Options say which server. Empty fields leave the choice to the variables and
-// the profile file (see the envconfig package of the Temporal SDK).
+// Options select the server. Empty fields leave the choice to the variables and the profile
+// file (see the envconfig package of the Temporal SDK).
 type Options struct {
 	Address    string `json:"address,omitempty"`
 	Namespace  string `json:"namespace,omitempty"`
@@ -34,8 +34,8 @@ type Options struct {
 	// Embedded is the directory of the embedded server that listens at Address now. The server
 	// may listen elsewhere later. Embedded is empty for any other server.
 	Embedded string `json:"embedded,omitempty"`
-	// Socket is the path of a Unix socket behind which the server is. Nothing else is read
-	// then but the namespace: neither variables nor a profile of this machine.
+	// Socket is the path of a Unix socket that leads to the server. If it is set, nothing else
+	// is used but the namespace: neither variables nor a profile of this machine.
 	Socket string `json:"socket,omitempty"`
 	// Key is the file of the certificate that the server at Address and its clients show each
 	// other. If it is set, nothing but the namespace is read from profiles and variables. Key

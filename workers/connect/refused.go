@@ -21,19 +21,19 @@ const (
 	wantsTLS = "it may want TLS: set TEMPORAL_TLS=true, or a client certificate with TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH"
 )
 
-// remedies are by what a failed connection says.
+// remedies maps errors of a connection to remedies.
 var remedies = []struct{ said, remedy string }{
 	{tlsAlert, "it refuses the client certificate: give one that it accepts, with its key, as TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH or in a profile"},
 	{"x509: ", "its certificate is not trusted here: name who vouches for it with TEMPORAL_TLS_SERVER_CA_CERT_PATH, and the name in it with TEMPORAL_TLS_SERVER_NAME"},
 	{"first record does not look like a TLS handshake", "it speaks no TLS: leave out the TLS settings and the API key"},
-	// How it ends the connection depends on what we have sent by then.
+	// The error depends on how much we have sent before the server ends the connection.
 	{"error reading server preface: EOF", wantsTLS},
 	{"connection reset by peer", wantsTLS},
 	{"broken pipe", wantsTLS},
 }
 
-// alert returns what the server says of a connection that it ends. A server that refuses a
-// certificate says so when the client has sent its first request, which may fail before.
+// alert returns the alert with which the server ends a connection. A server that refuses a
+// certificate sends it after the client's first request, which may fail before that.
 func (o Options) alert(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alertBound)
 	defer cancel()
@@ -59,7 +59,7 @@ func unreached(address string, err error) error {
 	return fmt.Errorf("no Temporal server answers at %s (give another with --address or TEMPORAL_ADDRESS): %w", address, err)
 }
 
-// sayRefused has each request that the server does not allow say what to do.
+// sayRefused adds the remedy to the error of a request that the server does not allow.
 func sayRefused(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	s, _ := status.FromError(err)

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// rotating makes each connection with what the files of certificates and authorities hold
-// then, so that they can be replaced without a restart.
+// rotating reads the files of certificates and authorities for each connection, so that they
+// can be replaced without a restart.
 type rotating struct {
 	credentials.TransportCredentials // of the files as they were at first
 

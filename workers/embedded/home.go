@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// Server is an embedded server that runs: what its ready file says.
+// Server is an embedded server that runs, as its ready file describes it.
 type Server struct {
 	PID       int       `json:"pid"`
 	Address   string    `json:"address"`
@@ -79,8 +79,8 @@ const (
 	settleBound = 60 * time.Second
 )
 
-// Find returns the server that runs, or nil where none does. A server that is
-// just starting is waited for.
+// Find returns the server that runs, or nil if none does. It waits for a server that is just
+// starting.
 func (h Home) Find(ctx context.Context) (*Server, error) {
 	if _, err := os.Stat(h.startLock()); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -95,8 +95,8 @@ func (h Home) Find(ctx context.Context) (*Server, error) {
 	return h.settled(ctx)
 }
 
-// settled waits while a server is there but not ready: it is starting, or
-// stopping. The start lock must be held.
+// settled waits while a server exists but is not ready, because it is starting or stopping. The
+// start lock must be held.
 func (h Home) settled(ctx context.Context) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleBound)
 	defer cancel()

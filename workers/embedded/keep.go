@@ -15,8 +15,8 @@ import (
 )
 
 // Dial connects to the server at its present address. A client that dials with it follows the
-// server to another port, and never talks to a stranger that has the port of a server that was
-// killed. The connection uses TLS, and both sides have shown the key.
+// server to another port, and never talks to another program that has the port of a killed
+// server. The connection uses TLS, and both sides prove that they have the key.
 func (h Home) Dial(ctx context.Context) (net.Conn, error) {
 	s, err := h.Find(ctx)
 	if err != nil {
@@ -31,7 +31,7 @@ func (h Home) Dial(ctx context.Context) (net.Conn, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// It may be killed now, and a stranger that has got its port may say nothing at all.
+	// The server may be killed now, and a program that gets its port may not answer at all.
 	go func() {
 		if h.awaitEnd(ctx, s) {
 			cancel()
@@ -40,8 +40,8 @@ func (h Home) Dial(ctx context.Context) (net.Conn, error) {
 	return (&tls.Dialer{Config: key}).DialContext(ctx, "tcp", s.Address)
 }
 
-// Keep starts the server in the background whenever it has ended, until ctx is
-// done. tell is called when it does not start, once for each reason.
+// Keep starts the server in the background whenever it has ended, until ctx is done. It calls
+// tell if the server does not start, once for each reason.
 func (h Home) Keep(ctx context.Context, tell func(error)) {
 	address := "" // of the last one
 	Again(ctx, func() error {
@@ -55,9 +55,8 @@ func (h Home) Keep(ctx context.Context, tell func(error)) {
 	}, tell)
 }
 
-// Again calls serve, which serves for as long as it can, again and again until
-// ctx is done: at once when it has lasted, and later and later when it does not.
-// tell is called with its errors, once for the same in a row.
+// Again calls serve repeatedly until ctx is done: at once if the last call took long, and with
+// growing delays if not. It calls tell with errors of serve, once for equal errors in a row.
 func Again(ctx context.Context, serve func() error, tell func(error)) {
 	var p pace
 	told := ""
@@ -78,12 +77,11 @@ func Again(ctx context.Context, serve func() error, tell func(error)) {
 	}
 }
 
-// pace is the time between starts of a server that ends again and again.
+// pace computes the time between starts of a server that keeps ending.
 type pace struct{ short int }
 
 const (
-	// lasting is how old a server must be when it ends for the failures before its start to be
-	// forgotten.
+	// lasting is the time for which a server must run to reset the pace.
 	lasting   = time.Minute
 	paceFirst = 100 * time.Millisecond
 	paceMost  = 10 * time.Second
@@ -107,7 +105,7 @@ func (h Home) awaitEnd(ctx context.Context, s *Server) (ended bool) {
 	fd, failed := unix.PidfdOpen(s.PID, unix.PIDFD_NONBLOCK)
 	f := os.NewFile(uintptr(fd), fmt.Sprintf("pidfd %d", s.PID))
 	defer f.Close()
-	// The process may have ended before, and another have its ID.
+	// The process may have ended before, and another process may have its ID.
 	now, err := h.Find(ctx)
 	if err == nil && (now == nil || now.PID != s.PID) {
 		return true

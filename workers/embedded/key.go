@@ -9,8 +9,8 @@ import (
 // KeyName is the name in the server's certificate, at any address.
 const KeyName = "clusterrun"
 
-// tls returns what a connection to the server needs. The key is read each time: a new
-// server may have made another.
+// tls returns the configuration of a connection to the server. It reads the key each time,
+// because a new server may have made another.
 func (h Home) tls() (*tls.Config, error) {
 	config, err := TLS(h.Key())
 	if err != nil {
@@ -19,7 +19,7 @@ func (h Home) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-// TLS returns what a connection needs on which both sides show the certificate of a file.
+// TLS returns the configuration of a connection whose two sides show the certificate in a file.
 func TLS(file string) (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(file, file)
 	if err != nil {
@@ -28,8 +28,8 @@ func TLS(file string) (*tls.Config, error) {
 	return Mutual(pair, "h2"), nil
 }
 
-// Mutual returns what a connection needs on which both sides show the same certificate, one
-// for [KeyName], and take no other.
+// Mutual returns the configuration of a connection whose two sides show the same certificate,
+// which is for [KeyName], and accept no other.
 func Mutual(pair tls.Certificate, protocols ...string) *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AddCert(pair.Leaf)

@@ -52,7 +52,7 @@ func (h Home) program() (string, error) {
 	return "", &MissingError{Looked: beside}
 }
 
-// Version returns the line by which the server's program says what it is.
+// Version returns the version line of the server's program.
 func (h Home) Version(ctx context.Context) (string, error) {
 	path, err := h.program()
 	if err != nil {

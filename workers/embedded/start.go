@@ -20,12 +20,12 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// IdleExit is how long a background server runs without clients before it ends.
+// IdleExit is the time after which a background server without clients ends.
 const IdleExit = 10 * time.Minute
 
-// Ensure returns the server that runs, or starts one in the background. It then listens at
-// the "host:port" prefer if that is free. The default is the address of a server that was
-// killed, so that what people have noted of it stays true.
+// Ensure returns the server that runs, or starts one in the background. It then listens at the
+// "host:port" prefer if that is free. The default is the address of a server that was killed,
+// so that links to it stay valid.
 func (h Home) Ensure(ctx context.Context, prefer string) (*Server, error) {
 	s, err := h.Find(ctx)
 	if s != nil || err != nil {
@@ -66,11 +66,11 @@ func (h Home) startBackground(ctx context.Context, port int) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It outlives the terminal, and serves other shells as well.
+	// It outlives the terminal, and serves other shells too.
 	s, err := h.launch(ctx, cmd, detach.Start, make(chan error, 1))
 	if err != nil {
 		// The previous holder of the start lock may have been killed while its server was
-		// starting. That server has the database, and is used.
+		// starting. That server holds the database, and is used.
 		if other, _ := h.settled(ctx); other != nil {
 			return other, nil
 		}
@@ -133,12 +133,13 @@ func foreground(cmd *exec.Cmd) (f *Foreground, theirs *os.File, err error) {
 		return nil, nil, err
 	}
 	cmd.ExtraFiles = []*os.File{theirs}
-	// Ctrl-C is for us: we decide in which order things stop.
+	// Ctrl-C is for this process, which decides in which order things stop.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return &Foreground{lifeline: ours, cmd: cmd, exited: make(chan error, 1)}, theirs, nil
 }
 
-// Exited gives the error with which the server has ended, and is closed then.
+// Exited returns a channel that receives the error of the server when it has ended, and is then
+// closed.
 func (f *Foreground) Exited() <-chan error { return f.exited }
 
 // Stop ends the server and waits for that.
@@ -206,7 +207,7 @@ func environment() []string {
 	return env
 }
 
-// launch starts the server by start and waits until it is ready. exited gets its end. The
+// launch starts the server with start and waits until it is ready. exited receives its end. The
 // start lock must be held.
 func (h Home) launch(ctx context.Context, cmd *exec.Cmd, start func(*exec.Cmd) error, exited chan error) (*Server, error) {
 	if err := checkFiles(); err != nil {
@@ -248,12 +249,11 @@ func (h Home) launch(ctx context.Context, cmd *exec.Cmd, start func(*exec.Cmd) e
 	}
 }
 
-// leastFiles is the number of open files of a server that has started, and some for
-// connections.
+// leastFiles is the number of files that a started server has open, plus some for connections.
 const leastFiles = 40
 
-// checkFiles refuses to start a server that cannot open its files: it would neither
-// become ready nor say why. Programs in Go raise their limit to the hard one.
+// checkFiles refuses to start a server that cannot open its files: it would neither become
+// ready nor report why. Go programs raise their soft limit to the hard one.
 func checkFiles() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil && limit.Max < leastFiles {
@@ -282,7 +282,7 @@ func (h Home) openLog() (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// logSince returns what a server that failed to start has said.
+// logSince returns the log of a server that failed to start.
 func (h Home) logSince(offset int64) string {
 	b, err := os.ReadFile(h.Log())
 	if err != nil || int64(len(b)) <= offset {

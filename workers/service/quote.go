@@ -15,10 +15,10 @@ func command(program string, args ...string) string {
 	return line
 }
 
-// value returns what systemd takes for a text in which % begins no specifier.
+// value escapes a text in which % must not begin a specifier of systemd.
 func value(text string) string { return strings.ReplaceAll(text, "%", "%%") }
 
-// plain are the characters that mean themselves in a word.
+// plain are the characters that need no quotes in a word.
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+%$@"
 
 func quote(word string) string {

@@ -22,7 +22,7 @@ type Unit struct {
 	RunAs string
 	// Traversable reports whether users of tasks pass through the state directory.
 	Traversable bool
-	// Environment is a file of variables, which need not be there.
+	// Environment is a file of variables, which need not exist.
 	Environment string
 	// Controller reports whether the worker serves workflows and runs no task.
 	Controller bool
@@ -55,7 +55,7 @@ type section struct {
 	lines []line
 }
 
-// line is a setting, and why it is there.
+// line is a setting, with its reason.
 type line struct{ key, value, why string }
 
 func (s *section) add(key, value, why string) { s.lines = append(s.lines, line{key, value, why}) }
@@ -112,7 +112,8 @@ func (u Unit) service() section {
 	return s
 }
 
-// harden takes from a controller what it does not need. A user's systemd cannot do most of it.
+// harden removes rights that a controller does not need. A user's systemd does not support most
+// of it.
 func (u Unit) harden(s *section) {
 	if !u.Controller || u.ForUser {
 		return
