@@ -7,7 +7,8 @@ import (
 )
 
 // Answers checks whether a worker executes the run's workflow. It returns an [*UnansweredError]
-// if the run is open and no worker does, and nil for a run that has ended, which needs none.
+// if the run is open and no worker does. It returns nil if the run has ended, because that
+// needs no worker.
 func (r *Run) Answers(ctx context.Context) error {
 	d, err := r.describe(ctx)
 	if err != nil {

@@ -68,7 +68,8 @@ func withAttributes(set []attribute, start func(temporal.SearchAttributes) error
 		if refused == "" {
 			return err
 		}
-		// Those of later versions are registered together: without one there is none.
+		// The attributes of later versions are registered together: if one is missing, all of
+		// them are.
 		set = slices.DeleteFunc(set, func(a attribute) bool {
 			return a.name == refused || !slices.Contains(firstAttributes, a.name)
 		})

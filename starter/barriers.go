@@ -32,7 +32,8 @@ type Barrier struct {
 	Missing    []MissingTask        `json:"missing"`
 }
 
-// MissingTask is a participant that has not arrived, and what the run knows of it.
+// MissingTask is a participant that has not arrived, with its host and state as far as the run
+// knows them.
 type MissingTask struct {
 	spec.BarrierMissing
 	Host  string         `json:"host,omitempty"`
@@ -127,7 +128,7 @@ func (c *chain) rounds(d *workflowservice.DescribeWorkflowExecutionResponse) rou
 	return rounds{c, spec.BarrierIDPrefix(first.WorkflowID, first.RunID)}
 }
 
-// list returns those that are open, or those that are not.
+// list returns the open rounds, or those that are closed.
 func (r rounds) list(ctx context.Context, open bool) ([]*workflowpb.WorkflowExecutionInfo, error) {
 	is := "!="
 	if open {
@@ -164,7 +165,7 @@ func (r rounds) ask(ctx context.Context, id string, tasks map[string]TaskStatus)
 	return b
 }
 
-// nameFrom reads what the end of a workflow ID tells: generation, name and round.
+// nameFrom sets generation, name and round from the end of a workflow ID.
 func (b *Barrier) nameFrom(path string) {
 	parts := strings.Split(path, "/")
 	if len(parts) != 3 {

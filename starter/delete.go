@@ -22,8 +22,8 @@ func (e *OpenError) Error() string {
 	return fmt.Sprintf("run %s has not ended; `clusterrun stop %s` ends it", e.RunID, e.RunID)
 }
 
-// Summary returns what the server knows of the run without anybody's help. ExecutionID is its
-// first execution. The verdict of one that has failed is empty.
+// Summary returns the facts about the run that the server has, without asking a worker.
+// ExecutionID is its first execution. The verdict of a failed run is empty.
 func (r *Run) Summary(ctx context.Context) (Summary, error) {
 	d, err := r.describe(ctx)
 	switch {

@@ -13,7 +13,7 @@ const (
 	DoingRestart = "restarting" // it waits to be started again
 	DoingFailed  = "failed"     // it has ended badly, and by itself or with its host
 	DoingMissing = "missing"    // its host does not answer
-	DoingUnknown = "unknown"    // no worker says what it does
+	DoingUnknown = "unknown"    // no worker reports its state
 )
 
 // doings are the words in the order in which they are counted.
@@ -22,7 +22,7 @@ var doings = []string{
 	string(spec.TaskEnded), DoingFailed, DoingMissing, DoingUnknown,
 }
 
-// Doing returns what each of the tasks does.
+// Doing returns a word for the state of each task.
 func (s *Status) Doing() []string {
 	silent := map[string]bool{}
 	for _, h := range s.Silent {
@@ -51,7 +51,7 @@ func (t TaskStatus) doing(silent bool) string {
 	return string(t.State)
 }
 
-// Tally counts tasks by what they do: by words of [Status.Doing].
+// Tally counts tasks by the words of [Status.Doing].
 type Tally map[string]int
 
 // TallyOf counts words.
@@ -63,7 +63,7 @@ func TallyOf(words []string) Tally {
 	return t
 }
 
-// Words returns those that count a task, each time in the same order.
+// Words returns the words with a count, always in the same order.
 func (t Tally) Words() []string {
 	return slices.DeleteFunc(slices.Clone(doings), func(w string) bool { return t[w] == 0 })
 }
@@ -83,8 +83,8 @@ var trouble = []string{DoingFailed, DoingRestart, DoingMissing}
 // fewOf is one in how many tasks are few.
 const fewOf = 20
 
-// Odd returns the words of tasks that need a look: those in trouble, the worst first, and then
-// those in a state that few other tasks share.
+// Odd returns the indices of words of tasks that need a look: tasks in trouble, the worst
+// first, and then those in a state that few other tasks share.
 func Odd(words []string) []int {
 	all := TallyOf(words)
 	var odd []int

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Error is the error of a run that ended otherwise than well.
+// Error is the error of a run that did not end well.
 type Error struct {
 	RunID string
 	// Result is the result of the run, with a cause for every task. It is never nil.
@@ -28,11 +28,11 @@ func (e *Error) Error() string {
 // Unwrap gives the error as Temporal has it.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// TerminatedError is the error of a run that was terminated: torn down by the
-// server, without a result. Its processes are stopped by their host workers.
+// TerminatedError is the error of a run that was terminated: the server ended it, without a
+// result. Its host workers stop its processes.
 type TerminatedError struct {
 	RunID string
-	// Reason and By are the reason that was given for the termination, and who gave it.
+	// Reason is the reason that was given for the termination, and By who gave it.
 	Reason, By string
 }
 
@@ -61,7 +61,7 @@ const terminated = "terminated"
 // NotFoundError reports that the server does not know a run.
 type NotFoundError struct {
 	RunID string
-	// Hint is the name that was probably meant, or "".
+	// Hint is a similar name that may have been meant, or "".
 	Hint string
 }
 

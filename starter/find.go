@@ -24,8 +24,9 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("several runs begin with %s: %s; write more of the ID", e.Beginning, shorten.List(e.RunIDs, 5))
 }
 
-// Find returns the ID of the run with that ID, of the only one whose ID begins with it, or of the
-// latest that the schedule of that ID has started. It fails with [*NotFoundError] or [*AmbiguousError].
+// Find returns the ID of the run with that ID, of the only run whose ID begins with it, or of
+// the latest run that the schedule with that ID has started. It fails with [*NotFoundError] or
+// [*AmbiguousError].
 func Find(ctx context.Context, c client.Client, beginning string) (string, error) {
 	_, err := c.DescribeWorkflowExecution(ctx, beginning, "")
 	if !servererror.IsNotFound(err) {
@@ -90,7 +91,8 @@ func Hint(ctx context.Context, c client.Client, unknown string) string {
 
 // latestOf returns the ID of the latest run that a schedule has started, or "".
 func latestOf(ctx context.Context, c client.Client, schedule string) (string, error) {
-	// The server has those that are open first, and then those that have ended last.
+	// The server lists open runs first, and then the others by the time of their end, the
+	// latest first.
 	r, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: 100, Query: fmt.Sprintf(
 		"WorkflowType = '%s' AND TemporalScheduledById = %s", spec.WorkflowType, quoted(schedule))})
 	if err != nil || len(r.GetExecutions()) == 0 {

@@ -45,7 +45,7 @@ func (f *Fleet) Waiting(ctx context.Context) ([]fleet.Waiting, error) {
 	return queryFleet[[]fleet.Waiting](ctx, f, spec.QueryQueue)
 }
 
-// Plan says where the tasks of a spec would go now, or why nowhere.
+// Plan returns where the tasks of a spec would be placed now, or why they cannot be.
 func (f *Fleet) Plan(ctx context.Context, s *spec.RunSpec) (fleet.Grant, error) {
 	return queryFleet[fleet.Grant](ctx, f, spec.QueryPlan, fleet.DemandOf(s.WithDefaults()))
 }
@@ -75,7 +75,7 @@ func queryFleet[A any](ctx context.Context, f *Fleet, name string, args ...any) 
 	defer cancel()
 	out, err := f.client.QueryWorkflowWithOptions(ctx, &client.QueryWorkflowWithOptionsRequest{
 		WorkflowID: spec.FleetID(f.Queue), QueryType: name, Args: args,
-		// One that was terminated knows only what was.
+		// A terminated fleet knows only old facts.
 		QueryRejectCondition: enumspb.QUERY_REJECT_CONDITION_NOT_OPEN,
 	})
 	switch {
@@ -123,12 +123,12 @@ func (f *Fleet) requestError(err error) error {
 	}
 }
 
-// Likely returns the names of the hosts on which the tasks of a spec would be now; none where
-// there is no room.
+// Likely returns the names of the hosts on which the tasks of a spec would be placed now, or
+// nil if there is no room.
 func (f *Fleet) Likely(ctx context.Context, s *spec.RunSpec) []string {
 	plan, err := f.Plan(ctx, s)
 	if err != nil {
-		return nil // why is for others to say
+		return nil // others report the error
 	}
 	var names []string
 	for _, p := range plan.Places {

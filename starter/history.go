@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Spec returns what the run was started with.
+// Spec returns the spec with which the run was started.
 func (r *Run) Spec(ctx context.Context) (*spec.RunSpec, error) {
 	d, err := r.describe(ctx)
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 
 // ListOptions choose runs.
 type ListOptions struct {
-	// Open limits the list to runs that have not ended, and Failed to those that have ended
-	// otherwise than well or by a cancellation.
+	// Open limits the list to runs that have not ended, and Failed to runs that have ended in
+	// another way than success or cancellation.
 	Open, Failed bool
 	// Since and Until bound the time of the start. Zero means no bound.
 	Since, Until time.Time
@@ -71,12 +71,12 @@ type Summary struct {
 	Ending   string    `json:"ending,omitempty"`
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
-	// SilentTasks are the tasks of an open run that have been silent for as long as its spec
-	// says, and SilentSeconds is for how long all of them have been.
+	// SilentTasks are the tasks of an open run that have been silent for longer than its spec
+	// allows, and SilentSeconds is how long all of them have been.
 	SilentTasks   []string `json:"silent_tasks,omitempty"`
 	SilentSeconds int      `json:"silent_seconds,omitempty"`
-	// LastOutput is when a process of an open run last wrote output, by the clock of its host.
-	// It is zero if no process has, or if that is not known.
+	// LastOutput is the time at which a process of an open run last wrote output, by the clock
+	// of its host. It is zero if no process has, or if that is not known.
 	LastOutput time.Time `json:"last_output,omitzero"`
 	// looks reports whether the hosts of the run look whether its tasks are silent.
 	looks bool
@@ -108,9 +108,10 @@ const (
 	firstPage, lastPage = 20, 1000
 )
 
-// latest adds the open runs, or those that have ended, to the runs, and returns those that
-// started last, as many as are wanted. The server lists open runs by when they started, and
-// the others by when they ended, the latest first: so what follows has started before either.
+// latest adds the open runs, or those that have ended, to runs. It returns those that started
+// last, at most o.Limit. The server lists open runs by their start, and the others by their
+// end, the latest first. So all runs on later pages have started before the last run of this
+// page has started or ended.
 func (o ListOptions) latest(ctx context.Context, c client.Client, runs []Summary, open bool) ([]Summary, error) {
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: o.query(open), PageSize: int32(min(o.Limit+firstPage, lastPage))}
 	before := time.Now()
@@ -119,7 +120,7 @@ func (o ListOptions) latest(ctx context.Context, c client.Client, runs []Summary
 		r, err := c.ListWorkflow(ctx, withCondition(request, narrow))
 		var invalid *serviceerror.InvalidArgument
 		if errors.As(err, &invalid) && narrow != "" {
-			narrow = "" // not every server can do that, or says why; all are looked through here
+			narrow = "" // not every server supports this, or says why not; match filters all runs
 			request.NextPageToken = nil
 			continue
 		}
@@ -152,12 +153,12 @@ func (o ListOptions) latest(ctx context.Context, c client.Client, runs []Summary
 	}
 }
 
-// withoutDuplicates returns each run once. One that has ended since the open runs were listed is
-// there as an open one too.
+// withoutDuplicates returns each run once. A run that has ended after the open runs were listed
+// is in both lists.
 func withoutDuplicates(runs []Summary) []Summary {
 	type execution struct{ run, id string }
 	at := make(map[execution]int, len(runs))
-	once := []Summary{} // in JSON a list, also if there are none
+	once := []Summary{} // in JSON an empty list, not null
 	for _, r := range runs {
 		e := execution{r.RunID, r.ExecutionID}
 		i, ok := at[e]
@@ -172,7 +173,7 @@ func withoutDuplicates(runs []Summary) []Summary {
 	return once
 }
 
-// query finds the runs that are open, or those that have ended.
+// query returns the query for runs that are open, or for those that have ended.
 func (o ListOptions) query(open bool) string {
 	query := fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus ", spec.WorkflowType)
 	switch {
@@ -193,8 +194,8 @@ func (o ListOptions) query(open bool) string {
 	return query
 }
 
-// narrowing is a condition that holds for all runs whose name and owner match, and for few
-// others. Runs that were started without search attributes have none.
+// narrowing returns a condition that holds for all runs whose name and owner match, and for few
+// others. Runs without these search attributes meet it, too.
 func (o ListOptions) narrowing() string {
 	var conditions []string
 	if o.Name != "" {
@@ -213,7 +214,7 @@ func (o ListOptions) narrowing() string {
 	return strings.Join(conditions, " AND ")
 }
 
-// withCondition returns a request for those that meet a condition as well; "": all do.
+// withCondition returns a request with an additional condition, or r if the condition is "".
 func withCondition(r *workflowservice.ListWorkflowExecutionsRequest, condition string) *workflowservice.ListWorkflowExecutionsRequest {
 	if condition == "" {
 		return r
@@ -226,8 +227,7 @@ func quoted(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(text) + "'"
 }
 
-// match reports whether a run is one of those that are looked for, by what the server cannot
-// be asked for everywhere.
+// match reports whether a run matches the options that not every server supports.
 func (o ListOptions) match(s Summary) bool {
 	named := func(name string) bool {
 		ok, err := path.Match(o.Name, name)
@@ -258,7 +258,7 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 		spec.AttributeVerdict: &verdict, spec.AttributeCause: &cause, spec.AttributeExitCode: &exitCode,
 	} {
 		if p := e.GetSearchAttributes().GetIndexedFields()[name]; p != nil {
-			_ = converter.GetDefaultDataConverter().FromPayload(p, value) // of another type it is not ours
+			_ = converter.GetDefaultDataConverter().FromPayload(p, value) // a value of another type is not ours
 		}
 	}
 	if slices.Equal(s.Hosts, []string{spec.AttributeNone}) {
@@ -287,9 +287,8 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 	return s
 }
 
-// verdicts looks up the results of those runs that were started without the search attributes
-// and whose status does not tell everything: a failed workflow may be a failed run or one that
-// timed out.
+// verdicts looks up the results of runs that were started without the search attributes and
+// whose status is ambiguous: a failed workflow may be a failed run or one that timed out.
 func verdicts(ctx context.Context, c client.Client, runs []Summary) {
 	each(runs, func(s *Summary) bool { return !s.Open && s.Verdict == "" && s.Ending == "" }, func(s *Summary) {
 		if result, _ := Get(c, s.RunID, s.ExecutionID).Wait(ctx); result != nil {
@@ -298,11 +297,11 @@ func verdicts(ctx context.Context, c client.Client, runs []Summary) {
 	})
 }
 
-// heartbeatsTake bounds how long a list waits for what the hosts of open runs have reported.
+// heartbeatsTake bounds how long a list waits for the last reports of the hosts of open runs.
 const heartbeatsTake = 2 * time.Second
 
 // heartbeats finds silent tasks of open runs and, if all is set, when each run last wrote
-// output. It leaves out what cannot be known now.
+// output. It omits facts that are not known now.
 func heartbeats(ctx context.Context, c client.Client, runs []Summary, all bool) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatsTake)
 	defer cancel()

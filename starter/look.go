@@ -26,9 +26,9 @@ type looker struct {
 	stuck *StuckError
 }
 
-// look asks how the run is doing. Its error is a [*StuckError], or that the
-// server does not answer. That the server does not know the run is an answer
-// too, and for the long poll to tell.
+// look looks at the run. It returns a [*StuckError] if the run is stuck, or another error if
+// the server does not answer. If the server does not know the run, look reports it as closed,
+// and the long poll returns the error.
 func (l *looker) look(ctx context.Context) (closed bool, err error) {
 	r := l.run
 	d, err := r.describe(ctx)

@@ -11,9 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Cancel stops the run with its stop signal and grace; Wait then tells the
-// verdict cancelled. It returns when the request is made, not when the run has
-// ended.
+// Cancel stops the run with its stop signal and grace; Wait then returns the verdict cancelled.
+// Cancel returns when the request is made, not when the run has ended.
 func (r *Run) Cancel(ctx context.Context) error {
 	for {
 		execution := r.latest()
@@ -28,8 +27,8 @@ func (r *Run) Cancel(ctx context.Context) error {
 	}
 }
 
-// Terminate tears the run down without a result. Its processes are stopped by
-// their host workers, at once or when those are back. Prefer [Run.Cancel].
+// Terminate ends the run without a result. Its host workers stop its processes, at once or when
+// they are back. Prefer [Run.Cancel].
 func (r *Run) Terminate(ctx context.Context, reason string) error {
 	return r.requestError(r.request(ctx, func(execution string) error {
 		return r.client.TerminateWorkflow(ctx, r.ID, execution, reason)
@@ -46,8 +45,8 @@ func (r *Run) TerminateAll(ctx context.Context, q spec.TerminateAllRequest) (spe
 	return ask[spec.RequestAnswer](ctx, r, spec.UpdateTerminateAll, q)
 }
 
-// StartTask starts a task of the spec that has ended, or one outside the spec. Its
-// host is asked first whether it can.
+// StartTask starts a task of the spec that has ended, or a task that is not in the spec. It
+// first checks whether the host can execute it.
 func (r *Run) StartTask(ctx context.Context, q spec.StartTaskRequest) (spec.RequestAnswer, error) {
 	return ask[spec.RequestAnswer](ctx, r, spec.UpdateStartTask, q)
 }
@@ -62,7 +61,7 @@ func (r *Run) SignalTask(ctx context.Context, q spec.SignalRequest) (spec.Reques
 	return ask[spec.RequestAnswer](ctx, r, spec.UpdateSignalTask, q)
 }
 
-// RequestStop asks the run to come to its end.
+// RequestStop asks the run to stop and end.
 func (r *Run) RequestStop(ctx context.Context, q spec.StopRequest) (spec.RequestAnswer, error) {
 	return ask[spec.RequestAnswer](ctx, r, spec.UpdateRequestStop, q)
 }
@@ -79,8 +78,8 @@ func (r *Run) ClearStop(ctx context.Context) (spec.Stopping, error) {
 	return ask[spec.Stopping](ctx, r, spec.UpdateClearStop, spec.ClearStopRequest{})
 }
 
-// CaptureStacks writes down what the processes of tasks are doing. The answer has
-// the paths of what was written, each on the host of its task.
+// CaptureStacks captures the stacks of the processes of tasks. The answer has the paths of the
+// files, each on the host of its task.
 func (r *Run) CaptureStacks(ctx context.Context, q spec.StacksRequest) (spec.RequestAnswer, error) {
 	return ask[spec.RequestAnswer](ctx, r, spec.UpdateCaptureStacks, q)
 }
@@ -136,8 +135,8 @@ func (c *chain) requestError(err error) error {
 	}
 }
 
-// exists tells an ended run from one that never was: the server's error is the
-// same for both.
+// exists distinguishes an ended run from one that never existed. The server returns the same
+// error for both.
 func (c *chain) exists() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 	defer cancel()

@@ -33,16 +33,16 @@ func Get(c client.Client, id, executionID string) *Run {
 	return &Run{ID: id, ExecutionID: executionID, chain: &chain{client: c, id: id, first: executionID}}
 }
 
-// Wait waits for the end of the run and returns its result. The error is nil
-// only after success; an [*Error] comes with the result, a [*TerminatedError]
-// without. While the server cannot be reached it keeps waiting.
+// Wait waits for the end of the run and returns its result. It returns a nil error only after
+// success. An [*Error] comes with the result, a [*TerminatedError] without. Wait continues
+// while the server cannot be reached.
 func (r *Run) Wait(ctx context.Context) (*spec.RunResult, error) {
 	return r.WaitNotify(ctx, func(error) {})
 }
 
-// WaitNotify is Wait that tells when the server stops answering, with the
-// error, and when it answers again, with nil. A [*StuckError] tells that the run
-// does not get on, and is followed by nil when it does.
+// WaitNotify is like Wait, but calls notify when the server stops answering, with the error,
+// and when it answers again, with nil. It calls notify with a [*StuckError] if the run is
+// stuck, and with nil when it continues.
 func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResult, error) {
 	watch := newWatch(ctx, (&looker{run: r}).look, notify)
 	defer watch.stop()
@@ -119,8 +119,8 @@ func failureWithoutResult(err *temporal.ApplicationError, known int) spec.RunRes
 	return spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: err.Type(), Message: err.Message(), ExitCode: code}
 }
 
-// terminated finds out who terminated the run and why: that is in its last
-// event only.
+// terminated returns the error for a terminated run, with the reason and author from its last
+// event.
 func (c *chain) terminated(ctx context.Context) error {
 	out := &TerminatedError{RunID: c.id}
 	_, _ = c.describe(ctx) // finds the last execution

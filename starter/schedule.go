@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Schedule says when the server starts runs by itself.
+// Schedule configures when the server starts runs.
 type Schedule struct {
 	// Cron has times in the form of cron(5). Every is the time between runs, counted from the
 	// epoch. One of them must be set.
@@ -21,8 +21,8 @@ type Schedule struct {
 	Every time.Duration
 	// TimeZone is the time zone of Cron, such as Europe/Berlin. Default: UTC.
 	TimeZone string
-	// Overlap says what happens when a run is due and the one before has not ended. Default: it
-	// is skipped.
+	// Overlap is the policy for a run that is due before the previous one has ended. Default:
+	// it is skipped.
 	Overlap enumspb.ScheduleOverlapPolicy
 	// CatchUp is the longest delay with which a run may start if it was due while the server
 	// was away, at least ten seconds. Default: the server's, which is a year.
@@ -31,8 +31,8 @@ type Schedule struct {
 	PauseOnFailure bool
 }
 
-// Check refuses times that the server would refuse, or round without a word. Its errors have the
-// names of the flags of `clusterrun schedule-run`.
+// Check refuses times that the server would refuse, or round silently. Its errors use the names
+// of the flags of `clusterrun schedule-run`.
 func (s Schedule) Check() error {
 	switch {
 	case len(s.Cron) == 0 && s.Every == 0:
@@ -78,7 +78,8 @@ func CreateSchedule(ctx context.Context, c client.Client, s *spec.RunSpec, o Opt
 	err = withAttributes(attributes(s, o), func(known temporal.SearchAttributes) (err error) {
 		h, err = c.ScheduleClient().Create(ctx, client.ScheduleOptions{
 			ID: o.ID, Spec: times, Overlap: when.Overlap, CatchupWindow: when.CatchUp, PauseOnFailure: when.PauseOnFailure,
-			// As Start does it; the server takes care of conflicts of IDs, which have the time.
+			// This is as in Start. Conflicts of IDs cannot occur, because the server adds the
+			// time to them.
 			Action: &client.ScheduleWorkflowAction{
 				ID: o.ID, Workflow: spec.WorkflowType, Args: []any{s}, TaskQueue: o.Queue,
 				WorkflowTaskTimeout: spec.WorkflowTaskTimeout,

@@ -15,7 +15,7 @@ import (
 type ScheduleSummary struct {
 	ID     string      `json:"schedule_id"`
 	Paused bool        `json:"paused,omitempty"`
-	Next   []time.Time `json:"next"` // the next starts of runs; empty if there are none
+	Next   []time.Time `json:"next"` // the next starts of runs, or empty
 }
 
 // Schedules returns the schedules of runs on a server, of all users.

@@ -14,16 +14,17 @@ import (
 // the most tasks send one every 8 seconds.
 const silentAfter = 12 * time.Second
 
-// SilentHost is a host of which nothing has been heard for a while.
+// SilentHost is a host that has not sent anything for a while.
 type SilentHost struct {
 	Host string `json:"host"`
 	// Heard is the time of the last heartbeat that the server received.
 	Heard time.Time `json:"heard"`
-	// GivenUp is when the run gives the host up, or zero if it waits without limit.
+	// GivenUp is the time at which the run gives the host up. It is zero if the run waits
+	// without limit.
 	GivenUp time.Time `json:"given_up,omitzero"`
 }
 
-// Text returns what has happened, and what will.
+// Text describes the silence, and what the run will do.
 func (h SilentHost) Text(now time.Time) string {
 	text := fmt.Sprintf("host %s has not been heard of for %s; ", h.Host, now.Sub(h.Heard).Round(time.Second))
 	switch left := h.GivenUp.Sub(now).Round(time.Second); {
@@ -51,7 +52,7 @@ func silentHosts(now time.Time, activities []*workflowpb.PendingActivityInfo, ho
 		if heard.After(last.Heard) {
 			last.Heard = heard
 		}
-		// The first that is given up ends the wait for all.
+		// The first activity that is given up ends the wait for all.
 		if !known || !givenUp.IsZero() && (last.GivenUp.IsZero() || givenUp.Before(last.GivenUp)) {
 			last.GivenUp = givenUp
 		}

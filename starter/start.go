@@ -21,7 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Options say how a run is started.
+// Options configure how a run is started.
 type Options struct {
 	// ID is the run ID, which is the workflow ID. It may be the ID of an ended run. Default:
 	// the spec's name and a random part.
@@ -96,7 +96,7 @@ func NewID(name string) string {
 		name = "run"
 	}
 	var random [5]byte
-	_, _ = rand.Read(random[:]) // never fails, says its documentation
+	_, _ = rand.Read(random[:]) // it never fails
 	return name + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(random[:]))
 }
 
@@ -110,7 +110,7 @@ const (
 	memoSilence = "silence"
 )
 
-// memo returns what lists show of a run in addition to its search attributes.
+// memo returns the facts that lists show of a run in addition to its search attributes.
 func memo(s *spec.RunSpec, o Options) map[string]any {
 	m := map[string]any{memoOwner: o.Owner, memoName: s.Name, memoTasks: cluster(s), memoCommand: commandLine(s), memoDir: s.Dir}
 	if s.Silence != "" {
@@ -139,7 +139,7 @@ func summary(s *spec.RunSpec) string {
 	return line
 }
 
-// cluster says "chief=1 worker=3".
+// cluster returns for example "chief=1 worker=3".
 func cluster(s *spec.RunSpec) string {
 	var groups []string
 	for _, g := range s.Tasks {

@@ -22,7 +22,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/steptime"
 )
 
-// Status joins what the run reports, what the server knows, and what the hosts last reported.
+// Status joins the facts from the run, the server, and the last reports of the hosts.
 type Status struct {
 	RunID       string `json:"run_id"`
 	ExecutionID string `json:"execution_id"`
@@ -56,7 +56,7 @@ type Status struct {
 	// "terminated".
 	Verdict spec.Verdict `json:"verdict,omitempty"`
 	Ending  string       `json:"ending,omitempty"`
-	// Silent are the hosts of which nothing has been heard for a while.
+	// Silent are the hosts that have not sent anything for a while.
 	Silent []SilentHost `json:"silent,omitempty"`
 	// Slow are the tasks and hosts that take longer for a step than others, the slowest first.
 	Slow []spec.Slow `json:"slow,omitempty"`
@@ -78,7 +78,7 @@ type Status struct {
 	Services []spec.HostService `json:"-"`
 	// Result is set once the run has ended and left one.
 	Result *spec.RunResult `json:"result,omitempty"`
-	// Message says why an ended run has no result.
+	// Message is why an ended run has no result.
 	Message string `json:"message,omitempty"`
 }
 
@@ -97,8 +97,8 @@ type TaskStatus struct {
 	// Usage is the resource usage of the living process, or nil if it is not known. After its
 	// end it is in Exit.
 	Usage *spec.LiveUsage `json:"usage,omitempty"`
-	// LastOutput is when the living process last wrote output, by the clock of its host. It is
-	// zero if the process has written none, or if that is not known.
+	// LastOutput is the time at which the living process last wrote output, by the clock of its
+	// host. It is zero if the process has written none, or if that is not known.
 	LastOutput time.Time `json:"last_output,omitzero"`
 	// NextStart is the time at which the task is restarted, if it waits for that.
 	NextStart time.Time `json:"next_start,omitzero"`
@@ -115,8 +115,8 @@ const (
 	queryTries = 2
 )
 
-// LastOutput returns when a living process of the run last wrote output, or nil where that is
-// not known, or none has.
+// LastOutput returns when a living process of the run last wrote output. It returns nil if no
+// process has, or if that is not known.
 func (s *Status) LastOutput() *time.Time {
 	var last time.Time
 	for _, t := range s.Tasks {
@@ -130,7 +130,7 @@ func (s *Status) LastOutput() *time.Time {
 	return &last
 }
 
-// Absence returns what is wrong with a run that does not answer, or an empty string.
+// Absence returns what is wrong with a run that does not answer, or "".
 func (s *Status) Absence() string {
 	switch {
 	case s.Unattended:
@@ -309,7 +309,7 @@ func (s *Status) fillEnded(result *spec.RunResult, err error) {
 	}
 }
 
-// fillFromSpec lists the tasks of a run that does not say how they are.
+// fillFromSpec lists the tasks of a run that does not report them.
 func (s *Status) fillFromSpec(started *spec.RunSpec, err error) {
 	if err != nil {
 		return
@@ -387,7 +387,7 @@ func decode(p *commonpb.Payloads, v any) bool {
 	return len(p.GetPayloads()) > 0 && converter.GetDefaultDataConverter().FromPayloads(p, v) == nil
 }
 
-// startOf returns when the run was started, of which this is an execution.
+// startOf returns when the run of an execution was started.
 func startOf(info *workflowpb.WorkflowExecutionInfo) time.Time {
 	if at, err := time.Parse(time.RFC3339Nano, memoText(info, spec.MemoStarted)); err == nil {
 		return at

@@ -22,7 +22,7 @@ const untakenFor = 3 * time.Second
 var looks = retry.Backoff{First: 5 * time.Millisecond, Most: 250 * time.Millisecond}
 
 // Unexecuted reports whether no worker executes the workflow of an open run. It waits until a
-// worker has done what the run was last sent, which takes milliseconds, or until it is certain
+// worker has processed the last workflow task, which takes milliseconds, or until it is certain
 // that there is no worker, which takes a few seconds. It returns a [*StuckError] if ctx ends
 // before either, for example if the workflow keeps failing.
 func (r *Run) Unexecuted(ctx context.Context) (bool, error) { return r.unexecuted(ctx, false) }
@@ -66,17 +66,17 @@ func (r *Run) unexecuted(ctx context.Context, wait bool) (bool, error) {
 	}
 }
 
-// lyingTask is the workflow task of a run that waits to be taken, as several looks have found it.
+// lyingTask is the workflow task of a run that waits to be taken, as seen by several looks.
 type lyingTask struct {
 	scheduled time.Time // by the server's clock
-	since     time.Time // by ours
+	since     time.Time // by this host's clock
 	attempt   int
 	changes   int
 	waits     bool
 	taken     bool
 }
 
-// look notes what is known of the run now.
+// look records the present state of the task.
 func (l *lyingTask) look(now time.Time, d *workflowservice.DescribeWorkflowExecutionResponse) {
 	t := d.GetPendingWorkflowTask()
 	if t == nil {
@@ -97,9 +97,10 @@ func (l *lyingTask) look(now time.Time, d *workflowservice.DescribeWorkflowExecu
 
 func (l *lyingTask) untaken(now time.Time) bool { return l.waits && now.Sub(l.since) >= untakenFor }
 
-// polledSince reports whether anybody has asked for workflow tasks of a queue since a time of the
-// server's clock. A host worker asks again after each task that it gets, and is given a task that
-// lies: who has not asked since then is gone, though the server names it for some minutes.
+// polledSince reports whether a worker has polled the queue for workflow tasks since a time of
+// the server's clock. A host worker polls again after each task, and gets tasks that wait. So a
+// host worker that has not polled since then is gone, although the server lists it for some
+// minutes.
 func polledSince(ctx context.Context, c client.Client, queue string, since time.Time) (bool, error) {
 	d, err := c.DescribeTaskQueue(ctx, queue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {

@@ -23,7 +23,7 @@ type Waiting struct {
 	// Refusal is the last refusal of a host, or what the fleet waits for, or "" before an
 	// answer.
 	Refusal string `json:"refusal,omitempty"`
-	// Fetching is the progress of a host that fetches what the run ships.
+	// Fetching is the progress of a host that fetches the archive of the run.
 	Fetching *spec.Fetching `json:"fetching,omitempty"`
 	// Position is the position in the queue of the fleet, from 1, or 0 if the run is not
 	// queued.
@@ -32,7 +32,7 @@ type Waiting struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// waiting finds what a run waits for among its pending activities.
+// waiting finds what a run waits for, from its pending activities.
 func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []Waiting {
 	var all []Waiting
 	for _, a := range pending {
@@ -58,7 +58,7 @@ func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []Waiting 
 	return all
 }
 
-// waitingInFleet finds what a run waits for in the queue of its fleet.
+// waitingInFleet finds what a run waits for, from the queue of its fleet.
 func (s *Status) waitingInFleet(ctx context.Context, c client.Client) {
 	if s.State != spec.RunPlacing && s.State != spec.RunRestarting || len(s.Waiting) > 0 || spec.IsPrivateQueue(s.Queue) {
 		return

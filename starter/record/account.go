@@ -18,7 +18,7 @@ type Account struct {
 	Phases []Phase       `json:"phases,omitempty"`
 	// Tasks are in the order of the status.
 	Tasks []Task `json:"tasks"`
-	// Keys are the IDs of those keys with which some of its payloads are still encoded.
+	// Keys are the IDs of the keys with which some of its payloads are still encoded.
 	Keys []string `json:"keys,omitempty"`
 }
 

@@ -18,10 +18,10 @@ import (
 type Comparison struct {
 	A string `json:"a"`
 	B string `json:"b"`
-	// Differences are in the order in which one thing leads to another: of the spec, the
-	// environment and the programs first, and of the results last.
+	// Differences are ordered from causes to effects: of the spec, the environment and the
+	// programs first, and of the results last.
 	Differences []Difference `json:"differences"`
-	// Durations are never the same, and count as no difference.
+	// Durations always differ, and do not count as a difference.
 	Durations []Durations `json:"durations"`
 	// Unknown lists what cannot be compared, and why.
 	Unknown []string `json:"unknown,omitempty"`
@@ -52,7 +52,7 @@ type Durations struct {
 	B     *float64 `json:"b"`
 }
 
-// Compare returns what is different between two runs.
+// Compare returns the differences between two runs.
 func Compare(a, b *Account) *Comparison {
 	c := &Comparison{A: a.Status.RunID, B: b.Status.RunID, Differences: []Difference{}, Durations: []Durations{}, known: map[difference]int{}}
 	if a.Spec == nil || b.Spec == nil {
@@ -174,7 +174,7 @@ func (c *Comparison) perTask(a, b *Account) {
 			l := left[t.Name]
 			r, both := right[t.Name]
 			if !both {
-				continue // the spec says so
+				continue // a difference of the specs
 			}
 			if (k.in == "environment" || k.in == "files" || k.in == "versions") && (l.Start == nil || r.Start == nil) {
 				silent[0], silent[1] = silent[0] || l.Start == nil, silent[1] || r.Start == nil
@@ -192,7 +192,7 @@ func (c *Comparison) perTask(a, b *Account) {
 // tellingID is the length from which an ID does not occur in a text by accident.
 const tellingID = 6
 
-// ownNames takes out of a text what is another in each run.
+// ownNames returns a replacer for the parts of a text that differ in each run.
 func ownNames(s *starter.Status) *strings.Replacer {
 	pairs := []string{}
 	for _, p := range [][2]string{{s.ExecutionID, "EXECUTION"}, {s.ExecutionID[strings.LastIndexByte(s.ExecutionID, '-')+1:], "EXECUTION"}, {s.RunID, "RUN"}} {
@@ -203,8 +203,8 @@ func ownNames(s *starter.Status) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// fleeting are variables that are another in each run: its ID, addresses of ports that are
-// leased, and what a shell counts. CLUSTERRUN_* say what the spec and the placement do.
+// fleeting are variables that differ in each run: its ID, leased ports, and variables of the
+// shell. CLUSTERRUN_* follow from the spec and the placement.
 var fleeting = []string{"TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE", "TF_CONFIG", "MASTER_PORT", "JAX_COORDINATOR_ADDRESS", "_", "SHLVL", "OLDPWD"}
 
 // environment returns the variables of a process. If a value may be a secret, it is unknown
@@ -227,7 +227,8 @@ func environment(s *tasklog.Start, own *strings.Replacer) values {
 	return out
 }
 
-// digested begins the value of a variable of which there is only a digest. No variable has it.
+// digested is the prefix of a value of which only a digest is known. No value of a variable has
+// it.
 const digested = "\x00"
 
 // withoutDigests describes two values that differ.
@@ -244,7 +245,7 @@ func withoutDigests(a, b *string) (*string, *string) {
 	return a, b
 }
 
-// namesOnly returns the start of a process without what is kept of inherited values.
+// namesOnly returns the start of a process without the values of inherited variables.
 func namesOnly(s *tasklog.Start) *tasklog.Start {
 	out := *s
 	out.Inherited = map[string]*string{}

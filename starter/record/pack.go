@@ -48,8 +48,8 @@ type source struct {
 // DirName returns the name of the directory in an archive of a run.
 func DirName(runID string) string { return filepath.Base(filepath.Dir(tasklog.RunDir(".", runID, ""))) }
 
-// Pack writes the archive of a run. logs are the directories with the output of its processes;
-// of a file that is being written, it has what is there now.
+// Pack writes the archive of a run. logs are the directories with the output of its processes.
+// A file that is still being written is packed with its present content.
 func Pack(w io.Writer, a *Account, histories []*historypb.History, logs []string) error {
 	sources, err := texts(a, histories)
 	if err != nil {
@@ -97,7 +97,7 @@ func texts(a *Account, histories []*historypb.History) ([]source, error) {
 	return sources, nil
 }
 
-// readme returns what the archive says of itself to people.
+// readme returns the text that describes the archive.
 func readme(a *Account) []byte {
 	noSpec := ""
 	if a.Spec == nil {

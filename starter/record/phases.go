@@ -10,9 +10,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// Phase is a part of the life of a run. There are queued (until it has hosts), placing (until
-// the hosts are prepared), launch (until the first process of each task has started), running
-// (until what ended the run) and ending.
+// Phase is a part of the life of a run. The phases are queued (until it has hosts), placing
+// (until the hosts are prepared), launch (until the first process of each task has started),
+// running (until the event that ended the run) and ending.
 type Phase struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
@@ -35,7 +35,7 @@ func phases(s *starter.Status, histories []*historypb.History) []Phase {
 			child := e.GetStartChildWorkflowExecutionInitiatedEventAttributes().GetWorkflowType().GetName()
 			switch {
 			case activity == hostapi.Name(hostapi.Host.Reserve),
-				local && e.GetWorkflowTaskStartedEventAttributes() != nil: // of which the reservation is part
+				local && e.GetWorkflowTaskStartedEventAttributes() != nil: // it includes the reservation
 				first(&placing, e)
 			case activity == hostapi.Name(hostapi.Host.RunTask), child == spec.GroupWorkflowType:
 				first(&launch, e)
@@ -63,7 +63,8 @@ func phases(s *starter.Status, histories []*historypb.History) []Phase {
 	return phases
 }
 
-// launched returns when the last task had its first process; the zero time: one has none yet.
+// launched returns when the last task had its first process, or the zero time if a task has had
+// none yet.
 func launched(s *starter.Status) (last time.Time) {
 	exits := map[string]spec.Exit{}
 	if s.Result != nil {

@@ -19,7 +19,7 @@ const (
 	Output Kind = "output"
 )
 
-// Subject says which data a view needs.
+// Subject identifies the data that a view needs.
 type Subject struct {
 	Kind Kind
 	// Run is the run of Tasks and Output. Execution selects one of the runs with its ID; if it
@@ -29,7 +29,7 @@ type Subject struct {
 	Task string
 }
 
-// What [Model.Update] takes.
+// These are the messages of [Model.Update].
 type (
 	// Key is the name of a key: "a", "up", "enter", "ctrl+c".
 	Key string
@@ -44,13 +44,13 @@ type (
 		Status *starter.Status
 		Queue  []fleet.Waiting
 		Hosts  []fleet.HostStatus
-		// Lines are those that have come since the last time.
+		// Lines are the lines since the last time.
 		Lines []string
 		// Last are the last lines of tasks, by name.
 		Last map[string]string
 		Err  error
 	}
-	// Note is a text for the last line, such as what came of an action.
+	// Note is a text for the last line, such as the outcome of an action.
 	Note string
 )
 
@@ -65,19 +65,19 @@ const (
 	Stacks    Verb = "stacks"
 )
 
-// What [Model.Update] wants done.
+// These are the actions that [Model.Update] returns.
 type (
-	// Quit ends it all.
+	// Quit ends the program.
 	Quit struct{}
 	// Suspend gives the terminal back to the shell for a while.
 	Suspend struct{}
-	// Fetch wants what the view is about, now.
+	// Fetch fetches the data of the view now.
 	Fetch struct{}
 	// Action was confirmed.
 	Action struct {
 		Verb           Verb
 		Run, Execution string
-		// Task is empty where the whole run is meant.
+		// Task is empty if the action is for the whole run.
 		Task string
 	}
 )
@@ -96,16 +96,16 @@ type Model struct {
 	note   string
 }
 
-// screen is one view, with what was found for it.
+// screen is one view, with its data.
 type screen struct {
 	subject Subject
 	found   Found
-	words   []string // what the tasks do
-	counts  string   // how many do what
+	words   []string // the states of the tasks
+	counts  string   // the number of tasks in each state
 	lines   []string
 	loaded  bool
 	filter  string
-	shown   []int // the rows that the filter leaves, in their order
+	shown   []int // the rows that match the filter, in their order
 	cursor  int   // in shown
 	top     int   // the first on the screen
 	held    bool  // output does not follow its end

@@ -24,7 +24,7 @@ func (m Model) Update(message any) (Model, any) {
 	return m, nil
 }
 
-// take keeps what was found, unless something else is looked at by now.
+// take stores fetched data, unless the view has changed.
 func (m *Model) take(f Found) {
 	if f.Subject != m.subject {
 		return
@@ -231,14 +231,14 @@ func (m Model) back() (Model, any) {
 	return m, Fetch{}
 }
 
-// root shows one of the views that are about no run.
+// root shows one of the views that do not belong to a run.
 func (m Model) root(kind Kind) (Model, any) {
 	m.stack = nil
 	m.screen = screen{subject: Subject{Kind: kind}}
 	return m, Fetch{}
 }
 
-// open shows what is behind a row.
+// open shows the view of the row at the cursor.
 func (m Model) open() (Model, any) {
 	s := Subject{Kind: Tasks}
 	switch s.Run, s.Execution = m.run(); {
@@ -279,7 +279,7 @@ func (m *Model) ask(key string) {
 	}
 }
 
-// ended reports whether the run that was chosen has ended. Another may have its ID by now.
+// ended reports whether the chosen run has ended. Another run may have its ID by now.
 func (m *Model) ended() bool {
 	switch {
 	case m.subject.Kind == Runs:
@@ -290,12 +290,12 @@ func (m *Model) ended() bool {
 	return false
 }
 
-// String returns what is done, such as "stop iris".
+// String describes the action, for example "stop iris".
 func (a Action) String() string {
 	return strings.TrimSpace(string(a.Verb) + " " + a.Run + " " + a.Task)
 }
 
-// question returns what is asked before it.
+// question returns the question that the user must confirm.
 func (a Action) question() string {
 	what := "run " + a.Run
 	if a.Task != "" {
@@ -333,7 +333,7 @@ func (m *Model) size() int {
 	return len(m.lines)
 }
 
-// name returns what a row is about, and no other: a run, a task or a host.
+// name returns a name that identifies the run, task or host of a row.
 func (m *Model) name(i int) string {
 	switch m.subject.Kind {
 	case Runs:

@@ -16,7 +16,7 @@ import (
 // Screen is the content of the terminal.
 type Screen struct {
 	Lines []string
-	// Cursor is the line of the row that is chosen; -1: there is none.
+	// Cursor is the line of the chosen row, or -1.
 	Cursor int
 }
 
@@ -64,7 +64,7 @@ func (m *Model) View() Screen {
 	return s
 }
 
-// clean takes what moves the cursor or colours out of a line, and keeps it one.
+// clean removes from a line all controls for cursor and colours, and makes it a single line.
 func clean(line string) string {
 	return spec.Visible(strings.NewReplacer("\t", "    ", "\n", " ").Replace(strings.TrimRight(ansi.Strip(line), "\r\n")))
 }
@@ -203,7 +203,7 @@ func (m *Model) cells(i int) []string {
 	return []string{m.lines[i]}
 }
 
-// ago returns how long before the last look something was.
+// ago returns the time from at to the last look.
 func (m *Model) ago(at time.Time) string {
 	if at.IsZero() {
 		return "-"

@@ -28,7 +28,7 @@ func (t *translation) nodes(typed string, values []string) error {
 	return nil
 }
 
-// nodelist reads srun's names of nodes. What becomes of them depends on other flags.
+// nodelist reads srun's names of nodes. Their translation depends on other flags.
 func (t *translation) nodelist(typed string, values []string) error {
 	names, err := hostlist.Expand(values[0])
 	if err != nil {
@@ -58,8 +58,8 @@ func (t *translation) placeOnNodes() {
 	t.add("--host", hosts)
 }
 
-// mapBy reads how mpirun's processes are dealt out: over hosts, which is ours to say, and over
-// what is in a host, which is the kernel's.
+// mapBy reads how mpirun maps processes: over hosts, which one of our flags sets, and within a
+// host, which is up to the kernel.
 func (t *translation) mapBy(typed string, values []string) error {
 	const remedy = "give slot, node or ppr:N:node; to say which task is on which host use --task TYPE=HOST,HOST,..."
 	what, rest, _ := strings.Cut(strings.ToLower(values[0]), ":")
@@ -97,7 +97,7 @@ func (t *translation) mapBy(typed string, values []string) error {
 
 // distribution reads how srun deals tasks out over nodes.
 func (t *translation) distribution(typed string, values []string) error {
-	over, _, _ := strings.Cut(values[0], ":") // what follows is within a host
+	over, _, _ := strings.Cut(values[0], ":") // the rest is about a host's CPUs
 	if err := oneOf(typed, over, "block", "cyclic"); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (t *translation) bindTo(typed string, values []string) error {
 	return nil
 }
 
-// bound binds the tasks to all CPUs where no others are given.
+// bound binds the tasks to all CPUs unless a flag gives others.
 func (t *translation) bound() {
 	if t.bind && !slices.ContainsFunc(t.Args, func(arg string) bool { return arg == "--cpus" || strings.HasPrefix(arg, "--cpus=") }) {
 		t.add("--cpus", "auto")

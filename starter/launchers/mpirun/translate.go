@@ -14,12 +14,12 @@ type Launch struct {
 	Notes []string
 }
 
-// A Command is the clusterrun command whose arguments have the flags.
+// A Command describes the flags of the clusterrun command to whose arguments the flags belong.
 type Command struct {
-	// Has reports whether it has a flag of that name, without dashes, and TakesValue whether
-	// the value of one, as it was typed, is the next argument.
+	// Has reports whether the command has a flag of that name, without dashes. TakesValue
+	// reports whether the next argument is the value of a flag, as it was typed.
 	Has, TakesValue func(flag string) bool
-	// Fleet reports whether its hosts come from a queue instead of ssh.
+	// Fleet reports whether hosts come from a queue instead of ssh.
 	Fleet bool
 }
 
@@ -27,17 +27,17 @@ type Command struct {
 type translation struct {
 	Launch
 	fleet bool
-	// tasks and perHost are the numbers that were given, or 0.
+	// tasks and perHost are the values of the flags, or empty.
 	tasks, perHost string
-	// names are the hosts of --nodelist, and counted reports whether it is said how many hosts.
+	// names are the hosts of --nodelist. counted reports whether the number of hosts is given.
 	names    []string
 	counted  bool
 	bind     bool // each task gets CPUs of its own
 	unneeded []string
 }
 
-// Translate replaces flags of other launchers in front of a program by ours. It leaves what it
-// does not know as it is.
+// Translate replaces flags of other launchers in front of a program by ours. It leaves unknown
+// flags unchanged.
 func Translate(args []string, c Command) (*Launch, error) {
 	t := &translation{fleet: c.Fleet}
 	for len(args) > 0 {
@@ -60,7 +60,7 @@ func Translate(args []string, c Command) (*Launch, error) {
 	return &t.Launch, nil
 }
 
-// word reads the flag that args begin with, and returns what comes after it.
+// word reads the flag at the start of args, and returns the arguments after it.
 func (t *translation) word(args []string, c Command) (rest []string, err error) {
 	name, text, given := strings.Cut(args[0], "=")
 	w, known := named(name)
@@ -102,7 +102,8 @@ func (t *translation) word(args []string, c Command) (rest []string, err error) 
 	return t.apply(w, name, values, args)
 }
 
-// remote records that the hosts come from a queue, and which of our own flags matter.
+// remote records whether the hosts come from a queue, and the values of our own flags that
+// matter.
 func (t *translation) remote(flag []string) {
 	name, value, _ := strings.Cut(flag[0], "=")
 	if len(flag) > 1 {
@@ -118,7 +119,7 @@ func (t *translation) remote(flag []string) {
 	}
 }
 
-// apply does what a word asks for.
+// apply applies the meaning of a flag.
 func (t *translation) apply(w word, typed string, values, rest []string) ([]string, error) {
 	typedAll := strings.Join(append([]string{typed}, values...), " ")
 	switch {

@@ -14,7 +14,7 @@ type word struct {
 	values string
 	// here describes its meaning in clusterrun.
 	here string
-	// unneeded says why the flag does nothing here. It is empty if it does something.
+	// unneeded is why the flag does nothing here. It is empty if it does something.
 	unneeded string
 	// instead is the advice if the flag is refused.
 	instead string

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// addresses sets where the processes meet, if that was given.
+// addresses sets the address at which the processes meet, if it was given.
 func (t *translation) addresses() error {
 	if t.launch.Meeting != nil {
-		return nil // the run has a port of its own on the host of rank 0
+		return nil // the run leases a port on the host of rank 0
 	}
 	t.useless = append(t.useless, "rdzv-backend", "rdzv-conf")
 	static := t.text("rdzv-backend", "static") == "static" && !t.has("standalone")

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// environment adds what processes of torchrun get of its environment, and would not get here.
+// environment adds the variables that torchrun passes on to its processes, and that they would
+// not get here.
 func (t *translation) environment() error {
 	if id := t.text("rdzv-id", ""); id != "" && !t.has("standalone") {
 		t.setenv("TORCHELASTIC_RUN_ID", id)
@@ -30,8 +31,8 @@ func (t *translation) environment() error {
 	return nil
 }
 
-// passed reports whether processes get a variable that says what another launcher has
-// started: all but those that the run sets for them, and those that are ours.
+// passed reports whether processes get a variable of torchrun's environment: all except those
+// that the run sets for them, and those that configure clusterrun.
 func passed(name string) bool {
 	for _, prefix := range []string{"CLUSTERRUN_", "TEMPORAL_", "LISTEN_", "WATCHDOG_"} {
 		if strings.HasPrefix(name, prefix) {

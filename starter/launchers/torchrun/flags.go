@@ -12,12 +12,12 @@ type flag struct {
 	value string // name of the value, or empty if the flag takes none
 	// here is what the flag means here.
 	here string
-	// unneeded says why the flag does nothing here. It is empty if it does something.
+	// unneeded is why the flag does nothing here. It is empty if it does something.
 	unneeded string
 	// typed reports whether no variable gives its default.
 	typed bool
-	// ours reports whether torchrun does not have it. It is written out, so that torchrun's may
-	// be abbreviated as there.
+	// ours reports whether torchrun does not have the flag. It cannot be abbreviated, so that
+	// torchrun's flags can be, as in torchrun.
 	ours bool
 }
 
@@ -93,7 +93,7 @@ func Variables(environ []string) (names []string) {
 
 func dashed(name string) string { return strings.ReplaceAll(name, "_", "-") }
 
-// Reference lists the flags and what they mean here.
+// Reference lists the flags with their meaning here.
 func Reference() string {
 	const left, width = 34, 92
 	var b strings.Builder

@@ -77,7 +77,7 @@ func (t *translation) onEach(nodes string) string {
 	return fmt.Sprintf("clusterrun torchrun --nnodes %s --rdzv-backend c10d --rdzv-endpoint HOST1:%d ...    # and the rest as it is; HOST1 is one of them", nodes, dynamicPort)
 }
 
-// onHosts returns the commands that do on several hosts what was asked for.
+// onHosts returns the commands for the same run on several hosts.
 func (t *translation) onHosts(least, most int) string {
 	each := t.text("nproc-per-node", "1")
 	var flags []string

@@ -14,9 +14,11 @@ import (
 type Launch struct {
 	// Flags and Command are arguments of `clusterrun run`.
 	Flags, Command []string
-	// Signals are the names of the signals that stop the run. It is nil if they were not given.
+	// Signals are the names of the signals that stop the run. It is empty if they were not
+	// given.
 	Signals string
-	// Meeting says where the agents of other hosts join the run. It is nil if there are none.
+	// Meeting describes how the agents of other hosts join the run. It is nil if there are
+	// none.
 	Meeting *Meeting
 	// Notes are messages for the user.
 	Notes []string
@@ -31,7 +33,7 @@ type Machine struct {
 	Environ, Inherited []string
 	// LookPath finds a program, as [os/exec.LookPath] does.
 	LookPath func(name string) (string, error)
-	// Processes returns how many processes a value of --nproc-per-node means here.
+	// Processes returns the number of processes for a value of --nproc-per-node.
 	Processes func(text string) (int, error)
 }
 
@@ -196,7 +198,7 @@ func (t *translation) check() error {
 	return nil
 }
 
-// tasks says how many processes there are, and what their role is.
+// tasks sets the number of processes, and their role.
 func (t *translation) tasks() error {
 	v, ok := t.values["nproc-per-node"]
 	if !ok {
@@ -238,7 +240,7 @@ func (t *translation) taskType() string {
 	return "default"
 }
 
-// endings says what becomes of a failure, and how processes are stopped.
+// endings sets how failures are handled, and how processes are stopped.
 func (t *translation) endings() error {
 	restarts, err := t.number("max-restarts", 0)
 	if err != nil {
@@ -271,7 +273,7 @@ func (t *translation) endings() error {
 	return nil
 }
 
-// devices says which CPUs and GPUs each process has.
+// devices sets the CPUs and GPUs of each process.
 func (t *translation) devices() error {
 	if v, ok := t.values["numa-binding"]; ok {
 		t.add("--cpus", "auto")
@@ -286,7 +288,7 @@ func (t *translation) devices() error {
 	return nil
 }
 
-// unneeded notes which of the flags that were given do nothing.
+// unneeded notes the given flags that do nothing.
 func (t *translation) unneeded() {
 	var list []string
 	reasons := map[string][]string{}

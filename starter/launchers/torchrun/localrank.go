@@ -7,11 +7,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// localRank matches what torchrun replaces in arguments, as Python's string.Template does.
+// localRank matches the text that torchrun replaces in arguments, as Python's string.Template
+// does.
 var localRank = lazyregexp.New(`\$(\$|local_rank\b|\{local_rank\})`)
 
-// WithLocalRank returns the command in whose arguments each process has its local rank where
-// ${local_rank} was written. A shell puts it there, and is the process no more then.
+// WithLocalRank returns a command that replaces ${local_rank} in its arguments by the local
+// rank of its process. A shell does that, and then executes the program in its place.
 func WithLocalRank(command []string) []string {
 	has := func(arg string) bool {
 		return slices.ContainsFunc(localRank().FindAllString(arg, -1), func(found string) bool { return found != "$$" })

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// logs says where the output goes. torchrun's default is that processes write to its own
+// logs sets the destinations of the output. By default, torchrun's processes write to its own
 // stdout and stderr.
 func (t *translation) logs() error {
 	t.add("--redirects", cmp.Or(t.ofRanks("redirects"), "0"), "--tee", cmp.Or(t.ofRanks("tee"), "0"))
@@ -19,7 +19,8 @@ func (t *translation) logs() error {
 		t.add("--log-dir", dir)
 	}
 	if ranks := t.text("local-ranks-filter", ""); ranks != "" {
-		// Where none is left, nothing would be shown, which is better refused.
+		// If no rank is left, keep the value, so that it is refused instead of hiding all
+		// output.
 		t.add("--local-ranks-filter", cmp.Or(t.ofRanks("local-ranks-filter"), ranks))
 	}
 	for _, name := range []string{"duplicate-stdout-filters", "duplicate-stderr-filters"} {

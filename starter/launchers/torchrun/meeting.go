@@ -15,7 +15,7 @@ type Meeting struct {
 	// Host and Port are the endpoint, which is on the head.
 	Host string
 	Port int
-	// ID tells the run from others.
+	// ID identifies the run.
 	ID string
 	// Rank is the place of this agent among the others; -1: any.
 	Rank int
@@ -24,11 +24,11 @@ type Meeting struct {
 	Head *bool
 	// Least and Most bound the number of agents.
 	Least, Most int
-	// Timeout is how long the agents wait for each other.
+	// Timeout bounds the time for which the agents wait for each other.
 	Timeout time.Duration
-	// TokenFile has the secret of the agents. It is empty if none was given.
+	// TokenFile is the file with the secret of the agents. It is empty if none was given.
 	TokenFile string
-	// Address is the address at which other hosts reach this one. If it is empty, it is the
+	// Address is the address at which other hosts reach this host. If it is empty, it is the
 	// address from which this host reaches the endpoint.
 	Address string
 	// Own are variables of the processes on this host only.
@@ -46,13 +46,14 @@ func (m *Meeting) Hosts() string {
 // Endpoint returns the address of the endpoint.
 func (m *Meeting) Endpoint() string { return net.JoinHostPort(m.Host, strconv.Itoa(m.Port)) }
 
-// Ports of endpoints that name none, as torchrun has them.
+// These are the default ports of endpoints, as in torchrun.
 const (
 	staticPort  = 29500
 	dynamicPort = 29400
 )
 
-// meets reports whether other agents take part: the command line says where they meet.
+// meets reports whether other agents take part, which is so if the command line sets a meeting
+// point.
 func (t *translation) meets(least, most, rank int) bool {
 	backend := t.text("rdzv-backend", "static")
 	switch {
@@ -67,7 +68,7 @@ func (t *translation) meets(least, most, rank int) bool {
 	return least > 1 || rank > 0 || t.elsewhere()
 }
 
-// meet says where the agents meet, and for how long they wait.
+// meet sets where the agents meet, and how long they wait.
 func (t *translation) meet(least, most, rank int) (err error) {
 	m := &Meeting{Host: t.meetingHost(), ID: t.text("rdzv-id", "none"), Rank: -1, Least: least, Most: most, Address: t.text("local-addr", "")}
 	from, port := t.values["rdzv-endpoint"], ""

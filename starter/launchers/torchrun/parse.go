@@ -18,7 +18,7 @@ type UnknownFlagError struct {
 
 func (e *UnknownFlagError) Error() string { return e.text }
 
-// given is a command line that was read.
+// given is a parsed command line.
 type given struct {
 	values map[string]value // by the name of the flag
 	// command is the script and its arguments.
@@ -29,7 +29,8 @@ type given struct {
 // value is the value of a flag, from the command line or from its variable.
 type value struct {
 	text string
-	// from says how it was given, for messages: "--nnodes 2" or "PET_NNODES=2".
+	// from is the flag or variable that gave the value, for messages: "--nnodes 2" or
+	// "PET_NNODES=2".
 	from string
 }
 
@@ -119,7 +120,7 @@ func (g *given) letters(args []string) (n int, err error) {
 
 var negative = lazyregexp.New(`^-\d+$|^-\d*\.\d+$`)
 
-// set gives a flag its value: what was written with it, else the next argument.
+// set sets the value of a flag: the one that was written with it, or else the next argument.
 func (g *given) set(f flag, written, text string, has bool, args []string) (n int, err error) {
 	n = 1
 	switch {

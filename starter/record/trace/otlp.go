@@ -16,7 +16,7 @@ type ResourceSpans struct {
 	ScopeSpans []ScopeSpans `json:"scopeSpans"`
 }
 
-// Resource says which service that is.
+// Resource identifies the service.
 type Resource struct {
 	Attributes []Attribute `json:"attributes"`
 }
@@ -33,7 +33,8 @@ type Scope struct {
 	Version string `json:"version"`
 }
 
-// Span is something that took time. Its IDs are in hex, and its times in nanoseconds since 1970.
+// Span is an operation with a start and an end. Its IDs are in hex, and its times in
+// nanoseconds since 1970.
 type Span struct {
 	TraceID    string      `json:"traceId"`
 	SpanID     string      `json:"spanId"`
@@ -59,7 +60,7 @@ const (
 	codeError    = 2
 )
 
-// Attribute is something else that is known.
+// Attribute is an additional fact about a span.
 type Attribute struct {
 	Key   string `json:"key"`
 	Value Value  `json:"value"`

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// maxMessage bounds what a span says of its end, in bytes.
+// maxMessage bounds the message of a span's status, in bytes.
 const maxMessage = 500
 
 // New returns the trace of a run that has ended and of rounds of its barriers, as a trace of
@@ -50,7 +50,7 @@ type tracer struct {
 	spans []Span
 }
 
-// add adds a span. what tells it from all others of the trace.
+// add adds a span. what is unique in the trace.
 func (t *tracer) add(parent, name, what string, start, end time.Time, attributes ...Attribute) *Span {
 	sum := sha256.Sum256([]byte(t.id + " " + what))
 	if end.Before(start) {
@@ -100,8 +100,8 @@ func (t *tracer) rounds(run string, rounds []starter.Round) {
 	}
 }
 
-// status returns how something ended. A process that was stopped on request ended neither well
-// nor badly, and has no status.
+// status returns the status of a run or process. A process that was stopped on request has no
+// status, because it ended neither well nor badly.
 func status(well bool, why string) Status {
 	if well {
 		return Status{Code: codeOK}
