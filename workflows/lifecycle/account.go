@@ -2,12 +2,12 @@ package lifecycle
 
 import "github.com/clusterrun/clusterrun/workflows/spec"
 
-// account is what has happened in a run, and why it ends. Its methods judge that; they do
-// not depend on the phase, and cause no action.
+// account is the record of a run: its tasks and their ends, and why it ends. Its methods judge
+// them; they do not depend on the phase, and cause no action.
 type account struct {
 	spec *spec.RunSpec
 	taskList
-	// decided is why the run ends. The first decision stands; what comes after it can
+	// decided is the reason for the end of the run. The first decision stands; later events can
 	// only hasten the end.
 	decided   decision
 	decidedAt int    // the number of arrivals when it was decided

@@ -37,7 +37,7 @@ type Capture struct {
 	Tasks []string
 	// For is the cause of what follows.
 	For spec.Cause
-	// Again is how long after it the hosts look once more.
+	// Again is the time after it at which the hosts look once more.
 	Again time.Duration
 }
 
@@ -51,7 +51,7 @@ type Stop struct {
 	Why spec.Cause
 }
 
-// SealTasks makes the hosts restart nothing any more.
+// SealTasks makes the hosts restart nothing from now on.
 type SealTasks struct{ Tasks []string }
 
 // StopSilentTasks ends processes for their silence: they have failed.
@@ -60,8 +60,8 @@ type StopSilentTasks struct{ Tasks []string }
 // Aside is an action whose outcome is not part of the answer to the request that caused it.
 type Aside struct{ Action }
 
-// Tell tells every host of the run whether its tasks are stopping together. While they
-// are, a host restarts nothing.
+// Tell informs every host of the run whether its tasks are stopping together. While they are, a
+// host restarts nothing.
 type Tell struct{ Stopping spec.Stopping }
 
 // Timer names a timer of a run.
@@ -85,7 +85,7 @@ type StartTimer struct {
 // StopTimer cancels a timer.
 type StopTimer struct{ Timer Timer }
 
-// Release releases every host. No task is running any more.
+// Release releases every host. No task is running then.
 type Release struct{}
 
 // Finish ends the run with this result, which may have left out tasks. Restarts counts the

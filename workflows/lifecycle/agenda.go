@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// agenda is what is to be done: the actions of the step at hand, and the timers that run.
+// agenda has the actions of the present step, and the running timers.
 type agenda struct {
 	todo   []Action
 	timers []Timer

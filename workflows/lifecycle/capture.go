@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	// againSoon is how long after the capture before a stop the hosts look once more: whoever waits for
-	// the stop must not notice. againLater is that after a long silence.
+	// againSoon is the time after the capture before a stop at which the hosts look once more,
+	// short enough not to delay the stop. againLater is the same after a long silence.
 	againSoon  = 300 * time.Millisecond
 	againLater = 2 * time.Second
 )
 
-// captured is what was found when stacks were captured.
+// captured is the result of a capture of stacks.
 type captured struct {
 	stacks   map[string]string   // the files, by task
-	findings *stacktree.Findings // nil: nothing was captured
+	findings *stacktree.Findings // nil if nothing was captured
 	foundIn  int                 // the generation
 }
 
-// Findings returns what was found when stacks were captured last, or nil.
+// Findings returns the findings of the last capture of stacks, or nil.
 func (c *captured) Findings() *stacktree.Findings { return c.findings }
 
-// keep records what was captured in a generation.
+// keep records the capture of a generation.
 func (c *captured) keep(files map[string]string, found *stacktree.Findings, generation int) {
 	if c.stacks == nil {
 		c.stacks = map[string]string{}
@@ -35,9 +35,8 @@ func (c *captured) keep(files map[string]string, found *stacktree.Findings, gene
 	c.findings, c.foundIn = found, generation
 }
 
-// captureFirst captures the stacks of all live tasks and then stops them with the cause
-// why: once a process is gone nobody can tell where it hung. [Captured] answers, soon
-// and in any case.
+// captureFirst captures the stacks of all live tasks and then stops them with the cause why:
+// once a process is gone its stacks are lost. [Captured] always answers, and soon.
 func (m *Machine) captureFirst(why spec.Cause) {
 	m.phase, m.capturedFor = capturing, why
 	m.do(Capture{Tasks: m.Live(), For: why, Again: againSoon})
@@ -56,8 +55,8 @@ func (e Captured) apply(m *Machine) {
 	}
 }
 
-// explain returns what captured stacks tell, or nil if there are none. Tasks that were not
-// captured are in it as well: those that have ended may be why others wait.
+// explain returns the findings of captured stacks, or nil if there are none. Tasks that were
+// not captured are in it as well: others may wait for a task that has ended.
 func (l *taskList) explain(e Captured) *stacktree.Findings {
 	if len(e.Stacks.Ranks()) == 0 {
 		return nil
@@ -73,7 +72,7 @@ func (l *taskList) explain(e Captured) *stacktree.Findings {
 	return &found
 }
 
-// whyStop returns the cause of a stop: that of the capture it follows, even if a later
+// whyStop returns the cause of a stop: the cause of the capture it follows, even if a later
 // event hastened it, and why otherwise.
 func (m *Machine) whyStop(why spec.Cause) spec.Cause {
 	if m.phase == capturing {

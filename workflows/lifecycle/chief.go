@@ -11,10 +11,10 @@ func (a *account) isChief(t *task) bool {
 	return depends && t.Type == chiefType && t.Index == 0
 }
 
-// chiefEnded gives the other tasks chief_grace to end by themselves, however the chief
-// ended: with auto_restart the host has already restarted a failed chief for as long as
-// the budget allowed. Further failures do not cut the grace short; it is the time the
-// user gave the others to finish.
+// chiefEnded gives the other tasks chief_grace to end by themselves, even if the chief failed:
+// with auto_restart the host has already restarted a failed chief for as long as the budget
+// allowed. Further failures do not cut the grace short; it is the time the user gave the others
+// to finish.
 func (m *Machine) chiefEnded() {
 	m.decide(byChief)
 	live := m.Live()

@@ -1,12 +1,11 @@
-// Package lifecycle decides what happens in a run: what is started, what is
-// stopped and when, and what the verdict is. It is a pure state machine. A
-// [Machine] takes an [Event] and returns [Action] values for the workflow to
-// carry out. It has no context, no clock and no I/O, and the same events always
-// give the same actions. So the rules can be read, tested by scripts
+// Package lifecycle decides the course of a run: which tasks are started and stopped, when, and
+// with which verdict. It is a pure state machine. A [Machine] takes an [Event] and returns
+// [Action] values for the workflow to carry out. It has no context, no clock and no I/O, and
+// the same events always give the same actions. So the rules can be read, tested by scripts
 // (testdata/scripts) and fuzzed apart from the code that carries them out.
 //
-// Inside, an account of the run has its tasks and what happened to them, and judges that;
-// an agenda has the actions and the timers; the machine embeds both and decides.
+// Inside, an account of the run has its tasks and their ends, and judges them; an agenda has
+// the actions and the timers; the machine embeds both and decides.
 //
 // # The life of a run
 //
@@ -27,33 +26,31 @@
 //	                    ▼
 //	                  ended: Finish, with the result
 //
-// In restart scope "group" a failure stops all tasks (regrouping) and leads from
-// running back to placing and the next generation, as long as the budget lasts. A
-// timeout, and the end of the grace of a stop together, capture the stacks of all
-// tasks (capturing) before they stop anything. So does on_silence, which leaves the
-// run running meanwhile.
+// In restart scope "group" a failure stops all tasks (regrouping) and leads from running back
+// to placing and the next generation, as long as the budget lasts. A timeout, and the end of
+// the grace of a stop together, capture the stacks of all tasks (capturing) before they stop
+// anything. So does on_silence, which leaves the run running during the capture.
 //
-// A task is live from its [Launch] to its [TaskEnded]. In between its host may
-// start any number of processes; the machine learns of those that were replaced
-// only from [Released]. A later launch of the same task (start-task) has a higher
-// number, and events of an earlier one are ignored.
+// A task is live from its [Launch] to its [TaskEnded]. In between its host may start any number
+// of processes; the machine learns of replaced ones only from [Released]. A later launch of the
+// same task (start-task) has a higher number, and events of an earlier one are ignored.
 //
-// A run whose history gets long continues in another execution of its workflow,
-// with a [Snapshot] of its machine, even while tasks run. [Machine.Quiet] reports
-// when it can, and [Resumed] launches what is live again, under the same numbers.
+// A run whose history gets long continues in another execution of its workflow, with a
+// [Snapshot] of its machine, even while tasks run. [Machine.Quiet] reports when it can, and
+// [Resumed] launches the live tasks again, under the same numbers.
 //
 // # What decides
 //
-// The first of these decides how the run ends. What comes after it can only hasten
-// the end: a timeout or a cancellation within the chief's grace cuts the grace short
-// and does not change the verdict.
+// The first of these decides how the run ends. Later events can only hasten the end: a timeout
+// or a cancellation within the chief's grace cuts the grace short and does not change the
+// verdict.
 //
-//   - The chief's final exit, good or bad, if the run depends on the chief. The
-//     other tasks have chief_grace to end by themselves, and failures among them
-//     count. With auto_restart they are sealed meanwhile: a task that fails is not
-//     restarted. Then the tasks that are left are stopped.
+//   - The chief's final exit, good or bad, if the run depends on the chief. The other tasks
+//     have chief_grace to end by themselves, and failures among them count. With auto_restart
+//     they are sealed during the grace: a task that fails is not restarted. Then the tasks
+//     that are left are stopped.
 //   - The final failure of any other task, with on_failure "stop".
-//   - A request that all tasks stop together; see below. It alone can be withdrawn.
+//   - A request that all tasks stop together; see below. Only this can be withdrawn.
 //   - timeout and max_run_time, counted from Begin. A timeout of 0 passes before
 //     anything can be started, so nothing is. The hosts enforce max_run_time too, and
 //     an exit with cause timeout that arrives before the timer counts as the timer.
@@ -65,43 +62,41 @@
 //
 // # Stopping together
 //
-// Any task, or an operator, can ask all tasks to stop: TensorFlow's Coordinator, with
-// tasks in place of threads. Every host is told ([Tell]), and every task learns of it
-// there and ends by itself. The first request wins: later ones, and their errors,
-// change nothing. [Machine.Stopping] answers all of them.
+// Any task, or an operator, can ask all tasks to stop: TensorFlow's Coordinator, with tasks
+// instead of threads. Every host receives the request ([Tell]), and every task learns of it
+// there and ends by itself. The first request wins: later ones, and their errors, change
+// nothing. [Machine.Stopping] answers all of them.
 //
-//   - The grace of stop_together counts from the request. Until it is over no task is
-//     stopped, however others end: a failure counts, and the chief's end is one like
-//     the others'. Nothing is started or restarted any more.
-//   - Tasks that still run then are stragglers, and are stopped. So are tasks that
-//     still run when timeout or max_run_time passes first. Stragglers fail the run, in
-//     the words of TensorFlow's Coordinator, unless ignore_live_tasks is set. A
-//     cancellation only hastens the end: a task that an operator stops is no straggler.
-//   - An error that comes with the first request is a failure of the task that asked,
-//     at that moment, as if its program had reported it. The exit code is that of the
-//     process if it failed by itself, and else 1. An operator's error belongs to no
-//     task and has exit code 1. An error of one of the clean_errors is a reason and no
-//     failure.
-//   - Until the grace is over the stop can be cleared, with its error. Tasks that ended
-//     meanwhile are judged then: the chief's end begins its grace, a failure stops the
-//     others or restarts the group, and tasks that their hosts would have restarted are
-//     launched again, with a new budget. The same request, by its key, does not stop
-//     the run a second time.
-//   - In the chief's grace a request tells every task and changes neither the time nor
-//     the decision. Its error counts, as failures in that grace do.
+//   - The grace of stop_together counts from the request. Until it is over no task is stopped,
+//     however others end: a failure counts, and the chief's end is treated like the others'.
+//     Nothing more is started or restarted.
+//   - Tasks that still run then are stragglers, and are stopped. So are tasks that still run
+//     when timeout or max_run_time passes first. Stragglers fail the run, in the words of
+//     TensorFlow's Coordinator, unless ignore_live_tasks is set. A cancellation only hastens
+//     the end: a task that an operator stops does not count as a straggler.
+//   - An error that comes with the first request is a failure of the task that asked, at that
+//     moment, as if its program had reported it. The exit code is the process's if it failed
+//     by itself, and else 1. An operator's error belongs to no task and has exit code 1. An
+//     error of one of the clean_errors is a reason rather than a failure.
+//   - Until the grace is over the stop can be cleared, with its error. Tasks that ended in the
+//     grace are judged then: the chief's end begins its grace, a failure stops the others or
+//     restarts the group, and tasks that their hosts would have restarted are launched again,
+//     with a new budget. The same request, by its key, does not stop the run a second time.
+//   - In the chief's grace a request reaches every task and changes neither the time nor the
+//     decision. Its error counts, as failures in that grace do.
 //
 // # What counts as a failure
 //
-// Only the last process of a task counts, and only if nobody asked it to end: it
-// ended by itself, badly, or was lost with its host. A process that the run or an
-// operator stopped, or that ran out of time, has not failed; nor has one that was lost
-// while it was being stopped. An end without a known cause counts as a lost host; it
-// must never pass for a success. Nothing after a cancellation counts.
+// Only the last process of a task counts, and only if it was not asked to end: it ended by
+// itself, badly, or was lost with its host. A process that the run or an operator stopped, or
+// that ran out of time, has not failed; nor has a process that was lost while it was being
+// stopped. An end without a known cause counts as a lost host; it must never pass for a
+// success. Nothing after a cancellation counts.
 //
-// A process that had reported an error before it was stopped has failed: it was on its
-// way out. An error that it reports because of the stop is no failure. The host tells
-// the two apart by looking for the report before it stops the process, and not by a
-// clock; and it first gives such a process a moment to end by itself.
+// A process that had reported an error before it was stopped has failed: it was on its way out.
+// An error that it reports because of the stop does not count. The host distinguishes the two
+// by a look for the report before it stops the process, and without a clock; and it first gives
+// such a process a moment to end by itself.
 //
 // The host reports why a process ended, and is believed: a process that ended by itself
 // just before a stop arrived has failed.
@@ -110,47 +105,45 @@
 // restarts did not mend. A task that waits for its restart at that moment has failed before,
 // but did not end the run.
 //
-// A process that ended because it lost a peer is not the root cause if the peer is known: if the
-// error that it printed speaks of a lost peer, the root cause is the process that had printed
-// an error of its own before, though it ended later or had to be stopped within its cleanup.
-// Such an error decides nothing else, since a program may survive it. Hosts give processes
-// that show an error a moment to end by themselves (stop.error_grace).
+// A process that ended because it lost a peer is not the root cause if the peer is known: if
+// the error that it printed speaks of a lost peer, the root cause is the process that had
+// printed an error of its own before, though it ended later or was stopped within its cleanup.
+// Such an error decides nothing else, since a program may survive it. Hosts give processes that
+// show an error a moment to end by themselves (stop.error_grace).
 //
-// A process that was stopped for its silence may have waited for another one. The root cause is then
-// the first task that the stacks name ([stacktree.Explain]), silent or not; if they name none, the
-// report says that it cannot tell.
+// A process that was stopped for its silence may have waited for another process. The root
+// cause is then the first task that the stacks name ([stacktree.Explain]), silent or not; if
+// they name none, the report says that it cannot tell.
 //
-// Two failures are known only from the exits that [Released] brings. A task that was
-// stopped between two processes has ended with the last one, as in TensorFlow's
-// MultiProcessRunner. A failure right before the chief's end cannot be told from one
-// that waits out its backoff. So if a chief catches the QuarantinedError of a closure
-// and ends well, the failure of the worker that called it last still counts unless that
-// worker is back by then. And if a process runs out of time, the error that the last
-// finished process before it reported counts: if a task fails again and again, its own
-// error says more than the timeout does.
+// Two failures are known only from the exits that [Released] brings. A task that was stopped
+// between two processes has ended with the last one, as in TensorFlow's MultiProcessRunner. A
+// failure right before the chief's end looks the same as a failure whose backoff is not over.
+// So if a chief catches the QuarantinedError of a closure and ends well, the failure of the
+// worker that called it last still counts unless that worker is back by then. And if a process
+// runs out of time, the error that the last finished process before it reported counts: if a
+// task fails again and again, its own error is more informative than the timeout.
 //
 // # The verdict
 //
 //	an error reported by a program > out of time > unexpected exit > cancelled > success
 //
-// Stragglers are out of time too but come last: a failure in a stop together may be why
-// others did not end, and says more than which tasks were waiting.
+// Stragglers are out of time too but come last: a failure in a stop together may be the reason
+// why others did not end, and is more informative than the list of waiting tasks.
 //
-// This order gives the verdict and the type of the error. The exit code, the first
-// failure and the message are those of the root cause, the earliest failure of any kind:
-// by arrival in history; on one host by its monotonic clock, and on a tie by rank. A
-// program that reported an error failed when it reported it, not when its process ended.
-// Wall clocks decide nothing between hosts. So an unexpected exit that made another
-// program report an error is named first, while the type tells that there is a report to
-// read. A lost host ranks with unexpected exits, but as the earliest failure it sets the
-// type.
+// This order gives the verdict and the type of the error. The exit code, the first failure and
+// the message come from the root cause, the earliest failure of any kind: by arrival in
+// history; on one host by its monotonic clock, and on a tie by rank. A program that reported an
+// error failed when it reported it, not when its process ended. Wall clocks decide nothing
+// between hosts. So an unexpected exit that made another program report an error is named
+// first, while the type shows that a program has reported an error. A lost host ranks with
+// unexpected exits, but as the earliest failure it sets the type.
 //
 // A run without failures has succeeded unless an operator ended what its success depends
 // on: the chief, if it depends on one, or else every task. Then it is cancelled. One
 // terminated worker among others does not matter.
 //
-// Exit codes: that of the root cause, 128+N for signal N; 124 out of time; 125 for a lost
-// host or a failed placement; 130 cancelled.
+// Exit codes: the root cause's, 128+N for signal N; 124 out of time; 125 for a lost host or a
+// failed placement; 130 cancelled.
 //
 // # Restarts
 //
@@ -165,7 +158,7 @@
 // quickly follow each other more slowly, by the same rule as processes. The timers of the
 // run span all generations.
 //
-// A generation of an elastic run has as many tasks as its hosts have room for, those with
-// the lowest ranks ([Begin]). The others are not part of it: the run neither waits for them
-// nor tells of them.
+// A generation of an elastic run has as many tasks as its hosts have room for, with the lowest
+// ranks ([Begin]). The others are not part of it: the run neither waits for them nor reports
+// them.
 package lifecycle

@@ -16,10 +16,10 @@ type Event interface {
 // Begin reports that every host is reserved and prepared. It is the first event of each
 // generation. The run time counts from the first Begin.
 type Begin struct {
-	// Elapsed is the run time so far, where there was an earlier generation.
+	// Elapsed is the run time of earlier generations.
 	Elapsed time.Duration
-	// Tasks is how many tasks of the spec the generation has, those with the lowest ranks;
-	// 0: all. An elastic run has fewer on fewer hosts.
+	// Tasks is the number of tasks of the spec in the generation, which has the lowest ranks. 0
+	// means all. An elastic run has fewer on fewer hosts.
 	Tasks int
 }
 
@@ -39,9 +39,9 @@ type TaskEnded struct {
 	Task       string
 	Generation int
 	Launch     int
-	// Host is where the task ran.
+	// Host is the host of the task.
 	Host string
-	// Exit is that of the last process. It is nil if none was started, or if the activity
+	// Exit is the exit of the last process. It is nil if none was started, or if the activity
 	// was cancelled between two processes.
 	Exit *spec.Exit
 }
@@ -71,21 +71,21 @@ type ClearStop struct{ spec.ClearStopRequest }
 
 // Captured answers [Capture].
 type Captured struct {
-	// For is that of the capture.
+	// For is as in [Capture].
 	For spec.Cause
 	// Files has the paths of the files, by task. A task without one is left out.
 	Files map[string]string
 	// Stacks has the stacks by rank, with the reason for each that is not known.
 	Stacks stacktree.Tree
-	// Motion is what a second look told.
+	// Motion is the result of a second look.
 	Motion stacktree.Motion
 	// Hosts has the host of each task.
 	Hosts map[string]string
 }
 
-// Released reports that every host was released. It brings the exits of all processes,
-// also of those that the hosts replaced, which cost the run no history. It is the last
-// event, and [Finish] answers it.
+// Released reports that every host was released. It has the exits of all processes, also of
+// processes that the hosts replaced, which cost the run no history. It is the last event, and
+// [Finish] answers it.
 type Released struct {
 	// Exits holds the exits of each task, the oldest first.
 	Exits map[string][]spec.Exit
@@ -93,7 +93,7 @@ type Released struct {
 	Values map[string][]byte
 	// Hosts holds the host of each task.
 	Hosts map[string]string
-	// Usage is what the processes used, by the hosts that could be released.
+	// Usage is the usage of the processes on the hosts that could be released.
 	Usage spec.Usage
 	// Problems describes the hosts that could not be released.
 	Problems []string

@@ -29,7 +29,7 @@ type failure struct {
 	task *task
 	exit spec.Exit
 	host string
-	// evidence is how it is known to be the root cause, if not by its end.
+	// evidence is the reason why it counts as the root cause, if not its end.
 	evidence spec.Evidence
 }
 
@@ -86,9 +86,9 @@ func (a *account) failures(e Released) []failure {
 	return all
 }
 
-// lastReport returns the error that the task's last finished process reported, if time
-// ran out on the process after it: if a task fails again and again until the timeout,
-// its own error says more than the timeout does.
+// lastReport returns the error that the task's last finished process reported, if time ran out
+// on the process after it: if a task fails again and again until the timeout, its own error is
+// more informative than the timeout.
 func (t *task) lastReport(exits []spec.Exit) (spec.Exit, bool) {
 	if t.exit != nil && t.exit.Cause != spec.CauseTimeout {
 		return spec.Exit{}, false
@@ -103,7 +103,8 @@ func (t *task) lastReport(exits []spec.Exit) (spec.Exit, bool) {
 	return spec.Exit{}, false
 }
 
-// rootOf returns the root cause: the earliest of the failures that can have ended the run.
+// rootOf returns the root cause: the earliest failure that may be the reason for the end of the
+// run.
 func (a *account) rootOf(all []failure) *failure {
 	var final []failure
 	for _, f := range all {

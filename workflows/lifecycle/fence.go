@@ -15,10 +15,10 @@ const (
 	fenceDrift  = 100
 )
 
-// Fence tells by when nothing of a run lives on a silent host. The host lets a process run
-// for StopAfter from the moment it sent the last request for its task that the server
-// answered, which is no later than the server recorded that request. Then it stops the
-// process, with its grace.
+// Fence computes the time from which no process of a run lives on a silent host. The host lets
+// a process run for StopAfter from the moment it sent the last request for its task that the
+// server answered. That moment is at the latest the time at which the server recorded the
+// request. Then it stops the process, with its grace.
 type Fence struct{ StopAfter, Grace time.Duration }
 
 // FenceOf returns the fence of a run on that many hosts. ok is false if the hosts let

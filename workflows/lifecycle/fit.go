@@ -30,7 +30,8 @@ func fit(r *spec.RunResult, limit int) {
 	if size(r) <= limit {
 		return
 	}
-	// Values belong to the user: they are dropped last, and the result says so.
+	// Values belong to the user: they are dropped after earlier exits and long messages, and
+	// the result names them.
 	for i := range r.Tasks {
 		if t := &r.Tasks[i]; t.Value != nil {
 			t.Value = nil
@@ -54,8 +55,8 @@ func fit(r *spec.RunResult, limit int) {
 	leaveOut(r, size(r)-limit)
 }
 
-// leaveOut drops tasks with that many bytes from a result, and says so: the last ones, and
-// those first that have completed.
+// leaveOut drops tasks with that many bytes from a result, and notes their number: completed
+// tasks first, and the last ones before others.
 func leaveOut(r *spec.RunResult, bytes int) {
 	out := make([]bool, len(r.Tasks))
 	dropped := 0

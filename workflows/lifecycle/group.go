@@ -38,7 +38,7 @@ func (m *Machine) mayRegroup(cause spec.Cause) bool {
 	return !cause.ByItself() || limit == nil || m.group.counted < *limit
 }
 
-// regroup stops what is left of a generation because a task failed.
+// regroup stops the remaining tasks of a generation because a task failed.
 func (m *Machine) regroup(t *task) {
 	m.group.cause, m.group.root = t.exit.Cause, &failure{task: t, exit: *t.exit}
 	m.stopForRegroup(spec.CauseCollateral)
@@ -49,7 +49,7 @@ func (m *Machine) stopForRegroup(why spec.Cause) {
 	m.stopLive(why)
 }
 
-// endRegrouping makes the stop under way final: something else has ended the run.
+// endRegrouping makes the stop under way final, since the run ends for another reason.
 func (m *Machine) endRegrouping() {
 	m.phase = stopping
 	m.stopTimers()
@@ -88,8 +88,8 @@ func (m *Machine) nextGeneration() {
 	m.do(Regroup{Generation: m.group.generation, First: first, After: m.Waiting()})
 }
 
-// next begins another generation, whose first processes have the number first. before is
-// the root cause of the one that has ended.
+// next begins another generation, whose first processes have the number first. before is the
+// root cause of the last generation's end.
 func (g *group) next(first int, before *failure) {
 	if g.cause.ByItself() {
 		g.counted++
@@ -103,8 +103,8 @@ func (g *group) next(first int, before *failure) {
 	g.first, g.before, g.root, g.cause = first, before, nil, ""
 }
 
-// regroupNow carries out restart-task in restart scope "group": the peers of a process
-// cannot go on with another one, so all tasks are restarted.
+// regroupNow carries out restart-task in restart scope "group": the peers of a process cannot
+// continue with a new process, so all tasks are restarted.
 func (m *Machine) regroupNow(e RestartTasks) {
 	m.group.cause, m.group.root = spec.CauseOperator, nil
 	if e.Signal != "" || e.Grace != nil {

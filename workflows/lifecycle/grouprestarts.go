@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// maxRestartsKept is how many restarts of the group are listed: the newest.
+	// maxRestartsKept is the number of restarts of the group that are listed: the newest.
 	maxRestartsKept = 10
 	// maxRestartWords bounds the error of each, in bytes.
 	maxRestartWords = 300
 )
 
-// keepRestart records that the group is restarted because of root; nil: an operator asked.
-// first is the number of the first processes of the generation that begins.
+// keepRestart records that the group is restarted because of root, which is nil if an operator
+// asked. first is the number of the first processes of the generation that begins.
 func (a *account) keepRestart(first int, root *failure) {
 	r := spec.GroupRestart{Generation: a.group.generation + 1, Attempt: first}
 	if root == nil {

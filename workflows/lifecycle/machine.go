@@ -137,7 +137,7 @@ func (e TaskEnded) apply(m *Machine) {
 		// No request asked for it: the owner of the host shut it down.
 		m.cancel(t.Name() + " was stopped on its host")
 	case m.decided == byTogether:
-		// All tasks are to end by themselves. A failure does not cut the grace short; it is
+		// All tasks should end by themselves. A failure does not cut the grace short; it is
 		// judged if the stop is cleared.
 	default:
 		m.judgeEnd(t)
@@ -157,7 +157,7 @@ func (m *Machine) judgeEnd(t *task) {
 	}
 }
 
-// stopAll stops all live tasks for good. It happens at most once in a run.
+// stopAll stops all live tasks for good. It is called at most once in a run.
 func (m *Machine) stopAll(why spec.Cause) {
 	m.phase = stopping
 	m.stopTimers()

@@ -4,18 +4,18 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// silentTasks is what on_silence is being carried out for.
+// silentTasks is the state of on_silence.
 type silentTasks struct {
-	// tasks are silent, by the word of their hosts. capturing reports whether the stacks of all
-	// tasks are being captured before anything is done about it.
+	// tasks are silent, according to their hosts. capturing reports whether the stacks of all
+	// tasks are being captured before anything else is done.
 	tasks     []string
 	capturing bool
-	// restarts counts those of on_silence.
+	// restarts counts the restarts of on_silence.
 	restarts int
 }
 
-// apply captures the stacks of all tasks: a silent task may only wait for another one,
-// which another host need not see as silent.
+// apply captures the stacks of all tasks: a silent task may only wait for another task, which
+// its host need not see as silent.
 func (e Silent) apply(m *Machine) {
 	if m.phase != running || m.spec.OnSilence == "" || e.Generation != m.group.generation {
 		return
@@ -50,9 +50,9 @@ func (m *Machine) endSilence() {
 	}
 }
 
-// byStacks returns the failure that a silent root waited for, if the stacks tell which: the first
-// of the tasks that differ. It may have been stopped because of the others. If none differs, or it
-// has ended well, byStacks returns nil.
+// byStacks returns the failure of the task that a silent root waited for, if the stacks show
+// it: the first outlier that ended badly. The run may have stopped it because of the others. If
+// there is none, byStacks returns nil.
 func (a *account) byStacks(root *failure, hostOf func(*task) string) *failure {
 	if !a.foundSilence(root) {
 		return nil

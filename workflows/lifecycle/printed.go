@@ -6,8 +6,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// clockError is how much the clocks of two hosts may differ. Errors on two hosts that are less
-// apart have no known order.
+// clockError is the largest expected difference between the clocks of two hosts. Errors on two
+// hosts that are less apart have no known order.
 const clockError = time.Second
 
 // byEvidence returns the failure that made root's process lose its peer, if root's error speaks
@@ -42,8 +42,8 @@ func (a *account) byEvidence(root *failure, all []failure, hostOf func(*task) st
 	return first
 }
 
-// couldPrecede reports whether the printed error of f can have come before the end of g. A
-// process that was stopped because of g had printed it before.
+// couldPrecede reports whether the error of f may have been printed before the end of g. A
+// process that was stopped because of g had printed its error before.
 func (f *failure) couldPrecede(g *failure) bool {
 	after := f.exit.Printed.After
 	switch {
@@ -55,8 +55,8 @@ func (f *failure) couldPrecede(g *failure) bool {
 	return after.Before(g.exit.Ended.Add(clockError))
 }
 
-// firstError returns the process that printed an error of its own before root's ended, if that one
-// does not say what went wrong. hostOf returns the host of a task.
+// firstError returns the process that printed an error of its own before root's process ended,
+// if root does not say what went wrong. hostOf returns the host of a task.
 func (a *account) firstError(root *failure, hostOf func(*task) string) *failure {
 	since := root.exit.Ended
 	if p := root.exit.Printed; p != nil && !p.By.IsZero() {

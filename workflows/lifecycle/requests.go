@@ -18,13 +18,13 @@ var (
 	errNoTasks  = errors.New("no task is named; name at least one, like worker-3")
 )
 
-// The requests of an operator that reach processes. They are actions as well, which carry the
-// request out on the hosts of those of its tasks that live.
+// The requests of an operator that reach processes. They are actions as well, which carry out
+// the request on the hosts of its live tasks.
 type (
 	TerminateTasks struct{ spec.TaskRequest }
 	RestartTasks   struct{ spec.TaskRequest }
 	SignalTasks    struct{ spec.SignalRequest }
-	// CaptureStacks is for the tasks named, or for all if none is.
+	// CaptureStacks is for the named tasks, or for all tasks if none is named.
 	CaptureStacks struct{ spec.StacksRequest }
 )
 
@@ -36,8 +36,8 @@ func (CaptureStacks) action()  {}
 // The other requests of an operator; see also [Cancel], [StopTogether] and [ClearStop].
 type (
 	TerminateAll struct{ spec.TerminateAllRequest }
-	// StartTask holds the task as it is to run; the machine sets its rank. New allows an
-	// index that leaves a gap.
+	// StartTask holds the task to run; the machine sets its rank. New allows an index that
+	// leaves a gap.
 	StartTask struct {
 		Task spec.Task
 		New  bool
@@ -53,8 +53,8 @@ func (m *Machine) Check(e Event) error {
 	return nil
 }
 
-// Terminating a task that has ended does nothing, now or when it is started again, so only
-// the names have to be right.
+// Terminating a task that has ended does nothing, now or when it is started again, so only the
+// names must be right.
 func (e TerminateTasks) check(m *Machine) error {
 	return errors.Join(m.checkTasks(e.Tasks, nil), checkSignal(e.Signal), checkGrace(e.Grace))
 }
@@ -247,7 +247,7 @@ func (e TasksError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// errEnding returns why nothing is started any more.
+// errEnding returns the reason why nothing more is started.
 func (m *Machine) errEnding() error {
 	if m.decided == byTogether && m.phase == running {
 		return errStopping

@@ -13,15 +13,15 @@ const (
 	// longestBackoff.
 	firstBackoff   = 100 * time.Millisecond
 	longestBackoff = 10 * time.Second
-	// stableAfter is how long a process has to live for its failure not to be quick.
+	// stableAfter is the age from which the failure of a process does not count as quick.
 	stableAfter = time.Minute
 )
 
-// RestartPolicy decides whether a task whose process ended gets another one, in restart
+// RestartPolicy decides whether a task whose process ended gets another process, in restart
 // scope "task". The host asks it, so that restarts cost the run no history.
 type RestartPolicy struct {
 	AutoRestart bool
-	MaxRestarts *int // nil: no limit
+	MaxRestarts *int // nil means no limit
 }
 
 // Attempt is one process of a task that has ended.
@@ -32,7 +32,7 @@ type Attempt struct {
 	Lived           time.Duration
 }
 
-// RestartHistory is what a [RestartPolicy] decides from.
+// RestartHistory is the input of a [RestartPolicy].
 type RestartHistory struct {
 	// Counted is the number of restarts that failures caused. Restarts by an operator or
 	// after the loss of a host do not count.
@@ -47,9 +47,8 @@ type RestartHistory struct {
 	Sealed bool
 }
 
-// HistoryOf returns the history of one launch of a task from its attempts, in order.
-// start-task begins a new launch, with a new budget. Without attempts there is nothing to
-// restart.
+// HistoryOf returns the history of one launch of a task from its attempts, in order. start-task
+// begins a new launch, with a new budget. Without attempts nothing is restarted.
 func HistoryOf(attempts []Attempt) RestartHistory {
 	var h RestartHistory
 	for i, a := range attempts {
@@ -68,8 +67,7 @@ func HistoryOf(attempts []Attempt) RestartHistory {
 	return h
 }
 
-// Failures returns the number of failures of the launch, including that of the last
-// process.
+// Failures returns the number of failures of the launch, including the last process's.
 func (h RestartHistory) Failures() int {
 	if h.Cause.ByItself() {
 		return h.Counted + 1
@@ -105,8 +103,7 @@ func (p RestartPolicy) Next(h RestartHistory) (delay time.Duration, again bool) 
 	return 0, false
 }
 
-// backoff returns the delay of a restart. The first is immediate: most failures come
-// alone.
+// backoff returns the delay of a restart. The first is immediate: most failures happen once.
 func backoff(quick int) time.Duration {
 	if quick <= 1 {
 		return atOnce

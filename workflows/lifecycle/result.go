@@ -13,10 +13,10 @@ import (
 // maxReason bounds the reason of a cancellation, in bytes.
 const maxReason = 2048
 
-// maxExits is how many exits are listed for one task: the newest.
+// maxExits is the number of exits that are listed for one task: the newest.
 const maxExits = 10
 
-// finish ends the run with its result. Released brings what the machine was not told:
+// finish ends the run with its result. Released has the results that other events do not have:
 // the exits of processes that the hosts replaced, values, and hosts.
 func (a *account) finish(e Released) Finish {
 	for _, t := range a.tasks {
@@ -55,7 +55,7 @@ func (a *account) addLimit(r *spec.RunResult, j judgement) {
 	r.NotStarted = !slices.ContainsFunc(a.tasks, func(t *task) bool { return t.launch >= 0 })
 }
 
-// addFailures adds what tells why the run failed.
+// addFailures adds the failures that explain the end of the run.
 func (a *account) addFailures(r *spec.RunResult, j judgement, e Released) {
 	r.OperatorError = j.asked
 	if j.root == nil {
@@ -102,10 +102,10 @@ func (a *account) addTasks(r *spec.RunResult, j judgement, e Released) (restarts
 	return restarts
 }
 
-// maxSlow is how many slow tasks and hosts a result names.
+// maxSlow is the most slow tasks and hosts that a result names.
 const maxSlow = 8
 
-// slowest returns who was slow, by the last processes of tasks.
+// slowest returns the slow tasks and hosts, by the last processes of tasks.
 func slowest(results []spec.TaskResult) []spec.Slow {
 	tasks := make([]steptime.Task, 0, len(results))
 	for _, t := range results {
@@ -117,8 +117,8 @@ func slowest(results []spec.TaskResult) []spec.Slow {
 	return slow[:min(len(slow), maxSlow)]
 }
 
-// complete sets the exit of a task that was stopped between two processes: it is that
-// of the last process, whose failure has become final.
+// complete sets the exit of a task that was stopped between two processes to the exit of the
+// last process, whose failure has become final.
 func (t *task) complete(exits []spec.Exit) {
 	if t.exit != nil || t.launch < 0 || len(exits) == 0 {
 		return
@@ -151,8 +151,8 @@ func (t *task) result(e Released) spec.TaskResult {
 	return r
 }
 
-// exits returns all known exits of the task, the oldest first: those that its hosts
-// released, and those that its activities returned.
+// exits returns all known exits of the task, the oldest first: from the release of its hosts,
+// and from the results of its activities.
 func (t *task) exits(released []spec.Exit) []spec.Exit {
 	all := make([]spec.Exit, 0, len(released)+len(t.earlier)+1)
 	known := t.earlier

@@ -2,26 +2,26 @@ package lifecycle
 
 import "time"
 
-// Signs are what a process shows of being at work.
+// Signs are the signs that a process is at work.
 type Signs struct {
 	// Output is the size of its output, and CPU the processor time that it has used.
 	Output int64
 	CPU    time.Duration
-	// Progress is what it said last of its progress.
+	// Progress is the progress that it last reported.
 	Progress string
 }
 
 const (
-	// idleShare is which part of a processor a process that does nothing may use: threads
-	// that wake up now and then to see that nothing has changed.
+	// idleShare is the inverse of the share of a processor that an idle process may use: its
+	// threads wake up now and then and find nothing to do.
 	idleShare = 100
 	// longestLook bounds how long a process can be silent from one look to the next. A host
 	// that was suspended, or did not look, does not know what it has missed.
 	longestLook = time.Minute
 )
 
-// Silence is for how long a process has shown no sign of being at work. The zero value has
-// not been looked at.
+// Silence measures the time for which a process has shown no sign of being at work. The zero
+// value is ready to use.
 type Silence struct {
 	looked time.Time
 	signs  Signs
@@ -33,8 +33,8 @@ type Silence struct {
 // Longest returns the longest silence that has ended.
 func (s *Silence) Longest() time.Duration { return s.longest }
 
-// Look takes what was seen at a time, by a clock that stands still while the host is
-// suspended, and returns for how long the process has been silent.
+// Look records the signs at a time, by a clock that stands still while the host is suspended,
+// and returns the time for which the process has been silent.
 func (s *Silence) Look(at time.Time, signs Signs) time.Duration {
 	elapsed, before := at.Sub(s.looked), s.signs
 	if !s.looked.IsZero() && elapsed <= 0 {

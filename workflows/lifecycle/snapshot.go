@@ -31,7 +31,7 @@ type Snapshot struct {
 	// the number of ends in it. Between two generations both are empty.
 	Running  []RunningTask `json:"running,omitempty"`
 	Arrivals int           `json:"arrivals,omitempty"`
-	// Stacks is what was found when stacks were captured last, in the generation FoundIn, and
+	// Stacks are the findings of the last capture of stacks, in the generation FoundIn, and
 	// StackFiles has the files by task.
 	Stacks     *stacktree.Findings `json:"stacks,omitempty"`
 	FoundIn    int                 `json:"found_in,omitempty"`
@@ -58,7 +58,7 @@ type RunningTask struct {
 // the server takes 2 MiB in all. That of a run of 10,000 running tasks is larger.
 const maxSnapshot = 400 << 10
 
-// snapshotExits is how many exits of a task a snapshot between two generations holds.
+// snapshotExits is the most exits of a task in a snapshot between two generations.
 const snapshotExits = 2
 
 // Quiet reports whether the run can continue in another execution of its workflow while
@@ -112,9 +112,9 @@ func clone(e *spec.Exit) *spec.Exit {
 	return &c
 }
 
-// fitSnapshot drops what is needed least until the snapshot is small enough: messages and the
-// names of files of stacks first, then older exits, then all earlier exits. Numbers, budgets and how each task
-// ended stay.
+// fitSnapshot drops the least needed parts until the snapshot is small enough: messages and the
+// names of files of stacks first, then older exits, then all earlier exits. Numbers, budgets
+// and how each task ended stay.
 func (l *taskList) fitSnapshot(s *Snapshot) {
 	for _, by := range []struct {
 		shorten func([]spec.Exit) []spec.Exit
@@ -185,8 +185,8 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 	return m
 }
 
-// apply starts the timers of a run that continues in another execution, which also run
-// while it is being placed, and launches again what is running, under the same numbers.
+// apply starts the timers of a run that continues in another execution, which also run while it
+// is being placed, and launches the running tasks again, under the same numbers.
 func (e Resumed) apply(m *Machine) {
 	switch {
 	case m.group.timed || m.phase == placing && m.group.generation == 0 || m.phase > running:

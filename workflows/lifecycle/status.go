@@ -45,7 +45,7 @@ func (m *Machine) state() spec.RunState {
 	}
 }
 
-// Ending reports whether the run is ending, so that nothing is launched any more.
+// Ending reports whether the run is ending, so that nothing more is launched.
 func (m *Machine) Ending() bool { return m.decided != undecided || m.phase >= stopping }
 
 // Placing reports whether the tasks are being placed, for the first time or again.

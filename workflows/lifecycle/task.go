@@ -20,15 +20,15 @@ type task struct {
 	asked bool
 	// ending reports whether that process is the last of the launch.
 	ending bool
-	// stopped is the Why of the Stop sent to the task; empty if there was none.
+	// stopped is the Why of the Stop sent to the task, or empty if there was none.
 	stopped spec.Cause
-	// exit is how the launch ended. It stays nil if the stop found no process.
+	// exit is the exit of the launch. It stays nil if the stop found no process.
 	exit *spec.Exit
 	// waiting reports whether it was stopped while it waited for its restart, so that exit is
-	// that of the process before.
+	// the exit of an earlier process.
 	waiting bool
 	arrived int // the position of that end among all ends, from 1
-	// host is where the launch ended.
+	// host is the host on which the launch ended.
 	host string
 	// first is the number of the launch's first process. earlier holds the exits of
 	// the launches before it, of all generations.
@@ -36,7 +36,7 @@ type task struct {
 	earlier []spec.Exit
 }
 
-// next returns the number after that of its last process.
+// next returns the number after its last process's.
 func (t *task) next() int {
 	switch {
 	case t.exit != nil:
@@ -47,7 +47,7 @@ func (t *task) next() int {
 	return t.first
 }
 
-// resetEnd clears how the last launch ended and who asked for that.
+// resetEnd clears the end of the last launch and its cause.
 func (t *task) resetEnd() {
 	t.asked, t.ending, t.stopped, t.exit, t.arrived = false, false, "", nil, 0
 }
@@ -59,7 +59,7 @@ func (t *task) exitOf(e TaskEnded) *spec.Exit {
 		exit := t.relabel(*e.Exit)
 		return &exit
 	case t.stopped == "":
-		// Nobody stopped the task and nobody knows how it ended.
+		// The task was not stopped, and its end is unknown.
 		return &spec.Exit{
 			Restart: t.first, ExitCode: -1, Cause: spec.CauseHostLost,
 			Message: "its activity closed without an account of the process",

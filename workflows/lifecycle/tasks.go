@@ -11,8 +11,8 @@ import (
 type taskList struct {
 	tasks []*task          // in rank order, then as they were added
 	named map[string]*task // the same by name, for look-ups only: ranging over a map has no order
-	// listed is how many of them the spec lists, and size how many of those the generation
-	// has; 0: all.
+	// listed is the number of tasks in the spec, and size the number of them in the generation.
+	// 0 means all.
 	listed, size int
 	arrivals     int // ends of tasks so far: the order of history
 }
@@ -91,7 +91,7 @@ func (l *taskList) endedSince(arrivals int) []*task {
 	return slices.DeleteFunc(ended, func(t *task) bool { return t == nil })
 }
 
-// setSize has this generation have so many of the tasks that the spec lists; 0: all.
+// setSize sets the number of tasks of the spec in this generation. 0 means all.
 func (l *taskList) setSize(tasks int) {
 	l.size = tasks
 	for i, t := range l.tasks[:l.listed] {

@@ -9,12 +9,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// together is the state of stopping together: a task or an operator asks that all tasks
-// end by themselves. This is TensorFlow's Coordinator with tasks in place of threads.
+// together is the state of stopping together: a task or an operator asks that all tasks end by
+// themselves. This is TensorFlow's Coordinator with tasks instead of threads.
 type together struct {
 	// seq is the number of stops and clears so far.
 	seq int
-	// request is the request in force: the first one, until it is cleared; nil if none is.
+	// request is the request in force: the first one, until it is cleared. It is nil if there
+	// is none.
 	request *StopTogether
 	// after is the number of arrivals before the request.
 	after    int
@@ -60,7 +61,7 @@ func (a *account) Stopping() spec.Stopping {
 	return s
 }
 
-// clean reports whether the stop came with an error that is no failure.
+// clean reports whether the stop came with an error that does not count as a failure.
 func (g *together) clean(s *spec.RunSpec) bool {
 	return g.request != nil && g.request.Error != nil && s.StopTogether.Clean(g.request.Error.Kind)
 }
@@ -146,9 +147,8 @@ func (a *account) checkAsker(task string, generation int) error {
 	return nil
 }
 
-// apply takes the first request; later ones and their errors change nothing. In
-// the chief's grace a request changes neither the verdict nor the time, but every task
-// is told.
+// apply takes the first request; later ones and their errors change nothing. In the chief's
+// grace a request changes neither the verdict nor the time, but every task receives it.
 func (e StopTogether) apply(m *Machine) {
 	g := &m.together
 	if g.has(e) {
@@ -202,9 +202,9 @@ func (a *account) stragglersFail() bool {
 	return len(a.together.stragglers) > 0 && !a.spec.StopTogether.IgnoreLiveTasks
 }
 
-// apply withdraws the stop, with its error: the run goes on as if nobody had asked.
-// Tasks that ended meanwhile are judged now. Those that their hosts would have restarted
-// had there been no stop are launched again, with a new budget.
+// apply withdraws the stop, with its error: the run continues as if there had been no request.
+// Tasks that ended since the request are judged now. Tasks that their hosts would have
+// restarted without the stop are launched again, with a new budget.
 func (ClearStop) apply(m *Machine) {
 	g := &m.together
 	if g.request == nil {
@@ -258,7 +258,7 @@ func (a *account) requestFailure(e Released) (failure, bool) {
 			ErrorFile: t.exit.ErrorFile, LogDir: t.exit.LogDir,
 		}
 	}
-	// The exit code is that of the process if it failed by itself.
+	// The exit code is the process's if it failed by itself.
 	f.exit.ExitCode = 1
 	if t.failedByItself() && t.exit.ExitCode != 0 {
 		f.exit.ExitCode, f.exit.Signal = t.exit.ExitCode, t.exit.Signal

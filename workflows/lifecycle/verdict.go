@@ -25,10 +25,10 @@ type judgement struct {
 //
 //	an error reported by a program > out of time > unexpected exit > cancelled > success
 //
-// The type of the error follows this order; the exit code and first_failure are
-// those of the earliest failure of any kind. A lost host ranks with unexpected exits,
-// but if it was the earliest failure it sets the type even if programs then reported
-// errors: those were consequences.
+// The type of the error follows this order; the exit code and first_failure come from the
+// earliest failure of any kind. A lost host ranks with unexpected exits, but if it was the
+// earliest failure it sets the type even if programs then reported errors: those were
+// consequences.
 func (a *account) judge(e Released) judgement {
 	j := judgement{failures: a.failures(e)}
 	j.root = a.rootOf(j.failures)
@@ -110,10 +110,10 @@ func exitCodeOf(f *failure) int {
 	}
 }
 
-// unfinished returns why a run without failures did not succeed: an operator ended what
-// success depends on, which is the chief or, without one, every task. It is empty if the
-// run succeeded. One terminated worker among others does not matter, nor does a task
-// stopped at the end of a stop together whose stragglers are no failure.
+// unfinished returns why a run without failures did not succeed: an operator ended what success
+// depends on, which is the chief or, without one, every task. It is empty if the run succeeded.
+// One terminated worker among others does not matter, nor does a task stopped at the end of a
+// stop together whose stragglers do not count as failures.
 func (a *account) unfinished() string {
 	finished := len(a.tasks) == 0
 	for _, t := range a.tasks {
