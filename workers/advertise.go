@@ -59,7 +59,7 @@ func resolve(ctx context.Context, name string) (addresses []string, isPublic boo
 	return addresses, err == nil && asked.Load()
 }
 
-// isOwnOutside reports whether an address is one of this host by which others reach it.
+// isOwnOutside reports whether an address belongs to this host and is not a loopback address.
 func isOwnOutside(address string) bool {
 	ip := net.ParseIP(address)
 	if ip == nil || ip.IsLoopback() {

@@ -12,6 +12,6 @@ func LastExits(stateDir string) (map[string]spec.Exit, error) {
 	return activities.LastExits(stateDir)
 }
 
-// Holds reports whether the host worker with a state directory, which need not be running,
-// has not done with a run.
+// Holds reports whether the host worker with a state directory has not finished with a run. The
+// host worker need not be running.
 func Holds(stateDir string, run runkey.Run) bool { return activities.Holds(stateDir, run) }

@@ -95,7 +95,7 @@ func (o Options) endWhenIdle(ctx context.Context, log *zap.Logger, end func()) {
 			continue
 		}
 		info, err := f.Stat()
-		// One may have been placed since we looked.
+		// A run may have been placed since the check.
 		if err != nil || time.Since(info.ModTime()) < o.IdleExit || o.isHeld(log) {
 			_ = f.Close()
 			continue
@@ -115,7 +115,8 @@ func (s *side) stayForRuns(ctx context.Context, c client.Client) {
 	for {
 		if n, err := s.openRuns(ctx, c); err != nil || n > 0 {
 			now := time.Now()
-			// Before there is a file, this process has not been idle for long enough.
+			// The file may not exist yet; then this process has not been idle for long enough
+			// to end.
 			_ = os.Chtimes(filepath.Join(s.StateDir, wantedFile), now, now)
 		}
 		select {

@@ -27,7 +27,7 @@ func (s *side) inventory(files *hostservice.Server) fleet.Host {
 	}
 	if files != nil {
 		h.Store = files.DescribeStore()
-		h.Store.Host = "" // a fleet of 2,000 hosts has to fit into a payload
+		h.Store.Host = "" // 2,000 hosts of a fleet must fit into a payload
 	}
 	gpus := resources.ReadGPUs(os.Environ())
 	models := gpus.Models()

@@ -38,7 +38,8 @@ func (l sdkLogger) Debug(msg string, kv ...any) {}
 func (l sdkLogger) Info(msg string, kv ...any)  { l.Sugar().Debugw(msg, kv...) }
 func (l sdkLogger) Warn(msg string, kv ...any)  { l.Sugar().Warnw(msg, kv...) }
 
-// Error logs. That a task failed is not an error of the host worker.
+// Error logs an error. The failure of an activity is a debug message, because it is not an
+// error of the host worker.
 func (l sdkLogger) Error(msg string, kv ...any) {
 	if msg == "Activity error." {
 		l.Sugar().Debugw(msg, kv...)

@@ -36,9 +36,9 @@ func CheckMetrics(flag, address string) error {
 	return err
 }
 
-// serveMetrics serves metrics until ctx is done. Processes matter more than the readers of
-// metrics: if the address is taken, perhaps by an earlier side that is still ending, it is
-// tried again.
+// serveMetrics serves metrics until ctx is done. If the address is in use, perhaps by an
+// earlier side that is still ending, it retries without holding up processes, which matter
+// more.
 func (s *side) serveMetrics(ctx context.Context) {
 	tries := retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 	again, said := tries, ""
@@ -75,8 +75,8 @@ func (s *side) countRuns(ctx context.Context, c client.Client) {
 	})
 }
 
-// openRunsLook is about how often the server is asked how many runs are open. All that execute
-// workflows ask, and a server bounds such questions.
+// openRunsLook is roughly the time between requests for the number of open runs. All sides that
+// execute workflows make them, and a server limits such requests.
 const openRunsLook = time.Minute
 
 // lookForOpen calls ask until ctx is done, and say with each answer. It varies the time between
@@ -99,7 +99,7 @@ func (s *side) openRuns(ctx context.Context, c client.Client) (int64, error) {
 	return r.GetCount(), err
 }
 
-// sdkMetrics gives the Temporal SDK our metrics.
+// sdkMetrics adapts our metrics to the Temporal SDK.
 type sdkMetrics struct{ metrics.Tagged }
 
 var _ client.MetricsHandler = sdkMetrics{}

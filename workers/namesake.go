@@ -14,8 +14,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// NamesakeError is returned where another host worker is in the fleet of a queue under the
-// same name: tasks that are pinned to the name would go to either.
+// NamesakeError is returned if the fleet of a queue has another host worker with the same name:
+// tasks that are pinned to the name would go to either.
 type NamesakeError struct{ Host, Instance, Queue string }
 
 func (e *NamesakeError) Error() string {
@@ -23,7 +23,7 @@ func (e *NamesakeError) Error() string {
 		e.Host, e.Queue, e.Instance)
 }
 
-// identity returns how the server knows a side.
+// identity returns the identity of a side for the server.
 func identity(host, instance string) string {
 	return fmt.Sprintf("%d@%s/%s", os.Getpid(), host, instance)
 }

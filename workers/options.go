@@ -21,8 +21,8 @@ type Options struct {
 	// Host is the name under which specs can pin tasks to it. Default: the
 	// host name of the machine.
 	Host string `json:"host,omitempty"`
-	// Queue is the task queue of the workflows it serves, after which the
-	// queues of hosts are named. Default [spec.TaskQueue].
+	// Queue is the task queue of the workflows that it serves. The names of host queues derive
+	// from it. Default [spec.TaskQueue].
 	Queue string `json:"queue,omitempty"`
 	// Owned reports whether the runs on these queues end with the process that started this
 	// worker, as the runs of `clusterrun run` do.

@@ -70,7 +70,7 @@ func (s *OwnersSide) Dial(ctx context.Context, server connect.Options, timeout t
 	return connect.Dial(ctx, server, sdkLogger{s.side.log}, timeout, grpc.WithChainUnaryInterceptor(s.side.held.intercept))
 }
 
-// Serve begins to serve the queues with the client of Dial. The caller closes the client after
+// Serve starts to serve the queues with the client of Dial. The caller closes the client after
 // [OwnersSide.Wait].
 func (s *OwnersSide) Serve(c client.Client) error {
 	s.mu.Lock()

@@ -75,13 +75,13 @@ func (s *side) taskOptions() worker.Options {
 		// Short, because the answers of heartbeats bring cancellations on servers
 		// that do not push them.
 		MaxHeartbeatThrottleInterval: time.Second,
-		// The last answers are still on their way when their RunTask has returned.
+		// The last answers may be in flight when their RunTask has returned.
 		WorkerStopTimeout: stopTimeout,
 	}
 }
 
-// localOptions returns the options of the only worker of a local queue: the server hands out
-// the activities that a workflow task schedules in its answer to that task.
+// localOptions returns the options of the only worker of a local queue. In its answer to a
+// workflow task, the server hands out the activities that the task schedules.
 func (s *side) localOptions() worker.Options {
 	o, eager := s.workflowOptions(), taskSlots
 	tasks := s.taskOptions()
@@ -95,8 +95,8 @@ func (s *side) localOptions() worker.Options {
 	return o
 }
 
-// pollers returns options with few pollers while the queue is idle: a server limits the long
-// polls of a namespace, which a thousand hosts share.
+// pollers returns options with few pollers while the queue is idle, because a server limits the
+// long polls of a namespace, which a thousand hosts share.
 func pollers(initial, most int) worker.PollerBehavior {
 	return worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
 		InitialNumberOfPollers: initial, MinimumNumberOfPollers: 1, MaximumNumberOfPollers: most,

@@ -19,7 +19,7 @@ import (
 // polling is the set of workers of a side.
 type polling []worker.Worker
 
-// stop ends them at the same time: each waits for polls of its own.
+// stop ends the workers at the same time, because each waits for its polls.
 func (p polling) stop() {
 	var all sync.WaitGroup
 	for _, w := range p {
@@ -96,7 +96,7 @@ func (s *side) registerChecks(w worker.Worker) {
 
 // registerTasks registers the activities that this host executes for its tasks.
 func (s *side) registerTasks(w worker.Worker) {
-	// The next generation of a group is reserved where the last one was.
+	// The next generation of a group is reserved on the hosts of the last one.
 	w.RegisterActivity(&struct{ hostapi.Host }{s.host})
 	closures := server.NewClosures(s.server, s.host.Brokers())
 	w.RegisterActivityWithOptions(closures.RunClosures, activity.RegisterOptions{Name: closure.ActivityRunClosures})

@@ -76,7 +76,7 @@ type side struct {
 	files      *hostservice.Server // nil if the output of runs is not served
 	stopFiles  func()
 	closing    chan supervisor.ClosingReply // the supervisor's reply once it is closing
-	abandoned  atomic.Bool                  // it is closing, since the owner of its runs is gone
+	abandoned  atomic.Bool                  // it is closing because the owner of its runs is gone
 	handsOver  atomic.Bool                  // another side takes over
 }
 
@@ -250,14 +250,14 @@ func (s *side) afterLoss(ctx context.Context, stop func()) error {
 	return errors.Join(errors.New("the supervisor is gone"), err)
 }
 
-// untilServed is the time between tries to reach the server, and untilToldAgain the time between
-// messages that it does not answer.
+// untilServed is the time between attempts to reach the server, and untilToldAgain the time
+// between messages that it does not answer.
 var (
 	untilServed    = retry.Backoff{First: 50 * time.Millisecond, Most: 5 * time.Second}
 	untilToldAgain = retry.Backoff{First: 30 * time.Second, Most: time.Hour}
 )
 
-// dial retries until the server answers: the supervisor can wait, but processes need a side as
+// dial retries until the server answers. The supervisor can wait, but processes need a side as
 // soon as the server is back.
 func (s *side) dial(ctx context.Context) (client.Client, error) {
 	server := s.Server
@@ -288,15 +288,15 @@ func (s *side) logRoot() string {
 	return cmp.Or(s.LogRoot, filepath.Join(s.StateDir, "logs"))
 }
 
-// close lets the runs of a gone owner end with a result while the supervisor
-// stops their processes.
+// close lets the runs of a gone owner end with a result while the supervisor stops their
+// processes.
 func (s *side) close(ctx context.Context, reply supervisor.ClosingReply) {
 	s.log.Info("the supervisor is closing")
 	s.sayReady(false)
 	if reply.OwnerGone && s.Server.Socket != "" {
 		return // the owner was the way to the server
 	}
-	// The supervisor bounds all of this: it ends us when it has waited enough.
+	// The supervisor bounds all of this: it ends this process when it has waited long enough.
 	if reply.OwnerGone && s.Owned {
 		for _, run := range s.host.CancelRuns(ctx) {
 			_ = s.client.GetWorkflow(ctx, run.WorkflowID, run.RunID).Get(ctx, nil)

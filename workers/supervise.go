@@ -20,7 +20,7 @@ const optionsVar = "CLUSTERRUN_WORKER_OPTIONS"
 // Owner has the files that a host worker inherits from the process that started it for runs of
 // its own. A worker that serves every user has only Program.
 type Owner struct {
-	// Lifeline reaches its end when the owner is gone.
+	// Lifeline is a pipe that ends when the owner is gone.
 	Lifeline *os.File
 	// Side is a socket to an [OwnersSide]. If it is nil, the supervisor starts a side.
 	Side *os.File

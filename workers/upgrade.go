@@ -15,17 +15,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// TakeOverArgs are the arguments of a program with which it calls [CheckTakeOver].
+// TakeOverArgs are the arguments with which a program calls [CheckTakeOver].
 var TakeOverArgs = []string{"take-over", "--check"}
 
-// inheritedOptions returns the options from the environment. It refuses one that this program
-// does not know.
+// inheritedOptions returns the options from the environment. It refuses unknown ones.
 func inheritedOptions() (o Options, err error) {
 	text, ok := os.LookupEnv(optionsVar)
 	if !ok {
 		return o, fmt.Errorf("this command is started by a clusterrun supervisor, not by hand: %s is not set", optionsVar)
 	}
-	// Not for the processes of tasks.
+	// Processes of tasks must not inherit it.
 	if err := os.Unsetenv(optionsVar); err != nil {
 		return o, err
 	}

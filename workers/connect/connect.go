@@ -53,7 +53,7 @@ type Options struct {
 	Metrics client.MetricsHandler `json:"-"`
 }
 
-// Client resolves the options into the SDK's.
+// Client returns the options of the SDK's client.
 func (o Options) Client() (client.Options, error) {
 	c, err := o.named()
 	if err != nil {
@@ -76,7 +76,7 @@ func (o Options) Client() (client.Options, error) {
 	return c, nil
 }
 
-// named returns how to reach the server that the options name.
+// named returns how to reach the server that the options select.
 func (o Options) named() (c client.Options, err error) {
 	if o.Socket != "" {
 		c = client.Options{HostPort: "unix://" + o.Socket, Namespace: o.Namespace}
@@ -119,7 +119,7 @@ func (o Options) named() (c client.Options, err error) {
 		c.Namespace = o.Namespace
 	}
 	if host, _, err := net.SplitHostPort(orDefault(c.HostPort)); err == nil && spec.IsLoopback(host) {
-		// Over loopback compression only costs time, here and in the server.
+		// On loopback, compression only costs time, here and in the server.
 		c.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	}
 	switch {
@@ -141,8 +141,8 @@ func (o Options) HostPort() (string, error) {
 	return orDefault(strings.TrimPrefix(c.HostPort, passthrough)), err
 }
 
-// redialMost bounds the time between attempts to reach an embedded server that
-// is away: it is on this machine, so asking costs nothing.
+// redialMost bounds the time between attempts to reach an embedded server that is away. It is
+// short because the server is on this machine, so an attempt costs nothing.
 const redialMost = time.Second
 
 // passthrough makes gRPC leave the address to the dialer.
@@ -188,8 +188,8 @@ func Dial(ctx context.Context, o Options, logger log.Logger, timeout time.Durati
 	return cl, nil
 }
 
-// Conn makes a connection to the server for a client that speaks plain text to us: TLS is
-// on this side of it.
+// Conn makes a connection to the server for a client that sends plain text. TLS is added on
+// this side.
 func (o Options) Conn(ctx context.Context) (net.Conn, error) {
 	if o.Embedded != "" {
 		return embedded.Home{Dir: o.Embedded}.Dial(ctx)

@@ -32,19 +32,20 @@ type Server struct {
 }
 
 // elsewhere returns where the server runs if this process cannot use it, and "" if it can. A
-// directory on a disk that machines or containers share may belong to another of them.
+// directory on a disk that machines or containers share may have the server of another of them.
 func (s *Server) elsewhere() string {
 	switch {
 	case s.Boot != proc.BootID() || s.UID != os.Getuid():
 		return fmt.Sprintf("on the host %s as the user %d", s.Host, s.UID)
 	case s.Container != "" && s.Container != container():
-		// Its loopback address, and its process ID, are another's here.
+		// Its loopback address and its process ID have another meaning here.
 		return "in another container of this machine, " + s.Host
 	}
 	return ""
 }
 
-// container names the namespaces of this process that a server must share with its clients.
+// container identifies the namespaces of this process that a server must share with its
+// clients.
 func container() string {
 	return proc.Namespace("net") + " " + proc.Namespace("pid")
 }
@@ -105,8 +106,8 @@ func (h Home) settled(ctx context.Context) (*Server, error) {
 		if err != nil || !held {
 			return nil, err
 		}
-		// Read after the lock was seen held: an old ready file is removed before a new server
-		// takes its lock.
+		// The file is read after the lock was seen held, because a new server removes an old
+		// ready file before it takes the lock.
 		switch s := h.ready(); {
 		case s != nil && s.elsewhere() == "":
 			return s, nil

@@ -87,7 +87,7 @@ const (
 	paceMost  = 10 * time.Second
 )
 
-// next returns how long to wait after a server that has lived so long.
+// next returns how long to wait after a server that has run for lived.
 func (p *pace) next(lived time.Duration) time.Duration {
 	if lived >= lasting {
 		p.short = 0

@@ -142,7 +142,7 @@ func foreground(cmd *exec.Cmd) (f *Foreground, theirs *os.File, err error) {
 // closed.
 func (f *Foreground) Exited() <-chan error { return f.exited }
 
-// Stop ends the server and waits for that.
+// Stop ends the server and waits until it has ended.
 func (f *Foreground) Stop(ctx context.Context) error {
 	f.lifeline.Close()
 	select {
@@ -153,8 +153,8 @@ func (f *Foreground) Stop(ctx context.Context) error {
 	}
 }
 
-// stopRunning asks the server that runs to end, and waits until its database is
-// free. The start lock must be held.
+// stopRunning asks the running server to end, and waits until its database is free. The start
+// lock must be held.
 func (h Home) stopRunning(ctx context.Context) error {
 	s, err := h.settled(ctx)
 	if s == nil || err != nil {

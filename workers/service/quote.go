@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// command returns words as systemd reads them in ExecStart: see systemd.service(5), "Command
-// lines". It looks for variables in all but the program.
+// command quotes a command for ExecStart: see systemd.service(5), "Command lines". systemd
+// expands variables in all words but the program, so $ is escaped in args.
 func command(program string, args ...string) string {
 	line := quote(value(program))
 	for _, arg := range args {

@@ -12,9 +12,9 @@ type Unit struct {
 	Args    []string
 	// Name is the name of the unit without its suffix.
 	Name string
-	// StateDir is the state directory, which is among Args, too.
+	// StateDir is the state directory. Args contain it, too.
 	StateDir string
-	// OwnStateDir reports whether that is the one which systemd makes for Name.
+	// OwnStateDir reports whether systemd creates that directory for Name.
 	OwnStateDir bool
 	// ForUser reports whether it is a unit of a user's systemd.
 	ForUser bool
@@ -24,7 +24,7 @@ type Unit struct {
 	Traversable bool
 	// Environment is a file of variables, which need not exist.
 	Environment string
-	// Controller reports whether the worker serves workflows and runs no task.
+	// Controller reports whether the worker serves workflows but no tasks.
 	Controller bool
 }
 
