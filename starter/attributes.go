@@ -32,8 +32,8 @@ type attribute struct {
 }
 
 // attributes returns the search attributes that a run is started with, in the order of
-// [spec.Attributes]. The run keeps them true; a namespace that does not know them is asked by
-// the memo, and by the results of runs.
+// [spec.Attributes]. The run updates them. If a namespace does not know them, lists use the
+// memo and the results of runs instead.
 func attributes(s *spec.RunSpec, o Options) []attribute {
 	full := s.WithDefaults()
 	keyword := func(name, value string) attribute {
@@ -55,8 +55,8 @@ func attributes(s *spec.RunSpec, o Options) []attribute {
 	}
 }
 
-// withAttributes starts a run with the attributes that the namespace knows. Asking for these
-// first would cost every start a round trip.
+// withAttributes starts a run with the attributes that the namespace knows. It finds them by
+// trying, because a request for them would cost every start a round trip.
 func withAttributes(set []attribute, start func(temporal.SearchAttributes) error) error {
 	for {
 		updates := make([]temporal.SearchAttributeUpdate, len(set))

@@ -40,9 +40,8 @@ type MissingTask struct {
 	State spec.TaskState `json:"state,omitempty"`
 }
 
-// Barriers lists the barriers at which tasks of the run wait, by name. The server's
-// list of workflows lags behind by a moment: a barrier that opened just now may be
-// missing.
+// Barriers lists the barriers at which tasks of the run wait, by name. The server's list of
+// workflows lags behind by a moment, so a barrier that has just opened may be missing.
 func (r *Run) Barriers(ctx context.Context) ([]Barrier, error) {
 	status, err := r.Status(ctx)
 	if err != nil {
@@ -138,7 +137,7 @@ func (r rounds) list(ctx context.Context, open bool) ([]*workflowpb.WorkflowExec
 		spec.BarrierWorkflowType, is, quoted(r.prefix)))
 }
 
-// ask asks one of them; nil when it has closed since.
+// ask queries the workflow of a round. It returns nil if the round has closed since.
 func (r rounds) ask(ctx context.Context, id string, tasks map[string]TaskStatus) *Barrier {
 	b := &Barrier{WorkflowID: id, Waiting: []spec.BarrierWaiter{}, Missing: []MissingTask{}}
 	var status spec.BarrierStatus

@@ -13,9 +13,9 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 )
 
-// chain is the chain of executions that a run is: its workflow may continue in another execution
-// when the history of one has become long. A chain is named by its first execution, and finds the
-// latest.
+// chain is the chain of executions of a run: its workflow may continue in another execution
+// when the history of one has become long. A chain is identified by its first execution, and
+// finds the latest.
 type chain struct {
 	client client.Client
 	id     string // the run ID

@@ -100,8 +100,8 @@ func (c *chain) spec(ctx context.Context, execution string) (*spec.RunSpec, erro
 	}
 	s, err := spec.Decode(input[0].GetData())
 	if err != nil {
-		// The run has taken it, so it is only that a later version of clusterrun started
-		// the run: its spec has fields that are unknown here.
+		// The run accepted the spec, so it is valid, but a later version of clusterrun started
+		// the run with fields that are unknown here.
 		s = &spec.RunSpec{}
 		if json.Unmarshal(input[0].GetData(), s) != nil {
 			return nil, err
@@ -110,7 +110,7 @@ func (c *chain) spec(ctx context.Context, execution string) (*spec.RunSpec, erro
 	return s, nil
 }
 
-// firstOf names the run by its first execution, as its queue does.
+// firstOf identifies the run by its first execution, as its queue does.
 func (c *chain) firstOf(info *workflowpb.WorkflowExecutionInfo) spec.RunRef {
 	return spec.RunRef{WorkflowID: c.id, RunID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId())}
 }

@@ -59,7 +59,7 @@ func (r *Run) Delete(ctx context.Context, namespace string) (deleted int, err er
 	belong = slices.DeleteFunc(belong, func(w *workflowpb.WorkflowExecutionInfo) bool {
 		return !slices.ContainsFunc(own, func(e *workflowpb.WorkflowExecutionInfo) bool { return r.belongs(w, e.GetExecution().GetRunId()) })
 	})
-	// The run goes last, and of its executions the latest, which knows the first.
+	// The run is deleted last, and of its executions the latest, which knows the first.
 	for _, w := range append(belong, own...) {
 		_, err := r.client.WorkflowService().DeleteWorkflowExecution(ctx, &workflowservice.DeleteWorkflowExecutionRequest{
 			Namespace:         namespace,
@@ -73,7 +73,7 @@ func (r *Run) Delete(ctx context.Context, namespace string) (deleted int, err er
 	return deleted, nil
 }
 
-// belongs reports whether a workflow is a part of that execution of the run.
+// belongs reports whether a workflow belongs to that execution of the run.
 func (c *chain) belongs(w *workflowpb.WorkflowExecutionInfo, execution string) bool {
 	id := w.GetExecution().GetWorkflowId()
 	return strings.HasPrefix(id, spec.BarrierIDPrefix(c.id, execution)) ||

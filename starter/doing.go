@@ -80,7 +80,7 @@ func (t Tally) String() string {
 // trouble are the words of tasks to look at, the worst first.
 var trouble = []string{DoingFailed, DoingRestart, DoingMissing}
 
-// fewOf is one in how many tasks are few.
+// A state is rare if at most one in fewOf tasks has it.
 const fewOf = 20
 
 // Odd returns the indices of words of tasks that need a look: tasks in trouble, the worst

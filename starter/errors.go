@@ -14,7 +14,7 @@ type Error struct {
 	RunID string
 	// Result is the result of the run, with a cause for every task. It is never nil.
 	Result *spec.RunResult
-	// Cause is the error as Temporal has it.
+	// Cause is Temporal's error.
 	Cause error
 }
 
@@ -25,7 +25,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("run %s: %s", e.RunID, e.Result.Verdict)
 }
 
-// Unwrap gives the error as Temporal has it.
+// Unwrap returns Temporal's error.
 func (e *Error) Unwrap() error { return e.Cause }
 
 // TerminatedError is the error of a run that was terminated: the server ended it, without a
@@ -55,7 +55,7 @@ func (e *TerminatedError) Result() *spec.RunResult {
 	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: "Terminated", Message: e.Error(), ExitCode: exitcode.Machinery}
 }
 
-// terminated is the ending of such runs.
+// terminated is the ending of terminated runs.
 const terminated = "terminated"
 
 // NotFoundError reports that the server does not know a run.
@@ -78,11 +78,11 @@ func (e *RunningError) Error() string {
 
 // RefusedError reports that a run refused a request. Nothing was done.
 type RefusedError struct {
-	// Reason is the run's.
+	// Reason is the run's reason.
 	Reason string
-	// Invalid reports whether the request is a mistake in any state of the run.
+	// Invalid reports whether the request would be refused in any state of the run.
 	Invalid bool
-	// Tasks are the tasks for which it was refused, if it could be met for others.
+	// Tasks are the tasks for which the request was refused, if others could meet it.
 	Tasks []spec.TaskProblem
 }
 
@@ -110,7 +110,7 @@ func (e *UnansweredError) Error() string {
 		"is a `clusterrun worker` or `clusterrun dev` running for its queue?", e.RunID, frozen)
 }
 
-// Unwrap gives the error of the client.
+// Unwrap returns the client's error.
 func (e *UnansweredError) Unwrap() error { return e.Cause }
 
 // StuckError is returned while no worker executes the workflow of a run, or its workflow tasks

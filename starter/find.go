@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// AmbiguousError reports that several runs have IDs that begin alike.
+// AmbiguousError reports that the IDs of several runs have the same beginning.
 type AmbiguousError struct {
 	Beginning string
 	RunIDs    []string

@@ -20,7 +20,7 @@ type Fleet struct {
 	client client.Client
 }
 
-// GetFleet returns the fleet of a queue. If queue is empty, that is the default queue.
+// GetFleet returns the fleet of a queue. An empty queue selects the default queue.
 func GetFleet(c client.Client, queue string) *Fleet {
 	if queue == "" {
 		queue = spec.TaskQueue
@@ -50,12 +50,12 @@ func (f *Fleet) Plan(ctx context.Context, s *spec.RunSpec) (fleet.Grant, error) 
 	return queryFleet[fleet.Grant](ctx, f, spec.QueryPlan, fleet.DemandOf(s.WithDefaults()))
 }
 
-// Cordon keeps new tasks from a host, and drains it where asked to.
+// Cordon keeps new tasks from a host, and drains it if q asks for that.
 func (f *Fleet) Cordon(ctx context.Context, q fleet.Cordoned) error {
 	return f.update(ctx, spec.UpdateCordon, q)
 }
 
-// Uncordon takes a cordon or a drain back.
+// Uncordon withdraws a cordon or a drain.
 func (f *Fleet) Uncordon(ctx context.Context, host string) error {
 	return f.update(ctx, spec.UpdateUncordon, fleet.Uncordoned{Name: host})
 }
@@ -101,13 +101,13 @@ func (f *Fleet) update(ctx context.Context, name string, arg any) error {
 	return f.requestError(err)
 }
 
-// requestError returns in our words why a fleet did not answer.
+// requestError explains why a fleet did not answer.
 func (f *Fleet) requestError(err error) error {
 	var (
 		refused *temporal.ApplicationError
 		slow    *client.WorkflowUpdateServiceTimeoutOrCanceledError
 		late    *serviceerror.DeadlineExceeded
-		cut     *serviceerror.Canceled // by the server, when the time of a query is up
+		cut     *serviceerror.Canceled // from the server, when a query times out
 	)
 	switch {
 	case err == nil:

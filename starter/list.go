@@ -36,7 +36,7 @@ type ListOptions struct {
 	// Cause is the cause of the end; see [spec.RunResult.Cause]. If it is empty, all runs
 	// match, open runs too.
 	Cause string
-	// LastOutput has [Summary.LastOutput] looked up: one request for each open run.
+	// LastOutput makes List look up [Summary.LastOutput], with one request for each open run.
 	LastOutput bool
 	// Limit is the most runs to return. Default 20.
 	Limit int
@@ -55,8 +55,8 @@ type Summary struct {
 	Dir   string `json:"dir,omitempty"`
 	Queue string `json:"queue"`
 	Open  bool   `json:"open"`
-	// Verdict is empty while the run is open. One that was terminated without a
-	// result has failed; Ending is then "terminated".
+	// Verdict is empty while the run is open. A run that was terminated without a result has
+	// failed; Ending is then "terminated".
 	Verdict spec.Verdict `json:"verdict,omitempty"`
 	// Cause is the cause of the run's end. It is empty if the run is open or had no process.
 	Cause spec.Cause `json:"cause,omitempty"`
@@ -78,7 +78,7 @@ type Summary struct {
 	// LastOutput is the time at which a process of an open run last wrote output, by the clock
 	// of its host. It is zero if no process has, or if that is not known.
 	LastOutput time.Time `json:"last_output,omitzero"`
-	// looks reports whether the hosts of the run look whether its tasks are silent.
+	// looks reports whether the hosts of the run check whether its tasks are silent.
 	looks bool
 }
 
@@ -222,7 +222,7 @@ func withCondition(r *workflowservice.ListWorkflowExecutionsRequest, condition s
 	return &workflowservice.ListWorkflowExecutionsRequest{Query: r.Query + " AND " + condition, PageSize: r.PageSize, NextPageToken: r.NextPageToken}
 }
 
-// quoted writes a text in the server's language of queries.
+// quoted returns a text as a literal in a query of the server.
 func quoted(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(text) + "'"
 }
@@ -336,7 +336,7 @@ func heartbeats(ctx context.Context, c client.Client, runs []Summary, all bool) 
 	})
 }
 
-// each calls f for the runs that need it, for a few at a time.
+// each calls f for the runs that need it, for several at the same time.
 func each(runs []Summary, needs func(*Summary) bool, do func(*Summary)) {
 	limit := make(chan struct{}, 8)
 	var wg sync.WaitGroup

@@ -19,7 +19,7 @@ const (
 	pollTakes = 90 * time.Second
 )
 
-// looker looks at a run again and again while others wait for its end.
+// looker looks at a run repeatedly during a wait for its end.
 type looker struct {
 	run   *Run
 	asked time.Time // when a worker was last known to execute the run
@@ -51,9 +51,9 @@ func (l *looker) look(ctx context.Context) (closed bool, err error) {
 	return false, nil
 }
 
-// attended returns a [*StuckError] if no worker would take the next workflow task of a run: its
-// host worker may be gone while the run waits for a host. The query allows for clocks that
-// differ.
+// attended returns a [*StuckError] if no worker would take the next workflow task of a run. Its
+// host worker may be gone while the run waits for a host. The query allows for differences of
+// clocks.
 func (l *looker) attended(ctx context.Context, d *workflowservice.DescribeWorkflowExecutionResponse) error {
 	if l.stuck == nil && time.Since(l.asked) < askEvery {
 		return nil

@@ -73,7 +73,7 @@ func (r *Run) StopTogether(ctx context.Context, q spec.TogetherRequest) (spec.St
 	return ask[spec.Stopping](ctx, r, spec.UpdateStopTogether, q)
 }
 
-// ClearStop withdraws such a stop, and the run continues.
+// ClearStop withdraws such a stop, so that the run continues.
 func (r *Run) ClearStop(ctx context.Context) (spec.Stopping, error) {
 	return ask[spec.Stopping](ctx, r, spec.UpdateClearStop, spec.ClearStopRequest{})
 }
@@ -120,7 +120,7 @@ func (c *chain) requestError(err error) error {
 	case errors.As(err, &application):
 		refused := &RefusedError{Reason: application.Message(), Invalid: application.Type() == spec.ErrInvalidRequest}
 		if application.HasDetails() {
-			_ = application.Details(&refused.Tasks) // of another version, perhaps
+			_ = application.Details(&refused.Tasks) // another version may send other details
 		}
 		return refused
 	case isNotFound(err):

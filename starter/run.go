@@ -27,8 +27,8 @@ type Run struct {
 	*chain
 }
 
-// Get returns a handle on a run that was started before, by whomever. It asks
-// nothing; whether there is such a run shows at the first use.
+// Get returns a handle on a run that was started earlier, by any client. It makes no request;
+// whether the run exists shows at the first use.
 func Get(c client.Client, id, executionID string) *Run {
 	return &Run{ID: id, ExecutionID: executionID, chain: &chain{client: c, id: id, first: executionID}}
 }
@@ -70,7 +70,7 @@ func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResu
 	}
 }
 
-// ended makes of a workflow's error the result that is in its details.
+// ended returns the result in the details of a workflow's error.
 func (r *Run) ended(ctx context.Context, err error) (*spec.RunResult, error) {
 	var (
 		application *temporal.ApplicationError

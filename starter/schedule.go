@@ -15,7 +15,7 @@ import (
 
 // Schedule configures when the server starts runs.
 type Schedule struct {
-	// Cron has times in the form of cron(5). Every is the time between runs, counted from the
+	// Cron holds times in the form of cron(5). Every is the time between runs, counted from the
 	// epoch. One of them must be set.
 	Cron  []string
 	Every time.Duration
@@ -51,18 +51,18 @@ func (s Schedule) Check() error {
 	return nil
 }
 
-// ScheduleExistsError reports that there is a schedule of that ID.
+// ScheduleExistsError reports that the ID of a schedule is in use.
 type ScheduleExistsError struct{ ID string }
 
 func (e *ScheduleExistsError) Error() string {
 	return fmt.Sprintf("there is a schedule %s already; choose another ID, or delete it: clusterrun schedule-run --delete %s", e.ID, e.ID)
 }
 
-// CreateSchedule makes the server start runs of a spec by a schedule, and returns the
-// schedule's ID, which is the ID of the options. The ID of a run is that and the time at which
-// it was due. CreateSchedule also returns the next such time, or zero if no run ever starts. It
-// refuses a spec with all of its problems, wrong times with the error of [Schedule.Check], and
-// an ID in use with [*ScheduleExistsError].
+// CreateSchedule makes the server start runs of a spec by a schedule. It returns the ID of the
+// schedule, which is the ID in the options, and the time of the first run, or zero if no run
+// ever starts. The ID of each run is the schedule's ID with the time at which the run was due.
+// CreateSchedule refuses a spec with all of its problems, wrong times with the error of
+// [Schedule.Check], and an ID in use with [*ScheduleExistsError].
 func CreateSchedule(ctx context.Context, c client.Client, s *spec.RunSpec, o Options, when Schedule) (id string, next []time.Time, err error) {
 	if err := o.complete(s); err != nil {
 		return "", nil, err

@@ -93,7 +93,8 @@ func signOfLife(now time.Time, a *workflowpb.PendingActivityInfo) (heard, givenU
 		heard = taken
 	}
 	if !isScheduled {
-		// When the beats have stopped for so long it is offered to the host once more.
+		// If the heartbeats stop for that long, the server offers the activity to the host once
+		// more.
 		last := beat
 		if taken.After(last) {
 			last = taken

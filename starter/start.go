@@ -36,9 +36,8 @@ type Options struct {
 	Host string
 }
 
-// Start validates a spec and starts a run of it. A spec with problems is
-// refused with all of them, and nothing is started. A run ID in use is refused
-// with [*RunningError].
+// Start validates a spec and starts a run of it. If the spec has problems, Start returns all of
+// them and starts nothing. If the run ID is in use, it returns a [*RunningError].
 func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*Run, error) {
 	if err := o.complete(s); err != nil {
 		return nil, err
@@ -46,8 +45,8 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 	options := client.StartWorkflowOptions{
 		ID:        o.ID,
 		TaskQueue: o.Queue,
-		// A second run under the ID of a living one would be a mistake; an
-		// ended one is history and stays readable under its execution ID.
+		// A second run with the ID of an open run would be a mistake. An ended run stays
+		// readable under its execution ID.
 		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,

@@ -38,9 +38,9 @@ type Status struct {
 	Generation int           `json:"generation"`
 	Started    time.Time     `json:"started,omitzero"`
 	Ended      time.Time     `json:"ended,omitzero"`
-	// Unanswered reports whether no worker answers for the run's workflow at the moment: it is
-	// then known which tasks of its spec are running, and nothing else about tasks. If a run
-	// ended without a result, nothing is known about any of its tasks.
+	// Unanswered reports whether no worker answers for the run's workflow at the moment. Of the
+	// tasks, it is then only known which are running. If a run ended without a result, nothing
+	// is known about any of its tasks.
 	Unanswered bool `json:"unanswered,omitempty"`
 	// Unattended reports whether it is unanswered because no worker executes it. Otherwise a
 	// worker polled less than half a minute ago, which may be frozen or cut off.
@@ -65,7 +65,7 @@ type Status struct {
 	TooFewSteps bool `json:"too_few_steps,omitempty"`
 	// Stacks has the stacks of the tasks of an open run as of its last capture.
 	Stacks *stacktree.Findings `json:"stacks,omitempty"`
-	// Elastic is set where the number of hosts may change, while the run is open.
+	// Elastic is set if the number of hosts may change and the run is open.
 	Elastic *spec.ElasticStatus `json:"elastic,omitempty"`
 	// OnDisconnect is the action of hosts without contact to the server.
 	OnDisconnect spec.OnDisconnect `json:"on_disconnect,omitempty"`
@@ -102,12 +102,12 @@ type TaskStatus struct {
 	LastOutput time.Time `json:"last_output,omitzero"`
 	// NextStart is the time at which the task is restarted, if it waits for that.
 	NextStart time.Time `json:"next_start,omitzero"`
-	// LastFailure is why it is started again.
+	// LastFailure is why it is restarted.
 	LastFailure string `json:"last_failure,omitempty"`
 }
 
 const (
-	// queryTimeout bounds a query, which waits as long as it may if no worker answers.
+	// queryTimeout bounds a query, which uses all of it if no worker answers.
 	queryTimeout = 3 * time.Second
 	// queryTries is the number of times that a query is sent if it gets no answer in time. The
 	// server may have given the first one to a host worker that is frozen; another host worker
@@ -141,7 +141,7 @@ func (s *Status) Absence() string {
 	return ""
 }
 
-// Status asks how the run is doing. An ended run is described from its result.
+// Status returns the status of the run. It describes an ended run from its result.
 func (r *Run) Status(ctx context.Context) (*Status, error) {
 	d, err := r.describe(ctx)
 	switch {
@@ -190,8 +190,8 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 	return s, nil
 }
 
-// Services returns how the files of the run are read that are on its hosts, also after its
-// end. A host that does not serve them is left out.
+// Services returns the services from which the files of the run on its hosts can be read, also
+// after its end. It omits hosts that do not serve them.
 func (r *Run) Services(ctx context.Context) ([]spec.HostService, error) {
 	answer, err := r.query(ctx)
 	if err != nil {
@@ -209,7 +209,8 @@ func (r *Run) GroupRestarts(ctx context.Context) ([]spec.GroupRestart, error) {
 	return answer.GroupRestarts, nil
 }
 
-// RestartReasons returns why tasks of an open run were started again last, by their names.
+// RestartReasons returns the reasons of the last restarts of tasks of an open run, by task
+// name.
 func (r *Run) RestartReasons(ctx context.Context) (map[string]string, error) {
 	d, err := r.describe(ctx)
 	if err != nil {
@@ -260,7 +261,7 @@ func (s *Status) fillOpen(answer *spec.Status) {
 	s.Stopping, s.OnDisconnect, s.Services, s.Elastic, s.Archive, s.Stacks = answer.Stopping, answer.OnDisconnect, answer.Services, answer.Elastic, answer.Archive, answer.Stacks
 	s.SilenceIgnoresCPU = answer.SilenceIgnoresCPU
 	for _, t := range answer.Tasks {
-		// The heartbeat knows better once there is one.
+		// The heartbeat is more exact, once there is one.
 		status := TaskStatus{TaskStatus: t, Restarts: answer.Generation}
 		if t.Exit != nil {
 			status.LogDir = t.Exit.LogDir

@@ -25,7 +25,7 @@ type Waiting struct {
 	Refusal string `json:"refusal,omitempty"`
 	// Fetching is the progress of a host that fetches the archive of the run.
 	Fetching *spec.Fetching `json:"fetching,omitempty"`
-	// Position is the position in the queue of the fleet, from 1, or 0 if the run is not
+	// Position is the position in the queue of the fleet, from 1. It is 0 if the run is not
 	// queued.
 	Position int `json:"position,omitempty"`
 	// Until is the time at which the run gives up.

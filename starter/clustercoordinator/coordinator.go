@@ -12,8 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// Coordinator schedules closures on the tasks of a run. Its methods may be called at
-// the same time.
+// Coordinator schedules closures on the tasks of a run. Its methods may be called concurrently.
 type Coordinator struct {
 	queue *closurequeue.Queue
 	// one is held while Schedule or Join runs: while a join waits, so does schedule. Detached
@@ -67,7 +66,7 @@ func (c *Coordinator) Schedule(ctx context.Context, function string, args ...any
 	return c.ScheduleWith(ctx, closure.Options{}, function, args, nil)
 }
 
-// ScheduleWith is Schedule with options, and with arguments by name.
+// ScheduleWith is like Schedule, but takes options and named arguments.
 func (c *Coordinator) ScheduleWith(ctx context.Context, o closure.Options, function string, args []any, kwargs map[string]any) (*RemoteValue, error) {
 	what, err := newClosure(function, args, kwargs)
 	if err != nil {
@@ -84,7 +83,7 @@ func (c *Coordinator) ScheduleWith(ctx context.Context, o closure.Options, funct
 		defer leave()
 	}
 	r, err := c.queue.Schedule(ctx, what)
-	// So that no resource among the arguments is released before.
+	// This keeps resources among the arguments from being released before.
 	runtime.KeepAlive(args)
 	runtime.KeepAlive(kwargs)
 	if err != nil {
@@ -102,7 +101,7 @@ func (c *Coordinator) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// Join waits until everything scheduled has been called, and returns the first error.
+// Join waits until all scheduled closures have been called, and returns the first error.
 func (c *Coordinator) Join(ctx context.Context) error {
 	leave, err := c.enter(ctx)
 	if err != nil {
@@ -141,7 +140,7 @@ func (c *Coordinator) CreatePerWorkerResource(ctx context.Context, function stri
 	return newPerWorkerValues(c.queue, id), nil
 }
 
-// newClosure writes arguments as JSON, and notes the resources among them.
+// newClosure encodes arguments as JSON, and collects the resources among them.
 func newClosure(function string, args []any, kwargs map[string]any) (closure.Closure, error) {
 	out := closure.Closure{Function: function}
 	var resources resources

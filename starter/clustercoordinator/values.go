@@ -14,10 +14,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// RemoteValue is the value of a closure, which may not have ended.
+// RemoteValue is the value of a closure that may still be queued or executing.
 type RemoteValue struct{ remote *closurequeue.Remote }
 
-// ErrRemoteValue refuses a RemoteValue as an argument.
+// ErrRemoteValue is returned for a RemoteValue among the arguments of a closure.
 var ErrRemoteValue = errors.New("a RemoteValue cannot be an argument of a closure; fetch it first")
 
 // MarshalJSON is [ErrRemoteValue].

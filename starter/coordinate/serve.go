@@ -44,7 +44,7 @@ type Answer struct {
 }
 
 const (
-	// maxLine bounds a line of input, in bytes. A batch has less.
+	// maxLine bounds a line of input, in bytes. A batch is smaller.
 	maxLine = 4 << 20
 	// maxWaiting bounds the requests that wait for their turn. If there are more, nothing is
 	// read.

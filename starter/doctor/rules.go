@@ -17,8 +17,8 @@ type Server struct {
 	// Program is the version line of the embedded server's program. It is empty if the server
 	// is another one, or there is none.
 	Program string
-	// Missing are search attributes of runs that it does not know, and Register the command
-	// that registers them. AttributesErr is why that is not known.
+	// Missing are search attributes of runs that the server does not know, and Register the
+	// command that registers them. AttributesErr is the error if they could not be read.
 	Missing       []string
 	Register      string
 	AttributesErr error
@@ -62,7 +62,8 @@ func CheckUnreached(why error, remedy string) []Finding {
 	return []Finding{problem(remedy, "%v", why)}
 }
 
-// CheckNotRunning is of an embedded server that does not run, which is as it should be.
+// CheckNotRunning returns the finding for an embedded server that does not run, which is
+// normal.
 func CheckNotRunning() []Finding {
 	return []Finding{ok("the embedded server does not run; a command that needs it starts it")}
 }
@@ -73,7 +74,7 @@ type Member struct {
 	Silent        bool
 }
 
-// CheckMembers judges the hosts of a queue, from a program of a version.
+// CheckMembers judges the hosts of a queue. version is the version of this program.
 func CheckMembers(queue, version string, hosts []Member) []Finding {
 	var silent []string
 	by := map[string][]string{}
@@ -116,7 +117,7 @@ func CheckRuns(open int, unexecuted []string) []Finding {
 		"nobody executes %s: %s", plural.Of(len(unexecuted), "open run", "open runs"), shorten.List(unexecuted, mostNames))}
 }
 
-// CheckClock judges whether the kernel's clock is kept by NTP or another source.
+// CheckClock judges whether NTP or another source keeps the kernel's clock.
 func CheckClock(synchronized bool, off time.Duration) []Finding {
 	switch {
 	case off.Abs() > time.Second:

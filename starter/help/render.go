@@ -17,8 +17,8 @@ const codeIndent = "    "
 func Render(markdown string, width int, colour bool) string {
 	source := []byte(markdown)
 	p := &page{source: source, width: max(width, 20), colour: colour}
-	// goldmark's own default would bring its tables, and half a millisecond for their package
-	// at the start of every command.
+	// goldmark's default parser would include tables, whose package costs half a millisecond at
+	// the start of every command.
 	p.blocks(parser.NewParser(
 		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
 		parser.WithInlineParsers(parser.DefaultInlineParsers()...),
@@ -34,8 +34,8 @@ type page struct {
 	colour bool
 }
 
-// blocks writes the blocks of a node, with an empty line between each two unless they are
-// of a list without such lines.
+// blocks writes the blocks of a node, with an empty line between two unless they belong to a
+// tight list.
 func (p *page) blocks(parent ast.Node, indent string) {
 	list, inList := parent.Parent().(*ast.List)
 	tight := inList && list.IsTight
@@ -88,7 +88,7 @@ func (p *page) list(list *ast.List, indent string) {
 	}
 }
 
-// table writes a table, whose widest columns are wrapped until it fits.
+// table writes a table. It wraps the widest columns until the table fits.
 func (p *page) table(source, indent string) {
 	var rows [][]string
 	var widths []int
@@ -199,7 +199,7 @@ func (p *page) code(n *ast.CodeSpan, m marks) string {
 	}
 	s := strings.ReplaceAll(b.String(), "\n", " ")
 	if m == table {
-		s = strings.ReplaceAll(s, `\|`, "|") // which a cell needs, also in code
+		s = strings.ReplaceAll(s, `\|`, "|") // a cell needs it, also in code
 	}
 	if p.colour {
 		return p.bold(s)
@@ -227,7 +227,7 @@ func unescaped(s string, m marks) string {
 
 const bold, plain = "\x1b[1m", "\x1b[0m"
 
-// bold marks each word, so that a line break between two needs no care.
+// bold marks each word separately, so that lines may break between two.
 func (p *page) bold(s string) string {
 	if !p.colour {
 		return s
@@ -258,7 +258,7 @@ func wrap(s string, width int) (lines []string) {
 	return append(lines, line)
 }
 
-// columns returns how wide a text is on a terminal.
+// columns returns the width of a text on a terminal.
 func columns(s string) int {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, bold, ""), plain, "")
 	return utf8.RuneCountInString(s)

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Options of a [Pool].
+// Options configure a [Pool].
 type Options struct {
 	// Tasks are the processes, in the order of their ranks. Tasks with a command of their own
 	// run that instead of this program; it must call [Main], too.
@@ -24,8 +24,8 @@ type Options struct {
 	// Initializer is the name of a registered func(context.Context) error, which each
 	// process calls once, before anything else.
 	Initializer string
-	// Clusterrun is the path of the program clusterrun. Default: that in the variable
-	// CLUSTERRUN_BIN, and else in PATH.
+	// Clusterrun is the path of the program clusterrun. Default: the variable CLUSTERRUN_BIN,
+	// or else the first in PATH.
 	Clusterrun string
 	// Env is added to the environment of the processes.
 	Env map[string]string
@@ -33,8 +33,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Pool is processes that stay for many calls. They are started by the first run, and by
-// the first after [Pool.Shutdown]. Its methods may be called at the same time.
+// Pool is a set of processes that stay for many calls. The first call starts them, and so does
+// the first after [Pool.Shutdown]. Its methods may be called concurrently.
 type Pool struct {
 	options Options
 	tasks   []spec.Task
@@ -52,7 +52,7 @@ var ErrProcessDied = errors.New("Unexpected EOF. Worker process may have died") 
 // ErrNoMain is returned if the program does not call [Main].
 var ErrNoMain = errors.New("package pool is not initialized: the function main has to call pool.Main() before anything else, because the processes of a pool are this program again")
 
-// New makes a pool. Nothing is started yet.
+// New makes a pool. It does not start the processes.
 func New(o Options) (*Pool, error) {
 	p := &Pool{options: o}
 	s, err := p.spec("clusterrun")
@@ -208,7 +208,7 @@ func find(path string) (string, error) {
 	return found, nil
 }
 
-// spec returns the run of the pool: a task that ends badly ends all.
+// spec returns the spec of the pool's run. A task that ends badly ends all.
 func (p *Pool) spec(self string) (*spec.RunSpec, error) {
 	grace, callGrace := spec.Duration(endGrace), spec.Duration(callGrace)
 	s := &spec.RunSpec{
@@ -251,8 +251,8 @@ func isLost(e *closure.Error) bool {
 	return false
 }
 
-// closures returns the closures that call a function once on each task. A call is never made
-// twice.
+// closures returns the closures that call a function once in each task. A call is never
+// repeated.
 func (p *Pool) closures(function string, args []any) ([]closure.Closure, error) {
 	raw := make([]json.RawMessage, len(args))
 	for i, a := range args {

@@ -31,7 +31,7 @@ const (
 	endBound = time.Minute
 )
 
-// sessions are all that have not ended.
+// sessions holds all sessions that have not ended.
 var sessions sync.Map
 
 // endAll ends all pools of this process.
@@ -60,7 +60,7 @@ type session struct {
 
 	writes sync.Mutex
 	mu     sync.Mutex
-	// at is the position up to which the history of the queue was read.
+	// at is the position up to which the history of the queue has been read.
 	at     string
 	number uint64
 	asked  map[uint64]chan coordinate.Answer
@@ -139,8 +139,8 @@ func (s *session) listen() {
 	}
 }
 
-// call has closures called, and returns their outcomes. An [overError] is returned if not all
-// of them will have one.
+// call schedules closures, and returns their outcomes. It returns an [overError] if not all of
+// them will have one.
 func (s *session) call(ctx context.Context, closures []closure.Closure) ([]closure.Outcome, error) {
 	select {
 	case s.calling <- struct{}{}:

@@ -22,10 +22,10 @@ type Account struct {
 	Keys []string `json:"keys,omitempty"`
 }
 
-// Task is the record that the host of a task has of its last process.
+// Task is the host's record of a task's last process.
 type Task struct {
 	Name string `json:"name"`
-	// Start is nil where the log directory of the process cannot be read.
+	// Start is nil if the log directory of the process cannot be read.
 	Start *tasklog.Start `json:"start,omitempty"`
 	// LastLines are the last lines of its stdout.
 	LastLines string `json:"last_lines,omitempty"`
@@ -51,8 +51,8 @@ func New(s *starter.Status, started *spec.RunSpec, histories []*historypb.Histor
 	return a
 }
 
-// AddStarts fills in missing start records. read reads one from a file, and returns nil if it
-// is not there.
+// AddStarts fills in missing start records. read reads one from a file, and returns nil if the
+// file does not exist.
 func (a *Account) AddStarts(read func(rank, attempt int) (*tasklog.Start, error)) error {
 	for i, t := range a.Status.Tasks {
 		_, n, rank, ok := tasklog.SplitProcessDir(t.LogDir)

@@ -29,10 +29,10 @@ type Comparison struct {
 	known map[difference]int // of tasks, to their indices in Differences
 }
 
-// difference is a difference that several tasks have in common.
+// difference is a difference that several tasks may share.
 type difference struct{ in, what, a, b string }
 
-// Difference is one value that is not the same. A value that is nil is not there.
+// Difference is a value that differs. A value that does not exist is nil.
 type Difference struct {
 	// In is spec, environment, files, versions, placement, causes, restarts, last lines or
 	// result.
@@ -80,7 +80,7 @@ func (c *Comparison) which(a, b bool) string {
 	return c.B
 }
 
-// compare notes the values that are not the same, by name.
+// compare records the values that differ, by name.
 func (c *Comparison) compare(in string, a, b values, tasks []string) {
 	for _, name := range slices.Sorted(maps.Keys(union(a, b))) {
 		left, right := a[name], b[name]
@@ -189,7 +189,7 @@ func (c *Comparison) perTask(a, b *Account) {
 	}
 }
 
-// tellingID is the length from which an ID does not occur in a text by accident.
+// tellingID is the length from which an ID does not occur in a text by chance.
 const tellingID = 6
 
 // ownNames returns a replacer for the parts of a text that differ in each run.
@@ -207,8 +207,8 @@ func ownNames(s *starter.Status) *strings.Replacer {
 // shell. CLUSTERRUN_* follow from the spec and the placement.
 var fleeting = []string{"TORCHELASTIC_RUN_ID", "TORCHELASTIC_ERROR_FILE", "TF_CONFIG", "MASTER_PORT", "JAX_COORDINATOR_ADDRESS", "_", "SHLVL", "OLDPWD"}
 
-// environment returns the variables of a process. If a value may be a secret, it is unknown
-// whether it is the same.
+// environment returns the variables of a process. Values that may be secrets are not known, so
+// they cannot be compared.
 func environment(s *tasklog.Start, own *strings.Replacer) values {
 	out := values{}
 	for i, variables := range []map[string]*string{s.Inherited, s.Set} {
@@ -270,7 +270,7 @@ func given(text string) *string {
 	return &text
 }
 
-// ending returns how a task is, or has ended.
+// ending returns the state of a task, or how it ended.
 func ending(t starter.TaskStatus, own *strings.Replacer) values {
 	if t.Exit == nil {
 		return values{"state": given(string(t.State))}

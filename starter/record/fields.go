@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// fields returns the fields of a spec, with defaults, by their path. Groups of tasks go by
-// their type, and a value that is probably a secret is not repeated.
+// fields returns the fields of a spec, with defaults, by path. Paths name groups of tasks by
+// type. A value that is probably secret is not included.
 func fields(s *spec.RunSpec) values {
 	text, err := json.Marshal(s.WithDefaults().WithoutSecrets())
 	if err != nil {

@@ -37,7 +37,7 @@ const (
 // logName matches the names of files of processes.
 var logName = lazyregexp.New(`^logs/attempt_(0|[1-9][0-9]{0,8})/(0|[1-9][0-9]{0,8})/[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
 
-// source is a file that is packed: its text, or the file that has it.
+// source is a file to pack: its text, or the path of the file with its content.
 type source struct {
 	name string
 	text []byte
@@ -71,7 +71,7 @@ func Pack(w io.Writer, a *Account, histories []*historypb.History, logs []string
 	return errors.Join(archive.Close(), zip.Close())
 }
 
-// texts returns the files that are made of an account.
+// texts returns the files that are derived from an account.
 func texts(a *Account, histories []*historypb.History) ([]source, error) {
 	account, err := json.MarshalIndent(a, "", "  ")
 	if err != nil {

@@ -19,7 +19,7 @@ type Phase struct {
 }
 
 // phases returns the phases that a run has reached. Times of processes are by the clocks of
-// their hosts; a phase that would end before it began has no length.
+// their hosts. A phase that would end before it began has zero length.
 func phases(s *starter.Status, histories []*historypb.History) []Phase {
 	var placing, launch, cancelled time.Time
 	first := func(at *time.Time, e *historypb.HistoryEvent) {

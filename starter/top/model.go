@@ -22,10 +22,10 @@ const (
 // Subject identifies the data that a view needs.
 type Subject struct {
 	Kind Kind
-	// Run is the run of Tasks and Output. Execution selects one of the runs with its ID; if it
-	// is empty, the latest.
+	// Run is the run of Tasks and Output. Execution selects one of the runs with its ID. If it
+	// is empty, it is the latest.
 	Run, Execution string
-	// Task is the task of Output. If it is empty, all tasks of the run.
+	// Task is the task of Output. If it is empty, the output is of all tasks of the run.
 	Task string
 }
 
@@ -85,7 +85,7 @@ type (
 // mostLines is the most lines of output that are kept.
 const mostLines = 5000
 
-// Model is everything that is shown. The zero value shows runs.
+// Model is the state of the program. The zero value shows runs.
 type Model struct {
 	width, height int
 	stack         []screen // under the current one
@@ -107,7 +107,7 @@ type screen struct {
 	filter  string
 	shown   []int // the rows that match the filter, in their order
 	cursor  int   // in shown
-	top     int   // the first on the screen
+	top     int   // the first row on the screen
 	held    bool  // output does not follow its end
 }
 
@@ -141,5 +141,5 @@ func (m *Model) push(s Subject) {
 	m.screen = screen{subject: s}
 }
 
-// rows returns how many rows of a table are on the screen.
+// rows returns the number of rows of a table on the screen.
 func (m *Model) rows() int { return max(1, m.height-4) }

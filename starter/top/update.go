@@ -85,7 +85,7 @@ func (m *Model) task() string {
 	return m.subject.Task
 }
 
-// choose applies the filter, and keeps the cursor on the row that is about at.
+// choose applies the filter, and keeps the cursor on the row with the name at.
 func (m *Model) choose(at string) {
 	m.shown = nil
 	filter := strings.ToLower(m.filter)
@@ -104,7 +104,8 @@ func (m *Model) choose(at string) {
 	m.scroll()
 }
 
-// scroll keeps the cursor on a row, and that on the screen. In output it is the last line.
+// scroll keeps the cursor on a row, and the row on the screen. In output, the cursor is on the
+// last line of the screen.
 func (m *Model) scroll() {
 	rows := m.rows()
 	m.cursor = max(0, min(m.cursor, len(m.shown)-1))
@@ -190,7 +191,7 @@ func (m *Model) move(key string) {
 	m.scroll()
 }
 
-// typed takes a key of the filter.
+// typed handles a key for the filter.
 func (m Model) typed(key string) Model {
 	at := m.current()
 	switch key {
@@ -315,7 +316,7 @@ func (a Action) question() string {
 	return "write down what the processes of " + what + " are doing?"
 }
 
-// size returns how many rows there are.
+// size returns the number of rows.
 func (m *Model) size() int {
 	switch m.subject.Kind {
 	case Runs:

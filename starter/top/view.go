@@ -57,7 +57,7 @@ func (m *Model) View() Screen {
 	}
 	add(m.last())
 	add(m.keys())
-	// On a terminal with few lines the last ones matter most: they may be a question.
+	// On a terminal with few lines the last ones matter most, because they may be a question.
 	if over := len(s.Lines) - m.height; over > 0 {
 		s.Lines, s.Cursor = s.Lines[over:], s.Cursor-over
 	}
@@ -69,7 +69,7 @@ func clean(line string) string {
 	return spec.Visible(strings.NewReplacer("\t", "    ", "\n", " ").Replace(strings.TrimRight(ansi.Strip(line), "\r\n")))
 }
 
-// columns puts the cells of rows below each other.
+// columns aligns the cells of rows.
 func columns(rows [][]string) []string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -222,7 +222,7 @@ func usage(u *spec.LiveUsage) (cpu, memory, gpu string) {
 	return fmt.Sprintf("%.1f", u.CPUs), size(u.RSSBytes), gpu
 }
 
-// size writes bytes with three digits at most.
+// size formats a number of bytes with at most three digits.
 func size(n int64) string {
 	f, unit := float64(n)/(1<<20), "MiB"
 	if f >= 1000 {
@@ -269,7 +269,7 @@ func gpus(h fleet.HostStatus) string {
 	return slots(h.UsedGPUs, len(h.GPUs))
 }
 
-// span writes a time span in its largest unit.
+// span formats a time span in its largest unit.
 func span(d time.Duration) string {
 	switch {
 	case d < time.Minute:

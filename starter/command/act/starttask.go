@@ -53,7 +53,7 @@ type startTaskOptions struct {
 	g                  specs.Signing
 }
 
-// runStartTask is the work of [StartTask].
+// runStartTask implements [StartTask].
 func runStartTask(ctx context.Context, a *cli.App, cmd *cobra.Command, positional []string, o *startTaskOptions) error {
 	id, task, command := positional[0], positional[1], positional[2:]
 	if _, isRank := cli.RankOf(task); isRank {

@@ -53,7 +53,7 @@ clean_errors. --clear takes such a stop back until the grace is over.
 	return cmd
 }
 
-// runStop is the work of [Stop].
+// runStop implements [Stop].
 func runStop(ctx context.Context, a *cli.App, ids []string, together *togetherFlags, wait bool) error {
 	if err := together.check(wait); err != nil {
 		return err
@@ -148,7 +148,7 @@ func ask(ctx context.Context, r *starter.Run, stop func(context.Context, *starte
 
 // StopSignal stops the tasks of a run with their stop signal.
 func StopSignal(ctx context.Context, r *starter.Run) (Stopped, error) {
-	// The server takes the cancellation of an ended run for good.
+	// The server accepts the cancellation of an ended run without an error.
 	if _, open, err := r.Queue(ctx); err != nil {
 		return Stopped{}, err
 	} else if !open {
@@ -189,7 +189,7 @@ func stopTogether(q spec.TogetherRequest) func(context.Context, *starter.Run) (S
 	}
 }
 
-// clearStop takes such a stop back.
+// clearStop withdraws such a stop.
 func clearStop(ctx context.Context, r *starter.Run) (Stopped, error) {
 	s, err := r.ClearStop(ctx)
 	return Stopped{RunID: r.ID, State: "running", Stopping: &s, line: "going on: " + r.ID}, err

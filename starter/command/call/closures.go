@@ -133,7 +133,7 @@ func flagOf(field string) string {
 	return field
 }
 
-// closureError gives an error its exit code.
+// closureError returns an error with its exit code.
 func closureError(ctx context.Context, limited context.Context, timeout time.Duration, err error) error {
 	var (
 		failed  *closure.Error
@@ -194,14 +194,14 @@ type closuresOptions struct {
 	cancelAll bool
 }
 
-// runClosures is the work of [Closures].
+// runClosures implements [Closures].
 func runClosures(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, o *closuresOptions) error {
 	pausing := cmd.Flags().Changed("pause")
 	if pausing && o.resume {
 		return cli.Usagef("--pause and --resume contradict each other; give one")
 	}
 	attach := existing
-	if pausing { // before anything is scheduled, perhaps
+	if pausing { // no closure may have been scheduled yet
 		attach = opened
 	}
 	return withQueue(ctx, a, args[0], access{attach: attach, timeout: cli.RequestTimeout}, func(ctx context.Context, q *closurequeue.Queue) error {
@@ -300,13 +300,13 @@ func unservedLine(u closure.Unserved) string {
 	return fmt.Sprintf("%s until a task serves that has registered %s", what, u.Function)
 }
 
-// listFew names some and counts the rest.
+// listFew lists some names and counts the rest.
 func listFew(names []string) string {
 	const few = 6
 	return shorten.List(names, few)
 }
 
-// cancelledLine returns how many closures were cancelled, as a sentence.
+// cancelledLine returns a sentence with the number of closures that were cancelled.
 func cancelledLine(queued, executing int) string {
 	text := "cancelled " + plural.Of(queued, "queued closure", "queued closures")
 	switch {

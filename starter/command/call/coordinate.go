@@ -84,7 +84,7 @@ func Coordinate(a *cli.App) *cobra.Command {
 	}
 }
 
-// runCoordinate is the work of [Coordinate].
+// runCoordinate implements [Coordinate].
 func runCoordinate(ctx context.Context, a *cli.App, args []string) error {
 	c, _, err := a.DialExisting(ctx)
 	if err != nil {

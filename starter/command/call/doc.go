@@ -1,3 +1,3 @@
-// Package call is the commands that call functions in the tasks of a run: schedule, fetch,
+// Package call has the commands that call functions in the tasks of a run: schedule, fetch,
 // join, done, closures and coordinate.
 package call

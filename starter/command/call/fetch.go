@@ -37,7 +37,7 @@ history of the run's queue, even long after the run has ended.
 	return cmd
 }
 
-// runFetch is the work of [Fetch].
+// runFetch implements [Fetch].
 func runFetch(ctx context.Context, a *cli.App, args []string, timeout time.Duration) error {
 	ids := make([]uint64, 0, len(args)-1)
 	for _, arg := range args[1:] {
@@ -114,7 +114,7 @@ Exit codes:
 	}
 }
 
-// runDone is the work of [Done].
+// runDone implements [Done].
 func runDone(ctx context.Context, a *cli.App, args []string) error {
 	done := false
 	err := withQueue(ctx, a, args[0], access{attach: existing}, func(ctx context.Context, q *closurequeue.Queue) error {

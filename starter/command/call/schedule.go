@@ -86,7 +86,7 @@ its own error is printed and not raised again, and errors of others do not matte
 	return cmd
 }
 
-// runSchedule is the work of [Schedule].
+// runSchedule implements [Schedule].
 func runSchedule(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, s *scheduling) error {
 	// A command that waits for one closure reports its error itself.
 	s.detached = s.wait && s.from == ""

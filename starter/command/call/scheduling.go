@@ -124,7 +124,7 @@ func isCancelled(err error) bool {
 	return errors.As(err, &e) && e.Kind == closure.ErrCancelled
 }
 
-// printValue prints the value of a closure, as JSON in any case.
+// printValue prints the value of a closure. It is JSON with or without --json.
 func printValue(a *cli.App, id uint64, value json.RawMessage) error {
 	if a.Global.JSON {
 		return printLine(a, map[string]any{"id": id, "value": value})

@@ -22,7 +22,7 @@ type DiskUse struct {
 	Journals int64     `json:"journals"`
 	Shipped  int64     `json:"shipped"`
 	Database int64     `json:"database"`
-	// StateDir is all that the state directory has.
+	// StateDir is the size of everything in the state directory.
 	StateDir int64 `json:"state_dir"`
 }
 
@@ -62,7 +62,7 @@ type duOptions struct {
 	limit  int
 }
 
-// runDu is the work of [DU].
+// runDu implements [DU].
 func runDu(a *cli.App, o *duOptions) error {
 	if o.limit < 1 {
 		return cli.Usagef("--limit %d: give 1 or more", o.limit)
@@ -88,7 +88,7 @@ func Usage(a *cli.App, logDir string) (DiskUse, error) {
 			for _, name := range names {
 				dirs, _ := filepath.Glob(filepath.Join(a.Global.StateDir, pattern, name))
 				for _, dir := range dirs {
-					if filepath.Dir(filepath.Dir(dir)) != a.LogsDir() { // a run may be called that
+					if filepath.Dir(filepath.Dir(dir)) != a.LogsDir() { // a run may have such a name
 						*total += retention.TreeSize(dir)
 					}
 				}

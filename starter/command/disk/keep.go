@@ -33,7 +33,7 @@ type keepOptions struct {
 	logDir string
 }
 
-// runKeep is the work of [Keep].
+// runKeep implements [Keep].
 func runKeep(a *cli.App, args []string, o *keepOptions) error {
 	p, err := openPast(a, o.logDir)
 	if err != nil {

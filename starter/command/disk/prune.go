@@ -65,7 +65,7 @@ type pruneOptions struct {
 	keepFailed, dryRun, yes bool
 }
 
-// runPrune is the work of [Prune].
+// runPrune implements [Prune].
 func runPrune(ctx context.Context, a *cli.App, o *pruneOptions) error {
 	if o.olderThan == "" {
 		return cli.Usagef("say how old runs have to be: --older-than 30d")

@@ -40,7 +40,7 @@ on this host, for the runs of this state directory; each host worker removes its
 	return cmd
 }
 
-// runRm is the work of [Rm].
+// runRm implements [Rm].
 func runRm(ctx context.Context, a *cli.App, args []string, logDir string) error {
 	c, s, err := a.DialExisting(ctx)
 	namespace := ""
@@ -150,7 +150,7 @@ func logDirsOf(ctx context.Context, c client.Client, id, execution string) (dirs
 	return dirs, nil
 }
 
-// opens reports whether there is a log directory that can be read.
+// opens reports whether a log directory exists and can be read.
 func opens(dir string) bool {
 	l, err := retention.OpenLogs(dir)
 	if err == nil {
@@ -199,7 +199,8 @@ func removeFrom(ctx context.Context, p *retention.Past, c client.Client, id stri
 		living := slices.IndexFunc(runs, func(r *pastRun) bool { return r.facts.Alive() != "" })
 		if living >= 0 {
 			r := runs[living]
-			// The run has ended on the server, and its host worker looks every few seconds.
+			// The run has ended on the server, but its host worker checks that only every few
+			// seconds.
 			if r.facts.Server == retention.Closed && time.Now().Before(until) && retry.Sleep(ctx, settleEvery) == nil {
 				continue
 			}

@@ -132,7 +132,7 @@ func gatherRun(ctx context.Context, a *cli.App, id string) (*record.Account, []j
 	return of, list, nil
 }
 
-// harmless are the variables whose values are in a bundle.
+// harmless are the variables whose values a bundle includes.
 var harmless = []string{"CLUSTERRUN_STATE_DIR", "CLUSTERRUN_DEVSERVER", "CLUSTERRUN_CODEC_KEYS", "CLUSTERRUN_API_KEY_FILE",
 	"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE", "TMPDIR", "XDG_STATE_HOME", "CUDA_VISIBLE_DEVICES"}
 
@@ -211,7 +211,7 @@ func journals(a *cli.App, b *debugbundle.Bundle) []string {
 	return all
 }
 
-// latestFirst sorts files by when they were written.
+// latestFirst sorts files by the time of their last change, the latest first.
 func latestFirst(paths []string) {
 	written := make(map[string]time.Time, len(paths))
 	for _, path := range paths {

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// examineTakes bounds each check of doctor.
+// examineTakes bounds each check.
 const examineTakes = 8 * time.Second
 
 func Doctor(a *cli.App) *cobra.Command {
@@ -72,7 +72,7 @@ type doctorOptions struct {
 	bundle string
 }
 
-// runDoctor is the work of [Doctor].
+// runDoctor implements [Doctor].
 func runDoctor(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, o *doctorOptions) error {
 	switch bundles := cmd.Flags().Changed("bundle"); {
 	case len(args) > 0 && !bundles:

@@ -29,7 +29,7 @@ func serverClock(ctx context.Context, c client.Client, namespace string) (doctor
 	ctx, cancel := context.WithTimeout(ctx, clockTakes)
 	defer cancel()
 	name := "clusterrun-doctor-" + uuid.NewString()
-	// A sticky queue is one that the server forgets by itself.
+	// The server forgets a sticky queue by itself.
 	queue := &taskqueuepb.TaskQueue{Name: name, Kind: enumspb.TASK_QUEUE_KIND_STICKY, NormalName: "clusterrun-doctor"}
 	poll, stop := context.WithTimeout(context.WithoutCancel(ctx), clockPoll)
 	defer stop()

@@ -37,7 +37,7 @@ answered for 15 s is silent, and gets no tasks until it is back.
 	return cmd
 }
 
-// runHosts is the work of [Hosts].
+// runHosts implements [Hosts].
 func runHosts(ctx context.Context, a *cli.App, queue string) error {
 	return cli.OnFleet(ctx, a, queue, func(f *starter.Fleet) error {
 		hosts, err := f.Hosts(ctx)

@@ -91,7 +91,7 @@ type policyCheckOptions struct {
 	signers  []string
 }
 
-// runPolicyCheck is the work of [policyCheckCommand].
+// runPolicyCheck implements [policyCheckCommand].
 func runPolicyCheck(a *cli.App, args []string, o *policyCheckOptions) error {
 	if len(args) > 1 {
 		return cli.Usagef("unexpected argument %q", args[1])

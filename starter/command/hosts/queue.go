@@ -31,7 +31,7 @@ does not delay the larger one.
 	return cmd
 }
 
-// runQueue is the work of [Queue].
+// runQueue implements [Queue].
 func runQueue(ctx context.Context, a *cli.App, queue string) error {
 	return cli.OnFleet(ctx, a, queue, func(f *starter.Fleet) error {
 		waiting, err := f.Waiting(ctx)

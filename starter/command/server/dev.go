@@ -91,7 +91,7 @@ type devOptions struct {
 	server       worker.MeteredAt
 }
 
-// runDev is the work of [Dev].
+// runDev implements [Dev].
 func runDev(ctx context.Context, a *cli.App, cmd *cobra.Command, o *devOptions) error {
 	if _, external, err := a.External(ctx); err != nil {
 		return err
@@ -130,7 +130,7 @@ func runDev(ctx context.Context, a *cli.App, cmd *cobra.Command, o *devOptions) 
 	return d.run(ctx)
 }
 
-// dev is one `clusterrun dev`.
+// dev is the state of one `clusterrun dev`.
 type dev struct {
 	*cli.App
 	port, uiPort int
@@ -254,7 +254,7 @@ func stillOpen(names []string) string {
 	return fmt.Sprintf("%d runs are open (%s), and their", n, shorten.List(names, worker.NamesMost))
 }
 
-// lockDev makes sure that this user has one dev only.
+// lockDev ensures that a user runs only one dev.
 func (d *dev) lockDev() (*os.File, error) {
 	if err := os.MkdirAll(d.Global.StateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
@@ -290,8 +290,8 @@ func (d *dev) startServer(ctx context.Context) (*embedded.Foreground, error) {
 	return own, nil
 }
 
-// keepServer starts the server again, on the same ports, whenever it has ended by
-// itself, until stop is called.
+// keepServer restarts the server on the same ports whenever it has ended by itself, until stop
+// is called.
 func (d *dev) keepServer(ctx context.Context, own *embedded.Foreground) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	d.port, d.uiPort = portOf(own.Address), portOfURL(own.UI)

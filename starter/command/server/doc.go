@@ -1,2 +1,2 @@
-// Package server is the commands for the Temporal server: dev, ui, env and codec-server.
+// Package server has the commands for the Temporal server: dev, ui, env and codec-server.
 package server

@@ -31,7 +31,7 @@ Exit codes:
 	}
 }
 
-// runEnv is the work of [Env].
+// runEnv implements [Env].
 func runEnv(ctx context.Context, a *cli.App) error {
 	s, err := a.OwnServer(ctx, "env")
 	if err != nil {

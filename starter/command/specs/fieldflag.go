@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// addFlag adds the flag of a field, as the field's type has it.
+// addFlag adds the flag of a field, with a type that suits the field.
 func addFlag(fs *pflag.FlagSet, f spec.Flag) {
 	t := f.Type
 	if t.Kind() == reflect.Pointer {
@@ -34,7 +34,7 @@ func addFlag(fs *pflag.FlagSet, f spec.Flag) {
 	}
 }
 
-// setField gives a field the value of its flag.
+// setField sets a field to the value of its flag.
 func setField(field reflect.Value, value pflag.Value) {
 	if field.Kind() == reflect.Pointer {
 		field.Set(reflect.New(field.Type().Elem()))
@@ -54,7 +54,7 @@ func setField(field reflect.Value, value pflag.Value) {
 	}
 }
 
-// setText is called with a value as pflag writes it.
+// setText sets a field to a value in pflag's text form.
 func setText(field reflect.Value, text string) {
 	switch field.Kind() {
 	case reflect.Bool:

@@ -70,7 +70,7 @@ func (f *SpecFlags) hostList() (hosts []hostlist.Host, flag string, err error) {
 	hosts = hostlist.Merge(hosts, own, IsThisMachine)
 	for i := range hosts {
 		if h := &hosts[i]; h.Here && h.Slots == 0 {
-			h.Slots = runtime.NumCPU() // as Open MPI has it
+			h.Slots = runtime.NumCPU() // as Open MPI does
 		}
 	}
 	return hosts, flag, nil

@@ -9,8 +9,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// CheckResources refuses devices and CPUs that this machine does not have. Its host worker would
-// do so, when the run has started.
+// CheckResources refuses devices and CPUs that this machine does not have. Its host worker
+// would do so only after the run has started.
 func CheckResources(s *spec.RunSpec, f *SpecFlags) error {
 	if !resources.Wanted(s) {
 		return nil

@@ -64,7 +64,7 @@ func isMPICH(library string) bool {
 	return strings.HasPrefix(library, "libmpich") || strings.HasSuffix(library, ".so.12")
 }
 
-// mpiProgram is a command and where it is executed.
+// mpiProgram is a command with its working directory.
 type mpiProgram struct {
 	dir     string
 	command []string

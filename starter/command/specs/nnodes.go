@@ -7,7 +7,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// applyNodes reads --nnodes, and returns the most hosts. So many are named by other flags.
+// applyNodes reads --nnodes, and returns the largest number of hosts. named is the number of
+// hosts that other flags name.
 func (f *SpecFlags) applyNodes(s *spec.RunSpec, named int) (most int, err error) {
 	count := spec.HostCount(f.nnodes)
 	least, most := count.Bounds()

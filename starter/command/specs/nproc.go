@@ -22,7 +22,7 @@ func LocalMachine() Machine {
 	return Machine{Gpus: len(g.Visible), Cpus: runtime.NumCPU(), LimitedBy: g.LimitedBy}
 }
 
-// ParseNProc reads torchrun's words for a number of tasks (TR-06 to TR-09).
+// ParseNProc parses torchrun's values for a number of tasks (TR-06 to TR-09).
 func ParseNProc(text string, m Machine) (int, error) {
 	switch text {
 	case "auto":

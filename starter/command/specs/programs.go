@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// between stands between the programs of a run, as in mpirun -np 2 a : -np 1 b.
+// between separates the programs of a run, as in mpirun -np 2 a : -np 1 b.
 const between = ":"
 
 // program is one of several programs of a run. Each becomes a task type.
@@ -49,7 +49,7 @@ func parsePrograms(args []string, c mpirun.Command) (first []string, others []pr
 	return first, others, notes, nil
 }
 
-// notSeparated notes that a command behind -- looks like several.
+// notSeparated returns a note if a command after -- looks like several.
 func notSeparated(args []string) []string {
 	for i, arg := range args[:len(args)-1] {
 		if next := args[i+1]; arg == between && (strings.HasPrefix(next, "-n") || next == "--np") {
@@ -85,7 +85,7 @@ func parseProgram(args []string, c mpirun.Command) (p program, notes []string, e
 	return p, l.Notes, nil
 }
 
-// applyPrograms gives each program its tasks. Ranks are counted through.
+// applyPrograms adds the tasks of each program. Ranks continue from one program to the next.
 func (f *SpecFlags) applyPrograms(s *spec.RunSpec, others []program) (problems []string) {
 	for _, name := range []string{"task", "nproc-per-node"} {
 		if f.Given(name) {

@@ -23,10 +23,10 @@ import (
 // every host of the run.
 const maxShellEnv = 256 << 10
 
-// ShellsOwn are variables that are true in this shell only.
+// ShellsOwn are variables that are meaningful in this shell only.
 var ShellsOwn = []string{"_", "PWD", "OLDPWD", "SHLVL", "HOSTNAME", "SLURMD_NODENAME"}
 
-// variables are the flags that give processes variables.
+// variables are the flags that set variables of processes.
 type variables struct {
 	env, export, secrets []string
 	fromShell            bool
@@ -175,7 +175,8 @@ func saySecrets(a *cli.App, s *spec.RunSpec) {
 	}
 }
 
-// SecretsInClear returns the names, in order, of variables whose values the spec has.
+// SecretsInClear returns the sorted names of variables whose values are in the spec and look
+// secret.
 func SecretsInClear(s *spec.RunSpec) []string {
 	var names []string
 	note := func(env spec.Env) {

@@ -68,7 +68,7 @@ func (g *Signing) SignStart(id string, q *spec.StartTaskRequest) error {
 	})
 }
 
-// with calls f with the key to sign with.
+// with calls f with the signing key.
 func (g *Signing) with(f func(ssh.Signer) error) error {
 	if err := g.check(); err != nil {
 		return err

@@ -28,7 +28,7 @@ type Source struct {
 	Command []string
 	// Others are the programs after the first one.
 	Others []program
-	// notes are about words of other launchers among their flags.
+	// notes are about flags of other launchers in the command.
 	notes []string
 }
 
@@ -109,7 +109,7 @@ func isFile(path string) bool {
 	return path == "-" || err == nil && info.Mode().IsRegular() && info.Mode()&0o111 == 0
 }
 
-// title returns how problems of the spec are announced.
+// title returns the heading for problems of the spec.
 func (s Source) title() string {
 	switch s.File {
 	case "":
@@ -156,8 +156,8 @@ func (s Source) Read(in io.Reader, f *SpecFlags) (*spec.RunSpec, error) {
 	return r, nil
 }
 
-// decode reads the file where there is one, in YAML or JSON, also in the form
-// of TensorFlow's cluster spec. complete runs before anything is validated.
+// decode reads the file, if there is one, in YAML or JSON, also in the form of TensorFlow's
+// cluster spec. complete is called before the spec is validated.
 func (s Source) decode(in io.Reader, complete func(*spec.RunSpec)) (*spec.RunSpec, error) {
 	if s.Given != nil {
 		return spec.Decode(s.Given, complete)
@@ -177,8 +177,7 @@ func (s Source) decode(in io.Reader, complete func(*spec.RunSpec)) (*spec.RunSpe
 	return spec.DecodeYAML(b, complete) // it reads JSON, too
 }
 
-// maxSpec is more than any spec may have; it keeps a wrong file from being read
-// to its end.
+// maxSpec exceeds the size of any spec. It keeps a wrong file from being read to its end.
 const maxSpec = 8 << 20
 
 func readSome(file string, in io.Reader) ([]byte, error) {
@@ -234,7 +233,7 @@ func nameOf(command []string) string {
 	return ""
 }
 
-// runName makes a part of a run ID of a file's name.
+// runName derives a part of a run ID from the name of a file.
 func runName(path string) string {
 	base := filepath.Base(path)
 	base = strings.TrimSuffix(base, filepath.Ext(base))
@@ -252,7 +251,7 @@ func runName(path string) string {
 	return name[:min(len(name), most)]
 }
 
-// absolute resolves the paths that a person wrote relative to where they are.
+// absolute resolves relative paths from the current directory.
 func absolute(s *spec.RunSpec) (problems []string) {
 	resolve := func(path *string) {
 		if *path == "" {

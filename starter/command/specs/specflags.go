@@ -25,7 +25,7 @@ type SpecFlags struct {
 	hostfile     string
 	// Oversubscribe lets hosts have more tasks than slots.
 	Oversubscribe bool
-	// Others are the hosts, where some are other machines.
+	// Others are the hosts, if some are other machines.
 	Others *OtherHosts
 	tasks  []string
 
@@ -127,9 +127,9 @@ func (f *SpecFlags) applyChief(s *spec.RunSpec) error {
 	return nil
 }
 
-// applyRestarts turns restarts on where --max-restarts allows some. In torchrun's words
-// these are restarts of all workers together: the ranks of a process group cannot go on
-// with a new peer.
+// applyRestarts enables restarts if --max-restarts allows some. With torchrun's flags, all
+// workers restart together, because the ranks of a process group cannot continue with a new
+// peer.
 func (f *SpecFlags) applyRestarts(s *spec.RunSpec) {
 	if f.Given("nnodes") && s.IsElastic() && s.RestartScope == "" {
 		s.RestartScope = spec.RestartScopeGroup

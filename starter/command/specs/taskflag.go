@@ -46,8 +46,8 @@ func setGroup(groups []spec.TaskGroup, g spec.TaskGroup) []spec.TaskGroup {
 	return append(groups, g)
 }
 
-// defaultType is the type of tasks that were only counted: mpirun's and
-// torchrun's ranks.
+// defaultType is the type of tasks of which only the number was given, as the ranks of mpirun
+// and torchrun.
 const defaultType = "worker"
 
 // setCount applies -n, the number of tasks, to a run with one task type.

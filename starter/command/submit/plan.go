@@ -48,7 +48,7 @@ type planOptions struct {
 	queue string
 }
 
-// runPlan is the work of [Plan].
+// runPlan implements [Plan].
 func runPlan(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, o *planOptions) error {
 	s, err := specs.Read(a, cmd, args, &o.f)
 	if err != nil {

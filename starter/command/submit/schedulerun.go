@@ -85,7 +85,7 @@ type scheduleRunOptions struct {
 	when               starter.Schedule
 }
 
-// runScheduleRun is the work of [ScheduleRun].
+// runScheduleRun implements [ScheduleRun].
 func runScheduleRun(a *cli.App, cmd *cobra.Command, args []string, o *scheduleRunOptions) error {
 	if o.manage.wanted() {
 		return manageSchedules(a, cmd, args, o.manage)

@@ -63,7 +63,7 @@ Exit codes:
 	cmd.Flags().StringVar(&queue, "queue", spec.TaskQueue, "task `QUEUE` of the host workers")
 	f.Register(cmd.Flags())
 	g.Register(cmd.Flags(), "")
-	// Known here so that it can be refused with a reason.
+	// It is defined so that it can be refused with a reason.
 	cmd.Flags().String("foreground", "", "")
 	_ = cmd.Flags().MarkHidden("foreground")
 	return cmd

@@ -35,7 +35,7 @@ Exit codes:
 	return cmd
 }
 
-// runValidate is the work of [Validate].
+// runValidate implements [Validate].
 func runValidate(a *cli.App, cmd *cobra.Command, args []string, f *specs.SpecFlags) error {
 	src, err := specs.ParseSource(cmd, args)
 	if err != nil {

@@ -49,7 +49,7 @@ type taskBarrierOptions struct {
 	local        bool
 }
 
-// runTaskBarrier is the work of [taskBarrierCommand].
+// runTaskBarrier implements [taskBarrierCommand].
 func runTaskBarrier(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, o *taskBarrierOptions) error {
 	t, err := currentTask()
 	if err != nil {
@@ -69,7 +69,7 @@ func runTaskBarrier(ctx context.Context, a *cli.App, cmd *cobra.Command, args []
 		}
 		options = append(options, task.Timeout(o.timeout))
 	}
-	// So that an arrival is withdrawn before we go.
+	// This withdraws the arrival before the process ends.
 	ctx, stop := cli.EndedBy(ctx)
 	defer stop()
 	r, err := t.Barrier(ctx, name, options...)

@@ -28,7 +28,7 @@ const exitCodesOfTasks = `Exit codes:
   2    mistake in the command line, or not called within a task
   125  the host refused it, or did not answer for a minute`
 
-// currentTask returns the task that this process is part of.
+// currentTask returns the task to which this process belongs.
 func currentTask() (*task.Task, error) {
 	t, err := task.Current()
 	if errors.Is(err, task.ErrNotATask) {
@@ -94,7 +94,7 @@ more than 256 KiB stays in a file on the host, which the result names (value_fil
 	}
 }
 
-// runTaskResult is the work of [taskResultCommand].
+// runTaskResult implements [taskResultCommand].
 func runTaskResult(a *cli.App, cmd *cobra.Command, args []string) error {
 	value, err := argumentOrStdin(a, args[0])
 	if err != nil {
@@ -151,7 +151,7 @@ func taskProgressCommand(a *cli.App) *cobra.Command {
 	}
 }
 
-// runTaskProgress is the work of [taskProgressCommand].
+// runTaskProgress implements [taskProgressCommand].
 func runTaskProgress(cmd *cobra.Command, args []string) error {
 	current, err := parseAmount("CURRENT", args[0])
 	if err != nil {
@@ -169,10 +169,10 @@ func runTaskProgress(cmd *cobra.Command, args []string) error {
 	return asTask(cmd, func(ctx context.Context, t *task.Task) error { return t.Progress(ctx, current, total, message) })
 }
 
-// parseAmount reads a number that progress can have.
+// parseAmount parses a number for progress.
 func parseAmount(what, text string) (float64, error) {
 	n, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(n >= 0 && n <= math.MaxFloat64) { // which NaN is not
+	if err != nil || !(n >= 0 && n <= math.MaxFloat64) { // also refuses NaN
 		return 0, cli.Usagef("%s %q is not a number from 0", what, text)
 	}
 	return n, nil
@@ -191,7 +191,7 @@ func taskClusterCommand(a *cli.App) *cobra.Command {
 	}
 }
 
-// runTaskCluster is the work of [taskClusterCommand].
+// runTaskCluster implements [taskClusterCommand].
 func runTaskCluster(a *cli.App, cmd *cobra.Command) error {
 	return asTask(cmd, func(ctx context.Context, t *task.Task) error {
 		members, err := t.Cluster(ctx)
@@ -223,7 +223,7 @@ func taskInfoCommand(a *cli.App) *cobra.Command {
 	}
 }
 
-// runTaskInfo is the work of [taskInfoCommand].
+// runTaskInfo implements [taskInfoCommand].
 func runTaskInfo(a *cli.App, cmd *cobra.Command) error {
 	return asTask(cmd, func(ctx context.Context, t *task.Task) error {
 		info, err := t.Info(ctx)
@@ -252,7 +252,7 @@ func taskRestartCountCommand(a *cli.App) *cobra.Command {
 	}
 }
 
-// runTaskRestartCount is the work of [taskRestartCountCommand].
+// runTaskRestartCount implements [taskRestartCountCommand].
 func runTaskRestartCount(a *cli.App, cmd *cobra.Command) error {
 	return asTask(cmd, func(ctx context.Context, t *task.Task) error {
 		info, err := t.Info(ctx)

@@ -1,3 +1,3 @@
-// Package task is `clusterrun task`, the commands for programs within a run: barriers, results,
-// progress, stopping together, and MPI.
+// Package task has `clusterrun task`, the commands for programs within a run: barriers,
+// results, progress, stopping together, and MPI.
 package task

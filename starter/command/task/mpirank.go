@@ -23,7 +23,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// pmiFD is the descriptor on which the program asks.
+// pmiFD is the descriptor for the program's requests.
 const pmiFD = 3
 
 // runRank runs the program to its end.
@@ -91,7 +91,7 @@ func passOn(signals <-chan os.Signal, p *os.Process) {
 	}
 }
 
-// endAs ends this process as the program has ended.
+// endAs ends this process in the way in which the program has ended.
 func endAs(state *os.ProcessState) error {
 	status := state.Sys().(syscall.WaitStatus)
 	if status.Signaled() {

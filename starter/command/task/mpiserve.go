@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/tasks/task/pmi"
 )
 
-// mpiBarrier is the name of the barrier by which ranks meet.
+// mpiBarrier is the name of the barrier at which ranks meet.
 const mpiBarrier = "MPI"
 
 // reportPatience is the longest time for the host to record why a rank fails.

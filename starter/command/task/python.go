@@ -39,7 +39,7 @@ Exit codes:
 	return cmd
 }
 
-// runTaskPython is the work of [taskPythonCommand].
+// runTaskPython implements [taskPythonCommand].
 func runTaskPython(a *cli.App, dir bool) error {
 	self, err := os.Executable()
 	if err != nil {

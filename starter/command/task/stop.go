@@ -47,7 +47,7 @@ type taskStopOptions struct {
 	message, kind, reason string
 }
 
-// runTaskStop is the work of [taskStopCommand].
+// runTaskStop implements [taskStopCommand].
 func runTaskStop(a *cli.App, cmd *cobra.Command, o *taskStopOptions) error {
 	request := task.Stop{Reason: o.reason}
 	given := cmd.Flags().Changed
@@ -85,7 +85,7 @@ says no, in all tasks that still run. Without a stop it does nothing.
 	}
 }
 
-// showStopping prints how the run stands after a call, where JSON is wanted.
+// showStopping makes a call. With --json it prints the state of the stop.
 func showStopping(a *cli.App, cmd *cobra.Command, call func(context.Context, *task.Task) (task.Stopping, error)) error {
 	var now task.Stopping
 	err := asTask(cmd, func(ctx context.Context, t *task.Task) (err error) {
@@ -150,7 +150,7 @@ Exit codes:
 	return cmd
 }
 
-// runTaskWaitForStop is the work of [taskWaitForStopCommand].
+// runTaskWaitForStop implements [taskWaitForStopCommand].
 func runTaskWaitForStop(ctx context.Context, a *cli.App, cmd *cobra.Command, timeout time.Duration) error {
 	t, err := currentTask()
 	if err != nil {

@@ -88,7 +88,7 @@ func serving(a *cli.App, b *Detached, o workers.Options, onDemand bool) func() {
 
 const workerDaemon = "worker"
 
-// detachWorker starts this very command in the background.
+// detachWorker executes this command in the background.
 func detachWorker(ctx context.Context, a *cli.App) error {
 	wanted, err := workers.Want(ctx, a.WorkerDir())
 	if err != nil {
@@ -149,7 +149,7 @@ func WantWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, 
 // Either is nil if there is none.
 func ensureWorker(ctx context.Context, a *cli.App, c client.Client) (w, killed *backgroundWorker, err error) {
 	dir := a.WorkerDir()
-	// Others start one, or it is about to end; both are waited for.
+	// This waits for other commands that start one, and for one that is about to end.
 	wanted, err := workers.Want(ctx, dir)
 	if err != nil {
 		return nil, nil, err

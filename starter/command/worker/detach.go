@@ -141,7 +141,7 @@ func daemonLog(a *cli.App, name string) string { return filepath.Join(a.Global.S
 // maxDaemonLog is the size at which a log is truncated.
 const maxDaemonLog = 16 << 20
 
-// openDaemonLog returns the log, and how long it is.
+// openDaemonLog returns the log and its size.
 func openDaemonLog(path string) (*os.File, int64, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -160,7 +160,7 @@ func openDaemonLog(path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// DetachDev starts this very command in the background.
+// DetachDev executes this command in the background.
 func DetachDev(ctx context.Context, a *cli.App, portsGiven bool) error {
 	if err := os.MkdirAll(a.Global.StateDir, 0o700); err != nil {
 		return fmt.Errorf("state directory: %w", err)

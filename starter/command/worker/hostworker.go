@@ -17,9 +17,9 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 )
 
-// HostWorker is a private host worker: a supervisor in a process and session of
-// its own, tied to us by a pipe. However we end, it sees the pipe's end and
-// stops everything; Ctrl-C in our terminal does not reach it.
+// HostWorker is a private host worker: a supervisor in a process and session of its own, with a
+// lifeline to this process. When this process ends, in any way, the supervisor sees the end of
+// the lifeline and stops everything. Ctrl-C in our terminal does not reach it.
 type HostWorker struct {
 	options  workers.Options
 	std      StandardFiles // for tasks
@@ -67,8 +67,8 @@ func newHostWorker(o workers.Options, std StandardFiles, start func(*HostWorker)
 	return w, nil
 }
 
-// Start executes a supervisor: the first, or after one has died a successor on
-// the same state directory, which starts its side itself.
+// Start starts a supervisor: the first one, or a successor after it has died. A successor uses
+// the same state directory and starts its side itself.
 func (w *HostWorker) Start(side *os.File) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -112,7 +112,7 @@ func (s *installation) run(cmd *cobra.Command) error {
 	return s.write(cmd.Context(), path, u)
 }
 
-// directories returns where units are, and where the files with their environment.
+// directories returns the directories of units, and of the files with their environment.
 func (s *installation) directories() (units, environment string, err error) {
 	if !s.forUser {
 		return "/etc/systemd/system", "/etc/clusterrun", nil
@@ -124,7 +124,7 @@ func (s *installation) directories() (units, environment string, err error) {
 	return filepath.Join(config, "systemd", "user"), filepath.Join(config, "clusterrun"), nil
 }
 
-// unit returns the unit that the flags ask for.
+// unit returns the unit that the flags describe.
 func (s *installation) unit(cmd *cobra.Command, environment string) (service.Unit, error) {
 	u := service.Unit{Name: s.name, ForUser: s.forUser, RunAs: s.runAs, Environment: environment}
 	if !s.forUser && !cmd.Flags().Changed("state-dir") {
@@ -175,7 +175,7 @@ func (s *installation) args(cmd *cobra.Command) ([]string, error) {
 		switch value := f.Value.String(); {
 		case slices.Contains(notForWorker, f.Name):
 		case f.Name == "label":
-			// Each by itself: values may contain commas.
+			// Each label has its own flag, because values may contain commas.
 			for _, key := range slices.Sorted(maps.Keys(s.worker.labels)) {
 				args = append(args, "--label="+key+"="+s.worker.labels[key])
 			}
@@ -187,7 +187,7 @@ func (s *installation) args(cmd *cobra.Command) ([]string, error) {
 	return args, nil
 }
 
-// write puts the unit where systemd finds it.
+// write writes the unit to a directory of systemd.
 func (s *installation) write(ctx context.Context, path string, u service.Unit) error {
 	if _, err := writtenByUs(path); err != nil {
 		return err
@@ -282,7 +282,7 @@ func writtenByUs(path string) (bool, error) {
 	return true, nil
 }
 
-// called returns how systemctl is called.
+// called returns the systemctl command.
 func (s *installation) called() string {
 	if s.forUser {
 		return "systemctl --user"

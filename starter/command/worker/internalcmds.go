@@ -34,13 +34,13 @@ func Supervise(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// runSupervise is the work of [Supervise].
+// runSupervise implements [Supervise].
 func runSupervise(ctx context.Context, ownersSide bool) error {
 	text, ok := os.LookupEnv(optionsVariable)
 	if !ok {
 		return cli.Usagef("supervise is started by clusterrun itself; use `clusterrun worker`")
 	}
-	// Not for the processes of tasks.
+	// Processes of tasks must not inherit it.
 	if err := os.Unsetenv(optionsVariable); err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (t *ForegroundTTY) Lend(handled func(os.Signal) bool) error {
 	}
 	t.resize()
 	signal.Notify(t.signals, syscall.SIGWINCH, syscall.SIGCONT)
-	// These would end us with the terminal as it is.
+	// These would end this process without restoring the terminal.
 	for _, s := range cli.NotIgnored(cli.Interrupts) {
 		if !handled(s) {
 			signal.Notify(t.signals, s)
@@ -208,7 +208,7 @@ func (t *ForegroundTTY) isFree() bool {
 
 func signalOf(modes *unix.Termios, key byte) syscall.Signal {
 	switch key {
-	case 0: // stands for no key at all
+	case 0: // no key is set
 	case modes.Cc[unix.VINTR]:
 		return syscall.SIGINT
 	case modes.Cc[unix.VQUIT]:
@@ -231,7 +231,7 @@ type escaped struct{}
 func (escaped) String() string { return "Ctrl-] three times" }
 func (escaped) Signal()        {}
 
-// escape looks for the escape among the keys that are typed.
+// escape detects the escape among the typed keys.
 type escape struct {
 	count int
 	first time.Time

@@ -49,7 +49,7 @@ Exit codes:
 	}
 }
 
-// runWorkerUpgrade is the work of [workerUpgradeCommand].
+// runWorkerUpgrade implements [workerUpgradeCommand].
 func runWorkerUpgrade(ctx context.Context, a *cli.App) error {
 	ctx, cancel := context.WithTimeout(ctx, upgradePatience)
 	defer cancel()
@@ -115,8 +115,8 @@ func TakeOver(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// ownProgram returns the file of this program, by the name under which a newer one will be put:
-// that may be a link.
+// ownProgram returns the file of this program, by the name under which a newer program will
+// replace it. That may be a link.
 func ownProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

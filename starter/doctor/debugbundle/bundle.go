@@ -49,7 +49,7 @@ type LeftOut struct {
 // Format identifies a bundle.
 const Format = "clusterrun debug bundle"
 
-// AddJSON adds a document, without its secrets.
+// AddJSON adds a document without its secrets.
 func (b *Bundle) AddJSON(name string, v any) {
 	text, err := b.Scrubber.JSON(v)
 	if err != nil {
@@ -59,7 +59,7 @@ func (b *Bundle) AddJSON(name string, v any) {
 	b.files = append(b.files, file{name, text})
 }
 
-// AddText adds a text, without its secrets.
+// AddText adds a text without its secrets.
 func (b *Bundle) AddText(name, text string) {
 	b.files = append(b.files, file{name, []byte(b.Scrubber.Text(text))})
 }
@@ -93,7 +93,7 @@ func (b *Bundle) AddTail(name, path string) {
 		return
 	}
 	if from > 0 {
-		_, text, _ = bytes.Cut(text, []byte("\n")) // the first line is a part of one
+		_, text, _ = bytes.Cut(text, []byte("\n")) // the first line may be incomplete
 		b.LeaveOut(fmt.Sprintf("%s: all but its last %d KiB", name, tailSize>>10), errors.New("only the end is packed"))
 	}
 	b.AddText(name, string(text))

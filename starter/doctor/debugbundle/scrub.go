@@ -14,7 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// leftOut stands where a secret was.
+// leftOut replaces secrets.
 const leftOut = "(left out)"
 
 // Scrubber replaces secrets.
@@ -33,7 +33,7 @@ func NewScrubber(values []string) *Scrubber {
 			if line = strings.TrimSpace(line); len(line) < shortest {
 				continue
 			}
-			quoted, _ := json.Marshal(line) // of a string it never fails
+			quoted, _ := json.Marshal(line) // encoding a string cannot fail
 			b := []byte(line)
 			forms = append(forms, line, string(bytes.Trim(quoted, `"`)), url.QueryEscape(line), url.PathEscape(line), hex.EncodeToString(b),
 				base64.RawStdEncoding.EncodeToString(b), base64.RawURLEncoding.EncodeToString(b))
@@ -49,13 +49,13 @@ func NewScrubber(values []string) *Scrubber {
 }
 
 var (
-	// A key, or the end of one whose beginning was cut off.
+	// privateKey matches a key, or the end of one whose beginning was cut off.
 	privateKey = lazyregexp.New(`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----)?([A-Za-z0-9+/=\s]|\\n)*-----END [A-Z ]*PRIVATE KEY-----|-----BEGIN [A-Z ]*PRIVATE KEY-----.*`)
 	userinfo   = lazyregexp.New(`://[^/\s@"']+@`)
 	header     = lazyregexp.New(`(?i)\b(authorization|cookie|set-cookie|x-api-key)("?\s*[:=]\s*)[^\r\n"]+`)
 	scheme     = lazyregexp.New(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}`)
 	token      = lazyregexp.New(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*|\b(gh[opusr]_|github_pat_|sk-|xox[abp]-|AKIA)[A-Za-z0-9_-]{8,}`)
-	// NAME=value, "name": "value", name: value, --name value
+	// assigned matches NAME=value, "name": "value", name: value, and --name value.
 	assigned = lazyregexp.New(`(-{0,2})([A-Za-z_][A-Za-z0-9_.-]*)(\\?["']?\s*[=:]\s*|\s+)(\\?"[^"\r\n]*"|\\?'[^'\r\n]*'|[^\s"',;&]+)`)
 )
 
@@ -96,7 +96,7 @@ func replaceAssigned(text string) string {
 
 var camel = lazyregexp.New(`([a-z0-9])([A-Z])`)
 
-// looksSecret is [spec.LooksSecret] for names as they are in files, in flags and in JSON.
+// looksSecret is [spec.LooksSecret] for names in files, in flags and in JSON.
 func looksSecret(name, value string) bool {
 	name = camel().ReplaceAllString(name, "${1}_$2")
 	return spec.LooksSecret(strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name)), value)
@@ -149,7 +149,7 @@ func (s *Scrubber) clean(name string, v any) any {
 		}
 		return v
 	case []any:
-		flag := false // the last one was the flag of a secret
+		flag := false // the previous argument is the flag of a secret
 		for i, item := range v {
 			text, isText := item.(string)
 			if isText && flag {
@@ -166,7 +166,7 @@ func (s *Scrubber) clean(name string, v any) any {
 	return v
 }
 
-// leftOutOf keeps where the value of a variable is.
+// leftOutOf replaces the value of a variable, but keeps a reference to one.
 func leftOutOf(item any) any {
 	if from, ok := item.(map[string]any); ok && (from["from_env"] != nil || from["from_file"] != nil) {
 		return item

@@ -17,7 +17,7 @@ const (
 )
 
 const (
-	// handshakeTakes bounds how long the two sides of a connection take to know each other.
+	// handshakeTakes bounds the handshake of the two sides of a connection.
 	handshakeTakes = 10 * time.Second
 	// maxLine bounds a request and an answer, which both contain a spec.
 	maxLine = 4 << 20
@@ -65,7 +65,7 @@ type Answer struct {
 	Refusal string `json:"refusal,omitempty"`
 	Later   bool   `json:"later,omitempty"`
 	Taken   bool   `json:"taken,omitempty"`
-	// Host is the name of its host worker.
+	// Host is the name of the agent's host worker.
 	Host string `json:"host,omitempty"`
 	Run
 }
@@ -91,7 +91,7 @@ func writeLine(conn net.Conn, v any) error {
 	return err
 }
 
-// pass copies both ways, until one of them ends.
+// pass copies in both directions, until one of them ends.
 func pass(a, b net.Conn) {
 	defer a.Close()
 	defer b.Close()

@@ -19,11 +19,11 @@ type HeadConfig struct {
 	Most int
 	// Dial makes a connection to the Temporal server, once the run is started.
 	Dial func(context.Context) (net.Conn, error)
-	// Changed is called with the number of agents, the head among them, when it has changed.
+	// Changed is called with the number of agents, including the head, when it has changed.
 	Changed func(agents int)
 }
 
-// Head is at the endpoint of a run.
+// Head serves the endpoint of a run.
 type Head struct {
 	HeadConfig
 	// Host is the name of the head's own host worker.
@@ -125,10 +125,10 @@ func (h *Head) serve() {
 	}
 }
 
-// acceptAgain paces connections that cannot be taken.
+// acceptAgain is the time between attempts to accept connections after a failure.
 const acceptAgain = 100 * time.Millisecond
 
-// accept serves a connection, whose handshake ctx bounds.
+// accept serves a connection. ctx bounds its handshake.
 func (h *Head) accept(ctx context.Context, raw net.Conn) {
 	conn := tls.Server(raw, h.tls)
 	defer conn.Close()
@@ -182,7 +182,7 @@ func (h *Head) agent(conn *tls.Conn) {
 	_, _ = conn.Read(make([]byte, 1)) // agents send nothing more
 }
 
-// admit takes an agent among the members, or refuses it.
+// admit adds an agent to the members, or refuses it.
 func (h *Head) admit(r Request, one *member) (a Answer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

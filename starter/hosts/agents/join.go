@@ -37,7 +37,7 @@ type Membership struct {
 	conn   net.Conn
 }
 
-// RefusedError is returned to an agent that does not take part.
+// RefusedError is returned to an agent that may not take part.
 type RefusedError struct{ Endpoint, Reason string }
 
 func (e *RefusedError) Error() string {
@@ -119,8 +119,8 @@ func (m *Membership) explain(err error) error {
 	return err
 }
 
-// Lost waits until the head is gone, and returns how that was noticed. A connection that has
-// broken is made again. It ends the membership, and returns nil, when ctx is done.
+// Lost waits until the head is gone, and returns the error that showed it. It restores a
+// connection that breaks. When ctx is done, it ends the membership and returns nil.
 func (m *Membership) Lost(ctx context.Context) error {
 	again := m.config.Request
 	again.ExecutionID, again.Host, again.Spec = m.ExecutionID, m.Host, nil

@@ -12,13 +12,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// members are the agents of a run, the head among them.
+// members are the agents of a run, including the head.
 type members struct {
 	own  Request // of the head
 	most int
 	// executionID is the execution ID of the run. It is empty until the run is started.
 	executionID string
-	// all are by the names of their host workers.
+	// all maps the names of host workers to members.
 	all map[string]*member
 }
 
@@ -111,13 +111,13 @@ var words = map[string]string{
 	"max_restarts": "--max-restarts",
 }
 
-// maxValue bounds how much is shown of a value.
+// maxValue bounds the part of a value that is shown.
 const maxValue = 200
 
 // own are the fields of a spec that may differ: variables, and how long an agent waits.
 var own = []string{"env", "placement_timeout", "elastic"}
 
-// different names a field in which two specs differ that may not.
+// different returns a description of a field in which two specs must not differ but do, or "".
 func different(theirs, ours map[string]json.RawMessage) string {
 	all := maps.Clone(ours)
 	maps.Copy(all, theirs)

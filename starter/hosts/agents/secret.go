@@ -56,12 +56,12 @@ func Secret(file string, getenv func(string) string) ([]byte, error) {
 	return []byte(token), nil
 }
 
-// ErrNoToken is returned where there is no secret.
+// ErrNoToken is returned if there is no secret.
 var ErrNoToken = errors.New("agents on several hosts recognise each other by a secret, and there is none; " + howToMake +
 	", and give each of them CLUSTERRUN_TOKEN=\"$(cat token)\", or --rdzv-conf token_file=PATH with a path that all of them have")
 
-// Key returns the certificate that is made of a secret, with its key, as the text of a file.
-// The same secret makes the same.
+// Key returns a certificate derived from a secret, with its key, as the text of a file. The
+// same secret gives the same key.
 func Key(secret []byte) ([]byte, error) {
 	if len(secret) < minToken {
 		return nil, fmt.Errorf("the secret has %d bytes, and needs %d", len(secret), minToken)

@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Expand reads Slurm's names of hosts: a,n[1-3,07-10],c. Numbers keep their leading zeros.
+// Expand expands Slurm's lists of hosts: a,n[1-3,07-10],c. Numbers keep their leading zeros.
 func Expand(text string) ([]string, error) {
 	var names []string
 	for rest := text; ; {
@@ -42,7 +42,7 @@ func Expand(text string) ([]string, error) {
 	}
 }
 
-// numbered returns the names that differ by a number: 1-3,7.
+// numbered returns names that differ in a number, from numbers such as 1-3,7.
 func numbered(prefix, numbers, suffix string, most int) (names []string, err error) {
 	for item := range strings.SplitSeq(numbers, ",") {
 		first, last, isRange := strings.Cut(item, "-")

@@ -54,7 +54,7 @@ func Fill(groups []spec.TaskGroup, hosts []Host, deal, oversubscribe bool) error
 			}
 			room[at]--
 			if name, port, _ := spec.SplitAddress(address); name != hosts[at].Name {
-				g.Addresses[j] = hosts[at].Name // else any host could have it
+				g.Addresses[j] = hosts[at].Name // otherwise the task could run on any host
 				if port > 0 {
 					g.Addresses[j] = net.JoinHostPort(hosts[at].Name, strconv.Itoa(port))
 				}
@@ -97,7 +97,7 @@ func Fill(groups []spec.TaskGroup, hosts []Host, deal, oversubscribe bool) error
 	return nil
 }
 
-// spread adds slots until there are n, the same number to each host where that can be.
+// spread adds slots until there are n, one host after the other.
 func spread(room []int, n int) {
 	for _, r := range room {
 		n -= r
@@ -108,8 +108,7 @@ func spread(room []int, n int) {
 	}
 }
 
-// indexOf returns the host that an address names. One of the loopback interface is this
-// machine.
+// indexOf returns the index of the host in an address. A loopback address means this machine.
 func indexOf(hosts []Host, address string) (int, error) {
 	name, _, err := spec.SplitAddress(address)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // Host is one host of a run.
 type Host struct {
-	// Name is that by which tasks are pinned to it.
+	// Name is the name with which tasks are pinned to the host.
 	Name string
 	// Login is the host's name for a launch agent: HOST or USER@HOST.
 	Login string
@@ -18,7 +18,7 @@ type Host struct {
 	Slots int
 	// Implied reports whether Slots was not given: -H a means a:1.
 	Implied bool
-	// Here reports whether it is this machine.
+	// Here reports whether the host is this machine.
 	Here bool
 }
 
@@ -31,7 +31,7 @@ func Parse(text string) ([]Host, error) {
 			return nil, fmt.Errorf("-H %q: %w", text, err)
 		}
 		if h.Slots == 0 {
-			h.Slots, h.Implied = 1, true // as mpirun has it; a host named twice has two
+			h.Slots, h.Implied = 1, true // as mpirun does; a host named twice has two
 		}
 		hosts = append(hosts, h)
 	}

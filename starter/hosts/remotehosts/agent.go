@@ -46,7 +46,7 @@ func commandLine(agent []string, login, script string) []string {
 	return append(argv, login, script)
 }
 
-// binary is our own program, to be copied.
+// binary is our own program, which may be copied to hosts.
 type binary struct {
 	path   string
 	digest string

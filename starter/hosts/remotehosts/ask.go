@@ -36,7 +36,7 @@ func Ask(ctx context.Context, agent []string, login, program string) (version st
 	return version, at.Sub(middle), ended.Sub(began)/2 + time.Second, err
 }
 
-// answerLine precedes the answer: login shells may write before it.
+// answerLine precedes the answer, because login shells may write output before it.
 const answerLine = "clusterrun: answer"
 
 func askScript(program string) string {

@@ -21,7 +21,7 @@ func factsOf(environ []string, isOwn func(string) bool) Facts {
 		// "client address, client port, server address, server port"
 		value, ok := strings.CutPrefix(variable, "SSH_CONNECTION=")
 		fields := strings.Fields(value)
-		// Another agent may pass on the variable of a session on another machine.
+		// Another agent may pass on this variable from a session on another machine.
 		if !ok || len(fields) != 4 || !isOwn(fields[2]) {
 			continue
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 )
 
-// host is one host of a run, from the side of the command.
+// host is one host of a run, as the command sees it.
 type host struct {
 	name, login string
 	process     *process
@@ -199,7 +199,7 @@ func (h *host) postJSON(ctx context.Context, path string, in any) (*http.Respons
 	return h.post(ctx, path, bytes.NewReader(b))
 }
 
-// post makes a request. The answer is one of success.
+// post makes a request. It returns an error unless the response is a success.
 func (h *host) post(ctx context.Context, path string, body io.Reader) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://host"+path, body)
 	if err != nil {

@@ -224,7 +224,7 @@ func (s *Hosts) StopAll(ctx context.Context, how supervisor.StopAll) {
 	})
 }
 
-// Cut ends all connections: each host kills its processes. It does not wait.
+// Cut ends all connections, so that each host kills its processes. It does not wait.
 func (s *Hosts) Cut() {
 	if s == nil {
 		return
@@ -234,7 +234,7 @@ func (s *Hosts) Cut() {
 	}
 }
 
-// IncompleteError is returned for hosts of whose output not all is here.
+// IncompleteError is returned for hosts whose output has not been copied completely.
 type IncompleteError struct {
 	Host string
 	Err  error
@@ -258,7 +258,7 @@ func (s *Hosts) End(ctx context.Context) error {
 			if h.copied == nil {
 				return
 			}
-			<-h.copied // the connection is at its end, and so is this
+			<-h.copied // the connection has ended, so this does not block
 			if h.incomplete != nil {
 				errs[i] = &IncompleteError{Host: h.name, Err: h.incomplete}
 			}

@@ -57,7 +57,7 @@ type stream interface {
 	CloseWrite() error
 }
 
-// join copies both ways. An end, or a failure, is passed on in its direction.
+// join copies in both directions. It passes an end, or a failure, on in its direction.
 func join(a, b stream) {
 	defer a.Close()
 	defer b.Close()

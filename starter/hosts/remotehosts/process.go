@@ -21,11 +21,11 @@ type process struct {
 	stdout io.ReadCloser
 	said   *tail
 	exited chan struct{} // closed when it has ended
-	err    error         // how; to be read after that
+	err    error         // its result; valid after exited
 }
 
-// startProcess starts an agent. It ends with us, however we end, and signals of our terminal
-// do not reach it.
+// startProcess starts an agent. It is killed when this process ends, and does not get signals
+// of our terminal.
 func startProcess(argv []string) (*process, error) {
 	p := &process{cmd: exec.Command(argv[0], argv[1:]...), said: &tail{}, exited: make(chan struct{})}
 	p.cmd.Stderr = p.said
@@ -60,7 +60,7 @@ func startProcess(argv []string) (*process, error) {
 	return p, nil
 }
 
-// kill ends it at once.
+// kill kills the process.
 func (p *process) kill() { _ = p.cmd.Process.Kill() }
 
 // maxSaid bounds the text of an agent that is kept.

@@ -33,11 +33,12 @@ const (
 	// maxMessage bounds a request of the command and an answer of a host, in bytes. The options
 	// of a host worker contain an environment.
 	maxMessage = 16 << 20
-	// maxPiece bounds a piece on its way, in bytes.
+	// maxPiece bounds an encoded piece, in bytes.
 	maxPiece = 8 << 20
 )
 
-// read reads a request of the command into v. If that fails, it answers the request.
+// read decodes a request of the command into v. If that fails, it answers the request with an
+// error.
 func read(w http.ResponseWriter, r *http.Request, v any) bool {
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxMessage)).Decode(v)
 	var large *http.MaxBytesError
@@ -50,15 +51,15 @@ func read(w http.ResponseWriter, r *http.Request, v any) bool {
 	return err == nil
 }
 
-// outputRequest names the run whose logs are copied.
+// outputRequest identifies the run whose logs are copied.
 type outputRequest struct {
 	WorkflowID string `json:"workflow_id"`
 	RunID      string `json:"run_id"`
 }
 
-// piece is a part of a file of the logs, to be appended there.
+// piece is a part of a file of the logs, to be appended to its copy.
 type piece struct {
-	// Path is below the directory of the run.
+	// Path is relative to the directory of the run.
 	Path string
 	Data []byte
 	// Problem describes something that could not be read.

@@ -44,8 +44,8 @@ type ServeConfig struct {
 const (
 	// workerStop bounds the wait for the end of the host worker.
 	workerStop = 10 * time.Second
-	// silence is after how long without an answer to a ping the command is taken for gone:
-	// long enough for one that a person has suspended.
+	// silence is the time without an answer to a ping after which the command counts as gone.
+	// It is long enough for a command that a user has suspended.
 	silence = 15 * time.Minute
 )
 
@@ -92,7 +92,7 @@ func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, c ServeConfig)
 	return nil
 }
 
-// service is a host at the service of one run.
+// service serves one run on a host.
 type service struct {
 	ServeConfig
 	fail context.CancelCauseFunc
@@ -125,7 +125,7 @@ func (s *service) start(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(facts)
 }
 
-// startWorker starts the host worker in a directory of its own.
+// startWorker starts the host worker in a new directory.
 func (s *service) startWorker(o workers.Options, facts Facts) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,7 +33,8 @@ func (s *service) connect(w http.ResponseWriter, r *http.Request) {
 	_ = conn.Close()
 }
 
-// acceptFor takes a connection, unless ctx is done before. Only one call at a time is made.
+// acceptFor accepts a connection, unless ctx is done before. It must not be called
+// concurrently.
 func acceptFor(ctx context.Context, l *net.UnixListener) (*net.UnixConn, error) {
 	type accepted struct {
 		conn *net.UnixConn
@@ -58,7 +59,7 @@ func acceptFor(ctx context.Context, l *net.UnixListener) (*net.UnixConn, error) 
 	}
 }
 
-// exchange is the two bodies of a request as one stream.
+// exchange makes one stream of the two bodies of a request.
 type exchange struct {
 	io.ReadCloser
 	*io.PipeWriter
@@ -68,7 +69,7 @@ func (e exchange) CloseWrite() error { return e.PipeWriter.Close() }
 
 func (e exchange) Close() error { return errors.Join(e.ReadCloser.Close(), e.PipeWriter.Close()) }
 
-// flushed sends each write at once.
+// flushed flushes after each write.
 type flushed struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -82,8 +83,8 @@ func (f flushed) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// tunnel makes the connections to the server that the host worker wants, until ctx is done
-// or the host is lost.
+// tunnel makes connections to the server for the host worker, until ctx is done or the host is
+// lost.
 func (h *host) tunnel(ctx context.Context, dial func(context.Context) (net.Conn, error)) {
 	for ctx.Err() == nil {
 		theirs, ours := io.Pipe()

@@ -38,7 +38,7 @@ func (t *translation) nodelist(typed string, values []string) error {
 	return nil
 }
 
-// placeOnNodes adds the hosts of --nodelist. Like srun it deals the tasks out evenly.
+// placeOnNodes adds the hosts of --nodelist. Like srun it distributes the tasks evenly.
 func (t *translation) placeOnNodes() {
 	if len(t.names) == 0 {
 		return
@@ -95,7 +95,7 @@ func (t *translation) mapBy(typed string, values []string) error {
 	return nil
 }
 
-// distribution reads how srun deals tasks out over nodes.
+// distribution reads how srun distributes tasks over nodes.
 func (t *translation) distribution(typed string, values []string) error {
 	over, _, _ := strings.Cut(values[0], ":") // the rest is about a host's CPUs
 	if err := oneOf(typed, over, "block", "cyclic"); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// bindTo binds each task to CPUs of its own if processes are bound at all.
+// bindTo binds each task to its own CPUs if processes are bound at all.
 func (t *translation) bindTo(typed string, values []string) error {
 	what, _, _ := strings.Cut(strings.ToLower(values[0]), ":")
 	if err := oneOf(typed, what, "none", "core", "cores", "hwthread", "threads", "socket", "sockets", "package", "numa", "ldoms", "board", "l1cache", "l2cache", "l3cache"); err != nil {
@@ -30,7 +30,8 @@ func (t *translation) bound() {
 	}
 }
 
-// export reads srun's --export. Any value but ALL and NONE is left to our flag of that name.
+// export reads srun's --export. It passes values other than ALL and NONE to our flag of that
+// name.
 func (t *translation) export(_ string, values []string) error {
 	first, rest, more := strings.Cut(values[0], ",")
 	switch first {
@@ -83,8 +84,8 @@ func (t *translation) time(typed string, values []string) error {
 	return nil
 }
 
-// slurmTime reads a time span as Slurm writes them: the first part is in minutes, or in hours
-// where there are three parts or days in front.
+// slurmTime parses a time span of Slurm. Its first part is in minutes, or in hours if there are
+// three parts or days before it.
 func slurmTime(text string) (d time.Duration, ok bool) {
 	days, rest, hasDays := strings.Cut(text, "-")
 	if !hasDays {

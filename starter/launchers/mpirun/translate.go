@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Launch is a command line in the words of `clusterrun run`.
+// A Launch is the translated command line.
 type Launch struct {
 	Args []string
 	// Notes are messages for the user.
@@ -23,7 +23,7 @@ type Command struct {
 	Fleet bool
 }
 
-// translation is a launch that is being made.
+// translation is the state of a translation.
 type translation struct {
 	Launch
 	fleet bool
@@ -64,7 +64,7 @@ func Translate(args []string, c Command) (*Launch, error) {
 func (t *translation) word(args []string, c Command) (rest []string, err error) {
 	name, text, given := strings.Cut(args[0], "=")
 	w, known := named(name)
-	if !known && len(name) > 2 && name[1] != '-' && c.Has(name[1:]) { // as mpirun has them
+	if !known && len(name) > 2 && name[1] != '-' && c.Has(name[1:]) { // as in mpirun
 		return append([]string{"-" + args[0]}, args[1:]...), nil
 	}
 	if !known && len(name) > 2 && name[1] != '-' { // -N2, and of flags without values -ln4

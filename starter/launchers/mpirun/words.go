@@ -6,7 +6,8 @@ import (
 
 // word is a flag of another launcher, under all of its names.
 type word struct {
-	// names are as they are typed. With one dash and several letters they may have two.
+	// names are written as they are typed. Names with one dash and several letters may also
+	// have two dashes.
 	names []string
 	of    string
 	// values names the values of the flag, separated by spaces. It is empty if the flag takes
@@ -18,7 +19,7 @@ type word struct {
 	unneeded string
 	// instead is the advice if the flag is refused.
 	instead string
-	// flags adds our flags for it.
+	// flags adds our flags that replace it.
 	flags func(t *translation, typed string, values []string) error
 }
 
@@ -29,7 +30,7 @@ const (
 	hydra  = "mpiexec" // of the MPICH family
 )
 
-// words is the table of the words, in the order of the reference.
+// words is the table of flags, in the order of the reference.
 var words = []word{
 	{names: []string{"-np", "-n"}, of: both, values: "N", here: "`-n N`: N tasks", flags: as("--np")},
 	{names: []string{"--ntasks"}, of: srun, values: "N", here: "`-n N`", flags: as("--np")},
@@ -97,8 +98,7 @@ var words = []word{
 	{names: []string{"-display-map", "-display-allocation"}, of: mpirun, unneeded: "`clusterrun plan` shows where tasks would go"},
 }
 
-// named returns the word of a name as it was typed: with underscores, or with two dashes for
-// one, too.
+// named returns the flag for a typed name, which may have underscores, or two dashes for one.
 func named(typed string) (word, bool) {
 	name := strings.ReplaceAll(typed, "_", "-")
 	for _, w := range words {

@@ -20,7 +20,7 @@ func (t *translation) environment() error {
 		switch m := t.launch.Meeting; {
 		case !ok || name == "" || inherited[kv] || !passed(name):
 		case m != nil:
-			m.Own = append(m.Own, kv) // other agents have others
+			m.Own = append(m.Own, kv) // other agents have other values
 		default:
 			t.add("--env", kv)
 		}

@@ -14,7 +14,7 @@ type flag struct {
 	here string
 	// unneeded is why the flag does nothing here. It is empty if it does something.
 	unneeded string
-	// typed reports whether no variable gives its default.
+	// typed reports whether the flag has no variable for its default.
 	typed bool
 	// ours reports whether torchrun does not have the flag. It cannot be abbreviated, so that
 	// torchrun's flags can be, as in torchrun.

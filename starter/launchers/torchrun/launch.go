@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// A Launch is a command line of torchrun in the words of `clusterrun run`.
+// A Launch is the translation of a command line of torchrun.
 type Launch struct {
 	// Flags and Command are arguments of `clusterrun run`.
 	Flags, Command []string
@@ -68,13 +68,13 @@ func (m Machine) getenv(name string) string {
 	return ""
 }
 
-// translation is a launch that is being made.
+// translation is the state of a translation.
 type translation struct {
 	*given
 	machine   Machine
 	launch    *Launch
 	processes int
-	// useless are flags that do nothing here because of others.
+	// useless are flags that do nothing because of other flags.
 	useless []string
 }
 
@@ -112,8 +112,8 @@ func (t *translation) number(name string, otherwise int) (int, error) {
 	return n, nil
 }
 
-// runPath is the program of --run-path: as torchrun it writes down an exception of the script
-// where torch is installed.
+// runPath is the program for --run-path. Like torchrun it records an exception of the script,
+// if torch is installed.
 const runPath = `import runpy, sys
 try:
     from torch.distributed.elastic.multiprocessing.errors import record
@@ -122,7 +122,7 @@ except ImportError:
 sys.argv = sys.argv[1:]
 record(runpy.run_path)(sys.argv[0], run_name="__main__")`
 
-// command makes the command of each process.
+// command sets the command of each process.
 func (t *translation) command() error {
 	script := t.given.command
 	switch {
@@ -150,7 +150,7 @@ func (t *translation) command() error {
 	return nil
 }
 
-// python returns the interpreter of the script. torchrun takes its own.
+// python returns the interpreter of the script. torchrun uses its own.
 func (t *translation) python() (string, error) {
 	if own := t.machine.getenv("PYTHON_EXEC"); own != "" {
 		return own, nil
@@ -163,7 +163,7 @@ func (t *translation) python() (string, error) {
 	return "", errors.New("there is neither python3 nor python in PATH; set PYTHON_EXEC to one, or give --no-python for a program that needs none")
 }
 
-// choices are the flags that take one of a few words.
+// choices maps flags to their allowed values.
 var choices = map[string][]string{
 	"rdzv-backend": {"static", "c10d", "etcd", "etcd-v2"},
 	"start-method": {"spawn", "fork", "forkserver"},
@@ -171,7 +171,7 @@ var choices = map[string][]string{
 	"logs-specs":   {"default"},
 }
 
-// check refuses values of flags that torchrun would refuse, too, and its plug-ins.
+// check refuses values that torchrun would refuse, too, and its plug-ins.
 func (t *translation) check() error {
 	for _, f := range flags {
 		v, ok := t.values[f.name]
@@ -228,7 +228,7 @@ func (t *translation) tasks() error {
 
 func (t *translation) role() string { return t.text("role", "default") }
 
-// plainRole is a role that is fit for a type of tasks.
+// plainRole matches a role that is a valid task type.
 var plainRole = lazyregexp.New(`^[a-z][a-z0-9_]{0,39}$`)
 
 // taskType returns the role as a task type if it can be one. It cannot be chief, since the end

@@ -31,8 +31,8 @@ func (t *translation) logs() error {
 	return nil
 }
 
-// ofRanks removes local ranks that do not exist from the value of a flag: torchrun ignores
-// them.
+// ofRanks removes local ranks that do not exist from the value of a flag, because torchrun
+// ignores them.
 func (t *translation) ofRanks(name string) string {
 	items := strings.Split(t.text(name, ""), ",")
 	return strings.Join(slices.DeleteFunc(items, func(item string) bool {
@@ -44,7 +44,7 @@ func (t *translation) ofRanks(name string) string {
 
 var templateField = lazyregexp.New(`\$(\$|role_name\b|rank\b|local_rank\b|hostname\b|\{(role_name|hostname)\})`)
 
-// prefix writes a template of Python's for `clusterrun run`.
+// prefix translates a template of Python for `clusterrun run`.
 func (t *translation) prefix(template string) string {
 	return templateField().ReplaceAllStringFunc(template, func(field string) string {
 		switch name := strings.Trim(field[1:], "{}"); name {
@@ -63,7 +63,7 @@ func (t *translation) prefix(template string) string {
 	})
 }
 
-// list splits at commas, but not at double ones, which are a comma each.
+// list splits a text at commas. A double comma stands for a comma within an item.
 func list(text string) (items []string) {
 	const comma = "\x00"
 	for item := range strings.SplitSeq(strings.ReplaceAll(text, ",,", comma), ",") {

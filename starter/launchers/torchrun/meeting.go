@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Meeting is the place where the agents of one run meet. Each agent was started by its own
+// A Meeting describes where the agents of one run meet. Each agent was started by its own
 // command line.
 type Meeting struct {
 	// Host and Port are the endpoint, which is on the head.
@@ -17,7 +17,7 @@ type Meeting struct {
 	Port int
 	// ID identifies the run.
 	ID string
-	// Rank is the place of this agent among the others; -1: any.
+	// Rank is the place of this agent among the others, or -1 for any.
 	Rank int
 	// Head reports whether this agent is at the endpoint. It is nil if the address decides
 	// that.
@@ -107,7 +107,7 @@ func (t *translation) meet(least, most, rank int) (err error) {
 	return nil
 }
 
-// The times of torchrun.
+// These are torchrun's times.
 const (
 	joinTimeout     = 600 * time.Second
 	lastCallTimeout = 30 * time.Second
@@ -121,7 +121,7 @@ const stopAfter = "30s"
 func (t *translation) conf(m *Meeting) error {
 	m.Timeout = joinTimeout
 	lastCall := lastCallTimeout
-	join := "join_timeout" // of c10d, which does not look at timeout
+	join := "join_timeout" // of c10d, which ignores timeout
 	if t.text("rdzv-backend", "static") == "static" {
 		join = "timeout"
 	}

@@ -11,7 +11,7 @@ import (
 
 // An UnknownFlagError is returned for a flag that torchrun does not have.
 type UnknownFlagError struct {
-	// Name is without its dashes, as it was written.
+	// Name is the flag as it was typed, without its dashes.
 	Name string
 	text string
 }
@@ -74,7 +74,7 @@ func parse(args []string, lookup func(string) string) (*given, error) {
 	return g, nil
 }
 
-// flag reads the flag that args begin with, and returns how many of them it has.
+// flag reads the flag at the start of args, and returns the number of arguments that it takes.
 func (g *given) flag(args []string) (n int, err error) {
 	if !strings.HasPrefix(args[0], "--") {
 		return g.letters(args)

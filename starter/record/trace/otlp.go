@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Traces is the request of OTLP, with the names and types of its JSON (OTLP 1.10).
+// Traces is an OTLP request, with the names and types of its JSON form (OTLP 1.10).
 type Traces struct {
 	ResourceSpans []ResourceSpans `json:"resourceSpans"`
 }
@@ -27,7 +27,7 @@ type ScopeSpans struct {
 	Spans []Span `json:"spans"`
 }
 
-// Scope is that program.
+// Scope identifies the program.
 type Scope struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -53,7 +53,7 @@ type Status struct {
 	Message string `json:"message,omitempty"`
 }
 
-// The numbers of OTLP.
+// These are numbers of OTLP.
 const (
 	kindInternal = 1
 	codeOK       = 1
@@ -66,7 +66,7 @@ type Attribute struct {
 	Value Value  `json:"value"`
 }
 
-// Value is one of a text and a number.
+// Value is either a text or a number.
 type Value struct {
 	Text   *string `json:"stringValue,omitempty"`
 	Number *string `json:"intValue,omitempty"`
@@ -79,5 +79,5 @@ func number(key string, value int) Attribute {
 	return Attribute{key, Value{Number: &n}}
 }
 
-// nanos returns a time as OTLP has it.
+// nanos returns a time in OTLP's form.
 func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
