@@ -23,8 +23,8 @@ var (
 	restartsAttribute = temporal.NewSearchAttributeKeyInt64(spec.AttributeRestarts)
 )
 
-// noteEnd sets the attributes by which the run is found by how it ended. restarts counts the
-// processes that were started again.
+// noteEnd sets the search attributes for the end of the run. restarts counts the processes that
+// were started again.
 func noteEnd(ctx workflow.Context, result *spec.RunResult, restarts int) {
 	known := workflow.GetTypedSearchAttributes(ctx)
 	var n changes

@@ -51,11 +51,11 @@ type barrierWorkflow struct {
 	// hosts are the queues of the hosts that have sent something, in the order of their first
 	// messages. They can be asked which tasks are still there.
 	hosts []string
-	names map[string]string // of those, by queue
+	names map[string]string // of the hosts, by queue
 	// checks counts the checks that no host took up.
 	checks   int
 	checking bool
-	// stopCheck ends the one under way, whose missing are asked.
+	// stopCheck ends the running check, which asks about the tasks in asked.
 	stopCheck workflow.CancelFunc
 	asked     []string
 
@@ -122,7 +122,7 @@ func (b *barrierWorkflow) take(ctx workflow.Context, m spec.BarrierMessage) {
 	}
 }
 
-// heardOf keeps the queue of a host.
+// heardOf records the name and the queue of a host.
 func (b *barrierWorkflow) heardOf(host, queue string) {
 	if b.names == nil {
 		b.names = map[string]string{}
@@ -133,7 +133,7 @@ func (b *barrierWorkflow) heardOf(host, queue string) {
 	b.names[queue] = host
 }
 
-// setDeadline has the timer stand at the earliest timeout.
+// setDeadline sets the timer to the earliest timeout.
 func (b *barrierWorkflow) setDeadline(ctx workflow.Context) {
 	deadline := b.round.Deadline()
 	if deadline.Equal(b.deadline) {

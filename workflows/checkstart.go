@@ -7,9 +7,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// checkStart asks the host of a task whether it can start it: the failure of a start
-// is one of the run, and a slip in a request should not end that. It blocks the
-// request and nothing else.
+// checkStart asks the host of a task whether it can start the task: a failed start is a failure
+// of the run, and a mistake in a request should not cause one. It blocks the request and
+// nothing else.
 func (r *clusterRun) checkStart(ctx workflow.Context, e lifecycle.StartTask) (lifecycle.StartTask, error) {
 	name := e.Task.Name()
 	h := r.placer.hostOf(name)

@@ -100,12 +100,12 @@ func decode(input converter.RawValue) (*spec.RunSpec, error) {
 // clusterRun is one run. Its parts decide one thing each, and share the state.
 type clusterRun struct {
 	*runState
-	placer   *placer    // which hosts have the tasks
-	fleet    *fleetTalk // what the fleet is asked and told
-	calls    *hostCalls // requests to hosts
-	releaser *releaser  // how hosts are given back
-	handover *handover  // when the run continues in another execution
-	report   *reporter  // what people see
+	placer   *placer    // reserves hosts for the tasks
+	fleet    *fleetTalk // exchanges messages with the fleet
+	calls    *hostCalls // sends requests to hosts
+	releaser *releaser  // gives hosts back
+	handover *handover  // continues the run in another execution
+	report   *reporter  // the status, for users
 }
 
 type (
@@ -145,7 +145,7 @@ type runState struct {
 	former []*host
 	// shipped are hosts that already received the run's files, the latest last.
 	shipped []spec.HostService
-	// lost are the queues of hosts that went under a task.
+	// lost are the queues of hosts that were lost with a task.
 	lost map[string]bool
 	// absent are the queues of hosts that the run has given up because they did not come back,
 	// and that have not answered since.
@@ -168,7 +168,7 @@ type runState struct {
 	// unsettled are the queues of hosts that gave no account of a task of the last
 	// generation.
 	unsettled map[string]bool
-	// begins is the placement this execution begins with.
+	// begins is the placement with which this execution begins.
 	begins placement
 	// next is set to continue as new.
 	next *Resumption
@@ -237,7 +237,7 @@ func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun
 	return r
 }
 
-// run goes from reservation to result. It works on a disconnected context: a
+// run carries out the run from reservation to result. It works on a disconnected context: a
 // cancellation of the workflow is an event like others.
 func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
@@ -267,7 +267,7 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	})
 	for {
 		for r.result == nil && r.invalid == nil && (r.next == nil || r.events.Len() > 0) {
-			if !r.selector.HasPending() { // for it takes a while where there are many tasks
+			if !r.selector.HasPending() { // it takes a while for many tasks
 				r.report.describe(free)
 			}
 			if r.handover.handOver(free) {
@@ -300,7 +300,7 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	return r.outcome()
 }
 
-// begin is the machine's first event: the end of the placement.
+// begin handles the end of the placement, which is the machine's first event.
 func (r *clusterRun) begin(ctx workflow.Context, placed error) {
 	stopPlacing := r.stopPlacing
 	r.stopPlacing = nil
@@ -398,7 +398,7 @@ func (r *clusterRun) stopTimer(t lifecycle.Timer) {
 	}
 }
 
-// outcome turns the result into how the workflow closes.
+// outcome converts the result of the run to the result or the error of the workflow.
 func (r *clusterRun) outcome() (*spec.RunResult, error) {
 	result := r.result
 	switch result.Verdict {

@@ -118,7 +118,7 @@ func (f *fleetOf) register(ctx workflow.Context) error {
 	)
 }
 
-// handle has an update done if check has nothing against it.
+// handle installs an update, which do carries out unless check refuses it.
 func handle[Q any](ctx workflow.Context, f *fleetOf, name, description string, check func(Q) error, do func(workflow.Context, Q)) error {
 	return workflow.SetUpdateHandlerWithOptions(ctx, name, func(ctx workflow.Context, q Q) error {
 		do(ctx, q)

@@ -59,8 +59,7 @@ func (pl *placer) placeInFleet(ctx workflow.Context, p placement) error {
 	}
 }
 
-// stay returns the hosts of the last generation, if the group can stay where it is, and
-// wants no more.
+// stay returns the hosts of the last generation if the group can stay there and wants no more.
 func (pl *placer) stay() []*host {
 	if pl.grows() {
 		return nil
@@ -121,7 +120,7 @@ const (
 	fleetComes = time.Second
 )
 
-// waitsUntil returns when a run that began to wait then gives up.
+// waitsUntil returns the time at which a run that waits since then gives up.
 func (f *fleetTalk) waitsUntil(since time.Time) time.Time {
 	if f.patient {
 		return since.Add(tenYears)
@@ -129,7 +128,7 @@ func (f *fleetTalk) waitsUntil(since time.Time) time.Time {
 	return since.Add(f.spec.PlacementTimeout.Std())
 }
 
-// granted waits for the answer to a question, no longer than that.
+// granted waits at most that long for the answer to a question.
 func (f *fleetTalk) granted(ctx workflow.Context, asked fleet.Asked, wait time.Duration) (g fleet.Grant, ok bool, err error) {
 	until := workflow.Now(ctx).Add(wait)
 	for {
@@ -171,7 +170,7 @@ func (f *fleetTalk) listen(ctx workflow.Context) {
 	})
 }
 
-// move has a group leave a host that drains, with its next generation.
+// move makes a group leave a host that drains, with its next generation.
 func (f *fleetTalk) move(ctx workflow.Context, m fleet.Move) {
 	f.draining[m.Host] = true
 	if f.spec.RestartScope != spec.RestartScopeGroup {
@@ -246,7 +245,7 @@ func (pl *placer) reserveAll(ctx workflow.Context, p placement) (*fleet.Refused,
 	return refused, failure
 }
 
-// refusal returns why a host has not taken its tasks.
+// refusal returns the reason why a host has not taken its tasks.
 func refusal(h *host, err error) string {
 	var timeout *temporal.TimeoutError
 	if errors.As(err, &timeout) {
@@ -277,7 +276,7 @@ func (pl *placer) left(before []*host) []*host {
 	})
 }
 
-// inFleet returns the run as its fleet knows it.
+// inFleet returns the identity of the run in its fleet.
 func (f *fleetTalk) inFleet(ctx workflow.Context) fleet.Run {
 	return fleet.Run{WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: f.began}
 }

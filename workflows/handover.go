@@ -28,8 +28,8 @@ const (
 	// bytesOfTask is about the size of a running task in the resumption, and maxCarried the
 	// largest resumption with the spec: the server takes 2 MiB.
 	bytesOfTask, maxCarried = 130, 1800 << 10
-	// maxAddedBytes bounds what tasks outside the spec, or with another command than there,
-	// may take along.
+	// maxAddedBytes bounds the size in the resumption of tasks that are outside the spec or
+	// have another command than there.
 	maxAddedBytes = 256 << 10
 )
 
@@ -48,14 +48,14 @@ func (o *handover) handOver(ctx workflow.Context) bool {
 		o.wakeWhenFinished(ctx)
 		return false
 	case o.selector.HasPending():
-		return false // what has happened already comes first
+		return false // pending events come first
 	}
 	o.next = o.resumption(ctx)
 	return true
 }
 
-// isLong reports whether it is time to go on in another execution, and the run is in a
-// state in which that can be.
+// isLong reports whether the run should continue in another execution, and is in a state that
+// allows it.
 func (o *handover) isLong(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	return info.GetContinueAsNewSuggested() && o.machine.Quiet() &&
@@ -87,7 +87,7 @@ func errGoesOn() error {
 	return temporal.NewNonRetryableApplicationError("the run is about to go on in another execution of its workflow; try again", spec.ErrTryAgain, nil)
 }
 
-// HeldHost is a host that a run has, in a [Resumption].
+// HeldHost is a host of a run in a [Resumption].
 type HeldHost struct {
 	Name   string `json:"name"`
 	Queue  string `json:"queue"`
@@ -97,7 +97,7 @@ type HeldHost struct {
 	Devices []string `json:"devices,omitempty"`
 	// Service is as in [hostapi.ReserveOutput].
 	Service *spec.HostService `json:"service,omitempty"`
-	// Tasks are those placed there, also those outside the spec.
+	// Tasks are the tasks placed there, also tasks outside the spec.
 	Tasks []string `json:"tasks,omitempty"`
 }
 
@@ -133,7 +133,7 @@ func (o *handover) held(hosts []*host) []HeldHost {
 	return held
 }
 
-// tasksByHost returns the tasks that are placed on each host, also those outside the spec.
+// tasksByHost returns the tasks that are placed on each host, also tasks outside the spec.
 func (pl *placer) tasksByHost() map[*host][]string {
 	tasks := map[*host][]string{}
 	for _, task := range sortedKeys(pl.placed) {
@@ -143,7 +143,7 @@ func (pl *placer) tasksByHost() map[*host][]string {
 	return tasks
 }
 
-// takeOver is the other end of resumption.
+// takeOver restores the state that resumption returned.
 func (o *handover) takeOver(from *Resumption) {
 	o.began, o.execution = from.Run, from.Execution
 	for _, queue := range from.Lost {

@@ -18,8 +18,8 @@ import (
 // launch is a launch of a task whose end has not reached the run.
 type launch struct {
 	id string // of its RunTask activity
-	// cancel cancels that. In a group it cancels those of all its tasks, for the machine
-	// stops all tasks or none.
+	// cancel cancels the activity. In a group it cancels the activities of all its tasks, since
+	// the machine stops all tasks or none.
 	cancel workflow.CancelFunc
 }
 
@@ -76,13 +76,13 @@ func (r *clusterRun) ended(ctx workflow.Context, e TaskEnd) {
 	switch {
 	case e.GivenUp:
 		r.absent[h.queue] = true
-	case e.Exit != nil: // the host itself says so
+	case e.Exit != nil: // according to the host itself
 		delete(r.absent, h.queue)
 	}
 	r.step(ctx, lifecycle.TaskEnded{Task: e.Task, Generation: e.Generation, Launch: e.Launch, Host: h.name, Exit: e.Exit})
 }
 
-// stop cancels activities; a host takes that as: stop with grace.
+// stop cancels activities. The host then stops the processes with their grace.
 func (r *clusterRun) stop(a lifecycle.Stop) {
 	for _, name := range a.Tasks {
 		if l, ok := r.launches[name]; ok {
@@ -91,8 +91,8 @@ func (r *clusterRun) stop(a lifecycle.Stop) {
 	}
 }
 
-// Carrier carries launches out on one host: it starts their RunTask activities, in the
-// workflow of the run or of a group, and knows what their ends mean.
+// Carrier carries out launches on one host: it starts their RunTask activities, in the workflow
+// of the run or of a group, and interprets their ends.
 type Carrier struct {
 	Host  string `json:"host"`
 	Queue string `json:"queue"`

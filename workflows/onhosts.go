@@ -18,7 +18,7 @@ import (
 // error.
 type onHosts func(workflow.Context) (spec.RequestAnswer, error)
 
-// group returns the generation of the run, for its hosts.
+// group identifies the generation of the run to its hosts.
 func (c *hostCalls) group() hostapi.Group {
 	return hostapi.Group{Run: c.began, Generation: c.machine.Generation()}
 }
@@ -79,14 +79,14 @@ func (c *hostCalls) captureStacks(in spec.StacksRequest, options activityOptions
 	}
 }
 
-// reach returns what has the hosts of tasks carry out a request.
+// reach returns the function that carries out a request on the hosts of tasks.
 func reach[I any](c *hostCalls, a hostapi.Activity[I, spec.RequestAnswer], tasks []string, in func(to hostapi.Group, tasks []string) I) onHosts {
 	return func(ctx workflow.Context) (spec.RequestAnswer, error) {
 		return together(ask(ctx, c, a, requesting, tasks, in))
 	}
 }
 
-// maxListed bounds names in a summary that has little else.
+// maxListed bounds the names in a summary that has little else.
 const maxListed = 300
 
 // asked is the answer of a host for some of its tasks.
@@ -145,7 +145,7 @@ func together(all []asked) (answer spec.RequestAnswer, failure error) {
 	return answer, failure
 }
 
-// noStacks returns why the tasks of a host have no stacks.
+// noStacks returns the reason why the tasks of a host have no stacks.
 func (c *hostCalls) noStacks(h *host, tasks []string, err error) stacktree.Tree {
 	stack := stacktree.NoAnswer(h.name)
 	if !temporal.IsTimeoutError(err) {

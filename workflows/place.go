@@ -26,7 +26,7 @@ type host struct {
 	queue string // of this very host worker
 	out   hostapi.ReserveOutput
 
-	// groups are the reservations that it has.
+	// groups are its reservations.
 	groups []int
 	// devices are the GPUs that the fleet gave the run there.
 	devices []string
@@ -74,8 +74,8 @@ func (pl *placer) place(ctx workflow.Context, p placement) error {
 	return failure
 }
 
-// placeWherePinned reserves the hosts that the run has brought along: all tasks that are
-// not pinned on one, each pinned one where its address says.
+// placeWherePinned reserves the hosts that the run has brought along: one host for all tasks
+// without an address, and for each other task the host of its address.
 func (pl *placer) placeWherePinned(ctx workflow.Context, p placement) error {
 	asked := slices.Concat(pl.hosts, pl.former)
 	pl.hosts = groupByHost(pl.spec.TaskList())
@@ -187,8 +187,8 @@ func reserveSummary(h *host, generation int) string {
 	return s
 }
 
-// checkBarriers refuses local barriers of tasks that have come to several hosts: at
-// the first of them some would wait for others that can never arrive there.
+// checkBarriers refuses local barriers if the tasks are on several hosts: at the first barrier
+// some would wait for others that can never arrive there.
 func (pl *placer) checkBarriers() error {
 	if pl.spec.Barriers != spec.BarriersLocal || len(pl.hosts) == 1 {
 		return nil
@@ -268,8 +268,8 @@ func groupByHost(tasks []spec.Task) []*host {
 	return hosts
 }
 
-// mergeSame makes one of hosts that turned out to be the same: the tasks any
-// host may take can land where others are pinned to.
+// mergeSame merges hosts that turned out to be the same: tasks that any host may take can land
+// on a host to which others are pinned.
 func mergeSame(hosts []*host) []*host {
 	var merged []*host
 	for _, h := range hosts {
@@ -312,7 +312,7 @@ func (pl *placer) placementError(h *host, err error) error {
 	case temporal.IsCanceledError(err):
 		return err
 	case errors.As(err, &app) && app.Type() == spec.ErrInvalidRunSpec:
-		var refused spec.RunResult // of which the exit code is known
+		var refused spec.RunResult // has the exit code
 		if !app.HasDetails() || app.Details(&refused) != nil {
 			return temporal.NewNonRetryableApplicationError(app.Message(), spec.ErrInvalidRunSpec, nil)
 		}

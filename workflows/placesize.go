@@ -19,7 +19,7 @@ const (
 	maxPlacing = 20 << 20
 )
 
-// checkSize refuses what has no room in a history.
+// checkSize refuses a generation whose inputs have no room in a history.
 func (pl *placer) checkSize(ctx workflow.Context) error {
 	if len(pl.hosts) == 1 {
 		return nil
@@ -35,7 +35,7 @@ func (pl *placer) checkSize(ctx workflow.Context) error {
 }
 
 // clusterSize returns the approximate size of Prepare's input, in bytes. It does not depend on
-// how this version writes that: a replay branches as the first time.
+// the encoding of this version, so that a replay decides the same.
 func (pl *placer) clusterSize() int {
 	const member, host = 20, 200
 	return member*pl.machine.Size() + host*len(pl.hosts)
@@ -51,8 +51,8 @@ func (pl *placer) specSize(ctx workflow.Context) int {
 	return size
 }
 
-// pace holds the start of activities with large inputs back until some of those before have
-// been answered, and have thus been sent.
+// pace delays activities with large inputs until some of the earlier ones have been answered,
+// and so have been sent.
 type pace struct {
 	size    int
 	started []workflow.Future

@@ -119,7 +119,7 @@ func settling(ctx workflow.Context, queue string, givenUp time.Duration, s *spec
 	})
 }
 
-// requesting is for requests to tasks: short, and of no use when it comes late.
+// requesting is for requests to tasks, which are short and useless if they come late.
 func requesting(ctx workflow.Context, queue, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
@@ -141,8 +141,8 @@ func askingFirst(ctx workflow.Context, queue, summary string) workflow.Context {
 	})
 }
 
-// telling is for TellStopping with news of a stop together, which are of use for as long
-// as the run lives: a host that is away takes them when it is back.
+// telling is for TellStopping with the state of a stop together, which is useful for as long as
+// the run lives: a host that is away receives it when it is back.
 func telling(ctx workflow.Context, queue, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           queue,

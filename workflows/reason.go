@@ -8,14 +8,15 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// reasonOf returns why an activity failed, without the names and numbers that the SDK adds.
+// reasonOf returns the reason why an activity failed, without the names and numbers that the
+// SDK adds.
 func reasonOf(err error) string {
 	var app *temporal.ApplicationError
 	var timeout *temporal.TimeoutError
 	var activity *temporal.ActivityError
 	switch {
 	case errors.As(err, &app):
-		return app.Message() // also where a deadline ended the tries
+		return app.Message() // also if a deadline ended the tries
 	case errors.As(err, &timeout):
 		return spec.NoAnswerText
 	case temporal.IsCanceledError(err):

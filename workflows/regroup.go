@@ -63,7 +63,7 @@ type Resumption struct {
 	Output []string `json:"output,omitempty"`
 }
 
-// keepOutputBytes bounds the output that goes along.
+// keepOutputBytes bounds the output in the resumption.
 const keepOutputBytes = 64 << 10
 
 // lastOf returns the last lines that have at most that many bytes together.
@@ -76,7 +76,7 @@ func lastOf(lines []string, most int) []string {
 	return lines[from:]
 }
 
-// resume takes up what an earlier execution left.
+// resume restores the state that an earlier execution left.
 func (r *clusterRun) resume(from *Resumption) {
 	r.machine = lifecycle.Resume(r.spec, r.spec.TaskList(), from.Machine)
 	r.handover.takeOver(from)

@@ -38,8 +38,8 @@ type givenBack struct {
 // giveBack runs Release on every host that was reserved. A host that does not
 // answer is a problem for the report, not for the others. It may be done again.
 //
-// A host that the run has given up is not asked: nothing of the run lives there, and the
-// end does not wait for it. Its reconciler frees what the run holds there when it is back.
+// A host that the run has given up is not asked: nothing of the run lives there, and the end
+// does not wait for it. Its reconciler frees the run's reservations there when it is back.
 func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 	var back givenBack
 	e := lifecycle.Released{Exits: map[string][]spec.Exit{}, Values: map[string][]byte{}, Hosts: map[string]string{}}

@@ -51,7 +51,8 @@ func (r *clusterRun) register(ctx workflow.Context) error {
 	return nil
 }
 
-// onHosts returns what carries out the request of an operator; nil for any other action.
+// onHosts returns the function that carries out the request of an operator, or nil for any
+// other action.
 func (c *hostCalls) onHosts(a lifecycle.Action) onHosts {
 	switch a := a.(type) {
 	case lifecycle.TerminateTasks:

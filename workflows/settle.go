@@ -46,8 +46,8 @@ func (pl *placer) settle(ctx workflow.Context, hosts []*host) error {
 	return nil
 }
 
-// givenUp returns how long a host, of that many, may be silent before nothing of the run
-// lives there; 0 if it may be for ever.
+// givenUp returns the silence after which nothing of a run on that many hosts lives on a host,
+// or 0 if processes may live for ever.
 func (pl *placer) givenUp(hosts int) time.Duration {
 	f, ok := lifecycle.FenceOf(pl.spec, hosts)
 	if !ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// answerStatusBy has the query of that name answered.
+// answerStatusBy installs the handler of the status query.
 func answerStatusBy(ctx workflow.Context, answer func() (spec.Status, error)) error {
 	return workflow.SetQueryHandlerWithOptions(ctx, spec.QueryStatus, answer,
 		workflow.QueryHandlerOptions{Description: "Where the run and its tasks are."})
@@ -34,7 +34,7 @@ func resultOfRefusal(err error) *spec.RunResult {
 	}
 }
 
-// answerStatus answers the query of that name.
+// answerStatus answers the status query.
 func (v *reporter) answerStatus() (spec.Status, error) {
 	s := v.status()
 	if v.invalid != nil {
@@ -62,7 +62,7 @@ func (v *reporter) answerStatus() (spec.Status, error) {
 const (
 	// maxStatus bounds the answer to the query, in bytes: the server takes 2 MiB.
 	maxStatus = 3 << 19
-	// manyTasks is the number of tasks below which it is smaller than that.
+	// manyTasks is the number of tasks below which the answer is certainly smaller.
 	manyTasks = 500
 )
 
@@ -107,7 +107,7 @@ func (v *reporter) status() spec.Status {
 const (
 	// detailRows bounds the table in the Web UI: larger runs get counts.
 	detailRows = 64
-	// maxDetailText bounds each text that users and programs have written there.
+	// maxDetailText bounds each text of users and programs there.
 	maxDetailText = 4000
 	// maxPath bounds each path there.
 	maxPath = 300

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// stopTogether and clearStop are the requests about stopping together.
+// stopTogether and clearStop are the updates for stopping together.
 func (r *clusterRun) stopTogether() func(workflow.Context) error {
 	return updateStopping(r, spec.UpdateStopTogether, "Has all tasks stop together, each by itself.",
 		func(q spec.TogetherRequest, at time.Time) lifecycle.Event {

@@ -144,8 +144,8 @@ func (r *clusterRun) serve(ctx workflow.Context, q request) {
 	}
 }
 
-// servePlacing is serve while hosts are being reserved: the run can be ended, and
-// ends when the reservations have come to theirs.
+// servePlacing is serve while hosts are being reserved: the run can be ended, and ends after
+// the reservations have returned.
 func (r *clusterRun) servePlacing(q request) {
 	when := "before its tasks were placed"
 	if r.machine.Generation() > 0 {

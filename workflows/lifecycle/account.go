@@ -17,7 +17,7 @@ type account struct {
 	captured  // last
 }
 
-// decide records why the run ends, unless that is already decided.
+// decide records the reason for the end of the run, unless that is already decided.
 func (a *account) decide(d decision) {
 	if a.decided == undecided {
 		a.decided, a.decidedAt = d, a.arrivals

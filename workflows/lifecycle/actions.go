@@ -6,7 +6,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Action is something for the workflow to carry out.
+// Action is a step for the workflow to carry out.
 type Action interface{ action() }
 
 // Launch starts a task: it schedules a RunTask activity. Launch numbers the launches of
@@ -35,7 +35,7 @@ type StopPlacing struct{}
 // answers it, soon and in any case.
 type Capture struct {
 	Tasks []string
-	// For is the cause of what follows.
+	// For is the cause of the stop or restart that follows.
 	For spec.Cause
 	// Again is the time after it at which the hosts look once more.
 	Again time.Duration

@@ -133,10 +133,11 @@
 // This order gives the verdict and the type of the error. The exit code, the first failure and
 // the message come from the root cause, the earliest failure of any kind: by arrival in
 // history; on one host by its monotonic clock, and on a tie by rank. A program that reported an
-// error failed when it reported it, not when its process ended. Wall clocks decide nothing
-// between hosts. So an unexpected exit that made another program report an error is named
-// first, while the type shows that a program has reported an error. A lost host ranks with
-// unexpected exits, but as the earliest failure it sets the type.
+// error failed when it reported it, not when its process ended. Between hosts wall clocks
+// decide nothing, except which error was printed first if a process lost its peer. So an
+// unexpected exit that made another program report an error is named first, while the type
+// shows that a program has reported an error. A lost host ranks with unexpected exits, but as
+// the earliest failure it sets the type.
 //
 // A run without failures has succeeded unless an operator ended what its success depends
 // on: the chief, if it depends on one, or else every task. Then it is cancelled. One

@@ -134,10 +134,10 @@ func (a *account) usedUp(f failure) bool {
 	return a.spec.RestartsTasks() && most != nil && f.exit.Restart-f.task.first >= *most
 }
 
-// earliest returns the earliest of failures in order of arrival. Between hosts the
-// order of the history decides, since their clocks are never compared. On the host of
-// the first failure its monotonic clock decides, which is more exact than the order in
-// which activities returned; rank breaks ties.
+// earliest returns the earliest of failures in order of arrival. Between hosts the order of the
+// history decides, since their clocks cannot be compared. On the host of the first failure its
+// monotonic clock decides, which is more exact than the order in which activities returned;
+// rank breaks ties.
 func earliest(all []failure) *failure {
 	if len(all) == 0 {
 		return nil

@@ -12,8 +12,8 @@ type group struct {
 	// counted is the number of restarts that failures caused. quick is the number of
 	// generations in a row, up to the last, that failed within a minute.
 	counted, quick int
-	// cause is why the group is being stopped. root is the failure that caused it; nil if
-	// an operator asked.
+	// cause is the cause of the stop of the group. root is the failure that caused it, or nil
+	// if an operator asked.
 	cause spec.Cause
 	root  *failure
 	// before is the root cause of the previous generation.

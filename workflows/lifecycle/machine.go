@@ -28,7 +28,7 @@ const (
 	ended
 )
 
-// decision is why a run ends.
+// decision is the reason for the end of a run.
 type decision = spec.EndedBy
 
 const (

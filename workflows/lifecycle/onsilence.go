@@ -32,7 +32,7 @@ func (e Silent) apply(m *Machine) {
 	}
 }
 
-// endSilence does what on_silence says, now that the stacks are captured.
+// endSilence carries out on_silence after the stacks are captured.
 func (m *Machine) endSilence() {
 	s := &m.silent
 	tasks := namesOf(m.liveOf(s.tasks))
@@ -51,8 +51,8 @@ func (m *Machine) endSilence() {
 }
 
 // byStacks returns the failure of the task that a silent root waited for, if the stacks show
-// it: the first outlier that ended badly. The run may have stopped it because of the others. If
-// there is none, byStacks returns nil.
+// it: the first outlier that ended badly and was not lost with its host. The run may have
+// stopped it because of the others. If there is none, byStacks returns nil.
 func (a *account) byStacks(root *failure, hostOf func(*task) string) *failure {
 	if !a.foundSilence(root) {
 		return nil

@@ -59,7 +59,7 @@ func HistoryOf(attempts []Attempt) RestartHistory {
 		default:
 			h.Quick++
 		}
-		// Whether the last one is restarted is still to be decided.
+		// It is not yet decided whether the last one is restarted.
 		if a.Cause.ByItself() && i < len(attempts)-1 {
 			h.Counted++
 		}
@@ -103,7 +103,7 @@ func (p RestartPolicy) Next(h RestartHistory) (delay time.Duration, again bool) 
 	return 0, false
 }
 
-// backoff returns the delay of a restart. The first is immediate: most failures happen once.
+// backoff returns the delay of a restart. The first is immediate: most failures are isolated.
 func backoff(quick int) time.Duration {
 	if quick <= 1 {
 		return atOnce

@@ -72,7 +72,7 @@ func (a *account) addFailures(r *spec.RunResult, j judgement, e Released) {
 	}
 }
 
-// addTasks adds how the tasks ended, and returns how many restarts there were.
+// addTasks adds the results of the tasks, and returns the number of restarts.
 func (a *account) addTasks(r *spec.RunResult, j judgement, e Released) (restarts int) {
 	failed := make(map[string]*failure, len(j.failures))
 	for i := range j.failures {

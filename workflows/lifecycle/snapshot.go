@@ -54,8 +54,8 @@ type RunningTask struct {
 	Host    string     `json:"host,omitempty"`
 }
 
-// maxSnapshot bounds a snapshot, in bytes as JSON. It is sent together with the spec, and
-// the server takes 2 MiB in all. That of a run of 10,000 running tasks is larger.
+// maxSnapshot bounds a snapshot, in bytes as JSON. It is sent together with the spec, and the
+// server takes 2 MiB in all. The snapshot of a run with 10,000 running tasks is larger.
 const maxSnapshot = 400 << 10
 
 // snapshotExits is the most exits of a task in a snapshot between two generations.
@@ -201,5 +201,5 @@ func (e Resumed) apply(m *Machine) {
 	m.startTimers(e.Elapsed)
 }
 
-// Waiting returns how long a resumed run waits before it is placed.
+// Waiting returns the time that a resumed run waits before it is placed.
 func (a *account) Waiting() time.Duration { return backoff(a.group.quick) }

@@ -4,8 +4,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Status returns the state of the run and of its tasks, without hosts and addresses,
-// which the machine does not know. Those that the generation does not have are left out.
+// Status returns the state of the run and of its tasks, without hosts and addresses, which the
+// machine does not know. Tasks that the generation does not have are left out.
 func (m *Machine) Status() (spec.RunState, []spec.TaskStatus) {
 	tasks := make([]spec.TaskStatus, 0, len(m.tasks))
 	for _, t := range m.tasks {

@@ -136,7 +136,7 @@ func (l *taskList) nextRank() int {
 	return next
 }
 
-// AddedSize returns about how many bytes a snapshot needs for tasks that differ from the
+// AddedSize returns the approximate size, in bytes, in a snapshot of tasks that differ from the
 // spec, which are never left out.
 func (l *taskList) AddedSize() int {
 	size := 0

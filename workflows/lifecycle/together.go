@@ -28,15 +28,14 @@ type together struct {
 	stragglers []string
 }
 
-// StopKey identifies a request to stop together. An operator's has no task.
+// StopKey identifies a request to stop together. The key of an operator's request has no task.
 type StopKey struct {
 	Task       string `json:"task,omitempty"`
 	Generation int    `json:"generation,omitempty"`
 	Key        string `json:"key"`
 }
 
-// maxStopKeys bounds the requests that are remembered. One that is sent again is sent
-// again soon.
+// maxStopKeys bounds the requests that are remembered. A repeated request comes soon.
 const maxStopKeys = 200
 
 func (e StopTogether) stopKey() StopKey { return StopKey{e.Task, e.Generation, e.Key} }
