@@ -32,8 +32,8 @@ type Barrier struct {
 	Missing    []MissingTask        `json:"missing"`
 }
 
-// MissingTask is a participant that has not arrived, with its host and state as far as the run
-// knows them.
+// MissingTask is a participant that has not arrived, with its host and state if the run knows
+// them.
 type MissingTask struct {
 	spec.BarrierMissing
 	Host  string         `json:"host,omitempty"`

@@ -72,7 +72,7 @@ type Summary struct {
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
 	// SilentTasks are the tasks of an open run that have been silent for longer than its spec
-	// allows, and SilentSeconds is how long all of them have been.
+	// allows, and SilentSeconds is the time for which all of them have been.
 	SilentTasks   []string `json:"silent_tasks,omitempty"`
 	SilentSeconds int      `json:"silent_seconds,omitempty"`
 	// LastOutput is the time at which a process of an open run last wrote output, by the clock

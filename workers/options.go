@@ -80,8 +80,8 @@ type Options struct {
 	// OrphanGrace is the time in which processes must end after the owner has died. Default:
 	// 2s.
 	OrphanGrace time.Duration `json:"orphan_grace,omitempty"`
-	// IdleExit is how long the host worker runs without a run before it ends; see [Want]. 0
-	// means that it does not end.
+	// IdleExit is the time without a run after which the host worker ends; see [Want]. 0 means
+	// that it does not end.
 	IdleExit time.Duration `json:"idle_exit,omitempty"`
 	// Debug logs more.
 	Debug bool `json:"debug,omitempty"`

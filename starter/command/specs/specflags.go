@@ -84,8 +84,8 @@ func (f *SpecFlags) apply(s *spec.RunSpec) []string {
 	note(err)
 	switch {
 	case err != nil && len(s.Tasks) == 0:
-		// The number is unknown, which is a problem already. Without a task the spec would have
-		// another one.
+		// The unknown number is reported already. A spec without tasks would be a second
+		// problem.
 		s.Tasks, _ = setCount(nil, 1)
 	case err != nil:
 	case n != nil && f.Given("task"):

@@ -120,7 +120,7 @@ func (g *given) letters(args []string) (n int, err error) {
 
 var negative = lazyregexp.New(`^-\d+$|^-\d*\.\d+$`)
 
-// set sets the value of a flag: the one that was written with it, or else the next argument.
+// set sets the value of a flag: the text that was written with it, or else the next argument.
 func (g *given) set(f flag, written, text string, has bool, args []string) (n int, err error) {
 	n = 1
 	switch {
