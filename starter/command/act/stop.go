@@ -122,7 +122,7 @@ func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop func(co
 		return worst
 	}
 	for i, r := range asked {
-		// The run has been stopped even if its result is a failure.
+		// A run that ends with a failure counts as stopped, too.
 		var result *spec.RunResult
 		var err error
 		if answers[i].State != stateTerminated {
