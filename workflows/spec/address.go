@@ -35,8 +35,8 @@ func SplitAddress(addr string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// splitHost takes the host off the front of an address. The rest is empty, or
-// a colon and what should be a port.
+// splitHost splits the host from the front of an address. The rest is empty, or a colon and a
+// port that may be invalid.
 func splitHost(addr string) (host, rest string, err error) {
 	if inner, ok := strings.CutPrefix(addr, "["); ok {
 		host, rest, ok = strings.Cut(inner, "]")
@@ -59,7 +59,8 @@ func splitHost(addr string) (host, rest string, err error) {
 	return host, rest, nil
 }
 
-// hostSafe keeps out what an IPv6 zone may hold but a queue's name may not.
+// hostSafe reports whether an IPv6 address has none of the characters that its zone may hold
+// but a queue's name may not.
 func hostSafe(ip string) bool { return !strings.ContainsAny(ip, "/ ") && printable(ip) == ip }
 
 // IsLoopback reports whether a host stands for the machine itself: localhost,
@@ -72,8 +73,8 @@ func IsLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// endpoint returns an address in the form in which two of them are compared. Hosts
-// have no case, and all names of the machine itself are one.
+// endpoint returns an address in the form in which two of them are compared. Hosts have no
+// case, and all names of the machine itself are equal.
 func endpoint(host string, port int) string {
 	if IsLoopback(host) {
 		host = "localhost"

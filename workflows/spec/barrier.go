@@ -18,8 +18,8 @@ import (
 // barriers. A queue of closures belongs to all generations and leaves it out.
 type RunRef struct {
 	WorkflowID string `json:"workflow_id"`
-	// RunID is the execution. Runs that had the same workflow ID one after
-	// another have different ones.
+	// RunID is the execution. It distinguishes runs that had the same workflow ID one after
+	// another.
 	RunID      string `json:"run_id"`
 	Generation int    `json:"generation"`
 }
@@ -96,8 +96,8 @@ type BarrierResult struct {
 	Arrived map[string][]string `json:"arrived"`
 	// Values are the values of the tasks of a released round.
 	Values map[string]string `json:"values,omitempty"`
-	// Refused are arrivals that did not count, and Participants, set with them,
-	// whom the round was for.
+	// Refused are arrivals that did not count. Participants, set with them, are the
+	// participants of the round.
 	Refused      []BarrierRefusal `json:"refused,omitempty"`
 	Participants []string         `json:"participants,omitempty"`
 }
@@ -109,7 +109,7 @@ type BarrierMissing struct {
 	Since time.Time `json:"since"`
 }
 
-// BarrierRefusalWhy is why an arrival did not count.
+// BarrierRefusalWhy is the reason why an arrival did not count.
 type BarrierRefusalWhy string
 
 // The values of [BarrierRefusalWhy].
@@ -174,11 +174,11 @@ type BarrierCheckInput struct {
 // BarrierCheckOutput lists the missing tasks that have ended for good.
 type BarrierCheckOutput struct {
 	Ended []BarrierEndedTask `json:"ended,omitempty"`
-	// RunEnded says how, when the run or its generation is over.
+	// RunEnded says how the run or its generation ended. It is empty while they live.
 	RunEnded string `json:"run_ended,omitempty"`
 }
 
-// BarrierEndedTask is a task that has ended, and how.
+// BarrierEndedTask is a task that has ended.
 type BarrierEndedTask struct {
 	Task string `json:"task"`
 	How  string `json:"how,omitempty"`
@@ -188,8 +188,8 @@ type BarrierEndedTask struct {
 // another attempt if it must stop while all missing tasks may still come.
 const ErrBarrierUnchanged = "BarrierUnchanged"
 
-// MaxBarrierValues is the most that the values of a round have together, by
-// [BarrierValueSize]: they are in the result of its workflow.
+// MaxBarrierValues bounds the values of a round together, by [BarrierValueSize]: they are in
+// the result of its workflow.
 const MaxBarrierValues = 1 << 20
 
 // BarrierValueSize returns the size of a value, in bytes. Every byte that is not plain text
@@ -207,7 +207,7 @@ func BarrierValueSize(value string) int {
 // MaxBarrierName is the longest name of a barrier, in bytes.
 const MaxBarrierName = 200
 
-// CheckBarrierName returns what is wrong with the name of a barrier.
+// CheckBarrierName returns an error if the name of a barrier is invalid.
 func CheckBarrierName(name string) error {
 	switch {
 	case name == "":
@@ -242,8 +242,8 @@ func BarrierIDPrefix(workflowID, runID string) string {
 	return workflowID + "/barrier/" + ShortRunID(runID) + "/"
 }
 
-// ShortRunID returns the part of a Temporal run ID that is random: the first part is the
-// same for all that begin within a minute, and a run may begin again at once.
+// ShortRunID returns the random part of a Temporal run ID: the first part is the same for all
+// runs that begin within a minute, and a run may begin again at once.
 func ShortRunID(runID string) string { return runID[strings.LastIndexByte(runID, '-')+1:] }
 
 // NormalParticipants sorts them and leaves out repetitions.
@@ -251,7 +251,7 @@ func NormalParticipants(tasks []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(tasks)))
 }
 
-// ParticipantsDigest stands for a set of participants that is sorted.
+// ParticipantsDigest returns a digest of a sorted set of participants.
 func ParticipantsDigest(sorted []string) string {
 	h := sha256.New()
 	for _, t := range sorted {
@@ -278,7 +278,7 @@ func OtherParticipantsText(task string, yours, theirs []string) string {
 		task, strings.Join(parts, "; "))
 }
 
-// TooLargeText refuses an arrival with whose value the round would have too much.
+// TooLargeText refuses an arrival whose value is too large for the round.
 func TooLargeText() string {
 	return fmt.Sprintf("the values of all tasks have more than %d bytes together; bring less, such as the path of a file", MaxBarrierValues)
 }

@@ -21,7 +21,7 @@ const EnvTransientFailures = "TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES"
 const (
 	// DefaultQueueSize is the original's.
 	DefaultQueueSize = 256 * 1024
-	// MaxQueueSize is more closures than their bytes let in.
+	// MaxQueueSize is more closures than the limit of their bytes allows.
 	MaxQueueSize = 1536 << 10
 	// DefaultTransientFailures is the original's.
 	DefaultTransientFailures = 3

@@ -101,7 +101,7 @@ func ParseConstraint(text string) (Constraint, error) {
 	return c, nil
 }
 
-// String returns the constraint as people write it.
+// String returns the constraint in the syntax of a spec.
 func (c Constraint) String() string { return c.Key + " " + c.Op + " " + c.Value }
 
 // sizeUnits are the units of sizes: powers of 1024, and of 1000.

@@ -82,7 +82,7 @@ func readDocument(c *checker, data []byte, parse func(*checker, []byte) *node) *
 	return parse(c, data)
 }
 
-// invalidUTF8 returns the offset of the first byte that is no UTF-8, or -1.
+// invalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.
 func invalidUTF8(data []byte) int {
 	for i := 0; i < len(data); {
 		r, size := utf8.DecodeRune(data[i:])
@@ -97,8 +97,8 @@ func invalidUTF8(data []byte) int {
 // trimBOM drops the mark that some editors put in front of UTF-8.
 func trimBOM(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
 
-// parseJSON reads one JSON document. It returns nil after a problem that
-// leaves nothing to look at.
+// parseJSON reads one JSON document. It returns nil after a problem that makes the document
+// unreadable.
 func parseJSON(c *checker, data []byte) *node {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	var first json.RawMessage
@@ -139,7 +139,7 @@ type jsonReader struct {
 func (r *jsonReader) token() json.Token {
 	t, err := r.dec.Token()
 	if err != nil {
-		// The document was checked; running off its end is our own mistake.
+		// The document was checked; reading beyond its end is a bug.
 		panic(fmt.Sprintf("spec: reading tokens of valid JSON: %v", err))
 	}
 	end := int(r.dec.InputOffset())
@@ -251,9 +251,8 @@ func escapedUnit(raw []byte) uint64 {
 	return u
 }
 
-// DecodeDocument reads a document of another kind than a spec into v, which is a pointer to a
-// struct with the zero value, as strictly as [DecodeYAML] reads a spec. It returns everything
-// that does not fit.
+// DecodeDocument reads a document of another kind than a spec into v, which must point to a
+// zero struct, as strictly as [DecodeYAML] reads a spec. It returns all problems.
 func DecodeDocument(data []byte, v any) []Problem {
 	c := &checker{document: reflect.TypeOf(v).Elem()}
 	if root := readDocument(c, trimBOM(data), parseYAML); root != nil {

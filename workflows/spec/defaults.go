@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Defaults of a spec. They are the seeds', where those have one.
+// Defaults of a spec. They are TensorFlow's or torchrun's, if those have one.
 const (
 	DefaultRPCLayer         = "grpc"
 	DefaultChiefGrace       = Duration(3 * time.Second)

@@ -43,7 +43,7 @@ func (d *Duration) Pointer() *time.Duration {
 	return &v
 }
 
-// String writes the duration the way it is read, and as people do: "1h", not
+// String writes the duration in the syntax of [ParseDuration], in its short form: "1h", not
 // "1h0m0s".
 func (d Duration) String() string {
 	text := time.Duration(d).String()

@@ -43,8 +43,8 @@ type Source struct {
 func (v Variable) IsReference() bool { return v.From != Source{} }
 
 var (
-	// secretWords are those in the names of variables that probably hold secrets, secretParts
-	// whole parts of such names.
+	// secretWords are substrings of the names of variables that probably hold secrets, and
+	// secretParts whole parts of such names.
 	secretWords = []string{"SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "WEBHOOK", "API_KEY", "APIKEY"}
 	secretParts = []string{"TOKEN", "PASS", "COOKIE", "PWD", "PW", "PAT", "AUTH", "KEY", "DSN", "JWT"}
 	// paths are variables that are not secret although their names look like it.
@@ -78,7 +78,7 @@ func LooksSecret(name, value string) bool {
 	return slices.ContainsFunc(inSecretValues, in(value)) && secretValue().MatchString(value)
 }
 
-// WithoutSecrets returns the spec without the values of variables that probably are secrets.
+// WithoutSecrets returns the spec without the values of variables that are probably secrets.
 func (s *RunSpec) WithoutSecrets() *RunSpec {
 	out := clone(reflect.ValueOf(s)).Interface().(*RunSpec)
 	hide := func(e Env) {
@@ -157,7 +157,7 @@ func (v Variable) size(name string) int {
 	return len(name) + 1 + len(v.Value) + len(v.From.FromEnv) + len(v.From.FromFile)
 }
 
-// textOf returns the value of a variable; of one that only the host knows, nothing.
+// textOf returns the value of a variable, or "" if only the host knows it.
 func (e Env) textOf(name string) string { return e[name].Value }
 
 func mergeEnv(layers ...Env) Env {

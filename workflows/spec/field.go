@@ -16,7 +16,7 @@ type field struct {
 	doc string
 	// example shows it in YAML.
 	example string
-	// remedy replaces what would be said about a value of the wrong type.
+	// remedy replaces the remedy for a value of the wrong type.
 	remedy string
 	// def is the default, or nil if there is none.
 	def any
@@ -26,7 +26,7 @@ type field struct {
 	enum []string
 	// syntax is a further condition on the value.
 	syntax syntax
-	// least and most bound a number, and bounds says what to do with one beyond them.
+	// least and most bound a number, and bounds is the remedy for a number beyond them.
 	least, most *int
 	bounds      string
 	// from is the shortest duration.
@@ -176,8 +176,8 @@ var flags = sync.OnceValue(func() (list []Flag) {
 // In returns the field of a spec, which can be set.
 func (f Flag) In(s *RunSpec) reflect.Value { return reflect.ValueOf(s).Elem().FieldByIndex(f.index) }
 
-// inRun returns where in a run spec the field is: one of its own, or of a struct that it
-// has.
+// inRun returns the path and the index of the field in a run spec, of which it is a field
+// itself or a field of a struct.
 func (f field) inRun() (path string, index []int) {
 	run := reflect.TypeFor[RunSpec]()
 	typ, name, _ := strings.Cut(f.of, ".")

@@ -2,11 +2,10 @@ package spec
 
 import "strconv"
 
-// fields is the table of a run spec's fields, in the order of the reference and of the
-// flags. The JSON Schema, the flags with their help and what they set, the defaults, the
-// checks of single values, the remedies and the reference all come from it. A field needs
-// an entry here, one in its Go type, and the code that uses it. A test holds the table
-// against the types.
+// fields is the table of a run spec's fields, in the order of the reference and of the flags.
+// The JSON Schema, the flags with their help and what they set, the defaults, the checks of
+// single values, the remedies and the reference all come from it. A field needs an entry here,
+// one in its Go type, and the code that uses it. A test compares the table with the types.
 var fields = []field{
 	{
 		of: "RunSpec.name", syntax: nameSyntax,

@@ -92,7 +92,7 @@ func (c *checker) fillStruct(path, key string, n *node, v reflect.Value) bool {
 			c.unknownField(path, v.Type(), n, m)
 			continue
 		}
-		// A value left empty in YAML, and null in JSON, means: not given.
+		// An empty value in YAML, and null in JSON, count as not given.
 		if m.value.kind != kindNull {
 			c.fill(p, fieldKey(v.Type(), m.name), &m.value, v.Field(index))
 		}
@@ -153,7 +153,8 @@ func (c *checker) fillDuration(path, key string, n *node, v reflect.Value) bool 
 	return true
 }
 
-// givenTwice notes the line of the member and whether its name came before.
+// givenTwice records the line of the member. If its name came before, it notes a problem and
+// returns true.
 func (c *checker) givenTwice(seen map[string]int, path string, m *member) bool {
 	first, twice := seen[m.name]
 	if !twice {
@@ -171,7 +172,7 @@ func (c *checker) givenTwice(seen map[string]int, path string, m *member) bool {
 	return true
 }
 
-// unknownField says which field of t was probably meant by a member of n.
+// unknownField notes a problem with an unknown member of n, and suggests a field of t.
 func (c *checker) unknownField(path string, t reflect.Type, n *node, m *member) {
 	var remedy string
 	known := fieldNames(t)

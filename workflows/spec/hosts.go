@@ -135,7 +135,7 @@ func checkConstraint(c *checker, path, text string) {
 	c.addError(path, err)
 }
 
-// checkHosts compares the hosts that are wanted with the tasks.
+// checkHosts compares the wanted hosts with the tasks.
 func checkHosts(c *checker, s *RunSpec) {
 	n, h := s.total(), s.Hosts
 	if c.isMalformed("tasks") || n < 1 {
@@ -171,7 +171,7 @@ func checkHostCount(c *checker, s *RunSpec, n int, pinned []string) {
 	}
 }
 
-// Elastic says how an elastic run comes to its hosts: one whose [Hosts.Count] is a range.
+// Elastic has the rules for the hosts of an elastic run, whose [Hosts.Count] is a range.
 type Elastic struct {
 	JoinWait *Duration `json:"join_wait,omitempty"`
 	Grow     Grow      `json:"grow,omitempty"`

@@ -8,8 +8,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-// Std says which of the two output streams of a process something applies to.
-// Its values are torch's: 0 none, 1 stdout, 2 stderr, 3 both.
+// Std is a set of the two output streams of a process. Its values are torch's: 0 none, 1
+// stdout, 2 stderr, 3 both.
 type Std int
 
 // The values of [Std].
@@ -128,13 +128,12 @@ type prefixPart struct {
 	get  func(PrefixFields) string
 }
 
-// ParsePrefix reads a template: text in which {{.Type}}, {{.Index}},
-// {{.Rank}}, {{.LocalRank}}, {{.Attempt}} and {{.Host}} stand for what they
-// name, and torch's ${role_name}, ${rank} and ${local_rank} do too. This is
-// all that Go's template language is needed for here; the whole of it would
-// let a spec compute for ever.
+// ParsePrefix reads a template: text in which {{.Type}}, {{.Index}}, {{.Rank}}, {{.LocalRank}},
+// {{.Attempt}} and {{.Host}} stand for what they name, and torch's ${role_name}, ${rank} and
+// ${local_rank} do too. The whole template language of Go would allow a spec to compute for
+// ever.
 //
-// nil is [DefaultPrefix], and an empty text no prefix at all.
+// nil means [DefaultPrefix], and an empty text means no prefix.
 func ParsePrefix(template *string) (Prefix, error) {
 	text := DefaultPrefix
 	if template != nil {

@@ -36,7 +36,7 @@ const (
 	QueryQueue = "queue"
 	QueryPlan  = "plan"
 
-	// SignalArrive brings a round arrivals and withdrawals.
+	// SignalArrive carries arrivals and withdrawals to a round.
 	SignalArrive = "arrive"
 	// SignalFleet carries the requests and reports of a run to its fleet, and the fleet's
 	// answers to the run.
@@ -45,8 +45,8 @@ const (
 	// SignalEnded reports the ends of tasks of a group to its run.
 	SignalEnded = "ended"
 
-	// UpdateJoin adds a host to a fleet. UpdateCordon keeps new tasks from one,
-	// and drains it where asked to; UpdateUncordon takes that back.
+	// UpdateJoin adds a host to a fleet. UpdateCordon keeps new tasks from a host, and drains
+	// it if asked to; UpdateUncordon takes that back.
 	UpdateJoin     = "join"
 	UpdateCordon   = "cordon"
 	UpdateUncordon = "uncordon"
@@ -55,7 +55,7 @@ const (
 	// the runs of a fleet that have ended without a message.
 	ActivityHostLease  = "HostLease"
 	ActivityFleetCheck = "FleetCheck"
-	// ActivityBarrierCheck looks whether missing participants can still come.
+	// ActivityBarrierCheck checks whether missing participants can still come.
 	ActivityBarrierCheck = "BarrierCheck"
 )
 
@@ -80,11 +80,11 @@ const (
 // continues in another execution of its workflow.
 const MemoStarted = "started"
 
-// ErrRestart is the type of the failures of RunTask after which the task gets another process. Their
-// message is why.
+// ErrRestart is the type of the failures of RunTask after which the task gets another process.
+// Their message is the reason.
 const ErrRestart = "Restart"
 
-// Types of the errors that updates are refused with.
+// Types of the errors of refused updates.
 const (
 	// ErrRefused means that the run cannot meet the request in its present state.
 	ErrRefused = "Refused"
@@ -149,8 +149,8 @@ func hostQueue(workflowQueue, part string) string {
 	return workflowQueue + part
 }
 
-// TaskActivityID returns the ID of the RunTask activity of a launch of a task. It reads
-// well in the Web UI, and others find the task in it again.
+// TaskActivityID returns the ID of the RunTask activity of a launch of a task. It is legible in
+// the Web UI, and [TaskOfActivity] returns its task.
 func TaskActivityID(task string, generation, launch int) string {
 	return fmt.Sprintf("%s/%d.%d", task, generation, launch)
 }
@@ -212,7 +212,7 @@ const (
 	AttributeHost = "ClusterRunHost"
 	// AttributeName is the name in the spec.
 	AttributeName = "ClusterRunName"
-	// AttributeCause is why the run ended: see [RunResult.Cause].
+	// AttributeCause is the reason for the end of the run: see [RunResult.Cause].
 	AttributeCause = "ClusterRunCause"
 	// AttributeExitCode is the exit code of the run, from its end on.
 	AttributeExitCode = "ClusterRunExitCode"

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// node is a value of a document, JSON or YAML, as it was written: in its own
-// order, with repeated keys, and numbers as text. The types of encoding/json
-// would lose all of that before anybody could complain about it.
+// node is a value of a document, JSON or YAML, as it was written: in its own order, with
+// repeated keys, and numbers as text. The types of encoding/json would lose all of that before
+// it could be checked.
 type node struct {
 	kind    kind
 	text    string // of a text; of a number or boolean, as written
@@ -72,7 +72,7 @@ func (n *node) wholeNumber() (int, bool) {
 		return i, true
 	}
 	f, err := strconv.ParseFloat(n.text, 64)
-	// Beyond 2^53 a float no longer tells neighbours apart.
+	// Beyond 2^53 neighboring integers have the same float.
 	if err != nil || f > 1<<53 || f < -(1<<53) || f != math.Trunc(f) {
 		return 0, false
 	}

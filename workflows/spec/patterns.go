@@ -56,7 +56,7 @@ func matching(pattern, what, remedy string) syntax {
 	})}
 }
 
-// The patterns keep to what regular expressions of Go and of ECMA have in common.
+// The patterns use only syntax that is common to regular expressions of Go and of ECMA.
 const (
 	// namePattern makes a name fit for a workflow ID and for a directory.
 	namePattern = `^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$`

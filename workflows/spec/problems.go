@@ -50,8 +50,8 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// InvalidSpecError reports that a spec was refused, with everything that is wrong
-// with it. It is the error of [Decode], [DecodeYAML] and [RunSpec.Validate].
+// InvalidSpecError reports that a spec was refused, with all its problems. It is the error of
+// [Decode], [DecodeYAML] and [RunSpec.Validate].
 type InvalidSpecError struct {
 	Problems []Problem `json:"problems"`
 	// More counts the problems that were left out of a very long list.
@@ -144,7 +144,7 @@ func (c *checker) addError(path string, err error) {
 	}
 }
 
-// malform notes something in the document that does not fit the types.
+// malform notes a part of the document that does not fit the types.
 func (c *checker) malform(path string, line int, message, remedy string) {
 	c.malformed = setKey(c.malformed, path)
 	c.note(Problem{Path: path, Line: line, Message: message, Remedy: remedy})
@@ -223,8 +223,8 @@ func (c *checker) requestError() error {
 	return &InvalidRequestError{Problems: c.problems, More: c.more}
 }
 
-// parentPath cuts the last step off a path. A name with dots in it is cut
-// more than once, which is harmless where paths are only looked up.
+// parentPath cuts the last step off a path. A name with dots in it is cut more than once, which
+// is harmless since paths are only looked up.
 func parentPath(path string) string { return path[:max(strings.LastIndexAny(path, ".["), 0)] }
 
 func fieldPath(parent, name string) string {
@@ -283,8 +283,8 @@ type valueError struct{ message, remedy string }
 
 func (e valueError) Error() string { return e.message + "; " + e.remedy }
 
-// Checker collects the problems of a request that another package defines, as the
-// requests here are checked.
+// Checker collects the problems of a request that another package defines. It checks like the
+// requests of this package.
 type Checker struct{ c checker }
 
 // Add notes a rule that is broken.

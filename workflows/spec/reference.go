@@ -24,7 +24,7 @@ cluster spec, such as {"worker": ["host:2222"]}, is accepted in place of a spec.
 // referenceColumns is the greatest width of the reference.
 const referenceColumns = 80
 
-// Reference describes every field of a run spec to people.
+// Reference returns the documentation of every field of a run spec.
 func Reference() string {
 	var b strings.Builder
 	b.WriteString(referenceHead)

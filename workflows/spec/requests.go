@@ -15,11 +15,11 @@ const (
 	UpdateRestartTask   = "restart-task"
 	UpdateSignalTask    = "signal-task"
 	UpdateRequestStop   = "request-stop"
-	// UpdateStopTogether has all tasks stop together, each by itself, and
+	// UpdateStopTogether requests all tasks to stop together, each by itself, and
 	// UpdateClearStop takes that back. Both answer with [Stopping].
 	UpdateStopTogether = "stop-together"
 	UpdateClearStop    = "clear-stop"
-	// UpdateCaptureStacks writes down what processes are doing.
+	// UpdateCaptureStacks captures the stacks of processes.
 	UpdateCaptureStacks = "capture-stacks"
 	// UpdateSilent reports to a run that all its tasks on a host are silent.
 	UpdateSilent = "silent"
@@ -39,8 +39,8 @@ type TaskRequest struct {
 	Grace *Duration `json:"grace,omitempty"`
 }
 
-// Validate checks the request by itself. Whether its tasks exist is for the
-// run to say. The error is an [*InvalidRequestError] with all problems.
+// Validate checks the request by itself. The run checks whether its tasks exist. The error is
+// an [*InvalidRequestError] with all problems.
 func (r TaskRequest) Validate() error {
 	c := &checker{}
 	checkTaskNames(c, r.Tasks)
@@ -55,7 +55,7 @@ func (r TaskRequest) Validate() error {
 type TerminateAllRequest struct {
 	// Signal replaces SIGKILL, which is the default here as in TensorFlow.
 	Signal string `json:"signal,omitempty"`
-	// Grace is the time from Signal to SIGKILL. Default: the spec's.
+	// Grace is the time from Signal to SIGKILL. The default is the spec's.
 	Grace *Duration `json:"grace,omitempty"`
 }
 
@@ -75,8 +75,8 @@ type SignalRequest struct {
 	Signal string   `json:"signal"`
 }
 
-// Validate checks the request by itself. Whether its tasks exist is for the
-// run to say. The error is an [*InvalidRequestError] with all problems.
+// Validate checks the request by itself. The run checks whether its tasks exist. The error is
+// an [*InvalidRequestError] with all problems.
 func (r SignalRequest) Validate() error {
 	c := &checker{}
 	checkTaskNames(c, r.Tasks)
@@ -99,15 +99,15 @@ type StartTaskRequest struct {
 	Args    []string `json:"args,omitzero"`
 	Dir     string   `json:"dir,omitempty"`
 	Env     Env      `json:"env,omitempty"`
-	// New allows an index that leaves a gap after the tasks there are. Without it
-	// such a task is taken for a slip of the pen.
+	// New allows an index that leaves a gap after the existing tasks. Without it such an index
+	// is refused as a probable mistake.
 	New bool `json:"new,omitempty"`
-	// Signature is of the request without it, and of the ID of the run.
+	// Signature covers the request without it, and the ID of the run.
 	Signature *Signature `json:"signature,omitempty"`
 }
 
-// Validate checks the request by itself. Whether the task may be started now is
-// for the run to say. The error is an [*InvalidRequestError] with all problems.
+// Validate checks the request by itself. The run checks whether the task may be started now.
+// The error is an [*InvalidRequestError] with all problems.
 func (r StartTaskRequest) Validate() error {
 	c := &checker{}
 	checkTaskName(c, "task", r.Task)
@@ -119,13 +119,13 @@ func (r StartTaskRequest) Validate() error {
 	return c.requestError()
 }
 
-// AsSigned returns the request that its signature is of.
+// AsSigned returns the request that its signature covers.
 func (r StartTaskRequest) AsSigned() StartTaskRequest {
 	r.Signature = nil
 	return r
 }
 
-// Size returns about how many bytes the request has.
+// Size returns the approximate size of the request, in bytes.
 func (r StartTaskRequest) Size() int {
 	size := len(r.Task) + len(r.Dir) + stringsBytes(r.Command) + stringsBytes(r.Args) + envBytes(r.Env)
 	if r.Signature != nil {
@@ -156,8 +156,8 @@ type StacksRequest struct {
 // MostAgain bounds the time between two looks at stacks.
 const MostAgain = 3 * time.Second
 
-// Validate checks the request by itself. Whether its tasks exist is for the
-// run to say. The error is an [*InvalidRequestError] with all problems.
+// Validate checks the request by itself. The run checks whether its tasks exist. The error is
+// an [*InvalidRequestError] with all problems.
 func (r StacksRequest) Validate() error {
 	c := &checker{}
 	for i, name := range r.Tasks {
@@ -200,8 +200,8 @@ type RequestAnswer struct {
 	Note string `json:"note,omitempty"`
 }
 
-// TaskProblem says why a request cannot be met for one of its tasks. A refusal has
-// them in the details of its error.
+// TaskProblem is the reason why a request cannot be met for one of its tasks. A refusal has
+// TaskProblems in the details of its error.
 type TaskProblem struct {
 	Task    string `json:"task"`
 	Message string `json:"message"`

@@ -134,7 +134,7 @@ func checkGPUShares(c *checker, s *RunSpec) {
 	}
 }
 
-// checkGPUs refuses both of two ways to say which GPUs tasks have.
+// checkGPUs refuses a spec that uses both of the two ways to give GPUs to tasks.
 func checkGPUs(c *checker, path string, devices Resources, perTask *int) {
 	if devices != nil && perTask != nil {
 		c.add(fieldPath(path, "gpus_per_task"), "devices is given, too", "keep one of them: devices for those that tasks share out, gpus_per_task for a number")
@@ -209,7 +209,7 @@ func (s *RunSpec) LimitsOf(t Task) Limits {
 // MemoryBytes returns the limit of memory. 0 means no limit.
 func (l Limits) MemoryBytes() int64 { return bytesOf(l.Memory) }
 
-// CoreBytes returns the largest core dump; ok is false where nothing is said of it.
+// CoreBytes returns the largest core dump; ok is false if the limits do not have one.
 func (l Limits) CoreBytes() (n uint64, ok bool) {
 	switch l.Core {
 	case "":

@@ -82,8 +82,8 @@ type Exit struct {
 	// Message is the error that the process reported, or the last lines of its stderr. It is
 	// empty after a good end.
 	Message string `json:"message,omitempty"`
-	// Reported reports whether Message is an error the program itself reported, and that it
-	// did so before anybody asked it to end.
+	// Reported reports whether Message is an error that the program itself reported before it
+	// was asked to end.
 	Reported bool `json:"reported,omitempty"`
 	// Printed is the error in its output that ended the process, or was about to when it was
 	// stopped; nil if there is none.
@@ -93,8 +93,8 @@ type Exit struct {
 	// ErrorTime is the time of the error, from the file's content and modification time: a
 	// process may live on for a while after the error that ends it.
 	ErrorTime time.Time `json:"error_time,omitzero"`
-	// TraceFile is the path, on its host, of what torch's Flight Recorder wrote of the process's last
-	// collectives; empty if it wrote nothing.
+	// TraceFile is the path, on its host, of the file of torch's Flight Recorder about the
+	// process's last collectives; empty if there is none.
 	TraceFile string `json:"trace_file,omitempty"`
 	// ValueFile is the path, on its host, of the JSON value that the process returned, if that
 	// has more than 256 KiB. It was not read.
@@ -133,7 +133,7 @@ type PrintedError struct {
 	// Survivable reports whether programs usually continue after such an error: it was logged, or
 	// is a warning.
 	Survivable bool `json:"survivable,omitempty"`
-	// After and By are between which times it was printed, by the wall clock of the host. After
+	// After and By bound the time at which it was printed, by the wall clock of the host. After
 	// is zero if that is not known.
 	After time.Time `json:"after,omitzero"`
 	By    time.Time `json:"by,omitzero"`

@@ -17,27 +17,27 @@ func (s *RunSpec) group(typ string) TaskGroup {
 	return TaskGroup{}
 }
 
-// RestartsTasks reports whether a task that fails is started again by itself, on
-// its host. In restart scope "group" the whole group is, by the run.
+// RestartsTasks reports whether the host restarts a single task that fails. In restart scope
+// "group" the run restarts the whole group.
 func (s *RunSpec) RestartsTasks() bool {
 	return s.AutoRestart && s.RestartScope != RestartScopeGroup
 }
 
-// StopOf returns how a task is asked to end: the signal by name, and the time until
-// SIGKILL. The spec has its defaults.
+// StopOf returns the name of the signal that asks a task to end, and the time until SIGKILL.
+// The spec must have its defaults.
 func (s *RunSpec) StopOf(t Task) (signal string, grace time.Duration) {
 	g := s.group(t.Type)
 	return cmp.Or(g.Stop.Signal, s.Stop.Signal), cmp.Or(g.Stop.Grace, s.Stop.Grace).Std()
 }
 
-// ErrorGraceOf returns how long a task that has printed or reported an error may take to end by
-// itself before it is stopped. The spec has its defaults.
+// ErrorGraceOf returns the time in which a task that has printed or reported an error must end
+// by itself before it is stopped. The spec must have its defaults.
 func (s *RunSpec) ErrorGraceOf(t Task) time.Duration {
 	return cmp.Or(s.group(t.Type).Stop.ErrorGrace, s.Stop.ErrorGrace).Std()
 }
 
-// LongestGrace returns the longest time from the signal to SIGKILL that a task has. The spec
-// has its defaults.
+// LongestGrace returns the longest time of a task from the signal to SIGKILL. The spec must
+// have its defaults.
 func (s *RunSpec) LongestGrace() time.Duration {
 	longest := s.Stop.Grace.Std()
 	for _, g := range s.Tasks {
@@ -114,7 +114,7 @@ func (s *RunSpec) DevicesOf(typ string) (r Resources, shared bool) {
 	return s.Devices, true
 }
 
-// CPUsOf returns the processors, in the same way.
+// CPUsOf is like DevicesOf for processors.
 func (s *RunSpec) CPUsOf(typ string) (r Resources, shared bool) {
 	if g := s.group(typ); g.CPUs != nil {
 		return g.CPUs, false

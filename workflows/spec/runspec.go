@@ -1,9 +1,8 @@
 package spec
 
-// RunSpec says what to run: the tasks of a cluster, the command of each, and
-// the rules by which the run ends. [Reference] describes every field of it and of
-// the types below. The zero value of an optional field means "not given";
-// [RunSpec.WithDefaults] fills those in.
+// RunSpec describes a run: the tasks of a cluster, the command of each, and the rules by which
+// the run ends. [Reference] describes every field of it and of the types below. The zero value
+// of an optional field means "not given"; [RunSpec.WithDefaults] fills those in.
 type RunSpec struct {
 	Name              string       `json:"name,omitempty"`
 	Command           []string     `json:"command,omitempty"`
@@ -114,7 +113,7 @@ type Logs struct {
 	OnFull                 OnFull   `json:"on_full,omitempty"`
 }
 
-// NullDir is the log directory that stands for none.
+// NullDir is the log directory that means no directory.
 const NullDir = "/dev/null"
 
 // OnFull says how output beyond the quota is handled.
@@ -122,7 +121,7 @@ type OnFull string
 
 // The values of [OnFull].
 const (
-	// OnFullFail ends the task that has written most, which has failed.
+	// OnFullFail ends the task that has written most, as a failure.
 	OnFullFail OnFull = "fail"
 	// OnFullDrop drops it, with a note in the file and in the result.
 	OnFullDrop OnFull = "drop"
@@ -187,8 +186,8 @@ const (
 	EnvMPI EnvProfile = "mpi"
 )
 
-// Signature is an SSH signature of a run, or of a request to one. It is made last: what
-// changes afterwards makes it worthless.
+// Signature is an SSH signature of a run, or of a request to one. It is made last: any later
+// change makes it invalid.
 type Signature struct {
 	// Expires is the time, as in RFC 3339, after which no host accepts the signed run or
 	// request for the first time.

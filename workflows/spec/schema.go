@@ -41,7 +41,7 @@ func Schema() []byte {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(root); err != nil {
-		// Everything in it is a text, a number or a list of these.
+		// It has only texts, numbers and lists of these, which always encode.
 		panic(fmt.Sprintf("spec: writing the schema: %v", err))
 	}
 	return b.Bytes()
@@ -50,8 +50,8 @@ func Schema() []byte {
 // noNUL is the pattern that every text for a program must match.
 const noNUL = `^[^\x00]*$`
 
-// schemaOf returns the schema of a value of type t, which is described as key.
-// Where nullable, null stands for a value that is not given.
+// schemaOf returns the schema of a value of type t, which is described as key. If nullable is
+// set, null stands for a value that is not given.
 func schemaOf(t reflect.Type, key string, nullable bool) object {
 	f := fieldOf(key)
 	for t.Kind() == reflect.Pointer {
@@ -132,8 +132,8 @@ func textSchema(f field, nullable bool) object {
 	}
 }
 
-// emptyOr lets a pattern match the empty text too, which Go's types cannot
-// tell from one that is not given.
+// emptyOr lets a pattern match the empty text too, which Go's types cannot distinguish from a
+// text that is not given.
 func emptyOr(pattern string, empty bool) string {
 	if !empty {
 		return pattern

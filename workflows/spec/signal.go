@@ -71,7 +71,7 @@ func signalMeant(name string) string {
 	if n, err := strconv.Atoi(name); err == nil && SignalName(n) != NoSignal {
 		return SignalName(n)
 	}
-	// Compared without SIG, which would make any two of them look alike.
+	// Compared without SIG, with which any two of them would look alike.
 	short := signalNames()
 	for i := range short {
 		short[i] = strings.TrimPrefix(short[i], "SIG")

@@ -15,8 +15,8 @@ const SilenceAuto Silence = "auto"
 const (
 	// MinSilence is the shortest silence: a host looks every ten seconds.
 	MinSilence = Duration(30 * time.Second)
-	// autoSilence is the least that is learnt, and autoPauses how many times the longest pause that
-	// is: one that is new, such as the first checkpoint, must not count as silence.
+	// autoSilence is the least time that is learnt, and autoPauses its ratio to the longest
+	// pause: a new pause, such as the first checkpoint, must not count as silence.
 	autoSilence = 10 * time.Minute
 	autoPauses  = 5
 )

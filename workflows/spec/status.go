@@ -70,7 +70,7 @@ type ElasticStatus struct {
 	// is 0 until the generation is placed.
 	Hosts int `json:"hosts"`
 	Tasks int `json:"tasks"`
-	// Grow is whether the next generation may have more.
+	// Grow says whether the next generation may have more.
 	Grow Grow `json:"grow"`
 }
 
@@ -135,7 +135,7 @@ type Heartbeat struct {
 // Fetching has the details of Reserve's heartbeats while a host gets the run's files.
 type Fetching struct {
 	Host string `json:"host"`
-	// Bytes of Size have been unpacked, or fetched where Unpacking is false.
+	// Bytes of Size have been unpacked, or fetched if Unpacking is false.
 	Bytes     int64 `json:"bytes"`
 	Size      int64 `json:"size"`
 	Unpacking bool  `json:"unpacking,omitempty"`
@@ -167,7 +167,7 @@ type Usage struct {
 // CPUSeconds returns the processor time.
 func (u Usage) CPUSeconds() float64 { return u.UserSeconds + u.SystemSeconds }
 
-// With returns the usage of both: times and bytes are summed, and of memory it is the larger.
+// With returns the usage of both: the sums of times and bytes, and the larger memory.
 func (u Usage) With(v Usage) Usage {
 	return Usage{
 		UserSeconds: milliseconds(u.UserSeconds + v.UserSeconds), SystemSeconds: milliseconds(u.SystemSeconds + v.SystemSeconds),
@@ -177,7 +177,7 @@ func (u Usage) With(v Usage) Usage {
 	}
 }
 
-// milliseconds rounds to them: a sum of fractions is not one of tenths.
+// milliseconds rounds seconds to milliseconds, since sums of floats have rounding errors.
 func milliseconds(seconds float64) float64 { return math.Round(seconds*1000) / 1000 }
 
 // LiveUsage is the usage of a living process and its descendants: the totals since its start,
@@ -191,10 +191,10 @@ type LiveUsage struct {
 	GPUMemoryBytes int64   `json:"gpu_memory_bytes,omitempty"`
 	// Processes counts them.
 	Processes int `json:"processes"`
-	// SilentSeconds is for how long the task has been silent, once that is the silence of its
-	// spec.
+	// SilentSeconds is the time for which the task has been silent, once that is the silence of
+	// its spec.
 	SilentSeconds int `json:"silent_seconds,omitempty"`
-	// SilentAfter is after how many seconds it counts as silent, if that was learnt.
+	// SilentAfter is the time in seconds after which it counts as silent, if that was learnt.
 	SilentAfter int `json:"silent_after_seconds,omitempty"`
 }
 
@@ -210,10 +210,10 @@ type StepTime struct {
 	Barriers bool `json:"barriers,omitempty"`
 }
 
-// Slow is a task that takes longer for a step than others of its type, or a host all of whose
-// tasks do.
+// Slow is a task that takes longer for a step than others of its type, or a host whose tasks
+// all do.
 type Slow struct {
-	// Task is empty where all Tasks of the type on the host are slow.
+	// Task is empty if all Tasks of the type on the host are slow.
 	Task  string `json:"task,omitempty"`
 	Rank  int    `json:"rank"`
 	Host  string `json:"host,omitempty"`
@@ -262,7 +262,7 @@ func took(seconds float64) string {
 	return d.String()
 }
 
-// GroupRestart is why the whole group of tasks was started again.
+// GroupRestart is a restart of the whole group of tasks.
 type GroupRestart struct {
 	// Generation is the number of the launch of the group that followed, from 1.
 	Generation int `json:"generation"`

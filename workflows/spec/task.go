@@ -15,8 +15,8 @@ type Task struct {
 	// Rank is the place in the order of the spec, from 0. Tasks that are added while the run
 	// lives come after the tasks of the spec.
 	Rank int `json:"rank"`
-	// Address is the one the spec pins the task to, as written there; see
-	// [SplitAddress]. Empty for a task that any host may take.
+	// Address is the address to which the spec pins the task, as written there; see
+	// [SplitAddress]. It is empty for a task that any host may take.
 	Address string `json:"address,omitempty"`
 	// Command is the whole argv, with the args appended.
 	Command []string `json:"command"`
@@ -28,7 +28,7 @@ type Task struct {
 	Signed *StartTaskRequest `json:"signed,omitempty"`
 }
 
-// Name returns how the task is printed and addressed: "worker-3".
+// Name returns the name by which the task is printed and addressed: "worker-3".
 func (t Task) Name() string { return TaskName(t.Type, t.Index) }
 
 // TaskName returns the name of the task of that type and index.
@@ -111,10 +111,10 @@ func (s *RunSpec) taskOf(g TaskGroup, index int) Task {
 	return t
 }
 
-// AddedTask returns a task outside the spec, or one of it with a changed command,
-// as a valid [StartTaskRequest] describes it. A type of the spec brings its
-// command, args, directory and environment along, also for an index beyond its
-// count. The caller sets the rank. The error says what is missing.
+// AddedTask returns a task outside the spec, or a task of the spec with a changed command, from
+// a valid [StartTaskRequest]. A type of the spec brings its command, args, directory and
+// environment along, also for an index beyond its count. The caller sets the rank. The error
+// names the missing part.
 func (s *RunSpec) AddedTask(r StartTaskRequest) (Task, error) {
 	typ, index, err := ParseTaskName(r.Task)
 	if err != nil {

@@ -7,9 +7,8 @@ import (
 	"unicode"
 )
 
-// Texts of errors, in the words of the systems that users come from. Programs
-// and people search logs for these, so they are kept even where we would have
-// said it otherwise.
+// Texts of errors, in the words of the systems that users come from. Programs and people search
+// logs for these, so they are kept unchanged.
 
 // TwoChiefsText refuses a cluster with more than one chief.
 func TwoChiefsText(chiefs int) string {
@@ -30,7 +29,7 @@ func (e Exit) EndedInCall() bool { return e.Cause == CauseOrigin && e.ExitCode =
 // down: it is unknown whether the process was in a call.
 const UnknownCall = "unknown"
 
-// InCallText is in the middle of what the process exited with 0.
+// InCallText returns a phrase for the call in which the process exited with 0.
 func (e Exit) InCallText() string {
 	if e.Call == UnknownCall {
 		return "while it served and its host worker was down, without having left"
@@ -48,7 +47,7 @@ func (e Exit) StoppedByHost() bool {
 // answered.
 const NoAnswerText = "its host worker did not answer in time"
 
-// SilenceText returns what a silent task shows nothing of.
+// SilenceText returns the signs of work that a silent task does not show.
 func SilenceText(ignoresCPU bool) string {
 	if ignoresCPU {
 		return "no output and no progress"
@@ -76,6 +75,6 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// Cell returns a text as a part of a line that people read: it steers no terminal, and what
-// follows it cannot look like another line.
+// Cell returns a text that is safe as a part of a line: it has no control characters for a
+// terminal, and does not end the line.
 func Cell(text string) string { return Visible(strings.Join(strings.Fields(text), " ")) }

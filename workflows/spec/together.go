@@ -20,7 +20,7 @@ type StopTogether struct {
 	IgnoreLiveTasks bool      `json:"ignore_live_tasks,omitempty"`
 }
 
-// DefaultCleanErrors are the kinds that say that there is no more input.
+// DefaultCleanErrors are the kinds of errors that mean the end of the input.
 var DefaultCleanErrors = []string{"OutOfRangeError", "StopIteration", "EOFError", "EOF"}
 
 // TogetherRequest is the input of [UpdateStopTogether].
@@ -96,8 +96,8 @@ func (r TogetherRequest) Bounded() TogetherRequest {
 	return r
 }
 
-// Clean reports whether an error of that kind makes a clean stop. One
-// without a kind never does. The spec has its defaults.
+// Clean reports whether an error of that kind makes a clean stop. An error without a kind never
+// does. The spec must have its defaults.
 func (s StopTogether) Clean(kind string) bool {
 	name := kind[strings.LastIndex(kind, ".")+1:]
 	return kind != "" && (slices.Contains(s.CleanErrors, kind) || slices.Contains(s.CleanErrors, name))
@@ -161,8 +161,8 @@ func checkAsker(c *checker, task string, generation int) {
 	}
 }
 
-// Validate checks the request by itself. Whether its task exists is for the run to
-// say. The error is an [*InvalidRequestError] with all problems.
+// Validate checks the request by itself. The run checks whether its task exists. The error is
+// an [*InvalidRequestError] with all problems.
 func (r TogetherRequest) Validate() error {
 	c := &checker{}
 	checkAsker(c, r.Task, r.Generation)

@@ -164,7 +164,7 @@ func checkMask(c *checker, path, text, number, owner string, tasks int) {
 	}
 }
 
-// checkFilter refuses what names neither a task of the spec nor a type.
+// checkFilter refuses a name that is neither a task of the spec nor a type.
 func checkFilter(c *checker, s *RunSpec) {
 	for i, name := range s.Logs.Filter {
 		if c.isMalformed("tasks") || s.hasTask(name) || slices.ContainsFunc(s.Tasks, func(g TaskGroup) bool { return g.Type == name }) {
@@ -238,7 +238,8 @@ func checkSize(c *checker, s *RunSpec) {
 	}
 }
 
-// checkOneOf checks a value of an enumeration. An empty one is not given, but in a list.
+// checkOneOf checks a value of an enumeration. An empty value counts as not given, except in a
+// list.
 func checkOneOf(c *checker, path, value string, values []string) {
 	if value == "" && !strings.HasSuffix(path, "]") || slices.Contains(values, value) {
 		return

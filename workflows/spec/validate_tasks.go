@@ -169,8 +169,8 @@ func checkBarriers(c *checker, s *RunSpec) {
 	}
 }
 
-// pinnedHosts returns the hosts that the addresses name. Those on the loopback
-// interface name none.
+// pinnedHosts returns the hosts that the addresses name. Addresses on the loopback interface
+// name no host.
 func (s *RunSpec) pinnedHosts() []string {
 	var hosts []string
 	for _, g := range s.Tasks {

@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// What Linux can hand to a program. execve refuses more with E2BIG, which is
+// The limits of Linux for arguments and environment. execve refuses more with E2BIG, which is
 // hard to understand on a host, an hour later.
 const (
 	// MaxStringBytes bounds one argument, or one variable with its name, in
 	// bytes: MAX_ARG_STRLEN without the closing NUL.
 	MaxStringBytes = 128*1024 - 1
-	// MaxExecBytes bounds all arguments and variables of a task, in bytes,
-	// with a NUL and a pointer for each: a quarter of the usual 8 MiB stack,
-	// less what the host's own environment and clusterrun's variables need.
+	// MaxExecBytes bounds all arguments and variables of a task, in bytes, with a NUL and a
+	// pointer for each: a quarter of the usual 8 MiB stack, less the room for the host's own
+	// environment and clusterrun's variables.
 	MaxExecBytes = 2<<20 - 256<<10
 )
 
@@ -24,7 +24,7 @@ const execOverhead = 1 + 8
 // reservedEnv is the start of the names of variables that are clusterrun's own.
 const reservedEnv = "CLUSTERRUN_"
 
-// checkText refuses what no argument, variable or path can hold.
+// checkText refuses a text that no argument, variable or path can hold.
 func checkText(c *checker, path, text string) bool {
 	switch {
 	case strings.IndexByte(text, 0) >= 0:
@@ -136,8 +136,8 @@ func stringsBytes(list []string) int {
 
 func envBytes(env Env) int { return overlaidBytes(env) }
 
-// overlaidBytes is by how much env makes the environment below it larger.
-// Lower layers come nearest first.
+// overlaidBytes returns the number of bytes that env adds to the environment below it. The
+// nearest of the lower layers comes first.
 func overlaidBytes(env Env, below ...Env) int {
 	size := 0
 	for _, name := range sortedKeys(env) {

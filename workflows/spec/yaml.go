@@ -25,8 +25,8 @@ func DecodeYAML(data []byte, complete ...func(*RunSpec)) (*RunSpec, error) {
 	return decode(data, parseYAML, complete)
 }
 
-// parseYAML reads one YAML document. It returns nil after a problem that
-// leaves nothing to look at.
+// parseYAML reads one YAML document. It returns nil after a problem that makes the document
+// unreadable.
 func parseYAML(c *checker, data []byte) *node {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
@@ -197,8 +197,8 @@ func (r *yamlReader) merge(y *yaml.Node, depth int) []member {
 	}
 }
 
-// YAML returns the spec as a person would write it: the fields in the order of [RunSpec], short
-// lists in one line, scripts of several lines as blocks. [DecodeYAML] reads it back.
+// YAML returns the spec in a legible form: the fields in the order of [RunSpec], short lists in
+// one line, scripts of several lines as blocks. [DecodeYAML] reads it back.
 func (s *RunSpec) YAML() ([]byte, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -263,7 +263,7 @@ func styleOf(n *yaml.Node) yaml.Style {
 	}
 	switch {
 	case n.Tag == "!!str" && !literal(n.Value):
-		// Quotes keep what no plain text and no block can have, such as \r.
+		// Quotes keep characters that no plain text and no block can have, such as \r.
 		return yaml.DoubleQuotedStyle
 	case flat && length <= shortList, len(n.Content) == 0 && n.Kind != yaml.ScalarNode:
 		return yaml.FlowStyle
@@ -272,7 +272,7 @@ func styleOf(n *yaml.Node) yaml.Style {
 }
 
 // literal reports whether a text means the same without quotes: as a word, or as a block of
-// lines. The emitter quotes those words that would be a number, a truth or nothing.
+// lines. The emitter quotes words that would be a number, a boolean or null.
 func literal(text string) bool {
 	for _, r := range text {
 		if r != '\n' && (r < ' ' || r > '~' && r < 0xa1 || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffd) {

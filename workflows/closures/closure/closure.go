@@ -38,8 +38,9 @@ func (c *Closure) Size() int {
 
 // Options are the options of a closure. TensorFlow has none.
 type Options struct {
-	// Key makes scheduling it again with the same key the same closure, for as long as the
-	// run lives, unless that was cancelled. One that has failed raises its error again.
+	// Key identifies the closure for as long as the run lives: scheduling it again with the
+	// same key does not call it again, unless it was cancelled. A closure that has failed
+	// raises its error again.
 	Key string `json:"key,omitempty"`
 	// Retry makes this a new closure if the earlier one with the key has failed.
 	Retry bool `json:"retry,omitempty"`

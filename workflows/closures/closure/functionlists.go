@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Tasks of a run usually serve the same functions. Where their lists are long they are
-// written once: a message, or the answer to a query, takes 2 MiB.
+// Tasks of a run usually serve the same functions. Long lists are written once: a message, or
+// the answer to a query, takes 2 MiB.
 
 // maxPlainLists is the most bytes that the lists of all tasks may have together before equal
 // ones are written once. Shorter ones stay with their tasks, which is easier to read.

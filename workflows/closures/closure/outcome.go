@@ -54,7 +54,7 @@ type Outcome struct {
 	Alone bool `json:"alone,omitempty"`
 }
 
-// Failure returns the error of an outcome; nil for a value.
+// Failure returns the error of an outcome, or nil for a value.
 func (o Outcome) Failure() *Error {
 	switch {
 	case o.Kind == "" || o.Kind == OutcomeValue:

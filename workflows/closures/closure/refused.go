@@ -8,11 +8,11 @@ import (
 
 // RefusedError reports that a queue does not take a request.
 type RefusedError struct {
-	// Reason is an [*spec.InvalidRequestError] where fields of the request are wrong.
+	// Reason is an [*spec.InvalidRequestError] if fields of the request are wrong.
 	Reason error
 }
 
-// Error returns the only problem there is, or the text of the reason.
+// Error returns the problem if there is only one, or else the text of the reason.
 func (e *RefusedError) Error() string {
 	var invalid *spec.InvalidRequestError
 	if errors.As(e.Reason, &invalid) && len(invalid.Problems) == 1 && invalid.More == 0 {

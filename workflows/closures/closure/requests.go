@@ -56,7 +56,7 @@ type (
 		Epoch    uint64    `json:"epoch,omitempty"`
 		Closures []Closure `json:"closures"`
 	}
-	// ScheduleAnswer says which IDs they have; see [ScheduleAnswer.IDs].
+	// ScheduleAnswer has the IDs of the closures; see [ScheduleAnswer.IDs].
 	ScheduleAnswer struct {
 		// First is the ID of the first new closure, and the IDs of the other new ones follow
 		// without a gap: a known closure takes none. First is 0 if all are known.
@@ -64,10 +64,10 @@ type (
 		// Known has the IDs of the closures whose key was known, by place in the request.
 		Known map[int]uint64 `json:"known,omitempty"`
 		Epoch uint64         `json:"epoch,omitempty"`
-		// Raised is the queue's error, which this request has taken, once nothing was
-		// executing any more. Then, and when Cancelled is set, all of its closures are
-		// cancelled, but for those that had ended before: a request that is
-		// larger than the queue may have got in by half.
+		// Raised is the queue's error, which this request has taken, after all calls had ended.
+		// Then, and when Cancelled is set, all of its closures are cancelled, except for
+		// closures that had ended before: a request that is larger than the queue may have been
+		// queued in part.
 		Raised    *Error `json:"raised,omitempty"`
 		Cancelled bool   `json:"cancelled,omitempty"`
 		// Room is the number of closures that may still be queued. nil means no limit.

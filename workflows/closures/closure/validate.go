@@ -18,9 +18,8 @@ import (
 // checker collects the problems of a request.
 type checker struct{ spec.Checker }
 
-// Validate checks the request by itself. Whether its functions and resources are
-// known is for the queue to say. The error is an [*spec.InvalidRequestError] with all
-// problems.
+// Validate checks the request by itself. The queue checks whether its functions and resources
+// are known. The error is an [*spec.InvalidRequestError] with all problems.
 func (r ScheduleRequest) Validate() error {
 	c := &checker{}
 	c.checkCaller(r.Client, "batch", r.Batch)

@@ -23,7 +23,7 @@ const (
 	// maxCarried bounds a packed resumption, in bytes. A server takes 2 MiB by default, and
 	// terminates a workflow that sends more.
 	maxCarried = 1900 << 10
-	// stayFor is after how many more events a queue that was too large tries again.
+	// stayFor is the number of events after which a queue that was too large tries again.
 	stayFor = 1000
 )
 
@@ -96,7 +96,7 @@ type resumption struct {
 	Queue      *rules.Snapshot          `json:"queue"`
 }
 
-// maxUnpacked is more than any queue comes to before it is packed, in bytes.
+// maxUnpacked bounds a queue before it is packed, in bytes. No queue reaches it.
 const maxUnpacked = 128 << 20
 
 // pack returns a resumption as JSON, compressed.

@@ -83,7 +83,7 @@ func (q *backlog) noteEnded(first, last uint64) {
 // none has.
 func (q *backlog) Ended() (first, last uint64) { return q.firstEnded, q.lastEnded }
 
-// attachedOpen returns how many closures that are not detached have not ended.
+// attachedOpen returns the number of attached closures that have not ended.
 func (q *backlog) attachedOpen() int { return q.queued.attached + q.executing.attached }
 
 // known returns the earlier closure with the key in o, unless that closure has failed and o

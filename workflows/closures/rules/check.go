@@ -7,9 +7,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// CheckSchedule returns why a request is refused, or nil. It is for the workflow's
-// validator: a refused request leaves no trace in the history. One that was answered before
-// is accepted and gets the same answer.
+// CheckSchedule returns the reason why a request is refused, or nil. It is for the workflow's
+// validator: a refused request leaves no trace in the history. One that was answered before is
+// accepted and gets the same answer.
 func (q *requests) CheckSchedule(r closure.ScheduleRequest) error {
 	if c := q.clients.named[r.Client]; c != nil {
 		known, err := c.batches.find(r.Batch)

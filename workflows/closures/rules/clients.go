@@ -26,7 +26,7 @@ type clients struct {
 	bytes int
 }
 
-// client is one that sends requests, such as a coordinator.
+// client is a sender of requests, such as a coordinator.
 type client struct {
 	name string
 	// epoch counts the errors that were raised to it.

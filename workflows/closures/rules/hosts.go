@@ -97,7 +97,7 @@ func (q *Queue) Serving(m closure.ServingMessage) {
 		h.broker, h.former = m.Broker, h.broker
 	}
 	if len(h.serving) == 0 {
-		// Its processes may be older than what is known of it.
+		// Its processes may be older than the known ones.
 		h.given = q.resources.span()
 		h.gone = h.given
 	}

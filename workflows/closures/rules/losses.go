@@ -61,8 +61,8 @@ const (
 	maxPeer  = 40
 )
 
-// count adds a report for a task and returns how many there are. Reports that name no task
-// count together. TensorFlow ignores them, so a closure with such an error is called again
+// count adds a report for a task and returns the number of its reports. Reports that name no
+// task count together. TensorFlow ignores them, so a closure with such an error is called again
 // without end.
 func (p *peers) count(task string) int {
 	task = peer(task)

@@ -11,8 +11,8 @@ type Config struct {
 	// QueueSize is the most closures that may wait to be called, in the queue or with a host
 	// beyond its slots. If it is not positive, only [closure.MaxQueueBytes] limits them.
 	QueueSize int
-	// TransientUnavailable is the number of the report that the same task does not answer
-	// which becomes the queue's error. Not positive: the first.
+	// TransientUnavailable is the number of the report that the same task does not answer which
+	// becomes the queue's error. If it is not positive, the first report does.
 	TransientUnavailable int
 }
 
@@ -57,8 +57,8 @@ func New(c Config) *Queue {
 // continue as new. Outcomes are still recorded.
 func (q *Queue) Suspend(suspended bool) { q.suspended = suspended }
 
-// TooLarge records that the queue is too large to continue as new. No closures get in until
-// those in it have ended, or until [Restore].
+// TooLarge records that the queue is too large to continue as new. No closures get in until the
+// present ones have ended, or until [Restore].
 func (q *Queue) TooLarge() { q.tooLarge = len(q.items) }
 
 // Shrunk reports whether half of the closures have ended that made the queue too large.

@@ -11,15 +11,14 @@ import (
 type requests struct {
 	dispatcher
 	clients clients
-	// waitlist are requests that wait, the oldest first. partial is one whose closures
-	// have IDs while there was no room for all of them yet; it goes before the waitlist.
+	// waitlist are requests that wait, the oldest first. partial is a request whose closures
+	// have IDs, but not all have room yet; it comes before the waitlist.
 	waitlist []*request
 	partial  *request
-	// fault is the queue's error. drain is the request that gets it when nothing
-	// executes any more.
+	// fault is the queue's error. drain is the request that gets it when nothing executes.
 	fault *closure.Error
 	drain *request
-	// last is the error that was raised last. Some clients may still have to raise it.
+	// last is the error that was raised last. It may still be pending for some clients.
 	last  *closure.Error
 	peers peers
 	// idleEpoch counts from 1 how often nothing was open, but for detached closures.
@@ -41,10 +40,10 @@ type request struct {
 	schedule *Call[closure.ScheduleAnswer]
 	epoch    uint64
 	closures []closure.Closure
-	// detached reports whether all of its closures are: it neither raises errors nor waits
-	// for joins.
+	// detached reports whether all of its closures are detached. Then it neither raises errors
+	// nor waits for joins.
 	detached bool
-	// Once its closures have IDs, left are those that are not queued yet.
+	// left are the closures that have IDs but are not queued yet.
 	first uint64
 	known map[int]uint64
 	left  []*item

@@ -35,7 +35,8 @@ type owner struct {
 
 func (o owner) size() int { return len(o.client) + len(o.task) }
 
-// resource is one that a client may still use, or a closure that has not ended.
+// resource is a resource that a client may still use, or that a closure uses that has not
+// ended.
 type resource struct {
 	closure.Resource
 	owner owner
@@ -66,7 +67,7 @@ func (r *resources) sizeOf(id uint64) int {
 
 func resourceBytes(r closure.Resource) int { return len(r.Function) + len(r.Args) + len(r.Kwargs) }
 
-// room returns how many bytes one more resource of an owner would take.
+// room returns the number of bytes that one more resource of an owner would take.
 func (r *resources) room(res closure.Resource, o owner) int {
 	size := resourceBytes(res)
 	if r.owners[o] == 0 {
@@ -168,7 +169,7 @@ func (q *Queue) checkResource(r closure.ResourceRequest) error {
 	return nil
 }
 
-// CheckRelease returns why a request is refused, or nil.
+// CheckRelease returns the reason why a request is refused, or nil.
 func (q *Queue) CheckRelease(r closure.ReleaseRequest) error {
 	if q.ended != "" {
 		return q.endedError("release resources")

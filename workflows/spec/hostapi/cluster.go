@@ -7,7 +7,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Member is one task of a cluster, and where it runs.
+// Member is one task of a cluster, with its place.
 type Member struct {
 	Type  string `json:"type"`
 	Index int    `json:"index"`

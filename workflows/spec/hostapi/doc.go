@@ -12,8 +12,8 @@ import (
 // Host is the interface of a host for the runs that have tasks on it. Each method is an
 // activity, and its name is the registered name.
 type Host interface {
-	// Reserve reserves the host for tasks of a run: it fetches what the run ships, checks
-	// programs and directories, leases ports, and keeps the plan of the run on disk.
+	// Reserve reserves the host for tasks of a run: it fetches the run's files, checks programs
+	// and directories, leases ports, and keeps the plan of the run on disk.
 	Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, error)
 	// Prepare gives the host the whole cluster, if it spans several hosts, after rank 0 is
 	// reached.

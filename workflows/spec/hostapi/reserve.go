@@ -13,7 +13,7 @@ import (
 type ReserveInput struct {
 	Spec       *spec.RunSpec `json:"spec"` // validated, defaults filled in
 	Generation int           `json:"generation"`
-	// Tasks names those for this host; empty means all, and then the host knows the whole
+	// Tasks names the tasks for this host; empty means all, and then the host knows the whole
 	// cluster and needs no Prepare.
 	Tasks []string `json:"tasks,omitempty"`
 	// Group distinguishes the reservations of a run: one for the tasks that any host may
@@ -63,8 +63,8 @@ type ReserveOutput struct {
 	// only the ports of rank 0's host are used.
 	MasterPort int `json:"master_port"`
 	JAXPort    int `json:"jax_port"`
-	// Service says how to read the files of the run that are here; nil if only this host can.
+	// Service says how to read the files of the run on this host; nil if only the host can.
 	Service *spec.HostService `json:"service,omitempty"`
-	// Shipped says how to get what the run ships from here; nil if that is not possible.
+	// Shipped says how to fetch the run's files from here; nil if that is not possible.
 	Shipped *spec.HostService `json:"shipped,omitempty"`
 }
