@@ -95,8 +95,8 @@ func (b *barrierWorkflow) run(ctx workflow.Context) (closed bool) {
 		b.selector.Select(free)
 		b.drain(free)
 	}
-	// Nothing that the server has accepted goes without an answer: it refuses to
-	// close a workflow that has not seen its last signal.
+	// Every signal that the server has accepted is answered: it refuses to close a workflow
+	// that has not received its last signal.
 	b.describe(free)
 	return true
 }

@@ -1,6 +1,6 @@
 // Package barrier decides what happens in one round of a barrier. It is a pure state machine: a
-// [Round] takes an [Event] and returns answers for those whose waiting is over. It has no
-// context, no clock and no I/O.
+// [Round] takes an [Event] and returns answers for the arrivals whose waiting is over. It has
+// no context, no clock and no I/O.
 //
 //	               all participants are there
 //	waiting ──────────────────────────────────► released

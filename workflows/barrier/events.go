@@ -12,7 +12,7 @@ type Event interface{ event() }
 // Arrived reports that a task is at the barrier.
 type Arrived struct {
 	Host, Task, Key string
-	// Digest is the [spec.ParticipantsDigest] of those it waits for.
+	// Digest is the [spec.ParticipantsDigest] of the tasks that it waits for.
 	Digest string
 	// Value is the text that it brings for the others.
 	Value   string
@@ -53,7 +53,8 @@ func (Cancelled) event() {}
 // Answer ends the waiting of one arrival.
 type Answer struct {
 	Task, Key, Host string
-	// State is [spec.BarrierReleased] or [spec.BarrierBroken]; empty when refused.
+	// State is [spec.BarrierReleased] or [spec.BarrierBroken], or empty if the arrival is
+	// refused.
 	State   spec.BarrierState
 	Refused spec.BarrierRefusalWhy
 }

@@ -155,7 +155,7 @@ func (r *Round) passed(now time.Time) []Answer {
 	return r.breakUp(spec.BarrierTimeout, fmt.Sprintf("not all had arrived within %s, the timeout of %s", timeout.Round(time.Millisecond), task))
 }
 
-// earliest returns the first deadline, and whose it is.
+// earliest returns the first deadline, and its task.
 func (r *Round) earliest() (deadline time.Time, task string, timeout time.Duration) {
 	for _, t := range r.participants {
 		for _, a := range r.tasks[t].arrivals {
@@ -179,7 +179,7 @@ func (r *Round) ended(e Ended) []Answer {
 	return r.breakUp(spec.BarrierEnded, fmt.Sprintf("%s ended%s without arriving", e.Task, how))
 }
 
-// maxNamed bounds the missing that a message names.
+// maxNamed bounds the missing tasks that a message names.
 const maxNamed = 10
 
 func (r *Round) breakUp(why spec.BarrierWhy, message string) []Answer {
@@ -232,10 +232,10 @@ func (r *Round) missing() []spec.BarrierMissing {
 	return missing
 }
 
-// Result returns how the round closed; nil while it is open.
+// Result returns the result of the round, or nil while it is open.
 func (r *Round) Result() *spec.BarrierResult { return r.result }
 
-// Deadline returns when [Passed] will break the round; zero without timeouts.
+// Deadline returns the time at which [Passed] will break the round, or zero without timeouts.
 func (r *Round) Deadline() time.Time {
 	if r.result != nil {
 		return time.Time{}

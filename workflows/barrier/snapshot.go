@@ -45,7 +45,7 @@ func (r *Round) Snapshot() Snapshot {
 	return s
 }
 
-// Resume returns the round that a snapshot was taken of.
+// Resume returns the round of a snapshot.
 func Resume(participants []string, s Snapshot) *Round {
 	r := New(participants, s.Opened)
 	r.refused = slices.Clone(s.Refused)

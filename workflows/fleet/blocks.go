@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// block is the tasks that go to one host together, where their number is given.
+// block is a set of tasks that go to one host together, if their number is given.
 type block struct {
 	ranks  []Ranks
 	counts []int // by group

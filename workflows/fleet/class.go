@@ -17,8 +17,8 @@ type class struct {
 	err   error // a constraint that does not parse
 	// version is the version of the roster for which hosts were chosen.
 	version int
-	// lax reports whether tasks may do without GPUs: none of the hosts has any, or none a
-	// driver that is known.
+	// lax reports whether tasks may do without GPUs: none of the hosts has any, or none has a
+	// known driver.
 	lax bool
 	// slots is the sum over all hosts, if each of them may be oversubscribed, and 0 otherwise.
 	slots int
@@ -58,8 +58,8 @@ func selects(patterns []string, name string) bool {
 	})
 }
 
-// meets reports whether a host meets a constraint. One on the model or the memory of GPUs
-// is met if all of them meet it. A label that a host does not have equals nothing.
+// meets reports whether a host meets a constraint. A constraint on the model or the memory of
+// GPUs is met if all of the GPUs meet it. A label that a host does not have equals nothing.
 func meets(h *Host, c spec.Constraint) bool {
 	switch c.Key {
 	case spec.KeyName:
@@ -107,8 +107,8 @@ func compares(n float64, c spec.Constraint) bool {
 	return n < c.Number
 }
 
-// isModel reports whether a GPU is of a model: drivers say "NVIDIA A100-SXM4-40GB" of what
-// people call A100, so some words of the name will do.
+// isModel reports whether a GPU is of a model. The names of drivers are long, such as "NVIDIA
+// A100-SXM4-40GB" for an A100, so some words of the name will do.
 func isModel(name, wanted string) bool {
 	words, want := modelWords(name), modelWords(wanted)
 	for i := 0; len(want) > 0 && i+len(want) <= len(words); i++ {

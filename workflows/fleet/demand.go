@@ -12,8 +12,8 @@ type Demand struct {
 	MaxHosts int `json:"max_hosts,omitempty"`
 	// PerHost is the number of tasks on each host; the last may have fewer. 0 sets no number.
 	PerHost int `json:"per_host,omitempty"`
-	// Elastic reports whether the run has only as many of the tasks, by rank, as there are
-	// on its hosts. Groups are those on MaxHosts.
+	// Elastic reports whether the run has only as many of the tasks, by rank, as its hosts have
+	// room for. Groups are the tasks on MaxHosts.
 	Elastic bool `json:"elastic,omitempty"`
 	// JoinWait is the time for which an elastic run that has room on MinHosts waits for room on
 	// more hosts.
@@ -73,7 +73,7 @@ type Place struct {
 	Slots int `json:"slots,omitempty"`
 }
 
-// Ranks are those from First up to, but not including, End.
+// Ranks are the ranks from First up to, but not including, End.
 type Ranks struct {
 	First int `json:"first"`
 	End   int `json:"end"`

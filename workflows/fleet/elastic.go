@@ -8,7 +8,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// on returns what an elastic run needs on so many hosts. Of other runs it is d.
+// on returns the demand of an elastic run on so many hosts. For other runs it returns d.
 func (d Demand) on(hosts int) Demand {
 	if !d.Elastic {
 		return d
@@ -59,7 +59,7 @@ func (p *planner) offer(r *run) []place {
 	return places
 }
 
-// begins returns when an elastic run waits no longer for more hosts.
+// begins returns the time from which an elastic run no longer waits for more hosts.
 func (r *run) begins() time.Time { return r.enough.Add(r.demand.JoinWait) }
 
 // most returns the places of an elastic run on as many hosts as there is room on; it has
@@ -79,7 +79,7 @@ func (p *planner) most(r *run, places []place) []place {
 	return places
 }
 
-// whyJoining says what an elastic run waits for that has room on enough hosts.
+// whyJoining returns the reason why an elastic run that has room on enough hosts waits.
 func (p *planner) whyJoining(r *run) string {
 	return fmt.Sprintf("waits for %s on each of %d hosts, and begins with fewer, but at least %d, at %s: %s",
 		plural.Of(r.demand.PerHost, "slot", "slots"), r.demand.MaxHosts, r.demand.MinHosts, r.begins().UTC().Format("2006-01-02 15:04:05 UTC"), p.missing(r))

@@ -5,7 +5,8 @@ import "time"
 // Event is something that happened to a fleet.
 type Event interface{ event() }
 
-// Joined says that a host worker is there, or is there again, and what runs hold on it.
+// Joined reports that a host worker is there, or is there again, and the room that runs hold on
+// it.
 type Joined struct {
 	Host  Host      `json:"host"`
 	Holds []Holding `json:"holds,omitempty"`
@@ -19,7 +20,7 @@ type Silent struct {
 	Now      time.Time `json:"-"`
 }
 
-// Left says that a host worker has ended in order: nothing of it is left.
+// Left reports that a host worker has ended in order, with no processes left.
 type Left struct {
 	Name     string    `json:"name"`
 	Instance string    `json:"instance"`
@@ -53,22 +54,22 @@ type Asked struct {
 	Demand Demand `json:"demand"`
 	// Since is the time of the run's first request, which determines its age.
 	Since time.Time `json:"since"`
-	// Last reports whether the run waits no longer: it is granted its room now, or refused
-	// with what is missing.
+	// Last reports whether the run waits no longer: it is granted its room now, or refused with
+	// a description of the missing room.
 	Last bool      `json:"last,omitempty"`
 	Now  time.Time `json:"-"`
 }
 
-// Placed says that all hosts of a grant have taken their tasks.
+// Placed reports that all hosts of a grant have taken their tasks.
 type Placed struct {
 	Run        Run       `json:"run"`
 	Generation int       `json:"generation,omitempty"`
 	Now        time.Time `json:"-"`
 }
 
-// Refused says that a host of a grant has not taken its tasks, and that the others have
-// given theirs back. The whole grant is returned, and the run waits again, with its age,
-// for its next try.
+// Refused reports that a host of a grant has not taken its tasks, and that the others have
+// given theirs back. The whole grant is returned, and the run waits again, with its age, for
+// its next try.
 type Refused struct {
 	Run        Run       `json:"run"`
 	Generation int       `json:"generation,omitempty"`
@@ -87,7 +88,7 @@ type Freed struct {
 	Now  time.Time `json:"-"`
 }
 
-// Passed says that it is this late; see [Machine.Wake].
+// Passed reports the present time; see [Machine.Wake].
 type Passed struct {
 	Now time.Time `json:"-"`
 }
@@ -106,7 +107,7 @@ func (Passed) event()     {}
 // Action is something that the caller must do after an event.
 type Action interface{ action() }
 
-// Grant gives a run all that it asked for, or says why it can never have that.
+// Grant gives a run all the room that it asked for, or the reason why it can never have that.
 type Grant struct {
 	Run        Run `json:"run"`
 	Generation int `json:"generation,omitempty"`

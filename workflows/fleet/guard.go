@@ -10,8 +10,7 @@ type guard struct {
 	on bool
 	// until is the time at which the first of them can start, or zero if that is not known.
 	until time.Time
-	// rest is the room that none of them has use for, and listed are GPUs that they want by
-	// name.
+	// rest is the room that none of them can use, and listed are GPUs that they want by name.
 	rest   room
 	listed []string
 }
@@ -56,8 +55,8 @@ type use struct {
 	end       int64 // in nanoseconds
 }
 
-// turn returns when a run could start on hosts, by the ends that are known, and where. The time
-// is zero if that is not known.
+// turn returns the time at which a run could start, from the known ends of others, and its
+// places. The time is zero if that is not known.
 func (p *planner) turn(r *run, hosts []*host) (time.Time, []place) {
 	p.uses, p.ends = p.uses[:0], p.ends[:0]
 	for _, h := range hosts {

@@ -31,8 +31,8 @@ type Host struct {
 	// Role says which work the host worker takes, for display only. If it is empty, it takes
 	// all.
 	Role string `json:"role,omitempty"`
-	// Store says how others let the host keep what a run ships, without the host's name. If it
-	// is nil, they cannot.
+	// Store says how others let the host keep the files of a run, without the host's name. If
+	// it is nil, they cannot.
 	Store *spec.HostService `json:"store,omitempty"`
 }
 
@@ -46,8 +46,8 @@ type GPU struct {
 	Memory int64 `json:"memory,omitempty"`
 }
 
-// Run identifies a run: the execution in which it began is the same in all that go on
-// with its tasks.
+// Run identifies a run: the execution in which it began is the same in all executions that
+// continue it.
 type Run struct {
 	WorkflowID string `json:"workflow_id"`
 	RunID      string `json:"run_id"`

@@ -35,7 +35,7 @@ type held struct {
 // room is a number of slots and GPUs.
 type room struct{ slots, gpus int }
 
-// noBound stands for the slots of a host that bounds its tasks by nothing.
+// noBound stands for the slots of a host without a bound on its tasks.
 const noBound = 1 << 30
 
 // cordon keeps new tasks from a host.

@@ -43,7 +43,7 @@ type run struct {
 	held []*host
 	// asked is set until the hosts were first looked at: could they ever meet the demand?
 	asked bool
-	// could is whether it could start if all hosts were empty, at the time of judged.
+	// could reports whether it could start if all hosts were empty, at the time of judged.
 	judged int
 	could  bool
 	// told is set once the run was asked to give back its room.
@@ -68,9 +68,9 @@ type refusal struct {
 }
 
 const (
-	// maxRefusals bounds the hosts that are left out for a run. Each of them is, unless it joins
-	// again before, for firstRefusal, and twice as long with each refusal that the run meets, but
-	// not longer than lastRefusal: a disk may be full for a second, or for a day.
+	// maxRefusals bounds the hosts that are left out for a run. A host is left out for
+	// firstRefusal, and twice as long with each refusal that the run meets, up to lastRefusal,
+	// unless it joins again before: a disk may be full for a second, or for a day.
 	maxRefusals               = 32
 	firstRefusal, lastRefusal = 5 * time.Second, 5 * time.Minute
 	// settling is the time after the last join for which more hosts are expected.
@@ -127,7 +127,7 @@ func (m *Machine) Step(e Event) []Action {
 	return append(actions, m.decide()...)
 }
 
-// goOn moves the time on. It never goes back: events may come late.
+// goOn advances the time. It never goes back: events may come late.
 func (m *Machine) goOn(now time.Time) {
 	if now.After(m.now) {
 		m.now = now
@@ -147,7 +147,8 @@ func (r *run) dropRefusals(over func(refusal) bool) {
 	}
 }
 
-// Wake returns when the machine needs [Passed], or zero if it needs another event first.
+// Wake returns the time at which the machine needs [Passed], or zero if it needs another event
+// first.
 func (m *Machine) Wake() (at time.Time) {
 	sooner := func(t time.Time) {
 		if t.After(m.now) && (at.IsZero() || t.Before(at)) {
@@ -269,7 +270,8 @@ func (m *Machine) refused(e Refused) {
 	m.enqueue(r)
 }
 
-// refusalLasts returns for how long a host is left out for a run after that many refusals.
+// refusalLasts returns the time for which a host is left out for a run after that many
+// refusals.
 func refusalLasts(try int) time.Duration {
 	return min(firstRefusal<<min(max(try-1, 0), 16), lastRefusal)
 }
@@ -293,7 +295,7 @@ func (m *Machine) freed(e Freed) {
 	m.forget(r)
 }
 
-// enqueue puts a run where its priority and its age place it.
+// enqueue puts a run at its place in the queue, by its priority and its age.
 func (m *Machine) enqueue(r *run) {
 	r.state = waiting
 	at, _ := slices.BinarySearchFunc(m.waiting, r, before)
@@ -317,7 +319,7 @@ func (m *Machine) unqueue(r *run) {
 	}
 }
 
-// forget lets go of a run that neither waits nor has anything.
+// forget drops a run that neither waits nor has anything.
 func (m *Machine) forget(r *run) {
 	if r.state == holding && len(r.held) == 0 {
 		delete(m.runs, r.id)

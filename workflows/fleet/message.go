@@ -21,7 +21,7 @@ type HostLeaseInput struct {
 	Instance string `json:"instance"`
 }
 
-// CheckInput names runs that may have ended without telling their fleet.
+// CheckInput names runs that may have ended without a message to their fleet.
 type CheckInput struct {
 	Runs []Run `json:"runs"`
 }

@@ -9,12 +9,12 @@ import (
 )
 
 // planner finds places for runs on the hosts of a roster. It does not know the queue: its
-// caller tries runs in their order, and protects the room of those that must wait.
+// caller tries runs in their order, and protects the room of the runs that must wait.
 type planner struct {
 	roster
 	now     time.Time
 	classes map[string]*class
-	// changes counts what opens hosts for runs, or closes them.
+	// changes counts the changes that open hosts for runs, or close them.
 	changes int
 	moment  moment
 	// open is the number of ready hosts that no run guards in this decision.

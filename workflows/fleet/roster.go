@@ -28,15 +28,15 @@ func (ro *roster) hostIndex(name string) (int, bool) {
 	return slices.BinarySearchFunc(ro.hosts, name, func(h *host, name string) int { return cmp.Compare(h.Name, name) })
 }
 
-// isBack reports whether a host has come back since then, as it was or as another host
-// worker: that it did not answer before says nothing of now.
+// isBack reports whether a host has come back since then, as it was or as another host worker.
+// Its earlier silence does not count then.
 func (ro *roster) isBack(name string, since time.Time) bool {
 	h := ro.host(name)
 	return h != nil && !h.silent && h.since.After(since)
 }
 
-// CheckJoin returns why a host cannot join: another living one has its name, or the fleet
-// is full. [Machine.Step] does nothing with it then.
+// CheckJoin returns the reason why a host cannot join: another living one has its name, or the
+// fleet is full. [Machine.Step] does nothing with it then.
 func (ro *roster) CheckJoin(e Joined) error {
 	h := ro.host(e.Host.Name)
 	switch {
@@ -62,10 +62,10 @@ func (ro *roster) longestSilent() (longest *host) {
 	return longest
 }
 
-// CheckCordon returns why the host cannot be cordoned.
+// CheckCordon returns the reason why the host cannot be cordoned.
 func (ro *roster) CheckCordon(e Cordoned) error { return ro.checkKnown(e.Name) }
 
-// CheckUncordon returns why the host cannot be uncordoned.
+// CheckUncordon returns the reason why the host cannot be uncordoned.
 func (ro *roster) CheckUncordon(e Uncordoned) error { return ro.checkKnown(e.Name) }
 
 func (ro *roster) checkKnown(name string) error {
@@ -90,7 +90,7 @@ func (ro *roster) noHost(name string) string {
 	return fmt.Sprintf("no host worker has joined as %s%s; start one there with `clusterrun worker`, or correct the address", name, ro.whoIsThere())
 }
 
-// whoIsThere names the hosts, behind a sentence.
+// whoIsThere returns the names of the hosts, to append to a sentence.
 func (ro *roster) whoIsThere() string {
 	if len(ro.hosts) == 0 {
 		return ", and no other"

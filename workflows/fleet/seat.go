@@ -59,7 +59,7 @@ func (s *seat) add(groups []group, i, n int) int {
 	return n
 }
 
-// claim takes the GPUs for so many tasks, and returns for how many there are some.
+// claim takes the GPUs for so many tasks, and returns the number of tasks that get some.
 func (s *seat) claim(g *group, n int) int {
 	at := slices.IndexFunc(s.claims, func(c claim) bool { return c.pool == g.Pool })
 	if at < 0 {
@@ -107,7 +107,7 @@ func (s *seat) fill(sh *shape, left []int) (n int) {
 	return n
 }
 
-// fitting returns how many of the tasks could be there.
+// fitting returns the number of tasks that could be there.
 func (s *seat) fitting(sh *shape, left []int) int {
 	total := 0
 	for i := range sh.groups {

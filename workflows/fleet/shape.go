@@ -20,7 +20,7 @@ type shape struct {
 	prefer   []string
 }
 
-// group is one of a demand, with the rank of its first task.
+// group is a group of a demand, with the rank of its first task.
 type group struct {
 	Group
 	first  int

@@ -122,7 +122,7 @@ func (r *run) snapshot() SnapshotRun {
 	return s
 }
 
-// Resume returns the fleet that a snapshot was taken of.
+// Resume returns the fleet of a snapshot.
 func Resume(s Snapshot) *Machine {
 	m := New()
 	m.now, m.met, m.settled, m.cordons = s.Now, s.Met, s.Settled, slices.Clone(s.Cordons)

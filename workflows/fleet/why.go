@@ -98,7 +98,8 @@ func wants(d *Demand, tasks int) string {
 	return shorten.Text(b.String(), 4*maxWords)
 }
 
-// missing describes the room that a run lacks: what is free on which hosts, and why not more.
+// missing describes the room that a run lacks: the free room on hosts, and why there is no
+// more.
 func (p *planner) missing(r *run) string {
 	hosts := p.class(r).hosts
 	for _, g := range r.demand.Groups {
@@ -171,8 +172,8 @@ func slotsText(n int) string {
 	return plural.Of(n, "slot", "slots")
 }
 
-// Impossible returns why no hosts of the fleet could ever meet a demand, also if they were
-// empty and ready; nil if they could.
+// Impossible returns the reason why no hosts of the fleet could ever meet a demand, even if
+// they were empty and ready, or nil if they could.
 func (p *planner) Impossible(d Demand) error {
 	r := &run{}
 	r.set(d)
@@ -186,7 +187,7 @@ func (p *planner) Impossible(d Demand) error {
 	return textError(p.tooSmall(r, hosts))
 }
 
-// tooSmall says why hosts could not meet a demand if they were empty.
+// tooSmall returns the reason why hosts could not meet a demand if they were empty.
 func (p *planner) tooSmall(r *run, hosts []*host) string {
 	d, pinned := &r.demand, map[string]int{}
 	for _, g := range d.Groups {

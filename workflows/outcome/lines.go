@@ -209,7 +209,8 @@ func (w *writer) placedBefore() {
 	w.line("%s", text)
 }
 
-// groupRestarts lists why the group was restarted before the generation that is reported.
+// groupRestarts lists the restarts of the group before the reported generation, with their
+// reasons.
 func (w *writer) groupRestarts() {
 	restarts := w.r.GroupRestarts
 	if w.r.EndedBy == spec.EndedByPlacement && len(restarts) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-// outOfTime writes which tasks were not done when a limit passed.
+// outOfTime names the tasks that were not done when a limit passed.
 func (w *writer) outOfTime() {
 	var late []*spec.TaskResult
 	failures := 0
@@ -82,7 +82,7 @@ func (w *writer) doing(late []string) {
 	}
 }
 
-// telling returns the tasks whose files of stacks are worth reading: those that differ, or else one
+// telling returns the tasks whose files of stacks are worth reading: the outliers, or else one
 // of each class.
 func (w *writer) telling() []string {
 	named := func(ranks stacktree.Ranks) (names []string) {
@@ -103,8 +103,8 @@ func (w *writer) telling() []string {
 	return named(ranks)
 }
 
-// traces names what torch's Flight Recorder wrote of the last collectives of tasks, the root
-// cause's first.
+// traces names the files of torch's Flight Recorder, with the last collectives of tasks. The
+// root cause's file comes first.
 func (w *writer) traces() {
 	var traced []*spec.TaskResult
 	for i := range w.r.Tasks {

@@ -75,7 +75,7 @@ func (w *writer) who(f spec.Failure) string {
 	return who + ")"
 }
 
-// at returns when the process failed, as the end of a sentence.
+// at returns the time at which the process failed, as the end of a sentence.
 func (w *writer) at(f spec.Failure) string {
 	when := f.Ended
 	if _, ok := f.ErrorAge(); ok || f.Evidence == spec.EvidenceRequest {
@@ -91,8 +91,8 @@ func (w *writer) at(f spec.Failure) string {
 	return ", at " + when.In(zone).Format("2006-01-02 15:04:05.000 MST")
 }
 
-// afterRestarts returns how many restarts came before the process that failed, as part
-// of a sentence.
+// afterRestarts returns the number of restarts before the process that failed, as part of a
+// sentence.
 func afterRestarts(f spec.Failure) string {
 	if f.Restarts == 0 {
 		return ""

@@ -96,7 +96,7 @@ func (c *Class) key() string {
 	return b.String()
 }
 
-// where returns the function of the user's program that the class is in.
+// where returns the function of the user's program in which the ranks are.
 func (c *Class) where() string {
 	if len(c.Place) == 0 {
 		return ""

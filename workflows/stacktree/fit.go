@@ -13,9 +13,10 @@ const (
 	RunBytes  = 256 << 10
 )
 
-// Fit returns the tree in at most so many bytes of JSON. It leaves out what tells the least,
-// until the rest fits: the frames of libraries; lines; all frames but the wait and where the
-// user's code is; and then the stacks of the fewest ranks, which count as unknown.
+// Fit returns the tree in at most so many bytes of JSON. It leaves out the least useful parts,
+// until the rest fits: the frames of libraries; lines; all frames but the wait, the innermost
+// frame and the user's innermost frame; and then the stacks of the fewest ranks, which count as
+// unknown.
 func (t Tree) Fit(bytes int) Tree {
 	for _, coarser := range []func(Stack) Stack{
 		func(s Stack) Stack { return s },

@@ -13,7 +13,7 @@ type Kind string
 const (
 	Python Kind = "python"
 	Native Kind = "native"
-	// Kernel is the system call that a thread is in, or what else is known of its state.
+	// Kernel is the system call that a thread is in, or another known state of it.
 	Kernel Kind = "kernel"
 	// Program is the program of the process, the outermost frame of a stack.
 	Program Kind = "program"
@@ -53,7 +53,7 @@ func (f Frame) compare(g Frame) int {
 		cmp.Compare(f.File, g.File), cmp.Compare(f.Line, g.Line))
 }
 
-// String returns the frame as people read it: "train.py:9 step".
+// String returns the frame in a short form: "train.py:9 step".
 func (f Frame) String() string {
 	if f.Kind == Program {
 		return path.Base(f.Function)
@@ -77,8 +77,7 @@ func NoAnswer(host string) Stack {
 // python --dir`), or from a package index.
 var libraryDirs = []string{"/site-packages/", "/dist-packages/", "/lib/python2", "/lib/python3", "/lib64/python3", "/lib/pypy", "/clusterrun/python/"}
 
-// userCode reports whether the frame is of the program that the user has written, by what its
-// file is called.
+// userCode reports whether the frame is of the user's own program, by the name of its file.
 func (f Frame) userCode() bool {
 	switch f.Kind {
 	case Python:

@@ -19,7 +19,7 @@ type Motion struct {
 	Unknown int   `json:"unknown,omitempty"`
 }
 
-// Compare returns which ranks of the first tree have moved in the second, so long after it.
+// Compare returns the motion of the ranks between two trees, so long after each other.
 func Compare(first, second Tree, after time.Duration) Motion {
 	later := map[int]*Class{}
 	for _, c := range second.classes() {

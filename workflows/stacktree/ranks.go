@@ -89,10 +89,10 @@ func (s Ranks) words() string {
 	return "ranks " + s.String()
 }
 
-// MarshalText returns what [Ranks.String] returns.
+// MarshalText returns the text of [Ranks.String].
 func (s Ranks) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText parses what [Ranks.MarshalText] returns.
+// UnmarshalText parses the text of [Ranks.MarshalText].
 func (s *Ranks) UnmarshalText(text []byte) error {
 	var out Ranks
 	for part := range strings.SplitSeq(string(text), ",") {

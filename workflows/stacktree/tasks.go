@@ -7,8 +7,8 @@ type Task struct {
 	Ended bool
 }
 
-// WithMissing adds the tasks that the tree lacks, and why they have no stack: the others may
-// wait for a task that has ended.
+// WithMissing adds the tasks that the tree lacks, with the reason why they have no stack: the
+// others may wait for a task that has ended.
 func WithMissing(t Tree, tasks []Task) Tree {
 	known := t.Ranks()
 	trees := []Tree{t}
@@ -25,7 +25,7 @@ func WithMissing(t Tree, tasks []Task) Tree {
 	return Merge(trees...)
 }
 
-// HostOf returns a function that returns the host of a rank; "" if all tasks are on one.
+// HostOf returns a function that returns the host of a rank, or "" if all tasks are on one.
 func HostOf(tasks []Task) func(rank int) string {
 	hosts, different := map[int]string{}, map[string]bool{}
 	for _, task := range tasks {

@@ -17,8 +17,8 @@ const (
 	placeWidth = 90
 )
 
-// Short returns the findings with what [Findings.Write] writes of them: results and histories
-// keep these.
+// Short returns the part of the findings that [Findings.Write] writes, for results and
+// histories.
 func (f Findings) Short() Findings {
 	f.LeftOut += max(0, len(f.Classes)-mostLines)
 	f.Classes = slices.Clone(f.Classes[:min(len(f.Classes), mostLines)])
@@ -28,7 +28,7 @@ func (f Findings) Short() Findings {
 	return f
 }
 
-// String returns what [Findings.Write] writes, without the newline at its end.
+// String returns the output of [Findings.Write] without the newline at its end.
 func (f Findings) String() string {
 	var b strings.Builder
 	if err := f.Write(&b); err != nil {

@@ -97,11 +97,11 @@ func (r row) fits(f Frame) bool {
 // Wait is the wait of a stack.
 type Wait struct {
 	Reason Reason `json:"reason,omitempty"`
-	// Name is the function that waits, as people call it.
+	// Name is the usual name of the function that waits.
 	Name string `json:"name,omitempty"`
 }
 
-// waitOf returns what a stack waits for, and the index of the frame that tells it, or -1. It is
+// waitOf returns the wait of a stack, and the index of the frame that shows it, or -1. It is
 // the outermost such frame below the innermost frame of the user's code: calls inside a library
 // do not matter, and user code in a callback does not wait in the library.
 func waitOf(s Stack) (Wait, int) {

@@ -63,7 +63,7 @@ func TooFew(tasks []Task) bool {
 	return reported > 1 && known < 2
 }
 
-// among returns the slow ones among tasks that are alike.
+// among returns the slow tasks among tasks of one kind.
 func among(tasks []Task) (slow []spec.Slow) {
 	slices.SortFunc(tasks, func(a, b Task) int {
 		return cmp.Or(cmp.Compare(a.Time.Seconds, b.Time.Seconds), cmp.Compare(a.Rank, b.Rank), strings.Compare(a.Name, b.Name))

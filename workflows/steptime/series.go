@@ -13,9 +13,9 @@ const (
 	// steps divide it, so that programs with such a rhythm have the same share of long steps at
 	// any time.
 	window = 60
-	// least is the fewest steps, and reports of them, from which something is concluded.
+	// least is the fewest steps, and reports of them, that allow a conclusion.
 	least = 10
-	// cutShare is which part of the reports is left out at either end.
+	// cutShare is the inverse of the share of the reports that is left out at either end.
 	cutShare = 5
 )
 
