@@ -45,10 +45,10 @@ schedule closures; openapi.yaml in the sources describes them all.
 client is a random name of your own. Number your requests to schedule from 1 (batch), and
 your join and done from 1 (call): a request that is sent again with its number is the same
 one. The first error of a closure is "raised" in the answer to the next schedule, join or
-done, once nothing executes any more; what was queued is cancelled. Give the epoch of that
-answer with later schedules ("epoch":1): those with a lower one are cancelled, too. A
-request that is refused has an error in place of an answer:
-{"id":7,"error":{"code":"invalid","message":"...","field":"closures[0].args"}}.
+done, when no closure is executing; closures in the queue are cancelled. Give the epoch of
+that answer with later schedules ("epoch":1): those with a lower one are cancelled, too. A
+request that is refused has an error instead of an answer:
+  {"id":7,"error":{"code":"invalid","message":"...","field":"closures[0].args"}}
 
 A closure may have options, all or some of these: {"function":"step","options":
 {"key":"step-3","task":"worker-1","timeout":"3s"}}. "key": a closure with the key of an
