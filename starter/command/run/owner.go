@@ -163,6 +163,9 @@ func (w *owner) over(end ending) {
 	switch {
 	case end.result != nil:
 		text = fmt.Sprintf("the run has %s: %s", end.result.Verdict, end.result.Message)
+		if f := end.result.FirstFailure; f != nil && f.Message != "" {
+			text += "\n" + f.Message
+		}
 	case end.err != nil:
 		text = end.err.Error()
 	}
