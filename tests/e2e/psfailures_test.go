@@ -111,7 +111,7 @@ func TestTheErrorOfAParameterServerIsThatOfTheRun(t *testing.T) {
 	r = end("seed56", spec.RunSpec{Env: spec.EnvOf(map[string]string{"TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE": "42"})})
 	assert.Equal(t, spec.VerdictFailed, r.Verdict)
 	assert.Equal(t, 42, r.ExitCode)
-	assert.Contains(t, r.Message, "A parameter server does not answer, and the program ends with exit code 42: ps-0 at ")
+	assert.Contains(t, r.FirstFailure.Message, "A parameter server does not answer, and the program ends with exit code 42: ps-0 at ")
 }
 
 // A worker is killed while the parameter servers live.
