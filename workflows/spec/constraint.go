@@ -44,11 +44,6 @@ const maxConstraint = 500
 
 var labelRegexp = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._/-]{0,126}[A-Za-z0-9])?$`)
 
-// IsLabel reports whether a host may have a label of that name.
-func IsLabel(name string) bool {
-	return labelRegexp().MatchString(name) && !slices.Contains(ConstraintKeys, name)
-}
-
 // ParseConstraint reads "key op value". The value may stand in double quotes.
 func ParseConstraint(text string) (Constraint, error) {
 	bad := func(at int, format string, args ...any) (Constraint, error) {
@@ -100,9 +95,6 @@ func ParseConstraint(text string) (Constraint, error) {
 	}
 	return c, nil
 }
-
-// String returns the constraint in the syntax of a spec.
-func (c Constraint) String() string { return c.Key + " " + c.Op + " " + c.Value }
 
 // sizeUnits are the units of sizes: powers of 1024, and of 1000.
 var sizeUnits = []struct {
