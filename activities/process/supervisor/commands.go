@@ -51,17 +51,7 @@ func (s *supervisor) Wait(ctx context.Context, r ProcessRef) (Process, error) {
 	if err != nil {
 		return Process{}, err
 	}
-	select {
-	case <-p.done:
-	case <-ctx.Done():
-		return Process{}, ctx.Err()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p.notMade != nil {
-		return Process{}, p.notMade
-	}
-	return p.view(), nil
+	return s.await(ctx, p, p.done)
 }
 
 // Grant allows a successor to be started; see [API].

@@ -29,8 +29,13 @@ func (s *supervisor) Start(ctx context.Context, r StartRequest) (Process, error)
 		s.starts.Done()
 	}
 	// The first request starts it; the others get the same outcome.
+	return s.await(ctx, p, p.settled)
+}
+
+// await returns the process once the channel is closed.
+func (s *supervisor) await(ctx context.Context, p *process, closed <-chan struct{}) (Process, error) {
 	select {
-	case <-p.settled:
+	case <-closed:
 	case <-ctx.Done():
 		return Process{}, ctx.Err()
 	}
