@@ -52,16 +52,19 @@ func runHelp(a *cli.App, cmd *cobra.Command, args []string) error {
 
 func listTopics(a *cli.App) error {
 	type entry struct {
+		Group string `json:"group"`
 		Name  string `json:"name"`
 		Title string `json:"title"`
 	}
 	var entries []entry
 	var b strings.Builder
-	b.WriteString("Topics, for `clusterrun help TOPIC`:\n")
-	for _, name := range help.Names() {
-		topic, _ := help.Find(name)
-		entries = append(entries, entry{topic.Name, topic.Title})
-		fmt.Fprintf(&b, "  %-14s %s\n", topic.Name, topic.Title)
+	b.WriteString("Topics, for `clusterrun help TOPIC`\n")
+	for _, g := range help.Groups() {
+		fmt.Fprintf(&b, "\n%s\n", g.Title)
+		for _, topic := range g.Topics {
+			entries = append(entries, entry{g.Title, topic.Name, topic.Title})
+			fmt.Fprintf(&b, "  %-14s %s\n", topic.Name, topic.Title)
+		}
 	}
 	b.WriteString("\n`clusterrun --help` lists the commands.\n")
 	if a.Global.JSON {

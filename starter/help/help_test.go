@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,12 +59,17 @@ func TestRenderInColour(t *testing.T) {
 func TestTopics(t *testing.T) {
 	t.Parallel()
 	assert.Contains(t, Names(), "exit-codes")
+	assert.Len(t, slices.Compact(Names()), len(Names()), "names are unique")
+	pages, err := filepath.Glob("topics/*.md")
+	require.NoError(t, err)
+	assert.Empty(t, pages, "a topic belongs in the directory of a group")
 	for _, name := range Names() {
 		topic, found := Find(name)
 		assert.True(t, found)
 		assert.True(t, strings.HasPrefix(topic.Text, "# "+topic.Title+"\n\n"), "%s begins with # and its title", name)
 		assert.LessOrEqual(t, len(topic.Title), 63, "%s is a line in the list of topics", name)
 		assert.NotEmpty(t, Render(topic.Text, 40, false))
+		assert.LessOrEqual(t, strings.Count(topic.Text, "\n"), 150, "%s is a page", name)
 	}
 	for _, name := range []string{"", "nosuch", "../help", "../topics/spec", "spec.md"} {
 		_, found := Find(name)
@@ -81,7 +87,8 @@ func TestLinks(t *testing.T) {
 	t.Parallel()
 	pages := []string{"../../README.md"}
 	for _, name := range Names() {
-		pages = append(pages, "topics/"+name+".md")
+		topic, _ := Find(name)
+		pages = append(pages, topic.Path)
 	}
 	for _, page := range pages {
 		text, err := os.ReadFile(page)

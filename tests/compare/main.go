@@ -26,7 +26,7 @@ func main() {
 	if len(os.Args) > 2 && os.Args[1] == "program" {
 		exit(measure.Program(os.Args[2], os.Args[3:]))
 	}
-	page := flag.String("page", "starter/help/topics/compare.md", "`FILE` with the two marks between which the table goes")
+	page := flag.String("page", "starter/help/topics/reference/compare.md", "`FILE` with the two marks between which the table goes")
 	plot := flag.String("plot", "tests/compare/launch.svg", "`FILE` for the plot")
 	each := flag.Duration("each", 8*time.Second, "`TIME` for each work of each launcher, if three rounds do not take more")
 	rounds := flag.Int("rounds", 15, "most rounds of each (`NUMBER`)")

@@ -60,10 +60,16 @@ func blocksOf(t *testing.T, path string) (blocks []block) {
 	return blocks
 }
 
+// topicFile returns the file of a topic.
+func topicFile(name string) string {
+	topic, _ := help.Find(name)
+	return filepath.Join(harness.Root(), "starter/help", topic.Path)
+}
+
 // code returns the block of a topic in that language that contains a text.
 func code(t *testing.T, topic, language, containing string) string {
 	t.Helper()
-	blocks := blocksOf(t, filepath.Join(harness.Root(), "starter/help/topics", topic+".md"))
+	blocks := blocksOf(t, topicFile(topic))
 	i := slices.IndexFunc(blocks, func(b block) bool { return b.language == language && strings.Contains(b.text, containing) })
 	require.GreaterOrEqual(t, i, 0, "help %s has a block of %s with %s", topic, language, containing)
 	return blocks[i].text
@@ -241,7 +247,7 @@ func TestTopics(t *testing.T) {
 	for _, name := range help.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w.try(t, filepath.Join(harness.Root(), "starter/help/topics", name+".md"))
+			w.try(t, topicFile(name))
 		})
 	}
 }

@@ -82,7 +82,7 @@ func reference() string {
 
 // The help topic contains the table of the flags. CLUSTERRUN_REWRITE=1 rewrites it.
 func TestTopic(t *testing.T) {
-	const path = "../../help/topics/mpirun.md"
+	const path = "../../help/topics/reference/mpirun.md"
 	topic, err := os.ReadFile(path)
 	require.NoError(t, err)
 	table := regexp.MustCompile(`(?m)^\| flag .*\n(\|.*\n)+`)

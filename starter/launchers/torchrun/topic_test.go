@@ -13,7 +13,7 @@ var update = goflag.Bool("update", false, "write the table of the topic anew")
 
 // The topic lists the flags as they are.
 func TestTopic(t *testing.T) {
-	const path, head = "../../help/topics/torchrun.md", "| flag | here |\n| --- | --- |\n"
+	const path, head = "../../help/topics/start/torchrun.md", "| flag | here |\n| --- | --- |\n"
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(b), head)
