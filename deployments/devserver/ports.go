@@ -32,6 +32,7 @@ func choosePorts(o Options) (ports, error) {
 	}
 	p.frontend, p.ui = o.Port, o.UIPort
 
+	var taken []error // all of them, so that one try is enough to correct them
 	for _, w := range wanted {
 		if w.port == &p.ui && o.Headless {
 			p.ui = 0
@@ -40,13 +41,17 @@ func choosePorts(o Options) (ports, error) {
 		// Held until all are chosen, so that no port is chosen twice.
 		l, err := net.Listen("tcp", address(o.IP, *w.port))
 		if err != nil {
-			return ports{}, portError(cmp.Or(w.flag, "an internal port"), address(o.IP, *w.port), anotherPort, err)
+			taken = append(taken, portError(cmp.Or(w.flag, "an internal port"), address(o.IP, *w.port), anotherPort, err))
+			continue
 		}
 		defer l.Close()
 		*w.port = l.Addr().(*net.TCPAddr).Port
 		if err := keepFromOthers(l); err != nil {
 			return ports{}, err
 		}
+	}
+	if len(taken) > 0 {
+		return ports{}, errors.Join(taken...)
 	}
 	return p, nil
 }

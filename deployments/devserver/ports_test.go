@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -29,6 +30,21 @@ func TestTakenPort(t *testing.T) {
 		assert.Contains(t, says, fmt.Sprintf("%s: 127.0.0.1:%d is in use by another program", flag, port))
 		assert.False(t, exists(db), "nothing is half started")
 		assert.False(t, exists(ready))
+	}
+}
+
+func TestAllTakenPortsAreNamed(t *testing.T) {
+	flags, args := []string{"--port", "--ui-port"}, []string{}
+	for _, flag := range flags {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close()
+		args = append(args, fmt.Sprintf("%s=%d", flag, l.Addr().(*net.TCPAddr).Port))
+	}
+	says := refused(t, ExitFailure, args...)
+	for i, flag := range flags {
+		_, port, _ := strings.Cut(args[i], "=")
+		assert.Contains(t, says, fmt.Sprintf("%s: 127.0.0.1:%s is in use by another program", flag, port))
 	}
 }
 
