@@ -16,7 +16,7 @@ func newLogger(debug bool, file string) (*zap.Logger, error) {
 	c := zap.NewProductionConfig()
 	c.OutputPaths = []string{file}
 	c.Encoding = "console"
-	c.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	c.EncoderConfig.EncodeTime = zapcore.TimeEncoderOfLayout("2006-01-02T15:04:05.000Z07:00")
 	c.DisableStacktrace = true
 	c.DisableCaller = true
 	if debug {

@@ -18,14 +18,14 @@ const (
 	// alertBound is the longest time to wait for an alert.
 	alertBound = time.Second
 
-	wantsTLS = "it may want TLS: set TEMPORAL_TLS=true, or a client certificate with TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH"
+	wantsTLS = "it may need TLS: set TEMPORAL_TLS=true, or a client certificate with TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH"
 )
 
 // remedies maps errors of a connection to remedies.
 var remedies = []struct{ said, remedy string }{
-	{tlsAlert, "it refuses the client certificate: give one that it accepts, with its key, as TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH or in a profile"},
-	{"x509: ", "its certificate is not trusted here: name who vouches for it with TEMPORAL_TLS_SERVER_CA_CERT_PATH, and the name in it with TEMPORAL_TLS_SERVER_NAME"},
-	{"first record does not look like a TLS handshake", "it speaks no TLS: leave out the TLS settings and the API key"},
+	{tlsAlert, "it refuses the client certificate; give one that it accepts, with its key, as TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH or in a profile"},
+	{"x509: ", "its certificate is not trusted here; name its authority with TEMPORAL_TLS_SERVER_CA_CERT_PATH, and the name in it with TEMPORAL_TLS_SERVER_NAME"},
+	{"first record does not look like a TLS handshake", "it does not use TLS; leave out the TLS settings and the API key"},
 	// The error depends on how much we have sent before the server ends the connection.
 	{"error reading server preface: EOF", wantsTLS},
 	{"connection reset by peer", wantsTLS},
@@ -49,14 +49,42 @@ func (o Options) alert(ctx context.Context) error {
 	return nil
 }
 
+// An unreachedError says why a server cannot be reached, without the words of gRPC. The wrapped
+// error has these.
+type unreachedError struct {
+	text string
+	err  error
+}
+
+func (e *unreachedError) Error() string { return e.text }
+func (e *unreachedError) Unwrap() error { return e.err }
+
 // unreached returns why the server cannot be reached, and the remedy.
 func unreached(address string, err error) error {
+	why := plainCause(err)
 	for _, r := range remedies {
 		if strings.Contains(err.Error(), r.said) {
-			return fmt.Errorf("no connection to the Temporal server at %s: %s: %w", address, r.remedy, err)
+			return &unreachedError{fmt.Sprintf("no connection to the Temporal server at %s (%s): %s", address, why, r.remedy), err}
 		}
 	}
-	return fmt.Errorf("no Temporal server answers at %s (give another with --address or TEMPORAL_ADDRESS): %w", address, err)
+	return &unreachedError{fmt.Sprintf("no Temporal server at %s (%s); check --address or TEMPORAL_ADDRESS, or leave both out to use the embedded server", address, why), err}
+}
+
+// plainCause returns the last part of the texts by which gRPC and Go wrap an error, such as
+// "connection refused".
+func plainCause(err error) string {
+	text := err.Error()
+	if strings.Contains(text, context.DeadlineExceeded.Error()) {
+		return "no answer in time"
+	}
+	for _, tls := range []string{tlsAlert, "x509: "} {
+		if _, after, ok := strings.Cut(text, tls); ok {
+			after, _, _ = strings.Cut(after, "\n")
+			return strings.Trim(after, `"`)
+		}
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	return strings.Trim(text[strings.LastIndex(text, ": ")+1:], ` "`)
 }
 
 // sayRefused adds the remedy to the error of a request that the server does not allow.
@@ -66,7 +94,7 @@ func sayRefused(ctx context.Context, method string, req, reply any, cc *grpc.Cli
 	var remedy string
 	switch s.Code() {
 	case codes.PermissionDenied:
-		remedy = "its operator has to allow that to the client certificate or API key of this program, in this namespace"
+		remedy = "its operator must allow that for this program's client certificate or API key, in this namespace"
 	case codes.Unauthenticated:
 		remedy = "it does not know the API key or certificate of this program, or they have expired: give others (TEMPORAL_API_KEY, --api-key-file, TEMPORAL_TLS_CLIENT_CERT_PATH)"
 	default:
