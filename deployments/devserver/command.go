@@ -20,7 +20,7 @@ const longHelp = `A Temporal server with its Web UI in one process, for one user
 set up for the latencies that clusterrun needs. It listens on loopback only.
 
 With --db FILE everything is kept in that file (SQLite) and survives the server,
-also when it is killed: start it again on the same file and the runs go on. A file
+also when it is killed: start it again on the same file and the runs continue. A file
 is used by one server at a time.
 
 It prints one line to stdout when clients can connect, and everything else to
@@ -34,7 +34,7 @@ Exit codes:
 const examples = `  # In memory, on the usual ports; for trying things out.
   clusterrun-devserver
 
-  # Keeps its runs, and leaves when nobody has used it for ten minutes.
+  # Keeps its runs, and exits after ten idle minutes.
   clusterrun-devserver --db runs.db --port 0 --headless --idle-exit 10m --ready-file ready.json
 
   # Ends with the program that started it: that holds the other end of descriptor 3.
@@ -95,9 +95,9 @@ func newCommand(stdout, stderr io.Writer) *cobra.Command {
 	f.DurationVar(&opts.Retention, "retention", opts.Retention, "how long closed runs are kept, as a `DURATION`; for a namespace that is created now")
 	f.DurationVar(&opts.IdleExit, "idle-exit", opts.IdleExit, "stop after no client has asked for anything for this `DURATION`; 0 means never")
 	f.StringVar(&opts.ReadyFile, "ready-file", opts.ReadyFile, "write address and pid as JSON to this `FILE` once clients can connect; removed at a clean stop")
-	f.StringVar(&opts.Key, "key", opts.Key, "certificate and key, in a `FILE`, of the server and of whoever may use it; made when missing. Without it everybody on this machine may")
+	f.StringVar(&opts.Key, "key", opts.Key, "certificate and key, in a `FILE`, of the server and its clients; created if missing. Without it every user of this machine may")
 	f.StringVar(&opts.Metrics, "metrics", opts.Metrics, "serve the server's metrics for Prometheus at this `ADDRESS`, to anyone who can reach it")
-	f.StringVar(&opts.UIFor, "ui-for", opts.UIFor, "serve only a Web UI, that of the server at this `ADDRESS`")
+	f.StringVar(&opts.UIFor, "ui-for", opts.UIFor, "serve only a Web UI, for the server at this `ADDRESS`")
 	f.IntVar(&opts.LifelineFD, "lifeline-fd", opts.LifelineFD, "stop when this inherited file descriptor `N` reaches its end; -1 means none")
 	f.StringVar(&opts.LogLevel, "log-level", opts.LogLevel, "`LEVEL` of the server's log on stderr: debug, info, warn, error")
 	f.BoolVar(&opts.JSON, "json", opts.JSON, "print the ready line as JSON")

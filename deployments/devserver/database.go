@@ -56,7 +56,7 @@ func claimDatabase(name string) (*database, error) {
 	switch {
 	case errors.As(err, &locked):
 		return nil, fmt.Errorf("--db: %s is in use by another clusterrun-devserver (%w): "+
-			"use that one, stop it, or choose another file", path, locked)
+			"use that server, stop it, or choose another file", path, locked)
 	case err != nil:
 		return nil, fmt.Errorf("--db: %w; choose a file in a directory that you may write to", err)
 	}
@@ -103,7 +103,7 @@ func checkFile(path string) error {
 	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
-		return fmt.Errorf("%w: the server has to write to its database", err)
+		return fmt.Errorf("%w; the server must be able to write to its database", err)
 	}
 	defer f.Close()
 	magic := make([]byte, len(sqliteMagic))

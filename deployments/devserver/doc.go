@@ -1,6 +1,6 @@
 // Package devserver is clusterrun's embedded Temporal: server, Web UI and database
 // in one process, for one user on one machine. It is a module of its own, because
-// its dependencies are many times those of clusterrun itself; clusterrun finds it
+// it has many times the dependencies of clusterrun; clusterrun finds it
 // as a program, clusterrun-devserver, and never links it.
 //
 // What it adds to Temporal's own development server:
@@ -13,10 +13,10 @@
 //   - A database file with one owner (lock.go), which survives kill -9 of the server,
 //     and which is stamped, so that a file of another program or of an incompatible
 //     server is refused instead of damaged (stamp.go).
-//   - An end: by a signal, when nobody has used it for a while (idle.go), or with the
+//   - An end: by a signal, when it has been idle for a while (idle.go), or with the
 //     program that started it (endings.go). All are clean stops.
-//   - Loopback only (options.go), and with --key nobody but its user (key.go, gate.go):
-//     whoever uses it can run commands.
+//   - Loopback only (options.go), and with --key only its user (key.go, gate.go):
+//     a client can run commands.
 //
 // Packages in without stand in for two parts of Temporal's server that are not used here:
 // workers that it starts at cloud providers and in Kubernetes, and archives in Google's
@@ -33,7 +33,7 @@
 //	                        ▼
 //	                       serve ── start ──► ready ── wait ──► stop
 //
-// # For whoever starts it
+// # For programs that start it
 //
 // The ready file exists exactly while a client can connect, except after a kill -9,
 // when it names a pid that is gone; the next server on the same ready file removes it
@@ -44,5 +44,5 @@
 //
 // Two starters may start a server on one database at the same time. One of the
 // servers exits with code 1 and says who has the database; the ready file is then
-// that of the other.
+// the ready file of the other.
 package devserver

@@ -118,7 +118,7 @@ func TestIdleExit(t *testing.T) {
 	stop()
 	c.Close()
 	assert.Equal(t, ExitOK, p.await())
-	assert.Contains(t, p.stderr.String(), "stopped: nobody has used it for 2s")
+	assert.Contains(t, p.stderr.String(), "stopped: idle for 2s")
 }
 
 func TestIdleExitWhenNobodyEverComes(t *testing.T) {

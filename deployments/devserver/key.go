@@ -27,7 +27,7 @@ import (
 const (
 	// keyName is the name in the certificate. Addresses change, and all are loopback.
 	keyName = "clusterrun"
-	// keyLasts is how long a certificate is valid; no server runs for longer. keyRotates is the
+	// keyLasts is the lifetime of a certificate; no server runs for longer. keyRotates is the
 	// age at which the next start of a server replaces it.
 	keyLasts, keyRotates = 10 * 365 * 24 * time.Hour, 30 * 24 * time.Hour
 )
@@ -39,7 +39,7 @@ type key struct {
 	pair tls.Certificate
 }
 
-// ownKey reads the key of a file for its server. It makes one where there is none, or an old one.
+// ownKey reads the key of a file for its server. It makes a new key if the file is missing or old.
 func ownKey(file string) (key, error) {
 	if file == "" {
 		return key{}, nil

@@ -9,7 +9,7 @@ import (
 )
 
 // serverLog is the log of Temporal's libraries. At fatal level, which they use
-// when they cannot go on, it also ends the process with exit code 1.
+// when they cannot continue, it also ends the process with exit code 1.
 type serverLog struct {
 	log.Logger
 	wanted zapcore.Level

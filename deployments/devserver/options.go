@@ -83,7 +83,7 @@ func (o *Options) validate() error {
 	}
 	switch {
 	case o.Database == "":
-		return usagef("--db is empty: give a file, or %q", InMemory)
+		return usagef("--db is missing a value; give a file, or %q", InMemory)
 	case o.Namespace == "":
 		return usagef("--namespace is empty")
 	case o.Namespace == systemNamespace:
@@ -107,7 +107,7 @@ func (o *Options) validateIP() error {
 	}
 	if !ip.IsLoopback() {
 		return usagef("--ip %s is not a loopback address: this server is for one user, "+
-			"and whoever reaches it with its key, or without --key, can run commands as you. Use a Temporal cluster to share one between machines", o.IP)
+			"and any client with its key, or without --key, can run commands as you. Use a Temporal cluster to share one between machines", o.IP)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func claimAndServe(ctx context.Context, o Options, started time.Time, logger *se
 		return err
 	}
 	usage := &usage{limit: o.IdleExit, onIdle: func() {
-		end(fmt.Errorf("nobody has used it for %s (--idle-exit)", o.IdleExit))
+		end(fmt.Errorf("idle for %s (--idle-exit)", o.IdleExit))
 	}}
 	s, err := newServer(ctx, o, ports, k, db, logger, usage)
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 	// startBound is for a machine that is very busy; usually it is a tenth of a second.
 	startBound = time.Minute
 
-	// stopBound is how long the services may take to stop. The database does not need a clean
+	// stopBound bounds the time in which the services stop. The database does not need a clean
 	// stop, so leaving before them loses nothing.
 	stopBound = time.Second
 )

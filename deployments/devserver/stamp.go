@@ -88,7 +88,7 @@ func writeStamp(ctx context.Context, tx *sql.Tx, old *stamp) error {
 }
 
 // compatible implements Temporal's promise about stored data: the next minor version reads what
-// this one wrote, and patches of a minor version read each other's data. The schema must be the
+// this version wrote, and patches of a minor version read each other's data. The schema must be the
 // same.
 func compatible(file, ours stamp) error {
 	const remedy = "use the clusterrun-devserver it was made with, or choose another file"
@@ -97,13 +97,13 @@ func compatible(file, ours stamp) error {
 	case !semver.IsValid(theirs):
 		return fmt.Errorf("carries the stamp of an unknown server version %q; %s", file.serverVersion, remedy)
 	case semver.Compare(semver.MajorMinor(theirs), semver.MajorMinor(our)) > 0:
-		return fmt.Errorf("was last used by Temporal server %s, which is newer than this one (%s); %s",
+		return fmt.Errorf("was last used by Temporal server %s, which is newer than this server (%s); %s",
 			file.serverVersion, ours.serverVersion, remedy)
 	case !sameOrNextMinor(theirs, our):
-		return fmt.Errorf("was last used by Temporal server %s, too old for this one (%s); %s",
+		return fmt.Errorf("was last used by Temporal server %s, too old for this server (%s); %s",
 			file.serverVersion, ours.serverVersion, remedy)
 	case file.schemaDigest != ours.schemaDigest:
-		return fmt.Errorf("has the schema of Temporal server %s, and this one (%s) has another; %s",
+		return fmt.Errorf("has the schema of Temporal server %s, and this server (%s) has a different one; %s",
 			file.serverVersion, ours.serverVersion, remedy)
 	}
 	return nil

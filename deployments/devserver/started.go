@@ -23,9 +23,9 @@ import (
 // task again, history says that it has started already, and so it is dropped. No
 // worker has it, and only its timeout brings it back: 10 seconds for a workflow task,
 // and for an activity 20 and more. So this server waits for the answer. That costs
-// nobody anything: whoever waits for the match has a bound of its own.
+// nothing, since each caller that waits for the match has its own bound.
 
-// startBoundOfTask is how long it waits.
+// startBoundOfTask bounds this wait.
 const startBoundOfTask = 10 * time.Second
 
 // patientClients makes the clients by which the server's services call each other.

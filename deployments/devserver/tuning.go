@@ -16,7 +16,7 @@ const (
 	// users.
 	rateLimit = 10_000
 
-	// ackInterval is how often the queues remove finished tasks, which a start would otherwise
+	// ackInterval is the time between rounds in which the queues remove finished tasks, which a start would otherwise
 	// repeat. By default, thousands of tasks delay the first run after a busy half minute.
 	ackInterval = 3 * time.Second
 
@@ -27,8 +27,8 @@ const (
 )
 
 // tuning is Temporal's dynamic configuration. The keys are the library's own
-// variables, so that one that is renamed does not compile; the values have to be
-// Go's own int, bool and time.Duration. What is of use on other servers is also in
+// variables, so that a renamed key does not compile; the values must be
+// Go's own int, bool and time.Duration. Settings for other servers are also in
 // deployments/temporal/dynamicconfig.yaml; a test compares the two.
 func tuning() dynamicconfig.StaticClient {
 	return dynamicconfig.StaticClient{
@@ -53,7 +53,7 @@ func tuning() dynamicconfig.StaticClient {
 
 		// Every run has task queues of its own, and each costs a dozen goroutines until it
 		// is unloaded: by default five minutes after its last poll, and up to ten where
-		// another queue asks it for news. It has to be longer than either long poll; a
+		// another queue asks it for news. It must be longer than either long poll; a
 		// worker's takes a minute.
 		dynamicconfig.MatchingMaxTaskQueueIdleTime.Key():       75 * time.Second,
 		dynamicconfig.MatchingGetUserDataLongPollTimeout.Key(): 30 * time.Second,

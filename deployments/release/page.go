@@ -155,7 +155,7 @@ func verbatim(text string) string {
 
 var escapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "`", `\(ga`, "'", `\(aq`, "^", `\(ha`, "~", `\(ti`)
 
-// escape has roff take a line as it is.
+// escape makes roff print a line unchanged.
 func escape(line string) string {
 	var b strings.Builder
 	if strings.HasPrefix(line, ".") {
