@@ -1,7 +1,7 @@
 """Builds the wheel of clusterrun with only the standard library: clusters often cannot
 reach a package index to fetch a build system from.
 
-pip uses it to build the wheel of the package alone. `make wheel` adds programs:
+pip uses it to build the wheel of the package only. `make wheel` adds programs:
 
     python3 backend.py DIRECTORY PLATFORM PROGRAM...
 

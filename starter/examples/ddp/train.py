@@ -21,7 +21,7 @@ def batches(rank, steps):
 
 
 def gather_parameters(model, world):
-    """Returns this rank's parameters and those of all ranks."""
+    """Returns this rank's parameters and the parameters of all ranks."""
     mine = torch.cat([p.detach().flatten() for p in model.parameters()])
     theirs = [torch.empty_like(mine) for _ in range(world)]
     dist.all_gather(theirs, mine)
@@ -54,7 +54,7 @@ def main():
     print("rank %d agrees with all others; its loss went from %.3f to %.3f" % (rank, first, last))
     dist.destroy_process_group()
     # Before the tensors that were gathered: a thread of gloo would else be the
-    # last to let go of them, and in torch 1.13 that thread and this one can then
+    # last to let go of them, and in torch 1.13 that thread and this thread can then
     # wait for each other for ever.
     del model
 

@@ -10,7 +10,7 @@ parameter server strategy do. It needs Python 3.8 and nothing else.
 
 Any of them may be killed and started again while the training runs. A worker
 just asks the chief what is due. A parameter server that has lost its part gets
-it back from the chief, and the epoch is repeated. A chief goes on with the
+it back from the chief, and the epoch is repeated. A chief continues with the
 epoch that the parameter servers are at.
 """
 import argparse
@@ -37,7 +37,7 @@ def load(path):
         examples = [([float(x) for x in row[:-1]], int(row[-1])) for row in rows]
     test = examples[::5]
     train = [e for i, e in enumerate(examples) if i % 5]
-    # Scaled by the training examples alone: the test must not leak into them.
+    # Scaled by the training examples only: the test must not leak into them.
     columns = list(zip(*(features for features, _ in train)))
     means = [sum(c) / len(c) for c in columns]
     scales = [math.sqrt(sum((x - m) ** 2 for x in c) / len(c)) or 1.0 for c, m in zip(columns, means)]
@@ -244,7 +244,7 @@ def run_chief(cluster, index, options):
     coordinator = Coordinator(workers)
     serve(cluster["chief"][index], coordinator.handle)
 
-    # A chief that was started again goes on where the parameter servers are.
+    # A chief that was started again continues where the parameter servers are.
     parts = [s.call(op="pull") for s in servers]
     epoch = max(0, min(p["epoch"] for p in parts))
     parts = [p["values"] or share([0.0] * size, i, len(servers)) for i, p in enumerate(parts)]
@@ -270,7 +270,7 @@ def run_chief(cluster, index, options):
     weights = [v for part in parts for v in part]
     result = {"accuracy": round(accuracy(weights, test), 4), "test_examples": len(test), "epochs": epoch, "loss": loss}
     print("accuracy %.4f on %d test examples" % (result["accuracy"], len(test)))
-    # What is in this file when the process ends is the task's return value.
+    # The content of this file at the end of the process is the task's return value.
     path = os.environ.get("CLUSTERRUN_RESULT_FILE")
     if path:
         with open(path, "w") as f:

@@ -3,8 +3,8 @@
 A Python program of a task can be seen from outside, with or without this package: with
 `clusterrun stacks RUN`, or when the timeout of the run has passed. The capture has the Python
 stacks of all its threads, even while it is stuck in native code or waits for a lock, and of
-its children. Outside a task the import does nothing, and a program that is started by itself,
-as in `python3 train.py`, is a task alone: its rank is 0 of 1, it waits at no barrier, and what
+its children. Outside a task the import does nothing, and a program that is started by hand,
+as in `python3 train.py`, is the only task: its rank is 0 of 1, it waits at no barrier, and what
 it reports goes nowhere.
 
 Programs find the package with
@@ -33,7 +33,7 @@ All tasks stop together when one of them asks for it, and each ends by itself:
         while not clusterrun.should_stop():  # cheap enough for every step
             train_step()
     except Exception as e:
-        clusterrun.request_stop(e)           # the first error is that of the run
+        clusterrun.request_stop(e)           # the first error is the error of the run
         raise
 
 A program can offer functions that a coordinator schedules:

@@ -53,7 +53,7 @@ def arguments(name: str, args: Any, kwargs: Any) -> str:
 def closure_options(
     key: Optional[str], task: Optional[str], timeout: Optional[float], max_losses: Optional[int], detached: bool, retry: bool
 ) -> str:
-    """Return the options of a closure as a member of an object, or "" if there are none."""
+    """Return the options of a closure as a member of an object, or "" without options."""
     options: Dict[str, Any] = {}
     if key is not None:
         if not isinstance(key, str) or not 0 < len(key.encode("utf-8", "replace")) <= MAX_NAME or not key.isprintable():

@@ -9,8 +9,8 @@ PATH = ""  # of the program that this package belongs to; "" if unknown
 
 
 def find_binary() -> str:
-    """Return the path of the program: the one that CLUSTERRUN_BIN names, the one that
-    this package belongs to, one that pip installed with it, or the first one in PATH."""
+    """Return the path of the program: the program that CLUSTERRUN_BIN names, the program
+    of this package, one that pip installed with it, or the first one in PATH."""
     beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     scripts = [sysconfig.get_path("scripts"), os.path.join(site.getuserbase(), "bin"), os.path.join(beside, "bin")]
     installed = [os.path.join(directory, "clusterrun") for directory in scripts]

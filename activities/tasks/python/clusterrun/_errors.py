@@ -22,7 +22,7 @@ class TaskError(RuntimeError):
 
 
 class BrokenBarrierError(threading.BrokenBarrierError):
-    """A barrier broke, which all that waited at it are told. missing are the participants
+    """A barrier broke; all participants that waited at it get this error. missing are the participants
     that had not arrived, and arrived those that had."""
 
     __module__ = "clusterrun"
@@ -128,8 +128,8 @@ class RemoteTraceback(Exception):
 
 
 def exc_info(ex: Any) -> ExcInfo:
-    """Return the type, value and traceback of an exception; if ex is not one, those of an
-    exception that says so."""
+    """Return the type, value and traceback of an exception; if ex is not one, or of a new exception
+    that says so."""
     if isinstance(ex, BaseException):
         return type(ex), ex, ex.__traceback__
     if isinstance(ex, tuple) and len(ex) == 3 and isinstance(ex[1], BaseException):

@@ -23,7 +23,7 @@ _ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 def encode(value: Any, what: str, tuples: bool = False) -> bytes:
     """Return the JSON of a value that a program hands over; what names it in a warning.
-    It always succeeds. With tuples, these are told apart from lists."""
+    It always succeeds. With tuples, these differ from lists."""
     try:
         marked = mark_tuples(value)
         raw = marked if tuples else value
@@ -106,7 +106,7 @@ def mark_tuples(value: Any, depth: int = 0) -> Any:
 
 
 class _Plain:
-    """Replaces whatever JSON has no word for, and remembers what is kept as text only, unless
+    """Replaces values that JSON cannot express, and remembers what is kept as text only, unless
     special returns what stands for it."""
 
     def __init__(self, tuples: bool, special: Optional[Callable[[Any], Any]] = None) -> None:
@@ -164,7 +164,7 @@ class _Plain:
         return self.text(value, field, "")
 
     def key(self, key: Any, field: str, others: Mapping[str, Any]) -> str:
-        """Return the name of a member: that of Python's json module where it has one."""
+        """Return the name of a member, as Python's json module writes it if it can."""
         if isinstance(key, str):
             name = str.__str__(key)
         elif key is None or isinstance(key, (bool, int)):

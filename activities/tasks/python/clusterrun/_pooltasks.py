@@ -20,7 +20,7 @@ def tasks_of(cluster: Any) -> List[Dict[str, Any]]:
     groups: List[Dict[str, Any]] = []
     for kind, members in cluster.items():
         if not isinstance(kind, str) or not re.fullmatch(_TASK_TYPE, kind):
-            raise ValueError("%r is no task type; use lower-case letters, digits and _, and words joined by -" % (kind,))
+            raise ValueError("%r is not a task type; use lower-case letters, digits and _, and words joined by -" % (kind,))
         if isinstance(members, int) and not isinstance(members, bool):
             if members < 0:
                 raise ValueError("cluster[%r] is %d; want how many there are" % (kind, members))

@@ -48,7 +48,7 @@ class Unsent:
 
 
 class Open:
-    """A closure in the queue that has not ended, as far as this process knows, and the
+    """A closure in the queue that has not ended, to the knowledge of this process, and the
     values that wait for it here, if there are any. known tells whether the queue already
     had it, by its key, when it was scheduled here."""
 
@@ -184,7 +184,7 @@ class Session:
         self.started = True
 
     def close(self) -> None:
-        """End the threads. No closure is unsent, and nobody waits for anything."""
+        """End the threads. No closure is unsent, and no thread waits for anything."""
         with self.lock:
             self.closing = True
             releases = (self.released or self.releasing) and not self.over
@@ -265,7 +265,7 @@ class Session:
         return first is None or first.number > until
 
     def take_back(self, one: Unsent) -> None:
-        """Cancel a closure whose value nobody has, if it was scheduled at all."""
+        """Cancel a closure whose value is not used, if it was scheduled at all."""
         with self.lock:
             one.cancelled = True  # in case it is in flight
             if one in self.unsent:
@@ -652,7 +652,7 @@ class Session:
             raise
 
     def keep(self, values: PerWorkerValues) -> None:
-        """Release the resource when nothing refers to it any more."""
+        """Release the resource when nothing refers to it."""
         with self.lock:
             self.start()  # a finalizer may be unable to do that
             self.kept.add(values._id)

@@ -27,7 +27,7 @@ def open_file(high):  # type: (int) -> int
 
 
 def enable(number):  # type: (int) -> None
-    """Write the stacks of all threads to such a file when the signal comes, and that of the main
+    """Write the stacks of all threads to such a file when the signal comes, and the stack of the main
     thread when the signal before it comes: of many threads, all means the newest hundred."""
     import os
     import sys

@@ -25,7 +25,7 @@ class Barrier:
         get_host()
         size = len(name.encode())
         if not 0 < size <= MAX_NAME:
-            raise ValueError("the name of a barrier has 1 to %d bytes; this one has %d" % (MAX_NAME, size))
+            raise ValueError("the name of a barrier has 1 to %d bytes, not %d" % (MAX_NAME, size))
         if isinstance(participants, str):
             raise TypeError("participants is a list of names, not one name")
         self.name = name
@@ -70,7 +70,7 @@ def _index(release: Dict[str, Any]) -> int:
 
 def _arrive(host: Host, line: bytes) -> Optional[int]:
     """The fast path of an arrival: one send and one receive on an idle connection. Return
-    None if there is none, or if the answer is not the usual one."""
+    None without such a connection, or if the answer is not the usual one."""
     try:
         connection = host.lines.pop()
     except IndexError:
@@ -104,7 +104,7 @@ def get_barrier(
     """Return a barrier among all tasks of the run, or among the participants: names of
     tasks such as "worker-0", and types such as "worker" for all their tasks. All
     participants must name the same ones. timeout is in seconds; None waits without limit.
-    local lets the host release it alone, within microseconds: all participants must be on
+    local lets the host release it by itself, within microseconds: all participants must be on
     it.
 
     Raise ValueError in a process that is not a task.
@@ -118,8 +118,8 @@ def barrier(
     participants: Optional[Sequence[str]] = None,
     local: bool = False,
 ) -> int:
-    """Wait at a barrier; see get_barrier and Barrier.wait. A process that is not a task is
-    alone, and does not wait."""
+    """Wait at a barrier; see get_barrier and Barrier.wait. A process that is not a task is the
+    only participant, and does not wait."""
     if find_host() is None:
         return 0
     return Barrier(name, timeout, participants, local).wait()

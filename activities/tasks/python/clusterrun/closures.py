@@ -36,7 +36,7 @@ class ClusterCoordinator:
 
     Any task can be the coordinator; usually it is the chief. The tasks that call the
     functions must have registered the same ones and serve; see serve. A function is
-    called at least once: if its task dies during the call, another one calls it again.
+    called at least once: if its task dies during the call, another task calls it again.
 
     The first error of a function is raised by the next schedule, join or done, even if a
     fetch has raised it before. By then everything that was queued has been cancelled, and
@@ -112,14 +112,14 @@ class ClusterCoordinator:
 
     def join(self) -> None:
         """Wait until all functions that were scheduled have ended. Raise the first error,
-        if there is one, once nothing is executing any more. Raise StopError if the tasks
+        if there is one, once nothing is executing. Raise StopError if the tasks
         of the run are to stop and some functions have not ended: they may never be
         called."""
         self._session.join()
 
     def done(self) -> bool:
         """Return whether all functions that were scheduled have ended. Raise the first
-        error, if there is one, once nothing is executing any more."""
+        error, if there is one, once nothing is executing."""
         return self._session.done()
 
     def fetch(self, val: Any, timeout: Optional[float] = None) -> Any:
@@ -173,8 +173,8 @@ class ClusterCoordinator:
         return self._session.find(self, closure)
 
     def cancel(self, values: Union[RemoteValue, Iterable[RemoteValue], None] = None) -> None:
-        """Cancel functions that have not ended; without values, cancel all, whoever
-        scheduled them. CancelledError is raised in those that are being called."""
+        """Cancel functions that have not ended; without values, cancel all, from any
+        scheduler. CancelledError is raised in those that are being called."""
         if isinstance(values, RemoteValue):
             values = [values]
         self._session.cancel(None if values is None else list(values))
@@ -193,7 +193,7 @@ _coordinator_lock = threading.RLock()
 def handle_parameter_server_failure() -> Iterator[None]:
     """A context manager with which a program that cannot continue without a parameter
     server exits with the code in TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE, if that is set.
-    The code tells whoever restarts programs that this is not an error of the program.
+    The code tells the restarter of programs that this is not an error of the program.
 
         with clusterrun.handle_parameter_server_failure():
             coordinator.join()

@@ -30,14 +30,14 @@ class Coordinator:
 
     With run=True it is united with all tasks of the run whose processes have such a
     coordinator, or use clusterrun.should_stop: what stops the threads here stops the run,
-    and a stop of the run, whoever asked for it, stops the threads. join raises the first
+    and a stop of the run, from any process, stops the threads. join raises the first
     exception anywhere, as a StopError if it comes from another process, and clear_stop
     applies to all. request_stop and join return when the run knows of the stop.
 
     It is tf.train.Coordinator, with the same arguments and texts. The differences are:
     join returns as soon as the last thread has ended, while the original checks once a
     second; it names threads in the order in which they were registered; and request_stop
-    accepts any exception, not only the one that is being handled.
+    accepts any exception, not only the exception being handled.
     """
 
     __module__ = "clusterrun"
@@ -86,7 +86,7 @@ class Coordinator:
 
         ex is an exception, or a tuple of sys.exc_info(). The first request since the
         coordinator was made or cleared decides what join raises; an exception of a later
-        one is only logged. After join, when nobody would learn of it, an exception is
+        one is only logged. After join, when no caller would see it, an exception is
         raised here, unless it is a clean stop.
         """
         reported = info = None if ex is None else exc_info(ex)
@@ -99,7 +99,7 @@ class Coordinator:
             first = not self._stop_event.is_set()
             if first:
                 self._set_stop(info)
-            # Once per stop, even if it came from the run, where it may be cleared already.
+            # Once per stop, even if it came from the run, which may have cleared it already.
             if self._run and self._told is None:
                 told = self._told = Event()
         try:
@@ -225,7 +225,7 @@ class Coordinator:
         """Wait until the registered threads and the given ones have ended.
 
         Without a stop it waits without limit. Once a stop is requested, the threads have
-        the grace, counted from the stop or from this call, whichever is later: 0 is a
+        the grace, counted from the stop or from this call, if later: 0 is a
         millisecond, and a negative value is no time at all.
 
         Then the exception of the stop is raised, if there is one, and again by each later

@@ -10,8 +10,8 @@ functions: Dict[str, Callable[..., Any]] = {}
 
 
 def function(fn: Any = None, *, name: Optional[str] = None) -> Any:
-    """A decorator that registers a function for serve. Its name is that of the function,
-    or the given one: @clusterrun.function(name="train")."""
+    """A decorator that registers a function for serve. Its name is the function's name,
+    or the given name: @clusterrun.function(name="train")."""
     if fn is None:
         return functools.partial(function, name=name)
     if isinstance(fn, str):
@@ -58,4 +58,4 @@ def name_to_schedule(fn: Any) -> str:
 
 
 def unknown_function(name: str) -> OwnError:
-    return OwnError("UnknownFunctionError", "no function %r is registered here; there are %s" % (name, ", ".join(sorted(functions))))
+    return OwnError("UnknownFunctionError", "no function %r is registered here; registered are %s" % (name, ", ".join(sorted(functions))))

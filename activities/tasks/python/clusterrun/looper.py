@@ -14,7 +14,7 @@ class Looper(threading.Thread):
     coordinator. It is a daemon, registers itself, and must still be started. LooperThread
     is another name for it.
 
-    Calls happen at fixed times counted from the first, however long each takes; missed
+    Calls happen at fixed times counted from the first, regardless of how long each takes; missed
     calls are made up, back to back. Setting the machine's clock changes nothing. Without
     an interval all calls are back to back.
     """

@@ -42,7 +42,7 @@ class Pool:
 
     Functions must be registered with @clusterrun.function, in the main program or in a
     module, before the first run: the processes import both. As with multiprocessing they
-    import the main program under another name, so code for the main program alone must be
+    import the main program under another name, so code for the main program only must be
     under if __name__ == "__main__". A main program that is not a file, for example from
     stdin, from -c or in a notebook, cannot be imported; then only functions of modules
     can be called. Arguments and values are JSON values of up to 256 KiB each, and NaN, the
@@ -52,7 +52,7 @@ class Pool:
     before anything else.
 
     The pool ends with shutdown, at the end of the program, however that ends, or as a
-    context manager; the next run starts another one. Only one thread at a time can use
+    context manager; the next run starts another pool. Only one thread at a time can use
     it.
     """
 

@@ -131,7 +131,7 @@ class RemoteValue:
 
     def fetch(self, timeout: Optional[float] = None) -> Any:
         """Wait for the value. An error of the function is raised as a ClosureError, and
-        CancelledError if it was cancelled, on request or because another one failed. If
+        CancelledError if it was cancelled, on request or because another function failed. If
         timeout passes, TimeoutError is raised."""
         return self._coordinator._session.fetch(self, timeout)
 
@@ -156,7 +156,7 @@ class PerWorkerValues:
     """A per-worker resource. As an argument of a function it stands for what the task
     that calls the function has built.
 
-    When nothing in this process refers to it any more, and the functions that were
+    When nothing in this process refers to it, and the functions that were
     scheduled with it have ended, the tasks drop what they have built. A copy that was
     unpickled, or made from an ID, only names the resource and does not keep it; once the
     resource is gone, functions with it are refused."""

@@ -40,7 +40,7 @@ def serve(slots: int = 1) -> None:
     Arguments and values are JSON values, and NaN, the infinities and bytes; of another value
     the text is kept, with a warning. A value has at most 256 KiB. An exception is the error
     of the call. SystemExit ends the process, and the call is lost; it is repeated
-    elsewhere. A process that ends during a call has failed, whatever its exit code, so
+    elsewhere. A process that ends during a call has failed, with any exit code, so
     its task is restarted if the run restarts tasks.
 
     With one slot, functions are called in the thread that calls serve, one after the
@@ -79,7 +79,7 @@ def cancelled() -> bool:
 
 
 def _stagger(seconds: float) -> bool:
-    """Wait before the first closure; return whether the tasks are to stop meanwhile."""
+    """Wait before the first closure; return whether the tasks must stop in that time."""
     end = time.monotonic() + seconds
     try:
         return seconds > 0 and wait_for_stop(seconds)

@@ -1,4 +1,4 @@
-"""Writes the stacks of a program when somebody asks what it is doing."""
+"""Writes the stacks of a program when a user asks what it is doing."""
 
 import os
 from typing import List

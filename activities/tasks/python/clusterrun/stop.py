@@ -23,7 +23,7 @@ def request_stop(ex: Union[BaseException, ExcInfo, None] = None, reason: Optiona
     The first exception is the verdict of the run, unless its kind means a clean stop: by
     default StopIteration, EOFError and OutOfRangeError. The call returns when the run
     knows of the stop. It raises TaskError if the run refuses it, or is away for long. In a
-    process that is not a task the stop is for this process alone.
+    process that is not a task the stop is for this process only.
     """
     ask_to_stop(None if ex is None else exc_info(ex)[1], reason)
 
@@ -53,7 +53,7 @@ def wait_for_stop(timeout: Optional[float] = None) -> bool:
 
 
 def clear_stop() -> None:
-    """Clear the stop, whoever asked for it: afterwards should_stop returns False in all
+    """Clear the stop, from any process: afterwards should_stop returns False in all
     tasks that still run."""
     change("DELETE", {})
 
@@ -87,7 +87,7 @@ def stop_error(said: Dict[str, Any]) -> Optional[StopError]:
 
 
 def wait_ended(said: Dict[str, Any]) -> StopError:
-    """Return the error of a wait that a stop has ended, whatever the reason of the stop."""
+    """Return the error of a wait that a stop has ended, with the reason of the stop."""
     by, reason = said.get("by", ""), said.get("reason") or "the tasks of the run are to stop together"
     return stop_error(said) or StopError("%s stopped the run: %s" % (by or "an operator", reason), by)
 

@@ -19,7 +19,7 @@ _PROGRESS_PATIENCE = 1.0
 
 def result(value: Any) -> None:
     """Set the value that the task returns, which replaces an earlier one. It counts if the
-    process exits with 0. It is kept as JSON, whatever it is: NaN and the infinities as
+    process exits with 0. It is kept as JSON, with any value: NaN and the infinities as
     {"$clusterrun.number": "NaN"}, bytes as {"$clusterrun.bytes": BASE64}, which loads turns
     back; sets and arrays as lists, dataclasses as objects; and of anything else the text,
     with a warning that names the field. A value of more than 256 KiB stays in a file on the
@@ -81,7 +81,7 @@ def _write_error_file(path: str, message: str, stack: str, now: float) -> None:
 
 def progress(current: float, total: Optional[float] = None, message: str = "") -> None:
     """Report how far the task has got; people see it while the task runs. It is cheap to
-    call often: at most ten updates a second are sent, and always the one that reaches the
+    call often: at most ten updates a second are sent, and always the update that reaches the
     total. If the host is away for longer than a second, the update is dropped. NaN and the
     infinities count as 0, which for a total means that it is unknown. Outside a task it has
     no effect."""
@@ -109,7 +109,7 @@ def _finite(number: Any) -> float:
 
 def cluster() -> List[Dict[str, Any]]:
     """Return all tasks of the cluster, in rank order: task, type, index, rank,
-    local_rank, host and address. A process that is not a task is alone in its cluster."""
+    local_rank, host and address. A process that is not a task is the only task of its cluster."""
     if find_host() is None:
         alone = info()
         return [{k: alone[k] for k in ("task", "type", "index", "rank", "local_rank", "host", "address")}]
@@ -131,7 +131,7 @@ def info() -> Dict[str, Any]:
 
 
 def restart_count() -> int:
-    """Return how many processes the task had before this one; 0 outside a task."""
+    """Return how many processes the task had before; 0 outside a task."""
     return int(os.environ.get("CLUSTERRUN_RESTART_COUNT") or 0)
 
 
@@ -161,7 +161,7 @@ def record(fn: _F) -> _F:
 def main(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Run the main function of a program: its value is the task's result, unless it is
     None, and an exception that leaves it is the task's error. A result that cannot be kept
-    is told on stderr: the function has done its work. Outside a task it only runs the
+    is reported on stderr: the function has done its work. Outside a task it only runs the
     function and returns its value."""
     value = record(fn)(*args, **kwargs)
     if value is not None and find_host() is not None:

@@ -12,7 +12,7 @@ class WatchDog:
     """Writes the stacks of all threads of this process to a file when no function has
     ended for timeout seconds, and calls on_triggered.
     TF_CLUSTER_COORDINATOR_WATCH_DOG_TIMEOUT overrides timeout; without either, or with 0,
-    it does nothing. waits returns whether there is anything to wait for."""
+    it does nothing. waits returns whether any call is awaited."""
 
     __module__ = "clusterrun"
 

@@ -359,7 +359,7 @@ class JoinTest(Case):
         coord.join([self.thread(lambda: time.sleep(0.01))], stop_grace_period_secs=float("inf"))
 
     def test_stragglers_are_named_in_order(self):
-        """SEED-61: the order is that of registration, then that of the call."""
+        """SEED-61: the order is the order of registration, then the order of the call."""
         coord = Coordinator()
         coord.request_stop()
         names = ["t%02d" % i for i in range(12)]
@@ -497,7 +497,7 @@ class JoinTest(Case):
         self.assertFalse(t.is_alive())
 
     def test_signatures(self):
-        """The names are those of the original."""
+        """The names are the original names."""
         parameters = inspect.signature(Coordinator.join).parameters
         self.assertEqual(["self", "threads", "stop_grace_period_secs", "ignore_live_threads"], list(parameters))
         self.assertEqual([None, 120, False], [p.default for p in list(parameters.values())[1:]])
@@ -512,7 +512,7 @@ class JoinTest(Case):
 
 
 class NotingThread(threading.Thread):
-    """A thread that always lives, and notes how long somebody waits for it."""
+    """A thread that always lives, and notes how long its joiner waits."""
 
     def __init__(self, on_wait=lambda wait: None):
         super().__init__(name="noting")
