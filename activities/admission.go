@@ -37,7 +37,7 @@ func (g *gate) sameSpec(p *plan, l leave) error {
 	if !g.Guard.HasPolicy() || p.Statement == l.statement {
 		return nil
 	}
-	why := "the run has a different spec or different signers here"
+	why := "this host knows the run with a different spec or different signers"
 	g.refused(p.Run, guard.Entry{Asked: "reserve", Signers: l.signers}, why)
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %s; start it under another ID", g.Name, why), spec.ErrPlacement, nil)
 }
@@ -110,7 +110,7 @@ func (g *gate) denial(task string, signers []string, why string) spec.Problem {
 
 func by(signers []string) string {
 	if len(signers) == 0 {
-		return "nobody has signed"
+		return "is unsigned"
 	}
 	return "was signed by " + strings.Join(signers, ", ")
 }
@@ -162,7 +162,7 @@ func (g *gate) admitStart(p *plan, t spec.Task, launch *hostapi.RunTaskInput) ([
 	made, err := p.Spec.AddedTask(*t.Signed)
 	made.Rank = t.Rank
 	if err != nil || made.Name() != t.Name() || !sameTask(made, t) {
-		return nil, errors.New("the task is not the one that the signed request makes of the spec")
+		return nil, errors.New("the task differs from the one in the signed request")
 	}
 	var use guard.Use
 	if launch != nil {
@@ -178,7 +178,7 @@ func sameTask(a, b spec.Task) bool {
 	return a.Address == b.Address && a.Dir == b.Dir && slices.Equal(a.Command, b.Command) && maps.Equal(a.Env, b.Env)
 }
 
-var errCluster = temporal.NewNonRetryableApplicationError("the cluster is not that of the run's spec", spec.ErrPlacement, nil)
+var errCluster = temporal.NewNonRetryableApplicationError("the cluster differs from the run's spec", spec.ErrPlacement, nil)
 
 // checkCluster returns an error if a cluster differs from the cluster of the run: a workflow
 // adds only hosts, addresses and ports to the spec.
@@ -209,6 +209,6 @@ func (g *gate) forgetSignatures() {
 		return err == nil
 	})
 	if err != nil {
-		g.Log.Warn("the notes of expired signatures cannot be removed", zap.Error(err))
+		g.Log.Warn("records of expired signatures cannot be removed", zap.Error(err))
 	}
 }

@@ -20,7 +20,7 @@ func (h *Host) CheckStart(ctx context.Context, in hostapi.CheckStartInput) (none
 		return none, err
 	case p == nil:
 		return none, h.checks.cannotStart(spec.Problem{
-			Path: "task", Message: fmt.Sprintf("host %s does not have this run any more", h.Name), Remedy: "try again when the run has been placed anew",
+			Path: "task", Message: fmt.Sprintf("host %s no longer has this run", h.Name), Remedy: "try again after the run has been placed again",
 		})
 	}
 	return none, h.checks.checkStart(p, in.Task)

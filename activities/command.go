@@ -125,7 +125,7 @@ func (l *taskLease) stdinOf(task string) string {
 func asRank(program string, args []string) (string, []string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", nil, fmt.Errorf("find our own executable: %w", err)
+		return "", nil, fmt.Errorf("find the program clusterrun: %w", err)
 	}
 	// If the executable was replaced since this program started, the new one works as well.
 	self = strings.TrimSuffix(self, " (deleted)")
@@ -177,7 +177,7 @@ func (l *taskLease) files(t spec.Task, n int) processFiles {
 	// exist.
 	err := l.plan.User.Do(func() error { return tasklog.Prune(runDir, t.Rank, tasklog.KeepAttempts) })
 	if err != nil {
-		l.Log.Warn("old attempts stay", zap.String("task", l.key.String()), zap.Error(err))
+		l.Log.Warn("logs of old restarts were not removed", zap.String("task", l.key.String()), zap.Error(err))
 	}
 	return processFiles{tasklog.ProcessDir(runDir, n, t.Rank)}
 }
@@ -201,7 +201,7 @@ func (l *taskLease) output(s spec.Streams, stream spec.Std, file string) string 
 func installHook(c Config) string {
 	dir, err := python.InstallHook(c.StateDir)
 	if err != nil {
-		c.Log.Warn("stacks will not show the lines of Python programs", zap.Error(err))
+		c.Log.Warn("stacks will not show lines of Python programs", zap.Error(err))
 		return ""
 	}
 	return dir

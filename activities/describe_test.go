@@ -120,9 +120,9 @@ func TestDescribeExitWithoutLogs(t *testing.T) {
 func TestAHostWorkerThatWasToldToEndSaysSo(t *testing.T) {
 	e, _ := describeExit("host-a", ended(t, supervisor.Exit{Code: -15, Reason: supervisor.ReasonShutdown}, nil), false, "")
 	assert.Equal(t, spec.CauseHostLost, e.Cause)
-	assert.Equal(t, "the host worker on host-a was told to end, and its tasks end with it", e.Message)
+	assert.Equal(t, "the host worker on host-a was stopped, and its tasks with it", e.Message)
 	e, _ = describeExit("host-a", ended(t, supervisor.Exit{Code: -9, Lost: true}, nil), false, "")
-	assert.Contains(t, e.Message, "the process is lost")
+	assert.Contains(t, e.Message, "the process was lost")
 }
 
 // The file of torch's Flight Recorder is named for a process that failed or was stopped. A

@@ -81,7 +81,7 @@ func TestAServingProcessExitsWhileItsHostWorkerIsDown(t *testing.T) {
 		return p, nil
 	})
 	require.NoError(t, err)
-	assert.Empty(t, fifth.ended(7, 0), "the tasks stop together")
+	assert.Empty(t, fifth.ended(7, 0), "the tasks stop gracefully")
 }
 
 // A task that ends in calls again and again leaves no more calls behind than the supervisor

@@ -143,9 +143,9 @@ func describeExit(host string, p supervisor.Process, owned bool, call string) (s
 			e.Message = strings.TrimSpace(fmt.Sprintf("host %s heard nothing of the Temporal server for too long (on_disconnect), and stopped it\n%s", host, e.Message))
 		case e.Message != "":
 		case e.StoppedByHost():
-			e.Message = fmt.Sprintf("the host worker on %s was told to end, and its tasks end with it", host)
+			e.Message = fmt.Sprintf("the host worker on %s was stopped, and its tasks with it", host)
 		default:
-			e.Message = fmt.Sprintf("the process is lost: the supervisor on host %s, or the machine, went down under it", host)
+			e.Message = fmt.Sprintf("the process was lost: the supervisor on host %s, or the machine, has died", host)
 		}
 	}
 	return bound(e), nil

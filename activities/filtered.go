@@ -71,7 +71,7 @@ func (c *collectors) collectRest(ctx context.Context, p *plan) {
 	ctx, cancel := context.WithTimeout(ctx, collectPatience)
 	defer cancel()
 	if err := c.endCollecting(ctx, p.Run); err != nil {
-		c.Log.Warn("filtered lines are late", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+		c.Log.Warn("filtered lines are delayed", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 	}
 }
 

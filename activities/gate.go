@@ -45,7 +45,7 @@ func (g *gate) denied(p *plan, e guard.Entry, why string) error {
 func (g *gate) refused(run runkey.Run, e guard.Entry, why string) {
 	e.What, e.Why, e.Run, e.Execution = "refused", why, run.WorkflowID, run.RunID
 	if err := g.Guard.Log(e); err != nil {
-		g.Log.Error("a refusal is not in the audit log", zap.Error(err), zap.String("run", run.WorkflowID), zap.String("why", why))
+		g.Log.Error("a refusal was not written to the audit log", zap.Error(err), zap.String("run", run.WorkflowID), zap.String("why", why))
 	}
 }
 
@@ -70,10 +70,10 @@ func (l *taskLease) written(c supervisor.Command) error {
 	if l.Guard.HasPolicy() {
 		ships := l.ships.shipsTo(l.key.Run, l.plan.Spec)
 		if got := known(ships, c.Path); got != l.asked.Program {
-			return fmt.Errorf("the policy was asked about %s, but the program is now %s", l.asked.Program, got)
+			return fmt.Errorf("the policy was checked for %s, but the program is now %s", l.asked.Program, got)
 		}
 		if got := known(ships, c.Dir); got != l.asked.Directories[0] {
-			return fmt.Errorf("the policy was asked about the directory %s, but it is now %s", l.asked.Directories[0], got)
+			return fmt.Errorf("the policy was checked for the directory %s, but it is now %s", l.asked.Directories[0], got)
 		}
 	}
 	return l.Guard.Log(guard.Entry{
@@ -89,7 +89,7 @@ func (l *taskLease) audited(reason string) {
 		Signers: l.plan.signersOf(l.key.Task), Why: reason,
 	})
 	if err != nil {
-		l.Log.Error("a stop is not in the audit log", zap.Error(err), zap.String("task", l.key.String()))
+		l.Log.Error("a stop was not written to the audit log", zap.Error(err), zap.String("task", l.key.String()))
 	}
 }
 
@@ -134,7 +134,7 @@ func goesUp(s *spec.RunSpec, t spec.Task) string {
 	}
 	for _, p := range paths {
 		if slices.Contains(strings.Split(p.path, "/"), "..") {
-			return fmt.Sprintf("%s %s has .., which a policy does not follow; write the path without", p.field, p.path)
+			return fmt.Sprintf("%s %s contains .., which a policy does not allow; write the path without ..", p.field, p.path)
 		}
 	}
 	return ""

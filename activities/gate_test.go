@@ -114,7 +114,7 @@ func TestPolicyFollowsNoPathThatGoesUp(t *testing.T) {
 	} {
 		assert.False(t, d.Allowed, want)
 		assert.Contains(t, d.Reason, want)
-		assert.Contains(t, d.Reason, "has .., which a policy does not follow")
+		assert.Contains(t, d.Reason, "contains .., which a policy does not allow")
 	}
 	assert.True(t, decide(spec.Task{Dir: "/srv/..a", Command: job}, "/srv/b..").Allowed)
 }
@@ -129,8 +129,8 @@ func TestOnlyWhatWasDecidedOnIsStarted(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, d.Allowed)
 	require.NoError(t, l.written(supervisor.Command{Path: "/opt/jobs/a", Dir: "/"}))
-	assert.ErrorContains(t, l.written(supervisor.Command{Path: "/opt/jobs/b", Dir: "/"}), "the policy was asked about /opt/jobs/a, but the program is now /opt/jobs/b")
-	assert.ErrorContains(t, l.written(supervisor.Command{Path: "/opt/jobs/a", Dir: "/etc"}), "the policy was asked about the directory /, but it is now /etc")
+	assert.ErrorContains(t, l.written(supervisor.Command{Path: "/opt/jobs/b", Dir: "/"}), "the policy was checked for /opt/jobs/a, but the program is now /opt/jobs/b")
+	assert.ErrorContains(t, l.written(supervisor.Command{Path: "/opt/jobs/a", Dir: "/etc"}), "the policy was checked for the directory /, but it is now /etc")
 }
 
 // A different spec is not accepted under the execution of a run, in any generation.
@@ -151,8 +151,8 @@ func TestRunGoesOnWithItsOwnSpec(t *testing.T) {
 	require.NoError(t, err)
 	p := &plan{Run: run, Statement: of(unsigned).statement}
 	require.NoError(t, h.gate.sameSpec(p, of(unsigned)))
-	assert.ErrorContains(t, h.gate.sameSpec(p, of(other)), "the run has a different spec or different signers here")
-	assert.ErrorContains(t, h.gate.sameSpec(p, of(&signed)), "the run has a different spec or different signers here")
+	assert.ErrorContains(t, h.gate.sameSpec(p, of(other)), "this host knows the run with a different spec or different signers")
+	assert.ErrorContains(t, h.gate.sameSpec(p, of(&signed)), "this host knows the run with a different spec or different signers")
 
 	elastic := &spec.RunSpec{
 		Command: []string{"/bin/true"}, Tasks: []spec.TaskGroup{{Type: "worker", Count: new(4)}},
@@ -222,7 +222,7 @@ func TestRequestsAreHeldAgainstWhatRuns(t *testing.T) {
 	}
 	c.process("worker-9", "")
 	assert.ErrorContains(t, stacks(), "the run has no task worker-9 here", "an added one that was forgotten")
-	assert.ErrorContains(t, ask(c.host.Unreserve, hostapi.Group{}), "worker-0 still runs here")
+	assert.ErrorContains(t, ask(c.host.Unreserve, hostapi.Group{}), "worker-0 is still running here")
 	assert.NotEmpty(t, c.host.plans.all()[0].Tasks)
 	c.processes = nil
 	require.NoError(t, ask(c.host.Unreserve, hostapi.Group{}))

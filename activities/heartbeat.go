@@ -191,7 +191,7 @@ func (l *taskLease) contact() (supervisor.Contact, error) {
 	case server.IsGone(err):
 		return supervisor.Contact{}, errSuperseded
 	case server.IsContact(err):
-		return supervisor.Contact{}, retryAt("it is no longer started: "+err.Error(), "NotStarted", 0, nil)
+		return supervisor.Contact{}, retryAt("its start was cancelled: "+err.Error(), "NotStarted", 0, nil)
 	default:
 		return supervisor.Contact{}, fmt.Errorf("%w: the Temporal server does not answer for it: %v", errAway, err)
 	}
@@ -206,7 +206,7 @@ func (l *taskLease) inContact(ctx context.Context, sent int64) {
 	}
 	err := l.Supervisor.Renew(ctx, supervisor.RenewRequest{Key: l.key, Fence: l.fence, Until: sent + after.Nanoseconds()})
 	if err != nil && ctx.Err() == nil {
-		l.Log.Debug("the contact of a process is not renewed", zap.Stringer("task", l.key), zap.Error(err))
+		l.Log.Debug("the time limit of a process without a server was not extended", zap.Stringer("task", l.key), zap.Error(err))
 	}
 }
 

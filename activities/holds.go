@@ -65,7 +65,7 @@ func (h *Host) CancelRuns(ctx context.Context) []runkey.Run {
 	var runs []runkey.Run
 	for _, p := range h.plans.all() {
 		if err := h.Server.CancelRun(ctx, p.Run.WorkflowID, p.Run.RunID); err != nil {
-			h.Log.Warn("a run whose owner is gone cannot be cancelled", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+			h.Log.Warn("a run whose launcher has exited cannot be cancelled", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 			continue
 		}
 		runs = append(runs, p.Run)

@@ -141,7 +141,7 @@ func NewHost(c Config) (*Host, error) {
 		return nil, err
 	}
 	for _, path := range plans.damaged {
-		c.Log.Error("a plan was damaged and is set aside; its run is lost to this host", zap.String("file", path))
+		c.Log.Error("a host's file about a run was damaged and is set aside; the run is lost on this host", zap.String("file", path))
 	}
 	if c.Metrics == nil {
 		c.Metrics = metrics.New()

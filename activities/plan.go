@@ -121,7 +121,7 @@ func (p *plan) number(q supervisor.Process) int { return p.Firsts[q.Key.Generati
 
 // errNoPlan is returned if this host knows nothing about the run. Either it was released, or
 // the run was reserved with another state directory.
-var errNoPlan = errors.New("this host has no plan of the run")
+var errNoPlan = errors.New("this host has no record of the run")
 
 // planStore keeps plans as one JSON file per run, and in memory.
 type planStore struct {
@@ -150,13 +150,13 @@ func openPlans(stateDir string) (*planStore, error) {
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		if err != nil {
-			return nil, fmt.Errorf("read a plan: %w", err)
+			return nil, fmt.Errorf("read a run's file: %w", err)
 		}
 		var p plan
 		if err := json.Unmarshal(b, &p); err != nil {
 			// The other runs must continue; the run of this plan is host-lost.
 			if err := os.Rename(f, f+".damaged"); err != nil {
-				return nil, fmt.Errorf("plan %s is damaged, and cannot be set aside: %w", f, err)
+				return nil, fmt.Errorf("the file %s of a run is damaged, and cannot be set aside: %w", f, err)
 			}
 			s.damaged = append(s.damaged, f+".damaged")
 			continue
@@ -281,7 +281,7 @@ func (s *planStore) write(p *plan) error {
 	// A plan needs no fsync: only the fact that a process was started must survive a power cut,
 	// and the supervisor's journal has that.
 	if err := atomicfile.Write(s.path(p.Run), b, 0o600); err != nil {
-		return fmt.Errorf("keep the plan of the run: %w", err)
+		return fmt.Errorf("store the run's file: %w", err)
 	}
 	return nil
 }

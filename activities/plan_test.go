@@ -107,11 +107,11 @@ func TestPreflightReportsEverything(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"command[0]: missing-0: no-such-program on host host-a: command not found",
-		"command[0]: plain-0: ./plain on host host-a: no permission to execute it",
-		"command[0]: dir-0: " + dir + " on host host-a: it is a directory",
+		"command[0]: plain-0: ./plain on host host-a: not executable",
+		"command[0]: dir-0: " + dir + " on host host-a: is a directory",
 		"dir: nowhere-0: working directory " + filepath.Join(dir, "no") + " on host host-a: no such file or directory",
 		"dir: file-0: " + plain + " on host host-a is not a directory",
-		"logs.dir: log_dir: " + plain + " is a file on host host-a",
+		"logs.dir: " + plain + " is a file on host host-a",
 	}, texts)
 
 	// If nothing else is wrong, the exit code is the same as in a shell.
@@ -144,7 +144,7 @@ func TestPreflightLooksForSecrets(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"env.A.from_file: worker-0 and 2 more: on host host-a: /nonexistent: no such file or directory; make it a file that the host worker can read, with the value in it and nothing else",
-		"env.B.from_env: worker-0 and 2 more: on host host-a: the host worker has no variable NO_TOKEN; start the host worker with it, or name another one, or a file",
+		"env.B.from_env: worker-0 and 2 more: on host host-a: the host worker has no variable NO_TOKEN; start the host worker with it, or name another variable or a file",
 	}, texts)
 }
 

@@ -58,13 +58,13 @@ func (r *reservations) endOlder(ctx context.Context, run runkey.Run, in hostapi.
 	if err != nil {
 		p = &plan{Run: run, Spec: in.Spec}
 	}
-	r.Log.Info("stopping what an earlier generation left", zap.Strings("tasks", tasksOf(older)))
+	r.Log.Info("stopping processes that an earlier start left", zap.Strings("tasks", tasksOf(older)))
 	if err := r.stops.stopProcesses(ctx, p, older, supervisor.ReasonCollateral); err != nil {
 		return err
 	}
 	for _, p := range older {
 		if _, err := r.Supervisor.Wait(ctx, supervisor.ProcessRef{Key: p.Key, Number: p.Number}); err != nil {
-			return fmt.Errorf("wait for %s of generation %d to end: %w", p.Key.Task, p.Key.Generation, err)
+			return fmt.Errorf("wait for %s of start %d to end: %w", p.Key.Task, p.Key.Generation, err)
 		}
 	}
 	return nil
@@ -82,7 +82,7 @@ func (r *reservations) checkUnused(ctx context.Context, run runkey.Run, generati
 	}
 	if slices.ContainsFunc(reply.Processes, func(p supervisor.Process) bool { return p.Key.Generation == generation }) {
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
-			"its workflow was reset to a point before its tasks were placed, and they have had processes on host %s; start it again as another run", r.Name),
+			"its workflow was reset to a point before its tasks were placed, but they already had processes on host %s; start a new run", r.Name),
 			spec.ErrInvalidRunSpec, nil)
 	}
 	return nil

@@ -80,7 +80,7 @@ func (c *checks) preflight(run runkey.Run, s *spec.RunSpec, user *hostuser.User,
 func (c *checks) checkProgram(t spec.Task, dir string, env map[string]string, report func(task, path, what, remedy string, exitCode int)) {
 	if info, err := os.Stat(dir); err != nil {
 		report(t.Name(), "dir", fmt.Sprintf("working directory %s on host %s: %s", dir, c.Name, reasonOf(err)),
-			"make the directory there or name another", 0)
+			"make the directory there, or name another", 0)
 		return
 	} else if !info.IsDir() {
 		report(t.Name(), "dir", fmt.Sprintf("%s on host %s is not a directory", dir, c.Name), "name a directory", 0)
@@ -147,7 +147,7 @@ func usableLogDir(dir string) error {
 		return err
 	}
 	if err := hostuser.Access(dir, unix.W_OK); err != nil {
-		return fmt.Errorf("log_dir: %s: %w", dir, err)
+		return fmt.Errorf("%s: %w", dir, err)
 	}
 	return nil
 }
@@ -197,10 +197,10 @@ func envList(env map[string]string) []string {
 // Why a file cannot be executed.
 var (
 	errNotFound      = errors.New("command not found")
-	errIsDirectory   = errors.New("it is a directory")
-	errNoPermission  = errors.New("no permission to execute it")
+	errIsDirectory   = errors.New("is a directory")
+	errNoPermission  = errors.New("not executable")
 	errNoInterpreter = errors.New("does not exist")
-	errCarriage      = errors.New("its first line ends with a carriage return, as files of Windows do")
+	errCarriage      = errors.New("its first line ends with a carriage return, as in Windows files")
 )
 
 func executable(path string) error {
@@ -231,7 +231,7 @@ func remedyOf(command []string, err error) string {
 	case errors.Is(err, errCarriage):
 		return `take them out of the file: sed -i 's/\r$//' ` + program
 	case errors.Is(err, errNotFound) && isForShell(command):
-		return "only a shell understands that: sh -c '" + strings.ReplaceAll(strings.Join(command, " "), "'", `'\''`) + "'"
+		return "that needs a shell: sh -c '" + strings.ReplaceAll(strings.Join(command, " "), "'", `'\''`) + "'"
 	case errors.Is(err, errNotFound):
 		return "give a path, or a program that is in PATH there"
 	case interpreter != "":
@@ -239,7 +239,7 @@ func remedyOf(command []string, err error) string {
 	case errors.Is(err, errNoPermission):
 		return "chmod +x it, or name its interpreter first"
 	case errors.Is(err, errNoInterpreter):
-		return "install that, or name another one in the first line of the program or in front of it"
+		return "install it, or name another interpreter in the first line of the program or in front of it"
 	}
 	return "give a path, or a program that is in PATH there"
 }

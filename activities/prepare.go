@@ -29,7 +29,7 @@ func (h *Host) Prepare(ctx context.Context, in hostapi.PrepareInput) (none hosta
 	}
 	_, err = h.plans.change(runOf(ctx, in.Run), func(p *plan) error {
 		if in.Generation != p.Generation {
-			return fmt.Errorf("generation %d of the run is not the one reserved here, %d is", in.Generation, p.Generation)
+			return fmt.Errorf("start %d of the run is not assigned to this host; start %d is", in.Generation, p.Generation)
 		}
 		p.Cluster = in.Cluster
 		return nil

@@ -63,7 +63,7 @@ func (r *reconciler) reconcileAll(ctx context.Context) {
 			r.group.Go(func(ctx context.Context) {
 				defer looking.Delete(p.Run)
 				if err := r.reconcile(ctx, p); err != nil && ctx.Err() == nil {
-					r.Log.Debug("a run cannot be reconciled now", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+					r.Log.Debug("a run cannot be compared with the server now", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 				}
 			})
 		}
@@ -172,7 +172,7 @@ func (r *reconciler) pendingHere(ctx context.Context, d *workflowservice.Describ
 // execution, if the server knows it and it has ended. It is nil if the run is open.
 func (r *reconciler) abandon(p *plan, why string, closed *workflowpb.WorkflowExecutionInfo) error {
 	if !p.Released {
-		r.Log.Info("stopping what is left of a run", zap.String("run", p.Run.WorkflowID), zap.String("why", why))
+		r.Log.Info("stopping leftover processes of a run", zap.String("run", p.Run.WorkflowID), zap.String("why", why))
 	}
 	stops, _ := p.stops() // of those that are understood
 	// It gets a context of its own: processes may use up their grace.
@@ -252,7 +252,7 @@ func (r *reconciler) stopUnlisted(ctx context.Context, p *plan, processes []supe
 			return err // reserved again since, or released
 		}
 		if r.now().Sub(p.Reserved) > p.Spec.PlacementTimeout.Std()+reservationLapse && !r.awaited(pending) {
-			return r.abandon(p, "the reservation lapsed: the run has no task here", nil)
+			return r.abandon(p, "the run has no task on this host, so its slots are freed", nil)
 		}
 		return nil
 	}
@@ -277,7 +277,7 @@ func (r *reconciler) stopUnlisted(ctx context.Context, p *plan, processes []supe
 	if len(unlisted) == 0 {
 		return nil
 	}
-	r.Log.Info("stopping processes their run does not list", zap.Strings("tasks", tasksOf(unlisted)))
+	r.Log.Info("stopping processes that their run does not list", zap.Strings("tasks", tasksOf(unlisted)))
 	return r.stops.stopProcesses(ctx, p, unlisted, supervisor.ReasonCollateral)
 }
 
@@ -300,7 +300,7 @@ func begins(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 }
 
 // errStranger is returned if the run is not on this server.
-var errStranger = errors.New("the Temporal server is a different one, or its database is new; the processes of the run are left alone")
+var errStranger = errors.New("this is a different Temporal server, or its database is new; the processes of the run continue")
 
 // knows returns nil if the run was placed from this server. Only then is it conclusive if the
 // server does not know the run.

@@ -96,7 +96,7 @@ func (g *gate) allow(ctx context.Context, p *plan, q request) error {
 			if q.ask != "" {
 				return err
 			}
-			g.Log.Error("a request is not in the audit log", zap.Error(err), zap.String("task", e.Task))
+			g.Log.Error("a request was not written to the audit log", zap.Error(err), zap.String("task", e.Task))
 		}
 	}
 	return nil
@@ -106,7 +106,7 @@ func (g *gate) allow(ctx context.Context, p *plan, q request) error {
 func (g *gate) noted(run runkey.Run, what string) {
 	err := g.Guard.Log(guard.Entry{What: what, Run: run.WorkflowID, Execution: run.RunID})
 	if err != nil {
-		g.Log.Error("a request is not in the audit log", zap.Error(err), zap.String("run", run.WorkflowID))
+		g.Log.Error("a request was not written to the audit log", zap.Error(err), zap.String("run", run.WorkflowID))
 	}
 }
 

@@ -95,7 +95,7 @@ func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.Re
 		}
 		switch {
 		case p != nil && in.Generation < p.Generation:
-			return nil, fmt.Errorf("generation %d of the run is over, %d has begun", in.Generation, p.Generation)
+			return nil, fmt.Errorf("start %d of the run is over; start %d has begun", in.Generation, p.Generation)
 		case p == nil || p.Generation != in.Generation:
 			p = h.reservations.newPlan(run, in, p)
 			p.Server, p.Signers, p.Statement, p.As, p.User = server, leave.signers, leave.statement, leave.as, user
@@ -230,7 +230,7 @@ func (r *reservations) leasePorts(ctx context.Context, run runkey.Run, in hostap
 	}
 	reply, err := r.Supervisor.Lease(ctx, request)
 	if errors.Is(err, supervisor.ErrPortShared) {
-		problem := spec.Problem{Path: "tasks", Message: fmt.Sprintf("on host %s, %v", r.Name, err), Remedy: "give every task a port of its own"}
+		problem := spec.Problem{Path: "tasks", Message: fmt.Sprintf("on host %s, %v", r.Name, err), Remedy: "give each task its own port"}
 		return nil, nil, refusedSpec([]spec.Problem{problem})
 	}
 	if _, given := in.Spec.MasterPort(); given && request.Store != "" && r.Owned && errors.Is(err, supervisor.ErrPortTaken) {

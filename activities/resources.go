@@ -148,7 +148,7 @@ func (c *checks) checkLimits(s *spec.RunSpec, t spec.Task) (problems []spec.Prob
 		defer cancel()
 		there, err := c.Supervisor.Controllers(ctx)
 		if err != nil {
-			return nil // the supervisor is gone, and the next request to it fails
+			return nil // the supervisor has exited, and the next request to it fails
 		}
 		for _, name := range names {
 			if !slices.Contains(there.Controllers, name) {
@@ -165,7 +165,7 @@ func (c *checks) checkLimits(s *spec.RunSpec, t spec.Task) (problems []spec.Prob
 			field := rlimitNames[l.Resource]
 			problems = append(problems, spec.Problem{
 				Path:    "limits." + field.name,
-				Message: fmt.Sprintf("on host %s the host worker itself may have %d at most", c.Name, mine.Max),
+				Message: fmt.Sprintf("the host worker on host %s may itself have at most %d", c.Name, mine.Max),
 				Remedy:  "raise its hard limit (" + field.raise + "), or ask for less",
 			})
 		}

@@ -37,7 +37,7 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 	problems, err = h.checks.checkResources(run, in, all[1:])
 	require.NoError(t, err)
 	require.Len(t, problems, 1)
-	assert.Equal(t, "devices: 4 tasks share out 3 devices (auto) on host a, and each needs one; give some types devices: [], or have fewer tasks", problems[0].String())
+	assert.Equal(t, "devices: 4 tasks on host a share 3 devices (auto), but each needs one; give some types devices: [], or have fewer tasks", problems[0].String())
 	problems, err = h.checks.checkResources(runkey.Run{WorkflowID: "another"}, in, all[1:])
 	require.NoError(t, err)
 	assert.Empty(t, problems)
@@ -74,7 +74,7 @@ func TestResourcesOfAHost_MPR33(t *testing.T) {
 	// The devices are gone when the task starts.
 	t.Setenv("CUDA_VISIBLE_DEVICES", "GPU-a")
 	_, err = l.resources(all[0], &taskenv.Process{})
-	assert.ErrorContains(t, err, "2 tasks share out 1 device (auto) on host a")
+	assert.ErrorContains(t, err, "2 tasks on host a share 1 device (auto)")
 
 	// If no resources are requested, nothing is set.
 	p.Spec = &spec.RunSpec{Tasks: s.Tasks[:2]}

@@ -36,7 +36,7 @@ func (r *reconciler) pruneLogs(ctx context.Context) {
 			r.Log.Info("removed the logs of runs that ended long ago, or had too many", zap.Strings("runs", removed))
 		}
 		if err != nil {
-			r.Log.Warn("expired logs of runs cannot be removed", zap.Error(err))
+			r.Log.Warn("expired logs cannot be removed", zap.Error(err))
 		}
 	}
 }
@@ -62,7 +62,7 @@ func (r *reconciler) noteEnd(p *plan, closed *workflowpb.WorkflowExecutionInfo) 
 		return err
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		r.Log.Warn("the end of a run cannot be noted; its logs stay until somebody removes them", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+		r.Log.Warn("the end of a run cannot be recorded; its logs stay until they are removed by hand", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 	}
 	return nil
 }

@@ -254,7 +254,7 @@ func (p *plan) userOf(q supervisor.Process) (*hostuser.User, error) {
 		return p.User, nil
 	}
 	if q.User != "" {
-		return nil, fmt.Errorf("the process ran as the user %s, and there is no longer a record that allows reading its files", q.User)
+		return nil, fmt.Errorf("the process ran as the user %s, and the record needed to read its files is gone", q.User)
 	}
 	return nil, nil
 }

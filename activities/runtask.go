@@ -28,7 +28,7 @@ import (
 
 // errSuperseded is returned if another attempt holds the lease on the task, or the run is
 // closed. The answer of this attempt is not used any more.
-var errSuperseded = errors.New("this attempt of the activity is over; the process is not touched")
+var errSuperseded = errors.New("this attempt of the activity is over; the process continues")
 
 // errAway ends an attempt without ending the process: the next attempt adopts it.
 var errAway = errors.New("the host worker released the process; it continues, and the next attempt adopts it")
@@ -147,7 +147,7 @@ func (l *taskLease) hold() (hostapi.RunTaskOutput, error) {
 	processes := reply.Processes
 	if len(processes) == 0 && l.resumed {
 		l.services.Lost(l.plan.forServices(), l.key)
-		return hostapi.RunTaskOutput{}, l.lost(l.key.Task, "the record of its process is gone")
+		return hostapi.RunTaskOutput{}, l.lost(l.key.Task, "the record of its process is missing")
 	}
 	next := 0
 	l.restarts = l.restartsOf(processes)
@@ -452,7 +452,7 @@ func failed(task string, exit spec.Exit) error {
 func (h *Host) lost(task, why string) error {
 	return failed(task, spec.Exit{
 		ExitCode: -1, Cause: spec.CauseHostLost, Ended: h.now(), BootNanos: supervisor.BootNanos(),
-		Message: fmt.Sprintf("the process is lost: on host %s %s", h.Name, why),
+		Message: fmt.Sprintf("the process was lost: on host %s %s", h.Name, why),
 	})
 }
 

@@ -82,7 +82,7 @@ func (sh *shipping) bring(ctx context.Context, run runkey.Run, in hostapi.Reserv
 	}
 	sh.sweepShipped(nil) // frees the space for others
 	return nil, temporal.NewApplicationErrorWithOptions(
-		fmt.Sprintf("what the run ships cannot be fetched: %v", err), spec.ErrPlacement,
+		fmt.Sprintf("the shipped directory cannot be fetched: %v", err), spec.ErrPlacement,
 		// A run with its own host cannot be placed on another.
 		temporal.ApplicationErrorOptions{NonRetryable: sh.Owned})
 }
@@ -143,7 +143,7 @@ func (sh *shipping) fetch(ctx context.Context, a spec.Archive, sources []spec.Ho
 		}
 	}
 	if len(problems) == 0 {
-		return errors.New("no host serves it; the host workers need --listen if their server is on this machine")
+		return errors.New("no host serves it; the host workers need --listen if the Temporal server is on this machine")
 	}
 	return errors.New(strings.Join(problems, "; "))
 }
@@ -247,7 +247,7 @@ func (sh *shipping) sweepShipped(over func(string, time.Time) bool) {
 		Over: over,
 	})
 	if err != nil {
-		sh.Log.Warn("what runs have shipped cannot be removed", zap.Error(err))
+		sh.Log.Warn("shipped directories cannot be removed", zap.Error(err))
 	}
 }
 

@@ -142,7 +142,7 @@ func refusedAs(t *testing.T, err error, texts ...string) {
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)
 	assert.Equal(t, spec.ErrPlacement, app.Type())
-	for _, text := range append(texts, "what the run ships cannot be fetched: ") {
+	for _, text := range append(texts, "the shipped directory cannot be fetched: ") {
 		assert.Contains(t, app.Message(), text)
 	}
 }
@@ -166,10 +166,10 @@ func TestSourcesThatAreNoGood(t *testing.T) {
 	}{
 		"another archive":          {*damaged.DescribeArchive(archive.Digest), "host host-c: the archive has the digest "},
 		"removed":                  {*empty.DescribeArchive(archive.Digest), "host host-d at 127.0.0.1:"},
-		"a token of another run":   {*good.DescribeArchive(other.Digest), "it does not have what the run ships, or does not offer it to this run"},
-		"a token for its files":    {*good.Describe(iris, "/logs", nil), "it does not have what the run ships, or does not offer it to this run"},
-		"a token to store":         {*good.DescribeStore(), "it does not have what the run ships, or does not offer it to this run"},
-		"another certificate":      {strange, "the certificate is not the one that the run knows"},
+		"a token of another run":   {*good.DescribeArchive(other.Digest), "it does not have the archive that the run ships, or does not offer it to this run"},
+		"a token for its files":    {*good.Describe(iris, "/logs", nil), "it does not have the archive that the run ships, or does not offer it to this run"},
+		"a token to store":         {*good.DescribeStore(), "it does not have the archive that the run ships, or does not offer it to this run"},
+		"another certificate":      {strange, "the certificate is unknown to the run"},
 		"a host that is not there": {*gone.DescribeArchive(archive.Digest), "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -88,9 +88,9 @@ func (s *silenced) actOnSilence(ctx context.Context, p *plan, k runkey.Task) {
 	if tasks = s.leases.stillSilent(k); len(tasks) == 0 {
 		return // they were stopped, or work again
 	}
-	s.Log.Warn("the run has done nothing about silent tasks, and this host does", zap.String("run", k.Run.WorkflowID), zap.Strings("tasks", tasks), zap.Error(err))
+	s.Log.Warn("the run has not acted on silent tasks; this host does", zap.String("run", k.Run.WorkflowID), zap.Strings("tasks", tasks), zap.Error(err))
 	if err := s.silentAlone(ctx, p, tasks); err != nil {
-		s.Log.Error("nothing is done about silent tasks", zap.String("run", k.Run.WorkflowID), zap.Error(err))
+		s.Log.Error("no action is taken on silent tasks", zap.String("run", k.Run.WorkflowID), zap.Error(err))
 	}
 }
 
@@ -121,7 +121,7 @@ func (s *silenced) silentAlone(ctx context.Context, p *plan, tasks []string) err
 		_, err = s.captures.captureStacks(ctx, p, tasks, 0)
 	}
 	if err != nil {
-		s.Log.Warn("the stacks of silent tasks are not captured", zap.String("run", p.Run.WorkflowID), zap.Error(err))
+		s.Log.Warn("the stacks of silent tasks were not saved", zap.String("run", p.Run.WorkflowID), zap.Error(err))
 	}
 	switch p.Spec.OnSilence {
 	case spec.OnSilenceRestart:

@@ -97,7 +97,7 @@ func (c *captures) captured(p *plan, results []stacks.Result) (spec.RequestAnswe
 			out.Files[r.Name] = r.File
 		case !errors.Is(r.Err, stacks.ErrGone):
 			failed = append(failed, c.notCaptured("stacks of "+r.Name, r.Err))
-			c.Log.Warn("no stacks were captured", zap.String("task", r.Name), zap.Error(r.Err))
+			c.Log.Warn("no stacks were saved", zap.String("task", r.Name), zap.Error(r.Err))
 		}
 	}
 	slices.Sort(out.Tasks)
@@ -120,7 +120,7 @@ func treeOf(p *plan, results []stacks.Result) stacktree.Tree {
 		switch {
 		case len(stack) > 0:
 		case errors.Is(r.Err, stacks.ErrGone):
-			stack = stacktree.Stack{{Kind: stacktree.Ended, Function: "ended during the capture"}}
+			stack = stacktree.Stack{{Kind: stacktree.Ended, Function: "ended while stacks were being saved"}}
 		case r.Err != nil:
 			stack = stacktree.Stack{{Kind: stacktree.Unknown, Function: "has no stack: " + bounded(r.Err.Error())}}
 		}

@@ -25,11 +25,11 @@ func TestAStartThatWouldFailIsRefusedBeforehand(t *testing.T) {
 		task spec.Task
 		want string
 	}{
-		"a line for a shell": {spec.Task{Type: "extra", Command: []string{"echo $RANK && echo it's"}}, "echo $RANK && echo it's on host host-a: command not found; only a shell understands that: sh -c 'echo $RANK && echo it'\\''s'"},
-		"an operator":        {spec.Task{Type: "extra", Command: []string{"true|cat"}}, `command not found; only a shell understands that: sh -c 'true|cat'`},
-		"a builtin":          {spec.Task{Type: "extra", Command: []string{"cd", "/tmp"}}, `command not found; only a shell understands that: sh -c 'cd /tmp'`},
+		"a line for a shell": {spec.Task{Type: "extra", Command: []string{"echo $RANK && echo it's"}}, "echo $RANK && echo it's on host host-a: command not found; that needs a shell: sh -c 'echo $RANK && echo it'\\''s'"},
+		"an operator":        {spec.Task{Type: "extra", Command: []string{"true|cat"}}, `command not found; that needs a shell: sh -c 'true|cat'`},
+		"a builtin":          {spec.Task{Type: "extra", Command: []string{"cd", "/tmp"}}, `command not found; that needs a shell: sh -c 'cd /tmp'`},
 		"no such script":     {spec.Task{Type: "extra", Command: []string{"/no/train.py"}}, "/no/train.py on host host-a: command not found; give a path"},
-		"carriage return":    {spec.Task{Type: "extra", Command: []string{carriage}}, "its first line ends with a carriage return, as files of Windows do; take them out of the file: sed -i 's/\\r$//' " + carriage},
+		"carriage return":    {spec.Task{Type: "extra", Command: []string{carriage}}, "its first line ends with a carriage return, as in Windows files; take them out of the file: sed -i 's/\\r$//' " + carriage},
 		"carriage by env":    {spec.Task{Type: "extra", Command: []string{byEnv}}, "its first line ends with a carriage return"},
 		"well":               {spec.Task{Type: "extra", Command: []string{"true"}}, ""},
 		"no such program":    {spec.Task{Type: "extra", Command: []string{"/no/such/program"}}, "command[0]: extra-0: /no/such/program on host host-a: command not found"},
@@ -43,7 +43,7 @@ func TestAStartThatWouldFailIsRefusedBeforehand(t *testing.T) {
 	}
 	t.Run("of another generation", func(t *testing.T) {
 		err := newControl(t).checkStart(hostapi.CheckStartInput{Group: hostapi.Group{Generation: 1}, Task: spec.Task{Type: "extra", Command: []string{"true"}}})
-		checkRefusal(t, err, "host host-a does not have this run any more")
+		checkRefusal(t, err, "host host-a no longer has this run")
 	})
 	// The supervisor of this host panics when it is asked to stop something.
 	t.Run("a restart leaves the task running", func(t *testing.T) {

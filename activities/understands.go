@@ -34,7 +34,7 @@ func (r *reservations) understands(in hostapi.ReserveInput) error {
 		why = err.Error()
 	}
 	return temporal.NewApplicationErrorWithOptions(
-		fmt.Sprintf("host %s has clusterrun %s, which does not understand what the run wants: %s; upgrade it there", r.Name, spec.Version, why),
+		fmt.Sprintf("host %s has clusterrun %s, which does not understand the run's spec (%s); upgrade it there", r.Name, spec.Version, why),
 		spec.ErrPlacement, temporal.ApplicationErrorOptions{NonRetryable: true})
 }
 
@@ -58,7 +58,7 @@ func UnderstandsPlans(stateDir string) error {
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&p); err != nil && json.Unmarshal(text, &p) == nil && !p.Released {
-			return fmt.Errorf("the plan of run %s is not understood: %s", p.Run.WorkflowID, strings.TrimPrefix(err.Error(), "json: "))
+			return fmt.Errorf("the stored description of run %s is not understood: %s", p.Run.WorkflowID, strings.TrimPrefix(err.Error(), "json: "))
 		}
 	}
 	return nil

@@ -22,7 +22,7 @@ import (
 func TestWhatIsNotUnderstood(t *testing.T) {
 	h := assemble(&core{Config: Config{Name: "host-a"}})
 	for text, want := range map[string]string{
-		`{"spec": {"command": ["true"], "tasks": [{"type": "worker", "nicer": 1}]}, "generation": 0}`:           `host host-a has clusterrun ` + spec.Version + `, which does not understand what the run wants: unknown field "nicer"; upgrade it there`,
+		`{"spec": {"command": ["true"], "tasks": [{"type": "worker", "nicer": 1}]}, "generation": 0}`:           `host host-a has clusterrun ` + spec.Version + `, which does not understand the run's spec (unknown field "nicer"); upgrade it there`,
 		`{"spec": {"command": ["true"], "tasks": [{"type": "worker"}]}, "generation": 0, "moon": 1}`:            `unknown field "moon"`,
 		`{"spec": {"command": ["true"], "tasks": [{"type": "worker"}], "on_silence": "sing"}, "generation": 0}`: `on_silence`,
 		`{"spec": {"command": "true", "tasks": [{"type": "worker"}]}, "generation": 0}`:                         `command`,
@@ -95,7 +95,7 @@ func TestPlansThatAreNotUnderstood(t *testing.T) {
 		require.NoError(t, os.WriteFile(name, raw, 0o600))
 	}
 	write(s.path(run))
-	assert.EqualError(t, UnderstandsPlans(dir), `the plan of run iris is not understood: unknown field "nice"`)
+	assert.EqualError(t, UnderstandsPlans(dir), `the stored description of run iris is not understood: unknown field "nice"`)
 	text["released"] = true
 	write(s.path(run))
 	assert.NoError(t, UnderstandsPlans(dir))

@@ -34,7 +34,7 @@ func (g *gate) checkLeft(ctx context.Context, run runkey.Run, generation int) er
 	}
 	for _, q := range notEnded(all.Processes) {
 		if q.Key.Generation <= generation {
-			return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %s still runs here", g.Name, q.Key.Task), spec.ErrInvalidRequest, nil)
+			return temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %s is still running here", g.Name, q.Key.Task), spec.ErrInvalidRequest, nil)
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ func TestFilesOfAnotherUserAreNotReadAsUs(t *testing.T) {
 		e, _ := h.describeExit(p, ours)
 		assert.Equal(t, "the secret", e.Message)
 		e, _ = h.describeExit(p, theirs)
-		assert.Equal(t, "the process ran as the user alice, and there is no longer a record that allows reading its files", e.Message)
+		assert.Equal(t, "the process ran as the user alice, and the record needed to read its files is gone", e.Message)
 		assert.Equal(t, 1, e.ExitCode)
 		assert.Equal(t, spec.CauseOrigin, e.Cause)
 	}

@@ -66,7 +66,7 @@ type NotFoundError struct {
 }
 
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("there is no run %s on this server; %s", e.RunID, cmp.Or(e.Hint, "`clusterrun list` shows those there are"))
+	return fmt.Sprintf("no run %q on this server; %s", e.RunID, cmp.Or(e.Hint, "`clusterrun list` shows all runs"))
 }
 
 // RunningError reports that a run ID is in use.
@@ -104,9 +104,9 @@ type UnansweredError struct {
 func (e *UnansweredError) Error() string {
 	frozen := ""
 	if !servererror.IsUnpolled(e.Cause) {
-		frozen = ", or who does is frozen or cut off"
+		frozen = ", or its host worker is frozen or cut off"
 	}
-	return fmt.Sprintf("run %s does not answer: nobody executes its workflow at the moment%s; "+
+	return fmt.Sprintf("run %s does not answer: no host worker executes its workflow at the moment%s; "+
 		"is a `clusterrun worker` or `clusterrun dev` running for its queue?", e.RunID, frozen)
 }
 
@@ -123,7 +123,7 @@ type StuckError struct {
 
 func (e *StuckError) Error() string {
 	if e.Attempt > 1 {
-		return fmt.Sprintf("run %s does not get on: its workflow has failed %d times in a row; the log of its host worker says why", e.RunID, e.Attempt-1)
+		return fmt.Sprintf("run %s is stuck: its workflow failed %d times in a row; see the log of its host worker", e.RunID, e.Attempt-1)
 	}
-	return fmt.Sprintf("run %s waits: nobody executes its workflow; is a `clusterrun worker` or `clusterrun dev` running for its queue?", e.RunID)
+	return fmt.Sprintf("run %s is pending: no host worker executes it; start `clusterrun worker` or `clusterrun dev` for its queue", e.RunID)
 }

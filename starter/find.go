@@ -21,7 +21,7 @@ type AmbiguousError struct {
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("several runs begin with %s: %s; write more of the ID", e.Beginning, shorten.List(e.RunIDs, 5))
+	return fmt.Sprintf("%q is ambiguous; it matches %s. Write more of the ID", e.Beginning, shorten.List(e.RunIDs, 5))
 }
 
 // Find returns the ID of the run with that ID, of the only run whose ID begins with it, or of
@@ -72,7 +72,7 @@ func Hint(ctx context.Context, c client.Client, unknown string) string {
 	var ids []string
 	for _, s := range schedules {
 		if s.ID == unknown {
-			return fmt.Sprintf("%s is a schedule: `clusterrun schedule-run --delete %s` ends it, and `clusterrun list` shows its runs", unknown, unknown)
+			return fmt.Sprintf("%s is a schedule; `clusterrun schedule delete %s` ends it, and `clusterrun list` shows its runs", unknown, unknown)
 		}
 		ids = append(ids, s.ID)
 	}

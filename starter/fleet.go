@@ -32,7 +32,7 @@ func GetFleet(c client.Client, queue string) *Fleet {
 type NoFleetError struct{ Queue string }
 
 func (e *NoFleetError) Error() string {
-	return fmt.Sprintf("no host has joined the queue %s on this server; start one there with `clusterrun worker`", e.Queue)
+	return fmt.Sprintf("queue %q has no hosts on this server; start one with `clusterrun worker`", e.Queue)
 }
 
 // Hosts lists the hosts by name.
@@ -85,7 +85,7 @@ func queryFleet[A any](ctx context.Context, f *Fleet, name string, args ...any) 
 		return answer, &NoFleetError{Queue: f.Queue}
 	}
 	if err := out.QueryResult.Get(&answer); err != nil {
-		return answer, fmt.Errorf("the fleet of queue %s is of another version: %w", f.Queue, err)
+		return answer, fmt.Errorf("the list of hosts of queue %s has another version: %w", f.Queue, err)
 	}
 	return answer, nil
 }
@@ -117,9 +117,9 @@ func (f *Fleet) requestError(err error) error {
 	case isNotFound(err):
 		return &NoFleetError{Queue: f.Queue}
 	case errors.As(err, &slow), errors.As(err, &late), errors.As(err, &cut), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no host of the queue %s answers; is a `clusterrun worker` running? (%w)", f.Queue, err)
+		return fmt.Errorf("no host of queue %q answers; is a `clusterrun worker` running? (%w)", f.Queue, err)
 	default:
-		return fmt.Errorf("the fleet of queue %s: %w", f.Queue, err)
+		return fmt.Errorf("queue %s: %w", f.Queue, err)
 	}
 }
 

@@ -20,5 +20,5 @@ func TestAFleetThatDoesNotAnswer(t *testing.T) {
 		assert.ErrorContains(t, said, "no host of the queue gpus answers; is a `clusterrun worker` running?")
 		assert.ErrorIs(t, said, err)
 	}
-	assert.EqualError(t, f.requestError(errors.New("no route")), "the fleet of queue gpus: no route")
+	assert.EqualError(t, f.requestError(errors.New("no route")), "queue gpus: no route")
 }

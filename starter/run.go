@@ -92,10 +92,10 @@ func (r *Run) ended(ctx context.Context, err error) (*spec.RunResult, error) {
 		}
 	case errors.As(err, &cancelled):
 		if !cancelled.HasDetails() || cancelled.Details(result) != nil || result.Verdict == "" {
-			*result = spec.RunResult{Verdict: spec.VerdictCancelled, Message: "the run was cancelled before it had anything to tell", ExitCode: exitcode.Interrupted}
+			*result = spec.RunResult{Verdict: spec.VerdictCancelled, Message: "the run was cancelled before it started", ExitCode: exitcode.Interrupted}
 		}
 	case errors.As(err, &timeout):
-		*result = spec.RunResult{Verdict: spec.VerdictTimedOut, Message: "the run passed the workflow timeout it was started with", ExitCode: exitcode.Timeout}
+		*result = spec.RunResult{Verdict: spec.VerdictTimedOut, Message: "the run exceeded its workflow timeout", ExitCode: exitcode.Timeout}
 	case errors.As(err, &panicked), errors.As(err, &closed):
 		message := err.Error()
 		if errors.As(err, &closed) && closed.Unwrap() != nil {

@@ -75,7 +75,7 @@ func TestWait(t *testing.T) {
 		"cancelled": {temporal.NewCanceledError(cancelled), cancelled},
 		"cancelled before anything": {
 			temporal.NewCanceledError(),
-			&spec.RunResult{Verdict: spec.VerdictCancelled, Message: "the run was cancelled before it had anything to tell", ExitCode: 130},
+			&spec.RunResult{Verdict: spec.VerdictCancelled, Message: "the run was cancelled before it started", ExitCode: 130},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestWaitForNoRun(t *testing.T) {
 	_, err := starter.Get(ends(t, serviceerror.NewNotFound("no")), "iris-1", "").Wait(t.Context())
 	var missing *starter.NotFoundError
 	require.ErrorAs(t, err, &missing)
-	assert.Contains(t, err.Error(), "there is no run iris-1")
+	assert.Contains(t, err.Error(), "no run \"iris-1\"")
 }
 
 // Reports used to begin with "workflow execution error (type: ClusterRun, workflowID: …".

@@ -36,7 +36,7 @@ type Schedule struct {
 func (s Schedule) Check() error {
 	switch {
 	case len(s.Cron) == 0 && s.Every == 0:
-		return errors.New("when runs are to start is missing: give --cron or --every")
+		return errors.New("no start time: give --cron or --every")
 	case s.Every != 0 && s.Every < time.Second:
 		return fmt.Errorf("--every %s: give 1s or more", s.Every)
 	case s.CatchUp != 0 && s.CatchUp < 10*time.Second:
@@ -46,7 +46,7 @@ func (s Schedule) Check() error {
 	case s.CatchUp%time.Second != 0:
 		return fmt.Errorf("--catchup-window %s: give whole seconds, such as %s", s.CatchUp, s.CatchUp.Round(time.Second))
 	case s.TimeZone != "" && len(s.Cron) == 0:
-		return errors.New("--timezone is for --cron; --every counts from the epoch, whatever the zone")
+		return errors.New("--timezone needs --cron; --every counts from the epoch in every zone")
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func (s Schedule) Check() error {
 type ScheduleExistsError struct{ ID string }
 
 func (e *ScheduleExistsError) Error() string {
-	return fmt.Sprintf("there is a schedule %s already; choose another ID, or delete it: clusterrun schedule-run --delete %s", e.ID, e.ID)
+	return fmt.Sprintf("a schedule %q exists already; choose another ID, or delete it: clusterrun schedule delete %s", e.ID, e.ID)
 }
 
 // CreateSchedule makes the server start runs of a spec by a schedule. It returns the ID of the
@@ -96,7 +96,7 @@ func CreateSchedule(ctx context.Context, c client.Client, s *spec.RunSpec, o Opt
 	}
 	d, err := h.Describe(ctx)
 	if err != nil {
-		return o.ID, nil, fmt.Errorf("schedule %s is created, and when it starts runs is not known: %w", o.ID, err)
+		return o.ID, nil, fmt.Errorf("schedule %s was created, but its next start is unknown: %w", o.ID, err)
 	}
 	return o.ID, d.Info.NextActionTimes, nil
 }

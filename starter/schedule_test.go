@@ -18,13 +18,13 @@ func TestScheduleCheck(t *testing.T) {
 		require.NoError(t, good.Check())
 	}
 	for want, bad := range map[string]Schedule{
-		"when runs are to start is missing":                                 {CatchUp: time.Hour},
-		"--every -1s: give 1s or more":                                      {Every: -time.Second},
-		"--every 1ms: give 1s or more":                                      {Cron: []string{"@daily"}, Every: time.Millisecond},
-		"--every 1.5s: give whole seconds, such as 2s":                      {Every: 1500 * time.Millisecond},
-		"--catchup-window 9s: give 10s or more":                             {Every: time.Hour, CatchUp: 9 * time.Second},
-		"--catchup-window 1m0.25s: give whole seconds, such as 1m0s":        {Every: time.Hour, CatchUp: time.Minute + time.Second/4},
-		"--timezone is for --cron; --every counts from the epoch, whatever": {Every: time.Hour, TimeZone: "UTC"},
+		"no start time":                                                        {CatchUp: time.Hour},
+		"--every -1s: give 1s or more":                                         {Every: -time.Second},
+		"--every 1ms: give 1s or more":                                         {Cron: []string{"@daily"}, Every: time.Millisecond},
+		"--every 1.5s: give whole seconds, such as 2s":                         {Every: 1500 * time.Millisecond},
+		"--catchup-window 9s: give 10s or more":                                {Every: time.Hour, CatchUp: 9 * time.Second},
+		"--catchup-window 1m0.25s: give whole seconds, such as 1m0s":           {Every: time.Hour, CatchUp: time.Minute + time.Second/4},
+		"--timezone needs --cron; --every counts from the epoch in every zone": {Every: time.Hour, TimeZone: "UTC"},
 	} {
 		assert.ErrorContains(t, bad.Check(), want)
 	}

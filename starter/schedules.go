@@ -46,7 +46,7 @@ func Schedules(ctx context.Context, c client.Client) ([]ScheduleSummary, error) 
 type NoScheduleError struct{ ID string }
 
 func (e *NoScheduleError) Error() string {
-	return fmt.Sprintf("there is no schedule %s on this server; `clusterrun schedule-run --list` shows those there are", e.ID)
+	return fmt.Sprintf("no schedule %q on this server; `clusterrun schedule list` shows all schedules", e.ID)
 }
 
 // DeleteSchedule stops a schedule from starting runs. Runs that it has started continue.

@@ -26,14 +26,14 @@ type SilentHost struct {
 
 // Text describes the silence, and what the run will do.
 func (h SilentHost) Text(now time.Time) string {
-	text := fmt.Sprintf("host %s has not been heard of for %s; ", h.Host, now.Sub(h.Heard).Round(time.Second))
+	text := fmt.Sprintf("no heartbeat from host %s for %s; ", h.Host, now.Sub(h.Heard).Round(time.Second))
 	switch left := h.GivenUp.Sub(now).Round(time.Second); {
 	case h.GivenUp.IsZero():
 		return text + "the run waits for it (on_disconnect: keep)"
 	case left <= 0:
-		return text + "the run gives it up now"
+		return text + "it is being declared lost"
 	default:
-		return text + "the run gives it up in " + left.String()
+		return text + "it will be declared lost in " + left.String()
 	}
 }
 

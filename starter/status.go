@@ -134,9 +134,9 @@ func (s *Status) LastOutput() *time.Time {
 func (s *Status) Absence() string {
 	switch {
 	case s.Unattended:
-		return "nobody executes it"
+		return "no host worker executes it"
 	case s.Unanswered:
-		return "the worker that executes it does not answer"
+		return "its host worker does not answer"
 	}
 	return ""
 }
@@ -237,7 +237,7 @@ func (c *chain) query(ctx context.Context) (*spec.Status, error) {
 	}
 	var answer spec.Status
 	if err := v.Get(&answer); err != nil {
-		return nil, fmt.Errorf("the status of run %s is of another version: %w", c.id, err)
+		return nil, fmt.Errorf("the status of run %s has another version: %w", c.id, err)
 	}
 	return &answer, nil
 }

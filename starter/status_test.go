@@ -160,8 +160,8 @@ func TestStatusIsAskedAgain(t *testing.T) {
 // only slow.
 func TestStatusOfARunThatNobodyExecutes(t *testing.T) {
 	for absence, failure := range map[string]error{
-		"the worker that executes it does not answer": context.DeadlineExceeded,
-		"nobody executes it":                          serviceerror.NewFailedPrecondition("no poller seen for task queue recently, worker may be down"),
+		"its host worker does not answer": context.DeadlineExceeded,
+		"no host worker executes it":      serviceerror.NewFailedPrecondition("no poller seen for task queue recently, worker may be down"),
 	} {
 		t.Run(absence, func(t *testing.T) { testStatusOfARunThatNobodyExecutes(t, failure, absence) })
 	}

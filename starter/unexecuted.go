@@ -140,7 +140,7 @@ func (r *Run) EndUnexecuted(ctx context.Context, reason string) error {
 	}
 	if spec.IsAgentsQueue(queue) {
 		if err := GetFleet(r.client, queue).Terminate(ctx, reason); err != nil {
-			return fmt.Errorf("end the fleet of run %s: %w", r.ID, err)
+			return fmt.Errorf("end the queue of run %s: %w", r.ID, err)
 		}
 	}
 	return r.TerminateClosures(ctx, reason)

@@ -46,7 +46,7 @@ const (
 func newHeldTasks(stateDir string, log *zap.Logger) *heldTasks {
 	h := &heldTasks{dir: filepath.Join(stateDir, "held"), log: log}
 	if err := os.MkdirAll(h.dir, 0o700); err != nil {
-		log.Warn("should this side be killed, the server will wait for it", zap.Error(err))
+		log.Warn("a record of this client's work cannot be written; if the client is killed, the server waits for it", zap.Error(err))
 	}
 	return h
 }
@@ -61,13 +61,13 @@ func (h *heldTasks) keep(kind string, what []byte) {
 		return
 	}
 	if err := os.WriteFile(h.path(kind, what), what, 0o600); err != nil {
-		h.log.Debug("what the server gave to this side is not noted", zap.Error(err))
+		h.log.Debug("work that the server sent to this client cannot be recorded", zap.Error(err))
 	}
 }
 
 func (h *heldTasks) drop(kind string, what []byte) {
 	if err := os.Remove(h.path(kind, what)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		h.log.Debug("a note of what the server gave to this side stays", zap.Error(err))
+		h.log.Debug("a record of work that the server sent to this client stays", zap.Error(err))
 	}
 }
 

@@ -90,7 +90,7 @@ func (o Options) endWhenIdle(ctx context.Context, log *zap.Logger, end func()) {
 		f, err := filelock.Try(filepath.Join(o.StateDir, wantedFile))
 		if err != nil {
 			if !errors.Is(err, filelock.ErrLocked) {
-				log.Warn("whether this host worker is wanted is not known", zap.Error(err))
+				log.Warn("cannot tell whether runs still need this host worker; staying", zap.Error(err))
 			}
 			continue
 		}
@@ -101,7 +101,7 @@ func (o Options) endWhenIdle(ctx context.Context, log *zap.Logger, end func()) {
 			continue
 		}
 		leaving.Store(f)
-		log.Info("no run for so long: this host worker ends", zap.Duration("idle", o.IdleExit))
+		log.Info("idle for so long: this host worker exits", zap.Duration("idle", o.IdleExit))
 		end()
 		return
 	}
@@ -130,7 +130,7 @@ func (s *side) stayForRuns(ctx context.Context, c client.Client) {
 func (o Options) isHeld(log *zap.Logger) bool {
 	held, err := activities.Held(o.StateDir)
 	if err != nil {
-		log.Warn("whether this host worker has runs is not known", zap.Error(err))
+		log.Warn("cannot tell whether this host worker has runs; staying", zap.Error(err))
 	}
 	return err != nil || len(held) > 0
 }

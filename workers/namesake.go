@@ -19,7 +19,7 @@ import (
 type NamesakeError struct{ Host, Instance, Queue string }
 
 func (e *NamesakeError) Error() string {
-	return fmt.Sprintf("a host worker with the name %s serves the queue %s already (instance %s); give this one another name with --host-name, or end that one",
+	return fmt.Sprintf("another host worker (%[3]s) already serves queue %[2]s as host %[1]s; give this host another name with --host-name, or stop the other host worker",
 		e.Host, e.Queue, e.Instance)
 }
 

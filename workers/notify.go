@@ -18,7 +18,7 @@ const (
 // error, because systemd ends a service that does not report.
 func tellService(log *zap.Logger, state string) {
 	if err := sendService(os.Getenv("NOTIFY_SOCKET"), state); err != nil {
-		log.Warn("systemd cannot be told", zap.String("what", state), zap.Error(err))
+		log.Warn("systemd cannot be notified", zap.String("what", state), zap.Error(err))
 	}
 }
 

@@ -43,5 +43,5 @@ func TestNoServiceSocket(t *testing.T) {
 	assert.Zero(t, logged.Len())
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "gone"))
 	tellService(zap.New(core), serviceReady)
-	assert.Equal(t, 1, logged.FilterMessage("systemd cannot be told").Len())
+	assert.Equal(t, 1, logged.FilterMessage("systemd cannot be notified").Len())
 }

@@ -21,7 +21,7 @@ type OwnersSide struct {
 	side  *side
 	ctx   context.Context // from NewOwnersSide until Leave
 	leave context.CancelFunc
-	ended chan struct{} // closed when the side has ended
+	ended chan struct{} // closed when the Temporal client has exited
 
 	mu      sync.Mutex
 	running polling
@@ -92,7 +92,7 @@ func (s *OwnersSide) attend() {
 		s.running.stop()
 	}
 	if err := s.side.attend(s.ctx, stop); err != nil {
-		s.side.log.Warn("the side has ended", zap.Error(err))
+		s.side.log.Warn("the Temporal client has exited", zap.Error(err))
 	}
 	_ = s.side.supervisor.Close()
 	s.side.shut()
@@ -109,7 +109,7 @@ func (s *OwnersSide) HandOver(ctx context.Context) {
 	s.Wait(ctx)
 }
 
-// Wait returns when the side has ended, or ctx is done.
+// Wait returns when the Temporal client has exited, or ctx is done.
 func (s *OwnersSide) Wait(ctx context.Context) {
 	select {
 	case <-s.ended:

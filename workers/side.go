@@ -92,7 +92,7 @@ func (s *side) run(ctx context.Context) error {
 	inherited := s.held.inherited()
 	c, err := s.dial(ctx)
 	if ctx.Err() != nil {
-		s.log.Info("ended before the Temporal server has answered")
+		s.log.Info("stopped")
 		return nil
 	}
 	if err != nil {
@@ -237,7 +237,7 @@ func (s *side) leave(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, leaveBound)
 	defer done()
 	if err := s.supervisor.Leave(ctx); err != nil {
-		s.log.Debug("the supervisor does not hear that its side leaves", zap.Error(err))
+		s.log.Debug("the supervisor could not be notified of the exit", zap.Error(err))
 	}
 }
 
@@ -246,8 +246,8 @@ func (s *side) leave(ctx context.Context) {
 func (s *side) afterLoss(ctx context.Context, stop func()) error {
 	stop()
 	n, err := s.supervisor.SweepAfterLoss(context.WithoutCancel(ctx))
-	s.log.Warn("the supervisor is gone", zap.Int("swept", n))
-	return errors.Join(errors.New("the supervisor is gone"), err)
+	s.log.Warn("the supervisor has exited", zap.Int("swept", n))
+	return errors.Join(errors.New("the supervisor has exited"), err)
 }
 
 // untilServed is the time between attempts to reach the server, and untilToldAgain the time
@@ -278,7 +278,7 @@ func (s *side) dial(ctx context.Context) (client.Client, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-s.supervisor.Lost():
-			return nil, errors.New("the supervisor is gone")
+			return nil, errors.New("the supervisor has exited")
 		case <-time.After(again.Next()):
 		}
 	}
@@ -315,7 +315,7 @@ func (s *side) sayReady(ready bool) {
 // sayServing reports to the supervisor that the queues of this host are served.
 func (s *side) sayServing(ctx context.Context) {
 	if err := s.supervisor.Serving(ctx); err != nil {
-		s.log.Debug("the supervisor does not hear that its host is served", zap.Error(err))
+		s.log.Debug("the supervisor could not be notified that its host is served", zap.Error(err))
 	}
 }
 
@@ -339,7 +339,7 @@ func (s *side) sayMembership(ctx context.Context) func(error) {
 		if said = now; err != nil {
 			s.log.Error("this host worker takes no new tasks", zap.Error(err))
 		} else {
-			s.log.Info("the fleet has this host worker again")
+			s.log.Info("the queue has this host again")
 		}
 	}
 }

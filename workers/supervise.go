@@ -123,7 +123,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Host == "" {
 		name, err := os.Hostname()
 		if err != nil {
-			return o, fmt.Errorf("find the name of this host (or give one with --host-name): %w", err)
+			return o, fmt.Errorf("find the name of this host: %w; or give one with --host-name", err)
 		}
 		o.Host = name
 	}

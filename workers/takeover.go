@@ -18,13 +18,13 @@ import (
 )
 
 // takenOver is the failure that the server gets for the tasks of a side that is gone.
-const takenOver = "the Temporal-facing side of the host worker that had it has ended; its successor takes over"
+const takenOver = "the Temporal client of the host worker has exited; its successor takes over"
 
 // inherited returns the files that an earlier side left.
 func (h *heldTasks) inherited() []string {
 	files, err := filepath.Glob(filepath.Join(h.dir, "*.*"))
 	if err != nil {
-		h.log.Debug("what an earlier side held is not known", zap.Error(err))
+		h.log.Debug("the work of an earlier client is unknown", zap.Error(err))
 	}
 	return files
 }
@@ -46,7 +46,7 @@ func (s *side) takeOver(ctx context.Context, inherited []string) {
 	}
 	all.Wait()
 	if len(inherited) > 0 {
-		s.log.Info("took over from an earlier side", zap.Int("held", len(inherited)))
+		s.log.Info("took over from an earlier client", zap.Int("held", len(inherited)))
 	}
 }
 
@@ -68,7 +68,7 @@ func (s *side) giveBack(ending context.Context, file string) {
 		if err == nil || answered(err) || ctx.Err() != nil {
 			break
 		}
-		s.log.Debug("the server does not take back what an earlier side held", zap.Error(err))
+		s.log.Debug("the server did not take back the work of an earlier client", zap.Error(err))
 		_ = again.Sleep(ctx)
 	}
 	if ending.Err() == nil {

@@ -71,7 +71,7 @@ func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
 			var r spec.RunResult
 			require.NoError(t, app.Details(&r))
 			if c.missing {
-				assert.Contains(t, strings.Join(r.NotReleased, "\n"), "host b did not come back; what only it knows is missing, such as values and earlier exits")
+				assert.Contains(t, strings.Join(r.NotReleased, "\n"), "host b did not come back; values and earlier exits that only it knows are missing")
 			} else {
 				assert.Empty(t, r.NotReleased)
 			}

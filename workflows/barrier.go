@@ -164,7 +164,7 @@ const detailNames = 20
 func (b *barrierWorkflow) describe(ctx workflow.Context) {
 	s := b.round.Status()
 	var text strings.Builder
-	fmt.Fprintf(&text, "**%s** · %d of %d are there", s.State, len(s.Waiting), len(s.Participants))
+	fmt.Fprintf(&text, "**%s** · %d of %d arrived", s.State, len(s.Waiting), len(s.Participants))
 	if r := b.round.Result(); r != nil {
 		if r.Message != "" {
 			text.WriteString("\n" + markdown.Block(r.Message, maxDetailText))

@@ -82,7 +82,7 @@ func decode(input converter.RawValue) (*spec.RunSpec, error) {
 	p := input.Payload()
 	if p == nil {
 		return nil, &spec.InvalidSpecError{Problems: []spec.Problem{{
-			Message: "the run has no input", Remedy: "give a run spec as JSON",
+			Message: "the run's input is missing", Remedy: "give a run spec as JSON",
 		}}}
 	}
 	if e := string(p.GetMetadata()[converter.MetadataEncoding]); e != converter.MetadataEncodingJSON {

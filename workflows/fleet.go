@@ -92,10 +92,10 @@ func (f *fleetOf) register(ctx workflow.Context) error {
 	return errors.Join(
 		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryHosts, func() ([]fleet.HostStatus, error) {
 			return f.machine.Hosts(), nil
-		}, workflow.QueryHandlerOptions{Description: "The hosts, and what runs hold there."}),
+		}, workflow.QueryHandlerOptions{Description: "The hosts, and what runs use of them."}),
 		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryQueue, func() ([]fleet.Waiting, error) {
 			return f.machine.Queue(), nil
-		}, workflow.QueryHandlerOptions{Description: "The runs that wait, in their order, and why."}),
+		}, workflow.QueryHandlerOptions{Description: "Pending runs in order, with reasons."}),
 		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryPlan, func(d fleet.Demand) (fleet.Grant, error) {
 			places, why := f.machine.Plan(d)
 			g := fleet.Grant{Places: places}
@@ -103,14 +103,14 @@ func (f *fleetOf) register(ctx workflow.Context) error {
 				g.Refusal = why.Error()
 			}
 			return g, nil
-		}, workflow.QueryHandlerOptions{Description: "Where a run would go now."}),
+		}, workflow.QueryHandlerOptions{Description: "Where a run would be placed now."}),
 		handle(ctx, f, spec.UpdateJoin, "Adds a host.", f.machine.CheckJoin, f.join),
-		handle(ctx, f, spec.UpdateCordon, "Keeps new tasks from a host, and drains it.", f.machine.CheckCordon,
+		handle(ctx, f, spec.UpdateCordon, "Cordons a host or drains it.", f.machine.CheckCordon,
 			func(ctx workflow.Context, c fleet.Cordoned) {
 				c.Now = workflow.Now(ctx)
 				f.step(ctx, c)
 			}),
-		handle(ctx, f, spec.UpdateUncordon, "Takes a cordon or a drain back.", f.machine.CheckUncordon,
+		handle(ctx, f, spec.UpdateUncordon, "Uncordons a host.", f.machine.CheckUncordon,
 			func(ctx workflow.Context, u fleet.Uncordoned) {
 				u.Now = workflow.Now(ctx)
 				f.step(ctx, u)
@@ -187,7 +187,7 @@ func (f *fleetOf) wake(ctx workflow.Context) {
 		return
 	}
 	ctx, f.stopWake = workflow.WithCancel(ctx)
-	timer := workflow.NewTimerWithOptions(ctx, at.Sub(workflow.Now(ctx)), workflow.TimerOptions{Summary: "looks at the queue again"})
+	timer := workflow.NewTimerWithOptions(ctx, at.Sub(workflow.Now(ctx)), workflow.TimerOptions{Summary: "check the queue again"})
 	f.selector.AddFuture(timer, func(timer workflow.Future) {
 		if timer.Get(ctx, nil) == nil {
 			f.wakes = time.Time{}
@@ -263,7 +263,7 @@ func (f *fleetOf) check(ctx workflow.Context) {
 		StartToCloseTimeout:    checkTakes,
 		ScheduleToCloseTimeout: checkTakes,
 		RetryPolicy:            every(checkAgain),
-		Summary:                "do they still wait: " + plural.Of(len(runs), "run", "runs"),
+		Summary:                "are they still pending: " + plural.Of(len(runs), "run", "runs"),
 	})
 	f.checking = true
 	done := workflow.ExecuteActivity(actx, spec.ActivityFleetCheck, fleet.CheckInput{Runs: runs})

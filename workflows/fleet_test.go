@@ -130,7 +130,7 @@ func TestAFleetKnowsWhoIsThere(t *testing.T) {
 	w := newFleet(t)
 	w.join(time.Second, "a", "i1", 4, "")
 	w.join(2*time.Second, "b", "i1", 4, "")
-	w.join(3*time.Second, "a", "i2", 4, "host a is in the fleet already")
+	w.join(3*time.Second, "a", "i2", 4, "another host worker already serves this queue as host a")
 	w.at(4*time.Second, func() {
 		assert.Equal(t, map[string]fleet.HostState{"a": fleet.HostReady, "b": fleet.HostReady}, w.hosts())
 		w.endOf("a") <- temporal.NewNonRetryableApplicationError("its beats are missing", "x", nil)

@@ -105,13 +105,13 @@ func (f *fleetTalk) ask(ctx workflow.Context, p placement, demand fleet.Demand, 
 			return g.Places, nil
 		case asked.Last:
 			return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf(
-				"no host has joined the fleet of queue %s: start one with `clusterrun worker`", f.queue), spec.ErrPlacement, nil)
+				"queue %q has no hosts yet; start one with `clusterrun worker`", f.queue), spec.ErrPlacement, nil)
 		}
 	}
 }
 
 const (
-	// askedAgain is the time before a run asks the fleet again for the first time, and
+	// askedAgain is the time before a run asks for hosts again for the first time, and
 	// askedRarely the time between later questions.
 	askedAgain, askedRarely = 30 * time.Second, 10 * time.Minute
 	// lastAnswer bounds the wait for the fleet's answer to a run that gives up.
@@ -137,7 +137,7 @@ func (f *fleetTalk) granted(ctx workflow.Context, asked fleet.Asked, wait time.D
 			return g, false, nil
 		}
 		woken, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
-			Timeout: left, TimerOptions: workflow.TimerOptions{Summary: "asks the fleet again"},
+			Timeout: left, TimerOptions: workflow.TimerOptions{Summary: "ask for hosts again"},
 		}, func() bool { return len(f.answers) > 0 })
 		if err != nil || !woken {
 			return g, false, err
@@ -259,12 +259,12 @@ func refusal(h *host, err error) string {
 func (pl *placer) unreserve(ctx workflow.Context, hosts []*host, generation int) {
 	futures := make([]future[hostapi.None], len(hosts))
 	for i, h := range hosts {
-		futures[i] = call(askingFirst(ctx, h.queue, "give back what is reserved"), hostapi.Host.Unreserve,
+		futures[i] = call(askingFirst(ctx, h.queue, "release what was reserved"), hostapi.Host.Unreserve,
 			hostapi.Group{Run: pl.began, Generation: generation})
 	}
 	for i, f := range futures {
 		if _, err := f.get(ctx); err != nil {
-			workflow.GetLogger(ctx).Warn("a host keeps what it has reserved", "host", hosts[i].name, "error", err)
+			workflow.GetLogger(ctx).Warn("a host did not release what it reserved", "host", hosts[i].name, "error", err)
 		}
 	}
 }

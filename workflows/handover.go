@@ -84,7 +84,7 @@ func (o *handover) isLeaving(ctx workflow.Context) bool {
 }
 
 func errGoesOn() error {
-	return temporal.NewNonRetryableApplicationError("the run is about to go on in another execution of its workflow; try again", spec.ErrTryAgain, nil)
+	return temporal.NewNonRetryableApplicationError("the run is continuing as new; try again", spec.ErrTryAgain, nil)
 }
 
 // HeldHost is a host of a run in a [Resumption].
@@ -107,7 +107,7 @@ func (o *handover) resumption(ctx workflow.Context) *Resumption {
 	if info.Memo.GetFields()[spec.MemoStarted] == nil {
 		err := workflow.UpsertMemo(ctx, map[string]any{spec.MemoStarted: info.WorkflowStartTime.UTC().Format(time.RFC3339Nano)})
 		if err != nil {
-			workflow.GetLogger(ctx).Warn("when the run was started is not noted", "error", err)
+			workflow.GetLogger(ctx).Warn("the start time of the run was not recorded", "error", err)
 		}
 	}
 	return &Resumption{

@@ -36,7 +36,7 @@ func (c *hostCalls) answer(ctx workflow.Context, reach onHosts, before []string,
 		switch {
 		case done == nil:
 			if failure != nil {
-				workflow.GetLogger(ctx).Warn("a host did not carry out what it was asked for", "error", failure)
+				workflow.GetLogger(ctx).Warn("a host did not carry out a request", "error", failure)
 			}
 		case failure != nil && len(answer.Tasks) == 0:
 			done.SetError(failure)
@@ -53,7 +53,7 @@ func (c *hostCalls) capture(ctx workflow.Context, a lifecycle.Capture) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		answer, err := c.captureStacks(spec.StacksRequest{Tasks: a.Tasks, Again: spec.DurationOf(a.Again)}, capturing)(ctx)
 		if err != nil {
-			workflow.GetLogger(ctx).Warn("stacks were not captured", "error", err)
+			workflow.GetLogger(ctx).Warn("stacks were not saved", "error", err)
 		}
 		hosts := make(map[string]string, len(c.placed))
 		for _, task := range sortedKeys(c.placed) {

@@ -50,7 +50,7 @@ func (pl *placer) place(ctx workflow.Context, p placement) error {
 	switch {
 	case spec.IsPrivateQueue(pl.queue) && pl.spec.IsElastic():
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
-			"hosts.count is %s: an elastic run is for the hosts of a fleet; submit it to their queue, or give one number of hosts", pl.spec.Hosts.Count), spec.ErrInvalidRunSpec, nil)
+			"hosts.count is %s, but an elastic run needs a queue of hosts; submit it, or give one number of hosts", pl.spec.Hosts.Count), spec.ErrInvalidRunSpec, nil)
 	case spec.IsPrivateQueue(pl.queue):
 		failure = pl.placeWherePinned(ctx, p)
 	default:
@@ -198,7 +198,7 @@ func (pl *placer) checkBarriers() error {
 		where = append(where, fmt.Sprintf("%s on %s", listed(names(h.tasks)), h.title()))
 	}
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
-		"barriers: local needs all tasks on one host, and they were placed on %d: %s; pin all of them to one host, or write barriers: server",
+		"barriers: local needs all tasks on one host, not %d (%s); pin all tasks to one host, or write barriers: server",
 		len(pl.hosts), strings.Join(where, "; ")), spec.ErrPlacement, nil)
 }
 
@@ -321,7 +321,7 @@ func (pl *placer) placementError(h *host, err error) error {
 		// Its last refusal, also if the deadline ended the tries.
 		why = app.Message()
 	case errors.As(err, &timeout):
-		why = fmt.Sprintf("no host worker took them from queue %s within %s: start one there with `clusterrun worker`, or correct the address",
+		why = fmt.Sprintf("no host worker serves queue %q, %s after the start; start one there with `clusterrun worker`, or correct the address",
 			h.reserveQueue(pl.queue), pl.spec.PlacementTimeout)
 	default:
 		why = reasonOf(err)

@@ -30,7 +30,7 @@ func (pl *placer) checkSize(ctx workflow.Context) error {
 		return nil
 	}
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
-		"the run is too large for %d hosts: each is told %d KiB, and together it may be %d KiB; use fewer hosts, or a shorter spec",
+		"the run is too large for %d hosts: its description is %d KiB per host, and all hosts may receive %d KiB in all; use fewer hosts or a shorter spec",
 		len(pl.hosts), each>>10, maxPlacing>>10), spec.ErrPlacement, nil)
 }
 

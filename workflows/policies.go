@@ -185,7 +185,7 @@ func ending(ctx workflow.Context, queue string) workflow.Context {
 		StartToCloseTimeout:    10 * time.Second,
 		ScheduleToCloseTimeout: 30 * time.Second,
 		RetryPolicy:            every(time.Second),
-		Summary:                "end the queue of closures",
+		Summary:                "end the call queue",
 	})
 }
 

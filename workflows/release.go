@@ -55,14 +55,14 @@ func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 		former := i < len(g.former)
 		if futures[i].Future == nil {
 			if g.absent[h.queue] && !former {
-				e.Problems = append(e.Problems, fmt.Sprintf("host %s did not come back; what only it knows is missing, such as values and earlier exits", h.name))
+				e.Problems = append(e.Problems, fmt.Sprintf("host %s did not come back; values and earlier exits that only it knows are missing", h.name))
 			}
 			continue
 		}
 		out, err := futures[i].get(ctx)
 		if err != nil {
 			if !former {
-				e.Problems = append(e.Problems, fmt.Sprintf("host %s could not be given back: %s", h.name, reasonOf(err)))
+				e.Problems = append(e.Problems, fmt.Sprintf("host %s could not be released: %s", h.name, reasonOf(err)))
 			}
 			continue
 		}
@@ -104,7 +104,7 @@ func (g *releaser) endClosures(ctx workflow.Context, queue string) {
 		Over: fmt.Sprintf("run %s has ended", workflow.GetInfo(ctx).WorkflowExecution.ID),
 	}).Get(ctx, nil)
 	if err != nil {
-		workflow.GetLogger(ctx).Warn("the queue of closures was not ended", "error", err)
+		workflow.GetLogger(ctx).Warn("the call queue was not ended", "error", err)
 	}
 }
 

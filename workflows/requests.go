@@ -31,10 +31,10 @@ func (r *clusterRun) register(ctx workflow.Context) error {
 			t, err := r.spec.AddedTask(q)
 			return lifecycle.StartTask{Task: t, New: q.New}, err
 		}),
-		update(r, spec.UpdateCaptureStacks, "Writes down what processes are doing.", func(q spec.StacksRequest) (lifecycle.Event, error) {
+		update(r, spec.UpdateCaptureStacks, "Saves the stacks of processes.", func(q spec.StacksRequest) (lifecycle.Event, error) {
 			return lifecycle.CaptureStacks{StacksRequest: q}, nil
 		}),
-		update(r, spec.UpdateSilent, "Tells that all tasks on a host are silent.", func(q spec.SilentRequest) (lifecycle.Event, error) {
+		update(r, spec.UpdateSilent, "Reports that all tasks on a host are silent.", func(q spec.SilentRequest) (lifecycle.Event, error) {
 			return lifecycle.Silent{SilentRequest: q}, nil
 		}),
 		update(r, spec.UpdateRequestStop, "Stops the run, with grace.", func(q spec.StopRequest) (lifecycle.Event, error) {

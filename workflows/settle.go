@@ -34,7 +34,7 @@ func (pl *placer) settle(ctx workflow.Context, hosts []*host) error {
 		if _, err := f.get(ctx); ctx.Err() != nil {
 			return ctx.Err()
 		} else if err != nil {
-			workflow.GetLogger(ctx).Warn("a host is given up", "host", asked[i].name, "error", err)
+			workflow.GetLogger(ctx).Warn("a host is declared lost", "host", asked[i].name, "error", err)
 			pl.gone(asked[i])
 			var timeout *temporal.TimeoutError
 			if errors.As(err, &timeout) {

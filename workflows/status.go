@@ -132,7 +132,7 @@ func (v *reporter) describe(ctx workflow.Context) {
 		b.WriteString("\n\nWhat the tasks were doing:\n" + markdown.Block(status.Stacks.String(), maxDetailText))
 	}
 	if s := status.Stopping; s != nil {
-		b.WriteString("\n\nThe tasks are stopping together")
+		b.WriteString("\n\nThe tasks are stopping gracefully")
 		if !s.Deadline.IsZero() {
 			fmt.Fprintf(&b, ", and have until %s", s.Deadline.UTC().Format("2006-01-02 15:04:05 UTC"))
 		}

@@ -67,7 +67,7 @@ func TaskGroup(ctx workflow.Context, in GroupInput) ([]TaskEnd, error) {
 		selector.AddFuture(signal, func(f workflow.Future) {
 			telling = false
 			if err := f.Get(free, nil); err != nil {
-				workflow.GetLogger(free).Warn("the run does not hear how tasks ended", "error", err)
+				workflow.GetLogger(free).Warn("the run was not notified of ended tasks", "error", err)
 				return
 			}
 			unheard = slices.Clone(unheard[told:])

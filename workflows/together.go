@@ -13,14 +13,14 @@ import (
 
 // stopTogether and clearStop are the updates for stopping together.
 func (r *clusterRun) stopTogether() func(workflow.Context) error {
-	return updateStopping(r, spec.UpdateStopTogether, "Has all tasks stop together, each by itself.",
+	return updateStopping(r, spec.UpdateStopTogether, "Stops all tasks gracefully.",
 		func(q spec.TogetherRequest, at time.Time) lifecycle.Event {
 			return lifecycle.StopTogether{TogetherRequest: q, At: at}
 		})
 }
 
 func (r *clusterRun) clearStop() func(workflow.Context) error {
-	return updateStopping(r, spec.UpdateClearStop, "Takes a stop together back.",
+	return updateStopping(r, spec.UpdateClearStop, "Cancels a graceful stop.",
 		func(q spec.ClearStopRequest, _ time.Time) lifecycle.Event {
 			return lifecycle.ClearStop{ClearStopRequest: q}
 		})
@@ -70,16 +70,16 @@ func (c *hostCalls) tell(ctx workflow.Context, s spec.Stopping) {
 		short.Traceback = ""
 		s.Error = &short
 	}
-	summary := "the tasks stop together"
+	summary := "the tasks stop gracefully"
 	if !s.Stop {
-		summary = "the stop is cleared"
+		summary = "the stop is cancelled"
 	}
 	in := hostapi.TellStoppingInput{Group: c.group(), Stopping: s}
 	for _, h := range c.hosts {
 		told := call(telling(ctx, h.queue, summary), hostapi.Host.TellStopping, in)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			if _, err := told.get(ctx); err != nil {
-				workflow.GetLogger(ctx).Warn("a host was not told of a stop together", "host", h.name, "error", err)
+				workflow.GetLogger(ctx).Warn("a host was not notified of a graceful stop", "host", h.name, "error", err)
 			}
 		})
 	}

@@ -187,7 +187,7 @@ func TestStopTogether_CO01_CO08(t *testing.T) {
 		assert.Equal(t, spec.RunStopping, s.State)
 		require.NotNil(t, s.Stopping)
 		assert.Equal(t, "worker-1", s.Stopping.By)
-		assert.Contains(t, detailsOf(t, w.TestWorkflowEnvironment), "The tasks are stopping together, and have until "+
+		assert.Contains(t, detailsOf(t, w.TestWorkflowEnvironment), "The tasks are stopping gracefully, and have until "+
 			s.Stopping.Deadline.Format("2006-01-02 15:04:05")+" UTC:\n\n```\nworker-1 asked all tasks to stop: RuntimeError: First\n```\n")
 		w.end(0, "worker-0", "ps-0")
 		w.end(3, "worker-1")

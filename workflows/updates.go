@@ -138,7 +138,7 @@ func (r *clusterRun) serve(ctx workflow.Context, q request) {
 	}
 	if !waiting {
 		if len(answer.Tasks) == 0 && r.machine.Ending() {
-			answer.Note = "no task has a process any more, and the run is ending"
+			answer.Note = "no task has a process, and the run is ending"
 		}
 		q.done.SetValue(answer)
 	}
@@ -149,7 +149,7 @@ func (r *clusterRun) serve(ctx workflow.Context, q request) {
 func (r *clusterRun) servePlacing(q request) {
 	when := "before its tasks were placed"
 	if r.machine.Generation() > 0 {
-		when = "while the group was being started again"
+		when = "while all tasks were being restarted"
 	}
 	switch e := q.event.(type) {
 	case lifecycle.Cancel:
@@ -169,9 +169,9 @@ func (r *clusterRun) servePlacing(q request) {
 	}
 	r.stopPlacing()
 	if q.done != nil {
-		note := "its tasks had no place yet; looking for one is given up, and the run is cancelled"
+		note := "its tasks were still pending; the run is cancelled"
 		if r.machine.Generation() > 0 {
-			note = "the group was being started again; that is given up, and the run is cancelled"
+			note = "all tasks were being restarted; the run is cancelled"
 		}
 		q.done.SetValue(spec.RequestAnswer{Tasks: []string{}, Note: note})
 	}

@@ -52,7 +52,7 @@ func (c *Closures) RunClosures(ctx context.Context, in closure.Lease) (closure.L
 	go c.keep(ctx, leased, broker, activity.GetInfo(ctx).TaskToken, executing, release)
 	out, err := broker.Lease(leased, in)
 	if err != nil {
-		return out, temporal.NewApplicationErrorWithOptions("the host releases the lease: "+err.Error(), "LeaseEnded",
+		return out, temporal.NewApplicationErrorWithOptions("the host stops processing calls: "+err.Error(), "LeaseEnded",
 			temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond, Category: temporal.ApplicationErrorCategoryBenign})
 	}
 	return out, nil

@@ -218,7 +218,7 @@ func (m *Membership) FleetCheck(ctx context.Context, in fleet.CheckInput) (fleet
 		out.Ended = append(out.Ended, run)
 	}
 	if len(out.Ended) == 0 {
-		return out, temporal.NewApplicationErrorWithOptions("all of them still wait", "Unchanged",
+		return out, temporal.NewApplicationErrorWithOptions("all of them are still pending", "Unchanged",
 			temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
 	}
 	return out, nil

@@ -14,7 +14,7 @@ import (
 )
 
 // errNotConnected is retried like any outage.
-var errNotConnected = errors.New("there is no connection to the Temporal server yet")
+var errNotConnected = errors.New("no connection to the Temporal server yet")
 
 // Server is the Temporal server, for users that are created before there is a connection:
 // tasks are served from the first moment. Until it is connected, it counts as away.

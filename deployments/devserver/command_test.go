@@ -41,7 +41,7 @@ func TestMistakesInTheCommandLine(t *testing.T) {
 		{[]string{"--port=70000"}, "--port 70000 is not a port"},
 		{[]string{"--ui-port=-1"}, "--ui-port -1 is not a port"},
 		{[]string{"--port=7233", "--ui-port=7233"}, "the Web UI needs a port of its own"},
-		{[]string{"--db="}, "--db is empty"},
+		{[]string{"--db="}, "--db is missing a value"},
 		{[]string{"--namespace="}, "--namespace is empty"},
 		{[]string{"--namespace=temporal-system"}, "the server's own"},
 		{[]string{"--retention=1m"}, "--retention 1m0s is too short"},

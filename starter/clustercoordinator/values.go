@@ -165,9 +165,9 @@ func (v PerWorkerValues) Release() {
 func (v PerWorkerValues) MarshalJSON() ([]byte, error) {
 	switch {
 	case v.resource == nil:
-		return nil, errors.New("these PerWorkerValues are empty; CreatePerWorkerResource makes some")
+		return nil, errors.New("these PerWorkerValues are empty; create some with CreatePerWorkerResource")
 	case v.resource.released.Load():
-		return nil, fmt.Errorf("the per-worker resource %d was released; create another one", v.resource.id)
+		return nil, fmt.Errorf("the per-worker resource %d was released; create a new one", v.resource.id)
 	}
 	return fmt.Appendf(nil, `{%q:%d}`, closure.ResourceKey, v.resource.id), nil
 }

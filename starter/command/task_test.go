@@ -186,7 +186,7 @@ func TestTaskStopRefused(t *testing.T) {
 	assert.Contains(t, h.exits(125, "stop"), "run iris has ended")
 	h = newTaskHost(t, func(c *taskapi.Config) { c.Stops = nil })
 	for _, args := range [][]string{{"stop"}, {"should-stop"}, {"wait-for-stop"}, {"clear-stop"}} {
-		assert.Contains(t, h.exits(125, args...), "cannot stop the tasks of a run together")
+		assert.Contains(t, h.exits(125, args...), "does not support graceful stops")
 	}
 }
 

@@ -176,7 +176,7 @@ func (v *server) awaitScheduled(ctx context.Context) error {
 			patience.Stop()
 			return ctx.Err()
 		case <-patience.C:
-			return fmt.Errorf("the input has ended, and not all closures are in the queue: none got there for %s", v.patience)
+			return fmt.Errorf("the input ended before all closures were queued; none was accepted for %s", v.patience)
 		}
 	}
 	return nil

@@ -159,15 +159,15 @@ func TestRequests(t *testing.T) {
 func TestRequestsThatAreRefused(t *testing.T) {
 	p := begin(t)
 	for line, want := range map[string]Answer{
-		`{"id":1,"op":"join","timeout":3}`: {ID: 1, Error: &wire.Problem{Code: wire.CodeInvalid, Field: "timeout", Message: "there is no such field; there are id, op, message"}},
+		`{"id":1,"op":"join","timeout":3}`: {ID: 1, Error: &wire.Problem{Code: wire.CodeInvalid, Field: "timeout", Message: "unknown field; the fields are id, op, message"}},
 		`{"op":1,"id":2}`:                  {ID: 2, Error: &wire.Problem{Code: wire.CodeInvalid, Field: "op", Message: "it is a number; want a string"}},
 		`{"id":"x","op":"join"}`:           {Error: &wire.Problem{Code: wire.CodeInvalid, Field: "id", Message: "it is a string; want a number from 0"}},
 		`{"id":3,`:                         {Error: &wire.Problem{Code: wire.CodeInvalid, Message: "the JSON ends too early"}},
 		`[]`:                               {Error: &wire.Problem{Code: wire.CodeInvalid, Message: "it is an array; want an object"}},
-		`{"id":4,"op":"dance"}`:            {ID: 4, Error: &wire.Problem{Code: wire.CodeNotFound, Message: `there is no operation "dance"; there are schedule, join,`}},
+		`{"id":4,"op":"dance"}`:            {ID: 4, Error: &wire.Problem{Code: wire.CodeNotFound, Message: `unknown operation "dance"; the operations are schedule, join,`}},
 		`{"id":5,"op":"join","message":{"call":1}}`:        {ID: 5, Error: &wire.Problem{Code: wire.CodeInvalid, Field: "client", Message: "missing"}},
-		`{"id":6,"op":"find","message":{"x":1}}`:           {ID: 6, Error: &wire.Problem{Code: wire.CodeInvalid, Field: "x", Message: "there is no such field; there are closures, tuples"}},
-		`{"id":7,"op":"find","message":{"closures":[99]}}`: {ID: 7, Error: &wire.Problem{Code: wire.CodeQueueRefused, Message: "there is no closure 99"}},
+		`{"id":6,"op":"find","message":{"x":1}}`:           {ID: 6, Error: &wire.Problem{Code: wire.CodeInvalid, Field: "x", Message: "unknown field; the fields are closures, tuples"}},
+		`{"id":7,"op":"find","message":{"closures":[99]}}`: {ID: 7, Error: &wire.Problem{Code: wire.CodeQueueRefused, Message: "no closure 99"}},
 		`{"id":8,"op":"schedule","message":` + text(t, batch(1, "nobody has this")) + `}`: {
 			ID: 8, Error: &wire.Problem{Code: wire.CodeQueueRefused, Field: "closures[0].function", Message: `no task has registered a function "nobody has this"`}},
 		`{"id":9,"op":"schedule","message":{"client":"c","batch":2,"closures":[{"function":"same"},{"function":"same","options":{"task":"worker-77"}}]}}`: {
@@ -212,7 +212,7 @@ func TestTheInputEndsAndTheQueueIsAway(t *testing.T) {
 	s := newServer(p.service, io.Discard)
 	s.patience = time.Millisecond
 	in := strings.NewReader(`{"id":1,"op":"schedule","message":` + text(t, batch(1, "same")) + "}\n")
-	require.EqualError(t, s.serve(patience(t), "iris", p.opened, in), "the input has ended, and not all closures are in the queue: none got there for 1ms")
+	require.EqualError(t, s.serve(patience(t), "iris", p.opened, in), "the input ended before all closures were queued; none was accepted for 1ms")
 }
 
 // A request to schedule that waits for room does not keep others from being answered.

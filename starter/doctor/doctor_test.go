@@ -41,13 +41,13 @@ func TestRules(t *testing.T) {
 		"forgetful server":   {CheckServer(with(ourServer, func(s *Server) { s.Retention = time.Hour })), Warning, "it forgets runs 1h0m0s", "namespace update --retention 30d default"},
 		"without attributes": {CheckServer(with(ourServer, func(s *Server) { s.Missing, s.Register = []string{"A", "B"}, "register" })), Warning, "lacks the search attributes A, B", "register"},
 		"secretive server":   {CheckServer(with(ourServer, func(s *Server) { s.AttributesErr = errOff })), Warning, "could not be checked: search attributes: it is off", "operator"},
-		"older server runs":  {CheckServer(with(ourServer, func(s *Server) { s.Program = "clusterrun-devserver (Temporal server 1.33.0)" })), Warning, "that runs is 1.32.1", "restart"},
+		"older server runs":  {CheckServer(with(ourServer, func(s *Server) { s.Program = "clusterrun-devserver (Temporal server 1.33.0)" })), Warning, "running embedded server is 1.32.1", "restart"},
 		"same server":        {CheckServer(with(ourServer, func(s *Server) { s.Program = "clusterrun-devserver (Temporal server 1.32.1, Web UI)" })), OK, "", ""},
 		"unreached":          {CheckUnreached(errOff, "turn it on"), Problem, "it is off", "turn it on"},
 
-		"no hosts":     {CheckMembers("q", "2", nil), OK, "no host has joined the queue q", ""},
+		"no hosts":     {CheckMembers("q", "2", nil), OK, "queue q has no hosts", ""},
 		"hosts":        {CheckMembers("q", "2", []Member{{Name: "a", Version: "2"}, {Name: "b", Version: "2"}}), OK, "2 hosts in the queue q, all 2", ""},
-		"mixed":        {CheckMembers("q", "2", []Member{{Name: "a", Version: "2"}, {Name: "c", Version: "1"}, {Name: "b", Version: "1"}}), Warning, "this is 2, and there is 1 on b, c", "worker upgrade"},
+		"mixed":        {CheckMembers("q", "2", []Member{{Name: "a", Version: "2"}, {Name: "c", Version: "1"}, {Name: "b", Version: "1"}}), Warning, "2 here, 1 on b, c there", "worker upgrade"},
 		"silent hosts": {CheckMembers("q", "2", []Member{{Name: "a", Version: "2", Silent: true}}), Warning, "of the queue q 1 host is silent: a", "clusterrun worker"},
 
 		"clock":     {CheckClock(true, time.Millisecond), OK, "synchronized", ""},
@@ -78,7 +78,7 @@ func TestRules(t *testing.T) {
 		"most taken":  {CheckPorts(healthy, 3, 16, nil), Warning, "of 16 ports that a run would take 3 are free", "ss -ltnp"},
 		"none free":   {CheckPorts(healthy, 0, 16, nil), Problem, "none of 16", "ss -ltnp"},
 		"no files":    {CheckPorts(healthy, 0, 0, nil), Problem, "no port can be leased", "ulimit -n"},
-		"dev's port":  {CheckPorts(healthy, 16, 16, []int{7233}), Warning, "would listen on port 7233", "dev --port 0"},
+		"dev's port":  {CheckPorts(healthy, 16, 16, []int{7233}), Warning, "port 7233 of `clusterrun dev` is in use", "dev --port 0"},
 		"all of them": {CheckPorts(with(healthy, func(h *Host) { h.PortsLow, h.PortsHigh = 1024, 65535 }), 16, 16, nil), Warning, "take the ports 1024 to 65535", "ip_local_port_range"},
 		"few of them": {CheckPorts(with(healthy, func(h *Host) { h.PortsLow, h.PortsHigh = 50000, 50100 }), 16, 16, nil), Warning, "50000 to 50100 only", "ip_local_port_range"},
 
@@ -94,17 +94,17 @@ func TestRules(t *testing.T) {
 		"no GPU":         {CheckGPUs(Host{}, 0, false, 0, nil), OK, "no GPU", ""},
 		"GPUs":           {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 8}, 8, true, 8, nil), OK, "8 usable GPUs, of which the driver 550.1 knows 8", ""},
 		"AMD":            {CheckGPUs(Host{}, 4, false, 0, nil), OK, "4 usable GPUs", ""},
-		"no driver":      {CheckGPUs(Host{NVIDIAOnBus: 1}, 0, false, 0, nil), Problem, "and no driver", "modprobe nvidia"},
-		"no device":      {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIAOnBus: 1}, 0, true, 0, nil), Problem, "no device /dev/nvidia0", "--gpus all"},
+		"no driver":      {CheckGPUs(Host{NVIDIAOnBus: 1}, 0, false, 0, nil), Problem, "without a driver", "modprobe nvidia"},
+		"no device":      {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIAOnBus: 1}, 0, true, 0, nil), Problem, "/dev/nvidia0 is missing", "--gpus all"},
 		"driver is gone": {CheckGPUs(Host{NVIDIADevices: 1}, 1, false, 0, nil), Problem, "no driver is loaded", "modprobe"},
-		"no nvidia-smi":  {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 1}, 1, false, 0, nil), Warning, "there is no nvidia-smi", "PATH"},
+		"no nvidia-smi":  {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 1}, 1, false, 0, nil), Warning, "no nvidia-smi", "PATH"},
 		"hangs":          {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 1}, 1, true, 0, errOff), Problem, "does not answer: it is off", "xid"},
-		"not for us":     {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 2}, 0, true, 2, nil), Warning, "there are 2 GPUs, and this user can use none", "video"},
+		"not for us":     {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 2}, 0, true, 2, nil), Warning, "2 GPUs, but this user can use none", "video"},
 
 		"policy":        {CheckPolicy("p.yaml", nil, true, nil), OK, "p.yaml can be used", ""},
 		"bad policy":    {CheckPolicy("p.yaml", errOff, true, nil), Problem, "it is off", "policy check p.yaml"},
 		"root":          {CheckPolicy("", nil, true, nil), Warning, "as root", "--policy FILE"},
-		"no policy":     {CheckPolicy("", nil, false, &StateDir{Path: "/s", Mode: 0o755}), OK, "nobody else can write", ""},
+		"no policy":     {CheckPolicy("", nil, false, &StateDir{Path: "/s", Mode: 0o755}), OK, "only this user can write", ""},
 		"open to all":   {CheckPolicy("", nil, false, &StateDir{Path: "/s", Mode: 0o777}), Problem, "others can write to the state directory /s", "chmod go-w /s"},
 		"somebody's":    {CheckPolicy("", nil, false, &StateDir{Path: "/s", Mode: 0o700, Foreign: true}), Problem, "belongs to another user", "--state-dir"},
 		"programs":      {CheckPrograms("clusterrun 2", "2", "server", nil, false, "2"), OK, "same version", ""},
@@ -115,7 +115,7 @@ func TestRules(t *testing.T) {
 		"older worker":  {CheckWorker("2", 7, "1", "1"), Warning, "pid 7 is 1, and this is 2", "worker upgrade"},
 		"upgraded":      {CheckWorker("2", 7, "2", "1"), OK, "its supervisor is 1, and is replaced when no run is open", ""},
 		"other":         {CheckOther("2", Other{Version: "2"}, nil), OK, "answers", ""},
-		"other version": {CheckOther("2", Other{Version: "1"}, nil), Problem, "1 there, and 2 here", "--copy-binary"},
+		"other version": {CheckOther("2", Other{Version: "1"}, nil), Problem, "1 there, 2 here", "--copy-binary"},
 		"other clock":   {CheckOther("2", Other{"2", Clock{-5 * time.Second, time.Second}}, nil), Warning, "differs by about -5s", "set-ntp"},
 		"in doubt":      {CheckOther("2", Other{"2", Clock{2 * time.Second, 2 * time.Second}}, nil), OK, "", ""},
 		"no answer":     {CheckOther("2", Other{}, errOff), Problem, "it is off", "by hand"},
@@ -173,7 +173,7 @@ func TestExamine(t *testing.T) {
 	})
 	require.Len(t, found, 4)
 	assert.Equal(t, "hangs", found[0].Check)
-	assert.Contains(t, found[0].Text, "could not be checked: there was no answer within 1s")
+	assert.Contains(t, found[0].Text, "could not be checked: no answer within 1s")
 	assert.Equal(t, Finding{Check: "fine", Level: OK, Text: "well"}, found[1])
 	assert.Equal(t, Finding{Check: "fine", Level: Problem, Text: "ill", Remedy: "mend"}, found[2])
 	assert.Equal(t, "patient", found[3].Check)
@@ -186,6 +186,6 @@ func TestOpenRunsThatNobodyExecutes(t *testing.T) {
 	found := CheckRuns(2, []string{"iris-1", "iris-2"})
 	require.Len(t, found, 1)
 	assert.Equal(t, Warning, found[0].Level)
-	assert.Equal(t, "nobody executes 2 open runs: iris-1, iris-2", found[0].Text)
+	assert.Equal(t, "no host worker executes 2 open runs: iris-1, iris-2", found[0].Text)
 	assert.Contains(t, found[0].Remedy, "clusterrun stop iris-1 iris-2")
 }

@@ -84,7 +84,7 @@ func Examine(ctx context.Context, bound time.Duration, checks []Check) []Finding
 			}
 		}
 		if found == nil {
-			found = []Finding{Unknown(fmt.Errorf("there was no answer within %s", bound), "look whether a file system, a driver or the server hangs: dmesg | tail")}
+			found = []Finding{Unknown(fmt.Errorf("no answer within %s", bound), "check whether a file system, a driver or the server hangs: dmesg | tail")}
 		}
 		for _, f := range found {
 			f.Check = c.Name

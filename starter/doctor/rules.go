@@ -34,7 +34,7 @@ const (
 func CheckServer(s Server) []Finding {
 	all := []Finding{ok("%s answers: Temporal server %s, namespace %s", s.Name, s.Version, s.Namespace)}
 	if s.Program != "" && !strings.Contains(s.Program, "Temporal server "+s.Version) {
-		all = append(all, warning("let it end by itself when no command needs it, or restart `clusterrun dev`", "the embedded server that runs is %s, and the program on disk is %s", s.Version, s.Program))
+		all = append(all, warning("wait until it exits by itself, or restart `clusterrun dev`", "the running embedded server is %s, but the program on disk is %s", s.Version, s.Program))
 	}
 	if s.Latency > slowServer {
 		all = append(all, warning("run clusterrun nearer to it, or look at the load of the server", "an answer takes %s", s.Latency.Round(time.Millisecond)))
@@ -97,11 +97,11 @@ func CheckMembers(queue, version string, hosts []Member) []Finding {
 	}
 	slices.Sort(others)
 	if len(others) > 0 {
-		all = append(all, warning("install the same clusterrun there, and have the host worker take it: clusterrun worker upgrade", "this is %s, and there is %s", version, strings.Join(others, "; ")))
+		all = append(all, warning("install the same clusterrun there, and have the host worker take it: clusterrun worker upgrade", "%s here, %s there", version, strings.Join(others, "; ")))
 	}
 	switch {
 	case len(hosts) == 0:
-		all = append(all, ok("no host has joined the queue %s: `run` needs none, and `submit` a clusterrun worker", queue))
+		all = append(all, ok("queue %s has no hosts; `submit` needs a `clusterrun worker`, `run` needs none", queue))
 	case len(all) == 0:
 		all = append(all, ok("%s in the queue %s, all %s", plural.Of(len(hosts), "host", "hosts"), queue, version))
 	}
@@ -111,10 +111,10 @@ func CheckMembers(queue, version string, hosts []Member) []Finding {
 // CheckRuns judges the open runs. unexecuted are those that no host worker executes.
 func CheckRuns(open int, unexecuted []string) []Finding {
 	if len(unexecuted) == 0 {
-		return []Finding{ok("somebody executes each of the %s", plural.Of(open, "open run", "open runs"))}
+		return []Finding{ok("host workers execute all of the %s", plural.Of(open, "open run", "open runs"))}
 	}
 	return []Finding{warning("clusterrun stop "+strings.Join(unexecuted, " ")+", or start `clusterrun worker` for their queue",
-		"nobody executes %s: %s", plural.Of(len(unexecuted), "open run", "open runs"), shorten.List(unexecuted, mostNames))}
+		"no host worker executes %s: %s", plural.Of(len(unexecuted), "open run", "open runs"), shorten.List(unexecuted, mostNames))}
 }
 
 // CheckClock judges whether NTP or another source keeps the kernel's clock.
@@ -123,7 +123,7 @@ func CheckClock(synchronized bool, off time.Duration) []Finding {
 	case off.Abs() > time.Second:
 		return []Finding{problem("chronyc makestep, or systemctl restart systemd-timesyncd", "the clock is off by %s", off.Round(time.Millisecond))}
 	case !synchronized:
-		return []Finding{warning("timedatectl set-ntp true; in a container or a virtual machine see to the clock of its host", "nothing tells the kernel that its clock is synchronized")}
+		return []Finding{warning("timedatectl set-ntp true; in a container or a virtual machine see to the clock of its host", "the kernel's clock is not known to be synchronized")}
 	}
 	return []Finding{ok("the clock is synchronized")}
 }
@@ -177,7 +177,7 @@ func CheckLimits(l Limits, h Host) []Finding {
 	few(h.ThreadsMax, fewPIDs, "kernel.threads-max", "sysctl -w kernel.threads-max=131072")
 	few(h.InotifyWatches, fewWatches, "fs.inotify.max_user_watches", "sysctl -w fs.inotify.max_user_watches=524288")
 	if h.RDMADevices > 0 && l.Locked < fewLocked {
-		all = append(all, warning("memlock unlimited in /etc/security/limits.conf, or LimitMEMLOCK=infinity in the unit of the host worker", "there is RDMA, and %d KiB of memory can be locked: NCCL and MPI fall back or fail", l.Locked>>10))
+		all = append(all, warning("memlock unlimited in /etc/security/limits.conf, or LimitMEMLOCK=infinity in the unit of the host worker", "the host has RDMA, but only %d KiB of memory can be locked; NCCL and MPI fall back or fail", l.Locked>>10))
 	}
 	if len(all) == 0 {
 		all = append(all, ok("open files, processes and locked memory are bounded high enough"))
@@ -202,11 +202,11 @@ func CheckPorts(h Host, free, tried int, taken []int) []Finding {
 		all = append(all, warning(remedy, "outgoing connections take the ports %d to %d: one may take the port that a task is about to listen on", h.PortsLow, h.PortsHigh))
 	}
 	for _, port := range taken {
-		all = append(all, warning(fmt.Sprintf("clusterrun dev --port 0 --ui-port 0; `ss -ltnp sport = :%d` shows who listens", port), "`clusterrun dev` would listen on port %d, and another program does", port))
+		all = append(all, warning(fmt.Sprintf("clusterrun dev --port 0 --ui-port 0; `ss -ltnp sport = :%d` shows who listens", port), "port %d of `clusterrun dev` is in use by another program", port))
 	}
 	switch {
 	case tried == 0:
-		all = append(all, problem("ulimit -n 65536: each port that is leased is an open file", "no port can be leased to a run"))
+		all = append(all, problem("ulimit -n 65536: each reserved port is an open file", "no port can be reserved for a run"))
 	case free == 0:
 		all = append(all, problem("ss -ltnp shows who listens", "none of %d ports that a run would take is free", tried))
 	case free < tried/2:
@@ -265,23 +265,23 @@ func CheckDisk(d Disk) []Finding {
 func CheckGPUs(h Host, usable int, program bool, answered int, err error) []Finding {
 	switch {
 	case h.NVIDIADriver == "" && h.NVIDIADevices == 0 && h.NVIDIAOnBus > 0:
-		return []Finding{problem("install the driver of NVIDIA, or load it: modprobe nvidia", "there is a GPU of NVIDIA, and no driver")}
+		return []Finding{problem("install the driver of NVIDIA, or load it: modprobe nvidia", "an NVIDIA GPU without a driver")}
 	case h.NVIDIADriver != "" && h.NVIDIADevices == 0:
-		return []Finding{problem("run nvidia-smi as root, which makes the device files; in a container: --gpus all", "the driver of NVIDIA (%s) is loaded, and there is no device /dev/nvidia0", h.NVIDIADriver)}
+		return []Finding{problem("run nvidia-smi as root, which makes the device files; in a container: --gpus all", "the NVIDIA driver (%s) is loaded, but /dev/nvidia0 is missing", h.NVIDIADriver)}
 	case h.NVIDIADevices > 0 && h.NVIDIADriver == "" && !program:
-		return []Finding{problem("modprobe nvidia", "there are devices /dev/nvidia*, and no driver is loaded")}
+		return []Finding{problem("modprobe nvidia", "devices /dev/nvidia* exist, but no driver is loaded")}
 	case h.NVIDIADevices > 0 && !program:
-		return []Finding{warning("install nvidia-smi (nvidia-utils), or put it into PATH", "there is no nvidia-smi: `usage` does not know of GPUs")}
+		return []Finding{warning("install nvidia-smi (nvidia-utils), or put it into PATH", "no nvidia-smi, so `status --usage` cannot show GPUs")}
 	case h.NVIDIADevices > 0 && err != nil:
 		return []Finding{problem("dmesg | grep -i -e xid -e nvrm", "nvidia-smi does not answer: %v", err)}
 	case h.NVIDIADevices > 0 && usable == 0:
-		return []Finding{warning("usermod -aG video USER, or unset CUDA_VISIBLE_DEVICES", "there are %s, and this user can use none", plural.Of(h.NVIDIADevices, "GPU", "GPUs"))}
+		return []Finding{warning("usermod -aG video USER, or unset CUDA_VISIBLE_DEVICES", "%s, but this user can use none", plural.Of(h.NVIDIADevices, "GPU", "GPUs"))}
 	case h.NVIDIADevices > 0:
 		return []Finding{ok("%s, of which the driver %s knows %d", plural.Of(usable, "usable GPU", "usable GPUs"), h.NVIDIADriver, answered)}
 	case usable > 0:
 		return []Finding{ok("%s", plural.Of(usable, "usable GPU", "usable GPUs"))}
 	}
-	return []Finding{ok("there is no GPU")}
+	return []Finding{ok("no GPU")}
 }
 
 // StateDir describes who may write to a state directory.
@@ -301,18 +301,18 @@ func CheckPolicy(file string, bad error, root bool, dir *StateDir) []Finding {
 	case file != "":
 		all = append(all, ok("%s can be used", file))
 	case root:
-		all = append(all, warning("clusterrun worker --policy FILE; see `clusterrun policy --help`", "a host worker that root starts without a policy runs what anybody submits, as root"))
+		all = append(all, warning("clusterrun worker --policy FILE; see `clusterrun policy --help`", "without a policy, a host worker of root runs anything that is submitted, as root"))
 	default:
-		all = append(all, ok("without a policy (--policy) a host worker runs what anybody submits, as its user"))
+		all = append(all, ok("without a policy (--policy), a host worker runs anything that is submitted, as its user"))
 	}
 	switch {
 	case dir == nil:
 	case dir.Foreign:
-		all = append(all, problem("choose another one with --state-dir", "the state directory %s belongs to another user", dir.Path))
+		all = append(all, problem("choose another directory with --state-dir", "the state directory %s belongs to another user", dir.Path))
 	case dir.Mode&0o022 != 0:
 		all = append(all, problem("chmod go-w "+dir.Path, "others can write to the state directory %s", dir.Path))
 	default:
-		all = append(all, ok("nobody else can write to the state directory"))
+		all = append(all, ok("only this user can write to the state directory"))
 	}
 	return all
 }
@@ -393,7 +393,7 @@ func CheckOther(version string, o Other, err error) []Finding {
 	}
 	var all []Finding
 	if o.Version != version {
-		all = append(all, problem("install the same clusterrun there, or give --copy-binary to run", "%s there, and %s here", o.Version, version))
+		all = append(all, problem("install the same clusterrun there, or give --copy-binary to run", "%s there, %s here", o.Version, version))
 	}
 	if o.differs() {
 		all = append(all, warning("timedatectl set-ntp true, there and here", "its clock differs by about %s", o.Ahead.Round(time.Second)))

@@ -181,7 +181,7 @@ func (p *Pool) started() (*session, error) {
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("find our own executable: %w", err)
+		return nil, fmt.Errorf("find the program clusterrun: %w", err)
 	}
 	s, err := p.spec(self)
 	if err != nil {

@@ -75,9 +75,9 @@ func TestOptionsThatAreWrong(t *testing.T) {
 	one, none := 1, 0
 	worker := []spec.TaskGroup{{Type: "worker", Count: &one}}
 	for want, o := range map[string]Options{
-		"tasks":                    {},
-		"must be at least 1, is 0": {Tasks: []spec.TaskGroup{{Type: "worker", Count: &none}}},
-		"no task type":             {Tasks: []spec.TaskGroup{{Type: "a worker", Count: &one}}},
+		"tasks":                     {},
+		"must be at least 1, not 0": {Tasks: []spec.TaskGroup{{Type: "worker", Count: &none}}},
+		"no task type":              {Tasks: []spec.TaskGroup{{Type: "a worker", Count: &one}}},
 		`the initializer "nobody" is no registered func(context.Context) error`:    {Tasks: worker, Initializer: "nobody"},
 		`the initializer "takes_one" is no registered func(context.Context) error`: {Tasks: worker, Initializer: "takes_one"},
 	} {

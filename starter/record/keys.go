@@ -34,7 +34,7 @@ func keysOf(histories []*historypb.History) (ids []string) {
 // WhyNoSpec returns why the spec of a run is not known: "it is encoded with the key \"one\"".
 func (a *Account) WhyNoSpec() string {
 	if len(a.Keys) == 0 {
-		return "it is none that this version knows"
+		return "unknown key format; written by a newer clusterrun?"
 	}
 	const most = 5
 	quoted := make([]string, len(a.Keys))

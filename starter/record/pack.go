@@ -185,7 +185,7 @@ func (s source) write(archive *tar.Writer, dir string, when time.Time) error {
 		content = f
 	}
 	if _, err := io.CopyN(archive, content, s.size); err != nil {
-		return fmt.Errorf("%s has become shorter: %w", cmp.Or(s.path, s.name), err)
+		return fmt.Errorf("%s was truncated while it was packed: %w", cmp.Or(s.path, s.name), err)
 	}
 	return nil
 }

@@ -313,7 +313,7 @@ func (a Action) question() string {
 	case Restart:
 		return "restart " + what + "?"
 	}
-	return "write down what the processes of " + what + " are doing?"
+	return "save the stacks of the processes of " + what + "?"
 }
 
 // size returns the number of rows.

@@ -105,7 +105,7 @@ func (m *Model) title() string {
 				text += " · " + m.counts
 			}
 			for _, w := range s.Waiting[:min(1, len(s.Waiting))] {
-				text += " · waiting: " + cmp.Or(strings.TrimPrefix(w.Refusal, "waits for "), w.Queue)
+				text += " · waiting: " + cmp.Or(w.Refusal, w.Queue)
 			}
 		}
 	case Output:
@@ -297,16 +297,16 @@ const helpText = `clusterrun top
   up down j k   a row        pgup pgdn space  a page        g G  the first, the last
   enter         the tasks of a run; the output of a task
   l             the output of all tasks of a run, as it comes
-  esc           back; without the filter, where there is one
+  esc           back; without the filter, if there is one
   /             a filter: rows that contain the text, such as failed, node-7 or worker-1
   s             stop the run, with its stop signal and grace
   t             terminate the task, or all tasks of the run
   r             restart the task
-  x             write down what the processes are doing; the note says where
+  x             save the stacks of the processes
   ctrl+z        to the shell and back by fg
-  q             quit; the runs go on
+  q             quit; runs continue
 
 s, t, r and x ask before they do it. In output, up holds it and end follows it again.
-The same as JSON: list, status RUN, queue and hosts, with --json.
+The same as JSON: list, status RUN, list --pending and host list, with --json.
 
 Any key goes back.`

@@ -49,11 +49,11 @@ func TestARunThatNobodyExecutesIsEnded(t *testing.T) {
 		require.Zero(t, code, stderr)
 		code, out, stderr := s.CLI(t, "status", "--why", command)
 		require.Zero(t, code, stderr)
-		assert.Contains(t, out, "nobody executes it; a `clusterrun worker` for the queue nobody would")
+		assert.Contains(t, out, "no host worker executes it; a `clusterrun worker` for the queue nobody would")
 		p := s.StartCLI(t, command, command)
 		both.Go(func() {
 			assert.Zero(t, p.ExitCode(), p.Stderr())
-			assert.Equal(t, "ended: "+command+", without a result: nobody executes it\n", p.Stdout())
+			assert.Equal(t, "ended: "+command+", without a result: no host worker executes it\n", p.Stdout())
 		})
 	}
 	both.Wait()

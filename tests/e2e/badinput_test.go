@@ -31,9 +31,9 @@ func TestRefusedByTheHost(t *testing.T) {
 		want string
 	}{
 		"command not found":     {&spec.RunSpec{Tasks: one("no-such-program")}, "no-such-program on host host-a: command not found"},
-		"no execute permission": {&spec.RunSpec{Tasks: one(plain)}, "no permission to execute it"},
-		"a directory":           {&spec.RunSpec{Tasks: one(f.dir)}, "it is a directory"},
-		"log dir is a file":     {&spec.RunSpec{Tasks: one("true"), Logs: spec.Logs{Dir: plain}}, "log_dir: " + plain + " is a file"},
+		"no execute permission": {&spec.RunSpec{Tasks: one(plain)}, "not executable"},
+		"a directory":           {&spec.RunSpec{Tasks: one(f.dir)}, "is a directory"},
+		"log dir is a file":     {&spec.RunSpec{Tasks: one("true"), Logs: spec.Logs{Dir: plain}}, "logs.dir: " + plain + " is a file"},
 		"no working directory":  {&spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker", Dir: "/no/such/dir", Command: []string{"true"}}}}, "/no/such/dir on host host-a: no such file or directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestPlacement(t *testing.T) {
 		r := f.result(f.start(&spec.RunSpec{PlacementTimeout: spec.DurationOf(2 * time.Second), Tasks: []spec.TaskGroup{
 			group("worker", 1, "true"), {Type: "ps", Addresses: []string{"nowhere:2222"}, Command: []string{"true"}}}}))
 		assert.Equal(t, spec.ErrPlacement, r.ErrorType)
-		assert.Contains(t, r.Message, "worker-0, ps-0 could not be placed: waits for 2 slots: no host worker has joined as nowhere: there are host-a")
+		assert.Contains(t, r.Message, "worker-0, ps-0 could not be placed: waited for 2 slots: no host worker has joined as \"nowhere\"; the queue has host-a")
 		assert.Contains(t, r.Message, "clusterrun worker")
 		assert.Equal(t, 125, r.ExitCode)
 		assert.GreaterOrEqual(t, time.Since(started), 2*time.Second)

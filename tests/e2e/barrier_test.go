@@ -244,7 +244,7 @@ func TestBarrierErrors(t *testing.T) {
 		var timeout *barriers.TimeoutError
 		err := p.await(w).err
 		require.ErrorAs(t, err, &timeout)
-		require.ErrorContains(t, err, "barrier epoch (round 1) is broken: not all had arrived within 1s, the timeout of worker-1; missing: worker-2 (since ")
+		require.ErrorContains(t, err, "barrier epoch (round 1) is broken: not all participants arrived within 1s, the timeout of worker-1; missing: worker-2 (since ")
 		require.Len(t, timeout.Missing, 1)
 	}
 
@@ -354,7 +354,7 @@ func TestBarriersCommand(t *testing.T) {
 
 	code, _, stderr = p.CLI(t, "status", "--barriers", "no-such-run")
 	require.NotZero(t, code)
-	require.Contains(t, stderr, "there is no run no-such-run")
+	require.Contains(t, stderr, "no run \"no-such-run\"")
 	require.Empty(t, waits)
 }
 

@@ -27,7 +27,7 @@ func TestClosureCommandsWhileNobodyExecutesTheRun(t *testing.T) {
 	f.worker.KillWithSide()
 	f.worker.ExitCode()
 
-	const nobody = "nobody executes its workflow at the moment"
+	const nobody = "no host worker executes its workflow at the moment"
 	waiting := f.StartCLI(t, "schedule", id, "square", "2")
 	// Requests that change the queue may still reach it later, when there is a worker again.
 	for _, args := range [][]string{{"closures", id}, {"closures", id, "--resume"}, {"done", id}} {

@@ -190,7 +190,7 @@ func TestClosures(t *testing.T) {
 		require.NoError(t, err)
 		assert.JSONEq(t, "[1,-1]", string(value))
 		_, err = q.Fetch(bounded(t), 1_000_000)
-		assert.ErrorContains(t, err, "there is no closure 1000000")
+		assert.ErrorContains(t, err, "no closure 1000000")
 	})
 }
 

@@ -122,7 +122,7 @@ func TestAWorkerWithoutTheKey(t *testing.T) {
 	keys := keyFile(t, "one")
 	code, _, stderr := s.CLI(t, "run", "--remote", "--codec-keys", keys, "--", "true")
 	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, `it is encoded with the key "one", which is missing or has another value here`)
+	assert.Contains(t, stderr, `it is encoded with the key "one", which is missing or different here`)
 }
 
 // Keys that cannot be used are a mistake before anything starts.

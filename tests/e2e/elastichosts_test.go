@@ -89,7 +89,7 @@ func TestElasticHosts(t *testing.T) {
 	assert.Contains(t, stdout, "elastic: 3 of 2:4 hosts, world size 6; the next generation has more if there is room\n")
 	assert.NotContains(t, stdout, "worker-6")
 	_, err := f.tryUpdate(run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "worker-6"})
-	assert.ErrorContains(t, err, "worker-6 is not in this generation, whose hosts have 6 of the 8 tasks")
+	assert.ErrorContains(t, err, "worker-6 is not running at present; the hosts have room for 6 of the 8 tasks")
 
 	side := hosts["b"].Side()
 	hosts["b"].Kill(syscall.SIGKILL)
@@ -142,7 +142,7 @@ func TestElasticHostsBelowTheFewest(t *testing.T) {
 	f.waitsBehind(run, later)
 	_, stdout, _ := f.CLI(t, "status", run.GetID())
 	assert.Contains(t, stdout, "elastic: none of 2:3 hosts\n")
-	assert.Contains(t, stdout, "an operator asked; the group restarted (attempt_2)\n")
+	assert.Contains(t, stdout, "an operator asked; all tasks restarted (attempt_2)\n")
 	assert.Contains(t, stdout, "\nwaiting for 1 slot on each of 2 to 3 hosts: only 1 such host: 1 free on d (position 1 in queue clusterrun)\n")
 	_, stdout, _ = f.CLI(t, "queue", "--json")
 	assert.Contains(t, stdout, `"hosts": "2:3"`)

@@ -160,8 +160,8 @@ func partition(t *testing.T, fault sideFault, cut drill.Cut) {
 	})
 	if silent {
 		_, out, _ := f.CLI(t, "status", run.GetID())
-		assert.Contains(t, out, "host host-b has not been heard of for ")
-		assert.Contains(t, out, "; the run gives it up in ")
+		assert.Contains(t, out, "no heartbeat from host host-b for ")
+		assert.Contains(t, out, "; it will be declared lost in ")
 	}
 	harness.Eventually(t, "the next generation lives elsewhere", func() bool { return len(f.livesOf(1)) == 3 })
 	stop()

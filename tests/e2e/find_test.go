@@ -79,10 +79,10 @@ func TestFind(t *testing.T) {
 	assert.Contains(t, stdout, "run mnist-cc: running")
 	code, _, stderr = f.CLI(t, "status", "iris-a")
 	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, "several runs begin with iris-a: iris-a")
+	assert.Contains(t, stderr, `"iris-a" is ambiguous; it matches iris-a`)
 	code, _, stderr = f.CLI(t, "status", "nosuch")
 	assert.NotZero(t, code)
-	assert.Contains(t, stderr, "there is no run nosuch")
+	assert.Contains(t, stderr, "no run \"nosuch\"")
 	code, _, stderr = f.CLI(t, "status", "--last", "mnist-cc")
 	assert.Equal(t, 2, code)
 	assert.Contains(t, stderr, "unexpected argument")
@@ -102,7 +102,7 @@ func TestFind(t *testing.T) {
 	}
 	code, _, stderr = f.CLI(t, "stop", "mnist")
 	assert.NotZero(t, code, "what changes a run wants all of its ID")
-	assert.Contains(t, stderr, "there is no run mnist")
+	assert.Contains(t, stderr, "no run \"mnist\"")
 	code, _, stderr = f.CLI(t, "stop", "--wait", "mnist-cc")
 	assert.Zero(t, code, stderr)
 }

@@ -94,7 +94,7 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 	// If a run limits its time to wait for a place, its error then says what it waited for.
 	r := f.result(f.start(&spec.RunSpec{PlacementTimeout: spec.DurationOf(time.Second), Tasks: []spec.TaskGroup{group("worker", 13, "true")}}))
 	assert.Equal(t, spec.ErrPlacement, r.ErrorType)
-	assert.Contains(t, r.Message, "could not be placed: waits for 13 slots: 4 free on a")
+	assert.Contains(t, r.Message, "could not be placed: waited for 13 slots: 4 free on a")
 
 	eight := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 8, `echo "\"$CLUSTERRUN_HOST $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK\"" > "$CLUSTERRUN_RESULT_FILE"; `+waitFor("eight"))}})
 	for i := range 8 {
@@ -114,7 +114,7 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 	assert.Regexp(t, `(?m)^1 +`+second.GetID()+` +3 +8 `, stdout)
 	code, _, stderr = f.CLI(t, "plan", "-n", "20", "--", "true")
 	assert.Equal(t, 1, code)
-	assert.Contains(t, stderr, "3 hosts together have 12 slots, 20 are wanted")
+	assert.Contains(t, stderr, "3 hosts together have 12 slots; 20 are needed")
 
 	// It is not the turn of the third while the second waits.
 	touch(t, f, "eight")

@@ -55,5 +55,5 @@ func TestRunsDoNotShareAGPU(t *testing.T) {
 
 	code, _, stderr = f.CLI(t, "plan", "-n", "3", "--gpus-per-task", "2", "--", "true")
 	assert.Equal(t, 1, code)
-	assert.Contains(t, stderr, "host a has room for 2 tasks with their GPUs, 3 are wanted")
+	assert.Contains(t, stderr, "host a has room for 2 tasks with their GPUs; 3 are needed")
 }

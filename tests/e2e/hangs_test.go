@@ -41,7 +41,7 @@ func TestWhoHoldsTheOthersUp(t *testing.T) {
 				assert.NoError(t, found.Write(&text))
 				assert.Equal(t, h.Guilty != hangs.Nobody, h.Named(found), "%s\n%s", h, &text)
 				if h.Guilty == hangs.Nobody {
-					assert.Contains(t, text.String(), "cannot tell who holds the others up")
+					assert.Contains(t, text.String(), "cannot tell which task blocks the others")
 				}
 			}
 		})

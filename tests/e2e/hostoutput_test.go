@@ -112,7 +112,7 @@ func TestOutputFromEveryHost(t *testing.T) {
 	f.StartWorker(t, "--host-name", "host-c", "--listen", "127.0.0.1:"+address, "--log-dir", apart)
 	code, _, stderr = f.CLI(t, "logs", run.GetID(), "worker-1")
 	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, "the certificate is not the one that the run knows")
+	assert.Contains(t, stderr, "the certificate is unknown to the run")
 
 	code, _, stderr = f.CLI(t, "worker", "--state-dir", t.TempDir(), "--host-name", "host-d", "--listen", "127.0.0.1:"+address)
 	assert.Equal(t, 125, code)

@@ -65,7 +65,7 @@ func TestTwoHosts(t *testing.T) {
 			}})
 			code, _, stderr := f.CLI(t, "wait", run.GetID())
 			assert.Equal(t, 2, code)
-			assert.Regexp(t, `(ps-0 and worker-0|worker-0 and ps-0) are both pinned to port 28303 of this machine; give every task a port of its own`, stderr)
+			assert.Regexp(t, `(ps-0 and worker-0|worker-0 and ps-0) are both pinned to port 28303 of this machine; give each task its own port`, stderr)
 		}
 	})
 }

@@ -31,7 +31,7 @@ func TestALoggerEndsItsRun(t *testing.T) {
 		require.NotNil(t, result.FirstFailure, name)
 		assert.Equal(t, spec.CauseLogQuota, result.FirstFailure.Cause, name)
 		assert.Equal(t, "logger-0", result.FirstFailure.Task, name)
-		assert.Contains(t, result.Message, "was ended because the run had written more output there than its logs.quota", name)
+		assert.Contains(t, result.Message, "was stopped because the run's output on that host exceeded logs.quota", name)
 		assert.Contains(t, result.FirstFailure.Message, "bytes of output on this host, and logs.quota is 1048576", name)
 		assert.Zero(t, result.Tasks[0].Restarts+result.Generation, name)
 		if s.OnFailure == spec.OnFailureContinue {
@@ -72,6 +72,6 @@ func TestLimitsOfMemory(t *testing.T) {
 		assert.NoFileExists(t, filepath.Join(l.home, "started"))
 		return
 	}
-	assert.Contains(t, p.Stderr(), "used all the memory that its limits allow, and was killed")
+	assert.Contains(t, p.Stderr(), "reached its memory limit and was killed")
 	assert.Contains(t, p.Stderr(), "limits.memory is 67108864 bytes")
 }

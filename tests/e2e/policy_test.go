@@ -200,10 +200,10 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 		args []string
 		want string
 	}{
-		"unsigned": {append(job, g.path("job")), "policy: worker-0, which nobody has signed, on host host-a: no rule is for what is unsigned; sign it with `clusterrun submit --sign`"},
+		"unsigned": {append(job, g.path("job")), "policy: worker-0, which is unsigned, on host host-a: no rule is for what is unsigned; sign it with `clusterrun submit --sign`"},
 		"eve":      {append([]string{"--sign-key", g.path("eve")}, append(job, g.path("job"))...), "is not among the allowed signers"},
 		"evil":     {append([]string{"--sign-key", g.path("alice")}, append(job, g.path("evil"))...), "rule 1 does not allow the program " + g.path("evil")},
-		"dotdot":   {append([]string{"--sign-key", g.path("alice")}, append(job, g.dir+"/../"+filepath.Base(g.dir)+"/job")...), "has .., which a policy does not follow; write the path without"},
+		"dotdot":   {append([]string{"--sign-key", g.path("alice")}, append(job, g.dir+"/../"+filepath.Base(g.dir)+"/job")...), "contains .., which a policy does not allow; write the path without .."},
 		"away":     {[]string{"--sign-key", g.path("alice"), "--dir", "/", "-n", "1", "--", g.path("job")}, "rule 1 does not allow the directory /"},
 		"logs":     {append([]string{"--sign-key", g.path("alice"), "--log-dir", "/etc"}, append(job, g.path("job"))...), "rule 1 does not allow the directory /etc"},
 		"env":      {append([]string{"--sign-key", g.path("alice"), "--env", "LD_PRELOAD=x"}, append(job, g.path("job"))...), "rule 1 does not let a spec set LD_PRELOAD"},
@@ -222,7 +222,7 @@ func TestHostRunsOnlyWhatItsPolicyAllows(t *testing.T) {
 		spec *spec.RunSpec
 		want string
 	}{
-		"by-hand": {g.job(), "nobody has signed"},
+		"by-hand": {g.job(), "is unsigned"},
 		"other":   {signed, "it is for another run ID or another spec"},
 		"mine":    {&changed, "it is for another run ID or another spec"},
 		"late":    {g.sign("late", g.job(), -time.Second), "it has expired at"},
@@ -279,7 +279,7 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 		args []string
 		want string
 	}{
-		"unsigned": {[]string{"start-task", "r", "worker-2"}, "worker-2, which nobody has signed, on host host-a: no rule is for what is unsigned"},
+		"unsigned": {[]string{"start-task", "r", "worker-2"}, "worker-2, which is unsigned, on host host-a: no rule is for what is unsigned"},
 		"denied":   {[]string{"start-task", "--sign-key", g.path("alice"), "r", "worker-2", "--", g.path("evil")}, "rule 1 does not allow the program " + g.path("evil")},
 		"unknown":  {[]string{"start-task", "--sign-key", g.path("eve"), "r", "worker-2"}, "is not among the allowed signers"},
 		"signal":   {[]string{"signal", "r", "worker-0", "USR1"}, "the policy of host host-a does not allow it: rule 1 does not allow the request signal"},
@@ -345,7 +345,7 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 		input    any
 		want     string
 	}{
-		"reserve":            {hostapi.Name(hostapi.Host.Reserve), hostapi.ReserveInput{Spec: unsigned}, "nobody has signed"},
+		"reserve":            {hostapi.Name(hostapi.Host.Reserve), hostapi.ReserveInput{Spec: unsigned}, "is unsigned"},
 		"reserve nothing":    {hostapi.Name(hostapi.Host.Reserve), hostapi.ReserveInput{}, "there is no spec"},
 		"reserve no command": {hostapi.Name(hostapi.Host.Reserve), hostapi.ReserveInput{Spec: &spec.RunSpec{Tasks: []spec.TaskGroup{{Type: "worker"}}}}, "command: missing"},
 		"start":              {hostapi.Name(hostapi.Host.RunTask), hostapi.RunTaskInput{Workflow: "r", Run: execution, Task: "worker-9", Added: &evil}, "exit code 126"},
@@ -357,7 +357,7 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	}
 	assert.Empty(t, g.ran("evil"))
 	assert.True(t, g.wasAudited("refused", "r", "worker-9", "no rule is for what is unsigned"))
-	assert.True(t, g.wasAudited("refused", "r", "worker-9", "the task is not the one that the signed request makes of the spec"))
+	assert.True(t, g.wasAudited("refused", "r", "worker-9", "the task differs from the one in the signed request"))
 	assert.True(t, g.wasAudited("refused", "r", "worker-1", "no rule is for what is unsigned"))
 
 	// A workflow that makes requests no clusterrun workflow makes, for a run that alice has
@@ -375,11 +375,11 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 		byHand{hostapi.Name(hostapi.Host.Reserve), hostapi.ReserveInput{Spec: other, Generation: 1}},
 	)
 	assert.Empty(t, errs[0])
-	assert.Contains(t, errs[1], "the cluster is not that of the run's spec")
+	assert.Contains(t, errs[1], "the cluster differs from the run's spec")
 	assert.Contains(t, errs[2], "rule 1 does not allow the request signal")
 	assert.Contains(t, errs[3], "the run has no task worker-5 here")
-	assert.Contains(t, errs[4], "the run has a different spec or different signers here")
-	assert.Contains(t, errs[5], "the run has a different spec or different signers here")
+	assert.Contains(t, errs[4], "this host knows the run with a different spec or different signers")
+	assert.Contains(t, errs[5], "this host knows the run with a different spec or different signers")
 	var refused []string
 	for _, e := range g.audited()[lines:] {
 		if e.Run == "by-alice" {
@@ -466,7 +466,7 @@ func TestPolicyCheck(t *testing.T) {
 		mode os.FileMode
 		want string
 	}{
-		{"rules: [{signers: [unsigned], program: [/x]}]", 0o600, "rules[0].program: there is no such field in rule; did you mean programs?"},
+		{"rules: [{signers: [unsigned], program: [/x]}]", 0o600, "rules[0].program: not a field of rule; did you mean programs?"},
 		{"rules: []", 0o602, "can be written by others; chmod go-w"},
 		{"rules: []\naudit: none/audit.log", 0o600, "audit log: open " + dir + "/none/audit.log: no such file or directory"},
 		{"allowed_signers: none\nrules: []", 0o600, "allowed_signers: "},

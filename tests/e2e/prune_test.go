@@ -41,7 +41,7 @@ func TestPrune(t *testing.T) {
 	assert.DirExists(t, filepath.Join(logs, "lives"))
 	harness.Eventually(t, "the server forgets the run", func() bool {
 		_, _, stderr := l.run("status", "past")
-		return strings.Contains(stderr, "there is no run past")
+		return strings.Contains(stderr, "no run \"past\"")
 	})
 	code, _, stderr = l.run("rm", "failed")
 	assert.Zero(t, code, stderr)
@@ -51,7 +51,7 @@ func TestPrune(t *testing.T) {
 	code, stdout, stderr = l.run("rm", "lives", "past")
 	assert.Equal(t, 125, code)
 	assert.Contains(t, stdout, "removed: lives")
-	assert.Contains(t, stderr, "there is no run past")
+	assert.Contains(t, stderr, "no run \"past\"")
 	harness.Eventually(t, "the server forgets all", func() bool {
 		_, stdout, _ := l.run("list", "--json")
 		return stdout == "[]\n"

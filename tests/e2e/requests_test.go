@@ -193,7 +193,7 @@ func TestOperatorRequests(t *testing.T) {
 			code, stdout, stderr := f.CLI(t, args...)
 			assert.Equal(t, 125, code, args)
 			assert.Regexp(t, `worker-0|\(rank 0\)`, stdout, args)
-			assert.Contains(t, stderr, "worker-9 is not a task of this run; it has worker-0, worker-1", args)
+			assert.Contains(t, stderr, "worker-9 is not a task of this run; its tasks are worker-0, worker-1", args)
 		}
 		code, stdout, stderr := f.CLI(t, "logs", run.GetID(), "worker-9", "worker-0")
 		assert.Equal(t, 2, code)
@@ -202,8 +202,8 @@ func TestOperatorRequests(t *testing.T) {
 		code, stdout, stderr = f.CLI(t, "stop", "--wait", "nosuch", run.GetID(), "none")
 		assert.Equal(t, 125, code)
 		assert.Equal(t, "stopped: "+run.GetID()+"\n", stdout)
-		assert.Contains(t, stderr, "there is no run nosuch on this server")
-		assert.Contains(t, stderr, "there is no run none on this server")
+		assert.Contains(t, stderr, "no run \"nosuch\" on this server")
+		assert.Contains(t, stderr, "no run \"none\" on this server")
 		assert.Equal(t, spec.VerdictCancelled, f.result(run).Verdict)
 	})
 
@@ -212,11 +212,11 @@ func TestOperatorRequests(t *testing.T) {
 		run := f.start(&spec.RunSpec{PlacementTimeout: spec.DurationOf(time.Hour), Tasks: []spec.TaskGroup{{Type: "ps", Addresses: []string{"nowhere:2222"}, Command: []string{"true"}}}})
 		harness.Eventually(t, "it says what it waits for", func() bool {
 			_, out, _ := f.CLI(t, "status", run.GetID())
-			return strings.Contains(out, "\nwaiting for 1 slot: no host worker has joined as nowhere: there are host-a; start one there with `clusterrun worker`, or correct the address (position 1 in queue clusterrun)\n")
+			return strings.Contains(out, "\nwaiting for 1 slot: no host worker has joined as \"nowhere\"; the queue has host-a; start one there with `clusterrun worker`, or correct the address (position 1 in queue clusterrun)\n")
 		})
 		code, stdout, stderr := f.CLI(t, "terminate", run.GetID())
 		require.Zero(t, code, stderr)
-		assert.Equal(t, "run "+run.GetID()+": its tasks had no place yet; looking for one is given up, and the run is cancelled\n", stdout)
+		assert.Equal(t, "run "+run.GetID()+": its tasks were still pending; the run is cancelled\n", stdout)
 		assert.Empty(t, stderr)
 		assert.Equal(t, spec.VerdictCancelled, f.result(run).Verdict)
 	})

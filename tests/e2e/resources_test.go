@@ -76,7 +76,7 @@ func TestSharesOfAHost(t *testing.T) {
 		assert.Contains(t, shares(p.Stdout())["worker-1"], "devices=all ")
 		p = l.start("run", "-n", "2", "--devices", "0,99", "--", "true")
 		assert.Equal(t, 2, p.ExitCode())
-		assert.Regexp(t, `^clusterrun: --devices: there is no device 0 on host \S+, where no GPU is seen; leave it out, or .*\n$`, p.Stderr())
+		assert.Regexp(t, `^clusterrun: --devices: host \S+ has no GPUs, so no device 0; leave it out, or .*\n$`, p.Stderr())
 	})
 
 	t.Run("a worker that is to use none, and what is not bound", func(t *testing.T) {
@@ -95,8 +95,8 @@ func TestSharesOfAHost(t *testing.T) {
 	t.Run("what the host does not have", func(t *testing.T) {
 		code, _, out := run(four, "-n", "5", "--devices", "auto", "--cpus", "0-8191", "--", "true")
 		assert.Equal(t, 2, code)
-		assert.Contains(t, out, "devices: 5 tasks share out 4 devices (auto) on host ")
-		assert.Contains(t, out, "and each needs one; give some types devices: [], or have fewer tasks")
+		assert.Contains(t, out, "devices: 5 tasks on host ")
+		assert.Contains(t, out, "but each needs one; give some types devices: [], or have fewer tasks")
 		assert.Regexp(t, `cpus: CPU \d+ cannot be used on host \S+ the host worker may run on `+regexp.QuoteMeta(all), out)
 	})
 }

@@ -110,7 +110,7 @@ func TestShipFromAnotherHostWorker(t *testing.T) {
 	id = strings.TrimSpace(id)
 	harness.Eventually(t, "the run says why it waits", func() bool {
 		s, err := starter.Get(f.client, id, "").Status(t.Context())
-		return err == nil && len(s.Waiting) == 1 && strings.Contains(s.Waiting[0].Refusal, "the certificate is not the one that the run knows")
+		return err == nil && len(s.Waiting) == 1 && strings.Contains(s.Waiting[0].Refusal, "the certificate is unknown to the run")
 	})
 	code, _, stderr = f.CLI(t, "stop", id)
 	require.Zero(t, code, stderr)
@@ -128,10 +128,10 @@ func TestShipIsRefused(t *testing.T) {
 	}
 	harness.Eventually(t, "there is a host", func() bool { return len(f.hosts()) == 1 })
 	assert.Contains(t, submit("--ship", dir), "none of the hosts of queue clusterrun takes the files, so the run is not started: host host-a serves no files (start its `clusterrun worker` with --listen)")
-	assert.Contains(t, submit("--ship", dir, "--queue", "nobody"), "no host has joined the queue nobody")
+	assert.Contains(t, submit("--ship", dir, "--queue", "nobody"), `queue "nobody" has no hosts on this server`)
 	assert.Contains(t, submit("--ship", dir, "--ship-limit", "2KiB"), "at most 2.0 KiB are shipped; exclude what the hosts do not need, or raise the limit; the largest: ")
-	assert.Contains(t, submit("--ship", dir, "--ship-limit", "much"), `--ship-limit: "much" is no size; write it like 512GiB`)
-	assert.Contains(t, submit("--ship", dir, "--dir", "../elsewhere"), `--dir: "../elsewhere" leaves the directory that the run ships`)
+	assert.Contains(t, submit("--ship", dir, "--ship-limit", "much"), `--ship-limit: "much" is not a size; write it like 512GiB`)
+	assert.Contains(t, submit("--ship", dir, "--dir", "../elsewhere"), `--dir: "../elsewhere" is outside the directory that the run ships`)
 	assert.Contains(t, submit("--exclude", "x"), "ship.dir: missing; name the directory to ship")
 	assert.Contains(t, submit("--ship", dir+"/none"), "--ship: lstat "+dir+"/none: no such file or directory")
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "users")))

@@ -60,7 +60,7 @@ func TestSignalsToHandle(t *testing.T) {
 	t.Run("TE-42 no signal", func(t *testing.T) {
 		l := newLocal(t)
 		p := l.runWith([]string{variable + "SIGTERM,SIGNONE,SIGKILL"})
-		assert.Contains(t, p.Stderr(), `"SIGNONE" is no signal`)
+		assert.Contains(t, p.Stderr(), `"SIGNONE" is not a signal`)
 		assert.Contains(t, p.Stderr(), `"SIGKILL" cannot be handled`)
 		p.Kill(syscall.SIGTERM)
 		assert.Equal(t, 143, p.ExitCode())

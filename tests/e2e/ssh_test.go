@@ -300,9 +300,9 @@ func TestHostsThatCannotBeReached(t *testing.T) {
 		"no such host, and one that is there": {h.Agent, "a,nobody.invalid", []string{
 			`^clusterrun: host nobody.invalid: ssh: .*Could not resolve hostname nobody.invalid.*; correct the name\n$`}},
 		"no program": {h.agent("without", ssh+other("/nowhere/clusterrun")), "a", []string{
-			`host a: there is no clusterrun, neither at the path it has here nor in the PATH of a command of without; install it, or use --copy-binary`}},
+			`host a: no clusterrun at the path it has here, nor in the PATH of a command of without; install it, or use --copy-binary`}},
 		"an old program": {h.agent("old", ssh+other(old)), "a,b", []string{
-			`host a: its program is another one, clusterrun 0\.1\.0, go1\.0, and this one is clusterrun .*; install the same, or use --copy-binary`, `host b: its program`}},
+			`host a: its clusterrun is clusterrun 0\.1\.0, go1\.0, this one is clusterrun .*; install the same version, or use --copy-binary`, `host b: its clusterrun`}},
 		"an agent that fails":               {"false", "a", []string{`host a: false: exit status 1`}},
 		"no agent":                          {"/nowhere/ssh", "a", []string{`host a: .*/nowhere/ssh: no such file`}},
 		"an agent that is no way to a host": {"echo", "a", []string{`host a: echo has ended`}},

@@ -58,7 +58,7 @@ func TestStacksOnRequest(t *testing.T) {
 	require.Zero(t, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	require.Len(t, lines, 3, stdout)
-	assert.Equal(t, "1s later all 3 were in the same lines", lines[2])
+	assert.Equal(t, "1s later all 3 were at the same lines", lines[2])
 	assert.Regexp(t, `^3 of 3 \(ranks 0-2\) wait for a lock in waits_for_its_peers +<string>:\d+ waits_for_its_peers ← <string>:\d+ <module>$`, lines[0])
 	assert.Contains(t, lines[1], "cannot tell")
 

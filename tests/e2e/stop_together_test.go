@@ -90,7 +90,7 @@ func TestStopTogether(t *testing.T) {
 		assert.Equal(t, 2*time.Minute, status.Stopping.Deadline.Sub(status.Stopping.Asked))
 		code, _, stderr := f.CLI(t, "start-task", run.GetID(), "worker-7")
 		assert.Equal(t, 125, code)
-		assert.Contains(t, stderr, "the tasks of the run are stopping together; nothing is started any more unless the stop is cleared")
+		assert.Contains(t, stderr, "the tasks are stopping gracefully; no tasks are started unless the stop is cancelled")
 		for _, task := range three {
 			assert.Equal(t, spec.TaskRunning, f.state(run, task))
 		}
@@ -230,12 +230,12 @@ until [ -e $DIR/$NAME-$n ]; do sleep 0.05; done; [ $n = 3 ]`
 		f.t = t
 		code, _, stderr := f.CLI(t, "stop", "--together", "no-such-run")
 		assert.Equal(t, 125, code)
-		assert.Contains(t, stderr, "there is no run no-such-run")
+		assert.Contains(t, stderr, "no run \"no-such-run\"")
 		run := f.stopRun("over", &spec.RunSpec{Stop: spec.Stop{Grace: spec.DurationOf(time.Hour)}, Tasks: []spec.TaskGroup{
 			group("worker", 1, `trap '' TERM; `+upTo), group("ps", 1, upTo+`; exit 3`)}}, "worker-0", "ps-0")
 		f.letEnd("over", "ps-0")
 		harness.Eventually(t, "worker-0 is being stopped", func() bool { return f.state(run, "worker-0") == spec.TaskStopping })
-		for flag, want := range map[string]string{"--together": "the run is ending, and its tasks are being stopped", "--clear": "there is nothing to clear"} {
+		for flag, want := range map[string]string{"--together": "the run is ending, and its tasks are being stopped", "--clear": "no stop to cancel"} {
 			code, _, stderr := f.CLI(t, "stop", flag, run.GetID())
 			assert.Equal(t, 125, code)
 			assert.Contains(t, stderr, want)

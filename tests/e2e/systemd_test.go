@@ -72,11 +72,11 @@ func TestUnderSystemd(t *testing.T) {
 
 	assert.Equal(t, "cgroup2fs", is["cgroups"])
 	assert.Equal(t, "active enabled", is["installed"])
-	assert.Contains(t, is["eater"], "used all the memory that its limits allow")
+	assert.Contains(t, is["eater"], "reached its memory limit")
 	assert.Equal(t, "0", is["task_no_new_privileges"], "tasks inherit no hardening")
 	assert.Equal(t, "0 the same", is["reload"], "the tasks and the host worker are the same processes")
 	assert.Equal(t, "active", is["restart"], "without a task of before")
-	assert.Contains(t, is["restart_report"], "the host worker on node was told to end, and its tasks end with it")
+	assert.Contains(t, is["restart_report"], "the host worker on node was stopped, and its tasks with it")
 	assert.Equal(t, "active", is["killed"], "without a task of before")
 	assert.Contains(t, is["killed_report"], "run killed failed")
 	assert.Equal(t, "active 1", is["controller"], "it is hardened")

@@ -121,14 +121,14 @@ func TestRefusedAtTheStart(t *testing.T) {
 		name, want string
 		env        []string
 	}{
-		{"no certificate", "it refuses the client certificate: give one that it accepts", env[:3]},
-		{"one of another authority", "it refuses the client certificate: give one that it accepts",
+		{"no certificate", "it refuses the client certificate; give one that it accepts", env[:3]},
+		{"one of another authority", "it refuses the client certificate; give one that it accepts",
 			append(env[:3:3], "TEMPORAL_TLS_CLIENT_CERT_PATH="+foreign.Cert, "TEMPORAL_TLS_CLIENT_KEY_PATH="+foreign.Key)},
 		{"no authority", "its certificate is not trusted here", append([]string{env[0], env[1]}, env[3:]...)},
 		{"another name", "its certificate is not trusted here", append([]string{env[0], "TEMPORAL_TLS_SERVER_NAME=other.test"}, env[2:]...)},
-		{"no TLS", "it may want TLS", env[:1]},
-		{"no TLS, where our last words are not read", "it may want TLS", []string{"TEMPORAL_ADDRESS=" + resets(t)}},
-		{"TLS where there is none", "it speaks no TLS", append([]string{"TEMPORAL_ADDRESS=" + f.Address}, env[1:]...)},
+		{"no TLS", "it may need TLS", env[:1]},
+		{"no TLS, where our last words are not read", "it may need TLS", []string{"TEMPORAL_ADDRESS=" + resets(t)}},
+		{"TLS where there is none", "it does not use TLS", append([]string{"TEMPORAL_ADDRESS=" + f.Address}, env[1:]...)},
 		{"half a certificate", "if either client cert or key path is present, other must be present too", env[:4]},
 		{"no such file", "no such file or directory", append(env[:4:4], "TEMPORAL_TLS_CLIENT_KEY_PATH=/nonexistent/key.pem")},
 	} {
@@ -147,7 +147,7 @@ func TestRefusedAtTheStart(t *testing.T) {
 	for _, args := range commands {
 		code, stderr := with(env, args...)
 		assert.Equal(t, 125, code, args)
-		assert.Contains(t, stderr, "(Request unauthorized.): its operator has to allow that to the client certificate or API key of this program", args)
+		assert.Contains(t, stderr, "(Request unauthorized.): its operator must allow that for this program's client certificate or API key", args)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestRefusedLater(t *testing.T) {
 	g.Allow(onlyAnswers)
 	harness.Eventually(t, "the worker says so", func() bool {
 		require.False(t, w.Exited(), w.Stderr())
-		return strings.Contains(w.Stderr(), "its operator has to allow that")
+		return strings.Contains(w.Stderr(), "its operator must allow that")
 	})
 	g.Allow(nil)
 	require.NoError(t, os.WriteFile(filepath.Join(f.dir, "go"), nil, 0o644))

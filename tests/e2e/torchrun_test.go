@@ -113,7 +113,7 @@ signal.pause()`, "torchrun --nproc-per-node 2 --max-restarts 1 train.py", omp)
 		code, stdout, stderr := l.torchrun("", "torchrun --monitor-interval=1 --no-python bash -c 'echo one'", "PET_NPROC_PER_NODE=3")
 		assert.Zero(t, code)
 		assert.Equal(t, "one\none\none\n", stdout)
-		assert.Contains(t, stderr, "OMP_NUM_THREADS is not set, and is 1 for each process")
+		assert.Contains(t, stderr, "OMP_NUM_THREADS is unset; using 1 per process")
 		assert.Contains(t, stderr, "not needed: --monitor-interval")
 	})
 

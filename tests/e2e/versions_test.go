@@ -111,7 +111,7 @@ func TestAHostDoesNotKnowWhatARunWants(t *testing.T) {
 	require.Zero(t, code, stderr)
 
 	unknown := func(host string) string {
-		return fmt.Sprintf(`%s refused it (host %s has clusterrun %s, which does not understand what the run wants: unknown field "nice"; upgrade it there)`, host, host, spec.Version)
+		return fmt.Sprintf(`%s refused it (host %s has clusterrun %s, which does not understand the run's spec (unknown field "nice"); upgrade it there)`, host, host, spec.Version)
 	}
 	var said string
 	harness.Eventually(t, "the run says what it waits for", func() bool {
@@ -131,7 +131,7 @@ func TestAHostDoesNotKnowWhatARunWants(t *testing.T) {
 	programs["b"].Replace(now)
 	code, stderr = hosts["b"].Upgrade()
 	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, `the plan of run nicer is not understood: unknown field "nice"`)
+	assert.Contains(t, stderr, `the stored description of run nicer is not understood: unknown field "nice"`)
 	assert.Contains(t, stderr, "is not upgraded and continues with clusterrun "+harness.NextVersion)
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "nicer"), nil, 0o600))
@@ -159,5 +159,5 @@ func TestAControllerDoesNotKnowWhatARunWants(t *testing.T) {
 	require.Zero(t, p.ExitCode(), p.Stderr())
 	code, _, stderr := f.CLI(t, "wait", "nicer")
 	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, "nice: there is no such field")
+	assert.Contains(t, stderr, "nice: not a field")
 }

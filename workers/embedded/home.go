@@ -88,7 +88,7 @@ func (h Home) Find(ctx context.Context) (*Server, error) {
 	}
 	starting, err := lock(ctx, filelock.TryShared, h.startLock())
 	if errors.Is(err, fs.ErrPermission) {
-		return nil, fmt.Errorf("the embedded server of %s is another user's; choose another directory with --state-dir: %w", h.Dir, err)
+		return nil, fmt.Errorf("the embedded server of %s belongs to another user; choose another directory with --state-dir: %w", h.Dir, err)
 	} else if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func (h Home) program() (string, error) {
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("find our own executable: %w", err)
+		return "", fmt.Errorf("find the program clusterrun: %w", err)
 	}
 	beside := filepath.Dir(self)
 	if path := filepath.Join(beside, ProgramName); executable(path) == nil {

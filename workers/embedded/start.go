@@ -286,7 +286,7 @@ func (h Home) openLog() (*os.File, int64, error) {
 func (h Home) logSince(offset int64) string {
 	b, err := os.ReadFile(h.Log())
 	if err != nil || int64(len(b)) <= offset {
-		return "it said nothing; its log is " + h.Log()
+		return "it printed nothing; its log is  " + h.Log()
 	}
 	said := bytes.TrimSpace(b[offset:])
 	const most = 2000

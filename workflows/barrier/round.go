@@ -152,7 +152,7 @@ func (r *Round) passed(now time.Time) []Answer {
 	if r.result != nil || deadline.IsZero() || now.Before(deadline) {
 		return nil
 	}
-	return r.breakUp(spec.BarrierTimeout, fmt.Sprintf("not all had arrived within %s, the timeout of %s", timeout.Round(time.Millisecond), task))
+	return r.breakUp(spec.BarrierTimeout, fmt.Sprintf("not all participants arrived within %s, the timeout of %s", timeout.Round(time.Millisecond), task))
 }
 
 // earliest returns the first deadline, and its task.

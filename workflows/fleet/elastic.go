@@ -81,6 +81,6 @@ func (p *planner) most(r *run, places []place) []place {
 
 // whyJoining returns the reason why an elastic run that has room on enough hosts waits.
 func (p *planner) whyJoining(r *run) string {
-	return fmt.Sprintf("waits for %s on each of %d hosts, and begins with fewer, but at least %d, at %s: %s",
+	return fmt.Sprintf("%s on each of %d hosts, or fewer, but at least %d, from %s on: %s",
 		plural.Of(r.demand.PerHost, "slot", "slots"), r.demand.MaxHosts, r.demand.MinHosts, r.begins().UTC().Format("2006-01-02 15:04:05 UTC"), p.missing(r))
 }

@@ -79,7 +79,7 @@ const (
 	maxWaiting = 5000
 )
 
-const queueFull = "the queue of the fleet is full: try again when fewer runs wait"
+const queueFull = "the queue is full: too many runs are pending; try again later"
 
 // New returns a fleet without hosts.
 func New() *Machine {
@@ -204,7 +204,7 @@ func (m *Machine) asked(e Asked) []Action {
 	}
 	actions := m.decide()
 	if r.state == waiting {
-		why := m.why(r)
+		why := "waited for " + m.why(r)
 		m.unqueue(r)
 		m.forget(r)
 		actions = append(actions, Grant{Run: e.Run, Generation: e.Generation, Try: r.try, Refusal: why})

@@ -41,13 +41,13 @@ func (ro *roster) CheckJoin(e Joined) error {
 	h := ro.host(e.Host.Name)
 	switch {
 	case e.Host.Name == "" || e.Host.Instance == "":
-		return fmt.Errorf("a host has a name and an instance")
+		return fmt.Errorf("host name and instance are required")
 	case e.Host.Slots < 0:
-		return fmt.Errorf("host %s has %d slots: give 1 or more, or 0 for no bound", e.Host.Name, e.Host.Slots)
+		return fmt.Errorf("host %s has %d slots; give 1 or more, or 0 for no limit", e.Host.Name, e.Host.Slots)
 	case h != nil && h.Instance != e.Host.Instance && !h.silent:
-		return fmt.Errorf("host %s is in the fleet already, with another host worker: give this one another with --host-name, or stop that one", h.Name)
+		return fmt.Errorf("another host worker already serves this queue as host %s; give this host another name with --host-name, or stop the other host worker", h.Name)
 	case h == nil && len(ro.hosts) >= maxHosts && ro.longestSilent() == nil:
-		return fmt.Errorf("the fleet has %d hosts, and no more can join", len(ro.hosts))
+		return fmt.Errorf("the queue has %d hosts, the limit; no more can join", len(ro.hosts))
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (ro *roster) checkKnown(name string) error {
 	if ro.host(name) != nil || slices.ContainsFunc(ro.cordons, func(n named) bool { return n.Name == name }) {
 		return nil
 	}
-	return fmt.Errorf("there is no host %s in the fleet%s", name, ro.whoIsThere())
+	return fmt.Errorf("no host %q in this queue%s", name, ro.whoIsThere())
 }
 
 // cordonOf returns the cordon of a host that was gone, and comes back.
@@ -87,19 +87,19 @@ func (ro *roster) cordonOf(name string) cordon {
 }
 
 func (ro *roster) noHost(name string) string {
-	return fmt.Sprintf("no host worker has joined as %s%s; start one there with `clusterrun worker`, or correct the address", name, ro.whoIsThere())
+	return fmt.Sprintf("no host worker has joined as %q%s; start one there with `clusterrun worker`, or correct the address", name, ro.whoIsThere())
 }
 
 // whoIsThere returns the names of the hosts, to append to a sentence.
 func (ro *roster) whoIsThere() string {
 	if len(ro.hosts) == 0 {
-		return ", and no other"
+		return "; the queue has no hosts"
 	}
 	var names []string
 	for _, h := range ro.hosts {
 		names = append(names, h.Name)
 	}
-	return ": there are " + shorten.List(names, maxNamed)
+	return "; the queue has " + shorten.List(names, maxNamed)
 }
 
 // Hosts returns the hosts, by name.

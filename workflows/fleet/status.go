@@ -83,7 +83,7 @@ func (m *Machine) Plan(d Demand) ([]Place, error) {
 	r.demand.JoinWait = 0
 	places := m.offer(r)
 	if places == nil {
-		return nil, textError("the run would wait: it " + m.why(r))
+		return nil, textError("the run would wait for " + m.why(r))
 	}
 	var list []Place
 	for _, p := range places {

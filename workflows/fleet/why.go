@@ -15,15 +15,15 @@ const (
 	maxWords = 120
 )
 
-// why returns the reason why a run waits: "waits for 8 slots with gpu.model == H100: 4 free on
+// why returns what a run waits for, and why it is not there: "8 slots with gpu.model == H100: 4 free on
 // gpu-1, gpu-2 draining".
 func (m *Machine) why(r *run) string {
 	if !r.enough.IsZero() {
 		return m.whyJoining(r)
 	}
-	text := "waits for " + wants(&r.demand, r.shape.tasks)
+	text := wants(&r.demand, r.shape.tasks)
 	if m.class(r); r.over {
-		text += ", more than there are, and so for hosts that nobody uses"
+		text += ", more than the hosts have, so it needs unused hosts"
 	}
 	if err := m.class(r).err; err != nil {
 		return text + ": " + err.Error()
@@ -42,10 +42,10 @@ func (m *Machine) inFront(r *run) string {
 		}
 		open := m.openFor(w)
 		if slices.ContainsFunc(m.openFor(r), func(h *host) bool { return slices.Contains(open, h) }) && m.couldStart(w, open) {
-			return fmt.Sprintf("run %s comes first and has use for it", shorten.Text(w.id.WorkflowID, maxWords))
+			return fmt.Sprintf("run %s comes first and needs it", shorten.Text(w.id.WorkflowID, maxWords))
 		}
 	}
-	return "runs that come first have use for it"
+	return "runs that come first need it"
 }
 
 // unguarded returns the room that a run may have on a host when it is first in the queue.
@@ -75,7 +75,7 @@ func wants(d *Demand, tasks int) string {
 		fmt.Fprintf(&b, " on %d hosts", d.MinHosts)
 	}
 	if d.Exclusive {
-		b.WriteString(" of hosts that nobody else uses")
+		b.WriteString(" on hosts that no other run uses")
 	}
 	for _, g := range d.Groups {
 		if g.GPUs == AllGPUs {
@@ -108,7 +108,7 @@ func (p *planner) missing(r *run) string {
 		}
 	}
 	if len(hosts) == 0 {
-		return "no host of the fleet is like that" + p.whoIsThere()
+		return "no host of the queue matches" + p.whoIsThere()
 	}
 	var free, closed, full listed
 	for _, h := range hosts {
@@ -137,7 +137,7 @@ func (p *planner) missing(r *run) string {
 	all := slices.Concat(free.texts, closed.texts, full.texts)
 	parts := all[:min(len(all), maxNamed)]
 	if more := free.n + closed.n + full.n - len(parts); more > 0 {
-		parts = append(parts, fmt.Sprintf("%d more without room for it", more))
+		parts = append(parts, fmt.Sprintf("%d more hosts without room", more))
 	}
 	text := strings.Join(parts, ", ")
 	if n := len(hosts); n < r.demand.MinHosts {
@@ -200,20 +200,20 @@ func (p *planner) tooSmall(r *run, hosts []*host) string {
 		case h == nil:
 			return p.noHost(g.Host)
 		case !slices.Contains(hosts, h):
-			return fmt.Sprintf("host %s is not one of those that are wanted: %s", g.Host, wants(d, r.shape.tasks))
+			return fmt.Sprintf("host %s does not match: %s", g.Host, wants(d, r.shape.tasks))
 		case r.all(h).slots < pinned[g.Host]:
-			return fmt.Sprintf("host %s has %s, %d are wanted", h.Name, plural.Of(h.Slots, "slot", "slots"), pinned[g.Host])
+			return fmt.Sprintf("host %s has %s; %d are needed", h.Name, plural.Of(h.Slots, "slot", "slots"), pinned[g.Host])
 		}
 	}
 	if len(pinned) == 1 && r.shape.max == 1 {
 		for _, g := range d.Groups {
 			if g.Host != "" {
-				return fmt.Sprintf("host %s has %s, %d are wanted on one host", g.Host, plural.Of(p.host(g.Host).Slots, "slot", "slots"), r.shape.tasks)
+				return fmt.Sprintf("host %s has %s; %d are needed on one host", g.Host, plural.Of(p.host(g.Host).Slots, "slot", "slots"), r.shape.tasks)
 			}
 		}
 	}
 	if len(hosts) == 0 {
-		return fmt.Sprintf("no host of the fleet can ever have %s%s", wants(d, r.shape.tasks), p.whoIsThere())
+		return fmt.Sprintf("no host of the queue can ever have %s%s", wants(d, r.shape.tasks), p.whoIsThere())
 	}
 	seats := p.choice // of the search that found nothing
 	for _, s := range seats {
@@ -236,19 +236,19 @@ func (p *planner) tooSmall(r *run, hosts []*host) string {
 	}
 	switch {
 	case largest.fits == 0:
-		return fmt.Sprintf("no host can take a task: %s are wanted", wants(d, sh.tasks))
+		return fmt.Sprintf("no host has room for a task: %s are needed", wants(d, sh.tasks))
 	case wanted > room && sh.perHost > 0:
-		return fmt.Sprintf("%s for %s on each, %d are wanted", plural.Of(room, "host has room", "hosts have room"),
+		return fmt.Sprintf("%s for %s each; %d are needed", plural.Of(room, "host has room", "hosts have room"),
 			plural.Of(min(sh.perHost, sh.tasks), "task", "tasks"), wanted)
 	case wanted > room:
-		return fmt.Sprintf("%s room, %d are wanted", plural.Of(room, "host has", "hosts have"), wanted)
+		return fmt.Sprintf("%s room; %d are needed", plural.Of(room, "host has", "hosts have"), wanted)
 	}
 	who, has := fmt.Sprintf("%d hosts together", min(sh.max, len(seats))), "have"
 	if len(seats) == 1 || sh.max == 1 {
 		who, has, total = "host "+largest.host.Name, "has", largest.fits
 	}
 	if sh.hasGPUs {
-		return fmt.Sprintf("%s %s room for %s with their GPUs, %d are wanted", who, has, plural.Of(total, "task", "tasks"), sh.tasks)
+		return fmt.Sprintf("%s %s room for %s with their GPUs; %d are needed", who, has, plural.Of(total, "task", "tasks"), sh.tasks)
 	}
-	return fmt.Sprintf("%s %s %s, %d are wanted", who, has, plural.Of(total, "slot", "slots"), sh.tasks)
+	return fmt.Sprintf("%s %s %s; %d are needed", who, has, plural.Of(total, "slot", "slots"), sh.tasks)
 }

@@ -138,7 +138,7 @@ func (e TaskEnded) apply(m *Machine) {
 		m.cancel(t.Name() + " was stopped on its host")
 	case m.decided == byTogether:
 		// All tasks should end by themselves. A failure does not cut the grace short; it is
-		// judged if the stop is cleared.
+		// judged if the stop is cancelled.
 	default:
 		m.judgeEnd(t)
 	}

@@ -11,11 +11,11 @@ import (
 )
 
 var (
-	errNotBegun = errors.New("the run has not started its tasks yet; try again once it is running")
-	errEnding   = errors.New("the run is ending; nothing is started any more")
-	errAgain    = errors.New("the group is being started again; try again once it is running")
+	errNotBegun = errors.New("the run has not started its tasks yet; try again when it is running")
+	errEnding   = errors.New("the run is ending; no tasks are started")
+	errAgain    = errors.New("all tasks are being restarted; try again when they are running")
 	errNoneLive = errors.New("no task is running")
-	errNoTasks  = errors.New("no task is named; name at least one, like worker-3")
+	errNoTasks  = errors.New("no task given; name at least one, such as worker-3")
 )
 
 // The requests of an operator that reach processes. They are actions as well, which carry out
@@ -113,7 +113,7 @@ func (e RestartTasks) apply(m *Machine) {
 
 func (e SignalTasks) check(m *Machine) error {
 	if e.Signal == "" {
-		return errors.Join(m.checkTasks(e.Tasks, hasEnded("")), errors.New("no signal is named; name one, like SIGUSR1"))
+		return errors.Join(m.checkTasks(e.Tasks, hasEnded("")), errors.New("no signal given; name one, such as SIGUSR1"))
 	}
 	return errors.Join(m.checkTasks(e.Tasks, hasEnded("")), checkSignal(e.Signal))
 }
@@ -148,7 +148,7 @@ func (e StartTask) check(m *Machine) error {
 	t := e.Task
 	switch {
 	case t.Type == "" || t.Index < 0:
-		return errors.New("no task is named; name it by type and index, like worker-3")
+		return errors.New("no task given; name it by type and index, such as worker-3")
 	case m.Ending():
 		return m.errEnding()
 	case m.phase == placing:
@@ -166,7 +166,7 @@ func (e StartTask) check(m *Machine) error {
 		return nil
 	}
 	if len(m.tasks) >= spec.MaxTasks {
-		return fmt.Errorf("%s would be one task too many; a run has at most %d", t.Name(), spec.MaxTasks)
+		return fmt.Errorf("%s would be one task too many; a run may have at most %d", t.Name(), spec.MaxTasks)
 	}
 	if t.Type == chiefType {
 		for _, other := range m.tasks {
@@ -182,7 +182,7 @@ func (e StartTask) check(m *Machine) error {
 		return &spec.InvalidRequestError{Problems: []spec.Problem{{
 			Path:    "task",
 			Message: fmt.Sprintf("%s is not in the spec, and the next of type %s is %s", t.Name(), t.Type, spec.TaskName(t.Type, next)),
-			Remedy:  `start that one, or say that the gap is meant (--new, "new": true)`,
+			Remedy:  `start that task, or allow the gap (--new, "new": true)`,
 		}}}
 	}
 	return nil
@@ -282,7 +282,7 @@ func checkSignal(name string) error {
 
 func checkGrace(grace *spec.Duration) error {
 	if grace != nil && *grace < 0 {
-		return fmt.Errorf("a grace of %s is negative; give 0 to kill at once", grace)
+		return fmt.Errorf("grace must be 0s or more, not %s; 0s kills at once", grace)
 	}
 	return nil
 }

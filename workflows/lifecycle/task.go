@@ -62,7 +62,7 @@ func (t *task) exitOf(e TaskEnded) *spec.Exit {
 		// The task was not stopped, and its end is unknown.
 		return &spec.Exit{
 			Restart: t.first, ExitCode: -1, Cause: spec.CauseHostLost,
-			Message: "its activity closed without an account of the process",
+			Message: "its activity ended without a report on the process",
 		}
 	default:
 		return nil
@@ -79,7 +79,7 @@ func (t *task) relabel(e spec.Exit) spec.Exit {
 		e.Cause = t.stopped
 	default:
 		e.Cause = spec.CauseHostLost
-		e.Message = strings.TrimSpace("its host stopped it, though nobody in this run asked for it\n" + e.Message)
+		e.Message = strings.TrimSpace("its host stopped it, although this run did not request that\n" + e.Message)
 	}
 	return e
 }

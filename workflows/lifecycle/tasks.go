@@ -160,11 +160,11 @@ func (l *taskList) AddedSize() int {
 }
 
 func (l *taskList) errUnknown(name string) error {
-	return fmt.Errorf("%s is not a task of this run; it has %s", name, list(namesOf(l.tasks)))
+	return fmt.Errorf("%s is not a task of this run; its tasks are %s", name, list(namesOf(l.tasks)))
 }
 
 func (l *taskList) errAbsent(t *task) error {
-	return fmt.Errorf("%s is not in this generation, whose hosts have %d of the %d tasks", t.Name(), l.size, l.listed)
+	return fmt.Errorf("%s is not running at present; the hosts have room for %d of the %d tasks", t.Name(), l.size, l.listed)
 }
 
 func namesOf(tasks []*task) []string {

@@ -41,11 +41,11 @@ const maxStopKeys = 200
 func (e StopTogether) stopKey() StopKey { return StopKey{e.Task, e.Generation, e.Key} }
 
 var (
-	errStopping   = errors.New("the tasks of the run are stopping together; nothing is started any more unless the stop is cleared")
+	errStopping   = errors.New("the tasks are stopping gracefully; no tasks are started unless the stop is cancelled")
 	errTooLate    = errors.New("the run is ending, and its tasks are being stopped")
-	errGraceOver  = errors.New("the grace of the stop is over, and the tasks that were left are being stopped; it cannot be cleared any more")
-	errOtherwise  = errors.New("the run is ending for another reason too; the stop cannot be cleared any more")
-	errNotStopped = errors.New("the run is ending, and not because its tasks were asked to stop together; there is nothing to clear")
+	errGraceOver  = errors.New("the grace of the stop is over and the remaining tasks are being stopped; it is too late to cancel the stop")
+	errOtherwise  = errors.New("the run is also ending for another reason; the stop can no longer be cancelled")
+	errNotStopped = errors.New("the run is ending for another reason than a graceful stop; no stop to cancel")
 )
 
 // Stopping returns whether the tasks are stopping together, and why.
@@ -141,7 +141,7 @@ func (a *account) checkAsker(task string, generation int) error {
 	case a.named[task] == nil:
 		return a.errUnknown(task)
 	case generation != a.group.generation:
-		return fmt.Errorf("generation %d of the group is over; this is generation %d", generation, a.group.generation)
+		return fmt.Errorf("restart %[2]d of all tasks has begun; this request is for restart %[1]d", generation, a.group.generation)
 	}
 	return nil
 }

@@ -120,12 +120,12 @@ func (w *writer) rootCause(f spec.Failure) {
 			case t.Exit.OK(), t.Exit.Cause.ByItself():
 				how = ", and " + HowEnded(spec.Failure{Exit: *t.Exit})
 			default:
-				how = ", and had to be stopped"
+				how = ", and was stopped"
 			}
 		}
 		w.line("Root cause: %s asked all tasks to stop%s%s", who, how, after)
 	case f.Evidence == spec.EvidenceStacks:
-		w.line("Root cause: %s held the others up%s", who, after)
+		w.line("Root cause: %s blocked the others%s", who, after)
 	case silent(w.r):
 		w.line("Root cause: cannot tell%s", after)
 	case onItsWay(f), f.Reported, f.StoppedByHost():
@@ -165,7 +165,7 @@ func (w *writer) firstError(f spec.Failure) {
 	case first != nil:
 		w.line("First error: %s%s %s ended: %s", rank(*first), before(*first, f), f.Task, first.Printed)
 	case f.Printed != nil && f.Printed.LostPeer && len(w.r.Tasks) > 1:
-		w.line("Its error speaks of a lost peer (%s), and no other task had printed an error of its own", f.Printed)
+		w.line("Its error reports a lost peer (%s), and no other task had printed its own error", f.Printed)
 	}
 }
 
@@ -199,7 +199,7 @@ func (w *writer) placedBefore() {
 	if w.r.Generation == 0 {
 		return
 	}
-	text := fmt.Sprintf("This was to be restart %d of the group", w.r.Generation)
+	text := fmt.Sprintf("This would have been restart %d of all tasks", w.r.Generation)
 	if n := len(w.r.GroupRestarts); n > 0 && w.r.GroupRestarts[n-1].Failure != nil {
 		f := *w.r.GroupRestarts[n-1].Failure
 		w.line("%s: before, %s%s", text, ofRestart(f), w.at(f))
@@ -220,9 +220,9 @@ func (w *writer) groupRestarts() {
 		return
 	}
 	if n := w.r.Generation; n > len(w.r.GroupRestarts) {
-		w.line("The last of %d restarts of the group:", n)
+		w.line("The last of %d restarts of all tasks:", n)
 	} else {
-		w.line("Restarts of the group:")
+		w.line("Restarts of all tasks:")
 	}
 	for _, r := range restarts {
 		w.line("    %s", Restart(r))
@@ -235,7 +235,7 @@ func Restart(r spec.GroupRestart) string {
 	if r.Failure != nil {
 		why = ofRestart(*r.Failure)
 	}
-	return fmt.Sprintf("%s; the group restarted (attempt_%d)", why, r.Attempt)
+	return fmt.Sprintf("%s; all tasks restarted (attempt_%d)", why, r.Attempt)
 }
 
 func ofRestart(f spec.Failure) string {
@@ -256,12 +256,12 @@ func (w *writer) leftOut() {
 		return
 	}
 	if len(o.Invalid) > 0 {
-		w.line("What they returned is not JSON and was left out: %s", list(o.Invalid))
+		w.line("Not included, since the returned values are not JSON: %s", list(o.Invalid))
 	}
 	if len(o.Values) > 0 {
-		w.line("The values returned are too large together for the result and were left out: %s. Each is in result.json of the log directory of its process.", list(o.Values))
+		w.line("Not included, since the returned values are too large together: %s. Each is in result.json in the log directory of its process.", list(o.Values))
 	}
 	if o.Tasks > 0 {
-		w.line("The run has too many tasks for its result, and %s left out", plural.Of(o.Tasks, "was", "were"))
+		w.line("The run has too many tasks for its result: %s left out", plural.Of(o.Tasks, "was", "were"))
 	}
 }

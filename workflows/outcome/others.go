@@ -34,9 +34,9 @@ func (w *writer) others() {
 			why += " (" + firstLine(w.r.Reason) + ")"
 		}
 	case spec.EndedByTogether:
-		why = " while the tasks were stopping together"
+		why = " during the graceful stop"
 		if len(w.r.Stragglers) > 0 {
-			why = " when their time to stop was over"
+			why = " after the grace of the stop"
 		}
 	}
 	if stopped := w.stopped(); !stragglersFail(w.r) { // those that were stopped are named as stragglers
@@ -79,13 +79,13 @@ func (w *writer) othersFailed() {
 		how := Short(*t.Exit)
 		if i < maxOthers {
 			if onItsWay(spec.Failure{Exit: *t.Exit}) {
-				how = "reported an error and was stopped: " + how
+				how = "reported an error, then was stopped: " + how
 			}
 			if a, b := root.FailedNanos(), t.Exit.FailedNanos(); t.Host == root.Host && t.Host != "" && a > 0 && b-a >= int64(time.Millisecond) {
 				how += ", " + span(time.Duration(b-a)) + " later"
 			}
 			if t.WasRestarting {
-				how += ", and was to be restarted"
+				how += ", and would have been restarted"
 			}
 			told = append(told, fmt.Sprintf("%s (%s)", place(t.Name, t.Host), how))
 			continue
@@ -110,7 +110,7 @@ func (w *writer) stopped() []string {
 }
 
 // lost names the tasks that were lost with their hosts while they were being stopped. By
-// the rules this is not the root cause, but a reader may know better: a host is given up
+// the rules this is not the root cause, but a reader may know better: a host is declared lost
 // only after minutes, when its peers have long failed because of its silence.
 func (w *writer) lost() {
 	var names []string
@@ -119,7 +119,7 @@ func (w *writer) lost() {
 			names = append(names, place(t.Name, t.Host))
 		}
 	}
-	w.names(names, "was lost with the host meanwhile", "were lost with the host meanwhile", "")
+	w.names(names, "was lost with the host in the meantime", "were lost with the host in the meantime", "")
 }
 
 // unkillable names processes that outlived SIGKILL. They still hold their resources, and
@@ -132,6 +132,6 @@ func (w *writer) unkillable() {
 		}
 	}
 	if len(names) > 0 {
-		w.line("Still there a while after SIGKILL, and given up: %s", list(names))
+		w.line("Still alive long after SIGKILL, and abandoned: %s", list(names))
 	}
 }

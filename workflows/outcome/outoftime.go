@@ -25,9 +25,9 @@ func (w *writer) outOfTime() {
 	}
 	switch {
 	case w.r.NotStarted && w.r.Generation > 0:
-		w.line("It passed while the group was being started again")
+		w.line("It passed while all tasks were being restarted")
 	case w.r.NotStarted:
-		w.line("The limit is 0, so nothing was started")
+		w.line("The limit is 0, so no task was started")
 	case len(late) > 0:
 		names, places, host := []string{}, []string{}, late[0].Host
 		for _, t := range late {
@@ -43,7 +43,7 @@ func (w *writer) outOfTime() {
 				places = append(names[:49:49], fmt.Sprintf("and %d more on %s", len(names)-49, host))
 			}
 		}
-		w.line("Still running then: %s", list(places))
+		w.line("Still running: %s", list(places))
 		w.doing(names)
 	}
 	f := w.r.FirstFailure
@@ -121,7 +121,7 @@ func (w *writer) traces() {
 		w.path("Flight Recorder of "+t.Name, t.Exit.TraceFile)
 	}
 	if more := len(traced) - maxFiles; more > 0 {
-		w.line("and %s more of the Flight Recorder, each beside the logs of its task", plural.Of(more, "file", "files"))
+		w.line("and %s more of the Flight Recorder, each next to the logs of its task", plural.Of(more, "file", "files"))
 	}
 }
 

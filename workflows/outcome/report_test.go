@@ -25,7 +25,7 @@ func TestExit_MPR16_MPR17_SEED21(t *testing.T) {
 	assert.Equal(t, "Subprocess worker-0 exited with exit code 0, but what it returned cannot be used: result file /r is not one JSON value", Exit("worker-0", bad))
 	oom := origin(-9)
 	oom.Cause = spec.CauseOOM
-	assert.Equal(t, "worker-0 used all the memory that its limits allow, and was killed", Exit("worker-0", oom))
+	assert.Equal(t, "worker-0 reached its memory limit and was killed", Exit("worker-0", oom))
 }
 
 func TestSentenceOfLimits_SEED19_D03(t *testing.T) {

@@ -138,23 +138,23 @@ func silentTasks(r *spec.RunResult) []string {
 func HowEnded(f spec.Failure) string {
 	switch e := f.Exit; {
 	case f.Evidence == spec.EvidenceStacks:
-		return "held the others up, and was stopped for that (on_silence)"
+		return "blocked the others, and was stopped for it (on_silence)"
 	case onItsWay(f):
-		return "was stopped on its way out (" + Short(e) + ")"
+		return "was stopped while it was ending (" + Short(e) + ")"
 	case e.StoppedByHost():
 		return "was stopped by its host (" + exitText(e) + ")"
 	case e.Cause == spec.CauseHostLost:
-		return "was lost with its host, or with the supervisor there"
+		return "was lost with its host or the host worker there"
 	case e.Cause == spec.CauseOOM:
-		return "used all the memory that its limits allow, and was killed"
+		return "reached its memory limit and was killed"
 	case e.Cause == spec.CauseSilence:
-		return "was silent, and was stopped for that (on_silence)"
+		return "was silent, and was stopped for it (on_silence)"
 	case e.Cause == spec.CauseLogQuota:
-		return "was ended because the run had written more output there than its logs.quota"
+		return "was stopped because the run's output on that host exceeded logs.quota"
 	case e.ExitCode < 0:
 		return "was killed by " + signalOf(e)
 	case e.BadResult():
-		return "exited with exit code 0, and left a bad result"
+		return "exited with exit code 0 but left a bad result"
 	case e.EndedInCall():
 		return "exited with exit code 0 " + e.InCallText()
 	}

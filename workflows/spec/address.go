@@ -30,7 +30,7 @@ func SplitAddress(addr string) (host string, port int, err error) {
 	}
 	port, err = strconv.Atoi(rest[1:])
 	if err != nil || port < 1 || port > 65535 || strconv.Itoa(port) != rest[1:] {
-		return "", 0, valueError{Quote(addr) + " has a bad port", "ports go from 1 to 65535"}
+		return "", 0, valueError{Quote(addr) + " has a bad port", "ports are 1 to 65535"}
 	}
 	return host, port, nil
 }
@@ -42,16 +42,16 @@ func splitHost(addr string) (host, rest string, err error) {
 		host, rest, ok = strings.Cut(inner, "]")
 		ip, ipErr := netip.ParseAddr(host)
 		if !ok || ipErr != nil || !ip.Is6() || !hostSafe(host) || rest != "" && rest[0] != ':' {
-			return "", "", valueError{Quote(addr) + " is no address", `write IPv6 like "[::1]:2222"`}
+			return "", "", valueError{Quote(addr) + " is not an address", `write IPv6 like "[::1]:2222"`}
 		}
 		return host, rest, nil
 	}
 	if strings.Count(addr, ":") > 1 {
-		return "", "", valueError{Quote(addr) + " is no address", `write "host:port", with IPv6 in brackets: "[::1]:2222"`}
+		return "", "", valueError{Quote(addr) + " is not an address", `write "host:port", with IPv6 in brackets: "[::1]:2222"`}
 	}
 	host, port, hasPort := strings.Cut(addr, ":")
 	if !hostRegexp().MatchString(host) {
-		return "", "", valueError{Quote(addr) + " is no address", `write "host:port" or "host", the host of letters, digits, ".", "-" and "_"`}
+		return "", "", valueError{Quote(addr) + " is not an address", `write "host:port" or "host", the host of letters, digits, ".", "-" and "_"`}
 	}
 	if hasPort {
 		rest = ":" + port

@@ -211,7 +211,7 @@ const MaxBarrierName = 200
 func CheckBarrierName(name string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("barrier: the name is empty; give one")
+		return fmt.Errorf("barrier: the name is empty; give a name")
 	case len(name) > MaxBarrierName:
 		return fmt.Errorf("barrier: the name has %d bytes; give at most %d", len(name), MaxBarrierName)
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
@@ -274,13 +274,13 @@ func OtherParticipantsText(task string, yours, theirs []string) string {
 	if lacking := without(theirs, yours); len(lacking) > 0 {
 		parts = append(parts, "only there: "+shorten.List(lacking, maxNamed))
 	}
-	return fmt.Sprintf("others wait there already, for other participants than %s does (%s); give all of them the same, or another name",
+	return fmt.Sprintf("tasks already wait there for other participants than %s does (%s); give all tasks the same participants, or use another name",
 		task, strings.Join(parts, "; "))
 }
 
 // TooLargeText refuses an arrival whose value is too large for the round.
 func TooLargeText() string {
-	return fmt.Sprintf("the values of all tasks have more than %d bytes together; bring less, such as the path of a file", MaxBarrierValues)
+	return fmt.Sprintf("the values of all tasks exceed %d bytes in all; pass less, such as the path of a file", MaxBarrierValues)
 }
 
 // without returns the names of the first list that are not in the second.

@@ -39,7 +39,7 @@ func TestOtherParticipantsText(t *testing.T) {
 	for i := range 1000 {
 		many = append(many, fmt.Sprint("worker-", i))
 	}
-	require.Equal(t, "others wait there already, for other participants than worker-1 does (only here: worker-500; only there: ps-0, ps-1); give all of them the same, or another name",
+	require.Equal(t, "tasks already wait there for other participants than worker-1 does (only here: worker-500; only there: ps-0, ps-1); give all tasks the same participants, or use another name",
 		OtherParticipantsText("worker-1", many, append(slices.Delete(slices.Clone(many), 500, 501), "ps-0", "ps-1")))
 	require.Contains(t, OtherParticipantsText("ps-0", []string{"ps-0"}, many), "worker-9 and 990 more")
 }

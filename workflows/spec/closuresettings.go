@@ -62,7 +62,7 @@ func (s *RunSpec) coordinatorEnv(name string) string {
 func parseTransientFailures(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, fmt.Errorf("%s=%s is no whole number; give one, such as %d", EnvTransientFailures, Quote(text), DefaultTransientFailures)
+		return 0, fmt.Errorf("%s=%s is not a whole number; write for example %d", EnvTransientFailures, Quote(text), DefaultTransientFailures)
 	}
 	return max(0, n), nil
 }
@@ -73,6 +73,6 @@ func checkTransientFailures(c *checker, path, name, value string) {
 		return
 	}
 	if _, err := parseTransientFailures(value); err != nil {
-		c.add(path, Quote(value)+" is no whole number", "give one, such as "+strconv.Quote(strconv.Itoa(DefaultTransientFailures))+", or leave it out")
+		c.add(path, Quote(value)+" is not a whole number", "write for example "+strconv.Quote(strconv.Itoa(DefaultTransientFailures))+", or leave it out")
 	}
 }

@@ -43,7 +43,7 @@ func TestClusterSpecKeepsRPCLayer(t *testing.T) {
 
 func TestSparseClusterSpecIsRefused(t *testing.T) {
 	_, err := Decode([]byte(`{"cluster": {"worker": {"0": "h:1"}}}`), withCommand)
-	require.EqualError(t, err, `invalid run spec: cluster.worker: is a sparse cluster spec, which names tasks by index and leaves some out; a run starts every task; write the addresses of all its tasks: ["host-a:2222", "host-b:2222"]`)
+	require.EqualError(t, err, `invalid run spec: cluster.worker: is a sparse cluster spec (tasks by index, some left out), but a run starts every task; write the addresses of all its tasks: ["host-a:2222", "host-b:2222"]`)
 }
 
 // Two chiefs are two chiefs in either form (SEED-03).
@@ -57,7 +57,7 @@ func TestWhatIsNoClusterSpec(t *testing.T) {
 		`{"worker": ["h:1"], "command": ["x"]}`, `{"cluster": ["h:1"]}`, `{"cluster": {"worker": []}, "tasks": []}`, `{"trainer": ["h:1"]}`,
 	} {
 		_, err := Decode([]byte(doc))
-		require.ErrorContains(t, err, "there is no such field in a run spec", doc)
+		require.ErrorContains(t, err, "not a field of a run spec", doc)
 	}
 }
 

@@ -54,7 +54,7 @@ func ParseConstraint(text string) (Constraint, error) {
 	}
 	at := strings.IndexAny(text, "=!<>")
 	if at < 0 {
-		return bad(len(text), "there is no %s", orList(constraintOps))
+		return bad(len(text), "the operator is missing; use %s", orList(constraintOps))
 	}
 	c := Constraint{Key: strings.TrimSpace(text[:at])}
 	start := len(text) - len(strings.TrimLeft(text, " \t"))
@@ -62,13 +62,13 @@ func ParseConstraint(text string) (Constraint, error) {
 	case c.Key == "":
 		return bad(at, "the key is missing")
 	case !labelRegexp().MatchString(c.Key):
-		return bad(start, "%s is no key", Quote(c.Key))
+		return bad(start, "%s is not a valid key", Quote(c.Key))
 	case strings.HasPrefix(c.Key, "gpu.") && !slices.Contains(ConstraintKeys, c.Key):
-		return bad(start, "there is no %s, but %s", c.Key, orList(ConstraintKeys[1:4]))
+		return bad(start, "no %s; use %s", c.Key, orList(ConstraintKeys[1:4]))
 	}
 	i := slices.IndexFunc(constraintOps, func(op string) bool { return strings.HasPrefix(text[at:], op) })
 	if i < 0 {
-		return bad(at, "there is no operator %s, but %s", Quote(text[at:at+1]), orList(constraintOps))
+		return bad(at, "unknown operator %s; use %s", Quote(text[at:at+1]), orList(constraintOps))
 	}
 	c.Op = constraintOps[i]
 	rest := text[at+len(c.Op):]
@@ -87,11 +87,11 @@ func ParseConstraint(text string) (Constraint, error) {
 	compares := c.Op != "==" && c.Op != "!="
 	switch {
 	case !c.IsNumber && wantsNumber:
-		return bad(value, "%s is compared with a number or a size such as 512GiB, and %s is none", c.Key, Quote(c.Value))
+		return bad(value, "%s is compared with a number or a size such as 512GiB, not with %s", c.Key, Quote(c.Value))
 	case compares && (c.Key == KeyName || c.Key == KeyGPUModel):
-		return bad(at, "%s is a text, which %s does not compare", c.Key, c.Op)
+		return bad(at, "%s is a text, which %s cannot compare", c.Key, c.Op)
 	case compares && !c.IsNumber:
-		return bad(value, "%s compares numbers, and %s is none", c.Op, Quote(c.Value))
+		return bad(value, "%s compares numbers, not %s", c.Op, Quote(c.Value))
 	}
 	return c, nil
 }
@@ -125,7 +125,7 @@ func ParseNumber(text string) (float64, bool) {
 func ParseSize(text string) (int64, error) {
 	n, ok := ParseNumber(text)
 	if !ok || n >= 1<<62 {
-		return 0, valueError{Quote(text) + " is no size", "write it like 512GiB or 80GB"}
+		return 0, valueError{Quote(text) + " is not a size", "write it like 512GiB or 80GB"}
 	}
 	return int64(n), nil
 }

@@ -39,7 +39,7 @@ func decode(data []byte, parse func(*checker, []byte) *node, complete []func(*Ru
 		return nil, c.specError()
 	}
 	if root.kind != kindObject {
-		c.malform("", root.line, "the document must be an object, is "+root.describe(), emptyRemedy)
+		c.malform("", root.line, "the document must be an object, not "+root.describe(), emptyRemedy)
 		return nil, c.specError()
 	}
 	s := &RunSpec{}
@@ -61,7 +61,7 @@ func decode(data []byte, parse func(*checker, []byte) *node, complete []func(*Ru
 func readDocument(c *checker, data []byte, parse func(*checker, []byte) *node) *node {
 	if len(data) >= MaxSpecBytes {
 		c.note(Problem{
-			Message: fmt.Sprintf("the document has %d bytes; a run spec has less than %d", len(data), MaxSpecBytes),
+			Message: fmt.Sprintf("the document has %d bytes; a run spec must have fewer than %d", len(data), MaxSpecBytes),
 			Remedy:  "pass large data in files",
 		})
 		return nil
@@ -124,7 +124,7 @@ func parseJSON(c *checker, data []byte) *node {
 	return &n
 }
 
-const emptyRemedy = "a run spec has at least tasks and a command"
+const emptyRemedy = "a run spec needs at least tasks and a command"
 
 // jsonReader turns the tokens of a document that is known to be valid JSON
 // into nodes.
@@ -149,7 +149,7 @@ func (r *jsonReader) token() json.Token {
 	if _, ok := t.(string); ok && hasLoneSurrogate(raw) {
 		r.c.note(Problem{
 			Line:    r.line,
-			Message: fmt.Sprintf("the text %s holds half of a surrogate pair, which is no character", cut(string(bytes.TrimLeft(raw, ",: \t\r\n")))),
+			Message: fmt.Sprintf("the text %s has half of a surrogate pair, which is not a character", cut(string(bytes.TrimLeft(raw, ",: \t\r\n")))),
 			Remedy:  `write both halves, such as "\ud83d\ude00", or the character itself`,
 		})
 	}

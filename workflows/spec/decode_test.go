@@ -68,7 +68,7 @@ func TestDecodeRefusesLargeDocuments(t *testing.T) {
 	_, err := Decode([]byte(doc + strings.Repeat(" ", MaxSpecBytes-len(doc)-1)))
 	require.NoError(t, err)
 	_, err = Decode([]byte(doc + strings.Repeat(" ", MaxSpecBytes-len(doc))))
-	require.EqualError(t, err, "invalid run spec: the document has 1048576 bytes; a run spec has less than 1048576; pass large data in files")
+	require.EqualError(t, err, "invalid run spec: the document has 1048576 bytes; a run spec must have fewer than 1048576; pass large data in files")
 }
 
 // The expanded size of a small document is bounded as well.

@@ -92,12 +92,12 @@ func (c *checker) fillDisconnect(path, key string, n *node, v reflect.Value) boo
 		switch {
 		case c.givenTwice(seen, p, m):
 		case m.name != "stop_after":
-			c.malform(p, m.line, "on_disconnect has no such field", disconnectRemedy)
+			c.malform(p, m.line, "not a field of on_disconnect", disconnectRemedy)
 		case m.value.kind != kindText:
-			c.malform(p, m.line, "must be a time, is "+m.value.describe(), disconnectRemedy)
+			c.malform(p, m.line, "must be a time, not "+m.value.describe(), disconnectRemedy)
 		default:
 			if _, err := ParseDuration(m.value.text); err != nil {
-				c.malform(p, m.value.line, Quote(m.value.text)+" is no duration", durationRemedy)
+				c.malform(p, m.value.line, Quote(m.value.text)+" is not a duration", durationRemedy)
 				continue
 			}
 			v.SetString(m.value.text)
@@ -115,10 +115,10 @@ func (o OnDisconnect) check(c *checker, path string) {
 	case err != nil:
 		c.add(path, Quote(string(o))+" is neither keep nor a time", disconnectRemedy)
 	case d < MinStopAfter:
-		c.add(path+".stop_after", fmt.Sprintf("must be at least %s, is %s", MinStopAfter, d),
-			"a host that is well needs that long to be sure that it hears nothing")
+		c.add(path+".stop_after", fmt.Sprintf("must be at least %s, not %s", MinStopAfter, d),
+			"a healthy host needs that long to be sure that the server is unreachable")
 	case d > MaxDuration:
-		c.add(path+".stop_after", fmt.Sprintf("must be at most %s, is %s", MaxDuration, d), "write keep for no limit")
+		c.add(path+".stop_after", fmt.Sprintf("must be at most %s, not %s", MaxDuration, d), "write keep for no limit")
 	}
 }
 

@@ -21,7 +21,7 @@ func DurationOf(d time.Duration) *Duration { return new(Duration(d)) }
 func ParseDuration(text string) (Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, valueError{Quote(text) + " is no duration", durationRemedy}
+		return 0, valueError{Quote(text) + " is not a duration", durationRemedy}
 	}
 	return Duration(d), nil
 }

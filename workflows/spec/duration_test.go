@@ -28,7 +28,7 @@ func TestDurationText(t *testing.T) {
 	}
 	for _, text := range []string{"", "3", "1d", "3 s", "three", "9999999h"} {
 		_, err := ParseDuration(text)
-		assert.EqualError(t, err, Quote(text)+` is no duration; write it like "3s", "90m" or "1h30m"`)
+		assert.EqualError(t, err, Quote(text)+` is not a duration; write it like "3s", "90m" or "1h30m"`)
 	}
 }
 
@@ -40,6 +40,6 @@ func TestDurationJSON(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(`{"D": null}`), &v))
 	assert.Zero(t, v.D.Std(), "nil is 0")
 	assert.ErrorContains(t, json.Unmarshal([]byte(`{"D": 3}`), &v), `a duration is a text such as "3s", not 3`)
-	assert.ErrorContains(t, json.Unmarshal([]byte(`{"D": "3"}`), &v), `"3" is no duration`)
+	assert.ErrorContains(t, json.Unmarshal([]byte(`{"D": "3"}`), &v), `"3" is not a duration`)
 	assert.Equal(t, time.Minute, DurationOf(time.Minute).Std())
 }

@@ -139,12 +139,12 @@ const sourceRemedy = "write {from_env: NAME} or {from_file: PATH}"
 func (s Source) check(c *checker, path, name string) {
 	switch {
 	case s.FromEnv != "" && s.FromFile != "":
-		c.add(path, "has two places to take the value from", sourceRemedy)
+		c.add(path, "has both from_env and from_file", sourceRemedy)
 	case name == EnvTransientFailures:
-		c.add(path, "clusterrun reads this variable itself, and not on the host", "write its value")
+		c.add(path, "clusterrun reads this variable itself, not on the host", "write its value")
 	case s.FromFile != "":
 		if p := path + ".from_file"; checkText(c, p, s.FromFile) && !filepath.IsAbs(s.FromFile) {
-			c.add(p, Quote(s.FromFile)+" is a relative path, and hosts have no common place to start from", "write an absolute one, such as /run/secrets/token")
+			c.add(p, Quote(s.FromFile)+" is a relative path", "write an absolute path, such as /run/secrets/token")
 		}
 	case checkText(c, path+".from_env", s.FromEnv) && strings.Contains(s.FromEnv, "="):
 		c.add(path+".from_env", "a variable's name cannot hold =", "write {from_env: NAME}")

@@ -191,7 +191,7 @@ func (f field) inRun() (path string, index []int) {
 			return jsonName(outer) + "." + name, []int{i, inner}
 		}
 	}
-	panic("spec: " + f.of + " is no field of a run spec that has a flag")
+	panic("spec: " + f.of + " is not a field of a run spec that has a flag")
 }
 
 // usageWithDefault returns the usage with the default, unless the usage already names it.

@@ -407,7 +407,7 @@ var fields = []field{
 
 	{
 		of:      "RunSpec.stop_together",
-		doc:     "How the tasks stop together, each by itself, when one of them or a person asks for it.",
+		doc:     "How the tasks stop gracefully, each by itself, when one of them or a person asks for it.",
 		example: "stop_together: {grace: 2m}",
 	},
 	{

@@ -146,7 +146,7 @@ func (c *checker) fillDuration(path, key string, n *node, v reflect.Value) bool 
 	}
 	d, err := ParseDuration(n.text)
 	if err != nil {
-		c.malform(path, n.line, Quote(n.text)+" is no duration", durationRemedy)
+		c.malform(path, n.line, Quote(n.text)+" is not a duration", durationRemedy)
 		return false
 	}
 	v.SetInt(int64(d))
@@ -193,18 +193,18 @@ func (c *checker) unknownField(path string, t reflect.Type, n *node, m *member) 
 	case near != "":
 		remedy = "did you mean " + near + "?"
 	default:
-		remedy = "there are " + strings.Join(known, ", ")
+		remedy = "its fields are " + strings.Join(known, ", ")
 	}
 	if _, given := n.get(near); near != "" && !given {
 		// The field is there, if misspelt, so it must not be called missing.
 		c.malformed = setKey(c.malformed, fieldPath(path, near))
 	}
-	c.malform(fieldPath(path, m.name), m.line, "there is no such field in "+structTitle(t), remedy)
+	c.malform(fieldPath(path, m.name), m.line, "not a field of "+structTitle(t), remedy)
 }
 
 // mismatch notes a value of the wrong type.
 func (c *checker) mismatch(path, key string, n *node, want reflect.Type) bool {
-	c.malform(path, n.line, fmt.Sprintf("must be %s, is %s", typeTitle(want), n.describe()), typeRemedy(key, n, want))
+	c.malform(path, n.line, fmt.Sprintf("must be %s, not %s", typeTitle(want), n.describe()), typeRemedy(key, n, want))
 	return false
 }
 

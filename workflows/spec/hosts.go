@@ -97,13 +97,13 @@ func (h HostCount) check(c *checker, path string) {
 	for text := range strings.SplitSeq(string(h), ":") {
 		n, err := strconv.Atoi(text)
 		if err != nil || strings.Count(string(h), ":") > 1 {
-			c.add(path, Quote(string(h))+" is no number of hosts", hostCountRemedy)
+			c.add(path, Quote(string(h))+" is not a number of hosts", hostCountRemedy)
 			return
 		}
 		checkNumber(c, path, n, field{least: new(1), most: new(MaxTasks)})
 	}
 	if least, most := h.Bounds(); least > most {
-		c.add(path, fmt.Sprintf("%s has its fewest hosts above its most", Quote(string(h))), fmt.Sprintf(`write "%d:%d"`, most, least))
+		c.add(path, fmt.Sprintf("%s has a minimum above its maximum", Quote(string(h))), fmt.Sprintf(`write "%d:%d"`, most, least))
 	}
 }
 
@@ -122,9 +122,9 @@ func checkHostPattern(c *checker, p, pattern string) {
 	_, err := path.Match(pattern, "")
 	switch {
 	case pattern == "":
-		c.add(p, "is empty, and names no host", "write a name, or a pattern such as gpu-*")
+		c.add(p, "is empty", "write a name, or a pattern such as gpu-*")
 	case err != nil:
-		c.add(p, Quote(pattern)+" is no pattern", "write a name, or a pattern such as gpu-* or gpu-[1-9]")
+		c.add(p, Quote(pattern)+" is not a pattern", "write a name, or a pattern such as gpu-* or gpu-[1-9]")
 	default:
 		checkText(c, p, pattern)
 	}
@@ -160,7 +160,7 @@ func checkHostCount(c *checker, s *RunSpec, n int, pinned []string) {
 	case c.isMalformed("hosts.count") || least < 1 || least > most:
 		return
 	case most > n:
-		c.add("hosts.count", fmt.Sprintf("is %s, and the run has only %s", h.Count, plural.Of(n, "task", "tasks")), "have a task for each host, or fewer hosts")
+		c.add("hosts.count", fmt.Sprintf("is %s, and the run has only %s", h.Count, plural.Of(n, "task", "tasks")), "use at least one task per host, or fewer hosts")
 	case h.PerHost != nil && *h.PerHost > 0 && (n+*h.PerHost-1) / *h.PerHost != most:
 		c.add("hosts.per_host", fmt.Sprintf("%s, %d on each host, do not make %s", plural.Of(n, "task", "tasks"), *h.PerHost, plural.Of(most, "host", "hosts")),
 			fmt.Sprintf("have %d tasks, or leave out count or per_host", most**h.PerHost))
@@ -250,12 +250,12 @@ func checkElastic(c *checker, s *RunSpec) {
 		return
 	}
 	if s.RestartScope != RestartScopeGroup {
-		c.add("restart_scope", fmt.Sprintf("a run on %s hosts starts all its tasks again when the number of its hosts changes", s.Hosts.Count),
-			"write restart_scope: group, and max_restarts: 0 if it is to fail with its programs")
+		c.add("restart_scope", fmt.Sprintf("a run on %s hosts restarts all tasks when the number of its hosts changes", s.Hosts.Count),
+			"write restart_scope: group, and max_restarts: 0 if it should fail with its programs")
 	}
 	for i, g := range s.Tasks {
 		if g.Addresses != nil {
-			c.add(indexPath("tasks", i)+".addresses", fmt.Sprintf("a run on %s hosts goes where there is room", s.Hosts.Count), "give a count, or one number of hosts")
+			c.add(indexPath("tasks", i)+".addresses", fmt.Sprintf("a run on %s hosts is placed wherever there is room", s.Hosts.Count), "give a count, or one number of hosts")
 		}
 	}
 	last := s.Tasks[len(s.Tasks)-1]
@@ -266,6 +266,6 @@ func checkElastic(c *checker, s *RunSpec) {
 			fmt.Sprintf("have %d or %d tasks", each*most, (each+1)*most))
 	case each*least <= n-last.Size():
 		c.add("hosts.count", fmt.Sprintf("is %s, and with %d tasks on each of %d hosts none is of type %s", s.Hosts.Count, each, least, last.Type),
-			"have more hosts at least, and the type last of which there may be fewer")
+			"raise the minimum of hosts, and put the type that may have fewer tasks last")
 	}
 }

@@ -67,7 +67,7 @@ var stdRegexp = lazyregexp.New(stdPattern)
 func ParseStd(text string) (StdMasks, error) {
 	if !stdRegexp().MatchString(text) {
 		return StdMasks{}, valueError{
-			Quote(text) + " is none of 0 (neither stream), 1 (stdout), 2 (stderr) and 3 (both), nor a list of them by rank",
+			Quote(text) + " must be 0 (neither stream), 1 (stdout), 2 (stderr), 3 (both), or a list of these by rank",
 			`write "3" for all ranks, or "0:3,1-7:1" by rank`,
 		}
 	}
@@ -87,9 +87,9 @@ func ParseStd(text string) (StdMasks, error) {
 		r.last, err2 = strconv.Atoi(last)
 		switch {
 		case err1 != nil || err2 != nil || r.last >= MaxTasks:
-			return StdMasks{}, valueError{Quote(part) + " names a rank beyond any run", "ranks go from 0 to " + strconv.Itoa(MaxTasks-1)}
+			return StdMasks{}, valueError{Quote(part) + " has a rank that no run can have", "ranks are 0 to " + strconv.Itoa(MaxTasks-1)}
 		case r.first > r.last:
-			return StdMasks{}, valueError{Quote(part) + " is a range that runs backwards", "write the lower rank first"}
+			return StdMasks{}, valueError{Quote(part) + " is a range in descending order", "write the lower rank first"}
 		}
 		m.some = append(m.some, r)
 	}
@@ -156,8 +156,8 @@ func ParsePrefix(template *string) (Prefix, error) {
 		get := prefixField(open, strings.TrimSpace(name))
 		if get == nil {
 			return Prefix{}, valueError{
-				Quote(open+name+end) + " is no field of a prefix",
-				"there are {{.Type}}, {{.Index}}, {{.Rank}}, {{.LocalRank}}, {{.Attempt}}, {{.Host}}, ${role_name}, ${rank} and ${local_rank}",
+				Quote(open+name+end) + " is not a field of a prefix",
+				"its fields are {{.Type}}, {{.Index}}, {{.Rank}}, {{.LocalRank}}, {{.Attempt}}, {{.Host}}, ${role_name}, ${rank} and ${local_rank}",
 			}
 		}
 		p.parts = append(p.parts, prefixPart{get: get})

@@ -35,7 +35,7 @@ func TestParseStdBadInput_TE05(t *testing.T) {
 	for _, text := range []string{"0:1,", "11", "0:1,1", "1,0:1"} {
 		_, err := ParseStd(text)
 		// The words of SEED-72.
-		assert.EqualError(t, err, `"`+text+`" is none of 0 (neither stream), 1 (stdout), 2 (stderr) and 3 (both), nor a list of them by rank; write "3" for all ranks, or "0:3,1-7:1" by rank`)
+		assert.EqualError(t, err, `"`+text+`" must be 0 (neither stream), 1 (stdout), 2 (stderr), 3 (both), or a list of these by rank; write "3" for all ranks, or "0:3,1-7:1" by rank`)
 	}
 	for _, text := range []string{"", "4", "-1", " 1", "1 ", "1\n", "0:4", "0:1, 1:1", "-1:1", "0-:1", "-3:1", "a:1", "0:1\n", ":", "٣"} {
 		_, err := ParseStd(text)
@@ -61,10 +61,10 @@ func TestParseStdRanksBeyondNine(t *testing.T) {
 	assert.Equal(t, []Std{StdAll}, masksOf(t, "000:3", 1))
 	for _, text := range []string{"10000:1", "0-10000:1", "99999999999999999999:1"} {
 		_, err := ParseStd(text)
-		assert.ErrorContains(t, err, "ranks go from 0 to 9999", text)
+		assert.ErrorContains(t, err, "ranks are 0 to 9999", text)
 	}
 	_, err := ParseStd("3-1:1")
-	assert.ErrorContains(t, err, "runs backwards")
+	assert.ErrorContains(t, err, "descending order")
 }
 
 func TestZeroMaskIsNone(t *testing.T) {

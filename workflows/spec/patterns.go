@@ -51,7 +51,7 @@ func matching(pattern, what, remedy string) syntax {
 	return syntax{pattern, rule(func(c *checker, path, text string) {
 		isItem := strings.HasSuffix(path, "]")
 		if (text != "" || isItem) && !compiled().MatchString(text) {
-			c.add(path, Quote(text)+" is no "+what, remedy)
+			c.add(path, Quote(text)+" is not a valid "+what, remedy)
 		}
 	})}
 }

@@ -42,8 +42,8 @@ func (s Silence) check(c *checker, path string) {
 	case err != nil:
 		c.add(path, Quote(string(s))+" is neither a time nor auto", silenceRemedy)
 	case d < MinSilence:
-		c.add(path, fmt.Sprintf("must be at least %s, is %s", MinSilence, d), silenceRemedy)
+		c.add(path, fmt.Sprintf("must be at least %s, not %s", MinSilence, d), silenceRemedy)
 	case d > MaxDuration:
-		c.add(path, fmt.Sprintf("must be at most ten years (87600h), is %s", d), "write a shorter one")
+		c.add(path, fmt.Sprintf("must be at most ten years (87600h), not %s", d), "write a shorter one")
 	}
 }

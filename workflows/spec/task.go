@@ -43,7 +43,7 @@ func ParseTaskName(name string) (typ string, index int, err error) {
 			return name[:i], n, nil
 		}
 	}
-	return "", 0, valueError{Quote(name) + " is no task name", "write type and index, like worker-3"}
+	return "", 0, valueError{Quote(name) + " is not a task name", "write type and index, like worker-3"}
 }
 
 // TaskList expands the groups of a validated spec into its tasks, in rank

@@ -90,7 +90,7 @@ func TestAddedTaskNeedsACommand(t *testing.T) {
 	_, err := s.AddedTask(StartTaskRequest{Task: "evaluator-0"})
 	require.ErrorContains(t, err, "give one")
 	_, err = s.AddedTask(StartTaskRequest{Task: "evaluator"})
-	require.ErrorContains(t, err, "is no task name")
+	require.ErrorContains(t, err, "is not a task name")
 }
 
 // An empty list differs from a missing list, and must survive the way to the workflow.
@@ -115,6 +115,6 @@ func TestParseTaskName(t *testing.T) {
 		"", "worker", "worker-", "-1", "worker--1", "worker-01", "worker-+1", "worker-1 ", "Worker-1", "worker-1-0", "a b-1", "worker-99999999999999999999", "worker-x",
 	} {
 		_, _, err := ParseTaskName(name)
-		assert.EqualError(t, err, Quote(name)+" is no task name; write type and index, like worker-3")
+		assert.EqualError(t, err, Quote(name)+" is not a task name; write type and index, like worker-3")
 	}
 }

@@ -32,7 +32,7 @@ const UnknownCall = "unknown"
 // InCallText returns a phrase for the call in which the process exited with 0.
 func (e Exit) InCallText() string {
 	if e.Call == UnknownCall {
-		return "while it served and its host worker was down, without having left"
+		return "while it was serving calls and its host worker was down"
 	}
 	return "in the middle of a call, " + e.Call
 }

@@ -157,7 +157,7 @@ func checkAsker(c *checker, task string, generation int) {
 		checkTaskName(c, "task", task)
 	}
 	if generation < 0 {
-		c.add("generation", fmt.Sprintf("must be at least 0, is %d", generation), "leave it out for the first")
+		c.add("generation", fmt.Sprintf("must be at least 0, not %d", generation), "leave it out for the first")
 	}
 }
 

@@ -112,13 +112,13 @@ func checkRestarts(c *checker, s *RunSpec) {
 // checkMPI refuses a spec in which a rank would wait for others that do not wait for it.
 func checkMPI(c *checker, s *RunSpec) {
 	if slices.Contains(s.EnvProfiles, EnvMPI) && s.RestartsTasks() {
-		c.add("env_profiles", "has mpi, and a rank that is started again alone finds no other rank waiting for it", "add restart_scope: group, or leave auto_restart out")
+		c.add("env_profiles", "includes mpi, but a rank that restarts by itself finds no other rank waiting for it", "add restart_scope: group, or leave auto_restart out")
 	}
 }
 
 func checkErrorKind(c *checker, path, kind string) {
 	if kind == "" {
-		c.add(path, "is empty, and names no kind of error", "write a kind, such as StopIteration, or leave it out")
+		c.add(path, "is empty", "write a kind, such as StopIteration, or leave it out")
 	}
 	checkText(c, path, kind)
 }
@@ -133,9 +133,9 @@ func checkLogs(c *checker, s *RunSpec) {
 	for i, r := range s.Logs.LocalRanksFilter {
 		switch p := indexPath("logs.local_ranks_filter", i); {
 		case r < 0 || r >= MaxTasks:
-			c.add(p, fmt.Sprintf("%d is no local rank", r), fmt.Sprintf("local ranks go from 0 to %d", MaxTasks-1))
+			c.add(p, fmt.Sprintf("%d is not a local rank", r), fmt.Sprintf("local ranks are 0 to %d", MaxTasks-1))
 		case n > 0 && r >= n:
-			c.add(p, fmt.Sprintf("names local rank %d, but the run has %s", r, plural.Of(n, "task", "tasks")), fmt.Sprintf("they go from 0 to %d", n-1))
+			c.add(p, fmt.Sprintf("names local rank %d, but the run has %s", r, plural.Of(n, "task", "tasks")), fmt.Sprintf("they are 0 to %d", n-1))
 		}
 	}
 	checkFilter(c, s)
@@ -160,7 +160,7 @@ func checkMask(c *checker, path, text, number, owner string, tasks int) {
 		return
 	}
 	if tasks > 0 && m.highest() >= tasks {
-		c.add(path, fmt.Sprintf("names %s %d, but %s has %s", number, m.highest(), owner, plural.Of(tasks, "task", "tasks")), fmt.Sprintf("they go from 0 to %d", tasks-1))
+		c.add(path, fmt.Sprintf("names %s %d, but %s has %s", number, m.highest(), owner, plural.Of(tasks, "task", "tasks")), fmt.Sprintf("they are 0 to %d", tasks-1))
 	}
 }
 
@@ -182,7 +182,7 @@ func (s *RunSpec) hasTask(name string) bool {
 // checkLineFilter refuses a filter that would let every line through.
 func checkLineFilter(c *checker, path, text string) {
 	if text == "" {
-		c.add(path, "is empty, and every line contains that", "write a text, or leave it out")
+		c.add(path, "is empty, and matches every line", "write a text, or leave it out")
 	}
 	checkText(c, path, text)
 }
@@ -198,9 +198,9 @@ func checkNumber(c *checker, path string, n int, f field) {
 	switch {
 	case f.least == nil || n >= *f.least && (f.most == nil || n <= *f.most):
 	case f.most == nil:
-		c.add(path, fmt.Sprintf("must be at least %d, is %d", *f.least, n), f.bounds)
+		c.add(path, fmt.Sprintf("must be at least %d, not %d", *f.least, n), f.bounds)
 	default:
-		c.add(path, fmt.Sprintf("must be from %d to %d, is %d", *f.least, *f.most, n), f.bounds)
+		c.add(path, fmt.Sprintf("must be from %d to %d, not %d", *f.least, *f.most, n), f.bounds)
 	}
 }
 
@@ -216,11 +216,11 @@ func checkDuration(c *checker, path string, d *Duration, from lowest) {
 	switch {
 	case d == nil:
 	case *d < 0:
-		c.add(path, fmt.Sprintf("must not be negative, is %s", d), durationRemedy)
+		c.add(path, fmt.Sprintf("must be 0s or more, not %s", d), durationRemedy)
 	case *d == 0 && from == positive:
 		c.add(path, "must be more than 0", durationRemedy+", or leave it out")
 	case *d > MaxDuration:
-		c.add(path, fmt.Sprintf("must be at most ten years (87600h), is %s", d), "write a shorter one")
+		c.add(path, fmt.Sprintf("must be at most ten years (87600h), not %s", d), "write a shorter one")
 	}
 }
 
@@ -234,7 +234,7 @@ func checkSize(c *checker, s *RunSpec) {
 		return
 	}
 	if len(data) >= MaxSpecBytes {
-		c.add("", fmt.Sprintf("the spec has %d bytes as JSON; a run spec has less than %d", len(data), MaxSpecBytes), "pass large data in files")
+		c.add("", fmt.Sprintf("the spec has %d bytes as JSON; it must have fewer than %d", len(data), MaxSpecBytes), "pass large data in files")
 	}
 }
 

@@ -62,7 +62,7 @@ func checkType(c *checker, path, typ string) {
 	case typ == "":
 		c.add(path+".type", "missing", "give the task type, such as "+fieldOf("TaskGroup.type").example)
 	case !validType(typ):
-		c.add(path+".type", Quote(typ)+" is no task type", "use lower-case letters, digits and _, and words joined by -, like worker or param-server")
+		c.add(path+".type", Quote(typ)+" is not a task type", "use lower-case letters, digits and _, and words joined by -, like worker or param-server")
 	}
 }
 
@@ -70,9 +70,9 @@ func (g TaskGroup) checkCount(c *checker, path string) {
 	switch {
 	case g.Count == nil:
 	case g.Addresses != nil:
-		c.add(path+".count", "given together with addresses, whose number is the count", "leave out one of them")
+		c.add(path+".count", "cannot be combined with addresses, which set the count", "leave out one of them")
 	case *g.Count < 1:
-		c.add(path+".count", fmt.Sprintf("must be at least 1, is %d", *g.Count), "leave the group out if it has no tasks")
+		c.add(path+".count", fmt.Sprintf("must be at least 1, not %d", *g.Count), "leave the group out if it has no tasks")
 	}
 }
 
@@ -95,7 +95,7 @@ func (g TaskGroup) checkAddresses(c *checker, path string, endpoints map[string]
 		}
 		e := endpoint(host, port)
 		if before, twice := endpoints[e]; twice {
-			c.add(p, fmt.Sprintf("%s of %s is the address of %s already", Quote(a), TaskName(g.Type, i), before), "give every task a port of its own")
+			c.add(p, fmt.Sprintf("%s of %s is the address of %s already", Quote(a), TaskName(g.Type, i), before), "give each task its own port")
 			continue
 		}
 		endpoints[e] = TaskName(g.Type, i)
@@ -106,9 +106,9 @@ func (g TaskGroup) checkOverrides(c *checker, path string) {
 	for _, index := range sortedKeys(g.Overrides) {
 		p := fieldPath(path+".overrides", index)
 		if n, err := strconv.Atoi(index); err != nil || !indexRegexp().MatchString(index) {
-			c.add(p, Quote(index)+" is no index of a task", `write "0", "1", …`)
+			c.add(p, Quote(index)+" is not an index of a task", `write "0", "1", …`)
 		} else if n >= g.Size() && g.Size() > 0 {
-			c.add(p, fmt.Sprintf("the group has no task %d", n), fmt.Sprintf("indices go from 0 to %d", g.Size()-1))
+			c.add(p, fmt.Sprintf("the group has no task %d", n), fmt.Sprintf("indices are 0 to %d", g.Size()-1))
 		}
 	}
 }
@@ -206,10 +206,10 @@ func checkStore(c *checker, s *RunSpec) {
 		return
 	}
 	if s.EnvProfiles != nil && !slices.Contains(s.EnvProfiles, EnvTorch) {
-		c.add("agent_store", "the store is for torch, and env_profiles leaves torch out", "leave out agent_store, or add torch to env_profiles")
+		c.add("agent_store", "the store needs torch in env_profiles", "leave out agent_store, or add torch to env_profiles")
 	}
 	v, given := s.MasterPort()
 	if n, err := strconv.ParseUint(v.Value, 10, 16); given && (err != nil || n == 0) {
-		c.add("agent_store", "MASTER_PORT in env is no port from 1 to 65535, at which the store could be served", "leave out MASTER_PORT, or agent_store")
+		c.add("agent_store", "MASTER_PORT in env must be a port from 1 to 65535, at which the store is served", "leave out MASTER_PORT, or agent_store")
 	}
 }

@@ -51,7 +51,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		}, []string{"tasks: 9223372036854775807 tasks; a run has up to 10000"}},
 		"chiefs overflow": {func(s *RunSpec) {
 			s.Tasks = []TaskGroup{{Type: "chief", Count: new(math.MinInt)}, {Type: "ps", Count: new(1)}}
-		}, []string{"tasks[0].count: must be at least 1, is -9223372036854775808"}},
+		}, []string{"tasks[0].count: must be at least 1, not -9223372036854775808"}},
 		"10000 tasks":           {func(s *RunSpec) { s.Tasks[0].Count = new(10_000) }, nil},
 		"10001 tasks":           {func(s *RunSpec) { s.Tasks[0].Count = new(10_001) }, []string{"tasks: 10001 tasks; a run has up to 10000"}},
 		"largest argument":      {func(s *RunSpec) { s.Command = []string{"x", strings.Repeat("a", MaxStringBytes)} }, nil},
@@ -59,20 +59,20 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		"largest variable":      {func(s *RunSpec) { s.Env = EnvOf(map[string]string{"A": strings.Repeat("a", MaxStringBytes-2)}) }, nil},
 		"variable too long":     {func(s *RunSpec) { s.Env = EnvOf(map[string]string{"A": strings.Repeat("a", MaxStringBytes-1)}) }, []string{"env.A: has 131072 bytes; Linux takes up to 131071 in one argument or variable"}},
 		"ten years":             {func(s *RunSpec) { s.Timeout = new(MaxDuration) }, nil},
-		"more than ten years":   {func(s *RunSpec) { s.Timeout = new(MaxDuration + 1) }, []string{"timeout: must be at most ten years (87600h), is 87600h0m0.000000001s"}},
+		"more than ten years":   {func(s *RunSpec) { s.Timeout = new(MaxDuration + 1) }, []string{"timeout: must be at most ten years (87600h), not 87600h0m0.000000001s"}},
 		"timeout 0 (SEED-18)":   {func(s *RunSpec) { s.Timeout = DurationOf(0) }, nil},
 		"chief_grace 0":         {func(s *RunSpec) { s.ChiefGrace = DurationOf(0) }, nil},
 		"stop.grace 0 (TR-113)": {func(s *RunSpec) { s.Stop.Grace = DurationOf(0) }, nil},
 		"stop.grace < 0 (TR-112)": {
-			func(s *RunSpec) { s.Stop.Grace = DurationOf(-time.Second) }, []string{"stop.grace: must not be negative, is -1s"},
+			func(s *RunSpec) { s.Stop.Grace = DurationOf(-time.Second) }, []string{"stop.grace: must be 0s or more, not -1s"},
 		},
 		"no restarts": {func(s *RunSpec) { s.MaxRestarts = new(0) }, nil},
 		"name of 100": {func(s *RunSpec) { s.Name = strings.Repeat("n", 100) }, nil},
-		"name of 101": {func(s *RunSpec) { s.Name = strings.Repeat("n", 101) }, []string{`name: "` + strings.Repeat("n", 60) + `…" is no name`}},
+		"name of 101": {func(s *RunSpec) { s.Name = strings.Repeat("n", 101) }, []string{`name: "` + strings.Repeat("n", 60) + `…" is not a valid name`}},
 		"name with a newline": {
-			func(s *RunSpec) { s.Name = "a\n" }, []string{`name: "a\n" is no name`},
+			func(s *RunSpec) { s.Name = "a\n" }, []string{`name: "a\n" is not a valid name`},
 		},
-		"type of 64": {func(s *RunSpec) { s.Tasks[0].Type = strings.Repeat("a", 64) }, []string{`tasks[0].type: "` + strings.Repeat("a", 60) + `…" is no task type`}},
+		"type of 64": {func(s *RunSpec) { s.Tasks[0].Type = strings.Repeat("a", 64) }, []string{`tasks[0].type: "` + strings.Repeat("a", 60) + `…" is not a task type`}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, problemsOf(t, oneWorker(c.change))) })
@@ -85,7 +85,7 @@ func TestValidateBoundsTheSpec(t *testing.T) {
 			s.Command = append(s.Command, strings.Repeat("<", 20_000)) // six bytes each in Go's JSON
 		}
 	})
-	require.Equal(t, []string{": the spec has 1200081 bytes as JSON; a run spec has less than 1048576"}, problemsOf(t, s))
+	require.Equal(t, []string{": the spec has 1200081 bytes as JSON; it must have fewer than 1048576"}, problemsOf(t, s))
 }
 
 func TestValidateBoundsArgvAndEnvironment(t *testing.T) {
@@ -130,21 +130,21 @@ func TestRequests(t *testing.T) {
 	}{
 		{TaskRequest{Tasks: []string{"worker-1"}, Signal: "INT", Grace: DurationOf(0)}, ""},
 		{TaskRequest{}, `tasks: missing; name the tasks, such as ["worker-1"]`},
-		{TaskRequest{Tasks: []string{"worker"}, Signal: "SIGFOO", Grace: DurationOf(-1)}, `tasks[0]: "worker" is no task name; write type and index, like worker-3
-			signal: "SIGFOO" is no signal; write its name, such as SIGTERM
-			grace: must not be negative, is -1ns; write it like "3s", "90m" or "1h30m"`},
+		{TaskRequest{Tasks: []string{"worker"}, Signal: "SIGFOO", Grace: DurationOf(-1)}, `tasks[0]: "worker" is not a task name; write type and index, like worker-3
+			signal: "SIGFOO" is not a signal; write its name, such as SIGTERM
+			grace: must be 0s or more, not -1ns; write it like "3s", "90m" or "1h30m"`},
 		{TerminateAllRequest{}, ""},
-		{TerminateAllRequest{Signal: "9", Grace: DurationOf(-1)}, `signal: "9" is no signal; did you mean SIGKILL?
-			grace: must not be negative, is -1ns; write it like "3s", "90m" or "1h30m"`},
+		{TerminateAllRequest{Signal: "9", Grace: DurationOf(-1)}, `signal: "9" is not a signal; did you mean SIGKILL?
+			grace: must be 0s or more, not -1ns; write it like "3s", "90m" or "1h30m"`},
 		{SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGUSR1"}, ""},
 		{SignalRequest{}, `tasks: missing; name the tasks, such as ["worker-1"]
 			signal: missing; give a signal by name, such as "SIGUSR1"`},
-		{SignalRequest{Tasks: []string{"worker-0"}, Signal: "x"}, `signal: "x" is no signal; write its name, such as SIGTERM`},
+		{SignalRequest{Tasks: []string{"worker-0"}, Signal: "x"}, `signal: "x" is not a signal; write its name, such as SIGTERM`},
 		{StartTaskRequest{Task: "evaluator-0", Command: []string{"x"}, Dir: "/", Env: EnvOf(map[string]string{"A": ""})}, ""},
-		{StartTaskRequest{Command: []string{}, Dir: "x", Env: EnvOf(map[string]string{"CLUSTERRUN_RANK": "1"})}, `task: "" is no task name; write type and index, like worker-3
+		{StartTaskRequest{Command: []string{}, Dir: "x", Env: EnvOf(map[string]string{"CLUSTERRUN_RANK": "1"})}, `task: "" is not a task name; write type and index, like worker-3
 			command: is empty; give the argv, such as command: [python3, train.py], or leave it out
-			dir: "x" is a relative path, and hosts have no common place to start from; write an absolute one, such as /srv/job
-			env.CLUSTERRUN_RANK: names that begin with CLUSTERRUN_ are clusterrun's own; choose another name`},
+			dir: "x" is a relative path; write an absolute path, such as /srv/job
+			env.CLUSTERRUN_RANK: names that begin with CLUSTERRUN_ are reserved for clusterrun; choose another name`},
 	}
 	for _, c := range cases {
 		err := c.request.Validate()

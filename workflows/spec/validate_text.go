@@ -21,14 +21,14 @@ const (
 // execOverhead is the cost of a string to execve in addition to its bytes: a NUL and a pointer.
 const execOverhead = 1 + 8
 
-// reservedEnv is the start of the names of variables that are clusterrun's own.
+// reservedEnv is the start of the names of variables that are reserved for clusterrun.
 const reservedEnv = "CLUSTERRUN_"
 
 // checkText refuses a text that no argument, variable or path can hold.
 func checkText(c *checker, path, text string) bool {
 	switch {
 	case strings.IndexByte(text, 0) >= 0:
-		c.add(path, "holds a NUL byte, which ends a text for the operating system", "leave it out; pass binary data in files")
+		c.add(path, "has a NUL byte, which the operating system cannot pass", "leave it out; pass binary data in files")
 	case !utf8.ValidString(text):
 		c.add(path, Quote(strings.ToValidUTF8(text, "\ufffd"))+" is not valid UTF-8, and JSON would change it", "pass other bytes in files")
 	default:
@@ -51,7 +51,7 @@ func checkCommand(c *checker, path string, argv []string) {
 		c.add(path, "is empty", "give the argv, such as "+commandExample+", or leave it out")
 	}
 	if len(argv) > 0 && argv[0] == "" {
-		c.add(path+"[0]", "is empty, but names the program", "give the program, such as "+commandExample)
+		c.add(path+"[0]", "is empty; it names the program", "give the program, such as "+commandExample)
 	}
 	checkArgs(c, path, argv)
 }
@@ -67,7 +67,7 @@ func checkArgs(c *checker, path string, args []string) {
 
 func checkDir(c *checker, path, dir string) {
 	if checkText(c, path, dir) && dir != "" && !strings.HasPrefix(dir, "/") {
-		c.add(path, Quote(dir)+" is a relative path, and hosts have no common place to start from", "write an absolute one, such as /srv/job")
+		c.add(path, Quote(dir)+" is a relative path", "write an absolute path, such as /srv/job")
 	}
 }
 
@@ -80,7 +80,7 @@ func (e Env) check(c *checker, path string) {
 		case strings.Contains(name, "="):
 			c.add(p, "a variable's name cannot hold =", envRemedy)
 		case strings.HasPrefix(name, reservedEnv):
-			c.add(p, "names that begin with "+reservedEnv+" are clusterrun's own", "choose another name")
+			c.add(p, "names that begin with "+reservedEnv+" are reserved for clusterrun", "choose another name")
 		case checkText(c, p, name):
 			v := e[name]
 			if v.IsReference() {

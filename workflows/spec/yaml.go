@@ -74,7 +74,7 @@ func yamlProblem(data []byte, err error) Problem {
 		p.Line, _ = strconv.Atoi(m[1])
 		text = text[len(m[0]):]
 	}
-	p.Message = "is not valid YAML: " + text
+	p.Message = "invalid YAML: " + text
 	if tabIndent().Match(data) {
 		p.Remedy = "indent with spaces; YAML refuses tabs"
 	}
@@ -135,7 +135,7 @@ func (r *yamlReader) scalar(y *yaml.Node) kind {
 	default:
 		r.c.note(Problem{
 			Line:    y.Line,
-			Message: fmt.Sprintf("the value %s has the tag %s, which means nothing here", Quote(y.Value), Quote(tag)),
+			Message: fmt.Sprintf("the value %s has the unknown tag %s", Quote(y.Value), Quote(tag)),
 			Remedy:  "write a plain value",
 		})
 		return kindText
@@ -191,7 +191,7 @@ func (r *yamlReader) merge(y *yaml.Node, depth int) []member {
 		return members
 	default:
 		if !r.tooMuch {
-			r.c.note(Problem{Line: y.Line, Message: "<<: must be an alias of an object, is " + n.describe(), Remedy: "write <<: *name"})
+			r.c.note(Problem{Line: y.Line, Message: "<<: must be an alias of an object, not " + n.describe(), Remedy: "write <<: *name"})
 		}
 		return nil
 	}

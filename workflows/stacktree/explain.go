@@ -89,18 +89,18 @@ func blame(all []*Class, total int, hostOf func(int) string) (Ranks, string) {
 				continue
 			}
 			if count > n {
-				return nil, fmt.Sprintf("cannot tell who holds the others up: %d of %d do not wait for others", count, total)
+				return nil, fmt.Sprintf("cannot tell which task blocks the others: %d of %d do not wait for others", count, total)
 			}
 			if count > 1 {
 				what = strings.Replace(strings.Replace(what, "is not", "are not", 1), "does not", "do not", 1)
 			}
 			ranks, sentence := name(suspects, "%s", what)
 			if missed := ranksOf(unknown); len(missed) > 0 && missed.String() != ranks.String() {
-				sentence += "; " + missed.words() + " could not be looked at"
+				sentence += "; " + missed.words() + " could not be read"
 			} else if len(missed) > 0 {
-				sentence = subject(ranks, hostOf) + " could not be looked at, and all others wait for others"
+				sentence = subject(ranks, hostOf) + " could not be read, and all others wait for others"
 				if one := names(waiting); len(one) == 1 {
-					sentence = subject(ranks, hostOf) + " could not be looked at, and all others are in " + one[0]
+					sentence = subject(ranks, hostOf) + " could not be read, and all others are in " + one[0]
 				}
 			}
 			return ranks, sentence
@@ -116,7 +116,7 @@ func blame(all []*Class, total int, hostOf func(int) string) (Ranks, string) {
 			return name(others, "%s not ended", number(ranks, "has", "have"))
 		}
 	}
-	return nil, "cannot tell who holds the others up: no ranks wait for others"
+	return nil, "cannot tell which task blocks the others: no ranks wait for others"
 }
 
 // apart finds the ranks that wait for others in another place than most ranks.
@@ -130,19 +130,19 @@ func apart(waiting []*Class, total int, name func([]*Class, string, ...any) (Ran
 	}
 	if len(rest) == 0 {
 		if total == 1 {
-			return nil, "cannot tell who holds the others up: there is only one rank"
+			return nil, "cannot tell which task blocks the others: there is only one rank"
 		}
-		return nil, fmt.Sprintf("cannot tell who holds the others up: all %d are in %s", total, most.Wait.Name)
+		return nil, fmt.Sprintf("cannot tell which task blocks the others: all %d are in %s", total, most.Wait.Name)
 	}
 	if most.Wait.Reason != Collective || 2*most.Count <= ranksOf(waiting).Len() {
-		return nil, "cannot tell who holds the others up: all wait for others, in different places"
+		return nil, "cannot tell which task blocks the others: all wait for others, in different places"
 	}
 	ranks := ranksOf(rest)
 	verb := number(ranks, "waits", "wait")
 	if one := names(rest); len(one) == 1 && one[0] != most.Wait.Name {
 		return name(rest, "%s in %s; the others are in %s", verb, one[0], most.Wait.Name)
 	}
-	return name(rest, "%s elsewhere than in %s at %s", verb, most.Wait.Name, most.Place[0])
+	return name(rest, "%s not in %s at %s", verb, most.Wait.Name, most.Place[0])
 }
 
 func names(classes []*Class) []string {

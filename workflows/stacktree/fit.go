@@ -40,7 +40,7 @@ func (t Tree) Fit(bytes int) Tree {
 		for _, l := range leaves[keep:] {
 			rest = append(rest, l.Ranks...)
 		}
-		unknown := Stack{{Kind: Unknown, Function: "differs from the others in its stack, for which there was no room"}}
+		unknown := Stack{{Kind: Unknown, Function: "has a different stack, omitted for lack of space"}}
 		out := Merge(append(kept, treeOf(rest.normal(), unknown))...)
 		if keep == 0 || out.size() <= bytes {
 			return out

@@ -82,11 +82,11 @@ func (m Motion) String() string {
 	moved := m.Moved.Len()
 	switch {
 	case moved == 0 && m.Same+m.Unknown == 1:
-		text += "it was in the same lines"
+		text += "it was at the same lines"
 	case moved == 0 && m.Unknown == 0:
-		text += fmt.Sprintf("all %d were in the same lines", m.Same)
+		text += fmt.Sprintf("all %d were at the same lines", m.Same)
 	case moved == 0:
-		text += fmt.Sprintf("%d in the same lines", m.Same)
+		text += fmt.Sprintf("%d at the same lines", m.Same)
 	case m.Same+m.Unknown > 0:
 		text += fmt.Sprintf("%s %s in other lines: slow rather than stuck", m.Moved.words(), number(m.Moved, "was", "were"))
 		if m.Same > 0 {
@@ -98,7 +98,7 @@ func (m Motion) String() string {
 		text += fmt.Sprintf("all %d were in other lines: slow rather than stuck", moved)
 	}
 	if m.Unknown > 0 {
-		text += fmt.Sprintf("; of %d it is not known", m.Unknown)
+		text += fmt.Sprintf("; unknown for %d", m.Unknown)
 	}
 	return text
 }

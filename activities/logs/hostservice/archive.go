@@ -124,7 +124,7 @@ func (c *Client) readArchive(ctx context.Context, a spec.Archive, sink Sink) err
 	if err != nil {
 		var missing *statusError
 		if errors.As(err, &missing) && missing.code == http.StatusNotFound {
-			return c.failed(&statusError{missing.code, "it does not have what the run ships, or does not offer it to this run"})
+			return c.failed(&statusError{missing.code, "it does not have the archive that the run ships, or does not offer it to this run"})
 		}
 		return err
 	}
@@ -135,7 +135,7 @@ func (c *Client) readArchive(ctx context.Context, a spec.Archive, sink Sink) err
 	case errors.As(err, &broken):
 		return err
 	case err == nil && sink.Len() > int64(a.Size):
-		return c.failed(&statusError{http.StatusOK, fmt.Sprintf("it sends more than the %d bytes of what the run ships", a.Size)})
+		return c.failed(&statusError{http.StatusOK, fmt.Sprintf("it sends more than the %d bytes of the archive", a.Size)})
 	case err == nil:
 		return nil
 	}

@@ -72,7 +72,7 @@ func TestArchives(t *testing.T) {
 	less := a
 	less.Size = 2000 // of what the run is said to ship
 	got.Reset()
-	assert.ErrorContains(t, clientOf(t, from).ReadArchive(t.Context(), less, &got), "it sends more than the 2000 bytes of what the run ships")
+	assert.ErrorContains(t, clientOf(t, from).ReadArchive(t.Context(), less, &got), "it sends more than the 2000 bytes of the archive")
 	assert.Equal(t, 2001, got.Buffer.Len())
 
 	unending, w := io.Pipe()

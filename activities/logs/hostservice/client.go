@@ -31,7 +31,7 @@ type Client struct {
 }
 
 // errCertificate is returned if another service answers than the run knows.
-var errCertificate = errors.New("the certificate is not the one that the run knows: another host worker answers there, or its state directory was recreated")
+var errCertificate = errors.New("the certificate is unknown to the run; another host worker answers there, or its state directory was recreated")
 
 const (
 	// answerTakes bounds the wait for a connection and for the beginning of an answer.

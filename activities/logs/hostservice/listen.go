@@ -41,7 +41,7 @@ func listen(stateDir, address string) (net.Listener, error) {
 	}
 	if err := atomicfile.Write(path, []byte(portOf(l.Addr())+"\n"), 0o600); err != nil {
 		_ = l.Close()
-		return nil, fmt.Errorf("keep the port of the host service: %w", err)
+		return nil, fmt.Errorf("store the port of the host service: %w", err)
 	}
 	return l, nil
 }

@@ -104,7 +104,7 @@ func readNote(dir *os.Root, execution string) (n Note, err error) {
 	}
 	uid, _ := unix.SetfsuidRetUid(-1) // only reads the ID: the thread may act as another user
 	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || !info.Mode().IsRegular() || stat.Uid != uint32(uid) {
-		return n, fmt.Errorf("the note of %s is not our file: %w", execution, fs.ErrNotExist)
+		return n, fmt.Errorf("%s.json is not owned by this user: %w", execution, fs.ErrNotExist)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxNote))
 	if err != nil {
@@ -114,7 +114,7 @@ func readNote(dir *os.Root, execution string) (n Note, err error) {
 		return Note{}, err
 	}
 	if _, its := namesOf(n.Run.WorkflowID, n.Run.RunID); its != execution {
-		return Note{}, fmt.Errorf("the note of %s belongs to another run: %w", execution, fs.ErrNotExist)
+		return Note{}, fmt.Errorf("%s.json belongs to another run: %w", execution, fs.ErrNotExist)
 	}
 	return n, nil
 }

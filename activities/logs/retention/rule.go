@@ -44,7 +44,7 @@ type Reason string
 // The reasons, in order of precedence.
 const (
 	Lives     Reason = "lives"
-	Unsettled Reason = "may live: there is no evidence that it has ended"
+	Unsettled Reason = "may still be running; nothing proves that it has ended"
 	Kept      Reason = "is kept"
 	Failed    Reason = "has failed"
 	Wanted    Reason = "is not old enough"

@@ -137,9 +137,9 @@ func TestDirectoryIsOfOneRunAndOneSpec(t *testing.T) {
 	otherNamespace := key("iris")
 	otherNamespace.Namespace = "other"
 	for want, err := range map[string]error{
-		"with the content of another archive": unpackFor(key("iris"), good.Archive, "mine"),
-		"for another spec":                    unpackFor(key("iris"), evil.Archive, "alice's"),
-		"of another run":                      unpackFor(otherNamespace, evil.Archive, "mine"),
+		"with different content": unpackFor(key("iris"), good.Archive, "mine"),
+		"for another spec":       unpackFor(key("iris"), evil.Archive, "alice's"),
+		"of another run":         unpackFor(otherNamespace, evil.Archive, "mine"),
 	} {
 		var taken *TakenError
 		require.ErrorAs(t, err, &taken, want)
@@ -151,7 +151,7 @@ func TestDirectoryIsOfOneRunAndOneSpec(t *testing.T) {
 		require.NoError(t, os.Lchown(s.Dir(key("iris")), 0, 0))
 	}
 	require.NoError(t, os.Remove(s.Dir(key("iris"))+".json"))
-	assert.ErrorContains(t, unpackFor(key("iris"), evil.Archive, "mine"), "it is unknown which run it belongs to")
+	assert.ErrorContains(t, unpackFor(key("iris"), evil.Archive, "mine"), "of an unknown run")
 }
 
 func TestWhatStaysBehind(t *testing.T) {

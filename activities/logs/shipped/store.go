@@ -208,7 +208,7 @@ type unpacked struct {
 type TakenError struct{ Dir, Why string }
 
 func (e *TakenError) Error() string {
-	return fmt.Sprintf("%s is there already, %s; start the run again", e.Dir, e.Why)
+	return fmt.Sprintf("%s already exists, %s; start the run again", e.Dir, e.Why)
 }
 
 // check returns an error if the directory of a run differs from u, or does not belong to the
@@ -228,11 +228,11 @@ func (s *Store) check(u unpacked, user *hostuser.User) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case readJSON(dir+".json", &there) != nil:
-		return &TakenError{dir, "and it is unknown which run it belongs to"}
+		return &TakenError{dir, "of an unknown run"}
 	case there.Run != u.Run:
 		return &TakenError{dir, "of another run"}
 	case there.Digest != u.Digest:
-		return &TakenError{dir, "with the content of another archive"}
+		return &TakenError{dir, "with different content"}
 	case there.Statement != u.Statement:
 		return &TakenError{dir, "for another spec"}
 	case !ok || stat.Uid != uid:

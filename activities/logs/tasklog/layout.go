@@ -102,17 +102,14 @@ func MakeDir(dir string) error {
 	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) {
 		for at := dir; ; at = filepath.Dir(at) {
 			if info, statErr := os.Stat(at); statErr == nil && !info.IsDir() {
-				return fmt.Errorf("log_dir: %s is a file", at)
+				return fmt.Errorf("%s is a file", at)
 			}
 			if at == filepath.Dir(at) {
 				break
 			}
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("log_dir: %w", err)
-	}
-	return nil
+	return err
 }
 
 // Passable is the mode of directories above the directories of runs: users who may read the

@@ -64,8 +64,8 @@ func TestMakeDir(t *testing.T) {
 
 	file := filepath.Join(root, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	assert.EqualError(t, MakeDir(file), "log_dir: "+file+" is a file")
-	assert.EqualError(t, MakeDir(filepath.Join(file, "below", "it")), "log_dir: "+file+" is a file")
+	assert.EqualError(t, MakeDir(file), file+" is a file")
+	assert.EqualError(t, MakeDir(filepath.Join(file, "below", "it")), file+" is a file")
 }
 
 func TestAttempts(t *testing.T) {

@@ -52,7 +52,7 @@ func (f *Follower) lowestExisting() string {
 			return at
 		}
 		if err == nil {
-			f.fail(at, fmt.Errorf("tail: log_dir: %s is a file", at))
+			f.fail(at, fmt.Errorf("tail: %s is a file", at))
 		}
 	}
 }

@@ -21,7 +21,7 @@ func splitCPUs(have []CPU, p pool, host string, m int) ([][]int, *spec.Problem) 
 			if !slices.ContainsFunc(have, func(c CPU) bool { return strconv.Itoa(c.ID) == w }) {
 				return nil, &spec.Problem{
 					Message: fmt.Sprintf("CPU %s cannot be used on host %s: the host worker may run on %s", w, host, formatList(have)),
-					Remedy:  "list some of these, or write auto for all of them",
+					Remedy:  "list some of them, or write auto for all",
 				}
 			}
 		}

@@ -169,7 +169,7 @@ func (g GPUs) split(p pool, host string, m int) ([][]string, *spec.Problem) {
 	}
 	if len(devices) < m {
 		return nil, &spec.Problem{
-			Message: fmt.Sprintf("%d tasks share out %s (%s) on host %s, and each needs one", m, plural.Of(len(devices), "device", "devices"), strings.Join(p.list, ","), host),
+			Message: fmt.Sprintf("%d tasks on host %[4]s share %[2]s (%[3]s), but each needs one", m, plural.Of(len(devices), "device", "devices"), strings.Join(p.list, ","), host),
 			Remedy:  "give some types devices: [], or have fewer tasks",
 		}
 	}
@@ -186,8 +186,8 @@ func (g GPUs) check(devices []string, host string) *spec.Problem {
 		switch {
 		case g.LimitedBy == "" && g.Count == 0 && isNumber: // names are not known of any host
 			return &spec.Problem{
-				Message: fmt.Sprintf("there is no device %s on host %s, where no GPU is seen", d, host),
-				Remedy:  "leave it out, or name GPUs that are there all the same in " + cudaVisible + " where clusterrun is started",
+				Message: fmt.Sprintf("host %[2]s has no GPUs, so no device %[1]s", d, host),
+				Remedy:  "leave it out, or set " + cudaVisible + " for clusterrun if the host has GPUs",
 			}
 		case g.LimitedBy != "" && len(g.Visible) == 0:
 			return &spec.Problem{
@@ -197,12 +197,12 @@ func (g GPUs) check(devices []string, host string) *spec.Problem {
 		case g.LimitedBy != "" && isNumber && !slices.Contains(g.Visible, d):
 			return &spec.Problem{
 				Message: fmt.Sprintf("device %s cannot be used on host %s: the host worker's %s has %s", d, host, g.LimitedBy, strings.Join(g.Visible, ",")),
-				Remedy:  "list some of these, or write auto for all of them",
+				Remedy:  "list some of them, or write auto for all",
 			}
 		case g.LimitedBy == "" && g.Count > 0 && isNumber && !slices.Contains(g.Visible, d):
 			return &spec.Problem{
-				Message: fmt.Sprintf("there is no device %s on host %s, which has %s, numbered from 0", d, host, plural.Of(g.Count, "device", "devices")),
-				Remedy:  "list existing ones, or write auto for all of them",
+				Message: fmt.Sprintf("no device %s on host %s, which has %s, numbered from 0", d, host, plural.Of(g.Count, "device", "devices")),
+				Remedy:  "list existing ones, or write auto for all",
 			}
 		}
 	}

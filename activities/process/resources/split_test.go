@@ -102,12 +102,12 @@ func TestWhatCannotBeShared(t *testing.T) {
 		devices spec.Resources
 		want    string
 	}{
-		{"worker=8", gpus(4), spec.Resources{"auto"}, "devices: 8 tasks share out 4 devices (auto) on host a, and each needs one; give some types devices: [], or have fewer tasks"},
-		{"worker=2", gpus(4), spec.Resources{"3"}, "devices: 2 tasks share out 1 device (3) on host a, and each needs one; give some types devices: [], or have fewer tasks"},
-		{"worker=1", gpus(0), spec.Resources{"0", "99"}, "devices: there is no device 0 on host a, where no GPU is seen; leave it out, or name GPUs that are there all the same in CUDA_VISIBLE_DEVICES where clusterrun is started"},
-		{"worker=3", gpus(2), spec.Resources{"0-1"}, "devices: 3 tasks share out 2 devices (0-1) on host a, and each needs one; give some types devices: [], or have fewer tasks"},
-		{"worker=1", gpus(4), spec.Resources{"0", "7"}, "devices: there is no device 7 on host a, which has 4 devices, numbered from 0; list existing ones, or write auto for all of them"},
-		{"worker=1", limited, spec.Resources{"0"}, "devices: device 0 cannot be used on host a: the host worker's CUDA_VISIBLE_DEVICES has 5,3; list some of these, or write auto for all of them"},
+		{"worker=8", gpus(4), spec.Resources{"auto"}, "devices: 8 tasks on host a share 4 devices (auto), but each needs one; give some types devices: [], or have fewer tasks"},
+		{"worker=2", gpus(4), spec.Resources{"3"}, "devices: 2 tasks on host a share 1 device (3), but each needs one; give some types devices: [], or have fewer tasks"},
+		{"worker=1", gpus(0), spec.Resources{"0", "99"}, "devices: host a has no GPUs, so no device 0; leave it out, or set CUDA_VISIBLE_DEVICES for clusterrun if the host has GPUs"},
+		{"worker=3", gpus(2), spec.Resources{"0-1"}, "devices: 3 tasks on host a share 2 devices (0-1), but each needs one; give some types devices: [], or have fewer tasks"},
+		{"worker=1", gpus(4), spec.Resources{"0", "7"}, "devices: no device 7 on host a, which has 4 devices, numbered from 0; list existing ones, or write auto for all"},
+		{"worker=1", limited, spec.Resources{"0"}, "devices: device 0 cannot be used on host a: the host worker's CUDA_VISIBLE_DEVICES has 5,3; list some of them, or write auto for all"},
 		{"worker=1", GPUs{LimitedBy: cudaVisible}, spec.Resources{"0"}, "devices: device 0 cannot be used on host a: the host worker was started with a CUDA_VISIBLE_DEVICES that shows it none; start it without that variable, or with these devices in it"},
 	} {
 		s, tasks := tasksOf(t, c.tasks)
@@ -129,8 +129,8 @@ func TestEveryProblemAtOnce(t *testing.T) {
 		texts = append(texts, p.Path+": "+p.Message)
 	}
 	assert.Equal(t, []string{
-		"devices: there is no device 9 on host a, which has 1 device, numbered from 0",
-		"tasks[1].devices: 2 tasks share out 1 device (0) on host a, and each needs one",
+		"devices: no device 9 on host a, which has 1 device, numbered from 0",
+		"tasks[1].devices: 2 tasks on host a share 1 device (0), but each needs one",
 		"cpus: CPU 9 cannot be used on host a: the host worker may run on 0-3",
 	}, texts)
 }

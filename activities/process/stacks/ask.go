@@ -100,7 +100,7 @@ func (a *pendingAnswer) signal(signal int) error {
 	p := a.process
 	info, err := a.file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return errors.New("not asked: the file for its answer has gone")
+		return errors.New("not asked: the file for its answer is gone")
 	}
 	a.from, a.size = info.Size(), info.Size()
 	fd, err := unix.PidfdOpen(p.pid, 0)
@@ -193,7 +193,7 @@ func (a *pendingAnswer) collect() {
 	case a.done:
 		a.silence = "it ended without an answer"
 	default:
-		a.silence = "it was asked and has not answered within " + answerBound.String()
+		a.silence = "it did not answer within " + answerBound.String()
 	}
 	a.free()
 }

@@ -43,7 +43,7 @@ type Result struct {
 var ErrGone = errors.New("its process has ended")
 
 var (
-	errLate = errors.New("there was no time left for it")
+	errLate = errors.New("not done, for lack of time")
 	// errWrite is returned if writing takes too long, perhaps because the disk hangs.
 	errWrite = errors.New("its capture could not be written in time")
 )
@@ -146,7 +146,7 @@ func (r *report) read(ctx context.Context, all table, pids []int, slots chan str
 		}
 		if ctx.Err() != nil {
 			r.unshown += len(pids) - i
-			r.gaps = append(r.gaps, "there was no time to read all processes")
+			r.gaps = append(r.gaps, "the time was too short to read all processes")
 			break
 		}
 		n++

@@ -114,7 +114,7 @@ func TestAStoppedProcess(t *testing.T) {
 func TestNoAnswer(t *testing.T) {
 	p := startProgram(t, nil, "bash", "-c", `exec 3>>$CLUSTERRUN_STACK_FILE.$$; trap 'echo late >&3' 60; echo ready; sleep 1000`).sleeps()
 	text := p.capture()
-	assert.Contains(t, text, "by its own account: it was asked and has not answered within 2s")
+	assert.Contains(t, text, "by its own account: it did not answer within 2s")
 	assert.Contains(t, text, "by the kernel's")
 	p.alive()
 }

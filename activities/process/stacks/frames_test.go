@@ -118,5 +118,5 @@ func TestAStoppedProcessStaysStopped(t *testing.T) {
 	s, err := proc.ReadStat(p.pid)
 	require.NoError(t, err)
 	assert.Equal(t, byte('T'), s.State)
-	assert.Contains(t, p.capture(), "by its machine code: not looked at: it is stopped")
+	assert.Contains(t, p.capture(), "by its machine code: not read: it is stopped")
 }

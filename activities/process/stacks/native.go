@@ -51,18 +51,18 @@ func (r *report) unwind(ctx context.Context) {
 	for i, p := range todo {
 		switch {
 		case i >= mostNative:
-			p.unnative = fmt.Sprintf("not looked at: that is done for %d processes of a task", mostNative)
+			p.unnative = fmt.Sprintf("not read: only %d processes of a task are", mostNative)
 		case p.State == 'D':
-			p.unnative = "not looked at: it is in uninterruptible sleep"
+			p.unnative = "not read: it is in uninterruptible sleep"
 		case stopped(p.Stat):
-			p.unnative = "not looked at: it is stopped"
+			p.unnative = "not read: it is stopped"
 		default:
 			select {
 			case nativeSlots <- struct{}{}:
 				p.unwind(ctx, r.User)
 				<-nativeSlots
 			case <-ctx.Done():
-				p.unnative = "there was no time left for it"
+				p.unnative = "not done, for lack of time"
 			}
 		}
 	}

@@ -60,7 +60,7 @@ int main(void) { if (vfork() == 0) { write(1, "ready\n", 6); while (1) pause(); 
 	text, err := os.ReadFile(r.File)
 	require.NoError(t, err)
 	assert.Contains(t, string(text), "in uninterruptible sleep (D), parent")
-	assert.Contains(t, string(text), "by its machine code: not looked at: it is in uninterruptible sleep")
+	assert.Contains(t, string(text), "by its machine code: not read: it is in uninterruptible sleep")
 	found := stacktree.Explain(stacktree.Of(0, r.Stack), func(int) string { return "" })
 	assert.Equal(t, "waits for a child process in forks", found.Classes[0].Does())
 }

@@ -50,8 +50,8 @@ func TestCPUs_MPR33(t *testing.T) {
 
 	for text, bad := range map[string][]int{
 		"binding to CPUs [8191]: invalid argument":           {8191},
-		"binding to CPUs [8192]: there is no CPU 8192":       {8192},
-		"binding to CPUs [-1]: there is no CPU -1":           {-1},
+		"binding to CPUs [8192]: no CPU 8192":                {8192},
+		"binding to CPUs [-1]: no CPU -1":                    {-1},
 		"]: CPU 8191 may not be used here":                   {first, 8191},
 		"cannot execute /nowhere: no such file or directory": nil,
 	} {

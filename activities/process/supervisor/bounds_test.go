@@ -68,8 +68,8 @@ func TestLimitsOfACgroup(t *testing.T) {
 	require.EqualError(t, s.limit(bare, Limits{PIDs: 5}), "its limits cannot be enforced: writing 5 to pids.max: no such file or directory")
 
 	s.controllers = ControllersReply{Controllers: []string{"memory"}, Why: "because"}
-	require.EqualError(t, s.limit(dir, l), "its limits cannot be enforced: there is no cpu controller for its cgroup: because")
-	require.EqualError(t, s.limit("", Limits{Memory: 1}), "its limits cannot be enforced: there is no memory controller for its cgroup: because")
+	require.EqualError(t, s.limit(dir, l), "its limits cannot be enforced: its cgroup has no cpu controller (because)")
+	require.EqualError(t, s.limit("", Limits{Memory: 1}), "its limits cannot be enforced: its cgroup has no memory controller (because)")
 	require.NoError(t, s.limit("", Limits{Rlimits: []Rlimit{{Resource: unix.RLIMIT_CORE}}}))
 }
 
@@ -123,7 +123,7 @@ func TestLimitsThatCannotBeEnforcedAreAnError(t *testing.T) {
 	require.NoError(t, err)
 	e := h.wait("hog", 0)
 	assert.Equal(t, exitcode.NotExecutable, e.Code)
-	assert.Equal(t, "its limits cannot be enforced: there is no memory controller for its cgroup: "+reply.Why, e.StartError)
+	assert.Equal(t, "its limits cannot be enforced: its cgroup has no memory controller ("+reply.Why+")", e.StartError)
 }
 
 // A memory hog and a fork bomb are stopped if the machine has cgroups of version 2 with

@@ -30,7 +30,7 @@ func newCgroups(cfg Config) *cgroups {
 	c.controllers = newControllers(cgroup.Delegate(c.dir, os.Getpid()))
 	if c.dir != "" {
 		if err := cgroup.Record(filepath.Join(cfg.State.dir, cgroupFile), cfg.State.boot, c.dir); err != nil {
-			cfg.Log.Warn("The location of the cgroups is not recorded; processes that leave their session may outlive a killed supervisor.", zap.Error(err))
+			cfg.Log.Warn("The location of the cgroups was not recorded; processes that leave their session may outlive a killed supervisor.", zap.Error(err))
 		}
 	}
 	return c
@@ -64,7 +64,7 @@ func (c *cgroups) enter(p *process) (string, int) {
 func (c *cgroups) limit(dir string, l Limits) error {
 	for _, name := range l.Controllers() {
 		if dir == "" || !slices.Contains(c.controllers.Controllers, name) {
-			return fmt.Errorf("its limits cannot be enforced: there is no %s controller for its cgroup: %s", name, c.controllers.Why)
+			return fmt.Errorf("its limits cannot be enforced: its cgroup has no %s controller (%s)", name, c.controllers.Why)
 		}
 	}
 	return cgroup.Limit(dir, l.Memory, l.CPUs, l.PIDs)

@@ -64,7 +64,7 @@ func (s *supervisor) Grant(_ context.Context, r GrantRequest) error {
 		case p.task.run.releasing && !p.Granted:
 			err = fault.Refuse(ErrReleased, fmt.Sprintf("run %s was released on this host", r.Key.Run.WorkflowID))
 		case p.Exit == nil:
-			err = fault.Refuse(ErrAlive, fmt.Sprintf("%s: process %d still lives", r.Key, r.Number))
+			err = fault.Refuse(ErrAlive, fmt.Sprintf("%s: process %d is still alive", r.Key, r.Number))
 		default:
 			t.fence = r.Fence
 		}
@@ -197,7 +197,7 @@ func (s *supervisor) release(r *run, all []*process) {
 	}
 	s.mu.Unlock()
 	if err != nil {
-		s.log.Error("The release of a run is not journalled yet.", zap.String("run", r.key.WorkflowID), zap.Error(err))
+		s.log.Error("The release of a run is not in the journal yet.", zap.String("run", r.key.WorkflowID), zap.Error(err))
 	}
 	close(r.released)
 	select {

@@ -96,7 +96,7 @@ func (s *stopper) timeIsUp() {
 		}
 		if p.contact.over(now) && !p.cutOff {
 			p.cutOff = true
-			s.log.Warn("The Temporal server has not answered for a process in time; it is stopped.", zap.Stringer("task", p.Key), zap.Int("pid", p.PID))
+			s.log.Warn("The Temporal server did not answer in time; a process is stopped (on_disconnect).", zap.Stringer("task", p.Key), zap.Int("pid", p.PID))
 			left := time.Duration(max(0, p.contact.killAt()-now))
 			s.stop([]*process{p}, syscall.Signal(p.contact.Signal), time.Now().Add(left), ReasonCutOff, false)
 		}

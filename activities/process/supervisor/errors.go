@@ -38,7 +38,7 @@ var (
 	ErrLimit = fault.ErrLimit
 	// ErrInvalid means that the request is invalid.
 	ErrInvalid = fault.ErrInvalid
-	// ErrLost means that the supervisor is gone. Only the client returns it.
+	// ErrLost means that the supervisor has exited. Only the client returns it.
 	ErrLost = errors.New("supervisor lost")
 )
 

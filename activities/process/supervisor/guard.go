@@ -73,7 +73,7 @@ func (g *guard) start() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil && !g.over {
-		g.log.Warn("The guard cannot be started; processes of tasks may outlive this supervisor if it is killed together with its side."+fault.LimitOf(err), zap.Error(err))
+		g.log.Warn("The guard cannot be started; processes of tasks may outlive this supervisor if it and its client are killed together."+fault.LimitOf(err), zap.Error(err))
 		g.startAgain()
 	}
 }

@@ -121,7 +121,7 @@ func (l *lifeline) do(line []byte) {
 	}
 	switch {
 	case err != nil:
-		l.log.Error("The owner's request on the lifeline is not understood.", zap.Error(err))
+		l.log.Error("A request of the launcher was not understood.", zap.Error(err))
 	case all.Later:
 		l.later(all)
 	default:

@@ -64,7 +64,7 @@ func TestSupervisorKilled(t *testing.T) {
 			for _, pid := range pids {
 				h.until("all have gone", func() bool { return gone(pid) })
 			}
-			h.until("the side has ended", func() bool { return gone(side) })
+			h.until("the Temporal client has exited", func() bool { return gone(side) })
 
 			// The next supervisor knows the processes there were, and starts nothing twice.
 			h.start()

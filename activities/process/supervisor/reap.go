@@ -105,7 +105,7 @@ func (r *reaper) drain() {
 		case <-r.signals:
 		case <-r.again.C:
 		case <-deadline:
-			r.s.log.Error("Descendants of tasks are still there after SIGKILL.", zap.Int("processes", len(r.orphans)))
+			r.s.log.Error("Descendants of tasks are still alive after SIGKILL.", zap.Int("processes", len(r.orphans)))
 			return
 		}
 	}
@@ -258,7 +258,7 @@ func (r *reaper) finish(p *process, left int) bool {
 		}
 	}
 	if exit.Unkillable {
-		s.log.Error("A process is still there after SIGKILL; it is given up.", zap.Stringer("task", p.Key), zap.Int("pid", p.PID))
+		s.log.Error("A process is still alive after SIGKILL; it is abandoned.", zap.Stringer("task", p.Key), zap.Int("pid", p.PID))
 	}
 	// Writing may take a while on a bad disk; the others must not wait for it.
 	s.records.Go(func() { s.recordExit(p, exit) })
@@ -274,7 +274,7 @@ func (s *supervisor) recordExit(p *process, exit *Exit) {
 		Type: recExited, Generation: p.Key.Generation, Task: p.Key.Task, Number: p.Number, Exit: exit,
 	})
 	if err != nil {
-		s.log.Error("An exit is not journalled yet.", zap.Stringer("task", p.Key), zap.Error(err))
+		s.log.Error("An exit is not in the journal yet.", zap.Stringer("task", p.Key), zap.Error(err))
 	}
 	s.mu.Lock()
 	p.Exit = exit

@@ -42,7 +42,7 @@ func (o *owner) relayed(which int, end output.Place, foreground bool) (int, *out
 			return -1, nil, fault.NotStarted("making a pipe for its output: " + fault.Reason(err))
 		}
 	}
-	to := os.NewFile(uintptr(fd), "the output of the owner") //nolint:gosec // a descriptor
+	to := os.NewFile(uintptr(fd), "the output of the launcher") //nolint:gosec // a descriptor
 	return w, output.Relayed(r, to, end, which, terminal), nil
 }
 

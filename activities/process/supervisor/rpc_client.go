@@ -62,7 +62,7 @@ func NewOwnersClient(conn net.Conn, pid int, stateDir, instance string) *Client 
 func ClientFromEnv() (*Client, error) {
 	text := os.Getenv(envFD)
 	if text == "" {
-		return nil, fmt.Errorf("%s is not set: this is not the side of a supervisor", envFD)
+		return nil, fmt.Errorf("%s is not set: no supervisor has started this process", envFD)
 	}
 	fd, err := strconv.Atoi(text)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *Client) Version() string { return c.version }
 // StateDir returns the supervisor's state directory.
 func (c *Client) StateDir() string { return c.dir }
 
-// Lost returns a channel that is closed when the supervisor is gone.
+// Lost returns a channel that is closed when the supervisor has exited.
 func (c *Client) Lost() <-chan struct{} { return c.lost }
 
 // Close ends the connection.

@@ -135,7 +135,7 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 
 	var err error
 	if s.lifeline, err = watchLifeline(cfg.Lifeline, s.stopLater, s.log); err != nil {
-		s.log.Error("The owner cannot be watched.", zap.Error(err))
+		s.log.Error("The launcher cannot be watched.", zap.Error(err))
 	}
 	defer s.lifeline.stop()
 	gone, told := s.lifeline.news()
@@ -166,16 +166,16 @@ func runWith(ctx context.Context, cfg Config, k kernel) error {
 		s.log.Info("The supervisor is closing; everything is stopped.")
 	case <-s.side.replaced:
 		ownerGone = false
-		s.log.Info("The supervisor has no run and is replaced by the program of its side.", zap.String("version", s.side.program.version))
+		s.log.Info("The supervisor is idle and is replaced by the installed program.", zap.String("version", s.side.program.version))
 	case <-gone:
 		select {
 		case all = <-told: // before it went
 		default:
 			gone, all.Stops = nil, orphans
 		}
-		s.log.Info("The owner is gone; everything is stopped.")
+		s.log.Info("The launcher has exited; everything is stopped.")
 	case all = <-told:
-		s.log.Info("The owner stops everything.")
+		s.log.Info("The launcher stops everything.")
 	}
 	s.close(ownerGone, all.Recorded)
 	close(stopSide)
@@ -223,7 +223,7 @@ func (s *supervisor) endProcesses(how Stops, ownerGone <-chan struct{}, orphans 
 		case <-gone:
 			return
 		case <-bound.C:
-			s.log.Error("Not everything has ended; the supervisor does not wait any longer.")
+			s.log.Error("Some processes are still running; the supervisor stops waiting.")
 			return
 		case <-kill:
 			s.stopper.stopAll(Stops{Stop: Stop{Signal: int(unix.SIGKILL)}}, time.Now())

@@ -79,7 +79,7 @@ func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 		if s.ownersLeft() {
 			return
 		}
-		s.log.Warn("The side in the owner's process has ended; one is started here. Processes are not touched.")
+		s.log.Warn("The Temporal client of the launcher has exited; one is started in the supervisor. Tasks are unaffected.")
 	}
 	pause := time.Duration(0)
 	for {
@@ -95,7 +95,7 @@ func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 			s.tell(nil)
 		}
 		if err != nil {
-			s.log.Error("The Temporal-facing side cannot be started."+fault.LimitOf(err), zap.Error(err))
+			s.log.Error("The Temporal client of the host worker cannot be started."+fault.LimitOf(err), zap.Error(err))
 		} else {
 			status, killed := s.await()
 			link.close()
@@ -110,7 +110,7 @@ func (s *sideKeeper) keep(started chan<- error, stop <-chan struct{}) {
 				pause = 0
 				continue
 			}
-			s.log.Warn("The Temporal-facing side has ended; it is started again. Processes are not touched.",
+			s.log.Warn("The Temporal client of the host worker has exited; it is restarted. Tasks are unaffected.",
 				zap.String("status", describe(status)), zap.Duration("lived", time.Since(begun)))
 		}
 		if time.Since(begun) > sideSettled {
@@ -135,7 +135,7 @@ func (s *sideKeeper) linkOwners() (*sideLink, error) {
 	conn, err := net.FileConn(s.cfg.OwnersSide)
 	_ = s.cfg.OwnersSide.Close()
 	if err != nil {
-		return nil, fmt.Errorf("the socket to the owner's side: %w", err)
+		return nil, fmt.Errorf("the socket to the launcher: %w", err)
 	}
 	link := s.serve(conn)
 	s.mu.Lock()
@@ -215,7 +215,7 @@ func (s *sideKeeper) start() (link *sideLink, err error) {
 	_ = unix.Close(null)
 	if err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("starting the Temporal-facing side %s: %w", argv[0], err)
+		return nil, fmt.Errorf("starting the Temporal client %s: %w", argv[0], err)
 	}
 	link = s.serve(conn)
 	s.wake() // the side may have ended before it was in the table
@@ -302,7 +302,7 @@ func (s *sideKeeper) end(gone <-chan struct{}) {
 		case <-timer.C:
 		}
 	}
-	s.log.Error("The Temporal-facing side cannot be killed.")
+	s.log.Error("The Temporal client of the host worker cannot be killed.")
 }
 
 // reap reaps the side if it has ended.

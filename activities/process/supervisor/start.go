@@ -85,7 +85,7 @@ func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 	case r.Contact.over(BootNanos()):
 		return nil, false, fault.Refuse(ErrCutOff, fmt.Sprintf("%s: the Temporal server has not answered for it in time", r.Key))
 	case r.Key.Generation < run.newest:
-		return nil, false, fault.Refuse(ErrFenced, fmt.Sprintf("%s: generation %d is over, %d has begun", r.Key, r.Key.Generation, run.newest))
+		return nil, false, fault.Refuse(ErrFenced, fmt.Sprintf("%s: start %d of the run is over; start %d has begun", r.Key, r.Key.Generation, run.newest))
 	case r.Number != t.next:
 		return nil, false, fault.Refuse(ErrInvalid, fmt.Sprintf("%s: process %d cannot be started, the next one is %d", r.Key, r.Number, t.next))
 	}
@@ -95,13 +95,13 @@ func (s *supervisor) admit(r StartRequest) (p *process, mine bool, err error) {
 		}
 		for _, q := range its.processes {
 			if q.Exit == nil {
-				return nil, false, fault.Refuse(ErrAlive, fmt.Sprintf("%s: process %d of generation %d still lives (pid %d)", r.Key, q.Number, other.generation, q.PID))
+				return nil, false, fault.Refuse(ErrAlive, fmt.Sprintf("%s: process %d of start %d of the run is still alive (pid %d)", r.Key, q.Number, other.generation, q.PID))
 			}
 		}
 	}
 	if n := len(t.processes); n > 0 {
 		if last := t.processes[n-1]; !last.Granted && r.Fence.Launch <= last.Launch {
-			return nil, false, fault.Refuse(ErrNotGranted, fmt.Sprintf("%s: process %d has ended and was not granted a successor", r.Key, last.Number))
+			return nil, false, fault.Refuse(ErrNotGranted, fmt.Sprintf("%s: process %d has ended and may not be restarted", r.Key, last.Number))
 		}
 	}
 	p = newProcess(t, r.Number, r.Fence.Launch)
@@ -160,7 +160,7 @@ func (s *supervisor) make(p *process, r StartRequest) {
 	begun := entry
 	begun.Type, begun.PID, begun.Ticks, begun.At = recStarted, p.PID, p.ticks, p.Started
 	if err := journal.keep(begun); err != nil {
-		s.log.Warn("The start of a process is not journalled yet.", zap.Stringer("task", p.Key), zap.Error(err))
+		s.log.Warn("The start of a process is not in the journal yet.", zap.Stringer("task", p.Key), zap.Error(err))
 	}
 	close(p.settled)
 	// It may have ended before it was in the table, when its SIGCHLD was ignored.

@@ -134,12 +134,12 @@ func loadInstance(dir string, o StateOptions) (name string, fresh bool, err erro
 	if err == nil {
 		name = strings.TrimSpace(string(raw))
 		if !instancePattern().MatchString(name) {
-			return "", false, fmt.Errorf("%s does not have the 8 letters and digits that were written to it: remove the state directory, with the journals in it, to start over", path)
+			return "", false, fmt.Errorf("%s is damaged; it must have 8 letters and digits. Remove the state directory, with its journals, to start over", path)
 		}
 		return name, false, nil
 	}
 	if !errors.Is(err, os.ErrNotExist) {
-		return "", false, fmt.Errorf("reading the instance: %w", err)
+		return "", false, fmt.Errorf("reading the ID of the host worker: %w", err)
 	}
 	name = cmp.Or(o.Instance, NewInstance())
 	write := atomicfile.WriteSynced
@@ -147,7 +147,7 @@ func loadInstance(dir string, o StateOptions) (name string, fresh bool, err erro
 		write = atomicfile.Write
 	}
 	if err := write(path, []byte(name+"\n"), 0o600); err != nil {
-		return "", false, fmt.Errorf("writing the instance: %w", err)
+		return "", false, fmt.Errorf("writing the ID of the host worker: %w", err)
 	}
 	return name, true, nil
 }

@@ -180,7 +180,7 @@ func sweepAfterLoss(ctx context.Context, dir string, dead int) (int, error) {
 	}
 	result := sweepHost(ctx, s.sweepPlan(time.Now()))
 	if len(result.left) > 0 {
-		return result.killed, fmt.Errorf("%d processes are still there after SIGKILL: %v", len(result.left), slices.Sorted(maps.Keys(result.left)))
+		return result.killed, fmt.Errorf("%d processes are still alive after SIGKILL: %v", len(result.left), slices.Sorted(maps.Keys(result.left)))
 	}
 	return result.killed, nil
 }

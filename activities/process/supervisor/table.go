@@ -243,5 +243,5 @@ func sortProcesses(ps []Process) {
 }
 
 func (r *run) damageError() error {
-	return fault.Refuse(ErrDamaged, fmt.Sprintf("the journal of run %s was damaged (see %s): what this host did for it is not known, so its tasks count as lost with the host", r.key.WorkflowID, r.damaged))
+	return fault.Refuse(ErrDamaged, fmt.Sprintf("the journal of run %s was damaged (see %s); its tasks count as lost with the host", r.key.WorkflowID, r.damaged))
 }

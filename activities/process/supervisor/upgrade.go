@@ -43,7 +43,7 @@ const (
 	sideReports = time.Second
 )
 
-// await returns when the side has ended. killed reports whether it was killed for an upgrade;
+// await returns when the Temporal client has exited. killed reports whether it was killed for an upgrade;
 // see adopt.
 func (s *sideKeeper) await() (status syscall.WaitStatus, killed bool) {
 	var requests <-chan struct{}

@@ -87,7 +87,7 @@ func Environ(base []string, p Process) ([]string, error) {
 			jax(env, p, m)
 		case spec.EnvMPI: // `clusterrun task mpi` sets them
 		default:
-			err = fmt.Errorf("env_profiles: there is no profile %q", profile)
+			err = fmt.Errorf("env_profiles: unknown profile %q", profile)
 		}
 		if err != nil {
 			return nil, err

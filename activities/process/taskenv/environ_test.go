@@ -198,7 +198,7 @@ func TestProfilesAreOptional(t *testing.T) {
 
 	p.Cluster.Profiles = []spec.EnvProfile{"nosuch"}
 	_, err := Environ(nil, p)
-	assert.EqualError(t, err, `env_profiles: there is no profile "nosuch"`)
+	assert.EqualError(t, err, `env_profiles: unknown profile "nosuch"`)
 }
 
 func TestPrecedence(t *testing.T) {

@@ -35,19 +35,19 @@ func Secret(base []string, from spec.Source, allowed policy.Secrets) (string, *s
 	name := from.FromEnv
 	if isOwn(name) {
 		// The host worker uses these to reach the server, and no task may have them.
-		return "", &spec.Problem{Path: "from_env", Message: name + " belongs to the host worker itself, and no task gets it", Remedy: "name another variable, or a file"}
+		return "", &spec.Problem{Path: "from_env", Message: name + " belongs to the host worker and is never passed to tasks", Remedy: "name another variable, or a file"}
 	}
 	if !allowed.AllowsEnv(name) {
 		return "", &spec.Problem{Path: "from_env", Message: name + ": " + errNotLent.Error(), Remedy: "ask its owner for secrets.env in a rule, or name another variable"}
 	}
 	value, ok := fromList(base)[name]
 	if !ok {
-		return "", &spec.Problem{Path: "from_env", Message: "the host worker has no variable " + name, Remedy: "start the host worker with it, or name another one, or a file"}
+		return "", &spec.Problem{Path: "from_env", Message: "the host worker has no variable " + name, Remedy: "start the host worker with it, or name another variable or a file"}
 	}
 	return value, nil
 }
 
-var errNotLent = errors.New("the policy of the host does not lend it to this run")
+var errNotLent = errors.New("the policy of the host does not give it to this run")
 
 // secretFile reads a value from a file, without a final newline.
 func secretFile(path string, allowed policy.Secrets) (string, error) {
@@ -80,9 +80,9 @@ func secretFile(path string, allowed policy.Secrets) (string, error) {
 	case err != nil:
 		return "", reasonOf(err)
 	case len(b) == maxVariable:
-		return "", fmt.Errorf("it has %d bytes or more, which no variable can hold", maxVariable)
+		return "", fmt.Errorf("it has %d bytes or more; no variable can be that long", maxVariable)
 	case strings.ContainsRune(value, 0):
-		return "", errors.New("it holds a NUL byte, which no variable can")
+		return "", errors.New("it has a NUL byte, which no variable can have")
 	case value == "":
 		return "", errors.New("it is empty")
 	default:

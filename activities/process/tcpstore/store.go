@@ -52,7 +52,7 @@ func newStore() *store {
 	}
 }
 
-var errFull = fmt.Errorf("the store would hold more than %d MiB", maxSize>>20)
+var errFull = fmt.Errorf("the store would exceed %d MiB", maxSize>>20)
 
 // do carries out a request. After an error the client must be disconnected.
 func (s *store) do(c client, q *request) ([]answer, error) {

@@ -79,7 +79,7 @@ func New() *Metrics {
 // server last confirmed it.
 func (m *Metrics) LeaseAge(confirmed func() time.Time) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "clusterrun_host_lease_age_seconds", Help: "Time since the server last confirmed that the fleet has this host.",
+		Name: "clusterrun_host_lease_age_seconds", Help: "Time since the server last confirmed that the queue has this host.",
 	}, func() float64 { return time.Since(confirmed()).Seconds() }))
 }
 

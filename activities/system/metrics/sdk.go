@@ -146,7 +146,7 @@ func made[C prometheus.Collector](t Tagged, name string, make func() C) C {
 func help(name string) string {
 	switch name {
 	case spec.MetricRunsEnded + "_total":
-		return "Runs that have ended, by verdict and cause."
+		return "Runs that have ended, by outcome and cause."
 	case spec.MetricQueueWait + "_seconds":
 		return "Time from the start of a run until all its tasks were placed."
 	case runsOpen:

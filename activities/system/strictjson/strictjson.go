@@ -59,7 +59,7 @@ func Decode(text []byte, v any) error {
 		return &Error{wrong.Field, fmt.Sprintf("it is %s; want %s", article(wrong.Value), inWords(wrong.Type))}
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return &Error{shorten.Text(strings.Trim(field, `"`), maxPath), "there is no such field; there are " + strings.Join(fieldsOf(reflect.TypeOf(v), ""), ", ")}
+		return &Error{shorten.Text(strings.Trim(field, `"`), maxPath), "unknown field; the fields are " + strings.Join(fieldsOf(reflect.TypeOf(v), ""), ", ")}
 	}
 	return &Error{"", "it is not JSON: " + strings.TrimPrefix(err.Error(), "json: ")}
 }

@@ -29,8 +29,8 @@ func TestDecode(t *testing.T) {
 `), &r))
 	assert.Equal(t, request{ID: 3, embedded: embedded{true}, Inner: &inner{"k"}}, r)
 	for text, want := range map[string]string{
-		`{"idd": 1}`:            "field idd: there is no such field; there are deep, id, wait, list, inner, inner.key",
-		`{"inner": {"kee": 1}}`: "field kee: there is no such field; there are deep, id, wait, list, inner, inner.key",
+		`{"idd": 1}`:            "field idd: unknown field; the fields are deep, id, wait, list, inner, inner.key",
+		`{"inner": {"kee": 1}}`: "field kee: unknown field; the fields are deep, id, wait, list, inner, inner.key",
 		`{"inner": {"key": 1}}`: "field inner.key: it is a number; want a string",
 		`{"id": -1}`:            "field id: it is a number -1; want a number from 0",
 		`{"wait": 1e999}`:       "field wait: the number 1e999 is too large",

@@ -171,7 +171,7 @@ func (b *Barriers) Arrive(ctx context.Context, a Arrival) (Release, error) {
 		return Release{}, ctx.Err()
 	case <-late:
 		return Release{}, &TimeoutError{BrokenError{Name: a.Name, Round: m.leave(w), Why: spec.BarrierTimeout,
-			Message: fmt.Sprintf("the server had not answered %s after the timeout of %s", overdue, a.Timeout)}}
+			Message: fmt.Sprintf("the server did not answer %s within the timeout of %s", overdue, a.Timeout)}}
 	case <-b.ctx.Done():
 		return Release{}, ErrShutdown
 	}

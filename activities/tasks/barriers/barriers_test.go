@@ -85,7 +85,7 @@ func TestValuesAcrossHosts(t *testing.T) {
 	one.Value = "1"
 	var large *barriers.TooLargeError
 	require.ErrorAs(t, await(t, arrive(t.Context(), b, one)).err, &large)
-	require.EqualError(t, large, "barrier x: the values of all tasks have more than 1048576 bytes together; bring less, such as the path of a file")
+	require.EqualError(t, large, "barrier x: the values of all tasks exceed 1048576 bytes in all; pass less, such as the path of a file")
 	one.Key, one.Value = "k2", ""
 	for _, o := range []outcome{await(t, arrive(t.Context(), b, one)), await(t, first), await(t, arrive(t.Context(), newHost(t, s, t.TempDir()), one))} {
 		require.NoError(t, o.err)
@@ -208,7 +208,7 @@ func TestTooManyArrivals(t *testing.T) {
 	})
 	var tooMany *barriers.TooManyError
 	require.ErrorAs(t, await(t, all[refused]).err, &tooMany)
-	require.EqualError(t, tooMany, "barrier epoch: worker-0 has too many waits there at the same time; let only one thread wait")
+	require.EqualError(t, tooMany, "barrier epoch: worker-0 waits there too often at the same time; let only one thread wait")
 	delete(all, refused)
 	released(t, arrive(t.Context(), b, arrival("worker-1", "epoch", "k", two...)), 0)
 	for _, w := range all {

@@ -60,7 +60,7 @@ func (e *ParticipantsError) Error() string {
 type TooManyError struct{ Name, Task string }
 
 func (e *TooManyError) Error() string {
-	return fmt.Sprintf("barrier %s: %s has too many waits there at the same time; let only one thread wait", e.Name, e.Task)
+	return fmt.Sprintf("barrier %s: %s waits there too often at the same time; let only one thread wait", e.Name, e.Task)
 }
 
 // TooLargeError reports that the values of a round exceed the limit together.

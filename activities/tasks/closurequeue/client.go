@@ -63,7 +63,7 @@ func (c *Client) Open(ctx context.Context, in closure.QueueInput) error {
 	}, closure.QueueType, in)
 	var ended *serviceerror.WorkflowExecutionAlreadyStarted
 	if err != nil && !errors.As(err, &ended) {
-		return fmt.Errorf("open the queue of closures of run %s: %w", c.run.WorkflowID, err)
+		return fmt.Errorf("open the call queue of run %s: %w", c.run.WorkflowID, err)
 	}
 	return nil
 }

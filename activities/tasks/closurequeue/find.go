@@ -25,9 +25,9 @@ func (c *Client) Find(ctx context.Context, ids ...uint64) (map[uint64]closure.Ou
 	for _, id := range ids {
 		switch {
 		case id == 0:
-			return nil, refusal("there is no closure 0; their IDs begin at 1")
+			return nil, refusal("no closure 0; IDs begin at 1")
 		case id > s.Counts.Scheduled:
-			return nil, refusal("there is no closure %d; %d were scheduled", id, s.Counts.Scheduled)
+			return nil, refusal("no closure %d; only %d were scheduled", id, s.Counts.Scheduled)
 		}
 		missing[id] = true
 	}

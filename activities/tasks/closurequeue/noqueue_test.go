@@ -34,7 +34,7 @@ func TestNoQueue(t *testing.T) {
 		require.ErrorIs(t, err, ErrNoQueue, name)
 		var refused *closure.RefusedError
 		require.ErrorAs(t, err, &refused, name)
-		assert.Equal(t, "run iris has no queue of closures: nothing was scheduled, and no task serves", err.Error(), name)
+		assert.Equal(t, `run "iris" has no calls: no task called serve(), and nothing was scheduled`, err.Error(), name)
 	}
 	assert.Zero(t, s.Updates(closure.UpdateJoin))
 }

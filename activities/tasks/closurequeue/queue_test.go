@@ -292,7 +292,7 @@ func TestFetch(t *testing.T) {
 	}
 	close(f.release)
 	f.assertValue(`"released"`, later)
-	for id, message := range map[uint64]string{0: "there is no closure 0; their IDs begin at 1", 4: "there is no closure 4; 3 were scheduled"} {
+	for id, message := range map[uint64]string{0: "no closure 0; IDs begin at 1", 4: "no closure 4; only 3 were scheduled"} {
 		_, err := f.Fetch(patience(t), id)
 		require.EqualError(t, err, message)
 	}

@@ -43,7 +43,7 @@ func TestResourcesAreReleased(t *testing.T) {
 
 	refused := f.schedule(with1(newClosure("same"), first))
 	_, err := refused.Wait(patience(t))
-	require.ErrorContains(t, err, "resources: resource 1 has been released by the client that had created it; create another one")
+	require.ErrorContains(t, err, "resources: resource 1 was released by the client that created it; create a new one")
 	require.Error(t, f.Join(patience(t)), "and it is the error of who has scheduled it")
 	f.assertValue("7", f.schedule(with1(newClosure("same"), second)))
 }

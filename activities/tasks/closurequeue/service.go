@@ -45,7 +45,7 @@ func OpenService(ctx context.Context, s Server, taskQueue string, in closure.Que
 
 func warnByLog(c *Client) func(string, error) {
 	return func(request string, err error) {
-		slog.Warn("a request to the queue of closures keeps failing; retrying", "queue", c.id, "request", request, "error", err)
+		slog.Warn("a request to the call queue keeps failing; retrying", "queue", c.id, "request", request, "error", err)
 	}
 }
 
@@ -70,7 +70,7 @@ type Caller struct {
 func (s *Service) Answer(ctx context.Context, by Caller, operation string, message []byte) (any, *wire.Problem) {
 	ask, ok := operations[operation]
 	if !ok {
-		return nil, &wire.Problem{Code: wire.CodeNotFound, Message: fmt.Sprintf("there is no operation %s; there are %s", spec.Quote(operation), shorten.List(wire.Operations[1:], len(wire.Operations)))}
+		return nil, &wire.Problem{Code: wire.CodeNotFound, Message: fmt.Sprintf("unknown operation %s; the operations are %s", spec.Quote(operation), shorten.List(wire.Operations[1:], len(wire.Operations)))}
 	}
 	out, err := ask(ctx, s, by, closure.Escaped(message))
 	if err != nil {
@@ -107,7 +107,7 @@ var operations = map[string]func(ctx context.Context, s *Service, by Caller, mes
 	}),
 	wire.OpRelease: operation(func(ctx context.Context, s *Service, _ Caller, in closure.ReleaseRequest) (closure.ReleaseAnswer, error) {
 		if in.Task != "" {
-			return closure.ReleaseAnswer{}, &strictjson.Error{Path: "task", Message: "leave it out: it is for hosts, of tasks that have ended"}
+			return closure.ReleaseAnswer{}, &strictjson.Error{Path: "task", Message: "leave it out; it is for hosts, about ended tasks"}
 		}
 		return s.ReleaseResources(ctx, in)
 	}),

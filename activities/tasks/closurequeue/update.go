@@ -22,10 +22,10 @@ import (
 var tries = retry.Backoff{First: 2 * time.Millisecond, Most: 2 * time.Second}
 
 // ErrNoQueue is returned if the queue of a run was never opened.
-var ErrNoQueue = errors.New("nothing was scheduled, and no task serves")
+var ErrNoQueue = errors.New("no task called serve(), and nothing was scheduled")
 
 func (c *Client) noQueue() error {
-	return refusal("run %s has no queue of closures: %w", c.run.WorkflowID, ErrNoQueue)
+	return refusal("run %q has no calls: %w", c.run.WorkflowID, ErrNoQueue)
 }
 
 // ErrRunEnded is returned if the run of a queue has ended.

@@ -116,7 +116,7 @@ func (b *serving) restart(e *entry) {
 	p := e.process
 	if time.Since(p.restarted) >= restartAgain || p.restarted.IsZero() {
 		p.restarted = time.Now()
-		b.Log.Warn("a process does not end a call that it was told to end; it is restarted",
+		b.Log.Warn("a process ignored the cancellation of a call; restarting it",
 			zap.String("task", p.task), zap.Uint64("closure", e.closure.ID), zap.String("function", e.closure.Function))
 		go b.Restart(p.task)
 	}

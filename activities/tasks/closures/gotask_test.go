@@ -54,17 +54,17 @@ func TestGoServes(t *testing.T) {
 	assert.Contains(t, out[4].Error.Traceback, "TestGoServes")
 	assertText(t, "unavailable UnavailableError: ps-0 does not answer", out[5])
 	assert.Equal(t, "ps-0", out[5].Error.Task)
-	assertText(t, `error ArgumentError: add: argument 1 has to be a whole number (int), and is "x"`, out[6])
+	assertText(t, `error ArgumentError: add: argument 1 must be a whole number (int), not "x"`, out[6])
 	assertText(t, "2", out[7])
 	assert.Equal(t, "worker-0", out[1].Task)
 	unknown := call(8, "nobody has this")
-	assertText(t, `error UnknownFunctionError: no function "nobody has this" is registered here; there are add, dead, die, fail, ps`, m.one(unknown))
+	assertText(t, `error UnknownFunctionError: no function "nobody has this" is registered here; registered are add, dead, die, fail, ps`, m.one(unknown))
 }
 
 func TestServeRefusesWhatCannotWork(t *testing.T) {
 	m := newMachine(t, "worker-0")
 	f := task.NewFunctions()
-	require.EqualError(t, m.client("worker-0").Serve(t.Context(), f), "no function is registered: there is nothing to serve")
+	require.EqualError(t, m.client("worker-0").Serve(t.Context(), f), "no function is registered, so nothing can be served")
 	require.NoError(t, f.Register("f", func(context.Context) error { return nil }))
 	require.EqualError(t, m.client("worker-0").Serve(t.Context(), f, task.Slots(0)), "slots is 0; want 1 to 1024")
 	t.Setenv("TF_COORDINATOR_SCHEDULE_START_DELAY", "soon")

@@ -271,7 +271,7 @@ func (b *Broker) reconcile(p *process, in taskapi.ClosuresRequest) {
 	}
 	for id, e := range p.holds {
 		if e.news <= in.Got && !has[id] {
-			b.Log.Warn("a process does not know a closure that it was given; another one will call it",
+			b.Log.Warn("a process does not know a call that it was sent; another process will execute it",
 				zap.String("task", p.task), zap.Uint64("closure", id))
 			b.putBack(e)
 		}

@@ -160,7 +160,7 @@ clusterrun.serve()
 	m.mu.Lock()
 	assert.Equal(t, []string{"add", "bad", "connection", "fail.now", "lengthy", "nothing", "ps"}, m.serving[0].Functions)
 	m.mu.Unlock()
-	assertText(t, "error UnknownFunctionError: no function 'x' is registered here; there are add, bad, connection, fail.now, lengthy, nothing, ps", m.one(call(20, "x")))
+	assertText(t, "error UnknownFunctionError: no function 'x' is registered here; registered are add, bad, connection, fail.now, lengthy, nothing, ps", m.one(call(20, "x")))
 }
 
 func TestPythonRefusesWhatCannotWork(t *testing.T) {

@@ -66,7 +66,7 @@ func (b *Broker) silent(p *process) {
 	if len(taken) == 0 {
 		return
 	}
-	b.Log.Warn("a process is silent, and others get the closures that it has not begun",
+	b.Log.Warn("a process is silent; other processes get the calls that it has not begun",
 		zap.String("task", p.task), zap.Int("closures", len(taken)), zap.Duration("for", silentAfter))
 	slices.SortFunc(taken, func(x, y *entry) int { return cmp.Compare(x.closure.ID, y.closure.ID) })
 	for _, e := range taken {

@@ -68,7 +68,7 @@ const answerSlack = 5 * time.Second
 // [BarrierError].
 func (t *Task) Barrier(ctx context.Context, name string, options ...Option) (Release, error) {
 	if name == "" || len(name) > wire.MaxName {
-		return Release{}, fmt.Errorf("the name of a barrier has 1 to %d bytes; this one has %d", wire.MaxName, len(name))
+		return Release{}, fmt.Errorf("the name of a barrier has 1 to %d bytes, not %d", wire.MaxName, len(name))
 	}
 	a := arrival{timeout: -1}
 	for _, o := range options {

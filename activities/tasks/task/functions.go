@@ -78,11 +78,11 @@ func check(name string, fn any) (*function, error) {
 	}
 	t := v.Type()
 	if t.NumIn() == 0 || t.In(0) != contextType {
-		return nil, fmt.Errorf("its first argument has to be a context.Context: it is a %s", t)
+		return nil, fmt.Errorf("its first argument must be a context.Context, not a %s", t)
 	}
 	n := t.NumOut()
 	if n == 0 || n > 2 || t.Out(n-1) != errorType {
-		return nil, fmt.Errorf("it has to return (T, error), or an error: it is a %s", t)
+		return nil, fmt.Errorf("it must return (T, error) or an error, but is a %s", t)
 	}
 	out := &function{name: name, call: v, variadic: t.IsVariadic(), returns: n == 2}
 	for i := 1; i < t.NumIn(); i++ {
@@ -147,7 +147,7 @@ func (f *function) arguments(args, kwargs json.RawMessage, find func(id uint64) 
 		}
 		v := reflect.New(want)
 		if err := json.Unmarshal(b, v.Interface()); err != nil {
-			return nil, &argumentError{fmt.Sprintf("%s: argument %d has to be %s, and is %s", f.name, i+1, inWords(want), shorten.Text(string(b), maxQuoted)) + whichPart(err)}
+			return nil, &argumentError{fmt.Sprintf("%s: argument %d must be %s, not %s", f.name, i+1, inWords(want), shorten.Text(string(b), maxQuoted)) + whichPart(err)}
 		}
 		out[i] = v.Elem()
 	}
@@ -218,7 +218,7 @@ func inWords(t reflect.Type) string {
 // whichPart returns which part of a structured argument is wrong.
 func whichPart(err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return fmt.Sprintf(": its %s has to be %s, and is a JSON %s", wrong.Field, inWords(wrong.Type), wrong.Value)
+		return fmt.Sprintf(": its %s must be %s, not a JSON %s", wrong.Field, inWords(wrong.Type), wrong.Value)
 	}
 	return ""
 }

@@ -26,14 +26,14 @@ func TestFunctionsAreCheckedWhenTheyAreRegistered(t *testing.T) {
 		{"f", nil, `the function "f" cannot be registered: want a func(ctx context.Context, ...) (T, error), not <nil>`},
 		{"f", 7, `the function "f" cannot be registered: want a func(ctx context.Context, ...) (T, error), not int`},
 		{"f", none, `the function "f" cannot be registered: it is nil`},
-		{"f", func() error { return nil }, `the function "f" cannot be registered: its first argument has to be a context.Context: it is a func() error`},
-		{"f", func(int) error { return nil }, `the function "f" cannot be registered: its first argument has to be a context.Context: it is a func(int) error`},
-		{"f", func(context.Context) {}, `the function "f" cannot be registered: it has to return (T, error), or an error: it is a func(context.Context)`},
-		{"f", func(context.Context) int { return 0 }, `the function "f" cannot be registered: it has to return (T, error), or an error: it is a func(context.Context) int`},
-		{"f", func(context.Context) (int, int, error) { return 0, 0, nil }, `the function "f" cannot be registered: it has to return (T, error), or an error: it is a func(context.Context) (int, int, error)`},
+		{"f", func() error { return nil }, `the function "f" cannot be registered: its first argument must be a context.Context, not a func() error`},
+		{"f", func(int) error { return nil }, `the function "f" cannot be registered: its first argument must be a context.Context, not a func(int) error`},
+		{"f", func(context.Context) {}, `the function "f" cannot be registered: it must return (T, error) or an error, but is a func(context.Context)`},
+		{"f", func(context.Context) int { return 0 }, `the function "f" cannot be registered: it must return (T, error) or an error, but is a func(context.Context) int`},
+		{"f", func(context.Context) (int, int, error) { return 0, 0, nil }, `the function "f" cannot be registered: it must return (T, error) or an error, but is a func(context.Context) (int, int, error)`},
 		{"f", func(context.Context, int, chan int) error { return nil }, `the function "f" cannot be registered: argument 2 is of type chan int, which cannot be decoded from JSON`},
 		{"", func(context.Context) error { return nil }, `"" is not a valid name for a function: it has 0 bytes; want 1 to 200`},
-		{"a\nb", func(context.Context) error { return nil }, `"a\nb" is not a valid name for a function: it has control characters, or is not UTF-8`},
+		{"a\nb", func(context.Context) error { return nil }, `"a\nb" is not a valid name for a function: has control characters or is not UTF-8`},
 		{"known", func(context.Context) error { return nil }, `a function "known" is registered already`},
 	} {
 		f := NewFunctions()
@@ -91,12 +91,12 @@ func TestArguments(t *testing.T) {
 		{add, `[1,2,3]`, ``, `f takes 2 arguments, but was given 3`},
 		{add, ``, ``, `f takes 2 arguments, but was given 0`},
 		{join, `[]`, ``, `f takes at least 1 argument, but was given 0`},
-		{add, `["one",2]`, ``, `f: argument 1 has to be a whole number (int), and is "one"`},
-		{join, `["a","b",{"c":1}]`, ``, `f: argument 3 has to be a text, and is {"c":1}`},
+		{add, `["one",2]`, ``, `f: argument 1 must be a whole number (int), not "one"`},
+		{join, `["a","b",{"c":1}]`, ``, `f: argument 3 must be a text, not {"c":1}`},
 		{add, `{"a":1}`, ``, `f: its arguments are not a JSON array: json: cannot unmarshal object into Go value of type []json.RawMessage`},
 		{add, `[1,2]`, `{"b":1,"a":2}`, `f is written in Go and takes no arguments by name; it was given a, b`},
 		{func(_ context.Context, p point) error { return nil }, `[{"X":"` + strings.Repeat("é", 100) + `"}]`, ``,
-			`f: argument 1 has to be an object of the right kind, and is {"X":"` + strings.Repeat("é", 25) + `…: its X has to be a whole number (int), and is a JSON string`},
+			`f: argument 1 must be an object of the right kind, not {"X":"` + strings.Repeat("é", 25) + `…: its X must be a whole number (int), not a JSON string`},
 	} {
 		_, err := callOf(t, c.fn, c.args, c.kwargs)
 		require.Error(t, err, c.want)
@@ -148,7 +148,7 @@ func TestOutcomes(t *testing.T) {
 	_, err = s.value(c.ctx, &c.Call)
 	o := outcomeOf(nil, err, nil)
 	assert.Equal(t, closure.ErrUnknownFunction, o.Error.Kind)
-	assert.Equal(t, `no function "h" is registered here; there are f, g`, o.Error.Message)
+	assert.Equal(t, `no function "h" is registered here; registered are f, g`, o.Error.Message)
 }
 
 func TestWhatIsAResource(t *testing.T) {

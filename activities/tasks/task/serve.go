@@ -60,7 +60,7 @@ func (t *Task) Serve(ctx context.Context, functions *Functions, options ...Serve
 	case s.slots < 1 || s.slots > wire.MaxSlots:
 		return fmt.Errorf("slots is %d; want 1 to %d", s.slots, wire.MaxSlots)
 	case len(functions.names()) == 0:
-		return errors.New("no function is registered: there is nothing to serve")
+		return errors.New("no function is registered, so nothing can be served")
 	}
 	switch stop, err := t.stagger(ctx); {
 	case err != nil:

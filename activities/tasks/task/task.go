@@ -108,7 +108,7 @@ func keepResult(file string, value []byte) error {
 // an earlier report. It counts if the process does not exit with 0.
 func (t *Task) Error(ctx context.Context, report error) error {
 	if report == nil {
-		return errors.New("there is no error to report")
+		return errors.New("the error to report is nil")
 	}
 	return t.Report(ctx, Report{Kind: kindOf(report), Message: report.Error(), Traceback: string(debug.Stack())})
 }

@@ -75,7 +75,7 @@ func (r *request) arrival(in wire.Arrive) (a Arrival, local bool, problem *wire.
 	if in.Timeout != "" {
 		d, err := time.ParseDuration(in.Timeout)
 		if err != nil || d < 0 {
-			return a, false, invalid("timeout", `it is a time span such as "30s" or "1m30s", and not negative`)
+			return a, false, invalid("timeout", `must be a time span of 0s or more, such as "30s" or "1m30s"`)
 		}
 		a.Timeout = max(d, atOnce)
 	}
@@ -147,7 +147,7 @@ func isAre(tasks []string) string {
 func deleteBarrier(r *request) (any, *wire.Problem) {
 	key := r.URL.Query().Get("key")
 	if key == "" {
-		return nil, invalid("key", "it is missing; want that of the arrival, as in ?key=KEY")
+		return nil, invalid("key", "missing; give the key of the arrival, as in ?key=KEY")
 	}
 	if problem := checkName(r.name); problem != nil {
 		return nil, problem
@@ -169,7 +169,7 @@ func checkName(name string) *wire.Problem {
 	case len(name) > wire.MaxName:
 		return invalid("name", fmt.Sprintf("it has %d bytes; give at most %d", len(name), wire.MaxName))
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		return invalid("name", "it has control characters, or is not UTF-8")
+		return invalid("name", "has control characters or is not UTF-8")
 	}
 	return nil
 }

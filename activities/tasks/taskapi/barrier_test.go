@@ -145,7 +145,7 @@ func TestBarrierNames(t *testing.T) {
 		assert.Equal(t, 1, r.Round, name)
 	}
 	_, err := h.task(0).Barrier(testContext(t), strings.Repeat("x", 10<<20))
-	require.ErrorContains(t, err, "1 to 200 bytes; this one has 10485760")
+	require.ErrorContains(t, err, "1 to 200 bytes, not 10485760")
 }
 
 func TestParticipants(t *testing.T) {
@@ -158,7 +158,7 @@ func TestParticipants(t *testing.T) {
 	got := <-h.arrive(ctx, 0, "pair")
 	require.ErrorAs(t, got.err, &refused)
 	assert.Equal(t, wire.CodeBarrierMismatch, refused.Code)
-	assert.Equal(t, `barrier "pair", round 1: others wait there already, for other participants than worker-0 does (only here: worker-1); give all of them the same, or another name`, refused.Message)
+	assert.Equal(t, `barrier "pair", round 1: tasks already wait there for other participants than worker-0 does (only here: worker-1); give all tasks the same participants, or use another name`, refused.Message)
 
 	got = <-h.arrive(ctx, 1, "pair", task.Participants("worker-0", "worker-2"))
 	require.ErrorAs(t, got.err, &refused)
@@ -237,7 +237,7 @@ func TestATaskThatArrivesTooOften(t *testing.T) {
 	}
 	require.Len(t, told, 1)
 	assert.Equal(t, wire.CodeAlreadyWaiting, told[maxArrivals].problem.Code)
-	assert.Equal(t, `barrier "x", round 1: worker-0 has too many waits there at the same time; let only one thread wait`, told[maxArrivals].problem.Message)
+	assert.Equal(t, `barrier "x", round 1: worker-0 waits there too often at the same time; let only one thread wait`, told[maxArrivals].problem.Message)
 	r.arrive(Arrival{Task: "worker-1", Name: "x", Key: "k", Participants: h.view.Tasks}, func(o outcome) { told[-1] = o })
 	for i := range maxArrivals {
 		require.NotNil(t, told[i].released, i)
@@ -526,7 +526,7 @@ func TestGenerations(t *testing.T) {
 	h.awaitArrived("x", 1)
 	path, err := h.Listen(Task{ID: runkey.Task{Run: h.run, Generation: 1, Task: "worker-0"}, View: h.view})
 	require.NoError(t, err)
-	assert.Contains(t, broken(t, <-old).Message, "a new generation of the run has begun")
+	assert.Contains(t, broken(t, <-old).Message, "the run has restarted all tasks")
 	assert.NotEqual(t, h.paths[0], path)
 	left, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)

@@ -177,7 +177,7 @@ func checkFunctions(names []string) *wire.Problem {
 // is valid.
 func checkOutcome(o *CallOutcome) (field, problem string) {
 	if o.ID == 0 {
-		return "id", "it is missing; want that of the closure"
+		return "id", "missing; give the ID of the closure"
 	}
 	if !(o.Seconds >= 0) || math.IsInf(o.Seconds, 0) {
 		return "seconds", "it cannot be negative"
@@ -188,7 +188,7 @@ func checkOutcome(o *CallOutcome) (field, problem string) {
 			return "error", "a value has none; want the kind " + orKinds()
 		}
 	case !slices.Contains(wire.KindsOfErrors, o.Kind):
-		return "kind", fmt.Sprintf("%q is none; want %s, %s", cutName(string(o.Kind)), closure.OutcomeValue, orKinds())
+		return "kind", fmt.Sprintf("unknown kind %q; want %s, %s", cutName(string(o.Kind)), closure.OutcomeValue, orKinds())
 	case o.Value != nil:
 		return "value", "only the kind " + string(closure.OutcomeValue) + " has one"
 	}

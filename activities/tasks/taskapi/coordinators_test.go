@@ -211,7 +211,7 @@ func TestATaskSchedules(t *testing.T) {
 	assert.Equal(t, 0, asks[closure.ReleaseAnswer](h, wire.PathCoordinator+wire.OpRelease, `{"client":"s","resources":[1]}`).Released, "the same request again")
 	assert.Empty(t, h.queue.Built())
 	gone := h.refused(409, wire.CodeQueueRefused, "POST", wire.PathCoordinator+wire.OpSchedule, `{"client":"s","batch":6,"epoch":1,"closures":[{"function":"same","resources":[1]}]}`)
-	assert.Contains(t, gone.Message, "closures[0].resources: resource 1 has been released by the client that had created it; create another one")
+	assert.Contains(t, gone.Message, "closures[0].resources: resource 1 was released by the client that created it; create a new one")
 
 	h.queue.End("it is")
 	p := h.refused(409, wire.CodeOver, "POST", wire.PathCoordinator+wire.OpSchedule, `{"client":"s","batch":6,"closures":[{"function":"same"}]}`)
@@ -224,7 +224,7 @@ func TestArgumentsAreEscapedEarly(t *testing.T) {
 	h := newCoordinated(t, nil)
 	p := h.refused(400, wire.CodeInvalid, "POST", wire.PathCoordinator+wire.OpSchedule, large)
 	assert.Equal(t, "closures[0].args", p.Field)
-	assert.Contains(t, p.Message, "the arguments have 300004 bytes; they may have 262144")
+	assert.Contains(t, p.Message, "the arguments have 300004 bytes; at most 262144 are allowed")
 }
 
 func TestBadCoordinatorsAreRefused(t *testing.T) {
@@ -235,30 +235,30 @@ func TestBadCoordinatorsAreRefused(t *testing.T) {
 	asks[closure.Opened](c, wire.PathCoordinator+wire.OpOpen, "")
 	many := "[" + strings.Repeat("1,", closure.MaxListed) + "1]"
 	for _, bad := range []struct{ path, body, code, field, message string }{
-		{wire.PathCoordinator + wire.OpSchedule, `{}`, wire.CodeInvalid, "client", "missing; give the name of the one who asks"},
+		{wire.PathCoordinator + wire.OpSchedule, `{}`, wire.CodeInvalid, "client", "missing; give the name of the client"},
 		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1}`, wire.CodeInvalid, "closures", "is empty; give at least one closure"},
 		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","closures":[{"function":"f"}]}`, wire.CodeInvalid, "batch", "missing; count the requests of the client from 1"},
 		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1,"closures":[{"function":""},{"function":""}]}`, wire.CodeInvalid, "closures[0].function", "missing; name a function that the tasks have registered (and 1 more problems)"},
 		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1,"closures":[{"function":"f","args":{}}]}`, wire.CodeInvalid, "closures[0].args", "must be a JSON array, is"},
 		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1,"closures":[{"function":"f","kwargs":[]}]}`, wire.CodeInvalid, "closures[0].kwargs", "must be a JSON object, is"},
-		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1,"closures":[{"function":"f","options":{"timeout":"soon"}}]}`, wire.CodeInvalid, "closures[0].options.timeout", `"soon" is no duration`},
-		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1,"closures":[{"function":"f","options":{"timeout":"-1s"}}]}`, wire.CodeInvalid, "closures[0].options.timeout", "must not be negative, is -1s"},
+		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1,"closures":[{"function":"f","options":{"timeout":"soon"}}]}`, wire.CodeInvalid, "closures[0].options.timeout", `"soon" is not a duration`},
+		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1,"closures":[{"function":"f","options":{"timeout":"-1s"}}]}`, wire.CodeInvalid, "closures[0].options.timeout", "must be 0s or more, not -1s"},
 		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1,"closures":[{"function":"g"}]}`, wire.CodeQueueRefused, "closures[0].function", `no task has registered a function "g"`},
-		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1,"closures":[{"function":"f","resources":[7]}]}`, wire.CodeQueueRefused, "closures[0].resources", `there is no resource 7`},
+		{wire.PathCoordinator + wire.OpSchedule, `{"client":"s","batch":1,"closures":[{"function":"f","resources":[7]}]}`, wire.CodeQueueRefused, "closures[0].resources", `no resource 7`},
 		{wire.PathCoordinator + wire.OpJoin, `{"client":"s"}`, wire.CodeInvalid, "call", "missing; count the requests of the client from 1"},
-		{wire.PathCoordinator + wire.OpDone, `{"client":"a\tb","call":1}`, wire.CodeInvalid, "client", "is no name; give up to 200 bytes of visible text"},
+		{wire.PathCoordinator + wire.OpDone, `{"client":"a\tb","call":1}`, wire.CodeInvalid, "client", "is not a valid name; give at most 200 bytes of visible text"},
 		{wire.PathCoordinator + wire.OpResources, `{"client":"s","number":1,"resource":{"function":"f","args":7}}`, wire.CodeInvalid, "resource.args", "must be a JSON array, is"},
 		{wire.PathCoordinator + wire.OpResources, `{"client":"s","number":1,"resource":{"function":"g"}}`, wire.CodeQueueRefused, "resource.function", `no task has registered a function "g"`},
 		{wire.PathCoordinator + wire.OpRelease, `{"client":"s"}`, wire.CodeInvalid, "resources", "is empty; give the IDs of resources that the client has created"},
 		{wire.PathCoordinator + wire.OpRelease, `{"task":"worker-1","process":9}`, wire.CodeInvalid, "task", "leave it out: it is for hosts"},
-		{wire.PathCoordinator + wire.OpRelease, `{"resources":[1]}`, wire.CodeInvalid, "client", "missing; give the name of the one who asks"},
-		{wire.PathCoordinator + wire.OpRelease, `{"client":"s","resources":` + many + `}`, wire.CodeInvalid, "resources", "has 4097; a request takes up to 1000; send several requests"},
+		{wire.PathCoordinator + wire.OpRelease, `{"resources":[1]}`, wire.CodeInvalid, "client", "missing; give the name of the client"},
+		{wire.PathCoordinator + wire.OpRelease, `{"client":"s","resources":` + many + `}`, wire.CodeInvalid, "resources", "has 4097; a request may have at most 1000; send several requests"},
 		{wire.PathCoordinator + wire.OpCancel, `{"closures":` + many + `}`, wire.CodeInvalid, "closures", "has 4097 elements; give at most 4096"},
-		{wire.PathCoordinator + wire.OpOutcomes, `{"client":"s"}`, wire.CodeInvalid, "after", "is missing; give the at of the answer before, or that of the answer to open"},
+		{wire.PathCoordinator + wire.OpOutcomes, `{"client":"s"}`, wire.CodeInvalid, "after", "is missing; give the at of the previous answer, or of the answer to open"},
 		{wire.PathCoordinator + wire.OpOutcomes, `{"client":"s","after":"x:1","wait":21}`, wire.CodeInvalid, "wait", "is 21; give 0 to 20 seconds"},
 		{wire.PathCoordinator + wire.OpOutcomes, `{"client":"s","after":"x"}`, wire.CodeQueueRefused, "", `"x" is not a position in the history of a queue`},
 		{wire.PathCoordinator + wire.OpFind, `{}`, wire.CodeInvalid, "closures", "is empty; give the IDs of closures"},
-		{wire.PathCoordinator + wire.OpFind, `{"closures":[7]}`, wire.CodeQueueRefused, "", "there is no closure 7; 0 were scheduled"},
+		{wire.PathCoordinator + wire.OpFind, `{"closures":[7]}`, wire.CodeQueueRefused, "", "no closure 7; only 0 were scheduled"},
 	} {
 		status := 400
 		if bad.code == wire.CodeQueueRefused {

@@ -48,7 +48,7 @@ del kept, copies
 steps("released")
 value = c.schedule("same", (named,))
 text = raised(value.fetch, clusterrun.ClosureError)
-assert text.startswith("RefusedError: resources: resource 1 has been released by the client that had created it"), text
+assert text.startswith("RefusedError: resources: resource 1 was released by the client that created it"), text
 assert raised(c.join, clusterrun.ClosureError) == text
 more = [iter(dataset) for i in range(20)]
 assert c.fetch([c.schedule("same", (it,)) for it in more]) == [8] * 20

@@ -373,7 +373,7 @@ assert raised(c.join, clusterrun.ClosureError) == text
 c.join()
 value = c.schedule("same", (1,), task="worker 1")
 text = raised(value.fetch, clusterrun.ClosureError)
-assert text.startswith('RefusedError: task: "worker 1" is no task name'), text
+assert text.startswith('RefusedError: task: "worker 1" is not a task name'), text
 raised(c.done, clusterrun.ClosureError)
 assert c.done()
 `)
@@ -389,7 +389,7 @@ sys.stdin.readline()
 assert c.schedule("same", (2,), key="k", timeout=1.5, max_losses=-1).fetch() == 1
 first = c.remote_value(1)
 assert first.fetch() == 1 and first.id == 1
-assert raised(lambda: c.remote_value(100), ValueError) == "there is no closure 100; 1 were scheduled"
+assert raised(lambda: c.remote_value(100), ValueError) == "no closure 100; only 1 were scheduled"
 waits = c.schedule("forever")
 while waits.id is None: time.sleep(0.001)
 again = c.remote_value(waits.id)

@@ -284,7 +284,7 @@ coord.clear_stop()
 assert not coord.should_stop()
 `))
 	h = newHost(t, 1)
-	assert.Equal(t, strings.Repeat("not_implemented this host worker cannot stop the tasks of a run together\n", 4), p.run(h, 0, `
+	assert.Equal(t, strings.Repeat("not_implemented this host worker does not support graceful stops\n", 4), p.run(h, 0, `
 import clusterrun
 for call in (clusterrun.should_stop, clusterrun.should_stop, clusterrun.wait_for_stop, clusterrun.request_stop):
     try:

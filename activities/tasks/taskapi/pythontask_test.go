@@ -80,8 +80,8 @@ for call in (lambda: clusterrun.barrier("x" * (10 << 20)), lambda: clusterrun.ba
 too_large  the result has more than 262144 bytes, the limit of a result that is sent: write it to the file that CLUSTERRUN_RESULT_FILE names
 too_large  the result has more than 262144 bytes, the limit of a result that is sent: write it to the file that CLUSTERRUN_RESULT_FILE names
 invalid participants[0] field participants[0]: the cluster has no task and no type "nobody"; it has worker-0, ps-0
-the name of a barrier has 1 to 200 bytes; this one has 10485760
-the name of a barrier has 1 to 200 bytes; this one has 0`), strings.TrimSpace(out))
+the name of a barrier has 1 to 200 bytes, not 10485760
+the name of a barrier has 1 to 200 bytes, not 0`), strings.TrimSpace(out))
 	assert.Equal(t, &Progress{Current: 10000, Total: 10000, Message: "loss 0.1"}, h.Progress(h.ids[0]))
 	b, err := os.ReadFile(filepath.Join(h.logs, "0", "0", tasklog.ResultFile))
 	require.NoError(t, err)

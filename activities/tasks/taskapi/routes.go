@@ -49,12 +49,12 @@ func (s *Server) answer(r *request) (any, *wire.Problem) {
 	if escaped, isBarrier := strings.CutPrefix(path, wire.PathBarriers); isBarrier && !strings.Contains(escaped, "/") {
 		name, err := url.PathUnescape(escaped)
 		if err != nil {
-			return nil, invalid("name", "it is not escaped as the part of a path has to be")
+			return nil, invalid("name", "it is not escaped correctly for a path")
 		}
 		r.name, methods, ok = name, routes[wire.PathBarriers+"{name}"], true
 	}
 	if !ok {
-		return nil, &wire.Problem{Code: wire.CodeNotFound, Message: "there is nothing at " + cutName(path) + "; see openapi.yaml"}
+		return nil, &wire.Problem{Code: wire.CodeNotFound, Message: "no endpoint " + cutName(path) + "; see openapi.yaml"}
 	}
 	h, ok := methods[r.Method]
 	if !ok {

@@ -222,7 +222,7 @@ func (s *Server) Release(run runkey.Run) {
 
 // endOlder ends the generations of a run before the given one.
 func (s *Server) endOlder(run runkey.Run, generation int) {
-	s.endWhere(func(g group) bool { return g.run == run && g.generation < generation }, "a new generation of the run has begun")
+	s.endWhere(func(g group) bool { return g.run == run && g.generation < generation }, "the run has restarted all tasks")
 }
 
 func (s *Server) endWhere(which func(group) bool, why string) {

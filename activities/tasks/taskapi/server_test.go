@@ -343,7 +343,7 @@ func TestBadRequests(t *testing.T) {
 	for _, c := range []struct{ body, field, message string }{
 		{`{"current": "1"}`, "current", "field current: it is a string; want a number"},
 		{`{"current": 1, "message": 3}`, "message", "want a string"},
-		{`{"speed": 1}`, "speed", "there is no such field; there are current, total, message"},
+		{`{"speed": 1}`, "speed", "unknown field; the fields are current, total, message"},
 		{`{"current": -1}`, "current", "negative"},
 		{`{"current": 1, "total": -1}`, "total", "negative"},
 		{`{"total": 1}`, "current", "it is missing"},

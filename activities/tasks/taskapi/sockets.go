@@ -95,9 +95,9 @@ func (s *Server) restoreOf(e *endpoint) {
 	switch {
 	case err == nil:
 		s.divide()
-		s.Log.Warn("The socket of a task was removed, and is made again.", zap.String("task", e.id.Task), zap.String("path", e.path))
+		s.Log.Warn("The socket of a task was removed; it is created again.", zap.String("task", e.id.Task), zap.String("path", e.path))
 	case !e.missing:
-		s.Log.Warn("The socket of a task was removed, and cannot be made again yet.", zap.String("task", e.id.Task), zap.Error(err))
+		s.Log.Warn("The socket of a task was removed, and cannot be created again yet.", zap.String("task", e.id.Task), zap.Error(err))
 	}
 	e.missing = err != nil
 }

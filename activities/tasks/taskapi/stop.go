@@ -75,14 +75,14 @@ func parseStopQuery(raw string) (stopQuery, *wire.Problem) {
 	}
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return q, invalid("", "the query is not escaped as it has to be")
+		return q, invalid("", "the query is not escaped correctly")
 	}
 	for name, value := range values {
 		switch name {
 		case "wait":
 			d, err := time.ParseDuration(value[0])
 			if err != nil || d < 0 {
-				return q, invalid(name, `it is a time span such as "30s", and not negative`)
+				return q, invalid(name, `must be a time span of 0s or more, such as "30s"`)
 			}
 			q.wait = min(d, maxStopWait)
 		case "after":
@@ -90,7 +90,7 @@ func parseStopQuery(raw string) (stopQuery, *wire.Problem) {
 				return q, invalid(name, "it is the seq of an answer, a number from 0")
 			}
 		default:
-			return q, invalid(cutName(name), "there is no such parameter; there are wait, after")
+			return q, invalid(cutName(name), "unknown parameter; the parameters are wait and after")
 		}
 	}
 	return q, nil
@@ -142,7 +142,7 @@ func (r *request) canStop() *wire.Problem {
 		return &wire.Problem{Code: wire.CodeOver, Message: why.Error()}
 	}
 	if r.server.Stops == nil {
-		return &wire.Problem{Code: wire.CodeNotThere, Message: "this host worker cannot stop the tasks of a run together"}
+		return &wire.Problem{Code: wire.CodeNotThere, Message: "this host worker does not support graceful stops"}
 	}
 	return nil
 }

@@ -275,7 +275,7 @@ func TestBadStops(t *testing.T) {
 		{`{"error": {"message": 3}}`, "error.message", "want a string"},
 		{`{"error": {"message": "x", "timestamp": -1}}`, "error.timestamp", "seconds since 1970"},
 		{`{"error": {"text": "x"}}`, "text", "there are key, reason, error, error.kind, error.message, error.traceback, error.timestamp"},
-		{`{"why": "x"}`, "why", "there is no such field"},
+		{`{"why": "x"}`, "why", "unknown field"},
 		{`true`, "", "it is a bool; want an object"},
 		{`{"reason": "x"`, "", "the JSON ends too early"},
 		{`{"reason": "x"} {}`, "", "something follows"},
@@ -474,7 +474,7 @@ func TestTheTaskIsOver(t *testing.T) {
 	var refused *task.APIError
 	require.ErrorAs(t, <-told, &refused)
 	assert.Equal(t, wire.CodeOver, refused.Code)
-	assert.Contains(t, refused.Message, "a new generation of the run has begun")
+	assert.Contains(t, refused.Message, "the run has restarted all tasks")
 	for _, request := range [][]string{{"GET", ""}, {"GET", "?wait=1m"}, {"POST", ""}, {"DELETE", ""}} {
 		status, body := ask(request[0], request[1])
 		assert.Equal(t, 409, status, body)

@@ -195,7 +195,7 @@ func (b *Brokers) tell(ctx context.Context, s *Broker) {
 			if tries++; tries == tellWarnsAfter {
 				level = zap.WarnLevel
 			}
-			b.Log.Log(level, "the queue of closures could not be told which tasks serve; retrying", zap.String("run", s.in.Run.WorkflowID), zap.Error(err))
+			b.Log.Log(level, "the call queue could not be notified which tasks serve; retrying", zap.String("run", s.in.Run.WorkflowID), zap.Error(err))
 			if again.Sleep(ctx) != nil {
 				return
 			}
@@ -237,7 +237,7 @@ func (b *Brokers) restart(key runkey.Run, task string) {
 	ctx, cancel := context.WithTimeout(b.group.Context(), restartPatience)
 	defer cancel()
 	if err := b.Config.Restart(ctx, run.Key, task); err != nil {
-		b.Log.Warn("a process that does not end its call could not be restarted", zap.String("task", task), zap.Error(err))
+		b.Log.Warn("a process that ignores a cancellation could not be restarted", zap.String("task", task), zap.Error(err))
 	}
 }
 
@@ -270,6 +270,6 @@ func (c *Config) noteQueue(run *Run) {
 		return
 	}
 	if _, err := c.Plans.Note(run.Key, func(n *Notes) { n.Served = true }); err != nil {
-		c.Log.Warn("the queue of closures of a run could not be noted; it may stay open after the run", zap.Error(err))
+		c.Log.Warn("the call queue of a run could not be recorded; it may stay open after the run", zap.Error(err))
 	}
 }

@@ -72,7 +72,7 @@ func (c *coordinators) serviceHere(run *Run) (*closurequeue.Service, error) {
 		return nil, err
 	}
 	client.Warn = func(request string, err error) {
-		c.Log.Warn("a request to the queue of closures keeps failing; retrying",
+		c.Log.Warn("a request to the call queue keeps failing; retrying",
 			zap.String("queue", client.ID()), zap.String("request", request), zap.Error(err))
 	}
 	s := closurequeue.NewService(client, c.tasksOf(run))
@@ -99,7 +99,7 @@ func (c *coordinators) open(ctx context.Context, run *Run, s *closurequeue.Servi
 		if err == nil {
 			return out, releaseBefore(ctx, s.Client, task, process)
 		}
-		c.Log.Debug("a queue of closures could not be opened; retrying", zap.String("queue", s.ID()), zap.Error(err))
+		c.Log.Debug("a call queue could not be opened; retrying", zap.String("queue", s.ID()), zap.Error(err))
 		if again.Sleep(ctx) != nil {
 			return out, err
 		}
@@ -175,6 +175,6 @@ func (c *coordinators) noteCoordinator(run *Run, task string) {
 		}
 	})
 	if err != nil {
-		c.Log.Warn("it could not be noted that a task schedules closures; its resources may stay until the run ends", zap.Error(err))
+		c.Log.Warn("a client of the call queue could not be recorded; its resources may stay until the run ends", zap.Error(err))
 	}
 }

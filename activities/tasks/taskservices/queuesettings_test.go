@@ -117,7 +117,7 @@ func TestAHostWarnsThatItsQueueHearsNothing(t *testing.T) {
 	h := newServices(t, Config{Queues: queues, Log: zap.New(log)})
 	h.brokers.Serving(servedRun).changes([]closure.ServingTask{{Task: "worker-0"}})
 	<-queues.heard
-	warnings := logged.FilterMessage("the queue of closures could not be told which tasks serve; retrying").All()
+	warnings := logged.FilterMessage("the call queue could not be notified which tasks serve; retrying").All()
 	require.Len(t, warnings, 1)
 	assert.Equal(t, "the message is too large", warnings[0].ContextMap()["error"])
 }

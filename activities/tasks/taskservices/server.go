@@ -51,4 +51,4 @@ type Queues interface {
 }
 
 // ErrQueueClosed is returned for the queue of a run that has ended.
-var ErrQueueClosed = errors.New("the queue of closures has ended")
+var ErrQueueClosed = errors.New("the call queue has ended")

@@ -202,7 +202,7 @@ func (s *Services) HasQueue(ctx context.Context, run Run) bool {
 	}
 	left, err := s.Queues.Left(ctx, run.ofQueue())
 	if err != nil {
-		s.Log.Debug("it is unknown whether the run has a queue of closures; such a queue finds out by itself that the run is over", zap.Error(err))
+		s.Log.Debug("cannot tell whether the run has a call queue; if so, the queue ends by itself", zap.Error(err))
 	}
 	return left
 }
@@ -220,7 +220,7 @@ func (s *Services) EndAbandoned(ctx context.Context, run Run) {
 		err = s.Queues.End(ctx, run.ofQueue(), over)
 	}
 	if err != nil {
-		s.Log.Debug("the queue of closures of an abandoned run was not ended; it finds out by itself", zap.String("run", run.Key.WorkflowID), zap.Error(err))
+		s.Log.Debug("the call queue of an abandoned run was not ended; it ends by itself", zap.String("run", run.Key.WorkflowID), zap.Error(err))
 	}
 }
 
@@ -233,7 +233,7 @@ func (c *Config) runOf(by runkey.Task) (Run, error) {
 	case err != nil, r.Released:
 		return Run{}, errReleased
 	case r.Generation != by.Generation:
-		return Run{}, fmt.Errorf("generation %d of the group is over; this is generation %d", by.Generation, r.Generation)
+		return Run{}, fmt.Errorf("restart %[2]d of all tasks has begun; this request is for restart %[1]d", by.Generation, r.Generation)
 	}
 	return r, nil
 }

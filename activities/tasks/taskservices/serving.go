@@ -25,17 +25,17 @@ func (b *Brokers) noteServing(run Run, task, process string, s *Broker) error {
 	case err == nil:
 		return nil
 	case !known:
-		b.Log.Warn("a process that serves closures cannot be noted and is given none; it asks again", zap.String("task", task), zap.Error(err))
+		b.Log.Warn("a serving process cannot be recorded and gets no calls; it will ask again", zap.String("task", task), zap.Error(err))
 		return taskapi.ErrClosuresAway
 	}
-	b.Log.Warn("it could not be noted that a task serves closures; if it exits with 0 while this host worker is down, it counts as completed", zap.Error(err))
+	b.Log.Warn("a serving task could not be recorded; if it exits with 0 while this host worker is down, it counts as completed", zap.Error(err))
 	return nil
 }
 
 // noteLeft notes that the last serving process of a task has left.
 func (b *Brokers) noteLeft(run Run, task string) {
 	if _, err := b.Plans.Note(run.Key, func(n *Notes) { n.left(task) }); err != nil {
-		b.Log.Warn("it could not be noted that a task no longer serves closures; if it exits with 0, it may be started again", zap.Error(err))
+		b.Log.Warn("a task that stopped serving could not be recorded; if it exits with 0, it may be restarted", zap.Error(err))
 	}
 }
 

@@ -130,7 +130,7 @@ func (s *stops) enter(ctx context.Context, by runkey.Task) (r Run, leave func(),
 	select {
 	case gate <- struct{}{}:
 	case <-ctx.Done():
-		return r, nil, fmt.Errorf("other tasks of this host were waiting for the run to answer: %w", ctx.Err())
+		return r, nil, fmt.Errorf("other requests of this host are waiting for the run's answer: %w", ctx.Err())
 	}
 	leave = func() { <-gate }
 	if r, err = s.runOf(by); err != nil {

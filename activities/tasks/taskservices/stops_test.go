@@ -208,7 +208,7 @@ func TestStopsOfAnotherTime(t *testing.T) {
 	older := by("worker-0")
 	older.Generation = 0
 	_, err := h.stops.RequestStop(t.Context(), older, spec.TogetherRequest{})
-	require.EqualError(t, err, "generation 0 of the group is over; this is generation 1")
+	require.EqualError(t, err, "restart 1 of all tasks has begun; this request is for restart 0")
 	_, err = h.stops.ClearStop(t.Context(), older)
 	require.ErrorContains(t, err, "generation 0")
 	nobody := by("worker-0")

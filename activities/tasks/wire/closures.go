@@ -135,7 +135,7 @@ func CheckFunction(name string) string {
 	case name == "" || len(name) > closure.MaxFunctionName:
 		return fmt.Sprintf("it has %d bytes; want 1 to %d", len(name), closure.MaxFunctionName)
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		return "it has control characters, or is not UTF-8"
+		return "has control characters or is not UTF-8"
 	}
 	return ""
 }

@@ -123,7 +123,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		{line("a", 32) + "b c d\n", "line 2 has 3 words"},
 		{"a %%%\n", `line 1: the key "a" is not in base64`},
 		{line("a", 16), `line 1: the key "a" has 16 bytes: it needs 32`},
-		{line("a", 32) + line("b", 32) + line("a", 32), `line 3: there is another key "a" above`},
+		{line("a", 32) + line("b", 32) + line("a", 32), `line 3: key "a" appears twice`},
 		{"a " + strings.Repeat("A", 1<<20), "token too long"},
 	} {
 		write(t, file, c.text)
@@ -138,7 +138,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	for _, mode := range []os.FileMode{0o640, 0o604, 0o660} {
 		require.NoError(t, os.Chmod(file, mode))
 		_, err := codec.Open(file)
-		assert.ErrorContains(t, err, fmt.Sprintf("may be read by others (mode %04o): chmod 600", mode))
+		assert.ErrorContains(t, err, fmt.Sprintf("(mode %04o); chmod 600", mode))
 	}
 	_, err := codec.Open(filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)

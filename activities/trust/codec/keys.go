@@ -67,7 +67,7 @@ func (k *Keys) load() error {
 	case !isOurs(info):
 		return fmt.Errorf("%s belongs to another user, who knows the keys: use a file of your own", k.file)
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%s may be read by others (mode %04o): chmod 600 it, and use a new key if anybody has read it", k.file, info.Mode().Perm())
+		return fmt.Errorf("other users can read %s (mode %04o); chmod 600 it, and use a new key if one of them did", k.file, info.Mode().Perm())
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {
@@ -109,7 +109,7 @@ func parse(text []byte) (keySet, error) {
 			return set, fmt.Errorf("line %d: the key %q has %d bytes: it needs %d, as `openssl rand -base64 32` makes", n, id, len(key), keySize)
 		}
 		if set.byID[id] != nil {
-			return set, fmt.Errorf("line %d: there is another key %q above: give each an ID of its own", n, id)
+			return set, fmt.Errorf("line %d: key %q appears twice; give each key its own ID", n, id)
 		}
 		block, err := aes.NewCipher(key)
 		if err != nil {
@@ -124,7 +124,7 @@ func parse(text []byte) (keySet, error) {
 		return set, err
 	}
 	if set.newest == "" {
-		return set, fmt.Errorf("there is no key in it: write an ID and a key, as `echo \"2026-11 $(openssl rand -base64 32)\"` does")
+		return set, fmt.Errorf("no key in it; write an ID and a key, as `echo \"2026-11 $(openssl rand -base64 32)\"` does")
 	}
 	return set, nil
 }

@@ -39,7 +39,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if origin := r.Header.Get("Origin"); origin != "" {
 		if !slices.Contains(s.Origins, origin) {
-			http.Error(w, "Pages of this origin are not allowed; see --origin of clusterrun codec-server.", http.StatusForbidden)
+			http.Error(w, "Pages of this origin are not allowed; see --origin of clusterrun server codec.", http.StatusForbidden)
 			return
 		}
 		h := w.Header()
@@ -60,7 +60,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !s.allows(r) {
-		http.Error(w, "A token is required: use the one that clusterrun codec-server prints.", http.StatusUnauthorized)
+		http.Error(w, "A token is required; clusterrun server codec prints it.", http.StatusUnauthorized)
 		return
 	}
 	if r.URL.Path == "/" && r.Method == http.MethodGet {

@@ -53,7 +53,7 @@ func TestPolicyIsReadAnewWhenItHasChanged(t *testing.T) {
 	d := g.Decide(sh)
 	assert.False(t, d.Allowed)
 	assert.Contains(t, d.Reason, "the policy of this host cannot be used")
-	assert.Contains(t, d.Reason, "rules[0].program: there is no such field")
+	assert.Contains(t, d.Reason, "rules[0].program: not a field of rule")
 	write(t, file, unsignedSh+"\n")
 	assert.True(t, g.Decide(sh).Allowed)
 	require.NoError(t, os.Remove(file))

@@ -52,7 +52,7 @@ func (g *Guard) use(id, expires string, by Use) error {
 	case err != nil:
 		return err
 	case json.Unmarshal(b, &before) != nil:
-		return fmt.Errorf("the note of its use, %s, is damaged", file)
+		return fmt.Errorf("the record of its use, %s, is damaged", file)
 	case before.Use == by:
 		return nil
 	case !before.again(by):

@@ -80,9 +80,9 @@ func TestDecide(t *testing.T) {
 		"another variable":      {request: with(func(r *Request) { r.Env = []string{"LD_PRELOAD"} }), reason: "rule 1 does not let a spec set LD_PRELOAD"},
 		"variable of no list":   {request: Request{Program: "/opt/jobs/selftest", Env: []string{"A"}}, reason: "rule 2 does not let a spec set A"},
 		"a secret":              {request: with(func(r *Request) { r.SecretEnv, r.SecretFiles = []string{"TOKEN"}, []string{"/etc/secrets/a"} }), rule: 1, user: "alice"},
-		"another secret":        {request: with(func(r *Request) { r.SecretEnv = []string{"KEY"} }), reason: "rule 1 does not lend the variable KEY"},
-		"another secret file":   {request: with(func(r *Request) { r.SecretFiles = []string{"/etc/shadow"} }), reason: "rule 1 does not lend the file /etc/shadow"},
-		"no secrets by default": {request: Request{Program: "/opt/jobs/selftest", SecretEnv: []string{"TOKEN"}}, reason: "rule 2 does not lend the variable TOKEN"},
+		"another secret":        {request: with(func(r *Request) { r.SecretEnv = []string{"KEY"} }), reason: "rule 1 does not give the variable KEY"},
+		"another secret file":   {request: with(func(r *Request) { r.SecretFiles = []string{"/etc/shadow"} }), reason: "rule 1 does not give the file /etc/shadow"},
+		"no secrets by default": {request: Request{Program: "/opt/jobs/selftest", SecretEnv: []string{"TOKEN"}}, reason: "rule 2 does not give the variable TOKEN"},
 		"root has to be named":  {request: Request{Signers: []string{"self"}, Program: "/bin/sh", AsRoot: true}, reason: "rule 4 names no user, and the host worker runs as root"},
 		"the worker's user":     {request: Request{Signers: []string{"self"}, Program: "/bin/sh"}, rule: 4},
 		"a request":             {request: with(func(r *Request) { r.Ask = AskStacks }), rule: 1, user: "alice"},
@@ -120,10 +120,10 @@ func TestEmptyListsAllowNothing(t *testing.T) {
 
 func TestInvalidPolicies(t *testing.T) {
 	for text, want := range map[string]string{
-		"rules: [{signers: [unsigned], program: [/x]}]":       "rules[0].program: there is no such field in rule; did you mean programs?",
+		"rules: [{signers: [unsigned], program: [/x]}]":       "rules[0].program: not a field of rule; did you mean programs?",
 		"rules: [{signers: [unsigned], env: A}]":              "rules[0].env: must be a list of texts",
 		"rules: [{signers: [unsigned], signers: [unsigned]}]": "rules[0].signers: given twice",
-		"rules:\n- signers: [unsigned]\n  user: 5":            "line 3: rules[0].user: must be a text, is the number 5; write it in quotes",
+		"rules:\n- signers: [unsigned]\n  user: 5":            "line 3: rules[0].user: must be a text, not the number 5; write it in quotes",
 		"rules: [{}]":                 "rules[0].signers: missing",
 		"{}":                          "rules: missing",
 		"":                            "the document is empty",
@@ -135,7 +135,7 @@ func TestInvalidPolicies(t *testing.T) {
 		"rules: [{signers: [unsigned], requests: [stop]}]":              `rules[0].requests[0]: "stop" is not a request; write restart, signal or stacks`,
 		"rules: [{signers: [unsigned], user: \"a b\"}]":                 "is not the name of a user",
 		"rules: [{signers: [unsigned], secrets: {files: [token]}}]":     "rules[0].secrets.files[0]",
-		"rules: [{signers: [unsigned], secrets: {file: [/etc/token]}}]": "rules[0].secrets.file: there is no such field in secrets; did you mean files?",
+		"rules: [{signers: [unsigned], secrets: {file: [/etc/token]}}]": "rules[0].secrets.file: not a field of secrets; did you mean files?",
 	} {
 		_, err := Decode([]byte(text))
 		var invalid *InvalidError

@@ -58,7 +58,7 @@ func parseSigner(line string) (signer, error) {
 	}
 	key, _, options, more, err := ssh.ParseAuthorizedKey([]byte(rest))
 	if err != nil || len(bytes.TrimSpace(more)) > 0 {
-		return one, errors.New("there is no readable key after the principals")
+		return one, errors.New("no readable key after the principals")
 	}
 	one.key = key.Marshal()
 	for _, o := range options {

@@ -46,9 +46,9 @@ func TestClosuresOfAFile(t *testing.T) {
 // Unknown fields are errors: {"arg": [3]} would otherwise be a call without arguments.
 func TestLinesThatAreNotUnderstood(t *testing.T) {
 	for line, want := range map[string]string{
-		`{"function":"f","arg":[1]}`:                 "field arg: there is no such field",
-		`{"function":"f","options":{"prio":1}}`:      "field prio: there is no such field",
-		`{"function":"f","options":{"timeout":"x"}}`: `options.timeout: "x" is no duration`,
+		`{"function":"f","arg":[1]}`:                 "field arg: unknown field",
+		`{"function":"f","options":{"prio":1}}`:      "field prio: unknown field",
+		`{"function":"f","options":{"timeout":"x"}}`: `options.timeout: "x" is not a duration`,
 		`{"function":"f","id":3}`:                    "leave them out",
 		`{"function":"f"} {"function":"g"}`:          "something follows the JSON object",
 		`{"function":"f"} x`:                         "something follows the JSON object",

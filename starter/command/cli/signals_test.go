@@ -25,7 +25,7 @@ func TestInterruptsOf(t *testing.T) {
 	got, problems := InterruptsOf("SIGTERM,SIGTRM,,SIGKILL,SIGCHLD") // TE-42
 	assert.Equal(t, []syscall.Signal{syscall.SIGTERM}, got)
 	assert.Len(t, problems, 4)
-	assert.Contains(t, problems[0], `"SIGTRM" is no signal; did you mean SIGTERM?`)
+	assert.Contains(t, problems[0], `"SIGTRM" is not a signal; did you mean SIGTERM?`)
 	assert.Contains(t, problems[2], `"SIGKILL" cannot be handled`)
 	assert.Contains(t, problems[3], `"SIGCHLD" is used by clusterrun itself`)
 }

@@ -61,7 +61,7 @@ func ExitColumns(e *spec.Exit) (exit, cause string) {
 // WaitingLine returns the reason and the time for which a run waits.
 func WaitingLine(w starter.Waiting, now time.Time) string {
 	if w.Position > 0 {
-		return fmt.Sprintf("%s (position %d in queue %s)", strings.TrimPrefix(w.Refusal, "waits for "), w.Position, w.Queue)
+		return fmt.Sprintf("%s (position %d in queue %s)", w.Refusal, w.Position, w.Queue)
 	}
 	place := "any host"
 	if w.Host != "" {

@@ -42,9 +42,9 @@ func TestNewsOfARun(t *testing.T) {
 	assert.Empty(t, n.Of(unanswered), "it may be late")
 	assert.Empty(t, n.Of(s))
 	assert.Empty(t, n.Of(unanswered))
-	assert.Equal(t, "open, but the worker that executes it does not answer", n.Of(unanswered))
+	assert.Equal(t, "open, but its host worker does not answer", n.Of(unanswered))
 	unanswered.Unattended = true
-	assert.Equal(t, "open, but nobody executes it", n.Of(unanswered))
+	assert.Equal(t, "open, but no host worker executes it", n.Of(unanswered))
 	s.Open, s.Verdict = false, spec.VerdictFailed
 	assert.Equal(t, "failed", n.Of(s))
 }
@@ -52,7 +52,7 @@ func TestNewsOfARun(t *testing.T) {
 // A waiting run reports its reason once, although the remaining time changes.
 func TestNewsOfAWait(t *testing.T) {
 	var n News
-	s := &starter.Status{Open: true, State: spec.RunPlacing, Waiting: []starter.Waiting{{Queue: "clusterrun", Refusal: "waits for 3 slots", Position: 2, Until: time.Now().Add(time.Hour)}}}
+	s := &starter.Status{Open: true, State: spec.RunPlacing, Waiting: []starter.Waiting{{Queue: "clusterrun", Refusal: "3 slots", Position: 2, Until: time.Now().Add(time.Hour)}}}
 	assert.Equal(t, "placing; waiting for 3 slots (position 2 in queue clusterrun)", n.Of(s))
 	s.Waiting[0].Until = time.Now()
 	assert.Empty(t, n.Of(s))

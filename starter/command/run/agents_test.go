@@ -23,7 +23,7 @@ func TestOwnKey(t *testing.T) {
 	file := filepath.Join(dir, "agents.key")
 	require.NoError(t, os.Truncate(file, 0))
 	_, err = ownKey(dir)
-	assert.EqualError(t, err, file+": the secret has 0 bytes, and needs 16; remove the file, and a new one is made")
+	assert.EqualError(t, err, file+": the secret has 0 bytes; it needs 16; remove the file, and a new one is made")
 	require.NoError(t, os.Remove(file))
 	third, err := ownKey(dir)
 	require.NoError(t, err)

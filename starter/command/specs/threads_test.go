@@ -19,7 +19,7 @@ func TestThreadsAreSpokenOf(t *testing.T) {
 		SayThreads((&cli.App{Err: &errs}), s)
 		return errs.String()
 	}
-	assert.Equal(t, "clusterrun: OMP_NUM_THREADS is not set, and is 1 for each process, as with torchrun; set it to what is best for your program\n",
+	assert.Equal(t, "clusterrun: OMP_NUM_THREADS is unset; using 1 per process, as torchrun does. Set it to tune your program\n",
 		said("-n", "2", "python3", "train.py"))
 	for _, args := range [][]string{
 		{"-n", "1", "python3", "x"}, {"-n", "2", "true"}, {"-n", "2", "-x", "OMP_NUM_THREADS=4", "python3", "x"},

@@ -67,7 +67,7 @@ func TestAgentsMeet(t *testing.T) {
 	}{
 		"another token":   {key(t, "another"), func(*Request) {}, "it has another token"},
 		"another run":     {right, func(r *Request) { r.ID = "other" }, `--rdzv-id is "other", and that of the run here is "job"`},
-		"another version": {right, func(r *Request) { r.Version = "2" }, "its program is 2, and the one here is 1"},
+		"another version": {right, func(r *Request) { r.Version = "2" }, "its clusterrun is 2, this one is 1"},
 		"another script":  {right, func(r *Request) { r.Spec["command"] = json.RawMessage(`["test"]`) }, "the script and its arguments: test here, and at the endpoint train"},
 		"another field":   {right, func(r *Request) { r.Spec["name"] = json.RawMessage(`"x"`) }, `name: "x" here, and at the endpoint none`},
 		"other keys":      {right, func(r *Request) { r.Encoded = true }, "--codec-keys is given for one of the agents"},
@@ -226,7 +226,7 @@ func TestStrangers(t *testing.T) {
 		}
 	}()
 	_, err = Join(t.Context(), JoinConfig{Endpoint: l.Addr().String(), Key: key(t, "the secret"), Request: request("b")}, never)
-	assert.ErrorContains(t, err, "it is another program, and no agent")
+	assert.ErrorContains(t, err, "another program listens there, not an agent")
 	_, err = Listen(t.Context(), l.Addr().String(), HeadConfig{Key: key(t, "the secret")})
 	assert.ErrorIs(t, err, ErrTaken)
 }
@@ -252,9 +252,9 @@ func TestAgain(t *testing.T) {
 	first.Agent, first.Rank = "first", 1
 	again := first
 	again.Host, again.ExecutionID = m.add(first, &member{}), "e"
-	assert.Equal(t, "it has another run", m.check(again).Refusal, "the run is not started")
+	assert.Equal(t, "it belongs to another run", m.check(again).Refusal, "the run is not started")
 	m.executionID = "later"
-	assert.Equal(t, "it has another run", m.check(again).Refusal)
+	assert.Equal(t, "it belongs to another run", m.check(again).Refusal)
 	m.executionID = "e"
 	assert.Equal(t, Answer{}, m.check(again))
 
@@ -262,7 +262,7 @@ func TestAgain(t *testing.T) {
 	second := first
 	second.Agent = "second"
 	require.Equal(t, again.Host, m.add(second, &member{cut: func() { t.Error("the second was cut") }}))
-	assert.Equal(t, "another agent has taken the place of this one", m.check(again).Refusal)
+	assert.Equal(t, "another agent has replaced this agent", m.check(again).Refusal)
 	delete(m.all, again.Host)
 	second.Host = "c"
 	m.add(second, &member{})
@@ -294,7 +294,7 @@ func TestSecret(t *testing.T) {
 	_, err := Secret("", none)
 	require.ErrorIs(t, err, ErrNoToken)
 	_, err = Secret("", func(string) string { return "guess me" })
-	assert.ErrorContains(t, err, "has 8 bytes, and needs 16")
+	assert.ErrorContains(t, err, "has 8 bytes; it needs 16")
 	file := filepath.Join(t.TempDir(), "token")
 	_, err = Secret(file, none)
 	assert.ErrorContains(t, err, "no such file or directory; make one")
@@ -307,5 +307,5 @@ func TestSecret(t *testing.T) {
 	assert.Equal(t, "sixteen bytes or more", string(secret))
 	assert.Equal(t, key(t, "one"), key(t, "one"), "the same secret makes the same")
 	_, err = Key(nil)
-	assert.ErrorContains(t, err, "the secret has 0 bytes, and needs 16")
+	assert.ErrorContains(t, err, "the secret has 0 bytes; it needs 16")
 }

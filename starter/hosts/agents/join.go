@@ -112,9 +112,9 @@ func (m *Membership) explain(err error) error {
 	var authority x509.UnknownAuthorityError
 	switch {
 	case errors.As(err, &unknown), errors.As(err, &authority):
-		return &RefusedError{m.config.Endpoint, "it has another token; give all agents the same (" + TokenVariable + ", or token_file of --rdzv-conf)"}
+		return &RefusedError{m.config.Endpoint, "it has another token; give all agents the same token (" + TokenVariable + ", or token_file of --rdzv-conf)"}
 	case errors.As(err, &noTLS):
-		return &RefusedError{m.config.Endpoint, "it is another program, and no agent; give another port with --rdzv-endpoint"}
+		return &RefusedError{m.config.Endpoint, "another program listens there, not an agent; give another port with --rdzv-endpoint"}
 	}
 	return err
 }

@@ -41,17 +41,17 @@ func (m *members) check(r Request) Answer {
 	refuse := func(format string, args ...any) Answer { return Answer{Refusal: fmt.Sprintf(format, args...)} }
 	switch {
 	case r.Version != here.Version:
-		return refuse("its program is %s, and the one here is %s; install the same", r.Version, here.Version)
+		return refuse("its clusterrun is %s, this one is %s; install the same version", r.Version, here.Version)
 	case r.ID != here.ID:
-		return refuse("--rdzv-id is %q, and that of the run here is %q; give each run an endpoint of its own", r.ID, here.ID)
+		return refuse("--rdzv-id is %q, not %q as for the run here; give each run its own endpoint", r.ID, here.ID)
 	case r.Encoded != here.Encoded:
 		return refuse("--codec-keys is given for one of the agents and not for the other; give all of them the same keys")
 	case again && r.ExecutionID != m.executionID:
-		return refuse("it has another run")
+		return refuse("it belongs to another run")
 	case had != nil && had.agent == r.Agent:
 		return Answer{}
 	case had != nil:
-		return refuse("another agent has taken the place of this one")
+		return refuse("another agent has replaced this agent")
 	}
 	if difference := different(r.Spec, here.Spec); difference != "" && !again {
 		return refuse("%s; give all agents the same", difference)

@@ -25,7 +25,7 @@ const TokenVariable = "CLUSTERRUN_TOKEN"
 // minToken is the least number of bytes of a secret. It makes guessing hopeless.
 const minToken = 16
 
-const howToMake = "make one that nobody guesses, the same for all agents: (umask 077; head -c 32 /dev/urandom | base64 > token)"
+const howToMake = "make a secret, the same for all agents: (umask 077; head -c 32 /dev/urandom | base64 > token)"
 
 // Secret returns the secret of the agents: the token in the file or, without a file, in the
 // variable. It returns [ErrNoToken] if there is neither.
@@ -35,7 +35,7 @@ func Secret(file string, getenv func(string) string) ([]byte, error) {
 		from = "token_file " + file
 		info, err := os.Stat(file)
 		if err == nil && info.Mode().Perm()&0o077 != 0 {
-			return nil, fmt.Errorf("%s may be read by others, who could run commands as you; chmod 600 it", from)
+			return nil, fmt.Errorf("other users can read %s and so run commands as you; chmod 600 it", from)
 		}
 		var b []byte
 		if err == nil {
@@ -51,20 +51,20 @@ func Secret(file string, getenv func(string) string) ([]byte, error) {
 	case file == "" && token == "":
 		return nil, ErrNoToken
 	case len(token) < minToken:
-		return nil, fmt.Errorf("the token in %s has %d bytes, and needs %d; %s", from, len(token), minToken, howToMake)
+		return nil, fmt.Errorf("the token in %s has %d bytes; it needs %d; %s", from, len(token), minToken, howToMake)
 	}
 	return []byte(token), nil
 }
 
 // ErrNoToken is returned if there is no secret.
-var ErrNoToken = errors.New("agents on several hosts recognise each other by a secret, and there is none; " + howToMake +
+var ErrNoToken = errors.New("agents on several hosts need a common secret; " + howToMake +
 	", and give each of them CLUSTERRUN_TOKEN=\"$(cat token)\", or --rdzv-conf token_file=PATH with a path that all of them have")
 
 // Key returns a certificate derived from a secret, with its key, as the text of a file. The
 // same secret gives the same key.
 func Key(secret []byte) ([]byte, error) {
 	if len(secret) < minToken {
-		return nil, fmt.Errorf("the secret has %d bytes, and needs %d", len(secret), minToken)
+		return nil, fmt.Errorf("the secret has %d bytes; it needs %d", len(secret), minToken)
 	}
 	seed, err := hkdf.Key(sha256.New, secret, nil, "clusterrun agents", ed25519.SeedSize)
 	if err != nil {

@@ -53,7 +53,7 @@ func numbered(prefix, numbers, suffix string, most int) (names []string, err err
 		to, err2 := strconv.ParseUint(last, 10, 31)
 		switch {
 		case err1 != nil || err2 != nil || from > to || strings.ContainsAny(suffix, "[]"):
-			return nil, fmt.Errorf("[%s]%s is no range of hosts; write for example n[1-4,7]", numbers, suffix)
+			return nil, fmt.Errorf("[%s]%s is not a range of hosts; write for example n[1-4,7]", numbers, suffix)
 		case to-from >= uint64(max(most-len(names), 0)):
 			return nil, fmt.Errorf("[%s] are more than %d hosts; name fewer", numbers, spec.MaxTasks)
 		}

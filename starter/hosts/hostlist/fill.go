@@ -26,7 +26,7 @@ func Slots(hosts []Host) (n int, ok bool) {
 // is set.
 func Limit(h Host, n int, oversubscribe bool) (Host, error) {
 	if !h.Implied && h.Slots > 0 && h.Slots < n && !oversubscribe {
-		return h, fmt.Errorf("%s on host %s need as many slots, and it is given %d; give it more, or --oversubscribe",
+		return h, fmt.Errorf("%s on host %s need as many slots, but it has %d; give it more, or --oversubscribe",
 			plural.Of(n, "task", "tasks"), h.Name, h.Slots)
 	}
 	h.Slots = n
@@ -63,7 +63,7 @@ func Fill(groups []spec.TaskGroup, hosts []Host, deal, oversubscribe bool) error
 	}
 	total, _ := Slots(hosts)
 	if tasks > total && !oversubscribe {
-		return fmt.Errorf("%s need %s, and -H or --hostfile gives %d (%s); give more slots, fewer tasks, or --oversubscribe",
+		return fmt.Errorf("%s need %s, but -H or --hostfile gives %d (%s); give more slots, fewer tasks, or --oversubscribe",
 			plural.Of(tasks, "task", "tasks"), plural.Of(tasks, "slot", "slots"), total, listed(hosts))
 	}
 	for i := range room {

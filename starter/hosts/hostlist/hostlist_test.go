@@ -31,7 +31,7 @@ func TestParseFile(t *testing.T) {
 	for text, want := range map[string]string{
 		"":              "it names no host",
 		"# nothing\n":   "it names no host",
-		"a slots=x":     `line 1: "x" is no number of slots`,
+		"a slots=x":     `line 1: "x" is not a number of slots`,
 		"a\nb sluts=1":  `line 2: "sluts=1" is not understood`,
 		"a\n\n:3":       "line 3: a host's name is empty",
 		"a slots=4 b:2": "not understood",
@@ -72,7 +72,7 @@ func TestLimit(t *testing.T) {
 		assert.Equal(t, 2, h.Slots)
 	}
 	_, err := Limit(given, 3, false)
-	assert.EqualError(t, err, "3 tasks on host a need as many slots, and it is given 2; give it more, or --oversubscribe")
+	assert.EqualError(t, err, "3 tasks on host a need as many slots, but it has 2; give it more, or --oversubscribe")
 	h, err := Limit(given, 3, true)
 	require.NoError(t, err)
 	assert.Equal(t, 3, h.Slots)
@@ -97,7 +97,7 @@ func TestFill(t *testing.T) {
 		"several types":          {hosts: "a:1,b:3", groups: []spec.TaskGroup{group("chief", 1), group("w", 3)}, want: "a b b b"},
 		"one without a count":    {hosts: "a,b", groups: []spec.TaskGroup{{Type: "chief"}, group("w", 1)}, want: "a b"},
 		"none of a type":         {hosts: "a,b", groups: []spec.TaskGroup{group("ps", 0), group("w", 2)}, want: "a b"},
-		"too many":               {hosts: "a:2,b:2", groups: []spec.TaskGroup{group("w", 7)}, problem: "7 tasks need 7 slots, and -H or --hostfile gives 4 (a:2, b:2); give more slots, fewer tasks, or --oversubscribe"},
+		"too many":               {hosts: "a:2,b:2", groups: []spec.TaskGroup{group("w", 7)}, problem: "7 tasks need 7 slots, but -H or --hostfile gives 4 (a:2, b:2); give more slots, fewer tasks, or --oversubscribe"},
 		"more than slots":        {hosts: "a:2,b:1", groups: []spec.TaskGroup{group("w", 6)}, over: true, want: "a a a a b b"},
 		"one more than slots":    {hosts: "a:2,b:2", groups: []spec.TaskGroup{group("w", 5)}, over: true, want: "a a a b b"},
 		"dealt out":              {hosts: "a:2,b:3", groups: []spec.TaskGroup{group("w", 5)}, deal: true, want: "a b a b b"},

@@ -83,7 +83,7 @@ func parseHost(text string) (Host, error) {
 	case h.Name == "":
 		return h, fmt.Errorf("a host's name is empty; write HOST or HOST:SLOTS")
 	case strings.HasPrefix(login, "-"):
-		return h, fmt.Errorf("%q is no name of a host: it begins like a flag; write HOST or HOST:SLOTS", login)
+		return h, fmt.Errorf("%q is not a host name; it begins like a flag; write HOST or HOST:SLOTS", login)
 	case !given:
 		return h, nil
 	}
@@ -95,7 +95,7 @@ func parseHost(text string) (Host, error) {
 func parseSlots(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%q is no number of slots; give 1 or more", text)
+		return 0, fmt.Errorf("%q is not a number of slots; give 1 or more", text)
 	}
 	return n, nil
 }

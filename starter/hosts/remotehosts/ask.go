@@ -23,10 +23,10 @@ func Ask(ctx context.Context, agent []string, login, program string) (version st
 	ended := time.Now()
 	if err != nil {
 		if ctx.Err() != nil {
-			return "", 0, 0, fmt.Errorf("%s %s: there was no answer in time", agent[0], login)
+			return "", 0, 0, fmt.Errorf("%s %s: no answer in time", agent[0], login)
 		}
 		if cmd.ProcessState.ExitCode() == notThere {
-			return "", 0, 0, errors.New("there is no clusterrun in its PATH, nor where it is here")
+			return "", 0, 0, errors.New("no clusterrun in its PATH, nor at the path it has here")
 		}
 		return "", 0, 0, fmt.Errorf("%s %s: %w: %s", agent[0], login, err, strings.Join(said.lines(), "; "))
 	}

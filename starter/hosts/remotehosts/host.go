@@ -92,7 +92,7 @@ var errLost = errors.New("its connection has ended")
 
 // otherVersion describes a program on a host that has another version.
 func (c Config) otherVersion(version string) string {
-	return fmt.Sprintf("its program is another one, %s, and this one is %s; install the same, or use --copy-binary", version, c.Version)
+	return fmt.Sprintf("its clusterrun is %s, this one is %s; install the same version, or use --copy-binary", version, c.Version)
 }
 
 // maxNoise bounds the output of a login shell before the program starts.

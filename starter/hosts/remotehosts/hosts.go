@@ -79,7 +79,7 @@ type Hosts struct {
 func Launch(ctx context.Context, c Config, hosts []Host, awaited func(names []string)) (*Hosts, error) {
 	s := &Hosts{config: c, facts: make([]Facts, len(hosts)), errs: make([]error, len(hosts)), lost: make(chan error, len(hosts))}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	bounded, done := context.WithTimeoutCause(ctx, startBound, fmt.Errorf("%s did not get through within %s", c.Agent[0], startBound))
+	bounded, done := context.WithTimeoutCause(ctx, startBound, fmt.Errorf("no connection by %s within %s", c.Agent[0], startBound))
 	defer done()
 	bounded, giveUp := context.WithCancelCause(bounded)
 	defer giveUp(nil)

@@ -98,7 +98,7 @@ func (t *tail) lines() []string {
 
 // remedies maps messages of ssh to remedies.
 var remedies = []struct{ said, remedy string }{
-	{"has changed and you have requested strict checking", "find out why, before you remove the old key"},
+	{"has changed and you have requested strict checking", "find out why before you remove the old key"},
 	{"Host key verification failed", "connect once by hand, to see its key and accept it"},
 	{"Permission denied", "ssh has to get there without a password: use a key, or an agent that has it"},
 	{"Could not resolve hostname", "correct the name"},
@@ -120,7 +120,7 @@ func (c Config) reason(err error, said []string) string {
 	}
 	switch {
 	case code == notThere && text == "":
-		return "there is no clusterrun, neither at the path it has here nor in the PATH of a command of " + name + "; install it, or use --copy-binary"
+		return "no clusterrun at the path it has here, nor in the PATH of a command of " + name + "; install it, or use --copy-binary"
 	case code == 2 && len(said) > 0 && strings.HasPrefix(said[len(said)-1], "clusterrun "):
 		return c.otherVersion(said[len(said)-1])
 	case text != "":

@@ -130,7 +130,7 @@ func (s *service) startWorker(o workers.Options, facts Facts) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dir != nil {
-		return errors.New("there is a host worker already")
+		return errors.New("a host worker is already running")
 	}
 	if s.dir, err = rundir.Create(s.Parent); err != nil {
 		return fmt.Errorf("state directory: %w", err)

@@ -87,7 +87,7 @@ var words = []word{
 	{names: []string{"--mem"}, of: srun, values: "SIZE", instead: `--limit-memory 8GiB is for each task, and --constraint "memory >= 64GiB" chooses hosts`},
 	{names: []string{"-G", "--gpus", "--gpus-per-node", "--gres"}, of: srun, values: "WHAT", instead: "--gpus-per-task N gives each task its own GPUs, and --devices auto divides those of a host"},
 	{names: []string{"-p", "--partition"}, of: srun, values: "NAME", instead: `--queue QUEUE selects the hosts, and --select and --constraint choose among them`},
-	{names: []string{"-A", "--account", "--qos"}, of: srun, values: "NAME", unneeded: "there are no accounts"},
+	{names: []string{"-A", "--account", "--qos"}, of: srun, values: "NAME", unneeded: "clusterrun has no accounts"},
 	{names: []string{"--multi-prog", "-app", "-configfile"}, of: both, values: "FILE", instead: "write a : between the programs (-n 2 a : -n 1 b), or a run spec"},
 
 	{names: []string{"-mca", "-gmca"}, of: mpirun, values: "NAME VALUE", unneeded: "Open MPI's launcher is not used"},

@@ -26,7 +26,7 @@ func (t *translation) environment() error {
 		}
 	}
 	if t.processes > 1 && t.machine.getenv("OMP_NUM_THREADS") == "" && !t.has("numa-binding") {
-		t.note("OMP_NUM_THREADS is not set, and is 1 for each process, as with torchrun; set it to what is best for your program")
+		t.note("OMP_NUM_THREADS is unset; using 1 per process, as torchrun does. Set it to tune your program")
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (t *translation) hosts() error {
 	case t.meets(least, most, rank):
 		return t.meet(least, most, rank)
 	case least > 1 || most > 1 && (rank > 0 || t.elsewhere()):
-		why := v.from + ": nothing says where the agents of the hosts meet"
+		why := v.from + ": no endpoint at which the agents meet"
 		if backend := t.text("rdzv-backend", "static"); backend != "static" && backend != "c10d" {
 			why = fmt.Sprintf("%s: agents meet by c10d or static here, which need no service like %s", t.values["rdzv-backend"].from, backend)
 		}

@@ -160,7 +160,7 @@ func (t *translation) python() (string, error) {
 			return path, nil
 		}
 	}
-	return "", errors.New("there is neither python3 nor python in PATH; set PYTHON_EXEC to one, or give --no-python for a program that needs none")
+	return "", errors.New("no python3 or python in PATH; set PYTHON_EXEC to one, or give --no-python for a program that needs none")
 }
 
 // choices maps flags to their allowed values.

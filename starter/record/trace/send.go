@@ -36,7 +36,7 @@ func CollectorOf(getenv func(string) string) (Collector, error) {
 	}
 	c := Collector{URL: strings.TrimSuffix(given, "/") + path, Headers: http.Header{}}
 	if u, err := url.Parse(given); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return c, fmt.Errorf("%s: %q is no URL of a collector, such as http://localhost:4318", from, given)
+		return c, fmt.Errorf("%s: %q is not the URL of a collector, such as http://localhost:4318", from, given)
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
 		for pair := range strings.SplitSeq(getenv(name), ",") {

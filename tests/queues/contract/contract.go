@@ -158,7 +158,7 @@ func values(s *script) {
 func refusals(s *script) {
 	for want, c := range map[string]closure.Closure{
 		`no task has registered a function "nothing"`: of("nothing"),
-		"there is no resource 77":                     {Function: "square", Args: []byte(`[{"` + closure.ResourceKey + `": 77}]`), Resources: []uint64{77}},
+		"no resource 77": {Function: "square", Args: []byte(`[{"` + closure.ResourceKey + `": 77}]`), Resources: []uint64{77}},
 	} {
 		r, err := s.q.Schedule(s.ctx, c)
 		if err == nil {
@@ -170,7 +170,7 @@ func refusals(s *script) {
 		require.ErrorContains(s, err, want)
 	}
 	_, err := s.q.Fetch(s.ctx, 1_000_000)
-	require.ErrorContains(s, err, "there is no closure 1000000; 20 were scheduled")
+	require.ErrorContains(s, err, "no closure 1000000; only 20 were scheduled")
 	require.NoError(s, s.q.Join(s.ctx))
 }
 

@@ -102,7 +102,7 @@ func joinLists[T any, P listedPointer[T]](tasks []T, lists [][]string) error {
 		case *place == 0:
 			continue
 		case *place < 0 || *place > len(lists):
-			return fmt.Errorf("task %s has list %d of functions, and there are %d", task, *place, len(lists))
+			return fmt.Errorf("task %s refers to list %d of functions, but only %d exist", task, *place, len(lists))
 		}
 		*list, *place = lists[*place-1], 0
 	}

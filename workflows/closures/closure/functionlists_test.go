@@ -65,6 +65,6 @@ func TestListsThatAreNotThere(t *testing.T) {
 	for _, list := range []int{-1, 2} {
 		var m ServingMessage
 		text := fmt.Sprintf(`{"serving": [{"task": "worker-3", "list": %d}], "lists": [["f"]]}`, list)
-		require.ErrorContains(t, json.Unmarshal([]byte(text), &m), fmt.Sprintf("task worker-3 has list %d of functions, and there are 1", list))
+		require.ErrorContains(t, json.Unmarshal([]byte(text), &m), fmt.Sprintf("task worker-3 refers to list %d of functions, but only 1 exist", list))
 	}
 }

@@ -62,7 +62,7 @@ func (r OutcomesRequest) Validate() error {
 	c := &checker{}
 	c.checkClient(r.Client)
 	if r.After == "" {
-		c.Add("after", "is missing", "give the at of the answer before, or that of the answer to open")
+		c.Add("after", "is missing", "give the at of the previous answer, or of the answer to open")
 	}
 	if !(r.Wait >= 0 && r.Wait <= MaxWait) {
 		c.Add("wait", fmt.Sprintf("is %g", r.Wait), fmt.Sprintf("give 0 to %d seconds", MaxWait))

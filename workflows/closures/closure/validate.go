@@ -27,7 +27,7 @@ func (r ScheduleRequest) Validate() error {
 	case n == 0:
 		c.Add("closures", "is empty", "give at least one closure")
 	case n > MaxBatch:
-		c.Add("closures", fmt.Sprintf("has %d; a request takes up to %d", n, MaxBatch), "send several requests")
+		c.Add("closures", fmt.Sprintf("has %d; a request may have at most %d", n, MaxBatch), "send several requests")
 	}
 	total := 0
 	for i := range r.Closures {
@@ -37,7 +37,7 @@ func (r ScheduleRequest) Validate() error {
 		}
 	}
 	if total > MaxBatchBytes {
-		c.Add("closures", fmt.Sprintf("arguments and names have %d bytes together; a request takes up to %d", total, MaxBatchBytes), "send several requests")
+		c.Add("closures", fmt.Sprintf("arguments and names have %d bytes in all; a request may have at most %d", total, MaxBatchBytes), "send several requests")
 	}
 	return c.Err()
 }
@@ -86,14 +86,14 @@ func (r ReleaseRequest) Validate() error {
 	case n == 0:
 		c.Add("resources", "is empty", "give the IDs of resources that the client has created")
 	case n > MaxBatch:
-		c.Add("resources", fmt.Sprintf("has %d; a request takes up to %d", n, MaxBatch), "send several requests")
+		c.Add("resources", fmt.Sprintf("has %d; a request may have at most %d", n, MaxBatch), "send several requests")
 	}
 	return c.Err()
 }
 
 func (c *checker) checkResource(r *Resource, path func(field string) string) {
 	if r.ID != 0 {
-		c.Add(path("id"), "is set", "leave it out: the queue gives the ID")
+		c.Add(path("id"), "is set", "leave it out; the queue sets the ID")
 	}
 	c.checkFunction(func() string { return path("function") }, r.Function)
 	c.checkArguments(path, r.Args, r.Kwargs, nil)
@@ -109,9 +109,9 @@ func (c *checker) checkCaller(client, field string, number uint64) {
 func (c *checker) checkClient(client string) {
 	switch {
 	case client == "":
-		c.Add("client", "missing", "give the name of the one who asks; it tells requests that are sent again from new ones")
+		c.Add("client", "missing", "give the name of the client; it distinguishes repeated requests from new ones")
 	case len(client) > MaxFunctionName || !printableName(client):
-		c.Add("client", spec.Quote(client)+" is no name", fmt.Sprintf("give up to %d bytes of visible text", MaxFunctionName))
+		c.Add("client", spec.Quote(client)+" is not a valid name", fmt.Sprintf("give at most %d bytes of visible text", MaxFunctionName))
 	}
 }
 
@@ -119,11 +119,11 @@ func (c *checker) checkClient(client string) {
 // hardly ever a problem.
 func (c *checker) checkClosure(closure *Closure, path func(field string) string) {
 	if closure.ID != 0 || closure.Attempt != 0 {
-		c.Add(path("id"), "is set, or attempt", "leave them out: the queue gives them")
+		c.Add(path("id"), "this or attempt is set", "leave them out; the queue sets them")
 	}
 	c.checkFunction(func() string { return path("function") }, closure.Function)
 	if n := len(closure.Resources); n > MaxResources {
-		c.Add(path("resources"), fmt.Sprintf("has %d; a closure uses up to %d resources", n, MaxResources), "put several into one resource")
+		c.Add(path("resources"), fmt.Sprintf("has %d; a closure may use at most %d resources", n, MaxResources), "put several into one resource")
 		return
 	}
 	c.checkArguments(path, closure.Args, closure.Kwargs, closure.Resources)
@@ -132,7 +132,7 @@ func (c *checker) checkClosure(closure *Closure, path func(field string) string)
 		return
 	}
 	if len(o.Key) > MaxFunctionName || o.Key != "" && !printableName(o.Key) {
-		c.Add(path("options.key"), spec.Quote(o.Key)+" is no key", fmt.Sprintf("give up to %d bytes of visible text", MaxFunctionName))
+		c.Add(path("options.key"), spec.Quote(o.Key)+" is not a valid key", fmt.Sprintf("give at most %d bytes of visible text", MaxFunctionName))
 	}
 	if o.Retry && o.Key == "" {
 		c.Add(path("options.retry"), "is set without a key", "give the key of the closure that has failed")
@@ -150,15 +150,15 @@ func (c *checker) checkFunction(path func() string, name string) {
 	case name == "":
 		c.Add(path(), "missing", "name a function that the tasks have registered")
 	case len(name) > MaxFunctionName:
-		c.Add(path(), fmt.Sprintf("%s has %d bytes; a function's name has up to %d", spec.Quote(name), len(name), MaxFunctionName), "register it under a shorter one")
+		c.Add(path(), fmt.Sprintf("%s has %d bytes; a function's name may have at most %d", spec.Quote(name), len(name), MaxFunctionName), "register it under a shorter one")
 	case !printableName(name):
-		c.Add(path(), spec.Quote(name)+" is no name of a function", "give visible text")
+		c.Add(path(), spec.Quote(name)+" is not the name of a function", "give visible text")
 	}
 }
 
 func (c *checker) checkArguments(path func(string) string, args, kwargs json.RawMessage, resources []uint64) {
 	if size := len(args) + len(kwargs); size > MaxBytes {
-		c.Add(path("args"), fmt.Sprintf("the arguments have %d bytes; they may have %d", size, MaxBytes), "pass large data in files")
+		c.Add(path("args"), fmt.Sprintf("the arguments have %d bytes; at most %d are allowed", size, MaxBytes), "pass large data in files")
 		return
 	}
 	c.checkArgument(path, "args", args, '[', "a JSON array", "[1, \"x\"]", resources)
@@ -174,7 +174,7 @@ func (c *checker) checkArgument(path func(string) string, field string, value js
 	case !json.Valid(value) || !utf8.Valid(value):
 		c.Add(path(field), "is not JSON: "+spec.Quote(string(value)), "give "+what+" such as "+example)
 	case text[0] != first:
-		c.Add(path(field), fmt.Sprintf("must be %s, is %s", what, spec.Quote(string(value))), "give one such as "+example)
+		c.Add(path(field), fmt.Sprintf("must be %s, not %s", what, spec.Quote(string(value))), "give one such as "+example)
 	case bytes.Contains(value, []byte(reservedKeys)):
 		c.checkStandIns(path, field, value, resources)
 	}
@@ -197,14 +197,14 @@ func (c *checker) checkStandIns(path func(string) string, field string, value js
 			return
 		}
 		if key != ResourceKey {
-			c.Add(path(field), fmt.Sprintf("has %s, and only a per-worker resource can be among the arguments", spec.Quote(key)),
+			c.Add(path(field), fmt.Sprintf("has %s, but only a per-worker resource can be an argument", spec.Quote(key)),
 				"fetch the value of the other closure, and pass that")
 			return
 		}
 		number, _ := value.(json.Number)
 		id, err := strconv.ParseUint(number.String(), 10, 64)
 		if err != nil || !slices.Contains(resources, id) {
-			c.Add(path(field), fmt.Sprintf("uses resource %s, which is not in the list of resources that it uses", spec.Quote(fmt.Sprint(value))), "list its ID there")
+			c.Add(path(field), fmt.Sprintf("uses resource %s, which is not in its list of resources", spec.Quote(fmt.Sprint(value))), "list its ID there")
 		}
 	})
 }
@@ -252,7 +252,7 @@ func UnknownFunction(path, name string, registered []string) spec.Problem {
 	}
 	switch more := len(registered) - len(listed); {
 	case len(registered) == 0:
-		p.Remedy = "the tasks that serve have registered none"
+		p.Remedy = "the tasks that serve have not registered any"
 	case more > 0:
 		p.Remedy = fmt.Sprintf("registered are %s and %d more", strings.Join(listed, ", "), more)
 	default:

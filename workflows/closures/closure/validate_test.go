@@ -43,45 +43,45 @@ func TestValidateScheduleNamesEveryProblem(t *testing.T) {
 			}
 		}, nil},
 		"no client, no number":     {func(r *ScheduleRequest) { r.Client, r.Batch = "", 0 }, []string{"client: missing", "batch: missing"}},
-		"client with a line break": {func(r *ScheduleRequest) { r.Client = "a\nb" }, []string{`client: "a\nb" is no name`}},
+		"client with a line break": {func(r *ScheduleRequest) { r.Client = "a\nb" }, []string{`client: "a\nb" is not a valid name`}},
 		"no closures":              {func(r *ScheduleRequest) { r.Closures = nil }, []string{"closures: is empty"}},
-		"too many":                 {func(r *ScheduleRequest) { r.Closures = repeated(r.Closures[0], MaxBatch+1) }, []string{"closures: has 1001; a request takes up to 1000"}},
+		"too many":                 {func(r *ScheduleRequest) { r.Closures = repeated(r.Closures[0], MaxBatch+1) }, []string{"closures: has 1001; a request may have at most 1000"}},
 		"as many as may be":        {func(r *ScheduleRequest) { r.Closures = repeated(r.Closures[0], MaxBatch) }, nil},
 		"too large together": {func(r *ScheduleRequest) {
 			r.Closures[0].Args = json.RawMessage(`["` + strings.Repeat("x", 200<<10) + `"]`)
 			r.Closures = repeated(r.Closures[0], 3)
-		}, []string{"closures: arguments and names have 614427 bytes together; a request takes up to 524288"}},
+		}, []string{"closures: arguments and names have 614427 bytes in all; a request may have at most 524288"}},
 		"too large": {func(r *ScheduleRequest) {
 			r.Closures[0].Kwargs = json.RawMessage(`{"x":"` + strings.Repeat("x", MaxBytes) + `"}`)
-		}, []string{"closures[0].args: the arguments have 262152 bytes; they may have 262144"}},
+		}, []string{"closures[0].args: the arguments have 262152 bytes; at most 262144 are allowed"}},
 		"no function":       {func(r *ScheduleRequest) { r.Closures[0].Function = "" }, []string{"closures[0].function: missing"}},
-		"long function":     {func(r *ScheduleRequest) { r.Closures[0].Function = long }, []string{`closures[0].function: "` + long[:60] + `…" has 201 bytes; a function's name has up to 200`}},
-		"function of bytes": {func(r *ScheduleRequest) { r.Closures[0].Function = "f\xff" }, []string{`closures[0].function: "f\xff" is no name of a function`}},
+		"long function":     {func(r *ScheduleRequest) { r.Closures[0].Function = long }, []string{`closures[0].function: "` + long[:60] + `…" has 201 bytes; a function's name may have at most 200`}},
+		"function of bytes": {func(r *ScheduleRequest) { r.Closures[0].Function = "f\xff" }, []string{`closures[0].function: "f\xff" is not the name of a function`}},
 		"args not JSON":     {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[1,]`) }, []string{`closures[0].args: is not JSON: "[1,]"`}},
 		"args of bytes":     {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage("[\"\xff\"]") }, []string{`closures[0].args: is not JSON: "[\"\xff\"]"`}},
-		"args an object":    {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`{}`) }, []string{`closures[0].args: must be a JSON array, is "{}"`}},
-		"kwargs null":       {func(r *ScheduleRequest) { r.Closures[0].Kwargs = json.RawMessage(`null`) }, []string{`closures[0].kwargs: must be a JSON object, is "null"`}},
+		"args an object":    {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`{}`) }, []string{`closures[0].args: must be a JSON array, not "{}"`}},
+		"kwargs null":       {func(r *ScheduleRequest) { r.Closures[0].Kwargs = json.RawMessage(`null`) }, []string{`closures[0].kwargs: must be a JSON object, not "null"`}},
 		// CC-24, D-13
 		"value of another": {func(r *ScheduleRequest) { r.Closures[0].Kwargs = json.RawMessage(`{"a":[{"$clusterrun.value":3}]}`) },
-			[]string{`closures[0].kwargs: has "$clusterrun.value", and only a per-worker resource can be among the arguments`}},
+			[]string{`closures[0].kwargs: has "$clusterrun.value", but only a per-worker resource can be an argument`}},
 		"numbers and bytes": {func(r *ScheduleRequest) {
 			r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.number":"NaN"},{"$clusterrun.bytes":"AA=="}]`)
 		}, nil},
 		"a number of another kind": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.number":7}]`) },
-			[]string{`closures[0].args: has "$clusterrun.number", and only a per-worker resource can be among the arguments`}},
+			[]string{`closures[0].args: has "$clusterrun.number", but only a per-worker resource can be an argument`}},
 		"resource not listed": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":3}]`) },
-			[]string{`closures[0].args: uses resource "3", which is not in the list of resources that it uses`}},
+			[]string{`closures[0].args: uses resource "3", which is not in its list of resources`}},
 		"resource by name": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":"x"}]`) },
-			[]string{`closures[0].args: uses resource "x", which is not in the list of resources that it uses`}},
+			[]string{`closures[0].args: uses resource "x", which is not in its list of resources`}},
 		"too many resources": {func(r *ScheduleRequest) { r.Closures[0].Resources = make([]uint64, 101) },
-			[]string{"closures[0].resources: has 101; a closure uses up to 100 resources"}},
+			[]string{"closures[0].resources: has 101; a closure may use at most 100 resources"}},
 		"two keys are data": {func(r *ScheduleRequest) { r.Closures[0].Args = json.RawMessage(`[{"$clusterrun.resource":3, "b": 1}]`) }, nil},
 		"options": {func(r *ScheduleRequest) {
 			r.Closures[0].Options = &Options{Key: long, Task: "worker", Timeout: "-1ns"}
 		}, []string{
-			`closures[0].options.key: "` + long[:60] + `…" is no key`,
-			`closures[0].options.task: "worker" is no task name`,
-			"closures[0].options.timeout: must not be negative, is -1ns",
+			`closures[0].options.key: "` + long[:60] + `…" is not a valid key`,
+			`closures[0].options.task: "worker" is not a task name`,
+			"closures[0].options.timeout: must be 0s or more, not -1ns",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,14 +113,14 @@ func TestValidateWaitAndResource(t *testing.T) {
 	assert.NoError(t, r.Validate())
 	r.Number, r.Resource = 0, Resource{ID: 1, Kwargs: json.RawMessage(`[]`)}
 	assert.Equal(t, []string{
-		"number: missing", "resource.id: is set", "resource.function: missing", `resource.kwargs: must be a JSON object, is "[]"`,
+		"number: missing", "resource.id: is set", "resource.function: missing", `resource.kwargs: must be a JSON object, not "[]"`,
 	}, requestProblems(t, r.Validate()))
 }
 
 func TestUnknownFunction(t *testing.T) {
 	assert.Equal(t, `closures[3].function: no task has registered a function "trian"; did you mean "train"? Registered are "evaluate", "train"`,
 		UnknownFunction("closures[3].function", "trian", []string{"evaluate", "train"}).String())
-	assert.Equal(t, `f: no task has registered a function "x"; the tasks that serve have registered none`, UnknownFunction("f", "x", nil).String())
+	assert.Equal(t, `f: no task has registered a function "x"; the tasks that serve have not registered any`, UnknownFunction("f", "x", nil).String())
 	many := strings.Split(strings.Repeat("something,", 25), ",")
 	assert.Contains(t, UnknownFunction("f", "x", many[:25]).String(), ` and 5 more`)
 }

@@ -63,7 +63,7 @@ func (q *queue) continueAsNew(ctx workflow.Context) error {
 		return err
 	}
 	if q.isTooLarge(ctx, len(packed)) {
-		q.log(ctx).Warn("the queue of closures is too large to continue as new; it takes no more until some have ended", "bytes", len(packed), "limit", maxCarried)
+		q.log(ctx).Warn("the call queue is too large to continue as new; it accepts no calls until some have ended", "bytes", len(packed), "limit", maxCarried)
 		q.stayed = workflow.GetInfo(ctx).GetCurrentHistoryLength()
 		q.machine.TooLarge()
 		q.machine.Suspend(false)

@@ -43,7 +43,7 @@ func (q *queue) lease(ctx workflow.Context, d rules.Dispatch) {
 		err := f.Get(ctx, &out)
 		q.open--
 		if err != nil {
-			q.log(ctx).Warn("a lease of closures failed", "host", d.Host, "closures", len(d.Closures), "error", err)
+			q.log(ctx).Warn("a host failed to process calls", "host", d.Host, "closures", len(d.Closures), "error", err)
 			var app *temporal.ApplicationError
 			if errors.As(err, &app) && app.Type() == closure.ErrNotServed {
 				q.machine.LeaseRefused(d.Number)
@@ -133,7 +133,7 @@ func (q *queue) releaseOn(ctx workflow.Context, r rules.ReleaseOn) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		err := f.Get(ctx, nil)
 		if err != nil {
-			q.log(ctx).Warn("a host could not be told which resources were released", "host", r.Host, "error", err)
+			q.log(ctx).Warn("a host could not be notified of released resources", "host", r.Host, "error", err)
 		}
 		q.machine.ReleaseEnded(r.Release, err == nil)
 		q.changed = true

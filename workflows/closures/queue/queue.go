@@ -21,7 +21,7 @@ func Workflow(ctx workflow.Context, in closure.QueueInput, packed []byte) (*clos
 	q := &queue{in: in}
 	if packed == nil {
 		if in.QueueSize < 0 {
-			workflow.GetLogger(ctx).Warn("the queue of closures has no limit but that of bytes, so schedule hardly ever waits",
+			workflow.GetLogger(ctx).Warn("the call queue is limited only in bytes, so schedule hardly ever waits",
 				"setting", "closures.queue_size", "default", spec.DefaultQueueSize)
 		}
 		q.machine = rules.New(config)
@@ -154,7 +154,7 @@ func (q *queue) describe(ctx workflow.Context) {
 		b.WriteString(" · " + markdown.Inline(s.Paused, maxText))
 	}
 	c := s.Counts
-	fmt.Fprintf(&b, " · %d scheduled · %d queued · %d given out · %d finished · %d failed · %d cancelled\n\n",
+	fmt.Fprintf(&b, " · %d scheduled · %d queued · %d running · %d succeeded · %d failed · %d cancelled\n\n",
 		c.Scheduled, c.Queued, c.Executing, c.Finished, c.Failed, c.Cancelled)
 	if s.Error != nil {
 		fmt.Fprintf(&b, "error of closure %d:\n%s\n", s.Error.Closure, markdown.Block(s.Error.Error(), maxText))

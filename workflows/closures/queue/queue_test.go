@@ -38,7 +38,7 @@ func TestAQueueWithoutALimitWarns(t *testing.T) {
 			warnings := queueOf(t, closure.QueueInput{QueueSize: size})
 			n := 0
 			for _, text := range warnings {
-				if text == "the queue of closures has no limit but that of bytes, so schedule hardly ever waits" {
+				if text == "the call queue is limited only in bytes, so schedule hardly ever waits" {
 					n++
 				}
 			}

@@ -13,7 +13,7 @@ import (
 
 // errContinuing refuses requests while the queue is about to continue as new.
 // Clients send them again.
-var errContinuing = errors.New("the queue is about to continue in another execution of its workflow; try again")
+var errContinuing = errors.New("the call queue is continuing as new; try again")
 
 // register installs the handlers. It must run before the workflow first blocks.
 func (q *queue) register(ctx workflow.Context) error {
@@ -30,7 +30,7 @@ func (q *queue) register(ctx workflow.Context) error {
 		waitingUpdate(ctx, q, closure.UpdateSchedule, "Schedules closures; waits while the queue is full.", q.machine.CheckSchedule, q.machine.Schedule),
 		waitingUpdate(ctx, q, closure.UpdateJoin, "Waits until nothing is queued or executing.", q.machine.CheckWait, q.machine.Join),
 		waitingUpdate(ctx, q, closure.UpdateDone, "Reports whether nothing is queued or executing.", q.machine.CheckWait, q.machine.Done),
-		promptUpdate(ctx, q, closure.UpdateWithdraw, "Withdraws a join or done.", func(r closure.WaitRequest) (closure.WithdrawAnswer, error) {
+		promptUpdate(ctx, q, closure.UpdateWithdraw, "Cancels a join or done.", func(r closure.WaitRequest) (closure.WithdrawAnswer, error) {
 			return q.machine.Withdraw(r), nil
 		}),
 		promptUpdate(ctx, q, closure.UpdateCreateResource, "Creates a per-worker resource.", q.machine.CreateResource),

@@ -93,7 +93,7 @@ func TestWaitRequestsAreChecked(t *testing.T) {
 	q.run()
 	for i := range nobody {
 		assert.False(t, nobody[i].accepted)
-		assert.ErrorContains(t, nobody[i].refused, "client: missing; give the name of the one who asks")
+		assert.ErrorContains(t, nobody[i].refused, "client: missing; give the name of the client")
 		assert.False(t, uncounted[i].accepted)
 		assert.ErrorContains(t, uncounted[i].refused, "call: missing; count the requests of the client from 1")
 	}

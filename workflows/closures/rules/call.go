@@ -11,7 +11,7 @@ var (
 	// ErrForgotten means that the request was answered before, and its answer forgotten.
 	ErrForgotten = errors.New("the request is too old")
 	// ErrWithdrawn means that the client has withdrawn the request. It may ask again.
-	ErrWithdrawn = errors.New("the request was taken back")
+	ErrWithdrawn = errors.New("the request was cancelled")
 	// ErrTooMany means that more requests wait than the queue can hold.
 	ErrTooMany = errors.New("too many requests wait")
 )

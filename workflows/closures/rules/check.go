@@ -51,9 +51,9 @@ func (q *backlog) checkKeys(closures []closure.Closure) error {
 		}
 		return &spec.InvalidRequestError{Problems: []spec.Problem{{
 			Path: fmt.Sprintf("closures[%d].options.key", i),
-			Message: fmt.Sprintf("the run remembers %d keys, of %d KiB with %d bytes beside each, and can remember %d KiB",
+			Message: fmt.Sprintf("the run remembers %d keys (%d KiB, including %d bytes for each); the limit is %d KiB",
 				len(q.keys.ids), q.keys.bytes>>10, keyBytes, maxKeyBytes>>10),
-			Remedy: "use shorter keys, or none",
+			Remedy: "use shorter keys, or no keys",
 		}}}
 	}
 	return nil
@@ -109,14 +109,14 @@ func (q *dispatcher) checkNames(r closure.ScheduleRequest) error {
 			case res == nil && (id == 0 || id > q.resources.last):
 				note(spec.Problem{
 					Path:    fmt.Sprintf("closures[%d].resources", i),
-					Message: fmt.Sprintf("there is no resource %d", id),
+					Message: fmt.Sprintf("no resource %d", id),
 					Remedy:  "create it first; its ID is in the answer",
 				})
 			case res == nil || res.released:
 				note(spec.Problem{
 					Path:    fmt.Sprintf("closures[%d].resources", i),
-					Message: fmt.Sprintf("resource %d has been released by the client that had created it", id),
-					Remedy:  "create another one, and keep it for as long as closures with it are scheduled",
+					Message: fmt.Sprintf("resource %d was released by the client that created it", id),
+					Remedy:  "create a new one, and keep it while closures that use it are scheduled",
 				})
 			}
 		}

@@ -114,7 +114,7 @@ func (a *answers[A]) find(number uint64) (*Call[A], error) {
 	case found:
 		return a.list[at].call, nil
 	case number <= a.forgotten && !slices.Contains(a.open, number):
-		return nil, fmt.Errorf("%w: number %d of the client was answered before number %d, and only the latest answers are kept", ErrForgotten, number, a.forgotten+1)
+		return nil, fmt.Errorf("%w: request %d of the client was answered before request %d, and only the latest answers are kept", ErrForgotten, number, a.forgotten+1)
 	}
 	return nil, nil
 }

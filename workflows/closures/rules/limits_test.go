@@ -126,7 +126,7 @@ func TestKeysAreRememberedOrRefused(t *testing.T) {
 	require.Greater(t, n, 50_000)
 	require.ErrorContains(t, q.CheckSchedule(request(batch+1, n)), `options.key: the run remembers`)
 	_, err := q.Schedule(request(batch+1, n)).Answer()
-	require.ErrorContains(t, err, "use shorter keys, or none", "also where it was taken before others filled the room")
+	require.ErrorContains(t, err, "use shorter keys, or no keys", "also where it was taken before others filled the room")
 	require.NoError(t, q.CheckSchedule(one("c", batch+1, nil)), "what has no key is taken")
 	require.NoError(t, q.CheckSchedule(request(batch+1, 0)), "and what is known")
 	assert.EqualValues(t, n, q.Status().Counts.Scheduled)
@@ -287,7 +287,7 @@ func TestResourcesAreBounded(t *testing.T) {
 	}
 	r.Number = 3
 	_, err := q.CreateResource(r)
-	require.ErrorContains(t, err, "create them once and use them in many closures")
+	require.ErrorContains(t, err, "Reuse resources in many closures")
 	// It was not taken, so its number is free.
 	r.Resource.Args = nil
 	a, err := q.CreateResource(r)

@@ -34,7 +34,7 @@ func (q *Queue) lost(it *item, o closure.Outcome) {
 		return
 	}
 	q.giveUp(it, &closure.Error{Kind: closure.ErrQuarantined, Task: o.Task, Message: fmt.Sprintf(
-		"closure %d (%s) is not called any more: %s ended under it%s, and %d may (max_losses)",
+		"closure %d (%s) is no longer retried: %s ended while executing it%s, and max_losses is %d",
 		it.ID, it.Function, plural.Of(it.losses, "process", "processes"), on(it.lostOn), most)})
 }
 

@@ -112,7 +112,7 @@ func (q *Queue) outcome(l *lease, o closure.Outcome) {
 	case closure.OutcomeUnavailable:
 		q.unavailable(it, o)
 	default:
-		q.giveUp(it, &closure.Error{Message: fmt.Sprintf("it ended as %q on its host, which this version of the queue does not know", o.Kind), Task: o.Task})
+		q.giveUp(it, &closure.Error{Message: fmt.Sprintf("it ended as %q on its host, an outcome unknown to this version", o.Kind), Task: o.Task})
 	}
 }
 
@@ -153,7 +153,7 @@ func (q *Queue) giveUp(it *item, e *closure.Error) {
 
 // errorOf returns the error of an outcome, with its closure and task.
 func errorOf(it *item, o closure.Outcome) *closure.Error {
-	e := &closure.Error{Message: "the function failed, and its host did not say how"}
+	e := &closure.Error{Message: "the function failed, and its host did not report why"}
 	if o.Error != nil {
 		e = bounded(o.Error)
 	}

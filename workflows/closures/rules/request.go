@@ -161,5 +161,5 @@ func errorBytes(e *closure.Error) int {
 }
 
 func (q *requests) endedError(what string) error {
-	return fmt.Errorf("%w: %s; nobody can %s any more", ErrEnded, q.ended, what)
+	return fmt.Errorf("%w: %s; it is too late to %s", ErrEnded, q.ended, what)
 }

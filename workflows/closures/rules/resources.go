@@ -163,7 +163,7 @@ func (q *Queue) checkResource(r closure.ResourceRequest) error {
 		return &spec.InvalidRequestError{Problems: []spec.Problem{closure.UnknownFunction("resource.function", r.Resource.Function, q.seen.sorted())}}
 	}
 	if len(q.resources.list) >= maxResources || q.resources.bytes+q.resources.room(r.Resource, owner{r.Client, r.Task, r.Process}) > maxResourceBytes {
-		return fmt.Errorf("the queue has %d resources of %d bytes; it takes up to %d, of %d bytes together: create them once and use them in many closures, and release those that are needed no more",
+		return fmt.Errorf("the queue has %d resources (%d bytes); the limit is %d (%d bytes). Reuse resources in many closures, and release unused ones",
 			len(q.resources.list), q.resources.bytes, maxResources, maxResourceBytes)
 	}
 	return nil

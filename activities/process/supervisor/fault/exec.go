@@ -24,7 +24,7 @@ func Exec(path string, args, env []string, err error) error {
 		if _, serr := os.Stat(path); serr != nil {
 			e.Code = exitcode.NotFound
 		} else if interpreter, carriage := Interpreter(path); carriage {
-			e.Text = fmt.Sprintf("cannot execute %s: its first line ends with a carriage return, as files of Windows do", path)
+			e.Text = fmt.Sprintf("cannot execute %s: its first line ends with a carriage return, as in Windows files", path)
 			e.Code = exitcode.NotFound
 		} else if interpreter != "" {
 			e.Text = fmt.Sprintf("cannot execute %s: its interpreter %s does not exist", path, interpreter)

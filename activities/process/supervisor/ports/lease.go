@@ -102,7 +102,7 @@ type Run struct {
 // Check returns an error for a request that can never be granted here.
 func (r Request) Check() error {
 	if r.Count < 0 {
-		return fault.Refuse(fault.ErrInvalid, fmt.Sprintf("%d ports cannot be leased", r.Count))
+		return fault.Refuse(fault.ErrInvalid, fmt.Sprintf("%d ports cannot be reserved", r.Count))
 	}
 	return checkFiles(r.Count + len(r.Ports))
 }
@@ -118,7 +118,7 @@ func (p *Ports) Lease(r Request, of Run) ([]int, error) {
 	key := leaseKey{r.Generation, r.Group}
 	before, again := p.leased[key]
 	if again && len(before.Any) != r.Count && began {
-		return nil, fault.Refuse(fault.ErrInvalid, fmt.Sprintf("generation %d of run %s has %d ports and runs with them; it cannot have %d", r.Generation, r.Run.WorkflowID, len(before.Any), r.Count))
+		return nil, fault.Refuse(fault.ErrInvalid, fmt.Sprintf("start %d of run %s has %d ports and uses them; it cannot have %d", r.Generation, r.Run.WorkflowID, len(before.Any), r.Count))
 	}
 	had := maps.Clone(p.held)
 	got, err := p.take(r, before.Any, began)
@@ -255,7 +255,7 @@ func (p *Ports) lapseNow(run runkey.Run, timer **time.Timer, log *zap.Logger) {
 	}
 	p.lapse = nil
 	if len(p.held) > 0 {
-		log.Info("Leased ports are released, because nothing was started for them.", zap.String("run", run.WorkflowID))
+		log.Info("Reserved ports are released, because nothing was started for them.", zap.String("run", run.WorkflowID))
 	}
 	p.letGo(nil)
 }
@@ -273,7 +273,7 @@ func (p *Ports) Keep(generation int, log *zap.Logger) {
 		for _, port := range l.All() {
 			// The port is not probed: a task of the run may already listen.
 			if err := p.hold(port, nil); err != nil {
-				log.Warn("A port of a run is no longer leased to it.", zap.Error(err))
+				log.Warn("A port of a run is no longer reserved for it.", zap.Error(err))
 			}
 		}
 		if err := p.serveStore(key, l.Store, log); err != nil {
@@ -314,7 +314,7 @@ func (p *Ports) hold(port int, probe func(port int) error) error {
 	fd, err := bindPort(port)
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
-		return fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("port %d is taken: it is leased to another run of clusterrun on this machine", port))
+		return fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("port %d is taken by another run of clusterrun on this machine", port))
 	case err != nil:
 		return notProbed(port, err)
 	case probe != nil:
@@ -359,7 +359,7 @@ func (p *Ports) holdAny(count int, avoid []int) (got []int, err error) {
 
 // notProbed returns the error for a port that could not be probed.
 func notProbed(port int, err error) error {
-	return fmt.Errorf("leasing port %d: %s", port, fault.Reason(err))
+	return fmt.Errorf("reserving port %d: %s", port, fault.Reason(err))
 }
 
 // ownFiles is roughly how many files a supervisor has open without any port.
@@ -368,7 +368,7 @@ const ownFiles = 16
 // checkFiles refuses more ports than can ever be leased: each leased port is an open file.
 func checkFiles(ports int) error {
 	if most := fault.MostFiles(); most > 0 && uint64(ports)+ownFiles > most {
-		return fault.Refuse(fault.ErrLimit, fmt.Sprintf("%d ports cannot be leased%s", ports, fault.LimitOf(unix.EMFILE)))
+		return fault.Refuse(fault.ErrLimit, fmt.Sprintf("%d ports cannot be reserved%s", ports, fault.LimitOf(unix.EMFILE)))
 	}
 	return nil
 }

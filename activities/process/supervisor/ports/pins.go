@@ -64,7 +64,7 @@ func (p *Ports) sharedWith(key leaseKey, port int, task string) error {
 			return errShared(port, task, p.pins[port].task)
 		}
 		if slices.Contains(l.Any, port) {
-			return fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("port %d is taken: another task of the run has it", port))
+			return fault.Refuse(fault.ErrPortTaken, fmt.Sprintf("port %d is taken by another task of the run", port))
 		}
 	}
 	return nil

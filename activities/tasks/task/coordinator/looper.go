@@ -52,7 +52,7 @@ func (l Looper) check() error {
 	case l.Run == nil:
 		return fmt.Errorf("looper %q: Run is not set: it is the function to call", l.Name)
 	case l.Interval < 0:
-		return fmt.Errorf("looper %q: Interval is %v: it has to be 0, for calls back to back, or more", l.Name, l.Interval)
+		return fmt.Errorf("looper %q: Interval is %v: must be 0 (calls back to back) or more", l.Name, l.Interval)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func TestLooperThatCannotRun(t *testing.T) {
 
 	c = New()
 	c.Loop(Looper{Name: "saver", Interval: -time.Second, Run: func(context.Context) error { return nil }})
-	require.EqualError(t, c.Join(), `looper "saver": Interval is -1s: it has to be 0, for calls back to back, or more`)
+	require.EqualError(t, c.Join(), `looper "saver": Interval is -1s: must be 0 (calls back to back) or more`)
 }
 
 // calls records when each call of a looper began.

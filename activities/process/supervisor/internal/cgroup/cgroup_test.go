@@ -58,13 +58,13 @@ func TestControllersAreHandedDown(t *testing.T) {
 		want  controllers
 	}{
 		"none": {map[string]string{"cgroup.controllers": "hugetlb\n"}, controllers{
-			why: "the cgroup of version 2 of the host worker has none of the controllers cpu, memory, pids: they are mounted as version 1 (boot with systemd.unified_cgroup_hierarchy=1), or not delegated (Delegate=yes)",
+			why: "no cgroup v2 controllers cpu, memory, pids; boot with systemd.unified_cgroup_hierarchy=1, or run the host worker with Delegate=yes",
 		}},
 		"some": {map[string]string{"cgroup.controllers": "memory pids", "cgroup.subtree_control": "", "clusterrun-x/cgroup.subtree_control": ""}, controllers{
 			there: []string{"memory", "pids"}, why: "the cgroup of the host worker has the controllers memory and pids only",
 		}},
 		"not ours": {map[string]string{"cgroup.controllers": "memory", "clusterrun-x/cgroup.subtree_control": ""}, controllers{
-			why: "its cgroup does not delegate controllers: no such file or directory; start the host worker as a service with Delegate=yes",
+			why: "its cgroup delegates no controllers (no such file or directory); start the host worker as a service with Delegate=yes",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

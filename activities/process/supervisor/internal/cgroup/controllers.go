@@ -55,7 +55,7 @@ func Delegate(instance string, self int) (there []string, why string) {
 		err = write(instance, "cgroup.subtree_control", handDown)
 	}
 	if err != nil {
-		return nil, fmt.Sprintf("its cgroup does not delegate controllers: %v; start the host worker as a service with Delegate=yes", fault.Reason(err))
+		return nil, fmt.Sprintf("its cgroup delegates no controllers (%v); start the host worker as a service with Delegate=yes", fault.Reason(err))
 	}
 	return onlyThese(there)
 }
@@ -84,12 +84,12 @@ func prospect(own string) (there []string, why string) {
 
 // Reasons why controllers are missing.
 const (
-	noCgroupV2   = "the host worker has no cgroup of version 2 in which it may create others; start it as a service with Delegate=yes"
-	sharedCgroup = "other processes share the cgroup of the host worker; start it as a service of its own with Delegate=yes"
+	noCgroupV2   = "the host worker may not create cgroups (version 2); start it as a service with Delegate=yes"
+	sharedCgroup = "other processes share the host worker's cgroup; start it as its own service with Delegate=yes"
 )
 
 func noControllers() string {
-	return "the cgroup of version 2 of the host worker has none of the controllers " + strings.Join(limiting, ", ") + ": they are mounted as version 1 (boot with systemd.unified_cgroup_hierarchy=1), or not delegated (Delegate=yes)"
+	return "no cgroup v2 controllers " + strings.Join(limiting, ", ") + "; boot with systemd.unified_cgroup_hierarchy=1, or run the host worker with Delegate=yes"
 }
 
 // limitingIn returns the controllers of a cgroup that limits need.

@@ -26,7 +26,7 @@ func onCPUs(cpus []int, fork func() (pid int, err error)) (int, error) {
 	want := unix.NewCPUSet(MostCPUs)
 	for _, n := range cpus {
 		if n < 0 || n >= MostCPUs {
-			return 0, notBound(cpus, fmt.Sprintf("there is no CPU %d", n))
+			return 0, notBound(cpus, fmt.Sprintf("no CPU %d", n))
 		}
 		want.Set(n)
 	}

@@ -1,4 +1,4 @@
-// Package output copies what processes write to their files, or to the output of the owner, within
+// Package output copies what processes write to their files, or to the output of the launcher, within
 // a quota.
 package output
 

@@ -83,7 +83,7 @@ func Through(fd int, at Place) (int, *Stream, error) {
 }
 
 // errReaderGone is returned if the output has no reader.
-var errReaderGone = errors.New("its reader is gone")
+var errReaderGone = errors.New("its reader has exited")
 
 // CloseStreams closes streams that were not begun.
 func CloseStreams(streams []*Stream) {
