@@ -1,0 +1,111 @@
+package tasklog
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
+	"github.com/clusterrun/clusterrun/workflows/series"
+)
+
+// UsageFile has what the process used over time: records of package series, at the end of which
+// the newest are appended. Once there are twice as many as are kept, they are made fewer.
+const UsageFile = "usage"
+
+const (
+	// keptPoints is the number of points that are kept of a process.
+	keptPoints = 160
+	// maxUsage bounds the file, and what is read of it.
+	maxUsage = 2 * keptPoints * series.RecordSize
+)
+
+// Usage writes the [UsageFile] of one process. It collects the points of up to two minutes, and of
+// less in the beginning: opening a file costs much more than writing to it.
+type Usage struct {
+	dir     string
+	begun   time.Time
+	pending []series.Point
+}
+
+const (
+	// mostPending is the longest time of which points are collected, and pendingShare its inverse
+	// share of the life of the process so far.
+	mostPending, pendingShare = 2 * time.Minute, 10
+)
+
+// NewUsage returns the Usage of the process with that directory ([ProcessDir]).
+func NewUsage(processDir string) *Usage { return &Usage{dir: processDir} }
+
+// Add adds the next point. A point that cannot be written is lost.
+func (u *Usage) Add(p series.Point) error {
+	if u.begun.IsZero() {
+		u.begun = p.From
+	}
+	u.pending = append(u.pending, p)
+	to := p.To()
+	if to.Sub(u.pending[0].From) < min(mostPending, to.Sub(u.begun)/pendingShare) {
+		return nil
+	}
+	return u.Flush()
+}
+
+// Flush writes what was collected.
+func (u *Usage) Flush() error {
+	points := u.pending
+	u.pending = nil
+	if u.dir == "" || len(points) == 0 {
+		return nil
+	}
+	return appendUsage(u.dir, points)
+}
+
+func appendUsage(dir string, points []series.Point) error {
+	path := filepath.Join(dir, UsageFile)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, FileMode(dir))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fs.ErrInvalid
+	}
+	var b []byte
+	// After a record that is not complete, those that follow would be misread.
+	if size := info.Size(); size%series.RecordSize != 0 || size+int64(len(points))*series.RecordSize > maxUsage {
+		for _, p := range series.Coarsen(append(ReadUsage(dir), points...), keptPoints) {
+			b = series.Append(b, p)
+		}
+		return atomicfile.Write(path, b, FileMode(dir))
+	}
+	for _, p := range points {
+		b = series.Append(b, p)
+	}
+	_, err = f.Write(b)
+	return err
+}
+
+// ReadUsage returns what the process with that directory used over time, as far as it is known
+// here.
+func ReadUsage(processDir string) []series.Point {
+	b, _, err := readBounded(filepath.Join(processDir, UsageFile), maxUsage)
+	if err != nil {
+		return nil
+	}
+	return series.Parse(b)
+}
+
+// ParseUsage returns the points of a [UsageFile]. It fails for a file that is too large.
+func ParseUsage(b []byte) ([]series.Point, error) {
+	if len(b) > maxUsage {
+		return nil, errors.New("the file of the usage is too large")
+	}
+	return series.Parse(b), nil
+}
