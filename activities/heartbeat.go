@@ -66,6 +66,7 @@ type beater struct {
 	interval time.Duration
 	phase    time.Duration
 	times    *tasklog.Times
+	history  *usageHistory
 	// answers has the server's answers that require an action. A server that is temporarily
 	// away requires none.
 	answers chan error
@@ -75,7 +76,7 @@ type beater struct {
 func (l *taskLease) newBeater(p supervisor.Process) *beater {
 	tasks := len(l.plan.Cluster.Members)
 	b := &beater{
-		lease: l, process: p, interval: l.plan.hurry(beatInterval(tasks, activity.GetInfo(l.ctx).HeartbeatTimeout)), phase: phaseOf(l.Instance), times: tasklog.NewTimes(p.LogDir),
+		lease: l, process: p, interval: l.plan.hurry(beatInterval(tasks, activity.GetInfo(l.ctx).HeartbeatTimeout)), phase: phaseOf(l.Instance), times: tasklog.NewTimes(p.LogDir), history: l.newUsageHistory(p),
 		answers: make(chan error, 1), beating: make(chan struct{}, 1),
 	}
 	first := firstBeat
@@ -87,6 +88,14 @@ func (l *taskLease) newBeater(p supervisor.Process) *beater {
 }
 
 func (b *beater) stop() { b.due.Stop() }
+
+// end records the end of the process.
+func (b *beater) end(p supervisor.Process) {
+	_ = b.lease.plan.User.Do(func() error {
+		b.history.end(p.Exit)
+		return nil
+	})
+}
 
 // beat sends one heartbeat, unless the previous one is still in progress.
 func (b *beater) beat(ctx context.Context) {
@@ -101,6 +110,7 @@ func (b *beater) beat(ctx context.Context) {
 	go func() {
 		_ = b.lease.plan.User.Do(func() error {
 			b.times.Note()
+			b.history.note()
 			return nil
 		})
 	}()

@@ -243,6 +243,7 @@ func (l *taskLease) attend(processes []supervisor.Process) (hostapi.RunTaskOutpu
 				return hostapi.RunTaskOutput{}, e.err
 			}
 			processes[len(processes)-1] = e.process
+			beats.end(e.process)
 			return l.judge(processes)
 		case err := <-l.stopped:
 			if err != nil {

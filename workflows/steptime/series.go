@@ -30,6 +30,7 @@ type Series struct {
 	at       time.Duration
 	reports  [window]report
 	count    int // of all reports
+	total    report
 }
 
 // Step records that the process has reached a step, after it has worked for so long. It returns
@@ -44,6 +45,8 @@ func (s *Series) Step(step float64, worked time.Duration) (steps float64, took t
 		steps, took = step-s.step, worked-s.at
 		s.reports[s.count%window] = report{steps, took.Seconds()}
 		s.count++
+		s.total.steps += steps
+		s.total.seconds += took.Seconds()
 	}
 	s.begun, s.step, s.at = true, step, worked
 	return steps, took
@@ -85,6 +88,9 @@ func (s *Series) Time() *spec.StepTime {
 	}
 	return t
 }
+
+// Total returns the number of all steps that were recorded, and the seconds that they took.
+func (s *Series) Total() (steps, seconds float64) { return s.total.steps, s.total.seconds }
 
 // usual returns the mean time of a step, without the shortest and the longest ones.
 func usual(reports []report) float64 {

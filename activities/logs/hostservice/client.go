@@ -102,7 +102,7 @@ func (c *Client) List(ctx context.Context) (l Listing, err error) {
 // maxFile bounds a file that is read into memory.
 const maxFile = 16 << 20
 
-// ReadFile returns a whole file of a process: stdout, stderr, error, result, start or the
+// ReadFile returns a whole file of a process: stdout, stderr, error, result, start, usage or the
 // name of a file of stacks. It fails with [fs.ErrNotExist] if there is none, and if it has
 // more than 16 MiB.
 func (c *Client) ReadFile(ctx context.Context, rank, attempt int, file string) ([]byte, error) {

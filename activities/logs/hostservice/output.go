@@ -130,15 +130,29 @@ func (s *Server) follow(ctx context.Context, g grant, goOn bool, sink func(taskl
 	_ = f.Stop(context.Background()) // a sink without a client returns at once
 }
 
+// served are the files of a process, by the names in the protocol.
+var served = map[string]string{
+	"stdout": tasklog.StdoutFile, "stderr": tasklog.StderrFile, "error": tasklog.ErrorFile, "result": tasklog.ResultFile,
+	"start": tasklog.StartFile, "usage": tasklog.UsageFile,
+}
+
+// FileName returns the name in the protocol of a file of a process, for [Client.ReadFile].
+func FileName(file string) string {
+	for name, of := range served {
+		if of == file {
+			return name
+		}
+	}
+	return file // of stacks
+}
+
 // endTrailer has the offset that was reached, if nothing before it is missing.
 const endTrailer = "Clusterrun-End"
 
 func (s *Server) file(w http.ResponseWriter, r *http.Request, g grant) {
 	rank, err := strconv.Atoi(r.PathValue("rank"))
 	n, nErr := strconv.Atoi(r.PathValue("n"))
-	name, known := map[string]string{
-		"stdout": tasklog.StdoutFile, "stderr": tasklog.StderrFile, "error": tasklog.ErrorFile, "result": tasklog.ResultFile, "start": tasklog.StartFile,
-	}[r.PathValue("file")]
+	name, known := served[r.PathValue("file")]
 	if file := r.PathValue("file"); stacks.IsFile(file) {
 		name, known = file, true
 	}

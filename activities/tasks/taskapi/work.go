@@ -75,6 +75,22 @@ func (w *work) stepTime() *spec.StepTime {
 	return w.series.Time()
 }
 
+// Steps returns the number of all steps of a task's process, and the seconds that they took.
+func (s *Server) Steps(id runkey.Task) (steps, seconds float64) {
+	s.mu.Lock()
+	e := s.tasks[id]
+	s.mu.Unlock()
+	if e == nil {
+		return 0, 0
+	}
+	e.mu.Lock()
+	w := e.work
+	e.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.series.Total()
+}
+
 // waits stops the clock of the process for an arrival. resume must be called with the answer,
 // or without one if no request waits for it any longer.
 func (e *endpoint) waits(a Arrival) (resume func(outcome)) {

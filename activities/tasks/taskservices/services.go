@@ -139,6 +139,9 @@ func (s *Services) Progress(k runkey.Task) *taskapi.Progress { return s.server.P
 // steps.
 func (s *Services) StepTime(k runkey.Task) *spec.StepTime { return s.server.StepTime(k) }
 
+// Steps returns the number of all steps of a task's process, and the seconds that they took.
+func (s *Services) Steps(k runkey.Task) (steps, seconds float64) { return s.server.Steps(k) }
+
 // SlowestRatio returns how many times the median of the others the slowest task here takes for a
 // step, compared with tasks of its type and run on this host; 1 if none is slow.
 func (s *Services) SlowestRatio() float64 {

@@ -145,7 +145,7 @@ func (c *logCopy) finish(ctx context.Context, h *logs.Host) error {
 					return err
 				}
 			}
-			for file, name := range map[string]string{"error": tasklog.ErrorFile, "result": tasklog.ResultFile, "start": tasklog.StartFile} {
+			for file, name := range map[string]string{"error": tasklog.ErrorFile, "result": tasklog.ResultFile, "start": tasklog.StartFile, "usage": tasklog.UsageFile} {
 				if err := c.copy(ctx, h, rank, n, file, c.fileOf(rank, n, name)); err != nil {
 					return err
 				}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
@@ -121,11 +122,12 @@ func stacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, h
 		captured = append(captured, stacksOfTask{Task: task, File: file})
 	}
 	// If the hosts are unknown, the paths are still printed.
-	var read stackReader
+	read := &record.Files{}
 	s, statusErr := run.Status(ctx)
 	if statusErr == nil {
 		addHosts(captured, s)
-		read = newStackReader(a, s)
+		read = record.FilesOf(s, a.LogsDir())
+		defer read.Close()
 	}
 	slices.SortFunc(captured, func(x, y stacksOfTask) int {
 		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.Task, y.Task))
@@ -156,9 +158,9 @@ func keptStacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []strin
 		return err
 	}
 	var kept []stacksOfTask
-	read := newStackReader(a, s)
+	read := record.FilesOf(s, a.LogsDir())
 	for _, t := range s.Tasks {
-		if len(tasks) > 0 && !slices.Contains(tasks, t.Name) || t.LogDir == "" || !read.isHere(t.Host, t.LogDir) {
+		if len(tasks) > 0 && !slices.Contains(tasks, t.Name) || t.LogDir == "" || !read.IsHere(t.Host, t.LogDir) {
 			continue
 		}
 		files, _ := fs.Glob(os.DirFS(t.LogDir), "stacks-*.txt") // sorted by time
@@ -199,13 +201,13 @@ func addHosts(captured []stacksOfTask, s *starter.Status) {
 	}
 }
 
-func printStacks(ctx context.Context, a *cli.App, id string, asked []string, captured []stacksOfTask, found *stacktree.Findings, show bool, read stackReader) error {
+func printStacks(ctx context.Context, a *cli.App, id string, asked []string, captured []stacksOfTask, found *stacktree.Findings, show bool, read *record.Files) error {
 	var elsewhere []string
 	if show {
 		for i := range captured {
-			switch text, err := read.read(ctx, captured[i]); {
+			switch text, err := read.Read(ctx, captured[i].Host, captured[i].File); {
 			case err == nil:
-				captured[i].Text = &text
+				captured[i].Text = new(string(text))
 			case errors.Is(err, fs.ErrNotExist):
 				elsewhere = append(elsewhere, fmt.Sprintf("%s: %s on %s", captured[i].Task, captured[i].File, cli.OrDash(captured[i].Host)))
 			default:

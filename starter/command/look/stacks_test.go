@@ -14,6 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -37,9 +38,9 @@ func TestStacksOfAnotherHost(t *testing.T) {
 	defer files.Close()
 	go files.Serve(func(ctx context.Context, _ runkey.Run) { <-ctx.Done() })
 	served := *files.Describe(runkey.Run{WorkflowID: "iris-1", RunID: "0199-aa"}, theirs, nil)
-	read := stackReader{
-		execution: "0199-aa", own: "a", logs: logs, services: []spec.HostService{served},
-		isOwn: func(string) bool { return false },
+	read := &record.Files{
+		Execution: "0199-aa", Own: "a", Logs: logs, Services: []spec.HostService{served},
+		IsOwn: func(string) bool { return false },
 	}
 
 	for _, c := range []struct {

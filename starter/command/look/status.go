@@ -44,6 +44,9 @@ are doing and which of them hold the others up.
 GPU memory (with the driver of NVIDIA or AMD), and the size of their output. For running
 tasks it also shows what they use now; their totals are those of the current process. For a
 run that has ended the totals include all processes, restarts too. See ` + "`clusterrun help usage`" + `.
+With --history it shows how much they used over time, and the time of their steps, as the
+hosts of the tasks recorded it: a sample every ten seconds, and the older ones merged.
+--all, --failed, --host and --task select tasks.
 
 --barriers shows the barriers at which tasks wait: which tasks have arrived and on which
 host, which are missing and since when. Barriers that all tasks have passed are not shown,
@@ -58,8 +61,8 @@ With --watch, those of ` + "`clusterrun wait`" + `.`
 
 // statusOptions are the flags of status.
 type statusOptions struct {
-	tasks                       taskChoice
-	watch, why, usage, barriers bool
+	tasks                                taskChoice
+	watch, why, usage, history, barriers bool
 }
 
 func Status(a *cli.App) *cobra.Command {
@@ -72,6 +75,7 @@ func Status(a *cli.App) *cobra.Command {
   clusterrun status --watch iris-x2k4
   clusterrun status --why iris-x2k4
   clusterrun status --failed --host node-7 iris-x2k4
+  clusterrun status --usage --history --task worker-3 iris-x2k4
   clusterrun status --json iris-x2k4 | jq '.tasks[] | select(.state == "running") | .pid'
   clusterrun status --json --barriers iris-x2k4 | jq -r '.barriers[].missing[].task'`,
 		PreRunE: func(*cobra.Command, []string) error { return o.check() },
@@ -80,6 +84,7 @@ func Status(a *cli.App) *cobra.Command {
 	fs.BoolVarP(&o.watch, "watch", "w", false, "continue until the run has ended, and exit as it did")
 	fs.BoolVar(&o.why, "why", false, "show why the run waits, or what it is doing")
 	fs.BoolVar(&o.usage, "usage", false, "show the processors, memory and GPUs that the tasks use")
+	fs.BoolVar(&o.history, "history", false, "with --usage: show it over time")
 	fs.BoolVar(&o.barriers, "barriers", false, "show which tasks wait at barriers, and which are missing")
 	o.tasks.flags(cmd)
 	return cmd
@@ -97,7 +102,9 @@ func (o *statusOptions) check() error {
 	switch {
 	case len(given) > 1:
 		return cli.Usagef("%s and %s: give one of them", given[0], given[1])
-	case len(given) == 1 && !o.watch && o.tasks.each():
+	case o.history && !o.usage:
+		return cli.Usagef("--history: it is about usage; give --usage, too")
+	case len(given) == 1 && !o.watch && !o.history && o.tasks.each():
 		return cli.Usagef("%s is about all tasks of the run; leave out --all, --failed, --host and --task", given[0])
 	}
 	return nil
@@ -117,6 +124,8 @@ func showStatus(ctx context.Context, a *cli.App, r *starter.Run, o *statusOption
 		return err
 	case o.why:
 		return showWhy(ctx, a, r, s)
+	case o.history:
+		return showUsageHistory(ctx, a, r, s, &o.tasks)
 	case o.usage:
 		return showUsage(a, s)
 	}

@@ -1,0 +1,165 @@
+package look
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/workflows/series"
+)
+
+// showUsageHistory prints what tasks have used over time.
+func showUsageHistory(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status, meant *taskChoice) (err error) {
+	if s.Tasks, err = meant.of(s); err != nil {
+		return err
+	}
+	files := record.FilesOf(s, a.LogsDir())
+	defer files.Close()
+	files.Learn(ctx, r, s)
+	tasks, err := files.Usage(ctx, s.Tasks)
+	if err != nil {
+		a.Say("the usage of some tasks cannot be read: %s", err)
+	}
+	if a.Global.JSON {
+		return a.PrintJSON(map[string]any{"run_id": s.RunID, "open": s.Open, "tasks": tasks})
+	}
+	tasks = slices.DeleteFunc(tasks, func(t record.UsageHistory) bool { return len(t.Points) == 0 })
+	if len(tasks) == 0 {
+		a.Say("nothing is recorded of the usage of these tasks, or it is on other hosts that do not serve it")
+		return nil
+	}
+	return printUsageHistory(a.Out, tasks, meant.each())
+}
+
+// column is a measure of a history.
+type column struct {
+	name string
+	// of returns the value of a point for the bars, and peak the largest one.
+	of, peak func(series.Point) float64
+	// text formats the total of a task.
+	text func(total series.Point) string
+}
+
+var columns = []column{
+	{
+		"CPUS (MEAN, MAX)", func(p series.Point) float64 { return p.CPUs }, func(p series.Point) float64 { return p.MaxCPUs },
+		func(t series.Point) string { return fmt.Sprintf("%.2f, %.2f", t.CPUs, t.MaxCPUs) },
+	},
+	{
+		"MEMORY (MAX)", func(p series.Point) float64 { return p.RSSBytes }, func(p series.Point) float64 { return p.RSSBytes },
+		func(t series.Point) string { return shipped.Size(int64(t.RSSBytes)) },
+	},
+	{
+		"GPUS (MEAN, MAX)", func(p series.Point) float64 { return p.GPUs }, func(p series.Point) float64 { return p.MaxGPUs },
+		func(t series.Point) string { return fmt.Sprintf("%.2f, %.2f", t.GPUs, t.MaxGPUs) },
+	},
+	{
+		"GPU MEMORY (MAX)", func(p series.Point) float64 { return p.GPUMemoryBytes }, func(p series.Point) float64 { return p.GPUMemoryBytes },
+		func(t series.Point) string { return shipped.Size(int64(t.GPUMemoryBytes)) },
+	},
+	{
+		"STEP (MEAN, MAX)", func(p series.Point) float64 { return p.StepSeconds }, func(p series.Point) float64 { return p.MaxStepSeconds },
+		func(t series.Point) string {
+			if t.Steps == 0 {
+				return "-"
+			}
+			return stepTime(t.StepSeconds) + ", " + stepTime(t.MaxStepSeconds)
+		},
+	},
+}
+
+// barsWide is the number of bars of a measure.
+const barsWide = 20
+
+// printUsageHistory writes a line for each task, with bars over the life of the run. The tallest bar
+// of a column is the largest value of all tasks.
+func printUsageHistory(out io.Writer, tasks []record.UsageHistory, each bool) error {
+	from, to := tasks[0].Points[0].From, time.Time{}
+	totals := make([]series.Point, len(tasks))
+	for i, t := range tasks {
+		totals[i] = series.Total(t.Points)
+		if totals[i].From.Before(from) {
+			from = totals[i].From
+		}
+		if totals[i].To().After(to) {
+			to = totals[i].To()
+		}
+	}
+	all := series.Total(totals)
+	shown := slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.peak(all) == 0 })
+	fmt.Fprintf(out, "from %s to %s; a bar is %s, and the tallest one the most of any task\n",
+		from.Local().Format(cli.LocalTime), to.Local().Format(cli.LocalTime), cli.Roughly(to.Sub(from)/barsWide))
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	heading := "TASK\tHOST"
+	for _, c := range shown {
+		heading += "\t" + c.name + "\t"
+	}
+	fmt.Fprintln(w, strings.TrimSuffix(heading, "\t"))
+	most := len(tasks)
+	if !each {
+		most = min(most, mostRows)
+	}
+	grids := make([][]series.Point, most)
+	tallest := make([]float64, len(shown))
+	for i, t := range tasks[:most] {
+		grids[i] = series.Resample(t.Points, from, to, barsWide)
+		for at, c := range shown {
+			for _, p := range grids[i] {
+				tallest[at] = max(tallest[at], c.of(p))
+			}
+		}
+	}
+	for i, t := range tasks[:most] {
+		fmt.Fprintf(w, "%s\t%s", t.Name, cli.OrDash(t.Host))
+		for at, c := range shown {
+			fmt.Fprintf(w, "\t%s\t%s", bars(grids[i], c.of, tallest[at]), c.text(totals[i]))
+		}
+		fmt.Fprintln(w)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if more := len(tasks) - most; more > 0 {
+		fmt.Fprintf(out, "and %d more; --failed, --host, --task and --all show each\n", more)
+	}
+	return nil
+}
+
+// bars returns a bar for each point, and a space for one of which nothing is known.
+func bars(points []series.Point, of func(series.Point) float64, tallest float64) string {
+	heights := []rune("▁▂▃▄▅▆▇█")
+	var b strings.Builder
+	for _, p := range points {
+		switch value := of(p); {
+		case p.Seconds == 0:
+			b.WriteByte(' ')
+		case tallest == 0:
+			b.WriteRune(heights[0])
+		default:
+			at := math.Round(value / tallest * float64(len(heights)-1))
+			b.WriteRune(heights[min(int(at), len(heights)-1)])
+		}
+	}
+	return b.String()
+}
+
+// stepTime formats the time of a step.
+func stepTime(seconds float64) string {
+	switch {
+	case seconds < 0.001:
+		return strconv.FormatFloat(seconds*1e6, 'f', 0, 64) + "µs"
+	case seconds < 1:
+		return strconv.FormatFloat(seconds*1e3, 'f', 1, 64) + "ms"
+	}
+	return strconv.FormatFloat(seconds, 'f', 2, 64) + "s"
+}

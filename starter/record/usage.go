@@ -1,0 +1,58 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/series"
+)
+
+// UsageHistory is what a task has used over time.
+type UsageHistory struct {
+	Name string `json:"name"`
+	Rank int    `json:"rank"`
+	Host string `json:"host,omitempty"`
+	// Points are those of all its processes, in the order of time.
+	Points []series.Point `json:"points"`
+}
+
+// Usage returns what tasks have used over time, in their order. Points that cannot be read are
+// left out; the error then says why. A task without any has an empty list.
+func (f *Files) Usage(ctx context.Context, tasks []starter.TaskStatus) ([]UsageHistory, error) {
+	var failed []error
+	histories := make([]UsageHistory, len(tasks))
+	away := map[string]bool{} // hosts that do not answer
+	for i, t := range tasks {
+		histories[i] = UsageHistory{Name: t.Name, Rank: t.Rank, Host: t.Host, Points: []series.Point{}}
+		if t.LogDir == "" || away[t.Host] {
+			continue
+		}
+		points, err := f.usageOf(ctx, t)
+		histories[i].Points = append(histories[i].Points, points...)
+		if err != nil {
+			failed = append(failed, err)
+			away[t.Host] = true
+		}
+	}
+	return histories, errors.Join(failed...)
+}
+
+func (f *Files) usageOf(ctx context.Context, t starter.TaskStatus) (points []series.Point, err error) {
+	dirs, err := f.Processes(ctx, t)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, dir := range dirs {
+		b, readErr := f.Read(ctx, t.Host, filepath.Join(dir, tasklog.UsageFile))
+		if errors.Is(readErr, fs.ErrNotExist) {
+			continue // it is of an earlier version, or has just begun
+		}
+		of, parseErr := tasklog.ParseUsage(b)
+		points, err = append(points, of...), errors.Join(err, readErr, parseErr)
+	}
+	return points, err
+}
