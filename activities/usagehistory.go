@@ -11,8 +11,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/series"
 )
 
-// usageHistory records what a process uses over time, in a file next to its output. Its totals
-// are compared with those of the point before.
+// usageHistory records what a process uses over time, in a file next to its output. A
+// point has the difference of two totals.
 type usageHistory struct {
 	lease   *taskLease
 	process supervisor.Process
@@ -68,7 +68,7 @@ func (u *usageHistory) add(at time.Time, s supervisor.Sample) {
 	steps, seconds := u.lease.services.Steps(u.process.Key)
 	if u.known {
 		p := series.Point{From: u.at.UTC(), Seconds: at.Sub(u.at).Seconds(), RSSBytes: float64(s.RSS), GPUMemoryBytes: float64(s.GPUMemory)}
-		busy := func(now, before time.Duration) float64 { return max(0, (now - before).Seconds()) / p.Seconds }
+		busy := func(now, before time.Duration) float64 { return max(0, (now-before).Seconds()) / p.Seconds }
 		p.CPUs = busy(s.Usage.User+s.Usage.System, u.used.User+u.used.System)
 		p.GPUs = busy(s.Usage.GPUTime, u.used.GPUTime)
 		p.MaxCPUs, p.MaxGPUs = p.CPUs, p.GPUs

@@ -11,12 +11,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/series"
 )
 
-// UsageHistory is what a task has used over time.
+// UsageHistory has the usage of a task over time.
 type UsageHistory struct {
 	Name string `json:"name"`
 	Rank int    `json:"rank"`
 	Host string `json:"host,omitempty"`
-	// Points are those of all its processes, in the order of time.
+	// Points belong to all processes of the task, in the order of time.
 	Points []series.Point `json:"points"`
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Point is what a process used in an interval. Of one sample, the mean and the largest value are
+// Point has the usage of a process in an interval. Of one sample, the mean and the largest value are
 // the same.
 type Point struct {
 	From time.Time `json:"from"`
@@ -65,7 +65,7 @@ func Coarsen(points []Point, most int) []Point {
 		return points
 	}
 	now := points[len(points)-1].To()
-	// next is the index of the following point, and cost that of merging the two.
+	// next is the index of the following point, and cost the loss of detail if both are merged.
 	next, cost := make([]int, len(points)), make([]float64, len(points))
 	due := func(i int) {
 		if cost[i] = math.Inf(1); next[i] < len(points) {
@@ -140,7 +140,7 @@ func Resample(points []Point, from, to time.Time, n int) []Point {
 	return out
 }
 
-// Total returns one point that covers all points; one without length if there are none. Gaps
+// Total returns one point that covers all points. Without points it has no length. Gaps
 // between them do not count for its means.
 func Total(points []Point) Point {
 	if len(points) == 0 {

@@ -92,8 +92,8 @@ func appendUsage(dir string, points []series.Point) error {
 	return err
 }
 
-// ReadUsage returns what the process with that directory used over time, as far as it is known
-// here.
+// ReadUsage returns the usage over time of the process with that directory; nothing if the file
+// cannot be read here.
 func ReadUsage(processDir string) []series.Point {
 	b, _, err := readBounded(filepath.Join(processDir, UsageFile), maxUsage)
 	if err != nil {
