@@ -1,0 +1,86 @@
+package page
+
+import (
+	"fmt"
+	"html/template"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+)
+
+var functions = template.FuncMap{
+	"add":     func(a, b int) int { return a + b },
+	"bytes":   bytesText,
+	"cell":    spec.Cell,
+	"count":   plural.Of,
+	"csp":     func() string { return CSP(File) },
+	"css":     func() template.CSS { return template.CSS(asset("page.css")) },
+	"cssURL":  func() string { return assetURL("page.css") },
+	"dash":    dash,
+	"icon":    icon,
+	"js":      func() template.JS { return template.JS(asset("page.js")) },
+	"jsURL":   func() string { return assetURL("page.js") },
+	"join":    strings.Join,
+	"ms":      func(d time.Duration) int64 { return d.Milliseconds() },
+	"number":  number,
+	"output":  ansiHTML,
+	"percent": func(f float64) string { return strconv.FormatFloat(100*f, 'f', 0, 64) + "%" },
+	"span":    span,
+	"visible": spec.Visible,
+}
+
+// span formats a time span in its largest units.
+func span(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < 10*time.Second:
+		return strings.TrimSuffix(strconv.FormatFloat(d.Seconds(), 'f', 1, 64), ".0") + "s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm %02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh %02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd %dh", int(d.Hours()/24), int(d.Hours())%24)
+}
+
+func bytesText(n int64) string {
+	if n == 0 {
+		return "–"
+	}
+	return shipped.Size(n)
+}
+
+// dash returns the text, or a dash instead of nothing.
+func dash(text string) string {
+	if text == "" {
+		return "–"
+	}
+	return spec.Cell(text)
+}
+
+// number formats a number in at most four digits, and nothing if it is 0.
+func number(f float64) string {
+	switch {
+	case f == 0:
+		return "–"
+	case f >= 100 || f == float64(int64(f)):
+		return strconv.FormatFloat(f, 'f', 0, 64)
+	case f >= 10:
+		return strconv.FormatFloat(f, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(f, 'f', 2, 64)
+}
+
+// icon returns the symbol of a tone, which says the same as its color.
+func icon(t Tone) template.HTML {
+	return template.HTML(`<svg class="icon ` + t.class() + `" aria-hidden="true"><use href="#` + t.symbol() + `"/></svg>`)
+}
