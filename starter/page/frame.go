@@ -95,3 +95,14 @@ func (f *Frame) When(at time.Time) template.HTML {
 	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`,
 		at.UTC().Format(time.RFC3339), local.Format("2006-01-02 15:04:05.000 MST"), local.Format(layout)))
 }
+
+// Clock returns the time of day as text, or nothing if it is unknown.
+func (f *Frame) Clock(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.In(f.zone()).Format("15:04:05")
+}
+
+// FrameOf returns the frame, for templates.
+func (f *Frame) FrameOf() *Frame { return f }

@@ -84,3 +84,5 @@ func number(f float64) string {
 func icon(t Tone) template.HTML {
 	return template.HTML(`<svg class="icon ` + t.class() + `" aria-hidden="true"><use href="#` + t.symbol() + `"/></svg>`)
 }
+
+func itoa(n int) string { return strconv.Itoa(n) }

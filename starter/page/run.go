@@ -19,10 +19,11 @@ type RunPage struct {
 	// Open reports whether the run has not ended.
 	Open           bool
 	Started, Ended time.Time
-	Hosts          int
-	Restarts       int
-	ExitCode       int
-	Progress       *Progress
+	// Hosts is the number of hosts, and Restarts the number of processes that were started again
+	// or, if the group restarts, of its restarts.
+	Hosts, Restarts int
+	ExitCode        int
+	Progress        *Progress
 	// Cause says why the run ended. It is nil if the run is open or has succeeded.
 	Cause *Cause
 	// Notices are facts that need attention: silent hosts, what a run waits for, slow tasks.
@@ -37,23 +38,24 @@ type RunPage struct {
 	Series   []Series
 	// Charted are the ranks that have a line of their own in the charts of the series.
 	Charted []int
-	// Spec is the spec as YAML, and Starts describes how the processes were started.
-	Spec   string
-	NoSpec string // why there is no spec
+	// Spec is the spec as YAML, without secrets. NoSpec says why there is none.
+	Spec, NoSpec string
+	// Starts describes how the processes were started.
 	Starts []Start
 	// Commands are commands to copy.
 	Commands []Command
 }
 
-// Progress is the progress of the tasks: the least and the greatest.
+// Progress is the progress of the tasks.
 type Progress struct {
-	// Least and Most are between 0 and 1.
+	// Least and Most are the progress of the tasks with the least and the most, from 0 to 1.
 	Least, Most float64
-	Left        time.Duration // 0 if unknown
-	Message     string
+	// Left is the time until the end; 0 if unknown.
+	Left    time.Duration
+	Message string
 }
 
-// Cause is why a run ended.
+// Cause is the reason for the end of a run.
 type Cause struct {
 	// Sentence states the cause.
 	Sentence string
@@ -79,47 +81,13 @@ type Notice struct {
 	Items []string
 }
 
-// Output is a part of the output of a run, merged by time.
-type Output struct {
-	Lines []OutputLine
-	// Filter is the selection of lines.
-	Filter OutputFilter
-	// Cut says which part of the output is left out; empty if all is shown.
-	Cut string
-	// Missing says which output cannot be read, and why; a line each.
-	Missing []string
-}
-
-// OutputFilter selects lines of output. The server gets it as the query parameters ranks,
-// search and stderr.
-type OutputFilter struct {
-	// Ranks are as in 0-3,8; all if empty.
-	Ranks  string
-	Search string
-	Stderr bool
-}
-
-// OutputLine is a line that some ranks wrote alike.
-type OutputLine struct {
-	// At is about when it was written; zero if unknown.
-	At time.Time
-	// Task and Rank are of the first that wrote it. Ranks has all, as in 0-47.
-	Task  string
-	Rank  int
-	Ranks string
-	// Count is the number of lines in one.
-	Count  int
-	Stderr bool
-	Text   string
-	Tone   Tone // Culprit or Muted for these; else Active
-}
-
 // Barrier is a barrier at which tasks wait.
 type Barrier struct {
 	Name             string
 	Round            int
 	Opened, Deadline time.Time
-	Unanswered       bool
+	// Unanswered reports whether the tasks are unknown, since no worker answers.
+	Unanswered bool
 	// Waiting and Missing are the tasks at the barrier, and the others.
 	Waiting, Missing []BarrierTask
 	// MoreWaiting and MoreMissing count those that are left out.
@@ -136,12 +104,11 @@ type BarrierTask struct {
 // Start describes how processes were started.
 type Start struct {
 	Tasks, Version, Dir string
-	Args                []string
 	Set                 []Variable
 	Inherited           []string
 }
 
-// Variable is a variable of the environment. Value is empty if Hidden is set.
+// Variable is a variable of the environment. Hidden reports whether the value was not kept.
 type Variable struct {
 	Name, Value string
 	Hidden      bool
@@ -154,6 +121,9 @@ type Command struct{ What, Line string }
 func RenderRun(w io.Writer, p *RunPage, m Mode) error {
 	model := *p
 	model.mode = m
+	if model.Title == "" {
+		model.Title = p.ID + " · " + p.State
+	}
 	return render(w, "run", &model)
 }
 
@@ -165,5 +135,11 @@ func (p *RunPage) Took() string {
 	return span(p.Ended.Sub(p.Started))
 }
 
-// CulpritTone is the tone of the root cause.
+// IsFailure reports whether the run has failed.
+func (p *RunPage) IsFailure() bool { return p.Tone == Bad || p.Tone == Culprit }
+
+// CulpritTone and WarningTone are tones for templates.
 func (p *RunPage) CulpritTone() Tone { return Culprit }
+
+// WarningTone is the tone of a warning.
+func (p *RunPage) WarningTone() Tone { return Warning }

@@ -1,6 +1,10 @@
 package page
 
-import "time"
+import (
+	"math"
+	"slices"
+	"time"
+)
 
 // Series has the values of one quantity over time.
 type Series struct {
@@ -9,7 +13,10 @@ type Series struct {
 	Unit Unit
 	// Times are the times of the values, in their order.
 	Times []time.Time
+	// Tasks have as many values as there are times.
 	Tasks []TaskSeries
+	// LowIsBad reports whether the task with the least values is the worst.
+	LowIsBad bool
 }
 
 // TaskSeries are the values of one task. A value that is not known is NaN.
@@ -28,3 +35,82 @@ const (
 	Bytes               // of memory
 	Seconds             // of a step
 )
+
+// format returns a value with its unit.
+func (u Unit) format(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "–"
+	case u == Bytes:
+		return bytesText(int64(v))
+	case u == Seconds:
+		return span(time.Duration(v * float64(time.Second)))
+	case v == 0:
+		return "0"
+	}
+	return number(v)
+}
+
+// median returns the median of the tasks at each time, and the least and the most.
+func (s *Series) median() (least, median, most []float64) {
+	at := make([]float64, 0, len(s.Tasks))
+	for i := range s.Times {
+		at = at[:0]
+		for _, t := range s.Tasks {
+			if v := t.at(i); !math.IsNaN(v) {
+				at = append(at, v)
+			}
+		}
+		if len(at) == 0 {
+			at = append(at, math.NaN())
+		}
+		slices.Sort(at)
+		least, median, most = append(least, at[0]), append(median, at[len(at)/2]), append(most, at[len(at)-1])
+	}
+	return least, median, most
+}
+
+func (t *TaskSeries) at(i int) float64 {
+	if i >= len(t.Values) {
+		return math.NaN()
+	}
+	return t.Values[i]
+}
+
+// last returns the last value that is known.
+func last(values []float64) float64 {
+	for i := len(values) - 1; i >= 0; i-- {
+		if !math.IsNaN(values[i]) {
+			return values[i]
+		}
+	}
+	return math.NaN()
+}
+
+// worst returns the index of the task with the worst mean over the last quarter, or -1 if there
+// are fewer than two.
+func (s *Series) worst() int {
+	found, worst := -1, math.Inf(1)
+	for i, t := range s.Tasks {
+		sum, n := 0.0, 0
+		for k := len(s.Times) * 3 / 4; k < len(s.Times); k++ {
+			if v := t.at(k); !math.IsNaN(v) {
+				sum, n = sum+v, n+1
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		mean := sum / float64(n)
+		if !s.LowIsBad {
+			mean = -mean
+		}
+		if mean < worst {
+			found, worst = i, mean
+		}
+	}
+	if len(s.Tasks) < 2 {
+		return -1
+	}
+	return found
+}

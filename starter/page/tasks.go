@@ -3,14 +3,21 @@ package page
 import (
 	"cmp"
 	"html/template"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 )
 
-// MostRows is the largest number of tasks that all have a row. Larger runs have a square for
-// each, and rows for the tasks that matter.
-const MostRows = 200
+const (
+	// MostRows is the largest number of tasks that all have a row. Larger runs have a square for
+	// each, and rows for the tasks that matter.
+	MostRows = 200
+	// mattering is the largest number of rows for the tasks of a large run that matter.
+	mattering = 50
+	// MostFileRows is the largest number of rows in a file.
+	MostFileRows = 2000
+)
 
 // Tasks are the tasks of a run.
 type Tasks struct {
@@ -22,11 +29,10 @@ type Tasks struct {
 
 // TaskFilter selects rows of tasks.
 type TaskFilter struct {
-	// State is a state of tasks, or "all" for pages with all of them. If it and Host are empty,
-	// the rows are the tasks that matter.
+	// State and Host select tasks, and Page is a page of the selected ones, from 1. A large run
+	// has rows for the tasks that matter if all three are empty.
 	State, Host string
-	// Page counts from 1; 0 means 1.
-	Page int
+	Page        int
 }
 
 // Task is a row of the grid.
@@ -62,18 +68,23 @@ type Count struct {
 	State string
 	Tone  Tone
 	N     int
-	URL   string
+	// URL selects the tasks.
+	URL     string
+	Current bool
 }
 
 // Counts returns the number of tasks in each state, the most urgent first.
-func (t *Tasks) Counts() (counts []Count) {
+func (p *RunPage) Counts() (counts []Count) {
 	at := map[string]int{}
-	for _, task := range t.All {
+	for _, task := range p.Tasks.All {
 		i, ok := at[task.State]
 		if !ok {
 			i = len(counts)
 			at[task.State] = i
-			counts = append(counts, Count{State: task.State, Tone: task.Tone})
+			counts = append(counts, Count{State: task.State, Tone: task.Tone, Current: p.Tasks.Filter.State == task.State})
+			if p.IsLarge() && !p.IsFile() {
+				counts[i].URL = p.tasksURL(TaskFilter{State: task.State, Host: p.Tasks.Filter.Host})
+			}
 		}
 		counts[i].N++
 		counts[i].Tone = min(counts[i].Tone, task.Tone)
@@ -83,24 +94,118 @@ func (t *Tasks) Counts() (counts []Count) {
 }
 
 // IsLarge reports whether the run has squares.
-func (t *Tasks) IsLarge() bool { return len(t.All) > MostRows }
+func (p *RunPage) IsLarge() bool { return len(p.Tasks.All) > MostRows }
 
-// Rows returns the tasks with a row, the worst first.
+// tasksURL returns the address of the page with other rows of the grid.
+func (p *RunPage) tasksURL(f TaskFilter) string {
+	values := url.Values{}
+	set := func(name, value string) {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	set("state", f.State)
+	set("host", f.Host)
+	set("ranks", p.Output.Filter.Ranks)
+	set("search", p.Output.Filter.Search)
+	if p.Output.Filter.Stderr {
+		set("stderr", "1")
+	}
+	if f.Page > 0 {
+		set("page", itoa(f.Page))
+	}
+	return "?" + values.Encode() + "#tasks"
+}
+
+// TaskRows are rows of the grid.
+type TaskRows struct {
+	Rows []Task
+	// Text says which tasks these are.
+	Text string
+	// Pages are links to other tasks.
+	Pages []Link
+}
+
+// TaskRows returns the selected rows. The worst come first, except on pages of all tasks.
+func (p *RunPage) TaskRows() TaskRows {
+	q := p.Tasks.Filter
+	rows := slices.Clone(p.Tasks.All)
+	if q.State != "" || q.Host != "" {
+		rows = slices.DeleteFunc(rows, func(t Task) bool { return q.State != "" && t.State != q.State || q.Host != "" && t.Host != q.Host })
+	}
+	if !p.IsLarge() {
+		worstFirst(rows)
+		return TaskRows{Rows: rows}
+	}
+	if p.IsFile() {
+		worstFirst(rows)
+		if len(rows) > MostFileRows {
+			return TaskRows{Rows: rows[:MostFileRows], Text: "The worst " + itoa(MostFileRows) + " of " + itoa(len(rows)) + " tasks; the others are left out of this file."}
+		}
+		return TaskRows{Rows: rows}
+	}
+	every := Link{Text: "all " + itoa(len(p.Tasks.All)), URL: p.tasksURL(TaskFilter{Page: 1})}
+	if q.Page == 0 && q.State == "" && q.Host == "" {
+		worstFirst(rows)
+		n := mattering
+		for n > 0 && rows[n-1].Tone > Warning && rows[n-1].Slow == 0 && n > 10 {
+			n--
+		}
+		return TaskRows{Rows: rows[:n], Text: "The " + itoa(n) + " tasks that matter most.", Pages: []Link{every}}
+	}
+	matter := Link{Text: "those that matter", URL: p.tasksURL(TaskFilter{})}
+	page, last := max(1, q.Page), (len(rows)+MostRows-1)/MostRows
+	page = min(page, max(1, last))
+	from := (page - 1) * MostRows
+	to := min(len(rows), from+MostRows)
+	found := TaskRows{Rows: rows[from:to], Pages: []Link{matter}}
+	switch {
+	case len(rows) == 0:
+		found.Text = "No such tasks."
+	default:
+		found.Text = itoa(from+1) + " to " + itoa(to) + " of " + itoa(len(rows)) + " tasks"
+		if q.State != "" {
+			found.Text += ", " + q.State
+		}
+		if q.Host != "" {
+			found.Text += ", on " + q.Host
+		}
+	}
+	if q.State != "" || q.Host != "" {
+		found.Pages = append(found.Pages, every)
+	}
+	if page > 1 {
+		found.Pages = append(found.Pages, Link{Text: "previous", URL: p.tasksURL(TaskFilter{q.State, q.Host, page - 1})})
+	}
+	if page < last {
+		found.Pages = append(found.Pages, Link{Text: "next", URL: p.tasksURL(TaskFilter{q.State, q.Host, page + 1})})
+	}
+	return found
+}
+
+// Rows returns the first tasks, the worst first.
 func (t *Tasks) Rows() []Task {
 	rows := slices.Clone(t.All)
-	slices.SortStableFunc(rows, func(a, b Task) int {
-		return cmp.Or(cmp.Compare(a.Tone, b.Tone), cmp.Compare(b.Slow, a.Slow), cmp.Compare(a.Rank, b.Rank))
-	})
+	worstFirst(rows)
 	return rows[:min(len(rows), MostRows)]
 }
 
-// Squares returns a square for each task.
-func (t *Tasks) Squares() template.HTML {
+func worstFirst(rows []Task) {
+	slices.SortStableFunc(rows, func(a, b Task) int {
+		return cmp.Or(cmp.Compare(a.Tone, b.Tone), cmp.Compare(b.Slow, a.Slow), cmp.Compare(a.Rank, b.Rank))
+	})
+}
+
+// Squares returns a square for each task, with a gap between hosts. The counts say the same as
+// text.
+func (p *RunPage) Squares() template.HTML {
 	var b strings.Builder
-	for _, task := range t.All {
-		b.WriteString(`<i class="`)
-		b.WriteString(task.Tone.class())
-		b.WriteString(`"></i>`)
+	for i, task := range p.Tasks.All {
+		gap := ""
+		if i > 0 && task.Host != p.Tasks.All[i-1].Host {
+			gap = " h"
+		}
+		b.WriteString(`<i class="` + task.Tone.class() + gap + `"></i>`)
 	}
 	return template.HTML(b.String())
 }
@@ -127,11 +232,27 @@ func (t *Task) RateText() string {
 	return number(1/t.Seconds) + "/s"
 }
 
+// CPUText returns the number of busy processors.
+func (t *Task) CPUText() string {
+	if t.CPUs == 0 {
+		return ""
+	}
+	return number(t.CPUs)
+}
+
+// MemoryText returns the memory.
+func (t *Task) MemoryText() string {
+	if t.Memory == 0 {
+		return ""
+	}
+	return bytesText(t.Memory)
+}
+
 // GPUText returns the use of GPUs and of their memory.
 func (t *Task) GPUText() string {
 	switch {
 	case t.GPUs == 0 && t.GPUMemory == 0:
-		return "–"
+		return ""
 	case t.GPUMemory == 0:
 		return number(t.GPUs)
 	}
@@ -144,4 +265,18 @@ func (t *Task) Age(p *RunPage) string {
 		return ""
 	}
 	return span(p.At.Sub(t.LastOutput))
+}
+
+// columns are the columns of the grid that some tasks have values for.
+type columns struct{ Step, Rate, CPU, Memory, GPU, Age, Line, Host, PID bool }
+
+// Columns returns the columns that some rows have values for.
+func (r TaskRows) Columns() (c columns) {
+	for i := range r.Rows {
+		t := &r.Rows[i]
+		c.Step, c.Rate = c.Step || t.Step != 0 || t.Steps != 0, c.Rate || t.Seconds != 0
+		c.CPU, c.Memory, c.GPU = c.CPU || t.CPUs != 0, c.Memory || t.Memory != 0, c.GPU || t.GPUs != 0 || t.GPUMemory != 0
+		c.Age, c.Line, c.Host, c.PID = c.Age || !t.LastOutput.IsZero(), c.Line || t.LastLine != "", c.Host || t.Host != "", c.PID || t.PID != 0
+	}
+	return c
 }

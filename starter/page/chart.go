@@ -1,0 +1,156 @@
+package page
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// mostPoints is the largest number of points of a line. A chart has few hundred pixels.
+const mostPoints = 240
+
+// Chart is a series as a drawing, with its caption.
+type Chart struct {
+	Name string
+	Keys []Key
+	SVG  template.HTML
+}
+
+// Key explains a line of a chart.
+type Key struct {
+	// Class is the look of the line: c-median, c-worst or c-chosen.
+	Class, Text, Value string
+}
+
+// curve is a line of a chart.
+type curve struct {
+	class, text string
+	values      []float64
+}
+
+// Charts returns the charts of the series that have values.
+func (p *RunPage) Charts() (charts []Chart) {
+	for i := range p.Series {
+		if s := &p.Series[i]; len(s.Times) > 1 && len(s.Tasks) > 0 {
+			charts = append(charts, s.chart(p.Charted, &p.Frame))
+		}
+	}
+	return charts
+}
+
+// chart draws the median of the tasks, the worst task and the charted ones, over the range of
+// all tasks.
+func (s *Series) chart(charted []int, f *Frame) Chart {
+	least, median, most := s.median()
+	curves := []curve{{"c-median", "median", median}}
+	if len(s.Tasks) == 1 {
+		curves[0].text = s.Tasks[0].Name
+	}
+	if worst := s.worst(); worst >= 0 {
+		curves = append(curves, curve{"c-worst", "worst: rank " + strconv.Itoa(s.Tasks[worst].Rank), s.Tasks[worst].Values})
+	}
+	for _, t := range s.Tasks {
+		if len(s.Tasks) > 1 && slices.Contains(charted, t.Rank) {
+			curves = append(curves, curve{"c-chosen", "rank " + strconv.Itoa(t.Rank), t.Values})
+		}
+	}
+	top := 0.0
+	for _, v := range most {
+		if !math.IsNaN(v) {
+			top = max(top, v)
+		}
+	}
+	top = roundUp(top, s.Unit)
+	c := Chart{Name: s.Name}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="chart" role="img" aria-label="%s from %s to %s">`, escaped(s.Name), s.time(0, f), s.time(len(s.Times)-1, f))
+	for _, y := range []int{0, 50, 100} {
+		fmt.Fprintf(&b, `<line class="axis" x1="0" x2="100%%" y1="%d" y2="%d"/>`, 4+y, 4+y)
+	}
+	b.WriteString(`<svg y="4" width="100%" height="100" viewBox="0 0 1000 100" preserveAspectRatio="none">`)
+	if len(s.Tasks) > 1 {
+		b.WriteString(`<polygon points="`)
+		upper, lower := s.points(most, top), s.points(least, top)
+		slices.Reverse(lower)
+		b.WriteString(strings.Join(append(slices.Concat(upper...), slices.Concat(reversed(lower)...)...), " "))
+		b.WriteString(`"/>`)
+	}
+	for _, line := range curves {
+		for _, part := range s.points(line.values, top) {
+			fmt.Fprintf(&b, `<polyline class="%s" points="%s"/>`, line.class, strings.Join(part, " "))
+		}
+		c.Keys = append(c.Keys, Key{line.class, line.text, s.Unit.format(last(line.values))})
+	}
+	b.WriteString(`</svg>`)
+	fmt.Fprintf(&b, `<text x="2" y="15">%s</text>`, s.Unit.format(top))
+	fmt.Fprintf(&b, `<text x="0" y="118">%s</text><text x="100%%" y="118" text-anchor="end">%s</text></svg>`, s.time(0, f), s.time(len(s.Times)-1, f))
+	c.SVG = template.HTML(b.String())
+	return c
+}
+
+// reversed reverses each part.
+func reversed(parts [][]string) [][]string {
+	for _, part := range parts {
+		slices.Reverse(part)
+	}
+	return parts
+}
+
+// points returns the points of a line, in parts that have a gap of unknown values between them.
+// It takes the largest of neighbouring values if there are too many.
+func (s *Series) points(values []float64, top float64) (parts [][]string) {
+	from, to := s.Times[0], s.Times[len(s.Times)-1]
+	whole := max(1, to.Sub(from).Seconds())
+	step := (len(s.Times) + mostPoints - 1) / mostPoints
+	var part []string
+	end := func() {
+		if len(part) > 0 {
+			parts, part = append(parts, part), nil
+		}
+	}
+	for i := 0; i < len(s.Times); i += step {
+		v := math.NaN()
+		for k := i; k < min(i+step, len(values)); k++ {
+			if math.IsNaN(v) || values[k] > v {
+				v = values[k]
+			}
+		}
+		if math.IsNaN(v) {
+			end()
+			continue
+		}
+		x, y := 1000*s.Times[i].Sub(from).Seconds()/whole, 100-100*v/top
+		part = append(part, strconv.FormatFloat(x, 'f', 1, 64)+","+strconv.FormatFloat(y, 'f', 1, 64))
+	}
+	end()
+	return parts
+}
+
+func (s *Series) time(i int, f *Frame) string {
+	layout := "15:04:05"
+	if s.Times[len(s.Times)-1].Sub(s.Times[0]) > 24*time.Hour {
+		layout = "2 Jan 15:04"
+	}
+	return s.Times[i].In(f.zone()).Format(layout)
+}
+
+// roundUp returns the next round number or, for bytes, the next power of two.
+func roundUp(v float64, u Unit) float64 {
+	if v <= 0 || math.IsInf(v, 0) {
+		return 1
+	}
+	if u == Bytes {
+		return math.Exp2(math.Ceil(math.Log2(v)))
+	}
+	power := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, n := range []float64{1, 1.2, 1.5, 2, 3, 4, 5, 6, 8} {
+		if v <= n*power {
+			return n * power
+		}
+	}
+	return 10 * power
+}
