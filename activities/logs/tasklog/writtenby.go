@@ -1,0 +1,30 @@
+package tasklog
+
+import (
+	"sort"
+	"time"
+)
+
+// WrittenBy returns a function that returns the earliest recorded time by which the bytes before
+// an offset of a stream were written. It is zero if none is recorded. The function reads the
+// records of a process once, and must not be called concurrently.
+func WrittenBy(runDir string) func(s Stream, offset int64) time.Time {
+	known := map[string][]record{}
+	return func(s Stream, offset int64) time.Time {
+		dir, i := ProcessDir(runDir, s.Attempt, s.Rank), 0
+		if s.Stderr {
+			i = 1
+		}
+		records, ok := known[dir]
+		if !ok {
+			records = readTimes(dir)
+			known[dir] = records
+		}
+		// Sizes only grow, so the records are sorted by them.
+		at := sort.Search(len(records), func(n int) bool { return records[n].sizes[i] >= offset })
+		if at == len(records) {
+			return time.Time{}
+		}
+		return time.Unix(0, records[at].at)
+	}
+}
