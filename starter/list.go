@@ -23,9 +23,9 @@ import (
 
 // ListOptions choose runs.
 type ListOptions struct {
-	// Open limits the list to runs that have not ended, and Failed to runs that have ended in
-	// another way than success or cancellation.
-	Open, Failed bool
+	// Open limits the list to runs that have not ended, Ended to the others, and Failed to runs
+	// that have ended in another way than success or cancellation.
+	Open, Ended, Failed bool
 	// Since and Until bound the time of the start. Zero means no bound.
 	Since, Until time.Time
 	// Name is a pattern of [path.Match] for the name or the ID. If it is empty, all match.
@@ -89,7 +89,7 @@ func List(ctx context.Context, c client.Client, o ListOptions) ([]Summary, error
 	}
 	var runs []Summary
 	for _, open := range []bool{true, false} {
-		if open && (o.Failed || o.Cause != "") || !open && o.Open {
+		if open && (o.Ended || o.Failed || o.Cause != "") || !open && o.Open {
 			continue
 		}
 		var err error
