@@ -1,0 +1,95 @@
+package model
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/page"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+
+func task(rank int, name string, state spec.TaskState, exit *spec.Exit) starter.TaskStatus {
+	return starter.TaskStatus{TaskStatus: spec.TaskStatus{Name: name, Type: "worker", Index: rank, Rank: rank, Host: "gpu-1", State: state, Exit: exit}}
+}
+
+// The task that failed first is told from its victims, and its words are shown once.
+func TestAFailedRun(t *testing.T) {
+	origin := spec.Exit{PID: 7, ExitCode: 3, Cause: spec.CauseOrigin, Started: noon, Ended: noon.Add(10 * time.Second), Message: "ValueError: no data", Usage: spec.Usage{UserSeconds: 5, MaxRSSBytes: 1 << 20}}
+	victim := spec.Exit{ExitCode: -15, Signal: "SIGTERM", Cause: spec.CauseCollateral}
+	s := &starter.Status{
+		RunID: "iris", State: spec.RunEnded, Verdict: spec.VerdictFailed, Started: noon, Ended: noon.Add(time.Minute),
+		Tasks: []starter.TaskStatus{task(0, "worker-0", spec.TaskEnded, &victim), task(1, "worker-1", spec.TaskEnded, &origin), task(2, "worker-2", spec.TaskEnded, &spec.Exit{Cause: spec.CauseCompleted})},
+		Result: &spec.RunResult{
+			Verdict: spec.VerdictFailed, ExitCode: 3, Message: "Subprocess worker-1 exited with exit code 3",
+			FirstFailure: &spec.Failure{Task: "worker-1", Rank: 1, Host: "gpu-1", Exit: origin},
+		},
+	}
+	p := Run{Status: s}.Page(noon.Add(time.Hour))
+	assert.Equal(t, "failed", p.State)
+	assert.Equal(t, page.Bad, p.Tone)
+	assert.Equal(t, 3, p.ExitCode)
+	require.NotNil(t, p.Cause)
+	assert.Equal(t, "worker-1", p.Cause.Task)
+	assert.Equal(t, "ValueError: no data", p.Cause.Words)
+	for _, line := range p.Cause.Details {
+		assert.NotContains(t, line, "ValueError")
+	}
+	var tones []page.Tone
+	for _, task := range p.Tasks.All {
+		tones = append(tones, task.Tone)
+	}
+	assert.Equal(t, []page.Tone{page.Muted, page.Culprit, page.Good}, tones)
+	assert.InDelta(t, 0.5, p.Tasks.All[1].CPUs, 0.01)
+	assert.Equal(t, int64(1<<20), p.Tasks.All[1].Memory)
+	assert.Contains(t, p.Commands, page.Command{What: "Run it again", Line: "clusterrun rerun iris"})
+}
+
+func TestAnOpenRun(t *testing.T) {
+	silent := task(1, "worker-1", spec.TaskRunning, nil)
+	silent.Usage = &spec.LiveUsage{SilentSeconds: 90}
+	ahead := task(0, "worker-0", spec.TaskRunning, nil)
+	ahead.Progress, ahead.Steps = &spec.Progress{Current: 30, Total: 40}, &spec.StepTime{Seconds: 2, Steps: 30}
+	behind := task(2, "worker-2", spec.TaskRunning, nil)
+	behind.Progress, behind.Steps = &spec.Progress{Current: 10, Total: 40, Message: "epoch 1"}, &spec.StepTime{Seconds: 2, Steps: 10}
+	s := &starter.Status{RunID: "it's", Open: true, State: spec.RunRunning, Started: noon, Tasks: []starter.TaskStatus{ahead, silent, behind}}
+	p := Run{Status: s}.Page(noon.Add(time.Minute))
+	assert.Equal(t, &page.Progress{Least: 0.25, Most: 0.75, Left: time.Minute, Message: "epoch 1"}, p.Progress)
+	assert.Nil(t, p.Cause)
+	require.Len(t, p.Notices, 1)
+	assert.Equal(t, []string{"worker-1 for 1m30s"}, p.Notices[0].Items)
+	assert.Equal(t, page.Warning, p.Tasks.All[1].Tone)
+	assert.Equal(t, noon.Add(time.Minute), p.Timeline.To)
+	assert.Contains(t, p.Commands, page.Command{What: "Stop", Line: `clusterrun stop 'it'\''s'`})
+}
+
+func TestStates(t *testing.T) {
+	for _, c := range []struct {
+		state string
+		tone  page.Tone
+		s     starter.Status
+	}{
+		{"waiting", page.Waits, starter.Status{Open: true, State: spec.RunPlacing}},
+		{"running", page.Active, starter.Status{Open: true, State: spec.RunRunning}},
+		{"stopping", page.Warning, starter.Status{Open: true, State: spec.RunStopping}},
+		{"no answer", page.Warning, starter.Status{Open: true, Unanswered: true}},
+		{"succeeded", page.Good, starter.Status{Verdict: spec.VerdictSucceeded}},
+		{"timed out", page.Bad, starter.Status{Verdict: spec.VerdictTimedOut}},
+		{"terminated", page.Bad, starter.Status{Verdict: spec.VerdictFailed, Ending: "terminated"}},
+	} {
+		p := Run{Status: &c.s}.Page(noon)
+		assert.Equal(t, c.state, p.State)
+		assert.Equal(t, c.tone, p.Tone, c.state)
+	}
+}
+
+func TestWhatARunWaitsFor(t *testing.T) {
+	s := &starter.Status{Open: true, State: spec.RunPlacing, Waiting: []starter.Waiting{{Queue: "clusterrun", Refusal: "needs 8 slots, and 2 are free", Position: 3}}}
+	p := Run{Status: s}.Page(noon)
+	assert.Equal(t, []page.Notice{{Tone: page.Waits, Text: "It waits for hosts of the queue clusterrun, at position 3.", Items: []string{"needs 8 slots, and 2 are free"}}}, p.Notices)
+}
