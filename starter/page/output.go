@@ -14,6 +14,8 @@ type Output struct {
 	Cut string
 	// Missing says which output cannot be read, and why; a line each.
 	Missing []string
+	// LogURL is the address of all output as text, or "".
+	LogURL string
 }
 
 // OutputFilter selects lines of output. The server gets it as the query parameters ranks,

@@ -1,0 +1,166 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/act"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/starter/page"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// The names of the actions, which end their addresses.
+const (
+	actionStacks  = "stacks"
+	actionRestart = "restart"
+	actionSignal  = "signal"
+	actionStop    = "stop"
+	actionKill    = "kill"
+)
+
+// actsWithin is the longest time for an action. Processes get time to answer.
+const actsWithin = 30 * time.Second
+
+// signals are the signals that a page offers.
+var signals = []string{"SIGUSR1", "SIGUSR2", "SIGHUP", "SIGINT", "SIGTERM", "SIGQUIT", "SIGSTOP", "SIGCONT", "SIGKILL"}
+
+// actionsOf returns the actions on an open run.
+func actionsOf(s *starter.Status) []page.Action {
+	tasks := func(without string) page.Field {
+		return page.Field{Name: "tasks", Label: "Tasks, by name, type or rank; " + without}
+	}
+	actions := []page.Action{
+		{Name: actionStacks, Label: "Stacks", Question: "Look at what the tasks are doing now?", Effect: "It looks twice within a second. The processes continue.", Fields: []page.Field{tasks("all if empty")}},
+		{Name: actionRestart, Label: "Restart", Question: "Restart tasks of " + s.RunID + "?", Effect: "Their processes are stopped and started again on their hosts. That does not count towards max_restarts.", Danger: true, Fields: []page.Field{tasks("all if empty")}},
+		{Name: actionSignal, Label: "Signal", Question: "Send a signal to tasks of " + s.RunID + "?", Effect: "A task that ends because of it has failed.", Danger: true, Fields: []page.Field{{Name: "signal", Label: "Signal", Value: signals[0], Options: signals}, tasks("all if empty")}},
+		{Name: actionStop, Label: "Stop", Question: "Stop " + s.RunID + "?", Effect: "All tasks get the stop signal of the spec, and SIGKILL after its grace. The run ends.", Danger: true},
+		{Name: actionKill, Label: "Kill", Question: "Kill all tasks of " + s.RunID + "?", Effect: "All tasks get SIGKILL, without time to save their work. The run ends.", Danger: true},
+	}
+	for i := range actions {
+		actions[i].URL = runURL(s.RunID) + "/" + actions[i].Name
+	}
+	return actions
+}
+
+// maxForm bounds the form of an action, in bytes.
+const maxForm = 64 << 10
+
+// act carries out an action on a run.
+func (s *Server) act(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	switch {
+	case s.ReadOnly:
+		s.message(w, r, http.StatusForbidden, "These pages change nothing", "They were started with --read-only.")
+		return
+	case r.ParseForm() != nil || !s.gate.sentForm(r):
+		s.message(w, r, http.StatusForbidden, "Nothing was done", "The request did not come from a form of these pages. Load the page again.")
+		return
+	}
+	run, err := s.run(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), actsWithin)
+	defer cancel()
+	note, err := s.carryOut(ctx, run, r.PathValue("action"), r.PostForm)
+	if err != nil {
+		note = page.Notice{Tone: page.Bad, Text: err.Error()}
+	}
+	s.runs.forget(keyOf(run))
+	to := runURL(run.ID) + "?note=" + url.QueryEscape(s.notes.add(note))
+	if r.PathValue("action") == actionStacks && err == nil {
+		to += "#stacks"
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// carryOut makes a request to a run, as the command of the same name does.
+func (s *Server) carryOut(ctx context.Context, run *starter.Run, action string, form url.Values) (page.Notice, error) {
+	done := func(format string, args ...any) (page.Notice, error) {
+		return page.Notice{Tone: page.Good, Text: fmt.Sprintf(format, args...)}, nil
+	}
+	switch action {
+	case actionStop:
+		if _, err := act.StopSignal(ctx, run); err != nil {
+			return page.Notice{}, err
+		}
+		return done("The run is stopping.")
+	case actionKill:
+		answer, err := run.TerminateAll(ctx, spec.TerminateAllRequest{})
+		return noteOf("Killed", answer, err)
+	}
+	tasks, err := chosenTasks(ctx, run, form.Get("tasks"), action != actionStacks)
+	if err != nil {
+		return page.Notice{}, err
+	}
+	switch action {
+	case actionRestart:
+		answer, err := cli.ForTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
+			return run.RestartTask(ctx, spec.TaskRequest{Tasks: tasks})
+		})
+		return noteOf("Restarted", answer, err)
+	case actionSignal:
+		signal := form.Get("signal")
+		if _, err := spec.SignalNumber(signal); err != nil {
+			return page.Notice{}, err
+		}
+		answer, err := cli.ForTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
+			return run.SignalTask(ctx, spec.SignalRequest{Tasks: tasks, Signal: signal})
+		})
+		return noteOf("Sent "+signal+" to", answer, err)
+	case actionStacks:
+		again := spec.Duration(time.Second)
+		answer, err := cli.ForTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
+			return run.CaptureStacks(ctx, spec.StacksRequest{Tasks: tasks, Again: &again})
+		})
+		return noteOf("Captured the stacks of", answer, err)
+	}
+	return page.Notice{}, cli.Usagef("there is no action %q", action)
+}
+
+// noteOf describes the answer of a run.
+func noteOf(did string, answer spec.RequestAnswer, err error) (page.Notice, error) {
+	if err != nil {
+		return page.Notice{}, err
+	}
+	note := page.Notice{Tone: page.Good, Text: did + " " + report.SomeOf(answer.Tasks) + "."}
+	switch {
+	case answer.Note != "":
+		note.Text = answer.Note
+	case len(answer.Tasks) == 0:
+		note.Tone, note.Text = page.Warning, "No task had a process to reach."
+	}
+	for _, p := range answer.Problems {
+		note.Tone, note.Items = page.Warning, append(note.Items, p.Message)
+	}
+	return note, nil
+}
+
+// chosenTasks returns the names of tasks in the field of a form. If it is empty, the result has
+// all tasks if all is set, and is nil otherwise.
+func chosenTasks(ctx context.Context, run *starter.Run, field string, all bool) ([]string, error) {
+	field = strings.Join(strings.Fields(strings.ReplaceAll(field, ",", " ")), ",")
+	if field == "" && !all {
+		return nil, nil
+	}
+	status, err := run.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if field == "" {
+		var names []string
+		for _, t := range status.Tasks {
+			names = append(names, t.Name)
+		}
+		return names, nil
+	}
+	return outputQuery{page.OutputFilter{Ranks: field}}.names(status)
+}

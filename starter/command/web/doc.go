@@ -1,0 +1,22 @@
+// Package web serves the pages of package [page] to a browser of one user: lists of runs and
+// hosts, the page of a run, its output, and requests to it. `clusterrun ui` and `clusterrun dev`
+// use it.
+//
+//	browser ──► gate ──► /temporal/   ──► Temporal's Web UI, which listens on another port
+//	              │
+//	              └────► / /hosts /runs/ID ──► facts ──► starter, logs of tasks
+//
+// # Who may read
+//
+// Anyone who can change a run can execute commands as its user. The gate admits requests with
+// the token of the link that is printed at the start. A cookie keeps it, which scripts cannot
+// read and which other sites do not send. The gate refuses requests for other names of this
+// machine and from pages of other origins. A request that changes something needs a second
+// token, which forms on the pages have. Pages hold browsers to a policy without inline scripts,
+// and no other page can have them in a frame.
+//
+// # Cost
+//
+// Nothing is asked while no page is open. Open pages share what was asked, and the time between
+// questions is at least a multiple of the time that the last one took.
+package web

@@ -1,0 +1,138 @@
+package web
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"html/template"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/starter/page"
+)
+
+// gate admits requests of the user who has the token.
+type gate struct {
+	token string
+	port  int
+	// otherOrigins refuses requests of other origins that change something.
+	otherOrigins *http.CrossOriginProtection
+}
+
+func newGate(token string, port int) gate {
+	return gate{token: token, port: port, otherOrigins: http.NewCrossOriginProtection()}
+}
+
+const (
+	tokenParameter = "token"
+	// cookieLasts is the time for which a browser keeps the cookie.
+	cookieLasts = 30 * 24 * time.Hour
+)
+
+// cookie returns the name of the cookie. Browsers send a cookie to all ports of an address.
+func (g gate) cookie() string { return fmt.Sprintf("clusterrun-%d", g.port) }
+
+// link returns the address that admits a browser.
+func (g gate) link() string {
+	return fmt.Sprintf("http://%s/?%s=%s", net.JoinHostPort("127.0.0.1", fmt.Sprint(g.port)), tokenParameter, g.token)
+}
+
+// formToken returns the token that forms send with their requests.
+func (g gate) formToken() string {
+	sum := sha256.Sum256([]byte("clusterrun form " + g.token))
+	return hex.EncodeToString(sum[:16])
+}
+
+// sentForm reports whether a form of our pages sent the request.
+func (g gate) sentForm(r *http.Request) bool { return same(r.PostFormValue("token"), g.formToken()) }
+
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+func (g gate) guard(inner http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		origin := r.Header.Get("Origin")
+		if !isHere(r.Host) || origin != "" && !isOrigin(origin, r.Host) || g.otherOrigins.Check(r) != nil {
+			refuse(w, http.StatusForbidden, "This is not the name of these pages: use 127.0.0.1 or localhost.")
+			return
+		}
+		query := r.URL.Query()
+		if given := query.Get(tokenParameter); given != "" && same(given, g.token) {
+			http.SetCookie(w, &http.Cookie{
+				Name: g.cookie(), Value: g.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+				MaxAge: int(cookieLasts.Seconds()),
+			})
+			query.Del(tokenParameter)
+			forward(w, localTarget(r.URL.EscapedPath(), query))
+			return
+		}
+		if c, err := r.Cookie(g.cookie()); err != nil || !same(c.Value, g.token) {
+			if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Method == http.MethodGet {
+				// A link on another site. The browser sends the cookie if we ask for it.
+				forward(w, localTarget(r.URL.EscapedPath(), query))
+				return
+			}
+			refuse(w, http.StatusUnauthorized, "These pages are for the user who started them: open the link that `clusterrun ui` prints.")
+			return
+		}
+		inner.ServeHTTP(w, r)
+	})
+}
+
+// localTarget returns a path with a query. The path stays as it came, because IDs of runs may
+// have escaped slashes.
+func localTarget(path string, query url.Values) string {
+	to := "/" + strings.TrimLeft(path, `/\`)
+	if len(query) > 0 {
+		to += "?" + query.Encode()
+	}
+	return to
+}
+
+// forward makes the browser ask for another page of ours. A redirect would still count as a
+// request from the site with the link, to which the browser adds no cookie.
+func forward(w http.ResponseWriter, to string) {
+	secure(w.Header())
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_ = forwarding.Execute(w, to)
+}
+
+var forwarding = template.Must(template.New("").Parse(`<!doctype html><html lang="en"><meta charset="utf-8"><title>clusterrun</title><meta http-equiv="refresh" content="0;url={{.}}"><p><a href="{{.}}">Continue</a></p></html>
+`))
+
+// refuse answers a request from outside, which learns nothing else.
+func refuse(w http.ResponseWriter, status int, text string) {
+	secure(w.Header())
+	http.Error(w, text, status)
+}
+
+// secure sets the headers that all pages have.
+func secure(h http.Header) {
+	h.Set("Content-Security-Policy", page.CSP(page.Live))
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// isHere reports whether a Host header names this machine by a name that DNS does not give
+// away.
+func isHere(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.Trim(host, "[]")
+	}
+	ip := net.ParseIP(name)
+	return name == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// isOrigin reports whether an Origin header is of the host of the request.
+func isOrigin(origin, host string) bool {
+	u, err := url.Parse(origin)
+	return err == nil && u.Host == host
+}

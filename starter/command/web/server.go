@@ -1,0 +1,191 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/page"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Options configure a server of pages.
+type Options struct {
+	App       *cli.App
+	Client    client.Client
+	Namespace string
+	// Queue is the task queue whose hosts are shown.
+	Queue string
+	// Token is part of the link that admits a browser. If it is empty, a new one is made.
+	Token string
+	// ReadOnly leaves out everything that changes something.
+	ReadOnly bool
+	// TemporalBase is the address of a Web UI of Temporal that is served elsewhere, or "".
+	TemporalBase string
+}
+
+// Server serves pages on a port of this machine.
+type Server struct {
+	Options
+	gate     gate
+	temporal temporalUI
+	listener net.Listener
+	http     http.Server
+
+	lists  facts[runList]
+	fleets facts[fleetFacts]
+	runs   facts[*runFacts]
+	specs  facts[specText]
+	notes  notes
+}
+
+// Listen returns a server that listens on a port, or on any free one if port is 0. An error
+// names the flag with the port.
+func Listen(flag string, port int) (*Server, error) {
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	l, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("--%s: %s is in use by another program; choose another port, or 0 for any free one", flag, address)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flag, err)
+	}
+	return &Server{
+		listener: l,
+		// An ended run changes only when its logs are removed, and a spec never.
+		runs:  facts[*runFacts]{lasts: func(f *runFacts) bool { return !f.status.Open }},
+		specs: facts[specText]{lasts: func(specText) bool { return true }},
+	}, nil
+}
+
+// Port returns the port of the server.
+func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
+
+// Link returns the address that admits a browser.
+func (s *Server) Link() string { return s.gate.link() }
+
+// ShowTemporal serves the Web UI of Temporal that has a link with a token, below
+// [TemporalPath]. It may be called again.
+func (s *Server) ShowTemporal(link string) error { return s.temporal.set(link) }
+
+// Serve answers requests until Close.
+func (s *Server) Serve(o Options) {
+	s.Options = o
+	s.gate = newGate(cmp.Or(o.Token, rand.Text()), s.Port())
+	s.http.Handler = s.gate.guard(s.handler())
+	s.http.ReadHeaderTimeout = 10 * time.Second
+	s.http.MaxHeaderBytes = 64 << 10
+	go func() { _ = s.http.Serve(s.listener) }()
+}
+
+// Close ends all requests.
+func (s *Server) Close() {
+	_ = s.http.Close()
+	_ = s.listener.Close()
+}
+
+// handler returns the pages behind the gate.
+func (s *Server) handler() http.Handler {
+	pages := http.NewServeMux()
+	pages.HandleFunc("GET /{$}", s.listRuns)
+	pages.HandleFunc("GET /hosts", s.showHosts)
+	pages.HandleFunc("GET /runs/{id}", s.showRun)
+	pages.HandleFunc("GET /runs/{id}/log", s.download)
+	pages.HandleFunc("POST /runs/{id}/{action}", s.act)
+	pages.HandleFunc("GET /namespaces/", s.toTemporal)
+	pages.HandleFunc("GET "+linkPath, s.linkFromTemporal)
+	pages.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.message(w, r, http.StatusNotFound, "There is no such page", "The list of runs has links to all pages.")
+	})
+	assets := http.StripPrefix(page.AssetsPath, http.FileServerFS(page.Assets()))
+	temporal := s.temporal.handler(s.gate.cookie(), s.ReadOnly)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.temporal.handles(r) {
+			temporal.ServeHTTP(w, r)
+			return
+		}
+		secure(w.Header())
+		if _, ok := assetName(r); ok {
+			w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
+			assets.ServeHTTP(w, r)
+			return
+		}
+		pages.ServeHTTP(w, r)
+	})
+}
+
+// toTemporal redirects links to workflows that texts of runs have in Temporal's Web UI.
+func (s *Server) toTemporal(w http.ResponseWriter, r *http.Request) {
+	base := s.temporalBase()
+	if base == "" {
+		s.message(w, r, http.StatusNotFound, "There is no such page", "Temporal's Web UI is not served here.")
+		return
+	}
+	http.Redirect(w, r, base+r.URL.RequestURI(), http.StatusFound)
+}
+
+// temporalBase returns the address below which Temporal's Web UI has its pages, or "".
+func (s *Server) temporalBase() string {
+	if s.temporal.link.Load() != nil {
+		return TemporalPath
+	}
+	return s.TemporalBase
+}
+
+// frame returns the parts of a page that all pages have.
+func (s *Server) frame(section, title string, at time.Time) page.Frame {
+	f := page.Frame{
+		Title: title, Section: section, At: at, Zone: time.Local, Version: spec.Version, Token: s.gate.formToken(),
+		TemporalURL: runsURL(s.temporalBase(), s.Namespace),
+	}
+	for _, l := range []page.Link{{Text: "Runs", URL: "/"}, {Text: "Hosts", URL: "/hosts"}} {
+		l.Current = l.Text == section
+		f.Nav = append(f.Nav, l)
+	}
+	return f
+}
+
+// message writes a page with a text.
+func (s *Server) message(w http.ResponseWriter, _ *http.Request, status int, title, text string, items ...string) {
+	p := &page.MessagePage{Frame: s.frame("", title, time.Now()), Tone: page.Warning, Text: text, Items: items, Back: page.Link{Text: "All runs", URL: "/"}}
+	writeHTML(w, status)
+	_ = page.RenderMessage(w, p)
+}
+
+// fail writes why there is no page.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	status, title := http.StatusBadGateway, "The server does not answer as it should"
+	var (
+		unknown *starter.NotFoundError
+		usage   *cli.UsageError
+		refused *starter.RefusedError
+		ended   *starter.EndedError
+	)
+	switch {
+	case errors.As(err, &unknown):
+		status, title = http.StatusNotFound, "There is no such run"
+	case errors.As(err, &usage):
+		status, title = http.StatusBadRequest, "That cannot be done"
+	case errors.As(err, &refused), errors.As(err, &ended):
+		status, title = http.StatusConflict, "The run refused that"
+	case errors.Is(err, context.Canceled):
+		return
+	}
+	s.message(w, r, status, title, err.Error())
+}
+
+func writeHTML(w http.ResponseWriter, status int) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+}

@@ -1,0 +1,88 @@
+package web
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const startPage = `<html><head><meta http-equiv="content-security-policy" content="script-src 'strict-dynamic' 'DIGEST'"><link href="/_app/start.js"></head><body><script>
+x = { base: "" }; import("/_app/app.js");
+</script></body></html>`
+
+// browser returns what a handler answers.
+func browser(t *testing.T, h http.Handler, method, path string, cookies ...*http.Cookie) (int, string) {
+	t.Helper()
+	r := httptest.NewRequest(method, "http://127.0.0.1:8233"+path, nil)
+	for _, c := range cookies {
+		r.AddCookie(c)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+// The Web UI works below a path with the policy for scripts that it has, gets its own cookie and
+// not ours, and may be kept from changes.
+func TestTemporalBelowAPath(t *testing.T) {
+	var asked []string
+	var port string
+	ui := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.EscapedPath()+" "+r.Host)
+		names := map[string]string{}
+		for _, c := range r.Cookies() {
+			names[c.Name] = c.Value
+		}
+		assert.NotContains(t, names, "clusterrun-8233")
+		assert.Equal(t, "word", names["clusterrun-ui-"+port])
+		assert.Equal(t, "theirs", names["_csrf"])
+		if r.URL.Path == settingsPath {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"Version":"2","DisableWriteActions":false}`)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, strings.Replace(startPage, "DIGEST", digestOfScript([]byte(startPage)), 1))
+	}))
+	defer ui.Close()
+	_, port, _ = strings.Cut(strings.TrimPrefix(ui.URL, "http://"), ":")
+	var temporal temporalUI
+	require.NoError(t, temporal.set(ui.URL+"/?token=word"))
+	cookies := []*http.Cookie{{Name: "clusterrun-8233", Value: "ours"}, {Name: "_csrf", Value: "theirs"}}
+	h := temporal.handler("clusterrun-8233", true)
+
+	status, page := browser(t, h, "GET", "/temporal/namespaces/default/workflows/a%2Fb", cookies...)
+	require.Equal(t, http.StatusOK, status, page)
+	assert.Equal(t, []string{"GET /namespaces/default/workflows/a%2Fb 127.0.0.1:8233"}, asked)
+	assert.Contains(t, page, `base: "/temporal"`)
+	assert.Contains(t, page, `href="/temporal/_app/start.js"`)
+	assert.Contains(t, page, digestOfScript([]byte(page)))
+
+	_, settings := browser(t, h, "GET", "/temporal/api/v1/settings", cookies...)
+	assert.JSONEq(t, `{"Version":"2","DisableWriteActions":true,"CustomUI":{"Enabled":true}}`, settings)
+	asked = nil
+	status, _ = browser(t, h, "POST", "/temporal/api/v1/namespaces/default/workflows/iris/terminate", cookies...)
+	assert.Equal(t, http.StatusForbidden, status)
+	status, extensions := browser(t, h, "GET", "/temporal/api/v1/ui-extensions", cookies...)
+	assert.Equal(t, http.StatusOK, status)
+	assert.Contains(t, extensions, `"/temporal-link"`)
+	assert.Empty(t, asked)
+	status, _ = browser(t, h, "POST", "/temporal/api/v1/namespaces/default/workflows/iris/query/status", cookies...)
+	assert.Equal(t, http.StatusOK, status)
+}
+
+func TestAnotherStartPage(t *testing.T) {
+	_, err := adaptPage([]byte("<html></html>"))
+	assert.ErrorContains(t, err, "its start page is not the one")
+}
+
+func TestALinkThatIsNone(t *testing.T) {
+	var temporal temporalUI
+	assert.Error(t, temporal.set("here"))
+	assert.False(t, temporal.handles(httptest.NewRequest("GET", "/temporal/", nil)))
+}
