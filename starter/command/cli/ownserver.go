@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/workers/embedded"
 )
 
@@ -52,11 +53,24 @@ func (a *App) ensureOwn(ctx context.Context) (*embedded.Server, error) {
 // ClientCertificate is the variable that names the file of a client's certificate.
 const ClientCertificate = "TEMPORAL_TLS_CLIENT_CERT_PATH"
 
-// DevLock is the name of the file that a running `clusterrun dev` locks. The file has its pid.
+// DevLock is the name of the file that a running `clusterrun dev` locks. The file has its pid
+// and, on the next line, the link to its pages if it serves any.
 const DevLock = "dev.lock"
 
 // DevPID returns the pid of the running `clusterrun dev` for use in messages.
 func DevPID(stateDir string) string {
-	pid, _ := os.ReadFile(filepath.Join(stateDir, DevLock))
+	text, _ := os.ReadFile(filepath.Join(stateDir, DevLock))
+	pid, _, _ := bytes.Cut(text, []byte("\n"))
 	return cmp.Or(string(bytes.TrimSpace(pid)), "unknown")
+}
+
+// DevLink returns the link to the pages of the running `clusterrun dev`, or "".
+func DevLink(stateDir string) string {
+	path := filepath.Join(stateDir, DevLock)
+	text, _ := os.ReadFile(path)
+	if held, err := filelock.IsHeld(path); !held || err != nil {
+		return ""
+	}
+	_, link, _ := bytes.Cut(text, []byte("\n"))
+	return string(bytes.TrimSpace(link))
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,6 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/web"
 	"github.com/clusterrun/clusterrun/starter/command/worker"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workers/connect"
@@ -68,8 +68,8 @@ Exit codes:
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runDev(cmd.Context(), a, cmd, &o) },
 	}
 	cmd.Flags().IntVar(&o.port, "port", 7233, "`PORT` of the server")
-	cmd.Flags().IntVar(&o.uiPort, "ui-port", 8233, "`PORT` of the Web UI")
-	cmd.Flags().BoolVar(&o.headless, "headless", false, "serve no Web UI")
+	cmd.Flags().IntVar(&o.uiPort, "ui-port", 8233, "`PORT` of the pages")
+	cmd.Flags().BoolVar(&o.headless, "headless", false, "serve no pages")
 	o.background.Register(cmd, "runs can be submitted")
 	cmd.Flags().StringVar(&o.host, "host-name", "", "`NAME` by which specs pin tasks to this host (default: the machine's)")
 	worker.SlotsFlag(cmd, &o.slots)
@@ -141,6 +141,7 @@ type dev struct {
 	serverMetrics string
 	options       workers.Options
 	decodes       *codecServer // for the Web UI; nil if nothing is encoded
+	pages         *web.Server  // nil if no pages are served
 	client        client.Client
 }
 
@@ -165,6 +166,12 @@ func (d *dev) run(ctx context.Context) error {
 		return err
 	}
 	defer d.decodes.close()
+	if !d.headless {
+		if d.pages, err = web.Listen("ui-port", d.uiPort); err != nil {
+			return err
+		}
+		defer d.pages.Close()
+	}
 	own, err := d.startServer(ctx)
 	if err != nil {
 		return err
@@ -178,6 +185,9 @@ func (d *dev) run(ctx context.Context) error {
 		return err
 	}
 	defer d.client.Close()
+	if err := d.servePages(lock, &up); err != nil {
+		return err
+	}
 	done := cli.EndAbandoned(ctx, d.App, d.client, s)
 	if err := os.MkdirAll(d.options.StateDir, 0o700); err != nil {
 		return fmt.Errorf("state directory: %w", err)
@@ -283,18 +293,21 @@ func (d *dev) startServer(ctx context.Context) (*embedded.Foreground, error) {
 	}
 	home := d.Home()
 	home.Env = d.decodes.environment()
-	own, err := home.StartForeground(ctx, d.port, d.uiPort, extra...)
+	own, err := home.StartForeground(ctx, d.port, 0, extra...)
 	if err != nil {
 		return nil, d.Explain(err)
 	}
-	return own, nil
+	if d.pages != nil {
+		err = d.pages.ShowTemporal(own.UI)
+	}
+	return own, err
 }
 
 // keepServer restarts the server on the same ports whenever it has ended by itself, until stop
 // is called.
 func (d *dev) keepServer(ctx context.Context, own *embedded.Foreground) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	d.port, d.uiPort = portOf(own.Address), portOfURL(own.UI)
+	d.port = portOf(own.Address)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -329,22 +342,13 @@ func portOf(address string) int {
 	return n
 }
 
-// portOfURL returns the port of a URL, or 0.
-func portOfURL(text string) int {
-	u, err := url.Parse(text)
-	if err != nil {
-		return 0
-	}
-	return portOf(u.Host)
-}
-
 // announce reports that runs can be submitted.
 func (d *dev) announce(up *embedded.Server) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Temporal server  %s (namespace %s)\n", up.Address, up.Namespace)
-	if up.UI != "" {
-		fmt.Fprintf(&b, "Web UI           %s\n", up.UI)
+	if d.pages != nil {
+		fmt.Fprintf(&b, "Pages            %s\n", d.pages.Link())
 	}
+	fmt.Fprintf(&b, "Temporal server  %s (namespace %s)\n", up.Address, up.Namespace)
 	fmt.Fprintf(&b, "Queue            %s\n", d.options.Queue)
 	fmt.Fprintf(&b, "Logs             %s\n", d.options.LogRoot)
 	if d.background.Detach {

@@ -45,8 +45,8 @@ func serveUI(ctx context.Context, a *cli.App, port int) error {
 	if err != nil {
 		return err
 	}
-	if s.UI != "" {
-		return printUI(a, s.UI)
+	if link := cli.DevLink(a.Global.StateDir); link != "" {
+		return printUI(a, temporalLink(link))
 	}
 	cli.Keep(ctx, a, a.Embedded(s))
 	decodes, err := serveUICodec(a)

@@ -1,0 +1,219 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"html"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
+	"github.com/clusterrun/clusterrun/activities/system/detach"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/web"
+	"github.com/clusterrun/clusterrun/workers/embedded"
+)
+
+func Pages(a *cli.App) *cobra.Command {
+	var o pagesOptions
+	cmd := &cobra.Command{
+		Use:   "ui [flags]",
+		Short: "Show runs, hosts and output in a browser, and act on runs",
+		Long: `Serves pages about runs on this machine until Ctrl-C, prints the link to them and opens it in
+the browser: a list of runs, a page of each run with its tasks, output and stacks, the
+hosts, and the runs that wait for them. Pages update themselves. Buttons stop, restart and
+signal tasks and capture stacks; each asks first. With --read-only there are none.
+
+The link has a token, which a cookie replaces in the browser: who has it can run commands
+as you. If ` + "`clusterrun dev`" + ` already serves the pages, this only prints its link.
+
+Temporal's Web UI is at /temporal/. For another server than the embedded one, --temporal-ui
+says where its Web UI is, for links.
+
+From another machine: ssh -L 8233:127.0.0.1:8233 HOST, and the same link.
+
+Exit codes:
+  0    stopped as requested, or the link of dev was printed
+  2    mistake in the command line
+  125  the port is taken, the server cannot be reached, or Temporal's Web UI failed`,
+		Example: "  clusterrun ui\n  clusterrun ui --read-only --port 0 --no-open\n  clusterrun ui --address temporal:7233 --temporal-ui http://temporal:8080",
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.chosen = cmd.Flags().Changed("port")
+			if err := o.check(); err != nil {
+				return err
+			}
+			return servePages(cmd.Context(), a, &o)
+		},
+	}
+	fs := cmd.Flags()
+	fs.IntVar(&o.port, "port", 8233, "`PORT` of the pages; 0 for any free one")
+	fs.BoolVar(&o.noOpen, "no-open", false, "print the link, and open no browser")
+	fs.BoolVar(&o.readOnly, "read-only", false, "leave out all that changes something")
+	fs.StringVar(&o.temporalUI, "temporal-ui", "", "`URL` of the Web UI of a server that is not the embedded one, for links")
+	cli.QueueFlag(cmd, &o.queue)
+	return cmd
+}
+
+// pagesOptions are the flags of [Pages].
+type pagesOptions struct {
+	port             int
+	chosen           bool // whether the port was given
+	noOpen, readOnly bool
+	temporalUI       string
+	queue            string
+}
+
+func (o *pagesOptions) check() error {
+	if o.port < 0 || o.port > 65535 {
+		return cli.Usagef("--port %d is not a port; give 1 to 65535, or 0 for any free one", o.port)
+	}
+	if u, err := url.Parse(o.temporalUI); err != nil || o.temporalUI != "" && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return cli.Usagef("--temporal-ui %q: give a URL, such as https://temporal.example.org", o.temporalUI)
+	}
+	o.temporalUI = strings.TrimRight(o.temporalUI, "/")
+	return nil
+}
+
+// servePages implements [Pages].
+func servePages(ctx context.Context, a *cli.App, o *pagesOptions) error {
+	ctx, done := cli.EndedBy(ctx)
+	defer done()
+	_, external, err := a.External(ctx)
+	if err != nil {
+		return err
+	}
+	if !external && !o.readOnly && !o.chosen {
+		if link := cli.DevLink(a.Global.StateDir); link != "" {
+			return showLink(a, link, o.noOpen)
+		}
+	}
+	var decodes *codecServer // for Temporal's Web UI
+	if !external {
+		if o.temporalUI != "" {
+			return cli.Usagef("--temporal-ui: the pages have the Web UI of the embedded server; leave it out, or name another server")
+		}
+		if decodes, err = serveUICodec(a); err != nil {
+			return err
+		}
+		defer decodes.close()
+	}
+	pages, err := web.Listen("port", o.port)
+	if err != nil {
+		return err
+	}
+	defer pages.Close()
+	options := web.Options{App: a, Queue: o.queue, ReadOnly: o.readOnly, TemporalBase: o.temporalUI}
+	ended := make(<-chan error) // never, if Temporal's Web UI is another's
+	if !external {
+		ui, err := startTemporalUI(ctx, a, decodes)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = ui.Stop(context.WithoutCancel(ctx)) }()
+		if err := pages.ShowTemporal(ui.UI); err != nil {
+			return err
+		}
+		ended, options.Token = ui.Exited(), tokenOf(ui.UI)
+	}
+	c, server, err := a.Dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	options.Client = c
+	if options.Namespace, err = cli.NamespaceOf(server); err != nil {
+		return err
+	}
+	pages.Serve(options)
+	if err := showLink(a, pages.Link(), o.noOpen); err != nil {
+		return err
+	}
+	a.Say("serving the pages until Ctrl-C")
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-ended:
+		return fmt.Errorf("the Web UI of Temporal ended by itself: %w", err)
+	}
+}
+
+// startTemporalUI starts Temporal's Web UI for the embedded server, on any free port.
+func startTemporalUI(ctx context.Context, a *cli.App, decodes *codecServer) (*embedded.Foreground, error) {
+	s, err := a.OwnServer(ctx, "ui")
+	if err != nil {
+		return nil, err
+	}
+	home := a.Home()
+	home.Env = decodes.environment()
+	return home.StartUI(ctx, s, 0)
+}
+
+// tokenOf returns the token of a link.
+func tokenOf(link string) string {
+	u, err := url.Parse(link)
+	if err != nil {
+		return ""
+	}
+	return u.Query().Get("token")
+}
+
+// temporalLink returns the link to Temporal's Web UI among the pages with a link.
+func temporalLink(link string) string {
+	return strings.Replace(link, "/?", web.TemporalPath+"/?", 1)
+}
+
+// servePages serves the pages of dev, and notes their link in the file of its lock.
+func (d *dev) servePages(lock *os.File, up *embedded.Server) error {
+	if d.pages == nil {
+		return nil
+	}
+	d.pages.Serve(web.Options{App: d.App, Client: d.client, Namespace: up.Namespace, Queue: d.options.Queue, Token: tokenOf(up.UI)})
+	if _, err := lock.WriteAt(fmt.Appendf(nil, "%d\n%s\n", os.Getpid(), d.pages.Link()), 0); err != nil {
+		return fmt.Errorf("note the link of the pages: %w", err)
+	}
+	return nil
+}
+
+// showLink prints the link to the pages, and opens it in a browser if there is one to see it.
+func showLink(a *cli.App, link string, noOpen bool) error {
+	if a.Global.JSON {
+		return a.PrintJSON(map[string]string{"ui": link})
+	}
+	if _, err := fmt.Fprintln(a.Out, link); err != nil {
+		return err
+	}
+	f := tasklog.FileOf(a.Out)
+	screen := cmp.Or(os.Getenv("DISPLAY"), os.Getenv("WAYLAND_DISPLAY"))
+	if noOpen || screen == "" || f == nil || !tasklog.IsTerminal(f) {
+		return nil
+	}
+	if err := openLink(a, link); err != nil {
+		a.Say("no browser was opened: %s", err)
+	}
+	return nil
+}
+
+// openLink opens a link in the browser. Other users could read it in the arguments of a process,
+// so it is in a file.
+func openLink(a *cli.App, link string) error {
+	program, err := exec.LookPath("xdg-open")
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(a.Global.StateDir, "ui.html")
+	text := fmt.Sprintf("<!doctype html><meta http-equiv=\"refresh\" content=\"0;url=%s\">\n", html.EscapeString(link))
+	if err := atomicfile.Write(file, []byte(text), 0o600); err != nil {
+		return err
+	}
+	cmd := exec.Command(program, file)
+	cmd.Dir, cmd.Env = a.Global.StateDir, os.Environ()
+	return detach.Start(cmd)
+}
