@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/tests/browser"
+	"github.com/clusterrun/clusterrun/tests/harness"
+)
+
+// linkOf returns the link to the pages that a command prints.
+func linkOf(t *testing.T, p *harness.Process) (base, link string) {
+	t.Helper()
+	harness.Eventually(t, "the pages are served", func() bool { return strings.Contains(p.Stdout(), "?token=") })
+	for word := range strings.FieldsSeq(p.Stdout()) {
+		if strings.Contains(word, "?token=") {
+			base, _, _ = strings.Cut(word, "/?")
+			return base, word
+		}
+	}
+	t.Fatal(p.Stdout())
+	return "", ""
+}
+
+// A user finds a good, a failed and a hanging run, filters them, and stops the last one by its
+// button.
+func TestPagesInABrowser(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	dev := l.start("dev", "--port", "0", "--ui-port", "0")
+	base, link := linkOf(t, dev)
+	for _, args := range [][]string{
+		{"--id", "good", "--", "true"},
+		{"--id", "bad", "--", "bash", "-c", `echo "<b>ValueError</b>: no data" >&2; exit 3`},
+	} {
+		code, _, stderr := l.run(append([]string{"run", "--remote"}, args...)...)
+		assert.Contains(t, []int{0, 3}, code, stderr)
+	}
+	code, _, stderr := l.run("submit", "--id", "hangs", "-n", "3", "--", "bash", "-c", `echo "step $RANK"; sleep 1000`)
+	require.Zero(t, code, stderr)
+
+	p := browser.Start(t).Open(t, link)
+	await := func(what, expression string) {
+		t.Helper()
+		harness.Eventually(t, what, func() (so bool) {
+			p.Eval(fmt.Sprintf("(() => { try { return Boolean(%s) } catch { return false } })()", expression), &so)
+			return so
+		})
+	}
+	click := func(selector string) {
+		t.Helper()
+		await("there is "+selector, fmt.Sprintf("document.readyState == 'complete' && document.querySelector(%q)", selector))
+		p.Eval(fmt.Sprintf("document.querySelector(%q).click()", selector), nil)
+	}
+	open := func(path string) {
+		t.Helper()
+		p.Eval(fmt.Sprintf("void (location.href = %q)", path), nil)
+	}
+	await("all runs are listed, the open one first", `[...document.querySelectorAll("#runs tbody th a")].map((a) => a.textContent).join() == "hangs,bad,good"`)
+	var address string
+	p.Eval("location.href", &address)
+	assert.Equal(t, base+"/", address, "without the token")
+	click(`.filters a[href="/?state=failed"]`)
+	await("only the failed one is listed", `[...document.querySelectorAll("#runs tbody th a")].map((a) => a.textContent).join() == "bad"`)
+	click("#runs tbody th a")
+	await("its page says why", `document.getElementById("cause").innerText.includes("<b>ValueError</b>: no data")`)
+	open("/hosts")
+	await("the hosts have the run", `document.getElementById("hosts").innerText.includes("hangs")`)
+	open("/runs/hangs")
+	await("its output is there", `document.getElementById("output").innerText.includes("step 2")`)
+	click(`form[action="/runs/hangs/stop"] button`)
+	await("the page says that it has ended", `document.getElementById("state").innerText.includes("cancelled")`)
+	assert.Empty(t, p.Problems())
+	code, _, stderr = l.run("wait", "hangs")
+	assert.Equal(t, 130, code, stderr)
+	open("/temporal/namespaces/default/workflows/bad")
+	await("Temporal's Web UI has a link to the page", `document.querySelector("iframe[src*='/temporal-link']").contentDocument.getElementById("run").getAttribute("href") == "/runs/bad"`)
+	assert.Empty(t, l.tasks())
+}
+
+// Pages of another server, and without buttons.
+func TestPagesOfAnotherServer(t *testing.T) {
+	t.Parallel()
+	s := harness.StartServer(t)
+	s.StartWorker(t)
+	code, _, stderr := s.CLI(t, "submit", "--id", "sleeps", "--", "sleep", "1000")
+	require.Zero(t, code, stderr)
+	p := s.StartCLI(t, "ui", "--port", "0", "--read-only", "--temporal-ui", "http://temporal.example/ui/")
+	base, link := linkOf(t, p)
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	client := &http.Client{Jar: jar}
+	get := func(to string) (int, string) {
+		answer, err := client.Get(to)
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return answer.StatusCode, string(text)
+	}
+	status, _ := get(base + "/")
+	assert.Equal(t, http.StatusUnauthorized, status)
+	_, _ = get(link)
+	status, text := get(base + "/runs/sleeps")
+	assert.Equal(t, http.StatusOK, status, text)
+	assert.Contains(t, text, `href="http://temporal.example/ui/namespaces/default/workflows/sleeps"`)
+	assert.NotContains(t, text, "<form method=\"post\"")
+	answer, err := client.PostForm(base+"/runs/sleeps/stop", url.Values{})
+	require.NoError(t, err)
+	answer.Body.Close()
+	assert.Equal(t, http.StatusForbidden, answer.StatusCode)
+	status, text = get(base + "/runs/none")
+	assert.Equal(t, http.StatusNotFound, status, text)
+	code, _, stderr = s.CLI(t, "stop", "--wait", "sleeps")
+	assert.Zero(t, code, stderr)
+}
