@@ -128,8 +128,9 @@ func causeOf(s *starter.Status) *page.Cause {
 		c.FirstError = f.Task + ": " + f.Printed.String()
 	}
 	for _, line := range outcome.Lines(r, outcome.Options{Run: s.RunID, Zone: time.Local}) {
-		// The words of the root cause are shown already.
-		if c.Words == "" || !strings.Contains(c.Words, strings.TrimSpace(line)) {
+		// The root cause with its words is shown already, and the output is on the page.
+		if isShown := strings.HasPrefix(line, "Root cause: ") || strings.HasPrefix(line, "Logs: ") ||
+			strings.Contains(c.Words, strings.TrimSpace(line)); !isShown || c.Task == "" {
 			c.Details = append(c.Details, line)
 		}
 	}
