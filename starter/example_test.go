@@ -17,7 +17,7 @@ import (
 // return value.
 func Example() {
 	ctx := context.Background()
-	c, err := client.DialContext(ctx, envconfig.MustLoadDefaultClientOptions()) // the server of `eval "$(clusterrun env)"`
+	c, err := client.DialContext(ctx, envconfig.MustLoadDefaultClientOptions()) // the server of `eval "$(clusterrun server env)"`
 	if err != nil {
 		log.Fatal(err)
 	}

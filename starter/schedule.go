@@ -32,7 +32,7 @@ type Schedule struct {
 }
 
 // Check refuses times that the server would refuse, or round silently. Its errors use the names
-// of the flags of `clusterrun schedule-run`.
+// of the flags of `clusterrun schedule create`.
 func (s Schedule) Check() error {
 	switch {
 	case len(s.Cron) == 0 && s.Every == 0:

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -15,7 +16,8 @@ import (
 type ScheduleSummary struct {
 	ID     string      `json:"schedule_id"`
 	Paused bool        `json:"paused,omitempty"`
-	Next   []time.Time `json:"next"` // the next starts of runs, or empty
+	Note   string      `json:"note,omitempty"` // why it was paused or resumed
+	Next   []time.Time `json:"next"`           // the next starts of runs, or empty
 }
 
 // Schedules returns the schedules of runs on a server, of all users.
@@ -37,7 +39,7 @@ func Schedules(ctx context.Context, c client.Client) ([]ScheduleSummary, error) 
 		if next == nil {
 			next = []time.Time{}
 		}
-		all = append(all, ScheduleSummary{ID: s.ID, Paused: s.Paused, Next: next})
+		all = append(all, ScheduleSummary{ID: s.ID, Paused: s.Paused, Note: s.Note, Next: next})
 	}
 	return all, nil
 }
@@ -51,12 +53,26 @@ func (e *NoScheduleError) Error() string {
 
 // DeleteSchedule stops a schedule from starting runs. Runs that it has started continue.
 func DeleteSchedule(ctx context.Context, c client.Client, id string) error {
-	err := c.ScheduleClient().GetHandle(ctx, id).Delete(ctx)
+	return scheduleChanged("delete", id, c.ScheduleClient().GetHandle(ctx, id).Delete(ctx))
+}
+
+// PauseSchedule stops a schedule from starting runs until [ResumeSchedule].
+func PauseSchedule(ctx context.Context, c client.Client, id, reason string) error {
+	return scheduleChanged("pause", id, c.ScheduleClient().GetHandle(ctx, id).Pause(ctx, client.SchedulePauseOptions{Note: cmp.Or(reason, "paused by clusterrun")}))
+}
+
+// ResumeSchedule lets a paused schedule start runs again.
+func ResumeSchedule(ctx context.Context, c client.Client, id string) error {
+	return scheduleChanged("resume", id, c.ScheduleClient().GetHandle(ctx, id).Unpause(ctx, client.ScheduleUnpauseOptions{Note: "resumed by clusterrun"}))
+}
+
+// scheduleChanged returns the error of a request to change a schedule.
+func scheduleChanged(what, id string, err error) error {
 	switch {
 	case servererror.IsNotFound(err):
 		return &NoScheduleError{id}
 	case err != nil:
-		return fmt.Errorf("delete schedule %s: %w", id, err)
+		return fmt.Errorf("%s schedule %s: %w", what, id, err)
 	}
 	return nil
 }

@@ -200,7 +200,7 @@ func subset(of map[string]any, labels map[string]string) bool {
 func checkWorkerArgs(t *testing.T, args []string) {
 	t.Helper()
 	require.Equal(t, "worker", args[0])
-	cmd := exec.Command(harness.Clusterrun(t), append([]string{"install-service", "--user", "--dry-run"}, args[1:]...)...)
+	cmd := exec.Command(harness.Clusterrun(t), append([]string{"worker", "install", "--user", "--dry-run"}, args[1:]...)...)
 	cmd.Env = harness.Env(t.TempDir())
 	out, err := cmd.CombinedOutput()
 	assert.NoError(t, err, "%q: %s", args, out)

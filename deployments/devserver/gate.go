@@ -56,7 +56,7 @@ func (g gate) guard(inner http.Handler) http.Handler {
 			return
 		}
 		if c, err := r.Cookie(g.cookie()); g.token != "" && (err != nil || !g.is(c.Value)) {
-			http.Error(w, "The Web UI is for the user who started it: open the link that `clusterrun ui` prints.", http.StatusUnauthorized)
+			http.Error(w, "The Web UI is for the user who started it: open the link that `clusterrun server ui` prints.", http.StatusUnauthorized)
 			return
 		}
 		inner.ServeHTTP(w, r)

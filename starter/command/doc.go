@@ -3,15 +3,15 @@
 // is a function that returns a [cobra.Command]:
 //
 //	run     run, torchrun, rerun: on this machine or by ssh
-//	submit  submit, schedule-run, plan, validate, schema
-//	look    list, status, top, show, diff, trace, stacks, export
+//	submit  submit, schedule, validate
+//	look    list, status, top, show, diff, stacks, export
 //	logs    logs
 //	act     stop, terminate, start-task, restart-task, signal
 //	disk    du, prune, rm, keep
 //	call    functions in the tasks of a run
-//	worker  worker, install-service
-//	server  dev, ui, env, codec-server
-//	hosts   hosts, host, queue, policy
+//	worker  worker
+//	server  dev, server
+//	hosts   host, policy
 //	doctor  doctor
 //	task    for programs within a run
 //

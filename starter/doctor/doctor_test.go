@@ -102,7 +102,7 @@ func TestRules(t *testing.T) {
 		"not for us":     {CheckGPUs(Host{NVIDIADriver: "550.1", NVIDIADevices: 2}, 0, true, 2, nil), Warning, "2 GPUs, but this user can use none", "video"},
 
 		"policy":        {CheckPolicy("p.yaml", nil, true, nil), OK, "p.yaml can be used", ""},
-		"bad policy":    {CheckPolicy("p.yaml", errOff, true, nil), Problem, "it is off", "policy check p.yaml"},
+		"bad policy":    {CheckPolicy("p.yaml", errOff, true, nil), Problem, "it is off", "policy p.yaml"},
 		"root":          {CheckPolicy("", nil, true, nil), Warning, "as root", "--policy FILE"},
 		"no policy":     {CheckPolicy("", nil, false, &StateDir{Path: "/s", Mode: 0o755}), OK, "only this user can write", ""},
 		"open to all":   {CheckPolicy("", nil, false, &StateDir{Path: "/s", Mode: 0o777}), Problem, "others can write to the state directory /s", "chmod go-w /s"},

@@ -131,7 +131,7 @@ func CheckClock(synchronized bool, off time.Duration) []Finding {
 // CheckCgroups judges the limits that a host worker started here can set. why describes a
 // missing one.
 func CheckCgroups(h Host, controllers []string, why string) []Finding {
-	remedy := "clusterrun install-service, or systemd-run --user -p Delegate=yes clusterrun worker"
+	remedy := "clusterrun worker install, or systemd-run --user -p Delegate=yes clusterrun worker"
 	if h.Cgroups != cgroupsV2 {
 		remedy = "boot with systemd.unified_cgroup_hierarchy=1, or leave these limits out"
 	}
@@ -297,7 +297,7 @@ func CheckPolicy(file string, bad error, root bool, dir *StateDir) []Finding {
 	var all []Finding
 	switch {
 	case bad != nil:
-		all = append(all, problem("clusterrun policy check "+file, "%v", bad))
+		all = append(all, problem("clusterrun policy "+file, "%v", bad))
 	case file != "":
 		all = append(all, ok("%s can be used", file))
 	case root:

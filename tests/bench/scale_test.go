@@ -76,7 +76,7 @@ func newFleet(b *testing.B, hosts, slots int) *fleetFixture {
 		f.workers = append(f.workers, s.StartWorker(b, "--host-name", fmt.Sprint("h", i), "--slots", strconv.Itoa(slots)))
 	}
 	harness.Eventually(b, "the fleet has all hosts", func() bool {
-		code, stdout, _ := s.CLI(b, "hosts", "--json")
+		code, stdout, _ := s.CLI(b, "host", "list", "--json")
 		return code == 0 && strings.Count(stdout, `"instance"`) == hosts
 	})
 	return f

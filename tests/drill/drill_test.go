@@ -222,7 +222,7 @@ const slotsTake = 3 * time.Minute
 // why returns the output of commands about a run that does not end, and about the fleet.
 func (s *stage) why(t *testing.T, id string) string {
 	var all strings.Builder
-	for _, args := range [][]string{{"status", "--why", id}, {"status", id}, {"hosts"}, {"queue"}, {"list"}} {
+	for _, args := range [][]string{{"status", "--why", id}, {"status", id}, {"host", "list"}, {"list", "--pending"}, {"list"}} {
 		code, out, text := s.command(t, append(args, "--address", s.server.Address)...)
 		fmt.Fprintf(&all, "\n%s (%d): %s%s", strings.Join(args, " "), code, out, text)
 	}

@@ -110,7 +110,7 @@ func TestSubmitForOthersStartsNothing(t *testing.T) {
 	code, _, stderr := l.run("submit", "--queue", "others", "--", "true")
 	require.Zero(t, code, stderr)
 	assert.Contains(t, stderr, "nobody serves the workflows of the queue others")
-	code, _, stderr = l.run("hosts", "--queue", "others")
+	code, _, stderr = l.run("host", "list", "--queue", "others")
 	assert.Equal(t, 125, code)
 	assert.Equal(t, "clusterrun: nobody serves the workflows of the queue others; start `clusterrun worker` (not with --role host) or `clusterrun dev`\n", stderr)
 	code, stdout, stderr := l.run("run", "-n", "1", "--", harness.Clusterrun(t), "submit", "--id", "nested", "--", "true")

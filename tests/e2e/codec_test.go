@@ -53,9 +53,9 @@ func TestTheCodecHidesWhatRunsSay(t *testing.T) {
 		_, stdout, _ := l.run(with("status", "hidden", "--json")...)
 		return strings.Contains(stdout, "at "+canary)
 	})
-	code, _, stderr := l.run("schedule", "--codec-keys", keys, "hidden", "nobody_serves_this", `"`+canary+`"`)
+	code, _, stderr := l.run("call", "--codec-keys", keys, "hidden", "nobody_serves_this", `"`+canary+`"`)
 	require.Zero(t, code, stderr)
-	code, _, stderr = l.run("closures", "--codec-keys", keys, "hidden", "--pause", canary)
+	code, _, stderr = l.run("call", "pause", "--codec-keys", keys, "hidden", "--reason", canary)
 	require.Zero(t, code, stderr)
 	l.goOn()
 	require.Equal(t, 3, run.ExitCode(), run.Stderr())
@@ -134,7 +134,7 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 	for _, c := range []struct{ keys, want string }{
 		{open, "may be read by others"}, {filepath.Join(l.home, "none"), "no such file"}, {os.DevNull, "is not a file"},
 	} {
-		for _, args := range [][]string{{"run", "--", "true"}, {"submit", "--", "true"}, {"worker"}, {"dev", "--headless"}, {"status", "x"}, {"list"}, {"ui"}, {"codec-server"}} {
+		for _, args := range [][]string{{"run", "--", "true"}, {"submit", "--", "true"}, {"worker"}, {"dev", "--headless"}, {"status", "x"}, {"list"}, {"server", "ui"}, {"server", "codec"}} {
 			code, _, stderr := l.run(append([]string{args[0], "--codec-keys", c.keys}, args[1:]...)...)
 			assert.Contains(t, []int{2, 125}, code, args)
 			assert.Contains(t, stderr, c.want, args)
@@ -166,8 +166,8 @@ func browse(t *testing.T, link string) (page string) {
 	return page
 }
 
-// The Web UI of clusterrun ui shows what is encoded, and the temporal CLI by way of
-// clusterrun codec-server.
+// The Web UI of clusterrun server ui shows what is encoded, and the temporal CLI by way of
+// clusterrun server codec.
 func TestReadersOfTheCodec(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -176,7 +176,7 @@ func TestReadersOfTheCodec(t *testing.T) {
 	require.Equal(t, 3, code, stderr)
 
 	t.Run("temporal", func(t *testing.T) {
-		p := l.start("codec-server", "--codec-keys", keys, "--listen", "127.0.0.1:0")
+		p := l.start("server", "codec", "--codec-keys", keys, "--listen", "127.0.0.1:0")
 		harness.Eventually(t, "it serves", func() bool { return strings.Contains(p.Stdout(), "# in a browser") })
 		show := func(variables string) string {
 			shown := harness.Start(t, l.home, harness.Env(l.home, "CR="+harness.Clusterrun(t), "TEMPORAL="+harness.TemporalCLI(t), "VARIABLES="+variables),
@@ -191,7 +191,7 @@ func TestReadersOfTheCodec(t *testing.T) {
 	})
 	t.Run("Web UI", func(t *testing.T) {
 		page := func(args ...string) string {
-			p := l.start(append([]string{"ui", "--port", "0"}, args...)...)
+			p := l.start(append([]string{"server", "ui", "--port", "0"}, args...)...)
 			harness.Eventually(t, "it serves", func() bool { return strings.Contains(p.Stdout(), "?token=") })
 			base, token, _ := strings.Cut(strings.TrimSpace(p.Stdout()), "/?")
 			text := browse(t, base+"/namespaces/default/workflows/hidden?"+token)

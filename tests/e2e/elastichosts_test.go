@@ -78,7 +78,7 @@ func elastic(count spec.HostCount, tasks int, grow spec.Grow) *spec.RunSpec {
 func TestElasticHosts(t *testing.T) {
 	t.Parallel()
 	f, hosts := fleetOf(t, 2, "a", "b", "c")
-	code, stdout, stderr := f.CLI(t, "plan", "--nnodes", "2:4", "--nproc-per-node", "2", "--", "true")
+	code, stdout, stderr := f.CLI(t, "validate", "--plan", "--nnodes", "2:4", "--nproc-per-node", "2", "--", "true")
 	require.Zero(t, code, stderr)
 	assert.Equal(t, "a: worker-0, worker-1\nb: worker-2, worker-3\nc: worker-4, worker-5\n", stdout)
 	assert.Contains(t, stderr, "it waits 30s for room on 4 hosts, and begins on 3 then; 2 are enough for it")
@@ -144,7 +144,7 @@ func TestElasticHostsBelowTheFewest(t *testing.T) {
 	assert.Contains(t, stdout, "elastic: none of 2:3 hosts\n")
 	assert.Contains(t, stdout, "an operator asked; all tasks restarted (attempt_2)\n")
 	assert.Contains(t, stdout, "\nwaiting for 1 slot on each of 2 to 3 hosts: only 1 such host: 1 free on d (position 1 in queue clusterrun)\n")
-	_, stdout, _ = f.CLI(t, "queue", "--json")
+	_, stdout, _ = f.CLI(t, "list", "--pending", "--json")
 	assert.Contains(t, stdout, `"hosts": "2:3"`)
 	f.StartWorker(t, "--host-name", "e", "--slots", "1")
 	f.generation(3, 1, "d", "e")

@@ -40,7 +40,7 @@ func fleetOn(t *testing.T, f *fixture, slots int, names ...string) (*fixture, ma
 func (f *fixture) hosts() map[string]fleet.HostStatus {
 	f.t.Helper()
 	hosts := map[string]fleet.HostStatus{}
-	code, stdout, stderr := f.CLI(f.t, "hosts", "--json")
+	code, stdout, stderr := f.CLI(f.t, "host", "list", "--json")
 	if code != 0 {
 		f.t.Log(stderr)
 		return hosts
@@ -87,7 +87,7 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 	t.Parallel()
 	f, _ := fleetOf(t, 4, "a", "b", "c")
 
-	code, stdout, stderr := f.CLI(t, "plan", "-n", "8", "--", "true")
+	code, stdout, stderr := f.CLI(t, "validate", "--plan", "-n", "8", "--", "true")
 	require.Zero(t, code, stderr)
 	assert.Equal(t, "a: worker-0, worker-1, worker-2, worker-3\nb: worker-4, worker-5, worker-6, worker-7\n", stdout)
 
@@ -110,9 +110,9 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 	require.Zero(t, code, stderr)
 	assert.Contains(t, stdout, "run "+third.GetID()+" waits for 5 slots: 4 free on c")
 	assert.Contains(t, stdout, "(position 2 in queue clusterrun)")
-	_, stdout, _ = f.CLI(t, "queue")
+	_, stdout, _ = f.CLI(t, "list", "--pending")
 	assert.Regexp(t, `(?m)^1 +`+second.GetID()+` +3 +8 `, stdout)
-	code, _, stderr = f.CLI(t, "plan", "-n", "20", "--", "true")
+	code, _, stderr = f.CLI(t, "validate", "--plan", "-n", "20", "--", "true")
 	assert.Equal(t, 1, code)
 	assert.Contains(t, stderr, "3 hosts together have 12 slots; 20 are needed")
 
@@ -227,7 +227,7 @@ func TestDrain(t *testing.T) {
 	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 	assert.Equal(t, `"b"`, string(task(r, "worker-0").Value))
 	assert.Equal(t, spec.TaskRunning, f.state(stays, "worker-0"))
-	_, stdout, _ := f.CLI(t, "hosts")
+	_, stdout, _ := f.CLI(t, "host", "list")
 	assert.Regexp(t, `(?m)^a +draining .*rack=a +`+stays.GetID()+` \(1\)$`, stdout)
 	assert.Contains(t, stdout, "a is draining: memory errors (until ")
 	touch(t, f, "stays")

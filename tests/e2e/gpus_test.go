@@ -53,7 +53,7 @@ func TestRunsDoNotShareAGPU(t *testing.T) {
 	assert.Equal(t, []string{`"7"`}, devices(f.result(two), "worker-0"))
 	assert.Equal(t, []string{`"7"`}, devices(f.result(same), "worker-0"))
 
-	code, _, stderr = f.CLI(t, "plan", "-n", "3", "--gpus-per-task", "2", "--", "true")
+	code, _, stderr = f.CLI(t, "validate", "--plan", "-n", "3", "--gpus-per-task", "2", "--", "true")
 	assert.Equal(t, 1, code)
 	assert.Contains(t, stderr, "host a has room for 2 tasks with their GPUs; 3 are needed")
 }

@@ -51,20 +51,20 @@ func copyProgram(t *testing.T, from, to string) {
 	require.NoError(t, err, string(out))
 }
 
-// The temporal CLI uses the server with the output of `clusterrun env`, and so does clusterrun
+// The temporal CLI uses the server with the output of `clusterrun server env`, and so does clusterrun
 // itself, which follows the server to another port.
 func TestTheTemporalCLIAtTheOwnServer(t *testing.T) {
 	t.Parallel()
 	cli := harness.TemporalCLI(t)
 	l := newLocal(t)
 	l.write("use.sh", `set -e
-eval "$(clusterrun env)"
+eval "$(clusterrun server env)"
 clusterrun run -n 1 --id first -- true
 temporal workflow list | grep -c first
 kill -9 $(sed 's/.*"pid":\([0-9]*\),.*/\1/' ~/.local/state/clusterrun/server/ready.json)
 export TEMPORAL_ADDRESS=127.0.0.1:1
 clusterrun list | grep -c first
-eval "$(clusterrun env)"
+eval "$(clusterrun server env)"
 temporal workflow describe --workflow-id first | grep -c COMPLETED
 clusterrun list --address localhost:1 || echo $?
 clusterrun list --address $TEMPORAL_ADDRESS | grep -c first

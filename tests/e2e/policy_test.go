@@ -441,7 +441,7 @@ func (g *policed) activities(workflowID, queue string, calls ...byHand) []string
 	return errs
 }
 
-// An unusable policy keeps the host worker from starting, and `policy check` prints the same
+// An unusable policy keeps the host worker from starting, and `policy` prints the same
 // error. With a spec it prints the rule that decides.
 func TestPolicyCheck(t *testing.T) {
 	t.Parallel()
@@ -472,14 +472,14 @@ func TestPolicyCheck(t *testing.T) {
 		{"allowed_signers: none\nrules: []", 0o600, "allowed_signers: "},
 	} {
 		write("policy.yaml", c.text, c.mode)
-		for _, args := range [][]string{{"policy", "check", file}, {"worker", "--policy", file, "--state-dir", filepath.Join(dir, "state")}} {
+		for _, args := range [][]string{{"policy", file}, {"worker", "--policy", file, "--state-dir", filepath.Join(dir, "state")}} {
 			code, _, stderr := run(args...)
 			assert.Equal(t, 2, code, stderr)
 			assert.Contains(t, stderr, c.want)
 		}
 	}
 	require.NoError(t, os.Remove(file))
-	code, _, stderr := run("policy", "check", file)
+	code, _, stderr := run("policy", file)
 	assert.Equal(t, 2, code)
 	assert.Contains(t, stderr, "no such file or directory")
 
@@ -488,14 +488,14 @@ func TestPolicyCheck(t *testing.T) {
 	write("signers", "", 0o600)
 	write("policy.yaml", fmt.Sprintf(rules, me.Username, dir)+"  - {signers: [unsigned], user: nobody, programs: ["+bin+"/true]}\n", 0o644)
 	s := write("run.yaml", "dir: "+dir+"\ntasks: [{type: chief, command: ["+dir+"/job]}, {type: worker, command: [/bin/true]}]", 0o644)
-	code, stdout, stderr := run("policy", "check", file)
+	code, stdout, stderr := run("policy", file)
 	assert.Equal(t, "ok\n", stdout, stderr)
 	assert.Zero(t, code)
-	code, stdout, stderr = run("policy", "check", file, "--spec", s, "--signer", "alice@example.com")
+	code, stdout, stderr = run("policy", file, "--spec", s, "--signer", "alice@example.com")
 	assert.Equal(t, "chief-0: allowed by rule 1, as "+me.Username+"\nworker-0: denied: rule 1 does not allow the program "+bin+"/true\n", stdout)
 	assert.Equal(t, 1, code)
 	assert.Contains(t, stderr, "1 task is denied")
-	code, stdout, _ = run("policy", "check", file, "--spec", s, "--json")
+	code, stdout, _ = run("policy", file, "--spec", s, "--json")
 	assert.Equal(t, 1, code)
 	var out struct {
 		OK    bool
@@ -542,7 +542,7 @@ func TestPolicyOfTheTopic(t *testing.T) {
 	g.write("policy.yaml", strings.NewReplacer("user: alice", "user: "+me.Username, "/usr/bin/python3", sleep, "/srv/alice", g.dir, "/var/log/", g.dir+"/").
 		Replace(code(t, "security", "yaml", "rules:")))
 	g.write("train.yaml", "command: [sleep, '600']\ndir: "+g.dir+"\ntasks: [{type: worker, count: 9}]\n")
-	commands := strings.Split(strings.TrimSpace(code(t, "security", "sh", "policy check")), "\n")
+	commands := strings.Split(strings.TrimSpace(code(t, "security", "sh", "policy policy.yaml")), "\n")
 	require.Len(t, commands, 3)
 	sh := func(command string) string {
 		p := harness.Start(t, g.dir, harness.Env(g.dir, "TEMPORAL_ADDRESS="+g.Address, "PATH="+filepath.Dir(harness.Clusterrun(t))+":"+os.Getenv("PATH")),

@@ -92,10 +92,10 @@ func TestRoles(t *testing.T) {
 	awaitReady(t, controller)
 	id = strings.TrimSpace(id)
 	harness.Eventually(t, "the host has the tasks", func() bool {
-		_, stdout, _ := f.CLI(t, "hosts")
+		_, stdout, _ := f.CLI(t, "host", "list")
 		return strings.Contains(stdout, "host-a") && strings.Contains(stdout, id)
 	})
-	code, stdout, stderr := f.CLI(t, "hosts")
+	code, stdout, stderr := f.CLI(t, "host", "list")
 	require.Zero(t, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	require.Len(t, lines, 2, "a controller has no slots: %s", stdout)

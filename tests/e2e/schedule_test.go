@@ -27,11 +27,11 @@ func TestScheduledRuns(t *testing.T) {
 		return found
 	}
 
-	code, out, stderr := s.CLI(t, "schedule-run", "--json", "--id", "nightly", "--cron", "0 3 1 1 *", "--priority", "2", "--dir", t.TempDir(), "-n", "2", "--", "true")
+	code, out, stderr := s.CLI(t, "schedule", "create", "--json", "--id", "nightly", "--cron", "0 3 1 1 *", "--priority", "2", "--dir", t.TempDir(), "-n", "2", "--", "true")
 	require.Zero(t, code, stderr)
 	assert.Contains(t, out, `"schedule_id": "nightly"`)
 	assert.Regexp(t, `"next": \[\n +"\d{4}-01-01T03:00:00Z"`, out)
-	assert.Contains(t, stderr, "clusterrun schedule-run --delete nightly")
+	assert.Contains(t, stderr, "clusterrun schedule delete nightly")
 	assert.Empty(t, runs("nightly-*"), "none is due")
 
 	code, _, stderr = s.Temporal(t, "schedule", "trigger", "--schedule-id", "nightly")
@@ -52,16 +52,16 @@ func TestScheduledRuns(t *testing.T) {
 	require.Zero(t, code, stderr)
 	assert.True(t, strings.HasPrefix(out, "run "+run.RunID+": succeeded"), out)
 
-	code, _, stderr = s.CLI(t, "schedule-run", "--id", "nightly", "--every", "6h", "-n", "1", "--", "true")
+	code, _, stderr = s.CLI(t, "schedule", "create", "--id", "nightly", "--every", "6h", "-n", "1", "--", "true")
 	assert.Equal(t, 2, code)
 	assert.Contains(t, stderr, "there is a schedule nightly already")
-	code, _, stderr = s.CLI(t, "schedule-run", "--cron", "99 * * * *", "-n", "1", "--", "true")
+	code, _, stderr = s.CLI(t, "schedule", "create", "--cron", "99 * * * *", "-n", "1", "--", "true")
 	assert.Equal(t, 2, code, stderr)
 	assert.Contains(t, stderr, "the server refuses the schedule: ")
-	code, _, stderr = s.CLI(t, "schedule-run", "--cron", "0 3 * * *", "--timezone", "Nowhere/Atall", "-n", "1", "--", "true")
+	code, _, stderr = s.CLI(t, "schedule", "create", "--cron", "0 3 * * *", "--timezone", "Nowhere/Atall", "-n", "1", "--", "true")
 	assert.Equal(t, 2, code, stderr)
 
-	code, out, stderr = s.CLI(t, "schedule-run", "--id", "often", "--every", "1s", "--name", "tick", "--dir", t.TempDir(), "-n", "1", "--", "true")
+	code, out, stderr = s.CLI(t, "schedule", "create", "--id", "often", "--every", "1s", "--name", "tick", "--dir", t.TempDir(), "-n", "1", "--", "true")
 	require.Zero(t, code, stderr)
 	assert.Equal(t, "often\n", out)
 	harness.Eventually(t, "two runs have succeeded that nobody asked for", func() bool {
@@ -76,6 +76,20 @@ func TestScheduledRuns(t *testing.T) {
 	code, out, stderr = s.CLI(t, "status", "often")
 	require.Zero(t, code, stderr)
 	assert.Regexp(t, `^run often-\d{4}-`, out, "the latest")
-	code, _, stderr = s.Temporal(t, "schedule", "delete", "--schedule-id", "often")
+
+	code, out, stderr = s.CLI(t, "schedule", "pause", "often", "--reason", "holidays")
 	require.Zero(t, code, stderr)
+	assert.Equal(t, "paused: often\n", out)
+	harness.Eventually(t, "the schedule is listed as paused", func() bool {
+		_, out, _ := s.CLI(t, "schedule", "list")
+		return strings.Contains(out, "paused") && strings.Contains(out, "holidays")
+	})
+	code, _, stderr = s.CLI(t, "schedule", "resume", "often")
+	require.Zero(t, code, stderr)
+	code, out, stderr = s.CLI(t, "schedule", "delete", "often", "--json")
+	require.Zero(t, code, stderr)
+	assert.JSONEq(t, `{"schedule_id": "often", "state": "deleted"}`, out)
+	code, _, stderr = s.CLI(t, "schedule", "pause", "often")
+	assert.NotZero(t, code)
+	assert.Contains(t, stderr, "there is no schedule often")
 }

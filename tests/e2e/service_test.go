@@ -32,7 +32,7 @@ func TestSystemdHearsOfAHostWorker(t *testing.T) {
 		return string(message[:n])
 	}
 
-	code, unit, stderr := s.CLI(t, "install-service", "--user", "--dry-run", "--address", s.Address, "--state-dir", filepath.Join(t.TempDir(), "state"),
+	code, unit, stderr := s.CLI(t, "worker", "install", "--user", "--dry-run", "--address", s.Address, "--state-dir", filepath.Join(t.TempDir(), "state"),
 		"--host-name", "host-a", "--slots", "2", "--label", "rack=r7", "--advertise", "127.0.0.1")
 	require.Zero(t, code, stderr)
 	// A shell takes these words as systemd does.
@@ -46,7 +46,7 @@ func TestSystemdHearsOfAHostWorker(t *testing.T) {
 
 	w := call("ExecStart")
 	require.Equal(t, "READY=1", next())
-	code, out, stderr := s.CLI(t, "hosts")
+	code, out, stderr := s.CLI(t, "host", "list")
 	require.Zero(t, code, stderr)
 	assert.Contains(t, out, "host-a", "it is registered by then")
 	assert.Contains(t, out, "rack=r7")

@@ -137,7 +137,7 @@ func TestShipIsRefused(t *testing.T) {
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "users")))
 	assert.Contains(t, submit("--ship", dir), "--ship: the symbolic link users -> /etc/passwd leaves the directory")
 
-	code, stdout, stderr := f.CLI(t, "plan", "--ship", dir, "--exclude", "users", "--", "./run.sh")
+	code, stdout, stderr := f.CLI(t, "validate", "--plan", "--ship", dir, "--exclude", "users", "--", "./run.sh")
 	require.Zero(t, code, stderr)
 	assert.Contains(t, stdout, "host-a: worker-0")
 	assert.Contains(t, stderr, "it would ship ")

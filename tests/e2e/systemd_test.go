@@ -15,7 +15,7 @@ import (
 )
 
 // A machine with systemd as process 1 runs host workers and a controller as in the units that
-// install-service writes: with delegated cgroups of version 2, and with the hardening. It is a
+// worker install writes: with delegated cgroups of version 2, and with the hardening. It is a
 // virtual machine of qemu, and its server runs outside.
 func TestUnderSystemd(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ func TestBarriersOfARunThatContinues(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, spec.VerdictSucceeded, result.Verdict)
 	harness.Eventually(t, "the server lists the round as closed", func() bool {
-		code, stdout, stderr := f.CLI(t, "trace", run.GetID())
+		code, stdout, stderr := f.CLI(t, "export", "--format", "otlp", run.GetID())
 		assert.Zero(t, code, stderr)
 		return strings.Contains(stdout, `"name": "barrier epoch"`)
 	})

@@ -118,7 +118,7 @@ func TestAHostDoesNotKnowWhatARunWants(t *testing.T) {
 		_, said, _ = cli("status", "--why", "nicer")
 		return strings.Contains(said, unknown("a")) && strings.Contains(said, unknown("b"))
 	})
-	_, listed, _ := cli("queue")
+	_, listed, _ := cli("list", "--pending")
 	assert.Contains(t, listed, `unknown field "nice"`)
 
 	programs["b"].Replace(next)

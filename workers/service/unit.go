@@ -29,7 +29,7 @@ type Unit struct {
 }
 
 // Mark is the first line of each unit. A unit without it was not written by clusterrun.
-const Mark = "# Written by `clusterrun install-service`, which also changes and removes it.\n"
+const Mark = "# Written by `clusterrun worker install`, which also changes and removes it.\n"
 
 // StateRoot is the directory in which systemd creates the state directories of system units.
 const StateRoot = "/var/lib/"

@@ -61,7 +61,7 @@ func FlagWords(err error) string {
 var otherNames = map[string]string{
 	"start": "run", "exec": "run", "launch": "run",
 	"sbatch": "submit", "ps": "list", "ls": "list", "squeue": "list", "cancel": "stop", "scancel": "stop",
-	"kill": "terminate", "log": "logs", "tail": "logs", "check": "validate", "nodes": "hosts", "man": "help",
+	"kill": "terminate", "log": "logs", "tail": "logs", "check": "validate", "nodes": "host list", "sinfo": "host list", "man": "help",
 }
 
 // UnknownCommand returns an error that says that cmd has no such subcommand and suggests a

@@ -34,7 +34,7 @@ func (g *Globals) Register(f *pflag.FlagSet) {
 	f.StringVar(&g.Server.Namespace, "namespace", "", "Temporal `NAMESPACE`; default: TEMPORAL_NAMESPACE, the profile's, or \"default\"")
 	f.StringVar(&g.Server.Profile, "profile", "", "`NAME` of a profile in the temporal CLI's configuration file")
 	f.StringVar(&g.Server.ConfigFile, "config-file", "", "`FILE` with profiles; default: that of the temporal CLI")
-	f.StringVar(&g.Server.CodecKeys, "codec-keys", os.Getenv("CLUSTERRUN_CODEC_KEYS"), "`FILE` of keys that encrypt what goes through the server; default: $CLUSTERRUN_CODEC_KEYS. See `clusterrun codec-server --help`")
+	f.StringVar(&g.Server.CodecKeys, "codec-keys", os.Getenv("CLUSTERRUN_CODEC_KEYS"), "`FILE` of keys that encrypt what goes through the server; default: $CLUSTERRUN_CODEC_KEYS. See `clusterrun server codec --help`")
 	f.StringVar(&g.Server.APIKeyFile, "api-key-file", os.Getenv("CLUSTERRUN_API_KEY_FILE"), "`FILE` with the API key of the server, read for each request; default: $CLUSTERRUN_API_KEY_FILE, or the key in TEMPORAL_API_KEY")
 	f.StringVar(&g.StateDir, "state-dir", "", "`DIR` for databases, journals and logs; default: $CLUSTERRUN_STATE_DIR, $XDG_STATE_HOME/clusterrun, ~/.local/state/clusterrun, or without a home directory one below $TMPDIR or /tmp")
 	f.BoolVar(&g.JSON, "json", false, "print the result as JSON on stdout")

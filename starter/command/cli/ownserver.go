@@ -16,13 +16,13 @@ import (
 // address does not.
 func (a *App) isOwn(ctx context.Context, address string) bool {
 	if a.hasOwnKey() && (a.Global.Server.Address == "" || address == os.Getenv("TEMPORAL_ADDRESS")) {
-		return true // set by `clusterrun env`; the server may have moved since
+		return true // set by `clusterrun server env`; the server may have moved since
 	}
 	s, err := a.Home().Find(ctx)
 	return err == nil && s != nil && s.Address == address
 }
 
-// hasOwnKey reports whether the environment was set by `clusterrun env`.
+// hasOwnKey reports whether the environment was set by `clusterrun server env`.
 func (a *App) hasOwnKey() bool { return os.Getenv(ClientCertificate) == a.Home().Key() }
 
 // OwnServer returns the embedded server for the command named what, and starts it if needed. It

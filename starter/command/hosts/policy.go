@@ -16,10 +16,16 @@ import (
 )
 
 func Policy(a *cli.App) *cobra.Command {
+	var o policyOptions
 	cmd := &cobra.Command{
-		Use:   "policy",
+		Use:   "policy [flags] FILE",
 		Short: "Check what a host would run, for whom and as which user",
-		Long: `A policy is a YAML file that says what a host worker runs (worker --policy FILE). The first
+		Long: `Checks a policy: its fields, its patterns, and that nobody else has write access to it. With
+--spec it shows which rule decides about each task, as a host worker of this user on this
+machine would. With --schema it prints the JSON Schema of a policy, for editors, and takes no
+FILE.
+
+A policy is a YAML file that says what a host worker runs (worker --policy FILE). The first
 rule that matches a task decides; what matches no rule is denied:
 
     allowed_signers: /etc/clusterrun/allowed_signers
@@ -48,53 +54,43 @@ tasks, are denied before anything starts; requests that end tasks are never deni
 Only a host worker that runs as root runs tasks as another user, one per run and host, with
 that user's groups and the environment of a login. Users must be able to pass through its
 state directory: --state-dir /var/lib/clusterrun. Tasks run as root only if a rule names
-root or 0.`,
-	}
-	cmd.AddCommand(policyCheckCommand(a), &cobra.Command{
-		Use:     "schema",
-		Short:   "Print the JSON Schema of a policy",
-		Long:    "Prints the JSON Schema of a policy, for editors.\n\nExit codes:\n  0  printed",
-		Example: "  clusterrun policy schema > policy.schema.json",
-		Args:    cli.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return a.PrintRaw(policy.Schema) },
-	})
-	return cli.AsGroup(cmd)
-}
-
-func policyCheckCommand(a *cli.App) *cobra.Command {
-	var o policyCheckOptions
-
-	cmd := &cobra.Command{
-		Use:   "check [flags] FILE",
-		Short: "Check a policy, and show what it decides about a run",
-		Long: `Checks a policy: its fields, its patterns, and that nobody else has write access to it. With
---spec it shows which rule decides about each task, as a host worker of this user on this
-machine would.
+root or 0.
 
 Exit codes:
   0  the policy can be used, and allows every task
   1  it denies a task
   2  it cannot be used, or a mistake in the command line`,
-		Example: `  clusterrun policy check /etc/clusterrun/policy.yaml
-  clusterrun policy check policy.yaml --spec iris.yaml --signer alice@example.com`,
-		Args: cli.SomeArgs(1, "FILE"),
-		RunE: func(cmd *cobra.Command, args []string) error { return runPolicyCheck(a, args, &o) },
+		Example: `  clusterrun policy /etc/clusterrun/policy.yaml
+  clusterrun policy policy.yaml --spec iris.yaml --signer alice@example.com
+  clusterrun policy --schema > policy.schema.json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case o.schema && (o.specFile != "" || len(o.signers) > 0):
+				return cli.Usagef("--schema prints the schema of all policies; leave --spec and --signer out")
+			case o.schema:
+				return cli.NoArgs(cmd, args)
+			}
+			return cli.OneArg("FILE")(cmd, args)
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return runPolicy(a, args, &o) },
 	}
 	cmd.Flags().StringVar(&o.specFile, "spec", "", "show what it decides about the tasks of the run spec in this `FILE`")
 	cmd.Flags().StringSliceVar(&o.signers, "signer", nil, "with --spec: `NAME` of the principal who signed it (default: unsigned)")
+	cmd.Flags().BoolVar(&o.schema, "schema", false, "print the JSON Schema of a policy instead")
 	return cmd
 }
 
-// policyCheckOptions are the flags of [policyCheckCommand].
-type policyCheckOptions struct {
+// policyOptions are the flags of [Policy].
+type policyOptions struct {
 	specFile string
 	signers  []string
+	schema   bool
 }
 
-// runPolicyCheck implements [policyCheckCommand].
-func runPolicyCheck(a *cli.App, args []string, o *policyCheckOptions) error {
-	if len(args) > 1 {
-		return cli.Usagef("unexpected argument %q", args[1])
+// runPolicy implements [Policy].
+func runPolicy(a *cli.App, args []string, o *policyOptions) error {
+	if o.schema {
+		return a.PrintRaw(policy.Schema)
 	}
 	var s *spec.RunSpec
 	if o.specFile != "" {

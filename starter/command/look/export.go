@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	historypb "go.temporal.io/api/history/v1"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/pty"
@@ -24,7 +23,7 @@ func Export(a *cli.App) *cobra.Command {
 
 	cmd := &cobra.Command{
 		Use:   "export [flags] RUN",
-		Short: "Write a run to a file that can be read anywhere",
+		Short: "Write a run to a file that can be read anywhere, or as a trace",
 		Long: `Writes a run to one file, which tar opens on any machine: the spec, the status with the
 result and every exit, how its processes were started, its history in Temporal's JSON and,
 with --logs, its output. A README in it says what is where. What is on other hosts comes
@@ -39,13 +38,30 @@ Only you can read it. Encrypted payloads stay encrypted unless --codec-keys decr
 then the file has neither spec nor result besides the history, and its README names the
 missing key.
 
+--format otlp prints the trace of a run that has ended instead, as OTLP JSON for
+OpenTelemetry: a span for the run, one for each of its phases (queued, placing, launch,
+running, ending), one for each process with its host, exit code and cause, and one for each
+round of a barrier that the server held. Rounds within a single host, without "barriers:
+server", are not known. The trace ID is the execution ID of the run, so sending it twice
+makes no second trace.
+
+--send sends the trace over HTTP to the collector that the OpenTelemetry variables name:
+OTEL_EXPORTER_OTLP_ENDPOINT (default: http://localhost:4318) or
+OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, and OTEL_EXPORTER_OTLP_HEADERS. OTEL_SERVICE_NAME is
+the name of the service (default: clusterrun).
+
 ` + cli.ExitCodesOfRequests + `
   130  interrupted; nothing is written`,
-		Example: "  clusterrun export --logs iris-x2k4\n  clusterrun export -o - iris-x2k4 | ssh archive 'cat > iris-x2k4.tar.gz'",
-		Args:    o.choice.Args(cli.OneArg("RUN")),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runExport(cmd.Context(), a, args, &o) },
+		Example: `  clusterrun export --logs iris-x2k4
+  clusterrun export -o - iris-x2k4 | ssh archive 'cat > iris-x2k4.tar.gz'
+  clusterrun export --format otlp iris-x2k4 > trace.json
+  OTEL_EXPORTER_OTLP_ENDPOINT=http://jaeger:4318 clusterrun export --format otlp --send --last`,
+		Args: o.choice.Args(cli.OneArg("RUN")),
+		RunE: func(cmd *cobra.Command, args []string) error { return runExport(cmd.Context(), a, args, &o) },
 	}
-	cmd.Flags().StringVarP(&o.file, "output", "o", "", "`FILE` to write, which must not exist, or - for stdout; default: the run ID with .tar.gz")
+	cmd.Flags().StringVarP(&o.file, "output", "o", "", "`FILE` to write, which must not exist, or - for stdout; default: the run ID with .tar.gz, and stdout for a trace")
+	cmd.Flags().StringVar(&o.format, "format", formatArchive, "`archive|otlp`: an archive of everything, or a trace")
+	cmd.Flags().BoolVar(&o.send, "send", false, "with --format otlp: send the trace to a collector instead of printing it")
 	cmd.Flags().BoolVar(&o.logs, "logs", false, "include the output of the processes")
 	o.choice.Flags(cmd)
 	return cmd
@@ -53,18 +69,42 @@ missing key.
 
 // exportOptions are the flags of [Export].
 type exportOptions struct {
-	file   string
-	logs   bool
-	choice cli.RunChoice
+	file, format string
+	logs, send   bool
+	choice       cli.RunChoice
 }
 
-// runExport runs the command [Export].
-func runExport(ctx context.Context, a *cli.App, args []string, o *exportOptions) error {
-	if o.file == "-" && pty.Is(tasklog.FileOf(a.Out)) {
+// These are the values of --format.
+const (
+	formatArchive = "archive"
+	formatOTLP    = "otlp"
+)
+
+// check refuses flags that do not go together.
+func (o *exportOptions) check(a *cli.App) error {
+	switch {
+	case o.format == formatOTLP && o.logs:
+		return cli.Usagef("--logs is for --format archive: a trace has no output of processes")
+	case o.format == formatOTLP && o.send && o.file != "":
+		return cli.Usagef("--send and -o exclude each other: the trace goes to the collector; leave one of them out")
+	case o.format == formatOTLP:
+	case o.format != formatArchive:
+		return cli.Usagef("--format %q: give %s or %s", o.format, formatArchive, formatOTLP)
+	case o.send:
+		return cli.Usagef("--send is for --format otlp: only traces go to a collector")
+	case o.file == "-" && pty.Is(tasklog.FileOf(a.Out)):
 		return cli.Usagef("-o -: stdout is a terminal; send it to a file or a program")
 	}
 	if _, err := os.Lstat(o.file); err == nil && o.file != "-" {
 		return cli.ThereAlready(o.file)
+	}
+	return nil
+}
+
+// runExport runs the command [Export].
+func runExport(ctx context.Context, a *cli.App, args []string, o *exportOptions) error {
+	if err := o.check(a); err != nil {
+		return err
 	}
 	ctx, done := cli.EndedBy(ctx)
 	defer done()
@@ -77,7 +117,12 @@ func runExport(ctx context.Context, a *cli.App, args []string, o *exportOptions)
 	if err != nil {
 		return err
 	}
-	if err = export(ctx, a, r, o.file, o.logs); err != nil && ctx.Err() != nil {
+	if o.format == formatOTLP {
+		err = exportTrace(ctx, a, r, o.file, o.send)
+	} else {
+		err = export(ctx, a, r, o.file, o.logs)
+	}
+	if err != nil && ctx.Err() != nil {
 		return cli.ErrNothingWritten
 	}
 	return err
@@ -120,7 +165,7 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 	if file == "-" {
 		err = record.Pack(cli.UntilDone{Ctx: ctx, W: a.Out}, of, histories, output.dirs)
 	} else {
-		err = exportTo(ctx, a, file, of, histories, output.dirs)
+		err = exportFile(ctx, a, of, file, func(w io.Writer) error { return record.Pack(w, of, histories, output.dirs) })
 	}
 	if err == nil && output.missing {
 		err = &cli.ExitError{Code: exitcode.Machinery} // the missing parts were named before
@@ -128,14 +173,14 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 	return err
 }
 
-func exportTo(ctx context.Context, a *cli.App, file string, of *record.Account, histories []*historypb.History, dirs []string) error {
-	err := cli.WriteNew(ctx, file, func(w io.Writer) error { return record.Pack(w, of, histories, dirs) })
-	if err != nil {
+// exportFile writes a file about a run and prints its name.
+func exportFile(ctx context.Context, a *cli.App, of *record.Account, file string, write func(io.Writer) error) error {
+	if err := cli.WriteNew(ctx, file, write); err != nil {
 		return err
 	}
 	if a.Global.JSON {
 		return a.PrintJSON(map[string]any{"run_id": of.Status.RunID, "execution_id": of.Status.ExecutionID, "file": file})
 	}
-	_, err = fmt.Fprintln(a.Out, file)
+	_, err := fmt.Fprintln(a.Out, file)
 	return err
 }

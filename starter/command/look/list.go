@@ -30,14 +30,19 @@ limit, it says so on stderr. An open run is "silent" while some of its tasks are
 spec sets a time for that (silence). --wide does not cut the commands, and adds cause,
 restarts, priority, hosts, queue and directory. --json has everything.
 
+--pending lists the runs that wait for room on the hosts of a queue, in the order in which
+they get it: by priority, 1 before 5, and then by age. A smaller run may overtake a larger
+one if that does not delay the larger one.
+
 ` + cli.ExitCodesOfRequests,
 		Example: `  clusterrun list
   clusterrun list --open
   clusterrun list --failed --since 2d --name 'iris*'
   clusterrun list --cause oom --wide
+  clusterrun list --pending
   clusterrun list --here --json | jq -r '.[].run_id'`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runList(cmd.Context(), a, &flags) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runList(cmd.Context(), a, cmd, &flags) },
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&flags.o.Open, "open", false, "only runs that have not ended")
@@ -51,6 +56,7 @@ restarts, priority, hosts, queue and directory. --json has everything.
 	fs.StringVar(&flags.o.Cause, "cause", "", "only runs that ended for this `CAUSE`: "+strings.Join(causes(), ", "))
 	fs.BoolVar(&flags.wide, "wide", false, "show more columns, and whole commands")
 	fs.BoolVar(&flags.here, "here", false, "only runs whose tasks run in this directory")
+	flags.pending.register(fs)
 	fs.IntVar(&flags.o.Limit, "limit", 20, "list at most `NUMBER` runs")
 	return cmd
 }
@@ -58,12 +64,19 @@ restarts, priority, hosts, queue and directory. --json has everything.
 // listOptions are the flags of [List].
 type listOptions struct {
 	o            starter.ListOptions
+	pending      pendingFlags
 	here, wide   bool
 	since, until string
 }
 
 // runList runs the command [List].
-func runList(ctx context.Context, a *cli.App, flags *listOptions) error {
+func runList(ctx context.Context, a *cli.App, cmd *cobra.Command, flags *listOptions) error {
+	if err := flags.pending.check(cmd); err != nil {
+		return err
+	}
+	if flags.pending.pending {
+		return listPending(ctx, a, flags.pending.queue)
+	}
 	limit := flags.o.Limit
 	if limit < 1 {
 		return cli.Usagef("--limit %d: give 1 or more", limit)

@@ -67,7 +67,7 @@ type topOptions struct {
 
 // runTop runs the command [Top].
 func runTop(ctx context.Context, a *cli.App, args []string, o *topOptions) error {
-	const elsewhere = "`clusterrun list --json`, `status --json RUN`, `queue --json` and `hosts --json` have the same for programs"
+	const elsewhere = "`clusterrun list --json`, `status --json RUN`, `list --pending --json` and `host list --json` have the same for programs"
 	in, out := tasklog.FileOf(a.In), tasklog.FileOf(a.Out)
 	switch {
 	case a.Global.JSON:

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-func Env(a *cli.App) *cobra.Command {
+func envCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
 		Short: "Print the variables with which the temporal CLI uses the embedded server",
@@ -25,15 +25,15 @@ Exit codes:
   0    printed
   2    another server is named; this is for the embedded one
   125  the server could not be started`,
-		Example: "  eval \"$(clusterrun env)\"\n  temporal workflow list\n\n  clusterrun env --json",
+		Example: "  eval \"$(clusterrun server env)\"\n  temporal workflow list\n\n  clusterrun server env --json",
 		Args:    cli.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runEnv(cmd.Context(), a) },
 	}
 }
 
-// runEnv implements [Env].
+// runEnv implements [envCommand].
 func runEnv(ctx context.Context, a *cli.App) error {
-	s, err := a.OwnServer(ctx, "env")
+	s, err := a.OwnServer(ctx, "server env")
 	if err != nil {
 		return err
 	}

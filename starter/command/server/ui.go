@@ -9,11 +9,11 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
-func UI(a *cli.App) *cobra.Command {
+func uiCommand(a *cli.App) *cobra.Command {
 	var port int
 	cmd := &cobra.Command{
 		Use:   "ui [flags]",
-		Short: "Serve the Web UI of the embedded server",
+		Short: "Serve Temporal's Web UI of the embedded server",
 		Long: `Serves Temporal's Web UI for this user's embedded server until Ctrl-C, and prints a link.
 The link has a token, which a cookie replaces in the browser. It opens the saved view Runs,
 which shows runs only and not their other workflows. If ` + "`clusterrun dev`" + ` already serves the
@@ -25,7 +25,7 @@ Exit codes:
   0    stopped as requested, or the link of dev was printed
   2    another server is named, or no port
   125  the port is taken, or the Web UI failed`,
-		Example: "  clusterrun ui\n  clusterrun ui --port 0   # any that is free",
+		Example: "  clusterrun server ui\n  clusterrun server ui --port 0   # any that is free",
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if port < 0 || port > 65535 {
@@ -41,7 +41,7 @@ Exit codes:
 func serveUI(ctx context.Context, a *cli.App, port int) error {
 	ctx, done := cli.EndedBy(ctx)
 	defer done()
-	s, err := a.OwnServer(ctx, "ui")
+	s, err := a.OwnServer(ctx, "server ui")
 	if err != nil {
 		return err
 	}

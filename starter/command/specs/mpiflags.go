@@ -31,7 +31,7 @@ func wordsOf(cmd *cobra.Command) mpirun.Command {
 	return mpirun.Command{
 		Has:        func(name string) bool { return cli.FlagNamed(cmd, name) != nil },
 		TakesValue: func(flag string) bool { return cli.TakesValue(cmd, flag) },
-		Fleet:      cmd.Name() == "submit" || cmd.Name() == "plan",
+		Fleet:      cmd.Name() == "submit" || cmd.Name() == "create",
 	}
 }
 

@@ -1,3 +1,3 @@
-// Package submit has the commands for runs on the hosts of a queue: `submit`, `schedule-run`
-// and `plan`. `validate` and `schema` check specs and start nothing.
+// Package submit has the commands for runs on the hosts of a queue: submit and schedule.
+// validate checks specs and starts nothing.
 package submit

@@ -16,40 +16,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
-func Plan(a *cli.App) *cobra.Command {
-	var o planOptions
-
-	cmd := &cobra.Command{
-		Use:   "plan [flags] SPEC | -- COMMAND [ARG...]",
-		Short: "Show where a run would be placed now, and start nothing",
-		Long: `Shows on which hosts of the queue the tasks of a run would be placed now, or what the run
-would wait for, and what it would ship. SPEC and flags are those of submit. Nothing is
-started, sent or stored.
-
-Exit codes:
-  0    there is room for it now
-  1    there is no room now; stderr says what is missing
-  2    mistake in the command line, or an invalid run spec
-  125  the server could not be reached, or the queue has no hosts`,
-		Example: `  clusterrun plan iris.yaml
-  clusterrun plan -n 16 -- python3 train.py
-  clusterrun plan --ship . -n 16 -- python3 train.py`,
-		RunE: func(cmd *cobra.Command, args []string) error { return runPlan(cmd.Context(), a, cmd, args, &o) },
-	}
-	cmd.Flags().SetInterspersed(false)
-	cli.QueueFlag(cmd, &o.queue)
-	o.f.Register(cmd.Flags())
-	return cmd
-}
-
-// planOptions are the flags of [Plan].
-type planOptions struct {
-	f     specs.SpecFlags
-	queue string
-}
-
-// runPlan implements [Plan].
-func runPlan(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, o *planOptions) error {
+// plan shows where the tasks of a run would be placed.
+func plan(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, o *validateOptions) error {
 	s, err := specs.Read(a, cmd, args, &o.f)
 	if err != nil {
 		return err

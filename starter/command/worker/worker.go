@@ -41,7 +41,7 @@ has slots when nothing else runs. That one begins like a service, and not with w
 shell has set for itself: nice 0, all processors, umask 022, the limits of process 1 as far
 as it may have them, the home directory, and of the environment PATH, HOME, the language,
 proxies and the like. Processes get more of it by -x and --env-from-shell. To serve runs
-after each boot, see install-service.
+after each boot, see worker install.
 
 With --role host it executes no workflows. With --role controller it executes nothing else:
 it starts no processes and has no slots. A queue needs both. A server can therefore
@@ -63,6 +63,7 @@ Exit codes:
   125  the state directory or the host name is in use, or the worker failed`,
 		Example: `  clusterrun worker --address temporal.example:7233 --slots 8
   clusterrun worker --detach --idle-exit 1h
+  clusterrun worker install --user --enable   # as a service
   clusterrun worker --label rack=r7 --slots 16
   clusterrun worker --host-name host-a   # specs pin tasks to it with "host-a:2222"`,
 		Args: cli.NoArgs,
@@ -93,7 +94,7 @@ Exit codes:
 			return serve(ctx, a, o, &background, onDemand)
 		},
 	}
-	cmd.AddCommand(workerUpgradeCommand(a), workerStopCommand(a))
+	cmd.AddCommand(workerInstallCommand(a), workerStopCommand(a), workerUpgradeCommand(a))
 	background.Register(cmd, "runs are served")
 	cmd.Flags().DurationVar(&idleExit, "idle-exit", 0, "end when no run has been on this host for this `TIME`; default: never")
 	cmd.Flags().BoolVar(&onDemand, onDemandFlag, false, "this worker was started by another command")

@@ -30,8 +30,8 @@ which it was started. The part of the worker that speaks to the server, and has 
 its logic, is replaced at once. Its tasks continue: their processes stay the same, no exit is
 lost, and requests to their sockets are answered a moment later. The supervisor, the small
 parent of the processes, stays and starts those of new runs too. It is replaced as soon as no
-run is open on the host, in the same process. ` + "`clusterrun hosts`" + ` and ` + "`doctor`" + ` show both
-versions. In a systemd unit (see install-service), systemctl reload does this. So does SIGHUP, for a
+run is open on the host, in the same process. ` + "`clusterrun host list`" + ` and ` + "`doctor`" + ` show both
+versions. In a systemd unit (see worker install), systemctl reload does this. So does SIGHUP, for a
 worker that was started without a terminal.
 
 The new program is first asked whether it understands the supervisor, the worker's flags and

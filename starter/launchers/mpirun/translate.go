@@ -110,7 +110,7 @@ func (t *translation) remote(flag []string) {
 		value = flag[1]
 	}
 	switch {
-	case name == "--remote" && value != "false":
+	case (name == "--remote" || name == "--plan") && value != "false":
 		t.fleet = true
 	case name == "--nnodes", name == "--hosts":
 		t.counted = true

@@ -95,7 +95,7 @@ var words = []word{
 	{names: []string{"-prefix"}, of: mpirun, values: "DIR", unneeded: "Open MPI's launcher is not used"},
 	{names: []string{"-allow-run-as-root"}, of: mpirun, unneeded: "root may run programs"},
 	{names: []string{"-preload-binary"}, of: mpirun, instead: "--ship DIRECTORY copies a directory to the hosts"},
-	{names: []string{"-display-map", "-display-allocation"}, of: mpirun, unneeded: "`clusterrun plan` shows where tasks would go"},
+	{names: []string{"-display-map", "-display-allocation"}, of: mpirun, unneeded: "`clusterrun validate --plan` shows where tasks would go"},
 }
 
 // named returns the flag for a typed name, which may have underscores, or two dashes for one.

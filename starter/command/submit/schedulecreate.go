@@ -30,12 +30,12 @@ var overlaps = map[string]enumspb.ScheduleOverlapPolicy{
 	"allow-all":       enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL,
 }
 
-func ScheduleRun(a *cli.App) *cobra.Command {
-	var o scheduleRunOptions
+func scheduleCreateCommand(a *cli.App) *cobra.Command {
+	var o scheduleCreateOptions
 
 	cmd := &cobra.Command{
-		Use:   "schedule-run [flags] SPEC | -- COMMAND [ARG...]",
-		Short: "Let the server start runs by itself, such as every night",
+		Use:   "create [flags] SPEC | -- COMMAND [ARG...]",
+		Short: "Create a schedule of runs",
 		Long: `Creates a schedule in the Temporal server and prints its ID. At each of its times the
 server starts a run of the spec, on the host workers that serve the queue. SPEC and flags
 are those of submit. The ID of each run consists of the schedule's and the time in UTC, and
@@ -46,24 +46,20 @@ buffer-all start it when the previous one has ended, cancel-other and terminate-
 that first, and allow-all lets both run. If the server was down when a run was due, the run
 starts when it is back, unless it is later than --catchup-window.
 
---list shows the schedules there are, and --delete ID ends one; its runs stay. Use the temporal
-CLI to describe, trigger and toggle (pause) schedules: see ` + "`clusterrun help schedules`" + `. Hosts must have the directory and the programs: nothing is
-shipped. Nothing can be signed, because the IDs of future runs are not known.
+To start a run at another time, use the temporal CLI: see ` + "`clusterrun help schedules`" + `.
+Hosts must have the directory and the programs: nothing is shipped. Nothing can be signed,
+because the IDs of future runs are not known.
 
 Exit codes:
   0    the schedule is created
   2    mistake in the command line, an invalid run spec, or a schedule of that ID
   125  the server could not be reached`,
-		Example: `  clusterrun schedule-run --id nightly --cron '0 3 * * *' --timezone Europe/Berlin iris.yaml
-  clusterrun schedule-run --every 6h --overlap-policy buffer-one -n 4 --dir /srv/job -- python3 train.py
-  temporal schedule trigger --schedule-id nightly
-  clusterrun schedule-run --list
-  clusterrun schedule-run --delete nightly`,
-		RunE: func(cmd *cobra.Command, args []string) error { return runScheduleRun(a, cmd, args, &o) },
+		Example: `  clusterrun schedule create --id nightly --cron '0 3 * * *' --timezone Europe/Berlin iris.yaml
+  clusterrun schedule create --every 6h --overlap-policy buffer-one -n 4 --dir /srv/job -- python3 train.py
+  clusterrun schedule pause nightly`,
+		RunE: func(cmd *cobra.Command, args []string) error { return runScheduleCreate(a, cmd, args, &o) },
 	}
 	cmd.Flags().SetInterspersed(false)
-	cmd.Flags().BoolVar(&o.manage.list, "list", false, "show the schedules there are, and create none")
-	cmd.Flags().StringVar(&o.manage.remove, "delete", "", "delete the schedule with that `ID`, and create none")
 	cmd.Flags().StringArrayVar(&o.when.Cron, "cron", nil, "start runs at these `TIMES`, as cron has them: minute, hour, day of the month, month, day of the week; may be repeated")
 	cmd.Flags().Var((*cli.LengthFlag)(&o.when.Every), "every", "start a run every `TIME`, such as 6h or 7d")
 	cmd.Flags().StringVar(&o.when.TimeZone, "timezone", "", "time `ZONE` of --cron, such as Europe/Berlin (default: UTC)")
@@ -77,19 +73,15 @@ Exit codes:
 	return cmd
 }
 
-// scheduleRunOptions are the flags of [ScheduleRun].
-type scheduleRunOptions struct {
+// scheduleCreateOptions are the flags of [scheduleCreateCommand].
+type scheduleCreateOptions struct {
 	f                  specs.SpecFlags
 	id, queue, overlap string
-	manage             scheduleManagement
 	when               starter.Schedule
 }
 
-// runScheduleRun implements [ScheduleRun].
-func runScheduleRun(a *cli.App, cmd *cobra.Command, args []string, o *scheduleRunOptions) error {
-	if o.manage.wanted() {
-		return manageSchedules(a, cmd, args, o.manage)
-	}
+// runScheduleCreate implements [scheduleCreateCommand].
+func runScheduleCreate(a *cli.App, cmd *cobra.Command, args []string, o *scheduleCreateOptions) error {
 	if cmd.Flags().Changed("every") && o.when.Every == 0 {
 		return cli.Usagef("--every 0s: give 1s or more")
 	}
@@ -109,7 +101,7 @@ func runScheduleRun(a *cli.App, cmd *cobra.Command, args []string, o *scheduleRu
 
 // scheduleSpec creates a schedule and prints when it starts runs.
 func scheduleSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *specs.SpecFlags, o starter.Options, when starter.Schedule) error {
-	if err := f.RefuseOthers("schedule-run"); err != nil {
+	if err := f.RefuseOthers("schedule create"); err != nil {
 		return err
 	}
 	if err := cli.CheckID(cmd, o.ID); err != nil {
@@ -157,13 +149,13 @@ func sayScheduled(ctx context.Context, a *cli.App, c client.Client, on cli.Serve
 	if len(next) == 0 {
 		a.Say("it starts no run: all its times have passed")
 	} else {
-		a.Say("the next run starts at %s; `clusterrun schedule-run --delete %s` ends that", next[0].Local().Format(cli.LocalTime), id)
+		a.Say("the next run starts at %s; `clusterrun schedule delete %s` ends that", next[0].Local().Format(cli.LocalTime), id)
 	}
 	if !cli.Unserved(ctx, c, queue) {
 		return
 	}
 	if on.Embedded {
-		a.Say("the embedded server ends when nobody uses it, and then starts no runs; `clusterrun dev --detach` or `clusterrun install-service --user` keeps it, with a host worker")
+		a.Say("the embedded server ends when nobody uses it, and then starts no runs; `clusterrun dev --detach` or `clusterrun worker install --user` keeps it, with a host worker")
 		return
 	}
 	a.Say("runs will wait: %s", cli.NobodyServes(queue))

@@ -24,10 +24,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
-func InstallService(a *cli.App) *cobra.Command {
+func workerInstallCommand(a *cli.App) *cobra.Command {
 	s := installation{App: a}
 	cmd := &cobra.Command{
-		Use:   "install-service [flags]",
+		Use:   "install [flags]",
 		Short: "Write a systemd unit that keeps a host worker running",
 		Long: `Writes a systemd unit for a host worker with these flags, which are those of worker, and
 prints how to start it. The unit is a system unit, which requires root, or with --user one
@@ -51,11 +51,11 @@ Exit codes:
   0    written, removed or printed
   2    mistake in the command line
   125  the unit could not be written, or systemctl failed`,
-		Example: `  clusterrun install-service --user --enable
-  sudo clusterrun install-service --run-as train --address temporal.example:7233 --slots 8
-  sudo clusterrun install-service --policy /etc/clusterrun/policy.yaml --address temporal.example:7233
-  clusterrun install-service --user --dry-run
-  sudo clusterrun install-service --uninstall`,
+		Example: `  clusterrun worker install --user --enable
+  sudo clusterrun worker install --run-as train --address temporal.example:7233 --slots 8
+  sudo clusterrun worker install --policy /etc/clusterrun/policy.yaml --address temporal.example:7233
+  clusterrun worker install --user --dry-run
+  sudo clusterrun worker install --uninstall`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
 	}
@@ -277,7 +277,7 @@ func writtenByUs(path string) (bool, error) {
 	case err != nil:
 		return false, err
 	case !bytes.HasPrefix(b, []byte(service.Mark)):
-		return true, fmt.Errorf("%s was not written by install-service; give another --name, or remove that yourself", path)
+		return true, fmt.Errorf("%s was not written by worker install; give another --name, or remove that yourself", path)
 	}
 	return true, nil
 }

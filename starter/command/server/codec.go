@@ -18,16 +18,16 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func CodecServer(a *cli.App) *cobra.Command {
+func codecCommand(a *cli.App) *cobra.Command {
 	var listen string
 	var origins []string
 	cmd := &cobra.Command{
-		Use:   "codec-server [flags]",
+		Use:   "codec [flags]",
 		Short: "Decrypt what --codec-keys encrypts, for the temporal CLI and a Web UI",
 		Long: `Serves Temporal's remote codec for the keys of --codec-keys until Ctrl-C, on this machine
 only. It prints the variables with which the temporal CLI uses it, and the link that lets a
 browser use it for the pages of the Web UIs that --origin names. The Web UI of
-` + "`clusterrun ui`" + ` and ` + "`clusterrun dev`" + ` decrypts by itself.
+` + "`clusterrun server ui`" + ` and ` + "`clusterrun dev`" + ` decrypts by itself.
 
 With --codec-keys FILE, or CLUSTERRUN_CODEC_KEYS, clusterrun encrypts all payloads and
 failures (AES-256-GCM) before they go to the server, and decrypts what comes back: specs
@@ -47,7 +47,7 @@ Exit codes:
   0    stopped as requested
   2    mistake in the command line
   125  the port is taken, or the keys cannot be used`,
-		Example: "  clusterrun codec-server --codec-keys keys\n  clusterrun codec-server --codec-keys keys --origin http://127.0.0.1:8080   # and a Web UI there",
+		Example: "  clusterrun server codec --codec-keys keys\n  clusterrun server codec --codec-keys keys --origin http://127.0.0.1:8080   # and a Web UI there",
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.Global.Server.CodecKeys == "" {

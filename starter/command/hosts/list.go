@@ -1,0 +1,139 @@
+package hosts
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+)
+
+func listCommand(a *cli.App) *cobra.Command {
+	var queue string
+	cmd := &cobra.Command{
+		Use:   "list [flags]",
+		Short: "Show the hosts of a queue, and what runs on them",
+		Long: `Shows the hosts that have joined a queue with ` + "`clusterrun worker`" + `: how many of their slots
+and GPUs are in use and by which runs, their labels and versions. A host that has not
+answered for 15 s is silent, and gets no tasks until it is back.
+
+` + cli.ExitCodesOfRequests,
+		Example: `  clusterrun host list
+  clusterrun host list --json | jq -r '.[] | select(.state != "ready") | .name'`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runList(cmd.Context(), a, queue) },
+	}
+	cli.QueueFlag(cmd, &queue)
+	return cmd
+}
+
+// runList implements [listCommand].
+func runList(ctx context.Context, a *cli.App, queue string) error {
+	return cli.OnFleet(ctx, a, queue, func(f *starter.Fleet) error {
+		hosts, err := f.Hosts(ctx)
+		if err != nil {
+			return err
+		}
+		if a.Global.JSON {
+			for i := range hosts {
+				hosts[i].Store = nil // its token is a secret
+			}
+			return a.PrintJSON(hosts)
+		}
+		printHosts(a, hosts)
+		return nil
+	})
+}
+
+// versionColumn returns the version of a host worker, and its supervisor's if it differs.
+func versionColumn(version, supervisor string) string {
+	if supervisor == "" {
+		return version
+	}
+	return version + " (supervisor " + supervisor + ")"
+}
+
+func printHosts(a *cli.App, hosts []fleet.HostStatus) {
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "HOST\tSTATE\tROLE\tSINCE\tSLOTS\tGPUS\tMEMORY\tVERSION\tLABELS\tRUNS")
+	now := time.Now()
+	for _, h := range hosts {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, h.State, cmp.Or(h.Role, string(workers.RoleBoth)), cli.Ago(now, h.Since),
+			share(h.Used, h.Slots), gpusColumn(h), bytesColumn(h.Memory), cli.OrDash(versionColumn(h.Version, h.Supervisor)), cli.OrDash(labelsColumn(h.Labels)), cli.OrDash(runsColumn(h.Holds)))
+	}
+	w.Flush()
+	for _, h := range hosts {
+		if h.Reason != "" || !h.Deadline.IsZero() {
+			line := fmt.Sprintf("%s is %s", h.Name, h.State)
+			if h.Reason != "" {
+				line += ": " + h.Reason
+			}
+			if !h.Deadline.IsZero() {
+				line += fmt.Sprintf(" (until %s)", h.Deadline.Local().Format(cli.LocalTime))
+			}
+			fmt.Fprintln(a.Out, line)
+		}
+	}
+}
+
+// share returns the part of a resource that is in use.
+func share(used, all int) string {
+	if all == 0 {
+		return fmt.Sprintf("%d of any", used)
+	}
+	return fmt.Sprintf("%d of %d", used, all)
+}
+
+func gpusColumn(h fleet.HostStatus) string {
+	if len(h.GPUs) == 0 {
+		return "-"
+	}
+	text := fmt.Sprintf("%d of %d", h.UsedGPUs, len(h.GPUs))
+	if model := h.GPUs[0].Model; model != "" {
+		text += " " + model
+	}
+	return text
+}
+
+func bytesColumn(n int64) string {
+	const gib = 1 << 30
+	switch {
+	case n == 0:
+		return "-"
+	case n < 10*gib:
+		return fmt.Sprintf("%.1f GiB", float64(n)/gib)
+	default:
+		return fmt.Sprintf("%d GiB", n/gib)
+	}
+}
+
+func labelsColumn(labels map[string]string) string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		list = append(list, key+"="+labels[key])
+	}
+	return strings.Join(list, ",")
+}
+
+func runsColumn(holds []fleet.Holding) string {
+	const most = 4
+	var list []string
+	for i, h := range holds {
+		if i == most {
+			list = append(list, fmt.Sprintf("%d more", len(holds)-most))
+			break
+		}
+		list = append(list, fmt.Sprintf("%s (%d)", h.Run.WorkflowID, h.Tasks))
+	}
+	return strings.Join(list, ", ")
+}

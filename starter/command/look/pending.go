@@ -1,0 +1,79 @@
+package look
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// pendingFlags select the pending runs of a queue instead of all runs.
+type pendingFlags struct {
+	pending bool
+	queue   string
+}
+
+func (p *pendingFlags) register(fs *pflag.FlagSet) {
+	fs.BoolVar(&p.pending, "pending", false, "only runs that wait for room on the hosts of a queue, in the order in which they get it, and the reason")
+	fs.StringVar(&p.queue, "queue", spec.TaskQueue, "with --pending: task `QUEUE` of the hosts")
+}
+
+// check refuses flags that do not go together.
+func (p *pendingFlags) check(cmd *cobra.Command) error {
+	if !p.pending {
+		if cmd.Flags().Changed("queue") {
+			return cli.Usagef("--queue is for --pending")
+		}
+		return nil
+	}
+	var other string
+	cmd.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) {
+		if f.Name != "pending" && f.Name != "queue" {
+			other = f.Name
+		}
+	})
+	if other != "" {
+		return cli.Usagef("--pending and --%s exclude each other: a queue shows all its pending runs; leave --%s out", other, other)
+	}
+	return nil
+}
+
+// listPending prints the pending runs of a queue.
+func listPending(ctx context.Context, a *cli.App, queue string) error {
+	return cli.OnFleet(ctx, a, queue, func(f *starter.Fleet) error {
+		waiting, err := f.Waiting(ctx)
+		if err != nil {
+			return err
+		}
+		if a.Global.JSON {
+			if waiting == nil {
+				waiting = []fleet.Waiting{}
+			}
+			return a.PrintJSON(waiting)
+		}
+		printWaiting(a, waiting)
+		return nil
+	})
+}
+
+func printWaiting(a *cli.App, waiting []fleet.Waiting) {
+	if len(waiting) == 0 {
+		a.Say("no run is pending")
+		return
+	}
+	now := time.Now()
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "POSITION\tRUN\tPRIORITY\tTASKS\tWAITS\tFOR")
+	for _, r := range waiting {
+		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%s\n", r.Position, r.Run.WorkflowID, r.Priority, r.Tasks, cli.Ago(now, r.Since), r.Why)
+	}
+	w.Flush()
+}

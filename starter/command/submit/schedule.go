@@ -1,0 +1,144 @@
+package submit
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+)
+
+func Schedule(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "schedule COMMAND",
+		Short: "Let the server start runs by itself, such as every night",
+	}
+	cmd.AddCommand(scheduleCreateCommand(a), scheduleListCommand(a), schedulePauseCommand(a), scheduleResumeCommand(a), scheduleDeleteCommand(a))
+	return cli.AsGroup(cmd)
+}
+
+func scheduleListCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List schedules, and when each starts a run next",
+		Long:    "Lists the schedules of runs on the server, of all users.\n\n" + cli.ExitCodesOfRequests,
+		Example: "  clusterrun schedule list\n  clusterrun schedule list --json | jq -r '.[] | select(.paused) | .schedule_id'",
+		Args:    cli.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return listSchedules(cmd.Context(), a) },
+	}
+}
+
+// listSchedules implements [scheduleListCommand].
+func listSchedules(ctx context.Context, a *cli.App) error {
+	c, _, err := a.DialExisting(ctx)
+	if err == cli.ErrNoServer && a.Global.JSON {
+		return a.PrintJSON([]starter.ScheduleSummary{})
+	}
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	schedules, err := starter.Schedules(ctx, c)
+	switch {
+	case err != nil:
+		return err
+	case a.Global.JSON:
+		return a.PrintJSON(schedules)
+	case len(schedules) == 0:
+		a.Say("there are no schedules")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SCHEDULE\tNEXT RUN\tNOTE")
+	for _, s := range schedules {
+		next := "never"
+		switch {
+		case s.Paused:
+			next = "paused"
+		case len(s.Next) > 0:
+			next = s.Next[0].Local().Format(cli.LocalTime)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", s.ID, next, cli.OrDash(s.Note))
+	}
+	return w.Flush()
+}
+
+func schedulePauseCommand(a *cli.App) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "pause [flags] SCHEDULE",
+		Short: "Let a schedule start no runs",
+		Long: `Lets a schedule start no runs until ` + "`clusterrun schedule resume`" + `. A run that is open
+continues. Runs that are due meanwhile are not started later.
+
+` + cli.ExitCodesOfRequests,
+		Example: `  clusterrun schedule pause nightly --reason holidays`,
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`WHY`, which schedule list shows")
+	return onSchedule(a, cmd, "paused", func(ctx context.Context, c client.Client, id string) error {
+		return starter.PauseSchedule(ctx, c, id, reason)
+	})
+}
+
+func scheduleResumeCommand(a *cli.App) *cobra.Command {
+	return onSchedule(a, &cobra.Command{
+		Use:   "resume SCHEDULE",
+		Short: "Let a paused schedule start runs again",
+		Long: `Lets a paused schedule start runs again, also one that --pause-on-failure has paused. The
+next run starts at the next of its times.
+
+` + cli.ExitCodesOfRequests,
+		Example: `  clusterrun schedule resume nightly`,
+	}, "resumed", starter.ResumeSchedule)
+}
+
+func scheduleDeleteCommand(a *cli.App) *cobra.Command {
+	return onSchedule(a, &cobra.Command{
+		Use:     "delete SCHEDULE",
+		Aliases: []string{"rm"},
+		Short:   "Delete a schedule",
+		Long:    "Deletes a schedule. The runs that it has started stay, and an open one continues.\n\n" + cli.ExitCodesOfRequests,
+		Example: `  clusterrun schedule delete nightly`,
+	}, "deleted", starter.DeleteSchedule)
+}
+
+// onSchedule makes cmd change the schedule that is its argument, and print the state that
+// results.
+func onSchedule(a *cli.App, cmd *cobra.Command, state string, change func(context.Context, client.Client, string) error) *cobra.Command {
+	cmd.Args = cli.OneArg("SCHEDULE")
+	cmd.ValidArgsFunction = cli.Complete(a, completeSchedules)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, _, err := a.DialExisting(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if err := change(cmd.Context(), c, args[0]); err != nil {
+			return err
+		}
+		if a.Global.JSON {
+			return a.PrintJSON(map[string]string{"schedule_id": args[0], "state": state})
+		}
+		_, err = fmt.Fprintf(a.Out, "%s: %s\n", state, args[0])
+		return err
+	}
+	return cmd
+}
+
+// completeSchedules offers the schedules of a server.
+func completeSchedules(ctx context.Context, c client.Client, args []string) []string {
+	if len(args) > 0 {
+		return nil
+	}
+	schedules, _ := starter.Schedules(ctx, c)
+	ids := make([]string, len(schedules))
+	for i, s := range schedules {
+		ids[i] = s.ID
+	}
+	return ids
+}
