@@ -25,7 +25,7 @@ Exit codes:
   0  shown
   2  there is no such topic or command`,
 		Example: `  clusterrun help
-  clusterrun help closures | less
+  clusterrun help calls | less
   clusterrun help host drain`,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return completeHelp(cmd.Root(), args, start), cobra.ShellCompDirectiveNoFileComp

@@ -107,7 +107,7 @@ func root(a *cli.App) *cobra.Command {
 		{"look", "Look at runs:", []*cobra.Command{look.List(a), look.Status(a), look.Top(a), look.Show(a), look.Diff(a), report.Wait(a), logs.Logs(a), look.Stacks(a), look.Export(a)}},
 		{"act", "Change a run:", []*cobra.Command{act.Stop(a), act.Terminate(a), act.StartTask(a), act.RestartTask(a), act.Signal(a)}},
 		{"disk", "Make room:", []*cobra.Command{disk.DU(a), disk.Prune(a), disk.Rm(a), disk.Keep(a)}},
-		{"closures", "Call functions in the tasks of a run:", []*cobra.Command{call.Schedule(a), call.Fetch(a), call.Join(a), call.Done(a), call.Closures(a), call.Coordinate(a)}},
+		{"closures", "Call functions in the tasks of a run:", []*cobra.Command{call.Call(a)}},
 		{"host", "Serve runs:", []*cobra.Command{server.Dev(a), server.Pages(a), worker.Worker(a), hosts.Host(a), server.Server(a), hosts.Policy(a), doctor.Doctor(a)}},
 		{"task", "Within a task:", []*cobra.Command{task.Task(a)}},
 		{"", "", []*cobra.Command{Version(a), worker.Supervise(a), worker.Side(a), worker.TakeOver(a), run.RemoteHost(a)}},

@@ -1,5 +1,5 @@
 // Package coordinate lets programs of any language schedule closures: requests and answers are
-// lines of JSON, on stdin and stdout of `clusterrun coordinate RUN`, or on a descriptor that is
+// lines of JSON, on stdin and stdout of `clusterrun call pipe RUN`, or on a descriptor that is
 // given to `clusterrun run`. Operations, messages and answers are the same as in the task API;
 // see [wire.Operations] and openapi.yaml.
 //

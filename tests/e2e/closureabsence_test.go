@@ -20,7 +20,7 @@ func TestClosureCommandsWhileNobodyExecutesTheRun(t *testing.T) {
 	run := f.start(&spec.RunSpec{AutoRestart: true, Tasks: []spec.TaskGroup{group("worker", 1, until)}})
 	id := run.GetID()
 	f.startedOnce(0)
-	code, stdout, stderr := f.CLI(t, "schedule", id, "square", "1")
+	code, stdout, stderr := f.CLI(t, "call", id, "square", "1")
 	require.Zero(t, code, stderr)
 	require.Equal(t, "1\n", stdout)
 
@@ -28,15 +28,15 @@ func TestClosureCommandsWhileNobodyExecutesTheRun(t *testing.T) {
 	f.worker.ExitCode()
 
 	const nobody = "no host worker executes its workflow at the moment"
-	waiting := f.StartCLI(t, "schedule", id, "square", "2")
+	waiting := f.StartCLI(t, "call", id, "square", "2")
 	// Requests that change the queue may still reach it later, when there is a worker again.
-	for _, args := range [][]string{{"closures", id}, {"closures", id, "--resume"}, {"done", id}} {
+	for _, args := range [][]string{{"call", "list", id}, {"call", "resume", id}, {"call", "wait", "--wait-timeout", "0", id}} {
 		code, _, stderr := f.CLI(t, args...)
 		assert.Equal(t, 125, code, args)
 		assert.Contains(t, stderr, nobody, args)
 		assert.NotContains(t, stderr, "RST_STREAM", args)
 	}
-	for _, args := range [][]string{{"join", id, "--timeout", "8s"}, {"fetch", id, "1", "--timeout", "8s"}} {
+	for _, args := range [][]string{{"call", "wait", id, "--wait-timeout", "8s"}, {"call", "get", id, "1", "--wait-timeout", "8s"}} {
 		code, _, stderr = f.CLI(t, args...)
 		assert.Equal(t, 124, code, "%s: %s", args, stderr)
 		assert.Contains(t, stderr, nobody, args)

@@ -77,14 +77,14 @@ func TestWhoWaitsFollowsTheServer(t *testing.T) {
 		_, stdout, _ := l.run("status", "there")
 		return strings.Contains(stdout, "running")
 	})
-	code, stdout, stderr := l.run("schedule", "here", "nobody_serves_this")
+	code, stdout, stderr := l.run("call", "here", "nobody_serves_this")
 	require.Zero(t, code, stderr)
 	closure := strings.TrimSpace(stdout)
 	ending := map[*harness.Process][]int{
 		run: {0}, remote: {0}, l.start("wait", "here"): {0}, l.start("logs", "-f", "here"): {0},
 		// Both report that it was never called. The queue may end before join asks it again,
 		// and then join reports the end of the run.
-		l.start("join", "here"): {3, 125}, l.start("fetch", "here", closure): {3},
+		l.start("call", "wait", "here"): {3, 125}, l.start("call", "get", "here", closure): {3},
 	}
 	harness.Eventually(t, "they wait", func() bool {
 		for p := range ending {

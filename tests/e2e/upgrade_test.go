@@ -53,7 +53,7 @@ func TestUpgradesUnderOpenBarriersAndClosures(t *testing.T) {
 		require.Zero(t, code, stderr)
 	}
 	for i := range closures {
-		code, _, stderr := l.run("schedule", "serves", "square", strconv.Itoa(i))
+		code, _, stderr := l.run("call", "serves", "square", strconv.Itoa(i))
 		require.Zero(t, code, stderr)
 	}
 	calls := func() []string {
@@ -96,7 +96,7 @@ func TestUpgradesUnderOpenBarriersAndClosures(t *testing.T) {
 	code, _, stderr = l.run("wait", "meets")
 	assert.Zero(t, code, stderr)
 	for i := range closures {
-		code, value, stderr := l.run("fetch", "serves", strconv.Itoa(i+1))
+		code, value, stderr := l.run("call", "get", "serves", strconv.Itoa(i+1))
 		require.Zero(t, code, stderr)
 		assert.Equal(t, strconv.Itoa(i*i)+"\n", value)
 	}

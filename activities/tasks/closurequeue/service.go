@@ -15,7 +15,7 @@ import (
 )
 
 // Service answers the requests of programs that schedule closures on the tasks of a run: the
-// operations of the task API, which `clusterrun coordinate` has, too. It keeps only news that
+// operations of the task API, which `clusterrun call pipe` has, too. It keeps only news that
 // it has read ahead. Everything else is in the queue and in the programs, which number their
 // requests and know their positions in the history, so another service can continue.
 type Service struct {

@@ -1,3 +1,3 @@
-// Package call has the commands that call functions in the tasks of a run: schedule, fetch,
-// join, done, closures and coordinate.
+// Package call has the commands that call functions in the tasks of a run: call, and its
+// commands get, wait, list, pause, resume, cancel and pipe.
 package call

@@ -10,7 +10,7 @@ import (
 )
 
 // tellWaits reports why a queue that a command waits for makes no progress, if the queue cannot
-// end that itself: it is paused, or has closures that no task serves. It reports each change
+// end that itself: it is paused, or has calls that no task serves. It reports each change
 // until ctx ends.
 func tellWaits(ctx context.Context, status func(context.Context) (closure.QueueStatus, error), say func(string)) {
 	last := ""
@@ -31,7 +31,7 @@ func tellWaits(ctx context.Context, status func(context.Context) (closure.QueueS
 func whatWaits(s closure.QueueStatus) string {
 	var why []string
 	if s.State == closure.QueuePaused && s.Counts.Queued > 0 {
-		why = append(why, fmt.Sprintf("the queue is paused (%s) until `clusterrun closures RUN --resume`", s.Paused))
+		why = append(why, fmt.Sprintf("the queue is paused (%s) until `clusterrun call resume RUN`", s.Paused))
 	}
 	for i, u := range s.Unserved {
 		if i == 3 {

@@ -47,8 +47,8 @@ func TestACommandSaysWhatItWaitsFor(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		assert.Equal(t, []string{
-			"1 queued closure waits until a task serves that has registered add; 2 queued closures wait until worker-3 serves: only that task may call mul",
-			"the queue is paused (lunch) until `clusterrun closures RUN --resume`",
+			"1 queued call waits until a task serves that has registered add; 2 queued calls wait until worker-3 serves: only that task may call mul",
+			"the queue is paused (lunch) until `clusterrun call resume RUN`",
 		}, said)
 	})
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// maxAhead bounds the closures whose IDs or values are not printed yet.
+// maxAhead bounds the calls whose IDs or values are not printed yet.
 const maxAhead = 20_000
 
-// schedule puts closures into the queue and prints their IDs, or their values, in their order.
+// schedule puts calls into the queue and prints their IDs, or their values, in their order.
 // If there are several errors, it returns the one that caused the others.
 func schedule(ctx context.Context, a *cli.App, q *closurequeue.Queue, next func() (closure.Closure, error), s scheduling) error {
 	err := scheduleEach(ctx, a, q, next, s.wait)
@@ -32,8 +32,8 @@ func schedule(ctx context.Context, a *cli.App, q *closurequeue.Queue, next func(
 	return err
 }
 
-// scheduleEach schedules and prints closures until it fails to read one, or the queue returns
-// an error. It handles the closures before that, and returns the error.
+// scheduleEach schedules and prints calls until it fails to read one, or the queue returns
+// an error. It handles the calls before that, and returns the error.
 func scheduleEach(ctx context.Context, a *cli.App, q *closurequeue.Queue, next func() (closure.Closure, error), wait bool) error {
 	remotes := make(chan *closurequeue.Remote, maxAhead)
 	printed := make(chan error, 1)

@@ -18,57 +18,58 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// scheduling holds the flags of `clusterrun schedule`.
+// scheduling holds the flags of [Call].
 type scheduling struct {
 	kwargs, key, task, from string
 	timeout                 time.Duration
 	wait, detached, retry   bool
-	patience                time.Duration
+	patience                waitTimeout
 }
 
-func Schedule(a *cli.App) *cobra.Command {
+func Call(a *cli.App) *cobra.Command {
 	var s scheduling
 	cmd := &cobra.Command{
-		Use:   "schedule [flags] RUN FUNCTION [ARG...]",
-		Short: "Let a task of a run call a function",
-		Long: `Puts a closure, a function with arguments, into the queue of a run and prints its ID. A task
-that serves the function calls it, at least once; 'clusterrun fetch' prints its value. Each
-ARG is JSON: 3, '"text"', '[1, 2]'. After -- an ARG may begin with a dash. The arguments of
-a closure may have up to 256 KiB; pass larger data in files.
+		Use:   "call [flags] RUN FUNCTION [ARG...]",
+		Short: "Call a function in a task of a run",
+		Long: `Puts a call of a function into the queue of a run and prints its ID. A task that serves the
+function executes it, at least once; ` + "`clusterrun call get`" + ` prints its value. Each ARG is
+JSON: 3, '"text"', '[1, 2]'. After -- an ARG may begin with a dash. The arguments of a call
+may have up to 256 KiB; pass larger data in files. A run whose ID is the name of a command
+below follows --: clusterrun call -- list FUNCTION.
 
-With --from, closures are read from a file, one JSON object in each line, such as
+With --from, calls are read from a file, one JSON object in each line, such as
 {"function": "train_step", "args": [3], "kwargs": {"rate": 0.1}, "options": {"key": "3"}},
-with the options of 'clusterrun coordinate'; the flags apply to all of them. This waits
-while the queue is full. If a line is wrong, those before it are already in the queue.
+with the options of call pipe; the flags apply to all of them. This waits while the queue is
+full. If a line is wrong, the calls before it are already in the queue.
 
-A closure with the --key of an earlier one is that closure, for as long as the run is open,
-unless it was cancelled. If it has failed, its error is raised again; with --retry-failed
-it is called again. The keys of a run may have up to 1 MiB in all, including 8 bytes for
-each; beyond that, closures with new keys are refused.
+A call with the --key of an earlier one is that call, for as long as the run is open, unless
+it was cancelled. If it has failed, its error is reported again; with --retry-failed it is
+executed again. The keys of a run may have up to 1 MiB in all, including 8 bytes for each;
+beyond that, calls with new keys are refused.
 
-The error of a closure that was scheduled earlier is raised here: the queued closures,
-including this one, are cancelled, and the queue is as new. With --wait and one closure,
-its own error is printed and not raised again, and errors of others do not matter. With
---wait and --from, the first error cancels the queued closures.
+The error of an earlier call is reported here: the queued calls, including this one, are
+cancelled, and the queue is as new. With --wait and one call, its own error is printed and
+not reported again, and errors of others do not matter. With --wait and --from, the first
+error cancels the queued calls.
 
-` + exitCodesOfClosures,
-		Example: `  clusterrun schedule iris-x2k4 train_step 3
-  clusterrun schedule iris-x2k4 evaluate '{"split": "test"}' --wait
-  clusterrun schedule iris-x2k4 --wait -- add -3 4
-  seq 1000 | jq -c '{function: "train_step", args: [.]}' | clusterrun schedule iris-x2k4 --from -`,
+` + exitCodesOfCalls,
+		Example: `  clusterrun call iris-x2k4 train_step 3
+  clusterrun call iris-x2k4 evaluate '{"split": "test"}' --wait
+  clusterrun call iris-x2k4 --wait -- add -3 4
+  seq 1000 | jq -c '{function: "train_step", args: [.]}' | clusterrun call iris-x2k4 --from -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if s.from != "" {
 				return s.checkFrom(cmd, args)
 			}
 			if s.retry && s.key == "" {
-				return cli.Usagef("--retry-failed is for a closure with a --key")
+				return cli.Usagef("--retry-failed is for a call with a --key")
 			}
 			if len(args) == 1 {
 				return cli.Usagef("FUNCTION is missing; usage: %s", cmd.UseLine())
 			}
 			return cli.SomeArgs(2, "RUN")(cmd, args)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return runSchedule(cmd.Context(), a, cmd, args, &s) },
+		RunE: func(cmd *cobra.Command, args []string) error { return runCall(cmd.Context(), a, cmd, args, &s) },
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return cli.Usagef("%s; write -- before arguments that begin with a dash, as in `%s RUN FUNCTION -- -3`, and see `%s --help`",
@@ -76,19 +77,20 @@ its own error is printed and not raised again, and errors of others do not matte
 	})
 	f := cmd.Flags()
 	f.StringVar(&s.kwargs, "kwargs", "", "arguments by name, as a `JSON` object")
-	f.StringVar(&s.from, "from", "", "read closures from `FILE`, one JSON object in each line; - is stdin")
-	f.StringVar(&s.key, "key", "", "closures with the same `KEY` are one closure; if it has failed, its error is raised again")
-	f.BoolVar(&s.retry, "retry-failed", false, "call a failed closure with the same key again")
-	f.StringVar(&s.task, "task", "", "only this `TASK` may call it")
-	f.DurationVar(&s.timeout, "call-timeout", 0, "`TIME` that one call may take")
+	f.StringVar(&s.from, "from", "", "read calls from `FILE`, one JSON object in each line; - is stdin")
+	f.StringVar(&s.key, "key", "", "calls with the same `KEY` are one call; if it has failed, its error is reported again")
+	f.BoolVar(&s.retry, "retry-failed", false, "execute a failed call with the same key again")
+	f.StringVar(&s.task, "task", "", "only this `TASK` may execute it")
+	f.DurationVar(&s.timeout, "call-timeout", 0, "`TIME` that one execution of the call may take")
 	f.BoolVar(&s.wait, "wait", false, "wait for the value and print it instead of the ID")
-	f.DurationVar(&s.patience, "timeout", 0, "give up after `TIME`; closures in the queue stay there")
+	s.patience.register(cmd, "give up after `TIME`; queued calls stay in the queue")
+	cmd.AddCommand(getCommand(a), waitCommand(a), listCommand(a), pauseCommand(a), resumeCommand(a), cancelCommand(a), pipeCommand(a))
 	return cmd
 }
 
-// runSchedule implements [Schedule].
-func runSchedule(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, s *scheduling) error {
-	// A command that waits for one closure reports its error itself.
+// runCall implements [Call].
+func runCall(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, s *scheduling) error {
+	// A command that waits for one call reports its error itself.
 	s.detached = s.wait && s.from == ""
 	var next func() (closure.Closure, error)
 	if s.from != "" {
@@ -105,7 +107,7 @@ func runSchedule(ctx context.Context, a *cli.App, cmd *cobra.Command, args []str
 		}
 		next = yieldOnce(c)
 	}
-	return withQueue(ctx, a, args[0], access{attach: opened, timeout: s.patience, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
+	return withQueue(ctx, a, args[0], access{attach: opened, timeout: time.Duration(s.patience), waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
 		return schedule(ctx, a, q, next, *s)
 	})
 }
@@ -172,7 +174,7 @@ func (s *scheduling) closure(function string, args []string) (closure.Closure, e
 	return c, nil
 }
 
-// options returns the options of the closure, or none, with those that the flags set.
+// options returns the options of the call, or none, with those that the flags set.
 func (s *scheduling) options(own *closure.Options) *closure.Options {
 	var o closure.Options
 	if own != nil {
@@ -189,10 +191,10 @@ func (s *scheduling) options(own *closure.Options) *closure.Options {
 	return &o
 }
 
-// maxClosureLine bounds a line of closures, in bytes: the largest closure, and white space.
+// maxClosureLine bounds a line of calls, in bytes: the largest call, and white space.
 const maxClosureLine = 2 * closure.MaxBytes
 
-// readFrom reads closures, one after the other.
+// readFrom reads calls, one after the other.
 func (s *scheduling) readFrom(in io.Reader) func() (closure.Closure, error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxClosureLine)
@@ -210,7 +212,7 @@ func (s *scheduling) readFrom(in io.Reader) func() (closure.Closure, error) {
 				err = c.Validate()
 			}
 			if err != nil {
-				return c, cli.Usagef("line %d is not a closure like {\"function\": \"f\", \"args\": [1]}: %s", number, err)
+				return c, cli.Usagef("line %d is not a call like {\"function\": \"f\", \"args\": [1]}: %s", number, err)
 			}
 			return c, nil
 		}

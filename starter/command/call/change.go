@@ -1,0 +1,102 @@
+package call
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+)
+
+func pauseCommand(a *cli.App) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "pause [flags] RUN",
+		Short: "Start no more calls until resume",
+		Long: `Assigns no more calls to tasks until ` + "`clusterrun call resume`" + `, and shows the queue. Running
+calls continue, and new ones are queued.
+
+` + cli.ExitCodesOfRequests,
+		Example: `  clusterrun call pause iris-x2k4 --reason "new data at noon"`,
+		Args:    cli.OneArg("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			// There may be no call yet.
+			return onQueue(cmd.Context(), a, args[0], opened, func(ctx context.Context, q *closurequeue.Queue) error {
+				_, err := q.Pause(ctx, reason)
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`WHY`, which call list shows")
+	return cmd
+}
+
+func resumeCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "resume RUN",
+		Short:   "End a pause",
+		Long:    "Ends a pause of the calls of a run, and shows the queue.\n\n" + cli.ExitCodesOfRequests,
+		Example: `  clusterrun call resume iris-x2k4`,
+		Args:    cli.OneArg("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return onQueue(cmd.Context(), a, args[0], existing, func(ctx context.Context, q *closurequeue.Queue) error {
+				_, err := q.Resume(ctx)
+				return err
+			})
+		},
+	}
+}
+
+func cancelCommand(a *cli.App) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "cancel [flags] RUN ID...",
+		Short: "Cancel calls",
+		Long: `Cancels queued calls, asks running ones to end, and shows the queue. Calls that have ended
+stay as they are.
+
+` + cli.ExitCodesOfRequests,
+		Example: `  clusterrun call cancel iris-x2k4 17 18
+  clusterrun call cancel iris-x2k4 --all`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case all && len(args) > 1:
+				return cli.Usagef("--all cancels all calls; leave it or the IDs out")
+			case !all && len(args) == 1:
+				return cli.Usagef("ID is missing: give the calls to cancel, or --all; usage: %s", cmd.UseLine())
+			}
+			return cli.SomeArgs(1, "RUN")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := parseIDs(args[1:])
+			if err != nil {
+				return err
+			}
+			return onQueue(cmd.Context(), a, args[0], existing, func(ctx context.Context, q *closurequeue.Queue) error {
+				return cancelCalls(ctx, a, q, ids)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "cancel all calls of the run")
+	return cmd
+}
+
+// cancelCalls cancels the calls with these IDs, or all if there are none.
+func cancelCalls(ctx context.Context, a *cli.App, q *closurequeue.Queue, ids []uint64) error {
+	if len(ids) > 0 { // the queue ignores unknown IDs
+		s, err := q.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if last := slices.Max(ids); last > s.Counts.Scheduled {
+			return noCall(last, s.Counts.Scheduled)
+		}
+	}
+	answer, err := q.Cancel(ctx, ids...)
+	if err == nil {
+		a.Say("%s", cancelledLine(answer.Cancelled, answer.Told))
+	}
+	return err
+}

@@ -1,0 +1,115 @@
+package call
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+func listCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list RUN",
+		Short: "Show the queue of a run's calls, and the tasks that serve it",
+		Long: `Shows how many calls are queued, assigned to a host, executing and done, the error that the
+next call or wait will report, the calls that no task serves, and the tasks that serve.
+Hosts are assigned more calls than they execute, and report after a moment how many of them
+execute.
+
+` + cli.ExitCodesOfRequests,
+		Example: `  clusterrun call list iris-x2k4
+  clusterrun call list --json iris-x2k4 | jq .counts`,
+		Args: cli.OneArg("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return onQueue(cmd.Context(), a, args[0], existing, func(context.Context, *closurequeue.Queue) error { return nil })
+		},
+	}
+}
+
+// onQueue changes the queue of a run's calls and then shows it.
+func onQueue(ctx context.Context, a *cli.App, run string, attach attach, change func(context.Context, *closurequeue.Queue) error) error {
+	return withQueue(ctx, a, run, access{attach: attach, timeout: cli.RequestTimeout}, func(ctx context.Context, q *closurequeue.Queue) error {
+		if err := change(ctx, q); err != nil {
+			return err
+		}
+		s, err := q.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if a.Global.JSON {
+			return a.PrintJSON(s)
+		}
+		printQueue(a, run, s)
+		return nil
+	})
+}
+
+func printQueue(a *cli.App, run string, s closure.QueueStatus) {
+	fmt.Fprintf(a.Out, "queue of run %s: %s", run, s.State)
+	if s.Paused != "" {
+		fmt.Fprintf(a.Out, " (%s)", s.Paused)
+	}
+	c := s.Counts
+	fmt.Fprintf(a.Out, "\n%d calls: %d queued, %d given out, %d executing, %d finished, %d failed, %d cancelled; %d attempts\n",
+		c.Scheduled, c.Queued, c.GivenOut, c.Executing, c.Finished, c.Failed, c.Cancelled, c.Calls)
+	if s.Error != nil {
+		fmt.Fprintf(a.Out, "error of call %d, which the next call or wait reports: %s\n", s.Error.Closure, s.Error.Error())
+	}
+	if s.State == closure.QueueEnded {
+		return
+	}
+	for _, u := range s.Unserved {
+		fmt.Fprintln(a.Out, unservedLine(u))
+	}
+	if len(s.Workers) == 0 {
+		fmt.Fprintln(a.Out, "no task serves")
+		return
+	}
+	fmt.Fprintln(a.Out)
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "TASK\tHOST\tSERVES\tSLOTS\tFUNCTIONS")
+	for _, t := range s.Workers {
+		serves := "yes"
+		if !t.Serving {
+			serves = "no"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", t.Task, cli.OrDash(t.Host), serves, t.Slots, cli.OrDash(listFew(t.Functions)))
+	}
+	w.Flush()
+}
+
+// unservedLine describes calls that wait because no task serves them.
+func unservedLine(u closure.Unserved) string {
+	what := plural.Of(u.Queued, "queued call waits", "queued calls wait")
+	if u.Task != "" {
+		return fmt.Sprintf("%s until %s serves: only that task may call %s", what, u.Task, u.Function)
+	}
+	return fmt.Sprintf("%s until a task serves that has registered %s", what, u.Function)
+}
+
+// listFew lists some names and counts the rest.
+func listFew(names []string) string {
+	const few = 6
+	return shorten.List(names, few)
+}
+
+// cancelledLine returns a sentence with the number of calls that were cancelled.
+func cancelledLine(queued, executing int) string {
+	text := "cancelled " + plural.Of(queued, "queued call", "queued calls")
+	switch {
+	case queued == 0 && executing == 0:
+		return "nothing to cancel: none of these calls is queued or executing"
+	case executing == 1:
+		text += "; 1 running call was asked to end"
+	case executing > 1:
+		text += fmt.Sprintf("; %d running calls were asked to end", executing)
+	}
+	return text
+}

@@ -1,0 +1,86 @@
+package call
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+)
+
+// waitTimeout is the flag for the longest time that a command waits for calls. 0 means no
+// limit.
+type waitTimeout time.Duration
+
+func (w *waitTimeout) register(cmd *cobra.Command, usage string) {
+	cmd.Flags().DurationVar((*time.Duration)(w), "wait-timeout", 0, usage)
+}
+
+func waitCommand(a *cli.App) *cobra.Command {
+	var timeout waitTimeout
+	cmd := &cobra.Command{
+		Use:   "wait [flags] RUN",
+		Short: "Wait until all calls of a run have ended",
+		Long: `Waits until no call is queued or running, including detached calls, such as that of a call
+--wait. If a call has failed, the queued ones are cancelled, running ones are asked to end,
+and the first error is printed once no call is running; then the queue is as new.
+
+--wait-timeout 0 waits for nothing: it exits with 0 if all calls have ended, and with 124 if
+not.
+
+` + exitCodesOfCalls,
+		Example: `  clusterrun call wait iris-x2k4
+  clusterrun call wait iris-x2k4 --wait-timeout 10m
+  until clusterrun call wait iris-x2k4 --wait-timeout 0; do sleep 10; done`,
+		Args: cli.OneArg("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("wait-timeout") && timeout == 0 {
+				return reportDone(cmd.Context(), a, args[0])
+			}
+			return waitForAll(cmd.Context(), a, args[0], time.Duration(timeout))
+		},
+	}
+	timeout.register(cmd, "give up after `TIME`; the calls continue")
+	return cmd
+}
+
+// waitForAll waits until all calls of a run have ended.
+func waitForAll(ctx context.Context, a *cli.App, run string, timeout time.Duration) error {
+	return withQueue(ctx, a, run, access{attach: existing, timeout: timeout, waits: true}, func(ctx context.Context, q *closurequeue.Queue) error {
+		if err := q.JoinAll(ctx); err != nil && !errors.Is(err, closurequeue.ErrNoQueue) {
+			return err
+		}
+		return printDone(a, run, true)
+	})
+}
+
+// reportDone reports whether all calls of a run have ended.
+func reportDone(ctx context.Context, a *cli.App, run string) error {
+	done := false
+	err := withQueue(ctx, a, run, access{attach: existing}, func(ctx context.Context, q *closurequeue.Queue) error {
+		var err error
+		if done, err = q.AllDone(ctx); errors.Is(err, closurequeue.ErrNoQueue) {
+			done, err = true, nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := printDone(a, run, done); err != nil || done {
+		return err
+	}
+	a.Say("run %s: not all calls have ended", run)
+	return &cli.ExitError{Code: exitcode.Timeout}
+}
+
+func printDone(a *cli.App, run string, done bool) error {
+	if !a.Global.JSON {
+		return nil
+	}
+	return a.PrintJSON(map[string]any{"run_id": run, "done": done})
+}
