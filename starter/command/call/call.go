@@ -72,6 +72,9 @@ error cancels the queued calls.
 		RunE: func(cmd *cobra.Command, args []string) error { return runCall(cmd.Context(), a, cmd, args, &s) },
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if !cmd.HasSubCommands() { // call get and the others, which inherit this
+			return cmd.Root().FlagErrorFunc()(cmd, err)
+		}
 		return cli.Usagef("%s; write -- before arguments that begin with a dash, as in `%s RUN FUNCTION -- -3`, and see `%s --help`",
 			cli.FlagWords(err), cmd.CommandPath(), cmd.CommandPath())
 	})

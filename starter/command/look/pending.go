@@ -35,8 +35,8 @@ func (p *pendingFlags) check(cmd *cobra.Command) error {
 		return nil
 	}
 	var other string
-	cmd.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) {
-		if f.Name != "pending" && f.Name != "queue" {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name != "pending" && f.Name != "queue" && cmd.InheritedFlags().Lookup(f.Name) == nil {
 			other = f.Name
 		}
 	})
