@@ -51,7 +51,7 @@ directories. ` + "`clusterrun prune`" + ` and ` + "`clusterrun rm`" + ` make roo
 		Args:    cli.NoArgs,
 		RunE:    func(*cobra.Command, []string) error { return runDu(a, &o) },
 	}
-	cmd.Flags().IntVar(&o.limit, "limit", 20, "show at most `NUMBER` runs; --json has all")
+	cmd.Flags().IntVarP(&o.limit, "limit", "n", 20, "show at most `NUMBER` runs; --json has all")
 	logDirFlag(cmd, &o.logDir)
 	return cmd
 }

@@ -57,7 +57,7 @@ one if that does not delay the larger one.
 	fs.BoolVar(&flags.wide, "wide", false, "show more columns, and whole commands")
 	fs.BoolVar(&flags.here, "here", false, "only runs whose tasks run in this directory")
 	flags.pending.register(fs)
-	fs.IntVar(&flags.o.Limit, "limit", 20, "list at most `NUMBER` runs")
+	fs.IntVarP(&flags.o.Limit, "limit", "n", 20, "list at most `NUMBER` runs")
 	return cmd
 }
 
