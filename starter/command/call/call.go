@@ -47,7 +47,7 @@ it was cancelled. If it has failed, its error is reported again; with --retry-fa
 executed again. The keys of a run may have up to 1 MiB in all, including 8 bytes for each;
 beyond that, calls with new keys are refused.
 
-The error of an earlier call is reported here: the queued calls, including this one, are
+The error of an earlier call is reported here: the queued calls, with this call, are
 cancelled, and the queue is as new. With --wait and one call, its own error is printed and
 not reported again, and errors of others do not matter. With --wait and --from, the first
 error cancels the queued calls.
@@ -84,7 +84,7 @@ error cancels the queued calls.
 	f.StringVar(&s.key, "key", "", "calls with the same `KEY` are one call; if it has failed, its error is reported again")
 	f.BoolVar(&s.retry, "retry-failed", false, "execute a failed call with the same key again")
 	f.StringVar(&s.task, "task", "", "only this `TASK` may execute it")
-	f.DurationVar(&s.timeout, "call-timeout", 0, "`TIME` that one execution of the call may take")
+	f.DurationVar(&s.timeout, "call-timeout", 0, "`TIME` for one execution of the call")
 	f.BoolVar(&s.wait, "wait", false, "wait for the value and print it instead of the ID")
 	s.patience.register(cmd, "give up after `TIME`; queued calls stay in the queue")
 	cmd.AddCommand(getCommand(a), waitCommand(a), listCommand(a), pauseCommand(a), resumeCommand(a), cancelCommand(a), pipeCommand(a))

@@ -83,7 +83,7 @@ stay as they are.
 	return cmd
 }
 
-// cancelCalls cancels the calls with these IDs, or all if there are none.
+// cancelCalls cancels the calls with these IDs, or all calls if ids is empty.
 func cancelCalls(ctx context.Context, a *cli.App, q *closurequeue.Queue, ids []uint64) error {
 	if len(ids) > 0 { // the queue ignores unknown IDs
 		s, err := q.Status(ctx)

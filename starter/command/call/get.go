@@ -75,7 +75,7 @@ func parseIDs(args []string) ([]uint64, error) {
 	return ids, nil
 }
 
-// noCall reports that a run has no call of that ID.
+// noCall reports an unknown ID.
 func noCall(id, calls uint64) error {
 	return cli.Usagef("there is no call %d; the run has %s, and their IDs begin at 1", id, plural.Of(int(calls), "call", "calls"))
 }

@@ -105,7 +105,7 @@ func cancelledLine(queued, executing int) string {
 	text := "cancelled " + plural.Of(queued, "queued call", "queued calls")
 	switch {
 	case queued == 0 && executing == 0:
-		return "nothing to cancel: none of these calls is queued or executing"
+		return "nothing to cancel: these calls have ended"
 	case executing == 1:
 		text += "; 1 running call was asked to end"
 	case executing > 1:

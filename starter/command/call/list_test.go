@@ -14,11 +14,11 @@ import (
 
 func TestWhatWasCancelled(t *testing.T) {
 	for want, n := range map[string][2]int{
-		"cancelled 3 queued calls; 2 running calls were asked to end":   {3, 2},
-		"cancelled 1 queued call; 1 running call was asked to end":      {1, 1},
-		"cancelled 2 queued calls":                                      {2, 0},
-		"cancelled 0 queued calls; 1 running call was asked to end":     {0, 1},
-		"nothing to cancel: none of these calls is queued or executing": {0, 0},
+		"cancelled 3 queued calls; 2 running calls were asked to end": {3, 2},
+		"cancelled 1 queued call; 1 running call was asked to end":    {1, 1},
+		"cancelled 2 queued calls":                                    {2, 0},
+		"cancelled 0 queued calls; 1 running call was asked to end":   {0, 1},
+		"nothing to cancel: these calls have ended":                   {0, 0},
 	} {
 		assert.Equal(t, want, cancelledLine(n[0], n[1]))
 	}

@@ -29,11 +29,11 @@ done keep the order of their lines:
       (in one line) schedules calls. first is the ID of the first one, and the others
       follow: {"id":1,"answer":{"first":17,"room":998}}
   {"id":2,"op":"outcomes","message":{"client":"c1","after":"POSITION","wait":20}}
-      waits for up to 20 s until calls have ended, whoever has scheduled them, and tells
-      how; ask again after the at of the answer:
+      waits for up to 20 s until calls of any client have ended, and tells how; ask again
+      after the at of the answer:
       {"id":2,"answer":{"at":"...","outcomes":[{"id":17,"value":0.3,"task":"worker-0"}]}}
   {"id":3,"op":"find","message":{"closures":[17]}}
-      the outcomes of those that have ended, however long ago
+      the outcomes of the calls that have ended, also long ago
   {"id":4,"op":"join","message":{"client":"c1","call":1}}
       waits until all scheduled calls have ended: {"id":4,"answer":{"done":true}}
   {"id":5,"op":"done","message":{"client":"c1","call":2}}
@@ -65,7 +65,7 @@ is scheduled apart from others. Unknown fields are refused.
 Exit codes:
   0    stdin has ended
   2    mistake in the command line
-  125  there is no such run, or its server cannot be reached; or stdin ended, and not
+  125  there is no such run, or its server cannot be reached; or stdin ended before
        everything that was scheduled got into the queue`
 
 func pipeCommand(a *cli.App) *cobra.Command {

@@ -68,7 +68,7 @@ func withQueue(ctx context.Context, a *cli.App, run string, how access, do func(
 	watch := watchWorkers(limited, r.Answers, func(nobody error) {
 		switch {
 		case nobody == nil:
-			a.Say("that is over, the run goes on")
+			a.Say("a host worker answers again; the run continues")
 		case how.waits:
 			a.Say("%s; waiting", nobody)
 		default:

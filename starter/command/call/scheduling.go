@@ -16,7 +16,7 @@ import (
 const maxAhead = 20_000
 
 // schedule puts calls into the queue and prints their IDs, or their values, in their order.
-// If there are several errors, it returns the one that caused the others.
+// If there are several errors, it returns the cause of the others.
 func schedule(ctx context.Context, a *cli.App, q *closurequeue.Queue, next func() (closure.Closure, error), s scheduling) error {
 	err := scheduleEach(ctx, a, q, next, s.wait)
 	if raised := q.Raised(); raised != nil {

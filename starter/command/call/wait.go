@@ -25,7 +25,7 @@ func waitCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait [flags] RUN",
 		Short: "Wait until all calls of a run have ended",
-		Long: `Waits until no call is queued or running, including detached calls, such as that of a call
+		Long: `Waits until no call is queued or running, including detached calls, such as a call with
 --wait. If a call has failed, the queued ones are cancelled, running ones are asked to end,
 and the first error is printed once no call is running; then the queue is as new.
 

@@ -59,7 +59,7 @@ func (a *App) External(ctx context.Context) (s Server, ok bool, err error) {
 			return Server{Embedded: true}, false, nil
 		}
 		if a.hasOwnKey() {
-			return s, false, Usagef("--address %s is not the embedded server, and the environment has that one's key (of `clusterrun server env`); "+
+			return s, false, Usagef("--address %s is not the embedded server, and the environment has its key (from `clusterrun server env`); "+
 				"unset %s, TEMPORAL_TLS_CLIENT_KEY_PATH and TEMPORAL_TLS_SERVER_CA_CERT_PATH", c.HostPort, ClientCertificate)
 		}
 		return s, true, nil

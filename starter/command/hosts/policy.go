@@ -20,13 +20,13 @@ func Policy(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy [flags] FILE",
 		Short: "Check what a host would run, for whom and as which user",
-		Long: `Checks a policy: its fields, its patterns, and that nobody else has write access to it. With
---spec it shows which rule decides about each task, as a host worker of this user on this
-machine would. With --schema it prints the JSON Schema of a policy, for editors, and takes no
-FILE.
+		Long: `Checks a policy: its fields, its patterns, and that no other user has write access to it.
+With --spec it shows which rule decides about each task, as a host worker of this user on
+this machine would. With --schema it prints the JSON Schema of a policy, for editors, and
+takes no FILE.
 
 A policy is a YAML file that says what a host worker runs (worker --policy FILE). The first
-rule that matches a task decides; what matches no rule is denied:
+rule that matches a task decides; a task without such a rule is denied:
 
     allowed_signers: /etc/clusterrun/allowed_signers
     audit: /var/log/clusterrun/audit.log
@@ -44,7 +44,7 @@ rule that matches a task decides; what matches no rule is denied:
         programs: [/opt/jobs/selftest]
 
 allowed_signers is a file as in ssh-keygen(1). Both files, and all directories above them,
-must belong to root or to the user of the host worker, and nobody else may have write
+must belong to root or to the user of the host worker, and no other user may have write
 access to them. They are read again when they change.
 
 A signature (submit --sign) covers the spec, the run ID and an expiry. A run without one is

@@ -74,7 +74,7 @@ func schedulePauseCommand(a *cli.App) *cobra.Command {
 		Use:   "pause [flags] SCHEDULE",
 		Short: "Let a schedule start no runs",
 		Long: `Lets a schedule start no runs until ` + "`clusterrun schedule resume`" + `. A run that is open
-continues. Runs that are due meanwhile are not started later.
+continues. Runs that are due during a pause are not started later.
 
 ` + cli.ExitCodesOfRequests,
 		Example: `  clusterrun schedule pause nightly --reason holidays`,
@@ -102,7 +102,7 @@ func scheduleDeleteCommand(a *cli.App) *cobra.Command {
 		Use:     "delete SCHEDULE",
 		Aliases: []string{"rm"},
 		Short:   "Delete a schedule",
-		Long:    "Deletes a schedule. The runs that it has started stay, and an open one continues.\n\n" + cli.ExitCodesOfRequests,
+		Long:    "Deletes a schedule. Its runs stay, and an open run continues.\n\n" + cli.ExitCodesOfRequests,
 		Example: `  clusterrun schedule delete nightly`,
 	}, "deleted", starter.DeleteSchedule)
 }
