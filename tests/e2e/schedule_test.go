@@ -54,7 +54,7 @@ func TestScheduledRuns(t *testing.T) {
 
 	code, _, stderr = s.CLI(t, "schedule", "create", "--id", "nightly", "--every", "6h", "-n", "1", "--", "true")
 	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, "there is a schedule nightly already")
+	assert.Contains(t, stderr, `a schedule "nightly" exists already`)
 	code, _, stderr = s.CLI(t, "schedule", "create", "--cron", "99 * * * *", "-n", "1", "--", "true")
 	assert.Equal(t, 2, code, stderr)
 	assert.Contains(t, stderr, "the server refuses the schedule: ")
@@ -91,5 +91,5 @@ func TestScheduledRuns(t *testing.T) {
 	assert.JSONEq(t, `{"schedule_id": "often", "state": "deleted"}`, out)
 	code, _, stderr = s.CLI(t, "schedule", "pause", "often")
 	assert.NotZero(t, code)
-	assert.Contains(t, stderr, "there is no schedule often")
+	assert.Contains(t, stderr, `no schedule "often"`)
 }
