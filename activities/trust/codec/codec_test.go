@@ -117,8 +117,8 @@ func TestFilesThatAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "keys")
 	for _, c := range []struct{ text, want string }{
-		{"", "there is no key in it"},
-		{"# nothing\n", "there is no key in it"},
+		{"", "no key in it"},
+		{"# nothing\n", "no key in it"},
 		{"2026-11\n", "line 1 has 1 words"},
 		{line("a", 32) + "b c d\n", "line 2 has 3 words"},
 		{"a %%%\n", `line 1: the key "a" is not in base64`},

@@ -158,8 +158,8 @@ func (r *Rule) problem(q Request) string {
 		{r.Programs, []string{q.Program}, pathMatches, "does not allow the program"},
 		{r.Directories, q.Directories, dirMatches, "does not allow the directory"},
 		{env, q.Env, matchesAny, "does not let a spec set"},
-		{none(r.Secrets.Env), q.SecretEnv, matchesAny, "does not lend the variable"},
-		{none(r.Secrets.Files), q.SecretFiles, pathMatches, "does not lend the file"},
+		{none(r.Secrets.Env), q.SecretEnv, matchesAny, "does not give the variable"},
+		{none(r.Secrets.Files), q.SecretFiles, pathMatches, "does not give the file"},
 	} {
 		if bound.allowed == nil {
 			continue

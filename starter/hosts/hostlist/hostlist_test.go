@@ -35,7 +35,7 @@ func TestParseFile(t *testing.T) {
 		"a\nb sluts=1":  `line 2: "sluts=1" is not understood`,
 		"a\n\n:3":       "line 3: a host's name is empty",
 		"a slots=4 b:2": "not understood",
-		"a\n-x slots=2": `line 2: "-x" is no name of a host`,
+		"a\n-x slots=2": `line 2: "-x" is not a host name`,
 	} {
 		_, err := ParseFile(strings.NewReader(text))
 		assert.ErrorContains(t, err, want, "%q", text)
