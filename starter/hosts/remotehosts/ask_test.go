@@ -37,7 +37,7 @@ func TestAsk(t *testing.T) {
 
 	t.Setenv("PATH", "/usr/bin:/bin")
 	_, _, _, err = Ask(ctx, agent, "a", "/nowhere/clusterrun")
-	require.ErrorContains(t, err, "there is no clusterrun in its PATH")
+	require.ErrorContains(t, err, "no clusterrun in its PATH")
 
 	_, _, _, err = Ask(ctx, []string{scriptFile(t, "echo no route >&2; exit 255")}, "a", "clusterrun")
 	require.ErrorContains(t, err, "no route")
