@@ -14,7 +14,7 @@ import (
 func runsPage() *RunsPage {
 	p := &RunsPage{
 		Filters: []Filter{{Label: "State", Links: []Link{{Text: "All", URL: "/", Current: true}, {Text: "Open", URL: "/?state=open"}}}},
-		Open:    []RunRow{{ID: "iris-x2k4", URL: "/runs/iris-x2k4", State: "running", Tone: Active, Owner: Link{"ada@node", "/?user=ada%40node"}, Started: noon.Add(-time.Minute), Hosts: []Link{{Text: "gpu-1", URL: "/?host=gpu-1"}}, MoreHosts: 7}},
+		Open:    []RunRow{{ID: "iris-x2k4", URL: "/runs/iris-x2k4", State: "running", Tone: Active, Owner: Link{Text: "ada@node", URL: "/?user=ada%40node"}, Started: noon.Add(-time.Minute), Hosts: []Link{{Text: "gpu-1", URL: "/?host=gpu-1"}}, MoreHosts: 7}},
 		Ended:   []RunRow{{ID: "mnist-8ab3", URL: "/runs/mnist-8ab3", State: "failed", Tone: Bad, Why: "out of memory", Started: noon.Add(-time.Hour), Ended: noon.Add(-30 * time.Minute), Restarts: 2}},
 		Older:   "/?before=x",
 	}
@@ -34,10 +34,10 @@ func tree(t *testing.T, write func(*bytes.Buffer) error) (string, *html.Node) {
 func TestRunsAreOpenFirst(t *testing.T) {
 	_, root := tree(t, func(b *bytes.Buffer) error { return RenderRuns(b, runsPage()) })
 	list := text(byID(root, "runs"))
-	assert.Contains(t, list, "iris-x2k4 ada@node gpu-1, 7 more")
+	assert.Contains(t, list, "iris-x2k4 ada@node gpu-1 , 7 more")
 	assert.Less(t, strings.Index(list, "iris-x2k4"), strings.Index(list, "mnist-8ab3"))
 	assert.Contains(t, list, "failed out of memory")
-	assert.Contains(t, list, "30m 00s2")
+	assert.Contains(t, list, "30m 00s 2")
 	links := all(root, func(n *html.Node) bool { return n.Data == "a" && attribute(n, "href") == "/runs/mnist-8ab3" })
 	assert.Len(t, links, 1)
 }
@@ -59,7 +59,7 @@ func TestHostileLists(t *testing.T) {
 	plain := strings.ReplaceAll(hostile, "\x1b", "") // a form sends its values back unchanged
 	p.Name, p.Kept = plain, []Field{{Name: "user", Value: plain}}
 	p.Filters[0].Links[1] = Link{Text: hostile, URL: "javascript:alert(1)"}
-	p.Open[0] = RunRow{ID: hostile, URL: "/runs/x", State: "running", Why: hostile, Command: hostile, Tasks: hostile, Owner: Link{hostile, "javascript:alert(1)"}, Hosts: []Link{{Text: hostile, URL: "javascript:alert(1)"}}}
+	p.Open[0] = RunRow{ID: hostile, URL: "/runs/x", State: "running", Why: hostile, Command: hostile, Tasks: hostile, Owner: Link{Text: hostile, URL: "javascript:alert(1)"}, Hosts: []Link{{Text: hostile, URL: "javascript:alert(1)"}}}
 	hosts := &HostsPage{
 		Frame: Frame{At: noon}, Queue: hostile,
 		Hosts:   []HostRow{{Name: hostile, RunsURL: "javascript:alert(1)", State: "ready", Reason: hostile, Model: hostile, GPUs: 1, Version: hostile, Labels: []string{hostile}, Holds: []Held{{Run: Link{Text: hostile, URL: "javascript:alert(1)"}}}}},

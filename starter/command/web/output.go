@@ -88,7 +88,8 @@ func (q outputQuery) names(s *starter.Status) (names []string, err error) {
 	return names, nil
 }
 
-// outputOf returns the part of the output of a run that a page shows. tasks are all of its tasks.
+// outputOf returns the part of the output of a run that a page shows. It sets the last lines of
+// tasks, which are all of its tasks, as far as it has read them.
 func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter.Status, tasks page.Tasks, q outputQuery) (out page.Output) {
 	out.Filter, out.LogURL = q.OutputFilter, runURL(run.ID)+"/log"
 	if run.ExecutionID != "" {
@@ -116,7 +117,7 @@ func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter
 	}
 	var said bytes.Buffer
 	reader := logs.NewReader(&cli.App{Out: io.Discard, Err: &said, Global: s.App.Global}, run, selected)
-	c := &collected{search: strings.ToLower(q.Search), open: map[tasklog.Stream]*line{}}
+	c := newCollected(q.Search)
 	reader.Deliver = c.deliver
 	if err := reader.ReadNow(ctx, status); err != nil {
 		out.Missing = append(out.Missing, err.Error())
@@ -128,12 +129,14 @@ func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter
 	for _, t := range tasks.All {
 		byRank[t.Rank] = t
 	}
-	lines := c.byTime(status)
-	if len(lines) > mostLines {
-		lines = lines[len(lines)-mostLines:]
+	out.Lines = merged(c.byTime(status), byRank)
+	if more := len(out.Lines) - mostLines; more > 0 {
+		out.Lines = out.Lines[more:]
 		out.Cut = strings.TrimSpace(fmt.Sprintf("%s Only the last %d lines are shown.", out.Cut, mostLines))
 	}
-	out.Lines = merged(lines, byRank)
+	for i, t := range tasks.All {
+		tasks.All[i].LastLine = c.last[t.Rank]
+	}
 	return out
 }
 
@@ -159,7 +162,12 @@ type collected struct {
 	search string // in lower case; empty for all
 	lines  []*line
 	open   map[tasklog.Stream]*line // lines without their end
+	last   map[int]string           // last lines by rank
 	n      int
+}
+
+func newCollected(search string) *collected {
+	return &collected{search: strings.ToLower(search), open: map[tasklog.Stream]*line{}, last: map[int]string{}}
 }
 
 func (c *collected) deliver(chunk tasklog.Chunk) {
@@ -189,6 +197,9 @@ func (c *collected) add(l *line) {
 	l.text = bytes.TrimRight(l.text, "\r\n")
 	if i := bytes.LastIndexByte(l.text, '\r'); i >= 0 {
 		l.text = l.text[i+1:] // the last state of a progress bar
+	}
+	if text := strings.TrimSpace(string(l.text)); text != "" {
+		c.last[l.Rank] = text
 	}
 	if len(l.text) > 0 && (c.search == "" || strings.Contains(strings.ToLower(string(l.text)), c.search)) {
 		c.lines = append(c.lines, l)

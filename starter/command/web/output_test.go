@@ -53,7 +53,7 @@ func TestRangesOf(t *testing.T) {
 
 // Chunks may end within lines; progress bars have only their last state.
 func TestCollectedLines(t *testing.T) {
-	c := &collected{open: map[tasklog.Stream]*line{}}
+	c := newCollected("")
 	out, errs := tasklog.Stream{Rank: 1}, tasklog.Stream{Rank: 1, Stderr: true}
 	c.deliver(tasklog.Chunk{Stream: out, Data: []byte("one\ntw"), Start: true})
 	c.deliver(tasklog.Chunk{Stream: errs, Data: []byte("10%\r20%\r30%\n"), Start: true})
@@ -66,9 +66,10 @@ func TestCollectedLines(t *testing.T) {
 }
 
 func TestSearchedLines(t *testing.T) {
-	c := &collected{open: map[tasklog.Stream]*line{}, search: "error"}
+	c := newCollected("Error")
 	c.deliver(tasklog.Chunk{Stream: tasklog.Stream{}, Data: []byte("fine\nValueError: x\nERROR\n"), Start: true})
 	assert.Len(t, c.byTime(&starter.Status{}), 2)
+	assert.Equal(t, "ERROR", c.last[0])
 }
 
 // Equal lines of several ranks within a second are one; those of one rank are not.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter"
@@ -82,9 +81,6 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 	p.TemporalURL = workflowURL(s.temporalBase(), s.Namespace, run.ID, run.ExecutionID)
 	p.Tasks.Filter = taskFilter(r)
 	p.Output = s.outputOf(r.Context(), run, f.status, p.Tasks, parseOutputQuery(r.URL.Query()))
-	for i := range p.Tasks.All {
-		p.Tasks.All[i].LastLine = lastLineOf(p.Output.Lines, p.Tasks.All[i])
-	}
 	text := s.specOf(r.Context(), run, f.status)
 	p.Spec, p.NoSpec = text.yaml, text.why
 	if note, ok := s.notes.take(r.URL.Query().Get("note")); ok {
@@ -107,14 +103,4 @@ func taskFilter(r *http.Request) page.TaskFilter {
 	_, _ = fmt.Sscanf(q.Get("page"), "%d", &f.Page)
 	f.Page = max(0, f.Page)
 	return f
-}
-
-// lastLineOf returns the last line of a task among lines.
-func lastLineOf(lines []page.OutputLine, t page.Task) string {
-	for i := len(lines) - 1; i >= 0; i-- {
-		if lines[i].Rank == t.Rank {
-			return strings.TrimSpace(lines[i].Text)
-		}
-	}
-	return t.LastLine
 }

@@ -18,8 +18,6 @@ type Run struct {
 	Status *starter.Status
 	// Barriers are the barriers at which tasks wait.
 	Barriers []starter.Barrier
-	// LastLines are the last lines of output by the names of tasks.
-	LastLines map[string]string
 }
 
 // Page returns the page of the run, without its frame, its output and the spec.
@@ -47,7 +45,7 @@ func (r Run) Page(now time.Time) *page.RunPage {
 	p.Progress = progressOf(s.Tasks)
 	p.Cause = causeOf(s)
 	p.Notices = noticesOf(s, now)
-	p.Tasks.All = tasksOf(s, r.LastLines)
+	p.Tasks.All = tasksOf(s)
 	p.Timeline = timelineOf(s, now)
 	for _, b := range r.Barriers {
 		p.Barriers = append(p.Barriers, barrierOf(b))

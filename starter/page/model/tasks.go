@@ -8,7 +8,7 @@ import (
 )
 
 // tasksOf returns the tasks of a run.
-func tasksOf(s *starter.Status, lastLines map[string]string) []page.Task {
+func tasksOf(s *starter.Status) []page.Task {
 	slow := map[string]float64{}
 	for _, t := range s.Slow {
 		if t.Task != "" {
@@ -24,7 +24,7 @@ func tasksOf(s *starter.Status, lastLines map[string]string) []page.Task {
 	for i, t := range s.Tasks {
 		out := page.Task{
 			Rank: t.Rank, Name: t.Name, Host: t.Host, PID: t.PID, State: words[i], Restarts: t.Restarts,
-			Slow: slow[t.Name], LastLine: lastLines[t.Name], LastOutput: t.LastOutput,
+			Slow: slow[t.Name], LastOutput: t.LastOutput,
 		}
 		if t.Progress != nil {
 			out.Step, out.Steps, out.Message = t.Progress.Current, t.Progress.Total, t.Progress.Message
