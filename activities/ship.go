@@ -212,11 +212,11 @@ func (r *reconciler) keepStore(ctx context.Context) {
 	defer ticker.Stop()
 	var asked time.Time
 	for {
-		var over func(string, time.Time) bool
+		var over func(shipped.Upload) bool
 		if time.Since(asked) > askEvery {
 			asked = time.Now()
 			r.gate.forgetSignatures()
-			over = func(workflowID string, since time.Time) bool { return r.isOver(ctx, workflowID, since) }
+			over = func(u shipped.Upload) bool { return r.isOver(ctx, u) }
 		}
 		r.ships.sweepShipped(over)
 		select {
@@ -227,7 +227,7 @@ func (r *reconciler) keepStore(ctx context.Context) {
 	}
 }
 
-func (sh *shipping) sweepShipped(over func(string, time.Time) bool) {
+func (sh *shipping) sweepShipped(over func(shipped.Upload) bool) {
 	if sh.Owned {
 		return // its directory is removed with the run, and others use it, too
 	}
@@ -251,22 +251,27 @@ func (sh *shipping) sweepShipped(over func(string, time.Time) bool) {
 	}
 }
 
-// isOver reports whether the run whose archive arrived at that time has ended. It returns false
-// if the server cannot be reached. A run that the server does not know counts as ended once
-// startTakes has passed.
-func (r *reconciler) isOver(ctx context.Context, workflowID string, since time.Time) bool {
+// isOver reports whether the run whose archive is kept has ended. It returns false if the
+// server cannot be reached, or is not the server of the run. A run that its server does not know
+// counts as ended once startTakes has passed.
+func (r *reconciler) isOver(ctx context.Context, u shipped.Upload) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	d, err := r.Server.DescribeRun(ctx, workflowID, "")
+	if u.Server != "" {
+		if id, err := r.Server.Identity(ctx, u.Namespace); err != nil || id != u.Server {
+			return false
+		}
+	}
+	d, err := r.Server.DescribeRun(ctx, u.WorkflowID, "")
 	var notFound *serviceerror.NotFound
 	switch {
 	case errors.As(err, &notFound):
-		return r.now().Sub(since) > startTakes
+		return r.now().Sub(u.Time) > startTakes
 	case err != nil:
 		return false
 	}
 	info := d.GetWorkflowExecutionInfo()
 	// If it ended before that, it is an earlier run with that ID.
 	return info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING &&
-		(info.GetCloseTime().AsTime().After(since) || r.now().Sub(since) > startTakes)
+		(info.GetCloseTime().AsTime().After(u.Time) || r.now().Sub(u.Time) > startTakes)
 }

@@ -234,17 +234,20 @@ func TestRunsThatHaveTheirArchiveFromHere(t *testing.T) {
 		server answering
 		since  time.Time
 		over   bool
+		of     string // the identity of the server of the run
 	}{
-		"it runs":                       {answering{running, nil}, before, false},
-		"it has ended":                  {answering{closed(now), nil}, lately, true},
-		"an earlier one has":            {answering{closed(before), nil}, lately, false},
-		"and it was never started":      {answering{closed(before.Add(-time.Hour)), nil}, before, true},
-		"it is about to be started":     {answering{nil, serviceerror.NewNotFound("")}, lately, false},
-		"it is not there any more":      {answering{nil, serviceerror.NewNotFound("")}, before, true},
-		"the server does not answer it": {answering{nil, serviceerror.NewUnavailable("")}, before, false},
+		"it runs":                       {answering{running, nil}, before, false, ""},
+		"it has ended":                  {answering{closed(now), nil}, lately, true, ""},
+		"an earlier one has":            {answering{closed(before), nil}, lately, false, ""},
+		"and it was never started":      {answering{closed(before.Add(-time.Hour)), nil}, before, true, ""},
+		"it is about to be started":     {answering{nil, serviceerror.NewNotFound("")}, lately, false, ""},
+		"it is not there any more":      {answering{nil, serviceerror.NewNotFound("")}, before, true, ""},
+		"its server does not know it":   {answering{nil, serviceerror.NewNotFound("")}, before, true, "this"},
+		"another server does not":       {answering{nil, serviceerror.NewNotFound("")}, before, false, "another"},
+		"the server does not answer it": {answering{nil, serviceerror.NewUnavailable("")}, before, false, ""},
 	} {
 		h.Server = c.server
-		assert.Equal(t, c.over, h.watch.isOver(t.Context(), "iris", c.since), name)
+		assert.Equal(t, c.over, h.watch.isOver(t.Context(), shipped.Upload{WorkflowID: "iris", Server: c.of, Time: c.since}), name)
 	}
 }
 
@@ -259,4 +262,4 @@ func (a answering) DescribeRun(context.Context, string, string) (*workflowservic
 }
 func (answering) RecordActivityHeartbeat(context.Context, []byte, ...any) error { return nil }
 func (answering) CancelRun(context.Context, string, string) error               { return nil }
-func (answering) Identity(context.Context, string) (string, error)              { return "", nil }
+func (answering) Identity(context.Context, string) (string, error)              { return "this", nil }

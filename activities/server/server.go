@@ -68,15 +68,20 @@ func (s *Server) tell(ctx context.Context, signal string, message any, o client.
 // identityPatience is the longest time to wait for the server's answer.
 const identityPatience = 5 * time.Second
 
-// Identity returns an ID that tells the server from others, and its database from a new one:
-// the ID of the namespace, which is created with it. The ID of the cluster is not suitable,
-// because a namespace that fails over to another cluster keeps its runs. It is empty if the
-// server does not tell this client.
+// Identity returns the identity of the server; see [Identity].
 func (s *Server) Identity(ctx context.Context, namespace string) (string, error) {
 	c, err := s.connected()
 	if err != nil {
 		return "", err
 	}
+	return Identity(ctx, c, namespace)
+}
+
+// Identity returns an ID that tells a server from others, and its database from a new one:
+// the ID of the namespace, which is created with it. The ID of the cluster is not suitable,
+// because a namespace that fails over to another cluster keeps its runs. It is empty if the
+// server does not tell this client.
+func Identity(ctx context.Context, c client.Client, namespace string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, identityPatience)
 	defer cancel()
 	d, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -37,12 +38,13 @@ func (s *Server) readArchive(w http.ResponseWriter, r *http.Request, g grant) {
 	_, _ = io.Copy(w, io.NewSectionReader(f, offset, info.Size()-offset))
 }
 
-// storeArchive stores an archive and keeps it until the run with that workflow ID has ended.
+// storeArchive stores an archive and keeps it until the run of the query has ended.
 // Its answer says how to read the archive. If the archive is there already, the body is not
 // read.
 func (s *Server) storeArchive(w http.ResponseWriter, r *http.Request, _ grant) {
-	digest, run := r.PathValue("digest"), r.URL.Query().Get("run")
-	if !isDigest(digest) || run == "" || r.ContentLength < 0 {
+	digest, query := r.PathValue("digest"), r.URL.Query()
+	of := shipped.Upload{WorkflowID: query.Get("run"), Namespace: query.Get("namespace"), Server: query.Get("server")}
+	if !isDigest(digest) || of.WorkflowID == "" || r.ContentLength < 0 {
 		http.Error(w, "give the digest of the archive, its length, and the run", http.StatusBadRequest)
 		return
 	}
@@ -52,7 +54,7 @@ func (s *Server) storeArchive(w http.ResponseWriter, r *http.Request, _ grant) {
 	}
 	defer unlock()
 	// Keep comes first, so that a sweep in between does not remove the archive.
-	err = s.Archives.Keep(digest, run)
+	err = s.Archives.Keep(digest, of)
 	if err == nil {
 		err = s.Archives.Put(spec.Archive{Digest: digest, Size: int(r.ContentLength)}, r.Body)
 	}
@@ -75,8 +77,8 @@ func isDigest(text string) bool {
 
 // StoreArchive makes the host keep an archive until a run has ended, and returns how to read
 // it there. It closes the content.
-func (c *Client) StoreArchive(ctx context.Context, a spec.Archive, workflowID string, content io.ReadCloser) (*spec.HostService, error) {
-	path := "/archives/" + a.Digest + "?run=" + url.QueryEscape(workflowID)
+func (c *Client) StoreArchive(ctx context.Context, a spec.Archive, of shipped.Upload, content io.ReadCloser) (*spec.HostService, error) {
+	path := "/archives/" + a.Digest + "?" + url.Values{"run": {of.WorkflowID}, "namespace": {of.Namespace}, "server": {of.Server}}.Encode()
 	response, err := c.send(ctx, http.MethodPut, path, content, int64(a.Size))
 	if err != nil {
 		return nil, err

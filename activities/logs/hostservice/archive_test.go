@@ -52,16 +52,16 @@ func TestArchives(t *testing.T) {
 
 	wrong := a
 	wrong.Digest = strings.Repeat("0", 64)
-	_, err := stores.StoreArchive(t.Context(), wrong, "iris", reader())
+	_, err := stores.StoreArchive(t.Context(), wrong, shipped.Upload{WorkflowID: "iris"}, reader())
 	assert.ErrorContains(t, err, "host host-b at "+s.Address()+": the archive has the digest "+a.Digest)
 	assert.False(t, store.Has(wrong.Digest))
 	wrong.Digest = "../evil"
-	_, err = stores.StoreArchive(t.Context(), wrong, "iris", reader())
+	_, err = stores.StoreArchive(t.Context(), wrong, shipped.Upload{WorkflowID: "iris"}, reader())
 	require.Error(t, err)
-	_, err = stores.StoreArchive(t.Context(), a, "", reader())
+	_, err = stores.StoreArchive(t.Context(), a, shipped.Upload{WorkflowID: ""}, reader())
 	assert.ErrorContains(t, err, "give the digest of the archive, its length, and the run")
 
-	from, err := stores.StoreArchive(t.Context(), a, "iris", reader())
+	from, err := stores.StoreArchive(t.Context(), a, shipped.Upload{WorkflowID: "iris"}, reader())
 	require.NoError(t, err)
 	assert.True(t, store.Has(a.Digest))
 	var got buffer
@@ -76,7 +76,7 @@ func TestArchives(t *testing.T) {
 	assert.Equal(t, 2001, got.Buffer.Len())
 
 	unending, w := io.Pipe()
-	again, err := stores.StoreArchive(t.Context(), a, "other", unending)
+	again, err := stores.StoreArchive(t.Context(), a, shipped.Upload{WorkflowID: "other"}, unending)
 	require.NoError(t, w.Close())
 	require.NoError(t, err, "it is there, and need not be sent")
 	assert.Equal(t, from, again)
@@ -87,7 +87,7 @@ func TestArchives(t *testing.T) {
 	for name, service := range map[string]*spec.HostService{
 		"to read it": from, "of a run": s.Describe(runkey.Run{RunID: "0199-aa"}, "/logs", nil), "of another archive": s.DescribeArchive(wrong.Digest),
 	} {
-		_, err := clientOf(t, service).StoreArchive(t.Context(), a, "iris", reader())
+		_, err := clientOf(t, service).StoreArchive(t.Context(), a, shipped.Upload{WorkflowID: "iris"}, reader())
 		assert.ErrorIs(t, err, fs.ErrNotExist, "a token "+name)
 	}
 	_, err = NewClient(*from, "0199-aa").List(t.Context())

@@ -426,8 +426,8 @@ func TestSweep(t *testing.T) {
 	s := Open(state)
 	b, a := tarOf(t, tar.Header{Name: "x", Typeflag: tar.TypeReg, Size: 1})
 	require.NoError(t, s.Put(a, bytes.NewReader(b)))
-	require.NoError(t, s.Keep(a.Digest, "iris"))
-	require.NoError(t, s.Keep(a.Digest, "other/../run"))
+	require.NoError(t, s.Keep(a.Digest, Upload{WorkflowID: "iris"}))
+	require.NoError(t, s.Keep(a.Digest, Upload{WorkflowID: "other/../run"}))
 	for _, id := range []string{"iris", "quiet"} {
 		l := ""
 		if id == "iris" {
@@ -441,7 +441,7 @@ func TestSweep(t *testing.T) {
 		require.NoError(t, s.Sweep(Needs{
 			Held: func(run runkey.Run) bool { return held[run.WorkflowID] },
 			Used: func(digest string) bool { return digest == a.Digest && (held["iris"] || held["quiet"]) },
-			Over: func(id string, since time.Time) bool { return over[id] && time.Since(since) < time.Hour },
+			Over: func(u Upload) bool { return over[u.WorkflowID] && time.Since(u.Time) < time.Hour },
 		}))
 	}
 	sweep()

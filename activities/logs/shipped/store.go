@@ -174,22 +174,28 @@ func (in *Incoming) Close() {
 	_ = os.Remove(in.file.Name()) // it has another name if it was committed
 }
 
-// upload records that a run fetches its archive from here.
-type upload struct {
-	Run  string    `json:"run"` // workflow ID
+// Upload describes a run that fetches its archive from here.
+type Upload struct {
+	WorkflowID string `json:"run"`
+	// Namespace is the namespace of the run, and Server the identity of its server, if that is
+	// known.
+	Namespace string `json:"namespace,omitempty"`
+	Server    string `json:"server,omitempty"`
+	// Time is the time at which the archive arrived. Keep sets it.
 	Time time.Time `json:"time"`
 }
 
-// Keep keeps an archive until the run with that workflow ID has ended.
-func (s *Store) Keep(digest, workflowID string) error {
+// Keep keeps an archive until that run has ended.
+func (s *Store) Keep(digest string, u Upload) error {
 	if err := os.MkdirAll(s.uploads(), 0o700); err != nil {
 		return err
 	}
-	b, err := json.Marshal(upload{Run: workflowID, Time: time.Now()})
+	u.Time = time.Now()
+	b, err := json.Marshal(u)
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256([]byte(workflowID))
+	sum := sha256.Sum256([]byte(u.WorkflowID + "\x00" + u.Server))
 	return atomicfile.Write(filepath.Join(s.uploads(), digest+"-"+hex.EncodeToString(sum[:12])+".json"), b, 0o600)
 }
 

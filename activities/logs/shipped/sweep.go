@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
@@ -17,10 +16,9 @@ type Needs struct {
 	Held func(runkey.Run) bool
 	// Used reports whether a run that the host is not done with ships an archive.
 	Used func(digest string) bool
-	// Over reports whether a run that fetches its archive from here since that time has ended.
-	// It is called only when the answer matters, and may not know. If Over is nil, it is never
-	// known.
-	Over func(workflowID string, since time.Time) bool
+	// Over reports whether a run that fetches its archive from here has ended. It is called
+	// only when the answer matters, and may not know. If Over is nil, it is never known.
+	Over func(Upload) bool
 }
 
 // Clear removes unfinished files of an earlier host worker. No other call may be writing.
@@ -77,8 +75,8 @@ func (s *Store) Drop(run runkey.Run) error {
 func (s *Store) sweepUploads(n Needs) error {
 	notes, err := filepath.Glob(filepath.Join(s.uploads(), "*.json"))
 	for _, path := range notes {
-		var u upload
-		if readJSON(path, &u) == nil && n.Over != nil && n.Over(u.Run, u.Time) {
+		var u Upload
+		if readJSON(path, &u) == nil && n.Over != nil && n.Over(u) {
 			err = errors.Join(err, os.Remove(path))
 		}
 	}

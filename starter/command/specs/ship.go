@@ -16,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
@@ -66,7 +67,15 @@ const maxTakers = 8
 
 // Ship hands the archive of a run to one host of its queue, which keeps it for the others, so
 // that this command may end.
-func Ship(ctx context.Context, a *cli.App, c client.Client, s *spec.RunSpec, archive *shipped.Archive, o starter.Options) error {
+func Ship(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *spec.RunSpec, archive *shipped.Archive, o starter.Options) error {
+	of := shipped.Upload{WorkflowID: o.ID}
+	var err error
+	if of.Namespace, err = cli.NamespaceOf(on); err != nil {
+		return err
+	}
+	if of.Server, err = server.Identity(ctx, c, of.Namespace); err != nil {
+		return err
+	}
 	f := starter.GetFleet(c, o.Queue)
 	hosts, err := f.Hosts(ctx)
 	var none *starter.NoFleetError
@@ -84,7 +93,7 @@ func Ship(ctx context.Context, a *cli.App, c client.Client, s *spec.RunSpec, arc
 		if len(problems) == maxTakers {
 			break
 		}
-		if s.Ship.From, err = handTo(ctx, a, h, archive, o.ID); err == nil {
+		if s.Ship.From, err = handTo(ctx, a, h, archive, of); err == nil {
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -118,12 +127,12 @@ func takers(hosts []fleet.HostStatus, likely []string) []fleet.HostStatus {
 // handTo hands an archive to a host, and returns the service from which other hosts get it. It
 // returns nil if a host worker of this machine that serves nothing keeps it in its state
 // directory.
-func handTo(ctx context.Context, a *cli.App, h fleet.HostStatus, archive *shipped.Archive, runID string) (*spec.HostService, error) {
+func handTo(ctx context.Context, a *cli.App, h fleet.HostStatus, archive *shipped.Archive, of shipped.Upload) (*spec.HostService, error) {
 	if h.Store == nil {
 		for _, dir := range []string{a.WorkerDir(), a.DevDir()} {
 			if h.Instance == supervisor.InstanceIn(dir) {
 				store := shipped.Open(dir)
-				if err := store.Keep(archive.Digest, runID); err != nil {
+				if err := store.Keep(archive.Digest, of); err != nil {
 					return nil, err
 				}
 				return nil, store.Put(archive.Archive, archive.Reader())
@@ -135,7 +144,7 @@ func handTo(ctx context.Context, a *cli.App, h fleet.HostStatus, archive *shippe
 	service.Host = h.Name
 	to := hostservice.NewClient(service, "")
 	defer to.Close()
-	return to.StoreArchive(ctx, archive.Archive, runID, Progress(a, archive, "host "+h.Name))
+	return to.StoreArchive(ctx, archive.Archive, of, Progress(a, archive, "host "+h.Name))
 }
 
 // progressEvery is the time between messages on the progress of a transfer.

@@ -121,7 +121,7 @@ func Start(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *s
 		if o.ID == "" {
 			o.ID = starter.NewID(s.Name)
 		}
-		if err := specs.Ship(ctx, a, c, s, archive, o); err != nil {
+		if err := specs.Ship(ctx, a, c, on, s, archive, o); err != nil {
 			return nil, err
 		}
 	}
