@@ -44,6 +44,17 @@ const maxConstraint = 500
 
 var labelRegexp = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._/-]{0,126}[A-Za-z0-9])?$`)
 
+// CheckLabel returns an error if no constraint can have the name of that label of a host.
+func CheckLabel(name string) error {
+	switch {
+	case slices.Contains(ConstraintKeys, name) || strings.HasPrefix(name, "gpu."):
+		return valueError{Quote(name) + " is a built-in key of constraints", "choose another name"}
+	case !labelRegexp().MatchString(name):
+		return valueError{Quote(name) + " is no name of a label", "use up to 128 letters, digits and . _ / -, with a letter or a digit at both ends"}
+	}
+	return nil
+}
+
 // ParseConstraint reads "key op value". The value may stand in double quotes.
 func ParseConstraint(text string) (Constraint, error) {
 	bad := func(at int, format string, args ...any) (Constraint, error) {

@@ -2,8 +2,10 @@ package worker
 
 import (
 	"cmp"
+	"maps"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -101,6 +103,11 @@ func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options
 	}
 	if err := o.CheckPolicy(); err != nil {
 		return o, cli.Usagef("%s", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.labels)) {
+		if err := spec.CheckLabel(name); err != nil {
+			return o, cli.Usagef("--label: %v", err)
+		}
 	}
 	if cmd.Flags().Changed("gpus") {
 		if f.gpus < 0 {
