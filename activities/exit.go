@@ -66,7 +66,7 @@ func causeOf(e *supervisor.Exit, owned bool, call string) spec.Cause {
 		return spec.CauseCollateral
 	case supervisor.ReasonTerminate, supervisor.ReasonRestart:
 		return spec.CauseOperator
-	case supervisor.ReasonTimeout, supervisor.ReasonMaxRunTime:
+	case supervisor.ReasonMaxRunTime:
 		return spec.CauseTimeout
 	case supervisor.ReasonCutOff:
 		return spec.CauseHostLost

@@ -41,7 +41,7 @@ var errAway = errors.New("the host worker released the process; it continues, an
 //   - a non-retryable error with the [spec.Exit] in its details: it failed
 //   - a cancellation with the [spec.Exit] in its details: it was stopped
 //   - a retryable error: it continues, for example with a restart
-func (h *Host) RunTask(ctx context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
+func (h *Host) RunTask(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
 	info := activity.GetInfo(ctx)
 	run := runOf(ctx, in.Run)
 	run.WorkflowID = cmp.Or(in.Workflow, run.WorkflowID)
@@ -51,9 +51,9 @@ func (h *Host) RunTask(ctx context.Context, in hostapi.RunTaskInput) (hostapi.Ru
 
 	p, err := h.planFor(ctx, run, in)
 	if errors.Is(err, errNoPlan) {
-		return hostapi.RunTaskOutput{}, h.lost(in.Task, "its host worker has no record of the run")
+		return spec.Exit{}, h.lost(in.Task, "its host worker has no record of the run")
 	} else if err != nil {
-		return hostapi.RunTaskOutput{}, h.answer(in.Task, err)
+		return spec.Exit{}, h.answer(in.Task, err)
 	}
 	h.collectors.collect(p)
 	l := taskLease{
@@ -139,15 +139,15 @@ type taskLease struct {
 }
 
 // hold finds or starts the process, attends it until its end, and then decides what follows.
-func (l *taskLease) hold() (hostapi.RunTaskOutput, error) {
+func (l *taskLease) hold() (spec.Exit, error) {
 	reply, err := l.Supervisor.Attach(l.ctx, supervisor.AttachRequest{Key: l.key, Fence: l.fence})
 	if err != nil {
-		return hostapi.RunTaskOutput{}, err
+		return spec.Exit{}, err
 	}
 	processes := reply.Processes
 	if len(processes) == 0 && l.resumed {
 		l.services.Lost(l.plan.forServices(), l.key)
-		return hostapi.RunTaskOutput{}, l.lost(l.key.Task, "the record of its process is missing")
+		return spec.Exit{}, l.lost(l.key.Task, "the record of its process is missing")
 	}
 	next := 0
 	l.restarts = l.restartsOf(processes)
@@ -157,7 +157,7 @@ func (l *taskLease) hold() (hostapi.RunTaskOutput, error) {
 		switch {
 		case last.Exit == nil:
 			if err := l.listenFor(l.plan, last); err != nil {
-				return hostapi.RunTaskOutput{}, err
+				return spec.Exit{}, err
 			}
 			return l.attend(processes)
 		case !last.Granted && last.Launch == l.fence.Launch:
@@ -172,18 +172,18 @@ func (l *taskLease) hold() (hostapi.RunTaskOutput, error) {
 		err = l.written(command)
 	}
 	if err != nil {
-		return hostapi.RunTaskOutput{}, fmt.Errorf("%w: %w", errCommand, err)
+		return spec.Exit{}, fmt.Errorf("%w: %w", errCommand, err)
 	}
 	contact, err := l.contact()
 	if err != nil {
-		return hostapi.RunTaskOutput{}, err
+		return spec.Exit{}, err
 	}
 	began := time.Now()
 	p, err := l.Supervisor.Start(l.ctx, supervisor.StartRequest{
 		Key: l.key, Fence: l.fence, Number: next, Command: command, Contact: contact,
 	})
 	if err != nil {
-		return hostapi.RunTaskOutput{}, err
+		return spec.Exit{}, err
 	}
 	l.Metrics.Starts.Observe(time.Since(began).Seconds())
 	l.noteStart(command)
@@ -209,7 +209,7 @@ func (l *taskLease) sealed() bool {
 
 // attend sends heartbeats until the last process has ended, and stops the process when the
 // activity is cancelled.
-func (l *taskLease) attend(processes []supervisor.Process) (hostapi.RunTaskOutput, error) {
+func (l *taskLease) attend(processes []supervisor.Process) (spec.Exit, error) {
 	l.Metrics.Processes.Inc()
 	defer l.Metrics.Processes.Dec()
 	p := processes[len(processes)-1]
@@ -235,25 +235,25 @@ func (l *taskLease) attend(processes []supervisor.Process) (hostapi.RunTaskOutpu
 	for {
 		select {
 		case <-closed.Done():
-			return hostapi.RunTaskOutput{}, errAway
+			return spec.Exit{}, errAway
 		case e := <-ended:
 			if e.err != nil && closed.Err() != nil {
-				return hostapi.RunTaskOutput{}, errAway
+				return spec.Exit{}, errAway
 			} else if e.err != nil {
-				return hostapi.RunTaskOutput{}, e.err
+				return spec.Exit{}, e.err
 			}
 			processes[len(processes)-1] = e.process
 			beats.end(e.process)
 			return l.judge(processes)
 		case err := <-l.stopped:
 			if err != nil {
-				return hostapi.RunTaskOutput{}, err
+				return spec.Exit{}, err
 			}
 		case <-beats.due.C:
 			beats.beat(waiting)
 		case err := <-beats.answers:
 			if server.IsGone(err) {
-				return hostapi.RunTaskOutput{}, errSuperseded
+				return spec.Exit{}, errSuperseded
 			}
 			l.stop(waiting, p)
 			// The SDK must learn of the cancellation itself before it lets an activity end as
@@ -266,11 +266,11 @@ func (l *taskLease) attend(processes []supervisor.Process) (hostapi.RunTaskOutpu
 			case temporal.IsCanceledError(cause):
 				l.group.Go(func(context.Context) { l.confirm(waiting, p, cause, beats.answers) })
 			case server.IsGone(cause):
-				return hostapi.RunTaskOutput{}, errSuperseded
+				return spec.Exit{}, errSuperseded
 			case l.stopping, errors.Is(cause, activity.ErrActivityPaused), errors.Is(cause, activity.ErrActivityReset):
 				// A paused activity must not be started again, but its process continues.
 			default:
-				return hostapi.RunTaskOutput{}, fmt.Errorf("%w: %v", errAway, cause)
+				return spec.Exit{}, fmt.Errorf("%w: %v", errAway, cause)
 			}
 		}
 	}
@@ -335,12 +335,12 @@ func (l *taskLease) stopProcess(waiting context.Context, p supervisor.Process) e
 // judge decides what the end of the last process means: the end of the task, or another
 // process. In the second case the permission for that process is in the journal before it is
 // reported.
-func (l *taskLease) judge(processes []supervisor.Process) (hostapi.RunTaskOutput, error) {
+func (l *taskLease) judge(processes []supervisor.Process) (spec.Exit, error) {
 	last := processes[len(processes)-1]
 	completed := last.Exit.Reason == supervisor.ReasonNone && causeOf(last.Exit, l.Owned, "") == spec.CauseCompleted
 	calls, err := l.services.ProcessEnded(processes, completed)
 	if err != nil {
-		return hostapi.RunTaskOutput{}, err
+		return spec.Exit{}, err
 	}
 	l.plan.Calls = calls
 	if last.Exit.Reason == supervisor.ReasonCollateral || l.cancelled() {
@@ -353,14 +353,14 @@ func (l *taskLease) judge(processes []supervisor.Process) (hostapi.RunTaskOutput
 	}
 	err = l.Supervisor.Grant(l.ctx, supervisor.GrantRequest{Key: l.key, Fence: l.fence, Number: last.Number, Failures: history.Failures()})
 	if err != nil {
-		return hostapi.RunTaskOutput{}, err
+		return spec.Exit{}, err
 	}
 	exit := l.exit(last)
 	l.count(last, exit)
 	l.Metrics.Restarts.Inc()
 	l.services.Restarts(l.key, howEnded(exit))
 	l.Log.Info("restart", zap.String("task", l.key.String()), zap.Int("process", last.Number+1), zap.Duration("delay", delay))
-	return hostapi.RunTaskOutput{}, retryAt(l.whyRestart(exit), spec.ErrRestart, delay, nil)
+	return spec.Exit{}, retryAt(l.whyRestart(exit), spec.ErrRestart, delay, nil)
 }
 
 // whyRestart returns, in one line, the reason for another process of the task after that exit.
@@ -400,7 +400,7 @@ func (p *plan) next(history lifecycle.RestartHistory, sealed bool) (delay time.D
 }
 
 // conclude reports the end of the last process as the end of the task.
-func (l *taskLease) conclude(processes []supervisor.Process) (hostapi.RunTaskOutput, error) {
+func (l *taskLease) conclude(processes []supervisor.Process) (spec.Exit, error) {
 	last := processes[len(processes)-1]
 	exit := l.exit(last)
 	if !last.Granted { // otherwise it was counted with its successor
@@ -410,11 +410,11 @@ func (l *taskLease) conclude(processes []supervisor.Process) (hostapi.RunTaskOut
 	stopped := exit.Cause != spec.CauseCompleted && !exit.Cause.ByItself()
 	switch {
 	case l.cancelled() && stopped && temporal.IsCanceledError(context.Cause(l.ctx)):
-		return hostapi.RunTaskOutput{}, temporal.NewCanceledError(exit)
+		return spec.Exit{}, temporal.NewCanceledError(exit)
 	case exit.Cause.ByItself() || exit.Cause == spec.CauseHostLost:
-		return hostapi.RunTaskOutput{}, failed(l.key.Task, exit)
+		return spec.Exit{}, failed(l.key.Task, exit)
 	}
-	return hostapi.RunTaskOutput{Exit: exit}, nil
+	return exit, nil
 }
 
 // count adds a process that has ended to the metrics.

@@ -47,12 +47,12 @@ func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
 				return hostapi.ReserveOutput{Host: host, Instance: "i", Addresses: []string{host + ":1"}}, nil
 			})
 			register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.None, error) { return hostapi.None{}, nil })
-			register(hostapi.Name(hostapi.Host.RunTask), func(ctx context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
+			register(hostapi.Name(hostapi.Host.RunTask), func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
 				if in.Task == "worker-1" {
-					return hostapi.RunTaskOutput{}, c.loss
+					return spec.Exit{}, c.loss
 				}
 				<-ctx.Done()
-				return hostapi.RunTaskOutput{}, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"})
+				return spec.Exit{}, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"})
 			})
 			var mu sync.Mutex
 			var released []string

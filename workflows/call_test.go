@@ -39,8 +39,8 @@ func localTries(t *testing.T, answer func(try int) error) (tries map[string][]bo
 		try := note(ctx, hostapi.Name(hostapi.Host.Reserve))
 		return hostapi.ReserveOutput{Host: "a", Instance: "abcdefgh", Addresses: []string{"127.0.0.1:1"}}, answer(try)
 	})
-	register(hostapi.Name(hostapi.Host.RunTask), func(context.Context, hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
-		return hostapi.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
+	register(hostapi.Name(hostapi.Host.RunTask), func(context.Context, hostapi.RunTaskInput) (spec.Exit, error) {
+		return spec.Exit{Cause: spec.CauseCompleted}, nil
 	})
 	register(hostapi.Name(hostapi.Host.Release), func(ctx context.Context, _ hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
 		note(ctx, hostapi.Name(hostapi.Host.Release))

@@ -261,7 +261,7 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 		r.serve(free, q)
 	})
 	r.selector.AddReceive(workflow.GetSignalChannel(free, spec.SignalEnded), func(c workflow.ReceiveChannel, _ bool) {
-		var ends []TaskEnd
+		var ends []lifecycle.TaskEnded
 		c.Receive(free, &ends)
 		r.endedAll(free, ends)
 	})

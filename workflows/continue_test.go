@@ -52,9 +52,9 @@ func newWorld(t *testing.T) *world {
 		host := w.hosts[min(in.Generation, len(w.hosts)-1)]
 		return hostapi.ReserveOutput{Host: host, Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
 	})
-	register(hostapi.Name(hostapi.Host.RunTask), func(_ context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
+	register(hostapi.Name(hostapi.Host.RunTask), func(_ context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
 		exit := spec.Exit{Restart: in.Generation, ExitCode: 3, Cause: spec.CauseOrigin}
-		return hostapi.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
+		return spec.Exit{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
 	})
 	register(hostapi.Name(hostapi.Host.Release), func(context.Context) (hostapi.ReleaseOutput, error) {
 		w.mu.Lock()

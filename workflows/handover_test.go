@@ -41,14 +41,14 @@ func newAdopting(t *testing.T) *adopting {
 		w.generations = append(w.generations, in.Generation)
 		return hostapi.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}, Service: &serviceOfA}, nil
 	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Reserve), DisableAlreadyRegisteredCheck: true})
-	w.RegisterActivityWithOptions(func(ctx context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
+	w.RegisterActivityWithOptions(func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
 		in.Workflow = "" // only activities of groups set it
 		w.ran = append(w.ran, in)
 		if in.Task == "brief-0" {
-			return hostapi.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
+			return spec.Exit{Cause: spec.CauseCompleted}, nil
 		}
 		w.token = activity.GetInfo(ctx).TaskToken
-		return hostapi.RunTaskOutput{}, activity.ErrResultPending
+		return spec.Exit{}, activity.ErrResultPending
 	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.RunTask), DisableAlreadyRegisteredCheck: true})
 	w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.CaptureStacksInput) (spec.RequestAnswer, error) {
 		w.asked = append(w.asked, in.Group)
@@ -110,9 +110,9 @@ func TestARunThatIsLongGoesOnWithItsTasks(t *testing.T) {
 // Between two generations the hosts are not given back either.
 func TestAGroupThatIsLongKeepsItsHosts(t *testing.T) {
 	w := newAdopting(t)
-	w.RegisterActivityWithOptions(func(context.Context, hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
+	w.RegisterActivityWithOptions(func(context.Context, hostapi.RunTaskInput) (spec.Exit, error) {
 		exit := spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin}
-		return hostapi.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
+		return spec.Exit{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, exit)
 	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.RunTask), DisableAlreadyRegisteredCheck: true})
 	r := next(t, w.start(t, groupSpec, nil))
 	assert.Empty(t, w.released)
@@ -120,8 +120,8 @@ func TestAGroupThatIsLongKeepsItsHosts(t *testing.T) {
 	assert.Empty(t, r.Machine.Running)
 
 	again := resumed(t)
-	again.RegisterActivityWithOptions(func(context.Context, hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
-		return hostapi.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
+	again.RegisterActivityWithOptions(func(context.Context, hostapi.RunTaskInput) (spec.Exit, error) {
+		return spec.Exit{Cause: spec.CauseCompleted}, nil
 	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.RunTask), DisableAlreadyRegisteredCheck: true})
 	require.NoError(t, again.start(t, groupSpec, r))
 	assert.Equal(t, []int{1}, again.generations)

@@ -32,8 +32,8 @@ func (r *clusterRun) launch(ctx workflow.Context, a lifecycle.Launch) {
 	at, in := r.placer.carrierOn(h), r.runTaskInput(a)
 	f := at.runTask(actx, in)
 	r.selector.AddFuture(f.Future, func(workflow.Future) {
-		out, err := f.get(ctx)
-		r.ended(ctx, at.endOf(in, out, err))
+		exit, err := f.get(ctx)
+		r.ended(ctx, at.endOf(in, exit, err))
 	})
 }
 
@@ -50,18 +50,8 @@ func (r *clusterRun) runTaskInput(a lifecycle.Launch) hostapi.RunTaskInput {
 	return in
 }
 
-// TaskEnd is the end of a launch of a task, for the machine.
-type TaskEnd struct {
-	Task       string     `json:"task"`
-	Generation int        `json:"generation,omitempty"`
-	Launch     int        `json:"launch,omitempty"`
-	Exit       *spec.Exit `json:"exit,omitempty"`
-	// GivenUp reports whether the run gave the host up because it did not come back.
-	GivenUp bool `json:"given_up,omitempty"`
-}
-
 // ended passes the end of a launch to the machine. A group may report it twice.
-func (r *clusterRun) ended(ctx workflow.Context, e TaskEnd) {
+func (r *clusterRun) ended(ctx workflow.Context, e lifecycle.TaskEnded) {
 	h, l := r.placed[e.Task], r.launches[e.Task]
 	if l == nil || l.id != spec.TaskActivityID(e.Task, e.Generation, e.Launch) {
 		return
@@ -79,7 +69,8 @@ func (r *clusterRun) ended(ctx workflow.Context, e TaskEnd) {
 	case e.Exit != nil: // according to the host itself
 		delete(r.absent, h.queue)
 	}
-	r.step(ctx, lifecycle.TaskEnded{Task: e.Task, Generation: e.Generation, Launch: e.Launch, Host: h.name, Exit: e.Exit})
+	e.Host = h.name
+	r.step(ctx, e)
 }
 
 // stop cancels activities. The host then stops the processes with their grace.
@@ -108,7 +99,7 @@ func (pl *placer) carrierOn(h *host) Carrier {
 	return Carrier{Host: h.name, Queue: h.queue, StopAfter: pl.spec.StopAfter(len(pl.hosts)), GivenUp: pl.givenUp(len(pl.hosts))}
 }
 
-func (c Carrier) runTask(ctx workflow.Context, in hostapi.RunTaskInput) future[hostapi.RunTaskOutput] {
+func (c Carrier) runTask(ctx workflow.Context, in hostapi.RunTaskInput) future[spec.Exit] {
 	summary := fmt.Sprintf("%s on %s", markdown.Name(in.Task), markdown.Name(c.Host))
 	if in.Generation > 0 {
 		summary += fmt.Sprintf(", generation %d", in.Generation)
@@ -123,15 +114,14 @@ func (c Carrier) runTask(ctx workflow.Context, in hostapi.RunTaskInput) future[h
 // endOf derives the end of the process from the end of its activity. A host's own account is in
 // the details of errors. If there is none the machine receives none: the activity was cancelled
 // while no process ran, or between a failure and the restart, and Release returns the rest.
-func (c Carrier) endOf(in hostapi.RunTaskInput, out hostapi.RunTaskOutput, err error) TaskEnd {
-	end := TaskEnd{Task: in.Task, Generation: in.Generation, Launch: in.Launch}
-	var exit spec.Exit
+func (c Carrier) endOf(in hostapi.RunTaskInput, exit spec.Exit, err error) lifecycle.TaskEnded {
+	end := lifecycle.TaskEnded{Task: in.Task, Generation: in.Generation, Launch: in.Launch}
 	var app *temporal.ApplicationError
 	var cancelled *temporal.CanceledError
 	var timeout *temporal.TimeoutError
 	switch {
 	case err == nil:
-		end.Exit = &out.Exit
+		end.Exit = &exit
 	case errors.As(err, &cancelled):
 		if cancelled.HasDetails() && cancelled.Details(&exit) == nil && exit.Cause != "" {
 			end.Exit = &exit

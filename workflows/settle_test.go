@@ -44,16 +44,16 @@ func TestNothingIsPlacedBeforeTheLastGenerationIsSettled(t *testing.T) {
 					note("reserve", in.Generation)
 					return hostapi.ReserveOutput{Host: "a", Instance: "i", Addresses: []string{"127.0.0.1:1"}}, nil
 				})
-				w.OnActivity(hostapi.Name(hostapi.Host.RunTask), mock.Anything, mock.Anything).Return(func(_ context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
+				w.OnActivity(hostapi.Name(hostapi.Host.RunTask), mock.Anything, mock.Anything).Return(func(_ context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
 					note("run", in.Generation)
 					switch {
 					case in.Generation > 0:
-						return hostapi.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, nil
+						return spec.Exit{Cause: spec.CauseCompleted}, nil
 					case c.accounts:
-						return hostapi.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil,
+						return spec.Exit{}, temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil,
 							spec.Exit{ExitCode: 3, Cause: spec.CauseOrigin})
 					}
-					return hostapi.RunTaskOutput{}, temporal.NewNonRetryableApplicationError("nobody knows", "x", nil)
+					return spec.Exit{}, temporal.NewNonRetryableApplicationError("nobody knows", "x", nil)
 				})
 				w.onRelease = func(int) { order = append(order, "release") }
 				return w.start(t, groupSpec, from)

@@ -39,20 +39,20 @@ type GroupLaunch struct {
 // At most one signal is on its way, and the next carries all ends since: the server makes a run
 // that gets more than 100 events during one workflow task repeat that task. The result repeats
 // ends that the run may not have received.
-func TaskGroup(ctx workflow.Context, in GroupInput) ([]TaskEnd, error) {
+func TaskGroup(ctx workflow.Context, in GroupInput) ([]lifecycle.TaskEnded, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	run := workflow.GetInfo(ctx).ParentWorkflowExecution
 	selector := workflow.NewSelector(free)
 	open := len(in.Launches)
-	var unheard []TaskEnd
+	var unheard []lifecycle.TaskEnded
 	telling, news := false, false
 	for _, l := range in.Launches {
 		task := in.Common
 		task.Task, task.Launch, task.Added = l.Task, l.Launch, l.Added
 		f := in.Carrier.runTask(ctx, task)
 		selector.AddFuture(f.Future, func(workflow.Future) {
-			out, err := f.get(free)
-			unheard = append(unheard, in.Carrier.endOf(task, out, err))
+			exit, err := f.get(free)
+			unheard = append(unheard, in.Carrier.endOf(task, exit, err))
 			open, news = open-1, true
 		})
 	}
@@ -132,12 +132,12 @@ func (r *clusterRun) startGroup(ctx workflow.Context, h *host, n int, launches [
 		StaticSummary:       plural.Of(len(launches), "task", "tasks") + " on " + markdown.Name(h.name),
 	}), spec.GroupWorkflowType, in)
 	r.selector.AddFuture(group, func(f workflow.Future) {
-		var ends []TaskEnd
+		var ends []lifecycle.TaskEnded
 		if err := f.Get(ctx, &ends); err != nil {
 			// It is unknown how its tasks ended, or whether they did.
 			workflow.GetLogger(ctx).Warn("a group was closed", "host", h.name, "error", err)
 			for _, a := range launches {
-				ends = append(ends, TaskEnd{Task: a.Task.Name(), Generation: a.Generation, Launch: a.Launch})
+				ends = append(ends, lifecycle.TaskEnded{Task: a.Task.Name(), Generation: a.Generation, Launch: a.Launch})
 			}
 		}
 		r.endedAll(ctx, ends)
@@ -145,7 +145,7 @@ func (r *clusterRun) startGroup(ctx workflow.Context, h *host, n int, launches [
 }
 
 // endedAll passes the ends that a group reports to the machine.
-func (r *clusterRun) endedAll(ctx workflow.Context, ends []TaskEnd) {
+func (r *clusterRun) endedAll(ctx workflow.Context, ends []lifecycle.TaskEnded) {
 	for _, e := range ends {
 		r.ended(ctx, e)
 	}

@@ -86,18 +86,18 @@ func newTogetherWorld(t *testing.T) *togetherWorld {
 	return w
 }
 
-func (w *togetherWorld) runTask(ctx context.Context, in hostapi.RunTaskInput) (hostapi.RunTaskOutput, error) {
+func (w *togetherWorld) runTask(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.tokens[in.Task] = activity.GetInfo(ctx).TaskToken
 	w.groups[in.Task] = activity.GetInfo(ctx).WorkflowExecution.ID
-	return hostapi.RunTaskOutput{}, activity.ErrResultPending
+	return spec.Exit{}, activity.ErrResultPending
 }
 
 // end ends tasks with an exit code, by themselves.
 func (w *togetherWorld) end(code int, tasks ...string) {
 	for _, task := range tasks {
-		out, err := hostapi.RunTaskOutput{Exit: spec.Exit{Cause: spec.CauseCompleted}}, error(nil)
+		out, err := spec.Exit{Cause: spec.CauseCompleted}, error(nil)
 		if code != 0 {
 			err = temporal.NewNonRetryableApplicationError("failed", spec.ErrUnexpectedExit, nil, spec.Exit{Cause: spec.CauseOrigin, ExitCode: code})
 		}

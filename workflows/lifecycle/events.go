@@ -36,14 +36,16 @@ type PlacementFailed struct{ Message string }
 // TaskEnded reports that the RunTask activity of a launch closed: the launch has no
 // further process.
 type TaskEnded struct {
-	Task       string
-	Generation int
-	Launch     int
-	// Host is the host of the task.
-	Host string
+	Task       string `json:"task"`
+	Generation int    `json:"generation,omitempty"`
+	Launch     int    `json:"launch,omitempty"`
+	// Host is the host of the task, which the run knows.
+	Host string `json:"-"`
 	// Exit is the exit of the last process. It is nil if none was started, or if the activity
 	// was cancelled between two processes.
-	Exit *spec.Exit
+	Exit *spec.Exit `json:"exit,omitempty"`
+	// GivenUp reports whether the run gave the host up because it did not come back.
+	GivenUp bool `json:"given_up,omitempty"`
 }
 
 // TimerFired reports that a timer of [StartTimer] fired.

@@ -40,7 +40,9 @@ func (f Fence) String() string {
 	return fmt.Sprintf("launch %d attempt %d", f.Launch, f.Attempt)
 }
 
-// Reason is why the supervisor stopped a process.
+// Reason is why the supervisor stopped a process. Package activities derives the cause of the
+// end from it, which the supervisor does not know: for example, the exit code 0 during a call is
+// a failure.
 type Reason string
 
 // The values of [Reason]. It is empty if the process ended by itself.
@@ -52,8 +54,6 @@ const (
 	// ReasonTerminate and ReasonRestart mean that an operator asked for it.
 	ReasonTerminate Reason = "terminate"
 	ReasonRestart   Reason = "restart"
-	// ReasonTimeout means that the run's timeout passed.
-	ReasonTimeout Reason = "timeout"
 	// ReasonMaxRunTime means that KillAt of the command passed.
 	ReasonMaxRunTime Reason = "max-run-time"
 	// ReasonCutOff means that the [Contact] that the process needs was not renewed in time.

@@ -80,7 +80,7 @@ func TestStop(t *testing.T) {
 		h.stop(sigTERM, long, "twice")
 		h.until("it was asked", func() bool { return h.exists("asks") })
 		// A second request neither repeats the signal nor gives more time or another reason.
-		_, err := h.client.Stop(h.ctx(), StopRequest{Run: testRun, Signal: sigTERM, Grace: 2 * long, Reason: ReasonTimeout})
+		_, err := h.client.Stop(h.ctx(), StopRequest{Run: testRun, Signal: sigTERM, Grace: 2 * long, Reason: ReasonSilence})
 		require.NoError(t, err)
 		_, err = h.client.Stop(h.ctx(), StopRequest{Run: testRun, Signal: sigTERM, Grace: time.Millisecond, Reason: ReasonRestart})
 		require.NoError(t, err)

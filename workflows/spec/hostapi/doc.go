@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Host is the interface of a host for the runs that have tasks on it. Each method is an
@@ -19,7 +21,7 @@ type Host interface {
 	// reached.
 	Prepare(ctx context.Context, in PrepareInput) (None, error)
 	// RunTask holds a lease on the process of a task for as long as it lives.
-	RunTask(ctx context.Context, in RunTaskInput) (RunTaskOutput, error)
+	RunTask(ctx context.Context, in RunTaskInput) (spec.Exit, error)
 	Requests
 	Tasks
 	// Release ends the run on the host and returns every exit of every process.

@@ -17,8 +17,3 @@ type RunTaskInput struct {
 	// Added is set for a task outside the spec, or with a changed command.
 	Added *spec.Task `json:"added,omitempty"`
 }
-
-// RunTaskOutput says how a task ended. The value it returned comes with Release.
-type RunTaskOutput struct {
-	Exit spec.Exit `json:"exit"`
-}
