@@ -34,8 +34,10 @@ const (
 	// captureTakes bounds the capture of stacks, also if a host worker is away: a run that is
 	// out of time must end.
 	captureTakes = 10 * time.Second
-	// releaseWait is the time in which a host must take up its release.
-	releaseWait = time.Minute
+	// releaseWait is the time in which a host must take up its release, and lostWait the same for
+	// a host that was lost and that the group has left: nothing of the run lives there, and it
+	// adds at most the exits of earlier processes.
+	releaseWait, lostWait = time.Minute, 5 * time.Second
 )
 
 // activityOptions returns a context for an activity on a queue.
@@ -166,10 +168,10 @@ func capturing(ctx workflow.Context, queue, summary string) workflow.Context {
 }
 
 // releasing is for Release, which waits for processes to take their grace.
-func releasing(ctx workflow.Context, queue string, s *spec.RunSpec, summary string) workflow.Context {
+func releasing(ctx workflow.Context, queue string, wait time.Duration, s *spec.RunSpec, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              queue,
-		ScheduleToStartTimeout: releaseWait,
+		ScheduleToStartTimeout: wait,
 		StartToCloseTimeout:    s.LongestGrace() + 2*time.Minute,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, BackoffCoefficient: 1, MaximumAttempts: 5,

@@ -47,8 +47,12 @@ func (g *releaser) giveBack(ctx workflow.Context) givenBack {
 	hosts := append(slices.Clone(g.former), g.hosts...)
 	futures := make([]future[hostapi.ReleaseOutput], len(hosts))
 	for i, h := range hosts {
+		wait := releaseWait
+		if i < len(g.former) && g.lost[h.queue] {
+			wait = lostWait
+		}
 		if h.queue != "" && !g.absent[h.queue] && (!spec.IsAgentsQueue(g.queue) || !g.lost[h.queue]) {
-			futures[i] = callHere(releasing(ctx, h.queue, g.spec, "give back "+markdown.Name(h.name)), hostapi.Host.Release, hostapi.ReleaseInput{Run: g.began})
+			futures[i] = callHere(releasing(ctx, h.queue, wait, g.spec, "give back "+markdown.Name(h.name)), hostapi.Host.Release, hostapi.ReleaseInput{Run: g.began})
 		}
 	}
 	for i, h := range hosts {
