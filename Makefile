@@ -21,14 +21,20 @@ export CLUSTERRUN_BIN       := $(abspath $(BIN)/clusterrun)
 # Whole runs, with servers that are killed, take longer than Go's ten minutes on a
 # busy machine. They wait most of the time, so more of them run than there are processors.
 TESTFLAGS ?= -timeout 40m -parallel 4
-PACKAGES  ?= ./...
+# The package that takes longest comes first.
+PACKAGES  ?= ./tests/e2e ./...
+
+# The programs need no libc, so they run on every Linux.
+STATIC := CGO_ENABLED=0
+
+# Tests and linters are compiled like the programs: otherwise everything that imports package
+# net would be compiled twice.
+export CGO_ENABLED := 0
+export GOFLAGS     := $(GOFLAGS) -trimpath
 
 .PHONY: help
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
-
-# The programs need no libc, so they run on every Linux.
-STATIC := CGO_ENABLED=0
 
 .PHONY: build
 build: $(BIN)/clusterrun $(BIN)/clusterrun-devserver ## build clusterrun and its embedded server into bin/
@@ -38,13 +44,13 @@ build: $(BIN)/clusterrun $(BIN)/clusterrun-devserver ## build clusterrun and its
 $(BIN)/clusterrun:
 	@mkdir -p $(BIN)
 	@[ -e $@ ] || echo 'building clusterrun: about a minute the first time'
-	$(STATIC) $(GO) build -trimpath -buildvcs=auto -ldflags '-s -w' -o $@ ./starter/clusterrun
+	$(STATIC) $(GO) build -buildvcs=auto -ldflags '-s -w' -o $@ ./starter/clusterrun
 
 .PHONY: $(BIN)/clusterrun-devserver
 $(BIN)/clusterrun-devserver:
 	@mkdir -p $(BIN)
 	@[ -e $@ ] || echo 'building the embedded Temporal server, 1,200 packages: about four minutes on two processors the first time'
-	cd deployments/devserver && $(STATIC) $(GO) build -trimpath -ldflags '-s -w' -o $(abspath $@) ./clusterrun-devserver
+	cd deployments/devserver && $(STATIC) $(GO) build -ldflags '-s -w' -o $(abspath $@) ./clusterrun-devserver
 
 .PHONY: wheel
 wheel: ## build a Python wheel with both programs and the package into dist/
@@ -68,7 +74,7 @@ test: build $(TOOLS)/temporal $(TOOLS)/gotestsum ## run all tests, those of the 
 
 .PHONY: test-race
 test-race: ## the same with the race detector
-	$(MAKE) test TESTFLAGS='-race $(TESTFLAGS)'
+	$(MAKE) test CGO_ENABLED=1 TESTFLAGS='-race $(TESTFLAGS)'
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint $(TOOLS)/workflowcheck $(TOOLS)/govulncheck ## static checks, determinism of the workflow code and what we depend on among them
