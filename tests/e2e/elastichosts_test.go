@@ -128,17 +128,20 @@ func TestElasticHostsBelowTheFewest(t *testing.T) {
 	later := f.start(&spec.RunSpec{Hosts: spec.Hosts{Count: "2"}, Tasks: []spec.TaskGroup{group("worker", 2, "true")}})
 	f.waitsBehind(later)
 
-	leave := func(name string) {
-		hosts[name].Kill(syscall.SIGTERM)
-		hosts[name].ExitCode()
+	leave := func(names ...string) {
+		for _, name := range names {
+			hosts[name].Kill(syscall.SIGTERM)
+		}
+		for _, name := range names {
+			hosts[name].ExitCode()
+		}
 	}
 	leave("a")
 	f.generation(1, 1, "b", "c")
 	f.StartWorker(t, "--host-name", "d", "--slots", "1")
 	f.update(run, spec.UpdateRestartTask, spec.TaskRequest{Tasks: []string{"worker-0"}})
 	f.generation(2, 1, "b", "c")
-	leave("c")
-	leave("b")
+	leave("b", "c")
 	f.waitsBehind(run, later)
 	_, stdout, _ := f.CLI(t, "status", run.GetID())
 	assert.Contains(t, stdout, "elastic: none of 2:3 hosts\n")

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -70,7 +71,7 @@ func TestLocalBarriersNeedOneHost(t *testing.T) {
 		return &spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, script), pinned}}
 	}
 	refused := s()
-	refused.Barriers = spec.BarriersLocal
+	refused.Barriers, refused.PlacementTimeout = spec.BarriersLocal, spec.DurationOf(time.Second)
 	r := f.result(f.start(refused))
 	assert.Equal(t, spec.ErrPlacement, r.ErrorType)
 	assert.Equal(t, 125, r.ExitCode)

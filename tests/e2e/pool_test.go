@@ -156,6 +156,7 @@ func TestPools(t *testing.T) {
 	for _, language := range []string{"python", "go"} {
 		t.Run(language, func(t *testing.T) {
 			t.Run("MPR-26 the same processes in all runs", func(t *testing.T) {
+				t.Parallel()
 				r := p.begin(t, language, "same")
 				all := r.said()["pids"].([]any)
 				first := pidsOf(t, all[0])
@@ -169,6 +170,7 @@ func TestPools(t *testing.T) {
 				r.ends()
 			})
 			t.Run("MPR-27 a pool survives the error of a function", func(t *testing.T) {
+				t.Parallel()
 				r := p.begin(t, language, "errors")
 				said := r.said()
 				failed := said["failed"].(map[string]any)
@@ -183,11 +185,13 @@ func TestPools(t *testing.T) {
 				r.ends()
 			})
 			t.Run("MPR-28 TF_CONFIG", func(t *testing.T) {
+				t.Parallel()
 				r := p.begin(t, language, "kinds")
 				assert.Equal(t, []any{"chief", "worker", "worker"}, r.said()["values"])
 				r.ends()
 			})
 			t.Run("SEED-33 a run waits for all, and raises the first error in order", func(t *testing.T) {
+				t.Parallel()
 				r := p.begin(t, language, "order")
 				said := r.said()
 				assert.Contains(t, said["failed"].(map[string]any)["error"], "worker-0 fails")
@@ -200,11 +204,13 @@ func TestPools(t *testing.T) {
 				r.ends()
 			})
 			t.Run("MPR-30 an initializer", func(t *testing.T) {
+				t.Parallel()
 				r := p.begin(t, language, "initializer")
 				assert.Equal(t, map[string]any{"first": []any{1.0, 1.0}, "second": []any{2.0, 2.0}}, r.said())
 				r.ends()
 			})
 			t.Run("an initializer that fails", func(t *testing.T) {
+				t.Parallel()
 				r := p.begin(t, language, "broken")
 				failed := r.said()["failed"].(map[string]any)
 				assert.Contains(t, failed["error"], unexpectedEOF)
@@ -213,11 +219,13 @@ func TestPools(t *testing.T) {
 				r.ends()
 			})
 			t.Run("MPR-31 a pool made at program load", func(t *testing.T) {
+				t.Parallel()
 				r := p.begin(t, language, "global")
 				assert.Contains(t, r.said(), "values")
 				r.ends()
 			})
 			t.Run("MPR-32 nested pools", func(t *testing.T) {
+				t.Parallel()
 				r := p.begin(t, language, "nested")
 				var outer, inner []int
 				for _, one := range r.said()["values"].([]any) {
@@ -232,6 +240,7 @@ func TestPools(t *testing.T) {
 				r.ends()
 			})
 			t.Run("SEED-32 a process dies in a function", func(t *testing.T) {
+				t.Parallel()
 				r := p.begin(t, language, "dies")
 				hows := []string{"kill", "exit", "_exit"}
 				if language == "go" {
@@ -256,6 +265,7 @@ func TestPools(t *testing.T) {
 				r.ends()
 			})
 			t.Run("SEED-32 a process is killed between two runs", func(t *testing.T) {
+				t.Parallel()
 				r := p.begin(t, language, "idle")
 				pids := pidsOf(t, r.said()["pids"])
 				require.NoError(t, syscall.Kill(pids[1], syscall.SIGKILL))
@@ -268,6 +278,7 @@ func TestPools(t *testing.T) {
 				r.ends()
 			})
 			t.Run("SEED-31 shutdown, and another run", func(t *testing.T) {
+				t.Parallel()
 				r := p.begin(t, language, "shutdown")
 				pids := pidsOf(t, r.said()["pids"])
 				assert.Equal(t, true, r.said()["down"])
@@ -283,6 +294,7 @@ func TestPools(t *testing.T) {
 				assert.NotContains(t, strings.ToLower(r.Stderr()), "ignoring")
 			})
 			t.Run("MPR-29 the main program raises", func(t *testing.T) {
+				t.Parallel()
 				r := p.begin(t, language, "main fails")
 				assert.Len(t, pidsOf(t, r.said()["pids"]), 4)
 				assert.NotZero(t, r.ExitCode())
@@ -291,6 +303,7 @@ func TestPools(t *testing.T) {
 			})
 			for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT} {
 				t.Run("the main program gets "+s.String(), func(t *testing.T) {
+					t.Parallel()
 					r := p.begin(t, language, "hangs")
 					pids := pidsOf(t, r.said()["pids"])
 					assert.Len(t, pids, 4)
@@ -303,6 +316,7 @@ func TestPools(t *testing.T) {
 				})
 			}
 			t.Run("a run that is given up", func(t *testing.T) {
+				t.Parallel()
 				r := p.begin(t, language, "interrupted")
 				said := r.said()
 				assert.Equal(t, true, said["interrupted"])
@@ -310,6 +324,7 @@ func TestPools(t *testing.T) {
 				r.ends()
 			})
 			t.Run("SEED-31 errors of a shutdown are only logged", func(t *testing.T) {
+				t.Parallel()
 				r := p.begin(t, language, "shutdown late")
 				r.said()
 				for _, pid := range harness.Alive(r.mark) {
@@ -323,6 +338,7 @@ func TestPools(t *testing.T) {
 				assert.Regexp(t, "(?i)ignoring (an error|exception) when shutting down the pool", r.Stderr())
 			})
 			t.Run("D-11 what is refused", func(t *testing.T) {
+				t.Parallel()
 				r := p.begin(t, language, "refused")
 				said := r.said()
 				for name, want := range map[string]map[string]string{
