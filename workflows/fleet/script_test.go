@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/clusterrun/clusterrun/tests/scripts"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -43,60 +44,55 @@ import (
 //	hosts=N|MIN:MAX  per-host=N  elastic[=JOIN-WAIT]  select=PATTERN  constraint=…  spread  exclusive
 //	priority=N  run-time=DURATION  prefer=HOST,…  wait-for-hosts
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+	scripts.Run(t, func() map[string]scripts.Directive {
 		var s *script
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			fail := func(err error) {
-				if err != nil {
-					d.Fatalf(t, "%v", err)
-				}
-			}
-			var words []string
-			for _, a := range d.CmdArgs {
-				words = append(words, a.String())
-			}
-			switch d.Cmd {
-			case "fleet":
+		return map[string]scripts.Directive{
+			"fleet": func(*testing.T, *datadriven.TestData) string {
 				s = &script{machine: fleet.New(), now: scriptStart}
 				return ""
-			case "events":
-				out, err := s.events(d.Input)
-				fail(err)
-				return out
-			case "hosts":
-				return s.hosts()
-			case "queue":
-				return s.queue()
-			case "holds":
-				return s.holds(words[0])
-			case "plan":
-				demand, _, err := demandOf(words)
-				fail(err)
-				places, err := s.machine.Plan(demand)
+			},
+			"events": func(t *testing.T, d *datadriven.TestData) string { return scripts.Events(t, d, s.step) },
+			"hosts":  func(*testing.T, *datadriven.TestData) string { return s.hosts() },
+			"queue":  func(*testing.T, *datadriven.TestData) string { return s.queue() },
+			"holds":  func(_ *testing.T, d *datadriven.TestData) string { return s.holds(d.CmdArgs[0].String()) },
+			"plan": func(t *testing.T, d *datadriven.TestData) string {
+				places, err := s.machine.Plan(demandIn(t, d))
 				if err != nil {
 					return err.Error() + "\n"
 				}
 				return placesText(places) + "\n"
-			case "impossible":
-				demand, _, err := demandOf(words)
-				fail(err)
-				if err := s.machine.Impossible(demand); err != nil {
+			},
+			"impossible": func(t *testing.T, d *datadriven.TestData) string {
+				if err := s.machine.Impossible(demandIn(t, d)); err != nil {
 					return err.Error() + "\n"
 				}
 				return "possible\n"
-			case "resume":
+			},
+			"resume": func(t *testing.T, _ *datadriven.TestData) string {
 				s.machine = resumed(t, s.machine)
 				return ""
-			case "wake":
+			},
+			"wake": func(*testing.T, *datadriven.TestData) string {
 				if at := s.machine.Wake(); !at.IsZero() {
 					return "in " + at.Sub(s.now).String() + "\n"
 				}
 				return "never\n"
-			}
-			d.Fatalf(t, "no such directive")
-			return ""
-		})
+			},
+		}
 	})
+}
+
+// demandIn returns the demand of a directive.
+func demandIn(t *testing.T, d *datadriven.TestData) fleet.Demand {
+	var words []string
+	for _, a := range d.CmdArgs {
+		words = append(words, a.String())
+	}
+	demand, _, err := demandOf(words)
+	if err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	return demand
 }
 
 // resumed returns the fleet as another execution of its workflow has it.
@@ -120,29 +116,25 @@ type script struct {
 	now     time.Time
 }
 
-func (s *script) events(input string) (string, error) {
+func (s *script) step(line string) (string, error) {
+	e, err := s.event(strings.Fields(line))
+	if err != nil {
+		return "", err
+	}
+	switch e := e.(type) {
+	case fleet.Joined:
+		err = s.machine.CheckJoin(e)
+	case fleet.Cordoned:
+		err = s.machine.CheckCordon(e)
+	case fleet.Uncordoned:
+		err = s.machine.CheckUncordon(e)
+	}
 	var out strings.Builder
-	for line := range strings.Lines(input) {
-		line = strings.TrimSpace(line)
-		fmt.Fprintf(&out, "> %s\n", line)
-		e, err := s.event(strings.Fields(line))
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", line, err)
-		}
-		switch e := e.(type) {
-		case fleet.Joined:
-			err = s.machine.CheckJoin(e)
-		case fleet.Cordoned:
-			err = s.machine.CheckCordon(e)
-		case fleet.Uncordoned:
-			err = s.machine.CheckUncordon(e)
-		}
-		if err != nil {
-			fmt.Fprintf(&out, "  refused: %v\n", err)
-		}
-		for _, a := range s.machine.Step(e) {
-			fmt.Fprintf(&out, "  %s\n", actionText(a))
-		}
+	if err != nil {
+		fmt.Fprintf(&out, "  refused: %v\n", err)
+	}
+	for _, a := range s.machine.Step(e) {
+		fmt.Fprintf(&out, "  %s\n", actionText(a))
 	}
 	return out.String(), nil
 }

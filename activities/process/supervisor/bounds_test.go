@@ -18,20 +18,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 )
 
-// tree makes a directory for each path and writes the files in it. They stand for the files
-// of cgroups, because the machine of a test may have no cgroups of version 2 with
-// controllers.
-func tree(t *testing.T, files map[string]string) string {
-	t.Helper()
-	root := t.TempDir()
-	for name, content := range files {
-		path := filepath.Join(root, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
-	}
-	return root
-}
-
 func content(t *testing.T, path ...string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(path...))
@@ -40,10 +26,16 @@ func content(t *testing.T, path ...string) string {
 }
 
 func TestLimitsOfACgroup(t *testing.T) {
-	dir := tree(t, map[string]string{
-		"memory.max": "max\n", "memory.swap.max": "max\n", "memory.oom.group": "0\n", "pids.max": "max\n", "cpu.max": "max 100000\n",
-		"memory.events": "low 0\nhigh 0\nmax 12\noom 1\noom_kill 0\noom_group_kill 0\n",
-	})
+	// The machine of a test may have no cgroups of version 2 with controllers.
+	dir, bare := t.TempDir(), t.TempDir()
+	for path, text := range map[string]string{
+		filepath.Join(dir, "memory.max"): "max\n", filepath.Join(dir, "memory.swap.max"): "max\n", filepath.Join(dir, "memory.oom.group"): "0\n",
+		filepath.Join(dir, "pids.max"): "max\n", filepath.Join(dir, "cpu.max"): "max 100000\n",
+		filepath.Join(dir, "memory.events"): "low 0\nhigh 0\nmax 12\noom 1\noom_kill 0\noom_group_kill 0\n",
+		filepath.Join(bare, "memory.max"):   "max",
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
 	s := &cgroups{controllers: ControllersReply{Controllers: []string{"cpu", "memory", "pids"}}}
 	l := Limits{Memory: 64 << 20, CPUs: 2, PIDs: 100}
 	require.NoError(t, s.limit(dir, l))
@@ -62,7 +54,6 @@ func TestLimitsOfACgroup(t *testing.T) {
 	assert.Empty(t, (&process{cgroup: dir}).oom(), "it has no limit")
 
 	// Optional files may be missing and others may not, and limit creates none.
-	bare := tree(t, map[string]string{"memory.max": "max"})
 	require.NoError(t, s.limit(bare, Limits{Memory: 1 << 20}))
 	assert.NoFileExists(t, filepath.Join(bare, "memory.swap.max"))
 	require.EqualError(t, s.limit(bare, Limits{PIDs: 5}), "its limits cannot be enforced: writing 5 to pids.max: no such file or directory")
