@@ -233,7 +233,8 @@ func TestAHostBySSHIsCutOff(t *testing.T) {
 	t.Parallel()
 	h := newOnHosts(t, 2)
 	b := h.Hosts[1]
-	p := h.start(h.args(h.Agent, "--on-disconnect", "5s", "-H", "a,b", "--", "bash", "-c", "echo running; exec sleep 4711")...)
+	// ssh gives up after 12 s without an answer, not after 30 s.
+	p := h.start(h.args(h.Agent+" -o ServerAliveInterval=2", "--on-disconnect", "5s", "-H", "a,b", "--", "bash", "-c", "echo running; exec sleep 4711")...)
 	running(t, p, 2)
 	isTask := func(line string) bool { return strings.HasSuffix(line, "sleep 4711") }
 	require.True(t, slices.ContainsFunc(h.Processes(b), isTask))
