@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,11 +14,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // member is a program that writes the variables of its generation, and ends when a file
@@ -155,6 +158,14 @@ func TestElasticHostsBelowTheFewest(t *testing.T) {
 	r := f.result(run)
 	assert.Equal(t, spec.VerdictSucceeded, r.Verdict, r.Message)
 	assert.Equal(t, spec.VerdictSucceeded, f.result(later).Verdict)
+	for events := f.client.GetWorkflowHistory(t.Context(), run.GetID(), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
+		e, err := events.Next()
+		require.NoError(t, err)
+		a := e.GetActivityTaskScheduledEventAttributes()
+		if a.GetActivityType().GetName() == hostapi.Name(hostapi.Host.Release) && regexp.MustCompile(`/host/[abc]/`).MatchString(a.GetTaskQueue().GetName()) {
+			assert.Equal(t, 5*time.Second, a.GetScheduleToStartTimeout().AsDuration(), "the end waits for no host that the group has left")
+		}
+	}
 }
 
 // A command that shows a run reports it when the run waits for a host again.
