@@ -78,7 +78,10 @@ func TestStop(t *testing.T) {
 		h.sh("twice", 0, `trap 'echo x >>$D/asks' TERM; echo $$ >$D/twice; while :; do sleep 0.01; done`)
 		h.pidIn("twice")
 		h.stop(sigTERM, long, "twice")
-		h.until("it was asked", func() bool { return h.exists("asks") })
+		h.until("it was asked", func() bool {
+			raw, err := os.ReadFile(h.file("asks"))
+			return err == nil && len(raw) > 0 // a moment after it exists
+		})
 		// A second request neither repeats the signal nor gives more time or another reason.
 		_, err := h.client.Stop(h.ctx(), StopRequest{Run: testRun, Signal: sigTERM, Grace: 2 * long, Reason: ReasonSilence})
 		require.NoError(t, err)
