@@ -413,8 +413,12 @@ func (s *script) queue() string {
 
 func (s *script) holds(run string) string {
 	var out strings.Builder
-	for _, h := range s.machine.Holds(runOf(run)) {
-		fmt.Fprintf(&out, "%s: %d tasks, GPUs %v of generation %d\n", h.Host, h.Tasks, h.Devices, h.Generation)
+	for _, h := range s.machine.Hosts() {
+		for _, o := range h.Holds {
+			if o.Run == runOf(run) {
+				fmt.Fprintf(&out, "%s: %d tasks, GPUs %v of generation %d\n", h.Name, o.Tasks, o.Devices, o.Generation)
+			}
+		}
 	}
 	return out.String()
 }

@@ -6,12 +6,6 @@ import (
 	"time"
 )
 
-// Held is the room that a run holds on a host.
-type Held struct {
-	Host string `json:"host"`
-	Holding
-}
-
 // Queue returns the runs that wait, in their order.
 func (m *Machine) Queue() []Waiting { return m.Front(len(m.waiting)) }
 
@@ -37,21 +31,6 @@ func (m *Machine) Front(most int) []Waiting {
 
 // Waiting returns how many runs wait.
 func (m *Machine) Waiting() int { return len(m.waiting) }
-
-// Holds returns the room that a run holds, or was granted, by the names of hosts.
-func (m *Machine) Holds(id Run) []Held {
-	r := m.runs[id]
-	if r == nil {
-		return nil
-	}
-	var list []Held
-	for _, h := range m.hosts {
-		if share, alone := h.share(r); share != (room{}) {
-			list = append(list, Held{h.Name, Holding{Run: id, Generation: r.generation, Tasks: share.slots, Devices: h.devicesOf(r), Exclusive: alone}})
-		}
-	}
-	return list
-}
 
 // Unplaced returns runs that may have ended without a message, at most so many: runs that were
 // granted room and have not reported their placement, and the first runs of the queue.

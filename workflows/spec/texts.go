@@ -55,9 +55,6 @@ func SilenceText(ignoresCPU bool) string {
 	return "no output, no progress and no processor time"
 }
 
-// NoSuchTaskText refuses a request that names a task the run does not have.
-func NoSuchTaskText(task string) string { return task + " does not exist" }
-
 // TaskRunningText refuses to start a task that is running.
 func TaskRunningText(task string) string { return task + " is running; use " + UpdateRestartTask }
 

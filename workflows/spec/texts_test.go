@@ -7,7 +7,6 @@ import (
 )
 
 func TestOtherTexts(t *testing.T) {
-	assert.Equal(t, "worker-7 does not exist", NoSuchTaskText("worker-7"), "SEED-24")
 	assert.Equal(t, "worker-1 is running; use restart-task", TaskRunningText("worker-1"))
 }
 
