@@ -138,7 +138,7 @@ func stacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, h
 	})
 	var found *stacktree.Findings
 	if len(captured) > 0 || len(answer.Stacks.Roots) > 0 {
-		found = new(explained(answer, s, tasks))
+		found = new(Explained(answer, s, tasks))
 	}
 	if !how.files && !how.show && !a.Global.JSON && found != nil {
 		err = found.Write(a.Out)
@@ -174,9 +174,9 @@ func keptStacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []strin
 	return printStacks(ctx, a, run.ID, tasks, kept, nil, show, read)
 }
 
-// explained compares the stacks of an answer. s is nil if the status is not known; asked is empty
+// Explained compares the stacks of an answer. s is nil if the status is not known; asked is empty
 // if all tasks were.
-func explained(answer spec.RequestAnswer, s *starter.Status, asked []string) stacktree.Findings {
+func Explained(answer spec.RequestAnswer, s *starter.Status, asked []string) stacktree.Findings {
 	var all, wanted []stacktree.Task
 	if s != nil {
 		for _, t := range s.Tasks {

@@ -60,7 +60,7 @@ func doingOf(ctx context.Context, r *starter.Run, s *starter.Status) (d doing, e
 	case err != nil:
 		return d, err
 	}
-	d.findings, d.problems = new(explained(answer, s, nil)), answer.Problems
+	d.findings, d.problems = new(Explained(answer, s, nil)), answer.Problems
 	return d, nil
 }
 

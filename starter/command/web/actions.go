@@ -11,6 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/act"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/look"
 	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -121,6 +122,11 @@ func (s *Server) carryOut(ctx context.Context, run *starter.Run, action string, 
 		answer, err := cli.ForTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
 			return run.CaptureStacks(ctx, spec.StacksRequest{Tasks: tasks, Again: &again})
 		})
+		if err == nil {
+			// Without the status, the hosts of the tasks are unknown.
+			status, _ := run.Status(ctx)
+			s.stacks.put(keyOf(run), look.Explained(answer, status, tasks))
+		}
 		return noteOf("Captured the stacks of", answer, err)
 	}
 	return page.Notice{}, cli.Usagef("there is no action %q", action)

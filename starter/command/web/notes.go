@@ -7,37 +7,48 @@ import (
 	"github.com/clusterrun/clusterrun/starter/page"
 )
 
-// mostNotes is the largest number of notes that are kept.
-const mostNotes = 100
+// mostKept is the largest number of values that are kept.
+const mostKept = 100
+
+// kept keeps the latest values by key.
+type kept[V any] struct {
+	mu   sync.Mutex
+	keys []string // the oldest first
+	all  map[string]V
+}
+
+// put keeps a value.
+func (k *kept[V]) put(key string, value V) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.all == nil {
+		k.all = map[string]V{}
+	}
+	if _, ok := k.all[key]; !ok {
+		k.keys = append(k.keys, key)
+	}
+	k.all[key] = value
+	if len(k.keys) > mostKept {
+		delete(k.all, k.keys[0])
+		k.keys = k.keys[1:]
+	}
+}
+
+// get returns the value with a key.
+func (k *kept[V]) get(key string) (V, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	value, ok := k.all[key]
+	return value, ok
+}
 
 // notes are the answers to requests. The page to which a request leads shows its note: a link
 // has only its key, so that nobody else can write notes.
-type notes struct {
-	mu   sync.Mutex
-	keys []string
-	all  map[string]page.Notice
-}
+type notes struct{ kept[page.Notice] }
 
 // add keeps a note and returns its key.
 func (n *notes) add(note page.Notice) string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.all == nil {
-		n.all = map[string]page.Notice{}
-	}
 	key := rand.Text()
-	n.keys, n.all[key] = append(n.keys, key), note
-	if len(n.keys) > mostNotes {
-		delete(n.all, n.keys[0])
-		n.keys = n.keys[1:]
-	}
+	n.put(key, note)
 	return key
-}
-
-// take returns the note with a key.
-func (n *notes) take(key string) (page.Notice, bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	note, ok := n.all[key]
-	return note, ok
 }

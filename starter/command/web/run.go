@@ -81,9 +81,12 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 	p.TemporalURL = workflowURL(s.temporalBase(), s.Namespace, run.ID, run.ExecutionID)
 	p.Tasks.Filter = taskFilter(r)
 	p.Output = s.outputOf(r.Context(), run, f.status, p.Tasks, parseOutputQuery(r.URL.Query()))
+	if found, ok := s.stacks.get(keyOf(run)); ok && f.status.Open {
+		p.Stacks = &found
+	}
 	text := s.specOf(r.Context(), run, f.status)
 	p.Spec, p.NoSpec = text.yaml, text.why
-	if note, ok := s.notes.take(r.URL.Query().Get("note")); ok {
+	if note, ok := s.notes.get(r.URL.Query().Get("note")); ok {
 		p.Notices = append([]page.Notice{note}, p.Notices...)
 	}
 	if f.status.Open {

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
 // Options configure a server of pages.
@@ -48,6 +49,8 @@ type Server struct {
 	runs   facts[*runFacts]
 	specs  facts[specText]
 	notes  notes
+	// stacks has what the last capture of stacks by a page found, by run.
+	stacks kept[stacktree.Findings]
 }
 
 // Listen returns a server that listens on a port, or on any free one if port is 0. An error
