@@ -65,7 +65,7 @@ type Field struct {
 	Name, Label, Value string
 	// Options are the possible values. A field without options takes text.
 	Options []string
-	// Hidden fields are sent and not shown.
+	// Hidden fields are sent, but not shown.
 	Hidden bool
 }
 

@@ -169,7 +169,7 @@ func awayRun() *RunPage {
 	for i := 16; i < 24; i++ {
 		p.Tasks.All[i].State, p.Tasks.All[i].Tone = "missing", Warning
 	}
-	p.Notices = []Notice{{Tone: Warning, Text: "gpu-2 has not been heard of for 1m 20s; the run gives it up in 3m 40s"}}
+	p.Notices = []Notice{{Tone: Warning, Text: "gpu-2 has sent nothing for 1m 20s; the run gives it up in 3m 40s"}}
 	p.Output.Missing = []string{"worker-16 to worker-23 on gpu-2: connection refused"}
 	return p
 }

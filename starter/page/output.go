@@ -35,7 +35,7 @@ type OutputLine struct {
 	Task  string
 	Rank  int
 	Ranks string
-	// Count is the number of lines that are shown as this one.
+	// Count is the number of lines that it stands for.
 	Count  int
 	Stderr bool
 	Text   string

@@ -27,7 +27,7 @@ func Assets() fs.FS {
 	return files
 }
 
-// AssetsPath is the path at which a server has to serve [Assets]. A query in the links of pages
+// AssetsPath is the path at which servers provide [Assets]. A query in the links of pages
 // changes with their content, so that browsers may keep them for ever.
 const AssetsPath = "/assets/"
 

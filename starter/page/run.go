@@ -32,13 +32,13 @@ type RunPage struct {
 	Tasks    Tasks
 	Output   Output
 	Timeline Timeline
-	// Stacks compares the stacks of the tasks as of their last capture; nil if there are none.
+	// Stacks compares the stacks of the tasks as of their last capture. It is nil if there was no capture.
 	Stacks   *stacktree.Findings
 	Barriers []Barrier
 	Series   []Series
 	// Charted are the ranks that have a line of their own in the charts of the series.
 	Charted []int
-	// Spec is the spec as YAML, without secrets. NoSpec says why there is none.
+	// Spec is the spec as YAML, without secrets. NoSpec says why it is missing.
 	Spec, NoSpec string
 	// Starts describes how the processes were started.
 	Starts []Start
@@ -59,7 +59,7 @@ type Progress struct {
 type Cause struct {
 	// Sentence states the cause.
 	Sentence string
-	// Task, Rank and Host name the process that failed first. Task is empty if there is none.
+	// Task, Rank and Host name the process that failed first. Task is empty if no process caused the end.
 	Task string
 	Rank int
 	Host string

@@ -100,7 +100,7 @@ func TestAFailedRun(t *testing.T) {
 	assert.True(t, strings.HasPrefix(first[1], "3 worker-3 failed"), first[1])
 	assert.True(t, strings.HasPrefix(first[2], "0 worker-0 stopped because of worker-17"), first[2])
 	assert.Len(t, all(byID(root, "tasks"), classed("t-culprit")), 3, "the row, its symbol and the symbol of the count")
-	// The first lines have the tone of the culprit, those of victims do not.
+	// Lines of the culprit have its tone.
 	lines := all(byID(root, "output"), classed("l"))
 	assert.Contains(t, attribute(lines[len(lines)-1], "class"), "t-culprit")
 	// Each state has a word and a symbol, so that color is not needed.
@@ -157,7 +157,7 @@ func TestALargeRun(t *testing.T) {
 
 func TestAHostThatIsAway(t *testing.T) {
 	_, root := rendered(t, awayRun(), Live)
-	assert.Contains(t, text(byID(root, "notices")), "gpu-2 has not been heard")
+	assert.Contains(t, text(byID(root, "notices")), "gpu-2 has sent nothing")
 	assert.True(t, strings.HasPrefix(rows(root)[0], "16 worker-16 missing"))
 	assert.Contains(t, text(byID(root, "output")), "connection refused")
 }

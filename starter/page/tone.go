@@ -13,7 +13,7 @@ const (
 	Warning
 	// Active is for something that runs.
 	Active
-	// Waits is for something that has not started yet.
+	// Waits is the tone before a start.
 	Waits
 	// Good is a good end.
 	Good

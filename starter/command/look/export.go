@@ -23,7 +23,7 @@ func Export(a *cli.App) *cobra.Command {
 
 	cmd := &cobra.Command{
 		Use:   "export [flags] RUN",
-		Short: "Write a run to a file that can be read anywhere, or as a trace",
+		Short: "Write a run to a file: an archive, a page for a browser, or a trace",
 		Long: `Writes a run to one file, which tar opens on any machine: the spec, the status with the
 result and every exit, how its processes were started, its history in Temporal's JSON and,
 with --logs, its output. A README in it says what is where. What is on other hosts comes
@@ -37,6 +37,10 @@ The file contains everything in the history, including the values of variables i
 Only you can read it. Encrypted payloads stay encrypted unless --codec-keys decrypts them;
 then the file has neither spec nor result besides the history, and its README names the
 missing key.
+
+--format html writes a page for a browser instead, which needs no server and loads nothing:
+the state and the root cause, the tasks, the end of their output, stacks, a time line and the
+spec without secrets. It has at most 5 MB, and says which output is left out.
 
 --format otlp prints the trace of a run that has ended instead, as OTLP JSON for
 OpenTelemetry: a span for the run, one for each of its phases (queued, placing, launch,
@@ -54,13 +58,14 @@ the name of the service (default: clusterrun).
   130  interrupted; nothing is written`,
 		Example: `  clusterrun export --logs iris-x2k4
   clusterrun export -o - iris-x2k4 | ssh archive 'cat > iris-x2k4.tar.gz'
+  clusterrun export --format html -o iris.html iris-x2k4
   clusterrun export --format otlp iris-x2k4 > trace.json
   OTEL_EXPORTER_OTLP_ENDPOINT=http://jaeger:4318 clusterrun export --format otlp --send --last`,
 		Args: o.choice.Args(cli.OneArg("RUN")),
 		RunE: func(cmd *cobra.Command, args []string) error { return runExport(cmd.Context(), a, args, &o) },
 	}
-	cmd.Flags().StringVarP(&o.file, "output", "o", "", "`FILE` to write, which must not exist, or - for stdout; default: the run ID with .tar.gz, and stdout for a trace")
-	cmd.Flags().StringVar(&o.format, "format", formatArchive, "`archive|otlp`: an archive of everything, or a trace")
+	cmd.Flags().StringVarP(&o.file, "output", "o", "", "`FILE` to write, which must not exist, or - for stdout; default: the run ID with .tar.gz or .html, and stdout for a trace")
+	cmd.Flags().StringVar(&o.format, "format", formatArchive, "`archive|html|otlp`: an archive of everything, a page for a browser, or a trace")
 	cmd.Flags().BoolVar(&o.send, "send", false, "with --format otlp: send the trace to a collector instead of printing it")
 	cmd.Flags().BoolVar(&o.logs, "logs", false, "include the output of the processes")
 	o.choice.Flags(cmd)
@@ -77,19 +82,22 @@ type exportOptions struct {
 // These are the values of --format.
 const (
 	formatArchive = "archive"
+	formatHTML    = "html"
 	formatOTLP    = "otlp"
 )
 
 // check refuses flags that do not go together.
 func (o *exportOptions) check(a *cli.App) error {
 	switch {
+	case o.format == formatHTML && o.logs:
+		return cli.Usagef("--logs is for --format archive: a page includes the end of the output anyway")
 	case o.format == formatOTLP && o.logs:
 		return cli.Usagef("--logs is for --format archive: a trace has no output of processes")
 	case o.format == formatOTLP && o.send && o.file != "":
 		return cli.Usagef("--send and -o exclude each other: the trace goes to the collector; leave one of them out")
 	case o.format == formatOTLP:
-	case o.format != formatArchive:
-		return cli.Usagef("--format %q: give %s or %s", o.format, formatArchive, formatOTLP)
+	case o.format != formatArchive && o.format != formatHTML:
+		return cli.Usagef("--format %q: give %s, %s or %s", o.format, formatArchive, formatHTML, formatOTLP)
 	case o.send:
 		return cli.Usagef("--send is for --format otlp: only traces go to a collector")
 	case o.file == "-" && pty.Is(tasklog.FileOf(a.Out)):
@@ -117,9 +125,12 @@ func runExport(ctx context.Context, a *cli.App, args []string, o *exportOptions)
 	if err != nil {
 		return err
 	}
-	if o.format == formatOTLP {
+	switch o.format {
+	case formatHTML:
+		err = exportHTML(ctx, a, r, o.file)
+	case formatOTLP:
 		err = exportTrace(ctx, a, r, o.file, o.send)
-	} else {
+	default:
 		err = export(ctx, a, r, o.file, o.logs)
 	}
 	if err != nil && ctx.Err() != nil {

@@ -1,19 +1,14 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
@@ -26,12 +21,10 @@ const (
 	// tailOfEach is the number of lines of each stream that are read, and tailToSearch that for
 	// a search.
 	tailOfEach, tailToSearch = 100, 5000
-	// mostLines is the largest number of lines on a page, and longest of bytes of a line.
-	mostLines, longest = 400, 4 << 10
+	// mostLines is the largest number of lines on a page.
+	mostLines = 400
 	// mostRanks is the largest number of ranks whose output is read.
 	mostRanks = 32
-	// alike is the time within which equal lines of several ranks become one.
-	alike = time.Second
 )
 
 // outputQuery is the selection of output in the query of a page.
@@ -89,7 +82,7 @@ func (q outputQuery) names(s *starter.Status) (names []string, err error) {
 }
 
 // outputOf returns the part of the output of a run that a page shows. It sets the last lines of
-// tasks, which are all of its tasks, as far as it has read them.
+// tasks, which are all of its tasks, if it has read them.
 func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter.Status, tasks page.Tasks, q outputQuery) (out page.Output) {
 	out.Filter, out.LogURL = q.OutputFilter, runURL(run.ID)+"/log"
 	if run.ExecutionID != "" {
@@ -115,28 +108,12 @@ func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter
 	if q.Search != "" {
 		selected.Tail = tailToSearch
 	}
-	var said bytes.Buffer
-	reader := logs.NewReader(&cli.App{Out: io.Discard, Err: &said, Global: s.App.Global}, run, selected)
-	c := newCollected(q.Search)
-	reader.Deliver = c.deliver
-	if err := reader.ReadNow(ctx, status); err != nil {
-		out.Missing = append(out.Missing, err.Error())
-	}
-	for text := range strings.Lines(said.String()) {
-		out.Missing = append(out.Missing, strings.TrimPrefix(strings.TrimSpace(text), "clusterrun: "))
-	}
-	byRank := map[int]page.Task{}
-	for _, t := range tasks.All {
-		byRank[t.Rank] = t
-	}
-	out.Lines = merged(c.byTime(status), byRank)
-	if more := len(out.Lines) - mostLines; more > 0 {
-		out.Lines = out.Lines[more:]
+	lines, missing := logs.Merged(ctx, s.App, run, status, tasks.All, selected, q.Search)
+	if len(lines) > mostLines {
+		lines = lines[len(lines)-mostLines:]
 		out.Cut = strings.TrimSpace(fmt.Sprintf("%s Only the last %d lines are shown.", out.Cut, mostLines))
 	}
-	for i, t := range tasks.All {
-		tasks.All[i].LastLine = c.last[t.Rank]
-	}
+	out.Lines, out.Missing = lines, append(out.Missing, missing...)
 	return out
 }
 
@@ -145,151 +122,6 @@ func worst(tasks []page.Task) []page.Task {
 	return slices.SortedStableFunc(slices.Values(tasks), func(a, b page.Task) int {
 		return cmp.Or(cmp.Compare(a.Tone, b.Tone), cmp.Compare(b.Slow, a.Slow))
 	})
-}
-
-// line is a line of output.
-type line struct {
-	tasklog.Stream
-	at   time.Time
-	end  int64 // offset of its end in its file
-	text []byte
-	nth  int // in the order of arrival
-}
-
-// collected collects lines that contain a text.
-type collected struct {
-	mu     sync.Mutex
-	search string // in lower case; empty for all
-	lines  []*line
-	open   map[tasklog.Stream]*line // lines without their end
-	last   map[int]string           // last lines by rank
-	n      int
-}
-
-func newCollected(search string) *collected {
-	return &collected{search: strings.ToLower(search), open: map[tasklog.Stream]*line{}, last: map[int]string{}}
-}
-
-func (c *collected) deliver(chunk tasklog.Chunk) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	offset := chunk.Offset
-	for text := range bytes.Lines(chunk.Data) {
-		offset += int64(len(text))
-		l := c.open[chunk.Stream]
-		if l == nil {
-			c.n++
-			l = &line{Stream: chunk.Stream, nth: c.n}
-			c.open[chunk.Stream] = l
-		}
-		whole := text[len(text)-1] == '\n'
-		l.text = append(l.text, text[:min(len(text), longest-len(l.text))]...)
-		l.end = offset
-		if whole {
-			delete(c.open, chunk.Stream)
-			c.add(l)
-		}
-	}
-}
-
-// add keeps a line if it is searched for. c.mu must be held.
-func (c *collected) add(l *line) {
-	l.text = bytes.TrimRight(l.text, "\r\n")
-	if i := bytes.LastIndexByte(l.text, '\r'); i >= 0 {
-		l.text = l.text[i+1:] // the last state of a progress bar
-	}
-	if text := strings.TrimSpace(string(l.text)); text != "" {
-		c.last[l.Rank] = text
-	}
-	if len(l.text) > 0 && (c.search == "" || strings.Contains(strings.ToLower(string(l.text)), c.search)) {
-		c.lines = append(c.lines, l)
-	}
-}
-
-// byTime returns the lines in the order of time, as far as it is known.
-func (c *collected) byTime(s *starter.Status) []*line {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, l := range c.open {
-		c.add(l)
-	}
-	c.open = nil
-	at := map[int]func(tasklog.Stream, int64) time.Time{}
-	for _, t := range s.Tasks {
-		if dir, _, _, ok := tasklog.SplitProcessDir(t.LogDir); ok && filepath.IsAbs(dir) {
-			at[t.Rank] = tasklog.WrittenBy(dir)
-		}
-	}
-	for _, l := range c.lines {
-		if written := at[l.Rank]; written != nil {
-			l.at = written(l.Stream, l.end)
-		}
-	}
-	slices.SortStableFunc(c.lines, func(a, b *line) int {
-		// Lines without a time are the latest, which the host has not noted yet.
-		if a.at.IsZero() != b.at.IsZero() {
-			if a.at.IsZero() {
-				return 1
-			}
-			return -1
-		}
-		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.nth, b.nth))
-	})
-	return c.lines
-}
-
-// merged returns lines with their tasks. Equal lines of several ranks within a second are one.
-func merged(lines []*line, tasks map[int]page.Task) (all []page.OutputLine) {
-	type key struct {
-		text   string
-		stderr bool
-	}
-	type group struct {
-		index int
-		at    time.Time
-		ranks map[int]bool
-	}
-	latest := map[key]*group{}
-	ranks := map[int][]int{} // by index
-	for _, l := range lines {
-		k := key{string(l.text), l.Stderr}
-		if g := latest[k]; g != nil && !g.ranks[l.Rank] && l.at.Sub(g.at) < alike {
-			g.ranks[l.Rank] = true
-			all[g.index].Count++
-			ranks[g.index] = append(ranks[g.index], l.Rank)
-			continue
-		}
-		t := tasks[l.Rank]
-		out := page.OutputLine{At: l.at, Task: cmp.Or(t.Name, fmt.Sprintf("rank %d", l.Rank)), Rank: l.Rank, Count: 1, Stderr: l.Stderr, Text: k.text, Tone: page.Active}
-		if t.Tone == page.Culprit || t.Tone == page.Muted {
-			out.Tone = t.Tone
-		}
-		latest[k] = &group{len(all), l.at, map[int]bool{l.Rank: true}}
-		ranks[len(all)] = []int{l.Rank}
-		all = append(all, out)
-	}
-	for i := range all {
-		all[i].Ranks = rangesOf(ranks[i])
-	}
-	return all
-}
-
-// rangesOf returns ranks as in 0-3,8.
-func rangesOf(ranks []int) string {
-	slices.Sort(ranks)
-	var parts []string
-	for i := 0; i < len(ranks); {
-		j := i
-		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
-			j++
-		}
-		part := strconv.Itoa(ranks[i])
-		if j > i {
-			part += "-" + strconv.Itoa(ranks[j])
-		}
-		parts, i = append(parts, part), j+1
-	}
-	return strings.Join(parts, ",")
 }
 
 // download sends the output of a run, or of one task, as a file.

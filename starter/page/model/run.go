@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Run is what is known of a run.
+// Run has the known facts of a run.
 type Run struct {
 	Status *starter.Status
 	// Barriers are the barriers at which tasks wait.
@@ -230,7 +230,7 @@ func barrierOf(b starter.Barrier) page.Barrier {
 // mostAtBarrier is the largest number of tasks of a barrier that are named.
 const mostAtBarrier = 50
 
-// timelineOf returns the life of a run, as far as its status has it.
+// timelineOf returns the part of the life of a run that its status has.
 func timelineOf(s *starter.Status, now time.Time) page.Timeline {
 	l := page.Timeline{From: s.Started, To: s.Ended}
 	if s.Open {

@@ -1,0 +1,168 @@
+package logs
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/page"
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
+)
+
+const (
+	// alike is the time within which equal lines of several ranks become one.
+	alike = time.Second
+	// longest is the largest number of bytes that are kept of a line.
+	longest = 4 << 10
+)
+
+// Merged reads the selected output of a run that exists now, and returns the lines that contain
+// a text, in the order of time. Equal lines of several ranks are one. It sets the last lines of
+// tasks, which are all tasks of the run. missing says which output cannot be read.
+func Merged(ctx context.Context, a *cli.App, run *starter.Run, s *starter.Status, tasks []page.Task, selected Selection, search string) (lines []page.OutputLine, missing []string) {
+	var said bytes.Buffer
+	reader := NewReader(&cli.App{Out: io.Discard, Err: &said, Global: a.Global}, run, selected)
+	c := newCollected(search)
+	reader.Deliver = c.deliver
+	if err := reader.ReadNow(ctx, s); err != nil {
+		missing = append(missing, err.Error())
+	}
+	for text := range strings.Lines(said.String()) {
+		missing = append(missing, strings.TrimPrefix(strings.TrimSpace(text), "clusterrun: "))
+	}
+	byRank := map[int]page.Task{}
+	for _, t := range tasks {
+		byRank[t.Rank] = t
+	}
+	lines = merged(c.byTime(s), byRank)
+	for i, t := range tasks {
+		tasks[i].LastLine = c.last[t.Rank]
+	}
+	return lines, missing
+}
+
+// line is a line of output.
+type line struct {
+	tasklog.Stream
+	at   time.Time
+	end  int64 // offset of its end in its file
+	text []byte
+}
+
+// collected collects lines that contain a text.
+type collected struct {
+	mu     sync.Mutex
+	search string // in lower case; empty for all
+	lines  []*line
+	open   map[tasklog.Stream]*line // lines without their end
+	last   map[int]string           // last lines by rank
+}
+
+func newCollected(search string) *collected {
+	return &collected{search: strings.ToLower(search), open: map[tasklog.Stream]*line{}, last: map[int]string{}}
+}
+
+func (c *collected) deliver(chunk tasklog.Chunk) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	offset := chunk.Offset
+	for text := range bytes.Lines(chunk.Data) {
+		offset += int64(len(text))
+		l := c.open[chunk.Stream]
+		if l == nil {
+			l = &line{Stream: chunk.Stream}
+			c.open[chunk.Stream] = l
+		}
+		l.text = append(l.text, text[:min(len(text), longest-len(l.text))]...)
+		l.end = offset
+		if text[len(text)-1] == '\n' {
+			delete(c.open, chunk.Stream)
+			c.add(l)
+		}
+	}
+}
+
+// add keeps a line if it is searched for. c.mu must be held.
+func (c *collected) add(l *line) {
+	l.text = bytes.TrimRight(l.text, "\r\n")
+	if i := bytes.LastIndexByte(l.text, '\r'); i >= 0 {
+		l.text = l.text[i+1:] // the last state of a progress bar
+	}
+	if text := strings.TrimSpace(string(l.text)); text != "" {
+		c.last[l.Rank] = text
+	}
+	if len(l.text) > 0 && (c.search == "" || strings.Contains(strings.ToLower(string(l.text)), c.search)) {
+		c.lines = append(c.lines, l)
+	}
+}
+
+// byTime returns the lines by the times that hosts have recorded. Hosts record no time for the
+// latest lines, which come last.
+func (c *collected) byTime(s *starter.Status) []*line {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.open {
+		c.add(l)
+	}
+	c.open = nil
+	times := map[int]func(tasklog.Stream, int64) time.Time{}
+	for _, t := range s.Tasks {
+		if dir, _, _, ok := tasklog.SplitProcessDir(t.LogDir); ok && filepath.IsAbs(dir) {
+			times[t.Rank] = tasklog.WrittenBy(dir)
+		}
+	}
+	for _, l := range c.lines {
+		if by := times[l.Rank]; by != nil {
+			l.at = by(l.Stream, l.end)
+		}
+	}
+	slices.SortStableFunc(c.lines, func(a, b *line) int {
+		switch {
+		case a.at.IsZero() == b.at.IsZero():
+			return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.Rank, b.Rank))
+		case a.at.IsZero():
+			return 1
+		}
+		return -1
+	})
+	return c.lines
+}
+
+// merged returns lines with their tasks. Equal lines of several ranks are one.
+func merged(lines []*line, tasks map[int]page.Task) (all []page.OutputLine) {
+	type key struct {
+		text   string
+		stderr bool
+	}
+	latest := map[key]int{} // the last line with that text
+	var ranks []stacktree.Ranks
+	for _, l := range lines {
+		k := key{string(l.text), l.Stderr}
+		if i, ok := latest[k]; ok && !ranks[i].Has(l.Rank) && l.at.Sub(all[i].At) < alike {
+			ranks[i] = ranks[i].Union(stacktree.RanksOf(l.Rank))
+			all[i].Count++
+			continue
+		}
+		t := tasks[l.Rank]
+		out := page.OutputLine{At: l.at, Task: cmp.Or(t.Name, fmt.Sprintf("rank %d", l.Rank)), Rank: l.Rank, Count: 1, Stderr: l.Stderr, Text: k.text, Tone: page.Active}
+		if t.Tone == page.Culprit || t.Tone == page.Muted {
+			out.Tone = t.Tone
+		}
+		latest[k] = len(all)
+		all, ranks = append(all, out), append(ranks, stacktree.RanksOf(l.Rank))
+	}
+	for i := range all {
+		all[i].Ranks = ranks[i].String()
+	}
+	return all
+}

@@ -1,0 +1,117 @@
+package look
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/logs/shipped"
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/logs"
+	"github.com/clusterrun/clusterrun/starter/page"
+	"github.com/clusterrun/clusterrun/starter/page/model"
+	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// The bounds of the page of a run in a file.
+const (
+	mostHTML      = 5 << 20 // bytes
+	mostHTMLTasks = 64      // tasks with output
+	htmlTail      = 500     // lines of output of a stream
+	mostHTMLLines = 4000    // lines of output
+)
+
+// exportHTML writes the page of a run to a file.
+func exportHTML(ctx context.Context, a *cli.App, r *starter.Run, file string) error {
+	of, err := AccountOf(ctx, r)
+	if err != nil {
+		return err
+	}
+	p, err := htmlPage(ctx, a, r, of)
+	if err != nil {
+		return err
+	}
+	text, err := boundedHTML(p)
+	if err != nil {
+		return err
+	}
+	if file == "-" {
+		_, err = cli.UntilDone{Ctx: ctx, W: a.Out}.Write(text)
+		return err
+	}
+	if file == "" {
+		file = record.DirName(r.ID) + ".html"
+	}
+	return exportFile(ctx, a, of, file, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// htmlPage gathers the page of a run.
+func htmlPage(ctx context.Context, a *cli.App, r *starter.Run, of *record.Account) (p *page.RunPage, err error) {
+	startErr := addStarts(ctx, a, r, of)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	known := model.Run{Status: of.Status}
+	if of.Status.Open {
+		if known.Barriers, err = r.Barriers(ctx); err != nil {
+			return nil, err
+		}
+	}
+	rounds, err := r.Rounds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	p = known.Page(now)
+	model.AddAccount(p, of, rounds)
+	p.Frame = page.Frame{At: now, Zone: time.Local, Version: spec.Version}
+	p.Output = htmlOutput(ctx, a, r, of.Status, &p.Tasks)
+	if startErr != nil {
+		p.Output.Missing = append(p.Output.Missing, "How some processes were started is not known: "+startErr.Error())
+	}
+	return p, ctx.Err()
+}
+
+// htmlOutput returns the part of the output that a file has: the last lines of the tasks that
+// need a look first.
+func htmlOutput(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status, tasks *page.Tasks) (out page.Output) {
+	selected := logs.Selection{Selection: tasklog.Selection{Tail: htmlTail}}
+	out.Cut = fmt.Sprintf("The last %d lines of each stream; `clusterrun logs %s` has all of them.", htmlTail, s.RunID)
+	if len(tasks.All) > mostHTMLTasks {
+		for _, t := range tasks.Rows()[:mostHTMLTasks] {
+			selected.Names = append(selected.Names, t.Name)
+		}
+		out.Cut = fmt.Sprintf("The last %d lines of each stream of the %d tasks of %d that need a look first; `clusterrun logs %s` has all of them.", htmlTail, mostHTMLTasks, len(tasks.All), s.RunID)
+	}
+	out.Lines, out.Missing = logs.Merged(ctx, a, r, s, tasks.All, selected, "")
+	if len(out.Lines) > mostHTMLLines {
+		out.Lines = out.Lines[len(out.Lines)-mostHTMLLines:]
+		out.Cut = fmt.Sprintf("The last %d lines. ", mostHTMLLines) + out.Cut
+	}
+	return out
+}
+
+// boundedHTML returns a page as a file of at most [mostHTML] bytes. It leaves out as many of the
+// first lines of output as necessary.
+func boundedHTML(p *page.RunPage) ([]byte, error) {
+	for {
+		var b bytes.Buffer
+		if err := page.RenderRun(&b, p, page.File); err != nil {
+			return nil, err
+		}
+		n := len(p.Output.Lines)
+		if b.Len() <= mostHTML || n == 0 {
+			return b.Bytes(), nil
+		}
+		p.Output.Lines = p.Output.Lines[n-n/2:]
+		p.Output.Cut = fmt.Sprintf("The last %d lines, since the file may have %s.", n/2, shipped.Size(mostHTML))
+	}
+}

@@ -1,0 +1,157 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/page"
+	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+const (
+	// mostEvents is the largest number of events on the time line.
+	mostEvents = 100
+	// mostLanes is the largest number of barriers and of tasks with a lane each on it.
+	mostLanes = 4
+	// mostSpec is the largest number of bytes of a spec that are shown.
+	mostSpec = 128 << 10
+)
+
+// AddAccount adds to the page of a run the parts that come from its history and from its hosts:
+// the spec, the start of its processes and, on the time line, phases, processes and barriers.
+func AddAccount(p *page.RunPage, of *record.Account, rounds []starter.Round) {
+	if of.Spec == nil {
+		p.NoSpec = "The spec cannot be read: " + of.WhyNoSpec() + "."
+	} else if text, err := of.Spec.WithoutSecrets().YAML(); err == nil {
+		p.Spec = string(text)
+		if more := len(p.Spec) - mostSpec; more > 0 {
+			p.Spec = p.Spec[:mostSpec] + "\n# " + plural.Of(more, "byte more", "bytes more") + "\n"
+		}
+	}
+	p.Starts = startsOf(of)
+	l := &p.Timeline
+	l.Spans = slices.Concat(phaseSpans(of), processSpans(of.Status), roundSpans(rounds))
+	l.Events = append([]page.Event{{At: of.Status.Started, Text: "started", Tone: page.Active}}, l.Events...)
+	if s := of.Status; !s.Open && !s.Ended.IsZero() {
+		l.Events = append(l.Events, page.Event{At: s.Ended, Text: p.State, Tone: p.Tone})
+	}
+	if more := len(l.Events) - mostEvents; more > 0 {
+		l.Events, l.More = slices.Concat(l.Events[:mostEvents/2], l.Events[len(l.Events)-mostEvents/2:]), l.More+more
+	}
+}
+
+// phaseSpans returns the phases of the run, one after the other.
+func phaseSpans(of *record.Account) (spans []page.Span) {
+	at := of.Status.Started
+	for _, phase := range of.Phases {
+		end := at.Add(time.Duration(phase.Seconds * float64(time.Second)))
+		tone := page.Waits
+		if phase.Name == "running" {
+			tone = page.Active
+		}
+		if phase.Seconds > 0 {
+			spans = append(spans, page.Span{Lane: "phases", Text: phase.Name, From: at, To: end, Tone: tone})
+		}
+		at = end
+	}
+	return spans
+}
+
+// processSpans returns the processes of the tasks that were started again most often.
+func processSpans(s *starter.Status) (spans []page.Span) {
+	if s.Result == nil {
+		return nil
+	}
+	tasks := slices.Clone(s.Result.Tasks)
+	slices.SortStableFunc(tasks, func(a, b spec.TaskResult) int { return len(b.Exits) - len(a.Exits) })
+	for _, t := range tasks[:min(len(tasks), mostLanes)] {
+		for _, e := range t.Exits {
+			tone := page.Good
+			if !e.OK() {
+				tone = page.Bad
+			}
+			if !e.Started.IsZero() && !e.Ended.IsZero() {
+				spans = append(spans, page.Span{Lane: t.Name, Text: t.Name + ", process " + strconv.Itoa(e.Restart), From: e.Started, To: e.Ended, Tone: tone})
+			}
+		}
+	}
+	return spans
+}
+
+// roundSpans returns the rounds of the barriers that were open the longest.
+func roundSpans(rounds []starter.Round) (spans []page.Span) {
+	took := map[string]time.Duration{}
+	for _, r := range rounds {
+		took[r.Name] += r.Closed.Sub(r.Opened)
+	}
+	names := slices.SortedFunc(maps.Keys(took), func(a, b string) int {
+		if took[a] != took[b] {
+			return int(took[b] - took[a])
+		}
+		return strings.Compare(a, b)
+	})
+	const most = 500
+	for _, name := range names[:min(len(names), mostLanes)] {
+		n := 0
+		for _, r := range rounds {
+			if r.Name == name && n < most {
+				n++
+				spans = append(spans, page.Span{Lane: "barrier " + name, Text: name + ", round " + strconv.Itoa(r.Round), From: r.Opened, To: r.Closed, Tone: page.Waits})
+			}
+		}
+	}
+	return spans
+}
+
+// startsOf returns the start of the first task of each type. The other tasks of the type differ
+// only in their numbers.
+func startsOf(of *record.Account) (starts []page.Start) {
+	byType := map[string]int{}
+	var names [][]string
+	for i, t := range of.Tasks {
+		if t.Start == nil || i >= len(of.Status.Tasks) {
+			continue
+		}
+		typ := of.Status.Tasks[i].Type
+		at, ok := byType[typ]
+		if !ok {
+			at = len(starts)
+			byType[typ] = at
+			starts, names = append(starts, startOf(t)), append(names, nil)
+		}
+		names[at] = append(names[at], t.Name)
+	}
+	for i := range starts {
+		starts[i].Tasks = shorten.List(names[i], 4)
+	}
+	return starts
+}
+
+func startOf(t record.Task) page.Start {
+	start := page.Start{Version: t.Start.Version, Dir: t.Start.Dir}
+	for _, name := range slices.Sorted(maps.Keys(t.Start.Set)) {
+		v := page.Variable{Name: name}
+		switch value := t.Start.Set[name]; {
+		case strings.HasPrefix(name, "CLUSTERRUN_"):
+			continue
+		case value == nil:
+			v.Hidden = true
+		default:
+			v.Value = shorten.Text(*value, 200)
+		}
+		start.Set = append(start.Set, v)
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Start.Inherited)) {
+		if !strings.HasPrefix(name, "CLUSTERRUN_") {
+			start.Inherited = append(start.Inherited, name)
+		}
+	}
+	return start
+}
