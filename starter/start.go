@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/starter/source"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -34,6 +35,8 @@ type Options struct {
 	// Host is the only host that can have the tasks, if it is known. The run then need not
 	// record it.
 	Host string
+	// Source is the source code that the run is started with. It may be nil.
+	Source *source.Gathering
 }
 
 // Start validates a spec and starts a run of it. If the spec has problems, Start returns all of
@@ -57,9 +60,10 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 		StaticSummary: summary(s),
 	}
 	var w client.WorkflowRun
+	arguments := append([]any{s}, o.Source.Result().Arguments()...)
 	err := withAttributes(attributes(s, o), func(known temporal.SearchAttributes) (err error) {
 		options.TypedSearchAttributes = known
-		w, err = c.ExecuteWorkflow(ctx, options, spec.WorkflowType, s)
+		w, err = c.ExecuteWorkflow(ctx, options, spec.WorkflowType, arguments...)
 		return err
 	})
 	var running *serviceerror.WorkflowExecutionAlreadyStarted

@@ -383,6 +383,13 @@ var fields = []field{
 	},
 
 	{
+		of: "RunSpec.record_source", def: true,
+		doc:     "Whether the start of the run records the git work tree that it is started from: the commit, the branch, what was changed since, without what is probably secret, and the names of untracked files. show and diff have it.",
+		example: "record_source: false",
+		flag:    "record-source", usage: "record the git commit and what was changed since, for show and diff",
+	},
+
+	{
 		of:      "RunSpec.stop",
 		doc:     "How processes are asked to end, and how long they have.",
 		example: "stop: {signal: SIGTERM, grace: 30s}",

@@ -9,6 +9,7 @@ type RunSpec struct {
 	Tasks             []TaskGroup  `json:"tasks"`
 	Dir               string       `json:"dir,omitempty"`
 	Ship              Ship         `json:"ship,omitzero"`
+	RecordSource      *bool        `json:"record_source,omitempty"`
 	Env               Env          `json:"env,omitempty"`
 	UnsetEnv          []string     `json:"unset_env,omitempty"`
 	RPCLayer          string       `json:"rpc_layer,omitempty"`

@@ -26,6 +26,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/worker"
 	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
 	"github.com/clusterrun/clusterrun/starter/rundir"
+	"github.com/clusterrun/clusterrun/starter/source"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -53,6 +54,7 @@ type localRun struct {
 	hosts   *remotehosts.Hosts // the other hosts; nil if all tasks are on this machine
 	agents  agentsOf           // zero unless agents meet
 	archive *shipped.Archive   // files that the run ships; may be nil
+	source  *source.Gathering  // the source code; may be nil
 	run     *starter.Run
 	output  *output
 
@@ -123,6 +125,7 @@ func runHere(ctx context.Context, a *cli.App, s *spec.RunSpec, o runOptions) err
 	if l.id == "" {
 		l.id = starter.NewID(s.Name)
 	}
+	l.source = specs.WorkTree(ctx, s)
 	var err error
 	if l.archive, err = specs.Pack(ctx, a, s); err != nil {
 		return err
@@ -219,7 +222,7 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if err := l.dir.Save(record); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	start := starter.Options{ID: l.id, Queue: queue}
+	start := starter.Options{ID: l.id, Queue: queue, Source: l.source}
 	if l.hosts == nil && o.meeting == nil {
 		start.Host, _ = os.Hostname() // otherwise the run records its hosts
 	}

@@ -22,6 +22,7 @@ import (
 
 // runRemote submits a run, shows its output and waits for its end.
 func runRemote(a *cli.App, cmd *cobra.Command, s *spec.RunSpec, o runOptions) error {
+	tree := specs.WorkTree(cmd.Context(), s)
 	archive, err := specs.Pack(cmd.Context(), a, s)
 	if err != nil {
 		return err
@@ -37,7 +38,7 @@ func runRemote(a *cli.App, cmd *cobra.Command, s *spec.RunSpec, o runOptions) er
 		patience := spec.DefaultPlacementTimeout
 		s.PlacementTimeout = &patience
 	}
-	r, err := submit.Start(cmd.Context(), a, c, server, s, archive, starter.Options{ID: o.id, Queue: o.queue}, &o.signing)
+	r, err := submit.Start(cmd.Context(), a, c, server, s, archive, starter.Options{ID: o.id, Queue: o.queue, Source: tree}, &o.signing)
 	if err != nil {
 		return err
 	}

@@ -82,6 +82,7 @@ func SubmitSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, 
 		return err
 	}
 	specs.SayUnsent(a, cmd, args, s)
+	o.Source = specs.WorkTree(cmd.Context(), s)
 	archive, err := specs.Pack(cmd.Context(), a, s)
 	if err != nil {
 		return err

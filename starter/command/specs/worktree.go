@@ -1,0 +1,35 @@
+package specs
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/clusterrun/clusterrun/starter/source"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// WorkTree begins to find out the state of the git work tree that a run is started from: that of the
+// directory that it ships, of its working directory, or of its program. It returns nil if the spec
+// says that it is not recorded.
+func WorkTree(ctx context.Context, s *spec.RunSpec) *source.Gathering {
+	if s.RecordSource != nil && !*s.RecordSource {
+		return nil
+	}
+	var dirs []string
+	if s.Ship.Dir != "" {
+		dirs = append(dirs, s.Ship.Dir)
+	}
+	dirs = append(dirs, s.Dir) // an empty one is that of this command
+	commands := [][]string{s.Command}
+	for _, g := range s.Tasks {
+		commands = append(commands, g.Command)
+	}
+	for _, command := range commands {
+		for _, word := range command {
+			if filepath.IsAbs(word) {
+				dirs = append(dirs, filepath.Dir(word))
+			}
+		}
+	}
+	return source.Begin(ctx, dirs...)
+}

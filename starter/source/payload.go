@@ -1,0 +1,42 @@
+package source
+
+import (
+	"encoding/json"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+)
+
+// argument is the index of the workflow's argument with the state. The next one has the patch. The
+// workflow has arguments of its own before.
+const argument = 2
+
+// Arguments returns the arguments that follow the spec in the start of a run.
+func (s *Source) Arguments() []any {
+	if s == nil {
+		return nil
+	}
+	short := *s
+	short.Patch = ""
+	args := []any{nil, short}
+	if s.Patch != "" {
+		args = append(args, s.pack())
+	}
+	return args
+}
+
+// Of returns the state that the arguments of a workflow contain, or nil if there is none, or it is
+// encoded with an unknown key.
+func Of(arguments []*commonpb.Payload) *Source {
+	if len(arguments) <= argument || string(arguments[argument].GetMetadata()[converter.MetadataEncoding]) != converter.MetadataEncodingJSON {
+		return nil
+	}
+	s := &Source{}
+	if json.Unmarshal(arguments[argument].GetData(), s) != nil || s.Dir == "" {
+		return nil
+	}
+	if len(arguments) > argument+1 {
+		s.Patch, _ = unpack(arguments[argument+1].GetData())
+	}
+	return s
+}
