@@ -8,7 +8,7 @@
 //	                                         a [Query] selects: records, see below
 //	GET  /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}?offset=BYTES&follow=true
 //	                                         one file: stdout, stderr, error, result,
-//	                                         start, usage, or the name of a file of stacks
+//	                                         start, usage, software, or the name of a file of stacks
 //	GET  /v1/archives/{digest}?offset=BYTES
 //	                                         what runs ship; see package shipped
 //	PUT  /v1/archives/{digest}?run=WORKFLOW  keeps an archive for the hosts of a run until

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/process/software"
 	"github.com/clusterrun/clusterrun/activities/process/stacks"
 )
 
@@ -133,7 +134,7 @@ func (s *Server) follow(ctx context.Context, g grant, goOn bool, sink func(taskl
 // served are the files of a process, by the names in the protocol.
 var served = map[string]string{
 	"stdout": tasklog.StdoutFile, "stderr": tasklog.StderrFile, "error": tasklog.ErrorFile, "result": tasklog.ResultFile,
-	"start": tasklog.StartFile, "usage": tasklog.UsageFile,
+	"start": tasklog.StartFile, "usage": tasklog.UsageFile, "software": software.File,
 }
 
 // FileName returns the name in the protocol of a file of a process, for [Client.ReadFile].

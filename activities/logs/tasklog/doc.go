@@ -6,13 +6,14 @@
 // down. The files are in
 //
 //	<log dir>/<workflow id>/<short run id>/attempt_<n>/<rank>/
-//	    stdout.log stderr.log error.json result.json times start.json
+//	    stdout.log stderr.log error.json result.json times start.json usage
 //
 // where n counts the processes of a task over its life. So nothing is ever overwritten, and
 // [Prune] removes the oldest attempts of a task beyond a bound. [LastLines], [ReadErrorFile]
 // and [ReadResult] read the files that a process left behind; each reads a bounded part, even
 // if the process has written much more. A [Start] records how the process was started. [HandOn]
-// passes an error file on to the launcher that started this program.
+// passes an error file on to the launcher that started this program. [Usage] records what the
+// process used over time, in at most 16 KB, and package software what it consists of.
 //
 // Lines carry no time. Instead, the host regularly records the sizes of the files ([Times]),
 // from which [Since] estimates where the lines after a given time begin.
