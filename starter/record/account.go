@@ -7,6 +7,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/source"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -16,10 +17,16 @@ type Account struct {
 	// Spec is the spec of the run, or nil if it cannot be read.
 	Spec   *spec.RunSpec `json:"spec,omitempty"`
 	Phases []Phase       `json:"phases,omitempty"`
+	// Source is the source code that it was started with, or nil if that is unknown.
+	Source *source.Source `json:"source,omitempty"`
+	// Software is what the tasks used, by host and type, as far as it is known.
+	Software []Software `json:"software,omitempty"`
 	// Tasks are in the order of the status.
 	Tasks []Task `json:"tasks"`
 	// Keys are the IDs of the keys with which some of its payloads are still encoded.
 	Keys []string `json:"keys,omitempty"`
+	// Usage is what the tasks have used over time. An archive has it in a file of its own.
+	Usage []UsageHistory `json:"-"`
 }
 
 // Task is the host's record of a task's last process.
@@ -33,7 +40,7 @@ type Task struct {
 
 // New returns the account of a run.
 func New(s *starter.Status, started *spec.RunSpec, histories []*historypb.History) *Account {
-	a := &Account{Status: s, Phases: phases(s, histories), Tasks: []Task{}, Keys: keysOf(histories)}
+	a := &Account{Status: s, Phases: phases(s, histories), Tasks: []Task{}, Keys: keysOf(histories), Source: sourceOf(histories)}
 	if started != nil {
 		own := *started
 		own.Signature, own.Ship.From = nil, nil // useless for another run, and a key to this run's files

@@ -18,6 +18,8 @@ import (
 type Comparison struct {
 	A string `json:"a"`
 	B string `json:"b"`
+	// Summary has the main differences of what was run, each in a few words.
+	Summary []string `json:"summary,omitempty"`
 	// Differences are ordered from causes to effects: of the spec, the environment and the
 	// programs first, and of the results last.
 	Differences []Difference `json:"differences"`
@@ -34,7 +36,7 @@ type difference struct{ in, what, a, b string }
 
 // Difference is a value that differs. A value that does not exist is nil.
 type Difference struct {
-	// In is spec, environment, files, versions, placement, causes, restarts, last lines or
+	// In is spec, source, packages, host software, environment, files, versions, placement, causes, restarts, last lines or
 	// result.
 	In   string `json:"in"`
 	What string `json:"what"`
@@ -64,7 +66,10 @@ func Compare(a, b *Account) *Comparison {
 	} else {
 		c.compare("spec", fields(a.Spec), fields(b.Spec), nil)
 	}
+	c.source(a.Source, b.Source)
+	c.software(a, b)
 	c.perTask(a, b)
+	c.summarize(a, b)
 	c.compare("result", results(a.Status), results(b.Status), nil)
 	c.durations(a.Phases, b.Phases)
 	return c

@@ -1,10 +1,11 @@
 // Package record gathers everything that is known of a run, compares two runs, and writes a run
 // to a file.
 //
-// An [Account] has three sources: the server has the status, the result, the spec and the
-// history, from which the [Phase]s are derived; the host of each task has the record of its
-// start (see [tasklog.Start]) and its last lines. These two are included if the log directory
-// can be read.
+// An [Account] has two sources. The server has the status, the result, the spec and the history,
+// from which the [Phase]s and the source code are derived. The host of each task has files of its
+// processes: the record of its start (see [tasklog.Start]), the [Software], its last lines, and
+// what it used over time. [Files] reads them from the log directory, or from hosts that serve
+// them.
 //
 // # The archive
 //
@@ -14,6 +15,7 @@
 //	README          describes the files
 //	account.json    the Account, with the result and the exits
 //	spec.yaml       the spec, unless it cannot be read
+//	usage.json      what the tasks have used over time
 //	history.json    the histories, in Temporal's JSON
 //	logs/attempt_<n>/<rank>/...   the output, as package tasklog stores it, if wanted
 package record

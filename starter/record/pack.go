@@ -31,14 +31,15 @@ const (
 	accountFile = "account.json"
 	specFile    = "spec.yaml"
 	historyFile = "history.json"
+	usageFile   = "usage.json"
 	logsDir     = "logs"
 )
 
 // logName matches the names of files of processes.
 var logName = lazyregexp.New(`^logs/attempt_(0|[1-9][0-9]{0,8})/(0|[1-9][0-9]{0,8})/[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
 
-// source is a file to pack: its text, or the path of the file with its content.
-type source struct {
+// member is a file to pack: its text, or the path of the file with its content.
+type member struct {
 	name string
 	text []byte
 	path string
@@ -72,7 +73,7 @@ func Pack(w io.Writer, a *Account, histories []*historypb.History, logs []string
 }
 
 // texts returns the files that are derived from an account.
-func texts(a *Account, histories []*historypb.History) ([]source, error) {
+func texts(a *Account, histories []*historypb.History) ([]member, error) {
 	account, err := json.MarshalIndent(a, "", "  ")
 	if err != nil {
 		return nil, err
@@ -81,7 +82,14 @@ func texts(a *Account, histories []*historypb.History) ([]source, error) {
 	if err != nil {
 		return nil, err
 	}
-	sources := []source{{name: readmeFile, text: readme(a)}, {name: accountFile, text: account}, {name: historyFile, text: history}}
+	sources := []member{{name: readmeFile, text: readme(a)}, {name: accountFile, text: account}, {name: historyFile, text: history}}
+	if len(a.Usage) > 0 {
+		usage, err := json.Marshal(a.Usage)
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, member{name: usageFile, text: usage})
+	}
 	if a.Spec != nil {
 		given := *a.Spec
 		given.Ship.Archive = nil // which only this run can use
@@ -89,7 +97,7 @@ func texts(a *Account, histories []*historypb.History) ([]source, error) {
 		if err != nil {
 			return nil, err
 		}
-		sources = append(sources, source{name: specFile, text: text})
+		sources = append(sources, member{name: specFile, text: text})
 	}
 	for i := range sources {
 		sources[i].size = int64(len(sources[i].text))
@@ -111,13 +119,16 @@ const readmeText = `Run %s of clusterrun (execution %s),
 exported %s by clusterrun %s.
 
 account.json   "status": the result, every exit, and where each task ran; "spec": what the
-               run was started with; "phases": how long each took, in seconds; "tasks": how
-               each process was started, and its last lines
+               run was started with; "source": the git commit and what was changed since;
+               "software": versions and packages; "phases": how long each took, in
+               seconds; "tasks": how each process was started, and its last lines
 spec.yaml      the spec, which clusterrun run takes
+usage.json     what each task has used over time, if it is known
 history.json   the histories of the workflows, in Temporal's JSON
 logs/attempt_<restarts>/<rank>/
                with export --logs, the output of each process: stdout.log and stderr.log,
-               error.json and result.json if it wrote them, start.json: how it was started
+               error.json and result.json if it wrote them, start.json: how it was started,
+               software.json and usage: what it used
 
 Directories in account.json are those of the hosts on which the tasks ran.
 %s`
@@ -137,7 +148,7 @@ func historyJSON(histories []*historypb.History) ([]byte, error) {
 
 // addLogs adds the files of processes in a directory, without links. It skips files that an
 // earlier directory had.
-func addLogs(sources []source, dir string) ([]source, error) {
+func addLogs(sources []member, dir string) ([]member, error) {
 	attempts, err := tasklog.Attempts(dir)
 	if err != nil {
 		return nil, err
@@ -162,15 +173,15 @@ func addLogs(sources []source, dir string) ([]source, error) {
 				if err != nil {
 					return nil, err
 				}
-				sources = append(sources, source{name: name, size: info.Size(), path: filepath.Join(from, f.Name())})
+				sources = append(sources, member{name: name, size: info.Size(), path: filepath.Join(from, f.Name())})
 			}
 		}
 	}
-	slices.SortStableFunc(sources, func(a, b source) int { return cmp.Compare(a.name, b.name) }) // README first, logs last
+	slices.SortStableFunc(sources, func(a, b member) int { return cmp.Compare(a.name, b.name) }) // README first, logs last
 	return sources, nil
 }
 
-func (s source) write(archive *tar.Writer, dir string, when time.Time) error {
+func (s member) write(archive *tar.Writer, dir string, when time.Time) error {
 	h := &tar.Header{Typeflag: tar.TypeReg, Name: path.Join(dir, s.name), Size: s.size, Mode: 0o600, ModTime: when}
 	if err := archive.WriteHeader(h); err != nil {
 		return err

@@ -115,7 +115,7 @@ func gatherRun(ctx context.Context, a *cli.App, id string) (*record.Account, []j
 		return nil, nil, err
 	}
 	r := starter.Get(c, id, "")
-	of, err := look.AccountOf(ctx, r)
+	of, err := look.AccountOf(ctx, a, r)
 	if err != nil {
 		return nil, nil, err
 	}

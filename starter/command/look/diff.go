@@ -22,15 +22,17 @@ func Diff(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff [flags] A B",
 		Short: "Compare two runs",
-		Long: `Compares two runs: their specs and results and, for each task, the environment of its
-process, its program and the files among its arguments, the version of clusterrun, its
-host, how it ended, its restarts and the last lines of its stdout. A difference that
-several tasks share is printed once, with the tasks. The durations of the phases are
+		Long: `Compares two runs: their specs, source code and results and, for each task, the packages of
+its Python environment, the kernel, drivers and libraries of its host, the environment of
+its process, its program and the files among its arguments, the version of clusterrun, its
+host, how it ended, its restarts and the last lines of its stdout. It begins with the main
+differences in one line. A difference that several tasks share is printed once, with the
+tasks. Of source code with the same commit the lines that differ are shown. The durations of the phases are
 printed, but are not differences. What always differs, such as IDs and ports, is left out.
 
 Values of variables that are probably secret are never compared. How processes were
-started, and their last lines, come from their log directories. If those are on other
-hosts, they are left out, and diff says so.
+started, what they used, and their last lines come from their log directories. If those
+are on other hosts, which do not serve them, they are left out, and diff says so.
 
 Exit codes, as those of diff(1):
   0    the runs are the same
@@ -58,7 +60,7 @@ func runDiff(ctx context.Context, a *cli.App, args []string) error {
 	var both [2]*record.Account
 	for i, id := range args {
 		err := cli.Look(ctx, a, &cli.RunChoice{}, []string{id}, func(r *starter.Run, _ []string) (err error) {
-			both[i], err = AccountOf(ctx, r)
+			both[i], err = AccountOf(ctx, a, r)
 			return err
 		})
 		if err != nil {
@@ -86,6 +88,12 @@ func printComparison(a *cli.App, c *record.Comparison) error {
 		return a.PrintJSON(c)
 	}
 	fmt.Fprintf(a.Out, "--- %s\n+++ %s\n", c.A, c.B)
+	switch {
+	case len(c.Summary) > 0:
+		fmt.Fprintf(a.Out, "these two differ in: %s\n", spec.Visible(strings.Join(c.Summary, ", ")))
+	case len(c.Differences) > 0:
+		fmt.Fprintln(a.Out, "what was run is the same, as far as it is recorded")
+	}
 	in := ""
 	for _, d := range c.Differences {
 		if d.In != in {

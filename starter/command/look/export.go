@@ -25,7 +25,8 @@ func Export(a *cli.App) *cobra.Command {
 		Use:   "export [flags] RUN",
 		Short: "Write a run to a file: an archive, a page for a browser, or a trace",
 		Long: `Writes a run to one file, which tar opens on any machine: the spec, the status with the
-result and every exit, how its processes were started, its history in Temporal's JSON and,
+result and every exit, its source code and software, how its processes were started, what
+they used over time, its history in Temporal's JSON and,
 with --logs, its output. A README in it says what is where. What is on other hosts comes
 from the host workers that serve it (clusterrun worker --listen). If some of it cannot be
 fetched, the command names the tasks and their hosts, writes the rest, and exits with 125.
@@ -140,7 +141,7 @@ func runExport(ctx context.Context, a *cli.App, args []string, o *exportOptions)
 }
 
 func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs bool) error {
-	of, err := AccountOf(ctx, r)
+	of, err := AccountOf(ctx, a, r)
 	if err != nil {
 		return err
 	}
@@ -153,6 +154,12 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 	}
 	if err := addStarts(ctx, a, r, of); err != nil && !logs {
 		a.Say("how some processes were started is not in it: %s", err) // with --logs, NamesLeftOut names the processes
+	}
+	files := record.FilesOf(of.Status, a.LogsDir())
+	defer files.Close()
+	files.Learn(ctx, r, of.Status)
+	if of.Usage, err = files.Usage(ctx, of.Status.Tasks); err != nil {
+		a.Say("what some tasks used over time is not in it: %s", err)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

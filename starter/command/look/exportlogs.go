@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/process/software"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -145,7 +146,7 @@ func (c *logCopy) finish(ctx context.Context, h *logs.Host) error {
 					return err
 				}
 			}
-			for file, name := range map[string]string{"error": tasklog.ErrorFile, "result": tasklog.ResultFile, "start": tasklog.StartFile, "usage": tasklog.UsageFile} {
+			for file, name := range map[string]string{"error": tasklog.ErrorFile, "result": tasklog.ResultFile, "start": tasklog.StartFile, "usage": tasklog.UsageFile, "software": software.File} {
 				if err := c.copy(ctx, h, rank, n, file, c.fileOf(rank, n, name)); err != nil {
 					return err
 				}

@@ -20,24 +20,33 @@ import (
 )
 
 func Show(a *cli.App) *cobra.Command {
-	var only bool
+	var only, patch bool
 	cmd := cli.OnRun(a, &cobra.Command{
 		Use:   "show [flags] RUN",
 		Short: "Show the spec of a run, and how its processes were started",
-		Long: `Shows the spec of a run, how long its phases took and, if its logs can be read here, how
-its processes were started: program, directory, environment and version of clusterrun.
+		Long: `Shows the spec of a run, how long its phases took, the git commit that it was started from
+and what was changed since, the software of its hosts and, if its logs can be read, how its
+processes were started: program, directory, environment and version of clusterrun.
 With --spec it prints only the spec, in YAML that run, submit and validate take. That is
 the spec as it was given, with flags applied and paths made absolute, but without its
-signature, which is not valid for another run ID.
+signature, which is not valid for another run ID. With --patch it prints only the difference
+to the commit, without what is probably secret. --json has all packages of Python.
 
 Values of variables that are probably secret are left out, except those in the spec with
 --spec or --json. --json prints everything that diff compares.
 
 ` + cli.ExitCodesOfRequests,
-		Example: "  clusterrun show iris-x2k4\n  clusterrun show --spec iris-x2k4 > iris.yaml",
+		Example: "  clusterrun show iris-x2k4\n  clusterrun show --spec iris-x2k4 > iris.yaml\n  clusterrun show --patch iris-x2k4",
 	}, func(ctx context.Context, r *starter.Run) error {
+		if patch {
+			histories, err := r.History(ctx)
+			if err != nil {
+				return err
+			}
+			return printPatch(a, r.ID, record.New(&starter.Status{}, nil, histories).Source)
+		}
 		if !only {
-			of, err := AccountOf(ctx, r)
+			of, err := AccountOf(ctx, a, r)
 			if err != nil {
 				return err
 			}
@@ -60,7 +69,9 @@ Values of variables that are probably secret are left out, except those in the s
 		_, err = a.Out.Write(text)
 		return err
 	})
+	cmd.Flags().BoolVar(&patch, "patch", false, "print only what was changed in the source code since its commit")
 	cmd.Flags().BoolVar(&only, "spec", false, "print only the spec, in the form that run takes")
+	cmd.MarkFlagsMutuallyExclusive("spec", "patch")
 	return cmd
 }
 
@@ -75,8 +86,11 @@ func SpecOfRun(ctx context.Context, r *starter.Run) (*spec.RunSpec, error) {
 	return s, nil
 }
 
+// filesTake is the longest time for reading files of processes on other hosts.
+const filesTake = 10 * time.Second
+
 // AccountOf returns all that is known of a run.
-func AccountOf(ctx context.Context, r *starter.Run) (*record.Account, error) {
+func AccountOf(ctx context.Context, a *cli.App, r *starter.Run) (*record.Account, error) {
 	status, err := r.Status(ctx)
 	if err != nil {
 		return nil, err
@@ -90,7 +104,14 @@ func AccountOf(ctx context.Context, r *starter.Run) (*record.Account, error) {
 	if err != nil && !errors.As(err, &invalid) {
 		return nil, err // an invalid spec is encrypted, or of a later version
 	}
-	return record.New(status, s, histories), nil
+	of := record.New(status, s, histories)
+	files := record.FilesOf(status, a.LogsDir())
+	defer files.Close()
+	files.Learn(ctx, r, status)
+	reading, cancel := context.WithTimeout(ctx, filesTake)
+	defer cancel()
+	of.AddFiles(reading, files)
+	return of, nil
 }
 
 // whyNoSpec returns why the spec of a run is not known, and the remedy.
@@ -115,6 +136,7 @@ func printAccount(a *cli.App, of *record.Account) error {
 	if line := phasesLine(of.Phases); line != "" {
 		fmt.Fprintln(a.Out, line)
 	}
+	printOrigin(a, of)
 	for _, g := range sameStarts(of) {
 		fmt.Fprintf(a.Out, "\n%s: by clusterrun %s in %s\n", shorten.List(g.tasks, cli.MostNames), spec.Cell(g.start.Version), spec.Cell(g.start.Dir))
 		for _, f := range g.start.Files {

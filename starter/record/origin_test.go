@@ -1,0 +1,99 @@
+package record
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/process/software"
+	"github.com/clusterrun/clusterrun/starter/source"
+	"github.com/clusterrun/clusterrun/workflows/series"
+)
+
+// differences returns the differences in a part of what is compared, as "WHAT: A → B".
+func differences(c *Comparison, in string) (lines []string) {
+	for _, d := range c.Differences {
+		if d.In == in {
+			lines = append(lines, d.What+": "+orNone(d.A)+" → "+orNone(d.B))
+		}
+	}
+	return lines
+}
+
+func TestDifferentOrigins(t *testing.T) {
+	const head = "diff --git a/train.py b/train.py\n--- a/train.py\n+++ b/train.py\n@@ -1,2 +1,3 @@\n"
+	a, _ := sample(t, "aaaaaa-1", "info")
+	b, _ := sample(t, "bbbbbb-2", "info")
+	for _, of := range []*Account{a, b} {
+		of.Status.Tasks[0].Host = "gpu-1"
+		of.Status.Tasks[1].Host = "gpu-2"
+		for _, task := range of.Status.Tasks {
+			record := software.Record{
+				Host: task.Host, Versions: map[string]string{software.Kernel: "6.8"},
+				Python: &software.Python{Version: "3.12.3", Packages: map[string]string{"torch": "2.6.0", "numpy": "2.1"}},
+			}
+			if of == b {
+				record.Python.Packages["torch"], record.Python.Packages["new"] = "2.7.0", "1"
+			}
+			require.NoError(t, record.Write(task.LogDir))
+		}
+		own, err := os.Hostname()
+		require.NoError(t, err)
+		files := &Files{Own: own, Logs: filepath.Dir(filepath.Dir(filepath.Dir(of.Status.Tasks[0].LogDir))), IsOwn: func(string) bool { return false }}
+		of.AddFiles(t.Context(), files)
+		require.Len(t, of.Software, 2)
+	}
+	b.Status.Tasks[1].Host = "gpu-3"
+	a.Source = &source.Source{Dir: "/p", Commit: "0123456789abcdef", Branch: "main", Files: []source.File{{Name: "train.py", Added: 1}}, Patch: head + "+lr = 1\n"}
+	b.Source = &source.Source{Dir: "/q", Commit: "0123456789abcdef", Branch: "main", Files: []source.File{{Name: "train.py", Added: 2, Removed: 1}}, Patch: head + "-old\n+lr = 2\n+wd = 0\n", Untracked: []string{"new.py"}}
+
+	c := Compare(a, b)
+	assert.Equal(t, []string{"train.py: lr = 1\nold → lr = 2\nwd = 0", "new.py: \x00 → untracked"}, differences(c, "source"))
+	assert.Equal(t, []string{"new: \x00 → 1", "torch: 2.6.0 → 2.7.0"}, differences(c, "packages"))
+	assert.Empty(t, differences(c, "host software"))
+	assert.Equal(t, []string{"train.py (+2 −2)", "torch 2.6.0 → 2.7.0", "new none → 1", "host gpu-1, gpu-2 → gpu-1, gpu-3"}, c.Summary)
+	assert.Empty(t, Compare(a, a).Summary)
+
+	b.Source.Commit, b.Source.Note = "fedcba9876543210", "git took longer"
+	c = Compare(a, b)
+	assert.Equal(t, "commit 0123456789 → fedcba9876", c.Summary[0])
+	assert.Equal(t, []string{
+		"commit: 0123456789 (main) → fedcba9876 (main)", "train.py: changed since the commit (+1 −0) → changed since the commit (+2 −1)", "new.py: \x00 → untracked",
+	}, differences(c, "source"))
+	assert.Contains(t, c.Unknown, "the source code of bbbbbb-2: git took longer")
+	b.Source, b.Software = nil, nil
+	c = Compare(a, b)
+	assert.Empty(t, differences(c, "source"))
+	assert.Len(t, c.Unknown, 2)
+}
+
+func TestUsageOfTasks(t *testing.T) {
+	a, _ := sample(t, "aaaaaa-1", "info")
+	dir := a.Status.Tasks[1].LogDir
+	began := time.Unix(1_800_000_000, 0).UTC()
+	first, second := series.Point{From: began, Seconds: 10, CPUs: 1}, series.Point{From: began.Add(time.Minute), Seconds: 10, CPUs: 2}
+	require.NoError(t, tasklog.NewUsage(dir).Add(first))
+	run, n, rank, ok := tasklog.SplitProcessDir(dir)
+	require.True(t, ok)
+	again := tasklog.ProcessDir(run, n+1, rank) // after a restart
+	require.NoError(t, os.MkdirAll(again, 0o700))
+	require.NoError(t, tasklog.NewUsage(again).Add(second))
+
+	files := &Files{Logs: run, IsOwn: func(string) bool { return false }}
+	defer files.Close()
+	histories, err := files.Usage(t.Context(), a.Status.Tasks)
+	require.NoError(t, err)
+	assert.Equal(t, []UsageHistory{
+		{Name: "worker-0", Rank: 0, Host: "a", Points: []series.Point{}},
+		{Name: "worker-1", Rank: 1, Host: "a", Points: []series.Point{first, second}},
+	}, histories)
+	elsewhere := &Files{}
+	histories, err = elsewhere.Usage(t.Context(), a.Status.Tasks)
+	require.NoError(t, err)
+	assert.Empty(t, histories[1].Points)
+}
