@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/source"
 )
 
-// Software is what the tasks of a type on a host used.
+// Software has the versions and packages of the tasks of a type on a host.
 type Software struct {
 	Type string `json:"type"`
 	software.Record

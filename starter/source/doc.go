@@ -2,11 +2,11 @@
 // the git work tree, what was changed since the commit, and the names of untracked files.
 //
 // [Begin] asks git in the background, while the command connects to the server. A start waits for
-// the answer half a second at most, counted from there; what is missing then is left out with a
+// the answer half a second at most, counted from there, and leaves out the rest with a
 // [Source.Note]. A directory that is not in a work tree costs nothing.
 //
 // The difference is bounded: of very large ones, whole files are left out, the largest first.
-// String literals that are assigned to names like those of secrets, values that look like
+// String literals that are assigned to names of secrets, values that look like
 // tokens, and files that usually have secrets are replaced by a note, so the difference is for
 // reading, and may not apply.
 //

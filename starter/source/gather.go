@@ -46,7 +46,7 @@ func Begin(ctx context.Context, dirs ...string) *Gathering {
 	return g
 }
 
-// Result returns the state, or nil if there is none. It may be called once, and on nil.
+// Result returns the state, or nil outside of a work tree. It may be called once, and on nil.
 func (g *Gathering) Result() *Source {
 	if g == nil {
 		return nil
@@ -71,8 +71,8 @@ func topOf(dir string) string {
 	}
 }
 
-// gather returns the state of a work tree, as far as it is known in time; nil if git says that it is
-// none.
+// gather returns the state of a work tree, with a note about parts that git did not tell in time. It
+// returns nil if git knows no work tree there.
 func gather(ctx context.Context, top string) *Source {
 	text, err := git(ctx, top, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--no-renames")
 	s := &Source{Dir: top}
@@ -82,7 +82,7 @@ func gather(ctx context.Context, top string) *Source {
 		if headErr != nil {
 			return nil
 		}
-		s.Commit, s.Note = strings.TrimSpace(out), "what was changed since is not known: "+why(ctx, err)
+		s.Commit, s.Note = strings.TrimSpace(out), "the changes since the commit are not known: "+why(ctx, err)
 		return s
 	}
 	changed := s.read(text)
@@ -92,7 +92,7 @@ func gather(ctx context.Context, top string) *Source {
 	patch, err := git(ctx, top, "-c", "core.quotePath=false", "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames",
 		"--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--submodule=short", "HEAD", "--")
 	if err != nil {
-		s.Note = "what was changed is not known: " + why(ctx, err)
+		s.Note = "the changes since the commit are not known: " + why(ctx, err)
 		return s
 	}
 	s.take(patch)

@@ -25,8 +25,8 @@ func (s *Source) Arguments() []any {
 	return args
 }
 
-// Of returns the state that the arguments of a workflow contain, or nil if there is none, or it is
-// encoded with an unknown key.
+// Of returns the state that the arguments of a workflow contain, or nil without one, or with one that
+// is encoded with an unknown key.
 func Of(arguments []*commonpb.Payload) *Source {
 	if len(arguments) <= argument || string(arguments[argument].GetMetadata()[converter.MetadataEncoding]) != converter.MetadataEncodingJSON {
 		return nil

@@ -16,7 +16,7 @@ import (
 type Source struct {
 	// Dir is the top of the work tree on the host of the starter.
 	Dir string `json:"dir"`
-	// Commit is empty if there is none yet, and Branch if none is checked out.
+	// Commit is empty before the first one, and Branch while no branch is checked out.
 	Commit string `json:"commit,omitempty"`
 	Branch string `json:"branch,omitempty"`
 	// Files are the tracked files that differ from the commit.

@@ -30,7 +30,7 @@ const (
 // Record is the software that a process used.
 type Record struct {
 	Host string `json:"host"`
-	// Versions are those of the host, by name, such as "kernel" and "NVIDIA driver".
+	// Versions are the versions of the host, by name, such as "kernel" and "NVIDIA driver".
 	Versions map[string]string `json:"versions"`
 	// Python is nil if no Python program is known.
 	Python *Python `json:"python,omitempty"`
@@ -103,7 +103,7 @@ func cudaOf(dir string) string {
 	return ""
 }
 
-// entriesOf returns the names in a directory; none if it is none.
+// entriesOf returns the names in a directory, and nothing for another file.
 func entriesOf(dir string) []string {
 	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 	if err != nil {

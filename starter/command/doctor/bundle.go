@@ -123,6 +123,9 @@ func gatherRun(ctx context.Context, a *cli.App, id string) (*record.Account, []j
 	if err != nil {
 		return nil, nil, err
 	}
+	if of.Source != nil {
+		of.Source.Patch = "" // a bundle has no source code
+	}
 	list := make([]json.RawMessage, len(histories))
 	for i, h := range histories {
 		if list[i], err = protojson.Marshal(h); err != nil {

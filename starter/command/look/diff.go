@@ -92,7 +92,7 @@ func printComparison(a *cli.App, c *record.Comparison) error {
 	case len(c.Summary) > 0:
 		fmt.Fprintf(a.Out, "these two differ in: %s\n", spec.Visible(strings.Join(c.Summary, ", ")))
 	case len(c.Differences) > 0:
-		fmt.Fprintln(a.Out, "what was run is the same, as far as it is recorded")
+		fmt.Fprintln(a.Out, "both were started alike, according to their records")
 	}
 	in := ""
 	for _, d := range c.Differences {

@@ -8,9 +8,9 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// WorkTree begins to find out the state of the git work tree that a run is started from: that of the
-// directory that it ships, of its working directory, or of its program. It returns nil if the spec
-// says that it is not recorded.
+// WorkTree begins to ask for the state of the git work tree that a run is started from. It looks for
+// one at the directory that the run ships, at its working directory, and at its program. It returns
+// nil if the spec has record_source: false.
 func WorkTree(ctx context.Context, s *spec.RunSpec) *source.Gathering {
 	if s.RecordSource != nil && !*s.RecordSource {
 		return nil
@@ -19,7 +19,7 @@ func WorkTree(ctx context.Context, s *spec.RunSpec) *source.Gathering {
 	if s.Ship.Dir != "" {
 		dirs = append(dirs, s.Ship.Dir)
 	}
-	dirs = append(dirs, s.Dir) // an empty one is that of this command
+	dirs = append(dirs, s.Dir) // an empty one stands for the directory of this command
 	commands := [][]string{s.Command}
 	for _, g := range s.Tasks {
 		commands = append(commands, g.Command)
