@@ -28,8 +28,12 @@ type usageHistory struct {
 	steps, seconds float64
 }
 
-// freshFor is the age up to which a process is taken for one that was started just now.
-const freshFor = 5 * time.Second
+const (
+	// freshFor is the age up to which a process is taken for one that was started just now.
+	freshFor = 5 * time.Second
+	// shortLife is the life up to which samples say less of the memory than the kernel.
+	shortLife = 20 * time.Second
+)
 
 func (l *taskLease) newUsageHistory(p supervisor.Process) *usageHistory {
 	return &usageHistory{lease: l, process: p, file: tasklog.NewUsage(p.LogDir), at: p.Started, known: l.now().Sub(p.Started) < freshFor}
@@ -54,7 +58,7 @@ func (u *usageHistory) end(e *supervisor.Exit) {
 	}
 	defer u.mu.Unlock()
 	s := supervisor.Sample{Usage: e.Usage, RSS: u.last.RSS, GPUMemory: u.last.GPUMemory}
-	if u.last.Processes == 0 { // it ended before the first sample
+	if e.Ended.Sub(u.process.Started) < shortLife {
 		s.RSS, s.GPUMemory = e.Usage.MaxRSS, e.Usage.MaxGPUMemory
 	}
 	if e.Ended.After(u.at) {

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -224,12 +226,21 @@ func environment(s *tasklog.Start, own *strings.Replacer) values {
 				out[name] = new("(not kept: perhaps a secret)")
 			case i == 0:
 				out[name] = new(digested + s.Key + *value)
+			case name == "PYTHONPATH":
+				out[name] = given(own.Replace(withoutHook(*value)))
 			default:
 				out[name] = new(own.Replace(*value))
 			}
 		}
 	}
 	return out
+}
+
+// withoutHook returns a search path of Python without the directory that clusterrun puts in front.
+func withoutHook(path string) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(path, ":"), func(dir string) bool {
+		return strings.HasPrefix(filepath.Base(dir), taskenv.HookPrefix)
+	}), ":")
 }
 
 // digested is the prefix of a value of which only a digest is known. No value of a variable has

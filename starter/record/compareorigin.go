@@ -170,10 +170,13 @@ func (c *Comparison) software(a, b *Account) {
 // summarize adds the differences in the spec, the environment and the hosts to the summary.
 func (c *Comparison) summarize(a, b *Account) {
 	n := 0
+	said := map[string]bool{}
 	for _, d := range c.Differences {
-		if d.In != "spec" && d.In != "environment" {
+		name := strings.TrimPrefix(d.What, "env.") // a variable of the spec is in the environment, too
+		if d.In != "spec" && d.In != "environment" || said[name] {
 			continue
 		}
+		said[name] = true
 		if n++; n > mostSummed {
 			c.Summary = append(c.Summary, "and more of the spec and the environment")
 			break
