@@ -174,7 +174,7 @@ func TestSecrets(t *testing.T) {
 	assert.Equal(t, "+secret_tokens = tokenize(x)\n", s.hide("+secret_tokens = tokenize(x)\n"))
 }
 
-// Whatever git writes is taken without a mistake.
+// Any answer of git is taken without a mistake.
 func FuzzPatch(f *testing.F) {
 	f.Add("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
 	f.Add("diff --git \"a/\\303\\244\" \"b/\\303\\244\"\nBinary files a and b differ\n")

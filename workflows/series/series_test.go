@@ -66,7 +66,7 @@ func TestCoarsen(t *testing.T) {
 
 func TestTotal(t *testing.T) {
 	assert.Zero(t, Total(nil))
-	// A gap of an hour counts for the length alone.
+	// A gap of an hour counts only for the length.
 	gap := []Point{{From: began, Seconds: 10, CPUs: 1}, {From: began.Add(time.Hour), Seconds: 10, CPUs: 3}, {From: began.Add(2 * time.Hour), Seconds: 20, CPUs: 2}}
 	total := Total(gap)
 	assert.InDelta(t, 2, total.CPUs, 1e-9)
@@ -104,7 +104,7 @@ func TestRecords(t *testing.T) {
 	assert.Empty(t, Parse(nil))
 }
 
-// Whatever a file has, what is read can be shown, and coarsening keeps what it is about.
+// The points of any file have a form in JSON, and coarsening keeps their sums and largest values.
 func FuzzPoints(f *testing.F) {
 	var b []byte
 	for _, p := range samples(20) {

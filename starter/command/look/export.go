@@ -159,7 +159,7 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 	defer files.Close()
 	files.Learn(ctx, r, of.Status)
 	if of.Usage, err = files.Usage(ctx, of.Status.Tasks); err != nil {
-		a.Say("what some tasks used over time is not in it: %s", err)
+		a.Say("the usage of some tasks over time is left out: %s", err)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
