@@ -28,7 +28,7 @@ const (
 
 // exportHTML writes the page of a run to a file.
 func exportHTML(ctx context.Context, a *cli.App, r *starter.Run, file string) error {
-	of, err := AccountOf(ctx, r)
+	of, err := AccountOf(ctx, a, r)
 	if err != nil {
 		return err
 	}
