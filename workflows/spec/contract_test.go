@@ -23,6 +23,8 @@ var wire = []reflect.Type{
 	reflect.TypeFor[SignalRequest](),
 	reflect.TypeFor[StartTaskRequest](),
 	reflect.TypeFor[StopRequest](),
+	reflect.TypeFor[RestartedRequest](),
+	reflect.TypeFor[Notice](),
 	reflect.TypeFor[RequestAnswer](),
 	reflect.TypeFor[TaskProblem](),
 	reflect.TypeFor[TogetherRequest](),

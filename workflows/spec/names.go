@@ -22,6 +22,9 @@ const (
 	// FleetWorkflowType is the type of the workflow that knows the hosts of a queue and
 	// which runs wait for room on them; see [FleetID].
 	FleetWorkflowType = "Fleet"
+	// NotifyWorkflowType is the type of the workflow that sends the notifications of one event
+	// of a run; see [NoticeID].
+	NotifyWorkflowType = "Notify"
 	// TaskQueue is the queue of the workflow workers that share work. The
 	// queues of hosts are named after it; see [HostsQueue].
 	TaskQueue = "clusterrun"
@@ -83,6 +86,9 @@ const MemoStarted = "started"
 // ErrRestart is the type of the failures of RunTask after which the task gets another process.
 // Their message is the reason.
 const ErrRestart = "Restart"
+
+// ErrNotify is the type of the error of a notification that was not taken.
+const ErrNotify = "NotifyError"
 
 // Types of the errors of refused updates.
 const (
@@ -198,6 +204,17 @@ func HostOfGroup(id string) string {
 		return ""
 	}
 	return host
+}
+
+// NoticeID returns the workflow ID of the nth notice of a run, which counts from 1, and its ID in
+// [Notice]. execution is the first execution of the run.
+func NoticeID(workflowID, execution string, n int) string {
+	return NoticeIDPrefix(workflowID, execution) + strconv.Itoa(n)
+}
+
+// NoticeIDPrefix returns the common start of the IDs of all notices of a run.
+func NoticeIDPrefix(workflowID, execution string) string {
+	return workflowID + "/notice/" + execution + "/"
 }
 
 // Names of the search attributes of runs. The starter sets all that the namespace has

@@ -23,6 +23,8 @@ const (
 	UpdateCaptureStacks = "capture-stacks"
 	// UpdateSilent reports to a run that all its tasks on a host are silent.
 	UpdateSilent = "silent"
+	// UpdateRestarted reports to a run that a host has restarted one of its tasks.
+	UpdateRestarted = "restarted"
 )
 
 // Requests come from people in the middle of an incident, often through `temporal workflow
@@ -181,6 +183,25 @@ type SilentRequest struct {
 func (r SilentRequest) Validate() error {
 	c := &checker{}
 	checkTaskNames(c, r.Tasks)
+	return c.requestError()
+}
+
+// RestartedRequest is the input of [UpdateRestarted]. Hosts send it if the run has a notification
+// of restarts.
+type RestartedRequest struct {
+	Task string `json:"task"`
+	Host string `json:"host"`
+	// Restart numbers the restarts of the task, from 1, and Why is the reason.
+	Restart    int    `json:"restart"`
+	Why        string `json:"why"`
+	Generation int    `json:"generation,omitempty"`
+}
+
+// Validate checks the request by itself. The error is an [*InvalidRequestError].
+func (r RestartedRequest) Validate() error {
+	c := &checker{}
+	checkTaskName(c, "task", r.Task)
+	checkText(c, "why", r.Why)
 	return c.requestError()
 }
 

@@ -159,6 +159,9 @@ func TestFieldExamplesDecode(t *testing.T) {
 			}
 		case "Override":
 			doc = "command: [x]\ntasks: [{type: worker, overrides: {0: {" + f.example + "}}}]"
+		case "Notification":
+			other := map[string]string{"events": "command: [x]", "secret": `webhook: "https://example.com"`}[name]
+			doc = "command: [x]\ntasks: [{type: worker}]\nsilence: 1m\non_silence: report\nnotify: [{" + strings.Trim(f.example+", "+other, ", ") + "}]"
 		case "StopTogether":
 			doc += "stop_together: {" + f.example + "}"
 		case "Stop", "Logs", "Closures", "Hosts", "Elastic":

@@ -28,6 +28,7 @@ func checkSpec(c *checker, s *RunSpec) {
 	checkDirs(c, s)
 	checkRestarts(c, s)
 	checkSilence(c, s)
+	checkNotify(c, s)
 	checkMPI(c, s)
 	checkBarriers(c, s)
 	checkStore(c, s)

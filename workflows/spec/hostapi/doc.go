@@ -26,6 +26,8 @@ type Host interface {
 	Tasks
 	// Release ends the run on the host and returns every exit of every process.
 	Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, error)
+	// Notify sends a notice about a run, which may have ended, to a webhook or a command.
+	Notify(ctx context.Context, in NotifyInput) (None, error)
 }
 
 // Activity is a method of [Host], such as Host.Reserve. The SDK does not check the types of an
