@@ -86,6 +86,7 @@ func (m *Machine) nextGeneration() {
 	m.phase = placing
 	m.silent.capturing, m.silent.tasks = false, nil
 	m.do(Regroup{Generation: m.group.generation, First: first, After: m.Waiting()})
+	m.notify(Notify{On: spec.NotifyRestart, Group: new(m.group.restarts[len(m.group.restarts)-1])})
 }
 
 // next begins another generation, whose first processes have the number first. before is the

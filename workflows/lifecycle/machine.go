@@ -13,6 +13,8 @@ type Machine struct {
 	silent silentTasks
 	// capturedFor is the cause of the stop that waits for a capture.
 	capturedFor spec.Cause
+	// notices counts the notices of the run.
+	notices int
 }
 
 // phase is a state of the run; doc.go has the diagram.
@@ -207,5 +209,7 @@ func (e Released) apply(m *Machine) {
 		return
 	}
 	m.phase = ended
-	m.do(m.finish(e))
+	f := m.finish(e)
+	m.do(f)
+	m.notifyEnd(&f.Result)
 }

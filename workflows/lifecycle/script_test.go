@@ -48,6 +48,7 @@ import (
 //	                                a task, or without one an operator, asks all
 //	                                tasks to stop, with KIND: TEXT as its error
 //	clear [TASK]                    and takes that back; both have generation=N
+//	restarted TASK N: TEXT          a host says that it restarted the task
 //	resume                          the workflow continues as new
 //	resumed elapsed=DURATION        and begins
 //	released [host=TASK,HOST]… [value=TASK,JSON]… [problem=TEXT]… [forgotten]
@@ -183,6 +184,9 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 		return s.captured(words[1:])
 	case "silent":
 		return lifecycle.Silent{SilentRequest: spec.SilentRequest{Tasks: tasks, Generation: s.generation}}, nil
+	case "restarted":
+		n, err := strconv.Atoi(arg(2))
+		return lifecycle.Restarted{RestartedRequest: spec.RestartedRequest{Task: arg(1), Host: "gpu-0", Restart: n, Why: text, Generation: s.generation}}, err
 	case "resume":
 		return resume{}, nil
 	case "unplaced":
@@ -493,9 +497,28 @@ func show(a lifecycle.Action) string {
 		return "  release\n"
 	case lifecycle.Finish:
 		return showResult(a.Result)
+	case lifecycle.Notify:
+		return showNotify(a)
 	default:
 		return fmt.Sprintf("  %T\n", a)
 	}
+}
+
+func showNotify(a lifecycle.Notify) string {
+	var n spec.Notice
+	switch {
+	case a.Result != nil:
+		r := *a.Result
+		r.Message = outcome.Sentence(&r)
+		n = outcome.Ended("r", &r)
+	case a.Task != nil:
+		n = outcome.TaskRestarts("r", *a.Task)
+	case a.Group != nil:
+		n = outcome.GroupRestarts("r", *a.Group)
+	default:
+		n = outcome.Hangs("r", a.Silent, a.Findings)
+	}
+	return fmt.Sprintf("  notify %d of %s: %s\n", a.Number, a.On, n.Text)
 }
 
 // showRequest shows a request to the hosts of tasks.

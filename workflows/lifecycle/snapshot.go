@@ -38,6 +38,8 @@ type Snapshot struct {
 	StackFiles map[string]string   `json:"stack_files,omitempty"`
 	// SilenceRestarts counts the restarts of on_silence.
 	SilenceRestarts int `json:"silence_restarts,omitempty"`
+	// Notices counts the notices of the run.
+	Notices int `json:"notices,omitempty"`
 }
 
 // RunningTask is the state of a task in a generation that is running.
@@ -73,7 +75,7 @@ func (m *Machine) Snapshot() Snapshot {
 	s := Snapshot{
 		Generation: g.generation, First: g.first, Size: m.size, Counted: g.counted, Quick: g.quick, Restarts: g.restarts,
 		Stops: m.together.seq, Cleared: m.together.done, Exits: map[string][]spec.Exit{}, Stacks: m.findings, FoundIn: m.foundIn, StackFiles: maps.Clone(m.stacks),
-		SilenceRestarts: m.silent.restarts,
+		SilenceRestarts: m.silent.restarts, Notices: m.notices,
 	}
 	for _, t := range m.tasks {
 		if t.added {
@@ -173,7 +175,7 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 			m.group.before = &failure{task: t, exit: b.Exit, host: b.Host, evidence: b.Evidence}
 		}
 	}
-	m.arrivals, m.silent.restarts = from.Arrivals, from.SilenceRestarts
+	m.arrivals, m.silent.restarts, m.notices = from.Arrivals, from.SilenceRestarts, from.Notices
 	m.findings, m.foundIn, m.stacks = from.Stacks, from.FoundIn, from.StackFiles
 	for _, r := range from.Running {
 		m.phase = running
