@@ -67,6 +67,7 @@ func registerWorkflows(w worker.Worker) {
 	w.RegisterWorkflowWithOptions(workflows.TaskGroup, workflow.RegisterOptions{Name: spec.GroupWorkflowType})
 	w.RegisterWorkflowWithOptions(workflows.Fleet, workflow.RegisterOptions{Name: spec.FleetWorkflowType})
 	w.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
+	w.RegisterWorkflowWithOptions(workflows.Notify, workflow.RegisterOptions{Name: spec.NotifyWorkflowType})
 	w.RegisterWorkflowWithOptions(queue.Workflow, workflow.RegisterOptions{Name: closure.QueueType})
 }
 
@@ -81,6 +82,7 @@ func (s *side) taskWorkers() (all polling) {
 		if s.member == nil {
 			w.RegisterActivityWithOptions(s.host.Reserve, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Reserve)})
 		}
+		w.RegisterActivityWithOptions(s.host.Notify, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.Notify)})
 		s.registerChecks(w)
 		all = append(all, w)
 	}

@@ -106,6 +106,7 @@ type clusterRun struct {
 	releaser *releaser  // gives hosts back
 	handover *handover  // continues the run in another execution
 	report   *reporter  // the status, for users
+	notifier *notifier  // notifies of events
 }
 
 type (
@@ -230,6 +231,7 @@ func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun
 	r := &clusterRun{
 		runState: state, placer: pl, fleet: pl.fleet, calls: pl.calls,
 		releaser: &releaser{state}, handover: &handover{state, pl}, report: &reporter{state, pl},
+		notifier: &notifier{runState: state},
 	}
 	if from != nil {
 		r.resume(from)
@@ -290,10 +292,18 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 		r.next = nil
 		r.step(free, lifecycle.Cancel{})
 	}
+	if r.invalid != nil {
+		for _, a := range r.machine.Refused(resultOfRefusal(r.invalid)) {
+			r.carryOut(free, a)
+		}
+	}
+	if r.next == nil {
+		r.fleet.leaveFleet(free)
+	}
+	r.notifier.await(free)
 	if r.next != nil {
 		return nil, nil
 	}
-	r.fleet.leaveFleet(free)
 	if r.invalid != nil {
 		return nil, r.invalid
 	}
@@ -369,6 +379,11 @@ func (r *clusterRun) carryOut(ctx workflow.Context, a lifecycle.Action) {
 		r.stopTimer(a.Timer)
 	case lifecycle.Release:
 		r.release(ctx)
+	case lifecycle.Notify:
+		if a.Result != nil && r.result != nil {
+			a.Result = r.result // it has a message
+		}
+		r.notifier.notify(ctx, a)
 	case lifecycle.Finish:
 		result := a.Result
 		result.Output = r.output

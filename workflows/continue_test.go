@@ -42,6 +42,7 @@ func newWorld(t *testing.T) *world {
 	w.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: spec.PrivateQueue("test")})
 	w.RegisterWorkflowWithOptions(clusterRun(t), workflow.RegisterOptions{Name: spec.WorkflowType})
 	w.RegisterWorkflowWithOptions(workflows.TaskGroup, workflow.RegisterOptions{Name: spec.GroupWorkflowType})
+	w.RegisterWorkflowWithOptions(workflows.Notify, workflow.RegisterOptions{Name: spec.NotifyWorkflowType})
 	hearEnds(w.TestWorkflowEnvironment)
 	w.SetContinueAsNewSuggested(true)
 	register := func(name string, f any) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 const (
@@ -38,6 +39,10 @@ const (
 	// a host that was lost and that the group has left: nothing of the run lives there, and it
 	// adds at most the exits of earlier processes.
 	releaseWait, lostWait = time.Minute, 5 * time.Second
+	// notifyTakes is the time for which a notice is tried, and notifyWait the time in which a
+	// host must take it up before the next host is asked.
+	notifyTakes = 24 * time.Hour
+	notifyWait  = 30 * time.Second
 )
 
 // activityOptions returns a context for an activity on a queue.
@@ -189,6 +194,23 @@ func ending(ctx workflow.Context, queue string) workflow.Context {
 		RetryPolicy:            every(time.Second),
 		Summary:                "end the call queue",
 	})
+}
+
+// notifying is for Notify. others reports whether other hosts can be asked.
+func notifying(ctx workflow.Context, queue string, others bool, summary string) workflow.Context {
+	o := workflow.ActivityOptions{
+		TaskQueue:              queue,
+		StartToCloseTimeout:    2 * hostapi.NotifyBound,
+		ScheduleToCloseTimeout: notifyTakes,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 5 * time.Minute,
+		},
+		Summary: summary,
+	}
+	if others {
+		o.ScheduleToStartTimeout = notifyWait
+	}
+	return workflow.WithActivityOptions(ctx, o)
 }
 
 // once is for activities whose failure another attempt cannot mend.

@@ -37,6 +37,9 @@ func (r *clusterRun) register(ctx workflow.Context) error {
 		update(r, spec.UpdateSilent, "Reports that all tasks on a host are silent.", func(q spec.SilentRequest) (lifecycle.Event, error) {
 			return lifecycle.Silent{SilentRequest: q}, nil
 		}),
+		update(r, spec.UpdateRestarted, "Tells that a host has restarted a task.", func(q spec.RestartedRequest) (lifecycle.Event, error) {
+			return lifecycle.Restarted{RestartedRequest: q}, nil
+		}),
 		update(r, spec.UpdateRequestStop, "Stops the run, with grace.", func(q spec.StopRequest) (lifecycle.Event, error) {
 			return lifecycle.Cancel{Reason: q.Reason}, nil
 		}),
