@@ -64,6 +64,7 @@ func (c *checker) check(p *Policy) {
 		c.patterns(at+"programs", r.Programs, c.path)
 		c.patterns(at+"directories", r.Directories, c.path)
 		c.patterns(at+"env", r.Env, c.name)
+		c.patterns(at+"webhooks", r.Webhooks, c.name)
 		c.patterns(at+"secrets.env", r.Secrets.Env, c.name)
 		c.patterns(at+"secrets.files", r.Secrets.Files, c.path)
 		for j, ask := range r.Requests {

@@ -12,6 +12,7 @@
 //	    directories: [/srv/alice]
 //	    env: [NCCL_DEBUG, EPOCHS]
 //	    secrets: {env: [WANDB_API_KEY], files: ["/etc/clusterrun/secrets/*"]}
+//	    webhooks: [hooks.example.com]
 //	  - signers: [unsigned]
 //	    user: nobody
 //	    programs: [/opt/jobs/selftest]

@@ -33,6 +33,9 @@ type Rule struct {
 	Env []string `json:"env,omitzero"`
 	// Secrets are the secrets of the host that a spec may refer to. All others are denied.
 	Secrets Secrets `json:"secrets,omitzero"`
+	// Webhooks are the hosts to which notices about the run may be sent, or patterns of them. All
+	// others are denied.
+	Webhooks []string `json:"webhooks,omitzero"`
 	// Requests are the requests that can be made to running tasks.
 	Requests []Ask `json:"requests,omitzero"`
 	// Closures reports whether the tasks may be given closures, which are never signed.
@@ -76,6 +79,10 @@ type Request struct {
 	Env []string
 	// SecretEnv and SecretFiles are the secrets that the spec refers to.
 	SecretEnv, SecretFiles []string
+	// Notice reports whether a notice is sent to a webhook: no program is started. Webhook is its
+	// host, or empty if it is not known yet.
+	Notice  bool
+	Webhook string
 	// AsRoot reports whether the host worker runs as root.
 	AsRoot bool
 	// Ask is the request to the running process. It is empty if the process is being started.
@@ -149,17 +156,25 @@ func (r *Rule) problem(q Request) string {
 	if env == nil && r.Programs != nil {
 		env = []string{}
 	}
+	programs, webhooks := []string{q.Program}, []string{q.Webhook}
+	if q.Notice {
+		programs = nil
+	}
+	if q.Webhook == "" {
+		webhooks = nil
+	}
 	for _, bound := range []struct {
 		allowed []string // nil allows everything
 		asked   []string
 		matches func(patterns []string, s string) bool
 		verb    string
 	}{
-		{r.Programs, []string{q.Program}, pathMatches, "does not allow the program"},
+		{r.Programs, programs, pathMatches, "does not allow the program"},
 		{r.Directories, q.Directories, dirMatches, "does not allow the directory"},
 		{env, q.Env, matchesAny, "does not let a spec set"},
 		{none(r.Secrets.Env), q.SecretEnv, matchesAny, "does not give the variable"},
 		{none(r.Secrets.Files), q.SecretFiles, pathMatches, "does not give the file"},
+		{none(r.Webhooks), webhooks, matchesAny, "does not allow webhooks of"},
 	} {
 		if bound.allowed == nil {
 			continue

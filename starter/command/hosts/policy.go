@@ -37,6 +37,7 @@ rule that matches a task decides; a task without such a rule is denied:
         directories: [/srv/alice]         # of dir and logs.dir, with all below
         env: [NCCL_DEBUG, EPOCHS]         # variables that the spec may set
         secrets: {env: [WANDB_API_KEY], files: ["/etc/clusterrun/secrets/*"]}
+        webhooks: [hooks.example.com]     # hosts that get notices; default: none
         requests: [restart, stacks]       # of running tasks; default: all
         closures: false
       - signers: [unsigned]
