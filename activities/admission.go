@@ -61,7 +61,7 @@ func unsignedStatement(s *spec.RunSpec) string {
 // before anything is fetched, reserved or started.
 func (g *gate) admit(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task) (l leave, problems []spec.Problem) {
 	if g.Guard == nil {
-		return l, nil
+		return l, g.admitNotices(in, tasks, nil)
 	}
 	signers, statement, err := g.Guard.Signers(signatures.OfRun(run.WorkflowID, in.Spec), in.Spec.Signature, useOf(run))
 	if err != nil {
@@ -87,7 +87,7 @@ func (g *gate) admit(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task)
 		g.refused(run, guard.Entry{Asked: "reserve", Signers: signers, Task: t.Name(), Command: t.Command}, d.Reason)
 		problems = append(problems, g.denial(t.Name(), signers, d.Reason))
 	}
-	return l, problems
+	return l, append(problems, g.admitNotices(in, tasks, signers)...)
 }
 
 // sameUser denies a request that is allowed as a user other than the run's user here. The

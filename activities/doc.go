@@ -15,6 +15,7 @@
 //	SettleTasks      ends what is left of a generation that the run has lost sight of
 //	Unreserve        gives back what was reserved for a generation
 //	Release          releases the host and returns every exit of every process
+//	Notify           sends a notice about a run, which may have ended, to a webhook or a command
 //
 // Their names, inputs and outputs are in package hostapi.
 //

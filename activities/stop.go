@@ -9,6 +9,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // stopOf returns the signal and grace for stopping a task. Values of a request override the
@@ -119,4 +120,14 @@ func (s *stopper) restart(ctx context.Context, run runkey.Run, task string) erro
 	}
 	_, err = s.stopTasks(ctx, p, spec.TaskRequest{Tasks: []string{task}}, supervisor.ReasonRestart)
 	return err
+}
+
+// TellStopping tells the tasks of the run here whether they stop together.
+func (h *Host) TellStopping(ctx context.Context, in hostapi.TellStoppingInput) (none hostapi.None, err error) {
+	p, err := h.accept(ctx, in.Group, request{"tell", nil, ""})
+	if p == nil {
+		return none, err
+	}
+	_, err = h.services.Learn(p.Run, in.Stopping)
+	return none, err
 }

@@ -1,0 +1,89 @@
+package notices
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The example of the specification of Standard Webhooks.
+func TestSignature(t *testing.T) {
+	got := Sign("whsec_plJ3nmyCDGBKInavdOK15jsl", "msg_loFOjxBNrRLzqYUf", "1731705121", []byte(`{"event_type":"ping","data":{"success":true}}`))
+	assert.Equal(t, "v1,rAvfW3dJ/X/qxhsaXPOyyCGmRKsaKWcsNccKXlIktD0=", got)
+	assert.NotEqual(t, got, Sign("plJ3nmyCDGBKInavdOK15jsl", "msg_loFOjxBNrRLzqYUf", "1731705121", []byte(`{"event_type":"ping","data":{"success":true}}`)))
+}
+
+func TestPost(t *testing.T) {
+	var status int
+	var header http.Header
+	var asked *http.Request
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r
+		for name, values := range header {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte("these\nare words" + strings.Repeat(" more", 10_000)))
+	}))
+	defer server.Close()
+	post := func(code int, h http.Header) error {
+		status, header = code, h
+		return Post(t.Context(), server.URL+"/secret-path", "id-1", "key", []byte("{}"), time.Unix(1000, 0))
+	}
+	var refused *RefusedError
+	var later *LaterError
+
+	require.NoError(t, post(204, nil))
+	assert.Equal(t, "id-1", asked.Header.Get("webhook-id"))
+	assert.Equal(t, "1000", asked.Header.Get("webhook-timestamp"))
+	assert.Equal(t, Sign("key", "id-1", "1000", []byte("{}")), asked.Header.Get("webhook-signature"))
+	assert.Equal(t, "application/json", asked.Header.Get("Content-Type"))
+
+	err := post(500, nil)
+	require.ErrorContains(t, err, "answered 500 Internal Server Error, these are words")
+	assert.Less(t, len(err.Error()), 500)
+	assert.NotErrorAs(t, err, &refused)
+	assert.NotContains(t, err.Error(), "secret-path")
+	assert.NotErrorAs(t, post(429, nil), &refused)
+	require.ErrorAs(t, post(503, http.Header{"Retry-After": {"7"}}), &later)
+	assert.Equal(t, 7*time.Second, later.After)
+	require.ErrorAs(t, post(404, nil), &refused)
+	require.ErrorAs(t, post(302, http.Header{"Location": {"http://169.254.169.254/"}}), &refused, "a redirect is not followed")
+
+	server.Close()
+	err = post(200, nil)
+	require.Error(t, err)
+	assert.NotErrorAs(t, err, &refused)
+	assert.NotContains(t, err.Error(), "secret-path")
+}
+
+func command(bound time.Duration, script string) Command {
+	return Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Dir: "/", Env: os.Environ(), Bound: bound}
+}
+
+func TestCommand(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "got")
+	require.NoError(t, command(time.Minute, "cat > "+file).Run(t.Context(), []byte("body")))
+	got, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, "body", string(got))
+
+	err = command(time.Minute, "echo no such mailbox >&2; exit 3").Run(t.Context(), nil)
+	require.EqualError(t, err, "sh ended with exit status 3, and wrote: no such mailbox")
+	err = command(time.Minute, "head -c 1000000 /dev/zero | tr '\\0' x; exit 1").Run(t.Context(), nil)
+	assert.Less(t, len(err.Error()), 500)
+	err = command(50*time.Millisecond, "sleep 1000 & sleep 1000").Run(t.Context(), nil)
+	require.EqualError(t, err, "sh took longer than 50ms, and was killed")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	assert.True(t, errors.Is(command(time.Minute, "sleep 1000").Run(ctx, nil), context.Canceled))
+}

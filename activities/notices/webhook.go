@@ -1,0 +1,110 @@
+package notices
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+const (
+	// postBound is the time that a webhook has for its answer.
+	postBound = 15 * time.Second
+	// maxAnswer bounds the part of an answer that is read, and maxWords the part that an error
+	// quotes, in bytes.
+	maxAnswer, maxWords = 4 << 10, 300
+	// maxRetryAfter bounds the delay that a webhook may ask for.
+	maxRetryAfter = time.Hour
+)
+
+// RefusedError reports that a try has failed in a way that another try will not mend.
+type RefusedError struct{ Message string }
+
+func (e *RefusedError) Error() string { return e.Message }
+
+// LaterError reports that a webhook asked for another try after a delay.
+type LaterError struct {
+	Message string
+	After   time.Duration
+}
+
+func (e *LaterError) Error() string { return e.Message }
+
+// hooks sends the requests. A redirect could lead to a host that no policy was asked about.
+var hooks = &http.Client{
+	Timeout:       postBound,
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// Post sends a notice to a webhook. It is signed unless the secret is empty. Errors name the host
+// of the address only, since the rest may be a secret.
+func Post(ctx context.Context, address, id, secret string, body []byte, now time.Time) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return &RefusedError{"the address of the webhook cannot be used"}
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "clusterrun/"+spec.Version)
+	stamp := strconv.FormatInt(now.Unix(), 10)
+	r.Header.Set("webhook-id", id)
+	r.Header.Set("webhook-timestamp", stamp)
+	if secret != "" {
+		r.Header.Set("webhook-signature", Sign(secret, id, stamp, body))
+	}
+	answer, err := hooks.Do(r)
+	if err != nil {
+		var inner *url.Error
+		if errors.As(err, &inner) {
+			err = inner.Err // without the address
+		}
+		return fmt.Errorf("%s: %w", r.URL.Host, err)
+	}
+	defer answer.Body.Close()
+	words, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // the status decides
+	text := fmt.Sprintf("%s answered %s", r.URL.Host, answer.Status)
+	if line := strings.TrimSpace(strings.ToValidUTF8(string(words), "\uFFFD")); line != "" && answer.StatusCode >= 300 {
+		text += ", " + shorten.Text(strings.Join(strings.Fields(line), " "), maxWords)
+	}
+	return judge(answer, text)
+}
+
+// judge returns the error of a try by the status of the answer.
+func judge(answer *http.Response, text string) error {
+	after, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
+	switch code := answer.StatusCode; {
+	case code >= 200 && code < 300:
+		return nil
+	case after > 0:
+		return &LaterError{text, min(time.Duration(after)*time.Second, maxRetryAfter)}
+	case code >= 500, code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests:
+		return errors.New(text)
+	}
+	return &RefusedError{text}
+}
+
+// Sign returns the signature of a body, as Standard Webhooks have it. A secret that begins with
+// whsec_ is a key in base64, and any other is the key itself.
+func Sign(secret, id, timestamp string, body []byte) string {
+	key := []byte(secret)
+	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
+		if decoded, err := base64.StdEncoding.DecodeString(text); err == nil {
+			key = decoded
+		}
+	}
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "%s.%s.", id, timestamp)
+	mac.Write(body)
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
