@@ -114,6 +114,25 @@ func (c *Console) plain(o *output, chunk Chunk) {
 	o.place.open, o.place.stream = !chunk.End(), chunk.Stream
 }
 
+// alikeRank stands for the tasks of a line that several have written.
+const alikeRank = -1
+
+// Alike writes a line that several tasks have written, with a prefix of its own.
+func (c *Console) Alike(prefix string, line Chunk) {
+	o := c.outputOf(line.Stderr)
+	o.place.mu.Lock()
+	defer o.place.mu.Unlock()
+	line.Rank, line.Attempt = alikeRank, 0
+	o.place.prefixes[alikeRank] = prefixOf{0, []byte(prefix)}
+	if o.place.isPlain(line.Data) {
+		c.plain(o, line)
+	} else {
+		c.careful(o, nil, line)
+		delete(o.place.lines, streamKey{alikeRank, line.Stderr})
+	}
+	c.end(o)
+}
+
 // Println writes a line of our own to stderr.
 func (c *Console) Println(text string) {
 	c.err.place.mu.Lock()

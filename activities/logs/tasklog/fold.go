@@ -1,0 +1,161 @@
+package tasklog
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/stacktree"
+)
+
+const (
+	// foldPause is the time for which a line waits for another task to write the same, and
+	// foldMost the longest time that it waits in all.
+	foldPause = 200 * time.Millisecond
+	foldMost  = time.Second
+	// maxFoldBytes bounds the lines that wait, in bytes.
+	maxFoldBytes = 4 << 20
+)
+
+// Alike is a line that some tasks have written alike, or a chunk that is shown as it came.
+type Alike struct {
+	Chunk
+	// Ranks are the ranks of the tasks.
+	Ranks []int
+
+	first, last time.Time
+}
+
+// Prefix returns the start of a line that several tasks have written.
+func (a Alike) Prefix() string {
+	ranks := stacktree.RanksOf(a.Ranks...)
+	return fmt.Sprintf("[× %d, ranks %s] ", ranks.Len(), ranks)
+}
+
+// Fold is the rule by which lines that several tasks write alike, one after the other, become
+// one. The lines of a task stay in their order, and none waits longer than a second. Lines with
+// carriage returns and pieces of lines are not folded. Fold has no clock.
+type Fold struct {
+	// tasks is the number of tasks: a line of all of them waits no longer.
+	tasks int
+	// waiting are the lines that wait, in the order in which they are shown. shown counts those
+	// before them, and last has the number of the last one of each task, from 1.
+	waiting []*Alike
+	shown   int
+	last    map[int]int
+	// numbers has the numbers of the waiting lines by their text.
+	numbers map[foldKey][]int
+	bytes   int
+	// open are the streams whose line is unfinished.
+	open map[Stream]bool
+}
+
+// foldKey is what lines that become one have in common.
+type foldKey struct {
+	text   string
+	stderr bool
+}
+
+// NewFold returns the rule for a run with that number of tasks.
+func NewFold(tasks int) *Fold {
+	return &Fold{tasks: tasks, last: map[int]int{}, numbers: map[foldKey][]int{}, open: map[Stream]bool{}}
+}
+
+// Add adds a chunk that has come at a time, and returns the lines that are to be shown now.
+func (f *Fold) Add(at time.Time, c Chunk) []Alike {
+	show := f.Due(at)
+	for data := c.Data; len(data) > 0; {
+		line, rest := firstLine(data)
+		piece := Chunk{Stream: c.Stream, Data: line, Start: c.Start && len(data) == len(c.Data), Offset: c.Offset + int64(len(c.Data)-len(data))}
+		data = rest
+		switch text, whole := bytes.CutSuffix(line, []byte("\n")); {
+		case whole && !f.open[c.Stream] && bytes.IndexByte(text, '\r') < 0 && f.tasks > 1:
+			f.join(at, piece)
+		case !whole && bytes.IndexByte(text, '\r') >= 0:
+			// A progress bar, which is shown below the lines.
+			f.open[c.Stream] = true
+			show = append(show, Alike{Chunk: piece, Ranks: []int{c.Rank}})
+		default:
+			show = append(show, f.take(f.last[c.Rank]-f.shown)...)
+			show = append(show, Alike{Chunk: piece, Ranks: []int{c.Rank}})
+			if f.open[c.Stream] = !whole; whole {
+				delete(f.open, c.Stream)
+			}
+		}
+	}
+	show = append(show, f.Due(at)...)
+	if f.bytes > maxFoldBytes {
+		show = append(show, f.Rest()...)
+	}
+	return show
+}
+
+// join adds a line to the first waiting one that is the same and does not come before another line
+// of its task, or lets it wait.
+func (f *Fold) join(at time.Time, c Chunk) {
+	key := foldKey{string(c.Data), c.Stderr}
+	same := f.numbers[key]
+	if i, _ := slices.BinarySearch(same, f.last[c.Rank]+1); i < len(same) {
+		w := f.waiting[same[i]-f.shown-1]
+		w.Ranks, w.last = append(w.Ranks, c.Rank), at
+		f.last[c.Rank] = same[i]
+		return
+	}
+	c.Data = bytes.Clone(c.Data)
+	f.bytes += len(c.Data)
+	f.waiting = append(f.waiting, &Alike{Chunk: c, Ranks: []int{c.Rank}, first: at, last: at})
+	f.last[c.Rank] = f.shown + len(f.waiting)
+	f.numbers[key] = append(same, f.last[c.Rank])
+}
+
+// due returns the time at which a waiting line is shown.
+func (f *Fold) due(w *Alike) time.Time {
+	switch pause, most := w.last.Add(foldPause), w.first.Add(foldMost); {
+	case len(w.Ranks) == f.tasks:
+		return w.first
+	case pause.Before(most):
+		return pause
+	default:
+		return most
+	}
+}
+
+// Next returns the time at which the next line is to be shown, if one waits.
+func (f *Fold) Next() (at time.Time, ok bool) {
+	if len(f.waiting) == 0 {
+		return at, false
+	}
+	return f.due(f.waiting[0]), true
+}
+
+// Due returns the lines that are to be shown at a time.
+func (f *Fold) Due(at time.Time) []Alike {
+	n := 0
+	for n < len(f.waiting) && !f.due(f.waiting[n]).After(at) {
+		n++
+	}
+	return f.take(n)
+}
+
+// Rest returns all lines that wait.
+func (f *Fold) Rest() []Alike { return f.take(len(f.waiting)) }
+
+// take takes the first n waiting lines.
+func (f *Fold) take(n int) []Alike {
+	if n <= 0 {
+		return nil
+	}
+	taken := make([]Alike, n)
+	for i, w := range f.waiting[:n] {
+		taken[i] = *w
+		f.bytes -= len(w.Data)
+		key := foldKey{string(w.Data), w.Stderr}
+		if f.numbers[key] = f.numbers[key][1:]; len(f.numbers[key]) == 0 {
+			delete(f.numbers, key)
+		}
+	}
+	f.waiting = f.waiting[n:]
+	f.shown += n
+	return taken
+}
