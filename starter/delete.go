@@ -41,8 +41,8 @@ func (r *Run) Summary(ctx context.Context) (Summary, error) {
 	return s, nil
 }
 
-// Delete makes the server forget the run, which must have ended, with its groups, its barriers
-// and its queue of closures. It returns the number of these workflows. A handle without an
+// Delete makes the server forget the run, which must have ended, with its groups, its barriers,
+// its notices and its queue of closures. It returns the number of these workflows. A handle without an
 // execution stands for all runs of that ID. If Delete is interrupted, it can be repeated.
 func (r *Run) Delete(ctx context.Context, namespace string) (deleted int, err error) {
 	own, err := r.executions(ctx)
@@ -78,6 +78,7 @@ func (c *chain) belongs(w *workflowpb.WorkflowExecutionInfo, execution string) b
 	id := w.GetExecution().GetWorkflowId()
 	return strings.HasPrefix(id, spec.BarrierIDPrefix(c.id, execution)) ||
 		strings.HasPrefix(id, spec.GroupIDPrefix(c.id, execution)) ||
+		strings.HasPrefix(id, spec.NoticeIDPrefix(c.id, execution)) ||
 		id == closure.QueueID(c.id, execution)
 }
 

@@ -33,6 +33,9 @@ names the tasks and their hosts, and exits with 125.
 ones), so it may show that much more than asked for, but never less. --json prints a JSON
 object per line, with task, attempt, stream and line.
 
+On a terminal, lines that several tasks write alike within a second become one:
+"[× 48, ranks 0-47] epoch 1". --fold=never shows each, --fold=always also folds elsewhere.
+
 ` + cli.ExitCodesOfRequests
 
 func Logs(a *cli.App) *cobra.Command {
@@ -53,6 +56,7 @@ func Logs(a *cli.App) *cobra.Command {
 	cmd.Flags().StringSliceVar(&o.attempts, "attempt", nil, "only attempt `N` of each task, from 0, or \"last\"; may be repeated")
 	cmd.Flags().StringVar(&o.since, "since", "", "only output of the last `TIME`, such as 10m or 2d, or since a time such as 2026-01-31T12:00:00Z")
 	cmd.Flags().IntVar(&o.selected.Tail, "tail", 0, "only the last `N` lines of each stream of a process; with -f also new ones")
+	o.fold.Register(cmd.Flags())
 	o.choice.Flags(cmd)
 	return cmd
 }
@@ -63,6 +67,7 @@ type logsOptions struct {
 	choice   cli.RunChoice
 	since    string
 	attempts []string
+	fold     Fold
 	selected Selection
 }
 
@@ -74,6 +79,9 @@ func runLogs(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string,
 	if o.selected.Tail < 0 || o.selected.Tail == 0 && cmd.Flags().Changed("tail") {
 		return cli.Usagef("--tail %d: give 1 or more", o.selected.Tail)
 	}
+	if err := o.fold.Check(); err != nil {
+		return err
+	}
 	if err := o.selected.parseAttempts(o.attempts); err != nil {
 		return err
 	}
@@ -84,7 +92,7 @@ func runLogs(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string,
 	return cli.Look(ctx, a, &o.choice, args, func(run *starter.Run, names []string) error {
 		o.selected.Names = names
 		l := NewReader(a, run, o.selected)
-		l.Follow = o.follow
+		l.Follow, l.Fold = o.follow, o.fold
 		return l.Show(ctx)
 	})
 }
@@ -98,6 +106,8 @@ type Reader struct {
 	// Spec is the spec of a run that is shown like a run of this machine. If it is nil, all
 	// output is shown.
 	Spec *spec.RunSpec
+	// Fold says whether lines that several tasks have written alike are shown as one.
+	Fold Fold
 	// Notify is called when the server goes away; see [cli.App.SayUnreachable].
 	Notify func(error)
 

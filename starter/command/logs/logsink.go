@@ -34,9 +34,15 @@ func (l *Reader) sink() (finish func() error, err error) {
 	}
 	o.Prefix = func(rank, attempt int) string { return format.Format(l.tasks.fields(rank, attempt)) }
 	console := tasklog.NewConsole(out, l.Err, o)
-	l.Deliver = console.Deliver
+	folder := l.Fold.On(console, len(l.tasks.tasks), l.Printer.Flush)
+	deliver := console.Deliver
+	if folder != nil {
+		deliver = folder.Deliver
+	}
+	l.Deliver = deliver
 	l.Printer.Through(console)
 	finish = func() error {
+		folder.Rest()
 		l.Printer.Flush()
 		l.Printer.Through(nil)
 		return console.Close()
@@ -53,7 +59,7 @@ func (l *Reader) sink() (finish func() error, err error) {
 		tee := l.Spec.StreamsOf(spec.Task{Type: f.Type, Index: f.Index, Rank: f.Rank}, f.LocalRank).Tee
 		if c.Stderr && tee.Err() || !c.Stderr && tee.Out() {
 			l.Printer.Flush()
-			console.Deliver(c)
+			deliver(c)
 		}
 	}
 	return finish, nil

@@ -22,6 +22,7 @@ type output struct {
 	app     *cli.App
 	run     *starter.Run
 	console *tasklog.Console
+	folder  *tasklog.Folder   // nil if no lines are folded
 	follow  *tasklog.Follower // nil if no output is shown
 	logs    string            // place of the logs, for messages
 	dir     string            // directory of the logs that are followed; may be empty
@@ -53,6 +54,7 @@ func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spar
 		Prefix: labels.prefix, Timestamps: s.Logs.Timestamps, Shared: shared,
 	})
 	a.Printer.Through(o.console)
+	o.folder = wanted.fold.On(o.console, len(tasks.tasks), a.Printer.Flush)
 	root := logRoot(a, s)
 	if root == spec.NullDir {
 		root = spare
@@ -97,6 +99,10 @@ func place(s *spec.RunSpec) string {
 
 // deliver shows a chunk after all earlier messages.
 func (o *output) deliver(c tasklog.Chunk) {
+	if o.folder != nil {
+		o.folder.Deliver(c)
+		return
+	}
 	o.app.Printer.Flush()
 	o.console.Deliver(c)
 }
@@ -124,6 +130,7 @@ func (o *output) finish() {
 	if o.follow != nil {
 		_ = o.follow.Stop(context.Background())
 	}
+	o.folder.Rest()
 	o.app.Printer.Flush()
 	o.app.Printer.Through(nil)
 	o.app.WhenBroken(nil)

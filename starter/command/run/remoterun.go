@@ -52,7 +52,7 @@ func runRemote(a *cli.App, cmd *cobra.Command, s *spec.RunSpec, o runOptions) er
 	if o.quiet || s.Logs.Dir == spec.NullDir {
 		shown <- nil
 	} else {
-		go func() { shown <- showRemote(ctx, a, r, s.WithDefaults()) }()
+		go func() { shown <- showRemote(ctx, a, r, s.WithDefaults(), o.fold) }()
 	}
 	return report.AwaitEnd(ctx, a, r, shown)
 }
@@ -81,9 +81,9 @@ func endUnserved(ctx context.Context, r *starter.Run, queue string, patience tim
 
 // showRemote shows the output of a run on other hosts until its end, as [show] does for a run
 // on this machine. If output is missing, it reports that and returns an error.
-func showRemote(ctx context.Context, a *cli.App, r *starter.Run, s *spec.RunSpec) error {
+func showRemote(ctx context.Context, a *cli.App, r *starter.Run, s *spec.RunSpec, fold logs.Fold) error {
 	l := logs.NewReader(a, r, logs.Selection{})
-	l.Follow, l.Spec, l.Notify = true, s, func(error) {}
+	l.Follow, l.Spec, l.Fold, l.Notify = true, s, fold, func(error) {}
 	err := l.Show(ctx)
 	var incomplete *cli.ExitError
 	switch {

@@ -94,6 +94,7 @@ type runOptions struct {
 	remote  bool
 	signing specs.Signing
 	quiet   bool
+	fold    logs.Fold
 	// coordinator is the descriptor on which a program coordinates the run, or 0 if none does.
 	coordinator int
 	// others are the hosts of the run. It is nil if all tasks are on this machine.
@@ -140,6 +141,7 @@ func (o *runOptions) register(fs *pflag.FlagSet, f *specs.SpecFlags) {
 	fs.StringVar(&o.foreground, "foreground", "", "`TASK` that gets this terminal, or stdin, stdout and stderr, such as chief-0")
 	fs.StringVar(&o.stdin, stdinFlag, "", "who reads stdin: none, all or one `TASK`, also on another host (default the first task, if stdin is a pipe or a file)")
 	fs.BoolVarP(&o.quiet, "quiet", "q", false, "show neither the output of the processes nor that the run succeeded")
+	o.fold.Register(fs)
 	fs.BoolVar(&o.remote, "remote", false, "run on the host workers that serve the queue, show the output, and wait")
 	fs.StringVar(&o.queue, "queue", spec.TaskQueue, "with --remote: task `QUEUE` of the host workers")
 	o.signing.Register(fs, "with --remote: ")
@@ -150,6 +152,9 @@ func (o *runOptions) register(fs *pflag.FlagSet, f *specs.SpecFlags) {
 // runSpec runs a spec. args name the source of the spec, and may be empty.
 func runSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *specs.SpecFlags, o *runOptions) error {
 	if err := cli.CheckID(cmd, o.id); err != nil {
+		return err
+	}
+	if err := o.fold.Check(); err != nil {
 		return err
 	}
 	if err := checkForeground(s, *o); err != nil {

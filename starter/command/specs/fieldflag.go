@@ -56,6 +56,10 @@ func setField(field reflect.Value, value pflag.Value) {
 
 // setText sets a field to a value in pflag's text form.
 func setText(field reflect.Value, text string) {
+	if field.Type() == reflect.TypeFor[spec.Notification]() {
+		field.Set(reflect.ValueOf(spec.NotificationOf(text)))
+		return
+	}
 	switch field.Kind() {
 	case reflect.Bool:
 		field.SetBool(text == "true")

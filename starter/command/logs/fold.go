@@ -1,0 +1,42 @@
+package logs
+
+import (
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+)
+
+// Fold says when lines that several tasks have written alike are shown as one: auto (on a
+// terminal), always, or never. The zero value is never.
+type Fold string
+
+const (
+	foldAuto   Fold = "auto"
+	foldAlways Fold = "always"
+	foldNever  Fold = "never"
+)
+
+// Register adds the flag.
+func (f *Fold) Register(fs *pflag.FlagSet) {
+	fs.StringVar((*string)(f), "fold", string(foldAuto), "`WHEN` to show lines that several tasks write alike within a second as one, with a count: auto (on a terminal), always, never")
+}
+
+// Check checks the value of the flag.
+func (f *Fold) Check() error {
+	if !slices.Contains([]Fold{"", foldAuto, foldAlways, foldNever}, *f) {
+		return cli.Usagef("--fold %q: give auto, always or never", *f)
+	}
+	return nil
+}
+
+// On returns the folder for the output of that many tasks on a console, or nil if nothing is
+// folded.
+func (f Fold) On(console *tasklog.Console, tasks int, before func()) *tasklog.Folder {
+	if f != foldAuto && f != foldAlways {
+		return nil
+	}
+	return tasklog.NewFolder(console, tasks, f == foldAlways, before)
+}
