@@ -53,4 +53,3 @@ func (r *Run) endNotice(ctx context.Context, id string) error {
 	_ = r.client.TerminateWorkflow(ctx, id, "", "the host worker that sends it has ended")
 	return err
 }
-
