@@ -7,6 +7,7 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -17,20 +18,20 @@ func (r *Run) AwaitNotices(ctx context.Context) error {
 	for n := 1; ; n++ {
 		id := spec.NoticeID(r.ID, r.ExecutionID, n)
 		err := r.client.GetWorkflow(ctx, id, "").Get(ctx, nil)
+		for err != nil && !isNotFound(err) && !errors.As(err, new(*temporal.ApplicationError)) && retry.Sleep(ctx, retryEvery) == nil {
+			err = r.client.GetWorkflow(ctx, id, "").Get(ctx, nil) // the server was away
+		}
+		if ctx.Err() != nil {
+			err = r.endNotice(context.WithoutCancel(ctx), id)
+		}
 		var app *temporal.ApplicationError
 		switch {
 		case isNotFound(err):
 			return errors.Join(errs...)
 		case errors.As(err, &app):
 			errs = append(errs, fmt.Errorf("notice %d was not sent: %s", n, app.Message()))
-		case ctx.Err() != nil:
-			if err := r.endNotice(context.WithoutCancel(ctx), id); isNotFound(err) {
-				return errors.Join(errs...)
-			} else if err != nil {
-				errs = append(errs, fmt.Errorf("notice %d was not sent in time: %w", n, err))
-			}
 		case err != nil:
-			return errors.Join(append(errs, err)...)
+			errs = append(errs, fmt.Errorf("notice %d was not sent in time: %w", n, err))
 		}
 	}
 }
