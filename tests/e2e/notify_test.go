@@ -86,7 +86,7 @@ func TestNotifications(t *testing.T) {
 func TestRunAwaitsItsNotices(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "notice")
-	code, _, stderr := newLocal(t).run("--notify", "sleep 0.3; cat > "+file, "--", "sh", "-c", "exit 4")
+	code, _, stderr := newLocal(t).run("run", "--notify", "sleep 0.3; cat > "+file, "--", "sh", "-c", "exit 4")
 	assert.Equal(t, 4, code, stderr)
 	body, err := os.ReadFile(file)
 	require.NoError(t, err, stderr)
