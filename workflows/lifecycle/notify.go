@@ -15,10 +15,10 @@ type Notify struct {
 	Number int
 	// Result is the result of a run that has ended.
 	Result *spec.RunResult
-	// Silent are the silent tasks, and Findings those of their stacks.
+	// Silent are the silent tasks, and Findings compares their stacks.
 	Silent   []string
 	Findings *stacktree.Findings
-	// Task is the restart of a task, and Group that of the group.
+	// Task is the restart of a task, and Group a restart of the group.
 	Task  *spec.RestartedRequest
 	Group *spec.GroupRestart
 }
@@ -45,13 +45,13 @@ func (e Restarted) apply(m *Machine) {
 	m.notify(Notify{On: spec.NotifyRestart, Task: &e.RestartedRequest})
 }
 
-// notifies reports whether an event is told. Hangs and restarts are no longer told after
+// notifies reports whether an event leads to a notice. Hangs and restarts no longer do after
 // [spec.MaxNotices] of them: a run may fail and restart every few seconds.
 func (m *Machine) notifies(on spec.NotifyOn) bool {
 	return m.spec.Notifies(on) && (m.notices < spec.MaxNotices || on == spec.NotifyEnd || on == spec.NotifyFailure)
 }
 
-// notify adds the action for an event, if it is told.
+// notify adds the action for an event that leads to a notice.
 func (m *Machine) notify(n Notify) {
 	if !m.notifies(n.On) {
 		return
@@ -72,7 +72,7 @@ func (m *Machine) notifyEnd(r *spec.RunResult) {
 }
 
 // Refused returns the action for the end of a run whose spec a host has refused, which has no
-// other action. It returns nil if the end is not told.
+// other action. It returns nil if no notification wants it.
 func (m *Machine) Refused(r *spec.RunResult) []Action {
 	m.todo = nil
 	m.notifyEnd(r)

@@ -33,13 +33,13 @@ const (
 
 var notifyOns = []NotifyOn{NotifyEnd, NotifyFailure, NotifyHang, NotifyRestart}
 
-// MaxNotices bounds the notices of hangs and restarts of a run. Its end is always told.
+// MaxNotices bounds the notices of hangs and restarts of a run. Its end always leads to one.
 const MaxNotices = 20
 
 // maxNotifications bounds the notifications of a spec.
 const maxNotifications = 16
 
-// Notice is what a notification tells: the body of a webhook, and the stdin of a command.
+// Notice is the content of a notification: the body of a webhook, or the stdin of a command.
 type Notice struct {
 	// ID is the same in each try.
 	ID    string   `json:"id"`
@@ -47,7 +47,7 @@ type Notice struct {
 	// Text is a sentence about the event, as reports have it.
 	Text string    `json:"text"`
 	Time time.Time `json:"time"`
-	// Run is the ID of the run, Execution that of its first execution, and Name its name in the
+	// Run is the ID of the run, Execution the ID of its first execution, and Name its name in the
 	// spec.
 	Run       string `json:"run"`
 	Execution string `json:"execution"`

@@ -51,7 +51,7 @@ type Fold struct {
 	open map[Stream]bool
 }
 
-// foldKey is what lines that become one have in common.
+// foldKey has the properties that lines must share to become one.
 type foldKey struct {
 	text   string
 	stderr bool

@@ -9,7 +9,7 @@ import (
 
 const (
 	// noticesFor is the longest time to wait for the notices of a run: the host worker that sends
-	// them ends with this command. sayNotices is the time after which the user is told.
+	// them ends with this command. sayNotices is the time after which a message says so.
 	noticesFor = 30 * time.Second
 	sayNotices = 2 * time.Second
 )
