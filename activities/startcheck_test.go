@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// `start-task RUN extra-0 -- /no/such/program` used to print "started", and then the whole
+// `start RUN extra-0 -- /no/such/program` used to print "started", and then the whole
 // run failed.
 func TestAStartThatWouldFailIsRefusedBeforehand(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "script")

@@ -40,6 +40,10 @@ type ListOptions struct {
 	LastOutput bool
 	// Limit is the most runs to return. Default 20.
 	Limit int
+	// OpenFirst puts open runs before those that have ended.
+	OpenFirst bool
+	// id is a pattern of [path.Match] for the ID. If it is empty, all match.
+	id string
 }
 
 // Summary is one run in a list.
@@ -82,7 +86,7 @@ type Summary struct {
 	looks bool
 }
 
-// List finds runs, those that started last first.
+// List finds runs, those that started last first, or open ones before them.
 func List(ctx context.Context, c client.Client, o ListOptions) ([]Summary, error) {
 	if o.Limit <= 0 {
 		o.Limit = 20
@@ -108,8 +112,8 @@ const (
 	firstPage, lastPage = 20, 1000
 )
 
-// latest adds the open runs, or those that have ended, to runs. It returns those that started
-// last, at most o.Limit. The server lists open runs by their start, and the others by their
+// latest adds the open runs, or those that have ended, to runs. It returns those that come first,
+// at most o.Limit. The server lists open runs by their start, and the others by their
 // end, the latest first. So all runs on later pages have started before the last run of this
 // page has started or ended.
 func (o ListOptions) latest(ctx context.Context, c client.Client, runs []Summary, open bool) ([]Summary, error) {
@@ -140,17 +144,28 @@ func (o ListOptions) latest(ctx context.Context, c client.Client, runs []Summary
 			}
 		}
 		runs = withoutDuplicates(runs)
-		slices.SortStableFunc(runs, func(a, b Summary) int { return b.Started.Compare(a.Started) })
+		slices.SortStableFunc(runs, o.compare)
 		runs = runs[:min(len(runs), o.Limit)]
 		request.NextPageToken = r.GetNextPageToken()
 		switch {
 		case len(request.NextPageToken) == 0,
 			before.Before(o.Since),
-			len(runs) == o.Limit && !runs[len(runs)-1].Started.Before(before):
+			len(runs) == o.Limit && (o.OpenFirst && runs[len(runs)-1].Open && !open || !runs[len(runs)-1].Started.Before(before)):
 			return runs, nil
 		}
 		request.PageSize = min(2*request.PageSize, lastPage)
 	}
+}
+
+// compare is the order of a list.
+func (o ListOptions) compare(a, b Summary) int {
+	switch {
+	case !o.OpenFirst || a.Open == b.Open:
+		return b.Started.Compare(a.Started)
+	case a.Open:
+		return -1
+	}
+	return 1
 }
 
 // withoutDuplicates returns each run once. A run that has ended after the open runs were listed
@@ -199,19 +214,30 @@ func (o ListOptions) query(open bool) string {
 func (o ListOptions) narrowing() string {
 	var conditions []string
 	if o.Name != "" {
-		prefix, is := o.Name, "="
-		if i := strings.IndexAny(o.Name, `*?[\`); i >= 0 {
-			prefix, is = o.Name[:i], "STARTS_WITH"
+		prefix, is := literalPrefix(o.Name), "="
+		if prefix != o.Name {
+			is = "STARTS_WITH"
 		}
 		if prefix != "" {
 			conditions = append(conditions, fmt.Sprintf("(WorkflowId %s %s OR %s %s %s OR %s IS NULL)",
 				is, quoted(prefix), spec.AttributeName, is, quoted(prefix), spec.AttributeName))
 		}
 	}
+	if prefix := literalPrefix(o.id); prefix != "" {
+		conditions = append(conditions, "WorkflowId STARTS_WITH "+quoted(prefix))
+	}
 	if o.Owner != "" {
 		conditions = append(conditions, fmt.Sprintf("(%s = %s OR %s IS NULL)", spec.AttributeOwner, quoted(o.Owner), spec.AttributeOwner))
 	}
 	return strings.Join(conditions, " AND ")
+}
+
+// literalPrefix returns the part of a pattern before its first special character.
+func literalPrefix(pattern string) string {
+	if i := strings.IndexAny(pattern, `*?[\`); i >= 0 {
+		return pattern[:i]
+	}
+	return pattern
 }
 
 // withCondition returns a request with an additional condition, or r if the condition is "".
@@ -229,11 +255,12 @@ func quoted(text string) string {
 
 // match reports whether a run matches the options that not every server supports.
 func (o ListOptions) match(s Summary) bool {
-	named := func(name string) bool {
-		ok, err := path.Match(o.Name, name)
+	matches := func(pattern, name string) bool {
+		ok, err := path.Match(pattern, name)
 		return err == nil && ok
 	}
-	return (o.Name == "" || named(s.Name) || named(s.RunID)) &&
+	return (o.Name == "" || matches(o.Name, s.Name) || matches(o.Name, s.RunID)) &&
+		(o.id == "" || matches(o.id, s.RunID)) &&
 		(o.Dir == "" || o.Dir == s.Dir) &&
 		(o.Owner == "" || o.Owner == s.Owner) &&
 		!s.Started.Before(o.Since) && (o.Until.IsZero() || s.Started.Before(o.Until))

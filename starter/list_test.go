@@ -2,6 +2,7 @@ package starter_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func TestTheListIsSortedByTheTimeItShows(t *testing.T) {
 	}
 	listed := func(id string, started, ended float64, status enumspb.WorkflowExecutionStatus) *workflowpb.WorkflowExecutionInfo {
 		return &workflowpb.WorkflowExecutionInfo{
-			Execution: &commonpb.WorkflowExecution{WorkflowId: id}, Status: status, StartTime: ago(started), CloseTime: ago(ended),
+			Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: fmt.Sprint(id, started)}, Status: status, StartTime: ago(started), CloseTime: ago(ended),
 		}
 	}
 	open, done, ended := enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED
@@ -54,6 +55,27 @@ func TestTheListIsSortedByTheTimeItShows(t *testing.T) {
 	assert.Equal(t, spec.VerdictFailed, runs[1].Verdict, "of a run that was terminated")
 	assert.Equal(t, 125, runs[1].ExitCode)
 	assert.Equal(t, "terminated", runs[1].Ending)
+
+	page("= 'Running'", "", "", listed("first", 1, 0, open), listed("fifth", 9, 0, open))
+	page("NOT IN ('Running', 'ContinuedAsNew')", "", "", listed("fourth", 5, 1.5, done), listed("third", 3, 2.5, done))
+	runs, err = starter.List(t.Context(), c, starter.ListOptions{Limit: 3, OpenFirst: true})
+	require.NoError(t, err)
+	ids = nil
+	for _, r := range runs {
+		ids = append(ids, r.RunID)
+	}
+	assert.Equal(t, []string{"first", "fifth", "third"}, ids)
+
+	page("= 'Running'", "", "", listed("hp-3", 1, 0, open))
+	page("NOT IN ('Running', 'ContinuedAsNew')", "", "", listed("hp-2", 5, 1.5, done), listed("hp-3", 9, 8, done), listed("hp-1", 8, 2.5, done), listed("hq-1", 7, 6, done))
+	found, err := starter.Matching(t.Context(), c, "hp-*", starter.AnyRuns)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"hp-1", "hp-2", "hp-3"}, found, "in the order of their start, the last of each ID")
+	page("= 'Running'", "", "", listed("hp-3", 1, 0, open))
+	page("NOT IN ('Running', 'ContinuedAsNew')", "", "", listed("hp-2", 5, 1.5, done), listed("hp-3", 9, 8, done))
+	found, err = starter.Matching(t.Context(), c, "hp-*", starter.EndedRuns)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"hp-2"}, found)
 
 	page("NOT IN ('Running', 'ContinuedAsNew')", "", "more", listed("late", 2, 1, done), listed("early", 5, 4, done))
 	page("= 'Running'", "", "more", listed("here", 1, 0, open), listed("open", 6, 0, open))

@@ -144,11 +144,11 @@ func TestWaitForATerminatedRun(t *testing.T) {
 }
 
 func TestRequestErrors(t *testing.T) {
-	refusal := temporal.NewNonRetryableApplicationError("worker-1 is running; use restart-task", "Refused", nil)
+	refusal := temporal.NewNonRetryableApplicationError("worker-1 is running; `clusterrun restart` restarts it", "Refused", nil)
 	c := mocks.NewClient(t)
 	c.On("UpdateWorkflow", mock.Anything, mock.Anything).Return(nil, refusal).Once()
 	_, err := starter.Get(c, "iris-1", "").StartTask(t.Context(), spec.StartTaskRequest{Task: "worker-1"})
-	require.EqualError(t, err, "worker-1 is running; use restart-task")
+	require.EqualError(t, err, "worker-1 is running; `clusterrun restart` restarts it")
 
 	problems := []spec.TaskProblem{{Task: "worker-9", Message: "worker-9 is not a task of this run"}}
 	refusal = temporal.NewNonRetryableApplicationError("worker-9 is not a task of this run", "InvalidRequest", nil, problems)

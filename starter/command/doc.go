@@ -6,7 +6,7 @@
 //	submit  submit, schedule, validate
 //	look    list, status, top, show, diff, stacks, export
 //	logs    logs
-//	act     stop, terminate, start-task, restart-task, signal
+//	act     stop, restart, start, signal
 //	disk    du, prune, rm, keep
 //	call    functions in the tasks of a run
 //	worker  worker

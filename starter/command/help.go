@@ -18,8 +18,8 @@ func Help(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [flags] [TOPIC | COMMAND...]",
 		Short: "Read about a topic, such as placement, or about a command",
-		Long: `Shows a help topic or, if none has that name, the help of a command. Without an argument it
-lists the topics.
+		Long: `Show a help topic or, if none has that name, the help of a command. Without an argument it
+lists the topics. help flags shows the flags that all commands have.
 
 Exit codes:
   0  shown
@@ -38,6 +38,9 @@ Exit codes:
 func runHelp(a *cli.App, cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return listTopics(a)
+	}
+	if len(args) == 1 && args[0] == "flags" {
+		return a.PrintRaw([]byte("Flags of all commands:\n" + cmd.Root().PersistentFlags().FlagUsagesWrapped(80)))
 	}
 	if topic, found := help.Find(args[0]); found && len(args) == 1 {
 		return showTopic(a, cmd.Root(), topic)

@@ -2,6 +2,8 @@ package command
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -19,31 +21,24 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/starter/command/run"
 	"github.com/clusterrun/clusterrun/starter/command/server"
+	"github.com/clusterrun/clusterrun/starter/command/specs"
 	"github.com/clusterrun/clusterrun/starter/command/submit"
 	"github.com/clusterrun/clusterrun/starter/command/task"
 	"github.com/clusterrun/clusterrun/starter/command/worker"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-const rootHelp = `clusterrun starts the processes of a distributed program (plain ranks, or a chief,
-workers and parameter servers), keeps them running, and reports exactly how each one
-ended. A run is a Temporal workflow: it outlives the terminal that started it, the
-launcher and the server.
+const rootHelp = `clusterrun: launch distributed programs, restart what fails, report why.
 
-Unless you name a server, clusterrun starts an embedded one in the background. Name
-yours with --address, TEMPORAL_ADDRESS or a profile of the temporal CLI.
+Usage: clusterrun COMMAND [flags]
 
-` + "`clusterrun help`" + ` lists topics with examples.`
+  clusterrun run -n 4 -- python3 train.py          four processes here
+  clusterrun run -H a:8,b:8 -- python3 train.py    on hosts, by ssh
+  clusterrun torchrun --nproc-per-node 8 train.py  torchrun's command line
+  clusterrun submit job.yaml                       in the background, on a queue
 
-const rootExamples = `  # Four processes of one program, on this machine
-  clusterrun run -n 4 -- python3 train.py
-
-  # A cluster from a file
-  clusterrun run iris.yaml
-
-  # A server with a Web UI and a host worker in this terminal; then, in another terminal
-  clusterrun dev
-  clusterrun submit iris.yaml`
+`
 
 // rootFor returns the root of the commands that args may name. It builds all commands only if
 // needed: that takes milliseconds, which matter for commands that are executed often.
@@ -76,8 +71,6 @@ func bareRoot(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "clusterrun",
 		Short:         "Run the processes of a distributed program, and report how each ended",
-		Long:          rootHelp,
-		Example:       rootExamples,
 		Version:       cli.VersionLine(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -94,6 +87,13 @@ func bareRoot(a *cli.App) *cobra.Command {
 	})
 	a.Global.Register(root.PersistentFlags())
 	root.SetHelpCommand(Help(a))
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		text := cli.HelpText(cmd, specs.Headings())
+		if !cmd.HasParent() {
+			text = commandList(cmd)
+		}
+		_, _ = io.WriteString(cmd.OutOrStdout(), text) // the outputs remember errors
+	})
 	return cli.AsGroup(root)
 }
 
@@ -103,13 +103,12 @@ func root(a *cli.App) *cobra.Command {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"runs", "Start a run:", []*cobra.Command{run.Run(a), run.Torchrun(a), submit.Submit(a), run.Rerun(a), submit.Schedule(a), submit.Validate(a)}},
-		{"look", "Look at runs:", []*cobra.Command{look.List(a), look.Status(a), look.Top(a), look.Show(a), look.Diff(a), report.Wait(a), logs.Logs(a), look.Stacks(a), look.Export(a)}},
-		{"act", "Change a run:", []*cobra.Command{act.Stop(a), act.Terminate(a), act.StartTask(a), act.RestartTask(a), act.Signal(a)}},
-		{"disk", "Make room:", []*cobra.Command{disk.DU(a), disk.Prune(a), disk.Rm(a), disk.Keep(a)}},
-		{"closures", "Call functions in the tasks of a run:", []*cobra.Command{call.Call(a)}},
-		{"host", "Serve runs:", []*cobra.Command{server.Dev(a), server.Pages(a), worker.Worker(a), hosts.Host(a), server.Server(a), hosts.Policy(a), doctor.Doctor(a)}},
-		{"task", "Within a task:", []*cobra.Command{task.Task(a)}},
+		{"runs", "Run", []*cobra.Command{run.Run(a), run.Torchrun(a), submit.Submit(a), run.Rerun(a), submit.Schedule(a), submit.Validate(a)}},
+		{"look", "Look", []*cobra.Command{look.List(a), look.Status(a), look.Top(a), look.Show(a), look.Diff(a), report.Wait(a), logs.Logs(a), look.Stacks(a), look.Export(a)}},
+		{"act", "Change", []*cobra.Command{act.Stop(a), act.Restart(a), act.Start(a), act.Signal(a)}},
+		{"disk", "Clean up", []*cobra.Command{disk.DU(a), disk.Prune(a), disk.Rm(a), disk.Keep(a)}},
+		{"host", "Hosts and server", []*cobra.Command{server.Dev(a), server.Pages(a), worker.Worker(a), hosts.Host(a), server.Server(a), hosts.Policy(a), doctor.Doctor(a)}},
+		{"task", "Programs", []*cobra.Command{call.Call(a), task.Task(a)}},
 		{"", "", []*cobra.Command{Version(a), worker.Supervise(a), worker.Side(a), worker.TakeOver(a), run.RemoteHost(a)}},
 	}
 	for _, g := range groups {
@@ -124,6 +123,33 @@ func root(a *cli.App) *cobra.Command {
 	cli.CompleteAll(a, root)
 	addCompletion(a, root)
 	return root
+}
+
+// shortest is the group whose commands share a line of the list.
+const shortest = "disk"
+
+// commandList returns the help of the root: all commands, on one screen.
+func commandList(root *cobra.Command) string {
+	var b strings.Builder
+	b.WriteString(rootHelp)
+	for _, g := range root.Groups() {
+		b.WriteString(g.Title + "\n")
+		var names []string
+		for _, c := range root.Commands() {
+			switch {
+			case c.GroupID != g.ID || !c.IsAvailableCommand():
+			case g.ID == shortest:
+				names = append(names, c.Name())
+			default:
+				fmt.Fprintf(&b, "  %-9s %s\n", c.Name(), shorten.Text(c.Short, 68))
+			}
+		}
+		if g.ID == shortest {
+			fmt.Fprintf(&b, "  %s: what ended runs left on disk\n", strings.Join(names, ", "))
+		}
+	}
+	b.WriteString("\nTopics: clusterrun help          Global flags: clusterrun help flags\n")
+	return b.String()
 }
 
 // flagError turns an error of pflag into a usage error with a remedy.

@@ -59,10 +59,10 @@ type Verb string
 
 // The values of [Verb].
 const (
-	Stop      Verb = "stop"
-	Terminate Verb = "terminate"
-	Restart   Verb = "restart-task"
-	Stacks    Verb = "stacks"
+	Stop    Verb = "stop"
+	Kill    Verb = "stop --kill"
+	Restart Verb = "restart"
+	Stacks  Verb = "stacks"
 )
 
 // These are the actions that [Model.Update] returns.

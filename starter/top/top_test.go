@@ -118,7 +118,7 @@ func TestScripts(t *testing.T) {
 func FuzzKeys(f *testing.F) {
 	f.Add("1enter", uint8(20), uint8(5))
 	f.Add("GG/3\b?", uint8(1), uint8(1))
-	keys := []string{"up", "down", "pgup", "pgdown", "home", "end", "enter", "esc", "l", "s", "t", "r", "x", "y", "n", "/", "?", "1", "2", "3", "backspace", "a", "é"}
+	keys := []string{"up", "down", "pgup", "pgdown", "home", "end", "enter", "esc", "l", "s", "K", "r", "x", "y", "n", "/", "?", "1", "2", "3", "backspace", "a", "é"}
 	f.Fuzz(func(t *testing.T, script string, width, height uint8) {
 		m := top.New("")
 		m, _ = m.Update(top.Size{Width: int(width), Height: int(height)})

@@ -161,7 +161,7 @@ func (m Model) key(key string) (Model, any) {
 			m.push(Subject{Kind: Output, Run: run, Execution: execution})
 			return m, Fetch{}
 		}
-	case "s", "t", "r", "x":
+	case "s", "K", "r", "x":
 		m.ask(key)
 	default:
 		m.move(key)
@@ -261,8 +261,8 @@ func (m *Model) ask(key string) {
 	switch key {
 	case "s":
 		a.Verb, a.Task = Stop, ""
-	case "t":
-		a.Verb = Terminate
+	case "K":
+		a.Verb = Kill
 	case "x":
 		a.Verb = Stacks
 	case "r":
@@ -305,11 +305,8 @@ func (a Action) question() string {
 	switch a.Verb {
 	case Stop:
 		return "stop " + what + ", with its stop signal and grace?"
-	case Terminate:
-		if a.Task == "" {
-			return "terminate all tasks of " + what + "?"
-		}
-		return "terminate " + what + "?"
+	case Kill:
+		return "kill " + what + "?"
 	case Restart:
 		return "restart " + what + "?"
 	}

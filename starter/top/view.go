@@ -151,11 +151,11 @@ func (m *Model) keys() string {
 	keys := "1 runs  2 queue  3 hosts  / filter  ? help  q quit"
 	switch m.subject.Kind {
 	case Runs, Queue:
-		keys = "enter tasks  l output  s stop  t terminate  x stacks  " + keys
+		keys = "enter tasks  l output  s stop  K kill  x stacks  " + keys
 	case Tasks:
-		keys = "esc back  enter output  l all output  s stop run  t terminate  r restart  x stacks  / filter  ? help  q quit"
+		keys = "esc back  enter output  l all output  s stop run  K kill  r restart  x stacks  / filter  ? help  q quit"
 	case Output:
-		keys = "esc back  end follow  s stop run  t terminate  r restart  x stacks  / filter  ? help  q quit"
+		keys = "esc back  end follow  s stop run  K kill  r restart  x stacks  / filter  ? help  q quit"
 	}
 	return keys
 }
@@ -300,13 +300,13 @@ const helpText = `clusterrun top
   esc           back; without the filter, if there is one
   /             a filter: rows that contain the text, such as failed, node-7 or worker-1
   s             stop the run, with its stop signal and grace
-  t             terminate the task, or all tasks of the run
+  K             kill the task, or all tasks of the run
   r             restart the task
   x             save the stacks of the processes
   ctrl+z        to the shell and back by fg
   q             quit; runs continue
 
-s, t, r and x ask before they do it. In output, up holds it and end follows it again.
+s, K, r and x ask before they do it. In output, up holds it and end follows it again.
 The same as JSON: list, status RUN, list --pending and host list, with --json.
 
 Any key goes back.`

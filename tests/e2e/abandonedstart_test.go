@@ -44,13 +44,13 @@ func TestARunThatNobodyExecutesIsEnded(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t)
 	var both sync.WaitGroup
-	for _, command := range []string{"stop", "terminate"} {
+	for command, flags := range map[string][]string{"stop": nil, "kill": {"--kill"}} {
 		code, _, stderr := s.CLI(t, "submit", "--queue", "nobody", "--id", command, "-n", "1", "--dir", t.TempDir(), "--", "true")
 		require.Zero(t, code, stderr)
 		code, out, stderr := s.CLI(t, "status", "--why", command)
 		require.Zero(t, code, stderr)
 		assert.Contains(t, out, "no host worker executes it; a `clusterrun worker` for the queue nobody would")
-		p := s.StartCLI(t, command, command)
+		p := s.StartCLI(t, append([]string{"stop", command}, flags...)...)
 		both.Go(func() {
 			assert.Zero(t, p.ExitCode(), p.Stderr())
 			assert.Equal(t, "ended: "+command+", without a result: no host worker executes it\n", p.Stdout())

@@ -37,16 +37,16 @@ func TestFind(t *testing.T) {
 		}
 		return ids
 	}
-	begin("iris-aaaa", "iris", "exit 3")
+	begin("iris-aaaa", "iris", "echo lost; exit 3")
 	begin("iris-abbb", "iris", "true")
 	begin("mnist-cc", "mnist", "exec sleep 1000")
 	harness.Eventually(t, "all are listed, with how they ended", func() bool {
-		return len(list()) == 3 && len(list("--failed")) == 1 && len(list("--cause", "origin")) == 1 && len(list("--open")) == 1 && len(list("--host", "host-a")) == 3
+		return len(list()) == 3 && len(list("--failed")) == 1 && len(list("--cause", "origin")) == 1 && len(list("--open")) == 1 && len(list("--on-host", "host-a")) == 3
 	})
 	for flags, want := range map[string]string{
 		"--failed": "iris-aaaa", "--cause origin": "iris-aaaa", "--cause completed": "iris-abbb", "--cause oom": "", "--running": "mnist-cc", "--name ir*": "iris-abbb iris-aaaa", "--name mnist-c?": "mnist-cc",
 		"--since 1h": "mnist-cc iris-abbb iris-aaaa", "--until 1h": "", "--since 0s": "", "--owner nobody@nowhere": "",
-		"--host host-a": "mnist-cc iris-abbb iris-aaaa", "--host b": "", "--limit 1": "mnist-cc", "--here": "", `--name it's`: "", `--host it's\`: "",
+		"--on-host host-a": "mnist-cc iris-abbb iris-aaaa", "--on-host b": "", "--limit 1": "mnist-cc", "--here": "", `--name it's`: "", `--on-host it's\`: "",
 	} {
 		assert.Equal(t, strings.Fields(want), list(strings.Fields(flags)...), flags)
 	}
@@ -91,8 +91,8 @@ func TestFind(t *testing.T) {
 	assert.Contains(t, stdout, "mnist-cc\t")
 	assert.NotContains(t, stdout, "iris")
 	for words, want := range map[string]string{
-		"stop iris-aaaa iris-": "iris-abbb\t/bin/bash -c true", "restart-task mnist-cc w": "worker-0", "logs --last ": "worker-0",
-		"list --host h": "host-a", "status mnist-cc ": "", "host drain ": "host-a", "signal nosuch ": "",
+		"stop iris-aaaa iris-": "iris-abbb\t/bin/bash -c true", "restart mnist-cc w": "worker-0", "logs --last ": "worker-0",
+		"list --on-host h": "host-a", "status mnist-cc ": "", "host drain ": "host-a", "signal nosuch ": "",
 	} {
 		code, stdout, stderr = f.CLI(t, append([]string{"__complete"}, strings.Split(words, " ")...)...)
 		assert.Zero(t, code, words)
@@ -103,6 +103,31 @@ func TestFind(t *testing.T) {
 	code, _, stderr = f.CLI(t, "stop", "mnist")
 	assert.NotZero(t, code, "what changes a run wants all of its ID")
 	assert.Contains(t, stderr, "no run \"mnist\"")
-	code, _, stderr = f.CLI(t, "stop", "--wait", "mnist-cc")
+
+	// Arguments are several runs, patterns, or tasks of a run.
+	for words, want := range map[string]struct {
+		code           int
+		stdout, stderr string
+	}{
+		"logs iris-*":                      {0, "[iris-aaaa/worker-0]: lost\n", ""},
+		"wait iris-abbb iris-a*":           {3, "", "iris-aaaa: failed"},
+		"wait --any iris-abbb mnist-cc":    {0, "", "iris-abbb: succeeded"},
+		"wait xy*":                         {125, "", "xy*: no run matches"},
+		"stop iris-*":                      {125, "", "iris-*: no open run matches"},
+		"stop mnist-cc worker-7":           {125, "", "worker-7 is not a task of this run"},
+		"stop mnist-cc worker-0 iris-aaaa": {2, "", "worker-0 is a task of run mnist-cc, and iris-aaaa is a run"},
+		"stop --wait mnist-cc worker-0":    {2, "", "--wait is for whole runs, and worker-0 is a task of run mnist-cc"},
+	} {
+		code, stdout, stderr = f.CLI(t, strings.Split(words, " ")...)
+		assert.Equal(t, want.code, code, words)
+		assert.Equal(t, want.stdout, stdout, words)
+		assert.Contains(t, stderr, want.stderr, words)
+	}
+	code, stdout, stderr = f.CLI(t, "wait", "--json", "iris-*")
+	assert.Equal(t, 3, code, stderr)
+	assert.Len(t, strings.Split(strings.TrimSpace(stdout), "\n"), 2)
+	assert.Contains(t, stdout, `{"run_id":"iris-aaaa","verdict":"failed"`)
+	code, stdout, stderr = f.CLI(t, "stop", "--wait", "mnist-*")
 	assert.Zero(t, code, stderr)
+	assert.Equal(t, "stopped: mnist-cc\n", stdout)
 }

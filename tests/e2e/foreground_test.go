@@ -54,7 +54,7 @@ command: ["bash", "script.sh"]
 	l.write("input", "typed")
 	p := l.start("run", "--id", "mpr", "--foreground", "chief-0", "spec.yaml")
 	harness.Eventually(t, "the worker runs", func() bool { return strings.Contains(p.Stdout(), "from the worker 5") })
-	code, _, stderr := l.run("start-task", "mpr", "evaluator-0", "--", "bash", "-c", `for i in 1 2 3 4 5; do echo "from the evaluator $i"; done; touch done`)
+	code, _, stderr := l.run("start", "mpr", "evaluator-0", "--", "bash", "-c", `for i in 1 2 3 4 5; do echo "from the evaluator $i"; done; touch done`)
 	require.Zero(t, code, stderr)
 	require.Zero(t, p.ExitCode(), p.Stderr())
 	for _, want := range append(lines(5, "[worker-0]:    ", "from the worker"), lines(5, "[evaluator-0]: ", "from the evaluator")...) {

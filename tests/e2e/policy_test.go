@@ -279,9 +279,9 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 		args []string
 		want string
 	}{
-		"unsigned": {[]string{"start-task", "r", "worker-2"}, "worker-2, which is unsigned, on host host-a: no rule is for what is unsigned"},
-		"denied":   {[]string{"start-task", "--sign-key", g.path("alice"), "r", "worker-2", "--", g.path("evil")}, "rule 1 does not allow the program " + g.path("evil")},
-		"unknown":  {[]string{"start-task", "--sign-key", g.path("eve"), "r", "worker-2"}, "is not among the allowed signers"},
+		"unsigned": {[]string{"start", "r", "worker-2"}, "worker-2, which is unsigned, on host host-a: no rule is for what is unsigned"},
+		"denied":   {[]string{"start", "--sign-key", g.path("alice"), "r", "worker-2", "--", g.path("evil")}, "rule 1 does not allow the program " + g.path("evil")},
+		"unknown":  {[]string{"start", "--sign-key", g.path("eve"), "r", "worker-2"}, "is not among the allowed signers"},
 		"signal":   {[]string{"signal", "r", "worker-0", "USR1"}, "the policy of host host-a does not allow it: rule 1 does not allow the request signal"},
 		"stacks":   {[]string{"stacks", "r"}, "rule 1 does not allow the request stacks"},
 	} {
@@ -289,13 +289,13 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 		assert.NotZero(t, code, what)
 		assert.Contains(t, said, c.want, what)
 	}
-	code, said = g.cli("start-task", "--sign-key", g.path("alice"), "r", "worker-2")
+	code, said = g.cli("start", "--sign-key", g.path("alice"), "r", "worker-2")
 	require.Zero(t, code, said)
 	ran(3)
-	code, said = g.cli("restart-task", "r", "worker-2")
+	code, said = g.cli("restart", "r", "worker-2")
 	require.Zero(t, code, said)
 	ran(4)
-	code, said = g.cli("terminate", "r", "worker-2")
+	code, said = g.cli("stop", "r", "worker-2")
 	require.Zero(t, code, said)
 	harness.Eventually(t, "it has ended", func() bool {
 		return (&fixture{t: t, client: g.client}).state(g.client.GetWorkflow(t.Context(), "r", ""), "worker-2") == spec.TaskEnded
@@ -321,7 +321,7 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	assert.ErrorContains(t, start(changed), "it is for another run ID or another request")
 	require.NoError(t, start(q))
 	ran(5)
-	code, said = g.cli("terminate", "r", "worker-3")
+	code, said = g.cli("stop", "r", "worker-3")
 	require.Zero(t, code, said)
 	harness.Eventually(t, "it has ended", func() bool {
 		return (&fixture{t: t, client: g.client}).state(g.client.GetWorkflow(t.Context(), "r", ""), "worker-3") == spec.TaskEnded

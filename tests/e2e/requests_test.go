@@ -39,7 +39,7 @@ func TestOperatorRequests(t *testing.T) {
 		f.file("07-0")
 		f.file("07-1")
 		_, err := f.tryUpdate(run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "worker-0"})
-		require.ErrorContains(t, err, "worker-0 is running; use restart-task")
+		require.ErrorContains(t, err, "worker-0 is running; `clusterrun restart` restarts it")
 		f.update(run, spec.UpdateTerminateTask, spec.TaskRequest{Tasks: []string{"worker-0"}})
 		harness.Eventually(t, "worker-0 has ended", func() bool { return f.state(run, "worker-0") == spec.TaskEnded })
 		f.update(run, spec.UpdateTerminateTask, spec.TaskRequest{Tasks: []string{"worker-0"}})
@@ -94,7 +94,7 @@ func TestOperatorRequests(t *testing.T) {
 		assert.Equal(t, spec.CauseOperator, task(r, "ps-0").Exit.Cause)
 	})
 
-	t.Run("restart-task works without auto_restart", func(t *testing.T) {
+	t.Run("restart works without auto_restart", func(t *testing.T) {
 		f.t = t
 		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1,
 			`echo up >> $DIR/restart; [ $(wc -l < $DIR/restart) -ge 2 ] || exec sleep 10000`)}})
@@ -156,11 +156,11 @@ func TestOperatorRequests(t *testing.T) {
 		f.t = t
 		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `echo up > $DIR/checked; until [ -e $DIR/checked-go ]; do sleep 0.05; done`)}})
 		f.file("checked")
-		code, stdout, stderr := f.CLI(t, "start-task", run.GetID(), "extra-0", "--", "/no/such/program")
+		code, stdout, stderr := f.CLI(t, "start", run.GetID(), "extra-0", "--", "/no/such/program")
 		assert.Equal(t, 2, code)
 		assert.Empty(t, stdout)
 		assert.Contains(t, stderr, "extra-0: /no/such/program on host host-a: command not found")
-		code, stdout, stderr = f.CLI(t, "--json", "start-task", "--dir", "/nonexistent", run.GetID(), "worker-1")
+		code, stdout, stderr = f.CLI(t, "--json", "start", "--dir", "/nonexistent", run.GetID(), "worker-1")
 		assert.Equal(t, 2, code)
 		assert.Contains(t, stdout, `"exit_code": 2`)
 		assert.Contains(t, stderr, "worker-1: working directory /nonexistent on host host-a: no such file or directory")
@@ -168,10 +168,10 @@ func TestOperatorRequests(t *testing.T) {
 			"--input", `{"task": "extra-0", "command": ["/no/such/program"]}`)
 		assert.NotZero(t, code)
 		assert.Contains(t, stderr, "command not found")
-		code, _, stderr = f.CLI(t, "start-task", run.GetID(), "worker-10")
+		code, _, stderr = f.CLI(t, "start", run.GetID(), "worker-10")
 		assert.Equal(t, 2, code)
 		assert.Contains(t, stderr, "the next of type worker is worker-1")
-		code, stdout, stderr = f.CLI(t, "start-task", "--new", run.GetID(), "worker-10")
+		code, stdout, stderr = f.CLI(t, "start", "--new", run.GetID(), "worker-10")
 		require.Zero(t, code, stderr)
 		assert.Equal(t, "started: worker-10\n", stdout)
 		touch(t, f, "checked-go")
@@ -188,7 +188,7 @@ func TestOperatorRequests(t *testing.T) {
 		for _, args := range [][]string{
 			{"signal", run.GetID(), "worker-9", "worker-0", "SIGCONT"},
 			{"stacks", run.GetID(), "worker-9", "worker-0"},
-			{"terminate", run.GetID(), "worker-9", "worker-0"},
+			{"stop", run.GetID(), "worker-9", "worker-0"},
 		} {
 			code, stdout, stderr := f.CLI(t, args...)
 			assert.Equal(t, 125, code, args)
@@ -207,16 +207,16 @@ func TestOperatorRequests(t *testing.T) {
 		assert.Equal(t, spec.VerdictCancelled, f.result(run).Verdict)
 	})
 
-	t.Run("terminate says what it did to a run without a place, and status what that waits for", func(t *testing.T) {
+	t.Run("stop --kill says what it did to a run without a place, and status what that waits for", func(t *testing.T) {
 		f.t = t
 		run := f.start(&spec.RunSpec{PlacementTimeout: spec.DurationOf(time.Hour), Tasks: []spec.TaskGroup{{Type: "ps", Addresses: []string{"nowhere:2222"}, Command: []string{"true"}}}})
 		harness.Eventually(t, "it says what it waits for", func() bool {
 			_, out, _ := f.CLI(t, "status", run.GetID())
 			return strings.Contains(out, "\nwaiting for 1 slot: no host worker has joined as \"nowhere\"; the queue has host-a; start one there with `clusterrun worker`, or correct the address (position 1 in queue clusterrun)\n")
 		})
-		code, stdout, stderr := f.CLI(t, "terminate", run.GetID())
+		code, stdout, stderr := f.CLI(t, "stop", "--kill", run.GetID())
 		require.Zero(t, code, stderr)
-		assert.Equal(t, "run "+run.GetID()+": its tasks were still pending; the run is cancelled\n", stdout)
+		assert.Equal(t, "stopping: "+run.GetID()+": its tasks were still pending; the run is cancelled\n", stdout)
 		assert.Empty(t, stderr)
 		assert.Equal(t, spec.VerdictCancelled, f.result(run).Verdict)
 	})
@@ -224,9 +224,9 @@ func TestOperatorRequests(t *testing.T) {
 		f.t = t
 		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `echo up > $DIR/force; exec sleep 10000`)}})
 		f.file("force")
-		code, stdout, stderr := f.CLI(t, "terminate", "--force", "--reason", "enough", run.GetID())
+		code, stdout, stderr := f.CLI(t, "stop", "--abandon", "--reason", "enough", run.GetID())
 		require.Zero(t, code, stderr)
-		assert.Equal(t, "terminated: "+run.GetID()+"\n", stdout)
+		assert.Equal(t, "ended: "+run.GetID()+", without a result\n", stdout)
 		_, stdout, _ = f.CLI(t, "status", run.GetID())
 		assert.Regexp(t, `^run \S+: terminated by \S+ \(enough\) and left no result, `, stdout)
 		var runs []starter.Summary

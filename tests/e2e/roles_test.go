@@ -102,7 +102,7 @@ func TestRoles(t *testing.T) {
 	assert.Equal(t, []string{"host-a", "ready", "host"}, strings.Fields(lines[1])[:3])
 	f.file("met-0")
 	f.file("met-1")
-	code, _, stderr = f.CLI(t, "restart-task", id, "worker-1")
+	code, _, stderr = f.CLI(t, "restart", id, "worker-1")
 	require.Zero(t, code, stderr)
 	require.NoError(t, os.WriteFile(filepath.Join(f.dir, "go"), nil, 0o644))
 	code, _, stderr = f.CLI(t, "wait", id)

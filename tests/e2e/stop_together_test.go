@@ -79,8 +79,8 @@ func TestStopTogether(t *testing.T) {
 	t.Run("CO-01 SEED-59 the tasks end by themselves", func(t *testing.T) {
 		f.t = t
 		run := f.stopRun("end", &spec.RunSpec{Tasks: groups()}, three...)
-		out := f.clusterrun("stop", "--together", "--reason", "the machine is needed", run.GetID())
-		assert.Contains(t, out, "stopping together: "+run.GetID()+": an operator asked all tasks to stop: the machine is needed (")
+		out := f.clusterrun("stop", "--graceful", "--reason", "the machine is needed", run.GetID())
+		assert.Contains(t, out, "stopping gracefully: "+run.GetID()+": an operator asked all tasks to stop: the machine is needed (")
 		out = f.clusterrun("status", run.GetID())
 		assert.Contains(t, out, "\nstopping together: an operator asked all tasks to stop: the machine is needed (")
 		assert.Contains(t, out, " left)")
@@ -88,7 +88,7 @@ func TestStopTogether(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(f.clusterrun("status", "--json", run.GetID())), &status))
 		require.NotNil(t, status.Stopping)
 		assert.Equal(t, 2*time.Minute, status.Stopping.Deadline.Sub(status.Stopping.Asked))
-		code, _, stderr := f.CLI(t, "start-task", run.GetID(), "worker-7")
+		code, _, stderr := f.CLI(t, "start", run.GetID(), "worker-7")
 		assert.Equal(t, 125, code)
 		assert.Contains(t, stderr, "the tasks are stopping gracefully; no tasks are started unless the stop is cancelled")
 		for _, task := range three {
@@ -103,7 +103,7 @@ func TestStopTogether(t *testing.T) {
 			assert.Equal(t, spec.CauseCompleted, task.Exit.Cause, task.Name)
 		}
 		assert.Contains(t, f.clusterrun("status", run.GetID()), "An operator asked all tasks to stop: the machine is needed")
-		code, _, stderr = f.CLI(t, "stop", "--together", run.GetID())
+		code, _, stderr = f.CLI(t, "stop", "--graceful", run.GetID())
 		assert.Equal(t, 125, code)
 		assert.Contains(t, stderr, "has ended")
 	})
@@ -113,7 +113,7 @@ func TestStopTogether(t *testing.T) {
 		run := f.stopRun("late", &spec.RunSpec{Tasks: groups(), StopTogether: spec.StopTogether{Grace: spec.DurationOf(300 * time.Millisecond)}}, three...)
 		f.letEnd("late", "worker-0")
 		harness.Eventually(t, "worker-0 has ended", func() bool { return f.state(run, "worker-0") == spec.TaskEnded })
-		out := f.clusterrun("stop", "--together", "--wait", "--json", run.GetID())
+		out := f.clusterrun("stop", "--graceful", "--wait", "--json", run.GetID())
 		assert.Contains(t, out, `"stopped"`)
 		code, stdout, stderr := f.CLI(t, "wait", run.GetID())
 		assert.Equal(t, 124, code, stdout+stderr)
@@ -132,7 +132,7 @@ func TestStopTogether(t *testing.T) {
 	t.Run("CO-07 or are none", func(t *testing.T) {
 		f.t = t
 		run := f.stopRun("ignored", &spec.RunSpec{Tasks: groups(), StopTogether: spec.StopTogether{Grace: spec.DurationOf(0), IgnoreLiveTasks: true}}, three...)
-		f.clusterrun("stop", "--together", run.GetID())
+		f.clusterrun("stop", "--graceful", run.GetID())
 		code, stdout, stderr := f.CLI(t, "wait", run.GetID())
 		assert.Zero(t, code, stdout+stderr)
 		assert.Contains(t, stderr, "Coordinator stopped with tasks still running: worker-0 worker-1 ps-0")
@@ -141,8 +141,8 @@ func TestStopTogether(t *testing.T) {
 	t.Run("SEED-62 an error is the verdict, unless it is a clean one", func(t *testing.T) {
 		f.t = t
 		run := f.stopRun("error", &spec.RunSpec{Tasks: groups()}, three...)
-		f.clusterrun("stop", "--together", "--error", "the data is wrong", "--kind", "ValueError", run.GetID())
-		f.clusterrun("stop", "--together", "--error", "too late", run.GetID())
+		f.clusterrun("stop", "--graceful", "--error", "the data is wrong", "--kind", "ValueError", run.GetID())
+		f.clusterrun("stop", "--graceful", "--error", "too late", run.GetID())
 		f.letEnd("error", three...)
 		code, _, stderr := f.CLI(t, "wait", run.GetID())
 		assert.Equal(t, 1, code)
@@ -151,7 +151,7 @@ func TestStopTogether(t *testing.T) {
 		assert.Equal(t, spec.ErrSubprocess, f.result(run).ErrorType)
 
 		run = f.stopRun("clean", &spec.RunSpec{Tasks: groups()}, three...)
-		f.clusterrun("stop", "--together", "--kind", "StopIteration", run.GetID())
+		f.clusterrun("stop", "--graceful", "--kind", "StopIteration", run.GetID())
 		f.letEnd("clean", three...)
 		code, _, stderr = f.CLI(t, "wait", run.GetID())
 		assert.Zero(t, code, stderr)
@@ -162,7 +162,7 @@ func TestStopTogether(t *testing.T) {
 		f.t = t
 		failing := `echo up >> $DIR/$NAME-$CLUSTERRUN_TASK; until [ -e $DIR/$NAME-end-$CLUSTERRUN_TASK ]; do sleep 0.05; done; exit 5`
 		run := f.stopRun("sealed", &spec.RunSpec{AutoRestart: true, Tasks: []spec.TaskGroup{group("worker", 1, failing), group("ps", 1, upTo)}}, "worker-0", "ps-0")
-		f.clusterrun("stop", "--together", run.GetID())
+		f.clusterrun("stop", "--graceful", run.GetID())
 		f.told(f.worker, run, 1)
 		f.letEnd("sealed", "worker-0")
 		harness.Eventually(t, "worker-0 has ended for good", func() bool { return f.state(run, "worker-0") == spec.TaskEnded })
@@ -181,17 +181,17 @@ func TestStopTogether(t *testing.T) {
 until [ -e $DIR/$NAME-$n ]; do sleep 0.05; done; [ $n = 3 ]`
 		run := f.stopRun("clear", &spec.RunSpec{AutoRestart: true, StopTogether: spec.StopTogether{Grace: spec.DurationOf(time.Hour)},
 			Tasks: []spec.TaskGroup{group("worker", 1, failing), group("ps", 1, upTo)}}, "worker-0", "ps-0")
-		f.clusterrun("stop", "--together", "--error", "First", run.GetID())
+		f.clusterrun("stop", "--graceful", "--error", "First", run.GetID())
 		f.told(f.worker, run, 1)
 		touch(t, f, "clear-1")
 		harness.Eventually(t, "worker-0 has ended", func() bool { return f.state(run, "worker-0") == spec.TaskEnded })
-		assert.Equal(t, "going on: "+run.GetID()+"\n", f.clusterrun("stop", "--clear", run.GetID()))
+		assert.Equal(t, "continues: "+run.GetID()+"\n", f.clusterrun("stop", "--cancel", run.GetID()))
 		f.told(f.worker, run, 2)
 		harness.Eventually(t, "worker-0 runs again", func() bool { return f.file("clear-worker-0") == "up\nup\n" })
 		assert.NotContains(t, f.clusterrun("status", run.GetID()), "stopping")
 		touch(t, f, "clear-2")
 		harness.Eventually(t, "worker-0 is started again by its host", func() bool { return f.file("clear-worker-0") == "up\nup\nup\n" })
-		f.clusterrun("stop", "--together", "--error", "Second", run.GetID())
+		f.clusterrun("stop", "--graceful", "--error", "Second", run.GetID())
 		touch(t, f, "clear-3")
 		f.letEnd("clear", "ps-0")
 		r := f.result(run)
@@ -206,7 +206,7 @@ until [ -e $DIR/$NAME-$n ]; do sleep 0.05; done; [ $n = 3 ]`
 		side := f.worker.Side()
 		require.NoError(t, syscall.Kill(side, syscall.SIGKILL))
 		// The workflow is executed by the same side, so the answer waits for its return.
-		f.clusterrun("stop", "--together", run.GetID())
+		f.clusterrun("stop", "--graceful", run.GetID())
 		assert.NotEqual(t, side, f.worker.Side())
 		f.told(f.worker, run, 1)
 		f.letEnd("away", three...)
@@ -217,7 +217,7 @@ until [ -e $DIR/$NAME-$n ]; do sleep 0.05; done; [ $n = 3 ]`
 		f.t = t
 		run := f.stopRun("group", &spec.RunSpec{RestartScope: spec.RestartScopeGroup, Tasks: []spec.TaskGroup{
 			group("worker", 2, upTo+`; [ $RANK = 1 ]`)}}, "worker-0", "worker-1")
-		f.clusterrun("stop", "--together", run.GetID())
+		f.clusterrun("stop", "--graceful", run.GetID())
 		f.letEnd("group", "worker-0")
 		harness.Eventually(t, "worker-0 has ended", func() bool { return f.state(run, "worker-0") == spec.TaskEnded })
 		f.letEnd("group", "worker-1")
@@ -228,14 +228,14 @@ until [ -e $DIR/$NAME-$n ]; do sleep 0.05; done; [ $n = 3 ]`
 
 	t.Run("what cannot be is refused", func(t *testing.T) {
 		f.t = t
-		code, _, stderr := f.CLI(t, "stop", "--together", "no-such-run")
+		code, _, stderr := f.CLI(t, "stop", "--graceful", "no-such-run")
 		assert.Equal(t, 125, code)
 		assert.Contains(t, stderr, "no run \"no-such-run\"")
 		run := f.stopRun("over", &spec.RunSpec{Stop: spec.Stop{Grace: spec.DurationOf(time.Hour)}, Tasks: []spec.TaskGroup{
 			group("worker", 1, `trap '' TERM; `+upTo), group("ps", 1, upTo+`; exit 3`)}}, "worker-0", "ps-0")
 		f.letEnd("over", "ps-0")
 		harness.Eventually(t, "worker-0 is being stopped", func() bool { return f.state(run, "worker-0") == spec.TaskStopping })
-		for flag, want := range map[string]string{"--together": "the run is ending, and its tasks are being stopped", "--clear": "no stop to cancel"} {
+		for flag, want := range map[string]string{"--graceful": "the run is ending, and its tasks are being stopped", "--cancel": "no stop to cancel"} {
 			code, _, stderr := f.CLI(t, "stop", flag, run.GetID())
 			assert.Equal(t, 125, code)
 			assert.Contains(t, stderr, want)
@@ -280,7 +280,7 @@ func TestStopTogetherOnTwoHosts(t *testing.T) {
 	other := f.StartWorker(t, "--host-name", "host-b")
 	run := f.stopRun("two", &spec.RunSpec{Tasks: []spec.TaskGroup{
 		{Type: "worker", Addresses: []string{"host-a"}, Command: []string{"bash", "-c", upTo}}, {Type: "ps", Addresses: []string{"host-b:28341"}, Command: []string{"bash", "-c", upTo}}}}, "worker-0", "ps-0")
-	f.clusterrun("stop", "--together", run.GetID())
+	f.clusterrun("stop", "--graceful", run.GetID())
 	f.told(f.worker, run, 1)
 	f.told(other, run, 1)
 	f.letEnd("two", "worker-0", "ps-0")
@@ -292,10 +292,10 @@ func TestRunReportsAStopTogether(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")
 	dir := t.TempDir()
-	p := s.StartCLI(t, "run", "--id", "reported", "--dir", dir, "--state-dir", filepath.Join(dir, "state"), "-n", "2", "--ignore-live-tasks", "--stop-together-grace", "300ms", "--",
+	p := s.StartCLI(t, "run", "--id", "reported", "--dir", dir, "--state-dir", filepath.Join(dir, "state"), "-n", "2", "--ignore-live-tasks", "--graceful-timeout", "300ms", "--",
 		"bash", "-c", `echo up; trap 'exit 0' TERM; while :; do sleep 0.05; done`)
 	harness.Eventually(t, "both are up", func() bool { return strings.Count(p.Stdout(), "up") == 2 })
-	code, out, errOut := s.CLI(t, "stop", "--together", "--reason", "enough", "reported")
+	code, out, errOut := s.CLI(t, "stop", "--graceful", "--reason", "enough", "reported")
 	require.Zero(t, code, out+errOut)
 	assert.Zero(t, p.ExitCode(), p.Stderr())
 	assert.Contains(t, p.Stderr(), "run reported succeeded\n  An operator asked all tasks to stop: enough\n  Coordinator stopped with tasks still running: worker-0 worker-1\n")

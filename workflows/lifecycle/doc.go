@@ -33,7 +33,7 @@
 //
 // A task is live from its [Launch] to its [TaskEnded]. In between its host may start any number
 // of processes; the machine learns of replaced ones only from [Released]. A later launch of the
-// same task (start-task) has a higher number, and events of an earlier one are ignored.
+// same task (`clusterrun start`) has a higher number, and events of an earlier one are ignored.
 //
 // A run whose history gets long continues in another execution of its workflow, with a
 // [Snapshot] of its machine, even while tasks run. [Machine.Quiet] reports when it can, and

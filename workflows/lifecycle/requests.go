@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -78,13 +77,16 @@ func (e TerminateAll) check(*Machine) error {
 	return errors.Join(checkSignal(e.Signal), checkGrace(e.Grace))
 }
 
-// apply cancels the run and signals every process: with SIGKILL unless another signal is
-// named, as TensorFlow's MultiProcessRunner does. The cancellation also ends tasks that wait
+// apply cancels the run and signals every process: with SIGKILL unless the request has a signal
+// or a grace, as TensorFlow's MultiProcessRunner does. The cancellation also ends tasks that wait
 // to be restarted.
 func (e TerminateAll) apply(m *Machine) {
 	m.cancel("all its tasks were terminated")
+	if e.Signal == "" && e.Grace == nil {
+		e.Signal = "SIGKILL"
+	}
 	if live := m.Live(); len(live) > 0 {
-		m.do(TerminateTasks{spec.TaskRequest{Tasks: live, Signal: cmp.Or(e.Signal, "SIGKILL"), Grace: e.Grace}})
+		m.do(TerminateTasks{spec.TaskRequest{Tasks: live, Signal: e.Signal, Grace: e.Grace}})
 	}
 }
 
@@ -95,7 +97,7 @@ func (e RestartTasks) check(m *Machine) error {
 	if m.phase == regrouping {
 		return errAgain
 	}
-	return errors.Join(m.checkTasks(e.Tasks, hasEnded("; use start-task")), checkSignal(e.Signal), checkGrace(e.Grace))
+	return errors.Join(m.checkTasks(e.Tasks, hasEnded("; `clusterrun start` starts it")), checkSignal(e.Signal), checkGrace(e.Grace))
 }
 
 func (e RestartTasks) apply(m *Machine) {

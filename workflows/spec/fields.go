@@ -11,7 +11,7 @@ var fields = []field{
 		of: "RunSpec.name", syntax: nameSyntax,
 		doc:     "The first part of the IDs of runs of this spec.",
 		example: "name: iris",
-		flag:    "name", usage: "first part of the run ID (`NAME`)",
+		flag:    "name", usage: "begin the run ID with `NAME`",
 	},
 	{
 		of: "RunSpec.command", filled: true, syntax: commandSyntax,
@@ -209,13 +209,13 @@ var fields = []field{
 		of: "RunSpec.rpc_layer", def: DefaultRPCLayer,
 		doc:     "The RPC layer in TF_CONFIG.",
 		example: "rpc_layer: grpc",
-		flag:    "rpc-layer", usage: "`LAYER` in TF_CONFIG",
+		flag:    "rpc-layer", usage: "write `LAYER` as rpc_layer into TF_CONFIG",
 	},
 	{
 		of: "RunSpec.env_profiles", def: envProfiles,
 		doc:     "The sets of environment variables that processes get. Default: tensorflow, torch and jax. An empty list: none. With mpi, the processes are ranks of MPICH, Intel MPI or MVAPICH.",
 		example: "env_profiles: [torch]",
-		flag:    "env-profile", usage: "sets of variables that the processes get: `tensorflow,torch,jax,mpi` (default the first three, and mpi if the program is linked with MPICH)",
+		flag:    "env-profile", usage: "give the processes these `SETS` of variables: tensorflow,torch,jax,mpi (default the first three, and mpi if the program is linked with MPICH)",
 	},
 	{of: "RunSpec.env_profiles[]", enum: append(names(envProfiles), string(EnvMPI))},
 	{
@@ -259,7 +259,7 @@ var fields = []field{
 		of: "RunSpec.chief_grace", def: DefaultChiefGrace,
 		doc:     "How long the other tasks, together, have to end by themselves after the chief has ended.",
 		example: `chief_grace: 3s`,
-		flag:    "chief-grace", usage: "`TIME` for the other tasks to end by themselves after the chief",
+		flag:    "chief-grace", usage: "let the other tasks run for this `TIME` after the chief has ended",
 	},
 	{
 		of:      "RunSpec.timeout",
@@ -277,7 +277,7 @@ var fields = []field{
 		of: "RunSpec.placement_timeout", def: DefaultPlacementTimeout, from: positive,
 		doc:     "How long the run waits for hosts before it fails with a PlacementError. If it is not given, a submitted run waits without limit.",
 		example: "placement_timeout: 1m",
-		flag:    "placement-timeout", usage: "`TIME` to wait for hosts; default with submit: without limit",
+		flag:    "placement-timeout", usage: "wait at most this `TIME` for hosts; default with submit: without limit",
 	},
 	{
 		of: "RunSpec.priority", def: DefaultPriority,
@@ -294,13 +294,13 @@ var fields = []field{
 		of:      "Hosts.count",
 		doc:     `The number of hosts, among which the tasks are divided evenly if there is room for that; or a range such as "2:4" for an elastic run, which gets as many hosts as there is room on, here at least two and at most four, and the same number of tasks on each. The spec has the number of tasks for the most hosts; with fewer hosts the last type has fewer tasks. A range needs restart_scope: group.`,
 		example: "count: 4", remedy: hostCountRemedy,
-		flag: "hosts", usage: "`NUMBER` of hosts, or MIN:MAX for an elastic run (default: as few as there is room on)",
+		flag: "hosts", usage: "use this `NUMBER` of hosts, or MIN:MAX for an elastic run (default: as few as have room)",
 	},
 	{
 		of:      "Hosts.per_host",
 		doc:     "The number of tasks on each host, with consecutive ranks; the last host has the rest.",
 		example: "per_host: 8", least: new(1), most: new(MaxTasks),
-		flag: "per-host", usage: "`NUMBER` of tasks on each host",
+		flag: "per-host", usage: "put this `NUMBER` of tasks on each host",
 	},
 	{
 		of: "Hosts.select", filled: true,
@@ -337,7 +337,7 @@ var fields = []field{
 		of: "Elastic.join_wait", def: DefaultJoinWait,
 		doc:     "How long the run waits for more hosts when it has enough to begin, at its start and after it had too few.",
 		example: "join_wait: 30s",
-		flag:    "join-wait", usage: "`TIME` for which an elastic run that has enough hosts waits for more",
+		flag:    "join-wait", usage: "let an elastic run that has enough hosts wait this `TIME` for more",
 	},
 	{
 		of: "Elastic.grow", def: DefaultGrow, enum: names(grows),
@@ -361,7 +361,7 @@ var fields = []field{
 		of: "RunSpec.silence", syntax: silenceSyntax,
 		doc:     "The time without output, progress and processor time after which a task is shown as silent. At least 30s; with auto, 5 times the longest pause of its process so far, and at least 10m. Only output in files counts, and less than a hundredth of a processor counts as none. Default: silence is not watched.",
 		example: "silence: 10m", remedy: silenceRemedy,
-		flag: "silence", usage: "`TIME|auto` after which tasks without output, progress and processor time are shown as silent (30s or more); auto learns it from their pauses",
+		flag: "silence", usage: "show tasks as silent after `TIME|auto` without output, progress and processor time (30s or more); auto learns it from their pauses",
 	},
 	{
 		of:      "RunSpec.silence_ignores_cpu",
@@ -379,7 +379,7 @@ var fields = []field{
 		of: "RunSpec.python_stacks", def: true,
 		doc:     "Whether stacks show the lines of Python programs. For that, PYTHONPATH begins with a directory whose sitecustomize registers a handler of a real-time signal with faulthandler, and then executes the program's own sitecustomize.",
 		example: "python_stacks: false",
-		flag:    "python-stacks", usage: "have stacks show the lines of Python programs, by a directory in front of PYTHONPATH; see `clusterrun help hangs`",
+		flag:    "python-stacks", usage: "have stacks show the lines of Python programs, by a directory in front of PYTHONPATH; see clusterrun help hangs",
 	},
 	{
 		of:      "RunSpec.notify",
@@ -426,13 +426,13 @@ var fields = []field{
 		of: "Stop.signal", def: DefaultStopSignal, syntax: signalSyntax,
 		doc:     "The signal that the process group gets first.",
 		example: "signal: SIGINT", remedy: "write its name, such as SIGTERM",
-		flag: "stop-signal", usage: "`SIGNAL` that asks a process to end",
+		flag: "stop-signal", usage: "ask processes to end by this `SIGNAL`",
 	},
 	{
 		of: "Stop.grace", def: DefaultStopGrace,
 		doc:     "The time from the signal to SIGKILL.",
 		example: "grace: 30s",
-		flag:    "stop-grace", usage: "`TIME` from that signal to SIGKILL",
+		flag:    "grace", usage: "wait this `TIME` from that signal to SIGKILL",
 	},
 	{
 		of: "Stop.error_grace", def: DefaultErrorGrace,
@@ -449,20 +449,20 @@ var fields = []field{
 		of: "StopTogether.grace", def: DefaultTogetherGrace,
 		doc:     "How long the tasks have to end by themselves after the request; then those left are stopped.",
 		example: "grace: 2m",
-		flag:    "stop-together-grace", usage: "`TIME` for the tasks to end by themselves after one of them asked all to stop",
+		flag:    "graceful-timeout", usage: "let the tasks take this `TIME` to end by themselves in a graceful stop",
 	},
 	{
 		of: "StopTogether.clean_errors", def: DefaultCleanErrors,
 		doc:     "The kinds of errors with which a request to stop is not a failure. EOF also stands for io.EOF. A list replaces the default; an empty list: every error is a failure.",
 		example: "clean_errors: [OutOfRangeError]",
-		flag:    "clean-errors", usage: "`KINDS` of errors with which such a stop is not a failure; '' for none",
+		flag:    "clean-errors", usage: "let a graceful stop with errors of these `KINDS` be no failure; '' for none",
 	},
 	{of: "StopTogether.clean_errors[]", syntax: errorKindSyntax},
 	{
 		of: "StopTogether.ignore_live_tasks", def: false,
 		doc:     "Whether it is no failure if tasks have to be stopped because the grace is over.",
 		example: "ignore_live_tasks: true",
-		flag:    "ignore-live-tasks", usage: "stop tasks that do not end within that time without counting it as a failure",
+		flag:    "ignore-live-tasks", usage: "do not count it as a failure if tasks do not end within --graceful-timeout",
 	},
 
 	{
@@ -474,13 +474,13 @@ var fields = []field{
 		of: "Closures.queue_size", def: DefaultQueueSize, bounds: "0 means no limit but that of bytes",
 		doc:     "How many closures may wait to be called, those being called not counted; schedule waits while it is full. 0: no limit but 1.5 MiB for arguments and names.",
 		example: "queue_size: 1000", least: new(0), most: new(MaxQueueSize),
-		flag: "closures-queue-size", usage: "`NUMBER` of closures in the run's queue at which schedule waits; 0 for no limit but that of bytes",
+		flag: "closures-queue-size", usage: "let schedule wait while this `NUMBER` of calls is queued; 0: only their bytes are limited",
 	},
 	{
 		of: "Closures.transient_failures", bounds: "0 means that the first failure counts",
 		doc:     "How many reports that the same other task, such as a parameter server, does not answer make an error; before, the closure is called again. 0 and 1: the first one does. Default: the variable " + EnvTransientFailures + ", else 3.",
 		example: "transient_failures: 3", least: new(0),
-		flag: "closures-transient-failures", usage: "`NUMBER` of reports that the same task, such as a parameter server, does not answer which make an error (default $" + EnvTransientFailures + ", else " + strconv.Itoa(DefaultTransientFailures) + ")",
+		flag: "closures-transient-failures", usage: "fail a call after this `NUMBER` of reports that the same task, such as a parameter server, does not answer (default $" + EnvTransientFailures + ", else " + strconv.Itoa(DefaultTransientFailures) + ")",
 	},
 
 	{
@@ -492,13 +492,13 @@ var fields = []field{
 		of: "Logs.dir", syntax: pathSyntax,
 		doc:     "The root of the log directories on each host, created if missing. Default: below the host worker's state directory. /dev/null: no files at all, not even results and error files.",
 		example: "dir: /var/log/job",
-		flag:    "log-dir", usage: "`DIRECTORY` for output files; default: logs, below the state directory",
+		flag:    "log-dir", usage: "write output files below `DIRECTORY`; default: logs, below the state directory",
 	},
 	{
 		of: "Logs.group", syntax: nameSyntax,
 		doc:     "A Unix group on each host that may also read the output files. The user must be in it. Default: only the user of the processes can read them.",
 		example: "group: ml",
-		flag:    "log-group", usage: "Unix `GROUP` that may also read the output files",
+		flag:    "log-group", usage: "let the Unix `GROUP` read the output files, too",
 	},
 	{
 		of: "Logs.redirects", def: DefaultStdMask, syntax: stdSyntax,
@@ -544,7 +544,7 @@ var fields = []field{
 		of: "Logs.quota", syntax: quotaSyntax,
 		doc:     "How much the tasks of the run may write to their output files on each host, in all and over all restarts. Default: no limit.",
 		example: "quota: 10GiB",
-		flag:    "log-quota", usage: "`SIZE` of the output that all tasks on a host may write together",
+		flag:    "log-quota", usage: "let all tasks on a host write this `SIZE` of output together",
 	},
 	{
 		of: "Logs.on_full", enum: names(onFulls),
@@ -562,26 +562,26 @@ var fields = []field{
 		of: "Logs.prefix", def: DefaultPrefix, syntax: prefixSyntax,
 		doc:     "The template for the start of each console line, made of text and {{.Type}}, {{.Index}}, {{.Rank}}, {{.LocalRank}}, {{.Attempt}} and {{.Host}}, or ${role_name}, ${rank} and ${local_rank}. The default is padded to 14 columns and followed by a space. An empty text: no prefix.",
 		example: `prefix: "[{{.Type}}-{{.Index}}]:"`,
-		flag:    "log-prefix", usage: "`TEMPLATE` for the start of console lines; '' for none (default \"" + DefaultPrefix + "\")",
+		flag:    "log-prefix", usage: "start console lines by `TEMPLATE`; '' for none (default \"" + DefaultPrefix + "\")",
 	},
 
 	{
 		of: "RunSpec.devices", syntax: devicesSyntax,
 		doc:     "The GPUs of each host that are divided among its tasks, in CUDA_VISIBLE_DEVICES: auto for all, or a list. Default: every task sees all.",
 		example: "devices: auto", remedy: resourcesRemedy,
-		flag: "devices", usage: "`GPUS` that are divided among the tasks, in CUDA_VISIBLE_DEVICES: auto, or like 0,1,2,3 (default: each task sees all)",
+		flag: "devices", usage: "divide these `GPUS` among the tasks, by CUDA_VISIBLE_DEVICES: auto, or like 0,1,2,3 (default: each task sees all)",
 	},
 	{
 		of: "RunSpec.gpus_per_task", least: new(1), most: new(maxResources),
 		doc:     "How many GPUs each task has for itself, in CUDA_VISIBLE_DEVICES, instead of devices. Runs that share a host get different ones.",
 		example: "gpus_per_task: 1",
-		flag:    "gpus-per-task", usage: "`NUMBER` of GPUs that each task has for itself, in CUDA_VISIBLE_DEVICES",
+		flag:    "gpus-per-task", usage: "give each task this `NUMBER` of GPUs for itself, by CUDA_VISIBLE_DEVICES",
 	},
 	{
 		of: "RunSpec.cpus", syntax: cpusSyntax,
 		doc:     "The CPUs of each host that are divided among its tasks, in blocks: auto for all, or a list. Default: no binding.",
 		example: "cpus: auto", remedy: cpusRemedy,
-		flag: "cpus", usage: "`CPUS` that are divided among the tasks, which are bound to them: auto, or like 0-7,16 (default: no binding)",
+		flag: "cpus", usage: "divide these `CPUS` among the tasks and bind them: auto, or like 0-7,16 (default: no binding)",
 	},
 	{
 		of:      "RunSpec.limits",
@@ -592,31 +592,31 @@ var fields = []field{
 		of: "Limits.memory", syntax: memorySyntax,
 		doc:     "The memory; a task that needs more is killed, with the cause oom. Needs a version 2 cgroup that is delegated to the host worker.",
 		example: "memory: 8GiB",
-		flag:    "limit-memory", usage: "`SIZE` of the memory of each task; a task that needs more is killed",
+		flag:    "limit-memory", usage: "limit the memory of each task to `SIZE`; a task that needs more is killed",
 	},
 	{
 		of: "Limits.cpus", least: new(1), most: new(maxResources),
 		doc:     "The processor time, in processors; a task that needs more waits. Needs such a cgroup, too. To bind tasks to processors, use cpus outside of limits.",
 		example: "cpus: 4",
-		flag:    "limit-cpus", usage: "`NUMBER` of processors whose time each task may use",
+		flag:    "limit-cpus", usage: "limit each task to the time of this `NUMBER` of processors",
 	},
 	{
 		of: "Limits.pids", least: new(1), most: new(1 << 22),
 		doc:     "The number of processes and threads; a task that has that many cannot fork. Needs such a cgroup, too, because setrlimit(2) counts all processes of a user.",
 		example: "pids: 500",
-		flag:    "limit-pids", usage: "`NUMBER` of processes and threads of each task",
+		flag:    "limit-pids", usage: "limit each task to this `NUMBER` of processes and threads",
 	},
 	{
 		of: "Limits.nofile", least: new(8), most: new(1 << 30),
 		doc:     "The number of files that each process may have open (ulimit -n), up to that of the host worker.",
 		example: "nofile: 65536",
-		flag:    "limit-nofile", usage: "`NUMBER` of files that each process may have open",
+		flag:    "limit-nofile", usage: "limit each process to this `NUMBER` of open files",
 	},
 	{
 		of: "Limits.core", syntax: coreSyntax,
 		doc:     "The size of core dumps (ulimit -c): none, unlimited, or a size, up to that of the host worker. The kernel decides where they go (kernel.core_pattern). Default: that of the host worker.",
 		example: "core: none",
-		flag:    "limit-core", usage: "`SIZE` of core dumps, or none or unlimited (default: that of the host worker)",
+		flag:    "limit-core", usage: "limit core dumps to `SIZE`, or none or unlimited (default: the limit of the host worker)",
 	},
 	{
 		of: "RunSpec.return_output", def: false,

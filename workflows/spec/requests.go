@@ -55,7 +55,8 @@ func (r TaskRequest) Validate() error {
 
 // TerminateAllRequest is the input of [UpdateTerminateAll].
 type TerminateAllRequest struct {
-	// Signal replaces SIGKILL, which is the default here as in TensorFlow.
+	// Signal replaces SIGKILL, which is the default here as in TensorFlow. With a grace the
+	// default is the spec's stop signal.
 	Signal string `json:"signal,omitempty"`
 	// Grace is the time from Signal to SIGKILL. The default is the spec's.
 	Grace *Duration `json:"grace,omitempty"`

@@ -56,7 +56,9 @@ func SilenceText(ignoresCPU bool) string {
 }
 
 // TaskRunningText refuses to start a task that is running.
-func TaskRunningText(task string) string { return task + " is running; use " + UpdateRestartTask }
+func TaskRunningText(task string) string {
+	return task + " is running; `clusterrun restart` restarts it"
+}
 
 // Visible shows the control characters of a text, but not its lines and tabs, so that it
 // is safe for a terminal.

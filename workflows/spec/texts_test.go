@@ -7,7 +7,7 @@ import (
 )
 
 func TestOtherTexts(t *testing.T) {
-	assert.Equal(t, "worker-1 is running; use restart-task", TaskRunningText("worker-1"))
+	assert.Equal(t, "worker-1 is running; `clusterrun restart` restarts it", TaskRunningText("worker-1"))
 }
 
 func TestTextsOfAnEndInTheMiddleOfACall(t *testing.T) {

@@ -16,6 +16,8 @@ const WholeLines = time.Duration(math.MaxInt64 / 2)
 
 // Line is a line of a process as a JSON object.
 type Line struct {
+	// Run is the ID of the run, for lines of several runs.
+	Run     string `json:"run_id,omitempty"`
 	Task    string `json:"task"`
 	Attempt int    `json:"attempt"`
 	Stream  string `json:"stream"` // stdout or stderr
@@ -27,7 +29,7 @@ type Line struct {
 
 // JSONLines writes each line of many tasks as one [Line].
 type JSONLines struct {
-	task func(rank int) string
+	task func(rank int) (run, task string)
 
 	mu   sync.Mutex
 	w    *bufio.Writer
@@ -37,8 +39,9 @@ type JSONLines struct {
 	failure error
 }
 
-// NewJSONLines returns a writer to w; task returns the name of the task with a rank.
-func NewJSONLines(w io.Writer, task func(rank int) string) *JSONLines {
+// NewJSONLines returns a writer to w. task returns the ID of the run, which may be left out, and
+// the name of the task with a rank.
+func NewJSONLines(w io.Writer, task func(rank int) (run, task string)) *JSONLines {
 	j := &JSONLines{task: task, w: bufio.NewWriterSize(w, 64<<10), split: map[Stream][]byte{}}
 	j.json = json.NewEncoder(j.w)
 	j.json.SetEscapeHTML(false)
@@ -99,7 +102,8 @@ func (j *JSONLines) write(s Stream, text []byte, partial bool) {
 		name = "stderr"
 	}
 	// The encoder replaces invalid UTF-8.
-	j.failure = j.json.Encode(Line{Task: j.task(s.Rank), Attempt: s.Attempt, Stream: name, Text: string(text), Partial: partial})
+	run, task := j.task(s.Rank)
+	j.failure = j.json.Encode(Line{Run: run, Task: task, Attempt: s.Attempt, Stream: name, Text: string(text), Partial: partial})
 }
 
 // wholeRunes returns the length of a text without an incomplete character at its end.

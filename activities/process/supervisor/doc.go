@@ -129,7 +129,7 @@
 // Requests carry a [Fence], and a fence older than the newest seen for its task is refused.
 // Fences are ordered by launch, then by execution of the run's workflow, then by attempt.
 // Process N+1 of a task is started when N has ended and was granted a successor, or under a
-// later launch (start-task). A generation is over once a process of a later one was started.
+// later launch (`clusterrun start`). A generation is over once a process of a later one was started.
 //
 // # Bounds
 //

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// Fence orders the commanders of a task: by launch (start-task), within a launch by the
+// Fence orders the commanders of a task: by launch (`clusterrun start`), within a launch by the
 // execution of the run's workflow, and within that by activity attempt. The supervisor
 // refuses a request with a lower fence than it has seen.
 type Fence struct {

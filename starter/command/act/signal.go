@@ -14,8 +14,8 @@ func Signal(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "signal [flags] RUN TASK... SIGNAL",
 		Short: "Send a signal to tasks",
-		Long: `Sends a signal to all processes of the named tasks. A task that dies of it has failed; to
-stop one, use terminate.
+		Long: `Send a signal to all processes of the named tasks. A task that dies of it has failed; to
+stop one, use ` + "`clusterrun stop`" + `.
 
 ` + cli.SeveralTasks + `
 

@@ -1,61 +1,121 @@
 package act
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 func Stop(a *cli.App) *cobra.Command {
-	var wait bool
-	together := togetherFlags{onlyWithTogether: []string{"reason", "error", "kind"}}
+	var o stopOptions
 	cmd := &cobra.Command{
-		Use:   "stop [flags] RUN...",
-		Short: "Stop runs by their stop signal and grace, or ask their tasks to stop together",
-		Long: `Stops runs: every task gets the spec's stop signal, and SIGKILL after its grace. It returns
-when the runs have been asked or, with --wait, when they have ended. A run that nobody
-executes is ended on the server, without a result; if it still has processes, their hosts
-stop them. If one run cannot be stopped, the others still are; the exit code is then that
-of the worst.
+		Use:   "stop [flags] RUN... | RUN TASK...",
+		Short: "Stop runs, or some tasks of one (--kill, --graceful)",
+		Long: `Stop runs: every task gets the spec's stop signal, and SIGKILL after its grace. The command
+returns when the runs have been asked or, with --wait, when they have ended. If one run
+cannot be stopped, the others still are, and the exit code is not 0.
 
-With --together no signal is sent. The tasks learn that they are to stop, as if one of them
-had asked for it, and end by themselves when it suits them. Tasks that still run when the
-grace of the spec's stop_together is over are stopped, and the run fails with their names.
-If an error is given, the run fails with it, unless its kind is one of the spec's
-clean_errors. --clear takes such a stop back until the grace is over.
+` + cli.PatternsOfRuns + ` For stop a pattern stands for open runs. If it matches more
+than three, stop asks first; without a terminal it requires --yes.
+
+With tasks, only those are stopped. Their exits do not count as failures; with auto_restart
+they start again. TASK is a name, such as worker-3, or a rank. Arguments after the first are
+tasks if the first run has them, and runs otherwise.
+
+--kill sends SIGKILL at once. --signal and --grace replace the spec's.
+
+--graceful sends no signal. The tasks learn that they are to stop, as if one of them had
+asked for it, and end by themselves. Tasks that still run when the grace of the spec's
+stop_together is over are stopped, and the run fails with their names. If --error is given,
+the run fails with it, unless its kind is one of the spec's clean_errors. --cancel withdraws
+such a request while the tasks still run.
+
+--abandon ends runs on the server, without a result. If they still have processes, their
+hosts stop them: at once, or when they are back. A run that no worker executes ends like
+this without the flag.
 
 ` + cli.ExitCodesOfRequests,
 		Example: `  clusterrun stop iris-x2k4
-  clusterrun stop --together --reason 'the machine is needed' iris-x2k4
-  clusterrun stop --together --error 'the data is wrong' iris-x2k4
-  clusterrun stop --clear iris-x2k4`,
+  clusterrun stop iris-x2k4 worker-1 worker-2
+  clusterrun stop --wait 'hp-*'
+  clusterrun stop --kill iris-x2k4
+  clusterrun stop --graceful --reason 'the machine is needed' iris-x2k4
+  clusterrun stop --graceful --error 'the data is wrong' iris-x2k4
+  clusterrun stop --cancel iris-x2k4`,
 		Args: cli.SomeArgs(1, "RUN"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runStop(cmd.Context(), a, args, &together, wait)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runStop(cmd.Context(), a, args, &o) },
 	}
 	fs := cmd.Flags()
-	together.given = fs.Changed
-	fs.BoolVar(&wait, "wait", false, "wait until the runs have ended")
-	fs.BoolVar(&together.together, "together", false, "ask all tasks to stop together, each by itself")
-	fs.StringVar(&together.reason, "reason", "", "with --together: the reason, a `TEXT` for people")
-	fs.StringVar(&together.message, "error", "", "with --together: `TEXT` of an error, with which the run then fails")
-	fs.StringVar(&together.kind, "kind", "", "with --together: the `KIND` of the error, such as ValueError or StopIteration")
-	fs.BoolVar(&together.clear, "clear", false, "take a stop together back, so that the run continues")
+	o.given = fs.Changed
+	o.how.register(cmd)
+	fs.BoolVar(&o.kill, "kill", false, "end the processes with SIGKILL")
+	fs.BoolVar(&o.wait, "wait", false, "wait until the runs have ended")
+	fs.BoolVar(&o.graceful, "graceful", false, "ask the tasks to stop by themselves")
+	fs.BoolVar(&o.cancel, "cancel", false, "withdraw a --graceful stop, so that the runs continue")
+	fs.BoolVar(&o.abandon, "abandon", false, "end the runs on the server, without a result")
+	fs.StringVar(&o.reason, "reason", "", "with --graceful and --abandon: the reason, a `TEXT` that reports show")
+	fs.StringVar(&o.message, "error", "", "with --graceful: the message of an error, a `TEXT` with which the run then fails")
+	fs.StringVar(&o.kind, "kind", "", "with --graceful: the `KIND` of the error, such as ValueError or StopIteration")
+	fs.BoolVar(&o.yes, "yes", false, "do not ask if many runs match")
 	return cmd
 }
 
+// stopOptions are the flags of [Stop].
+type stopOptions struct {
+	how                                        endFlags
+	kill, wait, graceful, cancel, abandon, yes bool
+	reason, message, kind                      string
+	given                                      func(flag string) bool
+}
+
+// ways are the flags that exclude each other.
+var ways = []string{"kill", "graceful", "cancel", "abandon"}
+
+// check refuses flags that contradict each other.
+func (o *stopOptions) check() error {
+	way := ""
+	for _, flag := range ways {
+		switch {
+		case !o.given(flag):
+		case way != "":
+			return cli.Usagef("--%s and --%s: give one of them", way, flag)
+		default:
+			way = flag
+		}
+	}
+	for _, flag := range []string{"signal", "grace"} {
+		if o.given(flag) && way != "" {
+			return cli.Usagef("--%s and --%s: give one of them", way, flag)
+		}
+	}
+	switch {
+	case o.cancel && o.wait:
+		return cli.Usagef("--cancel lets the run continue, so --wait would not return; leave it out")
+	case o.given("reason") && !o.graceful && !o.abandon:
+		return cli.Usagef("--reason is for --graceful and --abandon; give one of them, or leave it out")
+	}
+	for _, flag := range []string{"error", "kind"} {
+		if o.given(flag) && !o.graceful {
+			return cli.Usagef("--%s is for --graceful; give that as well, or leave it out", flag)
+		}
+	}
+	switch {
+	case o.given("error") && o.message == "":
+		return cli.Usagef("--error is empty; say what went wrong, or leave it out")
+	case o.given("kind") && o.kind == "":
+		return cli.Usagef("--kind is empty; name a kind of error, such as ValueError, or leave it out")
+	}
+	return nil
+}
+
 // runStop implements [Stop].
-func runStop(ctx context.Context, a *cli.App, ids []string, together *togetherFlags, wait bool) error {
-	if err := together.check(wait); err != nil {
+func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) error {
+	if err := o.check(); err != nil {
 		return err
 	}
 	c, _, err := a.DialExisting(ctx)
@@ -63,142 +123,53 @@ func runStop(ctx context.Context, a *cli.App, ids []string, together *togetherFl
 		return err
 	}
 	defer c.Close()
-	stop := StopSignal
+	chosen, err := cli.Resolve(ctx, c, args, cli.Choice{Tasks: true, Of: starter.OpenRuns})
+	if err != nil {
+		return err
+	}
+	if len(chosen.Tasks) > 0 {
+		return stopTasks(ctx, a, chosen.Runs[0], chosen.Tasks, o)
+	}
+	if !o.yes && chosen.Matched > cli.MostMatched {
+		if err := a.Confirm(chosen.IDs(), "Stop them?", "nothing was stopped"); err != nil {
+			return err
+		}
+	}
+	return stopRuns(ctx, a, chosen.Runs, o.stop(), o.wait)
+}
+
+// stopTasks stops some tasks of a run.
+func stopTasks(ctx context.Context, a *cli.App, r *starter.Run, tasks []string, o *stopOptions) error {
+	for _, flag := range []string{"wait", "graceful", "cancel", "abandon"} {
+		if o.given(flag) {
+			return cli.Usagef("--%s is for whole runs, and %s is a task of run %s; leave out one of them", flag, tasks[0], r.ID)
+		}
+	}
+	q := spec.TaskRequest{Signal: o.how.signal, Grace: o.how.given()}
+	if o.kill {
+		q.Signal = "SIGKILL"
+	}
+	return cli.RequestOf(ctx, a, r, "stopped", tasks, func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
+		q.Tasks = tasks
+		return r.TerminateTask(ctx, q)
+	})
+}
+
+// stop returns the function that stops a run in the way that the flags choose.
+func (o *stopOptions) stop() stopFunc {
 	switch {
-	case together.together:
-		stop = stopTogether(together.request())
-	case together.clear:
-		stop = clearStop
-	}
-	runs := make([]*starter.Run, len(ids))
-	for i, id := range ids {
-		runs[i] = starter.Get(c, id, "")
-	}
-	return stopRuns(ctx, a, runs, stop, wait)
-}
-
-// Stopped is the answer of a run to a request to stop.
-type Stopped struct {
-	RunID    string         `json:"run_id"`
-	State    string         `json:"state,omitempty"`
-	Stopping *spec.Stopping `json:"stopping,omitempty"`
-	// Error is the reason if the run could not be stopped.
-	Error string `json:"error,omitempty"`
-	line  string
-}
-
-// stopRuns stops each of the runs, even if others fail. If wait is set, it asks all of them
-// before it waits for any.
-func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop func(context.Context, *starter.Run) (Stopped, error), wait bool) error {
-	var worst error
-	failed := func(r *starter.Run, err error) {
-		a.AddHint(err)
-		if cli.CodeOf(err) > cli.CodeOf(worst) {
-			worst = &cli.ExitError{Code: cli.CodeOf(err)}
+	case o.graceful:
+		q := spec.TogetherRequest{Reason: o.reason}
+		if o.message != "" || o.kind != "" {
+			q.Error = &spec.TogetherError{Kind: o.kind, Message: o.message}
 		}
-		a.Say("%s", a.Color.Bad(err.Error()))
-		if a.Global.JSON {
-			_ = a.PrintJSON(Stopped{RunID: r.ID, Error: err.Error()})
-		}
+		return stopGracefully(q)
+	case o.cancel:
+		return cancelStop
+	case o.abandon:
+		return abandon(cmp.Or(o.reason, "clusterrun stop --abandon"))
+	case o.kill, o.given("signal"), o.given("grace"):
+		return stopAll(spec.TerminateAllRequest{Signal: o.how.signal, Grace: o.how.given()})
 	}
-	var asked []*starter.Run
-	var answers []Stopped
-	for _, r := range runs {
-		err := cli.CheckRun(r.ID)
-		var answer Stopped
-		if err == nil {
-			answer, err = ask(ctx, r, stop)
-		}
-		if err == nil && !wait {
-			err = printStopped(a, answer)
-		}
-		if err != nil {
-			failed(r, err)
-			continue
-		}
-		asked, answers = append(asked, r), append(answers, answer)
-	}
-	if !wait {
-		return worst
-	}
-	for i, r := range asked {
-		// A run that ends with a failure counts as stopped, too.
-		var result *spec.RunResult
-		var err error
-		if answers[i].State != stateTerminated {
-			if result, err = r.WaitNotify(ctx, a.SayUnreachable); result != nil || err == nil {
-				answers[i].State, answers[i].line = "stopped", "stopped: "+r.ID
-			}
-		}
-		if result != nil || err == nil {
-			err = printStopped(a, answers[i])
-		}
-		if err != nil {
-			failed(r, err)
-		}
-	}
-	return worst
-}
-
-func ask(ctx context.Context, r *starter.Run, stop func(context.Context, *starter.Run) (Stopped, error)) (Stopped, error) {
-	ctx, cancel := context.WithTimeout(ctx, cli.RequestTimeout)
-	defer cancel()
-	return stop(ctx, r)
-}
-
-// StopSignal stops the tasks of a run with their stop signal.
-func StopSignal(ctx context.Context, r *starter.Run) (Stopped, error) {
-	// The server accepts the cancellation of an ended run without an error.
-	if _, open, err := r.Queue(ctx); err != nil {
-		return Stopped{}, err
-	} else if !open {
-		return Stopped{}, &starter.EndedError{RunID: r.ID}
-	}
-	if err := r.Cancel(ctx); err != nil {
-		return Stopped{}, err
-	}
-	nobody, err := r.Unexecuted(ctx)
-	var stuck *starter.StuckError
-	switch {
-	case nobody:
-		return endUnexecuted(ctx, r)
-	case errors.As(err, &stuck) && stuck.Attempt > 1:
-		return Stopped{}, fmt.Errorf("%w; `clusterrun terminate --force %s` ends it without a result", err, r.ID)
-	}
-	return Stopped{RunID: r.ID, State: "stopping", line: "stopping: " + r.ID}, nil // it has been asked
-}
-
-// endUnexecuted ends a run that no host worker executes, and that therefore cannot answer
-// requests.
-func endUnexecuted(ctx context.Context, r *starter.Run) (Stopped, error) {
-	if err := r.EndUnexecuted(ctx, "nobody executed it when it was to stop"); err != nil {
-		return Stopped{}, err
-	}
-	return Stopped{RunID: r.ID, State: stateTerminated, line: fmt.Sprintf("ended: %s, without a result: nobody executes it", r.ID)}, nil
-}
-
-// stateTerminated is the state of a run that was ended on the server.
-const stateTerminated = "terminated"
-
-// stopTogether asks the tasks of a run to stop, each by itself.
-func stopTogether(q spec.TogetherRequest) func(context.Context, *starter.Run) (Stopped, error) {
-	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
-		s, err := r.StopTogether(ctx, q)
-		line := fmt.Sprintf("stopping together: %s: %s", r.ID, report.StoppingLine(s, time.Now()))
-		return Stopped{RunID: r.ID, State: "stopping", Stopping: &s, line: line}, err
-	}
-}
-
-// clearStop withdraws such a stop.
-func clearStop(ctx context.Context, r *starter.Run) (Stopped, error) {
-	s, err := r.ClearStop(ctx)
-	return Stopped{RunID: r.ID, State: "running", Stopping: &s, line: "going on: " + r.ID}, err
-}
-
-func printStopped(a *cli.App, s Stopped) error {
-	if a.Global.JSON {
-		return a.PrintJSON(s)
-	}
-	_, err := fmt.Fprintln(a.Out, s.line)
-	return err
+	return StopSignal
 }

@@ -59,9 +59,9 @@ func FlagWords(err error) string {
 
 // otherNames maps the names that other programs use for commands to our names.
 var otherNames = map[string]string{
-	"start": "run", "exec": "run", "launch": "run",
+	"exec": "run", "launch": "run",
 	"sbatch": "submit", "ps": "list", "ls": "list", "squeue": "list", "cancel": "stop", "scancel": "stop",
-	"kill": "terminate", "log": "logs", "tail": "logs", "check": "validate", "nodes": "host list", "sinfo": "host list", "man": "help",
+	"kill": "stop --kill", "terminate": "stop", "log": "logs", "tail": "logs", "check": "validate", "nodes": "host list", "sinfo": "host list", "man": "help",
 }
 
 // UnknownCommand returns an error that says that cmd has no such subcommand and suggests a
@@ -137,6 +137,9 @@ func SomeArgs(least int, what string) cobra.PositionalArgs {
 		}
 		if len(args) == 0 {
 			return nil
+		}
+		if strings.Contains(cmd.Use, "RUN...") {
+			return CheckPatterns(args)
 		}
 		return checkFirst(what, args[0])
 	}

@@ -35,7 +35,12 @@ func CompleteAll(a *App, cmd *cobra.Command) {
 	tasks := slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "TASK") })
 	switch {
 	case slices.Contains(words, "RUN...") && cmd.ValidArgsFunction == nil:
-		cmd.ValidArgsFunction = Complete(a, CompleteRuns)
+		cmd.ValidArgsFunction = Complete(a, func(ctx context.Context, c client.Client, args []string) (found []string) {
+			if tasks && len(args) > 0 {
+				found = completeTasks(ctx, c, args)
+			}
+			return append(found, CompleteRuns(ctx, c, args)...)
+		})
 	case slices.Contains(words, "RUN") && cmd.ValidArgsFunction == nil:
 		cmd.ValidArgsFunction = Complete(a, func(ctx context.Context, c client.Client, args []string) []string {
 			if last, err := cmd.Flags().GetBool("last"); err == nil && last {
@@ -66,7 +71,7 @@ func CompleteAll(a *App, cmd *cobra.Command) {
 		})
 	}
 	if slices.Contains(words, "RUN") || cmd.Name() == "list" {
-		if f := cmd.Flags().Lookup("host"); f != nil {
+		if f := cmd.Flags().Lookup("on-host"); f != nil {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, Complete(a, completeHosts))
 		}
 	}

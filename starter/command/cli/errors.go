@@ -90,6 +90,15 @@ func (a *App) Exit(err error) int {
 	return code
 }
 
+// SayError prints err unless it was printed before.
+func (a *App) SayError(err error) {
+	a.AddHint(err)
+	var exit *ExitError
+	if !errors.As(err, &exit) || exit.Cause != nil {
+		a.Say("%s", a.Color.Bad(spec.Visible(err.Error()+fault.LimitOf(err))))
+	}
+}
+
 // AddHint adds a similar run ID to the error for a run that the server does not know.
 func (a *App) AddHint(err error) {
 	var notFound *starter.NotFoundError

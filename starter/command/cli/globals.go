@@ -30,16 +30,16 @@ type Globals struct {
 
 func (g *Globals) Register(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.StringVar(&g.Server.Address, "address", "", "`HOST:PORT` of the Temporal server; default: TEMPORAL_ADDRESS, the profile's, or the embedded server")
-	f.StringVar(&g.Server.Namespace, "namespace", "", "Temporal `NAMESPACE`; default: TEMPORAL_NAMESPACE, the profile's, or \"default\"")
-	f.StringVar(&g.Server.Profile, "profile", "", "`NAME` of a profile in the temporal CLI's configuration file")
-	f.StringVar(&g.Server.ConfigFile, "config-file", "", "`FILE` with profiles; default: that of the temporal CLI")
-	f.StringVar(&g.Server.CodecKeys, "codec-keys", os.Getenv("CLUSTERRUN_CODEC_KEYS"), "`FILE` of keys that encrypt what goes through the server; default: $CLUSTERRUN_CODEC_KEYS. See `clusterrun server codec --help`")
-	f.StringVar(&g.Server.APIKeyFile, "api-key-file", os.Getenv("CLUSTERRUN_API_KEY_FILE"), "`FILE` with the API key of the server, read for each request; default: $CLUSTERRUN_API_KEY_FILE, or the key in TEMPORAL_API_KEY")
-	f.StringVar(&g.StateDir, "state-dir", "", "`DIR` for databases, journals and logs; default: $CLUSTERRUN_STATE_DIR, $XDG_STATE_HOME/clusterrun, ~/.local/state/clusterrun, or without a home directory one below $TMPDIR or /tmp")
+	f.StringVar(&g.Server.Address, "address", "", "use the Temporal server at `HOST:PORT`; default: TEMPORAL_ADDRESS, the profile's, or the embedded server")
+	f.StringVar(&g.Server.Namespace, "namespace", "", "use this `NAMESPACE` of the server; default: TEMPORAL_NAMESPACE, the profile's, or \"default\"")
+	f.StringVar(&g.Server.Profile, "profile", "", "use the profile `NAME` of the temporal CLI's configuration file")
+	f.StringVar(&g.Server.ConfigFile, "config-file", "", "read profiles from `FILE`; default: the temporal CLI's")
+	f.StringVar(&g.Server.CodecKeys, "codec-keys", os.Getenv("CLUSTERRUN_CODEC_KEYS"), "encrypt what goes through the server by the keys in `FILE`; default: $CLUSTERRUN_CODEC_KEYS. See `clusterrun server codec --help`")
+	f.StringVar(&g.Server.APIKeyFile, "api-key-file", os.Getenv("CLUSTERRUN_API_KEY_FILE"), "read the API key of the server from `FILE`, for each request; default: $CLUSTERRUN_API_KEY_FILE, or the key in TEMPORAL_API_KEY")
+	f.StringVar(&g.StateDir, "state-dir", "", "keep databases, journals and logs in `DIR`; default: $CLUSTERRUN_STATE_DIR, $XDG_STATE_HOME/clusterrun, ~/.local/state/clusterrun, or without a home directory one below $TMPDIR or /tmp")
 	f.BoolVar(&g.JSON, "json", false, "print the result as JSON on stdout")
-	f.StringVar(&g.logLevel, "log-level", "error", "`LEVEL` of the log on stderr: debug, info, warn, error")
-	f.StringVar(&g.Color, "color", "auto", "`WHEN` to colour: auto, always, never")
+	f.StringVar(&g.logLevel, "log-level", "error", "log messages from `LEVEL` on to stderr: debug, info, warn, error")
+	f.StringVar(&g.Color, "color", "auto", "colour messages `WHEN`: auto, always, never")
 }
 
 // Prepare checks the global flags. It is called before a subcommand runs.

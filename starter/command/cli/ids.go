@@ -21,6 +21,8 @@ func CheckID(cmd *cobra.Command, id string) error {
 		return Usagef("--id has %d bytes; give at most %d", len(id), maxID)
 	case strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }):
 		return Usagef("--id %q has spaces, quotes, backslashes or characters that are not ASCII; leave those out", id)
+	case IsPattern(id):
+		return Usagef("--id %q has *, ? or [, which are for patterns of several runs; leave those out", id)
 	}
 	return nil
 }

@@ -37,16 +37,23 @@ func Request(ctx context.Context, a *App, id, did string, tasks []string, ask fu
 		return err
 	}
 	return WithRun(ctx, a, id, func(ctx context.Context, run *starter.Run) error {
-		names, err := TasksOf(ctx, run, tasks)
-		if err != nil {
-			return err
-		}
-		answer, err := ForTasks(names, func(tasks []string) (spec.RequestAnswer, error) { return ask(ctx, run, tasks) })
-		if err != nil {
-			return err
-		}
-		return PrintAnswer(a, id, did, answer)
+		return RequestOf(ctx, a, run, did, tasks, ask)
 	})
+}
+
+// RequestOf is like [Request] for a run of a client.
+func RequestOf(ctx context.Context, a *App, run *starter.Run, did string, tasks []string, ask func(context.Context, *starter.Run, []string) (spec.RequestAnswer, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+	defer cancel()
+	names, err := TasksOf(ctx, run, tasks)
+	if err != nil {
+		return err
+	}
+	answer, err := ForTasks(names, func(tasks []string) (spec.RequestAnswer, error) { return ask(ctx, run, tasks) })
+	if err != nil {
+		return err
+	}
+	return PrintAnswer(a, run.ID, did, answer)
 }
 
 // RankOf parses a task name that is a rank: a bare number, as in torchrun and MPI.

@@ -41,8 +41,26 @@ func Look(ctx context.Context, a *App, choice *RunChoice, args []string, do func
 	return do(r, args)
 }
 
+// Resolve is like the function [Resolve] for the runs that args and the flags name. With --last
+// args are tasks of the latest run, if o allows tasks.
+func (r *RunChoice) Resolve(ctx context.Context, c client.Client, args []string, o Choice) (*Chosen, error) {
+	if r.Last {
+		run, tasks, err := r.Find(ctx, c, args)
+		return &Chosen{Runs: []*starter.Run{run}, Tasks: tasks}, err
+	}
+	chosen, err := Resolve(ctx, c, args, o)
+	switch {
+	case err != nil || r.execution == "":
+	case len(chosen.Runs) > 1:
+		err = Usagef("--execution is of one run, and there are %d; name one run", len(chosen.Runs))
+	default:
+		chosen.Runs[0] = starter.Get(c, chosen.Runs[0].ID, r.execution)
+	}
+	return chosen, err
+}
+
 func (r *RunChoice) Flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&r.execution, "execution", "", "`ID` of one execution (Temporal's run ID), if several have the same run ID")
+	cmd.Flags().StringVar(&r.execution, "execution", "", "the execution `ID` (Temporal's run ID), if several have the same run ID")
 	cmd.Flags().BoolVar(&r.Last, "last", false, "the latest run, instead of RUN")
 }
 

@@ -41,7 +41,7 @@ func DU(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "du [flags]",
 		Short: "Show how much disk space runs take on this host",
-		Long: `Shows how much space runs take on the disk of this host, the largest first, and the totals
+		Long: `Show how much space runs take on the disk of this host, the largest first, and the totals
 of database, journals, shipped directories and logs. The state of a run is what this host
 knows: held by a host worker here, ended, kept, or unknown, like the runs of other state
 directories. ` + "`clusterrun prune`" + ` and ` + "`clusterrun rm`" + ` make room.

@@ -13,7 +13,7 @@ func Keep(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keep [flags] RUN...",
 		Short: "Keep the logs of runs, however old",
-		Long: `Keeps the logs of runs on this host: neither prune nor a host worker removes them, or makes
+		Long: `Keep the logs of runs on this host: neither prune nor a host worker removes them, or makes
 the embedded server forget the runs. The file RUN/EXECUTION.keep beside the logs marks
 them. The server still forgets a run when the retention of its namespace is over.
 

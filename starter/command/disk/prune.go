@@ -1,7 +1,6 @@
 package disk
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -20,10 +18,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/retention"
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
-	"github.com/clusterrun/clusterrun/activities/system/pty"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
@@ -33,7 +29,7 @@ func Prune(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune [flags] --older-than TIME",
 		Short: "Remove the logs of runs that ended long ago",
-		Long: `Removes the logs, archived journals and shipped directories of runs that ended before a
+		Long: `Remove the logs, archived journals and shipped directories of runs that ended before a
 time, and makes the embedded server forget these runs. Other servers keep runs for as long
 as they are configured to. prune acts on this host, for the runs of this state directory;
 each host worker removes its own logs (see --keep-logs of worker and dev).
@@ -75,8 +71,10 @@ func runPrune(ctx context.Context, a *cli.App, o *pruneOptions) error {
 		return err
 	}
 	asks := !o.yes && !o.dryRun
-	if asks && (a.Global.JSON || !pty.Is(tasklog.FileOf(a.In)) || !cli.IsTerminal(a.Err)) {
-		return cli.Usagef("nobody can be asked here; give --yes, or --dry-run to see what would go")
+	if asks {
+		if err := a.CanAsk("give --yes, or --dry-run to see what would be removed"); err != nil {
+			return err
+		}
 	}
 	return prune(ctx, a, pruning{rule: retention.Rule{Before: before, KeepFailed: o.keepFailed}, logDir: o.logDir, dryRun: o.dryRun, asks: asks})
 }
@@ -118,10 +116,8 @@ func prune(ctx context.Context, a *cli.App, o pruning) error {
 	}
 	if o.asks && len(going) > 0 {
 		listPruned(a, going)
-		fmt.Fprintf(a.Err, "Remove them? [y/N] ")
-		answer, _ := bufio.NewReader(a.In).ReadString('\n')
-		if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-			return &cli.ExitError{Code: exitcode.Usage, Cause: errors.New("nothing was removed")}
+		if err := a.Ask("Remove them?", "nothing was removed"); err != nil {
+			return err
 		}
 	}
 	var gone []*pastRun

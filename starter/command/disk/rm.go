@@ -22,26 +22,31 @@ import (
 
 func Rm(a *cli.App) *cobra.Command {
 	var logDir string
+	var yes bool
 	cmd := &cobra.Command{
 		Use:   "rm [flags] RUN...",
 		Short: "Remove runs with their logs and records",
-		Long: `Removes the logs, archived journals and shipped directories of runs that have ended, and
-makes the server forget them, with their groups, barriers and closures. All runs with the
-same ID are removed. Open runs, and runs that ` + "`clusterrun keep`" + ` keeps, are refused. rm acts
-on this host, for the runs of this state directory; each host worker removes its own logs
-(see --keep-logs of worker and dev).
+		Long: `Remove the logs, archived journals and shipped directories of runs that have ended, and make
+the server forget them, with their groups, barriers and calls. All runs with the same ID are
+removed. Open runs, and runs that ` + "`clusterrun keep`" + ` keeps, are refused. rm acts on this
+host, for the runs of this state directory; each host worker removes its own logs (see
+--keep-logs of worker and dev).
+
+` + cli.PatternsOfRuns + ` For rm a pattern stands for ended runs. If it matches more than
+three, rm asks first; without a terminal it requires --yes.
 
 ` + cli.ExitCodesOfRequests,
-		Example: "  clusterrun rm iris-x2k4",
+		Example: "  clusterrun rm iris-x2k4\n  clusterrun rm --yes 'hp-*'",
 		Args:    cli.SomeArgs(1, "RUN"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runRm(cmd.Context(), a, args, logDir) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return runRm(cmd.Context(), a, args, logDir, yes) },
 	}
 	logDirFlag(cmd, &logDir)
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask if many runs match")
 	return cmd
 }
 
 // runRm implements [Rm].
-func runRm(ctx context.Context, a *cli.App, args []string, logDir string) error {
+func runRm(ctx context.Context, a *cli.App, args []string, logDir string, yes bool) error {
 	c, s, err := a.DialExisting(ctx)
 	namespace := ""
 	switch {
@@ -54,9 +59,18 @@ func runRm(ctx context.Context, a *cli.App, args []string, logDir string) error 
 			return err
 		}
 	}
+	ids, matched, err := expand(ctx, a, c, args, logDir)
+	if err != nil {
+		return err
+	}
+	if matched > cli.MostMatched && !yes {
+		if err := a.Confirm(ids, "Remove them?", "nothing was removed"); err != nil {
+			return err
+		}
+	}
 	removed := []removal{}
 	var errs []error
-	for _, id := range args {
+	for _, id := range ids {
 		r, err := remove(ctx, a, c, namespace, id, logDir)
 		if err != nil {
 			errs = append(errs, err)

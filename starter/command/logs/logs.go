@@ -21,9 +21,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-const logsHelp = `Shows the output of the processes of a run, each line with its task: of all tasks or of the
+const logsHelp = `Show the output of the processes of a run, each line with its task: of all tasks or of the
 named tasks and types, restarts included. Of a task that restarts often, the first and the
 latest 20 attempts are kept; if some were removed, it says so on stderr.
+
+Lines of several runs begin with run and task. They are shown one after the other, and
+with -f all at the same time. ` + cli.PatternsOfRuns + ` Arguments after the first are
+tasks or types if the first run has them, and runs otherwise.
 
 Files that are not on this machine are read from the host worker that has them, if it
 serves them (clusterrun worker --listen). If some output cannot be fetched, the command
@@ -31,7 +35,7 @@ names the tasks and their hosts, and exits with 125.
 
 --since uses marks that the host makes every few seconds (1 in small runs, 8 in large
 ones), so it may show that much more than asked for, but never less. --json prints a JSON
-object per line, with task, attempt, stream and line.
+object per line, with task, attempt, stream and line, and of several runs also run_id.
 
 On a terminal, lines that several tasks write alike within a second become one:
 "[× 48, ranks 0-47] epoch 1". --fold=never shows each, --fold=always also folds elsewhere.
@@ -41,11 +45,12 @@ On a terminal, lines that several tasks write alike within a second become one:
 func Logs(a *cli.App) *cobra.Command {
 	var o logsOptions
 	cmd := &cobra.Command{
-		Use:   "logs [flags] RUN [TASK|TYPE...]",
-		Short: "Show the output of a run's processes",
+		Use:   "logs [flags] RUN... | RUN TASK|TYPE...",
+		Short: "Show the output of runs",
 		Long:  logsHelp,
 		Example: `  clusterrun logs iris-x2k4 worker-1
   clusterrun logs -f --stderr iris-x2k4
+  clusterrun logs --tail 3 'hp-*'
   clusterrun logs --since 10m --attempt last iris-x2k4 ps`,
 		Args: o.choice.Args(cli.SomeArgs(1, "RUN")),
 		RunE: func(cmd *cobra.Command, args []string) error { return runLogs(cmd.Context(), a, cmd, args, &o) },
@@ -89,12 +94,22 @@ func runLogs(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string,
 	if o.selected.Since, err = cli.ParseTime("--since", o.since, time.Now()); err != nil {
 		return err
 	}
-	return cli.Look(ctx, a, &o.choice, args, func(run *starter.Run, names []string) error {
-		o.selected.Names = names
-		l := NewReader(a, run, o.selected)
-		l.Follow, l.Fold = o.follow, o.fold
-		return l.Show(ctx)
-	})
+	c, _, err := a.DialExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	chosen, err := o.choice.Resolve(ctx, c, args, cli.Choice{Tasks: true, Types: true, Beginnings: true})
+	if err != nil {
+		return err
+	}
+	if len(chosen.Runs) > 1 {
+		return showSeveral(ctx, a, chosen.Runs, o)
+	}
+	o.selected.Names = chosen.Tasks
+	l := NewReader(a, chosen.Runs[0], o.selected)
+	l.Follow, l.Fold = o.follow, o.fold
+	return l.Show(ctx)
 }
 
 // Reader shows the logs of one run.
@@ -110,6 +125,8 @@ type Reader struct {
 	Fold Fold
 	// Notify is called when the server goes away; see [cli.App.SayUnreachable].
 	Notify func(error)
+	// shared also shows the output of other runs. It is nil for a single run.
+	shared *shared
 
 	tasks    placedTasks
 	Deliver  func(tasklog.Chunk)
@@ -161,7 +178,9 @@ func (l *Reader) Show(ctx context.Context) error {
 	l.sayPruned(s)
 	following, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	l.WhenBroken(func(err error) { stop(err) }) // the rest could not be shown
+	if l.shared == nil {
+		l.WhenBroken(func(err error) { stop(err) }) // the rest could not be shown
+	}
 	if l.Follow && s.Open {
 		if s, err = l.toTheEnd(following, s, ended); err != nil {
 			return cmp.Or(context.Cause(following), err)

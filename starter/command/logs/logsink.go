@@ -14,8 +14,12 @@ func (l *Reader) asJSON() bool { return l.Global.JSON && l.Spec == nil }
 
 // sink sets Deliver, which shows output. finish shows the rest of it.
 func (l *Reader) sink() (finish func() error, err error) {
+	if l.shared != nil {
+		l.Deliver = l.shared.sinkOf(l)
+		return func() error { return nil }, nil
+	}
 	if l.asJSON() {
-		lines := tasklog.NewJSONLines(l.Out, l.tasks.name)
+		lines := tasklog.NewJSONLines(l.Out, func(rank int) (run, task string) { return "", l.tasks.name(rank) })
 		l.Deliver = lines.Deliver
 		return lines.Close, nil
 	}

@@ -22,7 +22,7 @@ func Diff(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff [flags] A B",
 		Short: "Compare two runs",
-		Long: `Compares two runs: their specs, source code and results and, for each task, the packages of
+		Long: `Compare two runs: their specs, source code and results and, for each task, the packages of
 its Python environment, the kernel, drivers and libraries of its host, the environment of
 its process, its program and the files among its arguments, the version of clusterrun, its
 host, how it ended, its restarts and the last lines of its stdout. It begins with the main

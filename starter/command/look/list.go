@@ -24,8 +24,9 @@ func List(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list [flags]",
 		Aliases: []string{"ls"},
-		Short:   "List runs, the latest first",
-		Long: `Lists runs with their verdicts and commands, the latest first. If there are more than the
+		Short:   "List runs, the open ones first",
+		Long: `List runs with their verdicts and commands: open ones first, and the latest
+first. If there are more than the
 limit, it says so on stderr. An open run is "silent" while some of its tasks are, if its
 spec sets a time for that (silence). --wide does not cut the commands, and adds cause,
 restarts, priority, hosts, queue and directory. --json has everything.
@@ -52,7 +53,7 @@ one if that does not delay the larger one.
 	fs.StringVar(&flags.until, "until", "", "only runs that started before this `TIME`")
 	fs.StringVar(&flags.o.Name, "name", "", "only runs whose name or ID matches `PATTERN`, such as 'iris*'")
 	fs.StringVar(&flags.o.Owner, "owner", "", "only runs that `USER@HOST` started")
-	fs.StringVar(&flags.o.Host, "host", "", "only runs whose tasks are on host `NAME`, or were when they ended")
+	fs.StringVar(&flags.o.Host, "on-host", "", "only runs whose tasks are on host `NAME`, or were when they ended")
 	fs.StringVar(&flags.o.Cause, "cause", "", "only runs that ended for this `CAUSE`: "+strings.Join(causes(), ", "))
 	fs.BoolVar(&flags.wide, "wide", false, "show more columns, and whole commands")
 	fs.BoolVar(&flags.here, "here", false, "only runs whose tasks run in this directory")
@@ -132,7 +133,7 @@ func listRuns(ctx context.Context, a *cli.App, o starter.ListOptions) ([]starter
 		return nil, err
 	}
 	defer c.Close()
-	o.LastOutput = true
+	o.LastOutput, o.OpenFirst = true, true
 	return starter.List(ctx, c, o)
 }
 

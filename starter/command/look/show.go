@@ -23,8 +23,8 @@ func Show(a *cli.App) *cobra.Command {
 	var only, patch bool
 	cmd := cli.OnRun(a, &cobra.Command{
 		Use:   "show [flags] RUN",
-		Short: "Show the spec of a run, and how its processes were started",
-		Long: `Shows the spec of a run, how long its phases took, the git commit that it was started from
+		Short: "Show what a run was started with",
+		Long: `Show the spec of a run, how long its phases took, the git commit that it was started from
 and what was changed since, the software of its hosts and, if its logs can be read, how its
 processes were started: program, directory, environment and version of clusterrun.
 With --spec it prints only the spec, in YAML that run, submit and validate take. That is

@@ -35,8 +35,8 @@ func Stacks(a *cli.App) *cobra.Command {
 	var choice cli.RunChoice
 	cmd := &cobra.Command{
 		Use:   "stacks [flags] RUN [TASK...]",
-		Short: "Show what the ranks of a run are doing, and which of them differ",
-		Long: `Shows what the processes of a run, or of the named tasks, are doing now: a line for the ranks
+		Short: "Show the stacks of all ranks, and which of them differ",
+		Long: `Show what the processes of a run, or of the named tasks, are doing now: a line for the ranks
 that do the same, with what they wait for and where, and at the end the ranks that hold the
 others up, if the stacks tell. A second look, a second later, tells ranks that are in other
 lines by then, and so slow, from those that may be stuck. What counts is the main thread of each rank. The processes

@@ -23,7 +23,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-var statusHelp = `Shows how a run is doing, and each of its tasks: state, host, process ID, restarts, and
+var statusHelp = `Show how a run is doing, and each of its tasks: state, host, process ID, restarts, and
 how it ended.
 
 For a run with more than 40 tasks it shows how many tasks are in which state, in all and
@@ -74,7 +74,7 @@ func Status(a *cli.App) *cobra.Command {
 		Example: `  clusterrun status iris-x2k4
   clusterrun status --watch iris-x2k4
   clusterrun status --why iris-x2k4
-  clusterrun status --failed --host node-7 iris-x2k4
+  clusterrun status --failed --on-host node-7 iris-x2k4
   clusterrun status --usage --history --task worker-3 iris-x2k4
   clusterrun status --json iris-x2k4 | jq '.tasks[] | select(.state == "running") | .pid'
   clusterrun status --json --barriers iris-x2k4 | jq -r '.barriers[].missing[].task'`,
@@ -105,7 +105,7 @@ func (o *statusOptions) check() error {
 	case o.history && !o.usage:
 		return cli.Usagef("--history: it is about usage; give --usage, too")
 	case len(given) == 1 && !o.watch && !o.history && o.tasks.each():
-		return cli.Usagef("%s is about all tasks of the run; leave out --all, --failed, --host and --task", given[0])
+		return cli.Usagef("%s is about all tasks of the run; leave out --all, --failed, --on-host and --task", given[0])
 	}
 	return nil
 }

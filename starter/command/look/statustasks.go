@@ -133,7 +133,7 @@ func (c *taskChoice) flags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.BoolVar(&c.all, "all", false, "list every task")
 	fs.BoolVar(&c.failed, "failed", false, "only tasks that failed, or were lost with their host")
-	fs.StringVar(&c.host, "host", "", "only tasks on host `NAME`")
+	fs.StringVar(&c.host, "on-host", "", "only tasks on host `NAME`")
 	fs.StringSliceVar(&c.names, "task", nil, "only this `TASK`, or all tasks of this type; may be repeated")
 	c.given = fs.Changed
 }
@@ -142,7 +142,7 @@ func (c *taskChoice) flags(cmd *cobra.Command) {
 func (c *taskChoice) each() bool { return c.all || c.narrow() }
 
 // narrow reports whether the choice may leave out tasks.
-func (c *taskChoice) narrow() bool { return c.failed || c.given("host") || c.given("task") }
+func (c *taskChoice) narrow() bool { return c.failed || c.given("on-host") || c.given("task") }
 
 // of returns the selected tasks of a run.
 func (c *taskChoice) of(s *starter.Status) ([]starter.TaskStatus, error) {
@@ -158,12 +158,12 @@ func (c *taskChoice) of(s *starter.Status) ([]starter.TaskStatus, error) {
 	words := s.Doing()
 	for i, t := range s.Tasks {
 		hosts[t.Host] = true
-		if (wanted == nil || wanted[t.Rank]) && (!c.given("host") || t.Host == c.host) && (!c.failed || words[i] == starter.DoingFailed) {
+		if (wanted == nil || wanted[t.Rank]) && (!c.given("on-host") || t.Host == c.host) && (!c.failed || words[i] == starter.DoingFailed) {
 			tasks = append(tasks, t)
 		}
 	}
 	delete(hosts, "")
-	if c.given("host") && !hosts[c.host] && len(hosts) > 0 {
+	if c.given("on-host") && !hosts[c.host] && len(hosts) > 0 {
 		return nil, cli.Usagef("--host %s: run %s has no task there; it has some on %s", c.host, s.RunID, report.SomeOf(slices.Sorted(maps.Keys(hosts))))
 	}
 	return tasks, nil

@@ -33,11 +33,10 @@ func Top(a *cli.App) *cobra.Command {
 
 	cmd := &cobra.Command{
 		Use:   "top [flags] [RUN]",
-		Short: "Show runs, tasks, hosts and output live on a terminal, and act on them",
-		Long: `Shows the runs, the tasks of a run and what they use, the queue, the hosts, and output as it
+		Short: "Watch runs, tasks, hosts and output live",
+		Long: `Show the runs, the tasks of a run and what they use, the queue, the hosts, and output as it
 comes, until q is pressed. With RUN it begins with the tasks of that run. Keys stop and
-terminate runs, restart tasks and save the stacks of processes; each asks first. ? lists
-them.
+kill runs, restart tasks and save the stacks of processes; each asks first. ? lists them.
 
 It needs a terminal. Programs get the same as JSON from list, status RUN, queue and hosts
 with --json, and from logs -f.
@@ -253,7 +252,7 @@ func (l *topFetcher) find(s top.Subject, inView []starter.TaskStatus) top.Found 
 	}
 	switch s.Kind {
 	case top.Runs:
-		f.Runs, f.Err = starter.List(ctx, l.client, starter.ListOptions{Limit: topRuns, LastOutput: true})
+		f.Runs, f.Err = starter.List(ctx, l.client, starter.ListOptions{Limit: topRuns, LastOutput: true, OpenFirst: true})
 	case top.Queue:
 		f.Queue, f.Err = starter.GetFleet(l.client, l.queue).Waiting(ctx)
 	case top.Hosts:
@@ -348,12 +347,12 @@ func (l *topFetcher) act(a top.Action) string {
 	case top.Stop:
 		did = "stopping: " + a.Run
 		_, err = act.StopSignal(ctx, run)
-	case top.Terminate:
-		did = "terminated: "
+	case top.Kill:
+		did = "killed: "
 		if tasks == nil {
 			answer, err = run.TerminateAll(ctx, spec.TerminateAllRequest{})
 		} else {
-			answer, err = run.TerminateTask(ctx, spec.TaskRequest{Tasks: tasks})
+			answer, err = run.TerminateTask(ctx, spec.TaskRequest{Tasks: tasks, Signal: "SIGKILL"})
 		}
 	case top.Restart:
 		did = "restarted: "

@@ -14,26 +14,66 @@ import (
 )
 
 func Wait(a *cli.App) *cobra.Command {
-	var progress bool
-	cmd := cli.OnRun(a, &cobra.Command{
-		Use:   "wait [flags] RUN",
-		Short: "Wait for the end of a run, and exit as it did",
-		Long: `Waits for the end of a run, reports how it ended, and exits as clusterrun run does. Ctrl-C
-ends the waiting, not the run.
+	var o waitOptions
+	cmd := &cobra.Command{
+		Use:   "wait [flags] RUN...",
+		Short: "Wait for runs, and exit as they did",
+		Long: `Wait for the end of a run, report how it ended, and exit as clusterrun run does. Ctrl-C ends
+the waiting, and the run continues.
+
+Of several runs each is reported when it ends. The command ends with the last of them, and
+it exits as the first, in the order of the arguments, that did not succeed. With
+--any it ends with the first run that ends, or has ended before. With --json it prints a
+line for each run, with its run_id.
+
+` + cli.PatternsOfRuns + ` A pattern stands for the runs that match now, ended ones too, in
+the order of their start.
 
 --progress shows on stderr how the run is doing: on a terminal in a line that is updated,
 and elsewhere with a line for each change.
 
 ` + cli.ExitCodesOfRuns,
-		Example: "  clusterrun wait iris-x2k4\n  clusterrun wait --progress iris-x2k4\n  clusterrun wait --json iris-x2k4 | jq .first_failure",
-	}, func(ctx context.Context, r *starter.Run) error {
-		if progress {
-			return awaitShown(ctx, a, r)
-		}
-		return AwaitEnd(ctx, a, r, nil)
-	})
-	cmd.Flags().BoolVar(&progress, "progress", false, "show how the run is doing meanwhile")
+		Example: `  clusterrun wait iris-x2k4
+  clusterrun wait --progress iris-x2k4
+  clusterrun wait 'hp-*' && clusterrun submit evaluate.yaml
+  clusterrun wait --any iris-x2k4 mnist-7b2c
+  clusterrun wait --json iris-x2k4 | jq .first_failure`,
+		Args: o.choice.Args(cli.SomeArgs(1, "RUN")),
+		RunE: func(cmd *cobra.Command, args []string) error { return runWait(cmd.Context(), a, args, &o) },
+	}
+	o.choice.Flags(cmd)
+	cmd.Flags().BoolVar(&o.progress, "progress", false, "show how the run is doing")
+	cmd.Flags().BoolVar(&o.any, "any", false, "end with the first of the runs that ends")
 	return cmd
+}
+
+// waitOptions are the flags of [Wait].
+type waitOptions struct {
+	choice        cli.RunChoice
+	progress, any bool
+}
+
+// runWait implements [Wait].
+func runWait(ctx context.Context, a *cli.App, args []string, o *waitOptions) error {
+	several := len(args) > 1 || len(args) == 1 && cli.IsPattern(args[0])
+	if several && o.progress {
+		return cli.Usagef("--progress is for one run; `clusterrun top` shows several")
+	}
+	c, _, err := a.DialExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	chosen, err := o.choice.Resolve(ctx, c, args, cli.Choice{Beginnings: true})
+	switch {
+	case err != nil:
+		return err
+	case several:
+		return awaitSeveral(ctx, a, chosen.Runs, o.any)
+	case o.progress:
+		return awaitShown(ctx, a, chosen.Runs[0])
+	}
+	return AwaitEnd(ctx, a, chosen.Runs[0], nil)
 }
 
 // awaitShown waits for a run, shows its progress, and reports its end.

@@ -59,12 +59,18 @@ func PrintResult(a *cli.App, r *spec.RunResult) error {
 	if !a.Global.JSON {
 		return nil
 	}
-	if r.Tasks == nil { // no task was started; programs expect a list instead of null
-		changed := *r
-		changed.Tasks = []spec.TaskResult{}
-		r = &changed
+	return a.PrintJSON(withTasks(r))
+}
+
+// withTasks returns a result with a list of tasks even if no task was started: programs expect a
+// list instead of null.
+func withTasks(r *spec.RunResult) *spec.RunResult {
+	if r.Tasks != nil {
+		return r
 	}
-	return a.PrintJSON(r)
+	changed := *r
+	changed.Tasks = []spec.TaskResult{}
+	return &changed
 }
 
 // verdict returns the report in a few lines.

@@ -29,8 +29,8 @@ func Rerun(a *cli.App) *cobra.Command {
 
 	cmd := &cobra.Command{
 		Use:   "rerun [flags] RUN",
-		Short: "Run the spec of another run again",
-		Long: `Runs the spec of another run again, under a new ID: either here in the foreground, as run
+		Short: "Run an earlier run again",
+		Long: `Run the spec of another run again, under a new ID: either here in the foreground, as run
 does, or on the host workers of the same queue, as submit does, as the other run was
 started. Flags are those of run, and override the spec as they override a file.
 

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-const runHelp = `Runs a cluster on this machine, or on hosts reached by ssh, and waits for its end. It
+const runHelp = `Run a cluster on this machine, or on hosts reached by ssh, and wait for its end. It
 shows the output of all processes, each line with its task. At the end it reports how
 every process ended, the root cause first, and exits with the root cause's exit code.
 
@@ -116,7 +116,7 @@ func Run(a *cli.App) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:     "run [flags] SPEC | [--] COMMAND [ARG...]",
-		Short:   "Run a cluster here or on hosts by ssh, show its output, and exit as it did",
+		Short:   "Run here or by ssh, show the output, and exit like the program",
 		Long:    runHelp,
 		Example: runExamples,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -136,10 +136,10 @@ func Run(a *cli.App) *cobra.Command {
 func (o *runOptions) register(fs *pflag.FlagSet, f *specs.SpecFlags) {
 	f.Register(fs)
 	fs.BoolVar(&f.Oversubscribe, "oversubscribe", false, "with -H or --hostfile: more tasks than slots")
-	fs.StringVar(&o.launch.agent, "launch-agent", "ssh", "`PROGRAM` that reaches other hosts, with arguments; it is called with a host and a command, as ssh is")
+	fs.StringVar(&o.launch.agent, "launch-agent", "ssh", "reach other hosts by `PROGRAM`, with its arguments; it is called like ssh, with a host and a command")
 	fs.BoolVar(&o.launch.copyBinary, "copy-binary", false, "let other hosts execute a copy of this program, which is put into ~/.cache/clusterrun if missing")
 	fs.StringVar(&o.id, "id", "", "run `ID`; default: the name and a random part")
-	fs.StringVar(&o.foreground, "foreground", "", "`TASK` that gets this terminal, or stdin, stdout and stderr, such as chief-0")
+	fs.StringVar(&o.foreground, "foreground", "", "give this terminal, or stdin, stdout and stderr, to `TASK`, such as chief-0")
 	fs.StringVar(&o.stdin, stdinFlag, "", "who reads stdin: none, all or one `TASK`, also on another host (default the first task, if stdin is a pipe or a file)")
 	fs.BoolVarP(&o.quiet, "quiet", "q", false, "show neither the output of the processes nor that the run succeeded")
 	o.fold.Register(fs)
@@ -148,6 +148,7 @@ func (o *runOptions) register(fs *pflag.FlagSet, f *specs.SpecFlags) {
 	o.signing.Register(fs, "with --remote: ")
 	fs.IntVar(&o.coordinator, coordinatorFlag, 0, "descriptor `FD` of a socket, on which the owner of the run schedules closures as with `clusterrun call pipe`; the run ends with it")
 	_ = fs.MarkHidden(coordinatorFlag)
+	specs.SetSections(fs, nil)
 }
 
 // runSpec runs a spec. args name the source of the spec, and may be empty.

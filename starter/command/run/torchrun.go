@@ -18,8 +18,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-const torchrunHelp = `Takes the arguments of PyTorch's torchrun, and makes of them a run as ` + "`clusterrun run`" + `
-does. With
+const torchrunHelp = `Take the arguments of PyTorch's torchrun, and run them as ` + "`clusterrun run`" + ` does.
+With
 
   alias torchrun='clusterrun torchrun'
 
@@ -65,7 +65,7 @@ func Torchrun(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:                   "torchrun [FLAG...] SCRIPT [ARG...]",
 		DisableFlagsInUseLine: true,
-		Short:                 "Run a script here, with torchrun's command line",
+		Short:                 "The same, with torchrun's command line",
 		Long:                  torchrunHelp + torchrun.Reference() + exitCodesOfTorchrun,
 		Example:               torchrunExamples,
 		RunE:                  func(cmd *cobra.Command, args []string) error { return runTorchrun(cmd.Context(), a, cmd, args) },

@@ -32,7 +32,7 @@ const defaultExpiry = 24 * time.Hour
 func (g *Signing) Register(flags *pflag.FlagSet, when string) {
 	flags.BoolVar(&g.sign, "sign", false, when+"sign it with the key in ssh-agent, for hosts with a policy")
 	flags.StringVar(&g.key, "sign-key", "", when+"sign it with the SSH key in this `FILE`, or if it is a .pub file with that key in ssh-agent")
-	flags.DurationVar(&g.expires, "sign-expires", defaultExpiry, when+"`TIME` for which hosts accept the signature; what they have started continues")
+	flags.DurationVar(&g.expires, "sign-expires", defaultExpiry, when+"let hosts accept the signature for this `TIME`; what they have started continues")
 }
 
 func (g *Signing) Wanted() bool { return g.sign || g.key != "" }

@@ -40,14 +40,17 @@ type SpecFlags struct {
 }
 
 func (f *SpecFlags) Register(fs *pflag.FlagSet) {
+	before := map[string]bool{}
+	fs.VisitAll(func(f *pflag.Flag) { before[f.Name] = true })
+	defer SetSections(fs, before)
 	f.Flags = fs
 	fs.SortFlags = false
-	fs.VarP(cli.OnceIn(&f.np, 1), "np", "n", "`NUMBER` of tasks, of type worker unless a file says otherwise; also -np")
-	fs.StringArrayVar(&f.tasks, "task", nil, "tasks of one type, as `TYPE=COUNT` or TYPE=HOST:PORT,...; may be repeated, the order is rank order")
-	fs.StringVar(&f.nprocPerNode, "nproc-per-node", "", "as -n, in torchrun's words: `NUMBER`, gpu for one task per GPU, cpu for one per CPU, or auto: gpu where there are any, else cpu")
-	fs.StringVar(&f.nnodes, "nnodes", "", "`NUMBER` of hosts, in torchrun's words, or MIN:MAX for an elastic run: with --nproc-per-node tasks on each, restarted together")
-	fs.StringVarP(&f.hosts, "host", "H", "", "the hosts of the run, as `HOST[:SLOTS],...` in mpirun's words; run reaches others than this machine by ssh")
-	fs.StringVar(&f.hostfile, "hostfile", "", "`FILE` with the hosts, in mpirun's form; a host without slots has as many as CPUs")
+	fs.VarP(cli.OnceIn(&f.np, 1), "np", "n", "start this `NUMBER` of tasks, of type worker unless a file names another; also -np")
+	fs.StringArrayVar(&f.tasks, "task", nil, "start tasks of a type, as `TYPE=COUNT` or TYPE=HOST:PORT,...; may be repeated, in the order of ranks")
+	fs.StringVar(&f.nprocPerNode, "nproc-per-node", "", "start this `NUMBER` of tasks on each host, as torchrun does: a number, gpu, cpu, or auto: gpu if there are any, else cpu")
+	fs.StringVar(&f.nnodes, "nnodes", "", "use this `NUMBER` of hosts, as torchrun does, or MIN:MAX for an elastic run: with --nproc-per-node tasks on each, restarted together")
+	fs.StringVarP(&f.hosts, "host", "H", "", "run on these hosts, as `HOST[:SLOTS],...`; other machines are reached by ssh")
+	fs.StringVar(&f.hostfile, "hostfile", "", "read the hosts from `FILE`, in mpirun's form; a host without slots has as many as CPUs")
 	for _, flag := range spec.Flags() {
 		addFlag(fs, flag)
 		switch flag.Name {

@@ -69,7 +69,7 @@ func TestFlagsMakeASpec(t *testing.T) {
 		"--name", "iris", "--dir", "/srv", "--env", "A=B=C", "--env", "D=", "--unset-env", "LD_PRELOAD", "--unset-env", "NCCL_*", "--rpc-layer", "grpc+loas",
 		"--env-profile", "torch,jax", "--on-failure", "continue", "--max-restarts", "3", "--no-dependence-on-chief",
 		"--chief-grace", "0s", "--timeout", "1h30m", "--max-run-time", "2h", "--placement-timeout", "5s", "--barriers", "local",
-		"--stop-signal", "SIGINT", "--stop-grace", "1s", "--stop-together-grace", "0s", "--clean-errors", "EndOfData,io.EOF", "--ignore-live-tasks",
+		"--stop-signal", "SIGINT", "--grace", "1s", "--graceful-timeout", "0s", "--clean-errors", "EndOfData,io.EOF", "--ignore-live-tasks",
 		"--closures-queue-size", "0", "--closures-transient-failures", "5",
 		"--log-dir", "/logs", "--redirects", "0:3", "--tee", "0",
 		"--local-ranks-filter", "0,1", "--log-prefix", "{{.Rank}}", "--return-output",

@@ -21,9 +21,9 @@ func Submit(a *cli.App) *cobra.Command {
 	var g specs.Signing
 	cmd := &cobra.Command{
 		Use:   "submit [flags] SPEC | -- COMMAND [ARG...]",
-		Short: "Start a run on the host workers that serve the queue, and return",
-		Long: `Starts a run on the host workers that serve the queue (see worker and dev), prints its
-run ID, and returns. The run continues without this command. SPEC and flags are those of
+		Short: "Start a run on the hosts of a queue, and return",
+		Long: `Start a run on the host workers that serve the queue (see worker and dev), print its run
+ID, and return. The run continues without this command. SPEC and flags are those of
 run.
 
 If nobody serves the default queue of the embedded server, this starts a host worker in

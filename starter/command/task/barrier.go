@@ -19,7 +19,7 @@ func taskBarrierCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "barrier [flags] [NAME]",
 		Short: "Wait until all tasks have arrived at a barrier",
-		Long: `Waits until all tasks of the spec have arrived at the barrier NAME, or "default". A barrier
+		Long: `Wait until all tasks of the spec have arrived at the barrier NAME, or "default". A barrier
 can be used again, in rounds. With --task only some tasks take part; all of them have to
 name the same ones.
 

@@ -83,7 +83,7 @@ func taskResultCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "result [flags] VALUE",
 		Short: "Set the result of the task",
-		Long: `Sets the result of the task, one JSON value that replaces any earlier one; - reads it from
+		Long: `Set the result of the task, one JSON value that replaces any earlier one; - reads it from
 stdin. If the program exits with 0, the value becomes part of the run's result. A value of
 more than 256 KiB stays in a file on the host, which the result names (value_file).
 
@@ -114,7 +114,7 @@ func taskErrorCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "error [flags] MESSAGE",
 		Short: "Report why the task is about to fail",
-		Long: `Reports why the program is about to fail, replacing any earlier report; - reads it from
+		Long: `Report why the program is about to fail, replacing any earlier report; - reads it from
 stdin. If the program does not exit with 0, the run names this message as the cause.
 
 ` + exitCodesOfTasks,
@@ -141,7 +141,7 @@ func taskProgressCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "progress [flags] CURRENT [TOTAL [MESSAGE]]",
 		Short: "Report the progress of the task",
-		Long: `Reports the progress of the task, which ` + "`clusterrun status`" + ` and the status line of
+		Long: `Report the progress of the task, which ` + "`clusterrun status`" + ` and the status line of
 ` + "`clusterrun run`" + ` show. The latest report counts. TOTAL 0 means that the total is unknown.
 
 ` + exitCodesOfTasks,
@@ -182,7 +182,7 @@ func taskClusterCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cluster [flags]",
 		Short: "List the tasks of the cluster and their addresses",
-		Long: `Lists the tasks of the cluster, in rank order: name, rank, host and address.
+		Long: `List the tasks of the cluster, in rank order: name, rank, host and address.
 
 ` + exitCodesOfTasks,
 		Example: "  clusterrun task cluster\n  clusterrun task cluster --json | jq -r '.members[0].address'",
@@ -214,7 +214,7 @@ func taskInfoCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "info [flags]",
 		Short: "Show which task of which run this is",
-		Long: `Shows which task of which run this is, and where it runs.
+		Long: `Show which task of which run this is, and where it runs.
 
 ` + exitCodesOfTasks,
 		Example: "  clusterrun task info --json | jq -r .address",
@@ -243,7 +243,7 @@ func taskRestartCountCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restart-count [flags]",
 		Short: "Print how often the task has restarted",
-		Long: `Prints how many processes of the task there were before this one. 0 is the first.
+		Long: `Print how many processes of the task there were before this one. 0 is the first.
 
 ` + exitCodesOfTasks,
 		Example: "  [ $(clusterrun task restart-count) = 0 ] || load_checkpoint",

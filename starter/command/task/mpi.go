@@ -17,8 +17,8 @@ func taskMPICommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "mpi [flags] -- PROGRAM [ARGUMENT ...]",
 		Short: "Start an MPICH program as a rank of the run",
-		Long: `Starts PROGRAM as one rank of an MPI world, which consists of all tasks of the run in the
-order of their ranks, and exits as it does. It is for programs that are linked with MPICH or
+		Long: `Start PROGRAM as one rank of an MPI world, which consists of all tasks of the run in the
+order of their ranks, and exit as it does. It is for programs that are linked with MPICH or
 a derivative (Intel MPI, MVAPICH), and for scripts that start one. Processes with the env
 profile "mpi" start through it automatically.
 

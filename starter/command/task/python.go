@@ -16,7 +16,7 @@ func taskPythonCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "python [flags]",
 		Short: "Print the Python package for tasks, or its directory",
-		Long: `Prints an archive of the Python package clusterrun, for programs that are tasks. pip can
+		Long: `Print an archive of the Python package clusterrun, for programs that are tasks. pip can
 install it, and PYTHONPATH can name it. With --dir it puts the package into a directory
 below the state directory and prints that directory, for PYTHONPATH. Each version has its
 own directory.

@@ -259,7 +259,7 @@ func (t *translation) endings() error {
 		if err != nil {
 			return err
 		}
-		t.add("--stop-grace", strconv.Itoa(seconds)+"s")
+		t.add("--grace", strconv.Itoa(seconds)+"s")
 	}
 	for _, name := range []string{"timeout", "silence", "on-silence"} {
 		if t.has(name) {

@@ -10,12 +10,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func RestartTask(a *cli.App) *cobra.Command {
+func Restart(a *cli.App) *cobra.Command {
 	var how endFlags
 	cmd := &cobra.Command{
-		Use:   "restart-task [flags] RUN TASK...",
+		Use:   "restart [flags] RUN TASK...",
 		Short: "Restart tasks",
-		Long: `Stops the named tasks and starts them again, on the same host and address. This does not
+		Long: `Stop the named tasks and start them again, on the same host and address. This does not
 count towards max_restarts. A task whose program or directory no longer exists is left
 running. With restart scope "group" all tasks are placed and started again, and a missing program is
 noticed only then.
@@ -23,13 +23,13 @@ noticed only then.
 ` + cli.SeveralTasks + `
 
 ` + cli.ExitCodesOfRequests,
-		Example: "  clusterrun restart-task iris-x2k4 worker-1",
+		Example: "  clusterrun restart iris-x2k4 worker-1",
 		Args:    cli.SomeArgs(2, "RUN or TASK"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return restartTasks(cmd.Context(), a, args[0], args[1:], how)
 		},
 	}
-	how.register(cmd, "")
+	how.register(cmd)
 	return cmd
 }
 
@@ -47,12 +47,11 @@ type endFlags struct {
 	set    func(flag string) bool
 }
 
-// register adds the flags to a command. without ends the usage of --signal: it says what SIGNAL
-// replaces if no tasks are named.
-func (f *endFlags) register(cmd *cobra.Command, without string) {
+// register adds the flags to a command.
+func (f *endFlags) register(cmd *cobra.Command) {
 	f.set = cmd.Flags().Changed
-	cmd.Flags().StringVar(&f.signal, "signal", "", "`SIGNAL` to send instead of the spec's stop signal"+without)
-	cmd.Flags().Var(&f.grace, "grace", "`TIME` from the signal to SIGKILL, instead of the spec's")
+	cmd.Flags().StringVar(&f.signal, "signal", "", "send `SIGNAL` instead of the spec's stop signal")
+	cmd.Flags().Var(&f.grace, "grace", "wait this `TIME` before SIGKILL, instead of the spec's grace")
 }
 
 // given returns the grace, or nil if the flag is not set.

@@ -2,6 +2,8 @@ package act
 
 import (
 	"context"
+	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -11,15 +13,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-func StartTask(a *cli.App) *cobra.Command {
-	var o startTaskOptions
+func Start(a *cli.App) *cobra.Command {
+	var o startOptions
 	cmd := &cobra.Command{
-		Use:   "start-task [flags] RUN TASK [-- COMMAND [ARG...]]",
-		Short: "Start a task that has ended, or one outside the spec",
-		Long: `Starts a task of the spec that has ended, or one outside the spec, which may be of a new
-type, while the run is open. A command after -- replaces that of the task, and the
-arguments of its type are then left out. The task has the environment of the run, not that
-of this shell.
+		Use:   "start [flags] RUN TASK [-- COMMAND [ARG...]]",
+		Short: "Start a task that has ended, or a new one",
+		Long: `Start a task of the spec that has ended, or one outside the spec, which may be of a new
+type, while the run is open. A command after -- replaces the task's own, and the arguments
+of its type are then left out. The task has the environment of the run, not of this shell.
 
 Its host first checks that the program and the directory exist. If not, the command says
 so, and the run continues as before. The same happens if the index leaves a gap after the
@@ -29,32 +30,37 @@ A host with a policy requires a signature of this request; see --sign. Starting 
 the spec has it needs no signature but that of the run.
 
 ` + cli.ExitCodesOfRequests,
-		Example: `  clusterrun start-task iris-x2k4 worker-1
-  clusterrun start-task iris-x2k4 evaluator-0 -- python3 evaluate.py`,
-		Args: cli.SomeArgs(2, "RUN or TASK"),
+		Example: `  clusterrun start iris-x2k4 worker-1
+  clusterrun start iris-x2k4 evaluator-0 -- python3 evaluate.py`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && slices.Contains(cli.SpecExtensions, filepath.Ext(args[0])) {
+				return cli.Usagef("%s is a file, and start starts tasks of a run; `clusterrun run %s` starts a run", args[0], args[0])
+			}
+			return cli.SomeArgs(2, "RUN or TASK")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, positional []string) error {
-			return runStartTask(cmd.Context(), a, cmd, positional, &o)
+			return runStart(cmd.Context(), a, cmd, positional, &o)
 		},
 	}
-	cmd.Flags().StringArrayVar(&o.args, "arg", nil, "`ARGUMENT` of the command, instead of those of the task's type; may be repeated")
+	cmd.Flags().StringArrayVar(&o.args, "arg", nil, "give the command this `ARGUMENT`, instead of the arguments of the task's type; may be repeated")
 	cmd.Flags().StringArrayVar(&o.env, "env", nil, "a variable for the process, as `NAME=VALUE`; may be repeated")
 	specs.SecretFlag(cmd.Flags(), &o.secrets)
-	cmd.Flags().StringVar(&o.dir, "dir", "", "working `DIRECTORY` instead of the task's")
+	cmd.Flags().StringVar(&o.dir, "dir", "", "run in `DIRECTORY` instead of the task's")
 	cmd.Flags().BoolVar(&o.gap, "new", false, "allow an index that leaves a gap after the others of its type")
 	o.g.Register(cmd.Flags(), "")
 	return cmd
 }
 
-// startTaskOptions are the flags of [StartTask].
-type startTaskOptions struct {
+// startOptions are the flags of [Start].
+type startOptions struct {
 	args, env, secrets []string
 	dir                string
 	gap                bool
 	g                  specs.Signing
 }
 
-// runStartTask implements [StartTask].
-func runStartTask(ctx context.Context, a *cli.App, cmd *cobra.Command, positional []string, o *startTaskOptions) error {
+// runStart implements [Start].
+func runStart(ctx context.Context, a *cli.App, cmd *cobra.Command, positional []string, o *startOptions) error {
 	id, task, command := positional[0], positional[1], positional[2:]
 	if _, isRank := cli.RankOf(task); isRank {
 		return cli.Usagef("%s is a rank; write the name of the task, such as worker-%s", task, task)

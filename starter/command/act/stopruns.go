@@ -1,0 +1,180 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Stopped is the answer of a run to a request to stop.
+type Stopped struct {
+	RunID string `json:"run_id"`
+	State string `json:"state,omitempty"`
+	// Tasks are the tasks whose processes got a signal.
+	Tasks    []string       `json:"tasks,omitempty"`
+	Stopping *spec.Stopping `json:"stopping,omitempty"`
+	// Error is the reason if the run could not be stopped.
+	Error string `json:"error,omitempty"`
+	line  string
+}
+
+// stopFunc stops a run in one of several ways.
+type stopFunc func(context.Context, *starter.Run) (Stopped, error)
+
+// stopRuns stops each of the runs, even if others fail. If wait is set, it asks all of them
+// before it waits for any.
+func stopRuns(ctx context.Context, a *cli.App, runs []*starter.Run, stop stopFunc, wait bool) error {
+	var worst error
+	failed := func(r *starter.Run, err error) {
+		a.AddHint(err)
+		if cli.CodeOf(err) > cli.CodeOf(worst) {
+			worst = &cli.ExitError{Code: cli.CodeOf(err)}
+		}
+		a.Say("%s", a.Color.Bad(err.Error()))
+		if a.Global.JSON {
+			_ = a.PrintJSON(Stopped{RunID: r.ID, Error: err.Error()})
+		}
+	}
+	var asked []*starter.Run
+	var answers []Stopped
+	for _, r := range runs {
+		answer, err := ask(ctx, r, stop)
+		if err == nil && !wait {
+			err = printStopped(a, answer)
+		}
+		if err != nil {
+			failed(r, err)
+			continue
+		}
+		asked, answers = append(asked, r), append(answers, answer)
+	}
+	if !wait {
+		return worst
+	}
+	for i, r := range asked {
+		// A run that ends with a failure counts as stopped, too.
+		var result *spec.RunResult
+		var err error
+		if answers[i].State != stateTerminated {
+			if result, err = r.WaitNotify(ctx, a.SayUnreachable); result != nil || err == nil {
+				answers[i].State, answers[i].line = "stopped", "stopped: "+r.ID
+			}
+		}
+		if result != nil || err == nil {
+			err = printStopped(a, answers[i])
+		}
+		if err != nil {
+			failed(r, err)
+		}
+	}
+	return worst
+}
+
+func ask(ctx context.Context, r *starter.Run, stop stopFunc) (Stopped, error) {
+	ctx, cancel := context.WithTimeout(ctx, cli.RequestTimeout)
+	defer cancel()
+	return stop(ctx, r)
+}
+
+// StopSignal stops the tasks of a run with their stop signal.
+func StopSignal(ctx context.Context, r *starter.Run) (Stopped, error) {
+	// The server accepts the cancellation of an ended run without an error.
+	if _, open, err := r.Queue(ctx); err != nil {
+		return Stopped{}, err
+	} else if !open {
+		return Stopped{}, &starter.EndedError{RunID: r.ID}
+	}
+	if err := r.Cancel(ctx); err != nil {
+		return Stopped{}, err
+	}
+	nobody, err := r.Unexecuted(ctx)
+	var stuck *starter.StuckError
+	switch {
+	case nobody:
+		return endUnexecuted(ctx, r)
+	case errors.As(err, &stuck) && stuck.Attempt > 1:
+		return Stopped{}, fmt.Errorf("%w; `clusterrun stop --abandon %s` ends it without a result", err, r.ID)
+	}
+	return Stopped{RunID: r.ID, State: "stopping", line: "stopping: " + r.ID}, nil // it has been asked
+}
+
+// stopAll sends a signal to all tasks of a run and cancels it, or ends the run if no host worker
+// executes it.
+func stopAll(q spec.TerminateAllRequest) stopFunc {
+	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
+		asking, nobodyAnswers := context.WithCancelCause(ctx)
+		defer nobodyAnswers(nil)
+		go func() {
+			if r.AwaitUnexecuted(asking) == nil {
+				nobodyAnswers(errUnexecuted)
+			}
+		}()
+		answer, err := r.TerminateAll(asking, q)
+		if context.Cause(asking) == errUnexecuted {
+			return endUnexecuted(ctx, r)
+		}
+		if err == nil && len(answer.Problems) > 0 {
+			err = errors.New(cli.Messages(answer.Problems))
+		}
+		s := Stopped{RunID: r.ID, State: "stopping", Tasks: answer.Tasks, line: "stopping: " + r.ID}
+		switch {
+		case len(answer.Tasks) > 0:
+			s.line += ": " + strings.Join(answer.Tasks, ", ")
+		case answer.Note != "":
+			s.line += ": " + answer.Note
+		}
+		return s, err
+	}
+}
+
+var errUnexecuted = errors.New("no host worker executes the run")
+
+// endUnexecuted ends a run that no host worker executes, and that therefore cannot answer
+// requests.
+func endUnexecuted(ctx context.Context, r *starter.Run) (Stopped, error) {
+	if err := r.EndUnexecuted(ctx, "no host worker executed it when it was stopped"); err != nil {
+		return Stopped{}, err
+	}
+	return Stopped{RunID: r.ID, State: stateTerminated, line: fmt.Sprintf("ended: %s, without a result: no host worker executes it", r.ID)}, nil
+}
+
+// stateTerminated is the state of a run that was ended on the server.
+const stateTerminated = "terminated"
+
+// abandon ends a run on the server.
+func abandon(reason string) stopFunc {
+	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
+		err := r.Terminate(ctx, reason)
+		return Stopped{RunID: r.ID, State: stateTerminated, line: fmt.Sprintf("ended: %s, without a result", r.ID)}, err
+	}
+}
+
+// stopGracefully asks the tasks of a run to stop, each by itself.
+func stopGracefully(q spec.TogetherRequest) stopFunc {
+	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
+		s, err := r.StopTogether(ctx, q)
+		line := fmt.Sprintf("stopping gracefully: %s: %s", r.ID, report.StoppingLine(s, time.Now()))
+		return Stopped{RunID: r.ID, State: "stopping", Stopping: &s, line: line}, err
+	}
+}
+
+// cancelStop withdraws such a request.
+func cancelStop(ctx context.Context, r *starter.Run) (Stopped, error) {
+	s, err := r.ClearStop(ctx)
+	return Stopped{RunID: r.ID, State: "running", Stopping: &s, line: "continues: " + r.ID}, err
+}
+
+func printStopped(a *cli.App, s Stopped) error {
+	if a.Global.JSON {
+		return a.PrintJSON(s)
+	}
+	_, err := fmt.Fprintln(a.Out, s.line)
+	return err
+}

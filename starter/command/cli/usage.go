@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/clusterrun/clusterrun/starter/help"
+)
+
+const (
+	// section is the annotation of a flag with its heading in the help.
+	section = "section"
+	// commonFlags is the heading of the flags that are listed first.
+	commonFlags = "Flags that most runs need"
+	// helpWidth is the width of help texts, in columns.
+	helpWidth = 80
+)
+
+// SetSection puts a flag under a heading in the help of `clusterrun run`. Other commands with
+// the flag refer to that help.
+func SetSection(fs *pflag.FlagSet, flag, heading string) {
+	_ = fs.SetAnnotation(flag, section, []string{heading})
+}
+
+// HelpText returns the help of a command. headings are those of [SetSection], in order.
+func HelpText(cmd *cobra.Command, headings []string) string {
+	var b strings.Builder
+	usage := func() {
+		b.WriteString("Usage:\n")
+		if cmd.Runnable() {
+			fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
+		}
+		if cmd.HasAvailableSubCommands() {
+			fmt.Fprintf(&b, "  %s [command]\n", cmd.CommandPath())
+		}
+		b.WriteString("\n")
+	}
+	flags, common := sections(cmd)
+	text := strings.TrimSpace(cmd.Long)
+	if text == "" {
+		text = cmd.Short
+	}
+	if common != nil {
+		b.WriteString(cmd.Short + ".\n\n")
+		usage()
+		writeFlags(&b, commonFlags, common)
+	}
+	b.WriteString(text + "\n\n")
+	if common == nil {
+		usage()
+	}
+	if len(cmd.Aliases) > 0 {
+		fmt.Fprintf(&b, "Aliases:\n  %s\n\n", cmd.NameAndAliases())
+	}
+	if cmd.HasExample() {
+		fmt.Fprintf(&b, "Examples:\n%s\n\n", cmd.Example)
+	}
+	if cmd.HasAvailableSubCommands() {
+		b.WriteString("Commands:\n")
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				fmt.Fprintf(&b, "  %-*s %s\n", cmd.NamePadding(), c.Name(), c.Short)
+			}
+		}
+		b.WriteString("\n")
+	}
+	writeFlags(&b, "Flags", flags[""])
+	if common != nil {
+		for _, heading := range headings {
+			writeFlags(&b, heading, flags[heading])
+		}
+	} else if but, ok := flagsOfRun(cmd, flags); ok {
+		b.WriteString(help.Render("It takes the flags of `clusterrun run` as well"+but+".", helpWidth, false) + "\n")
+	}
+	b.WriteString("Global flags, such as --json: clusterrun help flags\n")
+	return b.String()
+}
+
+// sections returns the visible flags of a command by their headings, and for the command that
+// lists the common ones also those.
+func sections(cmd *cobra.Command) (by map[string]*pflag.FlagSet, common *pflag.FlagSet) {
+	by = map[string]*pflag.FlagSet{}
+	add := func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		heading := ""
+		if a := f.Annotations[section]; len(a) > 0 {
+			heading = a[0]
+		}
+		if by[heading] == nil {
+			by[heading] = pflag.NewFlagSet(heading, pflag.ContinueOnError)
+			by[heading].SortFlags = false
+		}
+		by[heading].AddFlag(f)
+	}
+	cmd.LocalFlags().VisitAll(add)
+	if cmd.Name() == "run" {
+		common = by[commonFlags]
+	}
+	return by, common
+}
+
+// flagsOfRun returns which flags of run the command does not take. ok is false if the command
+// takes no flags of run.
+func flagsOfRun(cmd *cobra.Command, flags map[string]*pflag.FlagSet) (but string, ok bool) {
+	run, _, err := cmd.Root().Find([]string{"run"})
+	if err != nil || flags[commonFlags] == nil {
+		return "", false
+	}
+	var without []string
+	run.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && cmd.LocalFlags().Lookup(f.Name) == nil {
+			without = append(without, "--"+f.Name)
+		}
+	})
+	slices.Sort(without)
+	if len(without) > 0 {
+		but = ", except " + strings.Join(without, ", ")
+	}
+	return but, true
+}
+
+func writeFlags(b *strings.Builder, heading string, flags *pflag.FlagSet) {
+	if flags != nil {
+		fmt.Fprintf(b, "%s:\n%s\n", heading, flags.FlagUsagesWrapped(helpWidth))
+	}
+}

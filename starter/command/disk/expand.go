@@ -1,0 +1,79 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// expand returns the IDs of the runs that args name. A pattern stands for the ended runs that
+// the server knows or that have files here. matched is the number of runs that only patterns
+// name. c is nil if there is no server.
+func expand(ctx context.Context, a *cli.App, c client.Client, args []string, logDir string) (ids []string, matched int, err error) {
+	for _, arg := range args {
+		found := []string{arg}
+		if cli.IsPattern(arg) {
+			if found, err = matching(ctx, a, c, arg, logDir); err != nil {
+				return nil, 0, err
+			}
+		}
+		for _, id := range found {
+			if slices.Contains(ids, id) {
+				continue
+			}
+			ids = append(ids, id)
+			if id != arg {
+				matched++
+			}
+		}
+	}
+	return ids, matched, nil
+}
+
+// matching returns the IDs of the ended runs that match a pattern, on the server and here.
+func matching(ctx context.Context, a *cli.App, c client.Client, pattern, logDir string) ([]string, error) {
+	var ended, open []string
+	if c != nil {
+		var err error
+		if open, err = starter.Matching(ctx, c, pattern, starter.OpenRuns); err != nil {
+			return nil, err
+		}
+		if ended, err = starter.Matching(ctx, c, pattern, starter.EndedRuns); err != nil {
+			return nil, err
+		}
+	}
+	p, err := openPast(a, logDir)
+	if err != nil {
+		return nil, err
+	}
+	if p != nil {
+		defer p.Close()
+		entries, err := p.Entries()
+		if err != nil {
+			a.Say("some files cannot be read, and are not removed: %s", err)
+		}
+		for _, e := range entries {
+			matches, _ := path.Match(pattern, e.RunID) // checked before
+			if matches && p.Mine(e) && !slices.Contains(open, e.RunID) && !slices.Contains(ended, e.RunID) {
+				ended = append(ended, e.RunID)
+			}
+		}
+	}
+	switch {
+	case len(ended) > 0 && len(open) > 0:
+		a.Say("%s: leaving %s: %s", pattern, plural.Of(len(open), "open run", "open runs"), shorten.List(open, 5))
+	case len(open) > 0:
+		return nil, fmt.Errorf("%s: all runs that match are open: %s; `clusterrun stop` ends them", pattern, shorten.List(open, 5))
+	case len(ended) == 0:
+		return nil, fmt.Errorf("%s: no run matches; `clusterrun list` shows the runs there are", pattern)
+	}
+	return ended, nil
+}

@@ -1,0 +1,55 @@
+package specs
+
+import (
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+)
+
+// sections are the headings of the help of `clusterrun run` and their flags. The first heading
+// has the flags that most runs need; a flag without a heading is advanced.
+var sections = []struct {
+	heading string
+	flags   []string
+}{
+	{"Flags that most runs need", []string{"np", "task", "nproc-per-node", "host", "dir", "env", "ship", "max-restarts", "timeout", "remote"}},
+	{"Tasks", []string{"nnodes", "name", "id", "foreground", "stdin"}},
+	{"Where", []string{"hostfile", "queue", "hosts", "per-host", "select", "constraint", "strategy", "exclusive", "oversubscribe", "placement-timeout", "priority", "launch-agent", "copy-binary"}},
+	{"Program", []string{"secret", "export", "env-from-shell", "unset-env", "env-profile", "exclude", "ship-limit"}},
+	{"Restarts and end", []string{"on-failure", "auto-restart", "restart-scope", "dependence-on-chief", "no-dependence-on-chief", "chief-grace", "max-run-time", "stop-signal", "grace", "graceful-timeout", "on-disconnect"}},
+	{"Output", []string{"quiet", "log-dir", "redirects", "tee", "filter", "local-ranks-filter", "timestamps", "log-prefix", "log-quota", "log-on-full", "return-output"}},
+	{"GPUs and limits", []string{"devices", "gpus-per-task", "cpus", "limit-memory", "limit-cpus", "limit-pids", "limit-nofile", "limit-core"}},
+	{"Elastic", []string{"join-wait", "grow"}},
+	{"Signing", []string{"sign", "sign-key", "sign-expires"}},
+	{advanced, nil},
+}
+
+const advanced = "Advanced"
+
+// Headings returns the headings of the flags of `clusterrun run`, in order.
+func Headings() []string {
+	headings := make([]string, len(sections))
+	for i, s := range sections {
+		headings[i] = s.heading
+	}
+	return headings
+}
+
+// SetSections puts the flags of `clusterrun run` under their headings in its help, except flags
+// that are in before.
+func SetSections(fs *pflag.FlagSet, before map[string]bool) {
+	fs.VisitAll(func(f *pflag.Flag) {
+		if before[f.Name] {
+			return
+		}
+		heading := advanced
+		for _, s := range sections {
+			if slices.Contains(s.flags, f.Name) {
+				heading = s.heading
+			}
+		}
+		cli.SetSection(fs, f.Name, heading)
+	})
+}

@@ -1,0 +1,42 @@
+package starter
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"go.temporal.io/sdk/client"
+)
+
+// RunState limits a search to open or ended runs. As text it is a word in front of "run", or "".
+type RunState string
+
+// The values of [RunState].
+const (
+	AnyRuns   RunState = ""
+	OpenRuns  RunState = "open "
+	EndedRuns RunState = "ended "
+)
+
+// Matching returns the IDs of the runs that match a pattern of [path.Match], in the order of
+// their start. Of several runs with the same ID the latest counts.
+func Matching(ctx context.Context, c client.Client, pattern string, of RunState) ([]string, error) {
+	o := ListOptions{id: pattern, Limit: math.MaxInt32 / 2}
+	var runs []Summary
+	for _, open := range []bool{true, false} {
+		var err error
+		if runs, err = o.latest(ctx, c, runs, open); err != nil {
+			return nil, err
+		}
+	}
+	seen := map[string]bool{}
+	var ids []string
+	for _, r := range runs { // the latest first
+		if !seen[r.RunID] && (of == AnyRuns || r.Open == (of == OpenRuns)) {
+			ids = append(ids, r.RunID)
+		}
+		seen[r.RunID] = true
+	}
+	slices.Reverse(ids)
+	return ids, nil
+}
