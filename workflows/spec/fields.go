@@ -474,7 +474,7 @@ var fields = []field{
 		of: "Closures.queue_size", def: DefaultQueueSize, bounds: "0 means no limit but that of bytes",
 		doc:     "How many closures may wait to be called, those being called not counted; schedule waits while it is full. 0: no limit but 1.5 MiB for arguments and names.",
 		example: "queue_size: 1000", least: new(0), most: new(MaxQueueSize),
-		flag: "closures-queue-size", usage: "let schedule wait while this `NUMBER` of calls is queued; 0: only their bytes are limited",
+		flag: "closures-queue-size", usage: "let schedule wait while this `NUMBER` of calls is queued; with 0 only their bytes are limited",
 	},
 	{
 		of: "Closures.transient_failures", bounds: "0 means that the first failure counts",

@@ -27,7 +27,7 @@ so, and the run continues as before. The same happens if the index leaves a gap 
 existing tasks, unless --new is given.
 
 A host with a policy requires a signature of this request; see --sign. Starting a task as
-the spec has it needs no signature but that of the run.
+the spec has it needs only the signature of the run.
 
 ` + cli.ExitCodesOfRequests,
 		Example: `  clusterrun start iris-x2k4 worker-1

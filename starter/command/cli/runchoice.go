@@ -60,7 +60,7 @@ func (r *RunChoice) Resolve(ctx context.Context, c client.Client, args []string,
 }
 
 func (r *RunChoice) Flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&r.execution, "execution", "", "the execution `ID` (Temporal's run ID), if several have the same run ID")
+	cmd.Flags().StringVar(&r.execution, "execution", "", "the execution `ID` (Temporal's run ID), of several with the same run ID")
 	cmd.Flags().BoolVar(&r.Last, "last", false, "the latest run, instead of RUN")
 }
 

@@ -80,8 +80,8 @@ func HelpText(cmd *cobra.Command, headings []string) string {
 	return b.String()
 }
 
-// sections returns the visible flags of a command by their headings, and for the command that
-// lists the common ones also those.
+// sections returns the visible flags of a command by their headings, and the common flags for the
+// command that lists them first.
 func sections(cmd *cobra.Command) (by map[string]*pflag.FlagSet, common *pflag.FlagSet) {
 	by = map[string]*pflag.FlagSet{}
 	add := func(f *pflag.Flag) {

@@ -42,8 +42,8 @@ func DU(a *cli.App) *cobra.Command {
 		Use:   "du [flags]",
 		Short: "Show how much disk space runs take on this host",
 		Long: `Show how much space runs take on the disk of this host, the largest first, and the totals
-of database, journals, shipped directories and logs. The state of a run is what this host
-knows: held by a host worker here, ended, kept, or unknown, like the runs of other state
+of database, journals, shipped directories and logs. The state of a run is its state on
+this host: held by a host worker, ended, kept, or unknown, like the runs of other state
 directories. ` + "`clusterrun prune`" + ` and ` + "`clusterrun rm`" + ` make room.
 
 ` + cli.ExitCodesOfRequests,

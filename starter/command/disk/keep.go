@@ -12,9 +12,9 @@ func Keep(a *cli.App) *cobra.Command {
 	var o keepOptions
 	cmd := &cobra.Command{
 		Use:   "keep [flags] RUN...",
-		Short: "Keep the logs of runs, however old",
+		Short: "Keep the logs of runs for good",
 		Long: `Keep the logs of runs on this host: neither prune nor a host worker removes them, or makes
-the embedded server forget the runs. The file RUN/EXECUTION.keep beside the logs marks
+the embedded server forget the runs. The file RUN/EXECUTION.keep next to the logs marks
 them. The server still forgets a run when the retention of its namespace is over.
 
 ` + cli.ExitCodesOfRequests,

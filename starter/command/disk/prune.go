@@ -30,13 +30,13 @@ func Prune(a *cli.App) *cobra.Command {
 		Use:   "prune [flags] --older-than TIME",
 		Short: "Remove the logs of runs that ended long ago",
 		Long: `Remove the logs, archived journals and shipped directories of runs that ended before a
-time, and makes the embedded server forget these runs. Other servers keep runs for as long
+time, and make the embedded server forget these runs. Other servers keep runs for as long
 as they are configured to. prune acts on this host, for the runs of this state directory;
 each host worker removes its own logs (see --keep-logs of worker and dev).
 
 Runs that the server reports as open, or that a host worker here still holds, are never
-removed. Neither are runs that are not known to have ended, those of other state
-directories in the same log directory, and those that ` + "`clusterrun keep`" + ` keeps.
+removed. Neither are runs that are not known to have ended, runs of other state
+directories in the same log directory, and runs that ` + "`clusterrun keep`" + ` keeps.
 
 It asks first, unless --yes is given; without a terminal it requires --yes.
 

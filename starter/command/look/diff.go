@@ -28,13 +28,13 @@ its process, its program and the files among its arguments, the version of clust
 host, how it ended, its restarts and the last lines of its stdout. It begins with the main
 differences in one line. A difference that several tasks share is printed once, with the
 tasks. Of source code with the same commit the lines that differ are shown. The durations of the phases are
-printed, but are not differences. What always differs, such as IDs and ports, is left out.
+printed, but are not differences. IDs, ports and others that always differ are left out.
 
 Values of variables that are probably secret are never compared. How processes were
 started, what they used, and their last lines come from their log directories. If those
 are on other hosts, which do not serve them, they are left out, and diff says so.
 
-Exit codes, as those of diff(1):
+Exit codes, as in diff(1):
   0    the runs are the same
   1    they are different
   2    mistake in the command line, or a run could not be read`,

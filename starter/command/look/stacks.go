@@ -39,10 +39,10 @@ func Stacks(a *cli.App) *cobra.Command {
 		Long: `Show what the processes of a run, or of the named tasks, are doing now: a line for the ranks
 that do the same, with what they wait for and where, and at the end the ranks that hold the
 others up, if the stacks tell. A second look, a second later, tells ranks that are in other
-lines by then, and so slow, from those that may be stuck. What counts is the main thread of each rank. The processes
+lines by then, and so slow, from those that may be stuck. Only the main thread of each rank counts. The processes
 continue.
 
-All that was seen is saved as well, in one text file for each task, beside its logs on its
+All that was seen is saved as well, in one text file for each task, next to its logs on its
 host: every process with each of its threads, with its Python or native stack, state, CPU time,
 system call and, if the host worker is root, kernel stack. --files lists these files, and --show
 prints them. See ` + "`clusterrun help hangs`" + ` for what can be seen of which programs.

@@ -32,7 +32,7 @@ func Rerun(a *cli.App) *cobra.Command {
 		Short: "Run an earlier run again",
 		Long: `Run the spec of another run again, under a new ID: either here in the foreground, as run
 does, or on the host workers of the same queue, as submit does, as the other run was
-started. Flags are those of run, and override the spec as they override a file.
+started. It takes the flags of run, which override the spec as they override a file.
 
 If the logs of the other run can be read here, it reports what has changed on this machine
 since: programs and files among their arguments that are missing or different, the version

@@ -26,15 +26,14 @@ With
 scripts for torchrun run as they are. SCRIPT is started with python -u: $PYTHON_EXEC, else the
 python3 or python of PATH. All processes are stopped when one fails, and started again
 together, with fresh ports, as often as --max-restarts says. They get torchrun's variables,
-and all others of this shell, those of Slurm and MPI too. What torchrun leaves alone is left
-alone: there is no prefix and no word of ours, unless --tee asks for one or a process fails.
-Where stdin is a pipe or a file, rank 0 reads it; for a debugger at this terminal there is
+and all others of this shell, also from Slurm and MPI. As with torchrun, lines have no prefix
+unless --tee asks for it, and clusterrun prints nothing unless a process fails.
+If stdin is a pipe or a file, rank 0 reads it; for a debugger at this terminal use
 ` + "`clusterrun run --foreground`" + `.
 
 The variables PET_NNODES, PET_NPROC_PER_NODE and so on give defaults of the flags.
 Dashes in flags may be underscores, and flags may be abbreviated. clusterrun's own flags stand
-before torchrun: clusterrun --json torchrun train.py. What torchrun does not have, such as
-hosts reached by ssh and restarts of single tasks, is for
+before torchrun: clusterrun --json torchrun train.py. Hosts reached by ssh and restarts of single tasks are for
 ` + "`clusterrun run`" + `, whose --nproc-per-node and --nnodes are torchrun's as well.
 
 What torchrun's flags mean here:

@@ -23,16 +23,16 @@ func Submit(a *cli.App) *cobra.Command {
 		Use:   "submit [flags] SPEC | -- COMMAND [ARG...]",
 		Short: "Start a run on the hosts of a queue, and return",
 		Long: `Start a run on the host workers that serve the queue (see worker and dev), print its run
-ID, and return. The run continues without this command. SPEC and flags are those of
+ID, and return. The run continues without this command. SPEC and flags are as for
 run.
 
-If nobody serves the default queue of the embedded server, this starts a host worker in
+If no worker serves the default queue of the embedded server, this starts a host worker in
 the background. It has the environment of this shell, and ends after 10 minutes without
 runs; ` + "`clusterrun worker stop`" + ` ends it at once. A run with more tasks than this machine has
 processors starts there once nothing else runs, as with dev. The next submit starts another one. Within
 a task of a run it starts none.
 
-The processes have the environment of their host worker, not that of this shell; --env, -x
+The processes have the environment of their host worker, not of this shell; --env, -x
 and --env-from-shell put variables into the spec, and so into the run's history. With
 --ship they run in a copy of a directory of this machine. This command uploads it to one of
 the hosts, which has to serve files (see worker --listen) and keeps it for the others until

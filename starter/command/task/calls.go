@@ -243,7 +243,7 @@ func taskRestartCountCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "restart-count [flags]",
 		Short: "Print how often the task has restarted",
-		Long: `Print how many processes of the task there were before this one. 0 is the first.
+		Long: `Print how many processes the task had before the current process. 0 is the first.
 
 ` + exitCodesOfTasks,
 		Example: "  [ $(clusterrun task restart-count) = 0 ] || load_checkpoint",

@@ -22,7 +22,7 @@ func taskStopCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop [flags]",
 		Short: "Ask all tasks of the run to stop",
-		Long: `Ask all tasks of the run to stop. Each of them is told, and has the grace of the run to end
+		Long: `Ask all tasks of the run to stop. Each learns of it, and has the grace of the run to end
 by itself. If a request has an error, the run fails with the first such error, unless its
 kind is a clean end, such as OutOfRangeError. The command returns when the run knows of the
 request; from then on ` + "`clusterrun task should-stop`" + ` says yes. --json prints the stop of the
@@ -73,7 +73,7 @@ func taskClearStopCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "clear-stop [flags]",
 		Short: "Take back the stop of the run",
-		Long: `Take back the stop, whichever task asked for it: afterwards ` + "`clusterrun task should-stop`" + `
+		Long: `Take back the stop, also of another task: afterwards ` + "`clusterrun task should-stop`" + `
 says no, in all tasks that still run. Without a stop it does nothing.
 
 ` + exitCodesOfTasks,
@@ -102,7 +102,7 @@ func taskShouldStopCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "should-stop [flags]",
 		Short: "Report by the exit code whether the tasks of the run are to stop",
-		Long: `Report whether the tasks of the run are to stop, by the exit code alone, as grep does. --json
+		Long: `Report whether the tasks of the run are to stop, only by the exit code, as grep does. --json
 prints which task asked first, why, and how much time is left.
 
 Exit codes:
