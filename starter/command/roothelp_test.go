@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -46,7 +47,8 @@ func TestHelpOfRun(t *testing.T) {
 	require.NoError(t, err)
 	run.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
-			assert.Equal(t, 1, strings.Count(text, "   --"+f.Name+" ")+strings.Count(text, ", --"+f.Name+" "), f.Name)
+			listed := regexp.MustCompile("(?m)^  (-., |    )--" + f.Name + "( |$)")
+			assert.Len(t, listed.FindAllString(text, -1), 1, f.Name)
 		}
 	})
 	submit := strings.Join(helpOf(t, "submit"), "\n")

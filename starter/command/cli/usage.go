@@ -71,7 +71,9 @@ func HelpText(cmd *cobra.Command, headings []string) string {
 	writeFlags(&b, "Flags", flags[""])
 	if common != nil {
 		for _, heading := range headings {
-			writeFlags(&b, heading, flags[heading])
+			if heading != commonFlags {
+				writeFlags(&b, heading, flags[heading])
+			}
 		}
 	} else if but, ok := flagsOfRun(cmd, flags); ok {
 		b.WriteString(help.Render("It takes the flags of `clusterrun run` as well"+but+".", helpWidth, false) + "\n")

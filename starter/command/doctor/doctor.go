@@ -27,7 +27,7 @@ func Doctor(a *cli.App) *cobra.Command {
 
 	cmd := &cobra.Command{
 		Use:   "doctor [flags] [RUN]",
-		Short: "Report what is wrong on this host and server, and what to do about it",
+		Short: "Find out what is wrong on this host and server",
 		Long: `Checks this host and the server: whether the server answers, what its namespace has and how
 long it keeps runs; whether its clock agrees with that of this machine; versions of programs
 and of the hosts of the queue; NTP; cgroups; limits; ports; disks; GPUs and their driver; the

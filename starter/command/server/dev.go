@@ -37,8 +37,8 @@ func Dev(a *cli.App) *cobra.Command {
 	var o devOptions
 	cmd := &cobra.Command{
 		Use:   "dev [flags]",
-		Short: "Run a Temporal server, pages in a browser and a host worker, in the foreground",
-		Long: `Serves the embedded Temporal server, pages in a browser (see ` + "`clusterrun help pages`" + `) and
+		Short: "Run a server, pages in a browser and a host worker here",
+		Long: `Serve the embedded Temporal server, pages in a browser (see ` + "`clusterrun help pages`" + `) and
 submitted runs, in the foreground until Ctrl-C. It uses the same database as run, so the
 pages show earlier runs, too. Their link is printed first. It
 takes over from an embedded server that already runs, and clients follow. If the server
