@@ -96,7 +96,7 @@ func TestTheLink(t *testing.T) {
 		body := bodyOf(t, answer)
 		assert.Contains(t, body, `content="0;url=`+to+`"`)
 		assert.NotContains(t, body, secret)
-		assert.Equal(t, "no-referrer", answer.Header.Get("Referrer-Policy"))
+		assert.Equal(t, "same-origin", answer.Header.Get("Referrer-Policy"))
 	}
 }
 

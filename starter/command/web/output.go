@@ -104,7 +104,10 @@ func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter
 		out.Cut = fmt.Sprintf("This is the output of the first %d of %d chosen tasks.", mostRanks, len(names))
 		names = names[:mostRanks]
 	}
-	selected := logs.Selection{Names: names, Selection: tasklog.Selection{Tail: tailOfEach, Last: true, OnlyStderr: q.Stderr}}
+	selected := logs.Selection{Selection: tasklog.Selection{Tail: tailOfEach, Last: true, OnlyStderr: q.Stderr}}
+	if names != nil {
+		status, selected.Ranks = onlyTasks(status, names)
+	}
 	if q.Search != "" {
 		selected.Tail = tailToSearch
 	}
@@ -115,6 +118,23 @@ func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter
 	}
 	out.Lines, out.Missing = lines, append(out.Missing, missing...)
 	return out
+}
+
+// onlyTasks returns a status with some of its tasks only, and their ranks: a reader looks at each
+// task for each other one.
+func onlyTasks(of *starter.Status, names []string) (*starter.Status, []int) {
+	chosen := map[string]bool{}
+	for _, name := range names {
+		chosen[name] = true
+	}
+	s, ranks := *of, []int{}
+	s.Tasks = nil
+	for _, t := range of.Tasks {
+		if chosen[t.Name] {
+			s.Tasks, ranks = append(s.Tasks, t), append(ranks, t.Rank)
+		}
+	}
+	return &s, ranks
 }
 
 // worst returns tasks, those that need a look first.
