@@ -110,8 +110,8 @@ func TestFind(t *testing.T) {
 		stdout, stderr string
 	}{
 		"logs iris-*":                      {0, "[iris-aaaa/worker-0]: lost\n", ""},
-		"wait iris-abbb iris-a*":           {3, "", "iris-aaaa: failed"},
-		"wait --any iris-abbb mnist-cc":    {0, "", "iris-abbb: succeeded"},
+		"wait iris-abbb iris-a*":           {3, "", "iris-aaaa failed"},
+		"wait --any iris-abbb mnist-cc":    {0, "", "iris-abbb succeeded"},
 		"wait xy*":                         {125, "", "xy*: no run matches"},
 		"stop iris-*":                      {125, "", "iris-*: no open run matches"},
 		"stop mnist-cc worker-7":           {125, "", "worker-7 is not a task of this run"},

@@ -66,7 +66,7 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	require.NoError(t, err)
 	_, err = busy.StartTask(t.Context(), spec.StartTaskRequest{Task: "added-0", Command: []string{"bash", "-c", begin + "until [ -e $DIR/go ]; do sleep 0.05; done"}})
 	if err != nil { // the stopper may have had them stop just then
-		require.ErrorContains(t, err, "are stopping; it starts nothing")
+		require.ErrorContains(t, err, "are stopping gracefully")
 	} else {
 		pids["added-0"] = f.file("busy-added-0")
 	}
