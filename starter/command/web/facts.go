@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// least is the shortest time between two questions about the same thing.
-	least = 2 * time.Second
+	// least and most bound the time between two questions about the same thing.
+	least, most = 2 * time.Second, 15 * time.Second
 	// load is the part of the time for which questions about one thing may keep others busy:
 	// one in so many.
 	load = 25
@@ -64,7 +64,7 @@ func (f *facts[V]) get(ctx context.Context, key string, ask func(context.Context
 }
 
 // pause returns the time after which to ask again something that took so long.
-func pause(took time.Duration) time.Duration { return max(least, load*took) }
+func pause(took time.Duration) time.Duration { return min(most, max(least, load*took)) }
 
 func (f *facts[V]) entry(key string) *fact[V] {
 	f.mu.Lock()

@@ -63,5 +63,6 @@ func TestErrorsAreShared(t *testing.T) {
 // A slow answer makes the pause before the next question longer.
 func TestPause(t *testing.T) {
 	assert.Equal(t, least, pause(time.Millisecond))
-	assert.Equal(t, 25*time.Second, pause(time.Second))
+	assert.Equal(t, 5*time.Second, pause(200*time.Millisecond))
+	assert.Equal(t, most, pause(10*time.Second))
 }
