@@ -190,7 +190,7 @@ func flagOfRun(root *cobra.Command, err error) string {
 	return ""
 }
 
-// nearFlag returns a flag of cmd similar to the unknown flag of err, or "" if there is none.
+// nearFlag returns a flag of cmd similar to the unknown flag of err, or "".
 func nearFlag(cmd *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {

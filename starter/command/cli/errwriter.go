@@ -20,7 +20,7 @@ type errWriter struct {
 	broken  func(error)
 }
 
-// File returns the underlying file, or nil if there is none.
+// File returns the file that it writes to, or nil.
 func (o *errWriter) File() *os.File {
 	f, _ := o.Writer.(*os.File)
 	return f

@@ -26,7 +26,7 @@ func SetSection(fs *pflag.FlagSet, flag, heading string) {
 	_ = fs.SetAnnotation(flag, section, []string{heading})
 }
 
-// HelpText returns the help of a command. headings are those of [SetSection], in order.
+// HelpText returns the help of a command. headings are the headings of [SetSection], in order.
 func HelpText(cmd *cobra.Command, headings []string) string {
 	var b strings.Builder
 	usage := func() {

@@ -13,7 +13,7 @@ import (
 
 // Selection selects a part of a run's logs.
 type Selection struct {
-	// Names are tasks and types of tasks. If there are none, all tasks are selected.
+	// Names are tasks and types of tasks. If it is empty, all tasks are selected.
 	Names []string
 	// Selection has the values of flags.
 	tasklog.Selection

@@ -94,7 +94,7 @@ func verdict(a *cli.App, id string, r *spec.RunResult) string {
 	return strings.Join(lines, "\n")
 }
 
-// Returned returns a line about the value that a task has returned, or "" if there is none.
+// Returned returns a line about the value that a task has returned, or "" if it has returned nothing.
 func Returned(t spec.TaskResult) string {
 	switch {
 	case len(t.Value) > 0:

@@ -108,7 +108,7 @@ func SubmitSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, 
 	return err
 }
 
-// Start starts a run for host workers to execute, and warns if there are none. It hands the
+// Start starts a run for host workers to execute, and warns if it finds no host worker. It hands the
 // archive that the run ships to one of them first.
 func Start(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *spec.RunSpec, archive *shipped.Archive, o starter.Options, g *specs.Signing) (*starter.Run, error) {
 	if on.Embedded {
