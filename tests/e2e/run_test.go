@@ -55,7 +55,7 @@ func TestRun(t *testing.T) {
 	l := newLocal(t)
 
 	t.Run("MPR-05 SEED-05 prefixes", func(t *testing.T) {
-		code, stdout, _ := l.run("run", "--task", "chief=1", "--task", "worker=2", "--task", "ps=1", "--task", "evaluator=1", "--no-dependence-on-chief", "--", "echo", "This is something printed.")
+		code, stdout, _ := l.run("run", "--task", "chief=1", "--task", "worker=2", "--task", "ps=1", "--task", "evaluator=1", "--follow-chief=false", "--", "echo", "This is something printed.")
 		assert.Zero(t, code)
 		for _, line := range []string{
 			"[chief-0]:     This is something printed.\n",

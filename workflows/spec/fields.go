@@ -253,7 +253,7 @@ var fields = []field{
 		of: "RunSpec.dependence_on_chief", def: true,
 		doc:     "Whether the final exit of the chief ends the run. Without a chief it has no effect.",
 		example: "dependence_on_chief: false",
-		flag:    "dependence-on-chief", usage: "end the run when the chief ends", otherFlags: []string{"--no-dependence-on-chief"},
+		flag:    "follow-chief", usage: "end the run when the chief ends; with --follow-chief=false it continues",
 	},
 	{
 		of: "RunSpec.chief_grace", def: DefaultChiefGrace,

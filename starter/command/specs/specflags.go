@@ -32,8 +32,7 @@ type SpecFlags struct {
 	// programs reports whether there are several programs, each with its own number of tasks.
 	programs bool
 
-	variables    variables
-	noDependence bool
+	variables variables
 
 	// Warnings are about valid but doubtful flags.
 	Warnings []string
@@ -53,11 +52,8 @@ func (f *SpecFlags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.hostfile, "hostfile", "", "read the hosts from `FILE`, in mpirun's form; a host without slots has as many as CPUs")
 	for _, flag := range spec.Flags() {
 		addFlag(fs, flag)
-		switch flag.Name {
-		case "dir":
+		if flag.Name == "dir" {
 			f.variables.register(fs)
-		case "dependence-on-chief":
-			fs.BoolVar(&f.noDependence, "no-dependence-on-chief", false, "the chief's end does not end the run")
 		}
 	}
 }
@@ -107,7 +103,6 @@ func (f *SpecFlags) apply(s *spec.RunSpec) []string {
 			setField(flag.In(s), f.Flags.Lookup(flag.Name).Value)
 		}
 	}
-	note(f.applyChief(s))
 	f.applyRestarts(s)
 	return problems
 }
@@ -117,18 +112,6 @@ func (f *SpecFlags) warn(format string, args ...any) {
 }
 
 func (f *SpecFlags) Given(name string) bool { return f.Flags.Changed(name) }
-
-// applyChief applies --no-dependence-on-chief, which does not have its own field.
-func (f *SpecFlags) applyChief(s *spec.RunSpec) error {
-	if !f.Given("no-dependence-on-chief") {
-		return nil
-	}
-	if f.Given("dependence-on-chief") {
-		return fmt.Errorf("--dependence-on-chief and --no-dependence-on-chief contradict each other; give one of them")
-	}
-	s.DependenceOnChief = new(!f.noDependence)
-	return nil
-}
 
 // applyRestarts enables restarts if --max-restarts allows some. With torchrun's flags, all
 // workers restart together, because the ranks of a process group cannot continue with a new

@@ -67,7 +67,7 @@ func TestFlagsMakeASpec(t *testing.T) {
 	s, err := specFrom(t, "",
 		"--task", "chief=1", "--task", "worker=3", "--task", "ps=localhost:2222,localhost:2223",
 		"--name", "iris", "--dir", "/srv", "--env", "A=B=C", "--env", "D=", "--unset-env", "LD_PRELOAD", "--unset-env", "NCCL_*", "--rpc-layer", "grpc+loas",
-		"--env-profile", "torch,jax", "--on-failure", "continue", "--max-restarts", "3", "--no-dependence-on-chief",
+		"--env-profile", "torch,jax", "--on-failure", "continue", "--max-restarts", "3", "--follow-chief=false",
 		"--chief-grace", "0s", "--timeout", "1h30m", "--max-run-time", "2h", "--placement-timeout", "5s", "--barriers", "local",
 		"--stop-signal", "SIGINT", "--grace", "1s", "--graceful-timeout", "0s", "--clean-errors", "EndOfData,io.EOF", "--ignore-live-tasks",
 		"--closures-queue-size", "0", "--closures-transient-failures", "5",
