@@ -89,8 +89,23 @@ func SpecOfRun(ctx context.Context, r *starter.Run) (*spec.RunSpec, error) {
 // filesTake is the longest time for reading files of processes on other hosts.
 const filesTake = 10 * time.Second
 
-// AccountOf returns all that is known of a run.
+// AccountOf returns all that is known of a run, on this machine and on hosts that serve their files.
 func AccountOf(ctx context.Context, a *cli.App, r *starter.Run) (*record.Account, error) {
+	of, err := AccountHere(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	files := record.FilesOf(of.Status, a.LogsDir())
+	defer files.Close()
+	ctx, cancel := context.WithTimeout(ctx, filesTake)
+	defer cancel()
+	files.Learn(ctx, r, of.Status)
+	of.AddFiles(ctx, files)
+	return of, nil
+}
+
+// AccountHere returns all that is known of a run without other hosts.
+func AccountHere(ctx context.Context, r *starter.Run) (*record.Account, error) {
 	status, err := r.Status(ctx)
 	if err != nil {
 		return nil, err
@@ -104,14 +119,7 @@ func AccountOf(ctx context.Context, a *cli.App, r *starter.Run) (*record.Account
 	if err != nil && !errors.As(err, &invalid) {
 		return nil, err // an invalid spec is encrypted, or of a later version
 	}
-	of := record.New(status, s, histories)
-	files := record.FilesOf(status, a.LogsDir())
-	defer files.Close()
-	files.Learn(ctx, r, status)
-	reading, cancel := context.WithTimeout(ctx, filesTake)
-	defer cancel()
-	of.AddFiles(reading, files)
-	return of, nil
+	return record.New(status, s, histories), nil
 }
 
 // whyNoSpec returns why the spec of a run is not known, and the remedy.

@@ -20,7 +20,7 @@ func exportTrace(ctx context.Context, a *cli.App, r *starter.Run, file string, s
 	if send && err != nil {
 		return cli.Usagef("%s", err)
 	}
-	of, err := AccountOf(ctx, a, r)
+	of, err := AccountHere(ctx, r)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string
 	var given *spec.RunSpec
 	err := cli.Look(ctx, a, &flags.choice, args, func(r *starter.Run, _ []string) (err error) {
 		if given, err = look.SpecOfRun(ctx, r); err == nil {
-			of, err = look.AccountOf(ctx, a, r)
+			of, err = look.AccountHere(ctx, r)
 		}
 		return err
 	})
