@@ -77,7 +77,7 @@ func TestPagesInABrowser(t *testing.T) {
 	open("/runs/hangs")
 	await("its output is there", `document.getElementById("output").innerText.includes("step 2")`)
 	click(`form[action="/runs/hangs/stop"] button`)
-	await("the page says that it has ended", `document.getElementById("state").innerText.includes("cancelled")`)
+	await("the page says that it has ended", `document.getElementById("head").innerText.includes("cancelled")`)
 	assert.Empty(t, p.Problems())
 	code, _, stderr = l.run("wait", "hangs")
 	assert.Equal(t, 130, code, stderr)
