@@ -79,7 +79,8 @@ func (f *Frame) zone() *time.Location {
 	return f.Zone
 }
 
-// When returns a time element with the time of day and, if that was on another day, the date.
+// When returns a time element with the time of day and, if that was on another day, the date. The
+// time of a file has it always: the file may be read on any day.
 func (f *Frame) When(at time.Time) template.HTML {
 	if at.IsZero() {
 		return "–"
@@ -91,6 +92,9 @@ func (f *Frame) When(at time.Time) template.HTML {
 		if local.Year() != now.Year() {
 			layout = "2 Jan 2006 15:04"
 		}
+	}
+	if f.IsFile() && at.Equal(f.At) {
+		layout = "2 Jan 2006 15:04:05"
 	}
 	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`,
 		at.UTC().Format(time.RFC3339), local.Format("2006-01-02 15:04:05.000 MST"), local.Format(layout)))

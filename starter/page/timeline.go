@@ -76,7 +76,7 @@ func (t *Timeline) SVG(f *Frame) template.HTML {
 	}
 	for i, lane := range lanes {
 		y := marksHeight + i*laneHeight
-		fmt.Fprintf(&b, `<text x="0" y="%d">%s</text>`, y+11, escaped(lane))
+		fmt.Fprintf(&b, `<text x="5" y="%d">%s</text>`, y+11, escaped(lane))
 		for _, s := range t.Spans {
 			if s.Lane == lane {
 				from, to := at(s.From), at(s.To)
