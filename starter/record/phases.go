@@ -18,6 +18,9 @@ type Phase struct {
 	Seconds float64 `json:"seconds"`
 }
 
+// PhaseNames are the names of the phases, in their order.
+var PhaseNames = []string{"queued", "placing", "launch", "running", "ending"}
+
 // phases returns the phases that a run has reached. Times of processes are by the clocks of
 // their hosts. A phase that would end before it began has zero length.
 func phases(s *starter.Status, histories []*historypb.History) []Phase {
@@ -46,18 +49,13 @@ func phases(s *starter.Status, histories []*historypb.History) []Phase {
 	}
 	var phases []Phase
 	from := s.Started
-	for _, p := range []struct {
-		name  string
-		until time.Time
-	}{
-		{"queued", placing}, {"placing", launch}, {"launch", launched(s)}, {"running", over(s, cancelled)}, {"ending", s.Ended},
-	} {
-		if p.until.IsZero() {
+	for i, until := range []time.Time{placing, launch, launched(s), over(s, cancelled), s.Ended} {
+		if until.IsZero() {
 			break
 		}
-		phases = append(phases, Phase{Name: p.name, Seconds: max(0, p.until.Sub(from).Seconds())})
-		if p.until.After(from) {
-			from = p.until
+		phases = append(phases, Phase{Name: PhaseNames[i], Seconds: max(0, until.Sub(from).Seconds())})
+		if until.After(from) {
+			from = until
 		}
 	}
 	return phases

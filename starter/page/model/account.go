@@ -37,7 +37,7 @@ func AddAccount(p *page.RunPage, of *record.Account, rounds []starter.Round) {
 	}
 	p.Starts = startsOf(of)
 	l := &p.Timeline
-	l.Spans = slices.Concat(phaseSpans(of), processSpans(of.Status), roundSpans(rounds))
+	l.Spans = slices.Concat(phaseSpans(of, l.To), processSpans(of.Status), roundSpans(rounds))
 	l.Events = append([]page.Event{{At: of.Status.Started, Text: "started", Tone: page.Active}}, l.Events...)
 	if s := of.Status; !s.Open && !s.Ended.IsZero() {
 		l.Events = append(l.Events, page.Event{At: s.Ended, Text: p.State, Tone: p.Tone})
@@ -47,10 +47,19 @@ func AddAccount(p *page.RunPage, of *record.Account, rounds []starter.Round) {
 	}
 }
 
-// phaseSpans returns the phases of the run, one after the other.
-func phaseSpans(of *record.Account) (spans []page.Span) {
+// phaseSpans returns the phases of the run, one after the other. An open run is in the last of
+// them until now.
+func phaseSpans(of *record.Account, now time.Time) (spans []page.Span) {
 	at := of.Status.Started
-	for _, phase := range of.Phases {
+	phases := of.Phases
+	if s, names := of.Status, record.PhaseNames; s.Open && !s.Unanswered && len(phases) < len(names) {
+		done := 0.0
+		for _, phase := range phases {
+			done += phase.Seconds
+		}
+		phases = append(slices.Clone(phases), record.Phase{Name: names[len(phases)], Seconds: now.Sub(at).Seconds() - done})
+	}
+	for _, phase := range phases {
 		end := at.Add(time.Duration(phase.Seconds * float64(time.Second)))
 		tone := page.Waits
 		if phase.Name == "running" {

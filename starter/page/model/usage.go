@@ -1,0 +1,114 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/page"
+	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/workflows/series"
+)
+
+const (
+	// mostCharted is the largest number of tasks of which the charts of a page show the usage.
+	mostCharted = page.MostRows
+	// mostTimes is the largest number of times of a chart.
+	mostTimes = 120
+	// sampled is the time between two samples of the usage of a task.
+	sampled = 10 * time.Second
+)
+
+// measures are the quantities with a chart. value returns the value of an interval, or NaN if it
+// has none.
+var measures = []struct {
+	name     string
+	unit     page.Unit
+	lowIsBad bool
+	value    func(series.Point) float64
+}{
+	{"CPU", page.Number, true, func(p series.Point) float64 { return p.CPUs }},
+	{"Memory", page.Bytes, false, func(p series.Point) float64 { return p.RSSBytes }},
+	{"GPU", page.Number, true, func(p series.Point) float64 { return p.GPUs }},
+	{"GPU memory", page.Bytes, false, func(p series.Point) float64 { return p.GPUMemoryBytes }},
+	{"Step time", page.Seconds, false, func(p series.Point) float64 {
+		if p.Steps == 0 {
+			return math.NaN()
+		}
+		return p.StepSeconds
+	}},
+}
+
+// Usage returns the usage of tasks over time for charts, on a grid of times that all tasks share.
+// It has neither tasks without points nor quantities that are 0 everywhere. all is the number of
+// tasks of the run, which may be more than those of the histories.
+func Usage(histories []record.UsageHistory, all int) (found []page.Series) {
+	var from, to time.Time
+	for _, h := range histories {
+		if len(h.Points) == 0 {
+			continue
+		}
+		total := series.Total(h.Points)
+		if from.IsZero() || total.From.Before(from) {
+			from = total.From
+		}
+		if total.To().After(to) {
+			to = total.To()
+		}
+	}
+	whole := to.Sub(from)
+	if whole <= 0 {
+		return nil
+	}
+	n := int(min(mostTimes, max(2, whole/sampled)))
+	times := make([]time.Time, n)
+	for i := range times {
+		times[i] = from.Add(whole * time.Duration(2*i+1) / time.Duration(2*n))
+	}
+	grids := make([][]series.Point, len(histories))
+	for i, h := range histories {
+		if len(h.Points) > 0 {
+			grids[i] = series.Resample(h.Points, from, to, n)
+		}
+	}
+	for _, m := range measures {
+		s := page.Series{Name: m.name, Unit: m.unit, Times: times, LowIsBad: m.lowIsBad}
+		if all > len(histories) {
+			s.Name += fmt.Sprintf(" of %d of %d tasks", len(histories), all)
+		}
+		isUsed := false
+		for i, grid := range grids {
+			if grid == nil {
+				continue
+			}
+			t := page.TaskSeries{Rank: histories[i].Rank, Name: histories[i].Name, Values: make([]float64, n)}
+			for k, p := range grid {
+				t.Values[k] = math.NaN()
+				if p.Seconds > 0 {
+					t.Values[k] = m.value(p)
+				}
+				isUsed = isUsed || t.Values[k] > 0
+			}
+			s.Tasks = append(s.Tasks, t)
+		}
+		if isUsed {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// ToChart returns the tasks of a run whose usage is charted. If it has too many, these are the
+// ones that need a look first.
+func ToChart(s *starter.Status, tasks page.Tasks) []starter.TaskStatus {
+	if len(s.Tasks) <= mostCharted {
+		return s.Tasks
+	}
+	chosen := map[int]bool{}
+	for _, t := range tasks.Rows()[:mostCharted] {
+		chosen[t.Rank] = true
+	}
+	return slices.DeleteFunc(slices.Clone(s.Tasks), func(t starter.TaskStatus) bool { return !chosen[t.Rank] })
+}

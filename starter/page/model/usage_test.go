@@ -1,0 +1,68 @@
+package model
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/starter/page"
+	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/workflows/series"
+)
+
+// samples returns a sample every 10 s.
+func samples(from time.Time, cpus ...float64) (points []series.Point) {
+	for i, v := range cpus {
+		points = append(points, series.Point{From: from.Add(time.Duration(i) * sampled), Seconds: 10, CPUs: v, MaxCPUs: v, RSSBytes: 1 << 20})
+	}
+	return points
+}
+
+// The tasks share the times of the charts. What is not known of a task has no value, and what no
+// task uses no chart.
+func TestUsage(t *testing.T) {
+	steps := samples(noon.Add(20*time.Second), 4, 2)
+	steps[1].Steps, steps[1].StepSeconds = 5, 2
+	found := Usage([]record.UsageHistory{
+		{Name: "worker-0", Rank: 0, Points: samples(noon, 1, 1, 3, 3)},
+		{Name: "worker-1", Rank: 1},
+		{Name: "worker-2", Rank: 2, Points: steps},
+	}, 3)
+	require.Len(t, found, 3)
+	cpu, memory, step := found[0], found[1], found[2]
+	assert.Equal(t, []string{"CPU", "Memory", "Step time"}, []string{cpu.Name, memory.Name, step.Name})
+	var times []time.Duration
+	for _, at := range cpu.Times {
+		times = append(times, at.Sub(noon))
+	}
+	assert.Equal(t, []time.Duration{5 * time.Second, 15 * time.Second, 25 * time.Second, 35 * time.Second}, times)
+	require.Len(t, cpu.Tasks, 2, "nothing is known of worker-1")
+	assert.Equal(t, page.TaskSeries{Rank: 0, Name: "worker-0", Values: []float64{1, 1, 3, 3}}, cpu.Tasks[0])
+	late := cpu.Tasks[1]
+	assert.Equal(t, 2, late.Rank)
+	assert.True(t, math.IsNaN(late.Values[1]))
+	assert.Equal(t, []float64{4, 2}, late.Values[2:])
+	assert.Equal(t, float64(1<<20), memory.Tasks[0].Values[3])
+	assert.True(t, math.IsNaN(step.Tasks[1].Values[2]), "it made no step")
+	assert.InDelta(t, 2, step.Tasks[1].Values[3], 1e-9)
+
+	p := &page.RunPage{Frame: page.Frame{Zone: time.UTC}, Series: found}
+	charts := p.Charts()
+	require.Len(t, charts, 3)
+	assert.Equal(t, []page.Key{{Class: "c-median", Text: "median", Value: "3"}, {Class: "c-worst", Text: "worst: rank 2", Value: "2"}}, charts[0].Keys)
+}
+
+// Charts of long runs have a bounded number of times, and say how many tasks they are of.
+func TestUsageIsBounded(t *testing.T) {
+	assert.Empty(t, Usage(nil, 0))
+	assert.Empty(t, Usage([]record.UsageHistory{{Name: "worker-0"}}, 1))
+	found := Usage([]record.UsageHistory{{Name: "worker-0", Points: samples(noon, make([]float64, 5000)...)}}, 300)
+	require.Len(t, found, 1)
+	assert.Equal(t, "Memory of 1 of 300 tasks", found[0].Name)
+	assert.Len(t, found[0].Times, mostTimes)
+	short := Usage([]record.UsageHistory{{Name: "worker-0", Points: samples(noon, 1)}}, 1)
+	assert.Len(t, short[0].Times, 2, "a line has two ends")
+}
