@@ -5,6 +5,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
 // Kind is the kind of a frame.
@@ -73,9 +75,12 @@ func NoAnswer(host string) Stack {
 	return Stack{{Kind: Unknown, Function: "host " + host + " did not answer"}}
 }
 
-// libraryDirs are in the paths of modules that come with Python, with clusterrun (`clusterrun task
-// python --dir`), or from a package index.
-var libraryDirs = []string{"/site-packages/", "/dist-packages/", "/lib/python2", "/lib/python3", "/lib64/python3", "/lib/pypy", "/clusterrun/python/"}
+// libraryDirs are in the paths of modules that come with Python or from a package index.
+var libraryDirs = []string{"/site-packages/", "/dist-packages/", "/lib/python2", "/lib/python3", "/lib64/python3", "/lib/pypy"}
+
+// ownPackage matches the paths of clusterrun's modules for Python below any state directory; see
+// `clusterrun task python --dir`.
+var ownPackage = lazyregexp.New("/python/[0-9a-f]{12}/")
 
 // userCode reports whether the frame is of the user's own program, by the name of its file.
 func (f Frame) userCode() bool {
@@ -89,7 +94,7 @@ func (f Frame) userCode() bool {
 				return false
 			}
 		}
-		return true
+		return !ownPackage().MatchString(f.File)
 	case Native:
 		return f.File != "" && !strings.Contains(path.Base(f.File), ".so") && f.Function != "_start"
 	}
