@@ -73,7 +73,6 @@ func TestHostileLists(t *testing.T) {
 			return RenderHosts(b, &HostsPage{Frame: Frame{At: noon}, Problem: hostile})
 		},
 		"message": func(b *bytes.Buffer) error { return RenderMessage(b, message) },
-		"link":    func(b *bytes.Buffer) error { return RenderLink(b) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			page, root := tree(t, write)

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	settingsPath   = "/api/v1/settings"
-	extensionsPath = "/api/v1/ui-extensions"
+	settingsPath = "/api/v1/settings"
 	// mostAdapted bounds the answers that are adapted.
 	mostAdapted = 4 << 20
 )
@@ -26,8 +25,8 @@ func adapt(r *http.Response, readOnly bool) error {
 	switch {
 	case r.StatusCode != http.StatusOK:
 		return nil
-	case r.Request.URL.Path == settingsPath:
-		change = func(text []byte) ([]byte, error) { return adaptSettings(text, readOnly) }
+	case readOnly && r.Request.URL.Path == settingsPath:
+		change = withoutChanges
 	case strings.HasPrefix(r.Header.Get("Content-Type"), "text/html") && r.Request.URL.Path != "/render":
 		change = adaptPage
 	default:
@@ -69,29 +68,12 @@ func digestOfScript(page []byte) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// adaptSettings changes the settings of the Web UI.
-func adaptSettings(text []byte, readOnly bool) ([]byte, error) {
+// withoutChanges changes the settings of the Web UI so that it offers no changes.
+func withoutChanges(text []byte) ([]byte, error) {
 	settings := map[string]any{}
 	if err := json.Unmarshal(text, &settings); err != nil {
 		return nil, err
 	}
-	settings["CustomUI"] = map[string]any{"Enabled": true} // so that it asks for extensions
-	if readOnly {
-		settings["DisableWriteActions"] = true
-	}
+	settings["DisableWriteActions"] = true
 	return json.Marshal(settings)
-}
-
-// answerExtensions names the extension of the Web UI: a frame on the pages of workflows, with a
-// link to the page of the run.
-func answerExtensions(w http.ResponseWriter) {
-	secure(w.Header())
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"Enabled": true, "IframeExtensions": []any{map[string]any{
-		"ID": "clusterrun", "Title": "clusterrun", "Slot": "workflow.header.after-details",
-		"Src": linkPath, "AllowedOrigin": "self", "RoutePatterns": []string{}, "Permissions": []string{},
-		// Its script reads the address of the page around it.
-		"Sandbox": map[string]any{"AllowSameOrigin": true, "AllowPopups": true},
-		"Sizing":  map[string]any{"DefaultHeight": 32, "MinHeight": 32, "MaxHeight": 32},
-	}}})
 }

@@ -107,7 +107,6 @@ func (s *Server) handler() http.Handler {
 	pages.HandleFunc("GET /runs/{id}/log", s.download)
 	pages.HandleFunc("POST /runs/{id}/{action}", s.act)
 	pages.HandleFunc("GET /namespaces/", s.toTemporal)
-	pages.HandleFunc("GET "+linkPath, s.linkFromTemporal)
 	pages.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.message(w, r, http.StatusNotFound, "There is no such page", "The list of runs has links to all pages.")
 	})

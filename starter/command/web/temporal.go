@@ -67,8 +67,6 @@ func (t *temporalUI) handler(own string, readOnly bool) http.Handler {
 		switch {
 		case strings.HasPrefix(r.URL.Path, codecPath):
 			proxy.ServeHTTP(w, r)
-		case r.URL.Path == TemporalPath+extensionsPath:
-			answerExtensions(w)
 		case readOnly && changes(r):
 			refuse(w, http.StatusForbidden, "These pages were started with --read-only.")
 		default:

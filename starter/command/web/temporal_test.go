@@ -64,13 +64,10 @@ func TestTemporalBelowAPath(t *testing.T) {
 	assert.Contains(t, page, digestOfScript([]byte(page)))
 
 	_, settings := browser(t, h, "GET", "/temporal/api/v1/settings", cookies...)
-	assert.JSONEq(t, `{"Version":"2","DisableWriteActions":true,"CustomUI":{"Enabled":true}}`, settings)
+	assert.JSONEq(t, `{"Version":"2","DisableWriteActions":true}`, settings)
 	asked = nil
 	status, _ = browser(t, h, "POST", "/temporal/api/v1/namespaces/default/workflows/iris/terminate", cookies...)
 	assert.Equal(t, http.StatusForbidden, status)
-	status, extensions := browser(t, h, "GET", "/temporal/api/v1/ui-extensions", cookies...)
-	assert.Equal(t, http.StatusOK, status)
-	assert.Contains(t, extensions, `"/temporal-link"`)
 	assert.Empty(t, asked)
 	status, _ = browser(t, h, "POST", "/temporal/api/v1/namespaces/default/workflows/iris/query/status", cookies...)
 	assert.Equal(t, http.StatusOK, status)
