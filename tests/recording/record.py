@@ -76,6 +76,7 @@ def record(directory):
     for name in ["NO_COLOR", "TEMPORAL_ADDRESS"]:
         env.pop(name, None)
     env["CLUSTERRUN_STATE_DIR"] = str(Path(directory, "state"))
+    env["PYTHONPATH"] = subprocess.check_output(["clusterrun", "task", "python", "--dir"], env=env, text=True).strip()
     events, now = [], 0.5
     for command in commands:
         events.append([now, "o", PROMPT])
