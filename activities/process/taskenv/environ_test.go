@@ -3,6 +3,7 @@ package taskenv
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,17 @@ func environ(t *testing.T, base []string, p Process) map[string]string {
 	env := fromList(list)
 	assert.Len(t, env, len(list), "each name once: %q", list)
 	return env
+}
+
+// The page of help has all variables that a process gets.
+func TestThePageHasAllVariables(t *testing.T) {
+	page, err := os.ReadFile("../../../starter/help/topics/reference/environment.md")
+	require.NoError(t, err)
+	p := process("worker-1")
+	p.TFConfigFile, p.TraceFile, p.Socket, p.PythonHook, p.Dir = "/logs/tf", "/logs/trace", "/socket", "/hook", "/job"
+	for name := range environ(t, nil, p) {
+		assert.Contains(t, string(page), "`"+name+"`")
+	}
 }
 
 func TestTFConfig(t *testing.T) {
