@@ -84,6 +84,7 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 	if found, ok := s.stacks.get(keyOf(run)); ok && f.status.Open {
 		p.Stacks = &found
 	}
+	s.addParts(r.Context(), p, run, f.status)
 	text := s.specOf(r.Context(), run, f.status)
 	p.Spec, p.NoSpec = text.yaml, text.why
 	if note, ok := s.notes.get(r.URL.Query().Get("note")); ok {

@@ -47,6 +47,7 @@ type Server struct {
 	lists  facts[runList]
 	fleets facts[fleetFacts]
 	runs   facts[*runFacts]
+	parts  facts[*runParts]
 	specs  facts[specText]
 	notes  notes
 	// stacks has what the last capture of stacks by a page found, by run.
@@ -68,6 +69,7 @@ func Listen(flag string, port int) (*Server, error) {
 		listener: l,
 		// An ended run changes only when its logs are removed, and a spec never.
 		runs:  facts[*runFacts]{lasts: func(f *runFacts) bool { return !f.status.Open }},
+		parts: facts[*runParts]{lasts: func(p *runParts) bool { return p.lasts }},
 		specs: facts[specText]{lasts: func(specText) bool { return true }},
 	}, nil
 }
