@@ -28,8 +28,8 @@ how it ended.
 
 For a run with more than 40 tasks it shows how many tasks are in which state, in all and
 per host, and then the tasks that stand out: those that have failed, are restarting, are on
-a host that does not answer, or are in a state that few share. --all, --failed, --host and
---task list each task that they select. --json always has all selected tasks.
+a host that does not answer, or are in a state that few share. --all, --failed, --on-host
+and --task list each task that they select. --json always has all selected tasks.
 
 --watch continues until the run has ended, and exits as ` + "`clusterrun wait`" + ` does. On a
 terminal it redraws the status each second; elsewhere it prints a line for each change or,
@@ -46,7 +46,7 @@ tasks it also shows what they use now; their totals are those of the current pro
 run that has ended the totals include all processes, restarts too. See ` + "`clusterrun help usage`" + `.
 With --history it shows how much they used over time, and the time of their steps, as the
 hosts of the tasks recorded it: a sample every ten seconds, and the older ones merged.
---all, --failed, --host and --task select tasks.
+--all, --failed, --on-host and --task select tasks.
 
 --barriers shows the barriers at which tasks wait: which tasks have arrived and on which
 host, which are missing and since when. Barriers that all tasks have passed are not shown,

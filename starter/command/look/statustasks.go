@@ -82,7 +82,7 @@ func printSummary(out io.Writer, s *starter.Status) {
 	fmt.Fprintln(out)
 	printTasks(out, tasks)
 	if more := len(odd) - len(tasks); more > 0 {
-		fmt.Fprintf(out, "and %d more; --failed, --host, --task and --all show each\n", more)
+		fmt.Fprintf(out, "and %d more; --failed, --on-host, --task and --all show each\n", more)
 	}
 }
 
@@ -147,7 +147,7 @@ func (c *taskChoice) narrow() bool { return c.failed || c.given("on-host") || c.
 // of returns the selected tasks of a run.
 func (c *taskChoice) of(s *starter.Status) ([]starter.TaskStatus, error) {
 	if c.all && c.narrow() {
-		return nil, cli.Usagef("--all shows every task; leave it out, or --failed, --host and --task")
+		return nil, cli.Usagef("--all shows every task; leave it out, or --failed, --on-host and --task")
 	}
 	wanted, err := logs.RanksOf(s, c.names)
 	if err != nil {
@@ -164,7 +164,7 @@ func (c *taskChoice) of(s *starter.Status) ([]starter.TaskStatus, error) {
 	}
 	delete(hosts, "")
 	if c.given("on-host") && !hosts[c.host] && len(hosts) > 0 {
-		return nil, cli.Usagef("--host %s: run %s has no task there; it has some on %s", c.host, s.RunID, report.SomeOf(slices.Sorted(maps.Keys(hosts))))
+		return nil, cli.Usagef("--on-host %s: run %s has no task there; it has some on %s", c.host, s.RunID, report.SomeOf(slices.Sorted(maps.Keys(hosts))))
 	}
 	return tasks, nil
 }

@@ -76,7 +76,7 @@ func TestStatusOfALargeFailureIsAPage(t *testing.T) {
 	printStatus(&out, s, false)
 	assert.Contains(t, out.String(), "400 tasks: 400 failed\n")
 	assert.Contains(t, out.String(), "\nand 384 hosts more\n")
-	assert.Contains(t, out.String(), "\nand 360 more; --failed, --host, --task and --all show each\n")
+	assert.Contains(t, out.String(), "\nand 360 more; --failed, --on-host, --task and --all show each\n")
 	assert.Less(t, strings.Count(out.String(), "\n"), 70)
 }
 
@@ -92,14 +92,14 @@ func TestChoiceOfTasks(t *testing.T) {
 		}
 		return names, err
 	}
-	for flags, want := range map[string]int{"": 400, "--all": 400, "--failed": 1, "--host b": 200, "--task worker": 400, "--task worker-3,worker-4": 2, "--host b --failed": 0} {
+	for flags, want := range map[string]int{"": 400, "--all": 400, "--failed": 1, "--on-host b": 200, "--task worker": 400, "--task worker-3,worker-4": 2, "--on-host b --failed": 0} {
 		names, err := of(strings.Fields(flags)...)
 		assert.NoError(t, err)
 		assert.Len(t, names, want, flags)
 	}
 	for flags, want := range map[string]string{
-		"--host c":       "--host c: run big has no task there; it has some on a, b",
-		"--host=":        "--host : run big has no task there",
+		"--on-host c":    "--on-host c: run big has no task there; it has some on a, b",
+		"--on-host=":     "--on-host : run big has no task there",
 		"--task ps":      "run big has no task and no type ps",
 		"--task worker,": "run big has no task and no type ;",
 		"--all --failed": "--all shows every task",

@@ -130,7 +130,7 @@ func printUsageHistory(out io.Writer, tasks []record.UsageHistory, each bool) er
 		return err
 	}
 	if more := len(tasks) - most; more > 0 {
-		fmt.Fprintf(out, "and %d more; --failed, --host, --task and --all show each\n", more)
+		fmt.Fprintf(out, "and %d more; --failed, --on-host, --task and --all show each\n", more)
 	}
 	return nil
 }
