@@ -59,5 +59,5 @@ func TestARunThatNobodyExecutesIsEnded(t *testing.T) {
 	both.Wait()
 	code, _, stderr := s.CLI(t, "run", "--remote", "--queue", "nobody", "--placement-timeout", "1s", "-n", "1", "--dir", t.TempDir(), "--", "true")
 	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, "nobody served the queue nobody within the placement timeout of 1s")
+	assert.Contains(t, stderr, "no worker served the queue nobody within the placement timeout of 1s")
 }

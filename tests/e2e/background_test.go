@@ -109,13 +109,13 @@ func TestSubmitForOthersStartsNothing(t *testing.T) {
 	l := newLocal(t)
 	code, _, stderr := l.run("submit", "--queue", "others", "--", "true")
 	require.Zero(t, code, stderr)
-	assert.Contains(t, stderr, "nobody serves the workflows of the queue others")
+	assert.Contains(t, stderr, "no worker serves the queue others")
 	code, _, stderr = l.run("host", "list", "--queue", "others")
 	assert.Equal(t, 125, code)
-	assert.Equal(t, "clusterrun: nobody serves the workflows of the queue others; start `clusterrun worker` (not with --role host) or `clusterrun dev`\n", stderr)
+	assert.Equal(t, "clusterrun: no worker serves the queue others; start `clusterrun worker` (not with --role host) or `clusterrun dev`\n", stderr)
 	code, stdout, stderr := l.run("run", "-n", "1", "--", harness.Clusterrun(t), "submit", "--id", "nested", "--", "true")
 	require.Zero(t, code, stdout+stderr)
-	assert.Contains(t, stdout+stderr, "nobody serves the workflows of the queue clusterrun")
+	assert.Contains(t, stdout+stderr, "no worker serves the queue clusterrun")
 	assert.Zero(t, l.backgroundWorker())
 }
 

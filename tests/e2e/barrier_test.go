@@ -330,7 +330,7 @@ func TestBarriersCommand(t *testing.T) {
 
 	code, _, stderr := p.CLI(t, "status", "--barriers", run.GetID())
 	require.Zero(t, code, stderr)
-	require.Contains(t, stderr, "nobody waits at a barrier of run it's-run")
+	require.Contains(t, stderr, "no task waits at a barrier of run it's-run")
 	code, stdout, stderr := p.CLI(t, "status", "--barriers", "--json", run.GetID())
 	require.Zero(t, code, stderr)
 	require.JSONEq(t, `{"run_id": "it's-run", "barriers": []}`, stdout)

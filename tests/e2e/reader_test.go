@@ -55,7 +55,7 @@ func TestOutputThatNobodyReads(t *testing.T) {
 			assert.Equal(t, 143, p.ExitCode())
 			if c.said != "" {
 				assert.Contains(t, p.Stderr(), c.said)
-				assert.Contains(t, p.Stderr(), "nobody reads the output: not all of it was shown; logs in ")
+				assert.Contains(t, p.Stderr(), "the output is not read, so not all of it was shown; logs in ")
 			}
 		})
 	}

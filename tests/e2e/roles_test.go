@@ -87,7 +87,7 @@ func TestRoles(t *testing.T) {
 	code, id, stderr := f.CLI(t, "submit", "-n", "2", "--env", "CR="+harness.Clusterrun(t), "--dir", f.dir, "--",
 		"bash", "-c", `if [ "$("$CR" task restart-count)" = 0 ]; then "$CR" task barrier && echo met > met-$RANK || exit 1; fi; "$CR" task result "$RANK" && until [ -e go ]; do sleep 0.1; done`)
 	require.Zero(t, code, stderr)
-	assert.Contains(t, stderr, "nobody serves the workflows of the queue clusterrun")
+	assert.Contains(t, stderr, "no worker serves the queue clusterrun")
 	controller := start("controller", "controller", "controller")
 	awaitReady(t, controller)
 	id = strings.TrimSpace(id)

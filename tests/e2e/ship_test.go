@@ -133,7 +133,7 @@ func TestShipIsRefused(t *testing.T) {
 	assert.Contains(t, submit("--ship", dir, "--ship-limit", "much"), `--ship-limit: "much" is not a size; write it like 512GiB`)
 	assert.Contains(t, submit("--ship", dir, "--dir", "../elsewhere"), `--dir: "../elsewhere" is outside the directory that the run ships`)
 	assert.Contains(t, submit("--exclude", "x"), "ship.dir: missing; name the directory to ship")
-	assert.Contains(t, submit("--ship", dir+"/none"), "--ship: lstat "+dir+"/none: no such file or directory")
+	assert.Contains(t, submit("--ship", dir+"/none"), "--ship "+dir+"/none: no such directory")
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "users")))
 	assert.Contains(t, submit("--ship", dir), "--ship: the symbolic link users -> /etc/passwd leaves the directory")
 

@@ -34,7 +34,7 @@ func QueueFlag(cmd *cobra.Command, queue *string) {
 
 // NobodyServes returns a message that a queue is unserved, with the remedy.
 func NobodyServes(queue string) string {
-	return fmt.Sprintf("nobody serves the workflows of the queue %s; start `clusterrun worker` (not with --role host) or `clusterrun dev`", queue)
+	return fmt.Sprintf("no worker serves the queue %s; start `clusterrun worker` (not with --role host) or `clusterrun dev`", queue)
 }
 
 // Unserved reports whether no worker polls a queue. The server records the polls of a new

@@ -95,7 +95,7 @@ func (v *printer) next() (line, *tasklog.Console, bool) {
 	}
 	next := v.queue[0]
 	if v.queue = v.queue[1:]; len(v.queue) == 0 && v.leftOut > 0 {
-		v.queue = append(v.queue, line{next.w, fmt.Sprintf("clusterrun: %d messages more, which nobody read, are left out", v.leftOut)})
+		v.queue = append(v.queue, line{next.w, fmt.Sprintf("clusterrun: %d more messages that were not read are left out", v.leftOut)})
 		v.leftOut = 0
 	}
 	return next, v.console, true

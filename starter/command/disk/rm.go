@@ -195,7 +195,7 @@ func removeFrom(ctx context.Context, p *retention.Past, c client.Client, id stri
 			r := newPastRun(p, e)
 			switch {
 			case e.Note == nil:
-				return nil, fmt.Errorf("nobody has noted whose logs %s are; remove them by hand", r.Logs)
+				return nil, fmt.Errorf("no note says whose logs %s are; remove them by hand", r.Logs)
 			case !e.Note.IsOfThisHost():
 				return nil, fmt.Errorf("the logs %s belong to the state directory %s of another host; remove them there", r.Logs, filepath.Dir(e.Note.State))
 			case !p.Mine(e):

@@ -54,7 +54,7 @@ func (l *Reader) MissesEarlier(s *starter.Status) bool {
 	if len(names) == 0 {
 		return false
 	}
-	l.Say("%s", l.Color.Bad(fmt.Sprintf("the output may be incomplete: nobody executes run %s any more, which could say on which hosts earlier processes of %s were",
+	l.Say("%s", l.Color.Bad(fmt.Sprintf("the output may be incomplete: no worker executes run %s, so it is not known on which hosts earlier processes of %s were",
 		l.run.ID, shorten.List(names, 5))))
 	return true
 }

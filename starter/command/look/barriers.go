@@ -26,7 +26,7 @@ func showBarriers(ctx context.Context, a *cli.App, r *starter.Run) error {
 
 func printBarriers(a *cli.App, run string, barriers []starter.Barrier) {
 	if len(barriers) == 0 {
-		a.Say("nobody waits at a barrier of run %s (local barriers are not listed)", run)
+		a.Say("no task waits at a barrier of run %s (local barriers are not listed)", run)
 		return
 	}
 	now := time.Now()
@@ -39,7 +39,7 @@ func printBarriers(a *cli.App, run string, barriers []starter.Barrier) {
 			fmt.Fprintf(a.Out, ", generation %d", b.Generation)
 		}
 		if b.Unanswered {
-			fmt.Fprintln(a.Out, ": open, but nobody answers for it at the moment (is its `clusterrun worker`, `dev` or `run` there?)")
+			fmt.Fprintln(a.Out, ": open, but no worker answers for it at the moment; is its `clusterrun worker`, `dev` or `run` there?")
 			continue
 		}
 		fmt.Fprintf(a.Out, ": %d waiting, %d missing", len(b.Waiting), len(b.Missing))

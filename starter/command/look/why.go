@@ -132,9 +132,9 @@ func printWhere(a *cli.App, s *starter.Status) {
 // nobodyExecutes returns a message that no worker executes an open run, with the remedy.
 func nobodyExecutes(run, queue string) string {
 	if spec.IsPrivateQueue(queue) || spec.IsAgentsQueue(queue) {
-		return fmt.Sprintf("nobody executes it: the command that ran it is gone or does not answer; `clusterrun stop %s` ends it", run)
+		return fmt.Sprintf("no process executes it: the command that ran it is gone or does not answer; `clusterrun stop %s` ends it", run)
 	}
-	return fmt.Sprintf("nobody executes it; a `clusterrun worker` for the queue %s would, and `clusterrun stop %s` ends it", queue, run)
+	return fmt.Sprintf("no worker executes it; a `clusterrun worker` for the queue %s would, and `clusterrun stop %s` ends it", queue, run)
 }
 
 // tasksByHost returns the tasks of a run on each of its hosts, in the order of ranks.

@@ -100,7 +100,7 @@ func (l *localRun) finish(end *ending) (shown bool) {
 	}
 	if shown = l.await(l.output.finish); !shown {
 		l.Printer.Through(nil)
-		l.Say("nobody reads the output: not all of it was shown; %s", l.output.logs)
+		l.Say("the output is not read, so not all of it was shown; %s", l.output.logs)
 	}
 	worker.Wait()
 	noteEnd(logRoot(l.App, l.spec), l.run, *end)

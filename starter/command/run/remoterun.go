@@ -73,7 +73,7 @@ func endUnserved(ctx context.Context, r *starter.Run, queue string, patience tim
 		looking, done := context.WithTimeout(ctx, cli.RequestTimeout)
 		nobody, err := r.Unexecuted(looking)
 		done()
-		if err == nil && nobody && r.EndUnexecuted(ctx, fmt.Sprintf("nobody served the queue %s within the placement timeout of %s", queue, patience)) == nil {
+		if err == nil && nobody && r.EndUnexecuted(ctx, fmt.Sprintf("no worker served the queue %s within the placement timeout of %s", queue, patience)) == nil {
 			return
 		}
 	}

@@ -31,6 +31,9 @@ func Pack(ctx context.Context, a *cli.App, s *spec.RunSpec) (*shipped.Archive, e
 	if s.Ship.Dir == "" {
 		return nil, nil
 	}
+	if !cli.IsDir(s.Ship.Dir) {
+		return nil, cli.Usagef("--ship %s: no such directory; name the one that tasks need a copy of", s.Ship.Dir)
+	}
 	done := a.SayIfSlow("packing " + s.Ship.Dir + " ...")
 	archive, err := shipped.Pack(ctx, s.Ship.Dir, a.Global.StateDir, ShipOptions(s))
 	done()

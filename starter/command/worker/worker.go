@@ -35,7 +35,7 @@ time.
 With --detach all this happens in the background, without a terminal: the command returns
 when runs are served, and ` + "`clusterrun worker stop`" + ` ends the worker. Its messages go to
 worker.log in the state directory. With --idle-exit it ends when no run has been on this
-host for that time. If nobody serves the embedded server, submit starts such a worker, which
+host for that time. If no worker serves the embedded server, submit starts such a worker, which
 ends after 10 minutes without runs and, like that of dev, takes a run with more tasks than it
 has slots when nothing else runs. That one begins like a service, and not with what the
 shell has set for itself: nice 0, all processors, umask 022, the limits of process 1 as far
