@@ -33,7 +33,7 @@ func TestAStartThatWouldFailIsRefusedBeforehand(t *testing.T) {
 		"carriage by env":    {spec.Task{Type: "extra", Command: []string{byEnv}}, "its first line ends with a carriage return"},
 		"well":               {spec.Task{Type: "extra", Command: []string{"true"}}, ""},
 		"no such program":    {spec.Task{Type: "extra", Command: []string{"/no/such/program"}}, "command[0]: extra-0: /no/such/program on host host-a: command not found"},
-		"no interpreter":     {spec.Task{Type: "extra", Command: []string{script}}, "command[0]: extra-0: " + script + " on host host-a: its interpreter /no/such/interpreter does not exist; install that"},
+		"no interpreter":     {spec.Task{Type: "extra", Command: []string{script}}, "command[0]: extra-0: " + script + " on host host-a: its interpreter /no/such/interpreter does not exist; install it"},
 		"no such directory":  {spec.Task{Type: "extra", Command: []string{"true"}, Dir: "/nonexistent"}, "dir: extra-0: working directory /nonexistent on host host-a: no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,9 @@ const (
 	// alertBound is the longest time to wait for an alert.
 	alertBound = time.Second
 
+	// refuses begins the error of a request that the server does not allow.
+	refuses = "the Temporal server refuses "
+
 	wantsTLS = "it may need TLS: set TEMPORAL_TLS=true, or a client certificate with TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH"
 )
 
@@ -61,6 +64,9 @@ func (e *unreachedError) Unwrap() error { return e.err }
 
 // unreached returns why the server cannot be reached, and the remedy.
 func unreached(address string, err error) error {
+	if _, after, refused := strings.Cut(err.Error(), refuses); refused {
+		return &unreachedError{refuses + after, err}
+	}
 	why := plainCause(err)
 	for _, r := range remedies {
 		if strings.Contains(err.Error(), r.said) {
@@ -101,6 +107,6 @@ func sayRefused(ctx context.Context, method string, req, reply any, cc *grpc.Cli
 		return err
 	}
 	p := s.Proto()
-	p.Message = fmt.Sprintf("the Temporal server refuses %s (%s): %s", path.Base(method), s.Message(), remedy)
+	p.Message = fmt.Sprintf(refuses+"%s (%s): %s", path.Base(method), s.Message(), remedy)
 	return status.ErrorProto(p)
 }
