@@ -270,7 +270,7 @@ func TestAHostfileWithoutSlotsBySSH(t *testing.T) {
 	}
 	code, _, stderr = h.run(h.args(h.Agent, "--hostfile", hostfile, "-n", "4", "--", "true")...)
 	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, "4 tasks need 4 slots, and -H or --hostfile gives 3 (a:1, b:2)")
+	assert.Contains(t, stderr, "4 tasks need 4 slots, but -H or --hostfile gives 3 (a:1, b:2)")
 	code, stdout, stderr = h.run(h.args(h.Agent, "--hostfile", hostfile, "-n", "4", "--oversubscribe", "--", "bash", "-c", "echo on $CLUSTERRUN_HOST")...)
 	require.Zero(t, code, stderr)
 	assert.Equal(t, 2, strings.Count(stdout, "on a\n"))

@@ -81,5 +81,5 @@ func TestNoOwner(t *testing.T) {
 	require.NoError(t, err)
 	e := h.wait("foreground", 0)
 	assert.Equal(t, exitcode.NotExecutable, e.Code)
-	assert.Contains(t, e.StartError, "no owner")
+	assert.Contains(t, e.StartError, "no launcher has a stdin")
 }
