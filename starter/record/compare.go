@@ -201,7 +201,7 @@ const tellingID = 6
 
 // ownNames returns a replacer for the parts of a text that differ in each run.
 func ownNames(s *starter.Status) *strings.Replacer {
-	pairs := []string{}
+	pairs := []string{"/" + s.RunID + "/", "/RUN/"} // in a path, any ID is telling
 	for _, p := range [][2]string{{s.ExecutionID, "EXECUTION"}, {s.ExecutionID[strings.LastIndexByte(s.ExecutionID, '-')+1:], "EXECUTION"}, {s.RunID, "RUN"}} {
 		if len(p[0]) >= tellingID {
 			pairs = append(pairs, p[0], p[1])

@@ -17,7 +17,7 @@ func TestTheSecondHostWorkerOfANameIsRefused(t *testing.T) {
 	f := newFixture(t)
 	code, _, stderr := f.CLI(t, "worker", "--state-dir", t.TempDir(), "--host-name", f.worker.Host)
 	assert.Equal(t, 125, code)
-	assert.Contains(t, stderr, "a host worker with the name host-a serves the queue clusterrun already (instance ")
+	assert.Contains(t, stderr, ") already serves queue clusterrun as host host-a")
 	assert.Contains(t, stderr, "--host-name")
 
 	f.worker.Kill(syscall.SIGKILL)
