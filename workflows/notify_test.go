@@ -37,7 +37,7 @@ func TestRunNotifies(t *testing.T) {
 	restart, end := told[0].Each, told[1].Each
 	require.Len(t, restart, 1)
 	assert.Equal(t, mail, restart[0].Notification)
-	assert.Equal(t, "run default-test-workflow-id: worker-0 on a (rank 0) exited with exit code 3; the group restarted (attempt_1)", restart[0].Notice.Text)
+	assert.Equal(t, "run default-test-workflow-id: worker-0 on a (rank 0) exited with exit code 3; all tasks restarted (attempt_1)", restart[0].Notice.Text)
 	require.Len(t, end, 1)
 	assert.Equal(t, hook, end[0].Notification)
 	n := end[0].Notice

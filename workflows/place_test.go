@@ -61,7 +61,7 @@ func TestAnElasticRunWantsAFleet(t *testing.T) {
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, env.GetWorkflowError(), &app)
 	assert.Equal(t, spec.ErrInvalidRunSpec, app.Type())
-	assert.Contains(t, app.Message(), "hosts.count is 1:2: an elastic run is for the hosts of a fleet")
+	assert.Contains(t, app.Message(), "hosts.count is 1:2, but an elastic run needs a queue of hosts")
 }
 
 // execute runs a spec to its end.
@@ -121,5 +121,5 @@ func TestTheSizeOfASpecIsRecorded(t *testing.T) {
 		return r.Message
 	}
 	assert.Contains(t, place(1000), "asked")
-	assert.Contains(t, place(12<<20), "too large for 2 hosts: each is told 12288 KiB")
+	assert.Contains(t, place(12<<20), "too large for 2 hosts: its description is 12288 KiB")
 }

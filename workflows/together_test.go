@@ -266,7 +266,7 @@ func TestStopTogetherIsRefused(t *testing.T) {
 		w.ask(after, name, q, func(_ spec.Stopping, err error) { require.ErrorContains(t, err, why) })
 	}
 	refused(spec.TogetherRequest{Task: "worker-7"}, spec.UpdateStopTogether, "worker-7 is not a task of this run", time.Second)
-	refused(spec.TogetherRequest{Task: "worker-0", Generation: 1}, spec.UpdateStopTogether, "generation 1 of the group is over", time.Second)
+	refused(spec.TogetherRequest{Task: "worker-0", Generation: 1}, spec.UpdateStopTogether, "restart 0 of all tasks has begun; this request is for restart 1", time.Second)
 	refused(spec.TogetherRequest{Error: &spec.TogetherError{}}, spec.UpdateStopTogether, "error: says nothing", time.Second)
 	refused(spec.ClearStopRequest{Task: "x"}, spec.UpdateClearStop, "task", time.Second)
 	w.RegisterDelayedCallback(func() { w.end(0, "worker-0", "worker-1", "ps-0") }, 2*time.Second)

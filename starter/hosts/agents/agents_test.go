@@ -66,7 +66,7 @@ func TestAgentsMeet(t *testing.T) {
 		want   string
 	}{
 		"another token":   {key(t, "another"), func(*Request) {}, "it has another token"},
-		"another run":     {right, func(r *Request) { r.ID = "other" }, `--rdzv-id is "other", and that of the run here is "job"`},
+		"another run":     {right, func(r *Request) { r.ID = "other" }, `--rdzv-id is "other", not "job"`},
 		"another version": {right, func(r *Request) { r.Version = "2" }, "its clusterrun is 2, this one is 1"},
 		"another script":  {right, func(r *Request) { r.Spec["command"] = json.RawMessage(`["test"]`) }, "the script and its arguments: test here, and at the endpoint train"},
 		"another field":   {right, func(r *Request) { r.Spec["name"] = json.RawMessage(`"x"`) }, `name: "x" here, and at the endpoint none`},
@@ -297,10 +297,10 @@ func TestSecret(t *testing.T) {
 	assert.ErrorContains(t, err, "has 8 bytes; it needs 16")
 	file := filepath.Join(t.TempDir(), "token")
 	_, err = Secret(file, none)
-	assert.ErrorContains(t, err, "no such file or directory; make one")
+	assert.ErrorContains(t, err, "no such file or directory; make a secret")
 	require.NoError(t, os.WriteFile(file, []byte("sixteen bytes or more\n"), 0o644))
 	_, err = Secret(file, none)
-	assert.ErrorContains(t, err, "may be read by others")
+	assert.ErrorContains(t, err, "other users can read")
 	require.NoError(t, os.Chmod(file, 0o600))
 	secret, err := Secret(file, none)
 	require.NoError(t, err)
