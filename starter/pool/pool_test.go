@@ -77,7 +77,7 @@ func TestOptionsThatAreWrong(t *testing.T) {
 	for want, o := range map[string]Options{
 		"tasks":                     {},
 		"must be at least 1, not 0": {Tasks: []spec.TaskGroup{{Type: "worker", Count: &none}}},
-		"is not a task type":              {Tasks: []spec.TaskGroup{{Type: "a worker", Count: &one}}},
+		"is not a task type":        {Tasks: []spec.TaskGroup{{Type: "a worker", Count: &one}}},
 		`the initializer "nobody" is no registered func(context.Context) error`:    {Tasks: worker, Initializer: "nobody"},
 		`the initializer "takes_one" is no registered func(context.Context) error`: {Tasks: worker, Initializer: "takes_one"},
 	} {

@@ -5,8 +5,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-
-	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
 )
 
 // Kind is the kind of a frame.
@@ -78,9 +76,13 @@ func NoAnswer(host string) Stack {
 // libraryDirs are in the paths of modules that come with Python or from a package index.
 var libraryDirs = []string{"/site-packages/", "/dist-packages/", "/lib/python2", "/lib/python3", "/lib64/python3", "/lib/pypy"}
 
-// ownPackage matches the paths of clusterrun's modules for Python below any state directory; see
-// `clusterrun task python --dir`.
-var ownPackage = lazyregexp.New("/python/[0-9a-f]{12}/")
+// inOwnPackage reports whether a file is of clusterrun's modules for Python, which are in
+// python/DIGEST below any state directory; see `clusterrun task python --dir`.
+func inOwnPackage(file string) bool {
+	_, after, found := strings.Cut(file, "/python/")
+	digest, _, below := strings.Cut(after, "/")
+	return found && below && len(digest) == 12 && strings.Trim(digest, "0123456789abcdef") == ""
+}
 
 // userCode reports whether the frame is of the user's own program, by the name of its file.
 func (f Frame) userCode() bool {
@@ -94,7 +96,7 @@ func (f Frame) userCode() bool {
 				return false
 			}
 		}
-		return !ownPackage().MatchString(f.File)
+		return !inOwnPackage(f.File)
 	case Native:
 		return f.File != "" && !strings.Contains(path.Base(f.File), ".so") && f.Function != "_start"
 	}

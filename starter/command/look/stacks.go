@@ -207,7 +207,8 @@ func printStacks(ctx context.Context, a *cli.App, id string, asked []string, cap
 		for i := range captured {
 			switch text, err := read.Read(ctx, captured[i].Host, captured[i].File); {
 			case err == nil:
-				captured[i].Text = new(string(text))
+				shown := string(text)
+				captured[i].Text = &shown
 			case errors.Is(err, fs.ErrNotExist):
 				elsewhere = append(elsewhere, fmt.Sprintf("%s: %s on %s", captured[i].Task, captured[i].File, cli.OrDash(captured[i].Host)))
 			default:

@@ -34,8 +34,6 @@ func parseOutputQuery(v url.Values) outputQuery {
 	return outputQuery{page.OutputFilter{Ranks: strings.TrimSpace(v.Get("ranks")), Search: v.Get("search"), Stderr: v.Get("stderr") != ""}}
 }
 
-func (q outputQuery) isSet() bool { return q.OutputFilter != page.OutputFilter{} }
-
 // names returns the names of the chosen tasks. The filter has ranks, ranges of them, and names
 // or types of tasks, separated by commas.
 func (q outputQuery) names(s *starter.Status) (names []string, err error) {
