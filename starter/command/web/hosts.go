@@ -53,7 +53,7 @@ func (s *Server) showHosts(w http.ResponseWriter, r *http.Request) {
 			break
 		}
 		p.Waiting = append(p.Waiting, page.WaitingRow{
-			Position: run.Position, Run: runLink(run.Run), Tasks: run.Tasks, Priority: run.Priority, Since: run.Since, Why: "It " + run.Why, Begins: run.Begins,
+			Position: run.Position, Run: runLink(run.Run), Tasks: run.Tasks, Priority: run.Priority, Since: run.Since, Why: "waits for " + run.Why, Begins: run.Begins,
 		})
 	}
 	writeHTML(w, http.StatusOK)
