@@ -74,22 +74,13 @@ func htmlPage(ctx context.Context, a *cli.App, r *starter.Run, of *record.Accoun
 	model.AddAccount(p, of, rounds)
 	p.Frame = page.Frame{At: now, Zone: time.Local, Version: spec.Version}
 	p.Output = htmlOutput(ctx, a, r, of.Status, &p.Tasks)
-	p.Series = htmlSeries(ctx, a, r, of.Status, p.Tasks)
+	limited, cancel := context.WithTimeout(ctx, filesTake)
+	defer cancel()
+	p.Series = model.ReadUsage(limited, r, of.Status, a.LogsDir(), p.Tasks)
 	if startErr != nil {
 		p.Output.Missing = append(p.Output.Missing, "How some processes were started is not known: "+startErr.Error())
 	}
 	return p, ctx.Err()
-}
-
-// htmlSeries returns the usage of tasks over time, as far as this machine and the hosts have it.
-func htmlSeries(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status, tasks page.Tasks) []page.Series {
-	ctx, cancel := context.WithTimeout(ctx, filesTake)
-	defer cancel()
-	files := record.FilesOf(s, a.LogsDir())
-	defer files.Close()
-	files.Learn(ctx, r, s)
-	histories, _ := files.Usage(ctx, model.ToChart(s, tasks)) // the page has the others
-	return model.Usage(histories, len(s.Tasks))
 }
 
 // htmlOutput returns the part of the output that a file has: the last lines of the tasks that

@@ -58,15 +58,15 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	switch {
 	case s.ReadOnly:
-		s.message(w, r, http.StatusForbidden, "These pages change nothing", "They were started with --read-only.")
+		s.message(w, http.StatusForbidden, "These pages change nothing", "They were started with --read-only.")
 		return
 	case r.ParseForm() != nil || !s.gate.sentForm(r):
-		s.message(w, r, http.StatusForbidden, "Nothing was done", "The request did not come from a form of these pages. Load the page again.")
+		s.message(w, http.StatusForbidden, "Nothing was done", "The request did not come from a form of these pages. Load the page again.")
 		return
 	}
 	run, err := s.run(r)
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), actsWithin)

@@ -1,12 +1,10 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -93,7 +91,7 @@ func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter
 	}
 	all := len(tasks.All)
 	if names == nil && all > mostRanks {
-		for _, t := range worst(tasks.All)[:mostRanks] {
+		for _, t := range tasks.Rows()[:mostRanks] {
 			names = append(names, t.Name)
 		}
 		out.Cut = fmt.Sprintf("This is the output of the %d tasks that need a look first, of %d; choose ranks to see others.", mostRanks, all)
@@ -135,23 +133,16 @@ func onlyTasks(of *starter.Status, names []string) (*starter.Status, []int) {
 	return &s, ranks
 }
 
-// worst returns tasks, those that need a look first.
-func worst(tasks []page.Task) []page.Task {
-	return slices.SortedStableFunc(slices.Values(tasks), func(a, b page.Task) int {
-		return cmp.Or(cmp.Compare(a.Tone, b.Tone), cmp.Compare(b.Slow, a.Slow))
-	})
-}
-
 // download sends the output of a run, or of one task, as a file.
 func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 	run, err := s.run(r)
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	status, err := run.Status(r.Context())
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	name := run.ID
@@ -159,7 +150,7 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 	if task := r.URL.Query().Get("task"); task != "" {
 		selected.Names = []string{task}
 		if _, err := logs.RanksOf(status, selected.Names); err != nil {
-			s.fail(w, r, err)
+			s.fail(w, err)
 			return
 		}
 		name += "-" + task

@@ -50,7 +50,7 @@ func (s *Server) readParts(ctx context.Context, run *starter.Run, status *starte
 	defer cancel()
 	parts := &runParts{}
 	var done sync.WaitGroup
-	done.Go(func() { parts.series = s.seriesOf(ctx, run, status, tasks) })
+	done.Go(func() { parts.series = model.ReadUsage(ctx, run, status, s.App.LogsDir(), tasks) })
 	if histories, err := run.History(ctx); err == nil {
 		parts.account = record.New(s.onlyHere(status), nil, histories)
 		parts.rounds, _ = run.Rounds(ctx)
@@ -58,15 +58,6 @@ func (s *Server) readParts(ctx context.Context, run *starter.Run, status *starte
 	done.Wait()
 	parts.lasts = !status.Open || time.Since(began) > partsTake/6
 	return parts
-}
-
-// seriesOf returns the usage of tasks over time, as far as this machine and the hosts have it.
-func (s *Server) seriesOf(ctx context.Context, run *starter.Run, status *starter.Status, tasks page.Tasks) []page.Series {
-	files := record.FilesOf(status, s.App.LogsDir())
-	defer files.Close()
-	files.Learn(ctx, run, status)
-	histories, _ := files.Usage(ctx, model.ToChart(status, tasks))
-	return model.Usage(histories, len(status.Tasks))
 }
 
 // onlyHere returns a status without the log directories of other hosts, whose paths mean nothing

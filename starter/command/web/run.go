@@ -67,13 +67,13 @@ func (s *Server) specOf(ctx context.Context, run *starter.Run, status *starter.S
 func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 	run, err := s.run(r)
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	began := time.Now()
 	f, at, err := s.factsOf(r.Context(), run)
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	p := model.Run{Status: f.status, Barriers: f.barriers}.Page(at)

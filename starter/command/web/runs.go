@@ -11,6 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/page"
+	"github.com/clusterrun/clusterrun/starter/page/model"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -130,13 +131,13 @@ func (s *Server) find(ctx context.Context, q listQuery) (l runList, err error) {
 func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
 	q, err := parseListQuery(r.URL.Query())
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	began := time.Now()
 	list, at, err := s.lists.get(r.Context(), r.URL.RawQuery, func(ctx context.Context) (runList, error) { return s.find(ctx, q) })
 	if err != nil {
-		s.fail(w, r, err)
+		s.fail(w, err)
 		return
 	}
 	p := &page.RunsPage{Frame: s.frame("Runs", "Runs", at), Name: q.name, Filters: q.filters()}
@@ -233,23 +234,6 @@ func stateOf(run starter.Summary) (state string, tone page.Tone, why string) {
 	if run.Verdict == spec.VerdictFailed && run.ExitCode != 0 {
 		why = strings.TrimPrefix(fmt.Sprintf("%s, exit code %d", why, run.ExitCode), ", ")
 	}
-	return stateWord(run.Verdict), toneOf(run.Verdict), why
-}
-
-func stateWord(v spec.Verdict) string {
-	if v == "" {
-		return "ended"
-	}
-	return strings.ReplaceAll(string(v), "-", " ")
-}
-
-// toneOf returns the tone of an ended run.
-func toneOf(v spec.Verdict) page.Tone {
-	switch v {
-	case spec.VerdictSucceeded:
-		return page.Good
-	case spec.VerdictCancelled:
-		return page.Muted
-	}
-	return page.Bad
+	state, tone = model.Ended(run.Verdict)
+	return state, tone, why
 }

@@ -112,7 +112,7 @@ func (s *Server) handler() http.Handler {
 	// Browsers ask for it if they have no page yet, as after a redirect.
 	pages.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	pages.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.message(w, r, http.StatusNotFound, "There is no such page", "The list of runs has links to all pages.")
+		s.message(w, http.StatusNotFound, "There is no such page", "The list of runs has links to all pages.")
 	})
 	assets := http.StripPrefix(page.AssetsPath, http.FileServerFS(page.Assets()))
 	temporal := s.temporal.handler(s.gate.cookie(), s.ReadOnly)
@@ -135,7 +135,7 @@ func (s *Server) handler() http.Handler {
 func (s *Server) toTemporal(w http.ResponseWriter, r *http.Request) {
 	base := s.temporalBase()
 	if base == "" {
-		s.message(w, r, http.StatusNotFound, "There is no such page", "Temporal's Web UI is not served here.")
+		s.message(w, http.StatusNotFound, "There is no such page", "Temporal's Web UI is not served here.")
 		return
 	}
 	http.Redirect(w, r, base+r.URL.RequestURI(), http.StatusFound)
@@ -163,14 +163,14 @@ func (s *Server) frame(section, title string, at time.Time) page.Frame {
 }
 
 // message writes a page with a text.
-func (s *Server) message(w http.ResponseWriter, _ *http.Request, status int, title, text string, items ...string) {
+func (s *Server) message(w http.ResponseWriter, status int, title, text string, items ...string) {
 	p := &page.MessagePage{Frame: s.frame("", title, time.Now()), Tone: page.Warning, Text: text, Items: items, Back: page.Link{Text: "All runs", URL: "/"}}
 	writeHTML(w, status)
 	_ = page.RenderMessage(w, p)
 }
 
 // fail writes why there is no page.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) fail(w http.ResponseWriter, err error) {
 	status, title := http.StatusBadGateway, "The server does not answer as it should"
 	var (
 		unknown *starter.NotFoundError
@@ -188,7 +188,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, context.Canceled):
 		return
 	}
-	s.message(w, r, status, title, err.Error())
+	s.message(w, status, title, err.Error())
 }
 
 func writeHTML(w http.ResponseWriter, status int) {

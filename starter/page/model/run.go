@@ -60,7 +60,7 @@ func stateOf(s *starter.Status) (string, page.Tone) {
 	case !s.Open && s.Ending != "":
 		return s.Ending, page.Bad
 	case !s.Open:
-		return strings.ReplaceAll(cmp.Or(string(s.Verdict), "ended"), "-", " "), toneOf(s.Verdict)
+		return Ended(s.Verdict)
 	case s.Unanswered:
 		return "no answer", page.Warning
 	}
@@ -73,14 +73,16 @@ func stateOf(s *starter.Status) (string, page.Tone) {
 	return string(s.State), page.Active
 }
 
-func toneOf(v spec.Verdict) page.Tone {
+// Ended returns the state of an ended run in a word, and its tone.
+func Ended(v spec.Verdict) (string, page.Tone) {
+	word, tone := strings.ReplaceAll(cmp.Or(string(v), "ended"), "-", " "), page.Bad
 	switch v {
 	case spec.VerdictSucceeded:
-		return page.Good
+		tone = page.Good
 	case spec.VerdictCancelled:
-		return page.Muted
+		tone = page.Muted
 	}
-	return page.Bad
+	return word, tone
 }
 
 // progressOf returns the least and the greatest progress of tasks that report how much there is.

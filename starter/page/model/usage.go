@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -100,9 +101,19 @@ func Usage(histories []record.UsageHistory, all int) (found []page.Series) {
 	return found
 }
 
-// ToChart returns the tasks of a run whose usage is charted. If it has too many, these are the
+// ReadUsage returns the usage of the tasks of a run over time, if this machine or their hosts have
+// it. logs is the log directory of this machine.
+func ReadUsage(ctx context.Context, r *starter.Run, s *starter.Status, logs string, tasks page.Tasks) []page.Series {
+	files := record.FilesOf(s, logs)
+	defer files.Close()
+	files.Learn(ctx, r, s)
+	histories, _ := files.Usage(ctx, toChart(s, tasks)) // the page has the others
+	return Usage(histories, len(s.Tasks))
+}
+
+// toChart returns the tasks of a run whose usage is charted. If it has too many, these are the
 // ones that need a look first.
-func ToChart(s *starter.Status, tasks page.Tasks) []starter.TaskStatus {
+func toChart(s *starter.Status, tasks page.Tasks) []starter.TaskStatus {
 	if len(s.Tasks) <= mostCharted {
 		return s.Tasks
 	}
