@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
 )
 
 func envCommand(a *cli.App) *cobra.Command {
@@ -55,12 +55,9 @@ func runEnv(ctx context.Context, a *cli.App) error {
 // printExports prints names and values of variables for a shell.
 func printExports(a *cli.App, variables []string) error {
 	for pair := range slices.Chunk(variables, 2) {
-		if _, err := fmt.Fprintf(a.Out, "export %s=%s\n", pair[0], quoted(pair[1])); err != nil {
+		if _, err := fmt.Fprintf(a.Out, "export %s=%s\n", pair[0], remotehosts.Quote(pair[1])); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// quoted returns a text as a word of the shell.
-func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -57,22 +57,22 @@ type binary struct {
 // path that ours has here, or else the first in PATH. A program that does not know the
 // subcommand prints its version.
 func script(program string) string {
-	return "exec /bin/sh -c " + quote(fmt.Sprintf(
+	return "exec /bin/sh -c " + Quote(fmt.Sprintf(
 		`p=%s; [ -x "$p" ] || p=$(command -v clusterrun) || exit %d; "$p" %s; c=$?; [ $c = 2 ] && "$p" version >&2; exit $c`,
-		quote(program), notThere, Command))
+		Quote(program), notThere, Command))
 }
 
 // copyScript is like script for a program in a private directory that is named by its digest.
 // The host gets a copy if it has none.
 func copyScript(b binary) string {
-	return "exec /bin/sh -c " + quote(fmt.Sprintf(
+	return "exec /bin/sh -c " + Quote(fmt.Sprintf(
 		`umask 077; d="${XDG_CACHE_HOME:-$HOME/.cache}/clusterrun/%s"; p="$d/clusterrun"; t="$d/new.$(uname -n).$$"; `+
 			`[ -x "$p" ] || { mkdir -p "$d" && echo %s && head -c %d >"$t" && [ "$(wc -c <"$t")" -eq %d ] && chmod 700 "$t" && mv -f "$t" "$p"; } || { rm -f "$t"; exit 126; }; `+
 			`exec "$p" %s`,
-		b.digest, quote(sendLine), b.size, b.size, Command))
+		b.digest, Quote(sendLine), b.size, b.size, Command))
 }
 
-// quote quotes a text for a shell.
-func quote(text string) string {
+// Quote returns a text as a word of a shell.
+func Quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -40,9 +40,9 @@ func Ask(ctx context.Context, agent []string, login, program string) (version st
 const answerLine = "clusterrun: answer"
 
 func askScript(program string) string {
-	return "exec /bin/sh -c " + quote(fmt.Sprintf(
+	return "exec /bin/sh -c " + Quote(fmt.Sprintf(
 		`p=%s; [ -x "$p" ] || p=$(command -v clusterrun) || exit %d; echo %s; date +%%s; exec "$p" version`,
-		quote(program), notThere, quote(answerLine)))
+		Quote(program), notThere, Quote(answerLine)))
 }
 
 // readAnswer reads the output of the script: the time in seconds, and the version line.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -202,12 +203,12 @@ func commandsOf(s *starter.Status) []page.Command {
 		page.Command{What: "Everything in a file", Line: "clusterrun export " + id})
 }
 
-// shellWord returns a text as a word of a shell.
+// shellWord returns a text as a word of a shell, in quotes only if it needs them.
 func shellWord(text string) string {
 	if text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@") == "" {
 		return text
 	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	return remotehosts.Quote(text)
 }
 
 func barrierOf(b starter.Barrier) page.Barrier {
