@@ -24,8 +24,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// Who has the key is served, and nobody else learns even whether the server is well: on
-// no port that it opens.
+// A client with the key is served on any port of the server. Others do not even learn whether
+// the server is well.
 func TestOnlyWhoHasTheKeyIsServed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key.pem")
 	p := start(t, "--key", file)

@@ -53,7 +53,7 @@ echo "looked at $above"`)
 	assert.Equal(t, "[worker-0]:    looked at 1\n", stdout)
 }
 
-// stranger is a user of the machine with a home and the program: the user nobody if the test
+// stranger is a user of the machine with a home and the program: the user no one if the test
 // runs as root, or else the user of the test.
 type stranger struct {
 	t          *testing.T

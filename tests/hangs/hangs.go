@@ -29,7 +29,7 @@ var (
 	inC []byte
 )
 
-// Nobody is the guilty rank of a hang that has no single guilty rank.
+// No one is the guilty rank of a hang that has no single guilty rank.
 const Nobody = -1
 
 // Hang is a way to hang.
