@@ -1,7 +1,10 @@
 package workflows_test
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,9 +26,12 @@ import (
 func TestRunNotifies(t *testing.T) {
 	w := newWorld(t)
 	w.SetContinueAsNewSuggested(false)
+	var mu sync.Mutex // child workflows are started side by side
 	var told []workflows.NotifyInput
 	w.OnWorkflow(spec.NotifyWorkflowType, mock.Anything, mock.Anything).Return(func(ctx workflow.Context, in workflows.NotifyInput) error {
+		mu.Lock()
 		told = append(told, in)
+		mu.Unlock()
 		return workflow.Sleep(ctx, 24*time.Hour)
 	})
 	mail := spec.Notification{Events: []spec.NotifyOn{spec.NotifyRestart}, Command: []string{"mail"}}
@@ -33,7 +39,10 @@ func TestRunNotifies(t *testing.T) {
 	s := spec.RunSpec{RestartScope: spec.RestartScopeGroup, MaxRestarts: new(1), Notify: []spec.Notification{mail, hook}}
 	require.Error(t, w.start(t, s, nil))
 
+	mu.Lock()
+	defer mu.Unlock()
 	require.Len(t, told, 2)
+	slices.SortFunc(told, func(a, b workflows.NotifyInput) int { return cmp.Compare(a.Each[0].Notice.ID, b.Each[0].Notice.ID) })
 	restart, end := told[0].Each, told[1].Each
 	require.Len(t, restart, 1)
 	assert.Equal(t, mail, restart[0].Notification)

@@ -15,6 +15,7 @@ func TestWithDefaults_SEED01(t *testing.T) {
 		Command:           []string{"x"},
 		Tasks:             []TaskGroup{{Type: "worker", Count: new(1)}, {Type: "ps", Addresses: []string{"h:1"}}},
 		RPCLayer:          "grpc",
+		RecordSource:      new(true),
 		DependenceOnChief: new(true), PythonStacks: new(true),
 		ChiefGrace:       new(DefaultChiefGrace),
 		OnFailure:        OnFailureStop,
@@ -40,7 +41,7 @@ func TestWithDefaults_SEED01(t *testing.T) {
 
 func TestWithDefaultsKeepsWhatIsGiven(t *testing.T) {
 	s := &RunSpec{
-		DependenceOnChief: new(false), PythonStacks: new(false), ChiefGrace: DurationOf(0), PlacementTimeout: DurationOf(1),
+		RecordSource: new(false), DependenceOnChief: new(false), PythonStacks: new(false), ChiefGrace: DurationOf(0), PlacementTimeout: DurationOf(1),
 		Stop: Stop{Signal: "KILL", Grace: DurationOf(0), ErrorGrace: DurationOf(0)}, StopTogether: StopTogether{Grace: DurationOf(0), CleanErrors: []string{}}, EnvProfiles: []EnvProfile{},
 		Logs: Logs{Redirects: "0", Tee: "1", Prefix: new("x")}, OnFailure: OnFailureContinue, RPCLayer: "x", RestartScope: RestartScopeGroup,
 		Priority: new(1), Hosts: Hosts{Strategy: StrategySpread}, Elastic: Elastic{JoinWait: DurationOf(0), Grow: GrowNextGeneration}, Barriers: BarriersLocal, Closures: Closures{QueueSize: new(0), TransientFailures: new(0)},

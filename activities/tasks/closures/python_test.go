@@ -157,9 +157,9 @@ clusterrun.serve()
 	assert.Len(t, long[31].Error.Message, closure.MaxError)
 	assert.Equal(t, strings.Repeat("x", maxTask), long[32].Error.Task)
 	assertText(t, "error Unwritable: the error has no readable text", long[33])
-	m.mu.Lock()
-	assert.Equal(t, []string{"add", "bad", "connection", "fail.now", "lengthy", "nothing", "ps"}, m.serving[0].Functions)
-	m.mu.Unlock()
+	serving := m.servingTasks()
+	require.Len(t, serving, 1)
+	assert.Equal(t, []string{"add", "bad", "connection", "fail.now", "lengthy", "nothing", "ps"}, serving[0].Functions)
 	assertText(t, "error UnknownFunctionError: no function 'x' is registered here; registered are add, bad, connection, fail.now, lengthy, nothing, ps", m.one(call(20, "x")))
 }
 

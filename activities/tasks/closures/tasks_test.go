@@ -32,7 +32,8 @@ type machine struct {
 	broker    *Broker
 	restarted chan string
 	serving   []closure.ServingTask
-	reported  chan struct{}
+	served    bool          // a process has served
+	reported  chan struct{} // closed by the next report
 }
 
 // Next calls Next of the present broker.
@@ -48,7 +49,7 @@ func (m *machine) now() *Broker {
 
 func newMachine(t testing.TB, tasks ...string) *machine {
 	t.Helper()
-	m := &machine{t: t, state: t.TempDir(), tasks: tasks, restarted: make(chan string, 100), reported: make(chan struct{}, 1)}
+	m := &machine{t: t, state: t.TempDir(), tasks: tasks, restarted: make(chan string, 100), reported: make(chan struct{})}
 	m.start()
 	t.Cleanup(func() {
 		m.now().Close()
@@ -91,10 +92,9 @@ func (m *machine) startBroker() {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.serving = list
-			select {
-			case m.reported <- struct{}{}:
-			default:
-			}
+			m.served = m.served || len(list) > 0
+			close(m.reported)
+			m.reported = make(chan struct{})
 		},
 	})
 }
@@ -117,25 +117,39 @@ func (m *machine) cut() {
 // awaitServing waits until n processes serve.
 func (m *machine) awaitServing(n int) {
 	m.t.Helper()
+	m.await(func() bool { return len(m.serving) == n }, fmt.Sprintf("%d processes serve", n))
+}
+
+// await waits for a condition, which a report of the broker can make true.
+func (m *machine) await(is func() bool, what string) {
+	m.t.Helper()
 	patience := time.After(time.Minute)
 	for {
 		m.mu.Lock()
-		have := len(m.serving)
+		done, next := is(), m.reported
 		m.mu.Unlock()
-		if have == n {
+		if done {
 			return
 		}
 		select {
-		case <-m.reported:
+		case <-next:
 		case <-patience:
-			m.t.Fatalf("%d serve; want %d", have, n)
+			m.t.Fatalf("not within a minute: %s; there serve %v", what, m.servingTasks())
 		}
 	}
 }
 
-// all leases closures until all of them have ended, and returns the outcomes by ID.
+func (m *machine) servingTasks() []closure.ServingTask {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.serving
+}
+
+// all leases closures until all of them have ended, and returns the outcomes by ID. It waits
+// for the first process, which can take longer to start than a closure waits for one.
 func (m *machine) all(closures ...closure.Closure) map[uint64]closure.Outcome {
 	m.t.Helper()
+	m.await(func() bool { return m.served }, "a process serves")
 	ctx, cancel := context.WithTimeout(m.t.Context(), time.Minute)
 	defer cancel()
 	byID := map[uint64]closure.Closure{}

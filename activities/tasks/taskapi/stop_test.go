@@ -274,7 +274,7 @@ func TestBadStops(t *testing.T) {
 		{`{"error": {}}`, "error.message", "it is missing"},
 		{`{"error": {"message": 3}}`, "error.message", "want a string"},
 		{`{"error": {"message": "x", "timestamp": -1}}`, "error.timestamp", "seconds since 1970"},
-		{`{"error": {"text": "x"}}`, "text", "there are key, reason, error, error.kind, error.message, error.traceback, error.timestamp"},
+		{`{"error": {"text": "x"}}`, "text", "the fields are key, reason, error, error.kind, error.message, error.traceback, error.timestamp"},
 		{`{"why": "x"}`, "why", "unknown field"},
 		{`true`, "", "it is a bool; want an object"},
 		{`{"reason": "x"`, "", "the JSON ends too early"},

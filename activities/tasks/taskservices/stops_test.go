@@ -210,7 +210,7 @@ func TestStopsOfAnotherTime(t *testing.T) {
 	_, err := h.stops.RequestStop(t.Context(), older, spec.TogetherRequest{})
 	require.EqualError(t, err, "restart 1 of all tasks has begun; this request is for restart 0")
 	_, err = h.stops.ClearStop(t.Context(), older)
-	require.ErrorContains(t, err, "generation 0")
+	require.EqualError(t, err, "restart 1 of all tasks has begun; this request is for restart 0")
 	nobody := by("worker-0")
 	nobody.Run.RunID = "2"
 	_, err = h.stops.RequestStop(t.Context(), nobody, spec.TogetherRequest{})
