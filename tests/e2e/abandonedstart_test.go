@@ -49,7 +49,7 @@ func TestARunThatNobodyExecutesIsEnded(t *testing.T) {
 		require.Zero(t, code, stderr)
 		code, out, stderr := s.CLI(t, "status", "--why", command)
 		require.Zero(t, code, stderr)
-		assert.Contains(t, out, "no host worker executes it; a `clusterrun worker` for the queue nobody would")
+		assert.Contains(t, out, "no worker executes it; a `clusterrun worker` for the queue nobody would")
 		p := s.StartCLI(t, append([]string{"stop", command}, flags...)...)
 		both.Go(func() {
 			assert.Zero(t, p.ExitCode(), p.Stderr())

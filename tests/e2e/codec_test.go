@@ -132,7 +132,7 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 	open := keyFile(t, "one")
 	require.NoError(t, os.Chmod(open, 0o644))
 	for _, c := range []struct{ keys, want string }{
-		{open, "may be read by others"}, {filepath.Join(l.home, "none"), "no such file"}, {os.DevNull, "is not a file"},
+		{open, "other users can read"}, {filepath.Join(l.home, "none"), "no such file"}, {os.DevNull, "is not a file"},
 	} {
 		for _, args := range [][]string{{"run", "--", "true"}, {"submit", "--", "true"}, {"worker"}, {"dev", "--headless"}, {"status", "x"}, {"list"}, {"server", "ui"}, {"server", "codec"}} {
 			code, _, stderr := l.run(append([]string{args[0], "--codec-keys", c.keys}, args[1:]...)...)
@@ -180,7 +180,7 @@ func TestReadersOfTheCodec(t *testing.T) {
 		harness.Eventually(t, "it serves", func() bool { return strings.Contains(p.Stdout(), "# in a browser") })
 		show := func(variables string) string {
 			shown := harness.Start(t, l.home, harness.Env(l.home, "CR="+harness.Clusterrun(t), "TEMPORAL="+harness.TemporalCLI(t), "VARIABLES="+variables),
-				"bash", "-c", `eval "$("$CR" env)" && eval "$VARIABLES" && "$TEMPORAL" workflow show -w hidden --detailed`)
+				"bash", "-c", `eval "$("$CR" server env)" && eval "$VARIABLES" && "$TEMPORAL" workflow show -w hidden --detailed`)
 			require.Zero(t, shown.ExitCode(), shown.Stderr())
 			return shown.Stdout()
 		}

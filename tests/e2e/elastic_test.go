@@ -198,7 +198,7 @@ os.system("echo shell; echo shell error >&2")`)
 			text string
 			code int
 		}{
-			"TE-07 SEED-74 the log directory is a file": {[]string{"--log-dir", file, "touch", started}, "--log-dir: " + file + " is a file", 2},
+			"TE-07 SEED-74 the log directory is a file": {[]string{"--log-dir", file, "touch", started}, "logs.dir: " + file + " is a file", 2},
 			"TE-08 TE-22 SEED-71 a rank nobody has":     {[]string{spec}, "the group has no task 2", 2},
 			"SEED-73 a mask for a rank nobody has":      {[]string{"--tee", "5:3", "-n", "2", "touch", started}, "names rank 5, but the run has 2 tasks", 2},
 			"TE-21 no such program":                     {[]string{"--", "no-such-program", started}, "command not found", 127},

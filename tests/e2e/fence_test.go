@@ -188,7 +188,7 @@ func TestAServerThatWasEmptiedKillsNothing(t *testing.T) {
 	f.Empty()
 	f.Restart()
 	harness.Eventually(t, "the host worker sees that it is another server", func() bool {
-		return strings.Contains(f.worker.Stderr(), "the Temporal server is a different one")
+		return strings.Contains(f.worker.Stderr(), "this is a different Temporal server")
 	})
 	assert.Contains(t, harness.Alive(f.mark), pid)
 	touch(t, f, "go")

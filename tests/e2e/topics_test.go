@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,8 +128,14 @@ func (b block) steps(t *testing.T) (steps []step) {
 		_, err = spec.Decode(text)
 		assert.NoError(t, err, where)
 	case b.language == "json":
-		for line := range strings.Lines(b.text) {
-			assert.True(t, json.Valid([]byte(line)), "%s: %s", where, line)
+		values := json.NewDecoder(strings.NewReader(b.text))
+		for {
+			var value any
+			if err := values.Decode(&value); errors.Is(err, io.EOF) {
+				break
+			} else if !assert.NoError(t, err, "%s: %s", where, b.text) {
+				break
+			}
 		}
 	case b.language != "text" && b.language != "go":
 		assert.Failf(t, "a block that is not tested", "%s: %q is not a language that is known here; is it text?", where, b.language)

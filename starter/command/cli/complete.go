@@ -33,30 +33,26 @@ func CompleteAll(a *App, cmd *cobra.Command) {
 	completeFlags(cmd)
 	words := strings.Fields(cmd.Use)
 	tasks := slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "TASK") })
+	several := slices.Contains(words, "RUN...")
 	switch {
-	case slices.Contains(words, "RUN...") && cmd.ValidArgsFunction == nil:
+	case (several || slices.Contains(words, "RUN")) && cmd.ValidArgsFunction == nil:
 		cmd.ValidArgsFunction = Complete(a, func(ctx context.Context, c client.Client, args []string) (found []string) {
-			if tasks && len(args) > 0 {
-				found = completeTasks(ctx, c, args)
-			}
-			return append(found, CompleteRuns(ctx, c, args)...)
-		})
-	case slices.Contains(words, "RUN") && cmd.ValidArgsFunction == nil:
-		cmd.ValidArgsFunction = Complete(a, func(ctx context.Context, c client.Client, args []string) []string {
-			if last, err := cmd.Flags().GetBool("last"); err == nil && last {
+			last, err := cmd.Flags().GetBool("last")
+			last = last && err == nil
+			if last {
 				runs, err := starter.List(ctx, c, starter.ListOptions{Limit: 1})
 				if err != nil || len(runs) == 0 {
 					return nil
 				}
 				args = append([]string{runs[0].RunID}, args...)
 			}
-			switch {
-			case len(args) == 0:
-				return CompleteRuns(ctx, c, nil)
-			case tasks:
-				return completeTasks(ctx, c, args)
+			if tasks && len(args) > 0 {
+				found = completeTasks(ctx, c, args)
 			}
-			return nil
+			if len(args) == 0 || several && !last {
+				found = append(found, CompleteRuns(ctx, c, nil)...)
+			}
+			return found
 		})
 	case slices.Contains(words, "HOST"):
 		cmd.ValidArgsFunction = Complete(a, func(ctx context.Context, c client.Client, args []string) []string {
