@@ -14,8 +14,10 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
-// Waiting is a place that a run waits for.
+// Waiting is a place or the end of a run that a run waits for.
 type Waiting struct {
+	// After is the earlier run whose end it waits for. The other fields are then empty.
+	After string `json:"after,omitempty"`
 	// Host is the host that the spec names, or "" for any.
 	Host string `json:"host,omitempty"`
 	// Queue is the task queue of the host workers that are asked.
@@ -36,6 +38,10 @@ type Waiting struct {
 func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []Waiting {
 	var all []Waiting
 	for _, a := range pending {
+		if run, ok := strings.CutPrefix(a.GetActivityId(), spec.AfterActivity); ok {
+			all = append(all, Waiting{After: run})
+			continue
+		}
 		switch a.GetActivityType().GetName() {
 		case hostapi.Name(hostapi.Host.Reserve), hostapi.Name(hostapi.Host.Prepare):
 		default:

@@ -91,8 +91,10 @@ func (s *side) taskWorkers() (all polling) {
 	return append(all, tasks)
 }
 
-// registerChecks registers the activities that any host may execute for a queue of closures.
+// registerChecks registers the activities that any host may execute for a run or a queue of
+// closures.
 func (s *side) registerChecks(w worker.Worker) {
+	w.RegisterActivityWithOptions(s.server.RunEnd, activity.RegisterOptions{Name: spec.ActivityRunEnd})
 	w.RegisterActivityWithOptions(s.queues.ClosuresCheck, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
 }
 

@@ -315,6 +315,7 @@ func (r *clusterRun) begin(ctx workflow.Context, placed error) {
 	stopPlacing := r.stopPlacing
 	r.stopPlacing = nil
 	defer stopPlacing()
+	var skipped *skippedError
 	switch {
 	case isInvalid(placed) && r.machine.Generation() == 0:
 		r.releaser.giveBack(ctx)
@@ -330,6 +331,8 @@ func (r *clusterRun) begin(ctx workflow.Context, placed error) {
 		}
 		r.report.noteGroup(ctx)
 		r.step(ctx, lifecycle.Begin{Elapsed: now.Sub(r.started), Tasks: r.placer.size()})
+	case errors.As(placed, &skipped):
+		r.step(ctx, lifecycle.PlacementFailed{Message: skipped.why, Skipped: true})
 	default:
 		r.step(ctx, lifecycle.PlacementFailed{Message: reasonOf(placed)})
 	}

@@ -40,6 +40,11 @@ func (pl *placer) place(ctx workflow.Context, p placement) error {
 			return err
 		}
 	}
+	if p.generation == 0 && len(pl.spec.After) > 0 {
+		if err := pl.awaitEarlier(ctx); err != nil {
+			return err
+		}
+	}
 	if err := pl.settle(ctx, pl.hosts); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ const barrierQueryTimeout = 10 * time.Second
 func (s *Barriers) BarrierCheck(ctx context.Context, in spec.BarrierCheckInput) (out spec.BarrierCheckOutput, err error) {
 	unchanged := temporal.NewApplicationErrorWithOptions("all missing tasks can still arrive", spec.ErrBarrierUnchanged,
 		temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
-	err = watch(ctx, unchanged, func(ctx context.Context) (bool, error) {
+	err = watch(ctx, watchEvery, unchanged, func(ctx context.Context) (bool, error) {
 		out, err = s.lookForMissing(ctx, in)
 		return out.RunEnded != "" || len(out.Ended) > 0, err
 	})

@@ -20,7 +20,7 @@ import (
 func (s *Queues) ClosuresCheck(ctx context.Context, in closure.CheckInput) (out closure.CheckOutput, err error) {
 	open := temporal.NewApplicationErrorWithOptions("the run is open", "RunOpen",
 		temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
-	err = watch(ctx, open, func(ctx context.Context) (bool, error) {
+	err = watch(ctx, watchEvery, open, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, overTimeout)
 		defer cancel()
 		var err error

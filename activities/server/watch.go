@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
-// watchEvery is the time between checks: a change is noticed within a minute.
+// watchEvery is the usual time between checks: a change is noticed within a minute.
 var watchEvery = retry.Backoff{First: time.Second, Most: time.Minute}
 
 // mostLasting bounds the activities that last here at a time. Each holds a slot of its queue,
@@ -25,7 +25,7 @@ var lasting atomic.Int64
 // watch the workflow. The heartbeats have the number of checks. It returns nothing if the
 // worker stops, if an earlier version has scheduled the activity (without a heartbeat
 // timeout), or if too many checks last already: the next attempt checks again.
-func watch(ctx context.Context, nothing error, look func(context.Context) (found bool, err error)) error {
+func watch(ctx context.Context, every retry.Backoff, nothing error, look func(context.Context) (found bool, err error)) error {
 	beat := activity.GetInfo(ctx).HeartbeatTimeout / 3
 	if found, err := look(ctx); err != nil || found {
 		return err
@@ -37,7 +37,7 @@ func watch(ctx context.Context, nothing error, look func(context.Context) (found
 	if lasting.Add(1) > mostLasting {
 		return nothing
 	}
-	again := watchEvery
+	again := every
 	for looks := 1; ; looks++ {
 		next := time.NewTimer(again.Next())
 		for waiting := true; waiting; {

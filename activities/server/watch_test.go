@@ -43,7 +43,7 @@ func TestLooksThatLastAreBounded(t *testing.T) {
 		defer lasting.Store(0)
 		looks := 0
 		err := watching(t, make(chan struct{}), func(ctx context.Context) error {
-			return watch(ctx, errNothing, func(context.Context) (bool, error) {
+			return watch(ctx, watchEvery, errNothing, func(context.Context) (bool, error) {
 				looks++
 				return looks == 2, nil
 			})
@@ -65,7 +65,7 @@ func TestALookEndsWithItsWorker(t *testing.T) {
 		err := watching(t, stop, func(ctx context.Context) error {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
-			return watch(ctx, errNothing, func(context.Context) (bool, error) {
+			return watch(ctx, watchEvery, errNothing, func(context.Context) (bool, error) {
 				close(stop)
 				cancel()
 				return false, nil
@@ -79,7 +79,7 @@ func TestALookEndsWithItsWorker(t *testing.T) {
 func TestALookIsCancelled(t *testing.T) {
 	err := watching(t, make(chan struct{}), func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)
-		return watch(ctx, errNothing, func(context.Context) (bool, error) {
+		return watch(ctx, watchEvery, errNothing, func(context.Context) (bool, error) {
 			cancel()
 			return false, nil
 		})

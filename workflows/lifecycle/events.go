@@ -31,7 +31,11 @@ type Resumed struct {
 
 // PlacementFailed comes instead of Begin if not all tasks found a host. Hosts that took
 // some are released like any other.
-type PlacementFailed struct{ Message string }
+type PlacementFailed struct {
+	Message string
+	// Skipped reports whether an earlier run ended in another way than the spec says.
+	Skipped bool
+}
 
 // TaskEnded reports that the RunTask activity of a launch closed: the launch has no
 // further process.

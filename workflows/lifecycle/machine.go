@@ -42,6 +42,7 @@ const (
 	byTogether            = spec.EndedByTogether // it can be cleared
 	byCancel              = spec.EndedByCancel
 	byPlacement           = spec.EndedByPlacement
+	byAfter               = spec.EndedByAfter
 )
 
 // New returns the machine of a run. The spec must be validated and have its defaults;
@@ -106,7 +107,11 @@ func (e PlacementFailed) apply(m *Machine) {
 	if m.decided == undecided {
 		m.reason = e.Message
 	}
-	m.decide(byPlacement)
+	if e.Skipped {
+		m.decide(byAfter)
+	} else {
+		m.decide(byPlacement)
+	}
 	m.release()
 }
 

@@ -31,6 +31,7 @@ import (
 //
 //	begin [elapsed=DURATION]|[tasks=N]
 //	unplaced: TEXT                  no host took the tasks
+//	skipped: TEXT                   an earlier run ended in another way
 //	ended TASK HOW [launch=N] [generation=N]
 //	                                its activity closed; none given means the latest
 //	process TASK HOW                a process ended and the host starts another,
@@ -191,6 +192,8 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 		return resume{}, nil
 	case "unplaced":
 		return lifecycle.PlacementFailed{Message: text}, nil
+	case "skipped":
+		return lifecycle.PlacementFailed{Message: text, Skipped: true}, nil
 	case "ended", "process":
 		return s.ended(words, text)
 	case "timer":

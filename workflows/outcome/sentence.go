@@ -52,7 +52,7 @@ func Sentence(r *spec.RunResult) string {
 	switch {
 	case r.Verdict == spec.VerdictSucceeded:
 		return ""
-	case r.EndedBy == spec.EndedByPlacement:
+	case r.EndedBy == spec.EndedByPlacement, r.EndedBy == spec.EndedByAfter:
 		return r.Reason
 	case r.Verdict == spec.VerdictCancelled && r.Reason == "":
 		return "The run was cancelled"

@@ -411,6 +411,24 @@ var fields = []field{
 	},
 
 	{
+		of:      "RunSpec.after",
+		doc:     "The runs that must have ended before this run begins, by their IDs. A run waits for the latest run with the ID at the time of its own start. It is skipped if one of them has ended in another way.",
+		example: "after: [{run: prepare-x2k4}, {run: train-k4x2, when: any}]", remedy: "write a list, such as after: [{run: prepare-x2k4}]",
+		flag: "after", repeated: true, usage: "begin after the end of this run: `RUN[:ok|failed|any]` (default: ok, its success); skipped if it ends in another way; may be repeated",
+	},
+	{of: "RunSpec.after[]", remedy: "write for example {run: prepare-x2k4}"},
+	{
+		of: "After.run", required: true, filled: true,
+		doc:     "The ID of the earlier run.",
+		example: "run: prepare-x2k4",
+	},
+	{
+		of: "After.when", enum: names(afterWhens), def: AfterOK,
+		doc:     "How the earlier run must have ended: ok, with success; failed, otherwise, but not as skipped; any.",
+		example: "when: any",
+	},
+
+	{
 		of: "RunSpec.record_source", def: true,
 		doc:     "Whether the start of the run records the git work tree that it is started from: the commit, the branch, what was changed since, without what is probably secret, and the names of untracked files. show and diff have it.",
 		example: "record_source: false",

@@ -58,6 +58,8 @@ const (
 	// the runs of a fleet that have ended without a message.
 	ActivityHostLease  = "HostLease"
 	ActivityFleetCheck = "FleetCheck"
+	// ActivityRunEnd waits for the end of a run.
+	ActivityRunEnd = "RunEnd"
 	// ActivityBarrierCheck checks whether missing participants can still come.
 	ActivityBarrierCheck = "BarrierCheck"
 )
@@ -68,6 +70,8 @@ const (
 	ErrInvalidRunSpec = "InvalidRunSpec"
 	// ErrPlacement means that no host took the tasks.
 	ErrPlacement = "PlacementError"
+	// ErrSkipped means that the run has not begun, because of the end of an earlier run.
+	ErrSkipped = "SkippedError"
 	// ErrSubprocess means that a program reported an error.
 	ErrSubprocess = "SubprocessError"
 	// ErrSubprocessTimeout means that the run's timeout passed, or that tasks were still
@@ -283,6 +287,7 @@ type Ending struct {
 func Endings() []Ending {
 	all := []Ending{
 		{VerdictSucceeded, CauseCompleted}, {VerdictTimedOut, CauseTimeout}, {VerdictCancelled, CauseOperator},
+		{VerdictSkipped, ""},
 		{VerdictFailed, ""}, // no process caused it
 	}
 	for _, c := range Causes {

@@ -24,6 +24,9 @@ const (
 	VerdictTimedOut Verdict = "timed-out"
 	// VerdictCancelled means that a user or program stopped the run.
 	VerdictCancelled Verdict = "cancelled"
+	// VerdictSkipped means that the run has not begun, because an earlier run did not end as
+	// its after says.
+	VerdictSkipped Verdict = "skipped"
 )
 
 // Cause says why a process ended.
@@ -235,6 +238,7 @@ const (
 	EndedByTogether   EndedBy = "stop-together" // a request that all tasks stop together
 	EndedByCancel     EndedBy = "cancel"        // a cancellation, or terminate-all
 	EndedByPlacement  EndedBy = "placement"     // no host took the tasks
+	EndedByAfter      EndedBy = "after"         // the end of an earlier run
 )
 
 // Evidence says why a process that did not fail by itself counts as the root cause.

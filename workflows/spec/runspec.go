@@ -22,6 +22,7 @@ type RunSpec struct {
 	MaxRunTime        *Duration      `json:"max_run_time,omitempty"`
 	Timeout           *Duration      `json:"timeout,omitempty"`
 	PlacementTimeout  *Duration      `json:"placement_timeout,omitempty"`
+	After             []After        `json:"after,omitempty"`
 	Priority          *int           `json:"priority,omitempty"`
 	Hosts             Hosts          `json:"hosts,omitzero"`
 	Elastic           Elastic        `json:"elastic,omitzero"`

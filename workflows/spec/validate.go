@@ -29,6 +29,7 @@ func checkSpec(c *checker, s *RunSpec) {
 	checkRestarts(c, s)
 	checkSilence(c, s)
 	checkNotify(c, s)
+	checkAfter(c, s)
 	checkMPI(c, s)
 	checkBarriers(c, s)
 	checkStore(c, s)

@@ -60,6 +60,9 @@ func ExitColumns(e *spec.Exit) (exit, cause string) {
 
 // WaitingLine returns the reason and the time for which a run waits.
 func WaitingLine(w starter.Waiting, now time.Time) string {
+	if w.After != "" {
+		return "the end of run " + w.After
+	}
 	if w.Position > 0 {
 		return fmt.Sprintf("%s (position %d in queue %s)", w.Refusal, w.Position, w.Queue)
 	}

@@ -56,8 +56,12 @@ func setField(field reflect.Value, value pflag.Value) {
 
 // setText sets a field to a value in pflag's text form.
 func setText(field reflect.Value, text string) {
-	if field.Type() == reflect.TypeFor[spec.Notification]() {
+	switch field.Type() {
+	case reflect.TypeFor[spec.Notification]():
 		field.Set(reflect.ValueOf(spec.NotificationOf(text)))
+		return
+	case reflect.TypeFor[spec.After]():
+		field.Set(reflect.ValueOf(spec.AfterOf(text)))
 		return
 	}
 	switch field.Kind() {

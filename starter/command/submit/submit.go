@@ -117,6 +117,9 @@ func Start(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *s
 			return nil, err
 		}
 	}
+	if err := starter.FindEarlier(ctx, c, s); err != nil {
+		return nil, err
+	}
 	worker.WantWorker(ctx, a, c, on, o.Queue)
 	if archive != nil {
 		if o.ID == "" {

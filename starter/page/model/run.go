@@ -80,7 +80,7 @@ func Ended(v spec.Verdict) (string, page.Tone) {
 	switch v {
 	case spec.VerdictSucceeded:
 		tone = page.Good
-	case spec.VerdictCancelled:
+	case spec.VerdictCancelled, spec.VerdictSkipped:
 		tone = page.Muted
 	}
 	return word, tone
@@ -147,6 +147,10 @@ func noticesOf(s *starter.Status, now time.Time) (notices []page.Notice) {
 		add(page.Warning, "The run is open, but "+s.Absence()+" at the moment.")
 	}
 	for _, w := range s.Waiting {
+		if w.After != "" {
+			add(page.Waits, "It waits for the end of run "+w.After+".")
+			continue
+		}
 		text := "It waits for hosts of the queue " + w.Queue
 		if w.Host != "" {
 			text = "It waits for the host " + w.Host

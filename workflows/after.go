@@ -1,0 +1,83 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/markdown"
+)
+
+// skippedError reports that an earlier run has ended in another way than the spec says.
+type skippedError struct{ why string }
+
+func (e *skippedError) Error() string { return e.why }
+
+// awaitEarlier waits until the earlier runs of the spec have ended. The first that ends in
+// another way than the spec says ends the wait with a [*skippedError].
+//
+// A run can only wait for runs that began before it, so no runs wait for each other.
+func (pl *placer) awaitEarlier(parent workflow.Context) error {
+	ctx, giveUp := workflow.WithCancel(parent)
+	defer giveUp()
+	ends := workflow.NewBufferedChannel(ctx, len(pl.spec.After))
+	for i, a := range pl.spec.After {
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			end, err := pl.endOf(ctx, i, a)
+			if err == nil && !a.Holds(end) {
+				err = &skippedError{a.Why(end)}
+			}
+			ends.SendAsync(err)
+		})
+	}
+	for range pl.spec.After {
+		var err error
+		if ends.Receive(ctx, &err); err != nil {
+			return err
+		}
+	}
+	return parent.Err()
+}
+
+// endOf waits for the end of an earlier run.
+func (pl *placer) endOf(ctx workflow.Context, i int, a spec.After) (spec.RunEnd, error) {
+	if a.Run == workflow.GetInfo(ctx).WorkflowExecution.ID {
+		return "", invalidAfter(i, "is the ID of this run", "a run cannot wait for itself; name another run")
+	}
+	// The first look finds the execution: the ID may be used again while this run waits.
+	in := spec.RunEndInput{Run: a.Run}
+	var out spec.RunEndOutput
+	for out.End == "" {
+		ctx := waitingFor(ctx, pl.queue, a)
+		if err := workflow.ExecuteActivity(ctx, spec.ActivityRunEnd, in).Get(ctx, &out); err != nil {
+			return "", err
+		}
+		if out.Execution == "" {
+			return "", invalidAfter(i, fmt.Sprintf("there is no run %q", a.Run), "`clusterrun list` shows the runs")
+		}
+		in.Execution = out.Execution
+	}
+	return out.End, nil
+}
+
+func invalidAfter(i int, message, remedy string) error {
+	err := &spec.InvalidSpecError{Problems: []spec.Problem{{Path: fmt.Sprintf("after[%d].run", i), Message: message, Remedy: remedy}}}
+	return temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRunSpec, nil)
+}
+
+// waitingFor is for RunEnd, which any host of the queue executes for as long as the run takes.
+func waitingFor(ctx workflow.Context, queue string, a spec.After) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ActivityID:          spec.AfterActivity + a.Run,
+		TaskQueue:           spec.HostsQueue(queue),
+		StartToCloseTimeout: checkLasts,
+		HeartbeatTimeout:    checkSilence,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 1.5, MaximumInterval: 10 * time.Second,
+		},
+		Summary: "for " + markdown.Inline(a.Wants(), 200),
+	})
+}
