@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -170,7 +171,12 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 		}
 		return s, nil
 	}
+	var pending []*workflowpb.PendingActivityInfo
+	var pendingErr error
+	var described sync.WaitGroup
+	described.Go(func() { pending, pendingErr = r.pending(ctx, d) })
 	answer, err := r.query(ctx)
+	described.Wait()
 	switch {
 	case err == nil:
 		s.fillOpen(answer)
@@ -180,9 +186,8 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 		s.Unanswered, s.Unattended = true, servererror.IsUnpolled(err)
 		s.fillFromSpec(r.spec(ctx, info.GetExecution().GetRunId()))
 	}
-	pending, err := r.pending(ctx, d)
-	if err != nil {
-		return nil, fmt.Errorf("describe run %s: %w", r.ID, err)
+	if pendingErr != nil {
+		return nil, fmt.Errorf("describe run %s: %w", r.ID, pendingErr)
 	}
 	s.merge(pending)
 	s.compareSteps()
