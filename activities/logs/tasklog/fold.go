@@ -27,6 +27,9 @@ type Alike struct {
 	first, last time.Time
 }
 
+// At returns the time at which the first of the lines came.
+func (a Alike) At() time.Time { return a.first }
+
 // Prefix returns the start of a line that several tasks have written.
 func (a Alike) Prefix() string {
 	ranks := stacktree.RanksOf(a.Ranks...)
@@ -75,10 +78,10 @@ func (f *Fold) Add(at time.Time, c Chunk) []Alike {
 		case !whole && bytes.IndexByte(text, '\r') >= 0:
 			// A progress bar, which is shown below the lines.
 			f.open[c.Stream] = true
-			show = append(show, Alike{Chunk: piece, Ranks: []int{c.Rank}})
+			show = append(show, Alike{Chunk: piece, Ranks: []int{c.Rank}, first: at})
 		default:
 			show = append(show, f.take(f.last[c.Rank]-f.shown)...)
-			show = append(show, Alike{Chunk: piece, Ranks: []int{c.Rank}})
+			show = append(show, Alike{Chunk: piece, Ranks: []int{c.Rank}, first: at})
 			if f.open[c.Stream] = !whole; whole {
 				delete(f.open, c.Stream)
 			}

@@ -19,12 +19,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-const (
-	// alike is the time within which equal lines of several ranks become one.
-	alike = time.Second
-	// longest is the largest number of bytes that are kept of a line.
-	longest = 4 << 10
-)
+// longest is the largest number of bytes that are kept of a line.
+const longest = 4 << 10
 
 // Merged reads the selected output of a run that exists now, and returns the lines that contain
 // a text, in the order of time. Equal lines of several ranks are one. It sets the last lines of
@@ -138,31 +134,30 @@ func (c *collected) byTime(s *starter.Status) []*line {
 	return c.lines
 }
 
-// merged returns lines with their tasks. Equal lines of several ranks are one.
+// merged returns lines with their tasks. Lines of several ranks become one by the rule for a
+// terminal.
 func merged(lines []*line, tasks map[int]page.Task) (all []page.OutputLine) {
-	type key struct {
-		text   string
-		stderr bool
-	}
-	latest := map[key]int{} // the last line with that text
-	var ranks []stacktree.Ranks
+	ranks := map[int]bool{}
 	for _, l := range lines {
-		k := key{string(l.text), l.Stderr}
-		if i, ok := latest[k]; ok && !ranks[i].Has(l.Rank) && l.at.Sub(all[i].At) < alike {
-			ranks[i] = ranks[i].Union(stacktree.RanksOf(l.Rank))
-			all[i].Count++
-			continue
-		}
-		t := tasks[l.Rank]
-		out := page.OutputLine{At: l.at, Task: cmp.Or(t.Name, fmt.Sprintf("rank %d", l.Rank)), Rank: l.Rank, Count: 1, Stderr: l.Stderr, Text: k.text, Tone: page.Active}
-		if t.Tone == page.Culprit || t.Tone == page.Muted {
-			out.Tone = t.Tone
-		}
-		latest[k] = len(all)
-		all, ranks = append(all, out), append(ranks, stacktree.RanksOf(l.Rank))
+		ranks[l.Rank] = true
 	}
-	for i := range all {
-		all[i].Ranks = ranks[i].String()
+	rule := tasklog.NewFold(len(ranks))
+	add := func(shown []tasklog.Alike) {
+		for _, a := range shown {
+			t, of := tasks[a.Rank], stacktree.RanksOf(a.Ranks...)
+			out := page.OutputLine{
+				At: a.At(), Task: cmp.Or(t.Name, fmt.Sprintf("rank %d", a.Rank)), Rank: a.Rank, Ranks: of.String(), Count: len(a.Ranks),
+				Stderr: a.Stderr, Text: string(bytes.TrimSuffix(a.Data, []byte("\n"))), Tone: page.Active,
+			}
+			if t.Tone == page.Culprit || t.Tone == page.Muted {
+				out.Tone = t.Tone
+			}
+			all = append(all, out)
+		}
 	}
+	for _, l := range lines {
+		add(rule.Add(l.at, tasklog.Chunk{Stream: l.Stream, Data: append(l.text, '\n')}))
+	}
+	add(rule.Rest())
 	return all
 }
