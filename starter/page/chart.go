@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// MostCharted is the largest number of ranks with a line of their own.
+const MostCharted = 4
+
 // mostPoints is the largest number of points of a line. A chart has few hundred pixels.
 const mostPoints = 240
 
@@ -22,7 +25,7 @@ type Chart struct {
 
 // Key explains a line of a chart.
 type Key struct {
-	// Class is the look of the line: c-median, c-worst or c-chosen.
+	// Class is the look of the line: c-median, c-worst, or c-chosen0 to c-chosen3.
 	Class, Text, Value string
 }
 
@@ -42,6 +45,33 @@ func (p *RunPage) Charts() (charts []Chart) {
 	return charts
 }
 
+// ChartURL returns the address of the page with or, if it has one, without a line of its own for a
+// rank in the charts. It is empty if there are no such lines.
+func (p *RunPage) ChartURL(rank int) string {
+	if p.IsFile() || len(p.Series) == 0 || len(p.Tasks.All) < 2 {
+		return ""
+	}
+	to := *p
+	to.Charted = slices.DeleteFunc(slices.Clone(p.Charted), func(r int) bool { return r == rank })
+	if len(to.Charted) == len(p.Charted) {
+		to.Charted = append(to.Charted, rank)
+		to.Charted = to.Charted[max(0, len(to.Charted)-MostCharted):]
+	}
+	return to.query(p.Tasks.Filter) + "#usage"
+}
+
+// IsCharted reports whether a rank has a line of its own in the charts.
+func (p *RunPage) IsCharted(rank int) bool { return slices.Contains(p.Charted, rank) }
+
+// ChartedText returns the ranks with a line of their own in the charts, as in addresses.
+func (p *RunPage) ChartedText() string {
+	texts := make([]string, len(p.Charted))
+	for i, rank := range p.Charted {
+		texts[i] = itoa(rank)
+	}
+	return strings.Join(texts, ",")
+}
+
 // chart draws the median of the tasks, the worst task and the charted ones, over the range of
 // all tasks.
 func (s *Series) chart(charted []int, f *Frame) Chart {
@@ -54,8 +84,8 @@ func (s *Series) chart(charted []int, f *Frame) Chart {
 		curves = append(curves, curve{"c-worst", "worst: rank " + strconv.Itoa(s.Tasks[worst].Rank), s.Tasks[worst].Values})
 	}
 	for _, t := range s.Tasks {
-		if len(s.Tasks) > 1 && slices.Contains(charted, t.Rank) {
-			curves = append(curves, curve{"c-chosen", "rank " + strconv.Itoa(t.Rank), t.Values})
+		if i := slices.Index(charted, t.Rank); i >= 0 && len(s.Tasks) > 1 {
+			curves = append(curves, curve{"c-chosen" + itoa(i%MostCharted), "rank " + itoa(t.Rank), t.Values})
 		}
 	}
 	top := 0.0

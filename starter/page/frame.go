@@ -32,6 +32,8 @@ type Frame struct {
 	Version string
 	// Refresh is the time after which a live page asks for changes; 0 if there will be none.
 	Refresh time.Duration
+	// Partial reports whether the page lacks what is not known yet.
+	Partial bool
 	// TemporalURL is the address of the subject of the page in Temporal's Web UI, or "".
 	TemporalURL string
 	// Token is sent with each request that changes something; see [Action].

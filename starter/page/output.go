@@ -14,6 +14,8 @@ type Output struct {
 	Cut string
 	// Missing says which output cannot be read, and why; a line each.
 	Missing []string
+	// Pending reports whether the output is not known yet.
+	Pending bool
 	// LogURL is the address of all output as text, or "".
 	LogURL string
 }

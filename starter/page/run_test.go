@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -264,4 +265,46 @@ func TestHostileText(t *testing.T) {
 		assert.Contains(t, page, `<span class="a1 ab">red</span>`)
 		assert.Contains(t, out, "1.0 MiB more")
 	}
+}
+
+// A rank in the grid adds a line of its own to the charts, or takes it out, and keeps the rest of
+// the address.
+func TestChartedRanks(t *testing.T) {
+	p := goodRun()
+	p.Tasks.Filter.State, p.Output.Filter.Search = "running", "loss"
+	p.Charted = []int{3}
+	assert.Equal(t, "?chart=3%2C5&search=loss&state=running#usage", p.ChartURL(5))
+	assert.Equal(t, "?search=loss&state=running#usage", p.ChartURL(3))
+	p.Charted = []int{0, 1, 2, 3}
+	assert.Equal(t, "?chart=1%2C2%2C3%2C5&search=loss&state=running#usage", p.ChartURL(5))
+	var keys []string
+	for _, key := range p.Charts()[0].Keys {
+		keys = append(keys, key.Class+" "+key.Text)
+	}
+	assert.Equal(t, []string{"c-chosen0 rank 0", "c-chosen1 rank 1", "c-chosen2 rank 2", "c-chosen3 rank 3"}, keys[len(keys)-4:])
+	p.Series = nil
+	assert.Empty(t, p.ChartURL(5))
+	file, _ := rendered(t, goodRun(), File)
+	assert.NotContains(t, file, "chart=", "a file has no server")
+}
+
+// A page of a run of which nothing is known yet has all parts that a script fills in later.
+func TestAPartialPage(t *testing.T) {
+	parts := func(p *RunPage) (ids []string) {
+		_, root := rendered(t, p, Live)
+		for _, part := range all(root, func(n *html.Node) bool {
+			return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "data-live" })
+		}) {
+			ids = append(ids, attribute(part, "id"))
+		}
+		return ids
+	}
+	partial := &RunPage{Frame: Frame{Partial: true}, ID: "iris", State: "asked for", Tone: Waits, Open: true}
+	assert.NotEmpty(t, parts(partial))
+	assert.Equal(t, parts(goodRun()), parts(partial))
+	text, _ := rendered(t, partial, Live)
+	assert.Contains(t, text, `<noscript><meta http-equiv="refresh" content="1"></noscript>`)
+	assert.NotContains(t, text, "started")
+	whole, _ := rendered(t, goodRun(), Live)
+	assert.NotContains(t, whole, "<noscript>")
 }

@@ -97,7 +97,10 @@ func (p *RunPage) Counts() (counts []Count) {
 func (p *RunPage) IsLarge() bool { return len(p.Tasks.All) > MostRows }
 
 // tasksURL returns the address of the page with other rows of the grid.
-func (p *RunPage) tasksURL(f TaskFilter) string {
+func (p *RunPage) tasksURL(f TaskFilter) string { return p.query(f) + "#tasks" }
+
+// query returns the query of the page with other rows of the grid.
+func (p *RunPage) query(f TaskFilter) string {
 	values := url.Values{}
 	set := func(name, value string) {
 		if value != "" {
@@ -114,7 +117,8 @@ func (p *RunPage) tasksURL(f TaskFilter) string {
 	if f.Page > 0 {
 		set("page", itoa(f.Page))
 	}
-	return "?" + values.Encode() + "#tasks"
+	set("chart", p.ChartedText())
+	return "?" + values.Encode()
 }
 
 // TaskRows are rows of the grid.

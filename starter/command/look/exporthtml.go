@@ -55,10 +55,6 @@ func exportHTML(ctx context.Context, a *cli.App, r *starter.Run, file string) er
 
 // htmlPage gathers the page of a run.
 func htmlPage(ctx context.Context, a *cli.App, r *starter.Run, of *record.Account) (p *page.RunPage, err error) {
-	startErr := addStarts(ctx, a, r, of)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
 	known := model.Run{Status: of.Status}
 	if of.Status.Open {
 		if known.Barriers, err = r.Barriers(ctx); err != nil {
@@ -76,10 +72,8 @@ func htmlPage(ctx context.Context, a *cli.App, r *starter.Run, of *record.Accoun
 	p.Output = htmlOutput(ctx, a, r, of.Status, &p.Tasks)
 	limited, cancel := context.WithTimeout(ctx, filesTake)
 	defer cancel()
-	p.Series = model.ReadUsage(limited, r, of.Status, a.LogsDir(), p.Tasks)
-	if startErr != nil {
-		p.Output.Missing = append(p.Output.Missing, "How some processes were started is not known: "+startErr.Error())
-	}
+	files := model.ReadFiles(limited, r, of.Status, a.LogsDir(), p.Tasks, nil)
+	p.Series, p.Starts = files.Series, files.Starts
 	return p, ctx.Err()
 }
 

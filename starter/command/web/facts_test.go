@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -20,31 +21,75 @@ func TestFactsAreShared(t *testing.T) {
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			value, _, err := f.get(t.Context(), "run", ask)
+			value, _, err := f.get(t.Context(), "run", time.Minute, ask)
 			assert.NoError(t, err)
 			assert.Equal(t, 1, value)
 		})
 	}
 	all.Wait()
-	other, _, err := f.get(t.Context(), "other", ask)
+	other, _, err := f.get(t.Context(), "other", time.Minute, ask)
 	require.NoError(t, err)
 	assert.Equal(t, 2, other)
 	f.forget("run")
-	again, _, err := f.get(t.Context(), "run", ask)
+	again, _, err := f.get(t.Context(), "run", time.Minute, ask)
 	require.NoError(t, err)
 	assert.Equal(t, 3, again)
 }
 
+// A page does not wait for a slow answer, and the next one has it. A page that has an answer
+// waits even less for a newer one.
+func TestASlowAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f facts[int]
+		asked, began := 0, time.Now()
+		ask := func(ctx context.Context) (int, error) {
+			asked++
+			select {
+			case <-time.After(5 * time.Second):
+				return asked, nil
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		}
+		first, leave := context.WithCancel(t.Context())
+		_, _, err := f.get(first, "run", time.Second, ask)
+		require.ErrorIs(t, err, errPending)
+		assert.Equal(t, time.Second, time.Since(began))
+		leave() // the question goes on
+		value, at, err := f.get(t.Context(), "run", time.Minute, ask)
+		require.NoError(t, err)
+		assert.Equal(t, 1, value)
+		assert.Equal(t, 5*time.Second, at.Sub(began))
+
+		time.Sleep(most)
+		again := time.Now()
+		value, at, err = f.get(t.Context(), "run", time.Minute, ask)
+		require.NoError(t, err)
+		assert.Equal(t, 1, value, "the earlier answer")
+		assert.Equal(t, 5*time.Second, at.Sub(began))
+		assert.Equal(t, patience, time.Since(again))
+		synctest.Wait()
+		time.Sleep(5 * time.Second)
+		value, _, err = f.get(t.Context(), "run", 0, ask)
+		require.NoError(t, err)
+		assert.Equal(t, 2, value)
+		assert.Equal(t, 2, asked)
+	})
+}
+
 // A browser that leaves does not spoil the facts of others.
-func TestAQuestionThatIsBrokenOff(t *testing.T) {
+func TestABrowserThatLeaves(t *testing.T) {
 	var f facts[int]
 	gone, leave := context.WithCancel(t.Context())
-	_, _, err := f.get(gone, "run", func(ctx context.Context) (int, error) {
+	let := make(chan struct{})
+	_, _, err := f.get(gone, "run", time.Minute, func(ctx context.Context) (int, error) {
 		leave()
-		return 0, ctx.Err()
+		<-let
+		return 7, ctx.Err()
 	})
 	require.ErrorIs(t, err, context.Canceled)
-	value, _, err := f.get(t.Context(), "run", func(context.Context) (int, error) { return 7, nil })
+	close(let)
+	value, _, err := f.get(t.Context(), "run", time.Minute, nil)
 	require.NoError(t, err)
 	assert.Equal(t, 7, value)
 }
@@ -54,7 +99,7 @@ func TestErrorsAreShared(t *testing.T) {
 	var f facts[int]
 	asked := 0
 	for range 3 {
-		_, _, err := f.get(t.Context(), "run", func(context.Context) (int, error) { asked++; return 0, errors.New("no") })
+		_, _, err := f.get(t.Context(), "run", time.Minute, func(context.Context) (int, error) { asked++; return 0, errors.New("no") })
 		require.EqualError(t, err, "no")
 	}
 	assert.Equal(t, 1, asked)

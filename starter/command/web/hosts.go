@@ -26,7 +26,7 @@ type fleetFacts struct {
 
 func (s *Server) showHosts(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	found, at, err := s.fleets.get(r.Context(), s.Queue, func(ctx context.Context) (f fleetFacts, err error) {
+	found, at, err := s.fleets.get(r.Context(), s.Queue, askedFor, func(ctx context.Context) (f fleetFacts, err error) {
 		hosts := starter.GetFleet(s.Client, s.Queue)
 		if f.hosts, err = hosts.Hosts(ctx); err == nil {
 			f.waiting, err = hosts.Waiting(ctx)

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
@@ -77,13 +79,49 @@ func (q outputQuery) names(s *starter.Status) (names []string, err error) {
 	return names, nil
 }
 
+// outputTakes is the longest time for which hosts are asked for output. The page has what came
+// until then.
+const outputTakes = 5 * time.Second
+
+// runOutput is a part of the output of a run.
+type runOutput struct {
+	page.Output
+	// last are the last lines of tasks by rank.
+	last map[int]string
+	// lasts reports whether it will not change.
+	lasts bool
+}
+
+// addOutput adds the part of the output that a page shows, if it is known in time.
+func (s *Server) addOutput(ctx context.Context, p *page.RunPage, run *starter.Run, status *starter.Status, q outputQuery, until time.Time) (known bool) {
+	key := fmt.Sprintf("%s\x00%t\x00%q\x00%q\x00%t", keyOf(run), status.Open, q.Ranks, q.Search, q.Stderr)
+	out, _, err := s.outputs.get(ctx, key, time.Until(until), func(ctx context.Context) (*runOutput, error) {
+		ctx, cancel := context.WithTimeout(ctx, outputTakes)
+		defer cancel()
+		tasks := page.Tasks{All: slices.Clone(p.Tasks.All)}
+		out := &runOutput{Output: s.outputOf(ctx, run, status, tasks, q), last: map[int]string{}, lasts: !status.Open}
+		for _, t := range tasks.All {
+			out.last[t.Rank] = t.LastLine
+		}
+		return out, nil
+	})
+	if known = err == nil; known {
+		p.Output = out.Output
+		for i := range p.Tasks.All {
+			p.Tasks.All[i].LastLine = out.last[p.Tasks.All[i].Rank]
+		}
+	}
+	p.Output.Pending = !known
+	p.Output.Filter, p.Output.LogURL = q.OutputFilter, runURL(run.ID)+"/log"
+	if run.ExecutionID != "" {
+		p.Output.LogURL += "?execution=" + url.QueryEscape(run.ExecutionID)
+	}
+	return known
+}
+
 // outputOf returns the part of the output of a run that a page shows. It sets the last lines of
 // tasks, which are all of its tasks, if it has read them.
 func (s *Server) outputOf(ctx context.Context, run *starter.Run, status *starter.Status, tasks page.Tasks, q outputQuery) (out page.Output) {
-	out.Filter, out.LogURL = q.OutputFilter, runURL(run.ID)+"/log"
-	if run.ExecutionID != "" {
-		out.LogURL += "?execution=" + url.QueryEscape(run.ExecutionID)
-	}
 	names, err := q.names(status)
 	if err != nil {
 		out.Missing = append(out.Missing, err.Error())

@@ -2,8 +2,8 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -14,62 +14,64 @@ import (
 )
 
 // partsTake is the longest time for the history of a run, and for the files of its tasks.
-const partsTake = 3 * time.Second
+const partsTake = 10 * time.Second
 
 // runParts are the parts of the page of a run that take the longest. The page lacks those that
 // cannot be read in time.
 type runParts struct {
 	account *record.Account
 	rounds  []starter.Round
-	series  []page.Series
+	files   model.Files
+	noSpec  string
 	// lasts reports whether they will not change, or took long.
 	lasts bool
 }
 
-// addParts adds the time line, the start of processes and the charts to the page of a run.
-func (s *Server) addParts(ctx context.Context, p *page.RunPage, run *starter.Run, status *starter.Status) {
+// addParts adds the spec, the time line, the start of processes and the charts to the page of a
+// run, if they are known in time.
+func (s *Server) addParts(ctx context.Context, p *page.RunPage, run *starter.Run, status *starter.Status, until time.Time) (known bool) {
 	// The last page of a run is not shown again, so it has the parts of an ended run.
-	key := keyOf(run) + "\x00" + strconv.FormatBool(status.Open)
-	parts, _, _ := s.parts.get(ctx, key, func(ctx context.Context) (*runParts, error) {
-		return s.readParts(ctx, run, status, p.Tasks), ctx.Err()
+	key := fmt.Sprintf("%s\x00%t\x00%v", keyOf(run), status.Open, p.Charted)
+	parts, _, err := s.parts.get(ctx, key, time.Until(until), func(ctx context.Context) (*runParts, error) {
+		return s.readParts(ctx, run, status, p.Tasks, p.Charted), nil
 	})
-	if parts == nil {
-		return // the browser has left
+	if err != nil {
+		return false
 	}
-	p.Series = parts.series
-	if parts.account != nil {
-		account := *parts.account
-		account.Status = status
-		model.AddAccount(p, &account, parts.rounds)
-	}
+	p.Series, p.Starts = parts.files.Series, parts.files.Starts
+	account := *parts.account
+	account.Status = status
+	model.AddAccount(p, &account, parts.rounds)
+	p.NoSpec = parts.noSpec
+	return true
 }
 
-func (s *Server) readParts(ctx context.Context, run *starter.Run, status *starter.Status, tasks page.Tasks) *runParts {
+func (s *Server) readParts(ctx context.Context, run *starter.Run, status *starter.Status, tasks page.Tasks, charted []int) *runParts {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, partsTake)
 	defer cancel()
 	parts := &runParts{}
 	var done sync.WaitGroup
-	done.Go(func() { parts.series = model.ReadUsage(ctx, run, status, s.App.LogsDir(), tasks) })
-	if histories, err := run.History(ctx); err == nil {
-		parts.account = record.New(s.onlyHere(status), nil, histories)
-		parts.rounds, _ = run.Rounds(ctx)
+	done.Go(func() { parts.files = model.ReadFiles(ctx, run, status, s.App.LogsDir(), tasks, charted) })
+	started, err := run.Spec(ctx)
+	if err != nil {
+		parts.noSpec = "The spec cannot be read: " + err.Error()
 	}
+	histories, _ := run.History(ctx)
+	parts.account = record.New(withoutLogs(status), started, histories)
+	parts.rounds, _ = run.Rounds(ctx)
 	done.Wait()
-	parts.lasts = !status.Open || time.Since(began) > partsTake/6
+	parts.lasts = !status.Open || time.Since(began) > partsTake/20
 	return parts
 }
 
-// onlyHere returns a status without the log directories of other hosts, whose paths mean nothing
-// on this machine.
-func (s *Server) onlyHere(of *starter.Status) *starter.Status {
+// withoutLogs returns a status without log directories: the page needs none of what an account
+// reads of each of them.
+func withoutLogs(of *starter.Status) *starter.Status {
 	status := *of
 	status.Tasks = slices.Clone(of.Tasks)
-	files := record.FilesOf(of, s.App.LogsDir())
 	for i := range status.Tasks {
-		if t := &status.Tasks[i]; !files.IsHere(t.Host, t.LogDir) {
-			t.LogDir = ""
-		}
+		status.Tasks[i].LogDir = ""
 	}
 	return &status
 }

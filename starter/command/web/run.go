@@ -2,8 +2,11 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter"
@@ -12,14 +15,18 @@ import (
 	"github.com/clusterrun/clusterrun/starter/page/model"
 )
 
+const (
+	// soon is the time after which a page asks again that lacks something.
+	soon = 500 * time.Millisecond
+	// stale is the age of facts at which a page says that they are old.
+	stale = 2 * most
+)
+
 // runFacts are the facts about a run that change.
 type runFacts struct {
 	status   *starter.Status
 	barriers []starter.Barrier
 }
-
-// specText is the spec of a run as YAML, or why there is none.
-type specText struct{ yaml, why string }
 
 // run returns the run of a request.
 func (s *Server) run(r *http.Request) (*starter.Run, error) {
@@ -34,7 +41,7 @@ func (s *Server) run(r *http.Request) (*starter.Run, error) {
 func keyOf(run *starter.Run) string { return run.ID + "\x00" + run.ExecutionID }
 
 func (s *Server) factsOf(ctx context.Context, run *starter.Run) (*runFacts, time.Time, error) {
-	return s.runs.get(ctx, keyOf(run), func(ctx context.Context) (*runFacts, error) {
+	return s.runs.get(ctx, keyOf(run), patience, func(ctx context.Context) (*runFacts, error) {
 		status, err := run.Status(ctx)
 		if err != nil {
 			return nil, err
@@ -47,23 +54,8 @@ func (s *Server) factsOf(ctx context.Context, run *starter.Run) (*runFacts, time
 	})
 }
 
-func (s *Server) specOf(ctx context.Context, run *starter.Run, status *starter.Status) specText {
-	text, _, err := s.specs.get(ctx, status.RunID+"\x00"+status.ExecutionID, func(ctx context.Context) (specText, error) {
-		of, err := run.Spec(ctx)
-		if err != nil {
-			return specText{}, err
-		}
-		hidden := of.WithoutSecrets()
-		hidden.Signature = nil
-		yaml, err := hidden.YAML()
-		return specText{yaml: string(yaml)}, err
-	})
-	if err != nil {
-		text.why = "Its spec cannot be read: " + err.Error()
-	}
-	return text
-}
-
+// showRun shows a run. The page does not wait for slow hosts or a slow server: it lacks what is
+// not known yet, and asks again soon.
 func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 	run, err := s.run(r)
 	if err != nil {
@@ -72,32 +64,49 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 	}
 	began := time.Now()
 	f, at, err := s.factsOf(r.Context(), run)
-	if err != nil {
+	if err != nil && !errors.Is(err, errPending) {
 		s.fail(w, err)
 		return
 	}
-	p := model.Run{Status: f.status, Barriers: f.barriers}.Page(at)
+	p, isWhole := &page.RunPage{ID: run.ID, State: "asked for", Tone: page.Waits, Open: true}, false
+	if err == nil {
+		p, isWhole = s.knownRun(r, run, f, at, began.Add(patience))
+	} else {
+		p.Notices = []page.Notice{{Tone: page.Waits, Text: "The server is asked for this run. It takes longer than usual."}}
+	}
 	p.Frame = s.frame("Runs", run.ID, at)
 	p.TemporalURL = workflowURL(s.temporalBase(), s.Namespace, run.ID, run.ExecutionID)
-	p.Tasks.Filter = taskFilter(r)
-	p.Output = s.outputOf(r.Context(), run, f.status, p.Tasks, parseOutputQuery(r.URL.Query()))
-	if found, ok := s.stacks.get(keyOf(run)); ok && f.status.Open {
-		p.Stacks = &found
-	}
-	s.addParts(r.Context(), p, run, f.status)
-	text := s.specOf(r.Context(), run, f.status)
-	p.Spec, p.NoSpec = text.yaml, text.why
-	if note, ok := s.notes.get(r.URL.Query().Get("note")); ok {
-		p.Notices = append([]page.Notice{note}, p.Notices...)
-	}
-	if f.status.Open {
+	if p.Open {
 		p.Refresh = pause(time.Since(began))
-		if !s.ReadOnly {
-			p.Actions = actionsOf(f.status)
-		}
+	}
+	if !isWhole {
+		p.Refresh, p.Partial = soon, true
 	}
 	writeHTML(w, http.StatusOK)
 	_ = page.RenderRun(w, p, page.Live)
+}
+
+// knownRun returns the page of a run without its frame. What is not known in time is left out, and
+// isWhole is false then.
+func (s *Server) knownRun(r *http.Request, run *starter.Run, f *runFacts, at, until time.Time) (p *page.RunPage, isWhole bool) {
+	p = model.Run{Status: f.status, Barriers: f.barriers}.Page(at)
+	p.Tasks.Filter = taskFilter(r)
+	p.Charted = chartedRanks(r)
+	hasParts := s.addParts(r.Context(), p, run, f.status, until)
+	hasOutput := s.addOutput(r.Context(), p, run, f.status, parseOutputQuery(r.URL.Query()), until)
+	if found, ok := s.stacks.get(keyOf(run)); ok && f.status.Open {
+		p.Stacks = &found
+	}
+	if age := time.Since(at); p.Open && age > stale {
+		p.Notices = append([]page.Notice{{Tone: page.Warning, Text: fmt.Sprintf("The server has not answered for %s. This is what was known then.", cli.Roughly(age))}}, p.Notices...)
+	}
+	if note, ok := s.notes.get(r.URL.Query().Get("note")); ok {
+		p.Notices = append([]page.Notice{note}, p.Notices...)
+	}
+	if p.Open && !s.ReadOnly {
+		p.Actions = actionsOf(f.status)
+	}
+	return p, hasParts && hasOutput
 }
 
 // taskFilter returns the selection of tasks in a request.
@@ -107,4 +116,14 @@ func taskFilter(r *http.Request) page.TaskFilter {
 	_, _ = fmt.Sscanf(q.Get("page"), "%d", &f.Page)
 	f.Page = max(0, f.Page)
 	return f
+}
+
+// chartedRanks returns the ranks in a request that have a line of their own in charts.
+func chartedRanks(r *http.Request) (ranks []int) {
+	for part := range strings.SplitSeq(r.URL.Query().Get("chart"), ",") {
+		if rank, err := strconv.ParseUint(part, 10, 31); err == nil && len(ranks) < page.MostCharted {
+			ranks = append(ranks, int(rank))
+		}
+	}
+	return ranks
 }

@@ -135,7 +135,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	began := time.Now()
-	list, at, err := s.lists.get(r.Context(), r.URL.RawQuery, func(ctx context.Context) (runList, error) { return s.find(ctx, q) })
+	list, at, err := s.lists.get(r.Context(), r.URL.RawQuery, askedFor, func(ctx context.Context) (runList, error) { return s.find(ctx, q) })
 	if err != nil {
 		s.fail(w, err)
 		return

@@ -44,12 +44,12 @@ type Server struct {
 	listener net.Listener
 	http     http.Server
 
-	lists  facts[runList]
-	fleets facts[fleetFacts]
-	runs   facts[*runFacts]
-	parts  facts[*runParts]
-	specs  facts[specText]
-	notes  notes
+	lists   facts[runList]
+	fleets  facts[fleetFacts]
+	runs    facts[*runFacts]
+	parts   facts[*runParts]
+	outputs facts[*runOutput]
+	notes   notes
 	// stacks has what the last capture of stacks by a page found, by run.
 	stacks kept[stacktree.Findings]
 }
@@ -67,10 +67,10 @@ func Listen(flag string, port int) (*Server, error) {
 	}
 	return &Server{
 		listener: l,
-		// An ended run changes only when its logs are removed, and a spec never.
-		runs:  facts[*runFacts]{lasts: func(f *runFacts) bool { return !f.status.Open }},
-		parts: facts[*runParts]{lasts: func(p *runParts) bool { return p.lasts }},
-		specs: facts[specText]{lasts: func(specText) bool { return true }},
+		// An ended run changes only when its logs are removed.
+		runs:    facts[*runFacts]{lasts: func(f *runFacts) bool { return !f.status.Open }},
+		parts:   facts[*runParts]{lasts: func(p *runParts) bool { return p.lasts }},
+		outputs: facts[*runOutput]{lasts: func(o *runOutput) bool { return o.lasts }},
 	}, nil
 }
 

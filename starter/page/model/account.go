@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/starter/record"
@@ -24,8 +25,8 @@ const (
 	mostSpec = 128 << 10
 )
 
-// AddAccount adds to the page of a run the parts that come from its history and from its hosts:
-// the spec, the start of its processes and, on the time line, phases, processes and barriers.
+// AddAccount adds to the page of a run the parts that come from its history: the spec and, on the
+// time line, phases, processes and barriers.
 func AddAccount(p *page.RunPage, of *record.Account, rounds []starter.Round) {
 	if of.Spec == nil {
 		p.NoSpec = "The spec cannot be read: " + of.WhyNoSpec() + "."
@@ -35,7 +36,6 @@ func AddAccount(p *page.RunPage, of *record.Account, rounds []starter.Round) {
 			p.Spec = p.Spec[:mostSpec] + "\n# " + plural.Of(more, "byte more", "bytes more") + "\n"
 		}
 	}
-	p.Starts = startsOf(of)
 	l := &p.Timeline
 	l.Spans = slices.Concat(phaseSpans(of, l.To), processSpans(of.Status), roundSpans(rounds))
 	l.Events = append([]page.Event{{At: of.Status.Started, Text: "started", Tone: page.Active}}, l.Events...)
@@ -119,35 +119,12 @@ func roundSpans(rounds []starter.Round) (spans []page.Span) {
 	return spans
 }
 
-// startsOf returns the start of the first task of each type. The other tasks of the type differ
-// only in their numbers.
-func startsOf(of *record.Account) (starts []page.Start) {
-	byType := map[string]int{}
-	var names [][]string
-	for i, t := range of.Tasks {
-		if t.Start == nil || i >= len(of.Status.Tasks) {
-			continue
-		}
-		typ := of.Status.Tasks[i].Type
-		at, ok := byType[typ]
-		if !ok {
-			at = len(starts)
-			byType[typ] = at
-			starts, names = append(starts, startOf(t)), append(names, nil)
-		}
-		names[at] = append(names[at], t.Name)
-	}
-	for i := range starts {
-		starts[i].Tasks = shorten.List(names[i], 4)
-	}
-	return starts
-}
-
-func startOf(t record.Task) page.Start {
-	start := page.Start{Version: t.Start.Version, Dir: t.Start.Dir}
-	for _, name := range slices.Sorted(maps.Keys(t.Start.Set)) {
+// startOf describes the start of tasks.
+func startOf(t *tasklog.Start, names string) page.Start {
+	start := page.Start{Tasks: names, Version: t.Version, Dir: t.Dir}
+	for _, name := range slices.Sorted(maps.Keys(t.Set)) {
 		v := page.Variable{Name: name}
-		switch value := t.Start.Set[name]; {
+		switch value := t.Set[name]; {
 		case strings.HasPrefix(name, "CLUSTERRUN_"):
 			continue
 		case value == nil:
@@ -157,7 +134,7 @@ func startOf(t record.Task) page.Start {
 		}
 		start.Set = append(start.Set, v)
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.Start.Inherited)) {
+	for _, name := range slices.Sorted(maps.Keys(t.Inherited)) {
 		if !strings.HasPrefix(name, "CLUSTERRUN_") {
 			start.Inherited = append(start.Inherited, name)
 		}

@@ -1,13 +1,10 @@
 package model
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
-	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/series"
@@ -99,27 +96,4 @@ func Usage(histories []record.UsageHistory, all int) (found []page.Series) {
 		}
 	}
 	return found
-}
-
-// ReadUsage returns the usage of the tasks of a run over time, if this machine or their hosts have
-// it. logs is the log directory of this machine.
-func ReadUsage(ctx context.Context, r *starter.Run, s *starter.Status, logs string, tasks page.Tasks) []page.Series {
-	files := record.FilesOf(s, logs)
-	defer files.Close()
-	files.Learn(ctx, r, s)
-	histories, _ := files.Usage(ctx, toChart(s, tasks)) // the page has the others
-	return Usage(histories, len(s.Tasks))
-}
-
-// toChart returns the tasks of a run whose usage is charted. If it has too many, these are the
-// ones that need a look first.
-func toChart(s *starter.Status, tasks page.Tasks) []starter.TaskStatus {
-	if len(s.Tasks) <= mostCharted {
-		return s.Tasks
-	}
-	chosen := map[int]bool{}
-	for _, t := range tasks.Rows()[:mostCharted] {
-		chosen[t.Rank] = true
-	}
-	return slices.DeleteFunc(slices.Clone(s.Tasks), func(t starter.TaskStatus) bool { return !chosen[t.Rank] })
 }

@@ -1,0 +1,81 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/page"
+	"github.com/clusterrun/clusterrun/starter/record"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// Files are the parts of the page of a run that come from the files of its processes.
+type Files struct {
+	Series []page.Series
+	Starts []page.Start
+}
+
+// ReadFiles reads the files of a run that a page shows, from this machine or from the hosts that
+// have them. It leaves out what cannot be read. logs is the log directory of this machine, and
+// charted are ranks whose usage is read in any case.
+func ReadFiles(ctx context.Context, r *starter.Run, s *starter.Status, logs string, tasks page.Tasks, charted []int) Files {
+	files := record.FilesOf(s, logs)
+	defer files.Close()
+	files.Learn(ctx, r, s)
+	histories, _ := files.Usage(ctx, toChart(s, tasks, charted)) // the page has the others
+	return Files{Usage(histories, len(s.Tasks)), readStarts(ctx, files, s)}
+}
+
+// toChart returns the tasks of a run whose usage is charted. If it has too many, these are the
+// ones that need a look first, and the charted ones.
+func toChart(s *starter.Status, tasks page.Tasks, charted []int) []starter.TaskStatus {
+	if len(s.Tasks) <= mostCharted {
+		return s.Tasks
+	}
+	chosen := map[int]bool{}
+	for _, rank := range charted {
+		chosen[rank] = true
+	}
+	for _, t := range tasks.Rows()[:mostCharted] {
+		chosen[t.Rank] = true
+	}
+	return slices.DeleteFunc(slices.Clone(s.Tasks), func(t starter.TaskStatus) bool { return !chosen[t.Rank] })
+}
+
+// mostStarts is the largest number of tasks of a type whose start is looked for.
+const mostStarts = 4
+
+// readStarts returns the start of one task of each type. The other tasks of the type differ only
+// in their numbers.
+func readStarts(ctx context.Context, files *record.Files, s *starter.Status) (starts []page.Start) {
+	names, types := map[string][]string{}, []string{}
+	for _, t := range s.Tasks {
+		if names[t.Type] == nil {
+			types = append(types, t.Type)
+		}
+		names[t.Type] = append(names[t.Type], t.Name)
+	}
+	away := map[string]bool{} // hosts that do not answer
+	found, tried := map[string]*tasklog.Start{}, map[string]int{}
+	for _, t := range s.Tasks {
+		if found[t.Type] != nil || t.LogDir == "" || away[t.Host] || tried[t.Type] == mostStarts {
+			continue
+		}
+		tried[t.Type]++
+		text, err := files.Read(ctx, t.Host, filepath.Join(t.LogDir, tasklog.StartFile))
+		if away[t.Host] = err != nil && !errors.Is(err, fs.ErrNotExist); err == nil {
+			found[t.Type] = tasklog.ParseStart(text)
+		}
+	}
+	for _, typ := range types {
+		if start := found[typ]; start != nil {
+			starts = append(starts, startOf(start, shorten.List(names[typ], 4)))
+		}
+	}
+	return starts
+}
