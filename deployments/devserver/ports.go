@@ -12,6 +12,7 @@ import (
 // on its own port, even within one process.
 type ports struct {
 	frontend, history, matching, worker int
+	http                                int // the frontend's
 	ui                                  int // 0 without a Web UI
 }
 
@@ -29,6 +30,7 @@ func choosePorts(o Options) (ports, error) {
 		{"", &p.history},
 		{"", &p.matching},
 		{"", &p.worker},
+		{"", &p.http},
 	}
 	p.frontend, p.ui = o.Port, o.UIPort
 
