@@ -1,32 +1,16 @@
 package starter
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Error is the error of a run that did not end well.
-type Error struct {
-	RunID string
-	// Result is the result of the run, with a cause for every task. It is never nil.
-	Result *spec.RunResult
-	// Cause is Temporal's error.
-	Cause error
-}
-
-func (e *Error) Error() string {
-	if e.Result.Message != "" {
-		return e.Result.Message
-	}
-	return fmt.Sprintf("run %s: %s", e.RunID, e.Result.Verdict)
-}
-
-// Unwrap returns Temporal's error.
-func (e *Error) Unwrap() error { return e.Cause }
+type Error = runs.Error
 
 // TerminatedError is the error of a run that was terminated: the server ended it, without a
 // result. Its host workers stop its processes.
@@ -52,29 +36,17 @@ func (e *TerminatedError) how() string {
 
 // Result returns a stand-in for a result: the run has failed for an unknown reason.
 func (e *TerminatedError) Result() *spec.RunResult {
-	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: "Terminated", Message: e.Error(), ExitCode: exitcode.Machinery}
+	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: runs.ErrTerminated, Message: e.Error(), ExitCode: exitcode.Machinery}
 }
 
 // terminated is the ending of terminated runs.
 const terminated = "terminated"
 
 // NotFoundError reports that the server does not know a run.
-type NotFoundError struct {
-	RunID string
-	// Hint is a similar name that may have been meant, or "".
-	Hint string
-}
-
-func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("no run %q on this server; %s", e.RunID, cmp.Or(e.Hint, "`clusterrun list` shows all runs"))
-}
+type NotFoundError = runs.NotFoundError
 
 // RunningError reports that a run ID is in use.
-type RunningError struct{ ID string }
-
-func (e *RunningError) Error() string {
-	return fmt.Sprintf("run %s is running already; choose another ID, or stop that run first", e.ID)
-}
+type RunningError = runs.RunningError
 
 // RefusedError reports that a run refused a request. Nothing was done.
 type RefusedError struct {

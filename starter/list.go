@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -116,7 +117,7 @@ const (
 // at most o.Limit. The server lists open runs by their start, and the others by their
 // end, the latest first. So all runs on later pages have started before the last run of this
 // page has started or ended.
-func (o ListOptions) latest(ctx context.Context, c client.Client, runs []Summary, open bool) ([]Summary, error) {
+func (o ListOptions) latest(ctx context.Context, c client.Client, found []Summary, open bool) ([]Summary, error) {
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: o.query(open), PageSize: int32(min(o.Limit+firstPage, lastPage))}
 	before := time.Now()
 	narrow := o.narrowing()
@@ -128,7 +129,7 @@ func (o ListOptions) latest(ctx context.Context, c client.Client, runs []Summary
 			request.NextPageToken = nil
 			continue
 		}
-		if unknown := refusedAttribute(err); unknown != "" {
+		if unknown := runs.RefusedAttribute(err); unknown != "" {
 			return nil, fmt.Errorf("the server does not know the search attribute %s: `%s` registers those of runs, and runs that are started later are found by them", unknown, RegisterAttributes())
 		}
 		if err != nil {
@@ -136,22 +137,22 @@ func (o ListOptions) latest(ctx context.Context, c client.Client, runs []Summary
 		}
 		for _, e := range r.GetExecutions() {
 			if s := summarise(e); o.match(s) {
-				runs = append(runs, s)
+				found = append(found, s)
 			}
 			before = e.GetStartTime().AsTime()
 			if !open {
 				before = e.GetCloseTime().AsTime()
 			}
 		}
-		runs = withoutDuplicates(runs)
-		slices.SortStableFunc(runs, o.compare)
-		runs = runs[:min(len(runs), o.Limit)]
+		found = withoutDuplicates(found)
+		slices.SortStableFunc(found, o.compare)
+		found = found[:min(len(found), o.Limit)]
 		request.NextPageToken = r.GetNextPageToken()
 		switch {
 		case len(request.NextPageToken) == 0,
 			before.Before(o.Since),
-			len(runs) == o.Limit && (o.OpenFirst && runs[len(runs)-1].Open && !open || !runs[len(runs)-1].Started.Before(before)):
-			return runs, nil
+			len(found) == o.Limit && (o.OpenFirst && found[len(found)-1].Open && !open || !found[len(found)-1].Started.Before(before)):
+			return found, nil
 		}
 		request.PageSize = min(2*request.PageSize, lastPage)
 	}
@@ -270,11 +271,11 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 	s := Summary{
 		RunID:       e.GetExecution().GetWorkflowId(),
 		ExecutionID: e.GetExecution().GetRunId(),
-		Name:        memoText(e, memoName),
-		Owner:       memoText(e, memoOwner),
-		Tasks:       memoText(e, memoTasks),
-		Command:     memoText(e, memoCommand),
-		Dir:         memoText(e, memoDir),
+		Name:        memoText(e, runs.MemoName),
+		Owner:       memoText(e, runs.MemoOwner),
+		Tasks:       memoText(e, runs.MemoTasks),
+		Command:     memoText(e, runs.MemoCommand),
+		Dir:         memoText(e, runs.MemoDir),
 		Queue:       e.GetTaskQueue(),
 		Open:        e.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 		Started:     startOf(e),
@@ -293,7 +294,7 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 	}
 	s.Priority, _ = strconv.Atoi(priority)
 	if s.Open {
-		s.looks = memoText(e, memoSilence) != ""
+		s.looks = memoText(e, runs.MemoSilence) != ""
 		return s
 	}
 	s.Ended = e.GetCloseTime().AsTime()

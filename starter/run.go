@@ -1,7 +1,6 @@
 package starter
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
-	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -72,51 +71,18 @@ func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResu
 
 // ended returns the result in the details of a workflow's error.
 func (r *Run) ended(ctx context.Context, err error) (*spec.RunResult, error) {
-	var (
-		application *temporal.ApplicationError
-		cancelled   *temporal.CanceledError
-		terminated  *temporal.TerminatedError
-		timeout     *temporal.TimeoutError
-		panicked    *temporal.PanicError
-		closed      *temporal.WorkflowExecutionError
-	)
-	result := &spec.RunResult{}
+	var terminated *temporal.TerminatedError
 	switch {
 	case isNotFound(err):
 		return nil, &NotFoundError{RunID: r.ID}
 	case errors.As(err, &terminated):
 		return nil, r.terminated(ctx)
-	case errors.As(err, &application):
-		if !application.HasDetails() || application.Details(result) != nil || result.Verdict == "" {
-			*result = failureWithoutResult(application, result.ExitCode)
-		}
-	case errors.As(err, &cancelled):
-		if !cancelled.HasDetails() || cancelled.Details(result) != nil || result.Verdict == "" {
-			*result = spec.RunResult{Verdict: spec.VerdictCancelled, Message: "the run was cancelled before it started", ExitCode: exitcode.Interrupted}
-		}
-	case errors.As(err, &timeout):
-		*result = spec.RunResult{Verdict: spec.VerdictTimedOut, Message: "the run exceeded its workflow timeout", ExitCode: exitcode.Timeout}
-	case errors.As(err, &panicked), errors.As(err, &closed):
-		message := err.Error()
-		if errors.As(err, &closed) && closed.Unwrap() != nil {
-			message = closed.Unwrap().Error() // without names and IDs of Temporal's
-		}
-		*result = spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: "PanicError", Message: message, ExitCode: exitcode.Machinery}
-	default:
+	}
+	result := runs.ResultOf(err)
+	if result == nil {
 		return nil, fmt.Errorf("wait for run %s: %w", r.ID, err)
 	}
 	return result, &Error{RunID: r.ID, Result: result, Cause: err}
-}
-
-// failureWithoutResult makes the error of a run that failed before it had a result, for example
-// because its input is not a spec, or because its workflow code failed. known is the exit code,
-// if it is known.
-func failureWithoutResult(err *temporal.ApplicationError, known int) spec.RunResult {
-	code := exitcode.Machinery
-	if err.Type() == spec.ErrInvalidRunSpec {
-		code = cmp.Or(known, exitcode.Usage)
-	}
-	return spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: err.Type(), Message: err.Message(), ExitCode: code}
 }
 
 // terminated returns the error for a terminated run, with the reason and author from its last

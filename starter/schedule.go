@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -75,7 +76,7 @@ func CreateSchedule(ctx context.Context, c client.Client, s *spec.RunSpec, o Opt
 		times.Intervals = []client.ScheduleIntervalSpec{{Every: when.Every}}
 	}
 	var h client.ScheduleHandle
-	err = withAttributes(attributes(s, o), func(known temporal.SearchAttributes) (err error) {
+	err = runs.WithAttributes(runs.Attributes(s, o.Owner, o.Host), func(known temporal.SearchAttributes) (err error) {
 		h, err = c.ScheduleClient().Create(ctx, client.ScheduleOptions{
 			ID: o.ID, Spec: times, Overlap: when.Overlap, CatchupWindow: when.CatchUp, PauseOnFailure: when.PauseOnFailure,
 			// This is as in Start. Conflicts of IDs cannot occur, because the server adds the
@@ -83,7 +84,7 @@ func CreateSchedule(ctx context.Context, c client.Client, s *spec.RunSpec, o Opt
 			Action: &client.ScheduleWorkflowAction{
 				ID: o.ID, Workflow: spec.WorkflowType, Args: []any{s}, TaskQueue: o.Queue,
 				WorkflowTaskTimeout: spec.WorkflowTaskTimeout,
-				Memo:                memo(s, o), TypedSearchAttributes: known, StaticSummary: summary(s),
+				Memo:                runs.Memo(s, o.Owner), TypedSearchAttributes: known, StaticSummary: runs.Summary(s),
 			},
 		})
 		return err

@@ -2,13 +2,10 @@ package starter
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base32"
 	"errors"
 	"fmt"
 	"os"
 	"os/user"
-	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -17,9 +14,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/starter/source"
+	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/markdown"
-	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // Options configure how a run is started.
@@ -56,12 +52,12 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 		WorkflowTaskTimeout:                      spec.WorkflowTaskTimeout,
 		EnableEagerStart:                         true, // if this client serves the queue
 		// No workflow timeouts: they would close the run without its Release.
-		Memo:          memo(s, o),
-		StaticSummary: summary(s),
+		Memo:          runs.Memo(s, o.Owner),
+		StaticSummary: runs.Summary(s),
 	}
 	var w client.WorkflowRun
 	arguments := append([]any{s}, o.Source.Result().Arguments()...)
-	err := withAttributes(attributes(s, o), func(known temporal.SearchAttributes) (err error) {
+	err := runs.WithAttributes(runs.Attributes(s, o.Owner, o.Host), func(known temporal.SearchAttributes) (err error) {
 		options.TypedSearchAttributes = known
 		w, err = c.ExecuteWorkflow(ctx, options, spec.WorkflowType, arguments...)
 		return err
@@ -94,62 +90,7 @@ func (o *Options) complete(s *spec.RunSpec) error {
 }
 
 // NewID makes a run ID for a name. An empty name counts as "run".
-func NewID(name string) string {
-	if name == "" {
-		name = "run"
-	}
-	var random [5]byte
-	_, _ = rand.Read(random[:]) // it never fails
-	return name + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(random[:]))
-}
-
-const (
-	memoOwner   = "owner"
-	memoName    = "name"
-	memoTasks   = "tasks"
-	memoCommand = "command"
-	memoDir     = "dir"
-	// memoSilence is the silence limit of the spec, if it has one.
-	memoSilence = "silence"
-)
-
-// memo returns the facts that lists show of a run in addition to its search attributes.
-func memo(s *spec.RunSpec, o Options) map[string]any {
-	m := map[string]any{memoOwner: o.Owner, memoName: s.Name, memoTasks: cluster(s), memoCommand: commandLine(s), memoDir: s.Dir}
-	if s.Silence != "" {
-		m[memoSilence] = s.Silence
-	}
-	return m
-}
-
-// commandLine returns the command of the first tasks, cut to fit into a list.
-func commandLine(s *spec.RunSpec) string {
-	words := s.Command
-	if len(words) == 0 && len(s.Tasks) > 0 {
-		words = s.Tasks[0].Command
-	}
-	return shorten.Text(strings.Join(words, " "), 200)
-}
-
-// summary returns the line that the Web UI shows for a run. The server takes at
-// most 400 bytes.
-func summary(s *spec.RunSpec) string {
-	line := markdown.Name(cluster(s))
-	if len(s.Command) > 0 {
-		const most = 200
-		line += ": " + markdown.Inline(strings.Join(s.Command, " "), most)
-	}
-	return line
-}
-
-// cluster returns for example "chief=1 worker=3".
-func cluster(s *spec.RunSpec) string {
-	var groups []string
-	for _, g := range s.Tasks {
-		groups = append(groups, fmt.Sprintf("%s=%d", g.Type, g.Size()))
-	}
-	return strings.Join(groups, " ")
-}
+func NewID(name string) string { return runs.NewID(name) }
 
 func defaultOwner() string {
 	name := fmt.Sprintf("uid %d", os.Getuid())

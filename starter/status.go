@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
+	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 	"github.com/clusterrun/clusterrun/workflows/steptime"
@@ -155,10 +156,10 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 	s := &Status{
 		RunID:       r.ID,
 		ExecutionID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()),
-		Name:        memoText(info, memoName),
-		Owner:       memoText(info, memoOwner),
-		Command:     memoText(info, memoCommand),
-		Dir:         memoText(info, memoDir),
+		Name:        memoText(info, runs.MemoName),
+		Owner:       memoText(info, runs.MemoOwner),
+		Command:     memoText(info, runs.MemoCommand),
+		Dir:         memoText(info, runs.MemoDir),
 		Queue:       info.GetTaskQueue(),
 		Open:        info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 		Started:     startOf(info),

@@ -49,7 +49,9 @@ restrict, by the certificates of its clients, what each may do:
   both         GetSystemInfo, DescribeNamespace, ShutdownWorker, and RecordWorkerHeartbeat
                and PollNexusTaskQueue of the SDK
   controller   PollWorkflowTaskQueue of QUEUE and of sticky queues, RespondWorkflowTask...,
-               RespondQueryTaskCompleted, GetWorkflowExecutionHistory
+               RespondQueryTaskCompleted, GetWorkflowExecutionHistory; for Nexus operations:
+               RespondNexusTask..., StartWorkflowExecution, DescribeWorkflowExecution,
+               RequestCancelWorkflowExecution
   host NAME    PollActivityTaskQueue of QUEUE/hosts and QUEUE/host/NAME/...,
                RespondActivityTask..., RecordActivityTaskHeartbeat; for the fleet, barriers,
                closures and what tasks ask: StartWorkflowExecution, SignalWorkflowExecution,

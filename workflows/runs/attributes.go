@@ -1,0 +1,81 @@
+package runs
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Attribute is a search attribute that a run is started with.
+type Attribute struct {
+	Name string
+	Set  temporal.SearchAttributeUpdate
+}
+
+// Attributes returns the search attributes that a run is started with, in the order of
+// [spec.Attributes]. The run updates them. If a namespace does not know them, lists use the
+// memo and the results of runs instead. host is the only host that can have the tasks; it is
+// empty if that is not known.
+func Attributes(s *spec.RunSpec, owner, host string) []Attribute {
+	full := s.WithDefaults()
+	keyword := func(name, value string) Attribute {
+		return Attribute{name, temporal.NewSearchAttributeKeyKeyword(name).ValueSet(cmp.Or(value, spec.AttributeNone))}
+	}
+	number := func(name string, value int) Attribute {
+		return Attribute{name, temporal.NewSearchAttributeKeyInt64(name).ValueSet(int64(value))}
+	}
+	return []Attribute{
+		keyword(spec.AttributeOwner, owner),
+		keyword(spec.AttributeVerdict, ""),
+		{spec.AttributeHost, temporal.NewSearchAttributeKeyKeywordList(spec.AttributeHost).ValueSet([]string{cmp.Or(host, spec.AttributeNone)})},
+		keyword(spec.AttributeName, s.Name),
+		keyword(spec.AttributeCause, ""),
+		keyword(spec.AttributeExitCode, ""),
+		keyword(spec.AttributePriority, strconv.Itoa(*full.Priority)),
+		number(spec.AttributeTasks, len(full.TaskList())),
+		number(spec.AttributeRestarts, 0),
+	}
+}
+
+// WithAttributes starts a run with the attributes that the namespace knows. It finds them by
+// trying, because a request for them would cost every start a round trip.
+func WithAttributes(set []Attribute, start func(temporal.SearchAttributes) error) error {
+	for {
+		updates := make([]temporal.SearchAttributeUpdate, len(set))
+		for i, a := range set {
+			updates[i] = a.Set
+		}
+		err := start(temporal.NewSearchAttributes(updates...))
+		refused := RefusedAttribute(err)
+		if refused == "" {
+			return err
+		}
+		// The attributes of later versions are registered together: if one is missing, all of
+		// them are.
+		set = slices.DeleteFunc(set, func(a Attribute) bool {
+			return a.Name == refused || !slices.Contains(firstAttributes, a.Name)
+		})
+	}
+}
+
+var firstAttributes = []string{spec.AttributeOwner, spec.AttributeVerdict, spec.AttributeHost}
+
+// RefusedAttribute returns the search attribute that the server's refusal names, if any.
+func RefusedAttribute(err error) string {
+	var invalid *serviceerror.InvalidArgument
+	if errors.As(err, &invalid) {
+		for _, a := range spec.Attributes() {
+			if strings.Contains(invalid.Message, a.Name) {
+				return a.Name
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,93 @@
+package runs
+
+import (
+	"cmp"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Options configure a run that is a child workflow.
+type Options struct {
+	// ID is the run ID, which is the workflow ID. It may be the ID of an ended run. Default:
+	// the spec's name and a random part.
+	ID string
+	// Queue is the task queue of the host workers that execute the run. Default:
+	// [spec.TaskQueue].
+	Queue string
+	// Owner is shown in lists of runs. Default: the ID of the parent.
+	Owner string
+	// ParentClosePolicy is what the server does with the run if the parent closes first.
+	// Default: it requests the cancellation of the run, which stops its tasks with their stop
+	// signal and grace. The policy is also applied if the parent continues as new.
+	ParentClosePolicy enumspb.ParentClosePolicy
+	// SearchAttributes sets the search attributes of runs, by which lists of runs are filtered.
+	// If the namespace does not have all of them, the parent is stuck; see `clusterrun help
+	// temporal`.
+	SearchAttributes bool
+}
+
+// Child is a run that is a child workflow.
+type Child struct {
+	// ID is the run ID.
+	ID string
+	// ChildWorkflowFuture is for selectors, and tells when the run has started.
+	workflow.ChildWorkflowFuture
+}
+
+// Run executes a run as a child workflow and returns its result. The error is nil only after
+// success. It is an [*Error] with the result for any other end of the run, and a
+// [*RunningError] if another run has the ID. An invalid spec ends the run at once, with
+// [spec.ErrInvalidRunSpec].
+//
+// If ctx is cancelled, the run stops its tasks as `clusterrun stop` does. Run returns after
+// that, with the verdict cancelled.
+func Run(ctx workflow.Context, s *spec.RunSpec, o Options) (*spec.RunResult, error) {
+	return Start(ctx, s, o).Wait(ctx)
+}
+
+// Start starts a run as a child workflow, as [Run] does, and does not wait for it.
+func Start(ctx workflow.Context, s *spec.RunSpec, o Options) *Child {
+	if o.ID == "" {
+		id := workflow.SideEffect(ctx, func(workflow.Context) any { return NewID(s.Name) })
+		if err := id.Get(&o.ID); err != nil {
+			panic(err) // it is a string
+		}
+	}
+	options := workflow.ChildWorkflowOptions{
+		WorkflowID:          o.ID,
+		TaskQueue:           cmp.Or(o.Queue, spec.TaskQueue),
+		WorkflowTaskTimeout: spec.WorkflowTaskTimeout,
+		// The run's result comes after its tasks have been stopped.
+		WaitForCancellation:   true,
+		ParentClosePolicy:     cmp.Or(o.ParentClosePolicy, enumspb.PARENT_CLOSE_POLICY_REQUEST_CANCEL),
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		// No workflow timeouts: they would close the run without its Release.
+	}
+	// The run itself refuses a bad spec, so no change of the rules changes the commands of the
+	// parent. The facts of a bad spec may have any size.
+	if s.Validate() == nil {
+		owner := cmp.Or(o.Owner, OwnerOf(workflow.GetInfo(ctx).WorkflowExecution.ID))
+		options.Memo, options.StaticSummary = Memo(s, owner), Summary(s)
+		if o.SearchAttributes {
+			var updates []temporal.SearchAttributeUpdate
+			for _, a := range Attributes(s, owner, "") {
+				updates = append(updates, a.Set)
+			}
+			options.TypedSearchAttributes = temporal.NewSearchAttributes(updates...)
+		}
+	}
+	return &Child{o.ID, workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, options), spec.WorkflowType, s)}
+}
+
+// Wait returns the result of the run as [Run] does.
+func (c *Child) Wait(ctx workflow.Context) (*spec.RunResult, error) {
+	var result spec.RunResult
+	if err := c.Get(ctx, &result); err != nil {
+		return ended(c.ID, err)
+	}
+	return &result, nil
+}

@@ -1,0 +1,160 @@
+package runs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Error is the error of a run that did not end well.
+type Error struct {
+	RunID string
+	// Result is the result of the run, with a cause for every task. It is never nil.
+	Result *spec.RunResult
+	// Cause is Temporal's error.
+	Cause error
+}
+
+func (e *Error) Error() string {
+	if e.Result.Message != "" {
+		return e.Result.Message
+	}
+	return fmt.Sprintf("run %s: %s", e.RunID, e.Result.Verdict)
+}
+
+// Unwrap returns Temporal's error.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// NotFoundError reports that the server does not know a run.
+type NotFoundError struct {
+	RunID string
+	// Hint is a similar name that may have been meant, or "".
+	Hint string
+}
+
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("no run %q on this server; %s", e.RunID, cmp.Or(e.Hint, "`clusterrun list` shows all runs"))
+}
+
+// RunningError reports that a run ID is in use.
+type RunningError struct{ ID string }
+
+func (e *RunningError) Error() string {
+	return fmt.Sprintf("run %s is running already; choose another ID, or stop that run first", e.ID)
+}
+
+// The types of errors of runs without a result of their own, in addition to those in package
+// spec.
+const (
+	// ErrTerminated means that the run was terminated: the server ended it.
+	ErrTerminated = "Terminated"
+	// ErrPanic means that the code of the workflow failed.
+	ErrPanic = "PanicError"
+)
+
+// The types of errors with which an operation of [Service] ends without a run.
+const (
+	// ErrRunning means that a run with the ID is open.
+	ErrRunning = "RunAlreadyStarted"
+	// ErrNotFound means that no run has the ID.
+	ErrNotFound = "RunNotFound"
+)
+
+// ResultOf returns the result of a run that did not succeed from the error of its workflow, as a
+// client, a parent or the caller of an operation gets it. If the workflow ended without a
+// result, it makes one of the error. It returns nil if err is not the end of a workflow.
+func ResultOf(err error) *spec.RunResult {
+	if r := resultIn(err); r != nil {
+		return r
+	}
+	application := innermost(err)
+	var (
+		cancelled  *temporal.CanceledError
+		terminated *temporal.TerminatedError
+		timeout    *temporal.TimeoutError
+		panicked   *temporal.PanicError
+		closed     *temporal.WorkflowExecutionError
+	)
+	switch {
+	case errors.As(err, &terminated):
+		return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: ErrTerminated, Message: "the run was terminated and left no result", ExitCode: exitcode.Machinery}
+	case application != nil:
+		return failureWithoutResult(application)
+	case errors.As(err, &cancelled):
+		return &spec.RunResult{Verdict: spec.VerdictCancelled, Message: "the run was cancelled before it started", ExitCode: exitcode.Interrupted}
+	case errors.As(err, &timeout):
+		return &spec.RunResult{Verdict: spec.VerdictTimedOut, Message: "the run exceeded its workflow timeout", ExitCode: exitcode.Timeout}
+	case errors.As(err, &panicked), errors.As(err, &closed):
+		message := err.Error()
+		if errors.As(err, &closed) && closed.Unwrap() != nil {
+			message = closed.Unwrap().Error() // without names and IDs of Temporal's
+		}
+		return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: ErrPanic, Message: message, ExitCode: exitcode.Machinery}
+	}
+	return nil
+}
+
+// innermost returns the last of the application errors in a chain: the server and the SDKs wrap the
+// error of an operation into another. It returns nil if there is none.
+func innermost(err error) (last *temporal.ApplicationError) {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if application, ok := err.(*temporal.ApplicationError); ok {
+			last = application
+		}
+	}
+	return last
+}
+
+// resultIn returns the result in the details of an error or one of its causes.
+func resultIn(err error) *spec.RunResult {
+	for ; err != nil; err = errors.Unwrap(err) {
+		d, ok := err.(interface {
+			HasDetails() bool
+			Details(...any) error
+		})
+		if !ok || !d.HasDetails() {
+			continue
+		}
+		var r spec.RunResult
+		if d.Details(&r) == nil && r.Verdict != "" {
+			return &r
+		}
+	}
+	return nil
+}
+
+// failureWithoutResult makes a result of the error of a run that failed before it had one, for
+// example because its input is not a spec, or because its workflow code failed. A host that
+// refused the spec may have put the exit code into the details.
+func failureWithoutResult(err *temporal.ApplicationError) *spec.RunResult {
+	code := exitcode.Machinery
+	if err.Type() == spec.ErrInvalidRunSpec {
+		var known spec.RunResult
+		if err.HasDetails() {
+			_ = err.Details(&known)
+		}
+		code = cmp.Or(known.ExitCode, exitcode.Usage)
+	}
+	return &spec.RunResult{Verdict: spec.VerdictFailed, ErrorType: err.Type(), Message: err.Message(), ExitCode: code}
+}
+
+// ended returns the error of a run for its caller.
+func ended(id string, err error) (*spec.RunResult, error) {
+	var (
+		running *temporal.ChildWorkflowExecutionAlreadyStartedError
+		tested  *serviceerror.WorkflowExecutionAlreadyStarted // in the SDK's test environment
+	)
+	if errors.As(err, &running) || errors.As(err, &tested) {
+		return nil, &RunningError{ID: id}
+	}
+	if r := ResultOf(err); r != nil {
+		return r, &Error{RunID: id, Result: r, Cause: err}
+	}
+	return nil, fmt.Errorf("run %s: %w", id, err)
+}

@@ -1,0 +1,86 @@
+package runs
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"strings"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/markdown"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// NewID makes a run ID for a name. An empty name counts as "run". Workflow code must not call it.
+func NewID(name string) string {
+	var random [5]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	return idOf(name, random)
+}
+
+// IDOf returns the run ID for a name and the ID of a request, which is the same each time.
+func IDOf(name, request string) string {
+	sum := sha256.Sum256([]byte(request))
+	return idOf(name, [5]byte(sum[:]))
+}
+
+func idOf(name string, unique [5]byte) string {
+	if name == "" {
+		name = "run"
+	}
+	return name + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(unique[:]))
+}
+
+// The fields of a run's memo.
+const (
+	MemoOwner   = "owner"
+	MemoName    = "name"
+	MemoTasks   = "tasks"
+	MemoCommand = "command"
+	MemoDir     = "dir"
+	// MemoSilence is the silence limit of the spec, if it has one.
+	MemoSilence = "silence"
+)
+
+// OwnerOf returns the owner of runs that a workflow starts, if it names no other: its ID, cut
+// because databases take 255 bytes in a search attribute.
+func OwnerOf(workflowID string) string { return shorten.Text(workflowID, 200) }
+
+// Memo returns the facts that lists show of a run in addition to its search attributes.
+func Memo(s *spec.RunSpec, owner string) map[string]any {
+	m := map[string]any{MemoOwner: owner, MemoName: s.Name, MemoTasks: cluster(s), MemoCommand: commandLine(s), MemoDir: s.Dir}
+	if s.Silence != "" {
+		m[MemoSilence] = s.Silence
+	}
+	return m
+}
+
+// commandLine returns the command of the first tasks, cut to fit into a list.
+func commandLine(s *spec.RunSpec) string {
+	words := s.Command
+	if len(words) == 0 && len(s.Tasks) > 0 {
+		words = s.Tasks[0].Command
+	}
+	return shorten.Text(strings.Join(words, " "), 200)
+}
+
+// Summary returns the line that the Web UI shows for a run. The server takes at
+// most 400 bytes.
+func Summary(s *spec.RunSpec) string {
+	line := markdown.Name(cluster(s))
+	if len(s.Command) > 0 {
+		const most = 200
+		line += ": " + markdown.Inline(strings.Join(s.Command, " "), most)
+	}
+	return line
+}
+
+// cluster returns for example "chief=1 worker=3".
+func cluster(s *spec.RunSpec) string {
+	var groups []string
+	for _, g := range s.Tasks {
+		groups = append(groups, fmt.Sprintf("%s=%d", g.Type, g.Size()))
+	}
+	return strings.Join(groups, " ")
+}
