@@ -23,11 +23,11 @@ const (
 	long = time.Minute
 )
 
-// errPending reports that a question has no answer yet.
+// errPending reports that the first answer is still missing.
 var errPending = errors.New("the server has not answered yet")
 
 // facts keeps the answers to questions, so that several pages and reloads share them. A question
-// does not end with the page that asked it: a page that cannot wait has the last answer.
+// does not end with the page that asked it. A page that cannot wait shows the last answer.
 type facts[V any] struct {
 	// lasts reports whether a value will not change. It may be nil.
 	lasts func(V) bool
@@ -48,8 +48,8 @@ type fact[V any] struct {
 }
 
 // get returns the last answer under a key, and its time, if that was a short time ago. Otherwise
-// it asks; several callers ask once. It waits for at most the given time, or [patience] if there
-// is an earlier answer, and returns errPending if there is none then.
+// it asks; several callers ask once. It waits for at most the given time, or [patience] if it
+// knows an earlier answer. It returns errPending if it knows no answer then.
 func (f *facts[V]) get(ctx context.Context, key string, wait time.Duration, ask func(context.Context) (V, error)) (V, time.Time, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -36,8 +36,8 @@ func TestFactsAreShared(t *testing.T) {
 	assert.Equal(t, 3, again)
 }
 
-// A page does not wait for a slow answer, and the next one has it. A page that has an answer
-// waits even less for a newer one.
+// A page does not wait for a slow answer, and the next one has it. A page
+// waits even less for a newer answer than the one it knows.
 func TestASlowAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f facts[int]
@@ -55,7 +55,7 @@ func TestASlowAnswer(t *testing.T) {
 		_, _, err := f.get(first, "run", time.Second, ask)
 		require.ErrorIs(t, err, errPending)
 		assert.Equal(t, time.Second, time.Since(began))
-		leave() // the question goes on
+		leave() // the question continues
 		value, at, err := f.get(t.Context(), "run", time.Minute, ask)
 		require.NoError(t, err)
 		assert.Equal(t, 1, value)

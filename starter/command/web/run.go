@@ -86,8 +86,8 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 	_ = page.RenderRun(w, p, page.Live)
 }
 
-// knownRun returns the page of a run without its frame. What is not known in time is left out, and
-// isWhole is false then.
+// knownRun returns the page of a run without its frame. isWhole reports whether it has all parts;
+// it lacks those that are unknown at the given time.
 func (s *Server) knownRun(r *http.Request, run *starter.Run, f *runFacts, at, until time.Time) (p *page.RunPage, isWhole bool) {
 	p = model.Run{Status: f.status, Barriers: f.barriers}.Page(at)
 	p.Tasks.Filter = taskFilter(r)
@@ -98,7 +98,7 @@ func (s *Server) knownRun(r *http.Request, run *starter.Run, f *runFacts, at, un
 		p.Stacks = &found
 	}
 	if age := time.Since(at); p.Open && age > stale {
-		p.Notices = append([]page.Notice{{Tone: page.Warning, Text: fmt.Sprintf("The server has not answered for %s. This is what was known then.", cli.Roughly(age))}}, p.Notices...)
+		p.Notices = append([]page.Notice{{Tone: page.Warning, Text: fmt.Sprintf("The server has not answered for %s. The page shows its last answer.", cli.Roughly(age))}}, p.Notices...)
 	}
 	if note, ok := s.notes.get(r.URL.Query().Get("note")); ok {
 		p.Notices = append([]page.Notice{note}, p.Notices...)
