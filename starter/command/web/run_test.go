@@ -40,6 +40,9 @@ func TestAPageOfASlowServer(t *testing.T) {
 		assert.Contains(t, w.Body.String(), "It takes longer than usual")
 		assert.Contains(t, w.Body.String(), `data-refresh="500"`)
 		time.Sleep(askedFor)
-		assert.Equal(t, http.StatusBadGateway, get().Code)
+		w = get()
+		assert.Equal(t, http.StatusBadGateway, w.Code)
+		assert.Contains(t, w.Body.String(), "The server did not answer within 15s. This page tries again.")
+		assert.Equal(t, "5", w.Header().Get("Refresh"))
 	})
 }

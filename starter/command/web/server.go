@@ -188,7 +188,15 @@ func (s *Server) fail(w http.ResponseWriter, err error) {
 	case errors.Is(err, context.Canceled):
 		return
 	}
-	s.message(w, status, title, err.Error())
+	text := err.Error()
+	if errors.Is(err, context.DeadlineExceeded) {
+		text = fmt.Sprintf("The server did not answer within %s.", askedFor)
+	}
+	if status == http.StatusBadGateway {
+		w.Header().Set("Refresh", "5") // the page has no parts that its script could ask for
+		text += " This page tries again."
+	}
+	s.message(w, status, title, text)
 }
 
 func writeHTML(w http.ResponseWriter, status int) {
