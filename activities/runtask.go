@@ -429,6 +429,9 @@ func (l *taskLease) count(p supervisor.Process, exit spec.Exit) {
 func (l *taskLease) exit(p supervisor.Process) spec.Exit {
 	exit, _ := l.describe(l.plan, p)
 	exit.Restart, exit.Steps = l.plan.number(p), l.services.StepTime(l.key)
+	if p := l.services.Progress(l.key); p != nil {
+		exit.LastStep = &p.Current
+	}
 	return exit
 }
 

@@ -20,6 +20,8 @@ type group struct {
 	before *failure
 	// restarts are the last maxRestartsKept restarts, the oldest first.
 	restarts []spec.GroupRestart
+	// standstill says whether restarts lead further.
+	standstill standstill
 	// timed reports whether the timers of the run were started.
 	timed bool
 }
@@ -77,8 +79,14 @@ func (a *account) generationRoot() *failure {
 	return root
 }
 
-// nextGeneration places the group again. No task of the last generation may be live.
+// nextGeneration places the group again, or ends the run if that leads nowhere. No task of the last generation may be live.
 func (m *Machine) nextGeneration() {
+	if m.standsStill() {
+		m.decide(byFailure)
+		m.endRegrouping()
+		m.release()
+		return
+	}
 	before := m.generationRoot()
 	first := m.renumber(m.group.first + 1)
 	m.keepRestart(first, before)

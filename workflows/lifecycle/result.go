@@ -32,6 +32,9 @@ func (a *account) finish(e Released) Finish {
 		r.Reason = a.unfinished()
 	}
 	a.addLimit(&r, j)
+	if a.decided == byFailure {
+		r.Standstill = a.group.standstill.given(a.spec.GiveUpWithoutProgress)
+	}
 	a.addFailures(&r, j, e)
 	if s := a.Stopping(); s.Stop {
 		r.Stopping, r.Stragglers, r.IgnoredStragglers = &s, a.together.stragglers, a.spec.StopTogether.IgnoreLiveTasks

@@ -335,6 +335,8 @@ func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
 			e.Cause, e.ExitCode, e.Signal = spec.CauseHostLost, -15, "SIGTERM"
 		case "lost":
 			e.Cause, e.ExitCode = spec.CauseHostLost, -1
+		case "at":
+			e.LastStep = new(float64(n))
 		case "nothing":
 			nothing = true
 		case "report":

@@ -13,10 +13,15 @@ import (
 // Snapshot is the state of a run that continues in another execution of its workflow,
 // taken between two generations or at a quiet moment of one.
 type Snapshot struct {
-	Generation int                    `json:"generation"`
-	First      int                    `json:"first"`
-	Size       int                    `json:"size,omitempty"`
-	Counted    int                    `json:"counted,omitempty"`
+	Generation int `json:"generation"`
+	First      int `json:"first"`
+	Size       int `json:"size,omitempty"`
+	Counted    int `json:"counted,omitempty"`
+	// Failed, Standstill and Furthest are the state of the rule about restarts that lead
+	// nowhere.
+	Failed     bool                   `json:"failed,omitempty"`
+	Standstill int                    `json:"standstill,omitempty"`
+	Furthest   *float64               `json:"furthest,omitempty"`
 	Quick      int                    `json:"quick,omitempty"`
 	Added      []spec.Task            `json:"added,omitempty"`
 	Exits      map[string][]spec.Exit `json:"exits,omitempty"`
@@ -74,6 +79,7 @@ func (m *Machine) Snapshot() Snapshot {
 	g := m.group
 	s := Snapshot{
 		Generation: g.generation, First: g.first, Size: m.size, Counted: g.counted, Quick: g.quick, Restarts: g.restarts,
+		Failed: g.standstill.failed, Standstill: g.standstill.restarts, Furthest: g.standstill.furthest,
 		Stops: m.together.seq, Cleared: m.together.done, Exits: map[string][]spec.Exit{}, Stacks: m.findings, FoundIn: m.foundIn, StackFiles: maps.Clone(m.stacks),
 		SilenceRestarts: m.silent.restarts, Notices: m.notices,
 	}
@@ -166,6 +172,7 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 	}
 	m.together.seq, m.together.done = from.Stops, from.Cleared
 	m.group = group{generation: from.Generation, first: from.First, counted: from.Counted, quick: from.Quick, restarts: from.Restarts}
+	m.group.standstill = standstill{furthest: from.Furthest, failed: from.Failed, restarts: from.Standstill}
 	m.setSize(from.Size)
 	for _, t := range m.tasks {
 		t.first, t.earlier = from.First, from.Exits[t.Name()]

@@ -97,6 +97,8 @@ func (w *writer) failed() {
 	} else if r.FirstFailure != nil {
 		w.rootCause(*r.FirstFailure)
 	}
+	w.atTheSameStep()
+	w.gaveUp()
 	w.others()
 	if stragglersFail(r) {
 		w.line("%s", stragglers(r))

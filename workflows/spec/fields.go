@@ -244,6 +244,12 @@ var fields = []field{
 		flag: "max-restarts", usage: "restart each task, or the group, at most `NUMBER` times; if above 0, implies --auto-restart",
 	},
 	{
+		of:      "RunSpec.give_up_without_progress",
+		doc:     "The number of restarts of the group in a row, after failures, that end the run if none of them reaches a further step than the tasks had reported before. Default: no limit. A program that reports no progress makes none. Needs restart_scope: group.",
+		example: "give_up_without_progress: 2", least: new(1),
+		flag: "give-up-without-progress", usage: "end the run after this `NUMBER` of restarts of the group in a row that reached no further step, by the progress that the tasks report",
+	},
+	{
 		of: "RunSpec.restart_scope", def: DefaultRestartScope,
 		doc:     "What restarts after a failure: the task, or the whole group. group implies auto_restart.",
 		example: "restart_scope: task", enum: names(restartScopes),

@@ -120,6 +120,8 @@ type Exit struct {
 	// Steps is the time that the process took for a step. It is nil if the process has reported
 	// none, or if the time is not known.
 	Steps *StepTime `json:"steps,omitempty"`
+	// LastStep is the progress that the process last reported; nil if it has reported none.
+	LastStep *float64 `json:"last_step,omitempty"`
 	// Usage is the usage of the process and its descendants.
 	Usage Usage `json:"usage,omitzero"`
 }
@@ -357,11 +359,21 @@ type RunResult struct {
 	// Usage is the usage of all processes of all tasks, restarts included, on the hosts that
 	// have answered.
 	Usage Usage `json:"usage,omitzero"`
+	// Standstill is set if the run has ended because restarts did not lead further.
+	Standstill *Standstill `json:"standstill,omitempty"`
 	// NotReleased is why hosts could not be given back, a line each.
 	NotReleased []string `json:"not_released,omitempty"`
 	LeftOut     *LeftOut `json:"left_out,omitempty"`
 	// Output holds the last lines of the output if the spec asks for it.
 	Output []string `json:"output,omitempty"`
+}
+
+// Standstill says that restarts of the group did not lead further.
+type Standstill struct {
+	// Restarts is the number of restarts in a row that reached no step beyond LastStep.
+	Restarts int `json:"restarts"`
+	// LastStep is the furthest step that any task has reported; nil if none has.
+	LastStep *float64 `json:"last_step,omitempty"`
 }
 
 // Cause returns why the run ended: the cause of its root failure, if there is one. It is empty

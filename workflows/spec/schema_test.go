@@ -143,6 +143,9 @@ func TestFieldExamplesDecode(t *testing.T) {
 		doc := "tasks: [{type: worker, count: 9}]\nauto_restart: true\nsilence: 1m\ncommand: [x]\n"
 		name, _, _ := strings.Cut(f.example, ":")
 		doc = regexp.MustCompile(`(?m)^`+name+`: .*\n`).ReplaceAllString(doc, "")
+		if name == "give_up_without_progress" {
+			doc += "restart_scope: group\n"
+		}
 		if strings.Contains(key, "lastic") {
 			doc += "hosts: \"3:9\"\nrestart_scope: group\n"
 		}
@@ -162,6 +165,11 @@ func TestFieldExamplesDecode(t *testing.T) {
 		case "Notification":
 			other := map[string]string{"events": "command: [x]", "secret": `webhook: "https://example.com"`}[name]
 			doc = "command: [x]\ntasks: [{type: worker}]\nsilence: 1m\non_silence: report\nnotify: [{" + strings.Trim(f.example+", "+other, ", ") + "}]"
+		case "After":
+			doc += "after: [{" + f.example + "}]"
+			if name != "run" {
+				doc = strings.TrimSuffix(doc, "}]") + ", run: prepare}]"
+			}
 		case "StopTogether":
 			doc += "stop_together: {" + f.example + "}"
 		case "Stop", "Logs", "Closures", "Hosts", "Elastic":

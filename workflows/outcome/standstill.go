@@ -1,0 +1,56 @@
+package outcome
+
+import (
+	"strconv"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+)
+
+// atTheSameStep says how often in a row the group has failed in the same way at the same step.
+func (w *writer) atTheSameStep() {
+	last := w.r.FirstFailure
+	if last == nil || last.LastStep == nil {
+		return
+	}
+	times, hosts := 1, map[string]bool{last.Host: true}
+	for i := len(w.r.GroupRestarts) - 1; i >= 0; i-- {
+		f := w.r.GroupRestarts[i].Failure
+		if f == nil || !alike(f.Exit, last.Exit) {
+			break
+		}
+		times++
+		hosts[f.Host] = true
+	}
+	if times < 2 {
+		return
+	}
+	where := "the data or the code, or this host"
+	if len(hosts) > 1 {
+		where = "the data or the code, and not the host"
+	}
+	w.line("It failed %d times in a row in the same way at step %s: check %s", times, step(*last.LastStep), where)
+}
+
+// alike reports whether two processes ended in the same way at the same step.
+func alike(a, b spec.Exit) bool {
+	if a.LastStep == nil || *a.LastStep != *b.LastStep || a.Cause != b.Cause || a.ExitCode != b.ExitCode {
+		return false
+	}
+	return a.Printed == nil && b.Printed == nil || a.Printed != nil && b.Printed != nil && a.Printed.Place == b.Printed.Place
+}
+
+// gaveUp says that restarts did not lead further.
+func (w *writer) gaveUp() {
+	s := w.r.Standstill
+	if s == nil {
+		return
+	}
+	reached := "no task reported a step"
+	if s.LastStep != nil {
+		reached = "none went beyond step " + step(*s.LastStep)
+	}
+	w.line("The run gave up after %s without progress: %s (give_up_without_progress)", plural.Of(s.Restarts, "restart", "restarts"), reached)
+}
+
+func step(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
