@@ -107,6 +107,11 @@ in_debian = $(if $(DEBIAN),$(abspath .ci/in-debian) $(DEBIAN) $(abspath $(TOOLS)
 pytorch: build ## run PyTorch's own tests of its launcher, with clusterrun in the place of torchrun; DEBIAN=trixie takes PyTorch 2.6, and root
 	tests=$$($(in_debian) .ci/pytorch-tests $(TOOLS)/pytorch) && CLUSTERRUN_PYTORCH_TESTS=$$tests $(GO) test $(if $(DEBIAN),-exec '$(in_debian)') -count 1 -v -run '^TestPyTorch$$' ./tests/e2e
 
+.PHONY: typescript
+typescript: build ## run the example in TypeScript with Temporal's SDK from npm
+	mkdir -p $(TOOLS)/typescript && cp starter/examples/typescript/package.json $(TOOLS)/typescript && npm install --no-audit --no-fund --prefix $(TOOLS)/typescript
+	CLUSTERRUN_NODE_MODULES=$(abspath $(TOOLS))/typescript/node_modules $(GO) test -count 1 -v -run '^TestExampleTypeScript$$' ./tests/e2e
+
 .PHONY: systemd
 systemd: build ## use host workers and a controller as services of a virtual machine with systemd; takes root and Debian
 	root=$$(.ci/systemd-image $(TOOLS)/systemd) && CLUSTERRUN_SYSTEMD_ROOT=$$root $(GO) test -count 1 -v -run '^TestUnderSystemd$$' ./tests/e2e

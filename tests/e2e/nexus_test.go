@@ -36,16 +36,21 @@ func waiter(ctx workflow.Context, id string) (*spec.RunResult, error) {
 	return runs.WaitNexus(ctx, endpoint, id, workflow.NexusOperationOptions{})
 }
 
-// Workflows execute runs as children and as Nexus operations, and learn how they end.
-func TestRunsInWorkflows(t *testing.T) {
-	t.Parallel()
-	f := fixtureOn(t, harness.StartServer(t, "--headless"), "--slots", "64")
-	_, err := f.client.OperatorService().CreateNexusEndpoint(t.Context(), &operatorservice.CreateNexusEndpointRequest{
+func (f *fixture) createEndpoint() {
+	f.t.Helper()
+	_, err := f.client.OperatorService().CreateNexusEndpoint(f.t.Context(), &operatorservice.CreateNexusEndpointRequest{
 		Spec: &nexuspb.EndpointSpec{Name: endpoint, Target: &nexuspb.EndpointTarget{Variant: &nexuspb.EndpointTarget_Worker_{
 			Worker: &nexuspb.EndpointTarget_Worker{Namespace: "default", TaskQueue: spec.TaskQueue},
 		}}},
 	})
-	require.NoError(t, err)
+	require.NoError(f.t, err)
+}
+
+// Workflows execute runs as children and as Nexus operations, and learn how they end.
+func TestRunsInWorkflows(t *testing.T) {
+	t.Parallel()
+	f := fixtureOn(t, harness.StartServer(t, "--headless"), "--slots", "64")
+	f.createEndpoint()
 	w := worker.New(f.client, "callers", worker.Options{})
 	w.RegisterWorkflow(childCaller)
 	w.RegisterWorkflow(nexusCaller)
@@ -124,7 +129,7 @@ func TestRunsInWorkflows(t *testing.T) {
 		assert.Equal(t, spec.ErrInvalidRunSpec, result.ErrorType, run.GetID())
 		assert.Equal(t, 2, result.ExitCode, run.GetID())
 	}
-	_, err = resultOf(missing)
+	_, err := resultOf(missing)
 	assert.ErrorContains(t, err, `no run "no-such-run"`)
 
 	// An operation waits for a run of others, open or ended, and its cancellation leaves the run.
