@@ -2,8 +2,7 @@
 // workflows in any language, execute runs through it and wait for them.
 //
 // An operation is a run: the server calls the operation back when the workflow of the run has
-// ended, however long that takes, and passes on cancellations. So no worker holds anything for
-// an open operation.
+// ended, and passes on cancellations. So no worker holds anything for an open operation.
 //
 // The ID of a run is made of the ID of the request, and the server starts one workflow for all
 // attempts of a request. Input that cannot be run fails the operation before anything starts.

@@ -28,7 +28,7 @@ func Service() *nexus.Service {
 	return s
 }
 
-// decode decodes the input of an operation strictly. example is what it should look like.
+// decode decodes the input of an operation strictly. example shows a right one.
 func decode(input converter.RawValue, v any, example string) error {
 	p := input.Payload()
 	if key := spec.MissingKey(p.GetMetadata()); key != nil {

@@ -66,7 +66,7 @@ func waitsFor(input converter.RawValue) (string, error) {
 		return "", err
 	}
 	if in.ID == "" {
-		return "", failed(spec.ErrInvalidRequest, "the input of the operation has no run ID; give "+example)
+		return "", failed(spec.ErrInvalidRequest, "the input of the operation names no run; give "+example)
 	}
 	return in.ID, nil
 }

@@ -20,7 +20,7 @@ type Options struct {
 	Queue string
 	// Owner is shown in lists of runs. Default: the ID of the parent.
 	Owner string
-	// ParentClosePolicy is what the server does with the run if the parent closes first.
+	// ParentClosePolicy selects what the server does with the run if the parent closes first.
 	// Default: it requests the cancellation of the run, which stops its tasks with their stop
 	// signal and grace. The policy is also applied if the parent continues as new.
 	ParentClosePolicy enumspb.ParentClosePolicy
@@ -61,7 +61,7 @@ func Start(ctx workflow.Context, s *spec.RunSpec, o Options) *Child {
 		WorkflowID:          o.ID,
 		TaskQueue:           cmp.Or(o.Queue, spec.TaskQueue),
 		WorkflowTaskTimeout: spec.WorkflowTaskTimeout,
-		// The run's result comes after its tasks have been stopped.
+		// The result of the run comes after the end of its tasks.
 		WaitForCancellation:   true,
 		ParentClosePolicy:     cmp.Or(o.ParentClosePolicy, enumspb.PARENT_CLOSE_POLICY_REQUEST_CANCEL),
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,

@@ -80,7 +80,7 @@ func TestRunTakesItsOptions(t *testing.T) {
 	assert.Len(t, c.info.SearchAttributes.GetIndexedFields(), len(spec.Attributes()))
 }
 
-// The error of a run has its result, with whatever the run ended.
+// The error of a run has its result.
 func TestErrorsOfRuns(t *testing.T) {
 	failed := &spec.RunResult{
 		Verdict: spec.VerdictFailed, Message: "worker-1 failed", ErrorType: spec.ErrSubprocess, ExitCode: 3,

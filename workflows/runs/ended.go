@@ -101,7 +101,7 @@ func ResultOf(err error) *spec.RunResult {
 }
 
 // innermost returns the last of the application errors in a chain: the server and the SDKs wrap the
-// error of an operation into another. It returns nil if there is none.
+// error of an operation into another. It returns nil if the chain has no such error.
 func innermost(err error) (last *temporal.ApplicationError) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if application, ok := err.(*temporal.ApplicationError); ok {

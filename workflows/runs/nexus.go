@@ -16,11 +16,11 @@ import (
 // [spec.RunResult]; a run that did not succeed fails the operation as it fails a parent.
 const (
 	Service = "clusterrun"
-	// OperationRun executes a run. Its input is a [RunInput]. To cancel the operation stops
-	// the run.
+	// OperationRun executes a run. Its input is a [RunInput]. A cancellation of the operation
+	// stops the run.
 	OperationRun = "run"
-	// OperationWait waits for the end of a run that exists. Its input is a [WaitInput]. To
-	// cancel the operation has no effect on the run.
+	// OperationWait waits for the end of a run that exists. Its input is a [WaitInput]. A
+	// cancellation of the operation does not reach the run.
 	OperationWait = "wait"
 )
 
@@ -44,15 +44,15 @@ type WaitInput struct {
 	ID string `json:"id"`
 }
 
-// RunNexus executes a run through a Nexus endpoint and returns its result. The errors are those
-// of [Run]. If the endpoint does not answer, or a timeout of the options passes, it is
+// RunNexus executes a run through a Nexus endpoint and returns its result, with the same errors as
+// [Run]. If the endpoint does not answer, or a timeout of the options passes, it is
 // Temporal's; the run may continue then.
 func RunNexus(ctx workflow.Context, endpoint string, in RunInput, o workflow.NexusOperationOptions) (*spec.RunResult, error) {
 	return operate(ctx, endpoint, OperationRun, in.ID, in, o)
 }
 
 // WaitNexus waits through a Nexus endpoint for the end of a run that exists, open or ended, and
-// returns its result. The errors are those of [RunNexus], and a [*NotFoundError]. If ctx is
+// returns its result, with the same errors as [RunNexus], or a [*NotFoundError]. If ctx is
 // cancelled, WaitNexus returns at once and the run continues.
 func WaitNexus(ctx workflow.Context, endpoint, id string, o workflow.NexusOperationOptions) (*spec.RunResult, error) {
 	o.CancellationType = cmp.Or(o.CancellationType, workflow.NexusOperationCancellationTypeTryCancel)
