@@ -45,8 +45,8 @@ type WaitInput struct {
 }
 
 // RunNexus executes a run through a Nexus endpoint and returns its result, with the same errors as
-// [Run]. If the endpoint does not answer, or a timeout of the options passes, it is
-// Temporal's; the run may continue then.
+// [Run]. If the endpoint does not answer, or a timeout of the options passes, the error is
+// one of Temporal; the run may continue then.
 func RunNexus(ctx workflow.Context, endpoint string, in RunInput, o workflow.NexusOperationOptions) (*spec.RunResult, error) {
 	return operate(ctx, endpoint, OperationRun, in.ID, in, o)
 }
