@@ -53,6 +53,8 @@ type line struct {
 	at   time.Time
 	end  int64 // offset of its end in its file
 	text []byte
+	// after counts the later lines of its rank whose time is unknown as well.
+	after int
 }
 
 // collected collects lines that contain a text.
@@ -102,8 +104,9 @@ func (c *collected) add(l *line) {
 	}
 }
 
-// byTime returns the lines by the times that hosts have recorded. Hosts record no time for the
-// latest lines, which come last.
+// byTime returns the lines by the times that hosts have recorded. The times of the latest lines and
+// of other hosts are unknown. Such lines come last: the last line of each rank, before it the one
+// before, and so on.
 func (c *collected) byTime(s *starter.Status) []*line {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,10 +125,17 @@ func (c *collected) byTime(s *starter.Status) []*line {
 			l.at = by(l.Stream, l.end)
 		}
 	}
+	after := map[int]int{}
+	for _, l := range slices.Backward(c.lines) {
+		if l.at.IsZero() {
+			l.after = after[l.Rank]
+			after[l.Rank]++
+		}
+	}
 	slices.SortStableFunc(c.lines, func(a, b *line) int {
 		switch {
 		case a.at.IsZero() == b.at.IsZero():
-			return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.Rank, b.Rank))
+			return cmp.Or(a.at.Compare(b.at), cmp.Compare(b.after, a.after), cmp.Compare(a.Rank, b.Rank))
 		case a.at.IsZero():
 			return 1
 		}

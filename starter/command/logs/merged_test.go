@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -51,4 +52,17 @@ func TestSearchedLines(t *testing.T) {
 	c.deliver(tasklog.Chunk{Stream: tasklog.Stream{}, Data: []byte("fine\nValueError: x\nERROR\n"), Start: true})
 	assert.Len(t, c.byTime(&starter.Status{}), 2)
 	assert.Equal(t, "ERROR", c.last[0])
+}
+
+// Lines of other hosts have no times. The ranks take turns, so that equal lines become one.
+func TestLinesWithoutTimes(t *testing.T) {
+	c := newCollected("")
+	for rank := range 3 {
+		c.deliver(tasklog.Chunk{Stream: tasklog.Stream{Rank: rank}, Data: fmt.Appendf(nil, "rank %d\nstep 1\nstep 2\n", rank), Start: true})
+	}
+	var texts []string
+	for _, l := range merged(c.byTime(&starter.Status{}), nil) {
+		texts = append(texts, l.Ranks+": "+l.Text)
+	}
+	assert.Equal(t, []string{"0: rank 0", "1: rank 1", "2: rank 2", "0-2: step 1", "0-2: step 2"}, texts)
 }
