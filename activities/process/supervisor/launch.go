@@ -137,7 +137,7 @@ func (l *launcher) openFiles(c Command) (fds []int, streams []*output.Stream, er
 			output.CloseStreams(streams)
 		}
 	}()
-	if err := checkDir(c.Dir); err != nil {
+	if err := CheckDir(c.Dir); err != nil {
 		return nil, nil, err
 	}
 	logs, err := c.files().Make()
@@ -194,9 +194,9 @@ func openAt(dir output.Dir, path string, flags int) (int, error) {
 	return fd, nil
 }
 
-// checkDir returns an error for an unusable working directory: the kernel's errors do not
+// CheckDir returns an error for an unusable working directory: the kernel's errors do not
 // tell whether they mean the program or the directory.
-func checkDir(dir string) error {
+func CheckDir(dir string) error {
 	if dir == "" {
 		return nil
 	}

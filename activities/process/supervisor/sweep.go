@@ -78,7 +78,7 @@ func sweepHost(ctx context.Context, plan sweepPlan) sweepResult {
 				seen[pid] = true
 				result.killed++
 			}
-			killExactly(pid, ticks)
+			proc.Signal(pid, ticks, unix.SIGKILL)
 		}
 		if len(victims) == 0 && (plan.cgroup == "" || !cgroup.Populated(plan.cgroup)) {
 			break
@@ -132,21 +132,6 @@ func (plan sweepPlan) inSession(stat proc.Stat) bool {
 		return leader.Ticks == ticks
 	}
 	return stat.Ticks <= plan.lastSign
-}
-
-// killExactly sends SIGKILL to one process, but not to a later one with the same number.
-func killExactly(pid int, ticks uint64) {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
-		return
-	}
-	defer unix.Close(fd)
-	if stat, err := proc.ReadStat(pid); err == nil && stat.Ticks == ticks {
-		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-	}
 }
 
 // sweepAfterLoss kills every process that a dead supervisor left and returns their number. Both

@@ -26,8 +26,21 @@ import (
 // controller is needed.
 
 // Own returns the directory of the cgroup of this process; empty if there is none.
-func Own() string {
-	self, err := os.ReadFile("/proc/self/cgroup")
+func Own() string { return at("self") }
+
+// In returns the directory of the cgroup, directly below the instance's cgroup, that contains the
+// process; empty if there is none.
+func In(pid int, instance string) string {
+	dir, name := at(strconv.Itoa(pid)), Of(pid, instance)
+	above, _, ok := strings.Cut(dir+"/", "/clusterrun-"+instance+"/")
+	if !ok || name == "" {
+		return ""
+	}
+	return filepath.Join(above, "clusterrun-"+instance, name)
+}
+
+func at(process string) string {
+	self, err := os.ReadFile("/proc/" + process + "/cgroup")
 	if err != nil {
 		return ""
 	}
@@ -119,18 +132,25 @@ func Kill(dir string) {
 		}
 	}
 	// Before Linux 5.14 there is only the list of processes.
+	for _, pid := range PIDs(dir) {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+}
+
+// PIDs returns the processes in a cgroup and below it.
+func PIDs(dir string) (pids []int) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
-			return nil //nolint:nilerr // a cgroup that is gone has nobody left to kill
+			return nil //nolint:nilerr // a cgroup that is gone has no processes
 		}
-		raw, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
-		for field := range strings.FieldsSeq(string(raw)) {
+		for _, field := range words(path, "cgroup.procs") {
 			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
-				_ = unix.Kill(pid, unix.SIGKILL)
+				pids = append(pids, pid)
 			}
 		}
 		return nil
 	})
+	return pids
 }
 
 // Populated reports whether anything lives in a cgroup or below it.
