@@ -84,6 +84,11 @@ func (r *Run) CaptureStacks(ctx context.Context, q spec.StacksRequest) (spec.Req
 	return ask[spec.RequestAnswer](ctx, r, spec.UpdateCaptureStacks, q)
 }
 
+// Exec allows a command to be executed with a task. The answer has the way to its host.
+func (r *Run) Exec(ctx context.Context, q spec.ExecRequest) (spec.RequestAnswer, error) {
+	return ask[spec.RequestAnswer](ctx, r, spec.UpdateExec, q)
+}
+
 // ask sends a request and waits for its answer.
 func ask[A any](ctx context.Context, r *Run, name string, arg any) (A, error) {
 	var answer A

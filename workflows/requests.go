@@ -34,6 +34,9 @@ func (r *clusterRun) register(ctx workflow.Context) error {
 		update(r, spec.UpdateCaptureStacks, "Saves the stacks of processes.", func(q spec.StacksRequest) (lifecycle.Event, error) {
 			return lifecycle.CaptureStacks{StacksRequest: q}, nil
 		}),
+		update(r, spec.UpdateExec, "Allows a command to be executed with a task.", func(q spec.ExecRequest) (lifecycle.Event, error) {
+			return lifecycle.Exec{ExecRequest: q}, nil
+		}),
 		update(r, spec.UpdateSilent, "Reports that all tasks on a host are silent.", func(q spec.SilentRequest) (lifecycle.Event, error) {
 			return lifecycle.Silent{SilentRequest: q}, nil
 		}),
@@ -75,6 +78,10 @@ func (c *hostCalls) onHosts(a lifecycle.Action) onHosts {
 		})
 	case lifecycle.CaptureStacks:
 		return c.captureStacks(a.StacksRequest, requesting)
+	case lifecycle.Exec:
+		return reach(c, hostapi.Host.AllowExec, []string{a.Task}, func(to hostapi.Group, _ []string) hostapi.AllowExecInput {
+			return hostapi.AllowExecInput{Group: to, ExecRequest: a.ExecRequest}
+		})
 	}
 	return nil
 }

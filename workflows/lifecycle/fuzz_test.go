@@ -154,6 +154,9 @@ func (w *world) event() Event {
 		if w.Byte()%4 == 0 {
 			return Cancel{Reason: "why not"}
 		}
+		if w.Byte()%4 == 0 {
+			return Exec{spec.ExecRequest{Task: w.task()}}
+		}
 		return SignalTasks{spec.SignalRequest{Tasks: w.tasks(), Signal: "SIGUSR1"}}
 	case 9:
 		return TerminateTasks{spec.TaskRequest{Tasks: w.tasks()}}
@@ -400,6 +403,8 @@ func (w *world) carryOut(a Action) {
 		w.allLive(a.Tasks)
 	case CaptureStacks:
 		w.allLive(a.Tasks)
+	case Exec:
+		w.allLive([]string{a.Task})
 	case SealTasks:
 		w.allLive(a.Tasks)
 		w.sealed = true

@@ -25,12 +25,14 @@ type (
 	SignalTasks    struct{ spec.SignalRequest }
 	// CaptureStacks is for the named tasks, or for all tasks if none is named.
 	CaptureStacks struct{ spec.StacksRequest }
+	Exec          struct{ spec.ExecRequest }
 )
 
 func (TerminateTasks) action() {}
 func (RestartTasks) action()   {}
 func (SignalTasks) action()    {}
 func (CaptureStacks) action()  {}
+func (Exec) action()           {}
 
 // The other requests of an operator; see also [Cancel], [StopTogether] and [ClearStop].
 type (
@@ -145,6 +147,13 @@ func (e CaptureStacks) apply(m *Machine) {
 	e.Tasks = tasks
 	m.do(e)
 }
+
+func (e Exec) check(m *Machine) error {
+	return m.checkTasks([]string{e.Task}, hasEnded(""))
+}
+
+// apply changes nothing: the run does not know of what is executed.
+func (e Exec) apply(m *Machine) { m.do(e) }
 
 func (e StartTask) check(m *Machine) error {
 	t := e.Task

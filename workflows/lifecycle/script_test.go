@@ -210,6 +210,8 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 		return lifecycle.RestartTasks{TaskRequest: spec.TaskRequest{Tasks: tasks, Signal: signal, Grace: grace}}, nil
 	case "signal":
 		return lifecycle.SignalTasks{SignalRequest: spec.SignalRequest{Tasks: tasks, Signal: signal}}, nil
+	case "exec":
+		return lifecycle.Exec{ExecRequest: spec.ExecRequest{Task: arg(1)}}, nil
 	case "start":
 		task, err := s.spec.AddedTask(spec.StartTaskRequest{Task: arg(1)})
 		return lifecycle.StartTask{Task: task, New: arg(2) == "new"}, err
@@ -486,6 +488,8 @@ func show(a lifecycle.Action) string {
 		return showRequest("signal", spec.TaskRequest{Tasks: a.Tasks, Signal: a.Signal})
 	case lifecycle.CaptureStacks:
 		return showRequest("stacks", spec.TaskRequest{Tasks: a.Tasks})
+	case lifecycle.Exec:
+		return showRequest("exec", spec.TaskRequest{Tasks: []string{a.Task}})
 	case lifecycle.SealTasks:
 		return showRequest("seal", spec.TaskRequest{Tasks: a.Tasks})
 	case lifecycle.StopSilentTasks:

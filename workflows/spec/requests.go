@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -21,6 +23,8 @@ const (
 	UpdateClearStop    = "clear-stop"
 	// UpdateCaptureStacks captures the stacks of processes.
 	UpdateCaptureStacks = "capture-stacks"
+	// UpdateExec allows a command to be executed with a running task.
+	UpdateExec = "exec"
 	// UpdateSilent reports to a run that all its tasks on a host are silent.
 	UpdateSilent = "silent"
 	// UpdateRestarted reports to a run that a host has restarted one of its tasks.
@@ -172,6 +176,25 @@ func (r StacksRequest) Validate() error {
 	return c.requestError()
 }
 
+// ExecRequest is the input of [UpdateExec]. The command itself is sent to the host only.
+type ExecRequest struct {
+	Task string `json:"task"`
+	// Key is the SHA-256, in hex, of a secret that whoever uses the answer has to know: the
+	// history of the run has the answer.
+	Key string `json:"key"`
+}
+
+// Validate checks the request by itself. The run checks whether its task is running. The error
+// is an [*InvalidRequestError] with all problems.
+func (r ExecRequest) Validate() error {
+	c := &checker{}
+	checkTaskName(c, "task", r.Task)
+	if b, err := hex.DecodeString(r.Key); err != nil || len(b) != sha256.Size {
+		c.add("key", fmt.Sprintf("%q is not a SHA-256", r.Key), "use `clusterrun exec`, which makes it")
+	}
+	return c.requestError()
+}
+
 // SilentRequest is the input of [UpdateSilent].
 type SilentRequest struct {
 	// Host is the sender, and Tasks are its tasks of the generation.
@@ -218,6 +241,8 @@ type RequestAnswer struct {
 	Stacks stacktree.Tree `json:"stacks,omitzero"`
 	// Motion is the result of the second look.
 	Motion stacktree.Motion `json:"motion,omitzero"`
+	// Service is the way to the host of the task of an [ExecRequest], for a short time.
+	Service *HostService `json:"service,omitempty"`
 	// Note says what the request did to the run if it reached no task.
 	Note string `json:"note,omitempty"`
 }

@@ -19,6 +19,8 @@ type Requests interface {
 	// CaptureStacks writes the stacks of processes to files. Its answer has at most
 	// [stacktree.HostBytes] of stacks.
 	CaptureStacks(ctx context.Context, in CaptureStacksInput) (spec.RequestAnswer, error)
+	// AllowExec allows a command to be executed with a task.
+	AllowExec(ctx context.Context, in AllowExecInput) (spec.RequestAnswer, error)
 }
 
 // TerminateTasksInput is the input of TerminateTasks.
@@ -43,4 +45,10 @@ type SignalTasksInput struct {
 type CaptureStacksInput struct {
 	Group
 	spec.StacksRequest
+}
+
+// AllowExecInput is the input of AllowExec.
+type AllowExecInput struct {
+	Group
+	spec.ExecRequest
 }
