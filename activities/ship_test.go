@@ -49,7 +49,7 @@ func newSource(t *testing.T, name string, archive *shipped.Archive) *source {
 	var err error
 	s.Server, err = hostservice.Listen(hostservice.Config{Host: name, StateDir: s.state, Listen: "127.0.0.1", Archives: s.store})
 	require.NoError(t, err)
-	go s.Serve(func(context.Context, runkey.Run) {})
+	go s.Serve(func(context.Context, runkey.Run) {}, nil)
 	t.Cleanup(s.Close)
 	return s
 }

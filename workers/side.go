@@ -54,8 +54,8 @@ func Side(ctx context.Context) error {
 	defer stop()
 	// The log may be a pipe whose reader died with the supervisor while work is left. Ctrl-C on
 	// a terminal reaches this process too, but the supervisor handles it.
-	signal.Ignore(syscall.SIGINT, syscall.SIGHUP)
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	// They are not ignored, because the commands that this process starts would ignore them too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 	s := &side{Options: o, log: log, supervisor: sup}
 	return s.run(ctx)
 }
@@ -74,6 +74,7 @@ type side struct {
 	queues     *server.Queues
 	member     *server.Membership  // of the fleet; nil without a fleet
 	files      *hostservice.Server // nil if the output of runs is not served
+	here       here
 	stopFiles  func()
 	closing    chan supervisor.ClosingReply // the supervisor's reply once it is closing
 	abandoned  atomic.Bool                  // it is closing because the owner of its runs is gone
@@ -118,7 +119,7 @@ func (s *side) prepare(ctx context.Context) (err error) {
 		Retention: s.Retention, LogsCopiedTo: s.LogsCopiedTo, Advertise: s.Advertise, Slots: s.Slots, Oversubscribe: s.Oversubscribe, Owned: s.Owned,
 		OwnersOutput: s.OwnersOutput, Foreground: s.Foreground, Stdin: s.Stdin, Env: s.Env,
 		Guard: s.guard(),
-		Files: s.files, Supervisor: s.supervisor, Server: s.server, Rounds: s.rounds, Runs: s.server, Log: s.log,
+		Files: s.files, ServeHere: s.serveHere, Supervisor: s.supervisor, Server: s.server, Rounds: s.rounds, Runs: s.server, Log: s.log,
 		Queues: s.queues, Queue: spec.InstanceQueue(s.Queue, s.Host, s.supervisor.Instance()),
 		AskedAt: s.held.askedAt,
 	}
@@ -163,6 +164,7 @@ func (s *side) shut() {
 		s.host.RemoveSockets()
 	}
 	s.stopFiles()
+	s.here.close()
 	s.host.Close()
 }
 

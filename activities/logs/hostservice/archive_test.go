@@ -26,7 +26,7 @@ func keeping(t *testing.T) (*Server, *shipped.Store, string) {
 	store := shipped.Open(state)
 	s, err := Listen(Config{Host: "host-b", StateDir: state, Listen: "127.0.0.1", Archives: store})
 	require.NoError(t, err)
-	go s.Serve(func(context.Context, runkey.Run) {})
+	go s.Serve(func(context.Context, runkey.Run) {}, nil)
 	t.Cleanup(s.Close)
 	return s, store, state
 }

@@ -9,6 +9,8 @@
 //	GET  /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}?offset=BYTES&follow=true
 //	                                         one file: stdout, stderr, error, result,
 //	                                         start, usage, software, or the name of a file of stacks
+//	POST /v1/exec                            a command executed with a task; see package
+//	                                         remotecommand
 //	GET  /v1/archives/{digest}?offset=BYTES
 //	                                         what runs ship; see package shipped
 //	PUT  /v1/archives/{digest}?run=WORKFLOW  keeps an archive for the hosts of a run until
@@ -43,6 +45,10 @@
 // can be read for as long as they exist, even if the run was forgotten long ago. The run gives
 // its token to anyone who may query its status. All other requests get the same answer, 404,
 // for every reason.
+//
+// Commands need a token of their own, for one task. The run gives it to those who may update the
+// run, and it is good for seconds, only together with a secret of the client: the history of the
+// run has the token. The policy of the host then decides about the command.
 //
 // The certificate is made once and kept in the state directory. Clients identify it by its
 // fingerprint, which they also get from the run, so no authority has to sign it; names and

@@ -31,6 +31,7 @@ import (
 
 // host is a host whose files are served.
 type host struct {
+	executor Executor
 	*Server
 	t     *testing.T
 	run   runkey.Run
@@ -59,7 +60,7 @@ func (h *host) serve() {
 		case <-ctx.Done():
 		case <-h.over:
 		}
-	})
+	}, h.executor)
 	h.t.Cleanup(s.Close)
 }
 

@@ -48,6 +48,7 @@ type Server struct {
 	address  string
 	http     *http.Server
 	over     func(ctx context.Context, run runkey.Run)
+	executor Executor
 	// requests has an element for each request in progress.
 	requests chan struct{}
 }
@@ -73,6 +74,7 @@ func Listen(c Config) (*Server, error) {
 	routes.HandleFunc("GET /v1/runs/{run}", s.authorized(ofRun, asUser(s.list)))
 	routes.HandleFunc("POST /v1/runs/{run}/output", s.authorized(ofRun, asUser(s.output)))
 	routes.HandleFunc("GET /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}", s.authorized(ofRun, asUser(s.file)))
+	routes.HandleFunc("POST /v1/exec", s.authorized(toExec, s.exec))
 	routes.HandleFunc("GET /v1/archives/{digest}", s.authorized(ofArchive, s.readArchive))
 	routes.HandleFunc("PUT /v1/archives/{digest}", s.authorized(toStore, s.storeArchive))
 	s.http = &http.Server{
@@ -94,8 +96,8 @@ func (s *Server) Address() string { return s.address }
 
 // Serve answers requests until [Server.Close]. over returns when the run has released this
 // host, or when ctx is done.
-func (s *Server) Serve(over func(ctx context.Context, run runkey.Run)) {
-	s.over = over
+func (s *Server) Serve(over func(ctx context.Context, run runkey.Run), executor Executor) {
+	s.over, s.executor = over, executor
 	_ = s.http.ServeTLS(s.listener, "", "")
 }
 
@@ -123,7 +125,9 @@ func (s *Server) describe(g grant) *spec.HostService {
 	return &spec.HostService{Host: s.Host, Address: s.address, Fingerprint: s.fingerprint, Token: s.token(g)}
 }
 
-func ofRun(g grant, r *http.Request) bool     { return g.Run.RunID == r.PathValue("run") }
+func ofRun(g grant, r *http.Request) bool {
+	return g.Exec == nil && g.Run.RunID == r.PathValue("run")
+}
 func ofArchive(g grant, r *http.Request) bool { return g.Archive == r.PathValue("digest") }
 func toStore(g grant, _ *http.Request) bool   { return g.Store }
 

@@ -61,11 +61,12 @@ const (
 	AskRestart  Ask = "restart"
 	AskSignal   Ask = "signal"
 	AskStacks   Ask = "stacks"
+	AskExec     Ask = "exec"
 	AskClosures Ask = "closures"
 )
 
 // Asks are the values of [Rule.Requests].
-var Asks = []Ask{AskRestart, AskSignal, AskStacks}
+var Asks = []Ask{AskRestart, AskSignal, AskStacks, AskExec}
 
 // Request is a request to start a process on this host, or to act on a running one.
 type Request struct {

@@ -1,0 +1,37 @@
+package taskenv
+
+import (
+	"maps"
+	"slices"
+)
+
+// voices are the variables by which the process of a task speaks for the task. What is executed
+// with the task has none of them: it is not at the task's barriers, and its errors are not the
+// task's.
+var voices = []string{
+	ownPrefix + "SOCKET", ownPrefix + "RESULT_FILE", ownPrefix + "ERROR_FILE", ownPrefix + "STACK_FILE", ownPrefix + "STACK_SIGNAL",
+	"TORCHELASTIC_ERROR_FILE", "PMI_FD",
+}
+
+// ForCommand returns the environment of a command that is executed with a task in a directory. env
+// is the environment of the task, and term the name of the command's terminal, or empty.
+func ForCommand(env []string, dir, term string) []string {
+	m := fromList(env)
+	forgetTraces(m, m)
+	for _, name := range voices {
+		delete(m, name)
+	}
+	pythonHook(m, "")
+	delete(m, "OLDPWD")
+	if dir != "" {
+		m["PWD"] = dir
+	}
+	if term != "" {
+		m["TERM"] = term
+	}
+	list := make([]string, 0, len(m))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, name+"="+m[name])
+	}
+	return list
+}
