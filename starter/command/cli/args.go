@@ -59,7 +59,7 @@ func FlagWords(err error) string {
 
 // otherNames maps the names that other programs use for commands to our names.
 var otherNames = map[string]string{
-	"exec": "run", "launch": "run",
+	"launch": "run", "attach": "exec", "shell": "exec",
 	"sbatch": "submit", "ps": "list", "ls": "list", "squeue": "list", "cancel": "stop", "scancel": "stop",
 	"kill": "stop --kill", "terminate": "stop", "log": "logs", "tail": "logs", "check": "validate", "nodes": "host list", "sinfo": "host list", "man": "help",
 }

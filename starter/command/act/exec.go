@@ -1,0 +1,183 @@
+package act
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/remotecommand"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/specs"
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+func Exec(a *cli.App) *cobra.Command {
+	o := &execOptions{}
+	cmd := &cobra.Command{
+		Use:   "exec [flags] RUN TASK [-- COMMAND [ARG...]]",
+		Short: "Run a shell or a command with a running task",
+		Long: `Run a command, by default the user's shell, with a running task: on its host, as its user, with
+its variables, directory, CPUs and limits. If stdin and stdout are terminals, the command gets a
+terminal. Otherwise stdin, stdout and stderr are passed as they are.
+
+TASK is the name of a task, such as worker-3, or its rank. Flags come before RUN.
+
+The command is not part of the task: it is not at its barriers, its exit changes nothing in the
+run, and its output is in no log. It ends, with all that it has started, when the task ends or
+when this command does: SIGHUP, and SIGKILL 2s later. A host executes at most 16 commands at a
+time.
+
+A host with a policy decides as about a start of the task with this command. If it wants that
+signed, see --sign.
+
+Exit codes:
+  N    exit code of the command; 128+N if signal N ended it
+  2    mistake in the command line
+  125  the server, the run or the host could not do it, or the task ended first
+  126  the program cannot be executed; 127: it was not found`,
+		Example: `  clusterrun exec iris-x2k4 worker-1
+  clusterrun exec iris-x2k4 0 -- nvidia-smi
+  clusterrun exec iris-x2k4 worker-1 -- sh -c 'ls -l $CLUSTERRUN_LOG_DIR'
+  tar c src | clusterrun exec --last worker-1 -- tar x`,
+		Args: o.choice.Args(cli.SomeArgs(2, "RUN or TASK")),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.forced = cmd.Flags().Changed("tty")
+			return runExec(cmd.Context(), a, args, o)
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().BoolVarP(&o.tty, "tty", "t", false, "give the command a terminal, or none with --tty=false. Default: if stdin and stdout are terminals")
+	cmd.Flags().BoolP("stdin", "i", true, "pass stdin, which is always done")
+	_ = cmd.Flags().MarkHidden("stdin") // for those used to -it
+	o.choice.Flags(cmd)
+	o.sign.Register(cmd.Flags(), "")
+	return cmd
+}
+
+// execOptions are the flags of [Exec].
+type execOptions struct {
+	tty, forced bool
+	choice      cli.RunChoice
+	sign        specs.Signing
+}
+
+// runExec implements [Exec].
+func runExec(ctx context.Context, a *cli.App, args []string, o *execOptions) error {
+	before := 2
+	if o.choice.Last {
+		before = 1
+	}
+	task, command := args[before-1], args[before:]
+	if len(command) > 0 {
+		switch word := command[0]; {
+		case word == "--":
+			command = command[1:]
+		case strings.HasPrefix(word, "-"):
+			return cli.Usagef("%s: flags come before RUN; write -- before a command that begins so", word)
+		}
+	}
+	if err := cli.CheckTasks([]string{task}); err != nil {
+		return err
+	}
+	c, _, err := a.DialExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	run, _, err := o.choice.Find(ctx, c, args)
+	if err != nil {
+		return err
+	}
+	start := remotecommand.Start{Secret: rand.Text(), Command: command}
+	service, err := allowed(ctx, run, task, &start, o)
+	if err != nil {
+		return err
+	}
+	return execute(ctx, a, *service, start, o)
+}
+
+// allowed asks the run for the way to the host of a task, and signs the command.
+func allowed(ctx context.Context, run *starter.Run, task string, start *remotecommand.Start, o *execOptions) (*spec.HostService, error) {
+	ctx, cancel := context.WithTimeout(ctx, cli.RequestTimeout)
+	defer cancel()
+	names, err := cli.TasksOf(ctx, run, []string{task})
+	if err != nil {
+		return nil, err
+	}
+	key := hostservice.KeyOf(start.Secret)
+	if o.sign.Wanted() {
+		if start.Signature, err = o.sign.SignExec(run.ID, names[0], key, start.Command); err != nil {
+			return nil, err
+		}
+	}
+	answer, err := run.Exec(ctx, spec.ExecRequest{Task: names[0], Key: key})
+	if err == nil && answer.Service == nil {
+		err = fmt.Errorf("run %s gives no way to the host of %s", run.ID, names[0])
+	}
+	if err != nil {
+		return nil, notRunning(ctx, run, names[0], err)
+	}
+	return answer.Service, nil
+}
+
+// notRunning explains an error with the end of the task, if it has ended.
+func notRunning(ctx context.Context, run *starter.Run, task string, err error) error {
+	var refused *starter.RefusedError
+	var ended *starter.EndedError
+	if !errors.As(err, &refused) && !errors.As(err, &ended) {
+		return err
+	}
+	s, statusErr := run.Status(ctx)
+	if statusErr != nil {
+		return err
+	}
+	at := slices.IndexFunc(s.Tasks, func(t starter.TaskStatus) bool { return t.Name == task })
+	if at < 0 || s.Tasks[at].Exit == nil {
+		return err
+	}
+	exit := s.Tasks[at].Exit
+	text := fmt.Sprintf("%s of run %s is not running: it ended %s ago with %s", task, run.ID, cli.Ago(time.Now(), exit.Ended), outcome.Short(*exit))
+	if s.Open {
+		text += fmt.Sprintf("; `clusterrun start %s %s` starts it", run.ID, task)
+	}
+	return &cli.ExitError{Code: exitcode.Machinery, Cause: errors.New(text)}
+}
+
+// execute executes the command over the host service, with the streams of this command.
+func execute(ctx context.Context, a *cli.App, service spec.HostService, start remotecommand.Start, o *execOptions) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	t := newTTY(a, o.tty, o.forced)
+	start.Terminal, start.Term = t.size(), os.Getenv("TERM")
+	signals := t.watch(cancel)
+	defer t.restore()
+	client := hostservice.NewClient(service, "")
+	end, err := client.Exec(ctx, remotecommand.Client{
+		In: a.In, Out: a.Out, Err: a.Err, Sizes: t.sizes, Signals: signals, Started: t.begin,
+	}, start)
+	t.restore()
+	switch {
+	case t.endedBy.Load() != 0:
+		return &cli.ExitError{Code: exitcode.OfSignal(int(t.endedBy.Load()))}
+	case errors.Is(err, remotecommand.ErrCut):
+		return &cli.ExitError{Code: exitcode.Machinery, Cause: fmt.Errorf("host %s: the connection was cut, which ends the command", service.Host)}
+	case err != nil:
+		return &cli.ExitError{Code: exitcode.Machinery, Cause: err}
+	case end.Why != "":
+		return &cli.ExitError{Code: end.Code, Cause: errors.New(end.Why)}
+	case end.Code != 0:
+		return &cli.ExitError{Code: end.Code}
+	}
+	return nil
+}
