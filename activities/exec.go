@@ -44,7 +44,7 @@ func (h *Host) AllowExec(ctx context.Context, in hostapi.AllowExecInput) (spec.R
 		return spec.RequestAnswer{}, err
 	}
 	if p == nil {
-		return refuse(fmt.Errorf("host %s no longer has this run", h.Name))
+		return refuse(fmt.Errorf("host %s does not know this run any longer", h.Name))
 	}
 	if _, err := h.execs.processOf(ctx, p, in.Task); err != nil {
 		return refuse(err)
@@ -74,7 +74,7 @@ func (x *execs) processOf(ctx context.Context, p *plan, task string) (supervisor
 			return q, nil
 		}
 	}
-	return supervisor.Process{}, fmt.Errorf("%s has no process on host %s now; try again when it has been started again", task, x.Name)
+	return supervisor.Process{}, fmt.Errorf("%s has no process on host %s now; try again after its restart", task, x.Name)
 }
 
 // Exec executes a command with a task, for a client of the host service.

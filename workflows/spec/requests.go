@@ -179,8 +179,8 @@ func (r StacksRequest) Validate() error {
 // ExecRequest is the input of [UpdateExec]. The command itself is sent to the host only.
 type ExecRequest struct {
 	Task string `json:"task"`
-	// Key is the SHA-256, in hex, of a secret that whoever uses the answer has to know: the
-	// history of the run has the answer.
+	// Key is the SHA-256, in hex, of a secret that is needed to use the answer, which the
+	// history of the run keeps.
 	Key string `json:"key"`
 }
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// voices are the variables by which the process of a task speaks for the task. What is executed
-// with the task has none of them: it is not at the task's barriers, and its errors are not the
-// task's.
+// voices are the variables by which the process of a task speaks for the task. A command
+// that is executed with the task gets none of them: it does not come to the barriers of the task, and
+// its errors are its own.
 var voices = []string{
 	ownPrefix + "SOCKET", ownPrefix + "RESULT_FILE", ownPrefix + "ERROR_FILE", ownPrefix + "STACK_FILE", ownPrefix + "STACK_SIGNAL",
 	"TORCHELASTIC_ERROR_FILE", "PMI_FD",

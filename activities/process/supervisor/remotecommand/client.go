@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Client is the other end of a command: the streams that it gets, and what it is told.
+// Client is the other end of a command, with its streams and the messages to it.
 type Client struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -60,7 +60,7 @@ func (c Client) Run(ctx context.Context, in io.Reader, out io.Writer, start Star
 	}
 }
 
-// feed sends stdin, as far as there is room.
+// feed sends stdin when there is room.
 func (c Client) feed(w *wire, room *room) {
 	for buf := make([]byte, maxPiece/2); ; {
 		n, err := c.In.Read(buf)

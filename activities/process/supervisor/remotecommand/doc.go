@@ -1,5 +1,5 @@
-// Package remotecommand executes a command with the process of a task, for a client on another
-// host or on this one.
+// Package remotecommand executes a command with the process of a task, for a client on any
+// host.
 //
 // The command is a child of the side. It has the cgroup, the CPUs, the limits, the user and the
 // variables of the task, but it is not of the task: its variables do not lead to the task's

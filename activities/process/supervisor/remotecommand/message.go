@@ -40,7 +40,7 @@ type End struct {
 	Why string `json:"why,omitempty"`
 }
 
-// message is what one side sends to the other. Only one of the fields is set, with Length and
+// message goes from one end to the other. Only one of the fields is set, with Length and
 // Stream as one.
 type message struct {
 	Start *Start `json:"start,omitempty"`

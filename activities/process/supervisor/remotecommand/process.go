@@ -84,7 +84,7 @@ func (e *Executor) start(c Command, terminal *Size) (*process, error) {
 	return p, nil
 }
 
-// open opens the streams and returns those of the command.
+// open opens the streams, and returns the ends for the command.
 func (p *process) open(user *hostuser.User, terminal *Size) (files []*os.File, err error) {
 	if terminal != nil {
 		master, slave, err := pty.Open()
@@ -170,7 +170,7 @@ func (p *process) enter(dir string, attr *syscall.ProcAttr, start func() error) 
 	return nil
 }
 
-// cpusOf returns the CPUs of a task, or nil if they are those of this process.
+// cpusOf returns the CPUs of a task, or nil if this process has the same.
 func cpusOf(pid int) []int {
 	task, own := unix.NewCPUSet(fork.MostCPUs), unix.NewCPUSet(fork.MostCPUs)
 	if unix.SchedGetaffinityDynamic(pid, task) != nil || unix.SchedGetaffinityDynamic(os.Getpid(), own) != nil {
@@ -190,7 +190,7 @@ func cpusOf(pid int) []int {
 	return cpus
 }
 
-// signal sends a signal to the group of the command, or to the one in the foreground of its
+// signal sends a signal to the group of the command, or to the foreground group of its
 // terminal.
 func (p *process) signal(s unix.Signal) {
 	p.mu.Lock()
@@ -298,4 +298,3 @@ func (p *process) close() {
 		_ = f.Close()
 	}
 }
-

@@ -145,10 +145,10 @@ func (s *Session) listen(p *process, in *inflow, gone func()) {
 	}
 }
 
-// endOfInput is what a terminal turns into the end of its input (VEOF).
+// endOfInput ends the input of a terminal (VEOF).
 const endOfInput = 4
 
-// feed writes stdin. What a command that has closed it does not take is dropped.
+// feed writes stdin. It drops the rest if the command has closed it.
 func (s *Session) feed(p *process, in *inflow) {
 	for {
 		data, more := in.next()

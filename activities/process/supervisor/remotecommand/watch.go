@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watched is a process that is not a child of this one.
+// watched is a process of another parent.
 type watched struct {
 	ended chan struct{}
 	stop  *os.File

@@ -29,7 +29,7 @@ import (
 func Own() string { return at("self") }
 
 // In returns the directory of the cgroup, directly below the instance's cgroup, that contains the
-// process; empty if there is none.
+// process; empty if it is unknown.
 func In(pid int, instance string) string {
 	dir, name := at(strconv.Itoa(pid)), Of(pid, instance)
 	above, _, ok := strings.Cut(dir+"/", "/clusterrun-"+instance+"/")
