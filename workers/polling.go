@@ -68,6 +68,8 @@ func (s *side) workers() (all polling) {
 
 func registerWorkflows(w worker.Worker) {
 	w.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.WorkflowType})
+	w.RegisterWorkflowWithOptions(workflows.ClusterRun, workflow.RegisterOptions{Name: spec.TrialWorkflowType})
+	w.RegisterWorkflowWithOptions(workflows.Sweep, workflow.RegisterOptions{Name: spec.SweepWorkflowType})
 	w.RegisterWorkflowWithOptions(workflows.TaskGroup, workflow.RegisterOptions{Name: spec.GroupWorkflowType})
 	w.RegisterWorkflowWithOptions(workflows.Fleet, workflow.RegisterOptions{Name: spec.FleetWorkflowType})
 	w.RegisterWorkflowWithOptions(workflows.Barrier, workflow.RegisterOptions{Name: spec.BarrierWorkflowType})
@@ -95,10 +97,11 @@ func (s *side) taskWorkers() (all polling) {
 	return append(all, tasks)
 }
 
-// registerChecks registers the activities that any host may execute for a run or a queue of
-// closures.
+// registerChecks registers the activities that any host may execute for a run, a sweep or a queue
+// of closures.
 func (s *side) registerChecks(w worker.Worker) {
 	w.RegisterActivityWithOptions(s.server.RunEnd, activity.RegisterOptions{Name: spec.ActivityRunEnd})
+	w.RegisterActivityWithOptions(s.server.TrialsCheck, activity.RegisterOptions{Name: spec.ActivityTrialsCheck})
 	w.RegisterActivityWithOptions(s.queues.ClosuresCheck, activity.RegisterOptions{Name: closure.ActivityClosuresCheck})
 }
 

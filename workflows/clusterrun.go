@@ -69,7 +69,7 @@ func runCluster(ctx workflow.Context, input, resumption converter.RawValue, grou
 		if err != nil {
 			return nil, err
 		}
-		return nil, workflow.NewContinueAsNewError(ctx, ClusterRun, input, converter.NewRawValue(next))
+		return nil, workflow.NewContinueAsNewError(ctx, workflow.GetInfo(ctx).WorkflowType.Name, input, converter.NewRawValue(next))
 	case r.result != nil:
 		noteEnd(ctx, r.result, r.restarts)
 	case r.invalid != nil:
@@ -307,7 +307,7 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	if r.invalid != nil {
 		return nil, r.invalid
 	}
-	return r.outcome()
+	return resultOrError(r.result)
 }
 
 // begin handles the end of the placement, which is the machine's first event.
@@ -416,9 +416,8 @@ func (r *clusterRun) stopTimer(t lifecycle.Timer) {
 	}
 }
 
-// outcome converts the result of the run to the result or the error of the workflow.
-func (r *clusterRun) outcome() (*spec.RunResult, error) {
-	result := r.result
+// resultOrError converts the result of a run to the result or the error of its workflow.
+func resultOrError(result *spec.RunResult) (*spec.RunResult, error) {
 	switch result.Verdict {
 	case spec.VerdictSucceeded:
 		return result, nil

@@ -103,19 +103,25 @@ type HeldHost struct {
 
 // resumption returns the state for the next execution.
 func (o *handover) resumption(ctx workflow.Context) *Resumption {
-	info := workflow.GetInfo(ctx)
-	if info.Memo.GetFields()[spec.MemoStarted] == nil {
-		err := workflow.UpsertMemo(ctx, map[string]any{spec.MemoStarted: info.WorkflowStartTime.UTC().Format(time.RFC3339Nano)})
-		if err != nil {
-			workflow.GetLogger(ctx).Warn("the start time of the run was not recorded", "error", err)
-		}
-	}
+	noteStart(ctx)
 	return &Resumption{
 		Machine: o.machine.Snapshot(), Started: o.started, Queued: o.queued,
 		Run: o.began, Execution: o.execution + 1,
 		Hosts: o.held(o.hosts), Former: o.held(o.former), Addresses: o.addresses,
 		Lost: sortedKeys(o.lost), Absent: sortedKeys(o.absent), Unsettled: sortedKeys(o.unsettled), Draining: sortedKeys(o.draining),
 		Shipped: o.shipped, Output: lastOf(o.output, keepOutputBytes),
+	}
+}
+
+// noteStart writes the start of a run into its memo, for the executions after this one.
+func noteStart(ctx workflow.Context) {
+	info := workflow.GetInfo(ctx)
+	if info.Memo.GetFields()[spec.MemoStarted] != nil {
+		return
+	}
+	err := workflow.UpsertMemo(ctx, map[string]any{spec.MemoStarted: info.WorkflowStartTime.UTC().Format(time.RFC3339Nano)})
+	if err != nil {
+		workflow.GetLogger(ctx).Warn("the start time of the run was not recorded", "error", err)
 	}
 }
 

@@ -14,15 +14,19 @@ import (
 // Headline returns the end of the run of that ID, with its exit code if the sentence does not
 // have it. mark may color the verdict.
 func Headline(run string, r *spec.RunResult, mark func(string) string) string {
-	if r.Verdict == spec.VerdictSucceeded {
-		return fmt.Sprintf("run %s %s%s", run, mark("succeeded"), afterAll(r))
+	what := "run"
+	if r.Sweep != nil {
+		what = "sweep"
 	}
-	text := fmt.Sprintf("run %s %s", run, mark(strings.ReplaceAll(string(r.Verdict), "-", " ")))
+	if r.Verdict == spec.VerdictSucceeded {
+		return fmt.Sprintf("%s %s %s%s", what, run, mark("succeeded"), afterAll(r))
+	}
+	text := fmt.Sprintf("%s %s %s", what, run, mark(strings.ReplaceAll(string(r.Verdict), "-", " ")))
 	if f := r.FirstFailure; f == nil || !plainExit(r, f) || shellCode(f.Exit) != r.ExitCode {
 		text += fmt.Sprintf(" (exit code %d)", r.ExitCode)
 	}
 	why := r.Message
-	if r.Verdict == spec.VerdictCancelled {
+	if r.Verdict == spec.VerdictCancelled && r.Sweep == nil {
 		why = r.Reason
 	}
 	if why != "" {
@@ -33,6 +37,9 @@ func Headline(run string, r *spec.RunResult, mark func(string) string) string {
 
 // afterAll returns the restarts of a run that succeeded.
 func afterAll(r *spec.RunResult) string {
+	if r.Sweep != nil {
+		return ": " + r.Sweep.Summary()
+	}
 	if r.Generation > 0 {
 		return ", after " + plural.Of(r.Generation, "restart", "restarts") + " of the group"
 	}
@@ -52,6 +59,8 @@ func Sentence(r *spec.RunResult) string {
 	switch {
 	case r.Verdict == spec.VerdictSucceeded:
 		return ""
+	case r.Sweep != nil:
+		return r.Sweep.Summary()
 	case r.EndedBy == spec.EndedByPlacement, r.EndedBy == spec.EndedByAfter:
 		return r.Reason
 	case r.Verdict == spec.VerdictCancelled && r.Reason == "":

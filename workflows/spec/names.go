@@ -83,6 +83,9 @@ const (
 	ErrHostLost = "HostLostError"
 )
 
+// ErrTrials is the type of the error that a sweep fails with: some of its trials have failed.
+const ErrTrials = "TrialsError"
+
 // MemoStarted is the field of a run's memo that has its start time. It is set when the run
 // continues in another execution of its workflow.
 const MemoStarted = "started"

@@ -366,6 +366,8 @@ type RunResult struct {
 	LeftOut     *LeftOut `json:"left_out,omitempty"`
 	// Output holds the last lines of the output if the spec asks for it.
 	Output []string `json:"output,omitempty"`
+	// Sweep is set for a sweep, which has trials and no tasks.
+	Sweep *SweepStatus `json:"sweep,omitempty"`
 }
 
 // Standstill says that restarts of the group did not lead further.

@@ -58,6 +58,8 @@ type Status struct {
 	Archive *Archive `json:"archive,omitempty"`
 	// Services are the services of the hosts of the run, and of hosts that it has left.
 	Services []HostService `json:"services,omitempty"`
+	// Sweep is set for a sweep, which has trials and no tasks.
+	Sweep *SweepStatus `json:"sweep,omitempty"`
 	// Result is set once the run has ended.
 	Result *RunResult `json:"result,omitempty"`
 }

@@ -79,7 +79,7 @@ func (e Env) check(c *checker, path string) {
 			c.add(path, "has a variable without a name", envRemedy)
 		case strings.Contains(name, "="):
 			c.add(p, "a variable's name cannot hold =", envRemedy)
-		case strings.HasPrefix(name, reservedEnv):
+		case strings.HasPrefix(name, reservedEnv) && !IsTrialVariable(name):
 			c.add(p, "names that begin with "+reservedEnv+" are reserved for clusterrun", "choose another name")
 		case checkText(c, p, name):
 			v := e[name]

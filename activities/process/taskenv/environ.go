@@ -97,7 +97,7 @@ func Environ(base []string, p Process) ([]string, error) {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
 			return nil, fmt.Errorf("env: %q cannot be a variable: the name must not be empty or contain =, and neither name nor value may contain a zero byte", name)
 		}
-		if !strings.HasPrefix(name, ownPrefix) {
+		if !strings.HasPrefix(name, ownPrefix) || spec.IsTrialVariable(name) {
 			env[name] = value
 		}
 	}

@@ -1,0 +1,77 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/sweep"
+)
+
+// TrialsCheck is an activity that returns the trials of a sweep that have ended, of those that an
+// earlier execution of the sweep has started. While none has, it fails with an error that the
+// server retries: attempts add nothing to the history.
+func (s *Server) TrialsCheck(ctx context.Context, in sweep.CheckInput) (out sweep.CheckOutput, err error) {
+	running, err := s.runningTrials(ctx, in.Sweep)
+	if err != nil {
+		return out, err
+	}
+	for _, t := range in.Trials {
+		if running[t.Trial] {
+			continue
+		}
+		// The list of the server lags behind.
+		d, err := s.DescribeRun(ctx, spec.TrialID(in.Sweep, t.Trial), t.RunID)
+		state := sweep.Failed
+		switch status := d.GetWorkflowExecutionInfo().GetStatus(); {
+		case servererror.IsNotFound(err): // it was removed
+		case err != nil:
+			return out, err
+		case status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, status == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
+			continue
+		case status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+			state = sweep.Succeeded
+		case status == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
+			state = sweep.Cancelled
+		}
+		out.Ended = append(out.Ended, sweep.EndedTrial{Trial: t.Trial, State: state.String()})
+	}
+	if len(out.Ended) == 0 {
+		return out, temporal.NewApplicationErrorWithOptions("all of them still run", "Unchanged",
+			temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
+	}
+	return out, nil
+}
+
+// runningTrials returns the trials that the server lists as running. There are at most
+// [sweep.MaxAtOnce].
+func (s *Server) runningTrials(ctx context.Context, id string) (map[int]bool, error) {
+	c, err := s.connected()
+	if err != nil {
+		return nil, err
+	}
+	request := &workflowservice.ListWorkflowExecutionsRequest{PageSize: sweep.MaxAtOnce, Query: fmt.Sprintf(
+		"WorkflowType = '%s' AND ExecutionStatus = 'Running' AND WorkflowId STARTS_WITH '%s.'",
+		spec.TrialWorkflowType, strings.ReplaceAll(id, "'", `\'`))}
+	running := map[int]bool{}
+	for {
+		list, err := c.ListWorkflow(ctx, request)
+		if err != nil {
+			return nil, fmt.Errorf("list the trials of sweep %s: %w", id, err)
+		}
+		for _, e := range list.GetExecutions() {
+			if of, trial, ok := spec.SplitTrialID(e.GetExecution().GetWorkflowId()); ok && of == id {
+				running[trial] = true
+			}
+		}
+		if request.NextPageToken = list.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return running, nil
+		}
+	}
+}

@@ -1,0 +1,286 @@
+package workflows
+
+import (
+	"errors"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/sweep"
+	"github.com/clusterrun/clusterrun/workflows/text/markdown"
+)
+
+// Sweep runs the trials of a sweep, each as a run of its own. They are children that outlive the
+// workflow, so that it can continue as new while they run. The server reports the ends of trials
+// that this execution has started, and an activity finds the other ends. Like a run, a sweep that
+// failed returns an ApplicationError, and a cancelled one a CanceledError, with the result in the
+// details.
+func Sweep(ctx workflow.Context, in sweep.Spec, from *sweep.Resumption) (*spec.RunResult, error) {
+	trials, err := in.Grid.Parse()
+	if err == nil && in.Run == nil {
+		err = errors.New("the run of each trial is missing")
+	}
+	machine := (*sweep.Machine)(nil)
+	if err == nil {
+		machine = sweep.New(trials.Len(), in.Rules)
+	}
+	if err == nil && from != nil {
+		machine, err = sweep.Resume(from.Machine, in.Rules)
+	}
+	if err != nil {
+		noteEnd(ctx, resultOfRefusal(err), 0)
+		return nil, temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRunSpec, nil)
+	}
+	w := &sweepOf{
+		in: in, trials: trials, machine: machine, id: workflow.GetInfo(ctx).WorkflowExecution.ID,
+		open: map[int]string{}, interrupted: map[int]bool{}, selector: workflow.NewSelector(ctx),
+	}
+	if err := answerStatusBy(ctx, func() (spec.Status, error) { return w.status(ctx), nil }); err != nil {
+		return nil, err
+	}
+	if next := w.run(ctx, from); next != nil {
+		return nil, workflow.NewContinueAsNewError(ctx, Sweep, in, next)
+	}
+	noteEnd(ctx, w.result, 0)
+	return resultOrError(w.result)
+}
+
+// sweepOf is a sweep that runs.
+type sweepOf struct {
+	in      sweep.Spec
+	trials  *sweep.Trials
+	machine *sweep.Machine
+	id      string
+	// open are the first executions of the trials that run, and starting the number of trials
+	// that the server has not started yet.
+	open     map[int]string
+	starting int
+	// interrupted are the trials to cancel as soon as the server has started them.
+	interrupted map[int]bool
+	selector    workflow.Selector
+	result      *spec.RunResult
+}
+
+// run carries out the sweep until it has a result, or returns the state for the next execution. It
+// works on a disconnected context: a cancellation of the workflow is an event like others.
+func (w *sweepOf) run(ctx workflow.Context, from *sweep.Resumption) *sweep.Resumption {
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	cancelled := workflow.NewChannel(free)
+	workflow.Go(free, func(free workflow.Context) {
+		ctx.Done().Receive(free, nil)
+		cancelled.Send(free, nil)
+	})
+	w.selector.AddReceive(cancelled, func(c workflow.ReceiveChannel, _ bool) {
+		c.Receive(free, nil)
+		w.step(free, sweep.Cancel{})
+	})
+	w.selector.AddReceive(workflow.GetSignalChannel(free, spec.SignalStopTrials), func(c workflow.ReceiveChannel, _ bool) {
+		var pattern string
+		c.Receive(free, &pattern)
+		w.step(free, sweep.Stop{Match: func(trial int) bool {
+			ok, err := path.Match(pattern, strconv.Itoa(trial))
+			return err == nil && ok
+		}})
+	})
+	w.selector.AddReceive(workflow.GetSignalChannel(free, spec.SignalRetryTrials), func(c workflow.ReceiveChannel, _ bool) {
+		c.Receive(free, nil)
+		w.step(free, sweep.Retry{Now: workflow.Now(free)})
+	})
+	if from != nil {
+		for _, t := range from.Open {
+			w.open[t.Trial] = t.RunID
+		}
+		w.check(free, from.Open)
+	}
+	w.step(free, sweep.Begin{Now: workflow.Now(free)})
+	for w.result == nil {
+		// A cancelled sweep ends soon, and the next execution would not be cancelled.
+		if workflow.GetInfo(free).GetContinueAsNewSuggested() && w.starting == 0 && ctx.Err() == nil && !w.selector.HasPending() {
+			return w.resumption(free)
+		}
+		w.selector.Select(free)
+	}
+	return nil
+}
+
+func (w *sweepOf) resumption(ctx workflow.Context) *sweep.Resumption {
+	noteStart(ctx)
+	next := &sweep.Resumption{Machine: w.machine.Snapshot()}
+	for _, trial := range slices.Sorted(maps.Keys(w.open)) {
+		next.Open = append(next.Open, sweep.Open{Trial: trial, RunID: w.open[trial]})
+	}
+	return next
+}
+
+// step passes an event to the machine and carries out its actions.
+func (w *sweepOf) step(ctx workflow.Context, e sweep.Event) {
+	for _, a := range w.machine.Step(e) {
+		switch a := a.(type) {
+		case sweep.Start:
+			w.start(ctx, a.Trial)
+		case sweep.Interrupt:
+			w.interrupt(ctx, a.Trial)
+		case sweep.Finish:
+			w.result = w.finish(ctx)
+		}
+	}
+	workflow.SetCurrentDetails(ctx, w.machine.Status(workflow.Now(ctx)).Counts())
+}
+
+// start starts the run of a trial.
+func (w *sweepOf) start(ctx workflow.Context, trial int) {
+	s, err := w.in.Trial(w.trials, w.id, trial)
+	if err != nil { // it was checked before the sweep was started
+		workflow.GetLogger(ctx).Error("a trial has no spec", "trial", trial, "error", err)
+		s = &spec.RunSpec{} // the run refuses it
+	}
+	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID:            spec.TrialID(w.id, trial),
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowTaskTimeout:   spec.WorkflowTaskTimeout,
+		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,
+		Memo:                  s.Memo(w.in.Owner),
+		TypedSearchAttributes: trialAttributes(workflow.GetTypedSearchAttributes(ctx), s, w.in.Owner),
+		StaticSummary:         markdown.Name(sweep.Words(w.trials.Values(trial))),
+	}), spec.TrialWorkflowType, s)
+	w.starting++
+	w.selector.AddFuture(child.GetChildWorkflowExecution(), func(f workflow.Future) {
+		w.starting--
+		var e workflow.Execution
+		if f.Get(ctx, &e) != nil {
+			return // the other future has the error
+		}
+		w.open[trial] = e.RunID
+		if w.interrupted[trial] {
+			w.interrupt(ctx, trial)
+		}
+	})
+	w.selector.AddFuture(child, func(f workflow.Future) {
+		w.ended(ctx, trial, stateOfChild(f.Get(ctx, nil)))
+	})
+}
+
+func (w *sweepOf) ended(ctx workflow.Context, trial int, state sweep.State) {
+	delete(w.open, trial)
+	delete(w.interrupted, trial)
+	w.step(ctx, sweep.Ended{Trial: trial, State: state, Now: workflow.Now(ctx)})
+}
+
+// stateOfChild returns the state of a trial whose workflow has ended with err.
+func stateOfChild(err error) sweep.State {
+	switch {
+	case err == nil:
+		return sweep.Succeeded
+	case temporal.IsCanceledError(err):
+		return sweep.Cancelled
+	}
+	return sweep.Failed
+}
+
+// interrupt cancels a trial that runs, or does so once the server has started it.
+func (w *sweepOf) interrupt(ctx workflow.Context, trial int) {
+	execution, started := w.open[trial]
+	if !started {
+		w.interrupted[trial] = true
+		return
+	}
+	done := workflow.RequestCancelExternalWorkflow(ctx, spec.TrialID(w.id, trial), "")
+	w.selector.AddFuture(done, func(f workflow.Future) {
+		if err := f.Get(ctx, nil); err != nil { // it has just ended
+			workflow.GetLogger(ctx).Info("a trial was not cancelled", "trial", trial, "execution", execution, "error", err)
+		}
+	})
+}
+
+// check lets a host look for the ends of trials that an earlier execution has started.
+func (w *sweepOf) check(ctx workflow.Context, open []sweep.Open) {
+	if len(open) == 0 {
+		return
+	}
+	actx := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           spec.HostsQueue(workflow.GetInfo(ctx).TaskQueueName),
+		StartToCloseTimeout: trialsCheckTakes,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 1.5, MaximumInterval: 5 * time.Second},
+		Summary:             "which trials have ended",
+	})
+	done := workflow.ExecuteActivity(actx, spec.ActivityTrialsCheck, sweep.CheckInput{Sweep: w.id, Trials: open})
+	w.selector.AddFuture(done, func(f workflow.Future) {
+		var out sweep.CheckOutput
+		if err := f.Get(ctx, &out); err != nil {
+			workflow.GetLogger(ctx).Error("the trials cannot be checked", "error", err)
+			return
+		}
+		for _, t := range out.Ended {
+			open = slices.DeleteFunc(open, func(o sweep.Open) bool { return o.Trial == t.Trial })
+			w.ended(ctx, t.Trial, sweep.StateNamed(t.State))
+		}
+		if w.result == nil {
+			w.check(ctx, open)
+		}
+	})
+}
+
+// trialsCheckTakes bounds one look at the trials.
+const trialsCheckTakes = 30 * time.Second
+
+func (w *sweepOf) status(ctx workflow.Context) spec.Status {
+	s := spec.Status{
+		State: spec.RunRunning, Tasks: []spec.TaskStatus{}, Started: workflow.GetInfo(ctx).WorkflowStartTime,
+		Sweep: w.machine.Status(workflow.Now(ctx)), Result: w.result,
+	}
+	if w.result != nil {
+		s.State = spec.RunEnded
+	}
+	return s
+}
+
+// finish returns the result of a sweep that has ended.
+func (w *sweepOf) finish(ctx workflow.Context) *spec.RunResult {
+	r := &spec.RunResult{Verdict: w.machine.Verdict(), Tasks: []spec.TaskResult{}, Sweep: w.machine.Status(workflow.Now(ctx))}
+	switch r.Verdict {
+	case spec.VerdictFailed:
+		r.ExitCode, r.ErrorType = exitcode.Failed, spec.ErrTrials
+	case spec.VerdictCancelled:
+		r.ExitCode, r.EndedBy = exitcode.Interrupted, spec.EndedByCancel
+	}
+	r.Message = outcome.Sentence(r)
+	return r
+}
+
+// trialAttributes returns the search attributes that a trial is started with: those that the
+// sweep was started with, since the namespace may not know others.
+func trialAttributes(known temporal.SearchAttributes, s *spec.RunSpec, owner string) temporal.SearchAttributes {
+	full := s.WithDefaults()
+	var n changes
+	for name, value := range map[string]string{ //workflowcheck:ignore the order of attributes makes no difference
+		spec.AttributeOwner: owner, spec.AttributeVerdict: "", spec.AttributeName: s.Name, spec.AttributeCause: "", spec.AttributeExitCode: "",
+		spec.AttributePriority: strconv.Itoa(*full.Priority),
+	} {
+		key := temporal.NewSearchAttributeKeyKeyword(name)
+		if known.ContainsKey(key) {
+			if value == "" {
+				value = spec.AttributeNone
+			}
+			n = append(n, key.ValueSet(value))
+		}
+	}
+	if known.ContainsKey(hostAttribute) {
+		n = append(n, hostAttribute.ValueSet([]string{spec.AttributeNone}))
+	}
+	if known.ContainsKey(tasksAttribute) {
+		n = append(n, tasksAttribute.ValueSet(int64(len(full.TaskList()))))
+	}
+	if known.ContainsKey(restartsAttribute) {
+		n = append(n, restartsAttribute.ValueSet(0))
+	}
+	return temporal.NewSearchAttributes(n...)
+}

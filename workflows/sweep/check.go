@@ -1,0 +1,42 @@
+package sweep
+
+// Open is a trial that an earlier execution of a sweep has started.
+type Open struct {
+	Trial int `json:"trial"`
+	// RunID is the first execution of its workflow.
+	RunID string `json:"run_id"`
+}
+
+// CheckInput and CheckOutput are the input and the output of [spec.ActivityTrialsCheck].
+type (
+	CheckInput struct {
+		Sweep  string `json:"sweep"`
+		Trials []Open `json:"trials"`
+	}
+	CheckOutput struct {
+		Ended []EndedTrial `json:"ended"`
+	}
+)
+
+// EndedTrial is the end of a trial: its number, and its state as a word.
+type EndedTrial struct {
+	Trial int    `json:"trial"`
+	State string `json:"state"`
+}
+
+// StateNamed is the inverse of [State.String]. An unknown word counts as a failure.
+func StateNamed(word string) State {
+	for _, s := range []State{Succeeded, Cancelled} {
+		if s.String() == word {
+			return s
+		}
+	}
+	return Failed
+}
+
+// Resumption is the state with which an execution of a sweep begins, if it is not the first.
+type Resumption struct {
+	Machine Snapshot `json:"machine"`
+	// Open are the trials that earlier executions have started, and that had not ended.
+	Open []Open `json:"open,omitempty"`
+}

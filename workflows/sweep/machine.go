@@ -1,0 +1,344 @@
+package sweep
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// State is the state of a trial: its letter in a [Snapshot].
+type State byte
+
+// The values of [State].
+const (
+	Pending   State = 'p'
+	Running   State = 'r'
+	Succeeded State = 's'
+	Failed    State = 'f'
+	Cancelled State = 'c' // stopped on request
+	Skipped   State = 'k' // never started
+)
+
+// String returns the state as a word.
+func (s State) String() string {
+	switch s {
+	case Pending:
+		return "pending"
+	case Running:
+		return "running"
+	case Succeeded:
+		return "succeeded"
+	case Failed:
+		return "failed"
+	case Cancelled:
+		return "cancelled"
+	case Skipped:
+		return "skipped"
+	}
+	return "unknown"
+}
+
+// StateOf returns the state of a trial whose run has ended with a verdict.
+func StateOf(v spec.Verdict) State {
+	switch v {
+	case spec.VerdictSucceeded:
+		return Succeeded
+	case spec.VerdictCancelled:
+		return Cancelled
+	}
+	return Failed
+}
+
+// Machine decides about the trials of a sweep.
+type Machine struct {
+	rules  Rules
+	states []State
+	counts map[State]int
+	// next is the first trial that may be pending.
+	next int
+	// started has the start of each trial that runs.
+	started map[int]time.Time
+	// took is the time of the trials that have ended, timed their number.
+	took  time.Duration
+	timed int
+	// cancelled reports whether the whole sweep was cancelled, and over whether it has ended.
+	cancelled, over bool
+}
+
+// Event is one of the types below that has this method.
+type Event interface{ step(*Machine) []Action }
+
+// The events of a sweep.
+type (
+	// Begin starts the first trials, of a new sweep or of one that continues.
+	Begin struct{ Now time.Time }
+	// Ended reports the end of a trial.
+	Ended struct {
+		Trial int
+		State State
+		Now   time.Time
+	}
+	// Stop stops the trials whose numbers match: pending ones are skipped.
+	Stop struct{ Match func(trial int) bool }
+	// Retry puts the trials back into the queue that have failed, were stopped or were skipped.
+	Retry struct{ Now time.Time }
+	// Cancel stops all.
+	Cancel struct{}
+)
+
+// Action is one of the types below.
+type Action interface{ action() }
+
+// The actions of a sweep.
+type (
+	// Start starts a trial.
+	Start struct{ Trial int }
+	// Interrupt cancels a trial that runs. Its end is still reported.
+	Interrupt struct{ Trial int }
+	// Finish ends the sweep.
+	Finish struct{}
+)
+
+func (Start) action()     {}
+func (Interrupt) action() {}
+func (Finish) action()    {}
+
+// New returns the machine of a sweep of so many trials.
+func New(trials int, rules Rules) *Machine {
+	m := &Machine{rules: rules, states: make([]State, trials), counts: map[State]int{Pending: trials}, started: map[int]time.Time{}}
+	for i := range m.states {
+		m.states[i] = Pending
+	}
+	return m
+}
+
+// Step returns the actions that follow an event.
+func (m *Machine) Step(e Event) []Action {
+	if m.over {
+		return nil
+	}
+	return e.step(m)
+}
+
+func (e Begin) step(m *Machine) []Action { return m.advance(nil, e.Now) }
+
+func (e Ended) step(m *Machine) []Action {
+	if e.Trial < 0 || e.Trial >= len(m.states) || m.states[e.Trial] != Running {
+		return nil // reported before
+	}
+	if at, ok := m.started[e.Trial]; ok {
+		m.took += e.Now.Sub(at)
+		m.timed++
+		delete(m.started, e.Trial)
+	}
+	m.set(e.Trial, e.State)
+	return m.advance(nil, e.Now)
+}
+
+func (e Stop) step(m *Machine) []Action {
+	var actions []Action
+	for trial, state := range m.states {
+		switch {
+		case state != Pending && state != Running || !e.Match(trial):
+		case state == Running:
+			actions = append(actions, Interrupt{trial})
+		default:
+			m.set(trial, Skipped)
+		}
+	}
+	return m.finish(actions)
+}
+
+func (e Retry) step(m *Machine) []Action {
+	if m.cancelled {
+		return nil
+	}
+	for trial, state := range m.states {
+		if state == Failed || state == Cancelled || state == Skipped {
+			m.set(trial, Pending)
+		}
+	}
+	m.next = 0
+	return m.advance(nil, e.Now)
+}
+
+func (e Cancel) step(m *Machine) []Action {
+	m.cancelled = true
+	return Stop{Match: func(int) bool { return true }}.step(m)
+}
+
+// advance starts as many trials as the rules allow, after other actions.
+func (m *Machine) advance(actions []Action, now time.Time) []Action {
+	if m.exhausted() {
+		for trial, state := range m.states {
+			if state == Pending {
+				m.set(trial, Skipped)
+			}
+		}
+	}
+	for m.counts[Pending] > 0 && m.counts[Running] < m.rules.AtMost {
+		trial := m.pop()
+		m.set(trial, Running)
+		m.started[trial] = now
+		actions = append(actions, Start{trial})
+	}
+	return m.finish(actions)
+}
+
+// exhausted reports whether more trials have failed than the rules tolerate.
+func (m *Machine) exhausted() bool {
+	return m.rules.MaxFailures != nil && m.counts[Failed] > *m.rules.MaxFailures
+}
+
+// pop returns the first pending trial. There must be one.
+func (m *Machine) pop() int {
+	for m.states[m.next] != Pending {
+		m.next++
+	}
+	return m.next
+}
+
+// finish adds the end if nothing is left to do.
+func (m *Machine) finish(actions []Action) []Action {
+	if m.counts[Pending]+m.counts[Running] == 0 {
+		m.over = true
+		actions = append(actions, Finish{})
+	}
+	return actions
+}
+
+func (m *Machine) set(trial int, s State) {
+	m.counts[m.states[trial]]--
+	m.counts[s]++
+	m.states[trial] = s
+}
+
+// State returns the state of a trial.
+func (m *Machine) State(trial int) State { return m.states[trial] }
+
+// listed bounds the lists of a status.
+const listed = 1000
+
+// Status returns the state of all trials.
+func (m *Machine) Status(now time.Time) *spec.SweepStatus {
+	return &spec.SweepStatus{
+		Trials: len(m.states), Pending: m.counts[Pending], Running: m.counts[Running],
+		Succeeded: m.counts[Succeeded], Failed: m.counts[Failed], Cancelled: m.counts[Cancelled], Skipped: m.counts[Skipped],
+		RunningTrials: m.first(Running), FailedTrials: m.first(Failed),
+		AtMost: m.rules.AtMost, MaxFailures: m.rules.MaxFailures,
+		RemainingSeconds: int(m.remaining(now).Round(time.Second).Seconds()),
+		States:           m.Snapshot().States,
+	}
+}
+
+// first returns the first trials in a state.
+func (m *Machine) first(s State) []int {
+	var trials []int
+	for trial, state := range m.states {
+		if m.counts[s] == len(trials) || len(trials) == listed {
+			break
+		}
+		if state == s {
+			trials = append(trials, trial)
+		}
+	}
+	return trials
+}
+
+// remaining estimates the time until the end: the usual time of a trial for each one that waits,
+// and the rest of it for those that run, divided by how many run. The time of a trial includes
+// its wait for room.
+func (m *Machine) remaining(now time.Time) time.Duration {
+	if m.timed == 0 || len(m.started) == 0 {
+		return 0
+	}
+	each := m.took / time.Duration(m.timed)
+	rest := time.Duration(m.counts[Pending]) * each
+	for _, at := range m.started { //workflowcheck:ignore the order makes no difference
+		rest += max(0, each-now.Sub(at))
+	}
+	return rest / time.Duration(len(m.started))
+}
+
+// Verdict returns how a sweep has ended. A trial that was stopped or skipped on request is no
+// failure, unless the whole sweep was cancelled.
+func (m *Machine) Verdict() spec.Verdict {
+	switch {
+	case m.counts[Failed] > 0:
+		return spec.VerdictFailed
+	case m.cancelled:
+		return spec.VerdictCancelled
+	}
+	return spec.VerdictSucceeded
+}
+
+// Snapshot is the state of a sweep that its next execution begins with.
+type Snapshot struct {
+	// States has the length of each run of trials in the same state, and the letter of that.
+	States string `json:"states"`
+	// Started are the starts of the trials that run.
+	Started map[int]time.Time `json:"started,omitempty"`
+	Took    time.Duration     `json:"took,omitempty"`
+	Timed   int               `json:"timed,omitempty"`
+}
+
+// Snapshot returns the state of a sweep that has not ended.
+func (m *Machine) Snapshot() Snapshot {
+	var b strings.Builder
+	for i := 0; i < len(m.states); {
+		j := i
+		for j < len(m.states) && m.states[j] == m.states[i] {
+			j++
+		}
+		b.WriteString(strconv.Itoa(j - i))
+		b.WriteByte(byte(m.states[i]))
+		i = j
+	}
+	return Snapshot{States: b.String(), Started: m.started, Took: m.took, Timed: m.timed}
+}
+
+// Resume returns the machine of a sweep with that state.
+func Resume(s Snapshot, rules Rules) (*Machine, error) {
+	m := New(0, rules)
+	m.counts = map[State]int{}
+	number := 0
+	for _, c := range []byte(s.States) {
+		if '0' <= c && c <= '9' {
+			number = number*10 + int(c-'0')
+			if number > MaxTrials {
+				break
+			}
+			continue
+		}
+		if State(c).String() == "unknown" || len(m.states)+number > MaxTrials {
+			return nil, fmt.Errorf("%q does not describe the states of trials", s.States)
+		}
+		m.states = append(m.states, slices.Repeat([]State{State(c)}, number)...)
+		m.counts[State(c)] += number
+		number = 0
+	}
+	m.took, m.timed = s.Took, s.Timed
+	if s.Started != nil {
+		m.started = s.Started
+	}
+	return m, nil
+}
+
+// Again returns the state of a sweep that has ended, with the trials in the queue that have not
+// succeeded, and the number of these. states is as in [Snapshot].
+func Again(states string) (Snapshot, int, error) {
+	m, err := Resume(Snapshot{States: states}, Rules{})
+	if err != nil {
+		return Snapshot{}, 0, err
+	}
+	for trial, state := range m.states {
+		if state != Succeeded {
+			m.set(trial, Pending)
+		}
+	}
+	return m.Snapshot(), m.counts[Pending], nil
+}

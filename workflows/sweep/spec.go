@@ -1,0 +1,65 @@
+package sweep
+
+import (
+	"fmt"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Spec is the input of the workflow of a sweep.
+type Spec struct {
+	// Run is the spec of each trial, with names of parameters in braces.
+	Run  *spec.RunSpec `json:"run"`
+	Grid Grid          `json:"grid"`
+	Rules
+	// Owner is the user who started it.
+	Owner string `json:"owner,omitempty"`
+}
+
+// Rules bound a sweep.
+type Rules struct {
+	// AtMost is the most trials at once.
+	AtMost int `json:"at_most"`
+	// MaxFailures is the number of failed trials that the sweep tolerates: after one more it
+	// starts none. nil is no bound.
+	MaxFailures *int `json:"max_failures,omitempty"`
+}
+
+const (
+	// MaxAtOnce bounds [Rules.AtMost]: a workflow may have 2,000 children open.
+	MaxAtOnce = 1000
+	// DefaultAtOnce is the default of submit.
+	DefaultAtOnce = 200
+)
+
+// Check checks a sweep before anything starts. It returns the trials.
+func (s *Spec) Check(sweep string) (*Trials, error) {
+	t, err := s.Grid.Parse()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case s.AtMost < 1 || s.AtMost > MaxAtOnce:
+		return nil, fmt.Errorf("at most %d trials at once: give 1 to %d", s.AtMost, MaxAtOnce)
+	case s.MaxFailures != nil && *s.MaxFailures < 0:
+		return nil, fmt.Errorf("%d failures: give 0 or more", *s.MaxFailures)
+	}
+	// A typing error shows in the first trial. The values of the others can make a spec too
+	// large, or name a relative directory.
+	for trial := range t.Len() {
+		one, err := s.Trial(t, sweep, trial)
+		if err != nil {
+			return nil, err
+		}
+		if trial < checkedTrials {
+			if err := one.Validate(); err != nil {
+				return nil, fmt.Errorf("trial %d: %w", trial, err)
+			}
+		}
+	}
+	return t, nil
+}
+
+// checkedTrials is the number of trials whose specs are validated before a sweep starts. Each
+// trial validates its own.
+const checkedTrials = 1000
