@@ -9,11 +9,13 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/activities/tasks/closurequeue"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
 // Closures returns the queue of the run's closures: while the run is open, for scheduling, and
@@ -94,9 +96,17 @@ func (c *chain) spec(ctx context.Context, execution string) (*spec.RunSpec, erro
 	if err != nil {
 		return nil, err
 	}
-	input := first.GetWorkflowExecutionStartedEventAttributes().GetInput().GetPayloads()
+	started := first.GetWorkflowExecutionStartedEventAttributes()
+	input := started.GetInput().GetPayloads()
 	if len(input) == 0 {
 		return nil, fmt.Errorf("run %s was started without a spec", c.id)
+	}
+	if started.GetWorkflowType().GetName() == spec.SweepWorkflowType {
+		var of sweep.Spec
+		if err := converter.GetDefaultDataConverter().FromPayload(input[0], &of); err != nil {
+			return nil, err
+		}
+		return of.Run, nil
 	}
 	s, err := spec.Decode(input[0].GetData())
 	if err != nil {

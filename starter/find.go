@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -32,8 +33,12 @@ func Find(ctx context.Context, c client.Client, beginning string) (string, error
 	if !servererror.IsNotFound(err) {
 		return beginning, err
 	}
+	types := fmt.Sprintf("'%s', '%s'", spec.WorkflowType, spec.SweepWorkflowType)
+	if strings.Contains(beginning, ".") {
+		types += fmt.Sprintf(", '%s'", spec.TrialWorkflowType)
+	}
 	request := &workflowservice.ListWorkflowExecutionsRequest{PageSize: 100, Query: fmt.Sprintf(
-		"WorkflowType = '%s' AND WorkflowId STARTS_WITH %s", spec.WorkflowType, quoted(beginning))}
+		"WorkflowType IN (%s) AND WorkflowId STARTS_WITH %s", types, quoted(beginning))}
 	var ids []string
 	for {
 		r, err := c.ListWorkflow(ctx, request)
@@ -76,7 +81,7 @@ func Hint(ctx context.Context, c client.Client, unknown string) string {
 		}
 		ids = append(ids, s.ID)
 	}
-	r, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: lastPage, Query: fmt.Sprintf("WorkflowType = '%s'", spec.WorkflowType)})
+	r, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{PageSize: lastPage, Query: fmt.Sprintf("WorkflowType IN ('%s', '%s')", spec.WorkflowType, spec.SweepWorkflowType)})
 	if err != nil {
 		return ""
 	}

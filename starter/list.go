@@ -43,6 +43,8 @@ type ListOptions struct {
 	Limit int
 	// OpenFirst puts open runs before those that have ended.
 	OpenFirst bool
+	// Trials adds the trials of sweeps.
+	Trials bool
 	// id is a pattern of [path.Match] for the ID. If it is empty, all match.
 	id string
 }
@@ -59,7 +61,9 @@ type Summary struct {
 	// Dir is the working directory.
 	Dir   string `json:"dir,omitempty"`
 	Queue string `json:"queue"`
-	Open  bool   `json:"open"`
+	// Sweep reports whether it is a sweep. Tasks are those of each of its trials.
+	Sweep bool `json:"sweep,omitempty"`
+	Open  bool `json:"open"`
 	// Verdict is empty while the run is open. A run that was terminated without a result has
 	// failed; Ending is then "terminated".
 	Verdict spec.Verdict `json:"verdict,omitempty"`
@@ -191,7 +195,11 @@ func withoutDuplicates(runs []Summary) []Summary {
 
 // query returns the query for runs that are open, or for those that have ended.
 func (o ListOptions) query(open bool) string {
-	query := fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus ", spec.WorkflowType)
+	types := []string{spec.WorkflowType, spec.SweepWorkflowType}
+	if o.Trials {
+		types = append(types, spec.TrialWorkflowType)
+	}
+	query := fmt.Sprintf("WorkflowType IN ('%s') AND ExecutionStatus ", strings.Join(types, "', '"))
 	switch {
 	case open:
 		query += "= 'Running'"
@@ -277,6 +285,7 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 		Command:     memoText(e, runs.MemoCommand),
 		Dir:         memoText(e, runs.MemoDir),
 		Queue:       e.GetTaskQueue(),
+		Sweep:       e.GetType().GetName() == spec.SweepWorkflowType,
 		Open:        e.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 		Started:     startOf(e),
 	}

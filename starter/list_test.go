@@ -149,7 +149,7 @@ func TestTheServerNarrowsTheList(t *testing.T) {
 		{"iris*", none, "(WorkflowId STARTS_WITH 'iris' OR ClusterRunName STARTS_WITH 'iris' OR ClusterRunName IS NULL)", "operator 'STARTS_WITH' not supported", 2},
 	} {
 		c := mocks.NewClient(t)
-		all := "WorkflowType = 'ClusterRun' AND ExecutionStatus = 'Running'"
+		all := "WorkflowType IN ('ClusterRun', 'Sweep') AND ExecutionStatus = 'Running'"
 		query := all
 		if l.want != none {
 			query += " AND " + l.want

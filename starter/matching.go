@@ -21,7 +21,7 @@ const (
 // Matching returns the IDs of the runs that match a pattern of [path.Match], in the order of
 // their start. Of several runs with the same ID the latest counts.
 func Matching(ctx context.Context, c client.Client, pattern string, of RunState) ([]string, error) {
-	o := ListOptions{id: pattern, Limit: math.MaxInt32 / 2}
+	o := ListOptions{id: pattern, Trials: true, Limit: math.MaxInt32 / 2}
 	var runs []Summary
 	for _, open := range []bool{true, false} {
 		var err error

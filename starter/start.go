@@ -16,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/source"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
 // Options configure how a run is started.
@@ -33,6 +34,12 @@ type Options struct {
 	Host string
 	// Source is the source code that the run is started with. It may be nil.
 	Source *source.Gathering
+	// Sweep makes the run a sweep, each of whose trials is a run of its spec. It may be nil.
+	Sweep *sweep.Spec
+	// Resume is the state that the sweep begins with. If it is nil, all trials are to run.
+	// Started is then the start of the sweep.
+	Resume  *sweep.Resumption
+	Started time.Time
 }
 
 // Start validates a spec and starts a run of it. If the spec has problems, Start returns all of
@@ -55,11 +62,18 @@ func Start(ctx context.Context, c client.Client, s *spec.RunSpec, o Options) (*R
 		Memo:          runs.Memo(s, o.Owner),
 		StaticSummary: runs.Summary(s),
 	}
+	if !o.Started.IsZero() {
+		options.Memo[spec.MemoStarted] = o.Started.UTC().Format(time.RFC3339Nano)
+	}
 	var w client.WorkflowRun
-	arguments := append([]any{s}, o.Source.Result().Arguments()...)
+	workflowType, arguments := spec.WorkflowType, append([]any{s}, o.Source.Result().Arguments()...)
+	if o.Sweep != nil {
+		o.Sweep.Owner = o.Owner
+		workflowType, arguments = spec.SweepWorkflowType, []any{o.Sweep, o.Resume}
+	}
 	err := runs.WithAttributes(runs.Attributes(s, o.Owner, o.Host), func(known temporal.SearchAttributes) (err error) {
 		options.TypedSearchAttributes = known
-		w, err = c.ExecuteWorkflow(ctx, options, spec.WorkflowType, arguments...)
+		w, err = c.ExecuteWorkflow(ctx, options, workflowType, arguments...)
 		return err
 	})
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
@@ -79,6 +93,11 @@ func (o *Options) complete(s *spec.RunSpec) error {
 	}
 	if o.ID == "" {
 		o.ID = NewID(s.Name)
+	}
+	if o.Sweep != nil {
+		if _, err := o.Sweep.Check(o.ID); err != nil {
+			return err
+		}
 	}
 	if o.Queue == "" {
 		o.Queue = spec.TaskQueue

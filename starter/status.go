@@ -78,6 +78,10 @@ type Status struct {
 	Archive *spec.Archive `json:"archive,omitempty"`
 	// Services are the services of the hosts of an open run; see [Run.Services].
 	Services []spec.HostService `json:"-"`
+	// Sweep is set for a sweep, which has trials and no tasks.
+	Sweep *spec.SweepStatus `json:"sweep,omitempty"`
+	// Trials are the trials of a sweep; see [Run.Trials].
+	Trials []Trial `json:"trials,omitempty"`
 	// Result is set once the run has ended and left one.
 	Result *spec.RunResult `json:"result,omitempty"`
 	// Message is why an ended run has no result.
@@ -265,7 +269,7 @@ func queryOf(ctx context.Context, c client.Client, id, execution, query string) 
 func (s *Status) fillOpen(answer *spec.Status) {
 	s.State, s.Generation, s.Result, s.GroupRestarts = answer.State, answer.Generation, answer.Result, answer.GroupRestarts
 	s.Stopping, s.OnDisconnect, s.Services, s.Elastic, s.Archive, s.Stacks = answer.Stopping, answer.OnDisconnect, answer.Services, answer.Elastic, answer.Archive, answer.Stacks
-	s.SilenceIgnoresCPU = answer.SilenceIgnoresCPU
+	s.SilenceIgnoresCPU, s.Sweep = answer.SilenceIgnoresCPU, answer.Sweep
 	for _, t := range answer.Tasks {
 		// The heartbeat is more exact, once there is one.
 		status := TaskStatus{TaskStatus: t, Restarts: answer.Generation}
@@ -300,6 +304,7 @@ func (s *Status) fillEnded(result *spec.RunResult, err error) {
 		}
 		return
 	}
+	s.Sweep = result.Sweep
 	s.Generation, s.Verdict, s.GroupRestarts, s.Slow = result.Generation, result.Verdict, result.GroupRestarts, result.Slow
 	for _, t := range result.Tasks {
 		status := TaskStatus{

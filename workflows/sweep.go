@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
+	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
@@ -148,7 +149,7 @@ func (w *sweepOf) start(ctx workflow.Context, trial int) {
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowTaskTimeout:   spec.WorkflowTaskTimeout,
 		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,
-		Memo:                  s.Memo(w.in.Owner),
+		Memo:                  runs.Memo(s, w.in.Owner),
 		TypedSearchAttributes: trialAttributes(workflow.GetTypedSearchAttributes(ctx), s, w.in.Owner),
 		StaticSummary:         markdown.Name(sweep.Words(w.trials.Values(trial))),
 	}), spec.TrialWorkflowType, s)

@@ -3,6 +3,7 @@ package act
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,9 @@ cannot be stopped, the others still are, and the exit code is not 0.
 
 ` + cli.PatternsOfRuns + ` For stop a pattern stands for open runs. If it matches more
 than three, stop asks first; without a terminal it requires --yes.
+
+Of a sweep that runs, all trials are stopped. SWEEP.17 and 'SWEEP.1?' stop those trials; those that
+have not been started are skipped.
 
 With tasks, only those are stopped. Their exits do not count as failures; with auto_restart
 they start again. TASK is a name, such as worker-3, or a rank. Arguments after the first are
@@ -114,7 +118,7 @@ func (o *stopOptions) check() error {
 }
 
 // runStop implements [Stop].
-func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) error {
+func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -123,6 +127,13 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) err
 		return err
 	}
 	defer c.Close()
+	if !slices.ContainsFunc(ways, o.given) && !o.wait {
+		rest, err := stopTrials(ctx, a, c, args)
+		if err != nil || len(rest) == 0 {
+			return err
+		}
+		args = rest
+	}
 	chosen, err := cli.Resolve(ctx, c, args, cli.Choice{Tasks: true, Of: starter.OpenRuns})
 	if err != nil {
 		return err
@@ -133,6 +144,13 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) err
 	if !o.yes && chosen.Matched > cli.MostMatched {
 		if err := a.Confirm(chosen.IDs(), "Stop them?", "nothing was stopped"); err != nil {
 			return err
+		}
+	}
+	if o.abandon {
+		for _, r := range chosen.Runs {
+			if of, err := r.IsSweep(ctx); err == nil && of {
+				defer func() { err = cmp.Or(err, abandonTrials(ctx, c, r, o.reason)) }()
+			}
 		}
 	}
 	return stopRuns(ctx, a, chosen.Runs, o.stop(), o.wait)

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -25,6 +26,13 @@ func expand(ctx context.Context, a *cli.App, c client.Client, args []string, log
 				return nil, 0, err
 			}
 		}
+		if c != nil && !cli.IsPattern(arg) {
+			trials, err := trialsOf(ctx, c, arg)
+			if err != nil {
+				return nil, 0, err
+			}
+			ids = append(ids, trials...) // before the sweep, so that an interrupted rm can be repeated
+		}
 		for _, id := range found {
 			if slices.Contains(ids, id) {
 				continue
@@ -36,6 +44,26 @@ func expand(ctx context.Context, a *cli.App, c client.Client, args []string, log
 		}
 	}
 	return ids, matched, nil
+}
+
+// trialsOf returns the IDs of the trials of a sweep, or nil for another run. A sweep that is open,
+// or has open trials, is refused.
+func trialsOf(ctx context.Context, c client.Client, id string) ([]string, error) {
+	r := starter.Get(c, id, "")
+	if of, err := r.IsSweep(ctx); err != nil || !of {
+		return nil, nil // remove reports a run that the server does not know
+	}
+	if _, open, err := r.Queue(ctx); err != nil || open {
+		return nil, cmp.Or[error](err, &starter.OpenError{RunID: id})
+	}
+	open, err := starter.Matching(ctx, c, id+".*", starter.OpenRuns)
+	if err != nil {
+		return nil, err
+	}
+	if len(open) > 0 {
+		return nil, &starter.OpenError{RunID: open[0]}
+	}
+	return starter.Matching(ctx, c, id+".*", starter.EndedRuns)
 }
 
 // matching returns the IDs of the ended runs that match a pattern, on the server and here.

@@ -28,7 +28,7 @@ func Rm(a *cli.App) *cobra.Command {
 		Short: "Remove runs with their logs and records",
 		Long: `Remove the logs, archived journals and shipped directories of runs that have ended, and make
 the server forget them, with their groups, barriers and calls. All runs with the same ID are
-removed. Open runs, and runs that ` + "`clusterrun keep`" + ` keeps, are refused. rm acts on this
+removed, and with a sweep its trials. Open runs, and runs that ` + "`clusterrun keep`" + ` keeps, are refused. rm acts on this
 host, for the runs of this state directory; each host worker removes its own logs (see
 --keep-logs of worker and dev).
 

@@ -25,6 +25,8 @@ const logsHelp = `Show the output of the processes of a run, each line with its 
 named tasks and types, restarts included. Of a task that restarts often, the first and the
 latest 20 attempts are kept; if some were removed, it says so on stderr.
 
+SWEEP shows the output of all trials of a sweep, and SWEEP.17 of one.
+
 Lines of several runs begin with run and task. They are shown one after the other, and
 with -f all at the same time. ` + cli.PatternsOfRuns + ` Arguments after the first are
 tasks or types if the first run has them, and runs otherwise.
@@ -102,6 +104,11 @@ func runLogs(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string,
 	chosen, err := o.choice.Resolve(ctx, c, args, cli.Choice{Tasks: true, Types: true, Beginnings: true})
 	if err != nil {
 		return err
+	}
+	if len(chosen.Runs) == 1 && len(chosen.Tasks) == 0 {
+		if chosen, err = withTrials(ctx, c, chosen); err != nil {
+			return err
+		}
 	}
 	if len(chosen.Runs) > 1 {
 		return showSeveral(ctx, a, chosen.Runs, o)

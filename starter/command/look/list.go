@@ -29,7 +29,8 @@ func List(a *cli.App) *cobra.Command {
 first. If there are more than the
 limit, it says so on stderr. An open run is "silent" while some of its tasks are, if its
 spec sets a time for that (silence). --wide does not cut the commands, and adds cause,
-restarts, priority, hosts, queue and directory. --json has everything.
+restarts, priority, hosts, queue and directory. --json has everything. A sweep is one line; --trials
+adds its trials.
 
 --pending lists the runs that wait for room on the hosts of a queue, in the order in which
 they get it: by priority, 1 before 5, and then by age. A smaller run may overtake a larger
@@ -55,6 +56,7 @@ one if that does not delay the larger one.
 	fs.StringVar(&flags.o.Owner, "owner", "", "only runs that `USER@HOST` started")
 	fs.StringVar(&flags.o.Host, "on-host", "", "only runs whose tasks are on host `NAME`, or were when they ended")
 	fs.StringVar(&flags.o.Cause, "cause", "", "only runs that ended for this `CAUSE`: "+strings.Join(causes(), ", "))
+	fs.BoolVar(&flags.o.Trials, "trials", false, "list the trials of sweeps as well")
 	fs.BoolVar(&flags.wide, "wide", false, "show more columns, and whole commands")
 	fs.BoolVar(&flags.here, "here", false, "only runs whose tasks run in this directory")
 	flags.pending.register(fs)
@@ -174,6 +176,10 @@ func printList(a *cli.App, runs []starter.Summary, wide bool) {
 			verdict = cli.OrDash(spec.Cell(cmp.Or(r.Ending, string(r.Verdict))))
 			exit = fmt.Sprint(r.ExitCode)
 		}
+		tasks := cli.OrDash(spec.Cell(r.Tasks))
+		if r.Sweep {
+			tasks = "sweep"
+		}
 		command := spec.Cell(r.Command)
 		if wide {
 			more = fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t", cli.OrDash(spec.Cell(string(r.Cause))), r.Restarts, number(r.Priority),
@@ -184,7 +190,7 @@ func printList(a *cli.App, runs []starter.Summary, wide bool) {
 		if heard {
 			last = lastOutput(r.LastOutput) + "\t"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s%s\n", spec.Cell(r.RunID), verdict, exit, cli.OrDash(spec.Cell(r.Tasks)), cli.OrDash(spec.Cell(r.Owner)),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s%s\n", spec.Cell(r.RunID), verdict, exit, tasks, cli.OrDash(spec.Cell(r.Owner)),
 			r.Started.Local().Format("2006-01-02 15:04:05"), took, last, more, cli.OrDash(command))
 	}
 	w.Flush()

@@ -53,6 +53,10 @@ host, which are missing and since when. Barriers that all tasks have passed are 
 and neither are local ones, which only their host knows. The server's list lags a little, so
 a barrier that has just opened may be missing.
 
+Of a sweep it shows how many trials are in which state, an estimate of the time that is left, and
+the trials that run or have failed; --all, --failed and --csv list trials with their parameters.
+--best KEY:min or KEY:max sorts those that have returned an object with that number.
+
 CAUSE is why a process ended. SIGTERM or 143 with "collateral", "operator" or "timeout" is
 not a crash: clusterrun asked the process to end.
 ` + spec.CausesText() + `
@@ -63,6 +67,8 @@ With --watch, those of ` + "`clusterrun wait`" + `.`
 type statusOptions struct {
 	tasks                                taskChoice
 	watch, why, usage, history, barriers bool
+	csv                                  bool
+	best                                 string
 }
 
 func Status(a *cli.App) *cobra.Command {
@@ -76,6 +82,8 @@ func Status(a *cli.App) *cobra.Command {
   clusterrun status --why iris-x2k4
   clusterrun status --failed --on-host node-7 iris-x2k4
   clusterrun status --usage --history --task worker-3 iris-x2k4
+  clusterrun status --best loss:min hp-7c2m
+  clusterrun status --csv hp-7c2m > trials.csv
   clusterrun status --json iris-x2k4 | jq '.tasks[] | select(.state == "running") | .pid'
   clusterrun status --json --barriers iris-x2k4 | jq -r '.barriers[].missing[].task'`,
 		PreRunE: func(*cobra.Command, []string) error { return o.check() },
@@ -86,6 +94,8 @@ func Status(a *cli.App) *cobra.Command {
 	fs.BoolVar(&o.usage, "usage", false, "show the processors, memory and GPUs that the tasks use")
 	fs.BoolVar(&o.history, "history", false, "with --usage: show it over time")
 	fs.BoolVar(&o.barriers, "barriers", false, "show which tasks wait at barriers, and which are missing")
+	fs.BoolVar(&o.csv, "csv", false, "print the trials of a sweep as CSV")
+	fs.StringVar(&o.best, "best", "", "sort the trials of a sweep by a number that they return: `KEY:min` or KEY:max")
 	o.tasks.flags(cmd)
 	return cmd
 }
@@ -119,9 +129,18 @@ func showStatus(ctx context.Context, a *cli.App, r *starter.Run, o *statusOption
 		return showBarriers(ctx, a, r)
 	}
 	s, err := r.Status(ctx)
-	switch {
+	if err != nil {
+		return err
+	}
+	switch of, err := isSweep(ctx, r, s); {
 	case err != nil:
 		return err
+	case of:
+		return showSweep(ctx, a, r, s, o)
+	case o.csv, o.best != "":
+		return cli.Usagef("--csv and --best are for sweeps: %s", (&starter.NotSweepError{RunID: r.ID}).Error())
+	}
+	switch {
 	case o.why:
 		return showWhy(ctx, a, r, s)
 	case o.history:
@@ -140,6 +159,15 @@ func showStatus(ctx context.Context, a *cli.App, r *starter.Run, o *statusOption
 		a.Say("no task of the run matches")
 	}
 	return nil
+}
+
+// isSweep reports whether a run is a sweep. One that was ended on the server has no status of its
+// trials.
+func isSweep(ctx context.Context, r *starter.Run, s *starter.Status) (bool, error) {
+	if s.Sweep != nil || len(s.Tasks) > 0 && !s.Unanswered && s.Result != nil {
+		return s.Sweep != nil, nil
+	}
+	return r.IsSweep(ctx)
 }
 
 // watchStatus shows the status of a run until its end.
@@ -161,6 +189,11 @@ func watchStatus(ctx context.Context, a *cli.App, r *starter.Run, meant *taskCho
 		}
 	}
 	show := func(s *starter.Status) (err error) {
+		if s.Sweep != nil && screen != nil {
+			var b strings.Builder
+			printSweep(&b, s)
+			return screen.Show(b.String())
+		}
 		if s.Tasks, err = meant.of(s); err != nil {
 			return err
 		}

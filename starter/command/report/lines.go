@@ -35,6 +35,9 @@ func LiveLine(id, text string, started time.Time) string {
 
 // Counts returns the number of tasks in each state, such as "3 running, 1 ended".
 func Counts(s *starter.Status) string {
+	if s.Sweep != nil {
+		return s.Sweep.Counts() + Remaining(s.Sweep)
+	}
 	return cmp.Or(starter.TallyOf(s.Doing()).String(), string(s.State))
 }
 

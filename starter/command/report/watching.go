@@ -103,6 +103,9 @@ func stateLine(s *starter.Status) string {
 	case s.Unanswered:
 		state = "open, but " + s.Absence()
 	}
+	if s.Sweep != nil {
+		return state + ": " + s.Sweep.Counts()
+	}
 	if counts := starter.TallyOf(s.Doing()).String(); counts != "" {
 		state += ": " + counts
 	}

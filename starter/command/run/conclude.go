@@ -92,6 +92,9 @@ func (l *localRun) finish(end *ending) (shown bool) {
 	worker.Go(l.endWorker)
 	l.endHosts()
 	l.agents.end(l.run, l.client)
+	if !end.closed() {
+		l.output.stop() // the sweep may never end
+	}
 	if end.result == nil {
 		// Without a result, processes may still run. They have ended, and all their output is
 		// in the logs, once the host worker has ended.
@@ -103,7 +106,9 @@ func (l *localRun) finish(end *ending) (shown bool) {
 		l.Say("the output is not read, so not all of it was shown; %s", l.output.logs)
 	}
 	worker.Wait()
-	noteEnd(logRoot(l.App, l.spec), l.run, *end)
+	if l.sweep == nil {
+		noteEnd(logRoot(l.App, l.spec), l.run, *end)
+	}
 	l.std.Terminal.GiveBack()
 	l.client.Close()
 	l.leave(end.closed())
@@ -140,6 +145,10 @@ func (l *localRun) unrecorded(end ending) *spec.RunResult {
 	r := report.Unreachable(end.err)
 	if l.isStopping() {
 		r.Verdict = spec.VerdictCancelled
+	}
+	if l.sweep != nil {
+		r.Tasks = []spec.TaskResult{}
+		return l.withSignal(r)
 	}
 	for _, t := range l.spec.WithDefaults().TaskList() {
 		task := spec.TaskResult{Name: t.Name(), Type: t.Type, Index: t.Index, Rank: t.Rank}

@@ -30,6 +30,7 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
 const (
@@ -55,6 +56,7 @@ type localRun struct {
 	agents  agentsOf           // zero unless agents meet
 	archive *shipped.Archive   // files that the run ships; may be nil
 	source  *source.Gathering  // the source code; may be nil
+	sweep   *sweep.Spec        // set if the run is a sweep
 	run     *starter.Run
 	output  *output
 
@@ -118,7 +120,7 @@ func runHere(ctx context.Context, a *cli.App, s *spec.RunSpec, o runOptions) err
 
 	l := &localRun{
 		passing: passing,
-		App:     a, spec: s, id: o.id, signals: signals, stopping: stopping, foreground: o.foreground, stdin: o.stdin, torchrun: o.torchrun,
+		App:     a, spec: s, id: o.id, signals: signals, stopping: stopping, foreground: o.foreground, stdin: o.stdin, torchrun: o.torchrun, sweep: o.sweep,
 		stopAsked: make(chan struct{}), late: make(chan struct{}),
 	}
 	l.giveUp = sync.OnceFunc(func() { close(l.late) })
@@ -225,14 +227,17 @@ func (l *localRun) start(ctx context.Context, cancel context.CancelFunc, o runOp
 	if err := l.dir.Save(record); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	start := starter.Options{ID: l.id, Queue: queue, Source: l.source}
+	start := starter.Options{ID: l.id, Queue: queue, Source: l.source, Sweep: o.sweep, Resume: o.resume, Started: o.started}
 	if l.hosts == nil && o.meeting == nil {
 		start.Host, _ = os.Hostname() // otherwise the run records its hosts
 	}
 	if stop() != nil {
 		return ctx.Err() // the deferred function replaces this error
 	}
-	earlier := cli.Earlier(ctx, l.App, l.client, o.id)
+	earlier := func() {}
+	if o.resume == nil { // otherwise it is the same sweep
+		earlier = cli.Earlier(ctx, l.App, l.client, o.id)
+	}
 	if err := l.startRun(ctx, start); err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ type output struct {
 	follow  *tasklog.Follower // nil if no output is shown
 	logs    string            // place of the logs, for messages
 	dir     string            // directory of the logs that are followed; may be empty
+	trials  chan struct{}     // closed once the trials of a sweep are shown; nil for other runs
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 }
@@ -39,6 +40,10 @@ func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spar
 	if err != nil {
 		return nil, err
 	}
+	prefix := labels.prefix
+	if wanted.sweep != nil {
+		prefix = trialPrefix(s)
+	}
 	stdout := a.Out
 	if a.Global.JSON {
 		stdout = a.Err // stdout has only the result
@@ -51,7 +56,7 @@ func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spar
 	ctx, stop := context.WithCancel(context.Background())
 	o := &output{app: a, run: run, stop: stop}
 	o.console = tasklog.NewConsole(stdout, a.Err, tasklog.ConsoleOptions{
-		Prefix: labels.prefix, Timestamps: s.Logs.Timestamps, Shared: shared,
+		Prefix: prefix, Timestamps: s.Logs.Timestamps, Shared: shared,
 	})
 	a.Printer.Through(o.console)
 	o.folder = wanted.fold.On(o.console, len(tasks.tasks), a.Printer.Flush)
@@ -62,17 +67,31 @@ func show(a *cli.App, run *starter.Run, s *spec.RunSpec, wanted runOptions, spar
 	if root != "" {
 		o.dir = tasklog.RunDir(root, run.ID, run.ExecutionID)
 	}
+	if wanted.sweep != nil {
+		o.dir = root
+	}
 	if o.logs = "no logs are kept"; s.Logs.Dir != spec.NullDir {
 		o.logs = "logs in " + o.dir
+	}
+	if wanted.sweep != nil {
+		o.trials = make(chan struct{})
+		go func() {
+			defer close(o.trials)
+			o.showTrials(ctx, wanted.sweep, root, wanted.quiet)
+		}()
 	}
 	if wanted.quiet {
 		return o, nil
 	}
 	a.WhenBroken(func(err error) { a.Say("%s; run %s goes on; %s", err, run.ID, o.logs) })
 	if !a.Owned && !wanted.torchrun {
-		a.Say("%s", a.Color.Dim(fmt.Sprintf("run %s: %s, in %s; %s", run.ID, groups(s), place(s), o.logs)))
+		what := fmt.Sprintf("run %s: %s", run.ID, groups(s))
+		if wanted.sweep != nil {
+			what = fmt.Sprintf("sweep %s: at most %d at once", run.ID, wanted.sweep.AtMost)
+		}
+		a.Say("%s", a.Color.Dim(fmt.Sprintf("%s, in %s; %s", what, place(s), o.logs)))
 	}
-	if o.dir != "" {
+	if o.dir != "" && wanted.sweep == nil {
 		selected := selection(tasks, s)
 		o.follow = tasklog.Follow(o.dir, o.deliver, tasklog.FollowOptions{
 			// The task in the foreground writes to our own stdout and stderr.
@@ -125,6 +144,9 @@ func groups(s *spec.RunSpec) string {
 
 // finish shows the rest of the output. It blocks for as long as our output is not read.
 func (o *output) finish() {
+	if o.trials != nil {
+		<-o.trials
+	}
 	o.stop()
 	o.done.Wait()
 	if o.follow != nil {

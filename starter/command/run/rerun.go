@@ -39,18 +39,24 @@ since: programs and files among their arguments that are missing or different, t
 of clusterrun, and the names of variables of this shell that differ, if the processes get
 its environment. It runs in any case.
 
+Of a sweep that has ended, --failed starts the trials again that have not succeeded, under the
+same ID: the others keep their results. While the sweep is open, it puts failed trials back into
+its queue. Without --failed, all trials run again, as another sweep.
+
 A directory that the run shipped is packed again, as it is now. If the run reached hosts by
 ssh, name them again with -H.
 
 ` + cli.ExitCodesOfRuns,
 		Example: `  clusterrun rerun iris-x2k4
   clusterrun rerun --timeout 10m -x LEVEL=debug iris-x2k4
+  clusterrun rerun --failed hp-7c2m
   clusterrun rerun --submit=false --last`,
 		Args: flags.choice.Args(cli.OneArg("RUN")),
 		RunE: func(cmd *cobra.Command, args []string) error { return runRerun(cmd.Context(), a, cmd, args, &flags) },
 	}
 	flags.o.register(cmd.Flags(), &flags.f)
 	cmd.Flags().BoolVar(&flags.background, "submit", false, "start it on the host workers of the queue and return, as submit does; default: as the other run was started")
+	cmd.Flags().BoolVar(&flags.failed, "failed", false, "of a sweep, run the trials again that have not succeeded, as part of the same sweep")
 	flags.choice.Flags(cmd)
 	return cmd
 }
@@ -61,19 +67,24 @@ type rerunOptions struct {
 	o          runOptions
 	choice     cli.RunChoice
 	background bool
+	failed     bool
 }
 
 // runRerun runs the command [Rerun].
 func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, flags *rerunOptions) error {
 	var of *record.Account
 	var given *spec.RunSpec
+	var done bool
 	err := cli.Look(ctx, a, &flags.choice, args, func(r *starter.Run, _ []string) (err error) {
+		if done, err = rerunSweep(ctx, a, r, flags); err != nil || done {
+			return err
+		}
 		if given, err = look.SpecOfRun(ctx, r); err == nil {
 			of, err = look.AccountHere(ctx, r)
 		}
 		return err
 	})
-	if err != nil {
+	if err != nil || done {
 		return err
 	}
 	text, err := json.Marshal(given)
@@ -83,6 +94,9 @@ func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string
 	s, err := specs.ReadSource(a, specs.Source{Given: text, Run: "the spec of run " + of.Status.RunID}, &flags.f)
 	if err != nil {
 		return err
+	}
+	if flags.o.sweep != nil {
+		flags.o.sweep.Run = s
 	}
 	private := spec.IsPrivateQueue(of.Status.Queue) || spec.IsAgentsQueue(of.Status.Queue)
 	if !cmd.Flags().Changed("submit") {
@@ -96,7 +110,9 @@ func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string
 	}
 	sayChanges(a, of, !flags.background && !flags.o.remote && flags.f.Others == nil)
 	if flags.background {
-		return submit.SubmitSpec(a, cmd, nil, s, &flags.f, starter.Options{ID: flags.o.id, Queue: flags.o.queue}, &flags.o.signing)
+		return submit.SubmitSpec(a, cmd, nil, s, &flags.f, starter.Options{
+			ID: flags.o.id, Queue: flags.o.queue, Sweep: flags.o.sweep, Resume: flags.o.resume, Started: flags.o.started,
+		}, &flags.o.signing)
 	}
 	return runSpec(a, cmd, nil, s, &flags.f, &flags.o)
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -11,6 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/specs"
 	"github.com/clusterrun/clusterrun/starter/launchers/torchrun"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
 const runHelp = `Run a cluster on this machine, or on hosts reached by ssh, and wait for its end. It
@@ -28,6 +30,10 @@ environment of this shell. With --remote they run on host workers, with the envi
 of the host worker and what --env, -x and --env-from-shell send of this shell's. Their
 output is fetched from there. If the run succeeds but some output cannot be fetched, the
 exit code is 125; with -q no output is fetched.
+
+With --array the command is run for each combination of some parameters, on as many processors as
+there are or --at-most N at once. The output of each trial is shown when it has ended, and the exit
+code is 1 if one has failed. See ` + "`clusterrun help sweeps`" + `.
 
 With --ship DIRECTORY they run in a copy of that directory as it is now, without .git and
 what .gitignore names, which each host unpacks into a private directory. The copy is
@@ -76,6 +82,9 @@ const runExamples = `  # Four processes of one program
   clusterrun run -np 4 -H localhost:4 ./solver
   clusterrun run -np 2 python3 ocean.py : -np 1 -x MODE=fine python3 air.py
 
+  # Twenty trials of one program, as many at once as there are processors
+  clusterrun run --array 'lr=1e-3,3e-4 seed=0..9' -- python3 train.py --lr {lr} --seed {seed}
+
   # In a copy of this directory, here or wherever there is room
   clusterrun run --ship . -- python3 train.py
   clusterrun run --remote --ship . --exclude '*.ckpt' -n 8 -- python3 train.py
@@ -87,8 +96,14 @@ const runExamples = `  # Four processes of one program
 
 // runOptions are the flags of run that are not part of the spec.
 type runOptions struct {
-	id         string
-	queue      string
+	id    string
+	queue string
+	array specs.Array
+	// sweep makes a sweep of the run. It may be nil. resume and started are as in
+	// [starter.Options].
+	sweep      *sweep.Spec
+	resume     *sweep.Resumption
+	started    time.Time
 	foreground string
 	// stdin is the task that reads stdin, stdinAll, or "" if none does.
 	stdin   string
@@ -124,6 +139,9 @@ func Run(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := setSweep(a, s, &o); err != nil {
+				return err
+			}
 			return runSpec(a, cmd, args, s, f, &o)
 		},
 	}
@@ -135,6 +153,7 @@ func Run(a *cli.App) *cobra.Command {
 // register adds the flags of run and the flags of a spec.
 func (o *runOptions) register(fs *pflag.FlagSet, f *specs.SpecFlags) {
 	f.Register(fs)
+	o.array.Register(fs, "as many as there are processors for")
 	fs.BoolVar(&f.Oversubscribe, "oversubscribe", false, "with -H or --hostfile: more tasks than slots")
 	fs.StringVar(&o.launch.agent, "launch-agent", "ssh", "reach other hosts by `PROGRAM`, with its arguments; it is called like ssh, with a host and a command")
 	fs.BoolVar(&o.launch.copyBinary, "copy-binary", false, "let other hosts execute a copy of this program, which is put into ~/.cache/clusterrun if missing")
@@ -162,8 +181,13 @@ func runSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *
 	if err := checkForeground(s, *o); err != nil {
 		return err
 	}
-	if err := setStdin(a, cmd, args, s, f, o); err != nil {
+	if err := checkSweep(cmd, s, f, o); err != nil {
 		return err
+	}
+	if o.sweep == nil {
+		if err := setStdin(a, cmd, args, s, f, o); err != nil {
+			return err
+		}
 	}
 	if o.remote {
 		if err := f.RefuseOthers("run --remote"); err != nil {

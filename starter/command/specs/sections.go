@@ -21,6 +21,7 @@ var sections = []struct {
 	{"Restarts and end", []string{"on-failure", "auto-restart", "restart-scope", "give-up-without-progress", "follow-chief", "chief-grace", "max-run-time", "stop-signal", "grace", "graceful-timeout", "on-disconnect"}},
 	{"Output", []string{"quiet", "log-dir", "redirects", "tee", "filter", "local-ranks-filter", "timestamps", "log-prefix", "log-quota", "log-on-full", "return-output"}},
 	{"GPUs and limits", []string{"devices", "gpus-per-task", "cpus", "limit-memory", "limit-cpus", "limit-pids", "limit-nofile", "limit-core"}},
+	{"Sweeps", []string{"array", "at-most", "max-failures"}},
 	{"Elastic", []string{"join-wait", "grow"}},
 	{"Signing", []string{"sign", "sign-key", "sign-expires"}},
 	{advanced, nil},

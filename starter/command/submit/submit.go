@@ -3,6 +3,7 @@ package submit
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -13,12 +14,14 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/specs"
 	"github.com/clusterrun/clusterrun/starter/command/worker"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
 
 func Submit(a *cli.App) *cobra.Command {
 	f := &specs.SpecFlags{}
 	var id, queue string
 	var g specs.Signing
+	var array specs.Array
 	cmd := &cobra.Command{
 		Use:   "submit [flags] SPEC | -- COMMAND [ARG...]",
 		Short: "Start a run on the hosts of a queue, and return",
@@ -38,6 +41,9 @@ and --env-from-shell put variables into the spec, and so into the run's history.
 the hosts, which has to serve files (see worker --listen) and keeps it for the others until
 the run has ended.
 
+With --array this starts a sweep: a run for each combination of some parameters, of which at most so
+many run at once. See ` + "`clusterrun help sweeps`" + `.
+
 With --sign or --sign-key FILE, an SSH key signs the run for hosts whose owners have a
 policy (see policy). The signature covers the spec, the run ID and an expiry.
 
@@ -47,6 +53,7 @@ Exit codes:
   125  the server could not be reached`,
 		Example: `  clusterrun submit iris.yaml
   clusterrun wait $(clusterrun submit -n 4 --dir /srv/job -- python3 train.py)
+  clusterrun submit --array 'lr=1e-3,3e-4 seed=0..9' --at-most 4 -- python3 train.py --lr {lr} --seed {seed}
   clusterrun submit --sign iris.yaml
   clusterrun submit -x PYTHONPATH -x LEVEL=debug -- python3 -m train
   clusterrun submit --ship . --exclude '*.ckpt' -n 8 -- python3 train.py`,
@@ -55,12 +62,21 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			return SubmitSpec(a, cmd, args, s, f, starter.Options{ID: id, Queue: queue}, &g)
+			o := starter.Options{ID: id, Queue: queue}
+			if many, err := array.Given(); err != nil {
+				return err
+			} else if many {
+				if o.Sweep, err = array.Sweep(a, s, id, sweep.DefaultAtOnce); err != nil {
+					return err
+				}
+			}
+			return SubmitSpec(a, cmd, args, s, f, o, &g)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().StringVar(&id, "id", "", "run `ID`; default: the name and a random part")
 	cmd.Flags().StringVar(&queue, "queue", spec.TaskQueue, "task `QUEUE` of the host workers")
+	array.Register(cmd.Flags(), strconv.Itoa(sweep.DefaultAtOnce))
 	f.Register(cmd.Flags())
 	g.Register(cmd.Flags(), "")
 	// It is defined so that it can be refused with a reason.
@@ -80,6 +96,14 @@ func SubmitSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, 
 	}
 	if err := cli.CheckID(cmd, o.ID); err != nil {
 		return err
+	}
+	if o.Sweep != nil {
+		switch {
+		case g.Wanted():
+			return cli.Usagef("--sign and --sign-key sign one run, and each trial of --array is another; leave them out")
+		case s.Ships():
+			return cli.Usagef("--ship is for one run, which removes its copy at the end; with --array put the directory where all hosts have it, and name it with --dir")
+		}
 	}
 	specs.SayUnsent(a, cmd, args, s)
 	o.Source = specs.WorkTree(cmd.Context(), s)
@@ -132,7 +156,10 @@ func Start(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *s
 	if err := g.SignRun(s, &o); err != nil {
 		return nil, err
 	}
-	earlier := cli.Earlier(ctx, a, c, o.ID)
+	earlier := func() {}
+	if o.Resume == nil { // otherwise it is the same sweep
+		earlier = cli.Earlier(ctx, a, c, o.ID)
+	}
 	r, err := starter.Start(ctx, c, s, o)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,57 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+)
+
+// stopTrials asks open sweeps to stop the trials that arguments name, such as hp-x2k4.17 or
+// 'hp-x2k4.1?'. The sweep knows those that have not been started, too. It returns the other
+// arguments.
+func stopTrials(ctx context.Context, a *cli.App, c client.Client, args []string) (others []string, err error) {
+	for _, arg := range args {
+		at := strings.LastIndexByte(arg, '.')
+		if at <= 0 || cli.IsPattern(arg[:at]) || strings.Trim(arg[at+1:], "0123456789*?[]-") != "" {
+			others = append(others, arg)
+			continue
+		}
+		id, pattern := arg[:at], arg[at+1:]
+		if _, err := path.Match(pattern, ""); err != nil {
+			return nil, cli.CheckPatterns([]string{arg})
+		}
+		r := starter.Get(c, id, "")
+		if of, err := r.IsSweep(ctx); err != nil || !of {
+			others = append(others, arg)
+			continue
+		}
+		if _, open, err := r.Queue(ctx); err != nil || !open {
+			others = append(others, arg)
+			continue
+		}
+		if err := r.StopTrials(ctx, pattern); err != nil {
+			return nil, err
+		}
+		if err := printStopped(a, Stopped{RunID: arg, State: "stopping", line: fmt.Sprintf("stopping: trials %s of sweep %s", pattern, id)}); err != nil {
+			return nil, err
+		}
+	}
+	return others, nil
+}
+
+// abandonTrials ends the open trials of a sweep that was ended on the server.
+func abandonTrials(ctx context.Context, c client.Client, r *starter.Run, reason string) error {
+	ids, err := starter.Matching(ctx, c, r.ID+".*", starter.OpenRuns)
+	for _, id := range ids {
+		if err == nil {
+			err = starter.Get(c, id, "").Terminate(ctx, reason)
+		}
+	}
+	return err
+}

@@ -1,0 +1,38 @@
+package logs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// withTrials replaces a sweep by its trials, in their order.
+func withTrials(ctx context.Context, c client.Client, chosen *cli.Chosen) (*cli.Chosen, error) {
+	id := chosen.Runs[0].ID
+	if of, err := chosen.Runs[0].IsSweep(ctx); err != nil || !of {
+		return chosen, err
+	}
+	ids, err := starter.Matching(ctx, c, id+".*", starter.AnyRuns)
+	if err != nil {
+		return nil, err
+	}
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("sweep %s has started no trials yet", id)
+	}
+	number := func(id string) int {
+		_, trial, _ := spec.SplitTrialID(id)
+		return trial
+	}
+	slices.SortFunc(ids, func(a, b string) int { return number(a) - number(b) })
+	trials := &cli.Chosen{}
+	for _, id := range ids {
+		trials.Runs = append(trials.Runs, starter.Get(c, id, ""))
+	}
+	return trials, nil
+}

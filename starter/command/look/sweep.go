@@ -1,0 +1,267 @@
+package look
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/sweep"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// showSweep prints the status of a sweep, as the flags select.
+func showSweep(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status, o *statusOptions) error {
+	for _, flag := range []string{"why", "usage", "history", "barriers", "on-host", "task"} {
+		if o.tasks.given(flag) {
+			return cli.Usagef("--%s is about one run; name a trial of the sweep, such as %s", flag, spec.TrialID(r.ID, 0))
+		}
+	}
+	best, err := parseBest(o.best)
+	if err != nil {
+		return err
+	}
+	if s.Sweep == nil && s.Result != nil && s.Result.Sweep == nil && !o.csv && !a.Global.JSON {
+		printStatus(a.Out, s, false) // it was refused
+		return nil
+	}
+	names, trials, err := r.Trials(ctx, s, best != nil || o.csv || a.Global.JSON)
+	if err != nil {
+		return err
+	}
+	if o.tasks.failed {
+		trials = slices.DeleteFunc(trials, func(t starter.Trial) bool { return t.State != sweep.Failed.String() })
+	}
+	if best != nil {
+		if trials, err = best.sort(trials); err != nil {
+			return err
+		}
+	}
+	switch {
+	case o.csv:
+		return writeCSV(a.Out, names, trials)
+	case a.Global.JSON:
+		s.Tasks, s.Trials = []starter.TaskStatus{}, trials
+		return a.PrintJSON(s)
+	}
+	printSweep(a.Out, s)
+	shown := trials
+	switch {
+	case best != nil && !o.tasks.all:
+		shown = trials[:min(len(trials), bestRows)]
+	case !o.tasks.each():
+		shown = standOut(trials)
+	}
+	if len(shown) > 0 {
+		fmt.Fprintln(a.Out)
+		printTrials(a.Out, names, shown, best)
+	}
+	if more := len(trials) - len(shown); more > 0 && (best != nil || len(shown) == mostRows) {
+		a.Say("%d more are not shown; --all shows them", more)
+	}
+	return nil
+}
+
+const bestRows = 10
+
+// printSweep writes the state of a sweep in a few lines.
+func printSweep(out io.Writer, s *starter.Status) {
+	state := string(s.State)
+	took := time.Since(s.Started)
+	switch {
+	case !s.Open:
+		state, took = cmp.Or(s.Ending, string(s.Verdict)), s.Ended.Sub(s.Started)
+	case s.Unanswered:
+		state = "open, but " + s.Absence() + " at the moment"
+	}
+	fmt.Fprintf(out, "sweep %s: %s, %s\n", s.RunID, state, cli.Roughly(took))
+	fmt.Fprintf(out, "%s in %s\n", cli.OrDash(spec.Cell(s.Command)), cli.OrDash(spec.Cell(s.Dir)))
+	switch {
+	case s.Sweep == nil:
+	case s.Open:
+		fmt.Fprintln(out, s.Sweep.Counts()+report.Remaining(s.Sweep))
+	default:
+		fmt.Fprintln(out, s.Sweep.Summary())
+	}
+	if !s.Open && s.Sweep == nil && s.Message != "" {
+		fmt.Fprintln(out, s.Message)
+	}
+}
+
+// standOut returns the trials that have failed and those that run, as many as have room. If all
+// is well and over, it returns all of them if there are few.
+func standOut(trials []starter.Trial) []starter.Trial {
+	if len(trials) <= mostRows {
+		return trials
+	}
+	var out []starter.Trial
+	for _, state := range []sweep.State{sweep.Failed, sweep.Running} {
+		for _, t := range trials {
+			if t.State == state.String() && len(out) < mostRows {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
+}
+
+// printTrials writes a line for each trial.
+func printTrials(out io.Writer, names []string, trials []starter.Trial, best *best) {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	heading := "TRIAL\tSTATE\tEXIT\tTOOK"
+	if best != nil {
+		heading += "\t" + strings.ToUpper(spec.Cell(best.key))
+	}
+	fmt.Fprintln(w, heading+"\t"+strings.ToUpper(strings.Join(names, "\t")))
+	for _, t := range trials {
+		took := "-"
+		if !t.Started.IsZero() {
+			took = cli.Roughly(time.Duration(t.Seconds * float64(time.Second)))
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s", t.Trial, t.State, exitOf(t, "-"), took)
+		if best != nil {
+			n, _ := best.of(t)
+			fmt.Fprintf(w, "\t%s", strconv.FormatFloat(n, 'g', 8, 64))
+		}
+		for _, name := range names {
+			fmt.Fprintf(w, "\t%s", cli.OrDash(spec.Cell(shorten.Text(t.Parameters[name], 40))))
+		}
+		fmt.Fprintln(w)
+	}
+	w.Flush()
+}
+
+func exitOf(t starter.Trial, none string) string {
+	if t.ExitCode == nil {
+		return none
+	}
+	return strconv.Itoa(*t.ExitCode)
+}
+
+// writeCSV writes the table of trials. Values that are JSON objects become a column for each key of
+// theirs.
+func writeCSV(out io.Writer, names []string, trials []starter.Trial) error {
+	var keys []string
+	values := make([]map[string]json.RawMessage, len(trials))
+	for i, t := range trials {
+		if len(t.Value) == 0 {
+			continue
+		}
+		if json.Unmarshal(t.Value, &values[i]) != nil || values[i] == nil {
+			values[i] = map[string]json.RawMessage{"": t.Value}
+		}
+		for key := range values[i] {
+			if !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	slices.Sort(keys)
+	heading := append([]string{"trial", "state", "exit_code", "seconds"}, names...)
+	for _, key := range keys {
+		heading = append(heading, strings.TrimSuffix("value."+key, "."))
+	}
+	w := csv.NewWriter(out)
+	_ = w.Write(heading) // w remembers errors
+	for i, t := range trials {
+		row := []string{strconv.Itoa(t.Trial), t.State, exitOf(t, ""), ""}
+		if !t.Started.IsZero() {
+			row[3] = strconv.FormatFloat(t.Seconds, 'f', -1, 64)
+		}
+		for _, name := range names {
+			row = append(row, t.Parameters[name])
+		}
+		for _, key := range keys {
+			row = append(row, plain(values[i][key]))
+		}
+		_ = w.Write(row)
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// plain returns a JSON value without the quotes of a string.
+func plain(value json.RawMessage) string {
+	var text string
+	if len(value) == 0 || json.Unmarshal(value, &text) == nil {
+		return text
+	}
+	return spec.ShownValue(value)
+}
+
+// best is the order of --best.
+type best struct {
+	key string
+	max bool
+}
+
+func parseBest(text string) (*best, error) {
+	if text == "" {
+		return nil, nil
+	}
+	key, order, _ := strings.Cut(text, ":")
+	if key == "" || order != "min" && order != "max" {
+		return nil, cli.Usagef("--best %s: give the key of a returned value and its order, such as loss:min or accuracy:max; value:min is for values that are numbers", text)
+	}
+	return &best{key: key, max: order == "max"}, nil
+}
+
+// of returns the number by which a trial is sorted.
+func (b *best) of(t starter.Trial) (float64, bool) {
+	value := t.Value
+	if len(value) == 0 {
+		return 0, false
+	}
+	if !bytes.HasPrefix(bytes.TrimSpace(value), []byte("{")) && b.key == "value" {
+		return number64(value)
+	}
+	for part := range strings.SplitSeq(b.key, ".") {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(value, &object) != nil {
+			return 0, false
+		}
+		value = object[part]
+	}
+	return number64(value)
+}
+
+func number64(value json.RawMessage) (float64, bool) {
+	var n float64
+	if len(value) == 0 || json.Unmarshal(value, &n) != nil || math.IsNaN(n) {
+		return 0, false
+	}
+	return n, true
+}
+
+// sort returns the trials that have the number, the best first.
+func (b *best) sort(trials []starter.Trial) ([]starter.Trial, error) {
+	sorted := slices.DeleteFunc(trials, func(t starter.Trial) bool {
+		_, ok := b.of(t)
+		return !ok
+	})
+	if len(sorted) == 0 {
+		return nil, fmt.Errorf("--best: no trial has returned an object with the number %s; a task returns what it writes to the file CLUSTERRUN_RESULT_FILE", b.key)
+	}
+	slices.SortStableFunc(sorted, func(x, y starter.Trial) int {
+		n, _ := b.of(x)
+		m, _ := b.of(y)
+		if b.max {
+			n, m = m, n
+		}
+		return cmp.Compare(n, m)
+	})
+	return sorted, nil
+}

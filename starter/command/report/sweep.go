@@ -1,0 +1,18 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Remaining returns the estimate of the time that a sweep still takes, such as "; about 3m left",
+// or "" without an estimate.
+func Remaining(s *spec.SweepStatus) string {
+	if s.RemainingSeconds == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; about %s left", cli.Roughly(time.Duration(s.RemainingSeconds)*time.Second))
+}

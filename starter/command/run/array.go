@@ -1,0 +1,113 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/specs"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/sweep"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// setSweep makes a sweep of the run if the flags ask for one.
+func setSweep(a *cli.App, s *spec.RunSpec, o *runOptions) error {
+	many, err := o.array.Given()
+	if err != nil || !many {
+		return err
+	}
+	o.sweep, err = o.array.Sweep(a, s, o.id, atOnceHere(s))
+	return err
+}
+
+// atOnceHere returns the number of trials that this machine has processors for.
+func atOnceHere(s *spec.RunSpec) int {
+	return min(max(1, specs.LocalMachine().Cpus/max(1, len(s.TaskList()))), sweep.MaxAtOnce)
+}
+
+// checkSweep refuses flags that a sweep on this machine has no use for.
+func checkSweep(cmd *cobra.Command, s *spec.RunSpec, f *specs.SpecFlags, o *runOptions) error {
+	if o.sweep == nil {
+		return nil
+	}
+	for _, flag := range []string{"foreground", stdinFlag, coordinatorFlag, "remote"} {
+		if cmd.Flags().Changed(flag) {
+			return cli.Usagef("--%s is for one run; leave out that or --array. `clusterrun submit --array` starts a sweep on host workers", flag)
+		}
+	}
+	gpus := s.Devices != nil || s.GPUsPerTask != nil
+	for _, g := range s.Tasks {
+		gpus = gpus || g.Devices != nil || g.GPUsPerTask != nil
+	}
+	switch {
+	case f.Others != nil:
+		return cli.Usagef("%s: run --array uses this machine. Start `clusterrun worker` on the hosts, and use submit --array", f.Others.Flag)
+	case s.Ships():
+		return cli.Usagef("--ship is for one run, which removes its copy at the end; leave it out, since trials run in this directory")
+	case gpus && o.sweep.AtMost > 1:
+		return cli.Usagef("--array: run does not divide GPUs among trials. Use submit --array, which does, or --at-most 1")
+	}
+	return nil
+}
+
+// trialBits is the number of bits of the rank of a task in the key of its output.
+const trialBits = 20
+
+// trialPrefix returns the prefix of the output of a task of a trial: its number and, if the trials
+// have several tasks, the name of the task.
+func trialPrefix(s *spec.RunSpec) func(key, attempt int) string {
+	tasks := s.TaskList()
+	return func(key, _ int) string {
+		trial, rank := key>>trialBits, key&(1<<trialBits-1)
+		if len(tasks) == 1 || rank >= len(tasks) {
+			return fmt.Sprintf("[%d]: ", trial)
+		}
+		return fmt.Sprintf("[%d %s]: ", trial, tasks[rank].Name())
+	}
+}
+
+// showTrials shows the output of each trial when it has ended, as GNU parallel does, and why it
+// has failed.
+func (o *output) showTrials(ctx context.Context, of *sweep.Spec, root string, quiet bool) {
+	trials, err := of.Grid.Parse()
+	if err != nil {
+		o.app.Say("%s", err) // it was checked
+		return
+	}
+	o.run.FollowTrials(ctx, func(end starter.TrialEnd) {
+		if !quiet && root != spec.NullDir {
+			o.showTrial(ctx, root, end)
+		}
+		if end.State == sweep.Failed {
+			words := sweep.Words(trials.Values(end.Trial))
+			o.app.Say("%s", o.app.Color.Bad(fmt.Sprintf("trial %d (%s) failed: %s", end.Trial, shorten.Text(words, 200), firstLine(end.Message))))
+		}
+	})
+}
+
+func (o *output) showTrial(ctx context.Context, root string, end starter.TrialEnd) {
+	key := end.Trial << trialBits
+	dir := tasklog.RunDir(root, spec.TrialID(o.run.ID, end.Trial), end.ExecutionID)
+	ranks := map[int]bool{}
+	f := tasklog.Follow(dir, func(c tasklog.Chunk) {
+		ranks[key|c.Rank] = true
+		c.Rank |= key
+		o.app.Printer.Flush()
+		o.console.Deliver(c)
+	}, tasklog.FollowOptions{OnError: func(err error) { o.app.Say("%s", err) }})
+	_ = f.Stop(ctx) // reads to the end
+	for rank := range ranks {
+		o.console.End(rank)
+	}
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return shorten.Text(line, 500)
+}

@@ -1,0 +1,72 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/sweep"
+)
+
+// rerunSweep prepares flags for another try of a sweep. With --failed it reports whether nothing
+// is left to do, because the open sweep takes its failed trials back.
+func rerunSweep(ctx context.Context, a *cli.App, r *starter.Run, flags *rerunOptions) (done bool, err error) {
+	of, err := r.IsSweep(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case !of && flags.failed:
+		return false, cli.Usagef("--failed: %s", (&starter.NotSweepError{RunID: r.ID}).Error())
+	case !of:
+		return false, nil
+	}
+	if flags.o.array.Changed() {
+		return false, cli.Usagef("--array: the sweep has its parameters; leave it out, or start another with submit --array")
+	}
+	if flags.o.sweep, err = r.SweepSpec(ctx); err != nil {
+		return false, err
+	}
+	if flags.o.sweep.Rules, err = flags.o.array.Rules(flags.o.sweep.Rules); err != nil {
+		return false, err
+	}
+	if !flags.failed {
+		return false, nil
+	}
+	if flags.o.id != "" {
+		return false, cli.Usagef("--id %s: with --failed the sweep keeps its ID; leave out one of them", flags.o.id)
+	}
+	s, err := r.Status(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case s.Open:
+		return true, retryOpen(ctx, a, r, s)
+	case s.Sweep == nil || s.Sweep.States == "":
+		return false, fmt.Errorf("sweep %s left no result, so it is not known which trials have failed; leave out --failed to run all of them again", r.ID)
+	}
+	states, n, err := sweep.Again(s.Sweep.States)
+	if err != nil {
+		return false, err
+	}
+	if n == 0 {
+		return false, fmt.Errorf("all trials of sweep %s have succeeded; leave out --failed to run all of them again", r.ID)
+	}
+	flags.o.id, flags.o.resume, flags.o.started = r.ID, &sweep.Resumption{Machine: states}, s.Started
+	return false, nil
+}
+
+// retryOpen puts the failed trials of an open sweep back into its queue.
+func retryOpen(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status) error {
+	if s.Sweep == nil || s.Sweep.Failed+s.Sweep.Skipped == 0 {
+		return fmt.Errorf("no trial of sweep %s has failed so far", r.ID)
+	}
+	if err := r.RetryTrials(ctx); err != nil {
+		return err
+	}
+	if a.Global.JSON {
+		return a.PrintJSON(map[string]string{"run_id": r.ID, "state": "retrying"})
+	}
+	_, err := fmt.Fprintf(a.Out, "retrying: %s\n", r.ID)
+	return err
+}

@@ -1,0 +1,73 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/sweep"
+)
+
+// IsSweep reports whether the run is a sweep.
+func (r *Run) IsSweep(ctx context.Context) (bool, error) {
+	d, err := r.describe(ctx)
+	if err != nil {
+		return false, r.requestError(err)
+	}
+	return d.GetWorkflowExecutionInfo().GetType().GetName() == spec.SweepWorkflowType, nil
+}
+
+// SweepSpec returns the input of a sweep.
+func (r *Run) SweepSpec(ctx context.Context) (*sweep.Spec, error) {
+	d, err := r.describe(ctx)
+	if err != nil {
+		return nil, r.requestError(err)
+	}
+	info := d.GetWorkflowExecutionInfo()
+	if info.GetType().GetName() != spec.SweepWorkflowType {
+		return nil, &NotSweepError{r.ID}
+	}
+	// Every execution has the same spec. The server forgets those that ended long ago.
+	first, err := r.client.GetWorkflowHistory(ctx, r.ID, info.GetExecution().GetRunId(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Next()
+	if err != nil {
+		return nil, fmt.Errorf("read the spec of sweep %s: %w", r.ID, err)
+	}
+	var s sweep.Spec
+	input := first.GetWorkflowExecutionStartedEventAttributes().GetInput()
+	if err := converter.GetDefaultDataConverter().FromPayloads(input, &s); err != nil {
+		return nil, fmt.Errorf("read the spec of sweep %s: %w", r.ID, err)
+	}
+	return &s, nil
+}
+
+// NotSweepError reports that a run is no sweep.
+type NotSweepError struct{ RunID string }
+
+func (e *NotSweepError) Error() string {
+	return fmt.Sprintf("run %s is no sweep; `clusterrun submit --array` starts one", e.RunID)
+}
+
+// StopTrials stops the trials of an open sweep whose numbers match a pattern of [path.Match]. Those
+// that have not been started are skipped.
+func (r *Run) StopTrials(ctx context.Context, pattern string) error {
+	return r.signal(ctx, spec.SignalStopTrials, pattern)
+}
+
+// RetryTrials puts the failed and skipped trials of an open sweep back into the queue.
+func (r *Run) RetryTrials(ctx context.Context) error {
+	return r.signal(ctx, spec.SignalRetryTrials, nil)
+}
+
+func (r *Run) signal(ctx context.Context, name string, arg any) error {
+	err := r.request(ctx, func(string) error {
+		// The current execution: a sweep continues as new at any moment.
+		return r.client.SignalWorkflow(ctx, r.ID, "", name, arg)
+	})
+	if isNotFound(err) {
+		return &EndedError{r.ID}
+	}
+	return err
+}

@@ -1,0 +1,128 @@
+package starter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/sweep"
+)
+
+// Trial is a trial of a sweep. Its run has the ID SWEEP.TRIAL.
+type Trial struct {
+	Trial int    `json:"trial"`
+	RunID string `json:"run_id"`
+	// State is pending, running, succeeded, failed, cancelled or skipped.
+	State string `json:"state"`
+	// Parameters has the values by name.
+	Parameters map[string]string `json:"parameters"`
+	// ExitCode is the exit code of the run, once it has ended.
+	ExitCode *int       `json:"exit_code,omitempty"`
+	Cause    spec.Cause `json:"cause,omitempty"`
+	Started  time.Time  `json:"started,omitzero"`
+	// Seconds is the time from its start, with its wait for room, to its end or until now.
+	Seconds float64 `json:"seconds,omitempty"`
+	// Value is the first value that its tasks have returned, by rank.
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// Trials returns the names of the parameters of a sweep, and all trials. If values is set, it reads
+// the results of those that have succeeded, with a request for each. The server's list lags behind
+// a little.
+func (r *Run) Trials(ctx context.Context, s *Status, values bool) (names []string, trials []Trial, err error) {
+	of, err := r.SweepSpec(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	grid, err := of.Grid.Parse()
+	if err != nil {
+		return nil, nil, fmt.Errorf("the trials of sweep %s: %w", r.ID, err)
+	}
+	trials = make([]Trial, grid.Len())
+	known, err := s.states()
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range trials {
+		notStarted := sweep.Skipped
+		if s.Open && (known == nil || known.State(i) != sweep.Skipped) {
+			notStarted = sweep.Pending
+		}
+		trials[i] = Trial{Trial: i, RunID: spec.TrialID(r.ID, i), State: notStarted.String(), Parameters: map[string]string{}}
+		for _, v := range grid.Values(i) {
+			trials[i].Parameters[v.Name] = v.Value
+		}
+	}
+	o := ListOptions{id: r.ID + ".*", Trials: true, Limit: math.MaxInt32 / 2}
+	var runs []Summary
+	for _, open := range []bool{true, false} {
+		if runs, err = o.latest(ctx, r.client, runs, open); err != nil {
+			return nil, nil, err
+		}
+	}
+	verdicts(ctx, r.client, runs)
+	latest := map[int]Summary{}
+	for _, run := range runs { // the latest first
+		if _, trial, ok := spec.SplitTrialID(run.RunID); ok && trial < len(trials) && !run.Started.Before(s.Started) { // else of an earlier sweep with that ID
+			if _, newer := latest[trial]; !newer {
+				latest[trial] = run
+				trials[trial].fill(run)
+			}
+		}
+	}
+	if values {
+		readValues(ctx, r, trials, latest)
+	}
+	return grid.Names(), trials, nil
+}
+
+// states returns the states of the trials of a sweep, or nil if they are not known.
+func (s *Status) states() (*sweep.Machine, error) {
+	if s.Sweep == nil {
+		return nil, nil
+	}
+	return sweep.Resume(sweep.Snapshot{States: s.Sweep.States}, sweep.Rules{})
+}
+
+func (t *Trial) fill(run Summary) {
+	t.Started, t.Cause = run.Started, run.Cause
+	if run.Open {
+		t.State, t.Seconds = sweep.Running.String(), seconds(time.Since(run.Started))
+		return
+	}
+	t.State, t.Seconds = sweep.StateOf(run.Verdict).String(), seconds(run.Ended.Sub(run.Started))
+	t.ExitCode = &run.ExitCode
+}
+
+func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
+
+// readValues reads the values that trials have returned.
+func readValues(ctx context.Context, r *Run, trials []Trial, runs map[int]Summary) {
+	limit := make(chan struct{}, 16)
+	var wg sync.WaitGroup
+	for i := range trials {
+		t := &trials[i]
+		if t.State != sweep.Succeeded.String() {
+			continue
+		}
+		wg.Go(func() {
+			limit <- struct{}{}
+			defer func() { <-limit }()
+			result, err := Get(r.client, t.RunID, runs[t.Trial].ExecutionID).Wait(ctx)
+			if err != nil {
+				return // the value stays unknown
+			}
+			for _, task := range result.Tasks {
+				if len(task.Value) > 0 {
+					t.Value = task.Value
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
