@@ -114,11 +114,11 @@ func parseRange(name, text string) (item, error) {
 	var numbers [3]int
 	numbers[2] = 1
 	for n, part := range parts {
+		if !isNumber(part) { // a path such as ../data
+			return i, nil
+		}
 		number, err := strconv.Atoi(part)
 		if err != nil || number > maxInteger || number < -maxInteger {
-			if _, err := strconv.ParseFloat(part, 64); err != nil {
-				return i, nil // a path such as ../data
-			}
 			return i, fmt.Errorf("parameter %s: the range %s is not of whole numbers below %d. List the values, or put the text into quotes", name, text, maxInteger)
 		}
 		numbers[n] = number
@@ -139,6 +139,11 @@ func parseRange(name, text string) (item, error) {
 		}
 	}
 	return i, nil
+}
+
+func isNumber(text string) bool {
+	_, err := strconv.ParseFloat(text, 64)
+	return err == nil
 }
 
 const maxInteger = 1_000_000_000_000

@@ -3,6 +3,7 @@ package disk
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -50,8 +51,13 @@ func expand(ctx context.Context, a *cli.App, c client.Client, args []string, log
 // or has open trials, is refused.
 func trialsOf(ctx context.Context, c client.Client, id string) ([]string, error) {
 	r := starter.Get(c, id, "")
-	if of, err := r.IsSweep(ctx); err != nil || !of {
-		return nil, nil // remove reports a run that the server does not know
+	var notFound *starter.NotFoundError
+	of, err := r.IsSweep(ctx)
+	switch {
+	case errors.As(err, &notFound): // it may have files here
+		return nil, nil
+	case err != nil || !of:
+		return nil, err
 	}
 	if _, open, err := r.Queue(ctx); err != nil || open {
 		return nil, cmp.Or[error](err, &starter.OpenError{RunID: id})
