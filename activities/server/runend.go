@@ -62,11 +62,12 @@ func (s *Server) howFailed(ctx context.Context, workflowID, execution string) (s
 		return "", err
 	}
 	err = c.GetWorkflow(ctx, workflowID, execution).Get(ctx, nil)
+	var ended *temporal.WorkflowExecutionError
 	var failed *temporal.ApplicationError
 	switch {
-	case !errors.As(err, &failed):
-		return "", err
-	case failed.Type() == spec.ErrSkipped:
+	case !errors.As(err, &ended):
+		return "", err // the server did not answer
+	case errors.As(err, &failed) && failed.Type() == spec.ErrSkipped:
 		return spec.EndedSkipped, nil
 	}
 	return spec.EndedBadly, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -98,7 +99,22 @@ func (s *Server) DescribeRun(ctx context.Context, workflowID, began string) (*wo
 	if began == info.GetFirstRunId() || began == info.GetExecution().GetRunId() {
 		return last, nil
 	}
-	return c.DescribeWorkflowExecution(ctx, workflowID, began)
+	// The ID belongs to another run by now.
+	for {
+		d, err := c.DescribeWorkflowExecution(ctx, workflowID, began)
+		if err != nil || d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
+			return d, err
+		}
+		end, err := c.GetWorkflowHistory(ctx, workflowID, began, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT).Next()
+		if err != nil {
+			return nil, err
+		}
+		next := end.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
+		if next == "" {
+			return d, nil
+		}
+		began = next
+	}
 }
 
 // refusal returns an error that a retry would not change as a refusal, and others unchanged.

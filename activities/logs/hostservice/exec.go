@@ -58,8 +58,12 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request, g grant) {
 		session.Close(remotecommand.End{Code: exitcode.Machinery, Why: "the permission was given to another client"})
 		return
 	}
+	session.Expire = func() { _ = control.SetWriteDeadline(time.Now().Add(takenWithin)) }
 	session.Close(s.executor(r.Context(), g.Run, *g.Exec, session))
 }
+
+// takenWithin is the time in which a client must take the output of a command that has ended.
+const takenWithin = time.Minute
 
 // flushed sends each piece at once.
 type flushed struct {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -76,9 +77,10 @@ const (
 
 // wire sends and receives messages.
 type wire struct {
-	in  *bufio.Reader
-	mu  sync.Mutex // guards out
-	out io.Writer
+	in     *bufio.Reader
+	mu     sync.Mutex // guards out and closed
+	out    io.Writer
+	closed bool // the end was sent: the connection must not be used
 }
 
 func newWire(in io.Reader, out io.Writer) *wire {
@@ -93,6 +95,10 @@ func (w *wire) send(m message, data []byte) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.closed {
+		return net.ErrClosed
+	}
+	w.closed = m.End != nil
 	_, err = w.out.Write(append(append(line, '\n'), data...))
 	return err
 }

@@ -34,12 +34,14 @@ func NewExecutor(stateDir, instance string) *Executor {
 // Session is the connection of a client that wants a command executed.
 type Session struct {
 	Start
-	wire *wire
+	// Expire bounds the time in which the client must take the rest of the output.
+	Expire func()
+	wire   *wire
 }
 
 // Accept receives what a client wants.
 func Accept(in io.Reader, out io.Writer) (*Session, error) {
-	s := &Session{wire: newWire(in, out)}
+	s := &Session{wire: newWire(in, out), Expire: func() {}}
 	m, _, err := s.wire.receive(nil)
 	if err == nil && m.Start == nil {
 		err = errors.New("the first message starts nothing")
@@ -93,7 +95,16 @@ func (e *Executor) Run(ctx context.Context, s *Session, c Command) End {
 		end.Why = taskEnded
 	case <-ctx.Done():
 	}
+	select {
+	case <-p.exited: // by itself, at the same moment
+		end.Why = ""
+	default:
+	}
 	end.Code = p.finish()
+	if end.Why != "" {
+		end.Code = exitcode.Machinery
+	}
+	s.Expire()
 	in.close()
 	if p.terminal == nil {
 		_ = p.stdin.Close()
