@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -30,12 +31,17 @@ func Sweep(ctx workflow.Context, in sweep.Spec, from *sweep.Resumption) (*spec.R
 	if err == nil && in.Run == nil {
 		err = errors.New("the run of each trial is missing")
 	}
+	if err == nil {
+		err = in.Rules.Check()
+	}
 	machine := (*sweep.Machine)(nil)
 	if err == nil {
 		machine = sweep.New(trials.Len(), in.Rules)
 	}
 	if err == nil && from != nil {
-		machine, err = sweep.Resume(from.Machine, in.Rules)
+		if machine, err = sweep.Resume(from.Machine, in.Rules); err == nil && machine.Len() != trials.Len() {
+			err = fmt.Errorf("the state is of %d trials, and there are %d", machine.Len(), trials.Len())
+		}
 	}
 	if err != nil {
 		noteEnd(ctx, resultOfRefusal(err), 0)
@@ -61,10 +67,12 @@ type sweepOf struct {
 	trials  *sweep.Trials
 	machine *sweep.Machine
 	id      string
-	// open are the first executions of the trials that run, and starting the number of trials
-	// that the server has not started yet.
-	open     map[int]string
-	starting int
+	// open are the first executions of the trials that run. held are the trials to start next,
+	// starting is the number of trials that the server has not started yet, and cancelling the
+	// number of its open requests to cancel one.
+	open                 map[int]string
+	held                 []int
+	starting, cancelling int
 	// interrupted are the trials to cancel as soon as the server has started them.
 	interrupted map[int]bool
 	selector    workflow.Selector
@@ -101,21 +109,26 @@ func (w *sweepOf) run(ctx workflow.Context, from *sweep.Resumption) *sweep.Resum
 			w.open[t.Trial] = t.RunID
 		}
 		w.check(free, from.Open)
+		w.held = from.Held
 	}
 	w.step(free, sweep.Begin{Now: workflow.Now(free)})
 	for w.result == nil {
 		// A cancelled sweep ends soon, and the next execution would not be cancelled.
-		if workflow.GetInfo(free).GetContinueAsNewSuggested() && w.starting == 0 && ctx.Err() == nil && !w.selector.HasPending() {
+		leave := workflow.GetInfo(free).GetContinueAsNewSuggested() && ctx.Err() == nil
+		w.startHeld(free, leave)
+		if leave && w.starting == 0 && w.cancelling == 0 && w.result == nil && !w.selector.HasPending() {
 			return w.resumption(free)
 		}
-		w.selector.Select(free)
+		if w.result == nil {
+			w.selector.Select(free)
+		}
 	}
 	return nil
 }
 
 func (w *sweepOf) resumption(ctx workflow.Context) *sweep.Resumption {
 	noteStart(ctx)
-	next := &sweep.Resumption{Machine: w.machine.Snapshot()}
+	next := &sweep.Resumption{Machine: w.machine.Snapshot(), Held: w.held}
 	for _, trial := range slices.Sorted(maps.Keys(w.open)) {
 		next.Open = append(next.Open, sweep.Open{Trial: trial, RunID: w.open[trial]})
 	}
@@ -127,7 +140,7 @@ func (w *sweepOf) step(ctx workflow.Context, e sweep.Event) {
 	for _, a := range w.machine.Step(e) {
 		switch a := a.(type) {
 		case sweep.Start:
-			w.start(ctx, a.Trial)
+			w.held = append(w.held, a.Trial)
 		case sweep.Interrupt:
 			w.interrupt(ctx, a.Trial)
 		case sweep.Finish:
@@ -135,6 +148,29 @@ func (w *sweepOf) step(ctx workflow.Context, e sweep.Event) {
 		}
 	}
 	workflow.SetCurrentDetails(ctx, w.machine.Status(workflow.Now(ctx)).Counts())
+}
+
+// maxStarting is the most trials that the server is asked to start at a time. All of their specs
+// may be in one message, which the server bounds.
+const maxStarting = 20
+
+// startHeld starts the next trials. Trials that were stopped before their start have ended. If
+// leave is set it starts none, and the next execution will.
+func (w *sweepOf) startHeld(ctx workflow.Context, leave bool) {
+	var stay []int
+	for len(w.held) > 0 && w.result == nil {
+		trial := w.held[0]
+		w.held = w.held[1:]
+		switch {
+		case w.interrupted[trial]:
+			w.ended(ctx, trial, sweep.Cancelled) // it may append more
+		case leave || w.starting == maxStarting:
+			stay = append(stay, trial)
+		default:
+			w.start(ctx, trial)
+		}
+	}
+	w.held = append(stay, w.held...)
 }
 
 // start starts the run of a trial.
@@ -194,8 +230,10 @@ func (w *sweepOf) interrupt(ctx workflow.Context, trial int) {
 		w.interrupted[trial] = true
 		return
 	}
+	w.cancelling++
 	done := workflow.RequestCancelExternalWorkflow(ctx, spec.TrialID(w.id, trial), "")
 	w.selector.AddFuture(done, func(f workflow.Future) {
+		w.cancelling--
 		if err := f.Get(ctx, nil); err != nil { // it has just ended
 			workflow.GetLogger(ctx).Info("a trial was not cancelled", "trial", trial, "execution", execution, "error", err)
 		}

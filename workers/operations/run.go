@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 
 	"github.com/nexus-rpc/sdk-go/nexus"
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -34,6 +37,9 @@ func start(ctx context.Context, input converter.RawValue, o nexus.StartOperation
 	if err != nil {
 		return nil, failed(spec.ErrInvalidRunSpec, err.Error())
 	}
+	if err := checkID(ctx, in); err != nil {
+		return nil, err
+	}
 	owner := cmp.Or(in.Owner, caller(o.Links))
 	options := client.StartWorkflowOptions{
 		ID:                       cmp.Or(in.ID, runs.IDOf(s.Name, o.RequestID)),
@@ -53,6 +59,27 @@ func start(ctx context.Context, input converter.RawValue, o nexus.StartOperation
 		return nil, failed(runs.ErrRunning, (&runs.RunningError{ID: options.ID}).Error())
 	}
 	return handle, err
+}
+
+// checkID refuses an ID that no command takes, and one of a workflow that is no run.
+func checkID(ctx context.Context, in runInput) error {
+	if in.ID == "" {
+		return nil
+	}
+	if err := spec.CheckRunID(in.ID); err != nil {
+		return failed(spec.ErrInvalidRequest, fmt.Sprintf("id %q %s", in.ID, err))
+	}
+	d, err := temporalnexus.GetClient(ctx).DescribeWorkflowExecution(ctx, in.ID, "")
+	var missing *serviceerror.NotFound
+	switch {
+	case errors.As(err, &missing):
+		return nil
+	case err != nil:
+		return err
+	case !isRun(d.GetWorkflowExecutionInfo().GetType().GetName()):
+		return failed(spec.ErrInvalidRequest, fmt.Sprintf("id %q is the ID of a workflow that is no run; give another one", in.ID))
+	}
+	return nil
 }
 
 // caller returns the ID of the workflow that calls, or else the name of the service.

@@ -44,7 +44,7 @@ func (w wait) Start(ctx context.Context, input converter.RawValue, o nexus.Start
 		var missing *serviceerror.NotFound
 		info := d.GetWorkflowExecutionInfo()
 		switch {
-		case errors.As(err, &missing), err == nil && info.GetType().GetName() != spec.WorkflowType:
+		case errors.As(err, &missing), err == nil && !isRun(info.GetType().GetName()):
 			return nil, failed(runs.ErrNotFound, (&runs.NotFoundError{RunID: id}).Error())
 		case err != nil:
 			return nil, err
@@ -56,6 +56,11 @@ func (w wait) Start(ctx context.Context, input converter.RawValue, o nexus.Start
 			return result, err
 		}
 	}
+}
+
+// isRun reports whether a workflow is a run, a sweep or a trial of one.
+func isRun(workflowType string) bool {
+	return workflowType == spec.WorkflowType || workflowType == spec.SweepWorkflowType || workflowType == spec.TrialWorkflowType
 }
 
 // waitsFor returns the run ID in an input.

@@ -39,4 +39,6 @@ type Resumption struct {
 	Machine Snapshot `json:"machine"`
 	// Open are the trials that earlier executions have started, and that had not ended.
 	Open []Open `json:"open,omitempty"`
+	// Held are the trials to start first.
+	Held []int `json:"held,omitempty"`
 }

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -258,8 +259,8 @@ func (m *Machine) remaining(now time.Time) time.Duration {
 	}
 	each := m.took / time.Duration(m.timed)
 	rest := time.Duration(m.counts[Pending]) * each
-	for _, at := range m.started { //workflowcheck:ignore the order makes no difference
-		rest += max(0, each-now.Sub(at))
+	for _, trial := range slices.Sorted(maps.Keys(m.started)) {
+		rest += max(0, each-now.Sub(m.started[trial]))
 	}
 	return rest / time.Duration(len(m.started))
 }
@@ -301,6 +302,9 @@ func (m *Machine) Snapshot() Snapshot {
 	return Snapshot{States: b.String(), Started: m.started, Took: m.took, Timed: m.timed}
 }
 
+// Len returns the number of trials.
+func (m *Machine) Len() int { return len(m.states) }
+
 // Resume returns the machine of a sweep with that state.
 func Resume(s Snapshot, rules Rules) (*Machine, error) {
 	m := New(0, rules)
@@ -308,10 +312,7 @@ func Resume(s Snapshot, rules Rules) (*Machine, error) {
 	number := 0
 	for _, c := range []byte(s.States) {
 		if '0' <= c && c <= '9' {
-			number = number*10 + int(c-'0')
-			if number > MaxTrials {
-				break
-			}
+			number = min(MaxTrials+1, number*10+int(c-'0'))
 			continue
 		}
 		if State(c).String() == "unknown" || len(m.states)+number > MaxTrials {

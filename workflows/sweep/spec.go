@@ -25,6 +25,17 @@ type Rules struct {
 	MaxFailures *int `json:"max_failures,omitempty"`
 }
 
+// Check returns an error if the rules cannot be followed.
+func (r Rules) Check() error {
+	switch {
+	case r.AtMost < 1 || r.AtMost > MaxAtOnce:
+		return fmt.Errorf("at_most is %d; give 1 to %d", r.AtMost, MaxAtOnce)
+	case r.MaxFailures != nil && *r.MaxFailures < 0:
+		return fmt.Errorf("max_failures is %d; give 0 or more", *r.MaxFailures)
+	}
+	return nil
+}
+
 const (
 	// MaxAtOnce bounds [Rules.AtMost]: a workflow may have 2,000 children open.
 	MaxAtOnce = 1000
@@ -38,11 +49,8 @@ func (s *Spec) Check(sweep string) (*Trials, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case s.AtMost < 1 || s.AtMost > MaxAtOnce:
-		return nil, fmt.Errorf("at most %d trials at once: give 1 to %d", s.AtMost, MaxAtOnce)
-	case s.MaxFailures != nil && *s.MaxFailures < 0:
-		return nil, fmt.Errorf("%d failures: give 0 or more", *s.MaxFailures)
+	if err := s.Rules.Check(); err != nil {
+		return nil, err
 	}
 	// A typing error shows in the first trial. The values of the others can make a spec too
 	// large, or name a relative directory.
