@@ -63,7 +63,9 @@ type Summary struct {
 	Queue string `json:"queue"`
 	// Sweep reports whether it is a sweep. Tasks are those of each of its trials.
 	Sweep bool `json:"sweep,omitempty"`
-	Open  bool `json:"open"`
+	// trialOf is the sweep of a trial.
+	trialOf string
+	Open    bool `json:"open"`
 	// Verdict is empty while the run is open. A run that was terminated without a result has
 	// failed; Ending is then "terminated".
 	Verdict spec.Verdict `json:"verdict,omitempty"`
@@ -288,6 +290,9 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 		Sweep:       e.GetType().GetName() == spec.SweepWorkflowType,
 		Open:        e.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 		Started:     startOf(e),
+	}
+	if e.GetType().GetName() == spec.TrialWorkflowType {
+		s.trialOf, _, _ = spec.SplitTrialID(s.RunID)
 	}
 	var priority, verdict, cause, exitCode string
 	for name, value := range map[string]any{

@@ -21,6 +21,16 @@ const (
 // Matching returns the IDs of the runs that match a pattern of [path.Match], in the order of
 // their start. Of several runs with the same ID the latest counts.
 func Matching(ctx context.Context, c client.Client, pattern string, of RunState) ([]string, error) {
+	return matching(ctx, c, pattern, of, func(Summary) bool { return true })
+}
+
+// TrialIDs is like Matching for the trials of a sweep. Other runs may have IDs that begin with its
+// ID and a dot.
+func TrialIDs(ctx context.Context, c client.Client, sweep string, of RunState) ([]string, error) {
+	return matching(ctx, c, sweep+".*", of, func(s Summary) bool { return s.trialOf == sweep })
+}
+
+func matching(ctx context.Context, c client.Client, pattern string, of RunState, wanted func(Summary) bool) ([]string, error) {
 	o := ListOptions{id: pattern, Trials: true, Limit: math.MaxInt32 / 2}
 	var runs []Summary
 	for _, open := range []bool{true, false} {
@@ -32,7 +42,7 @@ func Matching(ctx context.Context, c client.Client, pattern string, of RunState)
 	seen := map[string]bool{}
 	var ids []string
 	for _, r := range runs { // the latest first
-		if !seen[r.RunID] && (of == AnyRuns || r.Open == (of == OpenRuns)) {
+		if !seen[r.RunID] && wanted(r) && (of == AnyRuns || r.Open == (of == OpenRuns)) {
 			ids = append(ids, r.RunID)
 		}
 		seen[r.RunID] = true

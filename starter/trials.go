@@ -67,7 +67,7 @@ func (r *Run) Trials(ctx context.Context, s *Status, values bool) (names []strin
 	verdicts(ctx, r.client, runs)
 	latest := map[int]Summary{}
 	for _, run := range runs { // the latest first
-		if _, trial, ok := spec.SplitTrialID(run.RunID); ok && trial < len(trials) && !run.Started.Before(s.Started) { // else of an earlier sweep with that ID
+		if _, trial, ok := spec.SplitTrialID(run.RunID); ok && run.trialOf == r.ID && trial < len(trials) && !run.Started.Before(s.Started) { // else of an earlier sweep with that ID
 			if _, newer := latest[trial]; !newer {
 				latest[trial] = run
 				trials[trial].fill(run)

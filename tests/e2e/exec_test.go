@@ -53,7 +53,7 @@ func TestExec(t *testing.T) {
 	harness.Eventually(t, "the command runs", func() bool { return ends.Stdout() == "started\n" })
 	code, _, stderr = l.run("stop", "busy")
 	require.Zero(t, code, stderr)
-	assert.Equal(t, 129, ends.ExitCode())
+	assert.Equal(t, 125, ends.ExitCode())
 	assert.Contains(t, ends.Stderr(), "the task has ended")
 	p.ExitCode()
 	assert.Empty(t, named("sleep 603"))

@@ -77,7 +77,7 @@ func operate(ctx workflow.Context, endpoint, operation, id string, in any, o wor
 		timeout *temporal.TimeoutError
 		handler *nexus.HandlerError
 	)
-	if resultIn(err) == nil && (errors.As(err, &timeout) || errors.As(err, &handler) || operation == OperationWait && ctx.Err() != nil) {
+	if resultIn(err) == nil && (errors.As(err, &timeout) || errors.As(err, &handler) || ctx.Err() != nil) {
 		return nil, fmt.Errorf("operation %s of run %s: %w", operation, id, err) // it is not the end of the run
 	}
 	return ended(id, err)

@@ -118,7 +118,7 @@ func (o *stopOptions) check() error {
 }
 
 // runStop implements [Stop].
-func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) (err error) {
+func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) (er
 		return err
 	}
 	defer c.Close()
-	if !slices.ContainsFunc(ways, o.given) && !o.wait {
+	if !slices.ContainsFunc(slices.Concat(ways, []string{"signal", "grace"}), o.given) && !o.wait && !namesTasks(args) {
 		rest, err := stopTrials(ctx, a, c, args)
 		if err != nil || len(rest) == 0 {
 			return err
@@ -146,14 +146,25 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) (er
 			return err
 		}
 	}
-	if o.abandon {
-		for _, r := range chosen.Runs {
-			if of, err := r.IsSweep(ctx); err == nil && of {
-				defer func() { err = cmp.Or(err, abandonTrials(ctx, c, r, o.reason)) }()
-			}
+	var sweeps []*starter.Run
+	for _, r := range chosen.Runs {
+		if of, err := r.IsSweep(ctx); err == nil && of {
+			sweeps = append(sweeps, r)
 		}
 	}
-	return stopRuns(ctx, a, chosen.Runs, o.stop(), o.wait)
+	for _, flag := range []string{"kill", "graceful", "cancel", "signal", "grace"} {
+		if len(sweeps) > 0 && o.given(flag) {
+			id := sweeps[0].ID
+			return cli.Usagef("--%s is for runs, and %s is a sweep; name its trials, as '%s.*', or leave the flag out", flag, id, id)
+		}
+	}
+	err = stopRuns(ctx, a, chosen.Runs, o.stop(), o.wait)
+	if o.abandon {
+		for _, r := range sweeps {
+			err = cmp.Or(err, abandonTrials(ctx, c, r, o.reason))
+		}
+	}
+	return err
 }
 
 // stopTasks stops some tasks of a run.

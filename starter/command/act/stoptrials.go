@@ -4,13 +4,25 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
+
+// namesTasks reports whether the arguments after the first look like tasks of it.
+func namesTasks(args []string) bool {
+	if len(args) < 2 {
+		return false
+	}
+	_, _, noTask := spec.ParseTaskName(args[1])
+	_, noRank := strconv.Atoi(args[1])
+	return noTask == nil || noRank == nil
+}
 
 // stopTrials asks open sweeps to stop the trials that arguments name, such as hp-x2k4.17 or
 // 'hp-x2k4.1?'. The sweep knows those that have not been started, too. It returns the other
@@ -47,7 +59,7 @@ func stopTrials(ctx context.Context, a *cli.App, c client.Client, args []string)
 
 // abandonTrials ends the open trials of a sweep that was ended on the server.
 func abandonTrials(ctx context.Context, c client.Client, r *starter.Run, reason string) error {
-	ids, err := starter.Matching(ctx, c, r.ID+".*", starter.OpenRuns)
+	ids, err := starter.TrialIDs(ctx, c, r.ID, starter.OpenRuns)
 	for _, id := range ids {
 		if err == nil {
 			err = starter.Get(c, id, "").Terminate(ctx, reason)

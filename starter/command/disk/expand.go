@@ -62,14 +62,14 @@ func trialsOf(ctx context.Context, c client.Client, id string) ([]string, error)
 	if _, open, err := r.Queue(ctx); err != nil || open {
 		return nil, cmp.Or[error](err, &starter.OpenError{RunID: id})
 	}
-	open, err := starter.Matching(ctx, c, id+".*", starter.OpenRuns)
+	open, err := starter.TrialIDs(ctx, c, id, starter.OpenRuns)
 	if err != nil {
 		return nil, err
 	}
 	if len(open) > 0 {
 		return nil, &starter.OpenError{RunID: open[0]}
 	}
-	return starter.Matching(ctx, c, id+".*", starter.EndedRuns)
+	return starter.TrialIDs(ctx, c, id, starter.EndedRuns)
 }
 
 // matching returns the IDs of the ended runs that match a pattern, on the server and here.

@@ -76,7 +76,7 @@ func runRerun(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string
 	var given *spec.RunSpec
 	var done bool
 	err := cli.Look(ctx, a, &flags.choice, args, func(r *starter.Run, _ []string) (err error) {
-		if done, err = rerunSweep(ctx, a, r, flags); err != nil || done {
+		if done, err = rerunSweep(ctx, a, cmd, r, flags); err != nil || done {
 			return err
 		}
 		if given, err = look.SpecOfRun(ctx, r); err == nil {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
@@ -11,7 +14,7 @@ import (
 
 // rerunSweep prepares flags for another try of a sweep. With --failed it reports whether nothing
 // is left to do, because the open sweep takes its failed trials back.
-func rerunSweep(ctx context.Context, a *cli.App, r *starter.Run, flags *rerunOptions) (done bool, err error) {
+func rerunSweep(ctx context.Context, a *cli.App, cmd *cobra.Command, r *starter.Run, flags *rerunOptions) (done bool, err error) {
 	of, err := r.IsSweep(ctx)
 	switch {
 	case err != nil:
@@ -41,7 +44,7 @@ func rerunSweep(ctx context.Context, a *cli.App, r *starter.Run, flags *rerunOpt
 	case err != nil:
 		return false, err
 	case s.Open:
-		return true, retryOpen(ctx, a, r, s)
+		return true, retryOpen(ctx, a, cmd, r, s)
 	case s.Sweep == nil || s.Sweep.States == "":
 		return false, fmt.Errorf("sweep %s left no result, so it is not known which trials have failed; leave out --failed to run all of them again", r.ID)
 	}
@@ -57,8 +60,17 @@ func rerunSweep(ctx context.Context, a *cli.App, r *starter.Run, flags *rerunOpt
 }
 
 // retryOpen puts the failed trials of an open sweep back into its queue.
-func retryOpen(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status) error {
-	if s.Sweep == nil || s.Sweep.Failed+s.Sweep.Skipped == 0 {
+func retryOpen(ctx context.Context, a *cli.App, cmd *cobra.Command, r *starter.Run, s *starter.Status) error {
+	var other string
+	cmd.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) {
+		if f.Changed && f.Name != "failed" && f.Name != "last" && f.Name != "execution" {
+			other = f.Name
+		}
+	})
+	if other != "" {
+		return cli.Usagef("--%s: sweep %s is open and keeps its spec; leave it out, or wait until the sweep has ended", other, r.ID)
+	}
+	if s.Sweep == nil || s.Sweep.Failed+s.Sweep.Skipped+s.Sweep.Cancelled == 0 {
 		return fmt.Errorf("no trial of sweep %s has failed so far", r.ID)
 	}
 	if err := r.RetryTrials(ctx); err != nil {
