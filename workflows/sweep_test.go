@@ -162,9 +162,11 @@ func TestSweepContinuesAsNew(t *testing.T) {
 	var of sweep.Spec
 	var from sweep.Resumption
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &of, &from))
-	assert.Equal(t, "4s2r", from.Machine.States)
-	require.Len(t, from.Open, 2)
+	assert.Equal(t, "3s2r1p", from.Machine.States)
+	require.Len(t, from.Open, 1)
 	assert.NotEmpty(t, from.Open[0].RunID)
+	assert.Equal(t, []int{4}, from.Held, "the next execution starts it")
+	from.Held = nil
 
 	second := newSweep(t, "n=0..5", sweep.Rules{AtMost: 2})
 	from.Machine.States = "3s2r1p" // as if trial 3 still ran, and 5 waited
@@ -186,6 +188,15 @@ func TestSweepContinuesAsNew(t *testing.T) {
 	require.Error(t, err)
 	assert.Equal(t, "4s1f1s", r.Sweep.States)
 	assert.Equal(t, []string{"default-test-workflow-id.5"}, second.started)
+}
+
+// Trials that an execution has held back are started by the next one, or end if they were stopped.
+func TestSweepStartsHeldTrials(t *testing.T) {
+	w := newSweep(t, "n=0..2", sweep.Rules{AtMost: 2})
+	r, err := w.run(&sweep.Resumption{Machine: sweep.Snapshot{States: "1s2r"}, Held: []int{1, 2}})
+	require.NoError(t, err)
+	assert.Equal(t, "3s", r.Sweep.States)
+	assert.Equal(t, []string{"default-test-workflow-id.1", "default-test-workflow-id.2"}, w.started)
 }
 
 func TestSweepRefusesABadGrid(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -34,6 +35,28 @@ func (c *chained) DescribeWorkflowExecution(_ context.Context, _, execution stri
 	return nil, serviceerror.NewNotFound("no such execution")
 }
 
+// GetWorkflowHistory returns the last event of an execution: the next one continues it.
+func (c *chained) GetWorkflowHistory(_ context.Context, _, execution string, _ bool, _ enumspb.HistoryEventFilterType) client.HistoryEventIterator {
+	next := ""
+	for i, d := range c.all[:len(c.all)-1] {
+		info, after := d.GetWorkflowExecutionInfo(), c.all[i+1].GetWorkflowExecutionInfo()
+		if info.GetExecution().GetRunId() == execution && after.GetFirstRunId() == info.GetFirstRunId() {
+			next = after.GetExecution().GetRunId()
+		}
+	}
+	return lastEvent(next)
+}
+
+type lastEvent string
+
+func (lastEvent) HasNext() bool { return true }
+
+func (e lastEvent) Next() (*historypb.HistoryEvent, error) {
+	return &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionContinuedAsNewEventAttributes{
+		WorkflowExecutionContinuedAsNewEventAttributes: &historypb.WorkflowExecutionContinuedAsNewEventAttributes{NewExecutionRunId: string(e)},
+	}}, nil
+}
+
 func execution(id, first string, status enumspb.WorkflowExecutionStatus, events int64) *workflowservice.DescribeWorkflowExecutionResponse {
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 		Execution: &commonpb.WorkflowExecution{RunId: id}, FirstRunId: first, Status: status, HistoryLength: events,
@@ -57,7 +80,7 @@ func TestARunIsFoundInItsLastExecution(t *testing.T) {
 		"the first one is forgotten":  {all: []*workflowservice.DescribeWorkflowExecutionResponse{execution("b", "a", running, 9)}, began: "a", found: "b"},
 		"another run has its ID":      {all: []*workflowservice.DescribeWorkflowExecutionResponse{execution("a", "a", completed, 9), execution("x", "x", running, 9)}, began: "a", found: "a"},
 		"and the server forgot":       {all: []*workflowservice.DescribeWorkflowExecutionResponse{execution("x", "x", running, 9)}, began: "a"},
-		"and it went on before that":  {all: []*workflowservice.DescribeWorkflowExecutionResponse{execution("a", "a", continued, 9), execution("x", "x", running, 9)}, began: "a", found: "a"},
+		"and it went on before that":  {all: []*workflowservice.DescribeWorkflowExecutionResponse{execution("a", "a", continued, 9), execution("b", "a", continued, 9), execution("c", "a", completed, 9), execution("x", "x", running, 9)}, began: "a", found: "c"},
 		"there is nothing of that ID": {began: "a"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -182,7 +182,7 @@ func TestRefusedSweeps(t *testing.T) {
 	s := newSpec(t, "lr=1", "train")
 	s.AtMost = 1001
 	_, err = s.Check("hp")
-	assert.ErrorContains(t, err, "at most 1001 trials at once: give 1 to 1000")
+	assert.ErrorContains(t, err, "at_most is 1001; give 1 to 1000")
 	s = newSpec(t, "dir=/a,b", "train")
 	s.Run.Dir = "{dir}"
 	_, err = s.Check("hp")
