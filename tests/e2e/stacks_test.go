@@ -141,7 +141,7 @@ func TestStacksOfATaskThatHasEnded(t *testing.T) {
 func TestStacksOnTimeout(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	code, stdout, stderr := l.run("run", "--json", "--timeout", "3s", "--task", "chief=1", "--task", "worker=2",
+	code, stdout, stderr := l.run("run", "--json", "--timeout", "8s", "--task", "chief=1", "--task", "worker=2",
 		"--env", l.mark, "--", "python3", "-c", stuck)
 	require.Equal(t, 124, code, stderr)
 	var r spec.RunResult
