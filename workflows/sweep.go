@@ -129,6 +129,7 @@ func (w *sweepOf) run(ctx workflow.Context, from *sweep.Resumption) *sweep.Resum
 func (w *sweepOf) resumption(ctx workflow.Context) *sweep.Resumption {
 	noteStart(ctx)
 	next := &sweep.Resumption{Machine: w.machine.Snapshot(), Held: w.held}
+	//workflowcheck:ignore the keys are sorted
 	for _, trial := range slices.Sorted(maps.Keys(w.open)) {
 		next.Open = append(next.Open, sweep.Open{Trial: trial, RunID: w.open[trial]})
 	}
@@ -300,7 +301,8 @@ func (w *sweepOf) finish(ctx workflow.Context) *spec.RunResult {
 func trialAttributes(known temporal.SearchAttributes, s *spec.RunSpec, owner string) temporal.SearchAttributes {
 	full := s.WithDefaults()
 	var n changes
-	for name, value := range map[string]string{ //workflowcheck:ignore the order of attributes makes no difference
+	//workflowcheck:ignore the order of attributes makes no difference
+	for name, value := range map[string]string{
 		spec.AttributeOwner: owner, spec.AttributeVerdict: "", spec.AttributeName: s.Name, spec.AttributeCause: "", spec.AttributeExitCode: "",
 		spec.AttributePriority: strconv.Itoa(*full.Priority),
 	} {

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -160,9 +161,8 @@ func (s *Spec) Trial(t *Trials, sweep string, trial int) (*spec.RunSpec, error) 
 		return nil, fmt.Errorf("%s: %w; there are %s. Write %s for the text itself", f.where, f.problem, braced(t.names), f.problem.(*unknownError).bracedName())
 	}
 	env := spec.Env{}
-	for name, v := range out.Env { //workflowcheck:ignore the order of entries makes no difference
-		env[name] = v
-	}
+	//workflowcheck:ignore the order of entries makes no difference
+	maps.Copy(env, out.Env)
 	env[spec.EnvSweep], env[spec.EnvTrial] = spec.Variable{Value: sweep}, spec.Variable{Value: strconv.Itoa(trial)}
 	for _, v := range values {
 		env[VariableOf(v.Name)] = spec.Variable{Value: v.Value}
