@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/tests/harness"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -132,11 +133,12 @@ func TestPlacement(t *testing.T) {
 func TestPortsAreLeased(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	script := `echo "$CLUSTERRUN_ADDRESS" >> $DIR/ports; until [ -e $DIR/go ]; do sleep 0.05; done`
+	// Each look is a process, and forty tasks look.
+	script := `echo "$CLUSTERRUN_ADDRESS" >> $DIR/ports; until [ -e $DIR/go ]; do sleep 1; done`
 	a := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 20, script)}})
 	b := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 20, script)}})
 	seen := map[string]bool{}
-	require.Eventually(t, func() bool { return len(strings.Fields(f.file("ports"))) == 40 }, time.Minute, 50*time.Millisecond)
+	harness.Eventually(t, "all have a port", func() bool { return len(strings.Fields(f.file("ports"))) == 40 })
 	for _, address := range strings.Fields(f.file("ports")) {
 		assert.False(t, seen[address], address)
 		seen[address] = true
