@@ -31,13 +31,9 @@ func TrialIDs(ctx context.Context, c client.Client, sweep string, of RunState) (
 }
 
 func matching(ctx context.Context, c client.Client, pattern string, of RunState, wanted func(Summary) bool) ([]string, error) {
-	o := ListOptions{id: pattern, Trials: true, Limit: math.MaxInt32 / 2}
-	var runs []Summary
-	for _, open := range []bool{true, false} {
-		var err error
-		if runs, err = o.latest(ctx, c, runs, open); err != nil {
-			return nil, err
-		}
+	runs, err := latestMatching(ctx, c, pattern)
+	if err != nil {
+		return nil, err
 	}
 	seen := map[string]bool{}
 	var ids []string
@@ -49,4 +45,15 @@ func matching(ctx context.Context, c client.Client, pattern string, of RunState,
 	}
 	slices.Reverse(ids)
 	return ids, nil
+}
+
+// latestMatching returns all runs and trials that match a pattern, the latest first.
+func latestMatching(ctx context.Context, c client.Client, pattern string) (runs []Summary, err error) {
+	o := ListOptions{id: pattern, Trials: true, Limit: math.MaxInt32 / 2}
+	for _, open := range []bool{true, false} {
+		if runs, err = o.latest(ctx, c, runs, open); err != nil {
+			return nil, err
+		}
+	}
+	return runs, nil
 }

@@ -49,7 +49,7 @@ func (r *Run) Trials(ctx context.Context, s *Status, values bool) (names []strin
 	}
 	for i := range trials {
 		notStarted := sweep.Skipped
-		if s.Open && (known == nil || known.State(i) != sweep.Skipped) {
+		if s.Open && (known == nil || i >= known.Len() || known.State(i) != sweep.Skipped) {
 			notStarted = sweep.Pending
 		}
 		trials[i] = Trial{Trial: i, RunID: spec.TrialID(r.ID, i), State: notStarted.String(), Parameters: map[string]string{}}
@@ -57,12 +57,9 @@ func (r *Run) Trials(ctx context.Context, s *Status, values bool) (names []strin
 			trials[i].Parameters[v.Name] = v.Value
 		}
 	}
-	o := ListOptions{id: r.ID + ".*", Trials: true, Limit: math.MaxInt32 / 2}
-	var runs []Summary
-	for _, open := range []bool{true, false} {
-		if runs, err = o.latest(ctx, r.client, runs, open); err != nil {
-			return nil, nil, err
-		}
+	runs, err := latestMatching(ctx, r.client, r.ID+".*")
+	if err != nil {
+		return nil, nil, err
 	}
 	verdicts(ctx, r.client, runs)
 	latest := map[int]Summary{}
