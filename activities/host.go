@@ -12,6 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/logs/retention"
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
+	"github.com/clusterrun/clusterrun/activities/process/hostcheck"
 	"github.com/clusterrun/clusterrun/activities/process/sampling"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/remotecommand"
@@ -82,6 +83,8 @@ type Config struct {
 	// Fleet receives a report when a run no longer holds anything on this host, unless the run
 	// itself reports it. If nil, this host is in no fleet.
 	Fleet Fleet
+	// Checks decide whether this host is fit for the tasks of a generation. If nil, it is.
+	Checks *hostcheck.Checker
 	// Queue is the task queue of this host worker's own activities.
 	Queue string
 	// AskedAt, if not nil, returns when the poll for the activity with that token was sent, in

@@ -44,6 +44,9 @@ func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.Re
 	if err != nil {
 		return hostapi.ReserveOutput{}, err
 	}
+	if err := h.reservations.isFit(ctx); err != nil {
+		return hostapi.ReserveOutput{}, err
+	}
 	leave, problems := h.gate.admit(run, in, tasks)
 	if len(problems) > 0 {
 		return hostapi.ReserveOutput{}, refusedSpec(problems)
@@ -130,6 +133,19 @@ func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.Re
 		out.Shipped = h.Files.DescribeArchive(a.Digest)
 	}
 	return out, nil
+}
+
+// isFit returns an error if a check of this host fails: the run can be placed elsewhere.
+func (r *reservations) isFit(ctx context.Context) error {
+	if r.Checks == nil {
+		return nil
+	}
+	err := r.Checks.Admit(ctx)
+	if err == nil {
+		return nil
+	}
+	return temporal.NewApplicationErrorWithOptions(fmt.Sprintf("host %s: %v", r.Name, err), spec.ErrPlacement,
+		temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
 }
 
 // refusedSpec returns a non-retryable error for a spec.

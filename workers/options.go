@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/retention"
+	"github.com/clusterrun/clusterrun/activities/process/hostcheck"
 	"github.com/clusterrun/clusterrun/workers/connect"
 )
 
@@ -60,6 +61,11 @@ type Options struct {
 	// Both may be empty.
 	Policy string `json:"policy,omitempty"`
 	Audit  string `json:"audit,omitempty"`
+	// Checks are the checks that decide whether this host is fit for tasks; CheckEvery and
+	// CheckTimeout are as in [hostcheck.Config].
+	Checks       []hostcheck.Check `json:"checks,omitempty"`
+	CheckEvery   time.Duration     `json:"check_every,omitempty"`
+	CheckTimeout time.Duration     `json:"check_timeout,omitempty"`
 	// Metrics is the address at which metrics are served, as HOST:PORT. If it is empty, they
 	// are not served.
 	Metrics string `json:"metrics,omitempty"`

@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
+	"github.com/clusterrun/clusterrun/activities/process/hostcheck"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/system/metrics"
@@ -73,6 +74,7 @@ type side struct {
 	rounds     *server.Barriers
 	queues     *server.Queues
 	member     *server.Membership  // of the fleet; nil without a fleet
+	checker    *hostcheck.Checker  // of this host; nil without a fleet
 	files      *hostservice.Server // nil if the output of runs is not served
 	here       here
 	stopFiles  func()
@@ -129,10 +131,12 @@ func (s *side) prepare(ctx context.Context) (err error) {
 		go s.serveMetrics(ctx)
 	}
 	if !spec.IsPrivateQueue(s.Queue) && s.Role.servesTasks() {
-		s.member = server.NewMembership(s.server, s.Queue, s.inventory(s.files))
-		config.Fleet = s.member
+		s.checker = s.openChecks(ctx)
+		s.member = server.NewMembership(s.server, s.Queue, s.inventory(s.files), s.checker)
+		config.Fleet, config.Checks = s.member, s.checker
 		if config.Metrics != nil {
 			config.Metrics.LeaseAge(s.member.Confirmed)
+			config.Metrics.FailedChecks(s.checker.Failed)
 		}
 	}
 	if s.host, err = activities.NewHost(config); err != nil {
@@ -183,6 +187,7 @@ func (s *side) begin(ctx context.Context, c client.Client, inherited []string) (
 		return nil, err
 	}
 	if s.member != nil {
+		go s.checker.Run(ctx, func() bool { return len(s.host.Holds()) == 0 })
 		go s.member.Keep(ctx, s.host.Holds, s.sayMembership(ctx))
 	} else {
 		s.sayReady(true)

@@ -22,6 +22,7 @@ type Membership struct {
 	server *Server
 	queue  string
 	host   fleet.Host
+	checks HostChecks
 
 	mu sync.Mutex
 	// open counts the leases: of two, the older one is about to end. changed has an element
@@ -34,10 +35,21 @@ type Membership struct {
 	leaves chan struct{}
 }
 
+// HostChecks are the checks of a host.
+type HostChecks interface {
+	// First waits until all checks have a result, at most that long.
+	First(ctx context.Context, atMost time.Duration)
+	Names() []string
+	Failing() []fleet.Failing
+	// Changed has an element after Failing has changed.
+	Changed() <-chan struct{}
+	Results() []fleet.CheckResult
+}
+
 // NewMembership returns the membership of a host in the fleet of the queue.
-func NewMembership(s *Server, queue string, h fleet.Host) *Membership {
+func NewMembership(s *Server, queue string, h fleet.Host, checks HostChecks) *Membership {
 	return &Membership{
-		server: s, queue: queue, host: h,
+		server: s, queue: queue, host: h, checks: checks,
 		changed: make(chan struct{}, 1), leaves: make(chan struct{}), confirmed: time.Now(),
 	}
 }
@@ -51,14 +63,22 @@ const (
 	// hostBeats is the interval between heartbeats of a host, a third of the time after which
 	// it counts as silent.
 	hostBeats = 5 * time.Second
+	// checksTake is the longest time that a host waits for the first results of its checks
+	// before it joins. Checks without a result keep it from tasks.
+	checksTake = 2 * time.Second
 )
 
-// Keep joins the fleet, and joins again whenever the host has lost its place, until ctx is
-// done. It calls holds each time for what runs hold on this host. It calls refused with each
+// Keep joins the fleet, and joins again whenever the host has lost its place or its checks have
+// changed, until ctx is done. It calls holds each time for what runs hold on this host. It calls refused with each
 // refusal, and with nil when the host has joined.
 func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, refused func(error)) {
 	again := retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}
+	m.checks.First(ctx, checksTake)
 	for ctx.Err() == nil {
+		select {
+		case <-m.checks.Changed(): // join has the latest
+		default:
+		}
 		held := holds()
 		if err := m.join(ctx, held); err != nil {
 			refused(err)
@@ -78,7 +98,7 @@ func (m *Membership) Keep(ctx context.Context, holds func() []fleet.Holding, ref
 }
 
 // await waits until this host has a lease, or has none, and reports whether that came before
-// the time was up; 0 is without limit.
+// the time was up, and before the checks have changed; 0 is without limit.
 func (m *Membership) await(ctx context.Context, leased bool, wait time.Duration) bool {
 	var over <-chan time.Time
 	if wait > 0 {
@@ -95,6 +115,8 @@ func (m *Membership) await(ctx context.Context, leased bool, wait time.Duration)
 		}
 		select {
 		case <-m.changed:
+		case <-m.checks.Changed():
+			return false
 		case <-over:
 			return false
 		case <-ctx.Done():
@@ -124,6 +146,8 @@ func (m *Membership) join(ctx context.Context, holds []fleet.Holding) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, leaseTakes)
 	defer cancel()
+	host := m.host
+	host.Checks, host.Failing = m.checks.Names(), m.checks.Failing()
 	id := spec.FleetID(m.queue)
 	start := c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
 		ID: id, TaskQueue: m.queue,
@@ -135,7 +159,7 @@ func (m *Membership) join(ctx context.Context, holds []fleet.Holding) error {
 		StartWorkflowOperation: start,
 		UpdateOptions: client.UpdateWorkflowOptions{
 			UpdateName: spec.UpdateJoin, WaitForStage: client.WorkflowUpdateStageCompleted,
-			Args: []any{fleet.Joined{Host: m.host, Holds: holds}},
+			Args: []any{fleet.Joined{Host: host, Holds: holds}},
 		},
 	})
 	if err != nil {
@@ -156,6 +180,30 @@ func (m *Membership) Freed(ctx context.Context, run fleet.Run) error {
 		return nil
 	}
 	return err
+}
+
+// Others returns the addresses of the services of the other hosts that are not silent, by their
+// names.
+func (m *Membership) Others(ctx context.Context) (map[string]string, error) {
+	c, err := m.server.connected()
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.QueryWorkflow(ctx, spec.FleetID(m.queue), "", spec.QueryHosts)
+	if err != nil {
+		return nil, err
+	}
+	var hosts []fleet.HostStatus
+	if err := v.Get(&hosts); err != nil {
+		return nil, err
+	}
+	addresses := map[string]string{}
+	for _, h := range hosts {
+		if h.Store != nil && h.State != fleet.HostSilent && h.Name != m.host.Name {
+			addresses[h.Name] = h.Store.Address
+		}
+	}
+	return addresses, nil
 }
 
 // Confirmed returns when the server last confirmed that the fleet has this host or, before
@@ -179,7 +227,7 @@ func (m *Membership) HostLease(ctx context.Context, in fleet.HostLeaseInput) err
 	defer ticker.Stop()
 	for {
 		beating, cancel := context.WithTimeout(ctx, hostBeats)
-		err := m.server.RecordActivityHeartbeat(beating, token)
+		err := m.server.RecordActivityHeartbeat(beating, token, m.beat()...)
 		cancel()
 		if temporal.IsCanceledError(err) || IsGone(err) {
 			return err
@@ -200,6 +248,14 @@ func (m *Membership) HostLease(ctx context.Context, in fleet.HostLeaseInput) err
 			return temporal.NewNonRetryableApplicationError("the host worker is being restarted", "HostWorkerAway", nil)
 		}
 	}
+}
+
+// beat returns the details of a heartbeat: the results of the checks, if there are any.
+func (m *Membership) beat() []any {
+	if results := m.checks.Results(); len(results) > 0 {
+		return []any{fleet.HostBeat{Host: m.host.Name, Checks: results}}
+	}
+	return nil
 }
 
 // FleetCheck is an activity that checks which of some runs have ended. While none has, it

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/mock"
@@ -11,6 +12,15 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
+
+// noChecks are the checks of a host that has none.
+type noChecks struct{}
+
+func (noChecks) First(context.Context, time.Duration) {}
+func (noChecks) Names() []string                      { return nil }
+func (noChecks) Failing() []fleet.Failing             { return nil }
+func (noChecks) Changed() <-chan struct{}             { return nil }
+func (noChecks) Results() []fleet.CheckResult         { return nil }
 
 // If a run releases this host while the host joins, the release may reach the fleet before the
 // list of what the host holds. The host joins once more, because otherwise the fleet would keep
@@ -30,7 +40,7 @@ func TestAHostJoinsAgainWhenWhatIsHeldHasChanged(t *testing.T) {
 	}).Return(handle, nil)
 	s := &Server{}
 	s.Connect(c)
-	NewMembership(s, "clusterrun", fleet.Host{Name: "a", Instance: "i"}).Keep(ctx,
+	NewMembership(s, "clusterrun", fleet.Host{Name: "a", Instance: "i"}, noChecks{}).Keep(ctx,
 		func() []fleet.Holding { return held },
 		func(err error) {
 			assert.NoError(t, err)

@@ -37,7 +37,16 @@ type HostRow struct {
 	Memory         int64
 	Version        string
 	Labels         []string
+	Checks         []HostCheck
 	Holds          []Held
+}
+
+// HostCheck is a check of a host.
+type HostCheck struct {
+	Name string
+	// Failed is why it fails, or "".
+	Failed string
+	Tone   Tone
 }
 
 // Held is the room of a run on a host.

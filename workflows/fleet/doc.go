@@ -15,7 +15,8 @@
 // what the fleet believed; grants that are not placed yet stay counted. A second living host
 // worker of the same name is refused ([Machine.CheckJoin]). A host that falls silent keeps what
 // it holds and gets nothing more until it joins again. A cordon belongs to the name, and
-// outlives the host worker.
+// outlives the host worker. A host with a check that fails is cordoned as well: its host worker
+// joins again with each change of that, and no person has to uncordon it.
 //
 // # Runs
 //

@@ -116,7 +116,11 @@ func (f *fuzzed) demand() Demand {
 func (f *fuzzed) event() Event {
 	switch f.number(20) {
 	case 0, 1, 2:
-		return f.join(f.anyHost())
+		j := f.join(f.anyHost())
+		if f.number(4) == 0 {
+			j.Host.Failing = []Failing{{Check: "disk", Reason: "it is full", Since: f.now}}
+		}
+		return j
 	case 3:
 		return Silent{Name: f.anyHost().Name, Instance: "i", Now: f.now}
 	case 4:

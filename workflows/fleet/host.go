@@ -31,6 +31,9 @@ type Host struct {
 	// Role says which work the host worker takes, for display only. If it is empty, it takes
 	// all.
 	Role string `json:"role,omitempty"`
+	// Checks are the names of the checks of the host, and Failing those that fail.
+	Checks  []string  `json:"checks,omitempty"`
+	Failing []Failing `json:"failing,omitempty"`
 	// Store says how others let the host keep the files of a run, without the host's name. If
 	// it is nil, they cannot.
 	Store *spec.HostService `json:"store,omitempty"`
@@ -78,6 +81,8 @@ const (
 type HostStatus struct {
 	Host
 	State HostState `json:"state"`
+	// CordonedBy says what keeps new tasks from it.
+	CordonedBy CordonedBy `json:"cordoned_by,omitempty"`
 	// Reason is given with a cordon or a drain, Deadline with a drain.
 	Reason   string    `json:"reason,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`

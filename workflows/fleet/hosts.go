@@ -65,7 +65,7 @@ func (h *host) state() HostState {
 		return HostSilent
 	case h.cordon.Drain:
 		return HostDraining
-	case h.cordon.On:
+	case h.cordon.On, len(h.Failing) > 0:
 		return HostCordoned
 	}
 	return HostReady

@@ -66,7 +66,12 @@ func (ro *roster) longestSilent() (longest *host) {
 func (ro *roster) CheckCordon(e Cordoned) error { return ro.checkKnown(e.Name) }
 
 // CheckUncordon returns the reason why the host cannot be uncordoned.
-func (ro *roster) CheckUncordon(e Uncordoned) error { return ro.checkKnown(e.Name) }
+func (ro *roster) CheckUncordon(e Uncordoned) error {
+	if h := ro.host(e.Name); h != nil && !h.cordon.On && len(h.Failing) > 0 {
+		return fmt.Errorf("host %s is cordoned by its %s. It gets tasks again once the check succeeds", h.Name, h.Failing[0])
+	}
+	return ro.checkKnown(e.Name)
+}
 
 func (ro *roster) checkKnown(name string) error {
 	if ro.host(name) != nil || slices.ContainsFunc(ro.cordons, func(n named) bool { return n.Name == name }) {
@@ -106,9 +111,10 @@ func (ro *roster) whoIsThere() string {
 func (ro *roster) Hosts() []HostStatus {
 	list := make([]HostStatus, 0, len(ro.hosts))
 	for _, h := range ro.hosts {
-		s := HostStatus{Host: h.Host, State: h.state(), Reason: h.cordon.Reason, Deadline: h.cordon.Deadline, Since: h.since}
-		if !h.silent && h.cordon.On {
-			s.Since = h.cordon.Since
+		s := HostStatus{Host: h.Host, State: h.state(), Deadline: h.cordon.Deadline, Since: h.since}
+		var since time.Time
+		if s.CordonedBy, s.Reason, since = h.cordonedBy(); !h.silent && !since.IsZero() {
+			s.Since = since
 		}
 		h.each(func(r *run, share room, alone bool) {
 			s.Used += share.slots

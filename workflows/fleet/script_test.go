@@ -32,7 +32,7 @@ import (
 // and in events the lines
 //
 //	join NAME [slots=N] [oversubscribe] [gpus=N] [model=NAME] [gpu-memory=SIZE] [memory=SIZE] [cpus=N] [KEY:VALUE labels]
-//	     [instance=NAME] [holds=RUN:GENERATION:TASKS[:GPU+GPU…],…]
+//	     [failing=CHECK:REASON] [instance=NAME] [holds=RUN:GENERATION:TASKS[:GPU+GPU…],…]
 //	silent NAME · left NAME · cordon NAME [REASON] · drain NAME [REASON] · uncordon NAME
 //	ask RUN DEMAND [gen=N] [try=N] [since=DURATION ago] [last]
 //	placed RUN [gen=N] · refused RUN HOST [gen=N] [REASON] · freed RUN [HOST]
@@ -270,6 +270,9 @@ func (s *script) join(name string, options []string) (fleet.Event, error) {
 			e.Host.CPUs = int(size())
 		case "instance":
 			e.Host.Instance = value
+		case "failing":
+			check, reason, _ := strings.Cut(value, ":")
+			e.Host.Failing = append(e.Host.Failing, fleet.Failing{Check: check, Reason: strings.ReplaceAll(reason, "_", " "), Since: s.now})
 		case "holds":
 			for one := range strings.SplitSeq(value, ",") {
 				p := strings.Split(one, ":")

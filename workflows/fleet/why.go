@@ -117,7 +117,7 @@ func (p *planner) missing(r *run) string {
 		at := slices.IndexFunc(r.refusals, func(f refusal) bool { return f.host == h.Name })
 		switch state := h.state(); {
 		case state != HostReady:
-			closed.add("%s %s", h.Name, state)
+			closed.add("%s", h.closed())
 		case at >= 0:
 			closed.add("%s refused it (%s)", h.Name, shorten.Text(r.refusals[at].reason, 2*maxWords))
 		case r.over && !alone, room.slots <= 0 && r.demand.Exclusive && h.slots > 0:

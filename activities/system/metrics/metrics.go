@@ -83,6 +83,13 @@ func (m *Metrics) LeaseAge(confirmed func() time.Time) {
 	}, func() float64 { return time.Since(confirmed()).Seconds() }))
 }
 
+// FailedChecks registers the number of checks of this host that fail.
+func (m *Metrics) FailedChecks(failed func() int) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "clusterrun_host_checks_failed", Help: "Checks of this host that fail, or have no result yet; it gets no new tasks unless this is 0.",
+	}, func() float64 { return float64(failed()) }))
+}
+
 // SlowestTask registers how many times the median of the others the slowest task takes for a step.
 func (m *Metrics) SlowestTask(ratio func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -26,6 +26,7 @@ func used() *Metrics {
 	m := New()
 	m.LeaseAge(time.Now)
 	m.SlowestTask(func() float64 { return 1 })
+	m.FailedChecks(func() int { return 1 })
 	m.Exits.WithLabelValues("completed").Inc()
 	m.Closures.WithLabelValues("value").Inc()
 	m.BarrierWaits.WithLabelValues("released").Observe(1)

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/doctor"
@@ -48,8 +49,8 @@ func examineServer(ctx context.Context, a *cli.App, queue string) []doctor.Findi
 	if found != nil {
 		return found
 	}
-	clock, err := serverClock(ctx, c, facts.Namespace)
-	return slices.Concat(doctor.CheckServer(facts), doctor.CheckServerClock(clock, err), examineQueue(ctx, c, queue), examineRuns(ctx, c))
+	ahead, doubt, err := server.Clock(ctx, c, facts.Namespace)
+	return slices.Concat(doctor.CheckServer(facts), doctor.CheckServerClock(doctor.Clock{Ahead: ahead, Doubt: doubt}, err), examineQueue(ctx, c, queue), examineRuns(ctx, c))
 }
 
 // mostExamined bounds the open runs that are asked whether a host worker executes them. Half of

@@ -16,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 func listCommand(a *cli.App) *cobra.Command {
@@ -24,7 +25,7 @@ func listCommand(a *cli.App) *cobra.Command {
 		Use:   "list [flags]",
 		Short: "Show the hosts of a queue, and what runs on them",
 		Long: `Shows the hosts that have joined a queue with ` + "`clusterrun worker`" + `: how many of their slots
-and GPUs are in use and by which runs, their labels and versions. A host that has not
+and GPUs are in use and by which runs, their checks, labels and versions. A host that has not
 answered for 15 s is silent, and gets no tasks until it is back.
 
 ` + cli.ExitCodesOfRequests,
@@ -65,25 +66,33 @@ func versionColumn(version, supervisor string) string {
 
 func printHosts(a *cli.App, hosts []fleet.HostStatus) {
 	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "HOST\tSTATE\tROLE\tSINCE\tSLOTS\tGPUS\tMEMORY\tVERSION\tLABELS\tRUNS")
+	fmt.Fprintln(w, "HOST\tSTATE\tROLE\tSINCE\tSLOTS\tGPUS\tMEMORY\tCHECKS\tVERSION\tLABELS\tRUNS")
 	now := time.Now()
 	for _, h := range hosts {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, h.State, cmp.Or(h.Role, string(workers.RoleBoth)), cli.Ago(now, h.Since),
-			share(h.Used, h.Slots), gpusColumn(h), bytesColumn(h.Memory), cli.OrDash(versionColumn(h.Version, h.Supervisor)), cli.OrDash(labelsColumn(h.Labels)), cli.OrDash(runsColumn(h.Holds)))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, h.State, cmp.Or(h.Role, string(workers.RoleBoth)), cli.Ago(now, h.Since),
+			share(h.Used, h.Slots), gpusColumn(h), bytesColumn(h.Memory), checksColumn(h), cli.OrDash(versionColumn(h.Version, h.Supervisor)), cli.OrDash(labelsColumn(h.Labels)), cli.OrDash(runsColumn(h.Holds)))
 	}
 	w.Flush()
 	for _, h := range hosts {
-		if h.Reason != "" || !h.Deadline.IsZero() {
-			line := fmt.Sprintf("%s is %s", h.Name, h.State)
-			if h.Reason != "" {
-				line += ": " + h.Reason
-			}
-			if !h.Deadline.IsZero() {
-				line += fmt.Sprintf(" (until %s)", h.Deadline.Local().Format(cli.LocalTime))
-			}
-			fmt.Fprintln(a.Out, line)
+		if text := noTasks(h); text != "" {
+			fmt.Fprintln(a.Out, text)
 		}
 	}
+}
+
+// checksColumn says how many checks a host has passed, or which fail.
+func checksColumn(h fleet.HostStatus) string {
+	var failing []string
+	for _, f := range h.Failing {
+		failing = append(failing, f.Check)
+	}
+	switch {
+	case len(failing) > 0:
+		return "fails: " + shorten.List(failing, 2)
+	case len(h.Checks) > 0:
+		return fmt.Sprintf("%d ok", len(h.Checks))
+	}
+	return "-"
 }
 
 // share returns the part of a resource that is in use.

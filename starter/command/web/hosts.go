@@ -84,6 +84,13 @@ func hostRow(h fleet.HostStatus) page.HostRow {
 	for _, key := range slices.Sorted(maps.Keys(h.Labels)) {
 		row.Labels = append(row.Labels, key+"="+h.Labels[key])
 	}
+	for _, name := range h.Checks {
+		check := page.HostCheck{Name: name, Tone: page.Good}
+		if i := slices.IndexFunc(h.Failing, func(f fleet.Failing) bool { return f.Check == name }); i >= 0 {
+			check.Failed, check.Tone = h.Failing[i].Reason, page.Bad
+		}
+		row.Checks = append(row.Checks, check)
+	}
 	for _, held := range h.Holds {
 		row.Holds = append(row.Holds, page.Held{Run: runLink(held.Run), Tasks: held.Tasks, Exclusive: held.Exclusive})
 	}

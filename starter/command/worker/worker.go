@@ -43,6 +43,11 @@ as it may have them, the home directory, and of the environment PATH, HOME, the 
 proxies and the like. Processes get more of it by -x and --env-from-shell. To serve runs
 after each boot, see worker install.
 
+With --check the host gets tasks only while it passes checks: before it takes any, before each
+start of a run's tasks, and while it has none. The first ones below are built in; a check of
+yours is a command for sh that exits with 0, such as --check 'nfs=test -w /mnt/data'. A host
+that fails is cordoned, and gets tasks again once the check succeeds:
+` + checksText() + `
 With --role host it executes no workflows. With --role controller it executes nothing else:
 it starts no processes and has no slots. A queue needs both. A server can therefore
 restrict, by the certificates of its clients, what each may do:

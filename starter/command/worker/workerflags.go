@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterrun/clusterrun/activities/process/hostcheck"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -24,6 +26,8 @@ type workerFlags struct {
 	labels                      map[string]string
 	keep                        KeepLogs
 	role                        string
+	checks                      []string
+	checkEvery, checkTimeout    time.Duration
 }
 
 func (f *workerFlags) register(cmd *cobra.Command) {
@@ -35,6 +39,9 @@ func (f *workerFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.memory, "memory", "", "`SIZE` of the memory for constraints, such as 64GiB (default: all)")
 	cmd.Flags().StringVar(&f.queue, "queue", spec.TaskQueue, "task `QUEUE` to serve")
 	cmd.Flags().StringVar(&f.logDir, "log-dir", "", "`DIRECTORY` for the output of runs that name none; default: logs, below the state directory")
+	cmd.Flags().StringArrayVar(&f.checks, "check", nil, "a check that this host must pass to get tasks, as `NAME`, NAME:LIMIT or NAME=COMMAND; may be repeated; default: disk, which none turns off")
+	cmd.Flags().DurationVar(&f.checkEvery, "check-every", hostcheck.DefaultEvery, "repeat the checks after this `TIME` without tasks")
+	cmd.Flags().DurationVar(&f.checkTimeout, "check-timeout", hostcheck.DefaultTimeout, "`TIME` after which a check is killed, and has failed")
 	f.keep.Register(cmd)
 	f.metered.Register(cmd)
 	cmd.Flags().StringVar(&f.policyFile, "policy", "", "`FILE` that says what this host runs, for whom and as which user; what it does not allow is denied (see policy)")
@@ -66,7 +73,7 @@ func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options
 	switch role {
 	case workers.RoleHost, workers.RoleBoth:
 	case workers.RoleController:
-		for _, name := range []string{"slots", "gpus", "memory", "label", "log-dir", "listen", "advertise", "keep-logs", "max-logs"} {
+		for _, name := range []string{"slots", "gpus", "memory", "label", "log-dir", "listen", "advertise", "keep-logs", "max-logs", "check", "check-every", "check-timeout"} {
 			if cmd.Flags().Changed(name) {
 				return o, cli.Usagef("--%s is for hosts, and a controller executes nothing; leave it out, or give --role both", name)
 			}
@@ -115,6 +122,17 @@ func (f *workerFlags) options(a *cli.App, cmd *cobra.Command) (o workers.Options
 		}
 		o.GPUs = &f.gpus
 	}
+	if role != workers.RoleController {
+		if o.Checks, err = hostcheck.ParseAll(f.checks); err != nil {
+			return o, cli.Usagef("--check: %v", err)
+		}
+	}
+	for flag, d := range map[string]time.Duration{"--check-every": f.checkEvery, "--check-timeout": f.checkTimeout} {
+		if d < time.Second {
+			return o, cli.Usagef("%s %s: give a time of at least 1s", flag, d)
+		}
+	}
+	o.CheckEvery, o.CheckTimeout = f.checkEvery, f.checkTimeout
 	if f.memory != "" {
 		if o.Memory, err = spec.ParseSize(f.memory); err != nil {
 			return o, cli.Usagef("--memory: %v", err)

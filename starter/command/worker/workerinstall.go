@@ -179,6 +179,10 @@ func (s *installation) args(cmd *cobra.Command) ([]string, error) {
 			for _, key := range slices.Sorted(maps.Keys(s.worker.labels)) {
 				args = append(args, "--label="+key+"="+s.worker.labels[key])
 			}
+		case f.Name == "check":
+			for _, check := range s.worker.checks {
+				args = append(args, "--check="+check)
+			}
 		// The defaults of some come from the environment, which a service does not have.
 		case f.Changed || value != "" && slices.Contains([]string{"codec-keys", "api-key-file"}, f.Name):
 			args = append(args, "--"+f.Name+"="+value)

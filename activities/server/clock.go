@@ -1,4 +1,4 @@
-package doctor
+package server
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
-	"github.com/clusterrun/clusterrun/starter/doctor"
 )
 
 const (
@@ -22,15 +21,15 @@ const (
 	clockPoll = 10 * time.Second
 )
 
-// serverClock returns how far the server's clock is ahead of this host's. No request returns
-// the server's time, but the server notes when a queue was last polled. So serverClock polls a
-// queue that is always empty, and asks when that was.
-func serverClock(ctx context.Context, c client.Client, namespace string) (doctor.Clock, error) {
+// Clock returns how far the server's clock is ahead of this host's, give or take the doubt. No
+// request returns the server's time, but the server notes when a queue was last polled. So Clock
+// polls a queue that is always empty, and asks when that was.
+func Clock(ctx context.Context, c client.Client, namespace string) (ahead, doubt time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, clockTakes)
 	defer cancel()
-	name := "clusterrun-doctor-" + uuid.NewString()
+	name := "clusterrun-clock-" + uuid.NewString()
 	// The server forgets a sticky queue by itself.
-	queue := &taskqueuepb.TaskQueue{Name: name, Kind: enumspb.TASK_QUEUE_KIND_STICKY, NormalName: "clusterrun-doctor"}
+	queue := &taskqueuepb.TaskQueue{Name: name, Kind: enumspb.TASK_QUEUE_KIND_STICKY, NormalName: "clusterrun-clock"}
 	poll, stop := context.WithTimeout(context.WithoutCancel(ctx), clockPoll)
 	defer stop()
 	refused := make(chan error, 1)
@@ -44,21 +43,21 @@ func serverClock(ctx context.Context, c client.Client, namespace string) (doctor
 			Namespace: namespace, TaskQueue: queue, TaskQueueType: enumspb.TASK_QUEUE_TYPE_WORKFLOW,
 		})
 		if err != nil {
-			return doctor.Clock{}, err
+			return 0, 0, err
 		}
 		took := time.Since(began)
 		for _, p := range asked.GetPollers() {
 			if p.GetIdentity() == name {
-				return doctor.Clock{Ahead: p.GetLastAccessTime().AsTime().Sub(began.Add(took / 2)), Doubt: took / 2}, nil
+				return p.GetLastAccessTime().AsTime().Sub(began.Add(took / 2)), took / 2, nil
 			}
 		}
 		select {
 		case err := <-refused:
-			return doctor.Clock{}, fmt.Errorf("the server does not have its queue polled: %w", err)
+			return 0, 0, fmt.Errorf("the server does not have its queue polled: %w", err)
 		default:
 		}
 		if err := wait.Sleep(ctx); err != nil {
-			return doctor.Clock{}, fmt.Errorf("the server does not say when it was polled: %w", err)
+			return 0, 0, fmt.Errorf("the server does not say when it was polled: %w", err)
 		}
 	}
 }

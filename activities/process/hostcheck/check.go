@@ -1,0 +1,152 @@
+package hostcheck
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Check is a check of a host: a command of its operator or, without one, a check of ours.
+type Check struct {
+	Name string `json:"name"`
+	// Command is a command line for sh.
+	Command string `json:"command,omitempty"`
+	// Limit is the limit of a check of ours, such as 5GiB of free space. Default: as in [Known].
+	Limit string `json:"limit,omitempty"`
+}
+
+// Default is the only check that is on by default: it cannot be wrong on a laptop.
+const Default = "disk"
+
+// None turns the default off.
+const None = "none"
+
+// Kind is a check of ours.
+type Kind struct {
+	Name string
+	// Words says what it checks, and Limit what its limit means. Default is the limit.
+	Words, Limit, Default string
+	accepts               func(limit string) error
+}
+
+// Known are the checks of ours.
+var Known = []Kind{
+	{"disk", "free space of the state and log directories", "SIZE", "64MiB", isSize},
+	{"memory", "free memory, and memory errors that could not be corrected", "SIZE", "256MiB", isSize},
+	{"clock", "difference from the server's clock", "TIME", "1s", isTime},
+	{"gpu", "nvidia-smi: the number of GPUs, their memory errors, and Xid errors of the last hour", "NUMBER", "", isNumber},
+	{"matmul", "a multiplication on each GPU, if python3 has torch", "", "", nil},
+	{"link", "a connection to other hosts of the queue", "", "", nil},
+}
+
+func isSize(limit string) error {
+	_, err := spec.ParseSize(limit)
+	return err
+}
+
+func isTime(limit string) error {
+	if d, err := time.ParseDuration(limit); err != nil || d <= 0 {
+		return fmt.Errorf("give a time such as 500ms")
+	}
+	return nil
+}
+
+func isNumber(limit string) error {
+	if n, err := strconv.Atoi(limit); err != nil || n < 1 {
+		return fmt.Errorf("give a number of GPUs, at least 1")
+	}
+	return nil
+}
+
+var nameOfCheck = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$`)
+
+// maxChecks bounds the checks of a host, and maxCommand the command line of one, in bytes.
+const maxChecks, maxCommand = 16, 4096
+
+// Parse returns the check that a flag asks for: NAME=COMMAND, or NAME or NAME:LIMIT for a check of
+// ours.
+func Parse(text string) (Check, error) {
+	name, command, own := strings.Cut(text, "=")
+	known := strings.Join(names(), ", ")
+	if !own {
+		name, limit, limited := strings.Cut(text, ":")
+		i := slices.IndexFunc(Known, func(k Kind) bool { return k.Name == name })
+		switch {
+		case i < 0:
+			return Check{}, fmt.Errorf("%s is not one of %s; give NAME=COMMAND for a check of yours", spec.Quote(name), known)
+		case limited && Known[i].accepts == nil:
+			return Check{}, fmt.Errorf("%s has no limit; leave it out", name)
+		case limited:
+			if err := Known[i].accepts(limit); err != nil {
+				return Check{}, fmt.Errorf("the limit of %s: %w", name, err)
+			}
+		}
+		return Check{Name: name, Limit: limit}, nil
+	}
+	switch {
+	case !nameOfCheck.MatchString(name):
+		return Check{}, fmt.Errorf("%s is not a name of at most 32 letters, digits, -, _ and dots; give NAME=COMMAND", spec.Quote(name))
+	case name == None || slices.Contains(names(), name):
+		return Check{}, fmt.Errorf("%s has a meaning already; give the check another name", name)
+	case strings.TrimSpace(command) == "":
+		return Check{}, fmt.Errorf("%s has no command; give %s=COMMAND", name, name)
+	case len(command) > maxCommand || strings.ContainsRune(command, 0):
+		return Check{}, fmt.Errorf("the command of %s is longer than %d bytes, or has a null byte; write a script and give its path", name, maxCommand)
+	}
+	return Check{Name: name, Command: command}, nil
+}
+
+// ParseAll returns the checks of a host worker: the default and those that its flags ask for.
+func ParseAll(texts []string) ([]Check, error) {
+	checks := []Check{{Name: Default}}
+	if slices.Contains(texts, None) {
+		checks = nil
+	}
+	for _, text := range texts {
+		if text == None {
+			continue
+		}
+		c, err := Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(checks, func(o Check) bool { return o.Name == c.Name })
+		switch {
+		case at < 0:
+			checks = append(checks, c)
+		case c.Name == Default && checks[at] == Check{Name: Default}:
+			checks[at] = c
+		default:
+			return nil, fmt.Errorf("%s is given twice; leave one out", c.Name)
+		}
+	}
+	if len(checks) > maxChecks {
+		return nil, fmt.Errorf("%d checks are more than %d; combine some in a script", len(checks), maxChecks)
+	}
+	return checks, nil
+}
+
+func names() (list []string) {
+	for _, k := range Known {
+		list = append(list, k.Name)
+	}
+	return list
+}
+
+// limit returns the limit of a check of ours.
+func (c Check) limit() string {
+	if c.Limit != "" {
+		return c.Limit
+	}
+	for _, k := range Known {
+		if k.Name == c.Name {
+			return k.Default
+		}
+	}
+	return ""
+}

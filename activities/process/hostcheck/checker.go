@@ -1,0 +1,298 @@
+package hostcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/remotecommand"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+)
+
+// DefaultEvery and DefaultTimeout are the defaults of [Config].
+const DefaultEvery, DefaultTimeout = 5 * time.Minute, 30 * time.Second
+
+const (
+	// again is the time between executions of a check that fails.
+	again = 30 * time.Second
+	// fresh is the age up to which a result counts when a host takes tasks. cheap is the longest
+	// execution that is repeated then, and admitTakes the longest wait for it.
+	fresh, cheap, admitTakes = 30 * time.Second, time.Second, 10 * time.Second
+	// stuckAfter is the time after the timeout from which an execution cannot be ended.
+	stuckAfter = 3 * time.Second
+)
+
+// Config configures a [Checker].
+type Config struct {
+	Checks []Check
+	// Every is the time between executions on a host without tasks, and Timeout bounds each.
+	Every, Timeout time.Duration
+	Executor       *remotecommand.Executor
+	Around         Around
+	Log            *zap.Logger
+}
+
+// Around is what checks of ours need of the host worker.
+type Around struct {
+	// Dirs are the directories that need room.
+	Dirs []string
+	// Clock returns how far the server's clock is ahead of this host's, and how exact that is.
+	Clock func(ctx context.Context) (ahead, doubt time.Duration, err error)
+	// Others returns the addresses of services of other hosts, by the names of the hosts.
+	Others func(ctx context.Context) (map[string]string, error)
+}
+
+// Checker executes the checks of a host.
+type Checker struct {
+	Config
+	ctx context.Context //nolint:containedctx // executions outlive the request that began them
+
+	mu      sync.Mutex
+	watched []*watched
+	// changed has an element after a check has failed for the first time, or succeeded again.
+	changed chan struct{}
+}
+
+// watched is a check and its last result. The mutex of the checker guards it.
+type watched struct {
+	Check
+	// known is closed when the execution under way has a result; it is nil if there is none.
+	known chan struct{}
+	// stuck is set while an execution cannot be ended.
+	stuck bool
+	last  fleet.CheckResult // without a time, there is none
+	since time.Time         // of the outcome
+	next  time.Time
+}
+
+// New returns a checker, which executes nothing after ctx is done.
+func New(ctx context.Context, c Config) *Checker {
+	if c.Every == 0 {
+		c.Every = DefaultEvery
+	}
+	if c.Timeout == 0 {
+		c.Timeout = DefaultTimeout
+	}
+	k := &Checker{Config: c, ctx: ctx, changed: make(chan struct{}, 1)}
+	for _, check := range c.Checks {
+		k.watched = append(k.watched, &watched{Check: check})
+	}
+	return k
+}
+
+// Changed has an element after the value of [Checker.Failing] has changed.
+func (k *Checker) Changed() <-chan struct{} { return k.changed }
+
+// Names returns the names of the checks.
+func (k *Checker) Names() (list []string) {
+	for _, w := range k.watched {
+		list = append(list, w.Name)
+	}
+	return list
+}
+
+// Results returns the last result of each check that has one.
+func (k *Checker) Results() (list []fleet.CheckResult) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, w := range k.watched {
+		if !w.last.At.IsZero() {
+			list = append(list, w.last)
+		}
+	}
+	return list
+}
+
+// Failing returns the checks that fail, or have not had a result yet.
+func (k *Checker) Failing() (list []fleet.Failing) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, w := range k.watched {
+		switch {
+		case w.last.At.IsZero():
+			list = append(list, fleet.Failing{Check: w.Name, Reason: "it has not ended yet"})
+		case w.last.Failed != "":
+			list = append(list, fleet.Failing{Check: w.Name, Reason: w.last.Failed, Since: w.since})
+		}
+	}
+	return list
+}
+
+// Run executes the checks until ctx is done. idle reports whether the host has no tasks.
+func (k *Checker) Run(ctx context.Context, idle func() bool) {
+	for {
+		wait := k.beginDue(idle)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// beginDue begins the checks that are due, and returns the time until the next one is.
+func (k *Checker) beginDue(idle func() bool) time.Duration {
+	now, wait := time.Now(), again
+	for _, w := range k.watched {
+		k.mu.Lock()
+		due, failed, first := !w.next.After(now), w.last.Failed != "", w.last.At.IsZero()
+		switch {
+		case !due:
+			wait = min(wait, w.next.Sub(now))
+		case !first && !failed && !idle():
+			w.next, due = now.Add(k.Every), false
+		}
+		k.mu.Unlock()
+		if due {
+			k.begin(w)
+		}
+	}
+	return wait
+}
+
+// First waits until all checks have a result, at most that long.
+func (k *Checker) First(ctx context.Context, atMost time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+	for _, w := range k.watched {
+		select {
+		case <-k.begin(w):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Admit returns an error if the host is not fit for tasks. It repeats the checks that take little
+// time and have no recent result.
+func (k *Checker) Admit(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, admitTakes)
+	defer cancel()
+	pending := map[string]<-chan struct{}{}
+	for _, w := range k.watched {
+		k.mu.Lock()
+		old := time.Since(w.last.At) > fresh && w.last.Seconds <= cheap.Seconds() && w.last.Failed == ""
+		k.mu.Unlock()
+		if old {
+			pending[w.Name] = k.begin(w)
+		}
+	}
+	for _, name := range k.Names() {
+		if pending[name] == nil {
+			continue
+		}
+		select {
+		case <-pending[name]:
+		case <-ctx.Done():
+			return fmt.Errorf("its check %s has not ended within %s", name, admitTakes)
+		}
+	}
+	if failing := k.Failing(); len(failing) > 0 {
+		return fmt.Errorf("its check %s fails: %s", failing[0].Check, failing[0].Reason)
+	}
+	return nil
+}
+
+// closed is a channel that is closed.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// begin begins a check unless it is under way, and returns a channel that is closed when there is
+// a result.
+func (k *Checker) begin(w *watched) <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case w.stuck, k.ctx.Err() != nil:
+		return closed
+	case w.known != nil:
+		return w.known
+	}
+	known := make(chan struct{})
+	w.known, w.next = known, time.Now().Add(k.Timeout+again)
+	go k.await(w, known)
+	return known
+}
+
+// await executes a check and notes its result.
+func (k *Checker) await(w *watched, known chan struct{}) {
+	began := time.Now()
+	ended := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(k.ctx, k.Timeout)
+		defer cancel()
+		err := k.execute(ctx, w.Check)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = errSlow(k.Timeout, err)
+		}
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		k.note(w, began, err, false)
+		close(known)
+	case <-time.After(k.Timeout + stuckAfter):
+		k.note(w, began, fmt.Errorf("it did not end within %s, and cannot be ended: the kernel waits for a device or a disk", k.Timeout), true)
+		close(known)
+		err := <-ended
+		k.note(w, began, err, false)
+	}
+}
+
+// errSlow returns the error of a check that did not end in time, with the end of its output.
+func errSlow(timeout time.Duration, err error) error {
+	text := fmt.Sprintf("it did not end within %s", timeout)
+	var failed *outputError
+	if errors.As(err, &failed) && failed.said != "" {
+		text += ": " + failed.said
+	}
+	return errors.New(text)
+}
+
+// note records the result of an execution that began then.
+func (k *Checker) note(w *watched, began time.Time, err error, stuck bool) {
+	if k.ctx.Err() != nil {
+		return // the host worker ends
+	}
+	now := time.Now()
+	r := fleet.CheckResult{Check: w.Name, At: now.UTC().Truncate(time.Millisecond), Seconds: now.Sub(began).Round(time.Millisecond).Seconds()}
+	if err != nil {
+		r.Failed = oneLine(err.Error())
+	}
+	k.mu.Lock()
+	before := w.last
+	w.last, w.stuck, w.next = r, stuck, now.Add(k.Every)
+	if !stuck {
+		w.known = nil
+	}
+	if r.Failed != "" {
+		w.next = now.Add(min(again, k.Every))
+	}
+	flipped := before.At.IsZero() || (before.Failed == "") != (r.Failed == "")
+	if flipped {
+		w.since = r.At
+	}
+	k.mu.Unlock()
+	if !flipped {
+		return
+	}
+	switch {
+	case r.Failed != "":
+		k.Log.Warn("a check of this host has failed; it takes no new tasks until the check succeeds", zap.String("check", w.Name), zap.String("why", r.Failed))
+	case !before.At.IsZero():
+		k.Log.Info("a check of this host succeeds again", zap.String("check", w.Name))
+	}
+	select {
+	case k.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Failed returns the number of checks that fail.
+func (k *Checker) Failed() int { return len(k.Failing()) }

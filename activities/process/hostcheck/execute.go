@@ -1,0 +1,94 @@
+package hostcheck
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/activities/process/supervisor/remotecommand"
+	"github.com/clusterrun/clusterrun/activities/process/taskenv"
+)
+
+const (
+	// maxReason bounds a reason, in bytes: 2,000 hosts of a queue have to fit into a payload.
+	maxReason = 200
+	// maxSaid bounds the output of a command that is kept.
+	maxSaid = 2048
+)
+
+// execute executes a check. The error says why it has failed.
+func (k *Checker) execute(ctx context.Context, c Check) error {
+	if c.Command != "" {
+		return k.command(ctx, "sh", "-c", c.Command)
+	}
+	switch c.Name {
+	case "disk":
+		return disk(k.Around.Dirs, c.limit())
+	case "memory":
+		return memory("/", c.limit())
+	case "clock":
+		return clock(ctx, k.Around.Clock, c.limit())
+	case "gpu":
+		return gpu(ctx, c.limit())
+	case "matmul":
+		return k.command(ctx, "sh", "-c", `command -v python3 >/dev/null || exit 0; exec python3 -c "$0"`, matmul)
+	case "link":
+		return link(ctx, k.Around.Others)
+	}
+	return fmt.Errorf("this version has no check of that name; upgrade the host worker")
+}
+
+// outputError is the error of a command, with the end of its output on one line.
+type outputError struct{ how, said string }
+
+func (e *outputError) Error() string {
+	if e.said == "" {
+		return e.how
+	}
+	return e.how + ": " + e.said
+}
+
+// command executes a command, with the environment that tasks have.
+func (k *Checker) command(ctx context.Context, args ...string) error {
+	said, code, err := k.Executor.Output(ctx, remotecommand.Command{
+		Path: "/bin/sh", Args: args, Dir: "/", Env: taskenv.Clean(os.Environ()), Task: os.Getpid(),
+	}, maxSaid)
+	switch {
+	case err != nil:
+		return err
+	case code == 0:
+		return nil
+	}
+	failed := &outputError{how: fmt.Sprintf("exit code %d", code), said: lastOf(oneLine(string(said)))}
+	if s := unix.SignalName(unix.Signal(code - 128)); code > 128 && s != "" {
+		failed.how += " (" + s + ")"
+	}
+	return failed
+}
+
+// lastOf returns the end of a text if it is long.
+func lastOf(text string) string {
+	const most = maxReason - 40
+	if len(text) <= most {
+		return text
+	}
+	return "…" + strings.ToValidUTF8(text[len(text)-most:], "")
+}
+
+// oneLine returns a text of any program on one line, without control characters.
+func oneLine(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+	return strings.Join(strings.Fields(text), " ")
+}

@@ -1,0 +1,165 @@
+package hostcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// disk fails if the disk of a directory has less free space than least, or cannot be written.
+func disk(dirs []string, least string) error {
+	wanted, err := spec.ParseSize(least)
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		var fs unix.Statfs_t
+		for at := dir; ; at = filepath.Dir(at) { // it may not have been made yet
+			err := unix.Statfs(at, &fs)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, unix.ENOENT) || at == filepath.Dir(at) {
+				return fmt.Errorf("the disk of %s: %w", dir, err)
+			}
+		}
+		free := fs.Bavail
+		if os.Geteuid() == 0 {
+			free = fs.Bfree
+		}
+		switch left := free * uint64(fs.Frsize); {
+		case fs.Flags&unix.ST_RDONLY != 0:
+			return fmt.Errorf("the disk of %s is mounted read-only", dir)
+		case fs.Blocks > 0 && left < uint64(wanted): // some file systems count no blocks
+			return fmt.Errorf("the disk of %s has %d MiB left, less than %s", dir, left>>20, least)
+		case fs.Files > 0 && fs.Ffree == 0:
+			return fmt.Errorf("the disk of %s has no room for another file", dir)
+		}
+	}
+	return nil
+}
+
+// memory fails if less memory is available than least, or if the memory controllers have counted
+// errors since the boot that they could not correct.
+func memory(root, least string) error {
+	wanted, err := spec.ParseSize(least)
+	if err != nil {
+		return err
+	}
+	counts, _ := filepath.Glob(filepath.Join(root, "sys/devices/system/edac/mc/mc*/ue_count")) // the pattern is right
+	for _, path := range counts {
+		b, err := os.ReadFile(path)
+		if n, _ := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && n > 0 {
+			return fmt.Errorf("%d memory errors since the boot could not be corrected (%s)", n, filepath.Base(filepath.Dir(path)))
+		}
+	}
+	b, err := os.ReadFile(filepath.Join(root, "proc/meminfo"))
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(b)) {
+		rest, ok := strings.CutPrefix(line, "MemAvailable:")
+		if !ok {
+			continue
+		}
+		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+		if err != nil {
+			return err
+		}
+		if kib<<10 < wanted {
+			return fmt.Errorf("%d MiB of memory are available, less than %s", kib>>10, least)
+		}
+		return nil
+	}
+	return errors.New("the kernel does not say how much memory is available")
+}
+
+// clock fails if this host's clock certainly differs from the server's by more than most.
+func clock(ctx context.Context, of func(context.Context) (ahead, doubt time.Duration, err error), most string) error {
+	bound, err := time.ParseDuration(most)
+	if err != nil {
+		return err
+	}
+	if of == nil {
+		return nil
+	}
+	ahead, doubt, err := of(ctx)
+	switch {
+	case err != nil: // a host without the server gets no tasks anyway
+		return nil //nolint:nilerr // as above
+	case ahead.Abs()-doubt <= bound:
+		return nil
+	case ahead > 0:
+		return fmt.Errorf("the clock is %s behind the server's, more than %s", ahead.Round(time.Millisecond), most)
+	}
+	return fmt.Errorf("the clock is %s ahead of the server's, more than %s", -ahead.Round(time.Millisecond), most)
+}
+
+const (
+	// mostLinks bounds the hosts that are tried, and linkTakes the wait for each.
+	mostLinks, linkTakes = 5, 3 * time.Second
+)
+
+// link fails if there are other hosts, and none of the first few can be reached.
+func link(ctx context.Context, others func(context.Context) (map[string]string, error)) error {
+	if others == nil {
+		return nil
+	}
+	addresses, err := others(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // as above
+	}
+	hosts := slices.Sorted(maps.Keys(addresses))
+	hosts = hosts[:min(len(hosts), mostLinks)]
+	ctx, cancel := context.WithTimeout(ctx, linkTakes)
+	defer cancel()
+	ends := make(chan error, len(hosts))
+	for _, host := range hosts {
+		go func() {
+			c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addresses[host])
+			if err == nil {
+				_ = c.Close()
+			}
+			ends <- err
+		}()
+	}
+	var last error
+	for range hosts {
+		if last = <-ends; last == nil {
+			return nil
+		}
+	}
+	if last != nil {
+		return fmt.Errorf("no connection to %s: %w", shorten.List(hosts, mostLinks), reason(last))
+	}
+	return nil
+}
+
+// reason returns an error of the network without the address and the call.
+func reason(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err) {
+		return errors.New("no answer")
+	}
+	var failed *net.OpError
+	if errors.As(err, &failed) {
+		err = failed.Err
+	}
+	var call *os.SyscallError
+	if errors.As(err, &call) {
+		err = call.Err
+	}
+	return err
+}

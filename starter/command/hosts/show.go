@@ -1,0 +1,134 @@
+package hosts
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workers"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+)
+
+func showCommand(a *cli.App) *cobra.Command {
+	var queue string
+	cmd := &cobra.Command{
+		Use:   "show [flags] HOST",
+		Short: "Show a host: its resources, runs and checks, and why it gets no tasks",
+		Long: `Shows a host of a queue: its resources and labels, the runs that have tasks on it, the last
+results of its checks (see worker --check), and why it gets no new tasks.
+
+` + cli.ExitCodesOfRequests,
+		Example: `  clusterrun host show gpu-3
+  clusterrun host show gpu-3 --json | jq .results`,
+		Args: cli.OneArg("HOST"),
+		RunE: func(cmd *cobra.Command, args []string) error { return runShow(cmd.Context(), a, queue, args[0]) },
+	}
+	cli.QueueFlag(cmd, &queue)
+	return cmd
+}
+
+// runShow implements [showCommand].
+func runShow(ctx context.Context, a *cli.App, queue, name string) error {
+	return cli.OnFleet(ctx, a, queue, func(f *starter.Fleet) error {
+		h, err := f.Host(ctx, name)
+		if err != nil {
+			return err
+		}
+		h.Store = nil // its token is a secret
+		if a.Global.JSON {
+			return a.PrintJSON(h)
+		}
+		printHost(a, h)
+		return nil
+	})
+}
+
+func printHost(a *cli.App, h *starter.HostDetails) {
+	now := time.Now()
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	row := func(name, value string) { fmt.Fprintf(w, "%s\t%s\n", name, value) }
+	row("Host", h.Name)
+	row("State", fmt.Sprintf("%s for %s", stateText(h.HostStatus), cli.Ago(now, h.Since)))
+	if h.Address != "" && h.Address != h.Name {
+		row("Address", h.Address)
+	}
+	row("Version", cli.OrDash(versionColumn(h.Version, h.Supervisor)))
+	row("Role", cmp.Or(h.Role, string(workers.RoleBoth)))
+	row("Slots", share(h.Used, h.Slots))
+	row("CPUs", cli.OrDash(strings.TrimPrefix(fmt.Sprint(h.CPUs), "0")))
+	row("Memory", bytesColumn(h.Memory))
+	row("GPUs", gpusColumn(h.HostStatus))
+	row("Labels", cli.OrDash(labelsColumn(h.Labels)))
+	w.Flush()
+	if text := noTasks(h.HostStatus); text != "" {
+		fmt.Fprintf(a.Out, "\n%s\n", text)
+	}
+	if len(h.Checks) > 0 {
+		fmt.Fprintln(w, "\nCHECK\tRESULT\tAGE\tTOOK")
+		for _, name := range h.Checks {
+			result, age, took := resultOf(h, name, now)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, result, age, took)
+		}
+		w.Flush()
+	}
+	if len(h.Holds) > 0 {
+		fmt.Fprintln(w, "\nRUN\tTASKS\tGPUS")
+		for _, o := range h.Holds {
+			fmt.Fprintf(w, "%s\t%d\t%s\n", o.Run.WorkflowID, o.Tasks, cli.OrDash(strings.Join(o.Devices, ",")))
+		}
+		w.Flush()
+	}
+}
+
+// resultOf returns the columns of a check.
+func resultOf(h *starter.HostDetails, name string, now time.Time) (result, age, took string) {
+	for _, r := range h.Results {
+		if r.Check == name {
+			result = "ok"
+			if r.Failed != "" {
+				result = "fails: " + r.Failed
+			}
+			return result, cli.Ago(now, r.At), cli.Roughly(time.Duration(r.Seconds * float64(time.Second)))
+		}
+	}
+	for _, f := range h.Failing {
+		if f.Check == name {
+			return "fails: " + f.Reason, "-", "-"
+		}
+	}
+	return "ok", "-", "-"
+}
+
+// stateText returns the state of a host, and what has cordoned it if that is no person.
+func stateText(h fleet.HostStatus) string {
+	if h.CordonedBy == fleet.CordonedByCheck && h.State == fleet.HostCordoned {
+		return "cordoned by a check"
+	}
+	return string(h.State)
+}
+
+// noTasks says why a host gets no new tasks, and what would change that. It is empty if no reason
+// is known.
+func noTasks(h fleet.HostStatus) string {
+	if h.Reason == "" && h.Deadline.IsZero() {
+		return ""
+	}
+	line := fmt.Sprintf("%s is %s", h.Name, h.State)
+	if h.CordonedBy == fleet.CordonedByCheck {
+		return fmt.Sprintf("%s is %s by its %s. It gets tasks again once the check succeeds.", h.Name, fleet.HostCordoned, h.Reason)
+	}
+	if h.Reason != "" {
+		line += ": " + h.Reason
+	}
+	if !h.Deadline.IsZero() {
+		line += fmt.Sprintf(" (until %s)", h.Deadline.Local().Format(cli.LocalTime))
+	}
+	return line
+}

@@ -1,0 +1,71 @@
+package fleet
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Failing is a check of a host that fails. A host with one gets no new tasks until it joins
+// without.
+type Failing struct {
+	Check string `json:"check"`
+	// Reason is one short line.
+	Reason string `json:"reason"`
+	// Since is zero if the check has not ended yet.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// String returns the name of the check and its reason.
+func (f Failing) String() string { return fmt.Sprintf("check %s: %s", f.Check, f.Reason) }
+
+// CheckResult is the last result of a check of a host.
+type CheckResult struct {
+	Check string `json:"check"`
+	// Failed is why it has failed; empty if it has succeeded.
+	Failed string `json:"failed,omitempty"`
+	// At is the time at which it ended, and Seconds the time that it took.
+	At      time.Time `json:"at"`
+	Seconds float64   `json:"seconds"`
+}
+
+// HostBeat has the details of the heartbeats of a host's lease. They are not in the history, and
+// only the server has the latest.
+type HostBeat struct {
+	Host   string        `json:"host"`
+	Checks []CheckResult `json:"checks,omitempty"`
+}
+
+// CordonedBy says what keeps new tasks from a host.
+type CordonedBy string
+
+// The values of [CordonedBy]. It is empty if the host has no cordon.
+const (
+	CordonedByPerson CordonedBy = "person"
+	CordonedByCheck  CordonedBy = "check"
+)
+
+// cordonedBy returns what keeps new tasks from the host, why, and since when. The cordon of a
+// person comes first: it has to be lifted by one.
+func (h *host) cordonedBy() (by CordonedBy, why string, since time.Time) {
+	switch {
+	case h.cordon.On:
+		return CordonedByPerson, h.cordon.Reason, h.cordon.Since
+	case len(h.Failing) > 0:
+		var all []string
+		for _, f := range h.Failing {
+			all = append(all, f.String())
+		}
+		return CordonedByCheck, strings.Join(all, "; "), h.Failing[0].Since
+	}
+	return "", "", time.Time{}
+}
+
+// closed describes why the host gets no tasks of a pending run.
+func (h *host) closed() string {
+	text := fmt.Sprintf("%s %s", h.Name, h.state())
+	if by, why, _ := h.cordonedBy(); !h.silent && by == CordonedByCheck {
+		text += " by its " + why
+	}
+	return text
+}
