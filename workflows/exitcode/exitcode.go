@@ -10,6 +10,9 @@ const (
 	Failed = 1
 	// Usage is a mistake in the command line or the spec.
 	Usage = 2
+	// Preempted is the exit code of a run that was stopped after a notice: EX_TEMPFAIL of
+	// sysexits(3).
+	Preempted = 75
 	// Timeout is as timeout(1) has it.
 	Timeout = 124
 	// Machinery means that clusterrun or a host failed rather than the program.

@@ -12,7 +12,7 @@ import (
 
 func TestEachCauseIsExplainedInALine(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(CausesText(), "\n"), "\n")
-	assert.Len(t, lines, 9)
+	assert.Len(t, lines, 10)
 	names, err := os.ReadFile("testdata/contract.golden")
 	require.NoError(t, err)
 	constants := regexp.MustCompile(`(?m)^Cause\w+ +"(.+)"$`).FindAllStringSubmatch(string(names), -1)

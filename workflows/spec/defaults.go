@@ -33,6 +33,7 @@ func (s *RunSpec) WithDefaults() *RunSpec {
 	d := clone(reflect.ValueOf(s)).Interface().(*RunSpec)
 	setDefaults(reflect.ValueOf(d).Elem())
 	d.Stop.Signal = canonicalSignal(d.Stop.Signal)
+	d.Preemption.Signal = canonicalSignal(d.Preemption.Signal)
 	for i := range d.Tasks {
 		g := &d.Tasks[i]
 		if len(g.Addresses) == 0 && g.Count == nil {

@@ -239,7 +239,7 @@ var fields = []field{
 	},
 	{
 		of: "RunSpec.max_restarts", bounds: "leave it out for no limit",
-		doc:     "The most restarts after failures, of each task (scope task) or of the group (scope group). Default: no limit. Needs auto_restart, or restart_scope: group.",
+		doc:     "The most restarts after failures, of each task (scope task) or of the group (scope group). Default: no limit. Needs auto_restart, restart_scope: group, or a requeue_on with timeout or host-lost, whose returns to the queue it bounds as well.",
 		example: "max_restarts: 3", least: new(0),
 		flag: "max-restarts", usage: "restart each task, or the group, at most `NUMBER` times; if above 0, implies --auto-restart",
 	},
@@ -291,6 +291,36 @@ var fields = []field{
 		example: "priority: 3", least: new(FirstPriority), most: new(LastPriority),
 		flag: "priority", usage: "priority `NUMBER` among the runs that wait for room, from 1, the highest, to 5",
 	},
+	{
+		of:      "RunSpec.preemption",
+		doc:     "How the run makes room for runs of higher priority, if its queue lets them preempt it.",
+		example: "preemption: {notice: 2m, signal: SIGUSR1, max: 3}",
+	},
+	{
+		of: "Preemption.notice", def: DefaultPreemptNotice,
+		doc:     "The time from the notice to the stop of the tasks, for a checkpoint. The queue may set a shorter one.",
+		example: "notice: 2m",
+		flag:    "preempt-notice", usage: "give the tasks this `TIME` from the notice of a preemption to their stop",
+	},
+	{
+		of: "Preemption.signal", syntax: signalSyntax,
+		doc:     "The signal that the tasks get with every notice: of a preemption, of a host that drains, or of a person. Default: none; they can ask for the notice.",
+		example: "signal: SIGUSR1", remedy: "write its name, such as SIGUSR1",
+		flag: "notice-signal", usage: "send the tasks this `SIGNAL` with a notice that they will be stopped",
+	},
+	{
+		of: "Preemption.max", bounds: "leave it out for no limit",
+		doc:     "How often the run may be preempted. Default: no limit. 0: never.",
+		example: "max: 3", least: new(0),
+		flag: "max-preemptions", usage: "let the run be preempted at most `NUMBER` times",
+	},
+	{
+		of: "RunSpec.requeue_on", def: DefaultRequeueOn,
+		doc:     "After which ends of its tasks the run is pending again, with its age: preemption, by a run of higher priority or by a host that drains; timeout, also of max_run_time; host-lost. max_restarts bounds the last two. An empty list: it ends.",
+		example: "requeue_on: [preemption, timeout]",
+		flag:    "requeue-on", usage: "let the run be pending again after these `ENDS`: preemption, timeout, host-lost; '' for none",
+	},
+	{of: "RunSpec.requeue_on[]", enum: names(requeueOns)},
 	{
 		of:      "RunSpec.hosts",
 		doc:     "On which hosts, and on how many, the tasks are placed; a plain number is the count. Default: wherever there is room, on as few hosts as possible.",

@@ -38,6 +38,9 @@ const (
 	QueryHosts = "hosts"
 	QueryQueue = "queue"
 	QueryPlan  = "plan"
+	// QuerySettings asks a fleet for the rules of its queue, and UpdateSettings changes them.
+	QuerySettings  = "settings"
+	UpdateSettings = "settings"
 
 	// SignalArrive carries arrivals and withdrawals to a round.
 	SignalArrive = "arrive"
@@ -290,11 +293,11 @@ type Ending struct {
 func Endings() []Ending {
 	all := []Ending{
 		{VerdictSucceeded, CauseCompleted}, {VerdictTimedOut, CauseTimeout}, {VerdictCancelled, CauseOperator},
-		{VerdictSkipped, ""},
+		{VerdictSkipped, ""}, {VerdictPreempted, CausePreempted},
 		{VerdictFailed, ""}, // no process caused it
 	}
 	for _, c := range Causes {
-		if c.Cause != CauseCompleted && c.Cause != CauseCollateral {
+		if c.Cause != CauseCompleted && c.Cause != CauseCollateral && c.Cause != CausePreempted {
 			all = append(all, Ending{VerdictFailed, c.Cause})
 		}
 	}

@@ -21,6 +21,9 @@ const (
 	// UpdateClearStop takes that back. Both answer with [Stopping].
 	UpdateStopTogether = "stop-together"
 	UpdateClearStop    = "clear-stop"
+	// UpdateNotice gives the tasks notice that they are stopped at a deadline. It answers with
+	// [Stopping].
+	UpdateNotice = "notice"
 	// UpdateCaptureStacks captures the stacks of processes.
 	UpdateCaptureStacks = "capture-stacks"
 	// UpdateExec allows a command to be executed with a running task.

@@ -27,6 +27,9 @@ const (
 	// VerdictSkipped means that the run has not begun, because an earlier run did not end as
 	// its after says.
 	VerdictSkipped Verdict = "skipped"
+	// VerdictPreempted means that the run was stopped after a notice, and does not return to
+	// the queue.
+	VerdictPreempted Verdict = "preempted"
 )
 
 // Cause says why a process ended.
@@ -56,6 +59,9 @@ const (
 	CauseTimeout Cause = "timeout"
 	// CauseHostLost means that its host, or the supervisor there, died under it.
 	CauseHostLost Cause = "host-lost"
+	// CausePreempted means that it was stopped after a notice, or failed by itself between the
+	// notice and the stop.
+	CausePreempted Cause = "preempted"
 )
 
 // ByItself reports whether a process failed by itself, or was stopped for its own behavior.
@@ -241,6 +247,7 @@ const (
 	EndedByCancel     EndedBy = "cancel"        // a cancellation, or terminate-all
 	EndedByPlacement  EndedBy = "placement"     // no host took the tasks
 	EndedByAfter      EndedBy = "after"         // the end of an earlier run
+	EndedByNotice     EndedBy = "notice"        // the deadline of a notice
 )
 
 // Evidence says why a process that did not fail by itself counts as the root cause.
@@ -350,6 +357,8 @@ type RunResult struct {
 	// Generation is the number of the last launch of the group, from 0, and so the number of
 	// restarts of the whole group.
 	Generation int `json:"generation,omitempty"`
+	// Preemptions counts the returns to the queue after a notice.
+	Preemptions int `json:"preemptions,omitempty"`
 	// GroupRestarts are the last of the Generation restarts of the whole group, the oldest
 	// first.
 	GroupRestarts []GroupRestart `json:"group_restarts,omitempty"`
@@ -384,6 +393,8 @@ func (r *RunResult) Cause() Cause {
 	switch {
 	case r.Verdict == VerdictTimedOut:
 		return CauseTimeout
+	case r.Verdict == VerdictPreempted:
+		return CausePreempted
 	case r.FirstFailure != nil:
 		return r.FirstFailure.Cause
 	case r.Verdict == VerdictSucceeded:
@@ -410,6 +421,7 @@ var Causes = []struct {
 	{CauseCollateral, "stopped in order", "clusterrun stopped it because another task had failed or the run was over"},
 	{CauseOperator, "stopped on request", "it was stopped on request"},
 	{CauseTimeout, "out of time", "it was stopped because timeout or max_run_time had passed"},
+	{CausePreempted, "preempted", "it was stopped after a notice, or failed by itself in between"},
 	{CauseHostLost, "lost with its host", "it ended with its host or the supervisor there, or was stopped by that"},
 }
 

@@ -25,6 +25,8 @@ type RunSpec struct {
 	PlacementTimeout      *Duration      `json:"placement_timeout,omitempty"`
 	After                 []After        `json:"after,omitempty"`
 	Priority              *int           `json:"priority,omitempty"`
+	Preemption            Preemption     `json:"preemption,omitzero"`
+	RequeueOn             []RequeueOn    `json:"requeue_on,omitzero"`
 	Hosts                 Hosts          `json:"hosts,omitzero"`
 	Elastic               Elastic        `json:"elastic,omitzero"`
 	Barriers              Barriers       `json:"barriers,omitempty"`

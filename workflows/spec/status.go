@@ -43,6 +43,12 @@ type Status struct {
 	Tasks      []TaskStatus `json:"tasks"`
 	// GroupRestarts are the last restarts of the whole group, the oldest first.
 	GroupRestarts []GroupRestart `json:"group_restarts,omitempty"`
+	// Preemptions counts the returns to the queue after a notice, and PendingSince is the time of
+	// a return to the queue if the run is pending again.
+	Preemptions  int       `json:"preemptions,omitempty"`
+	PendingSince time.Time `json:"pending_since,omitzero"`
+	// Notice is set while the tasks have notice that they will be stopped.
+	Notice *StopNotice `json:"notice,omitempty"`
 	// Elastic is set if the number of hosts may change.
 	Elastic *ElasticStatus `json:"elastic,omitempty"`
 	// OnDisconnect says how the hosts treat processes while they have no contact with the
@@ -273,4 +279,8 @@ type GroupRestart struct {
 	Attempt int `json:"attempt"`
 	// Failure is the root cause; nil if an operator asked for the restart.
 	Failure *Failure `json:"failure,omitempty"`
+	// Requeued is set if the run has returned to the queue in between, and why.
+	Requeued RequeueOn `json:"requeued,omitempty"`
+	// Reason is the reason of the notice, for a preemption.
+	Reason string `json:"reason,omitempty"`
 }

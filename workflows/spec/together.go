@@ -49,9 +49,10 @@ type TogetherError struct {
 
 // Stopping says whether the tasks of a run are stopping together.
 type Stopping struct {
-	// Seq grows with every stop and every clear. A Stopping with a lower Seq is older.
+	// Seq grows with every stop, clear and notice. A Stopping with a lower Seq is older.
 	Seq int `json:"seq"`
-	// Stop reports whether the tasks are stopping together. If not, the rest is empty.
+	// Stop reports whether the tasks are stopping together. If not, the rest is
+	// empty, except for Notice.
 	Stop bool `json:"stop"`
 	// By is the task that asked first. It is empty if an operator did.
 	By     string `json:"by,omitempty"`
@@ -64,6 +65,8 @@ type Stopping struct {
 	// are stopped. Deadline is zero if the run was ending already.
 	Asked    time.Time `json:"asked,omitzero"`
 	Deadline time.Time `json:"deadline,omitzero"`
+	// Notice is the notice in force, also without a stop together.
+	Notice *StopNotice `json:"notice,omitempty"`
 }
 
 // ClearStopRequest is the input of [UpdateClearStop].

@@ -106,7 +106,7 @@ func checkSilence(c *checker, s *RunSpec) {
 }
 
 func checkRestarts(c *checker, s *RunSpec) {
-	if n := s.MaxRestarts; n != nil && *n > 0 && !s.AutoRestart && s.RestartScope != RestartScopeGroup {
+	if n := s.MaxRestarts; n != nil && *n > 0 && !s.AutoRestart && s.RestartScope != RestartScopeGroup && !s.requeuesWithin() {
 		c.add("max_restarts", "has no effect without auto_restart", "add auto_restart: true")
 	}
 	if s.GiveUpWithoutProgress != nil && s.RestartScope != RestartScopeGroup {
