@@ -14,6 +14,7 @@ type account struct {
 	reason    string // why it was cancelled or could not be placed, in an operator's words
 	group     group  // of restart scope "group"
 	together  together
+	requeue   requeue
 	captured  // last
 }
 

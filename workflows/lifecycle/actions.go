@@ -25,6 +25,9 @@ type Launch struct {
 type Regroup struct {
 	Generation, First int
 	After             time.Duration
+	// Requeue reports whether the run gives its room back first, and is pending again. The
+	// limits on its time then count from the next [Begin].
+	Requeue bool
 }
 
 // StopPlacing cancels the placement that [Regroup] began, which is no longer needed. The
@@ -74,6 +77,8 @@ const (
 	TimerMaxRunTime Timer = "max-run-time"
 	// TimerTogether is the grace of a stop together.
 	TimerTogether Timer = "stop-together"
+	// TimerNotice is the deadline of a notice.
+	TimerNotice Timer = "notice"
 )
 
 // StartTimer asks for a [TimerFired] once After has passed.

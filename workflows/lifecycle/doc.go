@@ -85,6 +85,27 @@
 //   - In the chief's grace a request reaches every task and changes neither the time nor the
 //     decision. Its error counts, as failures in that grace do.
 //
+// # A notice
+//
+// The queue, a host that drains or an operator may give the tasks notice that they are stopped
+// at a deadline ([GiveNotice]), so that they save their work. Every host learns of it ([Tell]),
+// and restarts nothing from then on.
+//
+//   - At the deadline the tasks that are left are stopped. The next generation then returns to
+//     the queue ([Regroup.Requeue]) or, if the notice says so, the run ends as preempted.
+//   - A task that fails by itself after the notice, or is lost with its host, has been
+//     preempted: that is no failure, and decides when all have ended. If all have ended well, so
+//     has the run. A chief that ends well decides as always.
+//   - Of two notices the earlier deadline counts, and the end of the run rather than its return
+//     to the queue. Limits and cancellations have their usual effect. A notice that comes while
+//     the run is ending hastens nothing.
+//   - A notice that comes between two generations, or while one is being placed, is for that
+//     generation, which is not launched.
+//
+// With requeue_on, timeout and max_run_time, and the loss of a host in scope "task", return the
+// run to the queue as well, as often as max_restarts allows. The limits of a run that has
+// returned to the queue count from its next [Begin]: the time in between is not its own.
+//
 // # What counts as a failure
 //
 // Only the last process of a task counts, and only if it was not asked to end: it ended by

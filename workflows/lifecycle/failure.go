@@ -13,7 +13,7 @@ func (a *account) failed(t *task) bool {
 	switch t.exit.Cause {
 	case spec.CauseCompleted, spec.CauseOperator:
 		return false
-	case spec.CauseCollateral, spec.CauseTimeout:
+	case spec.CauseCollateral, spec.CauseTimeout, spec.CausePreempted:
 		// A process that was stopped has failed only if it had reported its error before.
 		return t.exit.Reported
 	case spec.CauseHostLost:

@@ -102,6 +102,9 @@ func newWorld(t *testing.T, data scripts.Bytes) *world {
 	}
 	if how := w.Byte(); how%2 != 0 {
 		s.Silence, s.OnSilence = "1m", []spec.OnSilence{spec.OnSilenceReport, spec.OnSilenceRestart, spec.OnSilenceStop}[how/2%3]
+	} else if how&2 != 0 {
+		s.RequeueOn = []spec.RequeueOn{spec.RequeueOnTimeout, spec.RequeueOnHostLost}
+		s.Preemption.Signal = "SIGUSR1"
 	}
 	workers, ps := int(w.Byte()%4)+1, int(w.Byte()%3)
 	s.Tasks = append(s.Tasks, spec.TaskGroup{Type: "worker", Count: &workers})
@@ -129,7 +132,13 @@ func (w *world) tasks() []string {
 }
 
 func (w *world) event() Event {
-	switch w.Byte() % 19 {
+	switch w.Byte() % 20 {
+	case 19:
+		how := w.Byte()
+		return GiveNotice{
+			From:   []spec.NoticeFrom{spec.NoticeFromQueue, spec.NoticeFromDrain, spec.NoticeFromOperator}[how%3],
+			Reason: "room", At: time.Unix(int64(how), 0).UTC(), Within: time.Duration(w.Byte()%8) * time.Second, Requeue: how%4 != 0,
+		}
 	case 18:
 		return Silent{SilentRequest: spec.SilentRequest{Tasks: w.tasks(), Generation: w.generation - int(w.Byte())%5/4}}
 	case 16:
@@ -149,7 +158,7 @@ func (w *world) event() Event {
 	case 2, 3, 4, 5, 6:
 		return w.ended(w.task())
 	case 7:
-		return TimerFired{Timer: []Timer{TimerChiefGrace, TimerTimeout, TimerMaxRunTime, TimerTogether, "another"}[w.Byte()%5]}
+		return TimerFired{Timer: []Timer{TimerChiefGrace, TimerTimeout, TimerMaxRunTime, TimerTogether, "another", TimerNotice}[w.Byte()%6]}
 	case 8:
 		if w.Byte()%4 == 0 {
 			return Cancel{Reason: "why not"}
@@ -292,6 +301,9 @@ func (w *world) step(e Event) {
 	for _, a := range actions {
 		w.carryOut(a)
 	}
+	if s := w.machine.Stopping(); !w.machine.anyLive() && !reflect.DeepEqual(s.Notice, w.told.Notice) && s.Seq > w.told.Seq {
+		w.told = s // hosts learn it with the next generation
+	}
 	w.checkAnswer(e, refused)
 	if w.finishes > 0 && before > 0 {
 		w.t.Fatal("finished with tasks alive")
@@ -380,6 +392,9 @@ func (w *world) carryOut(a Action) {
 		if w.told.Stop {
 			t.Fatal("the group is started again while it is to stop together")
 		}
+		if a.Requeue != w.machine.Pending() || a.Requeue && len(w.timers) > 0 || w.machine.Notice() != nil {
+			t.Fatalf("%#v, with timers %v", a, w.timers)
+		}
 		if w.releases > 0 || w.placing || a.Generation != w.generation+1 || a.First <= w.first || a.After <= 0 {
 			t.Fatalf("%#v", a)
 		}
@@ -414,10 +429,11 @@ func (w *world) carryOut(a Action) {
 			t.Fatal("restarted while the run was ending")
 		}
 	case Tell:
-		if a.Stopping.Seq != w.told.Seq+1 || a.Stopping.Stop == w.told.Stop || w.stops > 0 || w.releases > 0 {
+		news := !reflect.DeepEqual(a.Stopping.Notice, w.told.Notice)
+		if a.Stopping.Seq != w.told.Seq+1 || (a.Stopping.Stop == w.told.Stop) != news || w.stops > 0 || w.releases > 0 {
 			t.Fatalf("%#v after %#v", a, w.told)
 		}
-		if !a.Stopping.Stop && (w.grace || !reflect.DeepEqual(a.Stopping, spec.Stopping{Seq: a.Stopping.Seq})) {
+		if !a.Stopping.Stop && (w.grace || !reflect.DeepEqual(a.Stopping, spec.Stopping{Seq: a.Stopping.Seq, Notice: a.Stopping.Notice})) {
 			t.Fatalf("cleared: %#v", a)
 		}
 		w.told = a.Stopping
@@ -550,7 +566,7 @@ func (w *world) checkResult() {
 		t.Fatalf("%s with exit code %d", r.Verdict, r.ExitCode)
 	}
 	failed := r.Verdict == spec.VerdictFailed || r.Verdict == spec.VerdictTimedOut
-	if failed != (r.ErrorType != "") || !failed && r.Verdict != spec.VerdictSucceeded && r.Verdict != spec.VerdictCancelled {
+	if failed != (r.ErrorType != "") || !failed && r.Verdict != spec.VerdictSucceeded && r.Verdict != spec.VerdictCancelled && r.Verdict != spec.VerdictPreempted {
 		t.Fatalf("%s with error type %q", r.Verdict, r.ErrorType)
 	}
 	if (r.Verdict == spec.VerdictSucceeded) != (outcome.Sentence(&r) == "") {
@@ -565,7 +581,10 @@ func (w *world) checkResult() {
 	}
 	if f := r.FirstFailure; f != nil {
 		switch f.Cause {
-		case spec.CauseCompleted, spec.CauseOperator:
+		case spec.CauseCompleted, spec.CauseOperator, spec.CausePreempted:
+			if f.Cause == spec.CausePreempted && f.Reported {
+				break
+			}
 			t.Fatalf("%s failed by %s", f.Task, f.Cause)
 		case spec.CauseTimeout:
 			if !f.Reported {

@@ -87,13 +87,21 @@ func (m *Machine) nextGeneration() {
 		m.release()
 		return
 	}
+	if m.returns() {
+		return
+	}
 	before := m.generationRoot()
 	first := m.renumber(m.group.first + 1)
 	m.keepRestart(first, before)
 	m.group.next(first, before)
 	m.phase = placing
 	m.silent.capturing, m.silent.tasks = false, nil
-	m.do(Regroup{Generation: m.group.generation, First: first, After: m.Waiting()})
+	m.do(Regroup{Generation: m.group.generation, First: first, After: m.Waiting(), Requeue: m.requeue.next != ""})
+	if m.requeue.notice != nil {
+		m.requeue.notice = nil
+		m.together.seq++
+	}
+	m.requeue.next = ""
 	m.notify(Notify{On: spec.NotifyRestart, Group: new(m.group.restarts[len(m.group.restarts)-1])})
 }
 

@@ -18,6 +18,9 @@ const (
 // asked. first is the number of the first processes of the generation that begins.
 func (a *account) keepRestart(first int, root *failure) {
 	r := spec.GroupRestart{Generation: a.group.generation + 1, Attempt: first}
+	if r.Requeued = a.requeue.next; r.Requeued == spec.RequeueOnPreemption {
+		r.Reason = shorten.Text(a.requeue.notice.String(), maxRestartWords)
+	}
 	if root == nil {
 		root = a.group.root
 	}

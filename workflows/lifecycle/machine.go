@@ -43,6 +43,7 @@ const (
 	byCancel              = spec.EndedByCancel
 	byPlacement           = spec.EndedByPlacement
 	byAfter               = spec.EndedByAfter
+	byNotice              = spec.EndedByNotice
 )
 
 // New returns the machine of a run. The spec must be validated and have its defaults;
@@ -62,7 +63,7 @@ func (m *Machine) Step(e Event) []Action {
 	switch m.phase {
 	case running, capturing, stopping:
 		if !m.anyLive() {
-			m.release()
+			m.endAfterNotice()
 		}
 	case regrouping:
 		if !m.anyLive() {
@@ -90,6 +91,11 @@ func (e Begin) apply(m *Machine) {
 		m.decide(byMaxRunTime)
 	}
 	if m.decided != undecided {
+		return
+	}
+	m.requeue.pending = false
+	if m.requeue.notice != nil {
+		m.noticeOver() // it came while the generation was being placed
 		return
 	}
 	for _, t := range m.tasks {
@@ -137,6 +143,8 @@ func (e TaskEnded) apply(m *Machine) {
 	switch {
 	case m.phase != running:
 		// It was stopped, or is about to be.
+	case m.afterNotice(t):
+		// It is judged when all have ended.
 	case t.endedBy(spec.CauseTimeout):
 		// The host enforces max_run_time too, and noticed first.
 		m.timeUp(byMaxRunTime)
@@ -156,6 +164,8 @@ func (m *Machine) judgeEnd(t *task) {
 	switch {
 	case m.failed(t) && m.mayRegroup(t.exit.Cause):
 		m.regroup(t)
+	case m.failed(t) && t.endedBy(spec.CauseHostLost) && m.mayRequeue(spec.RequeueOnHostLost):
+		m.requeueNow(spec.RequeueOnHostLost, spec.CauseCollateral, &failure{task: t, exit: *t.exit})
 	case m.isChief(t):
 		m.chiefEnded()
 	case m.decided == undecided && m.failed(t) && m.spec.OnFailure != spec.OnFailureContinue:

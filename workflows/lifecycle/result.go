@@ -26,7 +26,7 @@ func (a *account) finish(e Released) Finish {
 	r := spec.RunResult{
 		Verdict: j.verdict, ErrorType: j.errorType, ExitCode: j.exitCode, EndedBy: a.decided, Reason: shorten.Text(a.reason, maxReason),
 		Tasks: make([]spec.TaskResult, 0, len(a.tasks)), Generation: a.group.generation, Usage: e.Usage,
-		GroupRestarts: a.group.restarts, Stacks: a.findings, NotReleased: e.Problems,
+		GroupRestarts: a.group.restarts, Preemptions: a.requeue.preemptions, Stacks: a.findings, NotReleased: e.Problems,
 	}
 	if j.verdict == spec.VerdictCancelled && a.decided != byCancel {
 		r.Reason = a.unfinished()

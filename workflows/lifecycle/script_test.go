@@ -49,6 +49,8 @@ import (
 //	                                a task, or without one an operator, asks all
 //	                                tasks to stop, with KIND: TEXT as its error
 //	clear [TASK]                    and takes that back; both have generation=N
+//	notice [queue|drain|operator] within=DURATION [at=DURATION] [requeue]: TEXT
+//	                                the tasks have notice that they will be stopped
 //	restarted TASK N: TEXT          a host says that it restarted the task
 //	resume                          the workflow continues as new
 //	resumed elapsed=DURATION        and begins
@@ -135,7 +137,7 @@ func (s *script) step(line string) (string, error) {
 		out.WriteString(show(a))
 	}
 	switch event.(type) {
-	case lifecycle.StopTogether, lifecycle.ClearStop:
+	case lifecycle.StopTogether, lifecycle.ClearStop, lifecycle.GiveNotice:
 		fmt.Fprintf(&out, "  answer: %s\n", showStopping(s.machine.Stopping()))
 	}
 	return out.String(), nil
@@ -198,6 +200,8 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 		return s.ended(words, text)
 	case "timer":
 		return lifecycle.TimerFired{Timer: lifecycle.Timer(arg(1))}, nil
+	case "notice":
+		return notice(words, text)
 	case "together", "clear":
 		return together(words, tasks, text)
 	case "cancel":
@@ -298,6 +302,30 @@ func together(words, tasks []string, text string) (lifecycle.Event, error) {
 		return lifecycle.ClearStop{ClearStopRequest: spec.ClearStopRequest{Task: q.Task, Generation: q.Generation}}, nil
 	}
 	return lifecycle.StopTogether{TogetherRequest: q, At: at}, nil
+}
+
+func notice(words []string, text string) (lifecycle.Event, error) {
+	e := lifecycle.GiveNotice{From: spec.NoticeFrom(words[1]), Reason: text, At: scriptStart}
+	for _, w := range words[2:] {
+		key, value, _ := strings.Cut(w, "=")
+		if key == "requeue" {
+			e.Requeue = true
+			continue
+		}
+		d, err := time.ParseDuration(value)
+		if err != nil {
+			return nil, err
+		}
+		switch key {
+		case "within":
+			e.Within = d
+		case "at":
+			e.At = e.At.Add(d)
+		default:
+			return nil, fmt.Errorf("no such word: %s", w)
+		}
+	}
+	return e, nil
 }
 
 func (s *script) ended(words []string, text string) (lifecycle.Event, error) {
@@ -473,7 +501,11 @@ func show(a lifecycle.Action) string {
 		}
 		return fmt.Sprintf("  launch %s (rank %d)\n", a.Task.Name(), a.Task.Rank)
 	case lifecycle.Regroup:
-		return fmt.Sprintf("  regroup: generation %d from process %d, after %s\n", a.Generation, a.First, a.After)
+		text := fmt.Sprintf("  regroup: generation %d from process %d, after %s", a.Generation, a.First, a.After)
+		if a.Requeue {
+			text += ", pending again"
+		}
+		return text + "\n"
 	case lifecycle.StopPlacing:
 		return "  stop placing\n"
 	case lifecycle.Capture:
@@ -543,6 +575,17 @@ func showRequest(what string, q spec.TaskRequest) string {
 }
 
 func showStopping(s spec.Stopping) string {
+	if n := s.Notice; n != nil {
+		after := "the run ends"
+		if n.Requeue {
+			after = "the run is pending again"
+		}
+		text := fmt.Sprintf("%d: notice until %s, then %s: %s", s.Seq, n.Deadline.Sub(scriptStart), after, n)
+		if s.Notice = nil; s.Stop {
+			text += "; " + showStopping(s)
+		}
+		return text
+	}
 	if !s.Stop {
 		return fmt.Sprintf("%d: go on", s.Seq)
 	}

@@ -45,6 +45,13 @@ type Snapshot struct {
 	SilenceRestarts int `json:"silence_restarts,omitempty"`
 	// Notices counts the notices of the run.
 	Notices int `json:"notices,omitempty"`
+	// Preemptions and Requeued count the returns to the queue, after a notice and for other
+	// reasons. Pending reports whether the run is pending again. Notice came between two
+	// generations.
+	Preemptions int              `json:"preemptions,omitempty"`
+	Requeued    int              `json:"requeued,omitempty"`
+	Pending     bool             `json:"pending,omitempty"`
+	Notice      *spec.StopNotice `json:"notice,omitempty"`
 }
 
 // RunningTask is the state of a task in a generation that is running.
@@ -71,7 +78,7 @@ const snapshotExits = 2
 // Quiet reports whether the run can continue in another execution of its workflow while
 // its tasks run: it is not ending, and no operation on all of its tasks is under way.
 func (m *Machine) Quiet() bool {
-	return m.phase == running && m.decided == undecided && !m.silent.capturing
+	return m.phase == running && m.decided == undecided && !m.silent.capturing && m.requeue.notice == nil
 }
 
 // Snapshot returns the state of the machine after [Regroup] or at a quiet moment.
@@ -82,6 +89,7 @@ func (m *Machine) Snapshot() Snapshot {
 		Failed: g.standstill.failed, Standstill: g.standstill.restarts, Furthest: g.standstill.furthest,
 		Stops: m.together.seq, Cleared: m.together.done, Exits: map[string][]spec.Exit{}, Stacks: m.findings, FoundIn: m.foundIn, StackFiles: maps.Clone(m.stacks),
 		SilenceRestarts: m.silent.restarts, Notices: m.notices,
+		Preemptions: m.requeue.preemptions, Requeued: m.requeue.counted, Pending: m.requeue.pending, Notice: m.requeue.notice,
 	}
 	for _, t := range m.tasks {
 		if t.added {
@@ -173,6 +181,7 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 	m.together.seq, m.together.done = from.Stops, from.Cleared
 	m.group = group{generation: from.Generation, first: from.First, counted: from.Counted, quick: from.Quick, restarts: from.Restarts}
 	m.group.standstill = standstill{furthest: from.Furthest, failed: from.Failed, restarts: from.Standstill}
+	m.requeue = requeue{preemptions: from.Preemptions, counted: from.Requeued, pending: from.Pending, notice: from.Notice}
 	m.setSize(from.Size)
 	for _, t := range m.tasks {
 		t.first, t.earlier = from.First, from.Exits[t.Name()]
@@ -198,7 +207,7 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 // is being placed, and launches the running tasks again, under the same numbers.
 func (e Resumed) apply(m *Machine) {
 	switch {
-	case m.group.timed || m.phase == placing && m.group.generation == 0 || m.phase > running:
+	case m.group.timed || m.phase == placing && (m.group.generation == 0 || m.requeue.pending) || m.phase > running:
 		return
 	case m.phase == running:
 		for _, t := range m.tasks {

@@ -25,7 +25,7 @@ func (m *Machine) Status() (spec.RunState, []spec.TaskStatus) {
 func (m *Machine) state() spec.RunState {
 	switch m.phase {
 	case placing:
-		if m.group.generation > 0 {
+		if m.group.generation > 0 && !m.requeue.pending {
 			return spec.RunRestarting
 		}
 		return spec.RunPlacing

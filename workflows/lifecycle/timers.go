@@ -13,7 +13,13 @@ func (m *Machine) timerFired(timer Timer) {
 	switch timer {
 	case TimerChiefGrace:
 		m.stopAll(spec.CauseCollateral)
+	case TimerNotice:
+		m.noticeOver()
 	case TimerTimeout:
+		if m.mayRequeue(spec.RequeueOnTimeout) {
+			m.requeueNow(spec.RequeueOnTimeout, spec.CauseTimeout, nil)
+			return
+		}
 		if m.phase == running && m.anyLive() {
 			m.decide(byTimeout)
 			m.noteStragglers()
@@ -29,6 +35,10 @@ func (m *Machine) timerFired(timer Timer) {
 }
 
 func (m *Machine) timeUp(d decision) {
+	if m.mayRequeue(spec.RequeueOnTimeout) {
+		m.requeueNow(spec.RequeueOnTimeout, spec.CauseTimeout, nil)
+		return
+	}
 	m.decide(d)
 	switch m.phase {
 	case placing: // a later generation, which will not be launched

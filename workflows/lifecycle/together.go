@@ -51,7 +51,7 @@ var (
 // Stopping returns whether the tasks are stopping together, and why.
 func (a *account) Stopping() spec.Stopping {
 	g := &a.together
-	s := spec.Stopping{Seq: g.seq}
+	s := spec.Stopping{Seq: g.seq, Notice: a.requeue.notice}
 	if g.request == nil {
 		return s
 	}

@@ -58,6 +58,8 @@ func (a *account) judge(e Released) judgement {
 		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, spec.ErrPlacement, exitcode.Machinery
 	case a.decided == byAfter:
 		j.verdict, j.errorType, j.exitCode = spec.VerdictSkipped, spec.ErrSkipped, exitcode.Failed
+	case a.decided == byNotice && j.root == nil:
+		j.verdict, j.exitCode = spec.VerdictPreempted, exitcode.Preempted
 	case a.decided == byTimeout && j.report == nil:
 		j.verdict, j.errorType, j.exitCode = spec.VerdictTimedOut, spec.ErrSubprocessTimeout, exitcode.Timeout
 	case a.decided == byMaxRunTime && j.report == nil:

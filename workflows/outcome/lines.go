@@ -51,7 +51,7 @@ func Lines(r *spec.RunResult, o Options) []string {
 		w.outOfTime()
 	case r.Verdict == spec.VerdictFailed:
 		w.failed()
-	case r.Verdict == spec.VerdictCancelled:
+	case r.Verdict == spec.VerdictCancelled, r.Verdict == spec.VerdictPreempted:
 		w.names(w.stopped(), "was stopped", "were stopped", "")
 		w.lost()
 		w.stoppedTogether()
@@ -234,7 +234,14 @@ func (w *writer) groupRestarts() {
 // Restart returns in one line why the group was started again.
 func Restart(r spec.GroupRestart) string {
 	why := "an operator asked"
-	if r.Failure != nil {
+	switch {
+	case r.Requeued == spec.RequeueOnPreemption:
+		return fmt.Sprintf("preempted: %s; pending again, then attempt_%d", r.Reason, r.Attempt)
+	case r.Requeued != "" && r.Failure == nil:
+		return fmt.Sprintf("out of time; pending again, then attempt_%d", r.Attempt)
+	case r.Requeued != "":
+		return fmt.Sprintf("%s; pending again, then attempt_%d", ofRestart(*r.Failure), r.Attempt)
+	case r.Failure != nil:
 		why = ofRestart(*r.Failure)
 	}
 	return fmt.Sprintf("%s; all tasks restarted (attempt_%d)", why, r.Attempt)

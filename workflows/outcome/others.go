@@ -102,7 +102,7 @@ func (w *writer) stopped() []string {
 		if t.Failed || t.Exit == nil || w.r.FirstFailure != nil && w.r.FirstFailure.Task == t.Name {
 			continue
 		}
-		if c := t.Exit.Cause; c == spec.CauseCollateral || c == spec.CauseTimeout || c == spec.CauseOperator && w.r.EndedBy == spec.EndedByCancel {
+		if c := t.Exit.Cause; c == spec.CauseCollateral || c == spec.CauseTimeout || c == spec.CausePreempted || c == spec.CauseOperator && w.r.EndedBy == spec.EndedByCancel {
 			names = append(names, t.Name)
 		}
 	}

@@ -26,7 +26,7 @@ func Headline(run string, r *spec.RunResult, mark func(string) string) string {
 		text += fmt.Sprintf(" (exit code %d)", r.ExitCode)
 	}
 	why := r.Message
-	if r.Verdict == spec.VerdictCancelled && r.Sweep == nil {
+	if (r.Verdict == spec.VerdictCancelled || r.Verdict == spec.VerdictPreempted) && r.Sweep == nil {
 		why = r.Reason
 	}
 	if why != "" {
@@ -40,8 +40,15 @@ func afterAll(r *spec.RunResult) string {
 	if r.Sweep != nil {
 		return ": " + r.Sweep.Summary()
 	}
-	if r.Generation > 0 {
-		return ", after " + plural.Of(r.Generation, "restart", "restarts") + " of the group"
+	if again := r.Generation - r.Preemptions; r.Generation > 0 {
+		var all []string
+		if again > 0 {
+			all = append(all, plural.Of(again, "restart", "restarts")+" of the group")
+		}
+		if r.Preemptions > 0 {
+			all = append(all, plural.Of(r.Preemptions, "preemption", "preemptions"))
+		}
+		return ", after " + strings.Join(all, " and ")
 	}
 	n := 0
 	for _, t := range r.Tasks {
@@ -63,6 +70,8 @@ func Sentence(r *spec.RunResult) string {
 		return r.Sweep.Summary()
 	case r.EndedBy == spec.EndedByPlacement, r.EndedBy == spec.EndedByAfter:
 		return r.Reason
+	case r.Verdict == spec.VerdictPreempted:
+		return "The run was preempted: " + strings.TrimSuffix(r.Reason, ".")
 	case r.Verdict == spec.VerdictCancelled && r.Reason == "":
 		return "The run was cancelled"
 	case r.Verdict == spec.VerdictCancelled:

@@ -1,0 +1,188 @@
+package lifecycle
+
+import (
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// GiveNotice gives the tasks notice that they are stopped after some time, so that they can
+// save their work. [Machine.Stopping] is the answer.
+type GiveNotice struct {
+	From   spec.NoticeFrom
+	Reason string
+	At     time.Time
+	Within time.Duration
+	// Requeue reports whether the run is pending again afterwards.
+	Requeue bool
+}
+
+// requeue is the state of a run that returns to the queue.
+type requeue struct {
+	// notice is the notice in force, or nil. after is the number of arrivals before it.
+	notice *spec.StopNotice
+	after  int
+	// next is the end for which the generation under way returns to the queue. It is empty if
+	// the next generation keeps the room of this.
+	next spec.RequeueOn
+	// pending reports whether the run is pending again.
+	pending bool
+	// preemptions counts the returns after a notice. counted counts the others, which
+	// max_restarts bounds.
+	preemptions, counted int
+}
+
+func (e GiveNotice) check(m *Machine) error {
+	switch {
+	case m.Ending():
+		return errTooLate
+	case e.From == spec.NoticeFromOperator && m.phase == placing:
+		return m.errPlacing()
+	case e.From == spec.NoticeFromOperator && m.phase == regrouping:
+		return errAgain
+	}
+	return nil
+}
+
+// apply puts a notice in force. Of two, the earlier deadline counts, and a return to the queue
+// only if both ask for it. A notice that comes between two generations is for the next.
+func (e GiveNotice) apply(m *Machine) {
+	if m.requeue.pending {
+		return // it has no room
+	}
+	n := spec.StopNotice{From: e.From, Reason: shorten.Text(e.Reason, maxReason), Given: e.At, Deadline: e.At.Add(e.Within), Requeue: e.Requeue}
+	old := m.requeue.notice
+	if old != nil {
+		n.Requeue = n.Requeue && old.Requeue
+		if !n.Deadline.Before(old.Deadline) {
+			if n.Requeue == old.Requeue {
+				return
+			}
+			requeue := n.Requeue
+			n = *old
+			n.Requeue = requeue
+		}
+	}
+	if old == nil {
+		m.requeue.after = m.arrivals
+	}
+	m.requeue.notice = &n
+	m.together.seq++
+	if m.phase != running {
+		return
+	}
+	m.do(Tell{m.Stopping()})
+	if signal := m.spec.Preemption.Signal; signal != "" && old == nil {
+		m.do(Aside{SignalTasks{spec.SignalRequest{Tasks: m.Live(), Signal: signal}}})
+	}
+	left := n.Deadline.Sub(e.At)
+	m.stopTimer(TimerNotice)
+	if left <= 0 {
+		m.noticeOver()
+		return
+	}
+	m.startTimer(TimerNotice, left)
+}
+
+// noticeOver stops the tasks at the deadline of the notice. The grace of a run that is ending
+// for another reason is then over.
+func (m *Machine) noticeOver() {
+	switch {
+	case m.decided == byTogether:
+		m.togetherOver()
+	case m.decided != undecided:
+		m.stopAll(m.whyStop(spec.CauseCollateral))
+	case m.phase == running:
+		m.group.cause, m.group.root = spec.CausePreempted, nil
+		m.stopForRegroup(spec.CausePreempted)
+	}
+}
+
+// afterNotice reports whether a task has ended because of the notice: it failed by itself
+// between the notice and the stop, or was lost then. That is no failure of the run.
+func (m *Machine) afterNotice(t *task) bool {
+	if m.requeue.notice == nil || m.decided != undecided || t.exit == nil || t.arrived <= m.requeue.after {
+		return false
+	}
+	switch {
+	case t.exit.Cause.ByItself():
+		t.exit.Cause = spec.CausePreempted
+	case t.endedBy(spec.CauseHostLost):
+		t.stopped = spec.CausePreempted // it was about to be stopped
+	}
+	return t.endedBy(spec.CausePreempted) || t.endedBy(spec.CauseHostLost)
+}
+
+// endAfterNotice decides what follows when all tasks have ended by themselves. If some have
+// ended because of the notice, the run is preempted; otherwise it has come to its end in time.
+func (m *Machine) endAfterNotice() {
+	for _, t := range m.tasks {
+		if m.phase == running && !t.absent && m.afterNotice(t) {
+			m.group.cause, m.group.root = spec.CausePreempted, nil
+			m.phase = regrouping
+			m.nextGeneration()
+			return
+		}
+	}
+	m.release()
+}
+
+// mayRequeue reports whether an end of the tasks makes the run pending again.
+func (m *Machine) mayRequeue(on spec.RequeueOn) bool {
+	most := m.spec.MaxRestarts
+	return m.phase == running && m.decided == undecided && m.spec.Requeues(on) && (most == nil || m.requeue.counted < *most)
+}
+
+// requeueNow stops the tasks that are left with the cause why, and makes the run pending again.
+// root is a lost task, or nil if time is up.
+func (m *Machine) requeueNow(on spec.RequeueOn, why spec.Cause, root *failure) {
+	m.requeue.next = on
+	m.requeue.counted++
+	m.group.cause, m.group.root = why, root
+	if root != nil {
+		m.group.cause = root.exit.Cause
+	}
+	m.stopForRegroup(why)
+}
+
+// returns decides whether the generation that has ended returns to the queue. ended reports
+// whether the run ends instead, because its notice says so.
+func (m *Machine) returns() (ended bool) {
+	q := &m.requeue
+	n := q.notice
+	switch {
+	case n == nil:
+	case !n.Requeue:
+		m.reason = n.String()
+		m.decide(byNotice)
+		m.endRegrouping()
+		m.release()
+		return true
+	default:
+		q.next = spec.RequeueOnPreemption
+		q.preemptions++
+	}
+	if q.next != "" {
+		// The limits count from the start of the next generation.
+		m.stopTimers()
+		m.group.timed = false
+		q.pending = true
+	}
+	return false
+}
+
+// Notice returns the notice in force, or nil.
+func (m *Machine) Notice() *spec.StopNotice { return m.requeue.notice }
+
+// Pending reports whether the run has returned to the queue and has no room.
+func (m *Machine) Pending() bool { return m.requeue.pending && m.phase == placing }
+
+// Preemptions returns how often the run has returned to the queue after a notice.
+func (a *account) Preemptions() int { return a.requeue.preemptions }
+
+// Preemptible reports whether the run may be preempted again.
+func (a *account) Preemptible() bool {
+	most := a.spec.Preemption.Max
+	return most == nil || a.requeue.preemptions < *most
+}

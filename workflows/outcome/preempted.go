@@ -1,0 +1,37 @@
+package outcome
+
+import (
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/plural"
+)
+
+// StopNotice returns the rest of the time of tasks that have notice, what follows, and the
+// reason.
+func StopNotice(n spec.StopNotice, now time.Time) string {
+	text := "the tasks will be stopped"
+	if left := n.Deadline.Sub(now).Round(time.Second); left > 0 {
+		text += " in " + left.String()
+	} else {
+		text += " now"
+	}
+	if n.Requeue {
+		text += ", and the run will be pending again"
+	}
+	return text + ": " + n.String()
+}
+
+// Preempted returns how often a run was preempted, and since when it has been pending again. It
+// is "" if neither is so.
+func Preempted(times int, since time.Time, zone *time.Location) string {
+	var parts []string
+	if times > 0 {
+		parts = append(parts, "preempted "+plural.Of(times, "time", "times"))
+	}
+	if !since.IsZero() {
+		parts = append(parts, "pending again since "+since.In(zone).Format(time.DateTime))
+	}
+	return strings.Join(parts, ", ")
+}
