@@ -32,6 +32,10 @@ type Demand struct {
 	// MaxRunTime is the longest time that the run may hold its room, from its grant on. 0 means
 	// no limit.
 	MaxRunTime time.Duration `json:"max_run_time,omitempty"`
+	// Notice is the time from the notice of a preemption to the stop of the run. Firm reports
+	// whether the run must not be preempted.
+	Notice time.Duration `json:"notice,omitempty"`
+	Firm   bool          `json:"firm,omitempty"`
 	// WaitForHosts makes the run wait even if no present host could ever meet the demand.
 	WaitForHosts bool `json:"wait_for_hosts,omitempty"`
 	// Prefer names the hosts that the run had in its last generation. They come first if they
@@ -95,4 +99,6 @@ type Waiting struct {
 	Begins time.Time `json:"begins,omitzero"`
 	// Why says what is missing, and where.
 	Why string `json:"why"`
+	// Makers are the runs that have notice to make room for the run.
+	Makers []Making `json:"makers,omitempty"`
 }

@@ -69,4 +69,15 @@
 //
 // A run that could not start even if all ready hosts were empty guards nothing: it waits for
 // hosts and not for other runs.
+//
+// # Preemption
+//
+// If the [Settings] of the queue say so, a run that waits preempts runs of lower priority
+// ([Preempt]): as few as it needs so that it can start once they have left, those of the lowest
+// priority first, and of these those that lose the least work. A run has one notice at a time,
+// which is never taken back. Its room counts as free for whoever comes first in the queue, so no
+// others are preempted for it. A run preempts only on hosts that no earlier run guards, and not
+// after a host has refused it in this generation. Room that is not free ten minutes after its
+// deadline is no longer counted on. The preempted run asks for its next generation like any
+// other, with its age; its demand says when it may not be preempted again ([Demand.Firm]).
 package fleet

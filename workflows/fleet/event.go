@@ -43,6 +43,12 @@ type Uncordoned struct {
 	Now  time.Time `json:"-"`
 }
 
+// Set changes the settings of the queue.
+type Set struct {
+	Settings
+	Now time.Time `json:"-"`
+}
+
 // Asked reports that a run wants room for a generation. It may be repeated: a run with a grant
 // gets the same grant again. The room that the run holds for earlier generations may be used
 // for the new one, and is given up with its grant.
@@ -98,6 +104,7 @@ func (Silent) event()     {}
 func (Left) event()       {}
 func (Cordoned) event()   {}
 func (Uncordoned) event() {}
+func (Set) event()        {}
 func (Asked) event()      {}
 func (Placed) event()     {}
 func (Refused) event()    {}
@@ -134,6 +141,17 @@ type Return struct {
 	Generation int `json:"generation,omitempty"`
 }
 
-func (Grant) action()  {}
-func (Move) action()   {}
-func (Return) action() {}
+// Preempt gives a run notice: it must have given back its room by the deadline, for a run of
+// higher priority.
+type Preempt struct {
+	Run Run `json:"run"`
+	// For is the run that needs the room, and Reason says so to people.
+	For      Run       `json:"for"`
+	Reason   string    `json:"reason"`
+	Deadline time.Time `json:"deadline"`
+}
+
+func (Grant) action()   {}
+func (Move) action()    {}
+func (Return) action()  {}
+func (Preempt) action() {}

@@ -41,12 +41,14 @@ type fuzzed struct {
 	granted map[Run]Grant
 	placed  map[Run]bool
 	asked   map[Run]Asked
+	// notices are the runs that have notice.
+	notices map[Run]Preempt
 }
 
 func newFuzzed(t *testing.T, data scripts.Bytes) *fuzzed {
 	f := &fuzzed{
 		t: t, Bytes: data, machine: New(), twin: New(), now: time.Unix(1000, 0),
-		granted: map[Run]Grant{}, placed: map[Run]bool{}, asked: map[Run]Asked{},
+		granted: map[Run]Grant{}, placed: map[Run]bool{}, asked: map[Run]Asked{}, notices: map[Run]Preempt{},
 	}
 	for i := range 6 {
 		h := Host{Name: fmt.Sprint("h", i), Instance: "i", Slots: []int{4, 8, 2, 8, 1, 0}[i], Oversubscribe: i%2 == 0, Labels: map[string]string{"rack": fmt.Sprint(i % 2)}}
@@ -63,7 +65,7 @@ func (f *fuzzed) anyRun() Run          { return Run{WorkflowID: fmt.Sprint("r", 
 func (f *fuzzed) anyHost() Host        { return f.hosts[f.number(len(f.hosts))] }
 
 func (f *fuzzed) demand() Demand {
-	d := Demand{Priority: 1 + f.number(5)}
+	d := Demand{Priority: 1 + f.number(5), Notice: time.Duration(f.number(4)) * time.Minute, Firm: f.number(5) == 0}
 	for range 1 + f.number(3) {
 		g := Group{Tasks: 1 + f.number(7)}
 		switch f.number(8) {
@@ -114,7 +116,14 @@ func (f *fuzzed) demand() Demand {
 }
 
 func (f *fuzzed) event() Event {
-	switch f.number(20) {
+	switch f.number(21) {
+	case 20:
+		how := f.number(8)
+		s := Settings{Preempt: PreemptLower, LongestNotice: time.Duration(how) * 20 * time.Second}
+		if how == 7 {
+			s = Settings{}
+		}
+		return Set{Settings: s, Now: f.now}
 	case 0, 1, 2:
 		j := f.join(f.anyHost())
 		if f.number(4) == 0 {
@@ -269,6 +278,7 @@ func (f *fuzzed) step(e Event) {
 		fresh = append(fresh, g.Run)
 		f.checkGrant(g)
 	}
+	f.checkNotices(e, actions)
 	f.checkRoom()
 	f.checkOrder(e, fresh)
 	if one, other := scripts.JSON(t, f.machine.Queue()), scripts.JSON(t, f.twin.Queue()); one != other {
@@ -276,6 +286,83 @@ func (f *fuzzed) step(e Event) {
 	}
 	if one, other := scripts.JSON(t, f.machine.Hosts()), scripts.JSON(t, f.twin.Hosts()); one != other {
 		t.Fatalf("%#v: not deterministic:\n%s\n%s", e, one, other)
+	}
+}
+
+// checkNotices checks that runs are preempted for a run that comes before them, once, only where
+// the queue says so, no more of them than necessary, and never for room that others make already.
+func (f *fuzzed) checkNotices(e Event, actions []Action) {
+	for run := range f.notices {
+		if r := f.machine.runs[run]; r == nil || r.leaving.until.IsZero() {
+			delete(f.notices, run)
+		}
+	}
+	given := map[Run][]*run{}
+	for _, a := range actions {
+		p, ok := a.(Preempt)
+		if !ok {
+			continue
+		}
+		v, r := f.machine.runs[p.Run], f.machine.runs[p.For]
+		switch _, again := f.notices[p.Run]; {
+		case f.machine.settings.Preempt != PreemptLower:
+			f.t.Fatalf("%#v: %#v, which the queue does not allow", e, p)
+		case again:
+			f.t.Fatalf("%#v: %v has notice twice", e, p.Run)
+		case v.state != holding || len(v.held) == 0 || r.state != waiting:
+			f.t.Fatalf("%#v: %v in state %d makes room for %v in state %d", e, p.Run, v.state, p.For, r.state)
+		case v.terms.firm || f.asked[p.Run].Demand.Firm || f.asked[p.Run].Demand.Priority <= f.asked[p.For].Demand.Priority:
+			f.t.Fatalf("%#v: %v makes room for %v", e, f.asked[p.Run], f.asked[p.For])
+		case p.Deadline.Sub(f.now) > f.asked[p.Run].Demand.Notice:
+			f.t.Fatalf("%#v: %v until %v, at %v", e, p.Run, p.Deadline, f.now)
+		}
+		f.notices[p.Run] = p
+		given[p.For] = append(given[p.For], v)
+	}
+	for whom, victims := range given {
+		r := f.machine.runs[whom]
+		hosts := f.machine.openFor(r)
+		fits := func() bool {
+			return f.machine.search(r, hosts, func(h *host) room {
+				free, alone := h.roomAt(r, time.Time{})
+				if r.demand.Exclusive && !alone {
+					return room{}
+				}
+				return free
+			}) != nil
+		}
+		var noted []*run
+		for run := range f.notices {
+			if v := f.machine.runs[run]; v != nil && v.leaves(f.machine.now) {
+				v.gone = true
+				noted = append(noted, v)
+			}
+		}
+		if !fits() {
+			f.t.Fatalf("%#v: %d runs leave for %v, which does not fit then", e, len(victims), whom)
+		}
+		f.checkGuarded(r, victims)
+		for _, v := range noted {
+			v.gone = false
+		}
+	}
+}
+
+// checkGuarded checks that no run that comes before r could use a host that r's victims leave.
+func (f *fuzzed) checkGuarded(r *run, victims []*run) {
+	for _, w := range f.machine.waiting {
+		if before(w, r) >= 0 {
+			return
+		}
+		open := f.machine.openFor(w)
+		if !f.machine.couldStart(w, open) {
+			continue
+		}
+		if !slices.ContainsFunc(victims, func(v *run) bool {
+			return slices.ContainsFunc(v.held, func(h *host) bool { return !slices.Contains(open, h) })
+		}) {
+			f.t.Fatalf("%v leave for %v, and %v comes first", victims[0].id, r.id, w.id)
+		}
 	}
 }
 

@@ -271,7 +271,7 @@ func (h *host) roomAt(r *run, t time.Time) (free room, alone bool) {
 	contested := false
 	h.each(func(o *run, s room, exclusive bool) {
 		switch {
-		case o == r || !o.ends.IsZero() && !o.ends.After(t):
+		case o == r || o.gone || !o.ends.IsZero() && !o.ends.After(t):
 			return
 		case exclusive:
 			free = room{}

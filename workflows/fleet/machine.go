@@ -20,7 +20,8 @@ type Machine struct {
 	// are not placed yet.
 	waiting, granted []*run
 	// settled is the time from which no more hosts are expected.
-	settled time.Time
+	settled  time.Time
+	settings Settings
 }
 
 // run is a run that waits, or that was given room.
@@ -48,6 +49,11 @@ type run struct {
 	could  bool
 	// told is set once the run was asked to give back its room.
 	told bool
+	// terms are those of its latest demand. leaving is the notice that it has, and gone is set
+	// while the fleet looks at the room that its end would leave.
+	terms   terms
+	leaving leaving
+	gone    bool
 	// enough is the time since which there has been room on enough hosts for an elastic run
 	// that waits for more. It is zero if there is none.
 	enough time.Time
@@ -109,6 +115,9 @@ func (m *Machine) Step(e Event) []Action {
 	case Uncordoned:
 		m.goOn(e.Now)
 		m.uncordoned(e)
+	case Set:
+		m.goOn(e.Now)
+		m.settings = e.Settings
 	case Asked:
 		m.goOn(e.Now)
 		actions = m.asked(e)
@@ -182,7 +191,7 @@ func (m *Machine) asked(e Asked) []Action {
 	m.unqueue(r)
 	m.takeBack(r)
 	if e.Generation > r.generation {
-		r.try, r.refusals, r.told, r.enough = 0, nil, false, time.Time{}
+		r.try, r.refusals, r.told, r.enough, r.leaving = 0, nil, false, time.Time{}, leaving{}
 	}
 	r.generation, r.try = e.Generation, max(r.try, e.Try)
 	if e.Last {
@@ -224,6 +233,7 @@ func (m *Machine) meet(id Run, generation int) *run {
 func (r *run) set(d Demand) {
 	r.demand, r.shape, r.class, r.judged = d, shapeOf(d.on(d.MinHosts)), nil, 0
 	r.demand.Priority = min(max(cmp.Or(d.Priority, spec.DefaultPriority), 1), spec.LastPriority)
+	r.terms = terms{r.demand.Priority, d.Notice, d.Firm}
 }
 
 func (m *Machine) placed(e Placed) []Action {

@@ -10,9 +10,10 @@ type Message struct {
 
 // Answer is a message from a fleet to a run. One field is set.
 type Answer struct {
-	Grant  *Grant  `json:"grant,omitempty"`
-	Move   *Move   `json:"move,omitempty"`
-	Return *Return `json:"return,omitempty"`
+	Grant   *Grant   `json:"grant,omitempty"`
+	Move    *Move    `json:"move,omitempty"`
+	Return  *Return  `json:"return,omitempty"`
+	Preempt *Preempt `json:"preempt,omitempty"`
 }
 
 // HostLeaseInput names the host whose place in a fleet an activity holds, until it returns.

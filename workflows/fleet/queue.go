@@ -23,6 +23,7 @@ func (m *Machine) decide() []Action {
 		}
 		places := m.offer(r)
 		if places == nil {
+			actions = append(actions, m.preempt(r)...)
 			m.protect(r)
 			continue
 		}

@@ -34,6 +34,7 @@ import (
 //	join NAME [slots=N] [oversubscribe] [gpus=N] [model=NAME] [gpu-memory=SIZE] [memory=SIZE] [cpus=N] [KEY:VALUE labels]
 //	     [failing=CHECK:REASON] [instance=NAME] [holds=RUN:GENERATION:TASKS[:GPU+GPU…],…]
 //	silent NAME · left NAME · cordon NAME [REASON] · drain NAME [REASON] · uncordon NAME
+//	preempt never|lower-priority [LONGEST-NOTICE]
 //	ask RUN DEMAND [gen=N] [try=N] [since=DURATION ago] [last]
 //	placed RUN [gen=N] · refused RUN HOST [gen=N] [REASON] · freed RUN [HOST]
 //	after DURATION         time passes
@@ -42,7 +43,7 @@ import (
 //
 //	tasks=N, or pinned=HOST:N,…   gpus=N|all|NAME+NAME…  gpus-per-task=N   then=N  more tasks, without GPUs
 //	hosts=N|MIN:MAX  per-host=N  elastic[=JOIN-WAIT]  select=PATTERN  constraint=…  spread  exclusive
-//	priority=N  run-time=DURATION  prefer=HOST,…  wait-for-hosts
+//	notice=DURATION  firm  priority=N  run-time=DURATION  prefer=HOST,…  wait-for-hosts
 func TestScripts(t *testing.T) {
 	scripts.Run(t, func() map[string]scripts.Directive {
 		var s *script
@@ -128,10 +129,15 @@ func (s *script) step(line string) (string, error) {
 		err = s.machine.CheckCordon(e)
 	case fleet.Uncordoned:
 		err = s.machine.CheckUncordon(e)
+	case fleet.Set:
+		err = s.machine.CheckSettings(e)
 	}
 	var out strings.Builder
 	if err != nil {
 		fmt.Fprintf(&out, "  refused: %v\n", err)
+	}
+	if _, set := e.(fleet.Set); err != nil && set {
+		return out.String(), nil // the validator of the update refuses it
 	}
 	for _, a := range s.machine.Step(e) {
 		fmt.Fprintf(&out, "  %s\n", actionText(a))
@@ -158,6 +164,8 @@ func actionText(a fleet.Action) string {
 		return text
 	case fleet.Return:
 		return a.Run.WorkflowID + " is to give back what it holds"
+	case fleet.Preempt:
+		return fmt.Sprintf("%s has notice until %s: %s", a.Run.WorkflowID, a.Deadline.Sub(scriptStart), a.Reason)
 	}
 	return fmt.Sprintf("%#v", a)
 }
@@ -215,6 +223,15 @@ func (s *script) event(f []string) (fleet.Event, error) {
 		return fleet.Left{Name: arg(1), Instance: instance(), Now: s.now}, nil
 	case "cordon", "drain":
 		return fleet.Cordoned{Name: arg(1), Reason: rest(2), Drain: f[0] == "drain", Now: s.now}, nil
+	case "preempt":
+		e := fleet.Set{Settings: fleet.Settings{Preempt: fleet.Preempting(arg(1))}, Now: s.now}
+		if arg(2) != "" {
+			var err error
+			if e.LongestNotice, err = time.ParseDuration(arg(2)); err != nil {
+				return nil, err
+			}
+		}
+		return e, nil
 	case "uncordon":
 		return fleet.Uncordoned{Name: arg(1), Now: s.now}, nil
 	case "ask":
@@ -365,6 +382,10 @@ func demandOf(options []string) (d fleet.Demand, e fleet.Asked, err error) {
 			d.WaitForHosts = true
 		case "priority":
 			d.Priority = number()
+		case "firm":
+			d.Firm = true
+		case "notice":
+			d.Notice, err = time.ParseDuration(value)
 		case "run-time":
 			d.MaxRunTime, err = time.ParseDuration(value)
 		case "prefer":

@@ -7,10 +7,11 @@ import (
 
 // Snapshot is the state that a fleet passes from one execution of its workflow to the next.
 type Snapshot struct {
-	Now     time.Time      `json:"now,omitzero"`
-	Met     int            `json:"met,omitempty"`
-	Settled time.Time      `json:"settled,omitzero"`
-	Hosts   []SnapshotHost `json:"hosts,omitempty"`
+	Now      time.Time      `json:"now,omitzero"`
+	Met      int            `json:"met,omitempty"`
+	Settled  time.Time      `json:"settled,omitzero"`
+	Settings Settings       `json:"settings,omitzero"`
+	Hosts    []SnapshotHost `json:"hosts,omitempty"`
 	// GPUs has the GPUs of hosts, once for all hosts with the same.
 	GPUs    [][]GPU `json:"gpus,omitempty"`
 	Cordons []named `json:"cordons,omitempty"`
@@ -54,6 +55,13 @@ type SnapshotRun struct {
 	New        bool              `json:"new,omitempty"`
 	Told       bool              `json:"told,omitempty"`
 	Enough     time.Time         `json:"enough,omitzero"`
+	// Priority, Notice and Firm are as in the last demand.
+	Priority int           `json:"priority,omitempty"`
+	Notice   time.Duration `json:"notice,omitempty"`
+	Firm     bool          `json:"firm,omitempty"`
+	// Leaves is the time by which the run must leave, For the run For.
+	Leaves time.Time `json:"leaves,omitzero"`
+	For    *Run      `json:"for,omitempty"`
 }
 
 // SnapshotRefusal is a host that is left out for a run.
@@ -71,7 +79,7 @@ type SnapshotPlace struct {
 
 // Snapshot returns the fleet as it is.
 func (m *Machine) Snapshot() Snapshot {
-	s := Snapshot{Now: m.now, Met: m.met, Settled: m.settled, Cordons: slices.Clone(m.cordons)}
+	s := Snapshot{Now: m.now, Met: m.met, Settled: m.settled, Settings: m.settings, Cordons: slices.Clone(m.cordons)}
 	index := map[*run]int{} // for look-ups only
 	keep := func(r *run) int {
 		i, there := index[r]
@@ -110,6 +118,10 @@ func (r *run) snapshot() SnapshotRun {
 	s := SnapshotRun{
 		Run: r.id, Number: r.number, Generation: r.generation, Try: r.try, State: r.state, Since: r.since, Ends: r.ends, New: r.asked, Told: r.told, GrantedAt: r.grantedAt, Enough: r.enough,
 	}
+	s.Priority, s.Notice, s.Firm = r.terms.priority, r.terms.notice, r.terms.firm
+	if s.Leaves = r.leaving.until; !s.Leaves.IsZero() {
+		s.For = new(r.leaving.whom)
+	}
 	if r.state != holding {
 		s.Demand = new(r.demand)
 	}
@@ -125,7 +137,7 @@ func (r *run) snapshot() SnapshotRun {
 // Resume returns the fleet of a snapshot.
 func Resume(s Snapshot) *Machine {
 	m := New()
-	m.now, m.met, m.settled, m.cordons = s.Now, s.Met, s.Settled, slices.Clone(s.Cordons)
+	m.now, m.met, m.settled, m.settings, m.cordons = s.Now, s.Met, s.Settled, s.Settings, slices.Clone(s.Cordons)
 	runs := make([]*run, len(s.Runs))
 	for i, q := range s.Runs {
 		r := &run{
@@ -133,6 +145,10 @@ func Resume(s Snapshot) *Machine {
 		}
 		if q.Demand != nil {
 			r.set(*q.Demand)
+		}
+		r.terms = terms{q.Priority, q.Notice, q.Firm}
+		if r.leaving.until = q.Leaves; q.For != nil {
+			r.leaving.whom = *q.For
 		}
 		for _, f := range q.Refusals {
 			r.refusals = append(r.refusals, refusal{f.Host, f.Reason, f.Until})

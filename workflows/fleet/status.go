@@ -16,7 +16,7 @@ func (m *Machine) Front(most int) []Waiting {
 	for i, r := range m.waiting[:min(most, len(m.waiting))] {
 		w := Waiting{
 			Run: r.id, Generation: r.generation, Position: i + 1, Priority: r.demand.Priority,
-			Since: r.since, Tasks: r.shape.tasks, Why: m.why(r),
+			Since: r.since, Tasks: r.shape.tasks, Why: m.why(r) + m.whoMakesRoom(r), Makers: m.makers(r),
 		}
 		if r.demand.Elastic {
 			w.Hosts = fmt.Sprintf("%d:%d", r.demand.MinHosts, r.demand.MaxHosts)

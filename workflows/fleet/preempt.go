@@ -1,0 +1,241 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+)
+
+// Settings are the rules of a queue that people set.
+type Settings struct {
+	Preempt Preempting `json:"preempt,omitempty"`
+	// LongestNotice bounds the time from the notice of a preemption to the stop. 0 means that
+	// each run has the time of its spec.
+	LongestNotice time.Duration `json:"longest_notice,omitempty"`
+}
+
+// Preempting says whether runs may preempt others.
+type Preempting string
+
+// The values of [Preempting]. If it is empty, it is PreemptNever.
+const (
+	PreemptNever Preempting = "never"
+	// PreemptLower lets a run that waits preempt runs of lower priority.
+	PreemptLower Preempting = "lower-priority"
+)
+
+// Preemptings are the values of [Preempting].
+var Preemptings = []string{string(PreemptNever), string(PreemptLower)}
+
+// CheckSettings returns the reason why a queue cannot have settings.
+func (m *Machine) CheckSettings(e Set) error {
+	switch {
+	case e.Preempt != "" && !slices.Contains(Preemptings, string(e.Preempt)):
+		return fmt.Errorf("preempt is %q; give one of %s", e.Preempt, shorten.List(Preemptings, maxNamed))
+	case e.LongestNotice < 0:
+		return fmt.Errorf("the longest notice is %s; give a time such as 2m, or 0 for no limit", e.LongestNotice)
+	}
+	return nil
+}
+
+// Settings returns the settings of the queue.
+func (m *Machine) Settings() Settings {
+	s := m.settings
+	s.Preempt = cmp.Or(s.Preempt, PreemptNever)
+	return s
+}
+
+// terms say when a run that has room must make room for others.
+type terms struct {
+	// priority is 0 if the fleet does not know it: then the run is not preempted.
+	priority int
+	notice   time.Duration
+	firm     bool
+}
+
+// leaving is the notice that a run has.
+type leaving struct {
+	whom  Run
+	until time.Time
+}
+
+const (
+	// overdue is the time after the deadline of a notice for which the fleet still counts on
+	// the room: a process may take as long to end.
+	overdue = 10 * time.Minute
+	// maxSpared bounds the runs among which those are found that need not leave.
+	maxSpared = 64
+)
+
+// leaves reports whether the room of a run will be free soon, because it has notice.
+func (r *run) leaves(now time.Time) bool {
+	return !r.leaving.until.IsZero() && now.Before(r.leaving.until.Add(overdue))
+}
+
+// preempt gives notice to runs of lower priority so that a run that waits can start after their
+// end: to as few as necessary, those first that have the lowest priority, and of these those
+// whose end loses the least work. It gives none if the runs that have notice make enough room,
+// and none for hosts that an earlier run guards, or to a run that has notice. A run that hosts
+// have refused preempts none, since it may not start in their room either.
+func (m *Machine) preempt(r *run) []Action {
+	if m.settings.Preempt != PreemptLower || r.try > 0 || !r.enough.IsZero() {
+		return nil
+	}
+	hosts := m.openFor(r)
+	victims := m.victims(r, hosts)
+	if len(victims) == 0 {
+		return nil
+	}
+	gone := m.withNotice(hosts)
+	defer func() {
+		for _, o := range slices.Concat(gone, victims) {
+			o.gone = false
+		}
+	}()
+	for _, o := range gone {
+		o.gone = true
+	}
+	fits := func() bool {
+		return m.search(r, hosts, func(h *host) room {
+			if h.guard.on {
+				return m.roomFor(r, h)
+			}
+			free, alone := h.roomAt(r, time.Time{})
+			if r.demand.Exclusive && !alone {
+				return room{}
+			}
+			return free
+		}) != nil
+	}
+	first := func(n int) bool {
+		for i, o := range victims {
+			o.gone = i < n
+		}
+		return fits()
+	}
+	if first(0) || !first(len(victims)) {
+		return nil
+	}
+	n := 1 + sort.Search(len(victims)-1, func(i int) bool { return first(i + 1) })
+	first(n)
+	victims = spare(victims[:n], fits)
+	var actions []Action
+	for _, o := range victims {
+		notice := o.terms.notice
+		if most := m.settings.LongestNotice; most > 0 {
+			notice = min(notice, most)
+		}
+		o.leaving = leaving{whom: r.id, until: m.now.Add(notice)}
+		actions = append(actions, Preempt{
+			Run: o.id, For: r.id, Deadline: o.leaving.until,
+			Reason: fmt.Sprintf("run %s with priority %d needs the room", shorten.Text(r.id.WorkflowID, maxWords), r.demand.Priority),
+		})
+	}
+	return actions
+}
+
+// victims returns the runs that a run may preempt on hosts, in the order in which they are chosen.
+func (m *Machine) victims(r *run, hosts []*host) []*run {
+	var list []*run
+	for _, h := range hosts {
+		if h.guard.on {
+			continue
+		}
+		for _, o := range h.holds {
+			v := o.run
+			if v.state == holding && v.terms.priority > r.demand.Priority && !v.terms.firm && v.leaving.until.IsZero() && !slices.Contains(list, v) {
+				list = append(list, v)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b *run) int {
+		return cmp.Or(-cmp.Compare(a.terms.priority, b.terms.priority), cmp.Compare(a.work(m.now), b.work(m.now)), -cmp.Compare(a.number, b.number))
+	})
+	return list
+}
+
+// work returns the time that the tasks of a run have had their slots, all together.
+func (r *run) work(now time.Time) time.Duration {
+	slots := 0
+	for _, h := range r.held {
+		if i, there := h.holding(r); there {
+			slots += h.holds[i].Tasks
+		}
+	}
+	return now.Sub(r.grantedAt) * time.Duration(slots)
+}
+
+// withNotice returns the runs on hosts that will leave soon.
+func (m *Machine) withNotice(hosts []*host) []*run {
+	var list []*run
+	for _, h := range hosts {
+		for _, o := range h.holds {
+			if o.run.leaves(m.now) {
+				list = append(list, o.run)
+			}
+		}
+	}
+	return list
+}
+
+// spare returns the runs without those that need not leave, the last first.
+func spare(victims []*run, fits func() bool) []*run {
+	if len(victims) > maxSpared {
+		return victims
+	}
+	for i := len(victims) - 1; i >= 0; i-- {
+		victims[i].gone = false
+		victims[i].gone = !fits()
+	}
+	return slices.DeleteFunc(slices.Clone(victims), func(o *run) bool { return !o.gone })
+}
+
+// Making is a run that makes room for another, with the time at which it is stopped.
+type Making struct {
+	Run   Run       `json:"run"`
+	Until time.Time `json:"until"`
+}
+
+// makers returns the runs that have notice because of a run, in the order in which the fleet met
+// them.
+func (m *Machine) makers(r *run) []Making {
+	var found []*run
+	for _, h := range m.hosts {
+		for _, o := range h.holds {
+			if v := o.run; v.leaving.whom == r.id && !v.leaving.until.IsZero() && !slices.Contains(found, v) {
+				found = append(found, v)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b *run) int { return cmp.Compare(a.number, b.number) })
+	var list []Making
+	for _, v := range found {
+		list = append(list, Making{v.id, v.leaving.until})
+	}
+	return list
+}
+
+// whoMakesRoom says which runs make room for a run, and until when.
+func (m *Machine) whoMakesRoom(r *run) string {
+	makers := m.makers(r)
+	if len(makers) == 0 {
+		return ""
+	}
+	var names []string
+	var last time.Time
+	for _, w := range makers {
+		names = append(names, shorten.Text(w.Run.WorkflowID, maxWords))
+		if w.Until.After(last) {
+			last = w.Until
+		}
+	}
+	verb := "makes"
+	if len(names) > 1 {
+		verb = "make"
+	}
+	return fmt.Sprintf("; %s %s room until %s", shorten.List(names, maxNamed), verb, last.UTC().Format("2006-01-02 15:04:05 UTC"))
+}
