@@ -198,7 +198,11 @@ type runState struct {
 	unplacedWhy string
 
 	started time.Time
-	output  []string
+	// limitsFrom is the time from which timeout and max_run_time count: the start of the first
+	// generation, or of the first one after a return to the queue. pendingSince is the time of
+	// that return, until the run has room again.
+	limitsFrom, pendingSince time.Time
+	output                   []string
 	// outputBytes is the size of output.
 	outputBytes int
 	leftOut     []string // tasks whose values a host has left out
@@ -244,7 +248,7 @@ func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun
 func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	if r.execution > 0 {
-		r.step(free, lifecycle.Resumed{Elapsed: workflow.Now(free).Sub(r.started)})
+		r.step(free, lifecycle.Resumed{Elapsed: r.elapsed(free)})
 	}
 	r.fleet.listen(free)
 	if r.execution > 0 && !r.machine.Placing() {
@@ -284,6 +288,9 @@ func (r *clusterRun) run(ctx workflow.Context) (*spec.RunResult, error) {
 		if r.result != nil || r.invalid != nil {
 			r.next = nil
 			break
+		}
+		if r.next != nil && r.machine.Notice() != nil {
+			r.next.Machine = r.machine.Snapshot() // it came after the group had ended
 		}
 		if ctx.Err() == nil {
 			break
@@ -329,13 +336,25 @@ func (r *clusterRun) begin(ctx workflow.Context, placed error) {
 			r.started = now
 			workflow.GetMetricsHandler(ctx).Timer(spec.MetricQueueWait).Record(now.Sub(workflow.GetInfo(ctx).WorkflowStartTime))
 		}
+		if r.limitsFrom.IsZero() {
+			r.limitsFrom = now
+		}
+		r.pendingSince = time.Time{}
 		r.report.noteGroup(ctx)
-		r.step(ctx, lifecycle.Begin{Elapsed: now.Sub(r.started), Tasks: r.placer.size()})
+		r.step(ctx, lifecycle.Begin{Elapsed: r.elapsed(ctx), Tasks: r.placer.size()})
 	case errors.As(placed, &skipped):
 		r.step(ctx, lifecycle.PlacementFailed{Message: skipped.why, Skipped: true})
 	default:
 		r.step(ctx, lifecycle.PlacementFailed{Message: reasonOf(placed)})
 	}
+}
+
+// elapsed returns the run time that counts for the limits.
+func (r *runState) elapsed(ctx workflow.Context) time.Duration {
+	if r.limitsFrom.IsZero() {
+		return 0
+	}
+	return workflow.Now(ctx).Sub(r.limitsFrom)
 }
 
 func isInvalid(err error) bool {
@@ -421,7 +440,7 @@ func resultOrError(result *spec.RunResult) (*spec.RunResult, error) {
 	switch result.Verdict {
 	case spec.VerdictSucceeded:
 		return result, nil
-	case spec.VerdictCancelled:
+	case spec.VerdictCancelled, spec.VerdictPreempted:
 		return nil, temporal.NewCanceledError(result)
 	}
 	return nil, temporal.NewApplicationErrorWithOptions(result.Message, result.ErrorType,

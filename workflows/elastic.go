@@ -36,14 +36,16 @@ func (pl *placer) grows() bool {
 }
 
 // demand returns the run's demand for the fleet.
-func (pl *placer) demand() fleet.Demand {
+func (pl *placer) demand(p placement) fleet.Demand {
 	left := 0
 	for _, h := range pl.hosts {
-		if !pl.lost[h.queue] {
+		if !pl.lost[h.queue] && !p.requeue {
 			left++
 		}
 	}
-	return fleet.DemandOf(pl.spec).With(left, pl.spec.Elastic.Grow)
+	d := fleet.DemandOf(pl.spec).With(left, pl.spec.Elastic.Grow)
+	d.Firm = !pl.machine.Preemptible()
+	return d
 }
 
 // gone notes that an elastic run continues without a host.

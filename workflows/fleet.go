@@ -104,6 +104,14 @@ func (f *fleetOf) register(ctx workflow.Context) error {
 			}
 			return g, nil
 		}, workflow.QueryHandlerOptions{Description: "Where a run would be placed now."}),
+		workflow.SetQueryHandlerWithOptions(ctx, spec.QuerySettings, func() (fleet.Settings, error) {
+			return f.machine.Settings(), nil
+		}, workflow.QueryHandlerOptions{Description: "The rules of the queue."}),
+		handle(ctx, f, spec.UpdateSettings, "Changes the rules of the queue.", f.machine.CheckSettings,
+			func(ctx workflow.Context, s fleet.Set) {
+				s.Now = workflow.Now(ctx)
+				f.step(ctx, s)
+			}),
 		handle(ctx, f, spec.UpdateJoin, "Adds a host.", f.machine.CheckJoin, f.join),
 		handle(ctx, f, spec.UpdateCordon, "Cordons a host or drains it.", f.machine.CheckCordon,
 			func(ctx workflow.Context, c fleet.Cordoned) {
@@ -169,6 +177,8 @@ func (f *fleetOf) step(ctx workflow.Context, e fleet.Event) {
 			f.tell(ctx, a.Run, fleet.Answer{Move: &a})
 		case fleet.Return:
 			f.tell(ctx, a.Run, fleet.Answer{Return: &a})
+		case fleet.Preempt:
+			f.tell(ctx, a.Run, fleet.Answer{Preempt: &a})
 		}
 	}
 }

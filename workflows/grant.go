@@ -22,8 +22,8 @@ func (pl *placer) placeInFleet(ctx workflow.Context, p placement) error {
 	if pl.queued.IsZero() {
 		pl.queued = since
 	}
-	demand := pl.demand()
-	if hosts := pl.stay(); hosts != nil {
+	demand := pl.demand(p)
+	if hosts := pl.stay(); hosts != nil && !p.requeue {
 		pl.hosts = hosts
 		if refused, err := pl.reserveAll(ctx, p); refused == nil {
 			return err
@@ -76,7 +76,7 @@ func (pl *placer) stay() []*host {
 // and then, because a fleet that was terminated does not know which runs wait.
 func (f *fleetTalk) ask(ctx workflow.Context, p placement, demand fleet.Demand, since time.Time, try int) ([]fleet.Place, error) {
 	asked := fleet.Asked{Run: f.inFleet(ctx), Generation: p.generation, Try: try, Demand: demand, Since: since}
-	if f.spec.IsElastic() {
+	if f.spec.IsElastic() || p.requeue {
 		asked.Since = f.queued
 	}
 	asked.Demand.Prefer, asked.Demand.WaitForHosts = f.placer.preferred(), !f.patient
@@ -165,14 +165,37 @@ func (f *fleetTalk) listen(ctx workflow.Context) {
 				f.move(ctx, *a.Move)
 				continue
 			}
+			if a.Preempt != nil {
+				if a.Preempt.Run == f.inFleet(ctx) {
+					f.giveNotice(ctx, spec.NoticeFromQueue, a.Preempt.Reason, a.Preempt.Deadline)
+				}
+				continue
+			}
 			f.answers = append(f.answers, a)
 		}
 	})
 }
 
-// move makes a group leave a host that drains, with its next generation.
+// giveNotice gives the tasks notice that they are stopped at the deadline.
+func (f *fleetTalk) giveNotice(ctx workflow.Context, from spec.NoticeFrom, reason string, deadline time.Time) {
+	now := workflow.Now(ctx)
+	f.events.Send(ctx, request{event: lifecycle.GiveNotice{
+		From: from, Reason: reason, At: now, Within: deadline.Sub(now), Requeue: f.spec.Requeues(spec.RequeueOnPreemption),
+	}})
+}
+
+// move makes a run leave a host that drains: at the deadline of the drain, or a group without
+// one with its next generation, which begins now.
 func (f *fleetTalk) move(ctx workflow.Context, m fleet.Move) {
 	f.draining[m.Host] = true
+	if !m.Deadline.IsZero() {
+		reason := fmt.Sprintf("host %s drains", m.Host)
+		if m.Reason != "" {
+			reason += ": " + m.Reason
+		}
+		f.giveNotice(ctx, spec.NoticeFromDrain, reason, m.Deadline)
+		return
+	}
 	if f.spec.RestartScope != spec.RestartScopeGroup {
 		return
 	}

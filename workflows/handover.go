@@ -104,13 +104,17 @@ type HeldHost struct {
 // resumption returns the state for the next execution.
 func (o *handover) resumption(ctx workflow.Context) *Resumption {
 	noteStart(ctx)
-	return &Resumption{
-		Machine: o.machine.Snapshot(), Started: o.started, Queued: o.queued,
+	next := &Resumption{
+		Machine: o.machine.Snapshot(), Started: o.started, Queued: o.queued, PendingSince: o.pendingSince,
 		Run: o.began, Execution: o.execution + 1,
 		Hosts: o.held(o.hosts), Former: o.held(o.former), Addresses: o.addresses,
 		Lost: sortedKeys(o.lost), Absent: sortedKeys(o.absent), Unsettled: sortedKeys(o.unsettled), Draining: sortedKeys(o.draining),
 		Shipped: o.shipped, Output: lastOf(o.output, keepOutputBytes),
 	}
+	if o.limitsFrom != o.started {
+		next.LimitsFrom = o.limitsFrom
+	}
+	return next
 }
 
 // noteStart writes the start of a run into its memo, for the executions after this one.

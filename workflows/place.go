@@ -35,6 +35,15 @@ type host struct {
 // place reserves the hosts for the tasks of a generation, and sends them the cluster. If a host
 // could not be reserved, the others stay in r.hosts, to be given back.
 func (pl *placer) place(ctx workflow.Context, p placement) error {
+	if p.requeue {
+		if err := pl.settle(ctx, pl.hosts); err != nil {
+			return err
+		}
+		clear(pl.placed)
+		if !spec.IsPrivateQueue(pl.queue) {
+			pl.fleet.giveUp(ctx, p.generation)
+		}
+	}
 	if p.after > 0 {
 		if err := workflow.Sleep(ctx, p.after); err != nil {
 			return err
@@ -67,7 +76,7 @@ func (pl *placer) place(ctx workflow.Context, p placement) error {
 			pl.placed[t.Name()] = h
 		}
 	}
-	if failure == nil && !spec.IsPrivateQueue(pl.queue) {
+	if failure == nil && !spec.IsPrivateQueue(pl.queue) && !p.requeue {
 		pl.unreserve(ctx, pl.left(before), p.generation)
 	}
 	if failure == nil {
@@ -122,9 +131,7 @@ func (pl *placer) reserveInput(ctx workflow.Context, p placement, h *host, group
 		Run: pl.began, Spec: pl.sized, Devices: h.devices, Group: group, Generation: p.generation, First: p.first,
 		Stopping: pl.calls.standing(), Shipped: pl.shipped,
 	}
-	if !pl.started.IsZero() {
-		in.Elapsed = workflow.Now(ctx).Sub(pl.started)
-	}
+	in.Elapsed = pl.elapsed(ctx)
 	if len(pl.hosts) > 1 {
 		in.Tasks = names(h.tasks)
 	}

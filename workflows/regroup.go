@@ -14,6 +14,8 @@ import (
 type placement struct {
 	generation, first int
 	after             time.Duration
+	// requeue reports whether the run gives its room back first.
+	requeue bool
 }
 
 // startPlacing places the tasks in a coroutine of its own; begin gets the outcome.
@@ -29,11 +31,14 @@ func (r *clusterRun) startPlacing(ctx workflow.Context, p placement) {
 // regroup begins the next generation. If the history has become long, it begins it in another
 // execution of the workflow, which takes over any pending work. No activity of a task is open.
 func (r *clusterRun) regroup(ctx workflow.Context, a lifecycle.Regroup) {
+	if a.Requeue {
+		r.pendingSince, r.limitsFrom = workflow.Now(ctx), time.Time{}
+	}
 	if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 		r.next = r.handover.resumption(ctx)
 		return
 	}
-	r.startPlacing(ctx, placement{generation: a.Generation, first: a.First, after: a.After})
+	r.startPlacing(ctx, placement{generation: a.Generation, first: a.First, after: a.After, requeue: a.Requeue})
 }
 
 // Resumption is the state of a run that continues as new.
@@ -41,6 +46,10 @@ type Resumption struct {
 	Machine lifecycle.Snapshot `json:"machine"`
 	// Started is the time at which the first generation began.
 	Started time.Time `json:"started"`
+	// LimitsFrom is the time from which timeout and max_run_time count, if it is not Started.
+	LimitsFrom time.Time `json:"limits_from,omitzero"`
+	// PendingSince is the time of the return to the queue of a run that is pending again.
+	PendingSince time.Time `json:"pending_since,omitzero"`
 	// Run is the execution in which the run began, by which hosts know it.
 	Run string `json:"run"`
 	// Execution counts the executions that have continued the run with its tasks.
@@ -81,10 +90,13 @@ func (r *clusterRun) resume(from *Resumption) {
 	r.machine = lifecycle.Resume(r.spec, r.spec.TaskList(), from.Machine)
 	r.handover.takeOver(from)
 	r.started, r.queued, r.output = from.Started, from.Queued, from.Output
+	if r.limitsFrom, r.pendingSince = from.LimitsFrom, from.PendingSince; !from.Machine.Pending && r.limitsFrom.IsZero() {
+		r.limitsFrom = r.started
+	}
 	if size := from.Machine.Size; size > 0 {
 		r.sized = r.spec.Sized(size)
 	}
-	r.begins = placement{generation: from.Machine.Generation, first: from.Machine.First, after: r.machine.Waiting()}
+	r.begins = placement{generation: from.Machine.Generation, first: from.Machine.First, after: r.machine.Waiting(), requeue: from.Machine.Pending}
 	for _, line := range r.output {
 		r.outputBytes += len(line)
 	}

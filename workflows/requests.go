@@ -48,6 +48,7 @@ func (r *clusterRun) register(ctx workflow.Context) error {
 		}),
 		r.stopTogether(),
 		r.clearStop(),
+		r.notice(),
 	}
 	for _, h := range handlers {
 		if err := h(ctx); err != nil {

@@ -83,6 +83,7 @@ func (v *reporter) status() spec.Status {
 	}
 	status := spec.Status{State: state, Generation: v.machine.Generation(), Started: v.started, Tasks: tasks, Archive: v.spec.Ship.Archive, SilenceIgnoresCPU: v.spec.SilenceIgnoresCPU, Result: v.result}
 	status.GroupRestarts = v.machine.GroupRestarts()
+	status.Preemptions, status.PendingSince, status.Notice = v.machine.Preemptions(), v.pendingSince, v.machine.Notice()
 	status.Elastic = v.elasticStatus()
 	if len(v.hosts) > 0 && v.result == nil {
 		status.OnDisconnect = spec.OnDisconnectKeep

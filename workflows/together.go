@@ -26,6 +26,15 @@ func (r *clusterRun) clearStop() func(workflow.Context) error {
 		})
 }
 
+// notice is the update that gives the tasks notice.
+func (r *clusterRun) notice() func(workflow.Context) error {
+	return updateStopping(r, spec.UpdateNotice, "Gives notice that the tasks will be stopped.",
+		func(q spec.NoticeRequest, at time.Time) lifecycle.Event {
+			q = q.Bounded()
+			return lifecycle.GiveNotice{From: spec.NoticeFromOperator, Reason: q.Reason, At: at, Within: q.Within.Std(), Requeue: q.Requeue}
+		})
+}
+
 // updateStopping installs a request that is answered at once with the state of the stop. The
 // hosts receive that state later.
 func updateStopping[Q interface{ Validate() error }](r *clusterRun, name, description string, eventOf func(Q, time.Time) lifecycle.Event) func(workflow.Context) error {
@@ -71,7 +80,11 @@ func (c *hostCalls) tell(ctx workflow.Context, s spec.Stopping) {
 		s.Error = &short
 	}
 	summary := "the tasks stop gracefully"
-	if !s.Stop {
+	switch {
+	case s.Stop:
+	case s.Notice != nil:
+		summary = "the tasks have notice"
+	default:
 		summary = "the stop is cancelled"
 	}
 	in := hostapi.TellStoppingInput{Group: c.group(), Stopping: s}

@@ -156,6 +156,13 @@ func (r *clusterRun) servePlacing(q request) {
 		r.unplacedWhy = cmp.Or(e.Reason, when)
 	case lifecycle.TerminateAll:
 		r.unplacedWhy = "it was terminated " + when
+	case lifecycle.GiveNotice:
+		if q.done == nil {
+			r.machine.Step(e) // it is for the generation that is being placed
+			return
+		}
+		q.done.SetError(refused(r.machine.Check(e)))
+		return
 	default:
 		if q.done == nil {
 			return
