@@ -75,8 +75,10 @@ type plan struct {
 }
 
 // sealed reports whether nothing may be started again on this host now. A stop of all tasks
-// can be cleared later.
-func (p *plan) sealed() bool { return p.Sealed || p.Stopping != nil && p.Stopping.Stop }
+// can be cleared later, and a notice is for this generation.
+func (p *plan) sealed() bool {
+	return p.Sealed || p.Stopping != nil && (p.Stopping.Stop || p.Stopping.Notice != nil)
+}
 
 // task returns a task of the run by name.
 func (p *plan) task(name string) (spec.Task, bool) {

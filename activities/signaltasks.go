@@ -11,8 +11,15 @@ import (
 
 // SignalTasks sends a signal to the processes of tasks.
 func (h *Host) SignalTasks(ctx context.Context, in hostapi.SignalTasksInput) (spec.RequestAnswer, error) {
-	p, err := h.accept(ctx, in.Group, request{"signal", in.Tasks, policy.AskSignal})
+	p, err := h.planOf(ctx, in.Group)
 	if p == nil {
+		return spec.RequestAnswer{}, err
+	}
+	q := request{"signal", in.Tasks, policy.AskSignal}
+	if in.Signal == p.Spec.Preemption.Signal {
+		q.ask = "" // as with the stop that follows the notice
+	}
+	if err := h.gate.allow(ctx, p, q); err != nil {
 		return spec.RequestAnswer{}, err
 	}
 	n, err := spec.SignalNumber(in.Signal)

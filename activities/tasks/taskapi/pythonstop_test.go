@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -103,6 +104,32 @@ clusterrun.request_stop("no exception")
 		keys[w.Key] = true
 	}
 	assert.Len(t, keys, 4)
+}
+
+// A notice reaches a program that polls, with the seconds that are left, and its end as well.
+func TestPythonNotice(t *testing.T) {
+	p := newPython(t)
+	h, _ := newStopping(t, 1)
+	program := p.background(h, 0, `
+import clusterrun
+assert clusterrun.preempted() is None
+print("ready", flush=True)
+while clusterrun.preempted() is None: pass
+first = clusterrun.preempted()
+print(50 < first <= 60 and clusterrun.preempted() <= first, clusterrun.should_stop(), flush=True)
+while clusterrun.preempted() is not None: pass
+print("over")
+`)
+	program.says("ready")
+	now := time.Now()
+	given := now.Add(-time.Hour) // by a clock that is late
+	h.SetStopping(h.run, spec.Stopping{Seq: 1, Notice: &spec.StopNotice{From: spec.NoticeFromDrain, Given: now, Deadline: now.Add(time.Minute)}})
+	program.says("True False")
+	assert.Equal(t, "a host drains", h.stop(0, "GET", "", "").Notice.Reason)
+	h.SetStopping(h.run, spec.Stopping{Seq: 2, Notice: &spec.StopNotice{Given: given, Deadline: given.Add(time.Minute)}})
+	assert.Zero(t, h.stop(0, "GET", "", "").Notice.Left)
+	h.SetStopping(h.run, spec.Stopping{Seq: 3})
+	assert.Equal(t, "over\n", program.ends())
 }
 
 // CO-02: some threads wait and one polls while the server is killed twice.

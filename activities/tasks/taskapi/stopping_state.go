@@ -41,22 +41,30 @@ func (st *stopping) set(now spec.Stopping) {
 
 // asAnswer returns a state in the form of the answer to a task.
 func asAnswer(s spec.Stopping, at time.Time) wire.Stopping {
-	if !s.Stop {
-		return wire.Stopping{Seq: s.Seq}
+	var notice *wire.Notice
+	if n := s.Notice; n != nil {
+		notice = &wire.Notice{Reason: n.String(), Deadline: n.Deadline.UTC().Format(time.RFC3339Nano), Left: left(n.Given, n.Deadline, at)}
 	}
-	out := wire.Stopping{Seq: s.Seq, Stop: true, By: s.By, Reason: s.Reason, Clean: s.Clean}
+	if !s.Stop {
+		return wire.Stopping{Seq: s.Seq, Notice: notice}
+	}
+	out := wire.Stopping{Seq: s.Seq, Stop: true, By: s.By, Reason: s.Reason, Clean: s.Clean, Notice: notice}
 	if e := s.Error; e != nil {
 		out.Error = &wire.Error{Kind: e.Kind, Message: e.Message, Traceback: e.Traceback}
 	}
 	if !s.Deadline.IsZero() {
 		out.Deadline = s.Deadline.UTC().Format(time.RFC3339Nano)
-		// The clocks of this host and of the run differ: never report more time than there
-		// was from the beginning.
-		left := s.Deadline.Sub(at)
-		if !s.Asked.IsZero() {
-			left = min(left, s.Deadline.Sub(s.Asked))
-		}
-		out.Left = max(0, left).Seconds()
+		out.Left = left(s.Asked, s.Deadline, at)
 	}
 	return out
+}
+
+// left returns the time until a deadline in seconds. The clocks of this host and of the run
+// differ, so it is never more than the time from the beginning.
+func left(from, deadline, at time.Time) float64 {
+	left := deadline.Sub(at)
+	if !from.IsZero() {
+		left = min(left, deadline.Sub(from))
+	}
+	return max(0, left).Seconds()
 }

@@ -139,7 +139,8 @@ type Stop struct {
 type Stopping struct {
 	// Seq grows with every stop and every clear. A state with a lower number is older.
 	Seq int `json:"seq"`
-	// Stop reports whether the tasks are stopping together. If not, the rest is empty.
+	// Stop reports whether the tasks are stopping together. If not, the rest is empty, except
+	// for Notice.
 	Stop bool `json:"stop"`
 	// By is the task that asked first, or empty for an operator.
 	By     string `json:"by,omitempty"`
@@ -152,6 +153,16 @@ type Stopping struct {
 	// the time from the answer until then, in seconds.
 	Deadline string  `json:"deadline,omitempty"`
 	Left     float64 `json:"left_seconds,omitempty"`
+	// Notice is set once the task has notice that it will be stopped, also without a stop
+	// together.
+	Notice *Notice `json:"notice,omitempty"`
+}
+
+// Notice says until when a task may run. Deadline and Left are as in [Stopping].
+type Notice struct {
+	Reason   string  `json:"reason"`
+	Deadline string  `json:"deadline"`
+	Left     float64 `json:"left_seconds"`
 }
 
 // Done is the answer to a request that returns nothing.

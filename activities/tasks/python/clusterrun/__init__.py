@@ -73,7 +73,7 @@ from .coordinator import Coordinator
 from .functions import function
 from .looper import Looper, LooperThread
 from .stacks import disable_stacks, enable_stacks
-from .stop import StopError, clear_stop, request_stop, should_stop, wait_for_stop
+from .stop import StopError, clear_stop, preempted, request_stop, should_stop, wait_for_stop
 from .task import cluster, error, info, main, progress, record, restart_count, result
 
 __all__ = [
@@ -81,8 +81,8 @@ __all__ = [
     "Coordinator", "InputError", "Looper", "LooperThread", "PerWorkerValues", "Pool", "PoolError", "RemoteValue",
     "RemoteValueStatus", "StopError", "TaskError", "UnavailableError", "WatchDog", "barrier", "cancelled", "clear_stop",
     "cluster", "disable_stacks", "enable_stacks", "error", "function", "get_barrier", "handle_parameter_server_failure",
-    "info", "loads", "main", "progress", "record", "request_stop", "restart_count", "result", "run", "serve", "should_stop",
-    "wait_for_stop",
+    "info", "loads", "main", "preempted", "progress", "record", "request_stop", "restart_count", "result", "run", "serve",
+    "should_stop", "wait_for_stop",
 ]
 
 # Most tasks use none of these, and their modules are the larger half of the package, so they

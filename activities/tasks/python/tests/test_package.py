@@ -15,7 +15,7 @@ NAMES = """
 Barrier BarrierTimeoutError BrokenBarrierError CancelledError ClosureError ClusterCoordinator Coordinator InputError Looper
 LooperThread PerWorkerValues Pool PoolError RemoteValue RemoteValueStatus StopError TaskError UnavailableError WatchDog
 barrier cancelled clear_stop cluster disable_stacks enable_stacks error function get_barrier handle_parameter_server_failure
-info loads main progress record request_stop restart_count result run serve should_stop wait_for_stop
+info loads main preempted progress record request_stop restart_count result run serve should_stop wait_for_stop
 """.split()
 # These modules are rules that need no host: they use no sockets, processes or clocks.
 PURE = ("_arguments", "_errors", "_event", "_http", "_json", "_ledger", "_pooltasks", "_values", "functions", "remote")
