@@ -78,6 +78,12 @@ func (r *Run) ClearStop(ctx context.Context) (spec.Stopping, error) {
 	return ask[spec.Stopping](ctx, r, spec.UpdateClearStop, spec.ClearStopRequest{})
 }
 
+// Notice gives the tasks notice that they will be stopped, and returns the state of the stop,
+// with the notice in force.
+func (r *Run) Notice(ctx context.Context, q spec.NoticeRequest) (spec.Stopping, error) {
+	return ask[spec.Stopping](ctx, r, spec.UpdateNotice, q)
+}
+
 // CaptureStacks captures the stacks of the processes of tasks. The answer has the paths of the
 // files, each on the host of its task.
 func (r *Run) CaptureStacks(ctx context.Context, q spec.StacksRequest) (spec.RequestAnswer, error) {

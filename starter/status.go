@@ -54,6 +54,12 @@ type Status struct {
 	Waiting []Waiting `json:"waiting,omitempty"`
 	// Stopping is set while the tasks are stopping together.
 	Stopping *spec.Stopping `json:"stopping,omitempty"`
+	// Preemptions counts the returns to the queue after a notice, and PendingSince is the time of
+	// a return to the queue if the run is pending again.
+	Preemptions  int       `json:"preemptions,omitempty"`
+	PendingSince time.Time `json:"pending_since,omitzero"`
+	// Notice is set while the tasks have notice that they will be stopped.
+	Notice *spec.StopNotice `json:"notice,omitempty"`
 	// Verdict is the verdict of a run that has ended, even without a result; Ending is then
 	// "terminated".
 	Verdict spec.Verdict `json:"verdict,omitempty"`
@@ -270,6 +276,7 @@ func (s *Status) fillOpen(answer *spec.Status) {
 	s.State, s.Generation, s.Result, s.GroupRestarts = answer.State, answer.Generation, answer.Result, answer.GroupRestarts
 	s.Stopping, s.OnDisconnect, s.Services, s.Elastic, s.Archive, s.Stacks = answer.Stopping, answer.OnDisconnect, answer.Services, answer.Elastic, answer.Archive, answer.Stacks
 	s.SilenceIgnoresCPU, s.Sweep = answer.SilenceIgnoresCPU, answer.Sweep
+	s.Preemptions, s.PendingSince, s.Notice = answer.Preemptions, answer.PendingSince, answer.Notice
 	for _, t := range answer.Tasks {
 		// The heartbeat is more exact, once there is one.
 		status := TaskStatus{TaskStatus: t, Restarts: answer.Generation}
@@ -304,7 +311,7 @@ func (s *Status) fillEnded(result *spec.RunResult, err error) {
 		}
 		return
 	}
-	s.Sweep = result.Sweep
+	s.Sweep, s.Preemptions = result.Sweep, result.Preemptions
 	s.Generation, s.Verdict, s.GroupRestarts, s.Slow = result.Generation, result.Verdict, result.GroupRestarts, result.Slow
 	for _, t := range result.Tasks {
 		status := TaskStatus{

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -39,6 +40,12 @@ stop_together is over are stopped, and the run fails with their names. If --erro
 the run fails with it, unless its kind is one of the spec's clean_errors. --cancel withdraws
 such a request while the tasks still run.
 
+--notice 2m lets the tasks run for that time first. They learn of it at once, by
+clusterrun.preempted() or the signal of the spec's preemption, and can save their work. If
+all of them exit with 0 in time, the run succeeds; otherwise it ends as preempted, which is
+no failure. With --requeue it is pending again instead, with its age, and continues when
+there is room.
+
 --abandon ends runs on the server, without a result. If they still have processes, their
 hosts stop them: at once, or when they are back. A run that no worker executes ends like
 this without the flag.
@@ -50,7 +57,8 @@ this without the flag.
   clusterrun stop --kill iris-x2k4
   clusterrun stop --graceful --reason 'the machine is needed' iris-x2k4
   clusterrun stop --graceful --error 'the data is wrong' iris-x2k4
-  clusterrun stop --cancel iris-x2k4`,
+  clusterrun stop --cancel iris-x2k4
+  clusterrun stop --notice 2m --requeue --reason 'new driver' iris-x2k4`,
 		Args: cli.SomeArgs(1, "RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error { return runStop(cmd.Context(), a, args, &o) },
 	}
@@ -62,7 +70,9 @@ this without the flag.
 	fs.BoolVar(&o.graceful, "graceful", false, "ask the tasks to stop by themselves")
 	fs.BoolVar(&o.cancel, "cancel", false, "withdraw a --graceful stop, so that the runs continue")
 	fs.BoolVar(&o.abandon, "abandon", false, "end the runs on the server, without a result")
-	fs.StringVar(&o.reason, "reason", "", "with --graceful and --abandon: the reason, a `TEXT` that reports show")
+	fs.DurationVar(&o.notice, "notice", 0, "stop the tasks after this `TIME`, of which they have notice")
+	fs.BoolVar(&o.requeue, "requeue", false, "with --notice: let the runs be pending again")
+	fs.StringVar(&o.reason, "reason", "", "with --graceful, --notice and --abandon: the reason, a `TEXT` that reports show")
 	fs.StringVar(&o.message, "error", "", "with --graceful: the message of an error, a `TEXT` with which the run then fails")
 	fs.StringVar(&o.kind, "kind", "", "with --graceful: the `KIND` of the error, such as ValueError or StopIteration")
 	fs.BoolVar(&o.yes, "yes", false, "do not ask if many runs match")
@@ -73,12 +83,14 @@ this without the flag.
 type stopOptions struct {
 	how                                        endFlags
 	kill, wait, graceful, cancel, abandon, yes bool
+	notice                                     time.Duration
+	requeue                                    bool
 	reason, message, kind                      string
 	given                                      func(flag string) bool
 }
 
 // ways are the flags that exclude each other.
-var ways = []string{"kill", "graceful", "cancel", "abandon"}
+var ways = []string{"kill", "graceful", "notice", "cancel", "abandon"}
 
 // check refuses flags that contradict each other.
 func (o *stopOptions) check() error {
@@ -100,8 +112,14 @@ func (o *stopOptions) check() error {
 	switch {
 	case o.cancel && o.wait:
 		return cli.Usagef("--cancel lets the run continue, so --wait would not return; leave it out")
-	case o.given("reason") && !o.graceful && !o.abandon:
-		return cli.Usagef("--reason is for --graceful and --abandon; give one of them, or leave it out")
+	case o.given("notice") && o.notice <= 0:
+		return cli.Usagef("--notice %s: give the time until the stop, such as 2m", o.notice)
+	case o.requeue && !o.given("notice"):
+		return cli.Usagef("--requeue is for --notice; give that as well, or leave it out")
+	case o.requeue && o.wait:
+		return cli.Usagef("--requeue lets the run continue later, so --wait would not return; leave it out")
+	case o.given("reason") && !o.graceful && !o.abandon && !o.given("notice"):
+		return cli.Usagef("--reason is for --graceful, --notice and --abandon; give one of them, or leave it out")
 	}
 	for _, flag := range []string{"error", "kind"} {
 		if o.given(flag) && !o.graceful {
@@ -152,7 +170,7 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) err
 			sweeps = append(sweeps, r)
 		}
 	}
-	for _, flag := range []string{"kill", "graceful", "cancel", "signal", "grace"} {
+	for _, flag := range []string{"kill", "graceful", "notice", "cancel", "signal", "grace"} {
 		if len(sweeps) > 0 && o.given(flag) {
 			id := sweeps[0].ID
 			return cli.Usagef("--%s is for runs, and %s is a sweep; name its trials, as '%s.*', or leave the flag out", flag, id, id)
@@ -169,7 +187,7 @@ func runStop(ctx context.Context, a *cli.App, args []string, o *stopOptions) err
 
 // stopTasks stops some tasks of a run.
 func stopTasks(ctx context.Context, a *cli.App, r *starter.Run, tasks []string, o *stopOptions) error {
-	for _, flag := range []string{"wait", "graceful", "cancel", "abandon"} {
+	for _, flag := range []string{"wait", "graceful", "notice", "cancel", "abandon"} {
 		if o.given(flag) {
 			return cli.Usagef("--%s is for whole runs, and %s is a task of run %s; leave out one of them", flag, tasks[0], r.ID)
 		}
@@ -193,6 +211,8 @@ func (o *stopOptions) stop() stopFunc {
 			q.Error = &spec.TogetherError{Kind: o.kind, Message: o.message}
 		}
 		return stopGracefully(q)
+	case o.given("notice"):
+		return giveNotice(spec.NoticeRequest{Within: spec.Duration(o.notice), Reason: o.reason, Requeue: o.requeue})
 	case o.cancel:
 		return cancelStop
 	case o.abandon:

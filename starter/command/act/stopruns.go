@@ -10,6 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -162,6 +163,21 @@ func stopGracefully(q spec.TogetherRequest) stopFunc {
 		s, err := r.StopTogether(ctx, q)
 		line := fmt.Sprintf("stopping gracefully: %s: %s", r.ID, report.StoppingLine(s, time.Now()))
 		return Stopped{RunID: r.ID, State: "stopping", Stopping: &s, line: line}, err
+	}
+}
+
+// giveNotice gives the tasks of a run notice that they will be stopped.
+func giveNotice(q spec.NoticeRequest) stopFunc {
+	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
+		s, err := r.Notice(ctx, q)
+		if err != nil {
+			return Stopped{}, err
+		}
+		line := "notice given: " + r.ID
+		if s.Notice != nil {
+			line += ": " + outcome.StopNotice(*s.Notice, time.Now())
+		}
+		return Stopped{RunID: r.ID, State: "running", Stopping: &s, line: line}, nil
 	}
 }
 

@@ -16,7 +16,7 @@ func Host(a *cli.App) *cobra.Command {
 		Use:   "host COMMAND",
 		Short: "Show the hosts of a queue, and take them out of service",
 	}
-	cmd.AddCommand(listCommand(a), showCommand(a), cordonCommand(a, false), cordonCommand(a, true), uncordonCommand(a))
+	cmd.AddCommand(listCommand(a), showCommand(a), cordonCommand(a, false), cordonCommand(a, true), uncordonCommand(a), settingsCommand(a))
 	return cli.AsGroup(cmd)
 }
 
@@ -47,19 +47,28 @@ reverses it.
 				text := fmt.Sprintf("host %s gets no new tasks", args[0])
 				if drain {
 					text = fmt.Sprintf("host %s is draining; `clusterrun host list` shows what is left on it", args[0])
+					if deadline > 0 {
+						text = fmt.Sprintf("host %s is draining; its runs have notice until %s", args[0], q.Deadline.Local().Format(time.DateTime))
+					}
 				}
 				return printService(a, serviceOfHost{Host: args[0], Cordoned: true, Draining: drain}, text)
 			})
 		},
 	}
 	if drain {
-		cmd.Use, cmd.Short = "drain [flags] HOST", "Give a host no new tasks, and restart its groups elsewhere"
+		cmd.Use, cmd.Short = "drain [flags] HOST", "Give a host no new tasks, and move its runs elsewhere"
 		cmd.Long = `Gives a host no new tasks. Groups that have tasks there (restart_scope: group) restart on
-other hosts as soon as there is room; other runs stay until they end. ` + "`clusterrun host uncordon`" + ` reverses it.
+other hosts as soon as there is room; other runs stay until they end.
+
+With --deadline, all runs that have tasks there get notice instead, so that they can save their
+work (see ` + "`clusterrun help checkpoints`" + `). What is left of them at the deadline is stopped, and they
+are pending again, with their age, unless their requeue_on says otherwise.
+
+` + "`clusterrun host uncordon`" + ` reverses a drain. A notice that was given stays.
 
 ` + cli.ExitCodesOfRequests
 		cmd.Example = `  clusterrun host drain gpu-3 --reason "memory errors" --deadline 2h`
-		cmd.Flags().DurationVar(&deadline, "deadline", 0, "`TIME` from now by which the host is to be empty, as information for people")
+		cmd.Flags().DurationVar(&deadline, "deadline", 0, "`TIME` from now after which the runs there are stopped, and of which they have notice")
 	}
 	cli.QueueFlag(cmd, &queue)
 	cmd.Flags().StringVar(&reason, "reason", "", "`WHY`, as information for people")

@@ -261,6 +261,12 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 			fmt.Fprintln(out, outcome.Restart(r))
 		}
 	}
+	if line := outcome.Preempted(s.Preemptions, s.PendingSince, time.Local); line != "" {
+		fmt.Fprintln(out, line)
+	}
+	if s.Notice != nil && s.Result == nil {
+		fmt.Fprintf(out, "notice: %s\n", outcome.StopNotice(*s.Notice, time.Now()))
+	}
 	for _, w := range s.Waiting {
 		fmt.Fprintf(out, "waiting for %s\n", report.WaitingLine(w, time.Now()))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/report"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -29,7 +30,14 @@ func showWhy(ctx context.Context, a *cli.App, r *starter.Run, s *starter.Status)
 		return a.PrintJSON(map[string]any{
 			"run_id": s.RunID, "state": s.State, "unanswered": s.Unanswered, "elastic": s.Elastic, "waiting": s.Waiting, "hosts": tasksByHost(s), "last_output": s.LastOutput(),
 			"silent_hosts": s.Silent, "barriers": d.barriers, "stacks": d.findings,
+			"preemptions": s.Preemptions, "pending_since": s.PendingSince, "notice": s.Notice,
 		})
+	}
+	if line := outcome.Preempted(s.Preemptions, s.PendingSince, time.Local); line != "" && s.Open {
+		fmt.Fprintln(a.Out, line)
+	}
+	if s.Notice != nil {
+		fmt.Fprintf(a.Out, "notice: %s\n", outcome.StopNotice(*s.Notice, time.Now()))
 	}
 	printWhere(a, s)
 	if s.State != spec.RunRunning {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
@@ -108,6 +109,12 @@ func stateLine(s *starter.Status) string {
 	}
 	if counts := starter.TallyOf(s.Doing()).String(); counts != "" {
 		state += ": " + counts
+	}
+	if line := outcome.Preempted(s.Preemptions, s.PendingSince, time.Local); line != "" {
+		state += "; " + line
+	}
+	if s.Notice != nil {
+		state += "; notice until " + s.Notice.Deadline.Local().Format(time.TimeOnly) + ": " + s.Notice.String()
 	}
 	if len(s.Waiting) > 0 {
 		w := s.Waiting[0]

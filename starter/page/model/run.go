@@ -80,7 +80,7 @@ func Ended(v spec.Verdict) (string, page.Tone) {
 	switch v {
 	case spec.VerdictSucceeded:
 		tone = page.Good
-	case spec.VerdictCancelled, spec.VerdictSkipped:
+	case spec.VerdictCancelled, spec.VerdictSkipped, spec.VerdictPreempted:
 		tone = page.Muted
 	}
 	return word, tone
@@ -163,6 +163,12 @@ func noticesOf(s *starter.Status, now time.Time) (notices []page.Notice) {
 		} else {
 			add(page.Waits, text+".", w.Refusal)
 		}
+	}
+	if line := outcome.Preempted(s.Preemptions, s.PendingSince, time.UTC); line != "" && s.Open {
+		add(page.Waits, "The run was "+strings.TrimPrefix(line, "was ")+".")
+	}
+	if n := s.Notice; n != nil && s.Result == nil {
+		add(page.Warning, "The tasks have notice.", outcome.StopNotice(*n, now))
 	}
 	for _, h := range s.Silent {
 		add(page.Warning, h.Text(now))

@@ -1,0 +1,88 @@
+package hosts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+)
+
+func settingsCommand(a *cli.App) *cobra.Command {
+	var queue, preempt string
+	var longest time.Duration
+	cmd := &cobra.Command{
+		Use:   "settings [flags]",
+		Short: "Show or change the rules of a queue",
+		Long: `Shows the rules of a queue, after changing those that flags name. They stay until they are
+changed, or until the queue has had no hosts for so long that the server has forgotten it.
+
+With --preempt lower-priority, a pending run may preempt runs of lower priority, if it could start
+in their room. They get notice, can save their work, are stopped, and are pending again with
+their age (see ` + "`clusterrun help queue`" + `).
+
+` + cli.ExitCodesOfRequests,
+		Example: `  clusterrun host settings
+  clusterrun host settings --preempt lower-priority --longest-notice 2m`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			given := cmd.Flags().Changed
+			if given("preempt") && !slices.Contains(fleet.Preemptings, preempt) {
+				return cli.Usagef("--preempt %q: give one of %s", preempt, strings.Join(fleet.Preemptings, ", "))
+			}
+			if longest < 0 {
+				return cli.Usagef("--longest-notice %s: give a time such as 2m, or 0 for no limit", longest)
+			}
+			ctx := cmd.Context()
+			return cli.OnFleet(ctx, a, queue, func(f *starter.Fleet) error {
+				s, err := f.Settings(ctx)
+				if err != nil {
+					return err
+				}
+				if given("preempt") {
+					s.Preempt = fleet.Preempting(preempt)
+				}
+				if given("longest-notice") {
+					s.LongestNotice = longest
+				}
+				if given("preempt") || given("longest-notice") {
+					if err := f.Set(ctx, s); err != nil {
+						return err
+					}
+				}
+				return printSettings(a, s)
+			})
+		},
+	}
+	cli.QueueFlag(cmd, &queue)
+	cmd.Flags().StringVar(&preempt, "preempt", "", "which runs a pending run may preempt: `never|lower-priority`")
+	cmd.Flags().DurationVar(&longest, "longest-notice", 0, "longest `TIME` from the notice to the stop of a preempted run; 0 for that of its spec")
+	return cmd
+}
+
+// settings are the rules of a queue in JSON.
+type settings struct {
+	Preempt       fleet.Preempting `json:"preempt"`
+	LongestNotice string           `json:"longest_notice,omitempty"`
+}
+
+func printSettings(a *cli.App, s fleet.Settings) error {
+	shown := settings{Preempt: s.Preempt}
+	if s.LongestNotice > 0 {
+		shown.LongestNotice = s.LongestNotice.String()
+	}
+	if a.Global.JSON {
+		return a.PrintJSON(shown)
+	}
+	text := "preempt: " + string(s.Preempt)
+	if shown.LongestNotice != "" {
+		text += "\nlongest notice: " + shown.LongestNotice
+	}
+	_, err := fmt.Fprintln(a.Out, text)
+	return err
+}
