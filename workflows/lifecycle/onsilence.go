@@ -43,7 +43,7 @@ func (m *Machine) endSilence() {
 	m.notify(Notify{On: spec.NotifyHang, Silent: tasks, Findings: m.findings})
 	switch most := m.spec.MaxRestarts; {
 	case m.spec.OnSilence == spec.OnSilenceReport:
-	case m.spec.OnSilence == spec.OnSilenceRestart && !m.Ending() && (most == nil || s.restarts < *most):
+	case m.spec.OnSilence == spec.OnSilenceRestart && !m.Ending() && m.requeue.notice == nil && (most == nil || s.restarts < *most):
 		s.restarts++
 		RestartTasks{spec.TaskRequest{Tasks: m.Live()}}.apply(m)
 	default:

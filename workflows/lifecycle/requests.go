@@ -13,6 +13,7 @@ var (
 	errNotBegun = errors.New("the run has not started its tasks yet; try again when it is running")
 	errEnding   = errors.New("the run is ending; no tasks are started")
 	errAgain    = errors.New("all tasks are being restarted; try again when they are running")
+	errNotice   = errors.New("the tasks have notice that they will be stopped; none is started until then")
 	errNoneLive = errors.New("no task is running")
 	errNoTasks  = errors.New("no task given; name at least one, such as worker-3")
 )
@@ -96,8 +97,11 @@ func (e RestartTasks) check(m *Machine) error {
 	if m.Ending() {
 		return m.errEnding()
 	}
-	if m.phase == regrouping {
+	switch {
+	case m.phase == regrouping:
 		return errAgain
+	case m.requeue.notice != nil:
+		return errNotice
 	}
 	return errors.Join(m.checkTasks(e.Tasks, hasEnded("; `clusterrun start` starts it")), checkSignal(e.Signal), checkGrace(e.Grace))
 }
@@ -166,6 +170,8 @@ func (e StartTask) check(m *Machine) error {
 		return m.errPlacing()
 	case m.phase == regrouping:
 		return errAgain
+	case m.requeue.notice != nil:
+		return errNotice
 	}
 	if known := m.named[t.Name()]; known != nil {
 		switch {
