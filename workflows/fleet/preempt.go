@@ -200,28 +200,27 @@ type Making struct {
 	Until time.Time `json:"until"`
 }
 
-// makers returns the runs that have notice because of a run, in the order in which the fleet met
-// them.
-func (m *Machine) makers(r *run) []Making {
+// makers returns the runs that have notice, by the run because of which they have it, each list
+// in the order in which the fleet met them.
+func (m *Machine) makers() map[Run][]Making {
 	var found []*run
 	for _, h := range m.hosts {
 		for _, o := range h.holds {
-			if v := o.run; v.leaving.whom == r.id && !v.leaving.until.IsZero() && !slices.Contains(found, v) {
-				found = append(found, v)
+			if !o.run.leaving.until.IsZero() {
+				found = append(found, o.run)
 			}
 		}
 	}
 	slices.SortFunc(found, func(a, b *run) int { return cmp.Compare(a.number, b.number) })
-	var list []Making
-	for _, v := range found {
-		list = append(list, Making{v.id, v.leaving.until})
+	all := map[Run][]Making{} // for look-ups only
+	for _, v := range slices.Compact(found) {
+		all[v.leaving.whom] = append(all[v.leaving.whom], Making{v.id, v.leaving.until})
 	}
-	return list
+	return all
 }
 
-// whoMakesRoom says which runs make room for a run, and until when.
-func (m *Machine) whoMakesRoom(r *run) string {
-	makers := m.makers(r)
+// whoMakesRoom says which runs make room, and until when.
+func whoMakesRoom(makers []Making) string {
 	if len(makers) == 0 {
 		return ""
 	}

@@ -13,10 +13,11 @@ func (m *Machine) Queue() []Waiting { return m.Front(len(m.waiting)) }
 // take some time.
 func (m *Machine) Front(most int) []Waiting {
 	list := make([]Waiting, 0, min(most, len(m.waiting)))
+	makers := m.makers()
 	for i, r := range m.waiting[:min(most, len(m.waiting))] {
 		w := Waiting{
 			Run: r.id, Generation: r.generation, Position: i + 1, Priority: r.demand.Priority,
-			Since: r.since, Tasks: r.shape.tasks, Why: m.why(r) + m.whoMakesRoom(r), Makers: m.makers(r),
+			Since: r.since, Tasks: r.shape.tasks, Why: m.why(r) + whoMakesRoom(makers[r.id]), Makers: makers[r.id],
 		}
 		if r.demand.Elastic {
 			w.Hosts = fmt.Sprintf("%d:%d", r.demand.MinHosts, r.demand.MaxHosts)
