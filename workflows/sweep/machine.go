@@ -47,7 +47,7 @@ func StateOf(v spec.Verdict) State {
 	switch v {
 	case spec.VerdictSucceeded:
 		return Succeeded
-	case spec.VerdictCancelled:
+	case spec.VerdictCancelled, spec.VerdictPreempted:
 		return Cancelled
 	}
 	return Failed

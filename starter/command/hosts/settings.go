@@ -61,7 +61,7 @@ their age (see ` + "`clusterrun help queue`" + `).
 	}
 	cli.QueueFlag(cmd, &queue)
 	cmd.Flags().StringVar(&preempt, "preempt", "", "which runs a pending run may preempt: `never|lower-priority`")
-	cmd.Flags().DurationVar(&longest, "longest-notice", 0, "longest `TIME` from the notice to the stop of a preempted run; 0 for that of its spec")
+	cmd.Flags().DurationVar(&longest, "longest-notice", 0, "longest `TIME` from the notice to the stop of a preempted run; 0 for the time of its spec")
 	return cmd
 }
 
