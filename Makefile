@@ -20,7 +20,9 @@ export CLUSTERRUN_BIN       := $(abspath $(BIN)/clusterrun)
 
 # Whole runs, with servers that are killed, take longer than Go's ten minutes on a
 # busy machine. They wait most of the time, so more of them run than there are processors.
-TESTFLAGS ?= -timeout 40m -parallel 4
+# The linters vet. With -short, tests leave out cases that others resemble and that take minutes.
+WAITS     := -vet=off -timeout 60m -parallel 4
+TESTFLAGS ?= -short $(WAITS)
 # The package that takes longest comes first.
 PACKAGES  ?= ./tests/e2e ./...
 
@@ -71,6 +73,10 @@ demo: build ## train a model on six processes: a chief, three workers, two param
 .PHONY: test
 test: build $(TOOLS)/temporal $(TOOLS)/gotestsum ## run all tests, those of the embedded server included; logs are in .tools/tests
 	GO=$(GO) GOTESTSUM=$(abspath $(TOOLS)/gotestsum) LOGS=$(abspath $(TOOLS))/tests TESTFLAGS='$(TESTFLAGS)' .ci/tests $(PACKAGES)
+
+.PHONY: test-long
+test-long: ## the same with all cases, which takes twice as long
+	$(MAKE) test TESTFLAGS='$(WAITS)'
 
 .PHONY: test-race
 test-race: ## the same with the race detector

@@ -155,6 +155,9 @@ func TestPools(t *testing.T) {
 	})
 	for _, language := range []string{"python", "go"} {
 		t.Run(language, func(t *testing.T) {
+			if language == "go" && testing.Short() {
+				t.Skip("the package starter/pool has tests of its own")
+			}
 			t.Run("MPR-26 the same processes in all runs", func(t *testing.T) {
 				t.Parallel()
 				r := p.begin(t, language, "same")

@@ -118,6 +118,9 @@ func TestPyTorch(t *testing.T) {
 			t.Parallel()
 			all, known := pytorchTests[file]
 			require.True(t, known, "it is not said whether these tests apply")
+			if testing.Short() && file != "launcher/api_test.py" {
+				t.Skip("each process takes seconds to import torch")
+			}
 			why := map[string]string{}
 			for _, n := range all {
 				if n.tests == "" {
