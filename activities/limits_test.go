@@ -36,7 +36,7 @@ func TestPreflightRefusesLimitsThatCannotBeEnforced(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"limits.cpus: ps-0: host host-a cannot enforce it: there is memory only; or leave the limit out",
-		"limits.pids: ps-0 and 1 more: host host-a cannot enforce it: there is memory only; or leave the limit out",
+		"limits.pids: host host-a cannot enforce it: there is memory only (ps-0 and 1 more); or leave the limit out",
 		fmt.Sprintf("limits.nofile: ps-0: the host worker on host host-a may itself have at most %d; raise its hard limit (ulimit -Hn, or LimitNOFILE of its service), or ask for less", files.Max),
 	}, texts)
 	assert.Equal(t, supervisor.Limits{Memory: 1 << 30, CPUs: 2, PIDs: 100, Rlimits: []supervisor.Rlimit{{Resource: unix.RLIMIT_NOFILE, Value: files.Max + 1}}}, limitsOf(s, task("ps")))

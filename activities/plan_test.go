@@ -106,11 +106,11 @@ func TestPreflightReportsEverything(t *testing.T) {
 		texts = append(texts, p.Path+": "+p.Message)
 	}
 	assert.Equal(t, []string{
-		"command[0]: missing-0: no-such-program on host host-a: command not found",
-		"command[0]: plain-0: ./plain on host host-a: not executable",
-		"command[0]: dir-0: " + dir + " on host host-a: is a directory",
-		"dir: nowhere-0: working directory " + filepath.Join(dir, "no") + " on host host-a: no such file or directory",
-		"dir: file-0: " + plain + " on host host-a is not a directory",
+		"command[0]: no-such-program on host host-a: command not found (missing-0)",
+		"command[0]: ./plain on host host-a: not executable (plain-0)",
+		"command[0]: " + dir + " on host host-a: is a directory (dir-0)",
+		"dir: working directory " + filepath.Join(dir, "no") + " on host host-a: no such file or directory (nowhere-0)",
+		"dir: " + plain + " on host host-a is not a directory (file-0)",
 		"logs.dir: " + plain + " is a file on host host-a",
 	}, texts)
 
@@ -143,8 +143,8 @@ func TestPreflightLooksForSecrets(t *testing.T) {
 		texts = append(texts, p.String())
 	}
 	assert.Equal(t, []string{
-		"env.A.from_file: worker-0 and 2 more: on host host-a: /nonexistent: no such file or directory; make it a file that the host worker can read, with the value in it and nothing else",
-		"env.B.from_env: worker-0 and 2 more: on host host-a: the host worker has no variable NO_TOKEN; start the host worker with it, or name another variable or a file",
+		"env.A.from_file: on host host-a: /nonexistent: no such file or directory (worker-0 and 2 more); make it a file that the host worker can read, with the value in it and nothing else",
+		"env.B.from_env: on host host-a: the host worker has no variable NO_TOKEN (worker-0 and 2 more); start the host worker with it, or name another variable or a file",
 	}, texts)
 }
 

@@ -32,7 +32,7 @@ func (c *checks) preflight(run runkey.Run, s *spec.RunSpec, user *hostuser.User,
 		key := wrong{path, what}
 		if count[key]++; count[key] == 1 {
 			of[key] = len(problems)
-			problems = append(problems, spec.Problem{Path: path, Remedy: remedy, Message: task, ExitCode: exitCode})
+			problems = append(problems, spec.Problem{Path: path, Remedy: remedy, Message: what + " (" + task, ExitCode: exitCode})
 		}
 	}
 	variables, limits := c.variables(lent), map[string][]spec.Problem{} // by type
@@ -61,7 +61,7 @@ func (c *checks) preflight(run runkey.Run, s *spec.RunSpec, user *hostuser.User,
 		if more := count[key] - 1; more > 0 {
 			problems[i].Message += fmt.Sprintf(" and %d more", more)
 		}
-		problems[i].Message += ": " + key.what
+		problems[i].Message += ")"
 	}
 	if err == nil && len(problems) == 0 {
 		err = c.makeRunDir(run, s, user)
@@ -191,8 +191,6 @@ func envList(env map[string]string) []string {
 	}
 	return out
 }
-
-// The exit codes of a shell for a program that it cannot execute or does not find.
 
 // Why a file cannot be executed.
 var (

@@ -25,16 +25,16 @@ func TestAStartThatWouldFailIsRefusedBeforehand(t *testing.T) {
 		task spec.Task
 		want string
 	}{
-		"a line for a shell": {spec.Task{Type: "extra", Command: []string{"echo $RANK && echo it's"}}, "echo $RANK && echo it's on host host-a: command not found; that needs a shell: sh -c 'echo $RANK && echo it'\\''s'"},
-		"an operator":        {spec.Task{Type: "extra", Command: []string{"true|cat"}}, `command not found; that needs a shell: sh -c 'true|cat'`},
-		"a builtin":          {spec.Task{Type: "extra", Command: []string{"cd", "/tmp"}}, `command not found; that needs a shell: sh -c 'cd /tmp'`},
-		"no such script":     {spec.Task{Type: "extra", Command: []string{"/no/train.py"}}, "/no/train.py on host host-a: command not found; give a path"},
+		"a line for a shell": {spec.Task{Type: "extra", Command: []string{"echo $RANK && echo it's"}}, "echo $RANK && echo it's on host host-a: command not found (extra-0); that needs a shell: sh -c 'echo $RANK && echo it'\\''s'"},
+		"an operator":        {spec.Task{Type: "extra", Command: []string{"true|cat"}}, `command not found (extra-0); that needs a shell: sh -c 'true|cat'`},
+		"a builtin":          {spec.Task{Type: "extra", Command: []string{"cd", "/tmp"}}, `command not found (extra-0); that needs a shell: sh -c 'cd /tmp'`},
+		"no such script":     {spec.Task{Type: "extra", Command: []string{"/no/train.py"}}, "/no/train.py on host host-a: command not found (extra-0); give a path"},
 		"carriage return":    {spec.Task{Type: "extra", Command: []string{carriage}}, "its first line ends with a carriage return, as in Windows files; take them out of the file: sed -i 's/\\r$//' " + carriage},
 		"carriage by env":    {spec.Task{Type: "extra", Command: []string{byEnv}}, "its first line ends with a carriage return"},
 		"well":               {spec.Task{Type: "extra", Command: []string{"true"}}, ""},
-		"no such program":    {spec.Task{Type: "extra", Command: []string{"/no/such/program"}}, "command[0]: extra-0: /no/such/program on host host-a: command not found"},
+		"no such program":    {spec.Task{Type: "extra", Command: []string{"/no/such/program"}}, "command[0]: /no/such/program on host host-a: command not found (extra-0)"},
 		"no interpreter":     {spec.Task{Type: "extra", Command: []string{script}}, "command[0]: extra-0: " + script + " on host host-a: its interpreter /no/such/interpreter does not exist; install it"},
-		"no such directory":  {spec.Task{Type: "extra", Command: []string{"true"}, Dir: "/nonexistent"}, "dir: extra-0: working directory /nonexistent on host host-a: no such file"},
+		"no such directory":  {spec.Task{Type: "extra", Command: []string{"true"}, Dir: "/nonexistent"}, "dir: working directory /nonexistent on host host-a: no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := newControl(t).checkStart(hostapi.CheckStartInput{Task: c.task})
@@ -54,7 +54,7 @@ func TestAStartThatWouldFailIsRefusedBeforehand(t *testing.T) {
 		})
 		require.NoError(t, err)
 		_, err = c.env.ExecuteActivity(c.host.RestartTasks, hostapi.RestartTasksInput{TaskRequest: spec.TaskRequest{Tasks: []string{"gone-0"}}})
-		checkRefusal(t, err, "gone-0: /no/such/program on host host-a: command not found")
+		checkRefusal(t, err, "/no/such/program on host host-a: command not found (gone-0)")
 	})
 }
 

@@ -66,7 +66,7 @@ func listTopics(a *cli.App) error {
 		fmt.Fprintf(&b, "\n%s\n", g.Title)
 		for _, topic := range g.Topics {
 			entries = append(entries, entry{g.Title, topic.Name, topic.Title})
-			fmt.Fprintf(&b, "  %-14s %s\n", topic.Name, topic.Title)
+			fmt.Fprintf(&b, "  %-15s %s\n", topic.Name, topic.Title)
 		}
 	}
 	b.WriteString("\n`clusterrun --help` lists the commands.\n")

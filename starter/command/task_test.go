@@ -159,7 +159,7 @@ func TestTaskStopMistakes(t *testing.T) {
 		`unexpected argument "worker-1"`:       {"clear-stop", "worker-1"},
 		`unexpected argument "x"`:              {"should-stop", "x"},
 		"--timeout -1s is negative":            {"wait-for-stop", "--timeout", "-1s"},
-		"invalid argument \"soon\"":            {"wait-for-stop", "--timeout", "soon"},
+		"--timeout \"soon\"":                   {"wait-for-stop", "--timeout", "soon"},
 		"unknown flag: --force; see `clusterr": {"stop", "--force"},
 	} {
 		assert.Contains(t, h.exits(2, args...), want)

@@ -159,11 +159,11 @@ func TestOperatorRequests(t *testing.T) {
 		code, stdout, stderr := f.CLI(t, "start", run.GetID(), "extra-0", "--", "/no/such/program")
 		assert.Equal(t, 2, code)
 		assert.Empty(t, stdout)
-		assert.Contains(t, stderr, "extra-0: /no/such/program on host host-a: command not found")
+		assert.Contains(t, stderr, "/no/such/program on host host-a: command not found (extra-0)")
 		code, stdout, stderr = f.CLI(t, "--json", "start", "--dir", "/nonexistent", run.GetID(), "worker-1")
 		assert.Equal(t, 2, code)
 		assert.Contains(t, stdout, `"exit_code": 2`)
-		assert.Contains(t, stderr, "worker-1: working directory /nonexistent on host host-a: no such file or directory")
+		assert.Contains(t, stderr, "working directory /nonexistent on host host-a: no such file or directory")
 		code, _, stderr = f.Temporal(t, "workflow", "update", "execute", "--workflow-id", run.GetID(), "--name", spec.UpdateStartTask,
 			"--input", `{"task": "extra-0", "command": ["/no/such/program"]}`)
 		assert.NotZero(t, code)

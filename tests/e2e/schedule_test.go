@@ -57,7 +57,7 @@ func TestScheduledRuns(t *testing.T) {
 	assert.Contains(t, stderr, `a schedule "nightly" exists already`)
 	code, _, stderr = s.CLI(t, "schedule", "create", "--cron", "99 * * * *", "-n", "1", "--", "true")
 	assert.Equal(t, 2, code, stderr)
-	assert.Contains(t, stderr, "the server refuses the schedule: ")
+	assert.Contains(t, stderr, "the server refuses these times: ")
 	code, _, stderr = s.CLI(t, "schedule", "create", "--cron", "0 3 * * *", "--timezone", "Nowhere/Atall", "-n", "1", "--", "true")
 	assert.Equal(t, 2, code, stderr)
 

@@ -89,6 +89,9 @@ func plainCause(err error) string {
 			return strings.Trim(after, `"`)
 		}
 	}
+	if strings.Contains(text, "no children to pick from") { // the addresses of a name that has none
+		return "no such host"
+	}
 	text, _, _ = strings.Cut(text, "\n")
 	return strings.Trim(text[strings.LastIndex(text, ": ")+1:], ` "`)
 }

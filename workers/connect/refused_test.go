@@ -12,10 +12,11 @@ import (
 func TestUnreachedIsPlain(t *testing.T) {
 	const dialing = `failed reaching server: connection error: desc = "transport: Error while dialing: dial tcp `
 	for wrapped, want := range map[string]string{
-		dialing + `127.0.0.1:9: connect: connection refused"`:                                                                                                     "no Temporal server at a:1 (connection refused); check --address",
-		dialing + `lookup a on 10.0.0.2:53: no such host"`:                                                                                                        "no Temporal server at a:1 (no such host); check --address",
-		"failed reaching server: the Temporal server refuses GetSystemInfo (unknown key): it does not know the API key":                                           "the Temporal server refuses GetSystemInfo (unknown key): it does not know the API key",
-		"failed reaching server: context deadline exceeded":                                                                                                       "no Temporal server at a:1 (no answer in time); check --address",
+		dialing + `127.0.0.1:9: connect: connection refused"`:                                                           "no Temporal server at a:1 (connection refused); check --address",
+		dialing + `lookup a on 10.0.0.2:53: no such host"`:                                                              "no Temporal server at a:1 (no such host); check --address",
+		"failed reaching server: the Temporal server refuses GetSystemInfo (unknown key): it does not know the API key": "the Temporal server refuses GetSystemInfo (unknown key): it does not know the API key",
+		`name resolver error: no children to pick from`:                                                                 "no Temporal server at a:1 (no such host); check --address",
+		"failed reaching server: context deadline exceeded":                                                             "no Temporal server at a:1 (no answer in time); check --address",
 		`connection error: desc = "transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate signed by unknown authority"`: "no connection to the Temporal server at a:1 (certificate signed by unknown authority): its certificate is not trusted here",
 		`connection error: desc = "error reading server preface: EOF"` + "\n" + "remote error: tls: certificate required":                                         "no connection to the Temporal server at a:1 (certificate required): it refuses the client certificate",
 		`connection error: desc = "error reading server preface: EOF"`:                                                                                            "no connection to the Temporal server at a:1 (EOF): it may need TLS",

@@ -60,11 +60,15 @@ type InvalidSpecError struct {
 
 // Error lists all problems: one in the same line, several in a line each.
 func (e *InvalidSpecError) Error() string {
-	title := "invalid run spec"
-	if e.ExitCode() != exitcode.Usage {
-		title = "a program cannot be executed"
+	if e.ExitCode() == exitcode.Usage {
+		return listProblems("invalid run spec", e.Problems, e.More)
 	}
-	return listProblems(title, e.Problems, e.More)
+	if len(e.Problems) == 1 { // it names the program
+		p := e.Problems[0]
+		p.Path = ""
+		return p.String()
+	}
+	return listProblems("programs cannot be executed", e.Problems, e.More)
 }
 
 // ExitCode returns the exit code of the run: the exit code of a shell if all problems are

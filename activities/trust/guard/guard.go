@@ -2,7 +2,9 @@ package guard
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -55,6 +57,10 @@ func (g *Guard) Check() error {
 // read reads a policy and the file of signers that it names.
 func read(file string) (*policy.Policy, *signatures.Signers, []version, error) {
 	b, info, err := readTrusted(file)
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return nil, nil, nil, fmt.Errorf("policy %s: %w", path.Path, path.Err)
+	}
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("policy: %w", err)
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,9 +53,13 @@ func FlagWords(err error) string {
 	case errors.As(cause, &quotes):
 		want = "its quotes do not match; leave them out"
 	default:
-		return err.Error()
+		want = cause.Error()
 	}
-	return strings.TrimSuffix(err.Error(), cause.Error()) + want
+	flag := "--" + invalid.GetFlag().Name
+	if short := invalid.GetFlag().Shorthand; short != "" {
+		flag = "-" + short
+	}
+	return fmt.Sprintf("%s %q: %s", flag, invalid.GetValue(), want)
 }
 
 // otherNames maps the names that other programs use for commands to our names.

@@ -129,7 +129,8 @@ func scheduleSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec
 	case errors.As(err, &exists):
 		return cli.Usagef("%s", err)
 	case errors.As(err, &invalid):
-		return cli.Usagef("the server refuses the schedule: %s; see --cron, --every and --timezone", invalid.Message)
+		return cli.Usagef("the server refuses these times: %s; see --cron, --every and --timezone",
+			strings.TrimPrefix(invalid.Message, "Invalid schedule spec: "))
 	case err != nil:
 		return err
 	}

@@ -98,10 +98,10 @@ func (t *tail) lines() []string {
 
 // remedies maps messages of ssh to remedies.
 var remedies = []struct{ said, remedy string }{
-	{"has changed and you have requested strict checking", "find out why before you remove the old key"},
-	{"Host key verification failed", "connect once by hand, to see its key and accept it"},
+	{"has changed and you have requested strict checking", "Find out why before you remove the old key"},
+	{"Host key verification failed", "Connect once by hand, to see its key and accept it"},
 	{"Permission denied", "ssh has to get there without a password: use a key, or an agent that has it"},
-	{"Could not resolve hostname", "correct the name"},
+	{"Could not resolve hostname", "Correct the name"},
 }
 
 // reason returns why the agent of a host has ended, in the agent's own words if it wrote any.
@@ -112,10 +112,10 @@ func (c Config) reason(err error, said []string) string {
 	if errors.As(err, &exit) {
 		code = exit.ExitCode()
 	}
-	text := strings.Join(said, "; ")
+	text := strings.TrimPrefix(strings.Join(said, "; "), name+": ")
 	for _, r := range remedies {
 		if strings.Contains(text, r.said) {
-			return fmt.Sprintf("%s: %s; %s", name, text, r.remedy)
+			return fmt.Sprintf("%s: %s. %s", name, strings.TrimSuffix(text, "."), r.remedy)
 		}
 	}
 	switch {
