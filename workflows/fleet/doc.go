@@ -73,11 +73,11 @@
 // # Preemption
 //
 // If the [Settings] of the queue say so, a run that waits preempts runs of lower priority
-// ([Preempt]): as few as it needs so that it can start once they have left, those of the lowest
-// priority first, and of these those that lose the least work. A run has one notice at a time,
-// which is never taken back. Its room counts as free for whoever comes first in the queue, so no
-// others are preempted for it. A run preempts only on hosts that no earlier run guards, and not
-// after a host has refused it in this generation. Room that is not free ten minutes after its
+// ([Preempt]): as few as it needs so that it can start once they have left, the lowest priority
+// first, then the least lost work. A run has one notice at a time, which is never taken back. Its
+// room is promised to the runs of the queue in their order, so no others are preempted for it. A
+// run does not preempt on hosts that an earlier run without such a promise could use, or after a
+// host has refused it in this generation. Room that is not free ten minutes after its
 // deadline is no longer counted on. The preempted run asks for its next generation like any
 // other, with its age; its demand says when it may not be preempted again ([Demand.Firm]).
 package fleet

@@ -65,7 +65,7 @@ func (f *fuzzed) anyRun() Run          { return Run{WorkflowID: fmt.Sprint("r", 
 func (f *fuzzed) anyHost() Host        { return f.hosts[f.number(len(f.hosts))] }
 
 func (f *fuzzed) demand() Demand {
-	d := Demand{Priority: 1 + f.number(5), Notice: time.Duration(f.number(4)) * time.Minute, Firm: f.number(5) == 0}
+	d := Demand{Priority: 1 + f.number(5)}
 	for range 1 + f.number(3) {
 		g := Group{Tasks: 1 + f.number(7)}
 		switch f.number(8) {
@@ -105,6 +105,7 @@ func (f *fuzzed) demand() Demand {
 		d.Elastic, d.MinHosts, d.MaxHosts, d.PerHost = true, 1+f.number(3), 4, 2
 		d.JoinWait = time.Duration(f.number(3)) * time.Minute
 	}
+	d.Notice, d.Firm = time.Duration(len(f.Bytes)%4)*time.Minute, len(f.Bytes)%5 == 0
 	d.Spread = f.number(4) == 0
 	if f.number(2) == 0 {
 		d.MaxRunTime = time.Duration(1+f.number(20)) * time.Minute
@@ -116,14 +117,7 @@ func (f *fuzzed) demand() Demand {
 }
 
 func (f *fuzzed) event() Event {
-	switch f.number(21) {
-	case 20:
-		how := f.number(8)
-		s := Settings{Preempt: PreemptLower, LongestNotice: time.Duration(how) * 20 * time.Second}
-		if how == 7 {
-			s = Settings{}
-		}
-		return Set{Settings: s, Now: f.now}
+	switch f.number(20) {
 	case 0, 1, 2:
 		j := f.join(f.anyHost())
 		if f.number(4) == 0 {
@@ -179,6 +173,12 @@ func (f *fuzzed) join(h Host) Joined {
 
 func (f *fuzzed) run() {
 	for len(f.Bytes) > 0 {
+		switch len(f.Bytes) % 64 { // changed now and then, by no byte of the script
+		case 1, 2, 3:
+			f.step(Set{Now: f.now})
+		case 4, 5, 6, 7, 8:
+			f.step(Set{Settings: Settings{Preempt: PreemptLower, LongestNotice: time.Duration(len(f.Bytes)%7) * 20 * time.Second}, Now: f.now})
+		}
 		f.step(f.event())
 	}
 	f.finish()
@@ -311,9 +311,9 @@ func (f *fuzzed) checkNotices(e Event, actions []Action) {
 			f.t.Fatalf("%#v: %v has notice twice", e, p.Run)
 		case v.state != holding || len(v.held) == 0 || r.state != waiting:
 			f.t.Fatalf("%#v: %v in state %d makes room for %v in state %d", e, p.Run, v.state, p.For, r.state)
-		case v.terms.firm || f.asked[p.Run].Demand.Firm || f.asked[p.Run].Demand.Priority <= f.asked[p.For].Demand.Priority:
-			f.t.Fatalf("%#v: %v makes room for %v", e, f.asked[p.Run], f.asked[p.For])
-		case p.Deadline.Sub(f.now) > f.asked[p.Run].Demand.Notice:
+		case v.terms.firm || v.terms.priority <= f.asked[p.For].Demand.Priority:
+			f.t.Fatalf("%#v: %v makes room for %v", e, v.terms, f.asked[p.For])
+		case p.Deadline.Sub(f.machine.now) > v.terms.notice:
 			f.t.Fatalf("%#v: %v until %v, at %v", e, p.Run, p.Deadline, f.now)
 		}
 		f.notices[p.Run] = p
@@ -355,7 +355,7 @@ func (f *fuzzed) checkGuarded(r *run, victims []*run) {
 			return
 		}
 		open := f.machine.openFor(w)
-		if !f.machine.couldStart(w, open) {
+		if !f.machine.couldStart(w, open) || w.promised == f.machine.moment.decision {
 			continue
 		}
 		if !slices.ContainsFunc(victims, func(v *run) bool {

@@ -22,6 +22,11 @@ type host struct {
 	// guard is the room that earlier runs leave to others; see [Machine.decide].
 	guard guard
 	ready bool // during a decision
+	// promised is the room here, free or soon to be free, that runs which wait were promised in
+	// a decision.
+	promised room
+	// firm reports whether a run that waits may need any room here, because it was promised none.
+	firm bool
 	// firstUse and lastUse bound its part of the uses of the fleet; see [planner.turn].
 	firstUse, lastUse int
 }

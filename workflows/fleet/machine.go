@@ -49,11 +49,13 @@ type run struct {
 	could  bool
 	// told is set once the run was asked to give back its room.
 	told bool
-	// terms are those of its latest demand. leaving is the notice that it has, and gone is set
+	// terms are from its latest demand. leaving is the notice that it has, and gone is set
 	// while the fleet looks at the room that its end would leave.
 	terms   terms
 	leaving leaving
 	gone    bool
+	// promised is the latest decision in which it was promised room that others make.
+	promised int
 	// enough is the time since which there has been room on enough hosts for an elastic run
 	// that waits for more. It is zero if there is none.
 	enough time.Time

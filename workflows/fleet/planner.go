@@ -31,7 +31,7 @@ func (p *planner) unguard() {
 	p.moment = moment{decision: p.moment.decision + 1}
 	p.open = 0
 	for _, h := range p.hosts {
-		h.guard, h.ready = guard{}, h.state() == HostReady
+		h.guard, h.promised, h.firm, h.ready = guard{}, room{}, false, h.state() == HostReady
 		if h.ready {
 			p.open++
 		}

@@ -79,18 +79,32 @@ func (r *run) leaves(now time.Time) bool {
 // preempt gives notice to runs of lower priority so that a run that waits can start after their
 // end: to as few as necessary, those first that have the lowest priority, and of these those
 // whose end loses the least work. It gives none if the runs that have notice make enough room,
-// and none for hosts that an earlier run guards, or to a run that has notice. A run that hosts
-// have refused preempts none, since it may not start in their room either.
+// without the room that is promised to earlier runs, and none to a run that has notice. Hosts
+// that an earlier run could use that was promised none are left out. A run that hosts have
+// refused preempts none, since it may not start in their room either.
 func (m *Machine) preempt(r *run) []Action {
-	if m.settings.Preempt != PreemptLower || r.try > 0 || !r.enough.IsZero() {
+	if m.settings.Preempt != PreemptLower {
 		return nil
 	}
 	hosts := m.openFor(r)
-	victims := m.victims(r, hosts)
-	if len(victims) == 0 {
+	var actions []Action
+	if r.try == 0 && r.enough.IsZero() {
+		actions = m.giveNotice(r, hosts)
+	}
+	if r.promised != m.moment.decision && m.couldStart(r, hosts) {
+		for _, h := range hosts {
+			h.firm = true
+		}
+	}
+	return actions
+}
+
+// giveNotice does so for a run and the hosts that it could use.
+func (m *Machine) giveNotice(r *run, hosts []*host) []Action {
+	victims, gone := m.victims(r, hosts), m.withNotice(hosts)
+	if len(victims)+len(gone) == 0 {
 		return nil
 	}
-	gone := m.withNotice(hosts)
 	defer func() {
 		for _, o := range slices.Concat(gone, victims) {
 			o.gone = false
@@ -99,32 +113,29 @@ func (m *Machine) preempt(r *run) []Action {
 	for _, o := range gone {
 		o.gone = true
 	}
-	fits := func() bool {
-		return m.search(r, hosts, func(h *host) room {
-			if h.guard.on {
-				return m.roomFor(r, h)
-			}
-			free, alone := h.roomAt(r, time.Time{})
-			if r.demand.Exclusive && !alone {
-				return room{}
-			}
-			return free
-		}) != nil
+	find := func() []place {
+		return m.search(r, hosts, func(h *host) room { return m.roomThen(r, h) })
 	}
+	fits := func() bool { return find() != nil }
 	first := func(n int) bool {
 		for i, o := range victims {
 			o.gone = i < n
 		}
 		return fits()
 	}
-	if first(0) || !first(len(victims)) {
+	if first(0) {
+		m.promise(r, find())
+		return nil
+	}
+	if !first(len(victims)) {
 		return nil
 	}
 	n := 1 + sort.Search(len(victims)-1, func(i int) bool { return first(i + 1) })
 	first(n)
-	victims = spare(victims[:n], fits)
+	chosen := spare(victims[:n], fits)
+	m.promise(r, find())
 	var actions []Action
-	for _, o := range victims {
+	for _, o := range chosen {
 		notice := o.terms.notice
 		if most := m.settings.LongestNotice; most > 0 {
 			notice = min(notice, most)
@@ -138,11 +149,40 @@ func (m *Machine) preempt(r *run) []Action {
 	return actions
 }
 
+// roomThen returns the room that a run may have on a host once the runs that are gone have left.
+func (m *Machine) roomThen(r *run, h *host) room {
+	if h.firm {
+		return m.roomFor(r, h)
+	}
+	free, alone := h.roomAt(r, time.Time{})
+	if r.demand.Exclusive && (!alone || h.promised != room{}) {
+		return room{}
+	}
+	return room{max(0, free.slots-h.promised.slots), max(0, free.gpus-h.promised.gpus)}
+}
+
+// promise keeps the places of a run from later runs in this decision. A run that wants GPUs by
+// name gets no promise, since another may want the same.
+func (m *Machine) promise(r *run, places []place) {
+	if len(r.shape.listed) > 0 {
+		return
+	}
+	r.promised = m.moment.decision
+	for _, p := range places {
+		h := m.host(p.Host)
+		h.promised.slots += p.tasks
+		h.promised.gpus += p.gpus
+		if r.demand.Exclusive {
+			h.promised = room{noBound, noBound}
+		}
+	}
+}
+
 // victims returns the runs that a run may preempt on hosts, in the order in which they are chosen.
 func (m *Machine) victims(r *run, hosts []*host) []*run {
 	var list []*run
 	for _, h := range hosts {
-		if h.guard.on {
+		if h.firm {
 			continue
 		}
 		for _, o := range h.holds {
