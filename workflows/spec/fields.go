@@ -310,7 +310,7 @@ var fields = []field{
 	},
 	{
 		of: "Preemption.max", bounds: "leave it out for no limit",
-		doc:     "How often the run may be preempted. Default: no limit. 0: never.",
+		doc:     "How often the run may be preempted, which may be 0. Default: no limit.",
 		example: "max: 3", least: new(0),
 		flag: "max-preemptions", usage: "let the run be preempted at most `NUMBER` times",
 	},

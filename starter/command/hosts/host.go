@@ -61,8 +61,8 @@ reverses it.
 other hosts as soon as there is room; other runs stay until they end.
 
 With --deadline, all runs that have tasks there get notice instead, so that they can save their
-work (see ` + "`clusterrun help checkpoints`" + `). What is left of them at the deadline is stopped, and they
-are pending again, with their age, unless their requeue_on says otherwise.
+work (see ` + "`clusterrun help checkpoints`" + `). They are stopped at the deadline, and are pending
+again, with their age, unless their requeue_on says otherwise.
 
 ` + "`clusterrun host uncordon`" + ` reverses a drain. A notice that was given stays.
 

@@ -56,8 +56,8 @@ def preempted() -> Optional[float]:
     """Return the seconds until the task is stopped, if it has notice of that, and None
     otherwise: a run of higher priority needs its room, its host drains, or a person has
     given notice. It is as cheap as should_stop. Save a checkpoint, and continue or exit
-    with a code other than 0: the run then continues from it as soon as there is room.
-    If all tasks exit with 0 in time, the run has succeeded. In a process that is not a task
+    with a code other than 0; the run continues from it as soon as there is room.
+    If all tasks exit with 0 in time, the run succeeds. In a process that is not a task
     it returns None."""
     watch = _watch or watching()
     if watch.error is not None:
