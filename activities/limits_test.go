@@ -35,9 +35,9 @@ func TestPreflightRefusesLimitsThatCannotBeEnforced(t *testing.T) {
 		texts = append(texts, p.String())
 	}
 	assert.Equal(t, []string{
-		"limits.cpus: ps-0: host host-a cannot enforce it: there is memory only; or leave the limit out",
+		"limits.cpus: host host-a cannot enforce it: there is memory only (ps-0); or leave the limit out",
 		"limits.pids: host host-a cannot enforce it: there is memory only (ps-0 and 1 more); or leave the limit out",
-		fmt.Sprintf("limits.nofile: ps-0: the host worker on host host-a may itself have at most %d; raise its hard limit (ulimit -Hn, or LimitNOFILE of its service), or ask for less", files.Max),
+		fmt.Sprintf("limits.nofile: the host worker on host host-a may itself have at most %d (ps-0); raise its hard limit (ulimit -Hn, or LimitNOFILE of its service), or ask for less", files.Max),
 	}, texts)
 	assert.Equal(t, supervisor.Limits{Memory: 1 << 30, CPUs: 2, PIDs: 100, Rlimits: []supervisor.Rlimit{{Resource: unix.RLIMIT_NOFILE, Value: files.Max + 1}}}, limitsOf(s, task("ps")))
 	none := limitsOf(&spec.RunSpec{Limits: spec.Limits{Core: spec.CoreNone}}, task("worker"))

@@ -29,11 +29,11 @@ func TestAStartThatWouldFailIsRefusedBeforehand(t *testing.T) {
 		"an operator":        {spec.Task{Type: "extra", Command: []string{"true|cat"}}, `command not found (extra-0); that needs a shell: sh -c 'true|cat'`},
 		"a builtin":          {spec.Task{Type: "extra", Command: []string{"cd", "/tmp"}}, `command not found (extra-0); that needs a shell: sh -c 'cd /tmp'`},
 		"no such script":     {spec.Task{Type: "extra", Command: []string{"/no/train.py"}}, "/no/train.py on host host-a: command not found (extra-0); give a path"},
-		"carriage return":    {spec.Task{Type: "extra", Command: []string{carriage}}, "its first line ends with a carriage return, as in Windows files; take them out of the file: sed -i 's/\\r$//' " + carriage},
+		"carriage return":    {spec.Task{Type: "extra", Command: []string{carriage}}, "its first line ends with a carriage return, as in Windows files (extra-0); take them out of the file: sed -i 's/\\r$//' " + carriage},
 		"carriage by env":    {spec.Task{Type: "extra", Command: []string{byEnv}}, "its first line ends with a carriage return"},
 		"well":               {spec.Task{Type: "extra", Command: []string{"true"}}, ""},
 		"no such program":    {spec.Task{Type: "extra", Command: []string{"/no/such/program"}}, "command[0]: /no/such/program on host host-a: command not found (extra-0)"},
-		"no interpreter":     {spec.Task{Type: "extra", Command: []string{script}}, "command[0]: extra-0: " + script + " on host host-a: its interpreter /no/such/interpreter does not exist; install it"},
+		"no interpreter":     {spec.Task{Type: "extra", Command: []string{script}}, "command[0]: " + script + " on host host-a: its interpreter /no/such/interpreter does not exist (extra-0); install it"},
 		"no such directory":  {spec.Task{Type: "extra", Command: []string{"true"}, Dir: "/nonexistent"}, "dir: working directory /nonexistent on host host-a: no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
