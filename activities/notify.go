@@ -113,8 +113,37 @@ type receiver struct {
 	problem *spec.Problem
 }
 
-// receiver asks the policy about a receiver, and looks up its secrets.
-func (g *gate) receiver(n spec.Notification, dir string, signers []string) (to receiver) {
+// receiver asks the policy about a receiver, and finds its program or its secrets.
+func (g *gate) receiver(n spec.Notification, dir string, signers []string) receiver {
+	to := g.judge(n, dir, signers)
+	switch {
+	case to.problem != nil:
+	case n.IsWebhook():
+		to.lookUp(n.Secret, "secret", &to.secret)
+	default:
+		if err := executable(to.program); err != nil {
+			to.problem = &spec.Problem{Path: "command[0]", Message: n.Command[0] + ": " + err.Error(), Remedy: remedyOf(n.Command, err)}
+		}
+	}
+	return to
+}
+
+// DecideNotice returns the decision of a policy about a notification of a run. An address that is
+// a secret is looked up on this machine.
+func DecideNotice(g *guard.Guard, s *spec.RunSpec, n spec.Notification, signers []string) policy.Decision {
+	to := (&gate{core: &core{Config: Config{Guard: g}}}).judge(n, noticeDir(s.Dir), signers)
+	d := to.decision
+	if n.IsWebhook() {
+		d.User = "" // no process is started
+	}
+	if d.Allowed && to.problem != nil {
+		return policy.Decision{Reason: to.problem.String()}
+	}
+	return d
+}
+
+// judge asks the policy about a receiver.
+func (g *gate) judge(n spec.Notification, dir string, signers []string) (to receiver) {
 	request := policy.Request{Signers: signers}
 	for _, from := range []spec.Source{n.Webhook.From, n.Secret} {
 		if from.FromFile != "" {
@@ -132,17 +161,12 @@ func (g *gate) receiver(n spec.Notification, dir string, signers []string) (to r
 		request.Program, request.Directories = to.program, []string{resolved(dir)}
 		request.Problem = goesUp(&spec.RunSpec{}, spec.Task{Command: n.Command})
 		to.decide(g, request)
-		if to.problem == nil {
-			if err := executable(to.program); err != nil {
-				to.problem = &spec.Problem{Path: "command[0]", Message: n.Command[0] + ": " + err.Error(), Remedy: remedyOf(n.Command, err)}
-			}
-		}
 		return to
 	}
 	// The address may be a secret, so the policy is first asked about the secrets.
 	request.Notice = true
 	to.address = n.Webhook.Value
-	if !to.decide(g, request) || !to.lookUp(n.Webhook.From, "webhook", &to.address) || !to.lookUp(n.Secret, "secret", &to.secret) {
+	if !to.decide(g, request) || !to.lookUp(n.Webhook.From, "webhook", &to.address) {
 		return to
 	}
 	if err := spec.CheckWebhook(to.address); err != nil {

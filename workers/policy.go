@@ -1,6 +1,8 @@
 package workers
 
 import (
+	"fmt"
+
 	"github.com/clusterrun/clusterrun/activities"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
@@ -19,20 +21,36 @@ type TaskDecision struct {
 	policy.Decision
 }
 
-// DecideTasks returns the decision that a host worker on this machine, of this user and with
-// that policy, would make about each task of a run that was signed by one of those principals.
-func DecideTasks(file string, s *spec.RunSpec, signers []string) ([]TaskDecision, error) {
+// NoticeDecision is the decision of a policy about a notification, which is named by its place
+// in the spec.
+type NoticeDecision struct {
+	Notification string `json:"notification"`
+	policy.Decision
+}
+
+// Decisions are the decisions of a policy about a run.
+type Decisions struct {
+	Tasks         []TaskDecision   `json:"tasks"`
+	Notifications []NoticeDecision `json:"notifications"`
+}
+
+// DecideRun returns the decisions that a host worker on this machine, of this user and with
+// that policy, would make about a run that was signed by one of those principals. s may be nil.
+func DecideRun(file string, s *spec.RunSpec, signers []string) (d Decisions, err error) {
+	d = Decisions{Tasks: []TaskDecision{}, Notifications: []NoticeDecision{}}
 	g := guard.New(file, "", "")
 	if err := g.Check(); err != nil || s == nil {
-		return nil, err
+		return d, err
 	}
-	var all []TaskDecision
 	ships := ""
 	if s.Ships() {
 		ships = "/ship" // any path will do
 	}
 	for _, t := range s.TaskList() {
-		all = append(all, TaskDecision{t.Name(), g.Decide(activities.PolicyRequest(s, t, ships, signers))})
+		d.Tasks = append(d.Tasks, TaskDecision{t.Name(), g.Decide(activities.PolicyRequest(s, t, ships, signers))})
 	}
-	return all, nil
+	for i, n := range s.Notify {
+		d.Notifications = append(d.Notifications, NoticeDecision{fmt.Sprintf("notify[%d]", i), activities.DecideNotice(g, s, n, signers)})
+	}
+	return d, nil
 }

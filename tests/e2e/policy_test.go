@@ -495,22 +495,30 @@ func TestPolicyCheck(t *testing.T) {
 	assert.Equal(t, "chief-0: allowed by rule 1, as "+me.Username+"\nworker-0: denied: rule 1 does not allow the program "+bin+"/true\n", stdout)
 	assert.Equal(t, 1, code)
 	assert.Contains(t, stderr, "1 task is denied")
+	s = write("run.yaml", "dir: "+dir+"\ntasks: [{type: chief, command: ["+dir+"/job]}, {type: worker, command: [/bin/true]}]\n"+
+		"notify: [{webhook: \"https://hooks.example.com/iris\"}, {command: [/bin/true]}]", 0o644)
+	code, stdout, stderr = run("policy", file, "--spec", s)
+	assert.Equal(t, 1, code)
+	assert.Contains(t, stdout, "notify[0]: denied: rule 2 does not allow webhooks of hooks.example.com\nnotify[1]: allowed by rule 2, as nobody\n")
+	assert.Contains(t, stderr, "1 task is denied, 1 notification is denied")
 	code, stdout, _ = run("policy", file, "--spec", s, "--json")
 	assert.Equal(t, 1, code)
+	type decision struct {
+		Task, Notification string
+		Allowed            bool
+		Rule               int
+		User               string
+	}
 	var out struct {
-		OK    bool
-		Tasks []struct {
-			Task    string
-			Allowed bool
-			Rule    int
-			User    string
-		}
+		OK                   bool
+		Tasks, Notifications []decision
 	}
 	require.NoError(t, json.Unmarshal([]byte(stdout), &out))
 	assert.False(t, out.OK)
 	assert.Equal(t, "worker-0", out.Tasks[1].Task)
 	assert.Equal(t, 2, out.Tasks[1].Rule)
 	assert.Equal(t, "nobody", out.Tasks[1].User)
+	assert.Equal(t, decision{Notification: "notify[1]", Allowed: true, Rule: 2, User: "nobody"}, out.Notifications[1])
 }
 
 // A start that cannot be written down is refused.

@@ -168,7 +168,7 @@ func examineGPUs(ctx context.Context, h doctor.Host) []doctor.Finding {
 func examinePolicy(a *cli.App, file string) []doctor.Finding {
 	var bad error
 	if file != "" {
-		_, bad = workers.DecideTasks(file, nil, nil)
+		_, bad = workers.DecideRun(file, nil, nil)
 	}
 	var dir *doctor.StateDir
 	if info, err := os.Stat(a.Global.StateDir); err == nil {

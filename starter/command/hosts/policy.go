@@ -21,8 +21,8 @@ func Policy(a *cli.App) *cobra.Command {
 		Use:   "policy [flags] FILE",
 		Short: "Check what a host would run, for whom and as which user",
 		Long: `Checks a policy: its fields, its patterns, and that no other user has write access to it.
-With --spec it shows which rule decides about each task, as a host worker of this user on
-this machine would. With --schema it prints the JSON Schema of a policy, for editors, and
+With --spec it shows which rule decides about each task and each notification, as a host
+worker of this user on this machine would. With --schema it prints the JSON Schema of a policy, for editors, and
 takes no FILE.
 
 A policy is a YAML file that says what a host worker runs (worker --policy FILE). The first
@@ -58,8 +58,8 @@ state directory: --state-dir /var/lib/clusterrun. Tasks run as root only if a ru
 root or 0.
 
 Exit codes:
-  0  the policy can be used, and allows every task
-  1  it denies a task
+  0  the policy can be used, and allows every task and notification
+  1  it denies one
   2  it cannot be used, or a mistake in the command line`,
 		Example: `  clusterrun policy /etc/clusterrun/policy.yaml
   clusterrun policy policy.yaml --spec iris.yaml --signer alice@example.com
@@ -75,7 +75,7 @@ Exit codes:
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return runPolicy(a, args, &o) },
 	}
-	cmd.Flags().StringVar(&o.specFile, "spec", "", "show what it decides about the tasks of the run spec in this `FILE`")
+	cmd.Flags().StringVar(&o.specFile, "spec", "", "show what it decides about the tasks and notifications of the run spec in this `FILE`")
 	cmd.Flags().StringSliceVar(&o.signers, "signer", nil, "with --spec: `NAME` of the principal who signed it (default: unsigned)")
 	cmd.Flags().BoolVar(&o.schema, "schema", false, "print the JSON Schema of a policy instead")
 	return cmd
@@ -103,37 +103,47 @@ func runPolicy(a *cli.App, args []string, o *policyOptions) error {
 			return err
 		}
 	}
-	decisions, err := workers.DecideTasks(args[0], s, o.signers)
+	decisions, err := workers.DecideRun(args[0], s, o.signers)
 	if err != nil {
 		return cli.Usagef("%s", err)
 	}
 	return printDecisions(a, decisions)
 }
 
-func printDecisions(a *cli.App, decisions []workers.TaskDecision) error {
-	denied := 0
-	for _, d := range decisions {
-		if !d.Allowed {
-			denied++
+func printDecisions(a *cli.App, d workers.Decisions) error {
+	var lines, denied []string
+	tasks, notices := 0, 0 // denied ones
+	for _, t := range d.Tasks {
+		lines = append(lines, t.Task+": "+decisionText(t.Decision))
+		if !t.Allowed {
+			tasks++
 		}
 	}
-	switch {
-	case a.Global.JSON:
-		if decisions == nil {
-			decisions = []workers.TaskDecision{}
-		}
-		if err := a.PrintJSON(map[string]any{"ok": denied == 0, "tasks": decisions}); err != nil {
-			return err
-		}
-	case len(decisions) == 0:
-		fmt.Fprintln(a.Out, "ok")
-	default:
-		for _, d := range decisions {
-			fmt.Fprintln(a.Out, d.Task+": "+decisionText(d.Decision))
+	for _, n := range d.Notifications {
+		lines = append(lines, n.Notification+": "+decisionText(n.Decision))
+		if !n.Allowed {
+			notices++
 		}
 	}
-	if denied > 0 {
-		return &cli.ExitError{Code: 1, Cause: errors.New(plural.Of(denied, "task is denied", "tasks are denied"))}
+	if tasks > 0 {
+		denied = append(denied, plural.Of(tasks, "task is denied", "tasks are denied"))
+	}
+	if notices > 0 {
+		denied = append(denied, plural.Of(notices, "notification is denied", "notifications are denied"))
+	}
+	if len(lines) == 0 {
+		lines = []string{"ok"}
+	}
+	if !a.Global.JSON {
+		fmt.Fprintln(a.Out, strings.Join(lines, "\n"))
+	} else if err := a.PrintJSON(struct {
+		OK bool `json:"ok"`
+		workers.Decisions
+	}{len(denied) == 0, d}); err != nil {
+		return err
+	}
+	if len(denied) > 0 {
+		return &cli.ExitError{Code: 1, Cause: errors.New(strings.Join(denied, ", "))}
 	}
 	return nil
 }
