@@ -83,6 +83,8 @@ func TestPagesInABrowser(t *testing.T) {
 	assert.Equal(t, 130, code, stderr)
 	open("/temporal/namespaces/default/workflows/bad")
 	await("Temporal's Web UI shows the workflow", `document.body.innerText.includes("ClusterRun")`)
+	click(`a[href="/from-temporal"]`)
+	await("its link leads back to the page of the run", `location.pathname == "/runs/bad" && document.getElementById("cause").innerText.includes("no data")`)
 	assert.Empty(t, l.tasks())
 }
 

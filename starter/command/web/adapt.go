@@ -54,7 +54,7 @@ func adaptPage(text []byte) ([]byte, error) {
 	}
 	text = bytes.ReplaceAll(text, []byte(`base: ""`), []byte(`base: "`+TemporalPath+`"`))
 	text = bytes.ReplaceAll(text, []byte(`"/_app/`), []byte(`"`+TemporalPath+`/_app/`))
-	return bytes.ReplaceAll(text, []byte(before), []byte(digestOfScript(text))), nil
+	return withBackLink(bytes.ReplaceAll(text, []byte(before), []byte(digestOfScript(text)))), nil
 }
 
 // digestOfScript returns the digest of the script in a page, as a policy has it.

@@ -109,6 +109,7 @@ func (s *Server) handler() http.Handler {
 	pages.HandleFunc("GET /runs/{id}/log", s.download)
 	pages.HandleFunc("POST /runs/{id}/{action}", s.act)
 	pages.HandleFunc("GET /namespaces/", s.toTemporal)
+	pages.HandleFunc("GET "+backPath, s.back)
 	// Browsers ask for it if they have no page yet, as after a redirect.
 	pages.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	pages.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/clusterrun/clusterrun/starter/command/cli"
 )
 
 const startPage = `<html><head><meta http-equiv="content-security-policy" content="script-src 'strict-dynamic' 'DIGEST'"><link href="/_app/start.js"></head><body><script>
@@ -62,6 +68,7 @@ func TestTemporalBelowAPath(t *testing.T) {
 	assert.Contains(t, page, `base: "/temporal"`)
 	assert.Contains(t, page, `href="/temporal/_app/start.js"`)
 	assert.Contains(t, page, digestOfScript([]byte(page)))
+	assert.Contains(t, page, backLink)
 
 	_, settings := browser(t, h, "GET", "/temporal/api/v1/settings", cookies...)
 	assert.JSONEq(t, `{"Version":"2","DisableWriteActions":true}`, settings)
@@ -71,6 +78,36 @@ func TestTemporalBelowAPath(t *testing.T) {
 	assert.Empty(t, asked)
 	status, _ = browser(t, h, "POST", "/temporal/api/v1/namespaces/default/workflows/iris/query/status", cookies...)
 	assert.Equal(t, http.StatusOK, status)
+}
+
+// first is a server that knows the first execution of every run.
+type first struct{ client.Client }
+
+func (first) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflow.WorkflowExecutionInfo{FirstRunId: "first"}}, nil
+}
+
+func TestTheWayBack(t *testing.T) {
+	s := &Server{Options: Options{App: &cli.App{}, Client: first{}, Namespace: "default", Queue: "clusterrun"}}
+	const ui = "http://127.0.0.1:8233/temporal"
+	for from, want := range map[string]string{
+		"":                                      "/",
+		":none":                                 "/",
+		ui + "/namespaces/default/workflows":    "/",
+		ui + "/namespaces/default/workflows/":   "/",
+		ui + "/namespaces/other/workflows/iris": "/",
+		ui + "/namespaces/default/workflows/iris":                                   "/runs/iris",
+		ui + "/namespaces/default/workflows/a%2Fb/last/history?page=1":              "/runs/a%2Fb?execution=first",
+		ui + "/namespaces/default/workflows/iris%2Fbarrier%2F4ee9%2F2%2Fx%2F8/last": "/runs/iris",
+		ui + "/namespaces/default/workflows/clusterrun%2Ffleet/last/workers":        "/hosts",
+	} {
+		r := httptest.NewRequest(http.MethodGet, backPath, nil)
+		r.Header.Set("Referer", from)
+		w := httptest.NewRecorder()
+		s.handler().ServeHTTP(w, r)
+		assert.Equal(t, http.StatusFound, w.Code, from)
+		assert.Equal(t, want, w.Header().Get("Location"), from)
+	}
 }
 
 func TestAnotherStartPage(t *testing.T) {
