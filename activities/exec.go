@@ -58,7 +58,7 @@ func (h *Host) AllowExec(ctx context.Context, in hostapi.AllowExecInput) (spec.R
 			return spec.RequestAnswer{}, err
 		}
 	}
-	return spec.RequestAnswer{Tasks: []string{in.Task}, Service: service.DescribeExec(p.Run, hostservice.Exec{
+	return spec.RequestAnswer{Tasks: []string{in.Task}, Through: service.Through, Service: service.DescribeExec(p.Run, hostservice.Exec{
 		Task: in.Task, Generation: p.Generation, Key: in.Key, Until: h.now().Add(execWithin),
 	})}, nil
 }

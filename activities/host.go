@@ -70,7 +70,7 @@ type Config struct {
 	Server     Server
 	// Files serves the files of runs to others. If nil, they can be read only on this host.
 	Files *hostservice.Server
-	// ServeHere returns a service for this machine only, for commands with tasks if Files is nil.
+	// ServeHere returns a service for commands with tasks if Files is nil.
 	ServeHere func() (*hostservice.Server, error)
 	// Rounds keeps the barriers across hosts at which tasks here wait. If nil, there are no
 	// such barriers.

@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"sync"
 
 	"go.uber.org/zap"
@@ -52,8 +53,8 @@ func serveFiles(files *hostservice.Server, host *activities.Host) (stop func()) 
 	return files.Close
 }
 
-// serveHere opens a service for this machine only, for commands with tasks of a host worker that
-// serves no other hosts.
+// serveHere opens a service for commands with tasks of a host worker that serves no files to
+// other hosts.
 func (s *side) serveHere() (*hostservice.Server, error) {
 	s.here.Lock()
 	defer s.here.Unlock()
@@ -61,7 +62,7 @@ func (s *side) serveHere() (*hostservice.Server, error) {
 		return s.here.files, nil
 	}
 	files, err := hostservice.Listen(hostservice.Config{
-		Host: s.Host, StateDir: s.StateDir, Listen: "127.0.0.1", Archives: shipped.Open(s.StateDir),
+		Host: s.Host, StateDir: s.StateDir, Listen: cmp.Or(s.ExecAt, "127.0.0.1"), Through: s.ExecThrough, Archives: shipped.Open(s.StateDir),
 	})
 	if err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func (s *side) serveHere() (*hostservice.Server, error) {
 	return files, nil
 }
 
-// here is the service for this machine. It is opened when it is needed first.
+// here is the service for commands with tasks. It is opened when it is needed first.
 type here struct {
 	sync.Mutex
 	files  *hostservice.Server

@@ -24,13 +24,19 @@ type agentsOn struct {
 	home string
 }
 
-// start starts an agent on a host, as a user logged in there does.
+// start starts an agent on a host.
 func (a *agentsOn) start(host *harness.SSHHost, args ...string) *harness.Process {
+	a.t.Helper()
+	return a.on(host, append([]string{"torchrun", "--rdzv-backend", "c10d", "--rdzv-endpoint", "a:29400", "--rdzv-id", "job"}, args...)...)
+}
+
+// on starts clusterrun on a host, as a user logged in there does.
+func (a *agentsOn) on(host *harness.SSHHost, args ...string) *harness.Process {
 	a.t.Helper()
 	argv := []string{
 		"nsenter", "--net=/run/netns/" + a.Netns(host), "unshare", "--uts", "--mount",
 		"sh", "-c", `hostname "$0" && mount --bind "$1" /etc/hosts && shift && exec "$@"`, host.Name, filepath.Join(a.Dir, "etc-hosts"),
-		harness.Clusterrun(a.t), "torchrun", "--rdzv-backend", "c10d", "--rdzv-endpoint", "a:29400", "--rdzv-id", "job",
+		harness.Clusterrun(a.t),
 	}
 	return harness.Start(a.t, a.home, harness.Env(a.home, "CLUSTERRUN_STATE_DIR="+host.State, "OMP_NUM_THREADS=1",
 		"CLUSTERRUN_TOKEN=a secret that nobody guesses", "PYTHON_EXEC=/usr/bin/python3"), append(argv, args...)...)
@@ -82,6 +88,9 @@ func TestAgents(t *testing.T) {
 		first := a.start(head, elastic...) // the head comes last
 		said(t, first, "0 a 0/4", "0 a 1/4")
 		said(t, second, "0 b 2/4", "0 b 3/4")
+		with := a.on(head, "exec", "--last", "3", "--", "sh", "-c", "echo $CLUSTERRUN_HOST $RANK")
+		assert.Zero(t, with.ExitCode(), with.Stderr())
+		assert.Equal(t, "b 3\n", with.Stdout())
 		second.Kill(syscall.SIGKILL)
 		a.left(other)
 		said(t, first, "1 a 0/2", "1 a 1/2")

@@ -246,6 +246,9 @@ type RequestAnswer struct {
 	Motion stacktree.Motion `json:"motion,omitzero"`
 	// Service is the way to the host of the task of an [ExecRequest], for a short time.
 	Service *HostService `json:"service,omitempty"`
+	// Through is a Unix socket of the command that started the run, if only that command has a
+	// connection to the host.
+	Through string `json:"through,omitempty"`
 	// Note says what the request did to the run if it reached no task.
 	Note string `json:"note,omitempty"`
 }

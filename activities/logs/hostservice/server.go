@@ -36,6 +36,8 @@ type Config struct {
 	// without a port for any free one. Advertise is the address that others use; by default
 	// it is Listen, or the address by which this host reaches Peer.
 	Listen, Advertise, Peer string
+	// Through is the socket through which others reach this host; see [spec.RequestAnswer].
+	Through string
 	// Archives is the store of what runs ship.
 	Archives *shipped.Store
 }

@@ -38,6 +38,9 @@ run, and its output is in no log. It ends, with all that it has started, when th
 when this command does: SIGHUP, and SIGKILL 2s later. A host executes at most 16 commands at a
 time.
 
+A host that ` + "`clusterrun run -H`" + ` has started is reached through that command, by its user on its
+machine.
+
 A host with a policy decides as about a start of the task with this command. If it wants that
 signed, see --sign.
 
@@ -100,35 +103,35 @@ func runExec(ctx context.Context, a *cli.App, args []string, o *execOptions) err
 		return err
 	}
 	start := remotecommand.Start{Secret: rand.Text(), Command: command}
-	service, err := allowed(ctx, run, task, &start, o)
+	way, err := allowed(ctx, run, task, &start, o)
 	if err != nil {
 		return err
 	}
-	return execute(ctx, a, *service, start, o)
+	return execute(ctx, a, way, start, o)
 }
 
 // allowed asks the run for the way to the host of a task, and signs the command.
-func allowed(ctx context.Context, run *starter.Run, task string, start *remotecommand.Start, o *execOptions) (*spec.HostService, error) {
+func allowed(ctx context.Context, run *starter.Run, task string, start *remotecommand.Start, o *execOptions) (way spec.RequestAnswer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cli.RequestTimeout)
 	defer cancel()
 	names, err := cli.TasksOf(ctx, run, []string{task})
 	if err != nil {
-		return nil, err
+		return way, err
 	}
 	key := hostservice.KeyOf(start.Secret)
 	if o.sign.Wanted() {
 		if start.Signature, err = o.sign.SignExec(run.ID, names[0], key, start.Command); err != nil {
-			return nil, err
+			return way, err
 		}
 	}
-	answer, err := run.Exec(ctx, spec.ExecRequest{Task: names[0], Key: key})
-	if err == nil && answer.Service == nil {
+	way, err = run.Exec(ctx, spec.ExecRequest{Task: names[0], Key: key})
+	if err == nil && way.Service == nil {
 		err = fmt.Errorf("run %s gives no way to the host of %s", run.ID, names[0])
 	}
 	if err != nil {
-		return nil, notRunning(ctx, run, names[0], err)
+		return way, notRunning(ctx, run, names[0], err)
 	}
-	return answer.Service, nil
+	return way, nil
 }
 
 // notRunning explains an error with the end of the task, if it has ended.
@@ -155,14 +158,14 @@ func notRunning(ctx context.Context, run *starter.Run, task string, err error) e
 }
 
 // execute executes the command over the host service, with the streams of this command.
-func execute(ctx context.Context, a *cli.App, service spec.HostService, start remotecommand.Start, o *execOptions) error {
+func execute(ctx context.Context, a *cli.App, way spec.RequestAnswer, start remotecommand.Start, o *execOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t := newTTY(a, o.tty, o.forced)
 	start.Terminal, start.Term = t.size(), os.Getenv("TERM")
 	signals := t.watch(cancel)
 	defer t.restore()
-	client := hostservice.NewClient(service, "")
+	client := hostservice.NewExecClient(*way.Service, way.Through)
 	end, err := client.Exec(ctx, remotecommand.Client{
 		In: a.In, Out: a.Out, Err: a.Err, Sizes: t.sizes, Signals: signals, Started: t.begin,
 	}, start)
@@ -171,7 +174,7 @@ func execute(ctx context.Context, a *cli.App, service spec.HostService, start re
 	case t.endedBy.Load() != 0:
 		return &cli.ExitError{Code: exitcode.OfSignal(int(t.endedBy.Load()))}
 	case errors.Is(err, remotecommand.ErrCut):
-		return &cli.ExitError{Code: exitcode.Machinery, Cause: fmt.Errorf("host %s: the connection was cut, which ends the command", service.Host)}
+		return &cli.ExitError{Code: exitcode.Machinery, Cause: fmt.Errorf("host %s: the connection was cut, which ends the command", way.Service.Host)}
 	case err != nil:
 		return &cli.ExitError{Code: exitcode.Machinery, Cause: err}
 	case end.Why != "":

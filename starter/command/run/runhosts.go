@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"github.com/clusterrun/clusterrun/activities/system/privatedir"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/command/specs"
 	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
@@ -37,6 +40,10 @@ type launch struct {
 	served chan struct{}
 	once   sync.Once
 	server cli.Server
+
+	// sockets is the directory of listener, at which clients on this machine reach the hosts.
+	sockets  string
+	listener net.Listener
 }
 
 // serve sets the server for the host workers.
@@ -63,10 +70,27 @@ func (l *launch) dial(ctx context.Context) (net.Conn, error) {
 func (l *launch) abandon() {
 	<-l.done
 	l.hosts.Close()
+	l.closeSocket()
 }
 
-// launchHosts begins to start the other hosts.
-func launchHosts(ctx context.Context, a *cli.App, s *spec.RunSpec, queue string, o runOptions) (*launch, error) {
+// serveSocket connects clients on this machine to the hosts.
+func (l *launch) serveSocket() {
+	go func() { _ = http.Serve(l.listener, l.hosts) }() //nolint:gosec // only our user can connect
+}
+
+func (l *launch) closeSocket() {
+	if l == nil {
+		return
+	}
+	_ = l.listener.Close()
+	_ = os.RemoveAll(l.sockets) // it need not be below the directory of the run
+}
+
+// hostsSocket is the name of the socket at which clients on this machine reach the hosts.
+const hostsSocket = "/hosts.sock"
+
+// launchHosts begins to start the other hosts. dir is the directory of the run.
+func launchHosts(ctx context.Context, a *cli.App, s *spec.RunSpec, queue, dir string, o runOptions) (*launch, error) {
 	agent := strings.Fields(o.launch.agent)
 	program, err := remotehosts.OwnProgram(o.launch.copyBinary)
 	if err != nil {
@@ -79,12 +103,19 @@ func launchHosts(ctx context.Context, a *cli.App, s *spec.RunSpec, queue string,
 	if options.Server.Namespace, err = namespaceForHosts(ctx, a); err != nil {
 		return nil, err
 	}
+	l := &launch{done: make(chan struct{}), served: make(chan struct{})}
+	if l.sockets, err = privatedir.Sockets(dir, "hosts", len(hostsSocket)); err != nil {
+		return nil, err
+	}
+	options.ExecThrough = l.sockets + hostsSocket
+	if l.listener, err = (&net.ListenConfig{}).Listen(ctx, "unix", options.ExecThrough); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
 	var hosts []remotehosts.Host
 	for _, h := range o.others.Elsewhere() {
 		options.Host = h.Name
 		hosts = append(hosts, remotehosts.Host{Name: h.Name, Login: h.Login, Options: options})
 	}
-	l := &launch{done: make(chan struct{}), served: make(chan struct{})}
 	config := remotehosts.Config{
 		Agent: agent, Copy: o.launch.copyBinary, Version: cli.VersionLine(), Program: program, Dial: l.dial,
 	}
@@ -131,6 +162,7 @@ func (l *localRun) awaitHosts(ctx context.Context, o runOptions) error {
 		return &cli.ExitError{Code: exitcode.Machinery, Cause: l.launch.err}
 	}
 	l.hosts = l.launch.hosts
+	l.launch.serveSocket()
 	if o.others.Placed {
 		return nil
 	}
@@ -172,6 +204,7 @@ func (l *localRun) endHosts() {
 	if l.hosts == nil {
 		return
 	}
+	defer l.launch.closeSocket()
 	ctx, hurry := context.WithCancel(context.Background())
 	defer hurry()
 	done := make(chan error, 1)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/workers"
@@ -158,6 +160,56 @@ func TestHosts(t *testing.T) {
 	}
 	assert.Empty(t, s.Lost())
 	require.NoError(t, s.End(t.Context()), "there is nothing to end any more")
+}
+
+// Clients on this machine connect to ports of a host. Both directions end separately.
+func TestConnectionsToAHost(t *testing.T) {
+	c, dir := newConfig(t)
+	s, err := Launch(t.Context(), c, named("a", "b"), noneAwaited)
+	require.NoError(t, err)
+	defer s.Close()
+	clients, err := net.Listen("unix", filepath.Join(dir, "hosts"))
+	require.NoError(t, err)
+	server := http.Server{Handler: s}
+	go func() { _ = server.Serve(clients) }()
+	defer server.Close()
+	service, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer service.Close()
+	connect := func(host, address string) (*net.UnixConn, *http.Response) {
+		conn, err := net.DialUnix("unix", nil, clients.Addr().(*net.UnixAddr))
+		require.NoError(t, err)
+		t.Cleanup(func() { conn.Close() })
+		fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n%s: %s\r\n\r\n", address, hostservice.HostHeader, host)
+		answer, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect})
+		require.NoError(t, err)
+		return conn, answer
+	}
+	conn, answer := connect("b", service.Addr().String())
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	there, err := service.Accept()
+	require.NoError(t, err)
+	defer there.Close()
+	_, err = io.WriteString(conn, "question")
+	require.NoError(t, err)
+	require.NoError(t, conn.CloseWrite())
+	got, err := io.ReadAll(there)
+	require.NoError(t, err)
+	assert.Equal(t, "question", string(got))
+	_, err = io.WriteString(there, "answer")
+	require.NoError(t, err)
+	require.NoError(t, there.Close())
+	got, err = io.ReadAll(conn)
+	require.NoError(t, err)
+	assert.Equal(t, "answer", string(got))
+
+	_, answer = connect("c", service.Addr().String())
+	assert.Equal(t, http.StatusNotFound, answer.StatusCode)
+	require.NoError(t, service.Close())
+	_, answer = connect("a", service.Addr().String())
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "serves no commands now")
 }
 
 // Stdin reaches one host completely. A task that does not read it holds up no others.

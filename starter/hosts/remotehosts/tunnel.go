@@ -18,13 +18,31 @@ func (s *service) connect(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
+	relay(w, r, conn)
+}
+
+// dial connects to a port of this host, on which the host worker serves commands with tasks.
+func (s *service) dial(w http.ResponseWriter, r *http.Request) {
+	if _, ok := s.running(w); !ok {
+		return
+	}
+	conn, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", net.JoinHostPort("127.0.0.1", r.URL.Query().Get("port")))
+	if err != nil {
+		http.Error(w, "its host worker serves no commands now; try again", http.StatusServiceUnavailable)
+		return
+	}
+	relay(w, r, conn.(stream))
+}
+
+// relay makes one stream of the bodies of a request and its response, and joins it to conn.
+func relay(w http.ResponseWriter, r *http.Request, conn stream) {
 	control := http.NewResponseController(w)
 	if err := control.Flush(); err != nil {
 		_ = conn.Close()
 		return
 	}
 	defer context.AfterFunc(r.Context(), func() { _ = conn.Close() })()
-	// The response ends when this function returns, after the worker has sent its last byte.
+	// The response ends when this function returns, after conn has sent its last byte.
 	go func() {
 		_, _ = io.Copy(conn, r.Body)
 		_ = conn.CloseWrite()
