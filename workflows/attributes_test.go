@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -28,6 +29,7 @@ var (
 func searched(t *testing.T, set ...temporal.SearchAttributeUpdate) (w *world, noted *[]string) {
 	w = newWorld(t)
 	w.SetContinueAsNewSuggested(false)
+	require.NoError(t, w.SetMemoOnStart(runs.Memo(&spec.RunSpec{}, "ada")))
 	noted = &[]string{}
 	require.NoError(t, w.SetTypedSearchAttributesOnStart(temporal.NewSearchAttributes(set...)))
 	w.OnUpsertTypedSearchAttributes(mock.Anything).Return(nil).Maybe().Run(func(args mock.Arguments) {
@@ -88,4 +90,38 @@ func TestSearchAttributesCostFewEvents(t *testing.T) {
 		"Tasks 1", "Restarts 1", "Restarts 2", "Host [b], Restarts 3", "Restarts 4", "Restarts 8",
 		"Cause origin, ExitCode 3, Restarts 9, Verdict failed",
 	}, *noted)
+}
+
+// Lists show a run that another SDK has started, too. An execution that continues a run has its
+// memo.
+func TestFactsForLists(t *testing.T) {
+	for name, c := range map[string]struct {
+		memo   map[string]any
+		writes bool
+	}{
+		"by clusterrun":   {runs.Memo(&spec.RunSpec{}, "ada"), false},
+		"by another SDK":  {nil, true},
+		"with their memo": {map[string]any{"theirs": 1}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.SetContinueAsNewSuggested(false)
+			if c.memo != nil {
+				require.NoError(t, w.SetMemoOnStart(c.memo))
+			}
+			var noted []map[string]any
+			w.OnUpsertMemo(mock.Anything).Return(nil).Maybe().Run(func(args mock.Arguments) {
+				noted = append(noted, args.Get(0).(map[string]any))
+			})
+			require.Error(t, w.start(t, spec.RunSpec{Name: "iris"}, nil))
+			if !c.writes {
+				assert.Empty(t, noted)
+				return
+			}
+			require.Len(t, noted, 1)
+			assert.Equal(t, "iris", noted[0][runs.MemoName])
+			assert.Equal(t, "worker=1", noted[0][runs.MemoTasks])
+			assert.Equal(t, "x", noted[0][runs.MemoCommand])
+		})
+	}
 }

@@ -55,6 +55,7 @@ func runCluster(ctx workflow.Context, input, resumption converter.RawValue, grou
 		}
 		return nil, temporal.NewNonRetryableApplicationError(err.Error(), spec.ErrInvalidRunSpec, nil)
 	}
+	noteFacts(ctx, s)
 	r := newRun(ctx, s.WithDefaults(), from)
 	r.patient = s.PlacementTimeout == nil
 	r.groupsAbove = groupsAbove

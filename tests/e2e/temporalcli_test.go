@@ -47,7 +47,10 @@ func TestTemporalCLI(t *testing.T) {
 			require.Zero(t, code, out)
 			f.file(id + "-0")
 			f.file(id + "-1")
-			code, out, errOut := f.Temporal(t, "workflow", "reset", "--workflow-id", id, "--type", to, "--reason", "try")
+			code, out, errOut := f.CLI(t, "list", "--json")
+			require.Zero(t, code, errOut)
+			assert.Contains(t, out, `"tasks": "worker=2"`, "a list shows the run although its starter set no memo")
+			code, out, errOut = f.Temporal(t, "workflow", "reset", "--workflow-id", id, "--type", to, "--reason", "try")
 			require.Zero(t, code, out+errOut)
 		}
 		// The history before the reset stays, and its processes are taken over.
