@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
+	"github.com/clusterrun/clusterrun/workflows/text/timespan"
 )
 
 // RunPage is the page of a run.
@@ -130,9 +131,9 @@ func RenderRun(w io.Writer, p *RunPage, m Mode) error {
 // Took returns the time since the start, or until the end.
 func (p *RunPage) Took() string {
 	if p.Open {
-		return span(p.At.Sub(p.Started))
+		return timespan.Of(p.At.Sub(p.Started))
 	}
-	return span(p.Ended.Sub(p.Started))
+	return timespan.Of(p.Ended.Sub(p.Started))
 }
 
 // IsFailure reports whether the run has failed.

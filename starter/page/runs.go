@@ -3,6 +3,8 @@ package page
 import (
 	"io"
 	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/text/timespan"
 )
 
 // RunsPage is a list of runs.
@@ -72,9 +74,9 @@ func (p *RunsPage) IsFiltered() bool { return p.Name != "" || len(p.Kept) > 0 }
 // Took returns how long a run took, or has taken.
 func (p *RunsPage) Took(r RunRow) string {
 	if r.Ended.IsZero() {
-		return span(p.At.Sub(r.Started))
+		return timespan.Of(p.At.Sub(r.Started))
 	}
-	return span(r.Ended.Sub(r.Started))
+	return timespan.Of(r.Ended.Sub(r.Started))
 }
 
 // ListsCSS returns the address of the style of lists.
@@ -85,5 +87,5 @@ func (f *Frame) Age(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return span(f.At.Sub(at))
+	return timespan.Of(f.At.Sub(at))
 }

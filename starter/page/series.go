@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/text/timespan"
 )
 
 // Series has the values of one quantity over time.
@@ -44,7 +46,7 @@ func (u Unit) format(v float64) string {
 	case u == Bytes:
 		return bytesText(int64(v))
 	case u == Seconds:
-		return span(time.Duration(v * float64(time.Second)))
+		return timespan.OfSeconds(v)
 	case v == 0:
 		return "0"
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/text/timespan"
 )
 
 const (
@@ -268,7 +270,7 @@ func (t *Task) Age(p *RunPage) string {
 	if t.LastOutput.IsZero() {
 		return ""
 	}
-	return span(p.At.Sub(t.LastOutput))
+	return timespan.Of(p.At.Sub(t.LastOutput))
 }
 
 // columns are the columns of the grid that some tasks have values for.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/timespan"
 )
 
 // Timeline is the life of a run.
@@ -51,7 +52,7 @@ func (t *Timeline) SVG(f *Frame) template.HTML {
 	}
 	var b strings.Builder
 	height := marksHeight + laneHeight*len(lanes) + axisHeight
-	fmt.Fprintf(&b, `<svg class="timeline" height="%d" role="img" aria-label="Time line of %s, with %s">`, height, span(whole), escaped(strings.Join(lanes, ", ")))
+	fmt.Fprintf(&b, `<svg class="timeline" height="%d" role="img" aria-label="Time line of %s, with %s">`, height, timespan.Of(whole), escaped(strings.Join(lanes, ", ")))
 	at := func(when time.Time) float64 { return 100 * min(1, max(0, float64(when.Sub(t.From))/float64(whole))) }
 	bottom := height - axisHeight
 	for i := range 5 {
@@ -81,7 +82,7 @@ func (t *Timeline) SVG(f *Frame) template.HTML {
 			if s.Lane == lane {
 				from, to := at(s.From), at(s.To)
 				fmt.Fprintf(&b, `<rect class="bar-span %s" x="%.3f%%" width="%.3f%%" y="%d" height="12" rx="2"><title>%s, %s</title></rect>`,
-					s.Tone.class(), from, max(.3, to-from), y+16, escaped(s.Text), span(s.To.Sub(s.From)))
+					s.Tone.class(), from, max(.3, to-from), y+16, escaped(s.Text), timespan.Of(s.To.Sub(s.From)))
 			}
 		}
 	}

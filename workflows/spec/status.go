@@ -7,6 +7,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/timespan"
 )
 
 // TaskState is the state of a task.
@@ -244,7 +245,7 @@ func (s Slow) String() string {
 	case s.Host != "":
 		who += " on " + s.Host
 	}
-	return fmt.Sprintf("%s: %.1f × the median of the others over %s (%s and %s)", who, s.Ratio, s.count(), took(s.Seconds), took(s.Others))
+	return fmt.Sprintf("%s: %.1f × the median of the others over %s (%s and %s)", who, s.Ratio, s.count(), timespan.OfSeconds(s.Seconds), timespan.OfSeconds(s.Others))
 }
 
 func (s Slow) count() string {
@@ -252,22 +253,6 @@ func (s Slow) count() string {
 		return plural.Of(s.Steps, "round", "rounds")
 	}
 	return plural.Of(s.Steps, "step", "steps")
-}
-
-// took writes seconds with three digits at most.
-func took(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {
-		switch {
-		case d >= 100*unit:
-			return d.Round(unit).String()
-		case d >= 10*unit:
-			return d.Round(unit / 10).String()
-		case d >= unit:
-			return d.Round(unit / 100).String()
-		}
-	}
-	return d.String()
 }
 
 // GroupRestart is a restart of the whole group of tasks.

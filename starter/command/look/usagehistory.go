@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/series"
+	"github.com/clusterrun/clusterrun/workflows/text/timespan"
 )
 
 // showUsageHistory prints what tasks have used over time.
@@ -73,7 +73,7 @@ var columns = []column{
 			if t.Steps == 0 {
 				return "-"
 			}
-			return stepTime(t.StepSeconds) + ", " + stepTime(t.MaxStepSeconds)
+			return timespan.OfSeconds(t.StepSeconds) + ", " + timespan.OfSeconds(t.MaxStepSeconds)
 		},
 	},
 }
@@ -151,15 +151,4 @@ func bars(points []series.Point, of func(series.Point) float64, tallest float64)
 		}
 	}
 	return b.String()
-}
-
-// stepTime formats the time of a step.
-func stepTime(seconds float64) string {
-	switch {
-	case seconds < 0.001:
-		return strconv.FormatFloat(seconds*1e6, 'f', 0, 64) + "µs"
-	case seconds < 1:
-		return strconv.FormatFloat(seconds*1e3, 'f', 1, 64) + "ms"
-	}
-	return strconv.FormatFloat(seconds, 'f', 2, 64) + "s"
 }

@@ -1,0 +1,45 @@
+// Package timespan writes spans of time for people.
+package timespan
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Of writes a span in its largest units, with two digits or more: 1.5ms, 90ms, 12s, 3m 04s,
+// 2d 3h. A negative span is 0s.
+func Of(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "0s"
+	case d < time.Microsecond:
+		return d.String()
+	case d < time.Millisecond:
+		return digits(d, time.Microsecond, "µs")
+	case d < time.Second:
+		return digits(d, time.Millisecond, "ms")
+	case d < time.Minute:
+		return digits(d, time.Second, "s")
+	case d < time.Hour:
+		return fmt.Sprintf("%dm %02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh %02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd %dh", int(d.Hours()/24), int(d.Hours())%24)
+}
+
+// OfSeconds writes a span as Of does.
+func OfSeconds(seconds float64) string {
+	return Of(time.Duration(math.Round(seconds * float64(time.Second))))
+}
+
+// digits writes a span in a unit, with a tenth below ten of them.
+func digits(d, unit time.Duration, name string) string {
+	if d >= 10*unit {
+		return strconv.FormatInt(int64(d/unit), 10) + name
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(float64(d/(unit/10))/10, 'f', 1, 64), ".0") + name
+}
