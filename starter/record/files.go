@@ -2,15 +2,11 @@ package record
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
@@ -110,7 +106,8 @@ const maxFile = 16 << 20
 // [fs.ErrNotExist] if the file can be read neither here nor from its host.
 func (f *Files) Read(ctx context.Context, host, path string) ([]byte, error) {
 	if f.IsHere(host, path) {
-		return readBounded(path)
+		b, _, err := tasklog.ReadFile(path, maxFile)
+		return b, err
 	}
 	client := f.client(host)
 	_, attempt, rank, ok := tasklog.SplitProcessDir(filepath.Dir(path))
@@ -164,20 +161,4 @@ func (f *Files) once(key string, list func() (hostservice.Listing, error)) (map[
 		f.listings[key] = known
 	}
 	return known.Attempts, known.err
-}
-
-func readBounded(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0) // it may be of any kind
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a file")
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(b) > maxFile {
-		err = fmt.Errorf("it has more than %d MiB", maxFile>>20)
-	}
-	return b, err
 }

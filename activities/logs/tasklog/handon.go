@@ -18,7 +18,7 @@ import (
 //
 // If the process left no error file, the error is [fs.ErrNotExist] and nothing is written.
 func HandOn(from, to string, exitCode int) (replaced bool, err error) {
-	b, _, err := readBounded(from, maxReport)
+	b, _, err := ReadFile(from, maxReport)
 	if err != nil {
 		return false, fmt.Errorf("error file %w", err)
 	}

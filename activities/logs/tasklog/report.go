@@ -48,7 +48,7 @@ const maxReport = 1 << 20
 // and the simple one is {"message": "x", "timestamp": 1700000000}. The timestamp is optional,
 // and a number or a text. If there is no file, the report and the error are nil.
 func ReadErrorFile(path string) (*Report, error) {
-	b, written, err := readBounded(path, maxReport)
+	b, written, err := ReadFile(path, maxReport)
 	if err != nil {
 		return nil, ignoreMissing(fmt.Errorf("error file %w", err))
 	}
@@ -123,7 +123,7 @@ var ErrTooLarge = errors.New("is too large")
 // no file, or it is empty, the value and the error are nil. For a larger file the error is
 // [ErrTooLarge].
 func ReadResult(path string, maxBytes int64) (json.RawMessage, error) {
-	b, _, err := readBounded(path, maxBytes)
+	b, _, err := ReadFile(path, maxBytes)
 	if err != nil {
 		return nil, ignoreMissing(fmt.Errorf("result file %w", err))
 	}
@@ -137,9 +137,9 @@ func ReadResult(path string, maxBytes int64) (json.RawMessage, error) {
 	return value, nil
 }
 
-// readBounded reads a whole regular file, unless it has more than maxBytes, and returns when
+// ReadFile reads a whole regular file, unless it has more than maxBytes, and returns when
 // it was last written.
-func readBounded(path string, maxBytes int64) (b []byte, written time.Time, err error) {
+func ReadFile(path string, maxBytes int64) (b []byte, written time.Time, err error) {
 	f, err := openToRead(path)
 	if err != nil {
 		return nil, written, fmt.Errorf("%s: %w", path, errors.Unwrap(err))

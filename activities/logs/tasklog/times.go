@@ -168,7 +168,7 @@ func (r record) line() []byte {
 // readTimes reads the valid records of a file.
 func readTimes(dir string) []record {
 	// A process may have replaced the file.
-	b, _, err := readBounded(filepath.Join(dir, TimesFile), 2*maxTimes)
+	b, _, err := ReadFile(filepath.Join(dir, TimesFile), 2*maxTimes)
 	if err != nil {
 		return nil
 	}

@@ -95,7 +95,7 @@ func appendUsage(dir string, points []series.Point) error {
 // ReadUsage returns the usage over time of the process with that directory; nothing if the file
 // cannot be read here.
 func ReadUsage(processDir string) []series.Point {
-	b, _, err := readBounded(filepath.Join(processDir, UsageFile), maxUsage)
+	b, _, err := ReadFile(filepath.Join(processDir, UsageFile), maxUsage)
 	if err != nil {
 		return nil
 	}
