@@ -1,7 +1,6 @@
 package hostservice
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -500,24 +499,6 @@ func TestListen(t *testing.T) {
 	_, err = Listen(Config{StateDir: h.state, Listen: "127.0.0.1"})
 	assert.ErrorContains(t, err, "is damaged")
 }
-
-// A line that does not end is not read to its end.
-func TestLinesAreBounded(t *testing.T) {
-	in := bufio.NewReaderSize(io.MultiReader(strings.NewReader("one\n"+strings.Repeat("x", 99)+"\n"), endless{}), 16)
-	line, err := readLine(in, 100)
-	require.NoError(t, err)
-	assert.Equal(t, "one\n", string(line))
-	line, err = readLine(in, 100)
-	require.NoError(t, err)
-	assert.Len(t, line, 100)
-	_, err = readLine(in, 100)
-	assert.ErrorContains(t, err, "it sends a line of more than 100 bytes")
-}
-
-// endless never ends a line.
-type endless struct{}
-
-func (endless) Read(b []byte) (int, error) { return copy(b, "xxxxxxxxxxxxxxxx"), nil }
 
 // Records of a later version may have more fields.
 func TestRecordsOfALaterVersion(t *testing.T) {

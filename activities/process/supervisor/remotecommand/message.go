@@ -105,7 +105,7 @@ func (w *wire) send(m message, data []byte) error {
 
 // receive returns the next message, with data that is valid until the next call.
 func (w *wire) receive(buf []byte) (m message, data []byte, err error) {
-	line, err := w.line()
+	line, err := ReadLine(w.in, maxLine)
 	if err != nil {
 		return m, nil, err
 	}
@@ -119,13 +119,14 @@ func (w *wire) receive(buf []byte) (m message, data []byte, err error) {
 	return m, buf[:m.Length], err
 }
 
-func (w *wire) line() (line []byte, err error) {
+// ReadLine reads a line of at most that many bytes.
+func ReadLine(in *bufio.Reader, most int) (line []byte, err error) {
 	for {
-		part, err := w.in.ReadSlice('\n')
+		part, err := in.ReadSlice('\n')
 		line = append(line, part...)
 		switch {
-		case len(line) > maxLine:
-			return nil, fmt.Errorf("a message of more than %d bytes", maxLine)
+		case len(line) > most:
+			return nil, fmt.Errorf("it sends a line of more than %d bytes", most)
 		case err == nil || !errors.Is(err, bufio.ErrBufferFull):
 			return line, err
 		}

@@ -1,6 +1,7 @@
 package remotecommand
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -175,3 +176,21 @@ func TestMoreInputThanAllowed(t *testing.T) {
 	in.took(window)
 	assert.True(t, in.add([]byte{1}))
 }
+
+// A line that does not end is not read to its end.
+func TestLinesAreBounded(t *testing.T) {
+	in := bufio.NewReaderSize(io.MultiReader(strings.NewReader("one\n"+strings.Repeat("x", 99)+"\n"), endless{}), 16)
+	line, err := ReadLine(in, 100)
+	require.NoError(t, err)
+	assert.Equal(t, "one\n", string(line))
+	line, err = ReadLine(in, 100)
+	require.NoError(t, err)
+	assert.Len(t, line, 100)
+	_, err = ReadLine(in, 100)
+	assert.ErrorContains(t, err, "it sends a line of more than 100 bytes")
+}
+
+// endless never ends a line.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) { return copy(b, "xxxxxxxxxxxxxxxx"), nil }
