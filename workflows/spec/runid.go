@@ -20,10 +20,13 @@ func CheckRunID(id string) error {
 		return fmt.Errorf("has %d bytes; give at most %d", len(id), maxRunID)
 	case strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }):
 		return errors.New("has spaces, quotes, backslashes or characters that are not ASCII; leave those out")
-	case strings.ContainsAny(id, "*?["):
+	case IsPattern(id):
 		return errors.New("has *, ? or [, which are for patterns of several runs; leave those out")
 	case strings.HasPrefix(id, "clusterrun/"):
 		return errors.New("begins with clusterrun/, as the workflows of clusterrun itself do; give another one")
 	}
 	return nil
 }
+
+// IsPattern reports whether a text is a pattern for run IDs, and no run ID.
+func IsPattern(text string) bool { return strings.ContainsAny(text, "*?[") }

@@ -30,7 +30,7 @@ func namesTasks(args []string) bool {
 func stopTrials(ctx context.Context, a *cli.App, c client.Client, args []string) (others []string, err error) {
 	for _, arg := range args {
 		at := strings.LastIndexByte(arg, '.')
-		if at <= 0 || cli.IsPattern(arg[:at]) || strings.Trim(arg[at+1:], "0123456789*?[]-") != "" {
+		if at <= 0 || spec.IsPattern(arg[:at]) || strings.Trim(arg[at+1:], "0123456789*?[]-") != "" {
 			others = append(others, arg)
 			continue
 		}

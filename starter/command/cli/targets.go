@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 
 	"go.temporal.io/sdk/client"
 
@@ -53,16 +52,13 @@ func (c *Chosen) IDs() []string {
 	return ids
 }
 
-// IsPattern reports whether an argument is a pattern for the IDs of runs.
-func IsPattern(arg string) bool { return strings.ContainsAny(arg, "*?[") }
-
 // CheckPatterns refuses arguments that are neither IDs of runs nor patterns.
 func CheckPatterns(args []string) error {
 	for _, arg := range args {
 		if err := CheckRun(arg); err != nil {
 			return err
 		}
-		if _, err := path.Match(arg, ""); IsPattern(arg) && err != nil {
+		if _, err := path.Match(arg, ""); spec.IsPattern(arg) && err != nil {
 			return Usagef("%q is no pattern: a [ has no ]; write it like 'iris-[a-z]*'", arg)
 		}
 	}
@@ -74,7 +70,7 @@ func CheckPatterns(args []string) error {
 // them is; a mixture is an error. A word that can be a task and is no run counts as a task: a
 // task with a spelling mistake must not make a command act on whole runs.
 func Resolve(ctx context.Context, c client.Client, args []string, o Choice) (*Chosen, error) {
-	if o.Tasks && len(args) > 1 && !IsPattern(args[0]) {
+	if o.Tasks && len(args) > 1 && !spec.IsPattern(args[0]) {
 		run, tasks, err := o.tasks(ctx, c, args[0], args[1:])
 		if err != nil || len(tasks) > 0 {
 			return &Chosen{Runs: []*starter.Run{run}, Tasks: tasks}, err
@@ -129,7 +125,7 @@ func isNotFound(err error) bool {
 
 // mayBeTask reports whether a word can name tasks of some run.
 func (o Choice) mayBeTask(word string) bool {
-	if _, ok := RankOf(word); ok || IsPattern(word) {
+	if _, ok := RankOf(word); ok || spec.IsPattern(word) {
 		return ok
 	}
 	_, _, err := spec.ParseTaskName(word)
@@ -171,7 +167,7 @@ func (o Choice) runs(ctx context.Context, c client.Client, args []string) (*Chos
 		return true
 	}
 	for _, arg := range args {
-		if !IsPattern(arg) {
+		if !spec.IsPattern(arg) {
 			id := arg
 			if o.Beginnings {
 				var err error

@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -22,12 +23,12 @@ import (
 func expand(ctx context.Context, a *cli.App, c client.Client, args []string, logDir string) (ids []string, matched int, err error) {
 	for _, arg := range args {
 		found := []string{arg}
-		if cli.IsPattern(arg) {
+		if spec.IsPattern(arg) {
 			if found, err = matching(ctx, a, c, arg, logDir); err != nil {
 				return nil, 0, err
 			}
 		}
-		if c != nil && !cli.IsPattern(arg) {
+		if c != nil && !spec.IsPattern(arg) {
 			trials, err := trialsOf(ctx, c, arg)
 			if err != nil {
 				return nil, 0, err

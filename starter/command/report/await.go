@@ -55,7 +55,7 @@ type waitOptions struct {
 
 // runWait implements [Wait].
 func runWait(ctx context.Context, a *cli.App, args []string, o *waitOptions) error {
-	several := len(args) > 1 || len(args) == 1 && cli.IsPattern(args[0])
+	several := len(args) > 1 || len(args) == 1 && spec.IsPattern(args[0])
 	if several && o.progress {
 		return cli.Usagef("--progress is for one run; `clusterrun top` shows several")
 	}
