@@ -24,6 +24,9 @@ func TestReplay(t *testing.T) {
 		spec.GroupWorkflowType:   workflows.TaskGroup,
 		spec.FleetWorkflowType:   workflows.Fleet,
 		spec.BarrierWorkflowType: workflows.Barrier,
+		spec.NotifyWorkflowType:  workflows.Notify,
+		spec.SweepWorkflowType:   workflows.Sweep,
+		spec.TrialWorkflowType:   workflows.ClusterRun,
 		closure.QueueType:        queue.Workflow,
 	}
 	files, err := filepath.Glob("testdata/replay/*/*.json")
