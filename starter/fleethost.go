@@ -15,6 +15,8 @@ type HostDetails struct {
 	fleet.HostStatus
 	// Results are the last results of its checks. There are none if it is silent.
 	Results []fleet.CheckResult `json:"results,omitempty"`
+	// History says how runs have ended there, by day, the latest first.
+	History []fleet.Day `json:"history,omitempty"`
 }
 
 // Host returns the details of the host of that name.
@@ -39,7 +41,8 @@ func (f *Fleet) Host(ctx context.Context, name string) (*HostDetails, error) {
 			d.Results = beat.Checks
 		}
 	}
-	return d, nil
+	d.History, err = queryFleet[[]fleet.Day](ctx, f, spec.QueryHostHistory, name)
+	return d, err
 }
 
 func noHost(queue, name string, hosts []fleet.HostStatus) string {

@@ -113,6 +113,9 @@ func (f *fleetOf) register(ctx workflow.Context) error {
 				f.step(ctx, s)
 			}),
 		handle(ctx, f, spec.UpdateJoin, "Adds a host.", f.machine.CheckJoin, f.join),
+		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryHostHistory, func(host string) ([]fleet.Day, error) {
+			return f.machine.History(host), nil
+		}, workflow.QueryHandlerOptions{Description: "How runs have ended on a host, by day."}),
 		handle(ctx, f, spec.UpdateCordon, "Cordons a host or drains it.", f.machine.CheckCordon,
 			func(ctx workflow.Context, c fleet.Cordoned) {
 				c.Now = workflow.Now(ctx)
@@ -179,6 +182,9 @@ func (f *fleetOf) step(ctx workflow.Context, e fleet.Event) {
 			f.tell(ctx, a.Run, fleet.Answer{Return: &a})
 		case fleet.Preempt:
 			f.tell(ctx, a.Run, fleet.Answer{Preempt: &a})
+		case fleet.Report:
+			workflow.GetMetricsHandler(ctx).Counter(spec.MetricHostsSuspected).Inc(1)
+			workflow.GetLogger(ctx).Warn("runs fail on a host, and not on others", "host", a.Host, "kind", a.Suspicion.Kind, "runs", a.Suspicion.Runs)
 		}
 	}
 }

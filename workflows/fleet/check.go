@@ -43,6 +43,8 @@ type CordonedBy string
 const (
 	CordonedByPerson CordonedBy = "person"
 	CordonedByCheck  CordonedBy = "check"
+	// CordonedByFailures means that runs have failed there, and [Settings] cordon such hosts.
+	CordonedByFailures CordonedBy = "failures"
 )
 
 // cordonedBy returns what keeps new tasks from the host, why, and since when. The cordon of a
@@ -57,6 +59,8 @@ func (h *host) cordonedBy() (by CordonedBy, why string, since time.Time) {
 			all = append(all, f.String())
 		}
 		return CordonedByCheck, strings.Join(all, "; "), h.Failing[0].Since
+	case h.sick:
+		return CordonedByFailures, h.suspicion.String(), h.suspicion.Since
 	}
 	return "", "", time.Time{}
 }
@@ -64,8 +68,12 @@ func (h *host) cordonedBy() (by CordonedBy, why string, since time.Time) {
 // closed describes why the host gets no tasks of a pending run.
 func (h *host) closed() string {
 	text := fmt.Sprintf("%s %s", h.Name, h.state())
-	if by, why, _ := h.cordonedBy(); !h.silent && by == CordonedByCheck {
+	switch by, why, _ := h.cordonedBy(); {
+	case h.silent:
+	case by == CordonedByCheck:
 		text += " by its " + why
+	case by == CordonedByFailures:
+		text += " since " + why
 	}
 	return text
 }

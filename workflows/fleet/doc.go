@@ -18,6 +18,10 @@
 // outlives the host worker. A host with a check that fails is cordoned as well: its host worker
 // joins again with each change of that, and no person has to uncordon it.
 //
+// The fleet counts how runs have ended on each host, by day. A host is suspected while three runs
+// have failed there within a day in a way that may be its fault, all in the same way, and most other
+// hosts had no such failure. It is reported, and cordoned if [Settings] say so.
+//
 // # Runs
 //
 // A run asks for room for all of its tasks, and is granted all of it at once or nothing. The

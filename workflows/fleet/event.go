@@ -60,6 +60,8 @@ type Asked struct {
 	Demand Demand `json:"demand"`
 	// Since is the time of the run's first request, which determines its age.
 	Since time.Time `json:"since"`
+	// Ended says why the run was restarted, if it was.
+	Ended *Ended `json:"ended,omitempty"`
 	// Last reports whether the run waits no longer: it is granted its room now, or refused with
 	// a description of the missing room.
 	Last bool      `json:"last,omitempty"`
@@ -89,9 +91,11 @@ type Refused struct {
 // has ended: it holds nothing anywhere and does not wait. If Host is set, a grant that is not
 // placed stays as it is, since it came later.
 type Freed struct {
-	Run  Run       `json:"run"`
-	Host string    `json:"host,omitempty"`
-	Now  time.Time `json:"-"`
+	Run  Run    `json:"run"`
+	Host string `json:"host,omitempty"`
+	// Ended says how the run has ended.
+	Ended *Ended    `json:"ended,omitempty"`
+	Now   time.Time `json:"-"`
 }
 
 // Passed reports the present time; see [Machine.Wake].
@@ -155,3 +159,11 @@ func (Grant) action()   {}
 func (Move) action()    {}
 func (Return) action()  {}
 func (Preempt) action() {}
+
+// Report says that a host is suspected from now on.
+type Report struct {
+	Host      string    `json:"host"`
+	Suspicion Suspicion `json:"suspicion"`
+}
+
+func (Report) action() {}

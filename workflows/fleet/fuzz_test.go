@@ -117,7 +117,15 @@ func (f *fuzzed) demand() Demand {
 }
 
 func (f *fuzzed) event() Event {
-	switch f.number(20) {
+	switch f.number(22) {
+	case 20:
+		e := &Ended{Kind: EndStopped}
+		for range f.number(3) {
+			e.Failures = append(e.Failures, HostFailure{Host: f.anyHost().Name, Kind: []string{"SIGSEGV", "oom", "failed"}[f.number(3)]})
+		}
+		return Freed{Run: f.anyRun(), Ended: e, Now: f.now}
+	case 21:
+		return Set{Settings: Settings{SickHosts: []SickHosts{ReportSickHosts, CordonSickHosts}[f.number(2)]}, Now: f.now}
 	case 0, 1, 2:
 		j := f.join(f.anyHost())
 		if f.number(4) == 0 {

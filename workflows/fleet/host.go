@@ -86,6 +86,8 @@ type HostStatus struct {
 	// Reason is given with a cordon or a drain, Deadline with a drain.
 	Reason   string    `json:"reason,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
+	// Suspicion is set if several runs have failed there, and not elsewhere.
+	Suspicion *Suspicion `json:"suspicion,omitempty"`
 	// Since is the time at which the state began.
 	Since time.Time `json:"since,omitzero"`
 	Holds []Holding `json:"holds,omitempty"`

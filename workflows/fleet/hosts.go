@@ -12,6 +12,9 @@ type host struct {
 	silent bool
 	since  time.Time
 	cordon cordon
+	// suspicion is set while the host is suspected, and sick if that keeps new tasks from it.
+	suspicion *Suspicion
+	sick      bool
 	// holds are in the order of runs. granted has the runs with grants that are not placed yet.
 	holds   []held
 	granted []*run
@@ -70,7 +73,7 @@ func (h *host) state() HostState {
 		return HostSilent
 	case h.cordon.Drain:
 		return HostDraining
-	case h.cordon.On, len(h.Failing) > 0:
+	case h.cordon.On, len(h.Failing) > 0, h.sick:
 		return HostCordoned
 	}
 	return HostReady
@@ -113,6 +116,7 @@ func (m *Machine) joined(e Joined) []Action {
 		h.since = e.Now
 	}
 	h.Host, h.silent = e.Host, false
+	m.judge(h)
 	m.forgetClasses()
 	before := slices.Clone(h.holds)
 	for _, o := range before {
@@ -189,6 +193,8 @@ func (m *Machine) uncordoned(e Uncordoned) {
 	if h := m.host(e.Name); h != nil {
 		h.cordon = cordon{}
 	}
+	m.past.pardon(e.Name)
+	m.judgeHosts()
 }
 
 func (h *host) move(run Run) Move {

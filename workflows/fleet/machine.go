@@ -13,6 +13,7 @@ import (
 // concurrent use.
 type Machine struct {
 	planner
+	past past
 	// runs is only for look-ups: ranging over a map has no order.
 	runs map[Run]*run
 	met  int
@@ -120,9 +121,11 @@ func (m *Machine) Step(e Event) []Action {
 	case Set:
 		m.goOn(e.Now)
 		m.settings = e.Settings
+		m.judgeHosts()
 	case Asked:
 		m.goOn(e.Now)
-		actions = m.asked(e)
+		actions = m.ended(e.Run, e.Ended, nil)
+		actions = append(actions, m.asked(e)...)
 	case Placed:
 		m.goOn(e.Now)
 		actions = m.placed(e)
@@ -131,6 +134,7 @@ func (m *Machine) Step(e Event) []Action {
 		m.refused(e)
 	case Freed:
 		m.goOn(e.Now)
+		actions = m.ended(e.Run, e.Ended, m.runs[e.Run])
 		m.freed(e)
 	case Passed:
 		m.goOn(e.Now)
@@ -145,6 +149,9 @@ func (m *Machine) goOn(now time.Time) {
 	}
 	for _, r := range m.waiting {
 		r.dropRefusals(func(f refusal) bool { return !m.now.Before(f.until) })
+	}
+	if m.past.expired(m.now) {
+		m.judgeHosts()
 	}
 }
 
@@ -176,6 +183,9 @@ func (m *Machine) Wake() (at time.Time) {
 		if !r.enough.IsZero() {
 			sooner(r.begins())
 		}
+	}
+	if len(m.waiting) > 0 && m.settings.SickHosts == CordonSickHosts && len(m.past.suspected) > 0 {
+		sooner(m.past.recent[0].At.Add(suspectWithin))
 	}
 	return at
 }

@@ -111,7 +111,7 @@ func (ro *roster) whoIsThere() string {
 func (ro *roster) Hosts() []HostStatus {
 	list := make([]HostStatus, 0, len(ro.hosts))
 	for _, h := range ro.hosts {
-		s := HostStatus{Host: h.Host, State: h.state(), Deadline: h.cordon.Deadline, Since: h.since}
+		s := HostStatus{Host: h.Host, State: h.state(), Deadline: h.cordon.Deadline, Since: h.since, Suspicion: h.suspicion}
 		var since time.Time
 		if s.CordonedBy, s.Reason, since = h.cordonedBy(); !h.silent && !since.IsZero() {
 			s.Since = since

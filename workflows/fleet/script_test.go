@@ -27,6 +27,7 @@ import (
 //	plan DEMAND            shows where a run would be placed now
 //	impossible DEMAND      shows why a run could never be placed
 //	resume                 continues with a snapshot, which has passed through JSON
+//	history HOST           shows how runs have ended on a host
 //	wake                   shows when the fleet next needs the time
 //
 // and in events the lines
@@ -37,6 +38,8 @@ import (
 //	preempt never|lower-priority [LONGEST-NOTICE]
 //	ask RUN DEMAND [gen=N] [try=N] [since=DURATION ago] [last]
 //	placed RUN [gen=N] · refused RUN HOST [gen=N] [REASON] · freed RUN [HOST]
+//	ended RUN completed|stopped [HOST:KIND,…]       with the hosts on which it failed
+//	sick-hosts report|cordon
 //	after DURATION         time passes
 //
 // with a demand of
@@ -55,7 +58,14 @@ func TestScripts(t *testing.T) {
 			"events": func(t *testing.T, d *datadriven.TestData) string { return scripts.Events(t, d, s.step) },
 			"hosts":  func(*testing.T, *datadriven.TestData) string { return s.hosts() },
 			"queue":  func(*testing.T, *datadriven.TestData) string { return s.queue() },
-			"holds":  func(_ *testing.T, d *datadriven.TestData) string { return s.holds(d.CmdArgs[0].String()) },
+			"history": func(_ *testing.T, d *datadriven.TestData) string {
+				var out strings.Builder
+				for _, day := range s.machine.History(d.CmdArgs[0].String()) {
+					fmt.Fprintf(&out, "%s %v\n", day.Date, day.Ends)
+				}
+				return out.String()
+			},
+			"holds": func(_ *testing.T, d *datadriven.TestData) string { return s.holds(d.CmdArgs[0].String()) },
 			"plan": func(t *testing.T, d *datadriven.TestData) string {
 				places, err := s.machine.Plan(demandIn(t, d))
 				if err != nil {
@@ -162,6 +172,8 @@ func actionText(a fleet.Action) string {
 			text += " (" + a.Reason + ")"
 		}
 		return text
+	case fleet.Report:
+		return fmt.Sprintf("%s is suspected: %s", a.Host, a.Suspicion)
 	case fleet.Return:
 		return a.Run.WorkflowID + " is to give back what it holds"
 	case fleet.Preempt:
@@ -255,6 +267,16 @@ func (s *script) event(f []string) (fleet.Event, error) {
 		return fleet.Refused{Run: runOf(arg(1)), Generation: generation, Host: arg(2), Reason: rest(3), Now: s.now}, nil
 	case "freed":
 		return fleet.Freed{Run: runOf(arg(1)), Host: arg(2), Now: s.now}, nil
+	case "ended":
+		e := &fleet.Ended{Kind: arg(2)}
+		for one := range strings.SplitSeq(arg(3), ",") {
+			if host, kind, ok := strings.Cut(one, ":"); ok {
+				e.Failures = append(e.Failures, fleet.HostFailure{Host: host, Kind: kind})
+			}
+		}
+		return fleet.Freed{Run: runOf(arg(1)), Ended: e, Now: s.now}, nil
+	case "sick-hosts":
+		return fleet.Set{Settings: fleet.Settings{SickHosts: fleet.SickHosts(arg(1))}, Now: s.now}, nil
 	case "after":
 		d, err := time.ParseDuration(arg(1))
 		s.now = s.now.Add(d)

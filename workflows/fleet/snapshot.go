@@ -15,6 +15,9 @@ type Snapshot struct {
 	// GPUs has the GPUs of hosts, once for all hosts with the same.
 	GPUs    [][]GPU `json:"gpus,omitempty"`
 	Cordons []named `json:"cordons,omitempty"`
+	// Past are the ends of runs on hosts, and Recent the failures of the last day.
+	Past   []PastHost      `json:"past,omitempty"`
+	Recent []RecentFailure `json:"recent,omitempty"`
 	// Runs are the runs that wait, in their order, then the runs with a grant that is not
 	// placed, and then the runs that hold something.
 	Runs []SnapshotRun `json:"runs,omitempty"`
@@ -79,7 +82,7 @@ type SnapshotPlace struct {
 
 // Snapshot returns the fleet as it is.
 func (m *Machine) Snapshot() Snapshot {
-	s := Snapshot{Now: m.now, Met: m.met, Settled: m.settled, Settings: m.settings, Cordons: slices.Clone(m.cordons)}
+	s := Snapshot{Now: m.now, Met: m.met, Settled: m.settled, Settings: m.settings, Cordons: slices.Clone(m.cordons), Past: m.past.hosts, Recent: m.past.recent}
 	index := map[*run]int{} // for look-ups only
 	keep := func(r *run) int {
 		i, there := index[r]
@@ -138,6 +141,7 @@ func (r *run) snapshot() SnapshotRun {
 func Resume(s Snapshot) *Machine {
 	m := New()
 	m.now, m.met, m.settled, m.settings, m.cordons = s.Now, s.Met, s.Settled, s.Settings, slices.Clone(s.Cordons)
+	m.past = past{hosts: s.Past, recent: s.Recent}
 	runs := make([]*run, len(s.Runs))
 	for i, q := range s.Runs {
 		r := &run{
@@ -182,5 +186,6 @@ func Resume(s Snapshot) *Machine {
 		}
 		h.count()
 	}
+	m.judgeHosts()
 	return m
 }

@@ -37,6 +37,15 @@ func TestSnapshotFitsIntoAPayload(t *testing.T) {
 		m.Step(Asked{Run: id(10_000 + i), Demand: d, Since: now, Now: now})
 	}
 	require.Len(t, m.waiting, 1000)
+	for i := range maxRecent {
+		e := &Ended{Kind: EndStopped, Failures: []HostFailure{{Host: benchHost(i).Name, Kind: "SIGSEGV"}}}
+		m.Step(Freed{Run: id(50_000 + i), Ended: e, Now: now})
+	}
+	for day := range 2 {
+		for i := range maxHosts {
+			m.past.noteEnds(id(0), Ended{Kind: EndCompleted}, []string{benchHost(i).Name}, now.AddDate(0, 0, day))
+		}
+	}
 	b, err := json.Marshal(m.Snapshot())
 	require.NoError(t, err)
 	require.Less(t, len(b), 2<<20)

@@ -41,6 +41,8 @@ const (
 	// QuerySettings asks a fleet for the rules of its queue, and UpdateSettings changes them.
 	QuerySettings  = "settings"
 	UpdateSettings = "settings"
+	// QueryHostHistory asks a fleet how runs have ended on a host.
+	QueryHostHistory = "host-history"
 
 	// SignalArrive carries arrivals and withdrawals to a round.
 	SignalArrive = "arrive"
@@ -291,6 +293,8 @@ func Attributes() []Attribute {
 const (
 	MetricRunsEnded = "clusterrun_runs_ended"
 	MetricQueueWait = "clusterrun_queue_wait"
+	// MetricHostsSuspected counts hosts on which several runs have failed, and not on others.
+	MetricHostsSuspected = "clusterrun_hosts_suspected"
 )
 
 // Ending is one of the ways in which a run may end: the labels of [MetricRunsEnded].

@@ -1,3 +1,3 @@
 // Package hosts has the commands for the hosts of a queue and their policies: host list, host
-// show, host cordon, host drain, host uncordon, and policy.
+// show, host settings, host cordon, host drain, host uncordon, and policy.
 package hosts

@@ -74,8 +74,10 @@ func printHosts(a *cli.App, hosts []fleet.HostStatus) {
 	}
 	w.Flush()
 	for _, h := range hosts {
-		if text := noTasks(h); text != "" {
-			fmt.Fprintln(a.Out, text)
+		for _, text := range []string{noTasks(h), suspicion(h)} {
+			if text != "" {
+				fmt.Fprintln(a.Out, text)
+			}
 		}
 	}
 }

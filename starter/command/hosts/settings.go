@@ -14,7 +14,7 @@ import (
 )
 
 func settingsCommand(a *cli.App) *cobra.Command {
-	var queue, preempt string
+	var queue, preempt, sick string
 	var longest time.Duration
 	cmd := &cobra.Command{
 		Use:   "settings [flags]",
@@ -26,14 +26,23 @@ With --preempt lower-priority, a pending run may preempt runs of lower priority,
 in their room. They get notice, can save their work, are stopped, and are pending again with
 their age (see ` + "`clusterrun help queue`" + `).
 
+With --sick-hosts cordon, a host gets no new tasks after three runs have failed there within a day
+in the same way, by host-lost, by oom or by a signal, if most other hosts had no such failure. It
+gets tasks again a day after the first of these failures, or by host uncordon. With report, the
+default, host list and the metrics only name it.
+
 ` + cli.ExitCodesOfRequests,
 		Example: `  clusterrun host settings
-  clusterrun host settings --preempt lower-priority --longest-notice 2m`,
+  clusterrun host settings --preempt lower-priority --longest-notice 2m
+  clusterrun host settings --sick-hosts cordon`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			given := cmd.Flags().Changed
 			if given("preempt") && !slices.Contains(fleet.Preemptings, preempt) {
 				return cli.Usagef("--preempt %q: give one of %s", preempt, strings.Join(fleet.Preemptings, ", "))
+			}
+			if given("sick-hosts") && !slices.Contains(fleet.AllSickHosts, sick) {
+				return cli.Usagef("--sick-hosts %q: give one of %s", sick, strings.Join(fleet.AllSickHosts, ", "))
 			}
 			if longest < 0 {
 				return cli.Usagef("--longest-notice %s: give a time such as 2m, or 0 for no limit", longest)
@@ -50,7 +59,10 @@ their age (see ` + "`clusterrun help queue`" + `).
 				if given("longest-notice") {
 					s.LongestNotice = longest
 				}
-				if given("preempt") || given("longest-notice") {
+				if given("sick-hosts") {
+					s.SickHosts = fleet.SickHosts(sick)
+				}
+				if given("preempt") || given("longest-notice") || given("sick-hosts") {
 					if err := f.Set(ctx, s); err != nil {
 						return err
 					}
@@ -62,6 +74,7 @@ their age (see ` + "`clusterrun help queue`" + `).
 	cli.QueueFlag(cmd, &queue)
 	cmd.Flags().StringVar(&preempt, "preempt", "", "which runs a pending run may preempt: `never|lower-priority`")
 	cmd.Flags().DurationVar(&longest, "longest-notice", 0, "longest `TIME` from the notice to the stop of a preempted run; 0 for the time of its spec")
+	cmd.Flags().StringVar(&sick, "sick-hosts", "", "what happens to a host on which runs fail, and not on others: `report|cordon`")
 	return cmd
 }
 
@@ -69,17 +82,18 @@ their age (see ` + "`clusterrun help queue`" + `).
 type settings struct {
 	Preempt       fleet.Preempting `json:"preempt"`
 	LongestNotice string           `json:"longest_notice,omitempty"`
+	SickHosts     fleet.SickHosts  `json:"sick_hosts"`
 }
 
 func printSettings(a *cli.App, s fleet.Settings) error {
-	shown := settings{Preempt: s.Preempt}
+	shown := settings{Preempt: s.Preempt, SickHosts: s.SickHosts}
 	if s.LongestNotice > 0 {
 		shown.LongestNotice = s.LongestNotice.String()
 	}
 	if a.Global.JSON {
 		return a.PrintJSON(shown)
 	}
-	text := "preempt: " + string(s.Preempt)
+	text := fmt.Sprintf("preempt: %s\nsick hosts: %s", s.Preempt, s.SickHosts)
 	if shown.LongestNotice != "" {
 		text += "\nlongest notice: " + shown.LongestNotice
 	}

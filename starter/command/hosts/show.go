@@ -22,7 +22,8 @@ func showCommand(a *cli.App) *cobra.Command {
 		Use:   "show [flags] HOST",
 		Short: "Show a host: its resources, runs and checks, and why it gets no tasks",
 		Long: `Shows a host of a queue: its resources and labels, the runs that have tasks on it, the last
-results of its checks (see worker --check), and why it gets no new tasks.
+results of its checks (see worker --check), why it gets no new tasks, and how runs have ended
+there in the last months.
 
 ` + cli.ExitCodesOfRequests,
 		Example: `  clusterrun host show gpu-3
@@ -67,8 +68,10 @@ func printHost(a *cli.App, h *starter.HostDetails) {
 	row("GPUs", gpusColumn(h.HostStatus))
 	row("Labels", cli.OrDash(labelsColumn(h.Labels)))
 	w.Flush()
-	if text := noTasks(h.HostStatus); text != "" {
-		fmt.Fprintf(a.Out, "\n%s\n", text)
+	for _, text := range []string{noTasks(h.HostStatus), suspicion(h.HostStatus)} {
+		if text != "" {
+			fmt.Fprintf(a.Out, "\n%s\n", text)
+		}
 	}
 	if len(h.Checks) > 0 {
 		fmt.Fprintln(w, "\nCHECK\tRESULT\tAGE\tTOOK")
@@ -85,6 +88,24 @@ func printHost(a *cli.App, h *starter.HostDetails) {
 		}
 		w.Flush()
 	}
+	printHistory(a, h.History)
+}
+
+// printHistory prints how runs have ended on a host: a line for each day.
+func printHistory(a *cli.App, days []fleet.Day) {
+	if len(days) == 0 {
+		return
+	}
+	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "\nDAY\tRUNS THAT ENDED HERE")
+	for _, d := range days {
+		var list []string
+		for _, e := range d.Ends {
+			list = append(list, fmt.Sprintf("%d %s", e.Runs, e.Kind))
+		}
+		fmt.Fprintf(w, "%s\t%s\n", d.Date, strings.Join(list, ", "))
+	}
+	w.Flush()
 }
 
 // resultOf returns the columns of a check.
@@ -108,10 +129,29 @@ func resultOf(h *starter.HostDetails, name string, now time.Time) (result, age, 
 
 // stateText returns the state of a host, and what has cordoned it if that is no person.
 func stateText(h fleet.HostStatus) string {
-	if h.CordonedBy == fleet.CordonedByCheck && h.State == fleet.HostCordoned {
-		return "cordoned by a check"
+	if h.State == fleet.HostCordoned {
+		switch h.CordonedBy {
+		case fleet.CordonedByCheck:
+			return "cordoned by a check"
+		case fleet.CordonedByFailures:
+			return "cordoned because runs have failed"
+		}
 	}
 	return string(h.State)
+}
+
+// suspicion says which failures of runs make a host suspect, and what follows. It is empty if there
+// are none.
+func suspicion(h fleet.HostStatus) string {
+	s := h.Suspicion
+	if s == nil {
+		return ""
+	}
+	line := fmt.Sprintf("%s: %s.", h.Name, s)
+	if h.CordonedBy == fleet.CordonedByFailures {
+		line += fmt.Sprintf(" It gets no new tasks until %s, or until `clusterrun host uncordon %s`.", s.Until.Local().Format(cli.LocalTime), h.Name)
+	}
+	return line
 }
 
 // noTasks says why a host gets no new tasks, and what would change that. It is empty if no reason
@@ -119,6 +159,9 @@ func stateText(h fleet.HostStatus) string {
 func noTasks(h fleet.HostStatus) string {
 	if h.Reason == "" && h.Deadline.IsZero() {
 		return ""
+	}
+	if h.CordonedBy == fleet.CordonedByFailures {
+		return "" // the suspicion says it
 	}
 	line := fmt.Sprintf("%s is %s", h.Name, h.State)
 	if h.CordonedBy == fleet.CordonedByCheck {

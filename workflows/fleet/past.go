@@ -1,0 +1,260 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Ended says how a run has ended, or was restarted, on its hosts. It comes with the message that
+// the run has left them, or that it asks for others.
+type Ended struct {
+	// Failures are the hosts on which the run has failed.
+	Failures []HostFailure `json:"failures,omitempty"`
+	// Kind is how it ended on the other hosts: [EndCompleted] or [EndStopped], or empty if it
+	// continues.
+	Kind string `json:"kind,omitempty"`
+}
+
+// HostFailure is a failure of a run that began on a host.
+type HostFailure struct {
+	Host string `json:"host"`
+	// Kind is host-lost, oom, a signal such as SIGSEGV, or another cause.
+	Kind string `json:"kind"`
+	// At is the time by the clock of the host, or zero if it is not known.
+	At time.Time `json:"at,omitzero"`
+}
+
+// The kinds of ends that are no failures.
+const (
+	EndCompleted = "completed"
+	EndStopped   = "stopped" // because of another host, or on request
+)
+
+// Day has the ends of runs on a host on a day.
+type Day struct {
+	// Date is in UTC, as 2026-11-26.
+	Date string `json:"date"`
+	Ends []Ends `json:"ends"`
+}
+
+// Ends is the number of runs that ended, or were restarted, in one way.
+type Ends struct {
+	Kind string `json:"kind"`
+	Runs int    `json:"runs"`
+}
+
+// Suspicion says that several runs have failed on a host in the same way within a day, and not on
+// most other hosts.
+type Suspicion struct {
+	Kind string `json:"kind"`
+	Runs int    `json:"runs"`
+	// Since is the time of the first of these failures. The suspicion ends at Until unless others
+	// follow, or a person uncordons the host.
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+}
+
+// String returns the suspicion as part of a sentence.
+func (s Suspicion) String() string {
+	return fmt.Sprintf("%d runs have failed there by %s within a day, and none on most other hosts", s.Runs, s.Kind)
+}
+
+// past is what has ended on the hosts of a fleet.
+type past struct {
+	// hosts are by name. recent are the failures of the last day that may be the fault of their
+	// hosts, the oldest first.
+	hosts  []PastHost
+	recent []RecentFailure
+	// suspected are the hosts that are suspected now, by name.
+	suspected []suspected
+}
+
+// PastHost has the days of a host, the oldest first.
+type PastHost struct {
+	Name string `json:"name"`
+	Days []Day  `json:"days"`
+}
+
+// RecentFailure is a failure of a run on a host.
+type RecentFailure struct {
+	Run  Run       `json:"run"`
+	Host string    `json:"host"`
+	Kind string    `json:"kind"`
+	At   time.Time `json:"at"`
+}
+
+type suspected struct {
+	host string
+	Suspicion
+}
+
+const (
+	// suspectRuns is the number of runs after whose failure within suspectWithin a host is
+	// suspected.
+	suspectRuns, suspectWithin = 3, 24 * time.Hour
+	// maxDays bounds the days of all hosts together, and maxDaysOfHost the days of one: a snapshot has
+	// to fit into a payload. maxRecent bounds the recent failures, and maxFailures the failures
+	// of a run.
+	maxDays, maxDaysOfHost, maxRecent, maxFailures = 2500, 180, 500, 16
+	// maxKinds bounds the kinds of a day.
+	maxKinds = 8
+)
+
+// isOfHost reports whether a failure may be the fault of its host.
+func isOfHost(kind string) bool {
+	return kind == "host-lost" || kind == "oom" || len(kind) > 3 && kind[:3] == "SIG"
+}
+
+// expired reports whether a recent failure is no longer recent.
+func (p *past) expired(now time.Time) bool {
+	return len(p.recent) > 0 && now.Sub(p.recent[0].At) >= suspectWithin
+}
+
+// noteEnds records how a run has ended on hosts. hosts are all hosts that it had.
+func (p *past) noteEnds(run Run, e Ended, hosts []string, now time.Time) {
+	failures := e.Failures[:min(len(e.Failures), maxFailures)]
+	for _, f := range failures {
+		known := slices.IndexFunc(p.recent, func(r RecentFailure) bool { return r.Run == run && r.Host == f.Host && r.Kind == f.Kind })
+		if known >= 0 || !f.At.IsZero() && now.Sub(f.At) >= suspectWithin {
+			continue // it was in an earlier message
+		}
+		p.count(f.Host, f.Kind, now)
+		if isOfHost(f.Kind) {
+			p.recent = append(p.recent, RecentFailure{run, f.Host, f.Kind, now})
+			p.recent = p.recent[max(0, len(p.recent)-maxRecent):]
+		}
+	}
+	if e.Kind == "" {
+		return
+	}
+	for _, host := range hosts {
+		if !slices.ContainsFunc(failures, func(f HostFailure) bool { return f.Host == host }) {
+			p.count(host, e.Kind, now)
+		}
+	}
+}
+
+func (p *past) index(host string) (int, bool) {
+	return slices.BinarySearchFunc(p.hosts, host, func(h PastHost, name string) int { return cmp.Compare(h.Name, name) })
+}
+
+// count adds an end on a host.
+func (p *past) count(host, kind string, now time.Time) {
+	at, known := p.index(host)
+	if !known {
+		p.hosts = slices.Insert(p.hosts, at, PastHost{Name: host})
+	}
+	h := &p.hosts[at]
+	date := now.UTC().Format(time.DateOnly)
+	if n := len(h.Days); n == 0 || h.Days[n-1].Date < date {
+		h.Days = append(h.Days, Day{Date: date})
+		h.Days = h.Days[max(0, len(h.Days)-maxDaysOfHost):]
+		p.dropOldDays(host)
+		at, _ = p.index(host)
+		h = &p.hosts[at]
+	}
+	day := &h.Days[len(h.Days)-1]
+	i := slices.IndexFunc(day.Ends, func(e Ends) bool { return e.Kind == kind })
+	switch {
+	case i >= 0:
+		day.Ends[i].Runs++
+	case len(day.Ends) < maxKinds:
+		day.Ends = append(day.Ends, Ends{kind, 1})
+	default:
+		day.Ends[maxKinds-1].Kind, day.Ends[maxKinds-1].Runs = "other", day.Ends[maxKinds-1].Runs+1
+	}
+}
+
+// dropOldDays drops the oldest days if the fleet has too many, but none of the host keep.
+func (p *past) dropOldDays(keep string) {
+	total := 0
+	for _, h := range p.hosts {
+		total += len(h.Days)
+	}
+	for ; total > maxDays; total-- {
+		oldest := -1
+		for i, h := range p.hosts {
+			if h.Name != keep && (oldest < 0 || h.Days[0].Date < p.hosts[oldest].Days[0].Date) {
+				oldest = i
+			}
+		}
+		if oldest < 0 {
+			return
+		}
+		if h := &p.hosts[oldest]; len(h.Days) > 1 {
+			h.Days = h.Days[1:]
+		} else {
+			p.hosts = slices.Delete(p.hosts, oldest, oldest+1)
+		}
+	}
+}
+
+// suspect finds the hosts that are suspected at that time, and forgets failures that are older than
+// a day.
+func (p *past) suspect(now time.Time) {
+	p.recent = slices.DeleteFunc(p.recent, func(f RecentFailure) bool { return now.Sub(f.At) >= suspectWithin })
+	p.suspected = nil
+	for i, f := range p.recent {
+		first := slices.IndexFunc(p.recent, func(o RecentFailure) bool { return o.Host == f.Host && o.Kind == f.Kind })
+		if first != i || slices.ContainsFunc(p.suspected, func(s suspected) bool { return s.host == f.Host }) {
+			continue
+		}
+		var times []time.Time
+		for _, o := range p.recent {
+			if o.Host == f.Host && o.Kind == f.Kind {
+				times = append(times, o.At)
+			}
+		}
+		if len(times) < suspectRuns || !p.othersHadNone(f, now) {
+			continue
+		}
+		p.suspected = append(p.suspected, suspected{f.Host, Suspicion{
+			Kind: f.Kind, Runs: len(times), Since: times[0], Until: times[len(times)-suspectRuns].Add(suspectWithin),
+		}})
+	}
+	slices.SortFunc(p.suspected, func(a, b suspected) int { return cmp.Compare(a.host, b.host) })
+}
+
+// othersHadNone reports whether most other hosts on which runs have ended since yesterday had no
+// failure of the kind.
+func (p *past) othersHadNone(f RecentFailure, now time.Time) bool {
+	yesterday := now.Add(-suspectWithin).UTC().Format(time.DateOnly)
+	others, had := 0, 0
+	for _, h := range p.hosts {
+		if h.Name == f.Host || len(h.Days) == 0 || h.Days[len(h.Days)-1].Date < yesterday {
+			continue
+		}
+		others++
+		if slices.ContainsFunc(p.recent, func(o RecentFailure) bool { return o.Host == h.Name && o.Kind == f.Kind }) {
+			had++
+		}
+	}
+	return others > 0 && 2*had < others
+}
+
+// suspicionOf returns why a host is suspected, or nil.
+func (p *past) suspicionOf(host string) *Suspicion {
+	at, found := slices.BinarySearchFunc(p.suspected, host, func(s suspected, name string) int { return cmp.Compare(s.host, name) })
+	if !found {
+		return nil
+	}
+	return &p.suspected[at].Suspicion
+}
+
+// pardon forgets the failures of a host that may be its fault.
+func (p *past) pardon(host string) {
+	p.recent = slices.DeleteFunc(p.recent, func(f RecentFailure) bool { return f.Host == host })
+}
+
+// ofHost returns the days of a host, the latest first.
+func (p *past) ofHost(host string) []Day {
+	at, found := p.index(host)
+	if !found {
+		return nil
+	}
+	days := slices.Clone(p.hosts[at].Days)
+	slices.Reverse(days)
+	return days
+}
