@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"syscall"
 	"testing"
 	"time"
@@ -244,6 +247,22 @@ func TestDrain(t *testing.T) {
 	code, _, stderr = f.CLI(t, "host", "cordon", "nobody")
 	assert.NotZero(t, code)
 	assert.Contains(t, stderr, "nobody")
+
+	// A host with a check that fails gets no tasks until the check succeeds, not even by a person.
+	touch(t, f, "sick")
+	f.StartWorker(t, "--host-name", "c", "--slots", "2", "--check-every", "1s", "--check", "own=test ! -e "+f.dir+"/sick || { echo no disk; exit 3; }")
+	harness.Eventually(t, "c has joined", func() bool { return f.hosts()["c"].CordonedBy == fleet.CordonedByCheck })
+	code, _, stderr = f.CLI(t, "host", "uncordon", "c")
+	assert.NotZero(t, code)
+	assert.Contains(t, stderr, "host c is cordoned by its check own: exit code 3: no disk. It gets tasks again once the check succeeds")
+	waits := f.start(&spec.RunSpec{Hosts: spec.Hosts{Select: []string{"c"}}, Tasks: []spec.TaskGroup{group("worker", 1, "true")}})
+	f.waitsBehind(waits)
+	require.NoError(t, os.Remove(filepath.Join(f.dir, "sick")))
+	assert.Equal(t, spec.VerdictSucceeded, f.result(waits).Verdict)
+	harness.Eventually(t, "its results and history are known", func() bool {
+		_, stdout, _ := f.CLI(t, "host", "show", "c")
+		return regexp.MustCompile(`(?ms)^own +ok +.*^\d{4}-\d\d-\d\d +1 completed$`).MatchString(stdout)
+	})
 }
 
 // TestRecordFleet writes the history of a fleet.

@@ -11,12 +11,12 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Check is a check of a host: a command of its operator or, without one, a check of ours.
+// Check is a check of a host: a command of its operator or, without one, a built-in check.
 type Check struct {
 	Name string `json:"name"`
 	// Command is a command line for sh.
 	Command string `json:"command,omitempty"`
-	// Limit is the limit of a check of ours, such as 5GiB of free space. Default: as in [Known].
+	// Limit is the limit of a built-in check, such as 5GiB of free space. Default: as in [Known].
 	Limit string `json:"limit,omitempty"`
 }
 
@@ -26,7 +26,7 @@ const Default = "disk"
 // None turns the default off.
 const None = "none"
 
-// Kind is a check of ours.
+// Kind is a built-in check.
 type Kind struct {
 	Name string
 	// Words says what it checks, and Limit what its limit means. Default is the limit.
@@ -34,7 +34,7 @@ type Kind struct {
 	accepts               func(limit string) error
 }
 
-// Known are the checks of ours.
+// Known are the built-in checks.
 var Known = []Kind{
 	{"disk", "free space of the state and log directories", "SIZE", "64MiB", isSize},
 	{"memory", "free memory, and memory errors that could not be corrected", "SIZE", "256MiB", isSize},
@@ -68,8 +68,8 @@ var nameOfCheck = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$`)
 // maxChecks bounds the checks of a host, and maxCommand the command line of one, in bytes.
 const maxChecks, maxCommand = 16, 4096
 
-// Parse returns the check that a flag asks for: NAME=COMMAND, or NAME or NAME:LIMIT for a check of
-// ours.
+// Parse returns the check that a flag asks for: NAME=COMMAND, or NAME or NAME:LIMIT for a built-in
+// check.
 func Parse(text string) (Check, error) {
 	name, command, own := strings.Cut(text, "=")
 	known := strings.Join(names(), ", ")
@@ -138,7 +138,7 @@ func names() (list []string) {
 	return list
 }
 
-// limit returns the limit of a check of ours.
+// limit returns the limit of a built-in check.
 func (c Check) limit() string {
 	if c.Limit != "" {
 		return c.Limit

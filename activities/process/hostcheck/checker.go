@@ -36,7 +36,7 @@ type Config struct {
 	Log            *zap.Logger
 }
 
-// Around is what checks of ours need of the host worker.
+// Around is what built-in checks need of the host worker.
 type Around struct {
 	// Dirs are the directories that need room.
 	Dirs []string
@@ -53,8 +53,9 @@ type Checker struct {
 
 	mu      sync.Mutex
 	watched []*watched
-	// changed has an element after a check has failed for the first time, or succeeded again.
-	changed chan struct{}
+	// changed has an element after a check has failed for the first time, or succeeded again, and
+	// noted after each result.
+	changed, noted chan struct{}
 }
 
 // watched is a check and its last result. The mutex of the checker guards it.
@@ -77,7 +78,7 @@ func New(ctx context.Context, c Config) *Checker {
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
 	}
-	k := &Checker{Config: c, ctx: ctx, changed: make(chan struct{}, 1)}
+	k := &Checker{Config: c, ctx: ctx, changed: make(chan struct{}, 1), noted: make(chan struct{}, 1)}
 	for _, check := range c.Checks {
 		k.watched = append(k.watched, &watched{Check: check})
 	}
@@ -128,6 +129,7 @@ func (k *Checker) Run(ctx context.Context, idle func() bool) {
 		wait := k.beginDue(idle)
 		select {
 		case <-time.After(wait):
+		case <-k.noted:
 		case <-ctx.Done():
 			return
 		}
@@ -159,6 +161,12 @@ func (k *Checker) First(ctx context.Context, atMost time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	for _, w := range k.watched {
+		k.mu.Lock()
+		known := !w.last.At.IsZero()
+		k.mu.Unlock()
+		if known {
+			continue
+		}
 		select {
 		case <-k.begin(w):
 		case <-ctx.Done():
@@ -279,6 +287,7 @@ func (k *Checker) note(w *watched, began time.Time, err error, stuck bool) {
 		w.since = r.At
 	}
 	k.mu.Unlock()
+	post(k.noted)
 	if !flipped {
 		return
 	}
@@ -288,8 +297,13 @@ func (k *Checker) note(w *watched, began time.Time, err error, stuck bool) {
 	case !before.At.IsZero():
 		k.Log.Info("a check of this host succeeds again", zap.String("check", w.Name))
 	}
+	post(k.changed)
+}
+
+// post puts an element into a channel unless it has one.
+func post(c chan struct{}) {
 	select {
-	case k.changed <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

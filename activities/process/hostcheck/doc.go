@@ -1,5 +1,5 @@
 // Package hostcheck decides whether a host is fit for tasks, by commands of its operator and by
-// checks of its own.
+// built-in checks.
 //
 // A check has failed if its command does not exit with 0, or does not end within [Config.Timeout];
 // it is killed then, with everything that it has started. A host with a failed check gets no new

@@ -62,7 +62,8 @@ restrict, by the certificates of its clients, what each may do:
                closures and what tasks ask: StartWorkflowExecution, SignalWorkflowExecution,
                SignalWithStartWorkflowExecution, ExecuteMultiOperation, UpdateWorkflowExecution,
                PollWorkflowExecutionUpdate, QueryWorkflow, DescribeWorkflowExecution,
-               GetWorkflowExecutionHistory
+               GetWorkflowExecutionHistory; for --check clock: DescribeTaskQueue, and
+               PollWorkflowTaskQueue of a sticky queue
 
 Exit codes:
   0    stopped as requested; with --detach: it runs, or already did
