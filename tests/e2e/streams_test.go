@@ -78,5 +78,5 @@ func TestTheLastLinesOfWhatGoesToNoFile(t *testing.T) {
 	require.Zero(t, code, stderr)
 	code, _, stderr = l.run("logs", "--last")
 	require.Zero(t, code, stderr)
-	assert.Contains(t, stderr, "has written nothing to its files")
+	assert.Contains(t, stderr, "has written nothing yet")
 }

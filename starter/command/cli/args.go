@@ -66,6 +66,7 @@ func FlagWords(err error) string {
 var otherNames = map[string]string{
 	"launch": "run", "attach": "exec", "shell": "exec",
 	"sbatch": "submit", "ps": "list", "ls": "list", "squeue": "list", "cancel": "stop", "scancel": "stop",
+	"undrain": "uncordon", "resume": "uncordon",
 	"kill": "stop --kill", "terminate": "stop", "log": "logs", "tail": "logs", "check": "validate", "nodes": "host list", "sinfo": "host list", "man": "help",
 }
 
@@ -74,7 +75,9 @@ var otherNames = map[string]string{
 func UnknownCommand(cmd *cobra.Command, name string) error {
 	near := otherNames[name]
 	if cmd.HasParent() {
-		near = ""
+		if !slices.ContainsFunc(cmd.Commands(), func(c *cobra.Command) bool { return c.Name() == near }) {
+			near = ""
+		}
 	} else if slices.Contains([]string{"mpirun", "mpiexec", "srun"}, name) {
 		return Usagef("there is no command %q; `clusterrun run` takes the flags of mpirun and srun (see `clusterrun help mpirun`)", name)
 	} else if _, topic := help.Find(name); topic {

@@ -157,8 +157,8 @@ func changedHere(of *record.Account) (changes []string) {
 			case err != nil:
 				note("%s: %s", then.Path, reason(err))
 			case info.Size() != then.Size || !info.ModTime().Equal(then.Modified):
-				note("%s is another: %d bytes of %s, then %d bytes of %s", then.Path,
-					info.Size(), info.ModTime().Local().Format(cli.LocalTime), then.Size, then.Modified.Local().Format(cli.LocalTime))
+				note("%s has changed: it had %d bytes of %s, and has %d bytes of %s", then.Path,
+					then.Size, then.Modified.Local().Format(cli.LocalTime), info.Size(), info.ModTime().Local().Format(cli.LocalTime))
 			}
 		}
 	}

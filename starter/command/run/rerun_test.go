@@ -33,7 +33,8 @@ func TestWhatHasChangedSince(t *testing.T) {
 	changes := changedHere(of)
 	require.Len(t, changes, 3)
 	assert.Equal(t, "clusterrun was 0.0.1, and is "+spec.Version, changes[0])
-	assert.Contains(t, changes[1], filepath.Join(dir, "train.py")+" is another: 2 bytes of ")
+	assert.Contains(t, changes[1], filepath.Join(dir, "train.py")+" has changed: it had ")
+	assert.Contains(t, changes[1], ", and has 2 bytes of ")
 	assert.Equal(t, filepath.Join(dir, "gone")+": no such file or directory", changes[2])
 
 	changes = changedVariables(of, []string{"LEVEL=secret-3", "A_TOKEN=secret-4", "SAME=1", "NEW=secret-5", "SHLVL=7"}, key)

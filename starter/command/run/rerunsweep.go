@@ -20,7 +20,7 @@ func rerunSweep(ctx context.Context, a *cli.App, cmd *cobra.Command, r *starter.
 	case err != nil:
 		return false, err
 	case !of && flags.failed:
-		return false, cli.Usagef("--failed: %s", (&starter.NotSweepError{RunID: r.ID}).Error())
+		return false, cli.Usagef("--failed: run %s is no sweep. Leave it out: `clusterrun rerun %s` runs it again", r.ID, r.ID)
 	case !of:
 		return false, nil
 	}

@@ -112,7 +112,11 @@ func detachWorker(ctx context.Context, a *cli.App) error {
 	if a.Global.JSON {
 		return a.PrintJSON(w)
 	}
-	_, err = fmt.Fprintf(a.Out, "Host worker      process %d, for the queue %s; `clusterrun worker stop` ends it\nLog              %s\n", w.PID, w.Queue, w.Log)
+	stop := "clusterrun worker stop"
+	if a.Given.Changed("state-dir") {
+		stop += " --state-dir " + a.Global.StateDir
+	}
+	_, err = fmt.Fprintf(a.Out, "Host worker      process %d, for the queue %s; `%s` ends it\nLog              %s\n", w.PID, w.Queue, stop, w.Log)
 	return err
 }
 
