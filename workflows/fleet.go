@@ -184,7 +184,7 @@ func (f *fleetOf) step(ctx workflow.Context, e fleet.Event) {
 			f.tell(ctx, a.Run, fleet.Answer{Preempt: &a})
 		case fleet.Report:
 			workflow.GetMetricsHandler(ctx).Counter(spec.MetricHostsSuspected).Inc(1)
-			workflow.GetLogger(ctx).Warn("runs fail on a host, and not on others", "host", a.Host, "kind", a.Suspicion.Kind, "runs", a.Suspicion.Runs)
+			workflow.GetLogger(ctx).Warn("runs fail on one host only", "host", a.Host, "kind", a.Suspicion.Kind, "runs", a.Suspicion.Runs)
 		}
 	}
 }

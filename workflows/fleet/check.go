@@ -48,7 +48,7 @@ const (
 )
 
 // cordonedBy returns what keeps new tasks from the host, why, and since when. The cordon of a
-// person comes first: it has to be lifted by one.
+// person comes first: only a person lifts it.
 func (h *host) cordonedBy() (by CordonedBy, why string, since time.Time) {
 	switch {
 	case h.cordon.On:

@@ -18,7 +18,7 @@ func EndedOf(r *spec.RunResult) *Ended {
 	e.addRestarts(r.GroupRestarts)
 	for _, t := range r.Tasks {
 		for _, exit := range t.Exits {
-			if r.Generation == 0 && exit.Cause.ByItself() { // restarts of the task alone
+			if r.Generation == 0 && exit.Cause.ByItself() { // the task was restarted, the group was not
 				e.add(t.Host, exit)
 			}
 		}
@@ -27,7 +27,7 @@ func EndedOf(r *spec.RunResult) *Ended {
 }
 
 // RestartedBy returns the failures that restarted a run and may be the fault of their hosts, or nil
-// if there are none.
+// if it has none.
 func RestartedBy(restarts []spec.GroupRestart) *Ended {
 	var e Ended
 	e.addRestarts(restarts)

@@ -86,7 +86,7 @@ type HostStatus struct {
 	// Reason is given with a cordon or a drain, Deadline with a drain.
 	Reason   string    `json:"reason,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Suspicion is set if several runs have failed there, and not elsewhere.
+	// Suspicion is set if several runs have failed only there.
 	Suspicion *Suspicion `json:"suspicion,omitempty"`
 	// Since is the time at which the state began.
 	Since time.Time `json:"since,omitzero"`

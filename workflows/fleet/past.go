@@ -45,7 +45,7 @@ type Ends struct {
 	Runs int    `json:"runs"`
 }
 
-// Suspicion says that several runs have failed on a host in the same way within a day, and not on
+// Suspicion says that several runs have failed on a host in the same way within a day, but not on
 // most other hosts.
 type Suspicion struct {
 	Kind string `json:"kind"`
@@ -61,7 +61,7 @@ func (s Suspicion) String() string {
 	return fmt.Sprintf("%d runs have failed there by %s within a day, and none on most other hosts", s.Runs, s.Kind)
 }
 
-// past is what has ended on the hosts of a fleet.
+// past records the ends of runs on the hosts of a fleet.
 type past struct {
 	// hosts are by name. recent are the failures of the last day that may be the fault of their
 	// hosts, the oldest first.

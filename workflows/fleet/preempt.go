@@ -16,12 +16,12 @@ type Settings struct {
 	// LongestNotice bounds the time from the notice of a preemption to the stop. 0 means that
 	// each run has the time of its spec.
 	LongestNotice time.Duration `json:"longest_notice,omitempty"`
-	// SickHosts says what happens to a host on which several runs have failed, and not on others.
+	// SickHosts says what happens to a host on which several runs have failed, but not on others.
 	// If it is empty, it is ReportSickHosts.
 	SickHosts SickHosts `json:"sick_hosts,omitempty"`
 }
 
-// SickHosts is what happens to a host on which several runs have failed.
+// SickHosts says what happens to a host on which several runs have failed.
 type SickHosts string
 
 // The values of [SickHosts].

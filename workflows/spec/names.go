@@ -293,7 +293,7 @@ func Attributes() []Attribute {
 const (
 	MetricRunsEnded = "clusterrun_runs_ended"
 	MetricQueueWait = "clusterrun_queue_wait"
-	// MetricHostsSuspected counts hosts on which several runs have failed, and not on others.
+	// MetricHostsSuspected counts hosts on which several runs have failed, but not on others.
 	MetricHostsSuspected = "clusterrun_hosts_suspected"
 )
 

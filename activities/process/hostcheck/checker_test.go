@@ -126,7 +126,7 @@ func TestAdmit(t *testing.T) {
 	require.ErrorContains(t, k.Admit(t.Context()), "its check own fails: exit code 1")
 }
 
-// Tasks come first: a check that succeeds is not repeated beside them, and one that fails is.
+// Tasks come first: a check that succeeds is not repeated while they run, but one that fails is.
 func TestBesideTasks(t *testing.T) {
 	k := checkerOf(t, time.Minute, Check{Name: "good", Command: "true"}, Check{Name: "bad", Command: "false"})
 	k.First(t.Context(), time.Minute)
@@ -155,7 +155,7 @@ func TestOneExecutionAtATime(t *testing.T) {
 	assert.Equal(t, "\n", string(times))
 }
 
-// An execution that cannot be ended keeps the host from tasks, and no other is begun meanwhile.
+// An execution that cannot be ended keeps the host from tasks, and no other begins until it has ended.
 func TestStuck(t *testing.T) {
 	k := checkerOf(t, time.Millisecond, Check{Name: "clock"})
 	release := make(chan struct{})
