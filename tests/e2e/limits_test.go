@@ -68,7 +68,7 @@ func TestLimitsOfMemory(t *testing.T) {
 	code := p.ExitCode()
 	if strings.Contains(p.Stderr(), "cannot enforce it") {
 		assert.Equal(t, 2, code)
-		assert.Contains(t, p.Stderr(), "invalid run spec: limits.memory: worker-0: host ")
+		assert.Contains(t, p.Stderr(), "invalid run spec: limits.memory: host ")
 		assert.NoFileExists(t, filepath.Join(l.home, "started"))
 		return
 	}
