@@ -61,7 +61,7 @@ func (pl *placer) placeInFleet(ctx workflow.Context, p placement) error {
 
 // stay returns the hosts of the last generation if the group can stay there and wants no more.
 func (pl *placer) stay() []*host {
-	if pl.grows() {
+	if pl.grows() || pl.wantsSpares() {
 		return nil
 	}
 	for _, h := range pl.hosts {
@@ -305,12 +305,20 @@ func (f *fleetTalk) inFleet(ctx workflow.Context) fleet.Run {
 	return fleet.Run{WorkflowID: workflow.GetInfo(ctx).WorkflowExecution.ID, RunID: f.began}
 }
 
+// wantsSpares reports whether the fleet holds spares for the run. It is asked about each generation
+// then, since it knows which hosts are cordoned.
+func (pl *placer) wantsSpares() bool { return pl.spec.Hosts.Spares != nil && *pl.spec.Hosts.Spares > 0 }
+
 // preferred returns the names of the hosts that the group had and has not lost.
 func (pl *placer) preferred() []string {
 	var hosts []string
 	for _, h := range slices.Concat(pl.hosts, pl.former) {
-		if h.name != "" && !pl.lost[h.queue] && !pl.draining[h.name] && !slices.Contains(hosts, h.name) {
+		usable := h.name != "" && !pl.lost[h.queue] && !pl.draining[h.name]
+		switch {
+		case usable && !slices.Contains(hosts, h.name):
 			hosts = append(hosts, h.name)
+		case !usable && pl.wantsSpares() && len(hosts) < len(pl.hosts):
+			hosts = append(hosts, "") // a spare takes its place
 		}
 	}
 	return hosts

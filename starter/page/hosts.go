@@ -54,6 +54,8 @@ type Held struct {
 	Run       Link
 	Tasks     int
 	Exclusive bool
+	// Spare reports whether the run has no tasks there yet.
+	Spare bool
 }
 
 // WaitingRow is a run that waits for room.

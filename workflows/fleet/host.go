@@ -65,6 +65,8 @@ type Holding struct {
 	Devices []string `json:"devices,omitempty"`
 	// Exclusive reports whether no other run may use the host during that time.
 	Exclusive bool `json:"exclusive,omitempty"`
+	// Spare reports whether the run has no tasks there: the host is to replace another one.
+	Spare bool `json:"spare,omitempty"`
 }
 
 // HostState is the state of a host in a fleet.

@@ -120,7 +120,7 @@ func (m *Machine) joined(e Joined) []Action {
 	m.forgetClasses()
 	before := slices.Clone(h.holds)
 	for _, o := range before {
-		if !slices.ContainsFunc(e.Holds, func(n Holding) bool { return n.Run == o.Run }) {
+		if !o.Spare && !slices.ContainsFunc(e.Holds, func(n Holding) bool { return n.Run == o.Run }) {
 			h.drop(o.run)
 			m.forget(o.run)
 		}
@@ -182,7 +182,9 @@ func (m *Machine) cordoned(e Cordoned) []Action {
 	var actions []Action
 	if c.Drain {
 		for _, o := range h.holds {
-			actions = append(actions, h.move(o.Run))
+			if !o.Spare {
+				actions = append(actions, h.move(o.Run))
+			}
 		}
 	}
 	return actions

@@ -20,6 +20,8 @@ type Machine struct {
 	// waiting has the pending runs in their order. granted has the runs with a grant that
 	// are not placed yet.
 	waiting, granted []*run
+	// sparing are the runs that want spares, in the order in which they first asked.
+	sparing []*run
 	// settled is the time from which no more hosts are expected.
 	settled  time.Time
 	settings Settings
@@ -210,6 +212,7 @@ func (m *Machine) asked(e Asked) []Action {
 		e.Demand.JoinWait = 0
 	}
 	r.set(e.Demand)
+	m.substitute(r)
 	r.since, r.ends = e.Since, time.Time{}
 	r.asked = e.Generation == 0
 	if r.since.IsZero() || r.since.After(e.Now) {
@@ -256,7 +259,9 @@ func (m *Machine) placed(e Placed) []Action {
 	places := r.places
 	m.takeBack(r)
 	for _, h := range slices.Clone(r.held) {
-		h.drop(r)
+		if !h.isSpare(r) || slices.ContainsFunc(places, func(p place) bool { return p.Host == h.Name }) {
+			h.drop(r)
+		}
 	}
 	var actions []Action
 	for _, p := range places {
@@ -269,7 +274,14 @@ func (m *Machine) placed(e Placed) []Action {
 			actions = append(actions, h.move(r.id))
 		}
 	}
-	r.demand, r.shape, r.class, r.refusals = Demand{}, shape{}, nil, nil
+	r.refusals = nil
+	if r.demand.Spares > 0 {
+		if !slices.Contains(m.sparing, r) {
+			m.sparing = append(m.sparing, r)
+		}
+	} else {
+		r.demand, r.shape, r.class = Demand{}, shape{}, nil
+	}
 	m.forget(r)
 	return actions
 }
@@ -343,7 +355,9 @@ func (m *Machine) unqueue(r *run) {
 
 // forget drops a run that neither waits nor has anything.
 func (m *Machine) forget(r *run) {
-	if r.state == holding && len(r.held) == 0 {
+	if r.state == holding && !slices.ContainsFunc(r.held, func(h *host) bool { return !h.isSpare(r) }) {
+		r.dropSpares(true)
 		delete(m.runs, r.id)
+		m.sparing = slices.DeleteFunc(m.sparing, func(o *run) bool { return o == r })
 	}
 }

@@ -10,6 +10,9 @@ import (
 // already.
 func (m *Machine) decide() []Action {
 	var actions []Action
+	for _, r := range m.sparing {
+		r.dropSpares(false)
+	}
 	m.unguard()
 	for _, r := range slices.Clone(m.waiting) {
 		if r.asked && !m.now.Before(m.settled) && len(m.hosts) > 0 {
@@ -30,12 +33,21 @@ func (m *Machine) decide() []Action {
 		m.grant(r, places)
 		actions = append(actions, r.grant())
 	}
+	gaveBack := false
 	for _, r := range m.waiting {
-		if len(r.held) > 0 && !r.told {
-			r.told = true
+		if len(r.held) == 0 || r.told {
+			continue
+		}
+		r.told = true
+		gaveBack = r.dropSpares(true) || gaveBack
+		if len(r.held) > 0 {
 			actions = append(actions, Return{Run: r.id, Generation: r.generation})
 		}
 	}
+	if gaveBack {
+		return append(actions, m.decide()...)
+	}
+	m.keepSpares()
 	return actions
 }
 

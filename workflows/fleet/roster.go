@@ -119,7 +119,7 @@ func (ro *roster) Hosts() []HostStatus {
 		h.each(func(r *run, share room, alone bool) {
 			s.Used += share.slots
 			s.UsedGPUs += share.gpus
-			s.Holds = append(s.Holds, Holding{Run: r.id, Generation: r.generation, Tasks: share.slots, Devices: h.devicesOf(r), Exclusive: alone})
+			s.Holds = append(s.Holds, Holding{Run: r.id, Generation: r.generation, Tasks: share.slots, Devices: h.devicesOf(r), Exclusive: alone, Spare: h.isSpare(r) && r.placeOn(h.Name) == nil})
 		})
 		slices.SortFunc(s.Holds, func(a, b Holding) int { return compareRuns(a.Run, b.Run) })
 		list = append(list, s)

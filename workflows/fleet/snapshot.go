@@ -18,6 +18,8 @@ type Snapshot struct {
 	// Past are the ends of runs on hosts, and Recent the failures of the last day.
 	Past   []PastHost      `json:"past,omitempty"`
 	Recent []RecentFailure `json:"recent,omitempty"`
+	// Sparing are indexes of Runs: the runs that want spares, in their order.
+	Sparing []int `json:"sparing,omitempty"`
 	// Runs are the runs that wait, in their order, then the runs with a grant that is not
 	// placed, and then the runs that hold something.
 	Runs []SnapshotRun `json:"runs,omitempty"`
@@ -40,6 +42,7 @@ type SnapshotHold struct {
 	Tasks      int      `json:"tasks,omitempty"`
 	Devices    []string `json:"devices,omitempty"`
 	Exclusive  bool     `json:"exclusive,omitempty"`
+	Spare      bool     `json:"spare,omitempty"`
 }
 
 // SnapshotRun is a run.
@@ -110,9 +113,12 @@ func (m *Machine) Snapshot() Snapshot {
 			sh.Cordon = new(h.cordon)
 		}
 		for _, o := range h.holds {
-			sh.Holds = append(sh.Holds, SnapshotHold{keep(o.run), o.Generation, o.Tasks, o.Devices, o.Exclusive})
+			sh.Holds = append(sh.Holds, SnapshotHold{keep(o.run), o.Generation, o.Tasks, o.Devices, o.Exclusive, o.Spare})
 		}
 		s.Hosts = append(s.Hosts, sh)
+	}
+	for _, r := range m.sparing {
+		s.Sparing = append(s.Sparing, keep(r))
 	}
 	return s
 }
@@ -125,7 +131,7 @@ func (r *run) snapshot() SnapshotRun {
 	if s.Leaves = r.leaving.until; !s.Leaves.IsZero() {
 		s.For = new(r.leaving.whom)
 	}
-	if r.state != holding {
+	if r.state != holding || r.demand.Spares > 0 {
 		s.Demand = new(r.demand)
 	}
 	for _, f := range r.refusals {
@@ -168,6 +174,9 @@ func Resume(s Snapshot) *Machine {
 			m.granted = append(m.granted, r)
 		}
 	}
+	for _, i := range s.Sparing {
+		m.sparing = append(m.sparing, runs[i])
+	}
 	for _, sh := range s.Hosts {
 		h := &host{Host: sh.Host, silent: sh.Silent, since: sh.Since}
 		h.GPUs = s.GPUs[sh.GPUs]
@@ -177,7 +186,7 @@ func Resume(s Snapshot) *Machine {
 		m.hosts = append(m.hosts, h)
 		for _, o := range sh.Holds {
 			r := runs[o.Run]
-			h.hold(r, Holding{Run: r.id, Generation: o.Generation, Tasks: o.Tasks, Devices: o.Devices, Exclusive: o.Exclusive})
+			h.hold(r, Holding{Run: r.id, Generation: o.Generation, Tasks: o.Tasks, Devices: o.Devices, Exclusive: o.Exclusive, Spare: o.Spare})
 		}
 		for _, r := range m.granted {
 			if r.placeOn(h.Name) != nil {

@@ -144,7 +144,11 @@ func runsColumn(holds []fleet.Holding) string {
 			list = append(list, fmt.Sprintf("%d more", len(holds)-most))
 			break
 		}
-		list = append(list, fmt.Sprintf("%s (%d)", h.Run.WorkflowID, h.Tasks))
+		tasks := fmt.Sprint(h.Tasks)
+		if h.Spare {
+			tasks = "spare"
+		}
+		list = append(list, fmt.Sprintf("%s (%s)", h.Run.WorkflowID, tasks))
 	}
 	return strings.Join(list, ", ")
 }
