@@ -51,7 +51,7 @@ func TestARunMakesRoomForAnother(t *testing.T) {
 	f.waitsBehind(vip) // queues do not preempt by default
 	code, stdout, stderr := f.CLI(t, "host", "settings", "--preempt", "lower-priority")
 	require.Zero(t, code, stderr)
-	assert.Equal(t, "preempt: lower-priority\n", stdout)
+	assert.Equal(t, "preempt: lower-priority\nsick hosts: report\n", stdout)
 	f.file("vip-1")
 	f.waitsBehind(first)
 	_, stdout, _ = f.CLI(t, "status", first.GetID())
