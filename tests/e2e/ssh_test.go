@@ -298,11 +298,11 @@ func TestHostsThatCannotBeReached(t *testing.T) {
 		want         []string
 	}{
 		"unknown host key": {h.Agent + " -o UserKnownHostsFile=/dev/null", "a,b", []string{
-			`(?m)host a: ssh: .*Host key verification failed\.; connect once by hand, to see its key and accept it$`, `host b: ssh: .*Host key verification failed`}},
+			`(?m)host a: ssh: .*Host key verification failed\. Connect once by hand, to see its key and accept it$`, `host b: ssh: .*Host key verification failed`}},
 		"a password is wanted": {h.Agent + " -o PreferredAuthentications=password", "a", []string{
-			`host a: ssh: .*Permission denied.*; ssh has to get there without a password`}},
+			`host a: ssh: .*Permission denied.*\. ssh has to get there without a password`}},
 		"no such host, and one that is there": {h.Agent, "a,nobody.invalid", []string{
-			`^clusterrun: host nobody.invalid: ssh: .*Could not resolve hostname nobody.invalid.*; correct the name\n$`}},
+			`^clusterrun: host nobody.invalid: ssh: .*Could not resolve hostname nobody.invalid.*\. Correct the name\n$`}},
 		"no program": {h.agent("without", ssh+other("/nowhere/clusterrun")), "a", []string{
 			`host a: no clusterrun at the path it has here, nor in the PATH of a command of without; install it, or use --copy-binary`}},
 		"an old program": {h.agent("old", ssh+other(old)), "a,b", []string{
