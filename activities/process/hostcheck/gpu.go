@@ -42,10 +42,10 @@ func gpu(ctx context.Context, number string) error {
 	}
 	// Old drivers do not know these fields.
 	rows, _, err = resources.AskNVIDIA(ctx, program, "--query-gpu=index,ecc.errors.uncorrected.volatile.total,remapped_rows.failure,remapped_rows.pending")
-	if err != nil {
-		return nil
+	if err == nil {
+		return badMemory(rows)
 	}
-	return badMemory(rows)
+	return nil
 }
 
 // badMemory returns an error for the first GPU with errors of its memory.
