@@ -30,5 +30,5 @@ func TestUsageHistoryIsShown(t *testing.T) {
 	assert.Equal(t, []string{"TASK", "HOST", "CPUS", "(MEAN,", "MAX)", "MEMORY", "(MAX)", "STEP", "(MEAN,", "MAX)"}, strings.Fields(lines[1]), "no GPUs")
 	assert.Contains(t, lines[2], "▁▂▂▂▃▃▃▄▄▄            0.49, 0.98")
 	assert.Contains(t, lines[3], "▁▂▂▂▃▃▃▄▄▄▅▅▅▆▆▇▇▇██  0.99, 1.98  ████████████████████  1.0 MiB")
-	assert.Contains(t, lines[3], "250.0ms, 1.50s")
+	assert.Contains(t, lines[3], "250ms, 1.5s")
 }
