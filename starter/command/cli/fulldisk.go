@@ -2,11 +2,9 @@ package cli
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/clusterrun/clusterrun/activities/system/diskspace"
 )
 
 const (
@@ -20,21 +18,12 @@ const (
 // FullDisk returns an error that names the disk of a directory if the disk is full. The
 // directory need not exist yet.
 func FullDisk(dir string) error {
-	var fs unix.Statfs_t
-	for at := dir; unix.Statfs(at, &fs) != nil; at = filepath.Dir(at) {
-		if at == filepath.Dir(at) {
-			return nil
-		}
-	}
-	free := fs.Bavail
-	if os.Geteuid() == 0 {
-		free = fs.Bfree // including the space reserved for root
-	}
-	switch unit := uint64(fs.Frsize); {
-	case fs.Blocks == 0: // the file system does not count them
-	case free*unit < leastRoom:
-		return fmt.Errorf("the disk of %s is full (%d KiB of %d are free); make room there, or choose another directory with --state-dir or --log-dir", dir, free*unit>>10, fs.Blocks*unit>>10)
-	case fs.Files > 0 && fs.Ffree == 0:
+	space, err := diskspace.Of(dir)
+	switch {
+	case err != nil, space.All == 0:
+	case space.Free < leastRoom:
+		return fmt.Errorf("the disk of %s is full (%d KiB of %d are free); make room there, or choose another directory with --state-dir or --log-dir", dir, space.Free>>10, space.All>>10)
+	case space.NoFiles:
 		return fmt.Errorf("the disk of %s is full (no file more can be made); make room there, or choose another directory with --state-dir or --log-dir", dir)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -19,6 +18,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/resources"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/ports"
+	"github.com/clusterrun/clusterrun/activities/system/diskspace"
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -131,26 +131,17 @@ var networks = map[int64]string{
 // diskOf returns the file system of a directory, which need not exist yet.
 func diskOf(dir, use, setting string) doctor.Disk {
 	d := doctor.Disk{Path: dir, Use: use, Setting: setting, Full: cli.FullDisk(dir)}
-	at := dir
-	for _, err := os.Stat(at); errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at); _, err = os.Stat(at) {
-		at = filepath.Dir(at)
-	}
-	var s unix.Statfs_t
-	if err := unix.Statfs(at, &s); err != nil {
+	space, err := diskspace.Of(dir)
+	if err != nil {
 		d.NotUsable = err
 		return d
 	}
-	d.Free = s.Bavail * uint64(s.Frsize)
-	if os.Geteuid() == 0 {
-		d.Free = s.Bfree * uint64(s.Frsize)
-	}
-	d.Uncounted = s.Blocks == 0
-	d.ReadOnly, d.NoExec = s.Flags&unix.ST_RDONLY != 0, s.Flags&unix.ST_NOEXEC != 0
-	d.Network = networks[int64(uint32(s.Type))]
-	if info, err := os.Stat(at); err == nil && !info.IsDir() {
-		d.NotUsable = fmt.Errorf("%s is not a directory", at)
-	} else if err := hostuser.Access(at, unix.W_OK|unix.X_OK); err != nil {
-		d.NotUsable = fmt.Errorf("%s: %w", at, err)
+	d.Free, d.Uncounted, d.ReadOnly, d.NoExec = space.Free, space.All == 0, space.ReadOnly, space.NoExec
+	d.Network = networks[space.Type]
+	if info, err := os.Stat(space.At); err == nil && !info.IsDir() {
+		d.NotUsable = fmt.Errorf("%s is not a directory", space.At)
+	} else if err := hostuser.Access(space.At, unix.W_OK|unix.X_OK); err != nil {
+		d.NotUsable = fmt.Errorf("%s: %w", space.At, err)
 	}
 	return d
 }
