@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/clusterrun/clusterrun/activities/process/resources"
+	"github.com/clusterrun/clusterrun/activities/system/diskspace"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -26,26 +26,15 @@ func disk(dirs []string, least string) error {
 		return err
 	}
 	for _, dir := range dirs {
-		var fs unix.Statfs_t
-		for at := dir; ; at = filepath.Dir(at) { // it may not have been made yet
-			err := unix.Statfs(at, &fs)
-			if err == nil {
-				break
-			}
-			if !errors.Is(err, unix.ENOENT) || at == filepath.Dir(at) {
-				return fmt.Errorf("the disk of %s: %w", dir, err)
-			}
-		}
-		free := fs.Bavail
-		if os.Geteuid() == 0 {
-			free = fs.Bfree
-		}
-		switch left := free * uint64(fs.Frsize); {
-		case fs.Flags&unix.ST_RDONLY != 0:
+		space, err := diskspace.Of(dir)
+		switch {
+		case err != nil:
+			return fmt.Errorf("the disk of %s: %w", dir, err)
+		case space.ReadOnly:
 			return fmt.Errorf("the disk of %s is mounted read-only", dir)
-		case fs.Blocks > 0 && left < uint64(wanted): // some file systems count no blocks
-			return fmt.Errorf("the disk of %s has %d MiB left, less than %s", dir, left>>20, least)
-		case fs.Files > 0 && fs.Ffree == 0:
+		case space.All > 0 && space.Free < uint64(wanted):
+			return fmt.Errorf("the disk of %s has %d MiB left, less than %s", dir, space.Free>>20, least)
+		case space.NoFiles:
 			return fmt.Errorf("the disk of %s has no room for another file", dir)
 		}
 	}
@@ -66,25 +55,14 @@ func memory(root, least string) error {
 			return fmt.Errorf("%d memory errors since the boot could not be corrected (%s)", n, filepath.Base(filepath.Dir(path)))
 		}
 	}
-	b, err := os.ReadFile(filepath.Join(root, "proc/meminfo"))
+	available, err := resources.MemInfo(root, "MemAvailable")
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(string(b)) {
-		rest, ok := strings.CutPrefix(line, "MemAvailable:")
-		if !ok {
-			continue
-		}
-		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-		if err != nil {
-			return err
-		}
-		if kib<<10 < wanted {
-			return fmt.Errorf("%d MiB of memory are available, less than %s", kib>>10, least)
-		}
-		return nil
+	if available < wanted {
+		return fmt.Errorf("%d MiB of memory are available, less than %s", available>>20, least)
 	}
-	return errors.New("the kernel does not say how much memory is available")
+	return nil
 }
 
 // clock fails if this host's clock certainly differs from the server's by more than most.

@@ -1,7 +1,7 @@
 package resources
 
 import (
-	"bufio"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,7 +13,7 @@ import (
 func Memory() int64 { return readMemory("/") }
 
 func readMemory(root string) int64 {
-	least := memTotal(root)
+	least, _ := MemInfo(root, "MemTotal")
 	for _, path := range memoryLimits(root) {
 		b, err := os.ReadFile(path)
 		if err != nil {
@@ -27,19 +27,19 @@ func readMemory(root string) int64 {
 	return least
 }
 
-func memTotal(root string) int64 {
-	f, err := os.Open(filepath.Join(root, "proc/meminfo"))
+// MemInfo returns a size in proc/meminfo below root, in bytes, such as MemTotal.
+func MemInfo(root, field string) (int64, error) {
+	b, err := os.ReadFile(filepath.Join(root, "proc/meminfo"))
 	if err != nil {
-		return 0
+		return 0, err
 	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if rest, ok := strings.CutPrefix(lines.Text(), "MemTotal:"); ok {
-			kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			return kib << 10
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, field+":"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kib << 10, err
 		}
 	}
-	return 0
+	return 0, fmt.Errorf("the kernel does not say %s", field)
 }
 
 // memoryLimits returns the files with the limits of the control groups that this process is
