@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
@@ -234,8 +235,8 @@ func (l *Reader) find(ctx context.Context) (*starter.Status, error) {
 	for tries := 1; ; tries++ {
 		s, err := l.run.Status(ctx)
 		switch {
-		case err != nil && l.Spec != nil && tries < mostTries && retry.Sleep(ctx, lookAgain) == nil:
-			continue // the run was just started, so the server should come back
+		case err != nil && (l.Spec != nil || l.Follow && servererror.IsTransient(err)) && tries < mostTries && retry.Sleep(ctx, lookAgain) == nil:
+			continue // the run was just started, or is to be followed, so the server should come back
 		case err != nil:
 			return nil, err
 		}
@@ -279,7 +280,7 @@ const (
 	lookAgain  = 500 * time.Millisecond
 	lookSeldom = 5 * time.Second
 	// mostTries is the largest number of tries to get the status of a run that this command has
-	// started.
+	// started or follows.
 	mostTries = 40
 	// mostBeats is the largest number of checks while hosts have not reported the place of the
 	// output.
