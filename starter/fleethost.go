@@ -2,12 +2,10 @@ package starter
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // HostDetails is all that is known of a host.
@@ -27,7 +25,11 @@ func (f *Fleet) Host(ctx context.Context, name string) (*HostDetails, error) {
 	}
 	i := slices.IndexFunc(hosts, func(h fleet.HostStatus) bool { return h.Name == name })
 	if i < 0 {
-		return nil, &RefusedError{Reason: noHost(f.Queue, name, hosts), Invalid: true}
+		var there []string
+		for _, h := range hosts {
+			there = append(there, h.Name)
+		}
+		return nil, &RefusedError{Reason: fleet.NoHost(name, there), Invalid: true}
 	}
 	d := &HostDetails{HostStatus: hosts[i]}
 	// Its lease is an activity of the fleet, whose heartbeats have the results.
@@ -43,17 +45,4 @@ func (f *Fleet) Host(ctx context.Context, name string) (*HostDetails, error) {
 	}
 	d.History, err = queryFleet[[]fleet.Day](ctx, f, spec.QueryHostHistory, name)
 	return d, err
-}
-
-func noHost(queue, name string, hosts []fleet.HostStatus) string {
-	const most = 5
-	var names []string
-	for _, h := range hosts {
-		names = append(names, h.Name)
-	}
-	text := fmt.Sprintf("no host %q in the queue %s", name, queue)
-	if len(names) > 0 {
-		text += "; it has " + shorten.List(names, most)
-	}
-	return text
 }

@@ -155,15 +155,14 @@ type Preempt struct {
 	Deadline time.Time `json:"deadline"`
 }
 
-func (Grant) action()   {}
-func (Move) action()    {}
-func (Return) action()  {}
-func (Preempt) action() {}
-
 // Report says that a host is suspected from now on.
 type Report struct {
 	Host      string    `json:"host"`
 	Suspicion Suspicion `json:"suspicion"`
 }
 
-func (Report) action() {}
+func (Grant) action()   {}
+func (Move) action()    {}
+func (Return) action()  {}
+func (Preempt) action() {}
+func (Report) action()  {}

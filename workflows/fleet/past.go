@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Ended says how a run has ended, or was restarted, on its hosts. It comes with the message that
@@ -104,7 +107,7 @@ const (
 
 // isOfHost reports whether a failure may be the fault of its host.
 func isOfHost(kind string) bool {
-	return kind == "host-lost" || kind == "oom" || len(kind) > 3 && kind[:3] == "SIG"
+	return kind == string(spec.CauseHostLost) || kind == string(spec.CauseOOM) || strings.HasPrefix(kind, "SIG")
 }
 
 // expired reports whether a recent failure is no longer recent.

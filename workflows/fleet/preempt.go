@@ -10,62 +10,6 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
-// Settings are the rules of a queue that people set.
-type Settings struct {
-	Preempt Preempting `json:"preempt,omitempty"`
-	// LongestNotice bounds the time from the notice of a preemption to the stop. 0 means that
-	// each run has the time of its spec.
-	LongestNotice time.Duration `json:"longest_notice,omitempty"`
-	// SickHosts says what happens to a host on which several runs have failed, but not on others.
-	// If it is empty, it is ReportSickHosts.
-	SickHosts SickHosts `json:"sick_hosts,omitempty"`
-}
-
-// SickHosts says what happens to a host on which several runs have failed.
-type SickHosts string
-
-// The values of [SickHosts].
-const (
-	ReportSickHosts SickHosts = "report"
-	CordonSickHosts SickHosts = "cordon"
-)
-
-// AllSickHosts are the values of [SickHosts].
-var AllSickHosts = []string{string(ReportSickHosts), string(CordonSickHosts)}
-
-// Preempting says whether runs may preempt others.
-type Preempting string
-
-// The values of [Preempting]. If it is empty, it is PreemptNever.
-const (
-	PreemptNever Preempting = "never"
-	// PreemptLower lets a run that waits preempt runs of lower priority.
-	PreemptLower Preempting = "lower-priority"
-)
-
-// Preemptings are the values of [Preempting].
-var Preemptings = []string{string(PreemptNever), string(PreemptLower)}
-
-// CheckSettings returns the reason why a queue cannot have settings.
-func (m *Machine) CheckSettings(e Set) error {
-	switch {
-	case e.Preempt != "" && !slices.Contains(Preemptings, string(e.Preempt)):
-		return fmt.Errorf("preempt is %q; give one of %s", e.Preempt, shorten.List(Preemptings, maxNamed))
-	case e.SickHosts != "" && !slices.Contains(AllSickHosts, string(e.SickHosts)):
-		return fmt.Errorf("sick_hosts is %q; give one of %s", e.SickHosts, shorten.List(AllSickHosts, maxNamed))
-	case e.LongestNotice < 0:
-		return fmt.Errorf("the longest notice is %s; give a time such as 2m, or 0 for no limit", e.LongestNotice)
-	}
-	return nil
-}
-
-// Settings returns the settings of the queue.
-func (m *Machine) Settings() Settings {
-	s := m.settings
-	s.Preempt, s.SickHosts = cmp.Or(s.Preempt, PreemptNever), cmp.Or(s.SickHosts, ReportSickHosts)
-	return s
-}
-
 // terms say when a run that has room must make room for others.
 type terms struct {
 	// priority is 0 if the fleet does not know it: then the run is not preempted.

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -77,7 +78,12 @@ func (ro *roster) checkKnown(name string) error {
 	if ro.host(name) != nil || slices.ContainsFunc(ro.cordons, func(n named) bool { return n.Name == name }) {
 		return nil
 	}
-	return fmt.Errorf("no host %q in this queue%s", name, ro.whoIsThere())
+	return errors.New(NoHost(name, ro.names()))
+}
+
+// NoHost says that a queue with these hosts has none of that name.
+func NoHost(name string, there []string) string {
+	return fmt.Sprintf("no host %q in this queue%s", name, whoIsThere(there))
 }
 
 // cordonOf returns the cordon of a host that was gone, and comes back.
@@ -92,17 +98,21 @@ func (ro *roster) cordonOf(name string) cordon {
 }
 
 func (ro *roster) noHost(name string) string {
-	return fmt.Sprintf("no host worker has joined as %q%s; start one there with `clusterrun worker`, or correct the address", name, ro.whoIsThere())
+	return fmt.Sprintf("no host worker has joined as %q%s; start one there with `clusterrun worker`, or correct the address", name, whoIsThere(ro.names()))
 }
 
-// whoIsThere returns the names of the hosts, to append to a sentence.
-func (ro *roster) whoIsThere() string {
-	if len(ro.hosts) == 0 {
-		return "; the queue has no hosts"
-	}
-	var names []string
+// names returns the names of the hosts.
+func (ro *roster) names() (list []string) {
 	for _, h := range ro.hosts {
-		names = append(names, h.Name)
+		list = append(list, h.Name)
+	}
+	return list
+}
+
+// whoIsThere names the hosts of a queue, to append to a sentence.
+func whoIsThere(names []string) string {
+	if len(names) == 0 {
+		return "; the queue has no hosts"
 	}
 	return "; the queue has " + shorten.List(names, maxNamed)
 }

@@ -108,7 +108,7 @@ func (p *planner) missing(r *run) string {
 		}
 	}
 	if len(hosts) == 0 {
-		return "no host of the queue matches" + p.whoIsThere()
+		return "no host of the queue matches" + whoIsThere(p.names())
 	}
 	var free, closed, full listed
 	for _, h := range hosts {
@@ -213,7 +213,7 @@ func (p *planner) tooSmall(r *run, hosts []*host) string {
 		}
 	}
 	if len(hosts) == 0 {
-		return fmt.Sprintf("no host of the queue can ever have %s%s", wants(d, r.shape.tasks), p.whoIsThere())
+		return fmt.Sprintf("no host of the queue can ever have %s%s", wants(d, r.shape.tasks), whoIsThere(p.names()))
 	}
 	seats := p.choice // of the search that found nothing
 	for _, s := range seats {
