@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -97,6 +98,14 @@ func checksColumn(h fleet.HostStatus) string {
 	return "-"
 }
 
+// tasksColumn returns the number of tasks that a run has on a host, or says that it holds a spare.
+func tasksColumn(h fleet.Holding) string {
+	if h.Spare {
+		return "spare"
+	}
+	return strconv.Itoa(h.Tasks)
+}
+
 // share returns the part of a resource that is in use.
 func share(used, all int) string {
 	if all == 0 {
@@ -144,11 +153,7 @@ func runsColumn(holds []fleet.Holding) string {
 			list = append(list, fmt.Sprintf("%d more", len(holds)-most))
 			break
 		}
-		tasks := fmt.Sprint(h.Tasks)
-		if h.Spare {
-			tasks = "spare"
-		}
-		list = append(list, fmt.Sprintf("%s (%s)", h.Run.WorkflowID, tasks))
+		list = append(list, fmt.Sprintf("%s (%s)", h.Run.WorkflowID, tasksColumn(h)))
 	}
 	return strings.Join(list, ", ")
 }

@@ -84,11 +84,7 @@ func printHost(a *cli.App, h *starter.HostDetails) {
 	if len(h.Holds) > 0 {
 		fmt.Fprintln(w, "\nRUN\tTASKS\tGPUS")
 		for _, o := range h.Holds {
-			tasks := fmt.Sprint(o.Tasks)
-			if o.Spare {
-				tasks = "spare"
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\n", o.Run.WorkflowID, tasks, cli.OrDash(strings.Join(o.Devices, ",")))
+			fmt.Fprintf(w, "%s\t%s\t%s\n", o.Run.WorkflowID, tasksColumn(o), cli.OrDash(strings.Join(o.Devices, ",")))
 		}
 		w.Flush()
 	}
