@@ -19,11 +19,11 @@ const (
 // directory need not exist yet.
 func FullDisk(dir string) error {
 	space, err := diskspace.Of(dir)
+	counted := err == nil && space.All > 0
 	switch {
-	case err != nil, space.All == 0:
-	case space.Free < leastRoom:
+	case counted && space.Free < leastRoom:
 		return fmt.Errorf("the disk of %s is full (%d KiB of %d are free); make room there, or choose another directory with --state-dir or --log-dir", dir, space.Free>>10, space.All>>10)
-	case space.NoFiles:
+	case counted && space.NoFiles:
 		return fmt.Errorf("the disk of %s is full (no file more can be made); make room there, or choose another directory with --state-dir or --log-dir", dir)
 	}
 	return nil
