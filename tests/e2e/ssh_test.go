@@ -302,7 +302,7 @@ func TestHostsThatCannotBeReached(t *testing.T) {
 		"a password is wanted": {h.Agent + " -o PreferredAuthentications=password", "a", []string{
 			`host a: ssh: .*Permission denied.*\. ssh has to get there without a password`}},
 		"no such host, and one that is there": {h.Agent, "a,nobody.invalid", []string{
-			`^clusterrun: host nobody.invalid: ssh: .*Could not resolve hostname nobody.invalid.*\. Correct the name\n$`}},
+			`(?m)^clusterrun: host nobody.invalid: ssh: .*Could not resolve hostname nobody.invalid.*\. Correct the name\n\z`}},
 		"no program": {h.agent("without", ssh+other("/nowhere/clusterrun")), "a", []string{
 			`host a: no clusterrun at the path it has here, nor in the PATH of a command of without; install it, or use --copy-binary`}},
 		"an old program": {h.agent("old", ssh+other(old)), "a,b", []string{
