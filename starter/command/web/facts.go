@@ -16,7 +16,7 @@ const (
 	// askedFor bounds a question.
 	askedFor = 15 * time.Second
 	// patience is the longest time for which a page waits for a newer answer than the one it has.
-	patience = 200 * time.Millisecond
+	patience = 100 * time.Millisecond
 	// keep is the time for which facts are kept if no page asks for them.
 	keep = 5 * time.Minute
 	// long is the time between questions about things that do not change.
