@@ -279,3 +279,16 @@ func BenchmarkVerify(b *testing.B) {
 		}
 	}
 }
+
+// A client signs an empty list, of which nothing arrives at the host.
+func TestSignatureOfAShell(t *testing.T) {
+	key := newKey(t)
+	signature, err := OfExec("r", "worker-0", "k", []string{}).Sign(key, now.Add(time.Hour))
+	require.NoError(t, err)
+	by := signersOf(t, "a "+string(ssh.MarshalAuthorizedKey(key.PublicKey())))
+	who, _, err := OfExec("r", "worker-0", "k", nil).Verify(*signature, by, now)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a"}, who)
+	_, _, err = OfExec("r", "worker-0", "k", []string{"sh"}).Verify(*signature, by, now)
+	require.Error(t, err)
+}

@@ -34,7 +34,7 @@ func OfStart(id string, r spec.StartTaskRequest) Statement {
 // OfExec returns the statement that this command may be executed with a task of the run with that
 // ID, by the client that knows the secret of the key. Without a command it is a shell.
 func OfExec(id, task, key string, command []string) Statement {
-	return Statement{"exec", id, []any{task, key, command}}
+	return Statement{"exec", id, append([]string{task, key}, command...)}
 }
 
 // text returns the text that is signed, a line for each of its parts.
