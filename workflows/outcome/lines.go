@@ -52,7 +52,8 @@ func Lines(r *spec.RunResult, o Options) []string {
 	case r.Verdict == spec.VerdictFailed:
 		w.failed()
 	case r.Verdict == spec.VerdictCancelled, r.Verdict == spec.VerdictPreempted:
-		w.names(w.stopped(), "was stopped", "were stopped", "")
+		stopped, _ := w.stopped()
+		w.names(stopped, "was stopped", "were stopped", "")
 		w.lost()
 		w.stoppedTogether()
 	case r.Verdict == spec.VerdictSucceeded:

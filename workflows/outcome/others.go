@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
@@ -39,7 +40,8 @@ func (w *writer) others() {
 			why = " after the grace of the stop"
 		}
 	}
-	if stopped := w.stopped(); !stragglersFail(w.r) { // those that were stopped are named as stragglers
+	if stopped, failed := w.stopped(); !stragglersFail(w.r) { // those that were stopped are named as stragglers
+		w.names(failed, "failed", "failed", why)
 		if len(stopped) == 0 && w.r.EndedBy == spec.EndedByCancel {
 			w.line("Then the run was cancelled%s", strings.TrimPrefix(why, " when the run was cancelled"))
 		}
@@ -95,18 +97,22 @@ func (w *writer) othersFailed() {
 	w.line("%s%s: %s", plural.Of(len(others), "other failed", "others failed"), after, list(told))
 }
 
-// stopped returns the tasks that were stopped and had not failed before.
-func (w *writer) stopped() []string {
-	var names []string
+// stopped returns the tasks that were stopped and had not failed before. If a failure ended the
+// run, failed has those that ended with an exit code of their own: their program may have failed
+// because of the first failure as well as because it was stopped.
+func (w *writer) stopped() (stopped, failed []string) {
 	for _, t := range w.r.Tasks {
 		if t.Failed || t.Exit == nil || w.r.FirstFailure != nil && w.r.FirstFailure.Task == t.Name {
 			continue
 		}
-		if c := t.Exit.Cause; c == spec.CauseCollateral || c == spec.CauseTimeout || c == spec.CausePreempted || c == spec.CauseOperator && w.r.EndedBy == spec.EndedByCancel {
-			names = append(names, t.Name)
+		switch c := t.Exit.Cause; {
+		case c == spec.CauseCollateral && w.r.EndedBy == spec.EndedByFailure && 0 < t.Exit.ExitCode && t.Exit.ExitCode < exitcode.OfSignal(0):
+			failed = append(failed, fmt.Sprintf("%s (%s)", t.Name, Short(*t.Exit)))
+		case c == spec.CauseCollateral, c == spec.CauseTimeout, c == spec.CausePreempted, c == spec.CauseOperator && w.r.EndedBy == spec.EndedByCancel:
+			stopped = append(stopped, t.Name)
 		}
 	}
-	return names
+	return stopped, failed
 }
 
 // lost names the tasks that were lost with their hosts while they were being stopped. By

@@ -82,6 +82,15 @@ Root cause: worker-1 on vm (rank 1, pid 8788), at 2026-11-25 10:13:04.235 UTC
 Logs: /logs/of/worker`, text(failedRun(2, 0), Options{}))
 }
 
+// A task that ended with an exit code of its own while it was being stopped has failed, too.
+func TestReportNamesFailuresOfStoppedTasks(t *testing.T) {
+	r := failedRun(4)
+	r.Tasks[0].Exit.ExitCode, r.Tasks[2].Exit.ExitCode = 1, 143
+	assert.Contains(t, text(r, Options{}), "\n1 failed because of it: worker-0 (exit code 1)\n2 were stopped because of it: worker-2, worker-3\n")
+	r.EndedBy = spec.EndedByTimeout
+	assert.Contains(t, text(r, Options{}), "\n3 were stopped when the timeout passed: worker-0, worker-2, worker-3\n")
+}
+
 // A task is not left out because its name begins like another's.
 func TestReportNamesAllThatFailed(t *testing.T) {
 	got := text(failedRun(14, 10, 11, 12), Options{Run: "iris-1"})
