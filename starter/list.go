@@ -37,7 +37,8 @@ type ListOptions struct {
 	// Cause is the cause of the end; see [spec.RunResult.Cause]. If it is empty, all runs
 	// match, open runs too.
 	Cause string
-	// LastOutput makes List look up [Summary.LastOutput], with one request for each open run.
+	// LastOutput makes List look up [Summary.LastOutput] and [Summary.After], with one request for
+	// each open run.
 	LastOutput bool
 	// Limit is the most runs to return. Default 20.
 	Limit int
@@ -66,6 +67,10 @@ type Summary struct {
 	// trialOf is the sweep of a trial.
 	trialOf string
 	Open    bool `json:"open"`
+	// State is "pending", "waiting" or "running" while the run is open. A run that is waiting
+	// begins after the ends of the runs in After.
+	State string   `json:"state,omitempty"`
+	After []string `json:"after,omitempty"`
 	// Verdict is empty while the run is open. A run that was terminated without a result has
 	// failed; Ending is then "terminated".
 	Verdict spec.Verdict `json:"verdict,omitempty"`
@@ -89,6 +94,10 @@ type Summary struct {
 	// LastOutput is the time at which a process of an open run last wrote output, by the clock
 	// of its host. It is zero if no process has, or if that is not known.
 	LastOutput time.Time `json:"last_output,omitzero"`
+	// taskCount is the number of tasks, or 0 if the server does not know it.
+	taskCount int
+	// began is the start of this execution of the run.
+	began time.Time
 	// looks reports whether the hosts of the run check whether its tasks are silent.
 	looks bool
 }
@@ -176,19 +185,23 @@ func (o ListOptions) compare(a, b Summary) int {
 }
 
 // withoutDuplicates returns each run once. A run that has ended after the open runs were listed
-// is in both lists.
+// is in both lists. A sweep whose failed trials were run again has several executions with the
+// start of the first, and the last one stands for it.
 func withoutDuplicates(runs []Summary) []Summary {
 	type execution struct{ run, id string }
 	at := make(map[execution]int, len(runs))
 	once := []Summary{} // in JSON an empty list, not null
 	for _, r := range runs {
 		e := execution{r.RunID, r.ExecutionID}
+		if r.Sweep {
+			e.id = r.Started.UTC().Truncate(time.Microsecond).String() // the server keeps no more
+		}
 		i, ok := at[e]
 		switch {
 		case !ok:
 			at[e] = len(once)
 			once = append(once, r)
-		case once[i].Open:
+		case r.began.After(once[i].began), r.ExecutionID == once[i].ExecutionID && once[i].Open:
 			once[i] = r
 		}
 	}
@@ -290,13 +303,14 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 		Sweep:       e.GetType().GetName() == spec.SweepWorkflowType,
 		Open:        e.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 		Started:     startOf(e),
+		began:       e.GetStartTime().AsTime(),
 	}
 	if e.GetType().GetName() == spec.TrialWorkflowType {
 		s.trialOf, _, _ = spec.SplitTrialID(s.RunID)
 	}
 	var priority, verdict, cause, exitCode string
 	for name, value := range map[string]any{
-		spec.AttributeHost: &s.Hosts, spec.AttributeRestarts: &s.Restarts, spec.AttributePriority: &priority,
+		spec.AttributeHost: &s.Hosts, spec.AttributeRestarts: &s.Restarts, spec.AttributeTasks: &s.taskCount, spec.AttributePriority: &priority,
 		spec.AttributeVerdict: &verdict, spec.AttributeCause: &cause, spec.AttributeExitCode: &exitCode,
 	} {
 		if p := e.GetSearchAttributes().GetIndexedFields()[name]; p != nil {
@@ -308,6 +322,7 @@ func summarise(e *workflowpb.WorkflowExecutionInfo) Summary {
 	}
 	s.Priority, _ = strconv.Atoi(priority)
 	if s.Open {
+		s.State = s.firstState()
 		s.looks = memoText(e, runs.MemoSilence) != ""
 		return s
 	}
@@ -342,8 +357,8 @@ func verdicts(ctx context.Context, c client.Client, runs []Summary) {
 // heartbeatsTake bounds how long a list waits for the last reports of the hosts of open runs.
 const heartbeatsTake = 2 * time.Second
 
-// heartbeats finds silent tasks of open runs and, if all is set, when each run last wrote
-// output. It omits facts that are not known now.
+// heartbeats finds silent tasks of open runs and, if all is set, the state of each run and when it
+// last wrote output. It omits facts that are not known now.
 func heartbeats(ctx context.Context, c client.Client, runs []Summary, all bool) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatsTake)
 	defer cancel()
@@ -357,6 +372,7 @@ func heartbeats(ctx context.Context, c client.Client, runs []Summary, all bool) 
 		if err != nil {
 			return
 		}
+		s.observe(pending)
 		for _, a := range pending {
 			name, _, ofTask := spec.TaskOfActivity(a.GetActivityId())
 			var beat spec.Heartbeat

@@ -15,11 +15,13 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -207,4 +209,83 @@ func TestTheListHasSilentRuns(t *testing.T) {
 	assert.Equal(t, []string{"worker-0", "worker-1"}, runs[0].SilentTasks)
 	assert.Equal(t, 650, runs[0].SilentSeconds)
 	assert.Empty(t, runs[1].SilentTasks)
+}
+
+// A sweep whose failed trials are run again is listed once, with its last try.
+func TestListHasASweepOnce(t *testing.T) {
+	started := time.Date(2026, 1, 31, 12, 0, 0, 122425329, time.UTC)
+	try := func(execution string, began time.Time, status enumspb.WorkflowExecutionStatus, memo map[string]*commonpb.Payload) *workflowpb.WorkflowExecutionInfo {
+		return &workflowpb.WorkflowExecutionInfo{
+			Execution: &commonpb.WorkflowExecution{WorkflowId: "hp", RunId: execution}, Type: &commonpb.WorkflowType{Name: spec.SweepWorkflowType},
+			Status: status, StartTime: timestamppb.New(began), Memo: &commonpb.Memo{Fields: memo},
+		}
+	}
+	first := try("1", started.Truncate(time.Microsecond), enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, nil)
+	again := map[string]*commonpb.Payload{spec.MemoStarted: payloads(t, started.Format(time.RFC3339Nano)).GetPayloads()[0]}
+	second := try("2", started.Add(time.Minute), enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, again)
+	other := try("3", started.Add(time.Hour), enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil)
+	c := mocks.NewClient(t)
+	c.On("ListWorkflow", mock.Anything, mock.MatchedBy(func(r *workflowservice.ListWorkflowExecutionsRequest) bool {
+		return strings.Contains(r.Query, "= 'Running'")
+	})).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{other, second}}, nil)
+	c.On("ListWorkflow", mock.Anything, mock.Anything).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{first}}, nil)
+	runs, err := starter.List(t.Context(), c, starter.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, runs, 2)
+	assert.Equal(t, "3", runs[0].ExecutionID)
+	assert.Equal(t, "2", runs[1].ExecutionID)
+	assert.True(t, runs[1].Open)
+}
+
+// The state of an open run is known from its attributes and its pending activities.
+func TestListNamesTheStateOfOpenRuns(t *testing.T) {
+	payload := func(v any) *commonpb.Payload { return payloads(t, v).GetPayloads()[0] }
+	open := func(id string, hosts ...string) *workflowpb.WorkflowExecutionInfo {
+		return &workflowpb.WorkflowExecutionInfo{
+			Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: id}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, TaskQueue: "clusterrun",
+			SearchAttributes: &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{
+				spec.AttributeHost: payload(hosts), spec.AttributePriority: payload("3"), spec.AttributeTasks: payload(2),
+			}},
+		}
+	}
+	activities := map[string][]*workflowpb.PendingActivityInfo{
+		"runs":      {{ActivityId: "worker-0"}},
+		"queued":    nil,
+		"preempted": nil,
+		"placed":    {{ActivityId: "1", ActivityType: &commonpb.ActivityType{Name: "Reserve"}}},
+		"depends":   {{ActivityId: spec.AfterActivity + "b"}, {ActivityId: spec.AfterActivity + "a"}},
+	}
+	c := mocks.NewClient(t)
+	c.On("ListWorkflow", mock.Anything, mock.Anything).Return(&workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{
+		open("runs", "gpu-1"), open("queued", spec.AttributeNone), open("preempted", "gpu-1"), open("placed", spec.AttributeNone), open("depends", spec.AttributeNone),
+	}}, nil)
+	for id, pending := range activities {
+		c.On("DescribeWorkflowExecution", mock.Anything, id, id).Return(&workflowservice.DescribeWorkflowExecutionResponse{PendingActivities: pending}, nil)
+	}
+	states := func(o starter.ListOptions) map[string]string {
+		runs, err := starter.List(t.Context(), c, o)
+		require.NoError(t, err)
+		found := map[string]string{}
+		for _, r := range runs {
+			found[r.RunID] = strings.TrimSpace(r.State + " " + strings.Join(r.After, " "))
+		}
+		return found
+	}
+	assert.Equal(t, map[string]string{"runs": "running", "queued": "pending", "preempted": "running", "placed": "pending", "depends": "pending"},
+		states(starter.ListOptions{Open: true}))
+	assert.Equal(t, map[string]string{"runs": "running", "queued": "pending", "preempted": "pending", "placed": "pending", "depends": "waiting a b"},
+		states(starter.ListOptions{Open: true, LastOutput: true}))
+
+	queue := mocks.NewEncodedValue(t)
+	queue.On("Get", mock.Anything).Run(func(args mock.Arguments) {
+		*args.Get(0).(*[]fleet.Waiting) = []fleet.Waiting{{Position: 1, Run: fleet.Run{WorkflowID: "queued"}}}
+	}).Return(nil)
+	c.On("QueryWorkflowWithOptions", mock.Anything, mock.Anything).Return(&client.QueryWorkflowWithOptionsResponse{QueryResult: queue}, nil)
+	pending, err := starter.GetFleet(c, "").Pending(t.Context())
+	require.NoError(t, err)
+	require.Len(t, pending, 2)
+	assert.Equal(t, "queued", pending[0].Run.WorkflowID)
+	assert.Equal(t, "depends", pending[1].Run.WorkflowID)
+	assert.Equal(t, "the end of a, b", pending[1].Why)
+	assert.Equal(t, 2, pending[1].Tasks)
 }

@@ -42,9 +42,7 @@ func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []Waiting 
 			all = append(all, Waiting{After: run})
 			continue
 		}
-		switch a.GetActivityType().GetName() {
-		case hostapi.Name(hostapi.Host.Reserve), hostapi.Name(hostapi.Host.Prepare):
-		default:
+		if !placesTasks(a) {
 			continue
 		}
 		w := Waiting{Queue: a.GetActivityOptions().GetTaskQueue().GetName(), Refusal: failureText(a.GetLastFailure())}
@@ -62,6 +60,12 @@ func waiting(queue string, pending []*workflowpb.PendingActivityInfo) []Waiting 
 	}
 	slices.SortFunc(all, func(a, b Waiting) int { return strings.Compare(a.Queue, b.Queue) })
 	return all
+}
+
+// placesTasks reports whether an activity prepares a host for the tasks of a run.
+func placesTasks(a *workflowpb.PendingActivityInfo) bool {
+	name := a.GetActivityType().GetName()
+	return name == hostapi.Name(hostapi.Host.Reserve) || name == hostapi.Name(hostapi.Host.Prepare)
 }
 
 // waitingInFleet finds what a run waits for, from the queue of its fleet.

@@ -46,7 +46,7 @@ func found(s top.Subject, words []string) top.Found {
 		f.Err = fmt.Errorf("%s", strings.Join(words[1:], " "))
 	case s.Kind == top.Runs:
 		f.Runs = []starter.Summary{
-			{RunID: "iris-b", Open: true, Tasks: "worker=2", Owner: "ada@here", Started: now.Add(-90 * time.Second), LastOutput: now.Add(-20 * time.Second), Command: "python3 train.py"},
+			{RunID: "iris-b", Open: true, State: "running", Tasks: "worker=2", Owner: "ada@here", Started: now.Add(-90 * time.Second), LastOutput: now.Add(-20 * time.Second), Command: "python3 train.py"},
 			{RunID: "iris-a", Verdict: spec.VerdictFailed, ExitCode: 3, Started: now.Add(-49 * time.Hour), Ended: now.Add(-48 * time.Hour), Command: "sh -c 'exit\n3'"},
 		}
 	case s.Kind == top.Tasks:

@@ -163,7 +163,7 @@ func (m *Model) keys() string {
 func (m *Model) heading() []string {
 	switch m.subject.Kind {
 	case Runs:
-		return []string{"RUN", "VERDICT", "EXIT", "TASKS", "OWNER", "AGE", "TOOK", "OUTPUT", "COMMAND"}
+		return []string{"RUN", "STATUS", "EXIT", "TASKS", "OWNER", "AGE", "TOOK", "OUTPUT", "COMMAND"}
 	case Tasks:
 		return []string{"TASK", "STATE", "HOST", "PID", "RESTARTS", "OUTPUT", "CPU", "MEMORY", "GPU", "EXIT", "PROGRESS", "LAST LINE"}
 	case Queue:
@@ -177,11 +177,11 @@ func (m *Model) cells(i int) []string {
 	switch m.subject.Kind {
 	case Runs:
 		r := m.found.Runs[i]
-		verdict, exit, took := "(open)", "-", m.found.At.Sub(r.Started)
+		state, exit, took := dash(r.State), "-", m.found.At.Sub(r.Started)
 		if !r.Open {
-			verdict, exit, took = dash(cmp.Or(r.Ending, string(r.Verdict))), strconv.Itoa(r.ExitCode), r.Ended.Sub(r.Started)
+			state, exit, took = dash(cmp.Or(r.Ending, string(r.Verdict))), strconv.Itoa(r.ExitCode), r.Ended.Sub(r.Started)
 		}
-		return []string{r.RunID, verdict, exit, dash(r.Tasks), dash(r.Owner), span(m.found.At.Sub(r.Started)), span(took), m.ago(r.LastOutput), strings.Join(strings.Fields(r.Command), " ")}
+		return []string{r.RunID, state, exit, dash(r.Tasks), dash(r.Owner), span(m.found.At.Sub(r.Started)), span(took), m.ago(r.LastOutput), strings.Join(strings.Fields(r.Command), " ")}
 	case Tasks:
 		t := m.found.Status.Tasks[i]
 		cpu, memory, gpu := usage(t.Usage)

@@ -77,7 +77,7 @@ func TestTop(t *testing.T) {
 	before := f.file("pid1")
 
 	x.keys(harness.Clusterrun(t)+" top", "Enter")
-	x.shows(`(?m)^iris-1 +\(open\) +- +worker=2 `)
+	x.shows(`(?m)^iris-1 +running +- +worker=2 `)
 	x.keys("Enter")
 	x.shows(`(?m)^worker-1 +running +host-a +[0-9]+ +0 .* says 1$`)
 	x.keys("/", "w", "o", "r", "k", "e", "r", "-", "1", "Enter")

@@ -25,16 +25,17 @@ func List(a *cli.App) *cobra.Command {
 		Use:     "list [flags]",
 		Aliases: []string{"ls"},
 		Short:   "List runs, the open ones first",
-		Long: `List runs with their verdicts and commands: open ones first, and the latest
-first. If there are more than the
-limit, it says so on stderr. An open run is "silent" while some of its tasks are, if its
-spec sets a time for that (silence). --wide does not cut the commands, and adds cause,
+		Long: `List runs with their status and command: open ones first, and the latest first. If
+there are more than the limit, it says so on stderr. An open run is pending until hosts
+have room for it, waiting until the runs of --after have ended, and otherwise running. It
+is also "silent" while some of its tasks are, if its spec sets a time for that (silence). --wide does not cut the commands, and adds cause,
 restarts, priority, hosts, queue and directory. --json has everything. A sweep is one line; --trials
 adds its trials.
 
 --pending lists the runs that wait for room on the hosts of a queue, in the order in which
 they get it: by priority, 1 before 5, and then by age. A smaller run may overtake a larger
-one if that does not delay the larger one.
+one if that does not delay the larger one. Runs that wait for other runs (--after) come
+last, without a position.
 
 ` + cli.ExitCodesOfRequests,
 		Example: `  clusterrun list
@@ -165,15 +166,15 @@ func printList(a *cli.App, runs []starter.Summary, wide bool) {
 	if heard {
 		last = "LAST OUTPUT\t"
 	}
-	fmt.Fprintln(w, "RUN\tVERDICT\tEXIT\tTASKS\tOWNER\tSTARTED ("+time.Now().Format("MST")+")\tTOOK\t"+last+more+"COMMAND")
+	fmt.Fprintln(w, "RUN\tSTATUS\tEXIT\tTASKS\tOWNER\tSTARTED ("+time.Now().Format("MST")+")\tTOOK\t"+last+more+"COMMAND")
 	for _, r := range runs {
-		verdict, exit, took := "(open)", "-", cli.Roughly(time.Since(r.Started))
+		state, exit, took := r.State, "-", cli.Roughly(time.Since(r.Started))
 		if len(r.SilentTasks) > 0 {
-			verdict = "(open, silent)"
+			state += ", silent"
 		}
 		if !r.Open {
 			took = cli.Roughly(r.Ended.Sub(r.Started))
-			verdict = cli.OrDash(spec.Cell(cmp.Or(r.Ending, string(r.Verdict))))
+			state = cli.OrDash(spec.Cell(cmp.Or(r.Ending, string(r.Verdict))))
 			exit = fmt.Sprint(r.ExitCode)
 		}
 		tasks := cli.OrDash(spec.Cell(r.Tasks))
@@ -190,7 +191,7 @@ func printList(a *cli.App, runs []starter.Summary, wide bool) {
 		if heard {
 			last = lastOutput(r.LastOutput) + "\t"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s%s\n", spec.Cell(r.RunID), verdict, exit, tasks, cli.OrDash(spec.Cell(r.Owner)),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s%s\n", spec.Cell(r.RunID), state, exit, tasks, cli.OrDash(spec.Cell(r.Owner)),
 			r.Started.Local().Format("2006-01-02 15:04:05"), took, last, more, cli.OrDash(command))
 	}
 	w.Flush()

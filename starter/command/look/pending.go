@@ -11,7 +11,6 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
-	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -22,7 +21,7 @@ type pendingFlags struct {
 }
 
 func (p *pendingFlags) register(fs *pflag.FlagSet) {
-	fs.BoolVar(&p.pending, "pending", false, "only runs that wait for room on the hosts of a queue, in the order in which they get it, and the reason")
+	fs.BoolVar(&p.pending, "pending", false, "only runs that wait for room on the hosts of a queue or for other runs, in the order in which they begin, and the reason")
 	fs.StringVar(&p.queue, "queue", spec.TaskQueue, "with --pending: task `QUEUE` of the hosts")
 }
 
@@ -49,31 +48,28 @@ func (p *pendingFlags) check(cmd *cobra.Command) error {
 // listPending prints the pending runs of a queue.
 func listPending(ctx context.Context, a *cli.App, queue string) error {
 	return cli.OnFleet(ctx, a, queue, func(f *starter.Fleet) error {
-		waiting, err := f.Waiting(ctx)
+		pending, err := f.Pending(ctx)
 		if err != nil {
 			return err
 		}
 		if a.Global.JSON {
-			if waiting == nil {
-				waiting = []fleet.Waiting{}
-			}
-			return a.PrintJSON(waiting)
+			return a.PrintJSON(pending)
 		}
-		printWaiting(a, waiting)
+		printPending(a, pending)
 		return nil
 	})
 }
 
-func printWaiting(a *cli.App, waiting []fleet.Waiting) {
-	if len(waiting) == 0 {
+func printPending(a *cli.App, pending []starter.PendingRun) {
+	if len(pending) == 0 {
 		a.Say("no run is pending")
 		return
 	}
 	now := time.Now()
 	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "POSITION\tRUN\tPRIORITY\tTASKS\tWAITS\tFOR")
-	for _, r := range waiting {
-		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%s\n", r.Position, r.Run.WorkflowID, r.Priority, r.Tasks, cli.Ago(now, r.Since), r.Why)
+	for _, r := range pending {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", number(r.Position), r.Run.WorkflowID, r.Priority, number(r.Tasks), cli.Ago(now, r.Since), r.Why)
 	}
 	w.Flush()
 }

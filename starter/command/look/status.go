@@ -224,7 +224,7 @@ func watchStatus(ctx context.Context, a *cli.App, r *starter.Run, meant *taskCho
 
 // printStatus writes the status of a run. If each is set, it writes a line for every task.
 func printStatus(out io.Writer, s *starter.Status, each bool) {
-	state := string(s.State)
+	state := s.Word()
 	switch {
 	case s.Result != nil:
 		state = string(s.Result.Verdict)

@@ -38,7 +38,7 @@ func Counts(s *starter.Status) string {
 	if s.Sweep != nil {
 		return s.Sweep.Counts() + Remaining(s.Sweep)
 	}
-	return cmp.Or(starter.TallyOf(s.Doing()).String(), string(s.State))
+	return cmp.Or(starter.TallyOf(s.Doing()).String(), s.Word())
 }
 
 // SomeOf lists the first of many names.

@@ -97,7 +97,7 @@ const startedAgain = "started again"
 
 // stateLine returns the state of a run in a line, without values that change by themselves.
 func stateLine(s *starter.Status) string {
-	state := string(s.State)
+	state := s.Word()
 	switch {
 	case !s.Open:
 		return cmp.Or(s.Ending, string(s.Verdict))

@@ -53,11 +53,11 @@ func TestNewsOfARun(t *testing.T) {
 func TestNewsOfAWait(t *testing.T) {
 	var n News
 	s := &starter.Status{Open: true, State: spec.RunPlacing, Waiting: []starter.Waiting{{Queue: "clusterrun", Refusal: "3 slots", Position: 2, Until: time.Now().Add(time.Hour)}}}
-	assert.Equal(t, "placing; waiting for 3 slots (position 2 in queue clusterrun)", n.Of(s))
+	assert.Equal(t, "pending; waiting for 3 slots (position 2 in queue clusterrun)", n.Of(s))
 	s.Waiting[0].Until = time.Now()
 	assert.Empty(t, n.Of(s))
 	s.Waiting[0].Position = 1
-	assert.Equal(t, "placing; waiting for 3 slots (position 1 in queue clusterrun)", n.Of(s))
+	assert.Equal(t, "pending; waiting for 3 slots (position 1 in queue clusterrun)", n.Of(s))
 }
 
 // A text is drawn over its last version, and leaves the rest of the terminal as it was.

@@ -93,7 +93,7 @@ func TestCounts(t *testing.T) {
 	assert.Equal(t, "2 running, 1 restarting, 1 ended", report.Counts(&starter.Status{Tasks: []starter.TaskStatus{
 		task(spec.TaskEnded), task(spec.TaskRunning), again, task(spec.TaskRunning),
 	}}))
-	assert.Equal(t, "placing", report.Counts(&starter.Status{State: spec.RunPlacing}))
+	assert.Equal(t, "pending", report.Counts(&starter.Status{State: spec.RunPlacing}))
 }
 
 // broken is an output whose reader is gone.

@@ -13,6 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/starter/page/model"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 const (
@@ -221,8 +222,10 @@ func stateOf(run starter.Summary) (state string, tone page.Tone, why string) {
 	switch {
 	case run.Open && len(run.SilentTasks) > 0:
 		return "silent", page.Warning, fmt.Sprintf("no output for %s", cli.Roughly(time.Duration(run.SilentSeconds)*time.Second))
-	case run.Open && len(run.Hosts) == 0 && run.Priority > 0: // the server knows the attributes of runs
-		return "waiting", page.Waits, "has no hosts yet"
+	case run.Open && run.State == starter.StateWaiting:
+		return run.State, page.Waits, "begins after " + shorten.List(run.After, 3)
+	case run.Open && run.State == starter.StatePending:
+		return run.State, page.Waits, "has no hosts yet"
 	case run.Open:
 		return "running", page.Active, ""
 	case run.Ending != "":

@@ -51,8 +51,9 @@ func TestStatesInTheList(t *testing.T) {
 		run        starter.Summary
 	}{
 		{"running", "", page.Active, starter.Summary{Open: true, Hosts: []string{"a"}, Priority: 3}},
-		{"running", "", page.Active, starter.Summary{Open: true}}, // of a server without the attributes of runs
-		{"waiting", "has no hosts yet", page.Waits, starter.Summary{Open: true, Priority: 3}},
+		{"running", "", page.Active, starter.Summary{Open: true}},
+		{"pending", "has no hosts yet", page.Waits, starter.Summary{Open: true, State: starter.StatePending}},
+		{"waiting", "begins after a, b", page.Waits, starter.Summary{Open: true, State: starter.StateWaiting, After: []string{"a", "b"}}},
 		{"silent", "no output for 1m30s", page.Warning, starter.Summary{Open: true, SilentTasks: []string{"worker-0"}, SilentSeconds: 90}},
 		{"succeeded", "", page.Good, starter.Summary{Verdict: spec.VerdictSucceeded, Cause: spec.CauseCompleted}},
 		{"failed", "out of memory, exit code 137", page.Bad, starter.Summary{Verdict: spec.VerdictFailed, Cause: spec.CauseOOM, ExitCode: 137}},

@@ -67,7 +67,7 @@ func stateOf(s *starter.Status) (string, page.Tone) {
 	}
 	switch s.State {
 	case spec.RunPlacing:
-		return "waiting", page.Waits
+		return s.Word(), page.Waits
 	case spec.RunRestarting, spec.RunStopping:
 		return string(s.State), page.Warning
 	}

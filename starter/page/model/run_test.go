@@ -74,7 +74,8 @@ func TestStates(t *testing.T) {
 		tone  page.Tone
 		s     starter.Status
 	}{
-		{"waiting", page.Waits, starter.Status{Open: true, State: spec.RunPlacing}},
+		{"pending", page.Waits, starter.Status{Open: true, State: spec.RunPlacing}},
+		{"waiting", page.Waits, starter.Status{Open: true, State: spec.RunPlacing, Waiting: []starter.Waiting{{After: "prepare"}}}},
 		{"running", page.Active, starter.Status{Open: true, State: spec.RunRunning}},
 		{"stopping", page.Warning, starter.Status{Open: true, State: spec.RunStopping}},
 		{"no answer", page.Warning, starter.Status{Open: true, Unanswered: true}},

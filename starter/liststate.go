@@ -1,0 +1,64 @@
+package starter
+
+import (
+	"slices"
+	"strings"
+
+	workflowpb "go.temporal.io/api/workflow/v1"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// The states of an open run, in the words of lists, pages and the status.
+const (
+	StatePending = "pending" // for room on hosts
+	StateWaiting = "waiting" // for the end of earlier runs (after)
+	StateRunning = "running"
+)
+
+// firstState returns the state of an open run by its search attributes, which name the hosts.
+// A server without these attributes does not know the priority either.
+func (s *Summary) firstState() string {
+	if len(s.Hosts) == 0 && s.Priority > 0 && !s.Sweep {
+		return StatePending
+	}
+	return StateRunning
+}
+
+// observe sets the state of an open run by its pending activities.
+func (s *Summary) observe(pending []*workflowpb.PendingActivityInfo) {
+	if s.Sweep {
+		return
+	}
+	placing := len(pending) == 0
+	for _, a := range pending {
+		if run, ok := strings.CutPrefix(a.GetActivityId(), spec.AfterActivity); ok {
+			s.After = append(s.After, run)
+		} else if placesTasks(a) {
+			placing = true
+		} else {
+			placing = false
+			break
+		}
+	}
+	slices.Sort(s.After)
+	switch {
+	case len(s.After) > 0:
+		s.State = StateWaiting
+	case placing && !spec.IsPrivateQueue(s.Queue):
+		s.State = StatePending // a private queue places its tasks without an activity
+	case !placing:
+		s.State = StateRunning
+	}
+}
+
+// Word returns the state of a run in a word.
+func (s *Status) Word() string {
+	if s.State != spec.RunPlacing {
+		return string(s.State)
+	}
+	if slices.ContainsFunc(s.Waiting, func(w Waiting) bool { return w.After != "" }) {
+		return StateWaiting
+	}
+	return StatePending
+}
