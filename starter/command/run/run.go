@@ -193,7 +193,7 @@ func runSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *
 		if err := f.RefuseOthers("run --remote"); err != nil {
 			return err
 		}
-		specs.SayUnsent(a, cmd, args, s)
+		specs.SayUnsent(a, cmd, args, s, specs.HostEnv(cmd.Context(), a))
 		return runRemote(a, cmd, s, *o)
 	}
 	if o.signing.Wanted() {
@@ -206,7 +206,7 @@ func runSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, f *
 		return err
 	}
 	if o.others = f.Others; o.others != nil {
-		specs.SayUnsent(a, cmd, args, s)
+		specs.SayUnsent(a, cmd, args, s, nil)
 	} else {
 		specs.SayRanks(a, cmd, args, s)
 	}

@@ -1,6 +1,7 @@
 package specs
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/process/taskenv"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -216,8 +218,9 @@ var telling = []string{
 }
 
 // unsent returns the variables of this shell that processes on other hosts probably miss: those
-// without which programs often fail, and those that a command refers to.
-func unsent(s *spec.RunSpec) (names []string) {
+// that a command refers to, and those without which programs often fail. hosts is the environment
+// of the host workers, if it is known.
+func unsent(s *spec.RunSpec, hosts []string) (referred, often []string) {
 	var words []string
 	for _, t := range s.WithDefaults().TaskList() {
 		words = append(words, t.Command...)
@@ -225,25 +228,47 @@ func unsent(s *spec.RunSpec) (names []string) {
 	named := strings.Join(words, " ")
 	for name, value := range shellEnv() {
 		_, given := s.Env[name]
-		if given || value == "" {
-			continue
-		}
-		if slices.Contains(telling, name) || strings.Contains(named, "$"+name) || strings.Contains(named, "${"+name) {
-			names = append(names, name)
+		switch {
+		case given || value == "" || slices.Contains(hosts, name+"="+value):
+		case strings.Contains(named, "$"+name), strings.Contains(named, "${"+name):
+			referred = append(referred, name)
+		case slices.Contains(telling, name):
+			often = append(often, name)
 		}
 	}
-	slices.Sort(names)
-	return names
+	return referred, often
 }
 
 // SayUnsent names the variables of this shell that processes on other hosts do not get. It does
-// so only for a command that was typed without a flag for variables.
-func SayUnsent(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec) {
+// so only for a command that was typed without a flag for variables, and names a variable that the
+// command does not refer to once. hosts is the environment of the host workers, if it is known.
+func SayUnsent(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, hosts []string) {
 	src, err := ParseSource(cmd, args)
 	if err != nil || len(src.Command) == 0 || cmd.Flags().Changed("export") || cmd.Flags().Changed("env-from-shell") {
 		return
 	}
-	if names := unsent(s); len(names) > 0 {
+	names, often := unsent(s, hosts)
+	for _, name := range often {
+		if a.FirstTime("said-" + name) {
+			names = append(names, name)
+		}
+	}
+	if slices.Sort(names); len(names) > 0 {
 		a.Say("set in this shell, but not sent to the processes: %s; -x NAME sends a variable, --env-from-shell all", shorten.List(names, cli.MostNames))
 	}
+}
+
+// HostEnv returns the environment of the host worker of this machine if it executes submitted
+// runs, as it does with the embedded server.
+func HostEnv(ctx context.Context, a *cli.App) []string {
+	if _, external, err := a.External(ctx); err != nil || external {
+		return nil
+	}
+	for _, dir := range []string{a.DevDir(), a.WorkerDir()} {
+		if pid := supervisor.Holder(dir); pid > 0 {
+			data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+			return strings.Split(string(data), "\x00")
+		}
+	}
+	return nil
 }

@@ -93,20 +93,23 @@ func TestSecretsAreWarnedOf(t *testing.T) {
 }
 
 // A command for other hosts warns that the shell's variables are not sent, unless a flag shows
-// that the user knows.
+// that the user knows, or the host has them. It names a variable without need once.
 func TestUnsentEnvironmentIsSaid(t *testing.T) {
-	for _, name := range unsent(&spec.RunSpec{}) {
+	for _, name := range telling {
 		t.Setenv(name, "")
 	}
 	t.Setenv("PYTHONPATH", "lib")
+	var hosts []string
+	state := t.TempDir()
 	said := func(args ...string) string {
 		var errs bytes.Buffer
 		a := &cli.App{Err: &errs}
+		a.Global.StateDir = state
 		f := &SpecFlags{}
 		cmd := &cobra.Command{Use: "submit", RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := Read(a, cmd, args, f)
 			if err == nil {
-				SayUnsent(a, cmd, args, s)
+				SayUnsent(a, cmd, args, s, hosts)
 			}
 			return err
 		}}
@@ -122,8 +125,15 @@ func TestUnsentEnvironmentIsSaid(t *testing.T) {
 	t.Setenv("LD_PRELOAD", "x.so")
 	t.Setenv("DATA_ROOT", "/data")
 	t.Setenv("LC_TIME", "C")
-	assert.Contains(t, said("--", "true"), ": LD_PRELOAD, PYTHONPATH;")
-	assert.Contains(t, said("--", "sh", "-c", "ls $DATA_ROOT"), ": DATA_ROOT, LD_PRELOAD, PYTHONPATH;")
+	assert.Contains(t, said("--", "true"), ": LD_PRELOAD;", "PYTHONPATH was named before")
+	assert.Empty(t, said("--", "true"))
+	for range 2 {
+		assert.Contains(t, said("--", "sh", "-c", "ls $DATA_ROOT"), ": DATA_ROOT;")
+	}
+	state = t.TempDir()
+	hosts = []string{"PYTHONPATH=lib", "LD_PRELOAD=y.so"}
+	assert.Contains(t, said("--", "true"), ": LD_PRELOAD;", "the host has another value")
+	state = t.TempDir()
 	assert.Empty(t, said("-x", "PYTHONPATH", "--", "true"))
 	assert.Empty(t, said("--env-from-shell=false", "--", "true"))
 }

@@ -110,7 +110,7 @@ func scheduleSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec
 	if s.Ships() {
 		return cli.Usagef("a schedule cannot ship a directory, which hosts keep only until the run has ended; put it where all hosts have it, and name it with --dir")
 	}
-	specs.SayUnsent(a, cmd, args, s)
+	specs.SayUnsent(a, cmd, args, s, specs.HostEnv(cmd.Context(), a))
 	ctx := cmd.Context()
 	c, on, err := a.Dial(ctx)
 	if err != nil {

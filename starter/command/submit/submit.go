@@ -105,7 +105,7 @@ func SubmitSpec(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec, 
 			return cli.Usagef("--ship is for one run, which removes its copy at the end; with --array put the directory where all hosts have it, and name it with --dir")
 		}
 	}
-	specs.SayUnsent(a, cmd, args, s)
+	specs.SayUnsent(a, cmd, args, s, specs.HostEnv(cmd.Context(), a))
 	o.Source = specs.WorkTree(cmd.Context(), s)
 	archive, err := specs.Pack(cmd.Context(), a, s)
 	if err != nil {
