@@ -24,6 +24,7 @@ import (
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -114,7 +115,7 @@ func detachWorker(ctx context.Context, a *cli.App) error {
 	}
 	stop := "clusterrun worker stop"
 	if a.Given.Changed("state-dir") {
-		stop += " --state-dir " + a.Global.StateDir
+		stop += " --state-dir " + shellword.Of(a.Global.StateDir)
 	}
 	_, err = fmt.Fprintf(a.Out, "Host worker      process %d, for the queue %s; `%s` ends it\nLog              %s\n", w.PID, w.Queue, stop, w.Log)
 	return err

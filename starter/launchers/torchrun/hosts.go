@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
+	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 )
 
 // hosts sets the number of hosts, and where their agents meet. If more than this host is wanted
@@ -89,7 +89,7 @@ func (t *translation) onHosts(least, most int) string {
 			flags = append(flags, "--"+name, text)
 		}
 	}
-	rest := quoted(append(append(flags, "--"), t.launch.Command...))
+	rest := shellword.Join(append(append(flags, "--"), t.launch.Command...))
 	count := strconv.Itoa(most)
 	var commands []string
 	if least == most {
@@ -112,18 +112,4 @@ func (t *translation) onHosts(least, most int) string {
 	}
 	commands = append(commands, fmt.Sprintf("clusterrun submit --nnodes %s --nproc-per-node %s %s    # with `clusterrun worker` on each host", count, each, rest))
 	return strings.Join(commands, "\n")
-}
-
-var plainWord = lazyregexp.New(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
-// quoted writes words for a shell.
-func quoted(words []string) string {
-	var out []string
-	for _, w := range words {
-		if !plainWord().MatchString(w) {
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-		out = append(out, w)
-	}
-	return strings.Join(out, " ")
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/text/lazyregexp"
+	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 )
 
 // localRank matches the text that torchrun replaces in arguments, as Python's string.Template
@@ -20,16 +21,16 @@ func WithLocalRank(command []string) []string {
 	if !slices.ContainsFunc(command[1:], has) {
 		return command
 	}
-	words := []string{"exec", quoted(command[:1])}
+	words := []string{"exec", shellword.Of(command[0])}
 	for _, arg := range command[1:] {
 		if !has(arg) {
-			words = append(words, quoted([]string{arg}))
+			words = append(words, shellword.Of(arg))
 			continue
 		}
 		var word strings.Builder
 		end := 0
 		for _, at := range localRank().FindAllStringIndex(arg, -1) {
-			word.WriteString(quoted([]string{arg[end:at[0]]}))
+			word.WriteString(shellword.Of(arg[end:at[0]]))
 			if arg[at[0]:at[1]] == "$$" {
 				word.WriteString(`'$'`)
 			} else {
@@ -37,7 +38,7 @@ func WithLocalRank(command []string) []string {
 			}
 			end = at[1]
 		}
-		word.WriteString(quoted([]string{arg[end:]}))
+		word.WriteString(shellword.Of(arg[end:]))
 		words = append(words, word.String())
 	}
 	return []string{"/bin/sh", "-c", strings.Join(words, " ")}

@@ -13,6 +13,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 )
 
 // TestScripts runs testdata: command lines of torchrun as in a shell, with variables in front,
@@ -86,9 +88,9 @@ func translated(environ, args []string) string {
 	if l.Help {
 		return "help\n"
 	}
-	command := quoted(append(append([]string{"run"}, l.Flags...), append([]string{"--"}, l.Command...)...))
+	command := shellword.Join(append(append([]string{"run"}, l.Flags...), append([]string{"--"}, l.Command...)...))
 	command = strings.Replace(command, "--env-profile torch --agent-store --redirects 0 --tee 0 --log-prefix '[${role_name}${local_rank}]:'", "...", 1)
-	command = strings.Replace(command, quoted([]string{runPath}), "RUNPY", 1)
+	command = strings.Replace(command, shellword.Of(runPath), "RUNPY", 1)
 	if l.Signals != "" {
 		command += "\nsignals: " + l.Signals
 	}

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/starter"
-	"github.com/clusterrun/clusterrun/starter/hosts/remotehosts"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 )
 
 // Run has the known facts of a run.
@@ -203,7 +203,7 @@ func noticesOf(s *starter.Status, now time.Time) (notices []page.Notice) {
 
 // commandsOf returns commands for a terminal.
 func commandsOf(s *starter.Status) []page.Command {
-	id := shellWord(s.RunID)
+	id := shellword.Of(s.RunID)
 	commands := []page.Command{{What: "Status", Line: "clusterrun status " + id}, {What: "Output", Line: "clusterrun logs " + id}}
 	if s.Open {
 		return append(commands, page.Command{What: "Follow the output", Line: "clusterrun logs -f " + id},
@@ -211,14 +211,6 @@ func commandsOf(s *starter.Status) []page.Command {
 	}
 	return append(commands, page.Command{What: "Run it again", Line: "clusterrun rerun " + id},
 		page.Command{What: "Everything in a file", Line: "clusterrun export " + id})
-}
-
-// shellWord returns a text as a word of a shell, in quotes only if it needs them.
-func shellWord(text string) string {
-	if text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@") == "" {
-		return text
-	}
-	return remotehosts.Quote(text)
 }
 
 func barrierOf(b starter.Barrier) page.Barrier {
