@@ -168,9 +168,10 @@ func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 			return strings.Contains(string(log), what)
 		}
 	}
-	code, _, stderr = l.run("dev", "--detach")
+	code, again, stderr := l.run("dev", "--detach")
 	assert.Zero(t, code, stderr)
-	assert.Contains(t, stderr, fmt.Sprintf("runs already, as process %d; `kill %d` ends it", pid, pid))
+	assert.Contains(t, stderr, fmt.Sprintf("runs already, as process %d", pid))
+	assert.Equal(t, stdout, again, "it says how to use and end it")
 	code, _, stderr = l.run("dev", "--port", "0", "--headless")
 	assert.Equal(t, 125, code)
 	assert.Contains(t, stderr, fmt.Sprintf("(pid %d) runs already", pid))

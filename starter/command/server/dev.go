@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -345,21 +344,17 @@ func portOf(address string) int {
 
 // announce reports that runs can be submitted.
 func (d *dev) announce(up *embedded.Server) error {
-	var b strings.Builder
+	link, end := "", "Ctrl-C"
 	if d.pages != nil {
-		fmt.Fprintf(&b, "Pages            %s\n", d.pages.Link())
+		link = d.pages.Link()
 	}
-	fmt.Fprintf(&b, "Temporal server  %s (namespace %s)\n", up.Address, up.Namespace)
-	fmt.Fprintf(&b, "Queue            %s\n", d.options.Queue)
-	fmt.Fprintf(&b, "Logs             %s\n", d.options.LogRoot)
 	if d.background.Detach {
-		fmt.Fprintf(&b, "Submit with      clusterrun submit SPEC\nEnd with         kill %d (while runs are open: twice within %s)\n", os.Getpid(), worker.ConfirmWithin)
-	} else {
-		fmt.Fprintf(&b, "Submit with      clusterrun submit SPEC\nEnd with         Ctrl-C (while runs are open: twice within %s)\n", worker.ConfirmWithin)
+		end = fmt.Sprintf("kill %d", os.Getpid())
 	}
+	text := worker.DevText(link, fmt.Sprintf("%s (namespace %s)", up.Address, up.Namespace), d.options.LogRoot, end)
 	// The write may block if no process reads the output; signals are handled all the same.
-	go func() { _, _ = io.WriteString(d.Out, b.String()) }()
-	return d.background.Tell(b.String())
+	go func() { _, _ = io.WriteString(d.Out, text) }()
+	return d.background.Tell(text)
 }
 
 func (d *dev) stopWorker(w *worker.HostWorker) {

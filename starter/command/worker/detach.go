@@ -17,6 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/filelock"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
 // Detached tells a command that can run in the background which of two processes it is: the
@@ -169,8 +170,13 @@ func DetachDev(ctx context.Context, a *cli.App, portsGiven bool) error {
 		lock.Close()
 	} else if errors.Is(err, filelock.ErrLocked) && !portsGiven {
 		pid := cli.DevPID(a.Global.StateDir)
-		a.Say("`clusterrun dev` runs already, as process %s; `kill %s` ends it", pid, pid)
-		return nil
+		a.Say("`clusterrun dev` runs already, as process %s; submit to it, or end it first for other flags", pid)
+		address := "unknown"
+		if s, err := a.Home().Find(ctx); err == nil && s != nil {
+			address = fmt.Sprintf("%s (namespace %s)", s.Address, s.Namespace)
+		}
+		_, err := io.WriteString(a.Out, DevText(cli.DevLink(a.Global.StateDir), address, a.LogsDir(), "kill "+pid))
+		return err
 	}
 	text, err := startDaemon(ctx, a, daemon{name: "dev", args: a.Args, start: asAsked})
 	if err != nil {
@@ -178,4 +184,15 @@ func DetachDev(ctx context.Context, a *cli.App, portsGiven bool) error {
 	}
 	_, err = a.Out.Write(text)
 	return err
+}
+
+// DevText describes a running `clusterrun dev`, and how to use and end it. link is empty if it
+// serves no pages.
+func DevText(link, address, logs, end string) string {
+	text := ""
+	if link != "" {
+		text = "Pages            " + link + "\n"
+	}
+	return text + fmt.Sprintf("Temporal server  %s\nQueue            %s\nLogs             %s\nSubmit with      clusterrun submit SPEC\nEnd with         %s (while runs are open: twice within %s)\n",
+		address, spec.TaskQueue, logs, end, ConfirmWithin)
 }
