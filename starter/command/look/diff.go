@@ -19,14 +19,16 @@ import (
 )
 
 func Diff(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	last := false
+	cmd := &cobra.Command{
 		Use:   "diff [flags] A B",
 		Short: "Compare two runs",
 		Long: `Compare two runs: their specs, source code and results and, for each task, the packages of
 its Python environment, the kernel, drivers and libraries of its host, the environment of
 its process, its program and the files among its arguments, the version of clusterrun, its
 host, how it ended, its restarts and the last lines of its stdout. It begins with the main
-differences in one line. A difference that several tasks share is printed once, with the
+differences in one line. --last compares the latest run with the one before it of the same
+name or command. A difference that several tasks share is printed once, with the
 tasks. Of source code with the same commit the lines that differ are shown. The durations of the phases are
 printed, but are not differences. IDs, ports and others that always differ are left out.
 
@@ -38,8 +40,14 @@ Exit codes, as in diff(1):
   0    the runs are the same
   1    they are different
   2    mistake in the command line, or a run could not be read`,
-		Example: "  clusterrun diff iris-x2k4 iris-7hq3\n  clusterrun diff --json iris-x2k4 iris-7hq3 | jq '.differences[] | select(.in == \"environment\")'",
+		Example: "  clusterrun diff iris-x2k4 iris-7hq3\n  clusterrun diff --last\n  clusterrun diff --json iris-x2k4 iris-7hq3 | jq '.differences[] | select(.in == \"environment\")'",
 		Args: func(cmd *cobra.Command, args []string) error {
+			if last && len(args) == 0 {
+				return nil
+			}
+			if last {
+				return cli.Usagef("--last: it chooses both runs; leave out %s", strings.Join(args, " "))
+			}
 			if len(args) != 2 {
 				return cli.Usagef("give two runs; usage: %s", cmd.UseLine())
 			}
@@ -53,18 +61,33 @@ Exit codes, as in diff(1):
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error { return runDiff(cmd.Context(), a, args) },
 	}
+	cmd.Flags().BoolVar(&last, "last", false, "the latest run, and the one before it of the same name or command")
+	return cmd
 }
 
-// runDiff runs the command [Diff].
+// runDiff runs the command [Diff]. It compares the latest runs if args are empty.
 func runDiff(ctx context.Context, a *cli.App, args []string) error {
+	failed := func(err error) error { return &cli.ExitError{Code: exitcode.Usage, Cause: err} }
+	conn, _, err := a.DialExisting(ctx)
+	if err != nil {
+		return failed(err)
+	}
+	defer conn.Close()
+	var runs [2]*starter.Run
+	if len(args) == 0 {
+		if runs[0], runs[1], err = latestTwo(ctx, conn); err != nil {
+			return failed(err)
+		}
+	}
 	var both [2]*record.Account
-	for i, id := range args {
-		err := cli.Look(ctx, a, &cli.RunChoice{}, []string{id}, func(r *starter.Run, _ []string) (err error) {
-			both[i], err = AccountOf(ctx, a, r)
-			return err
-		})
-		if err != nil {
-			return &cli.ExitError{Code: exitcode.Usage, Cause: fmt.Errorf("%s: %w", id, err)}
+	for i := range both {
+		if runs[i] == nil {
+			if runs[i], _, err = (&cli.RunChoice{}).Find(ctx, conn, args[i:]); err != nil {
+				return failed(fmt.Errorf("%s: %w", args[i], err))
+			}
+		}
+		if both[i], err = AccountOf(ctx, a, runs[i]); err != nil {
+			return failed(fmt.Errorf("%s: %w", runs[i].ID, err))
 		}
 	}
 	c := record.Compare(both[0], both[1])
@@ -75,6 +98,25 @@ func runDiff(ctx context.Context, a *cli.App, args []string) error {
 		return &cli.ExitError{Code: exitDifferent}
 	}
 	return nil
+}
+
+// latestTwo returns the latest run, and before it the run that was started last before it with the
+// same name or command.
+func latestTwo(ctx context.Context, c client.Client) (before, latest *starter.Run, err error) {
+	const among = 1000
+	runs, err := starter.List(ctx, c, starter.ListOptions{Limit: among})
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, r := range runs {
+		if i > 0 && (r.Name != "" && r.Name == runs[0].Name || r.Command != "" && r.Command == runs[0].Command) {
+			return starter.Get(c, r.RunID, r.ExecutionID), starter.Get(c, runs[0].RunID, runs[0].ExecutionID), nil
+		}
+	}
+	if len(runs) == 0 {
+		return nil, nil, errors.New("--last: there are no runs")
+	}
+	return nil, nil, fmt.Errorf("--last: no earlier run has the name or the command of the latest run, %s; name two runs", runs[0].RunID)
 }
 
 // exitDifferent is the exit code if there are differences, as with diff(1).
