@@ -11,6 +11,7 @@ WORKFLOWCHECK  := go.temporal.io/sdk/contrib/tools/workflowcheck@v0.6.0
 GOVULNCHECK    := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 HELM           := helm.sh/helm/v3/cmd/helm@v3.16.4
 GOTESTSUM      := gotest.tools/gotestsum@v1.13.0
+BENCHSTAT      := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 NFPM           := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.1
 
 # What a package's tests need of the built programs they find here.
@@ -98,9 +99,20 @@ python_check = @if command -v $(1) >/dev/null; then cd activities/tasks/python &
 drill: build ## break a cluster on purpose and check what is promised: make drill FAULTS=1000 SEED=7
 	FAULTS=$(or $(FAULTS),30) SEED=$(or $(SEED),$(shell date +%s)) $(GO) test -count 1 -v -timeout 24h -run TestDrill ./tests/drill
 
+# Six times the most important figures, so that benchstat can tell a change from noise.
+BENCH ?= Figures
+COUNT ?= 6
+FILE  ?= $(TOOLS)/bench-$(shell git describe --always --dirty 2>/dev/null).txt
+
 .PHONY: bench
-bench: build ## measure, each figure beside its floor or peer in the same run; BENCH=Figures is the most important in a minute
-	$(GO) test -run '^$$' -bench $(or $(BENCH),.) -benchtime 1x -timeout 60m -v ./tests/bench
+bench: build ## measure in ten minutes, each figure with its floor or peer of the same run, into FILE; BENCH=. COUNT=1 measures everything
+	@mkdir -p $(dir $(FILE))
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime 1x -count $(COUNT) -timeout 90m ./tests/bench | tee $(FILE)
+	@echo 'written to $(FILE); make bench-compare OLD=… NEW=… compares two of them'
+
+.PHONY: bench-compare
+bench-compare: $(TOOLS)/benchstat ## say what differs between the figures in OLD and NEW
+	$(TOOLS)/benchstat $(OLD) $(NEW)
 
 .PHONY: compare
 compare: build ## do the same work with the other launchers that are installed, for the table of `clusterrun help compare`
@@ -149,6 +161,9 @@ $(TOOLS)/workflowcheck:
 
 $(TOOLS)/govulncheck:
 	GOBIN=$(abspath $(TOOLS)) $(GO) install $(GOVULNCHECK)
+
+$(TOOLS)/benchstat:
+	GOBIN=$(abspath $(TOOLS)) $(GO) install $(BENCHSTAT)
 
 $(TOOLS)/nfpm:
 	GOBIN=$(abspath $(TOOLS)) $(GO) install -trimpath $(NFPM)

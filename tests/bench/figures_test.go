@@ -2,12 +2,9 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strings"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -20,7 +17,8 @@ import (
 )
 
 // BenchmarkFigures measures for about a minute what users wait for most. Each figure comes with
-// a lower bound of the same run, such as a shell that starts the same processes.
+// a lower bound of the same run, such as a shell that starts the same processes. Each figure is
+// a benchmark of its own, so that benchstat can compare two files of them.
 func BenchmarkFigures(b *testing.B) {
 	dir := b.TempDir()
 	p := &measure.Place{Dir: dir, Env: harness.Env(dir)}
@@ -40,13 +38,17 @@ func BenchmarkFigures(b *testing.B) {
 	}
 	figures, err := m.Figures(b.Context())
 	require.NoError(b, err)
-	var table strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "WHAT\tUNIT\tBEST\tMEDIAN\tFLOOR\tRATIO\tTHE FLOOR IS")
+	b.Log(measure.ThisMachine())
 	for _, f := range figures {
-		fmt.Fprintf(w, "%s\t%s\t%.3g\t%.3g\t%.3g\t%.3g\t%s\n", f.Name, f.Unit, f.Best, f.Median, f.Floor, f.Ratio, f.FloorIs)
+		b.Run(f.Name, func(b *testing.B) {
+			b.ReportMetric(f.Median, f.Unit)
+			b.ReportMetric(f.Best, "best-"+f.Unit)
+			if f.Floor > 0 {
+				b.Log("the floor: " + f.FloorIs)
+				b.ReportMetric(f.Floor, "floor-"+f.Unit)
+				b.ReportMetric(f.Ratio, "×floor")
+			}
+			b.ReportMetric(0, "ns/op")
+		})
 	}
-	require.NoError(b, w.Flush())
-	b.Logf("%s\n%s", measure.ThisMachine(), table.String())
-	b.ReportMetric(0, "ns/op")
 }
