@@ -14,5 +14,8 @@
 // nil only for success, an [*Error] with the whole [spec.RunResult] for a run that failed, and
 // a [*TerminatedError] for a run that was terminated without a result.
 //
+// A [Status] has the facts of the start from the memo, also of a run that has ended or does not
+// answer; the rest from the status query and the pending activities, or later from the result.
+//
 // The clusterrun command is in package command.
 package starter

@@ -55,6 +55,9 @@
 // for the others. A restart whose program is gone leaves the task running; in restart
 // scope "group" the next reservation finds out, after the group was stopped.
 //
+// While tasks are placed, servePlacing (updates.go) answers. A request that the machine accepts
+// then needs a case there: without an answer its handler, and with it the run, never ends.
+//
 // # Stopping
 //
 // To cancel an activity means: ask the process to end, wait the grace, kill it, and never start

@@ -6,11 +6,11 @@
 //	submit  submit, schedule, validate
 //	look    list, status, top, show, diff, stacks, export
 //	logs    logs
-//	act     stop, restart, start, signal
+//	act     stop, restart, start, signal, exec
 //	disk    du, prune, rm, keep
 //	call    functions in the tasks of a run
 //	worker  worker
-//	server  dev, server
+//	server  dev, ui, server
 //	hosts   host, policy
 //	doctor  doctor
 //	task    for programs within a run
