@@ -65,6 +65,8 @@ func CompleteAll(a *App, cmd *cobra.Command) {
 			}
 			return completeHostsOf(ctx, c, queue)
 		})
+	case len(words) == 1 && cmd.ValidArgsFunction == nil: // it has no arguments
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	if slices.Contains(words, "RUN") || cmd.Name() == "list" {
 		if f := cmd.Flags().Lookup("on-host"); f != nil {
