@@ -55,8 +55,8 @@
 // for the others. A restart whose program is gone leaves the task running; in restart
 // scope "group" the next reservation finds out, after the group was stopped.
 //
-// While tasks are placed, servePlacing (updates.go) answers. A request that the machine accepts
-// then needs a case there: without an answer its handler, and with it the run, never ends.
+// While tasks are placed, servePlacing (updates.go) answers. It refuses requests that have no
+// case there.
 //
 // # Stopping
 //

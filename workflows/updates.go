@@ -167,10 +167,13 @@ func (r *clusterRun) servePlacing(q request) {
 		if q.done == nil {
 			return
 		}
-		if err := r.machine.Check(q.event); err != nil {
+		switch err := r.machine.Check(q.event); {
+		case err != nil:
 			q.done.SetError(refused(err))
-		} else if q.stopping { // it was answered before
+		case q.stopping: // it was answered before
 			q.done.SetValue(r.machine.Stopping())
+		default: // without an answer the handler, and with it the run, would never end
+			q.done.SetError(refused(errors.New("its tasks are being placed; try again once they run")))
 		}
 		return
 	}
