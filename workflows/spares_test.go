@@ -86,14 +86,14 @@ func TestASpareReplacesALostHost(t *testing.T) {
 		if in.Generation > 0 {
 			return spec.Exit{Cause: spec.CauseCompleted}, nil
 		}
-		exit := spec.Exit{Cause: spec.CauseHostLost, ExitCode: -1}
 		if hostOf(ctx) == "b" {
-			exit = spec.Exit{Cause: spec.CauseCollateral, ExitCode: -15}
-		} else {
-			mu.Lock()
-			machine.Step(fleet.Silent{Name: hostOf(ctx), Instance: "i", Now: env.Now()})
-			mu.Unlock()
+			<-ctx.Done()
+			return spec.Exit{}, temporal.NewCanceledError(spec.Exit{Cause: spec.CauseCollateral, Signal: "SIGTERM"})
 		}
+		mu.Lock()
+		machine.Step(fleet.Silent{Name: hostOf(ctx), Instance: "i", Now: env.Now()})
+		mu.Unlock()
+		exit := spec.Exit{Cause: spec.CauseHostLost, ExitCode: -1}
 		return spec.Exit{}, temporal.NewNonRetryableApplicationError("ended", spec.ErrUnexpectedExit, nil, exit)
 	})
 	execute(t, env, spec.RunSpec{
