@@ -11,6 +11,7 @@
 //	call    functions in the tasks of a run
 //	worker  worker
 //	server  dev, ui, server
+//	web     the pages that dev and ui serve
 //	hosts   host, policy
 //	doctor  doctor
 //	task    for programs within a run
