@@ -177,7 +177,7 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 	if !s.Open {
 		s.Ended = info.GetCloseTime().AsTime()
 		s.fillEnded(Get(r.client, s.RunID, info.GetExecution().GetRunId()).Wait(ctx))
-		if s.Result == nil {
+		if s.Result == nil && (s.Ending != terminated || !s.fillTerminated(ctx, r)) {
 			s.fillFromSpec(r.spec(ctx, info.GetExecution().GetRunId()))
 		}
 		return s, nil
@@ -327,6 +327,30 @@ func (s *Status) fillEnded(result *spec.RunResult, err error) {
 		s.Tasks = append(s.Tasks, status)
 	}
 }
+
+// fillTerminated fills in what the history of a terminated run has: the hosts of its tasks, and the
+// ends of those that ended before. It reports whether a host worker could read the history.
+func (s *Status) fillTerminated(ctx context.Context, r *Run) bool {
+	answer, err := r.query(ctx)
+	if err != nil {
+		return false
+	}
+	s.Generation, s.GroupRestarts, s.Sweep = answer.Generation, answer.GroupRestarts, answer.Sweep
+	for _, t := range answer.Tasks {
+		if t.Host != "" {
+			t.State = spec.TaskEnded // its host stops it when the server says so
+		}
+		status := TaskStatus{TaskStatus: t, Restarts: answer.Generation}
+		if t.Exit != nil {
+			status.LogDir = t.Exit.LogDir
+		}
+		s.Tasks = append(s.Tasks, status)
+	}
+	return true
+}
+
+// Terminated reports whether the run was ended on the server, without the end of its tasks.
+func (s *Status) Terminated() bool { return s.Ending == terminated }
 
 // fillFromSpec lists the tasks of a run that does not report them.
 func (s *Status) fillFromSpec(started *spec.RunSpec, err error) {

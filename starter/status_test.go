@@ -20,6 +20,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/mocks"
+	"go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/clusterrun/clusterrun/starter"
@@ -137,6 +138,32 @@ func historyOf(t *testing.T, s *spec.RunSpec) client.HistoryEventIterator {
 		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: input},
 	}}, nil)
 	return events
+}
+
+// The history of a terminated run has the hosts of its tasks, and the ends before the termination.
+func TestStatusOfATerminatedRun(t *testing.T) {
+	run := mocks.NewWorkflowRun(t)
+	run.On("Get", mock.Anything, mock.Anything).Return(&temporal.TerminatedError{})
+	c := mocks.NewClient(t)
+	c.On("GetWorkflow", mock.Anything, "iris-1", mock.Anything).Return(run)
+	c.On("DescribeWorkflowExecution", mock.Anything, "iris-1", mock.Anything).Return(described(t, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED), nil)
+	events := mocks.NewHistoryEventIterator(t)
+	events.On("HasNext").Return(false)
+	c.On("GetWorkflowHistory", mock.Anything, "iris-1", mock.Anything, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT).Return(events)
+	value := mocks.NewEncodedValue(t)
+	value.On("Get", mock.Anything).Run(func(args mock.Arguments) {
+		*args.Get(0).(*spec.Status) = spec.Status{State: spec.RunRunning, Tasks: []spec.TaskStatus{
+			{Name: "worker-0", Host: "a", State: spec.TaskEnded, Exit: &spec.Exit{LogDir: "/logs"}}, {Name: "worker-1", Host: "a", State: spec.TaskRunning},
+		}}
+	}).Return(nil)
+	c.On("QueryWorkflow", mock.Anything, "iris-1", mock.Anything, spec.QueryStatus).Return(value, nil)
+	s, err := starter.Get(c, "iris-1", "").Status(t.Context())
+	require.NoError(t, err)
+	assert.True(t, s.Terminated())
+	require.Len(t, s.Tasks, 2)
+	assert.Equal(t, "/logs", s.Tasks[0].LogDir)
+	assert.Equal(t, spec.TaskEnded, s.Tasks[1].State)
+	assert.Nil(t, s.Tasks[1].Exit, "its end is not known")
 }
 
 // If a frozen host worker takes a query, another host worker answers the next.

@@ -20,6 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
+	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -249,6 +250,9 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 	fmt.Fprintf(out, "run %s: %s%s, %s\n", s.RunID, state, generation, cli.Roughly(took))
 	if s.Command != "" || s.Dir != "" {
 		fmt.Fprintf(out, "%s in %s\n", cli.OrDash(spec.Cell(s.Command)), cli.OrDash(spec.Cell(s.Dir)))
+	}
+	if s.Terminated() {
+		fmt.Fprintf(out, "its host workers stop the processes it left, and their ends are not known here; `clusterrun rm %s` removes what is left of it\n", shellword.Of(s.RunID))
 	}
 	if s.Elastic != nil {
 		fmt.Fprintf(out, "elastic: %s\n", s.Elastic)
