@@ -19,7 +19,7 @@ import (
 type chain struct {
 	client client.Client
 	id     string // the run ID
-	first  string // the first execution; empty for the latest run of that ID
+	first  string // the first execution, or empty for the latest run of that ID
 
 	mu       sync.Mutex
 	latestID string // the latest known execution

@@ -77,7 +77,7 @@ func (t Tally) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// trouble are the words of tasks to look at, the worst first.
+// trouble lists the words for tasks with problems, the worst first.
 var trouble = []string{DoingFailed, DoingRestart, DoingMissing}
 
 // A state is rare if at most one in fewOf tasks has it.

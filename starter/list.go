@@ -25,7 +25,7 @@ import (
 // ListOptions choose runs.
 type ListOptions struct {
 	// Open limits the list to runs that have not ended, Ended to the others, and Failed to runs
-	// that have ended in another way than success or cancellation.
+	// that neither succeeded nor were cancelled.
 	Open, Ended, Failed bool
 	// Since and Until bound the time of the start. Zero means no bound.
 	Since, Until time.Time

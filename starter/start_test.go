@@ -81,8 +81,8 @@ func TestStartRefusesAnIDInUse(t *testing.T) {
 	assert.EqualError(t, err, "run iris-1 is running already; choose another ID, or stop that run first")
 }
 
-// A namespace that knows only some of the search attributes, or none, gets the run with the
-// ones it knows.
+// A namespace that knows only some of the search attributes, or none, gets the run with those that
+// it knows.
 func TestStartWithoutSearchAttributes(t *testing.T) {
 	c := mocks.NewClient(t)
 	with := func(names ...string) any {

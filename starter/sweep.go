@@ -43,7 +43,7 @@ func (r *Run) SweepSpec(ctx context.Context) (*sweep.Spec, error) {
 	return &s, nil
 }
 
-// NotSweepError reports that a run is no sweep.
+// NotSweepError reports that a run is not a sweep.
 type NotSweepError struct{ RunID string }
 
 func (e *NotSweepError) Error() string {

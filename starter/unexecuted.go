@@ -91,7 +91,7 @@ func (l *lyingTask) look(now time.Time, d *workflowservice.DescribeWorkflowExecu
 		l.scheduled, l.since = at, now
 	}
 	// The server itself replaces, once, a task that was reserved for a host that has the
-	// workflow cached. Other tasks are new, and some worker has completed the ones before.
+	// workflow cached. Other tasks are new, and some worker has completed earlier tasks.
 	l.taken = l.changes > 1
 }
 

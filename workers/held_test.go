@@ -23,8 +23,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 )
 
-// called lets a call through to a server that gives one answer, and returns the kinds of
-// what is held then.
+// called lets a call through to a server that gives one answer, and returns the kinds of the
+// requests that are held then.
 func called(t *testing.T, h *heldTasks, req, answer proto.Message, fail error) []string {
 	t.Helper()
 	reply := answer.ProtoReflect().New().Interface()

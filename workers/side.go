@@ -108,8 +108,8 @@ func (s *side) run(ctx context.Context) error {
 	return s.attend(ctx, running.stop)
 }
 
-// prepare prepares everything that needs no server, and starts to serve tasks, most of whose
-// requests need none.
+// prepare prepares everything that needs no server. It starts to serve the requests of tasks, since
+// most of them need no server either.
 func (s *side) prepare(ctx context.Context) (err error) {
 	s.server = &server.Server{}
 	s.Advertise = s.advertised(ctx)

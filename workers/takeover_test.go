@@ -55,8 +55,8 @@ func TestWhatAnEarlierSideHeld(t *testing.T) {
 	assert.Len(t, f.told, 2*takeovers+2, "each once")
 }
 
-// A server that is away is asked again, until it would have given up itself; one that
-// wants no answer is not.
+// A request to a server that is away is repeated until the server would have given up itself. A
+// request without an answer is not repeated.
 func TestTheServerDoesNotTakeBack(t *testing.T) {
 	away := serviceerror.NewUnavailable("away")
 	for name, c := range map[string]struct {

@@ -31,8 +31,7 @@ const (
 // startChecks starts the check for missing tasks. The check is one activity on the queue of a
 // host that has sent a signal. It checks after 1, 2, 4 … 60 s until a missing task has ended,
 // which costs no event. Its input is the list of tasks that were missing when it began. A task
-// that has arrived since does not matter, but for a task that went away since the check is
-// started again.
+// that has arrived since does not matter, but a task that left since then starts the check again.
 func (b *barrierWorkflow) startChecks(ctx workflow.Context) {
 	if len(b.hosts) == 0 {
 		return

@@ -29,7 +29,7 @@ const (
 	// largest resumption with the spec: the server takes 2 MiB.
 	bytesOfTask, maxCarried = 130, 1800 << 10
 	// maxAddedBytes bounds the size in the resumption of tasks that are outside the spec or
-	// have another command than there.
+	// have a command other than the spec's.
 	maxAddedBytes = 256 << 10
 )
 

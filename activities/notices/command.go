@@ -65,7 +65,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String returns the end of what was written, on one line.
+// String returns the end of the written text, on one line.
 func (t *tail) String() string {
 	words := strings.Join(strings.Fields(strings.ToValidUTF8(string(t.kept), "\uFFFD")), " ")
 	return shorten.Middle(words, maxWords, " … ")

@@ -16,7 +16,7 @@ import (
 	"go.temporal.io/server/common/dynamicconfig"
 )
 
-// What we tell people to set on their servers is what ours has.
+// The embedded server has the settings that we recommend for other servers.
 func TestSampleDynamicConfigMatchesOurs(t *testing.T) {
 	sample, err := os.ReadFile(filepath.Join("..", "temporal", "dynamicconfig.yaml"))
 	require.NoError(t, err)

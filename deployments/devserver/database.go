@@ -88,7 +88,7 @@ func resolvePath(name string) (string, error) {
 	return real, err
 }
 
-// checkFile refuses what is no SQLite database at all. Missing and empty are fine.
+// checkFile refuses a file that is not an SQLite database. Missing and empty are fine.
 func checkFile(path string) error {
 	info, err := os.Stat(path)
 	switch {

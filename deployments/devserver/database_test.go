@@ -16,7 +16,7 @@ import (
 	"go.temporal.io/server/common/persistence/sql/sqlplugin/sqlite"
 )
 
-// A file that is not ours is refused with what to do, and is left as it is.
+// A file of another program is refused, with a remedy, and is left unchanged.
 func TestForeignDatabase(t *testing.T) {
 	schema, err := schemaStatements()
 	require.NoError(t, err)

@@ -141,7 +141,7 @@ func (k key) credentials() credentials.TransportCredentials {
 	})
 }
 
-// token returns the word that the Web UI wants to hear, and "" without a key. It is the
+// token returns the token that the Web UI requires, or "" without a key. It is the
 // same for as long as the key is, so that bookmarks and cookies outlive the server.
 func (k key) token() string {
 	if k.none() {

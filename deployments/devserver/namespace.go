@@ -37,8 +37,8 @@ var searchAttributes = map[string]enumspb.IndexedValueType{
 
 // createNamespace writes the namespace into the database before the server reads
 // it: created through the API, it would be usable only after the server's caches
-// have taken notice. One that exists is left as it is, but for search attributes that an
-// earlier version did not know.
+// have taken notice. An existing one gets only the search attributes that an earlier version did not
+// know.
 func createNamespace(ctx context.Context, db *config.SQL, o Options) error {
 	ns, err := sqliteschema.NewNamespaceConfig(clusterName, o.Namespace, false, nil)
 	if err != nil {

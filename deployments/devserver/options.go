@@ -21,15 +21,15 @@ const minRetention = time.Hour
 type Options struct {
 	Database   string        // a file, or InMemory
 	IP         string        // a loopback address
-	Port       int           // of the frontend; 0 for any free port
-	UIPort     int           // of the Web UI; 0 for any free port
+	Port       int           // of the frontend, or 0 for any free port
+	UIPort     int           // of the Web UI, or 0 for any free port
 	Headless   bool          // no Web UI
 	Namespace  string        // created when the database lacks it
 	Retention  time.Duration // how long closed runs stay in a new namespace
 	IdleExit   time.Duration // 0 for never
 	ReadyFile  string        // "": none
-	Key        string        // the file of the key that clients need; "": they need none
-	Metrics    string        // HOST:PORT at which metrics are served; "": they are not
+	Key        string        // the file of the key that clients need, or ""
+	Metrics    string        // HOST:PORT at which metrics are served, or ""
 	UIFor      string        // the address of a server that runs: only its Web UI is served
 	LifelineFD int           // an inherited file descriptor, or NoLifeline
 	LogLevel   string

@@ -89,7 +89,7 @@ func prepareReadyFile(path string) error {
 	return nil
 }
 
-// removeReadyFile removes ours, not one that another server has put there since.
+// removeReadyFile removes the file of this server, unless another server has replaced it since.
 func removeReadyFile(path string) {
 	doc, err := os.ReadFile(path)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	startBound = time.Minute
 
 	// stopBound bounds the time in which the services stop. The database does not need a clean
-	// stop, so leaving before them loses nothing.
+	// stop, so an exit before them loses nothing.
 	stopBound = time.Second
 )
 

@@ -16,7 +16,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// A run goes on after its server was killed, on the same address, with the same
+// A run continues after its server was killed, on the same address, with the same
 // worker and a client that waited all the time.
 func TestRunsSurviveAKilledServer(t *testing.T) {
 	path := testFile(t)
@@ -56,7 +56,7 @@ func TestRunsSurviveAKilledServer(t *testing.T) {
 	}
 }
 
-// A clean stop is no end for those who wait: they find the next server.
+// Commands that wait survive a clean stop: they find the next server.
 func TestWaitingClientsSurviveACleanStop(t *testing.T) {
 	path := testFile(t)
 	p := start(t, "--db", path)

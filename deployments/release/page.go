@@ -120,7 +120,7 @@ func options(flags *pflag.FlagSet) string {
 	return b.String()
 }
 
-// paragraphs fills the lines of a text, and leaves those as they are that are indented.
+// paragraphs fills the lines of a text, but leaves indented lines unchanged.
 func paragraphs(text string) string {
 	var b strings.Builder
 	indented := false

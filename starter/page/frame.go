@@ -30,7 +30,7 @@ type Frame struct {
 	Zone *time.Location
 	// Version is the version of clusterrun.
 	Version string
-	// Refresh is the time after which a live page asks for changes; 0 if there will be none.
+	// Refresh is the time after which a live page asks for changes, or 0 if there will be none.
 	Refresh time.Duration
 	// Partial reports whether the page lacks what is not known yet.
 	Partial bool
@@ -45,14 +45,14 @@ type Frame struct {
 // Link is a link with its text.
 type Link struct {
 	Text, URL string
-	// Current reports whether it leads to what is on the page already.
+	// Current reports whether it leads to the page that is shown already.
 	Current bool
 }
 
 // Action is a button that asks a question, and then sends a request by POST to URL, with the
 // token of the frame as the field "token".
 type Action struct {
-	// Name and Label are the verb for programs and for people.
+	// Name is the verb for programs, and Label its text on the page.
 	Name, Label string
 	URL         string
 	// Question is asked first, and Effect says what will happen.

@@ -51,7 +51,7 @@ type RunPage struct {
 type Progress struct {
 	// Least and Most are the progress of the tasks with the least and the most, from 0 to 1.
 	Least, Most float64
-	// Left is the time until the end; 0 if unknown.
+	// Left is the time until the end, or 0 if unknown.
 	Left    time.Duration
 	Message string
 }

@@ -20,7 +20,7 @@ import (
 type Comparison struct {
 	A string `json:"a"`
 	B string `json:"b"`
-	// Summary has the main differences of what was run, each in a few words.
+	// Summary lists the main differences of the runs, each in a few words.
 	Summary []string `json:"summary,omitempty"`
 	// Differences are ordered from causes to effects: of the spec, the environment and the
 	// programs first, and of the results last.

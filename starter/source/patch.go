@@ -67,14 +67,14 @@ const (
 	leftOut = "(the content is left out)\n"
 )
 
-// assigned matches a string literal that is assigned to a name, and plain a value without quotes in a
-// file that is no code.
+// assigned matches a string literal that is assigned to a name, and plain a value without quotes in
+// a file that is not code.
 var (
 	assigned = lazyregexp.New(`([A-Za-z_][A-Za-z0-9_.-]*)["']?\]?\s*(?::=|=|:)\s*(["'])((?:[^"'\\]|\\.)+)["']`)
 	plain    = lazyregexp.New(`^[+ -]\s*(?:export\s+)?["']?([A-Za-z_][A-Za-z0-9_.-]*)["']?\s*[:=]\s*(\S.*)`)
 )
 
-// settings are the endings of files that are no code.
+// settings are the extensions of files that have settings instead of code.
 var settings = map[string]bool{"": true, ".cfg": true, ".conf": true, ".ini": true, ".json": true, ".properties": true, ".sh": true, ".toml": true, ".yaml": true, ".yml": true}
 
 // withoutSecrets returns the section without what is probably secret, and reports whether its content

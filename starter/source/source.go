@@ -65,7 +65,7 @@ func (s *Source) Revision() string {
 	return text
 }
 
-// Lines returns the description of the state for people.
+// Lines returns the state as text for users.
 func (s *Source) Lines() []string {
 	const most = 8
 	lines := []string{s.Dir + " at " + s.Revision()}

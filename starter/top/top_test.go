@@ -65,7 +65,7 @@ func found(s top.Subject, words []string) top.Found {
 	return f
 }
 
-// Scripts of keys and of what is found give screens; > is at the row that is chosen.
+// Scripts of keys and findings produce screens; > is at the row that is chosen.
 //
 //	new [RUN] | size W H | keys KEY... | found [WORD...] | late RUN | note TEXT
 func TestScripts(t *testing.T) {

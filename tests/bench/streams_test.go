@@ -58,7 +58,7 @@ func BenchmarkTee(b *testing.B) {
 			whole[name], steady[name] = append(whole[name], t.whole), append(steady[name], t.steady)
 			switch name {
 			case "torchrun":
-				wrong = max(wrong, t.wrong) // it tears what was not whole when it looked
+				wrong = max(wrong, t.wrong) // it tears lines that were incomplete when it looked
 			case "ours":
 				grown = max(grown, t.grownMiB)
 				fallthrough

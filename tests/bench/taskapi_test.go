@@ -148,7 +148,7 @@ func BenchmarkLocalBarrierPython(b *testing.B) {
 			count := strconv.Itoa(4000 / n)
 			ours := startBarrierServer(b, n)
 			store, manager, took := time.Hour, time.Hour, time.Hour
-			for range 3 { // in turns: the machine has its moods
+			for range 3 { // in turns: the speed of the machine varies
 				took = min(took, ours.perRound(b, "env", "PYTHONPATH="+module, "/usr/bin/python3", path, count))
 				manager = min(manager, pythonRounds(b, "barrier_multiprocessing", n, count))
 				if hasTorch && n >= 8 {

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/tests/measure"
 )
 
-// TestMain lets this program be the ones that are measured: a process that
+// TestMain makes this program also the programs that are measured: a process that
 // writes lines, and the least that can be done with the output of some.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {

@@ -20,9 +20,9 @@ type comparison struct {
 	machine measure.Machine
 	rounds  int           // at most
 	each    time.Duration // for each work of each launcher
-	program []string      // how this program is started as one of bench's
+	program []string      // the arguments that make this program one of bench's
 	columns []column
-	missing []string // names of what is not installed
+	missing []string // names of launchers that are not installed
 	rows    []row
 	// alike are the rows of libraries, with the cells by name.
 	alike []libraryRow
@@ -39,7 +39,7 @@ type column struct {
 type row struct {
 	name, unit string
 	more       bool // is better
-	between    bool // from one mark to another, of which the first may be read late: no best round
+	between    bool // from one mark to another; the first may be read late, so there is no best round
 	processes  int  // of a row of launches, for the plot
 	cells      []cell
 }

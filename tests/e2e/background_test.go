@@ -39,7 +39,7 @@ func TestSubmitAlone(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
 
-	// Two at the same time start one.
+	// Two commands at the same time start one host worker.
 	first, second := l.start("submit", "--id", "first", "-n", "2", "--", "pwd"), l.start("submit", "--id", "second", "--", "true")
 	require.Zero(t, first.ExitCode(), first.Stderr())
 	require.Zero(t, second.ExitCode(), second.Stderr())

@@ -34,7 +34,7 @@ with open(path, "w", buffering=1) as f:
 // life is from when to when a process wrote that it lives.
 type life struct{ first, last int64 }
 
-// livesOf are the processes of a generation.
+// livesOf returns the processes of a generation.
 func (f *fixture) livesOf(generation int) []life {
 	f.t.Helper()
 	files, err := filepath.Glob(filepath.Join(f.dir, fmt.Sprintf("lives.*.%d.*", generation)))

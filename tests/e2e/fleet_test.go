@@ -248,7 +248,8 @@ func TestDrain(t *testing.T) {
 	assert.NotZero(t, code)
 	assert.Contains(t, stderr, "nobody")
 
-	// A host with a check that fails gets no tasks until the check succeeds, not even by a person.
+	// A host with a check that fails gets no tasks until the check succeeds, and a user cannot
+	// change that.
 	touch(t, f, "sick")
 	f.StartWorker(t, "--host-name", "c", "--slots", "2", "--check-every", "1s", "--check", "own=test ! -e "+f.dir+"/sick || { echo no disk; exit 3; }")
 	harness.Eventually(t, "c has joined", func() bool { return f.hosts()["c"].CordonedBy == fleet.CordonedByCheck })

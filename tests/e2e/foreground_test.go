@@ -273,7 +273,7 @@ while True:
 		harness.Eventually(t, "both are up", func() bool { return strings.Count(x.Screen(), "up\r\n") == 2 })
 		x.Kill(syscall.SIGTERM)
 		x.Shown("again to kill it")
-		x.Kill(syscall.SIGINT) // the same one so soon would count as one
+		x.Kill(syscall.SIGINT) // the same signal so soon would count once
 		assert.Equal(t, 143, x.ExitCode())
 		restored(t, x, before)
 		harness.Eventually(t, "no process is left", func() bool { return len(l.tasks()) == 0 })
@@ -298,7 +298,7 @@ while True:
 	})
 
 	t.Run("nobody in the foreground", func(t *testing.T) {
-		// Its task has ended, and others go on: Ctrl-C is the run's.
+		// Its task has ended, and others continue: Ctrl-C is the run's.
 		x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "2", "--", "bash", "-c",
 			`if [ $RANK = 1 ]; then exec sleep 1000; else echo bye; exec sleep 0.1; fi`)
 		before := x.Before

@@ -41,7 +41,7 @@ func TestSharesOfAHost(t *testing.T) {
 	}
 	all := allowedHere(t)
 	l := newLocal(t)
-	// Names of devices, so that it does not matter which there are.
+	// The devices are named here, so the devices of this machine do not matter.
 	run := func(visible string, args ...string) (int, map[string]string, string) {
 		env := append(harness.Env(l.home), "CUDA_VISIBLE_DEVICES="+visible)
 		p := harness.Start(t, l.home, env, append([]string{harness.Clusterrun(t), "run"}, args...)...)

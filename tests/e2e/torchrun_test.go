@@ -16,7 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// torchrun runs a line of a shell in which torchrun is an alias for clusterrun, in a directory
+// torchrun runs a line in a shell in which torchrun is an alias for clusterrun, in a directory
 // with the script train.py.
 func (l *local) torchrun(script, line string, env ...string) (code int, stdout, stderr string) {
 	l.t.Helper()

@@ -64,8 +64,8 @@ var nextOnce = sync.OnceValues(func() (string, error) {
 	return out, nil
 })
 
-// NextClusterrun is the path of a program of the same source but for a next version: it has another
-// number, and its specs have a field more, nice.
+// NextClusterrun is the path of a program of the same source as a later version: it has another
+// version number, and its specs have one more field, nice.
 func NextClusterrun(t testing.TB) string { return must(t, nextOnce) }
 
 // Installed is a program on disk that can be replaced.

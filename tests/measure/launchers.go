@@ -23,7 +23,7 @@ type Launcher struct {
 	Tee Start
 	// Stays reports whether the command keeps running when the copies have ended.
 	Stays bool
-	// Beside returns the processes that the command needs and that are not below it.
+	// Beside returns the processes that the command needs but that are not its descendants.
 	Beside func() []int
 }
 

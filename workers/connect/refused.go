@@ -52,8 +52,8 @@ func (o Options) alert(ctx context.Context) error {
 	return nil
 }
 
-// An unreachedError says why a server cannot be reached, without the words of gRPC. The wrapped
-// error has these.
+// An unreachedError says why a server cannot be reached, without gRPC's text, which the wrapped
+// error has.
 type unreachedError struct {
 	text string
 	err  error

@@ -118,8 +118,8 @@ func TestAStrangerThatIsSilent(t *testing.T) {
 	}
 }
 
-// The directory may be on a disk that machines or containers share: a server of another
-// machine, user or boot is not taken for ours.
+// The directory may be on a disk that machines or containers share: a server of another machine,
+// user or boot is not mistaken for this one.
 func TestTheServerOfAnotherMachine(t *testing.T) {
 	h := newHome(t)
 	s, err := h.Ensure(t.Context(), "")

@@ -61,7 +61,7 @@ func start(ctx context.Context, input converter.RawValue, o nexus.StartOperation
 	return handle, err
 }
 
-// checkID refuses an ID that no command takes, and one of a workflow that is no run.
+// checkID refuses an ID that no command takes, and the ID of a workflow that is not a run.
 func checkID(ctx context.Context, in runInput) error {
 	if in.ID == "" {
 		return nil

@@ -22,7 +22,7 @@ func (f Failing) String() string { return fmt.Sprintf("check %s: %s", f.Check, f
 // CheckResult is the last result of a check of a host.
 type CheckResult struct {
 	Check string `json:"check"`
-	// Failed is why it has failed; empty if it has succeeded.
+	// Failed is why it has failed, or empty if it has succeeded.
 	Failed string `json:"failed,omitempty"`
 	// At is the time at which it ended, and Seconds the time that it took.
 	At      time.Time `json:"at"`

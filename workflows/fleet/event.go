@@ -149,7 +149,7 @@ type Return struct {
 // higher priority.
 type Preempt struct {
 	Run Run `json:"run"`
-	// For is the run that needs the room, and Reason says so to people.
+	// For is the run that needs the room, and Reason says so in messages.
 	For      Run       `json:"for"`
 	Reason   string    `json:"reason"`
 	Deadline time.Time `json:"deadline"`

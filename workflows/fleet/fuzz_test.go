@@ -184,7 +184,7 @@ func (f *fuzzed) join(h Host) Joined {
 
 func (f *fuzzed) run() {
 	for len(f.Bytes) > 0 {
-		switch len(f.Bytes) % 64 { // changed now and then, by no byte of the script
+		switch len(f.Bytes) % 64 { // changed now and then, not by a byte of the script
 		case 1, 2, 3:
 			f.step(Set{Now: f.now})
 		case 4, 5, 6, 7, 8:
@@ -238,7 +238,7 @@ func (f *fuzzed) step(e Event) {
 	if f.Byte()%4 == 0 {
 		f.twin = f.copied(f.twin)
 	}
-	again := false // the grant of before may be said again
+	again := false // the earlier grant may be repeated
 	switch e := e.(type) {
 	case Joined:
 		if err := f.machine.CheckJoin(e); err != nil {

@@ -198,7 +198,7 @@ func (m *Machine) asked(e Asked) []Action {
 	case r == nil:
 		r = m.meet(e.Run, -1)
 	case e.Generation < r.generation, e.Generation == r.generation && r.state == holding:
-		return nil // it is said late
+		return nil // the message is late
 	case e.Generation == r.generation && r.state == granted && e.Try <= r.try:
 		return []Action{r.grant()}
 	}

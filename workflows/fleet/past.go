@@ -29,7 +29,7 @@ type HostFailure struct {
 	At time.Time `json:"at,omitzero"`
 }
 
-// The kinds of ends that are no failures.
+// The kinds of ends that are not failures.
 const (
 	EndCompleted = "completed"
 	EndStopped   = "stopped" // because of another host, or on request
@@ -54,7 +54,7 @@ type Suspicion struct {
 	Kind string `json:"kind"`
 	Runs int    `json:"runs"`
 	// Since is the time of the first of these failures. The suspicion ends at Until unless others
-	// follow, or a person uncordons the host.
+	// follow, or a user uncordons the host.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 }

@@ -38,11 +38,11 @@ func (r *run) leaves(now time.Time) bool {
 }
 
 // preempt gives notice to runs of lower priority so that a run that waits can start after their
-// end: to as few as necessary, those first that have the lowest priority, and of these those
-// whose end loses the least work. It gives none if the runs that have notice make enough room,
-// without the room that is promised to earlier runs, and none to a run that has notice. Hosts
-// that an earlier run could use that was promised none are left out. A run that hosts have
-// refused preempts none, since it may not start in their room either.
+// end: to as few as necessary. Runs of the lowest priority come first, and among them those whose
+// end loses the least work. It gives none if the runs that have notice make enough room, without the
+// room that is promised to earlier runs, and none to a run that has notice. Hosts that an earlier
+// run could use that was promised none are left out. A run that hosts have refused preempts none,
+// since it may not start in their room either.
 func (m *Machine) preempt(r *run) []Action {
 	if m.settings.Preempt != PreemptLower {
 		return nil

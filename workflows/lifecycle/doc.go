@@ -94,7 +94,7 @@
 //   - At the deadline the tasks that are left are stopped. The next generation then returns to
 //     the queue ([Regroup.Requeue]) or, if the notice says so, the run ends as preempted.
 //   - A task that fails by itself after the notice, or is lost with its host, has been
-//     preempted: that is no failure, and decides when all have ended. If all have ended well,
+//     preempted: that is not a failure, and decides when all have ended. If all have ended well,
 //     the run has succeeded. A chief that ends well decides as always.
 //   - Of two notices the earlier deadline counts, and the end of the run rather than its return
 //     to the queue. Limits and cancellations have their usual effect. A notice that comes while

@@ -35,7 +35,7 @@ func FuzzMachine(f *testing.F) {
 	})
 }
 
-// world is all that a machine acts on, and what it must never do to it.
+// world is everything that a machine acts on, with checks of the things it must never do.
 type world struct {
 	t *testing.T
 	scripts.Bytes

@@ -100,7 +100,7 @@ func (m *Machine) noticeOver() {
 }
 
 // afterNotice reports whether a task has ended because of the notice: it failed by itself
-// between the notice and the stop, or was lost then. That is no failure of the run.
+// between the notice and the stop, or was lost then. That is not a failure of the run.
 func (m *Machine) afterNotice(t *task) bool {
 	if m.requeue.notice == nil || m.decided != undecided || t.exit == nil || t.arrived <= m.requeue.after {
 		return false

@@ -5,7 +5,7 @@ import "github.com/clusterrun/clusterrun/workflows/spec"
 // standstill counts the generations in a row that have failed without a step beyond those of
 // the generations before. A generation that has reported no step counts as one.
 type standstill struct {
-	// furthest is the furthest step; nil if none was reported.
+	// furthest is the furthest step, or nil if none was reported.
 	furthest *float64
 	// failed reports whether a generation has failed. restarts is the number of generations in
 	// a row after it that reached no further.

@@ -104,7 +104,7 @@ func exitCodeOf(f *failure) int {
 	case f.hostLost():
 		return exitcode.Machinery
 	case f.stopped() && code < 0:
-		return exitcode.Failed // the signal was ours
+		return exitcode.Failed // clusterrun sent the signal
 	case code < 0:
 		return exitcode.OfSignal(-code)
 	case code == 0:

@@ -58,7 +58,7 @@ func (w *writer) outOfTime() {
 	w.logs(*f)
 }
 
-// doing writes what tasks were doing that were not done, and names the files with their stacks
+// doing describes what the unfinished tasks were doing, and names the files with their stacks
 // and logs. If it is known which tasks held the others up, or differ, only theirs are named.
 func (w *writer) doing(late []string) {
 	if w.r.Stacks != nil {

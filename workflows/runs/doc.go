@@ -13,5 +13,5 @@
 // histories of its callers.
 //
 // All ways to start a run share what they tell the server about it: [Memo], [Summary] and
-// [Attributes]; and what they make of its end: [Error].
+// [Attributes]; and how they report its end: [Error].
 package runs

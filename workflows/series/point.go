@@ -31,7 +31,7 @@ type Point struct {
 // To returns the end of the interval.
 func (p Point) To() time.Time { return p.From.Add(time.Duration(p.Seconds * float64(time.Second))) }
 
-// With returns the point that covers p, q and what is between them.
+// With returns the point that covers p, q and the time between them.
 func (p Point) With(q Point) Point {
 	if q.From.Before(p.From) {
 		p, q = q, p

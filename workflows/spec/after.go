@@ -59,7 +59,7 @@ func (a After) Holds(end RunEnd) bool {
 	return end == EndedWell
 }
 
-// Wants returns what must be so of the earlier run, as in "run prep to succeed".
+// Wants returns the condition on the earlier run, as in "run prep to succeed".
 func (a After) Wants() string {
 	switch a.When {
 	case AfterAny:

@@ -44,9 +44,9 @@ var wire = []reflect.Type{
 	reflect.TypeFor[InvalidRequestError](),
 }
 
-// TestContract holds every name on the wire against the golden file. A name
-// that changes or goes breaks runs that are open, programs and other versions;
-// one that is added is fine, if old readers may ignore it.
+// TestContract holds every name on the wire against the golden file. A changed or removed name
+// breaks open runs, programs and other versions; one that is added is fine, if old readers may
+// ignore it.
 func TestContract(t *testing.T) {
 	queues := fmt.Sprintf("\n## Queues of the queue q\n\n%s\n%s\n%s\n", HostsQueue("q"), HostQueue("q", "host"), InstanceQueue("q", "host", "instance"))
 	golden(t, "testdata/contract.golden", contract.Text(t, queues, wire))

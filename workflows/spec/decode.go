@@ -251,7 +251,7 @@ func escapedUnit(raw []byte) uint64 {
 	return u
 }
 
-// DecodeDocument reads a document of another kind than a spec into v, which must point to a
+// DecodeDocument reads a document that is not a spec into v, which must point to a
 // zero struct, as strictly as [DecodeYAML] reads a spec. It returns all problems.
 func DecodeDocument(data []byte, v any) []Problem {
 	c := &checker{document: reflect.TypeOf(v).Elem()}

@@ -304,7 +304,7 @@ type Ending struct {
 	Cause Cause
 }
 
-// Endings returns the usual ones: all causes of a failure, and one of each other verdict.
+// Endings returns the usual endings: all causes of a failure, and one of each other verdict.
 func Endings() []Ending {
 	all := []Ending{
 		{VerdictSucceeded, CauseCompleted}, {VerdictTimedOut, CauseTimeout}, {VerdictCancelled, CauseOperator},

@@ -15,10 +15,10 @@ import (
 
 // Problem is one thing that is wrong with a spec or a request.
 type Problem struct {
-	// Path names the field, such as "tasks[1].overrides.3.env.A"; empty for the
+	// Path names the field, such as "tasks[1].overrides.3.env.A", or empty for the
 	// document as a whole.
 	Path string `json:"path,omitempty"`
-	// Line is the line of the document, from 1; 0 if there is no document, or it has one line
+	// Line is the line of the document, from 1, or 0 if there is no document, or it has one line
 	// only.
 	Line int `json:"line,omitempty"`
 	// Message says what is wrong.

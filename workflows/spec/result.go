@@ -74,7 +74,7 @@ func (c Cause) ByItself() bool {
 type Exit struct {
 	// Restart is the number of the process in its task, from 0.
 	Restart int `json:"restart"`
-	// PID is the process ID on its host; 0 if none was started.
+	// PID is the process ID on its host, or 0 if none was started.
 	PID int `json:"pid,omitempty"`
 	// ExitCode is the exit code, or -N when signal N ended the process, as
 	// Python and the torch launcher write it.
@@ -96,7 +96,7 @@ type Exit struct {
 	// was asked to end.
 	Reported bool `json:"reported,omitempty"`
 	// Printed is the error in its output that ended the process, or was about to when it was
-	// stopped; nil if there is none.
+	// stopped, or nil if there is none.
 	Printed *PrintedError `json:"printed,omitempty"`
 	// ErrorFile is the path of the error file, if the program wrote one.
 	ErrorFile string `json:"error_file,omitempty"`
@@ -104,7 +104,7 @@ type Exit struct {
 	// process may live on for a while after the error that ends it.
 	ErrorTime time.Time `json:"error_time,omitzero"`
 	// TraceFile is the path, on its host, of the file of torch's Flight Recorder about the
-	// process's last collectives; empty if there is none.
+	// process's last collectives, or empty if there is none.
 	TraceFile string `json:"trace_file,omitempty"`
 	// ValueFile is the path, on its host, of the JSON value that the process returned, if that
 	// has more than 256 KiB. It was not read.
@@ -126,7 +126,7 @@ type Exit struct {
 	// Steps is the time that the process took for a step. It is nil if the process has reported
 	// none, or if the time is not known.
 	Steps *StepTime `json:"steps,omitempty"`
-	// LastStep is the progress that the process last reported; nil if it has reported none.
+	// LastStep is the progress that the process last reported, or nil if it has reported none.
 	LastStep *float64 `json:"last_step,omitempty"`
 	// Usage is the usage of the process and its descendants.
 	Usage Usage `json:"usage,omitzero"`
@@ -138,7 +138,7 @@ type PrintedError struct {
 	Kind string `json:"kind"`
 	// Line is the error in one line of at most 240 bytes, such as "ValueError: shard 3 is corrupt".
 	Line string `json:"line"`
-	// Place is the place of the error, such as "train.py:88"; empty if that is not known.
+	// Place is the place of the error, such as "train.py:88", or empty if that is not known.
 	Place string `json:"place,omitempty"`
 	// LostPeer reports whether the error speaks of the end of another process.
 	LostPeer bool `json:"lost_peer,omitempty"`
@@ -383,7 +383,7 @@ type RunResult struct {
 type Standstill struct {
 	// Restarts is the number of restarts in a row that reached no step beyond LastStep.
 	Restarts int `json:"restarts"`
-	// LastStep is the furthest step that any task has reported; nil if none has.
+	// LastStep is the furthest step that any task has reported, or nil if none has.
 	LastStep *float64 `json:"last_step,omitempty"`
 }
 

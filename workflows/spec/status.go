@@ -153,7 +153,7 @@ type Fetching struct {
 // Progress is the progress of a task, by its own account.
 type Progress struct {
 	Current float64 `json:"current"`
-	// Total is the last value of Current; 0 if it is unknown.
+	// Total is the last value of Current, or 0 if it is unknown.
 	Total float64 `json:"total,omitempty"`
 	// Message is a short text, of at most 100 bytes.
 	Message string `json:"message,omitempty"`
@@ -262,7 +262,7 @@ type GroupRestart struct {
 	// Attempt is the number of the first process of every task in that generation: its logs
 	// are in attempt_N.
 	Attempt int `json:"attempt"`
-	// Failure is the root cause; nil if an operator asked for the restart.
+	// Failure is the root cause, or nil if an operator asked for the restart.
 	Failure *Failure `json:"failure,omitempty"`
 	// Requeued is set if the run has returned to the queue in between, and why.
 	Requeued RequeueOn `json:"requeued,omitempty"`

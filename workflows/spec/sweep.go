@@ -69,7 +69,7 @@ type SweepStatus struct {
 	// AtMost is the most trials at once, and MaxFailures the number of tolerated failures.
 	AtMost      int  `json:"at_most"`
 	MaxFailures *int `json:"max_failures,omitempty"`
-	// RemainingSeconds estimates the time until the last trial ends; 0 if that is not known.
+	// RemainingSeconds estimates the time until the last trial ends, or 0 if that is not known.
 	RemainingSeconds int `json:"remaining_seconds,omitempty"`
 	// States has the states of all trials, from 0 on: the number of trials in a row in the same
 	// state, and its letter (p: pending, r: running, s: succeeded, f: failed, c: cancelled, k:

@@ -20,7 +20,7 @@ type Task struct {
 	Address string `json:"address,omitempty"`
 	// Command is the whole argv, with the args appended.
 	Command []string `json:"command"`
-	// Dir is the working directory; empty for the host worker's own.
+	// Dir is the working directory, or empty for the host worker's own.
 	Dir string `json:"dir,omitempty"`
 	// Env is the environment that the spec gives the task, over the host's.
 	Env Env `json:"env,omitempty"`

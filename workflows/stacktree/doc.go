@@ -1,4 +1,4 @@
-// Package stacktree compares what the ranks of a run are doing, and finds the ones that differ.
+// Package stacktree compares what the ranks of a run are doing, and finds those that differ.
 // It is pure: stacks come in, and classes and a sentence come out.
 //
 // A [Stack] is the stack of one thread of one rank. A [Tree] has the stacks of many ranks as a

@@ -9,7 +9,7 @@ import (
 // Motion is the result of a second look at the ranks. A rank that comes back to the same line,
 // as ranks do that wait for a slow one in each step, seems not to have moved.
 type Motion struct {
-	// After is the time between the two looks, in seconds; 0 if there was one.
+	// After is the time between the two looks, in seconds, or 0 if there was one.
 	After float64 `json:"after_seconds,omitempty"`
 	// Moved are the ranks that were in other lines of the program, or in another collective,
 	// and Same is the number of ranks that were not. The motion of Unknown ranks is unknown:

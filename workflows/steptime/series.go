@@ -70,7 +70,7 @@ func (s *Series) Progress(step float64, worked time.Duration) (steps float64, to
 	return s.Step(step, worked)
 }
 
-// Time returns how long the process usually takes for a step; nil if it has not reported one.
+// Time returns how long the process usually takes for a step, or nil if it has not reported one.
 func (s *Series) Time() *spec.StepTime {
 	if s.count == 0 {
 		return nil

@@ -265,7 +265,7 @@ func (m *Machine) remaining(now time.Time) time.Duration {
 	return rest / time.Duration(len(m.started))
 }
 
-// Verdict returns how a sweep has ended. A trial that was stopped or skipped on request is no
+// Verdict returns how a sweep has ended. A trial that was stopped or skipped on request is not a
 // failure, unless the whole sweep was cancelled.
 func (m *Machine) Verdict() spec.Verdict {
 	switch {

@@ -20,8 +20,8 @@ type Spec struct {
 type Rules struct {
 	// AtMost is the most trials at once.
 	AtMost int `json:"at_most"`
-	// MaxFailures is the number of failed trials that the sweep tolerates: after one more it
-	// starts none. nil is no bound.
+	// MaxFailures is the number of failed trials that the sweep tolerates: after one more it starts
+	// none. If it is nil, there is no bound.
 	MaxFailures *int `json:"max_failures,omitempty"`
 }
 

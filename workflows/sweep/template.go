@@ -10,7 +10,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// Names that are no parameters.
+// Names that are not parameters.
 const (
 	// nameTrial stands for the number of the trial, from 0, and nameSweep for the ID of the sweep.
 	nameTrial = "trial"
@@ -63,7 +63,7 @@ func fill(text string, value func(name string) (string, bool)) (string, error) {
 	}
 }
 
-// unknownError reports a {name} that is no parameter.
+// unknownError reports a {name} that is not a parameter.
 type unknownError struct{ name string }
 
 func (e *unknownError) Error() string { return "{" + e.name + "} is no parameter" }

@@ -70,7 +70,7 @@ func TestArchives(t *testing.T) {
 	assert.Equal(t, content, got.Bytes())
 
 	less := a
-	less.Size = 2000 // of what the run is said to ship
+	less.Size = 2000 // of the directory that the run claims to ship
 	got.Reset()
 	assert.ErrorContains(t, clientOf(t, from).ReadArchive(t.Context(), less, &got), "it sends more than the 2000 bytes of the archive")
 	assert.Equal(t, 2001, got.Buffer.Len())

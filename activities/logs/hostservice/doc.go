@@ -12,7 +12,7 @@
 //	POST /v1/exec                            a command executed with a task; see package
 //	                                         remotecommand
 //	GET  /v1/archives/{digest}?offset=BYTES
-//	                                         what runs ship; see package shipped
+//	                                         the directories that runs ship; see package shipped
 //	PUT  /v1/archives/{digest}?run=WORKFLOW  keeps an archive for the hosts of a run until
 //	                                         the run has ended; the answer says how to read it
 //

@@ -74,8 +74,8 @@ func (c *Client) Follow(sink func(tasklog.Chunk), o FollowOptions) *Follower {
 	return f
 }
 
-// Stop reads everything that is there when it is called, and ends. If that fails, it returns
-// why, and something is missing. If it takes longer than ctx, it returns ctx's error.
+// Stop reads everything that is there when it is called, and ends. If that fails, it returns the
+// reason, and the output is incomplete. If it takes longer than ctx, it returns ctx's error.
 func (f *Follower) Stop(ctx context.Context) error {
 	f.stopLive()
 	defer f.stop()

@@ -38,7 +38,7 @@ type Config struct {
 	Listen, Advertise, Peer string
 	// Through is the socket through which others reach this host; see [spec.RequestAnswer].
 	Through string
-	// Archives is the store of what runs ship.
+	// Archives is the store of the directories that runs ship.
 	Archives *shipped.Store
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
-// Past has the runs of a log directory, and what they have elsewhere on this host.
+// Past has the runs of a log directory, and their other files on this host.
 type Past struct {
 	*Logs
 	// Home is the directory with the state directories of the host workers whose runs may be

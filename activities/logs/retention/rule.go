@@ -38,7 +38,7 @@ type Facts struct {
 	Bytes     int64
 }
 
-// Reason is why a run stays; empty if it may be removed.
+// Reason is why a run stays, or empty if it may be removed.
 type Reason string
 
 // The reasons, in order of precedence.
@@ -50,7 +50,7 @@ const (
 	Wanted    Reason = "is not old enough"
 )
 
-// Alive returns why a run must never be removed; empty if it is over.
+// Alive returns why a run must never be removed, or empty if it is over.
 func (f Facts) Alive() Reason {
 	switch {
 	case f.Server == Open, f.Held && (!f.Idle || f.Server != Closed):

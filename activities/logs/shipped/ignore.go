@@ -16,7 +16,7 @@ import (
 
 const ignoreFile = ".gitignore"
 
-// ignored has the patterns of what is not packed. Later patterns win, and the caller's
+// ignored has the patterns of files that are not packed. Later patterns win, and the caller's
 // exclusions come last.
 type ignored struct {
 	// above are the names of the directories from the root of the checkout down to the

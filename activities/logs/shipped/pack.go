@@ -22,7 +22,7 @@ import (
 
 // Options say what part of a directory is packed.
 type Options struct {
-	// Exclude are patterns of what is not packed, in the syntax of .gitignore.
+	// Exclude are patterns of files that are not packed, in the syntax of .gitignore.
 	Exclude []string
 	// Limit bounds the size of the archive.
 	Limit int64

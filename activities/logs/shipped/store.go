@@ -203,7 +203,7 @@ func (s *Store) Keep(digest string, u Upload) error {
 type unpacked struct {
 	Run    runkey.Run `json:"run"`
 	Digest string     `json:"digest"`
-	// Statement is the ID of the spec that it was unpacked for; empty if there is no policy.
+	// Statement is the ID of the spec that it was unpacked for, or empty if there is no policy.
 	Statement string `json:"statement,omitempty"`
 	// Logs is the log directory of the run. It is empty if the run keeps no logs.
 	Logs string `json:"logs,omitempty"`

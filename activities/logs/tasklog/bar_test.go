@@ -124,7 +124,7 @@ func TestFinishedBars(t *testing.T) {
 		for i := range len(in) {
 			plain.say(0, false, in[i:i+1])
 			c.say(0, false, in[i:i+1])
-			if i == 0 && in[0] != '\r' { // the text does not begin as a bar
+			if i == 0 && in[0] != '\r' { // the text does not begin like a bar
 				break
 			}
 		}

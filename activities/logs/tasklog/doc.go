@@ -52,10 +52,10 @@
 //
 // Below the lines is a live area: up to eight bars, the number of further bars, and the
 // status line. It is erased and redrawn with each write of lines, and at most ten times a
-// second if only bars have changed. Its rows are not wrapped, and there are never more than
-// the terminal has. Only those escape sequences pass that set attributes or links. Each
-// stream has its own attributes, which end with its line and resume with its next line, so
-// that between two lines the terminal is always in its initial state.
+// second if only bars have changed. Its rows are not wrapped, and there are never more rows than the
+// terminal has. Only those escape sequences pass that set attributes or links. Each stream has its
+// own attributes, which end with its line and resume with its next line, so that between two lines
+// the terminal is always in its initial state.
 //
 // Without a terminal all bytes are kept as they are, and a bar that has changed is shown as a
 // line every ten seconds.

@@ -23,7 +23,7 @@ func (p *place) hasLive() bool {
 	return false
 }
 
-// appendErase removes what is below the lines, and leaves the cursor there.
+// appendErase removes the text below the lines, and leaves the cursor there.
 func (p *place) appendErase(dst []byte) []byte {
 	switch p.drawn {
 	case 0:

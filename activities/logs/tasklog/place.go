@@ -12,8 +12,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/pty"
 )
 
-// place is the destination of one or both outputs: what is shown there, and what should be
-// below the lines.
+// place is the destination of one or both outputs: the text that is shown there, and the text that
+// belongs below the lines.
 type place struct {
 	// mu guards all fields, and the outputs that go here.
 	mu       sync.Mutex
@@ -34,7 +34,7 @@ type place struct {
 	// timer is armed while a change of the bars has not been drawn.
 	timer  *time.Timer
 	redraw time.Duration
-	// height returns the height of the terminal, in rows; 0 if unknown.
+	// height returns the height of the terminal, in rows, or 0 if unknown.
 	height func() int
 
 	prefixes map[int]prefixOf // by rank, of the attempt that last had a line
@@ -130,7 +130,7 @@ func (c *Console) showBars(p *place) {
 	}
 }
 
-// heightOf returns the height of a terminal in rows; 0 if unknown.
+// heightOf returns the height of a terminal in rows, or 0 if unknown.
 func heightOf(f *os.File) int {
 	rows, _, _ := pty.Size(f)
 	return rows

@@ -29,7 +29,7 @@ type Start struct {
 	Dir     string `json:"dir"`
 	// Files are the program, and the files that its arguments name.
 	Files []File `json:"files,omitempty"`
-	// Key names the [ValueKey] of the values of Inherited; empty if there is none.
+	// Key names the [ValueKey] of the values of Inherited, or empty if there is none.
 	Key string `json:"key,omitempty"`
 	// Inherited are the variables that the process has from the host worker, with a digest of
 	// the value, and Set those that the run gave it. nil stands for a value that may be
@@ -122,7 +122,7 @@ func (s *Start) Write(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// ReadStart returns how the process with that directory was started; nil if that is not known
+// ReadStart returns how the process with that directory was started, or nil if that is not known
 // here.
 func ReadStart(dir string) *Start {
 	f, err := openToRead(filepath.Join(dir, StartFile))
@@ -137,7 +137,7 @@ func ReadStart(dir string) *Start {
 	return ParseStart(b)
 }
 
-// ParseStart parses the content of a [StartFile]; nil if it is invalid.
+// ParseStart parses the content of a [StartFile]. It returns nil for invalid content.
 func ParseStart(b []byte) *Start {
 	s := &Start{}
 	if json.Unmarshal(b, s) != nil {

@@ -27,7 +27,7 @@ type stream struct {
 	Stream
 	path string
 	// file is open while the process may write to it, so that it can be read to its end if it
-	// is renamed or removed; nil if too many are open. info identifies the file, even then.
+	// is renamed or removed. It is nil if too many are open; info identifies the file even then.
 	file *os.File
 	info os.FileInfo
 	// removed reports whether the directory was removed: a file at the path now is another

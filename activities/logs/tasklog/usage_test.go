@@ -60,7 +60,7 @@ func TestUsageOfADamagedFile(t *testing.T) {
 	require.Error(t, err)
 }
 
-// BenchmarkUsage prints what 1,000 tasks cost that are sampled every ten seconds, over a day.
+// BenchmarkUsage prints the cost of 1,000 tasks that are sampled every ten seconds for a day.
 func BenchmarkUsage(b *testing.B) {
 	all := make([]*Usage, 100)
 	for i := range all {

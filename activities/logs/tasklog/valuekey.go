@@ -68,7 +68,7 @@ func (k ValueKey) digest(name, value string) string {
 	return hex.EncodeToString(h.Sum(nil)[:digestSize])
 }
 
-// name returns a name of the key; empty if there is no key.
+// name returns a name of the key, or empty if there is no key.
 func (k ValueKey) name() string {
 	if len(k) == 0 {
 		return ""

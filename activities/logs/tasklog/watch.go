@@ -17,7 +17,7 @@ type watcher struct {
 	// poll is the interval at which to check everything; 0 means never.
 	poll time.Duration
 	// waiting is the directory above the run's that is watched because the run's does not
-	// exist yet; empty if it does.
+	// exist yet, or empty if it does.
 	waiting string
 }
 

@@ -25,7 +25,7 @@ type rule struct {
 	text string
 	// survived reports whether programs usually continue after it.
 	survived bool
-	// then reads the lines after the first; nil if there is only one.
+	// then reads the lines after the first. It is nil if there is only one.
 	then block
 }
 

@@ -36,7 +36,7 @@ type Config struct {
 	Log            *zap.Logger
 }
 
-// Around is what built-in checks need of the host worker.
+// Around has the facts that built-in checks need from the host worker.
 type Around struct {
 	// Dirs are the directories that need room.
 	Dirs []string

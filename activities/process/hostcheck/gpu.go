@@ -129,7 +129,7 @@ func xidOf(record string, now time.Duration) string {
 	return fmt.Sprintf("Xid %d of the GPU at %s in the last hour", number, m[1])
 }
 
-// matmul is a program for Python that fails if a GPU computes something else than the processor.
+// matmul is a program for Python that fails if a GPU and the processor compute different results.
 // A GPU that has no memory left is in use, and counts as healthy.
 const matmul = `
 import sys

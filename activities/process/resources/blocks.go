@@ -56,7 +56,7 @@ func cutCPUs(cpus []CPU, m int) [][]int {
 	return parts
 }
 
-// domain returns what a task's CPUs had best have in common: memory.
+// domain returns the part of the topology that a task's CPUs should share: memory.
 func (c CPU) domain() [2]int { return [2]int{c.Package, c.Node} }
 
 // coresOf puts the CPUs of one core together.

@@ -24,7 +24,7 @@ const (
 	samplePatience = 10 * time.Second
 )
 
-// Sampler has the latest samples of what the living processes use. They are taken by the
+// Sampler has the latest samples of the usage of the living processes. They are taken by the
 // supervisor when a heartbeat needs them, for all processes at once.
 type Sampler struct {
 	Supervisor supervisor.API

@@ -186,7 +186,7 @@ func (r Record) Write(processDir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Parse parses the content of a [File]; nil if it is invalid.
+// Parse parses the content of a [File]. It returns nil for invalid content.
 func Parse(b []byte) *Record {
 	r := &Record{}
 	if len(b) > maxRecord || json.Unmarshal(b, r) != nil {

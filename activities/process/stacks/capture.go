@@ -17,7 +17,7 @@ type Task struct {
 	PID int
 	// Head has the first lines of the file.
 	Head []string
-	// LogDir is the directory in which its processes may answer; empty if there is none.
+	// LogDir is the directory in which its processes may answer, or empty if there is none.
 	LogDir string
 	// Dir is the directory of the file, below Root, which no link leaves; Prefix begins the
 	// name of the file.

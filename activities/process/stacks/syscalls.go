@@ -84,7 +84,7 @@ func parseCall(raw []byte, link func(fd int) string) call {
 	return call{name: name, file: strings.TrimSpace("descriptor " + strconv.Itoa(int(int32(fd))) + " " + target), sort: sortOf(target)}
 }
 
-// sortOf returns what a descriptor is of, from what /proc shows.
+// sortOf returns the kind of file behind a descriptor, from its link in /proc.
 func sortOf(target string) string {
 	for _, s := range [][2]string{
 		{"(pipe:", "pipe"}, {"(socket:", "socket"}, {"(/dev/pts/", "terminal"}, {"(/dev/tty", "terminal"}, {"(/", "file"},

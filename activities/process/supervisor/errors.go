@@ -30,8 +30,8 @@ var (
 	ErrPortShared = fault.ErrPortShared
 	// ErrJournal means that the journal could not be written, so nothing was done.
 	ErrJournal = errors.New("journal")
-	// ErrDamaged means that the journal of the run was found damaged. Its readable part is
-	// known; everything else of the run counts as lost with the host.
+	// ErrDamaged means that the journal of the run was found damaged. The part before it is known;
+	// the rest of the run counts as lost with the host.
 	ErrDamaged = errors.New("journal damaged")
 	// ErrLimit means that this host could not do it even if it did nothing else, because of a
 	// limit that its owner has set.

@@ -32,7 +32,7 @@ type guard struct {
 	// starting is held while the guard is forked. It is acquired before mu.
 	starting sync.Mutex
 	mu       sync.Mutex // of all that follows
-	pid      int        // until it is reaped; 0 if there is none
+	pid      int        // until it is reaped, or 0 if there is none
 	needed   bool
 	over     bool // the supervisor is about to end
 	begun    time.Time

@@ -228,7 +228,7 @@ func setAside(r *run, path string, good []byte) error {
 	return nil
 }
 
-// archived reads a run that was released before; nil if there is none.
+// archived reads a run that was released before. It returns nil if there is none.
 func (s *State) archived(hash string) *run {
 	r, _, err := loadJournal(s.releasedPath(hash), hash)
 	if errors.Is(err, os.ErrNotExist) {

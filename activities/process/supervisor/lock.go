@@ -101,7 +101,7 @@ func LockFree(dir string) bool {
 	return err == nil && !held
 }
 
-// Holder returns the process ID of the supervisor that uses a state directory; 0 if none
+// Holder returns the process ID of the supervisor that uses a state directory, or 0 if none
 // does.
 func Holder(dir string) int {
 	if LockFree(dir) {

@@ -57,7 +57,7 @@ type role struct {
 	LateKills bool
 	// Files are arguments of ulimit, for the supervisor.
 	Files string
-	// Events gets a line for what a test waits for.
+	// Events gets a line for each event that a test waits for.
 	Events string
 	// SlowSide: the side stays after closing until it is asked to end.
 	SlowSide bool

@@ -13,7 +13,7 @@ import (
 
 type orphan struct {
 	ticks uint64
-	// owner is the process that it descends from; nil if unknown.
+	// owner is the process that it descends from, or nil if unknown.
 	owner *process
 	// ours reports whether it belongs to this instance but to a process that is no longer
 	// known.

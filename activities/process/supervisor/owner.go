@@ -26,7 +26,7 @@ type Owner struct {
 // owner is the [Owner] of a running supervisor.
 type owner struct {
 	Owner
-	// modes holds the terminal's modes at start; nil if Stdin is not a terminal.
+	// modes holds the terminal's modes at start, or nil if Stdin is not a terminal.
 	modes *unix.Termios
 }
 

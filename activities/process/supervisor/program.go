@@ -31,7 +31,7 @@ var (
 type program struct {
 	file    int
 	version string
-	alien   error // why it cannot be the side of this supervisor; nil if it can
+	alien   error // why it cannot be the side of this supervisor, or nil if it can
 }
 
 // path returns a path by which the program can be executed. A nil p stands for this program.

@@ -105,13 +105,13 @@ type Command struct {
 	Stdout string `json:"stdout"`
 	Stderr string `json:"stderr"`
 	// StdoutEnd and StderrEnd are the files that get the end of an output that goes to the
-	// owner, once the process has ended; empty for none.
+	// owner, once the process has ended, or empty for none.
 	StdoutEnd string `json:"stdout_end,omitempty"`
 	StderrEnd string `json:"stderr_end,omitempty"`
 	// Foreground gives the process the owner's stdin, stdout and stderr, and its terminal if
 	// they are one. Stdin, Stdout and Stderr are then ignored.
 	Foreground bool `json:"foreground,omitempty"`
-	// CPUs are the processors that the process is bound to; empty for all.
+	// CPUs are the processors that the process is bound to, or empty for all.
 	CPUs   []int  `json:"cpus,omitempty"`
 	Limits Limits `json:"limits,omitzero"`
 	// LogQuota is the number of bytes that the processes of the run may write to their output
@@ -171,7 +171,7 @@ func (p Process) Ref() ProcessRef { return ProcessRef{Key: p.Key, Number: p.Numb
 type Exit struct {
 	// Code is the exit code, or -N if signal N ended the process.
 	Code int `json:"code"`
-	// Reason is why the supervisor, or the kernel, stopped it; empty if it ended by itself.
+	// Reason is why the supervisor, or the kernel, stopped it, or empty if it ended by itself.
 	Reason Reason `json:"reason,omitempty"`
 	// Detail has the numbers of [ReasonOOM] and [ReasonLogQuota], or the Detail of a
 	// [StopRequest].
@@ -251,7 +251,7 @@ type StopAll struct {
 	// nothing to report, and is killed.
 	Recorded bool `json:"recorded,omitempty"`
 	// Later reports whether the request stops nothing now. Instead, when runs stop their
-	// processes, these signals replace the ones that the runs request.
+	// processes, these signals replace the signals that the runs request.
 	Later bool `json:"later,omitempty"`
 }
 

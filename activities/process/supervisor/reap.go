@@ -13,8 +13,8 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// reaper notices the ends of children, stops what the leaders of tasks leave behind, and
-// reaps. It is one goroutine, woken by SIGCHLD.
+// reaper notices the ends of children, stops the processes that the leaders of tasks leave behind,
+// and reaps children. It is one goroutine, woken by SIGCHLD.
 //
 // A leader is not reaped before the rest of its process is gone: until then its
 // number, and with it the group's, cannot pass to a stranger. That is also why

@@ -36,8 +36,8 @@ func (p *process) shorten(at time.Time) {
 	}
 }
 
-// hastenRest brings the deadline of what a leader that has ended left running forward. s.table.mu must
-// be held.
+// hastenRest moves the deadline of the processes that an ended leader left running forward.
+// s.table.mu must be held.
 func (s *stopper) hastenRest(p *process, at, now time.Time) {
 	switch {
 	case p.phase == running: // a zombie that the reaper has not seen

@@ -47,7 +47,7 @@ type Config struct {
 	Ready func()
 	// Serving is called each time that a side has said that it serves; see [API].
 	Serving func()
-	// Ignored has what [Ignored] returns before anything is done about signals. Default: what it
+	// Ignored is the result of [Ignored] before the program changes any signal. Default: what it
 	// returns now.
 	Ignored []os.Signal
 	// Upgrade, when set, lets the program be upgraded. There is no Lifeline then, and no Owner.
@@ -103,8 +103,8 @@ func Ignored() (ignored []os.Signal) {
 // [ErrReplaced] after an upgrade when no run is left.
 //
 // While it runs all children of this OS process are its children: nothing else
-// in the program may start any, os/exec included. It does not touch signals,
-// but for SIGCHLD, SIGPIPE and SIGXFSZ.
+// in the program may start any, os/exec included. It does not touch signals other than SIGCHLD,
+// SIGPIPE and SIGXFSZ.
 func Run(ctx context.Context, cfg Config) error { return runWith(ctx, cfg, linux()) }
 
 func runWith(ctx context.Context, cfg Config, k kernel) error {

@@ -335,7 +335,7 @@ func (s *sideKeeper) record(recorded bool) {
 	s.recorded = recorded
 }
 
-// current returns the pid of the side; 0 if there is none.
+// current returns the pid of the side, or 0 if there is none.
 func (s *sideKeeper) current() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -272,7 +272,7 @@ func TestDiskFull(t *testing.T) {
 		_, err = h.client.Wait(h.ctx(), ref("refused", 0))
 		require.ErrorIs(t, err, ErrUnknownProcess)
 
-		// Living processes go on, and their ends are reported.
+		// Living processes continue, and their ends are reported.
 		require.Equal(t, []string{"alive"}, h.stop(sigTERM, long, "alive"))
 		require.Equal(t, -15, h.wait("alive", 0).Code)
 

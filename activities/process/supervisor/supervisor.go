@@ -34,7 +34,7 @@ type supervisor struct {
 	records sync.WaitGroup
 	// ownerGone reports, once closing is closed, whether the owner was gone.
 	ownerGone bool
-	later     func(task string) Stop // the owner's signals for the runs' own stops; nil if there are none
+	later     func(task string) Stop // the owner's signals for the runs' own stops, or nil if there are none
 
 	// sampling is held while processes are sampled. It is acquired before mu.
 	sampling sync.Mutex

@@ -25,7 +25,7 @@ type run struct {
 	releasing bool
 	// released is closed once the release is done.
 	released chan struct{}
-	// damaged is the path of the journal that could not be read; empty if it could.
+	// damaged is the path of the journal that could not be read, or empty if it could.
 	damaged string
 	// touched is the time at which the journal last grew.
 	touched time.Time
@@ -128,7 +128,7 @@ func (t *task) key() runkey.Task {
 	return runkey.Task{Run: t.run.key, Generation: t.id.generation, Task: t.id.name}
 }
 
-// process returns a process by its number; nil if it is not known.
+// process returns a process by its number, or nil if it is not known.
 func (t *task) process(number int) *process {
 	for _, p := range slices.Backward(t.processes) {
 		if p.Number == number {

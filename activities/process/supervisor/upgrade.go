@@ -183,7 +183,7 @@ func (s *sideKeeper) tell(err error) {
 }
 
 // Programs returns which programs run as the supervisor and the side of a state directory; nil if
-// none does, or none that can be upgraded.
+// none can be upgraded.
 func Programs(dir string) *Upgraded {
 	raw, err := os.ReadFile(filepath.Join(dir, lockFile))
 	if err != nil {

@@ -174,7 +174,7 @@ type hostUsage struct {
 	side    int
 	leaders map[int]*process
 	stats   map[int]proc.Stat
-	// owners caches the owners of processes; nil if a process belongs to no task.
+	// owners caches the owners of processes, or nil if a process belongs to no task.
 	owners map[int]*process
 	uses   map[*process]*treeUsage
 }

@@ -170,7 +170,7 @@ func TestSampleArithmetic(t *testing.T) {
 	require.Equal(t, time.Hour, used.User)
 }
 
-// BenchmarkSample prints what it costs the supervisor to look at 256 tasks every ten seconds,
+// BenchmarkSample prints the cost of sampling 256 tasks for the supervisor every ten seconds,
 // as a share of one processor.
 func BenchmarkSample(b *testing.B) {
 	const tasks = 256

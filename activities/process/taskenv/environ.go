@@ -35,17 +35,17 @@ type Process struct {
 	// TFConfigFile is the path of the file for a TF_CONFIG that is too long for a variable.
 	// If it is empty, such a process cannot be started.
 	TFConfigFile string
-	// TraceFile begins the paths of what torch's Flight Recorder writes. If it is empty, no variable
-	// is set.
+	// TraceFile begins the paths of the files that torch's Flight Recorder writes. If it is empty,
+	// no variable is set.
 	TraceFile string
 	// Socket is the path of the socket to the host.
 	Socket string
-	// PythonHook is the directory that PYTHONPATH begins with; empty for none.
+	// PythonHook is the directory that PYTHONPATH begins with, or empty for none.
 	PythonHook string
 	// Devices are the variables that select the GPUs that the process sees, such as
 	// CUDA_VISIBLE_DEVICES. If it is empty, the process sees the GPUs of the host worker.
 	Devices map[string]string
-	// CPUs is the number of CPUs that the process is bound to; 0 if it is not bound.
+	// CPUs is the number of CPUs that the process is bound to, or 0 if it is not bound.
 	CPUs int
 	// AgentStore reports whether a host serves torch's store.
 	AgentStore bool

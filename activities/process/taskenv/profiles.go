@@ -27,7 +27,7 @@ func tensorFlow(env map[string]string, p Process, m hostapi.Member) error {
 	return nil
 }
 
-// LongTFConfig returns the content of p.TFConfigFile; empty if the process needs none.
+// LongTFConfig returns the content of p.TFConfigFile, or empty if the process needs none.
 func (p Process) LongTFConfig() (string, error) {
 	if _, own := p.Env["TF_CONFIG"]; own || !slices.Contains(p.Cluster.Profiles, spec.EnvTensorFlow) {
 		return "", nil

@@ -51,7 +51,7 @@ func TestAClientWakesAnother(t *testing.T) {
 	answered(t, a, &request{op: opGet, keys: []string{"k"}}, reply{}.text([]byte("v")))
 }
 
-// A client that sends something else than requests is disconnected, and the others are
+// A client that does not send valid requests is disconnected, and the others are
 // served.
 func TestAStrangerIsDisconnected(t *testing.T) {
 	s := serve(t)

@@ -212,7 +212,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add(sent(numbers20, asked(f, []string{"watch", "k"})))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := newStore()
-		// Two clients send the same, so that each waits for the other and wakes it.
+		// Two clients send the same requests, so that each waits for the other and then wakes it.
 		for _, c := range []client{1, 2} {
 			r := readerOf(b)
 			for {

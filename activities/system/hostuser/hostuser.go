@@ -44,7 +44,7 @@ func find(ctx context.Context, name string) (string, error) {
 	return entry, nil
 }
 
-// Lookup returns the user with a name or number; nil if it is the user of this process. Only
+// Lookup returns the user with a name or number, or nil if it is the user of this process. Only
 // root can act as another user. A user other than root who has root's number is refused.
 func Lookup(ctx context.Context, name string) (*User, error) {
 	entry, err := find(ctx, name)

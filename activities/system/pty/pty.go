@@ -103,7 +103,7 @@ func SetSize(f *os.File, rows, columns int) error {
 	})
 }
 
-// Foreground returns the foreground process group of the slave of a master; 0 if the slave is
+// Foreground returns the foreground process group of the slave of a master, or 0 if the slave is
 // not a controlling terminal.
 func Foreground(master *os.File) (group int, err error) {
 	err = with(master, func(fd int) (err error) {

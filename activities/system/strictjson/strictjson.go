@@ -17,7 +17,7 @@ import (
 
 // Error describes what is wrong with a text.
 type Error struct {
-	// Path is the field, such as "options.key"; empty for the text as a whole.
+	// Path is the field, such as "options.key", or empty for the text as a whole.
 	Path    string
 	Message string
 }

@@ -18,8 +18,8 @@ const (
 	// restartAgain is the time that the broker waits for the end of a process before it asks
 	// again.
 	restartAgain = 30 * time.Second
-	// maxKind bounds the kind of an error, which is the name of a class, and maxTask the name
-	// of the task that it blames, in bytes.
+	// maxKind bounds the kind of an error, which is the name of a class, and maxTask bounds the name
+	// of the task that it blames, both in bytes.
 	maxKind = 200
 	maxTask = 200
 )

@@ -26,7 +26,7 @@
 // outcome, and nothing is doubled: each call has a number, and an outcome names its call.
 // This also makes a broker replaceable. A new broker holds nothing; processes that knew the
 // old one report what they hold and its outcomes, and the lease's next attempt finds it.
-// Until all of those processes have reported, but for two seconds at most, a new broker gives
+// Until all of those processes have reported, but for at most two seconds, a new broker gives
 // out no closure that one of them may already hold.
 //
 // A process gets as many closures as it will call in about 20 ms, judged by how long its

@@ -167,7 +167,7 @@ parent()
 	assert.Equal(t, 1, strings.Count(text, "in parent"), text)
 }
 
-// A program that replaces one that had opted in has not opted in itself.
+// A program that replaces an opted-in program has not opted in itself.
 func TestAProgramAfterExec(t *testing.T) {
 	p := newInterpreter(t)
 	pid := p.start(`

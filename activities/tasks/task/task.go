@@ -159,7 +159,7 @@ const (
 	progressPatience = time.Second
 )
 
-// Progress reports the progress of the task, for people to see while the task runs. A total of
+// Progress reports the progress of the task, which users see while the task runs. A total of
 // 0 means that the end is unknown. It is cheap to call often: at most ten updates a second are
 // sent, and in addition every update that reaches the total. If the host is away, Progress
 // blocks for at most a second.

@@ -724,7 +724,7 @@ UnavailableError ['ClosureError', 'UnavailableError'] text
 ClosureTimeoutError ['ClosureError', 'TimeoutError'] text`)+"\n", out)
 }
 
-// goOn lets a program go on that waits for a line.
+// goOn sends the line for which a program waits.
 func (p *program) goOn() {
 	p.t.Helper()
 	_, err := fmt.Fprintln(p.in)

@@ -242,7 +242,7 @@ print(b.wait(), b.wait())`)
 	assert.Equal(t, "0 0\n", <-out)
 }
 
-// A program may close all its descriptors, as daemons do, and go on.
+// A program may close all its descriptors, as daemons do, and continue.
 func TestPythonWithoutDescriptors(t *testing.T) {
 	p, h := newPython(t), newHost(t, 1)
 	out := p.run(h, 0, `

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// remembered are plans that a test keeps in memory.
+// remembered has plans that a test keeps in memory.
 type remembered struct {
 	mu   sync.Mutex
 	runs map[runkey.Run]Run

@@ -56,7 +56,7 @@ type ClosuresRequest struct {
 	// Functions are the names that it has registered. If empty, they have not changed.
 	Functions []string `json:"functions,omitempty"`
 	// Held are the closures that it has, and closures whose outcomes have not been
-	// acknowledged, except the ones in this request.
+	// acknowledged, except those in this request.
 	Held []uint64 `json:"held,omitempty"`
 	// Begun are the held closures that it reports to be calling at the moment.
 	Begun []uint64 `json:"begun,omitempty"`

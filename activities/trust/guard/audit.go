@@ -17,7 +17,7 @@ type Entry struct {
 	// What is start, refused, stop, terminate, restart, signal, stacks, exec, tell, seal, settle,
 	// unreserve or notify.
 	What string `json:"what"`
-	// Signers are the principals of the key that signed the request; empty if it is unsigned.
+	// Signers are the principals of the key that signed the request, or empty if it is unsigned.
 	Signers []string `json:"signers,omitempty"`
 	// User is the user that the process runs as, and Rule the number of the rule that allows
 	// it.

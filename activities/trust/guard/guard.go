@@ -163,7 +163,7 @@ func (g *Guard) Signers(st signatures.Statement, signature *spec.Signature, by U
 	return principals, id, nil
 }
 
-// auditFile returns the path of the audit log; empty if there is none.
+// auditFile returns the path of the audit log, or empty if there is none.
 func (g *Guard) auditFile() string {
 	if p, _, err := g.load(); err == nil && p != nil {
 		return cmp.Or(g.audit, p.Audit)

@@ -70,7 +70,7 @@ var Asks = []Ask{AskRestart, AskSignal, AskStacks, AskExec}
 
 // Request is a request to start a process on this host, or to act on a running one.
 type Request struct {
-	// Signers are the principals of the key that signed it; empty if it is unsigned.
+	// Signers are the principals of the key that signed it, or empty if it is unsigned.
 	Signers []string
 	// Program is the file to execute, and Directories are those that it works and writes in:
 	// all absolute, clean and without symbolic links in the path, or below [Shipped].
@@ -98,7 +98,7 @@ const Shipped = "ship:/"
 // Decision is the answer to a [Request].
 type Decision struct {
 	Allowed bool `json:"allowed"`
-	// Rule is the number of the rule that has decided, from 1; 0 if none has.
+	// Rule is the number of the rule that has decided, from 1, or 0 if none has.
 	Rule int `json:"rule,omitempty"`
 	// User is the user who runs the process. It is empty for the user of the host worker. It is
 	// root only if the rule says root or 0: the caller must refuse a user of another name who
@@ -151,7 +151,7 @@ func (r *Rule) isFor(signers []string) bool {
 	return slices.ContainsFunc(signers, func(s string) bool { return matchesAny(r.Signers, s) })
 }
 
-// problem returns why the rule does not apply to a request of its signers; empty if it does.
+// problem returns why the rule does not apply to a request of its signers, or empty if it does.
 func (r *Rule) problem(q Request) string {
 	env := r.Env
 	if env == nil && r.Programs != nil {

@@ -67,7 +67,7 @@ func CheckPatterns(args []string) error {
 
 // Resolve returns the runs that args name, or the tasks of the run that args[0] names. The
 // arguments after the first are tasks if all of them are tasks of that run, and runs if none of
-// them is; a mixture is an error. A word that can be a task and is no run counts as a task: a
+// them is; a mixture is an error. A word that can be a task and is not a run counts as a task: a
 // task with a spelling mistake must not make a command act on whole runs.
 func Resolve(ctx context.Context, c client.Client, args []string, o Choice) (*Chosen, error) {
 	if o.Tasks && len(args) > 1 && !spec.IsPattern(args[0]) {

@@ -127,7 +127,7 @@ func resultOf(h *starter.HostDetails, name string, now time.Time) (result, age, 
 	return "ok", "-", "-"
 }
 
-// stateText returns the state of a host, and what has cordoned it if that is no person.
+// stateText returns the state of a host, and what has cordoned it if that was not a user.
 func stateText(h fleet.HostStatus) string {
 	if h.State == fleet.HostCordoned {
 		switch h.CordonedBy {

@@ -60,7 +60,7 @@ type line struct {
 // collected collects lines that contain a text.
 type collected struct {
 	mu     sync.Mutex
-	search string // in lower case; empty for all
+	search string // in lower case, or empty for all
 	lines  []*line
 	open   map[tasklog.Stream]*line // lines without their end
 	last   map[int]string           // last lines by rank

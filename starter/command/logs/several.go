@@ -21,7 +21,7 @@ type shared struct {
 // ranksOfRun is more than a run can have.
 const ranksOfRun = 1 << 24
 
-// of returns the reader and the rank that a shared rank stands for.
+// of maps a shared rank to its reader, and to the rank there.
 func (o *shared) of(rank int) (*Reader, int) {
 	return o.readers[rank/ranksOfRun], rank % ranksOfRun
 }

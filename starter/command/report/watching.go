@@ -56,7 +56,7 @@ type News struct {
 }
 
 // Of returns the changes since the last call: the line of the run, if it differs, and the tasks
-// that have come into trouble or were started again. It returns "" without changes. A run
+// that have new problems or were started again. It returns "" without changes. A run
 // that does not answer is reported the second time only, since a busy host may be late.
 func (n *News) Of(s *starter.Status) string {
 	once := s.Unanswered && !n.unanswered && n.line != ""

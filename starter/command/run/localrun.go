@@ -52,7 +52,7 @@ type localRun struct {
 	client  client.Client
 	launch  *launch            // start of the other hosts; may be nil
 	worker  *worker.HostWorker // not changed after start, since other goroutines stop it
-	hosts   *remotehosts.Hosts // the other hosts; nil if all tasks are on this machine
+	hosts   *remotehosts.Hosts // the other hosts, or nil if all tasks are on this machine
 	agents  agentsOf           // zero unless agents meet
 	archive *shipped.Archive   // files that the run ships; may be nil
 	source  *source.Gathering  // the source code; may be nil

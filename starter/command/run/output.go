@@ -26,7 +26,7 @@ type output struct {
 	follow  *tasklog.Follower // nil if no output is shown
 	logs    string            // place of the logs, for messages
 	dir     string            // directory of the logs that are followed; may be empty
-	trials  chan struct{}     // closed once the trials of a sweep are shown; nil for other runs
+	trials  chan struct{}     // closed once the trials of a sweep are shown, or nil for other runs
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 }

@@ -140,7 +140,7 @@ type dev struct {
 	// are not served.
 	serverMetrics string
 	options       workers.Options
-	decodes       *codecServer // for the Web UI; nil if nothing is encoded
+	decodes       *codecServer // for the Web UI, or nil if nothing is encoded
 	pages         *web.Server  // nil if no pages are served
 	client        client.Client
 }

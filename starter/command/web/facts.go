@@ -42,7 +42,7 @@ type fact[V any] struct {
 	err   error
 	at    time.Time
 	next  time.Time     // when to ask again
-	asked chan struct{} // closed with the next answer; nil if the question is not asked now
+	asked chan struct{} // closed with the next answer, or nil if the question is not asked now
 
 	used time.Time
 }
@@ -96,7 +96,7 @@ func (f *facts[V]) ask(ctx context.Context, e *fact[V], ask func(context.Context
 	e.asked = nil
 }
 
-// pause returns the time after which to ask again something that took so long.
+// pause returns the time before the next repetition of a question that took that long.
 func pause(took time.Duration) time.Duration { return min(most, max(least, load*took)) }
 
 // entry returns the fact under a key. f.mu must be held.

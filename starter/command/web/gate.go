@@ -92,7 +92,7 @@ func localTarget(path string, query url.Values) string {
 	return to
 }
 
-// forward makes the browser ask for another page of ours. A redirect would still count as a
+// forward makes the browser ask for another of these pages. A redirect would still count as a
 // request from the site with the link, to which the browser adds no cookie.
 func forward(w http.ResponseWriter, to string) {
 	secure(w.Header())

@@ -195,7 +195,7 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s.log"`, fileName(name)))
-	// What cannot be read is named in the file: nobody looks at the log of the server.
+	// The file names the parts that could not be read: users do not look at the log of the server.
 	reader := logs.NewReader(&cli.App{Out: w, Err: w, Global: s.App.Global}, run, selected)
 	if err := reader.Show(r.Context()); err != nil && r.Context().Err() == nil {
 		fmt.Fprintf(w, "clusterrun: %s\n", err)

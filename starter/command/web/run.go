@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// soon is the time after which a page asks again that lacks something.
+	// soon is the time after which an incomplete page asks again.
 	soon = 500 * time.Millisecond
 	// stale is the age of facts at which a page says that they are old.
 	stale = 2 * most

@@ -50,7 +50,7 @@ type Server struct {
 	parts   facts[*runParts]
 	outputs facts[*runOutput]
 	notes   notes
-	// stacks has what the last capture of stacks by a page found, by run.
+	// stacks has the findings of the last capture of stacks by a page, by run.
 	stacks kept[stacktree.Findings]
 }
 

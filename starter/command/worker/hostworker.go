@@ -179,7 +179,7 @@ func (w *HostWorker) LastWords() string {
 type StandardFiles struct {
 	In       *os.File // nil if no task gets it
 	Out, Err *os.File
-	Terminal *ForegroundTTY // nil if the files are ours
+	Terminal *ForegroundTTY // nil if the files belong to this process
 }
 
 // Given reports whether there is an output that programs can have.

@@ -71,7 +71,7 @@ func (m *members) check(r Request) Answer {
 	return Answer{}
 }
 
-// had returns the member whose place an agent claims that rejoins, or nil.
+// had returns the member whose place a rejoining agent claims, or nil.
 func (m *members) had(r Request) *member {
 	if r.ExecutionID == "" {
 		return nil

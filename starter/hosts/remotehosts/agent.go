@@ -53,9 +53,9 @@ type binary struct {
 	size   int64
 }
 
-// script returns the command that a host executes, in a shell of any kind: the program at the
-// path that ours has here, or else the first in PATH. A program that does not know the
-// subcommand prints its version.
+// script returns the command that a host executes, in a shell of any kind: the program at the path
+// of this program, or else the first in PATH. A program that does not know the subcommand prints its
+// version.
 func script(program string) string {
 	return "exec /bin/sh -c " + Quote(fmt.Sprintf(
 		`p=%s; [ -x "$p" ] || p=$(command -v clusterrun) || exit %d; "$p" %s; c=$?; [ $c = 2 ] && "$p" version >&2; exit $c`,

@@ -26,7 +26,7 @@ type host struct {
 	client      *http.Client
 	ending      chan struct{} // closed when we end it
 	endOnce     sync.Once
-	copied      chan struct{} // closed when copyOutput has returned; nil if it was not called
+	copied      chan struct{} // closed when copyOutput has returned, or nil if it was not called
 	incomplete  error         // the error of copyOutput
 }
 

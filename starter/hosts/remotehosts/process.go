@@ -42,7 +42,7 @@ func startProcess(argv []string) (*process, error) {
 	}
 	started := make(chan error, 1)
 	go func() {
-		// Pdeathsig is sent when the thread ends that has started the process.
+		// Pdeathsig is sent at the end of the thread that started the process.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()

@@ -97,7 +97,7 @@ func (t *translation) mapBy(typed string, values []string) error {
 
 // distribution reads how srun distributes tasks over nodes.
 func (t *translation) distribution(typed string, values []string) error {
-	over, _, _ := strings.Cut(values[0], ":") // the rest is about a host's CPUs
+	over, _, _ := strings.Cut(values[0], ":") // the rest describes a host's CPUs
 	if err := oneOf(typed, over, "block", "cyclic"); err != nil {
 		return err
 	}

@@ -36,8 +36,8 @@ type translation struct {
 	unneeded []string
 }
 
-// Translate replaces flags of other launchers in front of a program by ours. It leaves unknown
-// flags unchanged.
+// Translate replaces flags of other launchers in front of a program by flags of run. It leaves
+// unknown flags unchanged.
 func Translate(args []string, c Command) (*Launch, error) {
 	t := &translation{fleet: c.Fleet}
 	for len(args) > 0 {

@@ -31,8 +31,8 @@ func ReadFiles(ctx context.Context, r *starter.Run, s *starter.Status, logs stri
 	return Files{Usage(histories, len(s.Tasks)), readStarts(ctx, files, s)}
 }
 
-// toChart returns the tasks of a run whose usage is charted. If it has too many, these are the
-// ones that need a look first, and the charted ones.
+// toChart returns the tasks of a run whose usage is charted. If the run has too many, it returns
+// those with problems first, and the charted tasks.
 func toChart(s *starter.Status, tasks page.Tasks, charted []int) []starter.TaskStatus {
 	if len(s.Tasks) <= mostCharted {
 		return s.Tasks

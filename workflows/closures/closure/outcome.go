@@ -92,7 +92,7 @@ func (e *Error) Error() string {
 	return e.Kind + ": " + e.Message
 }
 
-// Kinds of errors that are ours.
+// Kinds of errors that the queue itself reports.
 const (
 	ErrCancelled       = "CancelledError"
 	ErrInput           = "InputError"

@@ -24,7 +24,7 @@ const MaxUnserved = 20
 // Unserved counts queued closures that no serving task may call.
 type Unserved struct {
 	Function string `json:"function"`
-	Task     string `json:"task,omitempty"` // the only one that may call them
+	Task     string `json:"task,omitempty"` // the only task that may call them
 	Queued   int    `json:"queued"`
 }
 
@@ -45,7 +45,7 @@ type QueueCounts struct {
 	Scheduled uint64 `json:"scheduled"`
 	Queued    int    `json:"queued"`
 	// Executing is the number of closures that are being called, according to their hosts'
-	// reports, and GivenOut the number of others that hosts hold. The queue itself does not
+	// reports, and GivenOut is the number of other closures that hosts hold. The queue itself does not
 	// know the difference and counts all as executing.
 	Executing int    `json:"executing"`
 	GivenOut  int    `json:"given_out,omitempty"`

@@ -15,7 +15,7 @@ import (
 )
 
 // Workflow is the queue of a run, of type [closure.QueueType]; its ID is [closure.QueueID].
-// packed is the state that the last execution has packed; nil for the first.
+// packed is the state that the last execution has packed, or nil for the first.
 func Workflow(ctx workflow.Context, in closure.QueueInput, packed []byte) (*closure.QueueResult, error) {
 	config := rules.ConfigOf(in)
 	q := &queue{in: in}

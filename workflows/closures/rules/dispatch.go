@@ -81,7 +81,7 @@ type candidate struct {
 	held int
 }
 
-// candidates is a heap of hosts, those first that hold least for their slots.
+// candidates is a heap of hosts. The host that holds least for its slots is first.
 type candidates []candidate
 
 func (c candidates) Len() int           { return len(c) }

@@ -13,7 +13,7 @@ type item struct {
 	// queue is the queue that it waits in, or nil while a host holds it.
 	queue *functionQueue
 	host  *host
-	// lease is the open lease that names it; 0 if none does.
+	// lease is the open lease that names it, or 0 if none does.
 	lease int
 	// told reports whether its host has a request to cancel it. It is not called again then.
 	told bool
@@ -27,7 +27,7 @@ type item struct {
 
 func newItem(c closure.Closure, id uint64) *item {
 	c.ID, c.Attempt = id, 0
-	if c.Options != nil && c.Options.Retry { // it is of no concern to those who call it
+	if c.Options != nil && c.Options.Retry { // its callers need not know it
 		o := *c.Options
 		o.Retry = false
 		c.Options = &o

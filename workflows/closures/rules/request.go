@@ -21,7 +21,7 @@ type requests struct {
 	// last is the error that was raised last. It may still be pending for some clients.
 	last  *closure.Error
 	peers peers
-	// idleEpoch counts from 1 how often nothing was open, but for detached closures.
+	// idleEpoch counts, from 1, the times at which no closure but detached ones was open.
 	idleEpoch uint64
 	// tooLarge is the number of closures that were open when the queue was too large to
 	// continue as new, or 0 if it was not. As long as it is set and closures are open, the

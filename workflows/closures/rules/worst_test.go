@@ -35,8 +35,7 @@ func (r noise) word(n int) string {
 	return string(b)
 }
 
-// worst is a queue in which everything that is bounded is full of noise, but for its
-// closures.
+// worst is a queue in which everything bounded except its closures is full of noise.
 func worst(r noise) *Queue {
 	q := New(ConfigOf(closure.QueueInput{}))
 	// Each task has other functions, of more than can be remembered.

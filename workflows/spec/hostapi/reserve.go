@@ -24,7 +24,7 @@ type ReserveInput struct {
 	First int `json:"first,omitempty"`
 	// Run is the execution by which hosts know the run, if it is not the calling one.
 	Run string `json:"run,omitempty"`
-	// Devices are the GPUs that the run has on the host for itself; empty if the fleet was
+	// Devices are the GPUs that the run has on the host for itself, or empty if the fleet was
 	// not asked, or if the run claims none.
 	Devices []string `json:"devices,omitempty"`
 	// Elapsed is the run time so far, which max_run_time limits.
@@ -63,8 +63,8 @@ type ReserveOutput struct {
 	// only the ports of rank 0's host are used.
 	MasterPort int `json:"master_port"`
 	JAXPort    int `json:"jax_port"`
-	// Service says how to read the files of the run on this host; nil if only the host can.
+	// Service says how to read the files of the run on this host, or nil if only the host can.
 	Service *spec.HostService `json:"service,omitempty"`
-	// Shipped says how to fetch the run's files from here; nil if that is not possible.
+	// Shipped says how to fetch the run's files from here, or nil if that is not possible.
 	Shipped *spec.HostService `json:"shipped,omitempty"`
 }

@@ -1,4 +1,4 @@
-// Package timespan writes spans of time for people.
+// Package timespan formats spans of time for users.
 package timespan
 
 import (

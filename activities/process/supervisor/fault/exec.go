@@ -46,7 +46,7 @@ func Exec(path string, args, env []string, err error) error {
 	return e
 }
 
-// InterpreterFor returns the interpreter of a script by the end of its name; empty if no script's
+// InterpreterFor returns the interpreter of a script by the end of its name, or empty if no script's
 // name ends so.
 func InterpreterFor(name string) string {
 	return map[string]string{".py": "python3", ".sh": "bash"}[filepath.Ext(name)]

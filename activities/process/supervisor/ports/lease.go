@@ -34,7 +34,7 @@ type leaseKey struct{ generation, group int }
 type Lease struct {
 	Any   []int // without a wanted number
 	Fixed []int
-	Store string // the address of the store; empty if there is none
+	Store string // the address of the store, or empty if there is none
 }
 
 // All returns all ports.

@@ -22,7 +22,7 @@ type store struct {
 	server  *tcpstore.Server
 }
 
-// storeAddress returns the address of a store; empty if there is none.
+// storeAddress returns the address of a store, or empty if there is none.
 func storeAddress(wanted string, anyPorts []int) (string, error) {
 	host, port, err := net.SplitHostPort(wanted)
 	switch {

@@ -25,11 +25,11 @@ import (
 // session, parents and environment. Cgroups are used if the supervisor may create them. No
 // controller is needed.
 
-// Own returns the directory of the cgroup of this process; empty if there is none.
+// Own returns the directory of the cgroup of this process, or empty if there is none.
 func Own() string { return at("self") }
 
 // In returns the directory of the cgroup, directly below the instance's cgroup, that contains the
-// process; empty if it is unknown.
+// process, or empty if it is unknown.
 func In(pid int, instance string) string {
 	dir, name := at(strconv.Itoa(pid)), Of(pid, instance)
 	above, _, ok := strings.Cut(dir+"/", "/clusterrun-"+instance+"/")
@@ -59,7 +59,7 @@ func find(self, mounts []byte) string {
 		}
 	}
 	if path == "" || strings.HasPrefix(path, "/..") {
-		return "" // none, or outside of what this container may see
+		return "" // no cgroup, or one that this container cannot see
 	}
 	// On hybrid hosts version 2 is mounted below the others, so the mount is found by its type
 	// rather than its usual place.

@@ -162,7 +162,7 @@ func Killed(dir string) (n int, peak string) {
 	return n, strings.TrimSpace(string(Read(dir, "memory.peak")))
 }
 
-// Read returns the content of a file of a cgroup; nil if it cannot be read.
+// Read returns the content of a file of a cgroup, or nil if it cannot be read.
 func Read(dir, file string) []byte {
 	b, _ := os.ReadFile(filepath.Join(dir, file))
 	return b

@@ -62,7 +62,7 @@ func (f *Forker) Start(path string, argv []string, attr *syscall.ProcAttr, regis
 
 // How says how a child is forked.
 type How struct {
-	CPUs  []int // the CPUs that it is bound to; empty for all
+	CPUs  []int // the CPUs that it is bound to, or empty for all
 	Login bool  // it has the mask of a login
 	// Limits are the limits of setrlimit(2).
 	Limits []Rlimit

@@ -23,7 +23,7 @@ type copier struct {
 	// of the outputs, and those that the stop of [Outputs.Begin] takes. A file may be on a
 	// server that is gone, so every wait for mu must be bounded.
 	mu sync.Mutex
-	// ready is an epoll(7) of the pipes; nil if there are none.
+	// ready is an epoll(7) of the pipes, or nil if there are none.
 	ready   *os.File
 	streams map[int]*Stream // by the descriptor of the pipe
 	buf     []byte
@@ -275,7 +275,7 @@ func read(fd int, buf []byte) (n int, err error) {
 func (c *copier) drainLocked(s *Stream) {
 	left, err := unix.IoctlGetInt(s.pipe, unix.TIOCINQ)
 	if s.relay != nil && s.relay.terminal {
-		left = terminalSize // what is on its way does not count
+		left = terminalSize // bytes in flight do not count
 	} else if err != nil {
 		return
 	}

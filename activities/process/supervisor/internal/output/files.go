@@ -25,7 +25,7 @@ type Files struct {
 
 // Dir is the directory in which the files of a process are created.
 type Dir struct {
-	root *os.Root // links must not leave it; nil if it is not known
+	root *os.Root // links must not leave it, or nil if it is not known
 	path string   // of root
 	mode fs.FileMode
 }

@@ -10,7 +10,7 @@ import (
 
 // Outputs is the output that the processes of a run write to their files, and its limit.
 type Outputs struct {
-	copiers [4]copier // used are as many as there are processors, at most
+	copiers [4]copier // at most as many are used as there are processors
 	// Single has one used, so that lines of different processes are not mixed.
 	Single bool
 
@@ -42,7 +42,7 @@ type Output struct {
 
 // Quota limits what the processes of a run write.
 type Quota struct {
-	Bytes int64 // 0 is no limit
+	Bytes int64 // 0 means no limit
 	// Drop reports whether output beyond it is dropped. If it is false, the process that has
 	// written most is stopped.
 	Drop bool

@@ -82,8 +82,8 @@ func (s *Stream) keepEnd() {
 	s.relay.end = nil
 }
 
-// completeLine copies on for a moment while a stream of the owner ends within a line, so that
-// no other comes between two pieces of what was written at once.
+// completeLine copies on for a moment while a stream of the owner ends within a line, so that no
+// other output comes between two pieces of one write.
 func (c *copier) completeLine(s *Stream) {
 	for range 16 {
 		if c.streams[s.pipe] != s || !s.midline {
@@ -99,8 +99,8 @@ func (c *copier) completeLine(s *Stream) {
 	}
 }
 
-// Relayed returns the stream for what is read from pipe and goes to the owner's stdout (0) or stderr
-// (1). The end of that is kept. terminal reports whether the pipe is a pseudoterminal.
+// Relayed returns the stream for output that is read from pipe and goes to the owner's stdout (0) or
+// stderr (1). The end of that is kept. terminal reports whether the pipe is a pseudoterminal.
 func Relayed(pipe int, to *os.File, end Place, which int, terminal bool) *Stream {
 	return &Stream{pipe: pipe, file: to, place: end, relay: &relay{which: which, terminal: terminal}}
 }

@@ -63,7 +63,7 @@ type Stream struct {
 	cut int64
 	// ended reports whether the process has ended.
 	ended bool
-	relay *relay // of an output that goes to the owner; nil for others
+	relay *relay // of an output that goes to the owner, or nil for others
 }
 
 // Through returns the write end of a pipe to a regular file, and the stream to be copied.
@@ -115,7 +115,7 @@ const holdFor = 5 * time.Second
 // isFull reports whether there may be room later.
 func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-// retry writes what is held. It returns false while there is no room, and how many bytes are
+// retry writes the held bytes. It returns false while there is no room, and how many bytes are
 // lost because there was none for too long.
 func (s *Stream) retry() (lost int64, ok bool) {
 	n, err := s.file.Write(s.held)
@@ -247,7 +247,7 @@ func (s *Stream) identify() {
 	}
 }
 
-// create creates the file again, with its directories; nil if that is not possible.
+// create creates the file again, with its directories. It returns nil if that is not possible.
 func (p Place) create() (f *os.File) {
 	_ = p.User.Do(func() error {
 		logs, err := p.Make()
