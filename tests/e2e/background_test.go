@@ -80,7 +80,7 @@ func TestSubmitAlone(t *testing.T) {
 	next := l.backgroundWorker()
 	require.NotZero(t, next)
 	assert.NotEqual(t, worker, next)
-	assert.Contains(t, stderr, fmt.Sprintf("started a host worker in the background (process %d) in the place of process %d, which was killed", next, worker))
+	assert.Contains(t, stderr, fmt.Sprintf("started a host worker in the background (process %d) to replace process %d, which was killed", next, worker))
 	l.goOn()
 	for _, id := range []string{"third", "fourth"} {
 		code, _, stderr := l.run("wait", id)

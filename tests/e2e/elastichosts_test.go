@@ -84,7 +84,7 @@ func TestElasticHosts(t *testing.T) {
 	code, stdout, stderr := f.CLI(t, "validate", "--plan", "--nnodes", "2:4", "--nproc-per-node", "2", "--", "true")
 	require.Zero(t, code, stderr)
 	assert.Equal(t, "a: worker-0, worker-1\nb: worker-2, worker-3\nc: worker-4, worker-5\n", stdout)
-	assert.Contains(t, stderr, "it waits 30s for room on 4 hosts, and begins on 3 then; 2 are enough for it")
+	assert.Contains(t, stderr, "it waits 30s for room on 4 hosts, then begins on 3; its minimum is 2")
 
 	run := f.start(elastic("2:4", 8, spec.GrowNextGeneration))
 	first := f.generation(0, 2, "a", "b", "c")

@@ -189,7 +189,7 @@ func TestDevAsksBeforeItEndsRuns(t *testing.T) {
 
 	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
 	harness.Eventually(t, "it asks", said("again within"))
-	harness.Eventually(t, "it goes on", said("going on"))
+	harness.Eventually(t, "it continues", said(": continuing"))
 	require.False(t, ended())
 	require.NoError(t, syscall.Kill(pid, syscall.SIGINT))
 	harness.Eventually(t, "it asks again", said("got SIGINT"))

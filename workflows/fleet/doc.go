@@ -75,8 +75,8 @@
 //     the guarding run will not need.
 //   - Otherwise another run may use only room that the guarding run could not use on the empty host.
 //
-// A run that could not start even if all ready hosts were empty guards nothing: it waits for
-// hosts and not for other runs.
+// A run that could not start even if all ready hosts were empty guards nothing: it waits for hosts,
+// not for other runs.
 //
 // # Preemption
 //

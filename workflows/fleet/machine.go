@@ -60,7 +60,7 @@ type run struct {
 	// promised is the latest decision in which it was promised room that others make.
 	promised int
 	// enough is the time since which there has been room on enough hosts for an elastic run
-	// that waits for more. It is zero if there is none.
+	// that waits for more. It is zero while there is no such room.
 	enough time.Time
 }
 

@@ -28,7 +28,7 @@ func (s *standstill) add(step *float64) {
 	s.failed = true
 }
 
-// given returns the count as it is told, or nil if restarts may continue.
+// given returns the count for the report, or nil if restarts may continue.
 func (s *standstill) given(most *int) *spec.Standstill {
 	if most == nil || s.restarts < *most || !s.failed {
 		return nil

@@ -114,7 +114,7 @@ type BarrierRefusalWhy string
 
 // The values of [BarrierRefusalWhy].
 const (
-	// BarrierOthers means that the participants of the arrival were not those of the round.
+	// BarrierOthers means that the arrival named participants that differ from the round's.
 	BarrierOthers BarrierRefusalWhy = "other-participants"
 	// BarrierTooMany means that the task has arrived too often without being released.
 	BarrierTooMany BarrierRefusalWhy = "too-many"
@@ -264,8 +264,8 @@ func ParticipantsDigest(sorted []string) string {
 // maxNamed bounds the participants that a text names.
 const maxNamed = 10
 
-// OtherParticipantsText refuses an arrival whose participants are not those of the tasks that
-// already wait. It names the difference: of a thousand they may have one.
+// OtherParticipantsText refuses an arrival that names other participants than the waiting tasks do.
+// It names the difference: of a thousand they may have one.
 func OtherParticipantsText(task string, yours, theirs []string) string {
 	var parts []string
 	if extra := without(yours, theirs); len(extra) > 0 {

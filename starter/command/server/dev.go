@@ -220,7 +220,7 @@ func (d *dev) run(ctx context.Context) error {
 			d.Say("stopping")
 			return nil
 		case <-confirm:
-			d.Say("no second signal within %s: going on", worker.ConfirmWithin)
+			d.Say("no second signal within %s: continuing", worker.ConfirmWithin)
 			asked, confirm = cli.Interruption{}, nil
 		case err := <-w.Exited:
 			w.Exited <- err // stopWorker waits for it

@@ -86,8 +86,8 @@ func printPlan(a *cli.App, s *spec.RunSpec, plan fleet.Grant, ships *shipped.Lis
 func elasticPlan(s *spec.RunSpec, hosts int) string {
 	least, most := s.Hosts.Count.Bounds()
 	if hosts == most {
-		return fmt.Sprintf("it begins at once, on %d hosts, the most that it may have; %d are enough for it", hosts, least)
+		return fmt.Sprintf("it begins at once, on %d hosts, its maximum; its minimum is %d", hosts, least)
 	}
-	return fmt.Sprintf("it waits %s for room on %d hosts, and begins on %d then; %d are enough for it",
+	return fmt.Sprintf("it waits %s for room on %d hosts, then begins on %d; its minimum is %d",
 		s.WithDefaults().Elastic.JoinWait, most, hosts, least)
 }

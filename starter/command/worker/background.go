@@ -144,7 +144,7 @@ func WantWorker(ctx context.Context, a *cli.App, c client.Client, s cli.Server, 
 	} else if w != nil {
 		killed := ""
 		if last != nil {
-			killed = fmt.Sprintf(" in the place of process %d, which was killed", last.PID)
+			killed = fmt.Sprintf(" to replace process %d, which was killed", last.PID)
 		}
 		a.Say("started a host worker in the background (process %d)%s; it ends after %s without runs, or by `clusterrun worker stop`", w.PID, killed, strings.TrimSuffix(cli.Roughly(onDemandIdle), "0s"))
 	}

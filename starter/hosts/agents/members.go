@@ -45,7 +45,7 @@ func (m *members) check(r Request) Answer {
 	case r.ID != here.ID:
 		return refuse("--rdzv-id is %q, not %q as for the run here; give each run its own endpoint", r.ID, here.ID)
 	case r.Encoded != here.Encoded:
-		return refuse("--codec-keys is given for one of the agents and not for the other; give all of them the same keys")
+		return refuse("--codec-keys is given for one of the agents, but not for the other; give all of them the same keys")
 	case again && r.ExecutionID != m.executionID:
 		return refuse("it belongs to another run")
 	case had != nil && had.agent == r.Agent:

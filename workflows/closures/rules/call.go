@@ -28,7 +28,7 @@ type Call[A any] struct {
 // one, [Queue.Actions] included.
 func (c *Call[A]) Ready() bool { return c.ready }
 
-// Answer returns the answer, or an error if there is none.
+// Answer returns the answer, or an error if it has none.
 func (c *Call[A]) Answer() (A, error) {
 	if !c.ready {
 		return c.answer, ErrWaiting

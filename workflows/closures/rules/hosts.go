@@ -59,7 +59,7 @@ type lease struct {
 	probing bool
 }
 
-// Bounds of the closures that one host is given.
+// Bounds of the closures that a host is given.
 const (
 	// maxSlots bounds the slots of a task that are believed.
 	maxSlots = 10_000
