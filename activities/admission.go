@@ -90,9 +90,9 @@ func (g *gate) admit(run runkey.Run, in hostapi.ReserveInput, tasks []spec.Task)
 	return l, append(problems, g.admitNotices(in, tasks, signers)...)
 }
 
-// sameUser denies a request that the policy allows only as another user than the run's user here.
-// The run's files and sockets belong to that user, and a signer who may start processes as one user
-// must not use the run of another.
+// sameUser denies a request that the policy allows only as a different user than the run's user
+// here. The run's files and sockets belong to that user, and a signer who may start processes as one
+// user must not use the run of another.
 func sameUser(d policy.Decision, as string) policy.Decision {
 	if !d.Allowed || d.User == as {
 		return d

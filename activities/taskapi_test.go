@@ -67,7 +67,7 @@ var servedRun = runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "1"}
 
 func workerKey(i string) runkey.Task { return runkey.Task{Run: servedRun, Task: "worker-" + i} }
 
-// The next host worker serves the tasks of the one before at the same sockets, and knows
+// The next host worker serves the tasks of the previous host worker at the same sockets, and knows
 // which of them have ended for good.
 func TestServeTasksAgain(t *testing.T) {
 	state := t.TempDir()

@@ -106,7 +106,7 @@ func (u *usageHistory) add(at time.Time, s supervisor.Sample) {
 		p.CPUs = busy(s.Usage.User+s.Usage.System, u.used.User+u.used.System)
 		p.GPUs = busy(s.Usage.GPUTime, u.used.GPUTime)
 		p.MaxCPUs, p.MaxGPUs = p.CPUs, p.GPUs
-		if steps < u.steps || seconds < u.seconds { // they are counted in another way from now on
+		if steps < u.steps || seconds < u.seconds { // they are counted differently from now on
 			u.steps, u.seconds = 0, 0
 		}
 		if p.Steps = steps - u.steps; p.Steps > 0 {

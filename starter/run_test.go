@@ -170,7 +170,7 @@ func TestRequestErrors(t *testing.T) {
 }
 
 // A run that continued as new is reached by the ID of its first execution. A
-// cancellation needs care: the server takes it for an execution that has ended.
+// cancellation needs care: the server accepts it for an execution that has ended.
 func TestRequestsFollowTheRun(t *testing.T) {
 	continued := mocks.NewHistoryEventIterator(t)
 	continued.On("HasNext").Return(true)

@@ -80,8 +80,8 @@ func signOfLife(now time.Time, a *workflowpb.PendingActivityInfo) (heard, givenU
 	isScheduled := a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED
 	switch heard = beat; {
 	case lost:
-		// An attempt that the server has given to a poll of the host is not a sign of life if
-		// the one before it was lost: the host may have been cut off with its poll open.
+		// An attempt that the server has given to a poll of the host is not a sign of life if the
+		// previous attempt was lost: the host may have been cut off with its poll open.
 		if beat.Unix() <= 0 {
 			heard = a.GetLastAttemptCompleteTime().AsTime().Add(-o.GetHeartbeatTimeout().AsDuration())
 		}

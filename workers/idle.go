@@ -101,7 +101,7 @@ func (o Options) endWhenIdle(ctx context.Context, log *zap.Logger, end func()) {
 			continue
 		}
 		leaving.Store(f)
-		log.Info("idle for so long: this host worker exits", zap.Duration("idle", o.IdleExit))
+		log.Info("this host worker was idle for too long, and exits", zap.Duration("idle", o.IdleExit))
 		end()
 		return
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
-// skippedError reports that an earlier run has ended in another way than the spec says.
+// skippedError reports that an earlier run has not ended as the spec requires.
 type skippedError struct{ why string }
 
 func (e *skippedError) Error() string { return e.why }
 
-// awaitEarlier waits until the earlier runs of the spec have ended. The first that ends in
-// another way than the spec says ends the wait with a [*skippedError].
+// awaitEarlier waits until the earlier runs of the spec have ended. The first that does not end as
+// the spec requires ends the wait with a [*skippedError].
 //
 // A run can only wait for runs that began before it, so no runs wait for each other.
 func (pl *placer) awaitEarlier(parent workflow.Context) error {

@@ -49,7 +49,7 @@ func TestARunBeginsAfterOthers(t *testing.T) {
 	assert.Equal(t, int32(1), launched.Load())
 }
 
-// A run is skipped as soon as one of the earlier runs has ended in another way.
+// A run is skipped as soon as one of the earlier runs has not ended as the spec requires.
 func TestARunIsSkipped(t *testing.T) {
 	w, launched := afterWorld(t, map[string]spec.RunEnd{"open": "", "bad": spec.EndedBadly})
 	err := w.start(t, spec.RunSpec{After: []spec.After{{Run: "open"}, {Run: "bad"}}}, nil)

@@ -44,7 +44,7 @@ func newLaunch(a lifecycle.Launch, cancel workflow.CancelFunc) *launch {
 func (r *clusterRun) runTaskInput(a lifecycle.Launch) hostapi.RunTaskInput {
 	in := hostapi.RunTaskInput{Run: r.began, Execution: r.execution, Task: a.Task.Name(), Generation: a.Generation, Launch: a.Launch}
 	if a.Added {
-		// Started by an operator, perhaps with another command than the spec has.
+		// An operator started it, perhaps with a command other than the spec's.
 		in.Added = &a.Task
 	}
 	return in

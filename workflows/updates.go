@@ -158,7 +158,7 @@ func (r *clusterRun) servePlacing(q request) {
 		r.unplacedWhy = "it was terminated " + when
 	case lifecycle.GiveNotice:
 		if q.done == nil {
-			r.machine.Step(e) // it is for the generation that is being placed
+			r.machine.Step(e) // it concerns the generation that is being placed
 			return
 		}
 		q.done.SetError(refused(r.machine.Check(e)))

@@ -49,8 +49,7 @@ func TestRetryDelayOfAMillisecondIsNotASecond(t *testing.T) {
 	assert.Less(t, quickest, time.Second)
 }
 
-// The activity heartbeats only once, before it is cancelled: it cannot learn of it
-// in another way.
+// The activity heartbeats only once, before it is cancelled: it has no other way to learn of it.
 func TestCancellationIsPushed(t *testing.T) {
 	running := make(chan struct{})
 	told := make(chan struct{})

@@ -18,7 +18,7 @@ import (
 // machine executes programs for an architecture, by an emulator where one is named.
 type machine struct{ architecture, emulator string }
 
-// foreign is a machine of the other architecture than this one's.
+// foreign is a machine whose architecture differs from this one's.
 func foreign() machine {
 	if runtime.GOARCH == "arm64" {
 		return machine{"amd64", "qemu-x86_64-static"}
@@ -169,7 +169,7 @@ func rpm(t *testing.T, m machine, before, path string) {
 	assert.Len(t, filesBelow(t, filepath.Join(bare, "usr")), 6, "two programs, completions for three shells, and the licences")
 }
 
-// upgraded checks that a new version has taken the place of the one of older.
+// upgraded checks that a new version has replaced the version of older.
 func (m machine) upgraded(t *testing.T, root string) {
 	t.Helper()
 	m.works(t, filepath.Join(root, "usr"))

@@ -50,7 +50,7 @@ func appendLine(b *strings.Builder, line string) {
 	}
 }
 
-// appendColored appends a line in which there are sequences.
+// appendColored appends a line that contains sequences.
 func appendColored(b *strings.Builder, line string) {
 	var f font
 	for line != "" {

@@ -253,7 +253,7 @@ func checkBarriers(pages []page) []string {
 			if arrived[k] == nil {
 				arrived[k] = map[string]int64{}
 			}
-			// The arrival that this passing answers is the last one before it.
+			// This passing answers the last arrival before it.
 			for _, a := range p.arrivals {
 				if a < at {
 					arrived[k][p.task] = max(arrived[k][p.task], a)

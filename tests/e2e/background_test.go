@@ -133,7 +133,7 @@ func TestAHostWorkerInTheBackground(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(l.state(), "worker", "background.json"))
 	log, err := os.ReadFile(filepath.Join(l.state(), "worker.log"))
 	require.NoError(t, err)
-	assert.Contains(t, string(log), "idle for so long: this host worker exits")
+	assert.Contains(t, string(log), "this host worker was idle for too long, and exits")
 
 	code, _, stderr = l.run("submit", "--id", "run", "--", "true")
 	require.Zero(t, code, stderr)

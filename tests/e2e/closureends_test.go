@@ -112,8 +112,8 @@ func TestAQueueThatNobodyServesEndsWithItsRun(t *testing.T) {
 	}
 }
 
-// If the owner of a run is killed with its host worker, the next command ends the run and its
-// queue, for which there is no worker left.
+// If the owner of a run is killed with its host worker, the next command ends the run and its queue,
+// which have no worker left.
 func TestTheOwnerOfClosuresIsKilled(t *testing.T) {
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")

@@ -366,7 +366,7 @@ func TestDirectOutput_SEED77(t *testing.T) {
 		assert.NotContains(t, stderr, "noise")
 	})
 	t.Run("nobody reads", func(t *testing.T) {
-		// It notices although its programs do not write, or do not mind.
+		// It notices even if its programs do not write, or ignore the error.
 		script := harness.Clusterrun(t) + ` run --env ` + l.mark + ` -n 2 --redirects 0 --tee 0 -- bash -c 'trap "" PIPE; echo up; while :; do sleep 0.05; done' | head -1; echo "code ${PIPESTATUS[0]}"`
 		p := harness.Start(t, l.home, harness.Env(l.home), "bash", "-c", script)
 		require.Zero(t, p.ExitCode())

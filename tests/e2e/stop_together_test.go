@@ -176,7 +176,7 @@ func TestStopTogether(t *testing.T) {
 
 	t.Run("CO-13 SEED-65 a clear takes the stop back", func(t *testing.T) {
 		f.t = t
-		// Fails once in the stop and once after it.
+		// It fails once during the stop, and once after the clear.
 		failing := `echo up >> $DIR/$NAME-$CLUSTERRUN_TASK; n=$(wc -l < $DIR/$NAME-$CLUSTERRUN_TASK)
 until [ -e $DIR/$NAME-$n ]; do sleep 0.05; done; [ $n = 3 ]`
 		run := f.stopRun("clear", &spec.RunSpec{AutoRestart: true, StopTogether: spec.StopTogether{Grace: spec.DurationOf(time.Hour)},

@@ -197,7 +197,7 @@ func freeSubnet(t testing.TB, number int) string {
 	addresses, err := net.InterfaceAddrs()
 	require.NoError(t, err)
 	for i := range 250 {
-		// Another test of this process may be about to take the one before.
+		// Another test of this process may be about to take the previous number.
 		subnet := fmt.Sprintf("10.213.%d", (os.Getpid()+11*number+i)%250)
 		used := false
 		for _, a := range addresses {

@@ -83,7 +83,7 @@ func torchrun() *measure.Launcher {
 	if path == nil {
 		return nil
 	}
-	// With Python 3.11 torch 1.13 of Debian takes no other streams than 1 and 2, its own default
+	// With Python 3.11 torch 1.13 of Debian takes no streams other than 1 and 2, its own default
 	// of 0 included.
 	start := func(stream, restarts string) measure.Start {
 		return func(dir string, n int, argv []string) ([]string, error) {

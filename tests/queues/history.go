@@ -24,7 +24,7 @@ type execution struct {
 
 func (s *Server) last() *execution { return s.executions[len(s.executions)-1] }
 
-// newExecution begins one, and ends the one before.
+// newExecution begins an execution, and ends the previous one.
 func (s *Server) newExecution() {
 	id := fmt.Sprintf("execution-%d", len(s.executions)+1)
 	if len(s.executions) > 0 {

@@ -15,8 +15,8 @@ func (h *Host) devices() []string {
 	return names
 }
 
-// knows reports whether the host has GPUs of all these names. A GPU may have several names: a
-// run that uses another name than its host gets all GPUs of the host.
+// knows reports whether the host has GPUs of all these names. A GPU may have several names: a run
+// that uses a different name than its host gets all GPUs of the host.
 func (h *Host) knows(listed []string) bool {
 	names := h.devices()
 	return !slices.ContainsFunc(listed, func(name string) bool { return !slices.Contains(names, name) })

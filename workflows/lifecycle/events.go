@@ -33,7 +33,7 @@ type Resumed struct {
 // some are released like any other.
 type PlacementFailed struct {
 	Message string
-	// Skipped reports whether an earlier run ended in another way than the spec says.
+	// Skipped reports whether an earlier run did not end as the spec requires.
 	Skipped bool
 }
 

@@ -55,8 +55,8 @@ func fit(r *spec.RunResult, limit int) {
 	leaveOut(r, size(r)-limit)
 }
 
-// leaveOut drops tasks with that many bytes from a result, and notes their number: completed
-// tasks first, and the last ones before others.
+// leaveOut drops tasks with that many bytes from a result, and notes their number: completed tasks
+// first, and the last tasks before others.
 func leaveOut(r *spec.RunResult, bytes int) {
 	out := make([]bool, len(r.Tasks))
 	dropped := 0

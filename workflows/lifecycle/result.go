@@ -144,7 +144,7 @@ func (t *task) result(e Released) spec.TaskResult {
 	}
 	r.Restarts = max(r.Restarts, len(exits)-1)
 	if r.Exit == nil && t.launch < 0 && len(exits) > 0 {
-		// Its generation was never launched; the last exit is of the one before.
+		// Its generation was never launched, so the last exit is from the generation before.
 		exit := exits[len(exits)-1]
 		r.Exit = &exit
 	}

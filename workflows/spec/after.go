@@ -70,7 +70,7 @@ func (a After) Wants() string {
 	return "run " + a.Run + " to succeed"
 }
 
-// Why returns the reason for skipping a run whose earlier run has ended in another way.
+// Why returns the reason for skipping a run whose earlier run has ended that way.
 func (a After) Why(end RunEnd) string {
 	switch end {
 	case EndedWell:

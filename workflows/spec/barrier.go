@@ -264,8 +264,8 @@ func ParticipantsDigest(sorted []string) string {
 // maxNamed bounds the participants that a text names.
 const maxNamed = 10
 
-// OtherParticipantsText refuses an arrival that names other participants than the waiting tasks do.
-// It names the difference: of a thousand they may have one.
+// OtherParticipantsText refuses an arrival whose list of participants differs from the list of the
+// waiting tasks. It names the difference: of a thousand they may have one.
 func OtherParticipantsText(task string, yours, theirs []string) string {
 	var parts []string
 	if extra := without(yours, theirs); len(extra) > 0 {

@@ -66,8 +66,8 @@ func readDocument(c *checker, data []byte, parse func(*checker, []byte) *node) *
 		})
 		return nil
 	}
-	// Before anything else: the decoders replace invalid UTF-8 by U+FFFD, and the program would
-	// get other bytes than the document has.
+	// Before anything else: the decoders replace invalid UTF-8 by U+FFFD, and the program would get
+	// bytes that differ from the document's.
 	if at := invalidUTF8(data); at >= 0 {
 		c.note(Problem{
 			Line:    lineAt(data, at),
@@ -213,8 +213,8 @@ func lineAt(data []byte, offset int) int {
 func manyLines(data []byte) bool { return bytes.Contains(bytes.TrimSpace(data), []byte("\n")) }
 
 // hasLoneSurrogate reports whether a JSON text names half of a surrogate pair. encoding/json
-// would silently replace it by U+FFFD, and the program would get another argument than was
-// written.
+// would silently replace it by U+FFFD, and the program would get an argument that differs from the
+// written one.
 func hasLoneSurrogate(raw []byte) bool {
 	for i := 0; i+1 < len(raw); i++ {
 		if raw[i] != '\\' {

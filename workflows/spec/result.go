@@ -281,8 +281,8 @@ type Failure struct {
 // LeftOut describes the parts that a result has no room for, or cannot hold. Its lists have the
 // first 100 names.
 type LeftOut struct {
-	// Tasks is the number of missing tasks. Completed tasks are left out first, and the last
-	// ones before others.
+	// Tasks is the number of missing tasks. Completed tasks are left out first, and the last tasks
+	// before others.
 	Tasks int `json:"tasks,omitempty"`
 	// Values are tasks whose values are too large together. Each is in result.json of the log
 	// directory of its process.

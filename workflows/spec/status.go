@@ -200,7 +200,7 @@ type LiveUsage struct {
 	GPUMemoryBytes int64   `json:"gpu_memory_bytes,omitempty"`
 	// Processes counts them.
 	Processes int `json:"processes"`
-	// SilentSeconds is the time for which the task has been silent, once that is the silence of
+	// SilentSeconds is the time for which the task has been silent, once that exceeds the silence of
 	// its spec.
 	SilentSeconds int `json:"silent_seconds,omitempty"`
 	// SilentAfter is the time in seconds after which it counts as silent, if that was learnt.

@@ -119,7 +119,7 @@ func blame(all []*Class, total int, hostOf func(int) string) (Ranks, string) {
 	return nil, "cannot tell which task blocks the others: no ranks wait for others"
 }
 
-// apart finds the ranks that wait for others in another place than most ranks.
+// apart finds the ranks that wait for others in a different place than most ranks.
 func apart(waiting []*Class, total int, name func([]*Class, string, ...any) (Ranks, string)) (Ranks, string) {
 	most := waiting[0]
 	var rest []*Class

@@ -7,9 +7,9 @@
 // the host, each measured by its clock, so the clocks of hosts may differ.
 //
 // [Find] compares the usual durations of tasks of the same type, whose steps must mean the
-// same. A program whose ranks wait for each other by other means than our barriers, such as a
-// collective of NCCL, has equally long steps if it counts them by progress: then no rank is
-// named, even if one is late.
+// same. A program whose ranks wait for each other by means other than clusterrun's barriers, such as
+// a collective of NCCL, has equally long steps if it counts them by progress: then no rank is named,
+// even if one is late.
 //
 // # What is usual
 //

@@ -349,7 +349,7 @@ func TestAttemptsOfATaskComeOneAfterTheOther(t *testing.T) {
 	bothWays(t, func(t *testing.T, o FollowOptions) {
 		o.Hold = time.Hour
 		run := t.TempDir()
-		for n := range 3 { // they exist from the start, in another order than their names
+		for n := range 3 { // they exist from the start, in an order that differs from the order of their names
 			appendTo(t, makeProcess(t, run, n*10, 4), StdoutFile, fmt.Sprintf("old %d", n))
 		}
 		var c collector

@@ -145,7 +145,7 @@ func (f *Follower) open(s *stream) error {
 	return nil
 }
 
-// isReplaced reports whether the path of a stream leads to another file than the open one.
+// isReplaced reports whether the path of a stream no longer leads to the open file.
 func (f *Follower) isReplaced(s *stream) bool {
 	info, err := os.Lstat(s.path)
 	return err == nil && !os.SameFile(s.info, info)

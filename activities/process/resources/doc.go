@@ -24,7 +24,7 @@
 //     numbers in both refer to the devices that ROCR_VISIBLE_DEVICES leaves.
 //   - auto without a GPU sets nothing, so that a spec also works on a laptop. If no GPU is
 //     seen, the numbers of a list are refused, unless the host worker's CUDA_VISIBLE_DEVICES
-//     names GPUs: the driver may be of another kind. Names of devices (UUIDs) are never
+//     names GPUs: the driver may be different. Names of devices (UUIDs) are never
 //     checked.
 //   - CPUs that this process may run on, which a container or taskset limits.
 //     A container's quota of CPU time is not a set of CPUs and changes nothing here.

@@ -37,8 +37,8 @@ func create(root *os.Root, dir, prefix string, taken time.Time) (*os.File, error
 	}
 }
 
-// save writes the report and returns its path. It removes an incomplete file, because readers
-// would take it for complete.
+// save writes the report and returns its path. It removes an incomplete file, because readers would
+// assume that it is complete.
 func (r *report) save() (string, error) {
 	if err := os.MkdirAll(r.Root, 0o700); err != nil {
 		return "", err

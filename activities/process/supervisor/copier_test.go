@@ -90,7 +90,7 @@ func TestFilesThatAreRenamedOrRemovedAreMadeAnew(t *testing.T) {
 	h := newHost(t, nil)
 	for name, c := range map[string]struct {
 		do     func(c Command) error
-		before string // in the file old
+		before string // the content of the file old
 	}{
 		"rename":  {func(c Command) error { return os.Rename(c.Stdout, h.file("old")) }, "one\ntwo\n"},
 		"remove":  {func(c Command) error { return os.Remove(c.Stdout) }, ""},

@@ -258,7 +258,7 @@ type StopAll struct {
 // Stops describe how the processes of several tasks are stopped.
 type Stops struct {
 	Stop
-	// Tasks has the tasks that are stopped in another way.
+	// Tasks has the tasks that are stopped differently.
 	Tasks map[string]Stop `json:"tasks,omitempty"`
 }
 

@@ -57,8 +57,8 @@ func NewOwnersClient(conn net.Conn, pid int, stateDir, instance string) *Client 
 	return c
 }
 
-// ClientFromEnv returns the client of a side. It removes the socket from the environment, so
-// that no program started from here takes itself for a side.
+// ClientFromEnv returns the client of a side. It removes the socket from the environment, so that no
+// program started from here believes that it is a side.
 func ClientFromEnv() (*Client, error) {
 	text := os.Getenv(envFD)
 	if text == "" {

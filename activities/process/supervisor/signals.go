@@ -18,8 +18,9 @@ const (
 
 // ObeySignals makes the supervisor of this configuration do what signals ask for. The context ends
 // with the first of those in ends; the second of them means that there are no graces any longer.
-// Those that are ignored stay so: who starts a program as nohup does means it. With an Upgrade each
-// of those in upgrades requests one. [SignalEnd] and [SignalUpgrade] are listened for in any case.
+// Those that are ignored stay so: a caller that ignores them, as nohup does, intends that. With an
+// Upgrade each of those in upgrades requests one. [SignalEnd] and [SignalUpgrade] are listened for
+// in any case.
 //
 // end ends the context as a signal does. stop is called when the supervisor has ended. It reports
 // whether it was asked to.

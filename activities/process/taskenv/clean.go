@@ -46,7 +46,7 @@ func isOwn(name string) bool {
 // finds them would report its own readiness as ours.
 var ofService = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
 
-// isRank reports whether a variable makes libraries take a process for a rank of another
+// isRank reports whether a variable makes libraries believe that a process is a rank of another
 // launch. Other variables of Slurm, MPI and torch, such as the job and tuning, are kept.
 func isRank(name string) bool {
 	if hasAnyPrefix(name, "PMIX_MCA_") {

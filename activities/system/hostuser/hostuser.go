@@ -84,7 +84,7 @@ func Home(ctx context.Context) string {
 	if u, err := user.LookupId(id); err == nil {
 		return u.HomeDir
 	}
-	// The user may be in another source than the password file, and getent may be missing.
+	// The user may not be in the password file but in another source, and getent may be missing.
 	entry, err := find(ctx, id)
 	if err != nil {
 		return ""

@@ -127,7 +127,7 @@ func TestResourcesOfAKilledCoordinator(t *testing.T) {
 	create("process-0", 0)
 	schedule("process-0", 2)
 	for process := 1; process <= 4; process++ {
-		h.listen(0, process) // the one before was killed
+		h.listen(0, process) // the previous coordinator was killed
 		session := fmt.Sprint("process-", process)
 		asks[closure.Opened](h, wire.PathCoordinator+wire.OpOpen, "")
 		asks[closure.Opened](h, wire.PathCoordinator+wire.OpOpen, "") // a child of it, perhaps

@@ -118,7 +118,7 @@ func (l *lines) arrive(line []byte) {
 	}
 }
 
-// decode decodes a line. In a loop, a line differs from the one before only in its key, which
+// decode decodes a line. In a loop, a line differs from the previous line only in its key, which
 // our clients put at the end.
 func (l *lines) decode(line []byte) *wire.Problem {
 	head, key, _ := bytes.Cut(line, []byte(`"key":"`))

@@ -134,7 +134,7 @@ func (d document) sameType(t *testing.T, seen map[string]bool, name string, typ 
 	require.True(t, ok, "there is no schema %q for %s", name, typ)
 	seen[name] = true
 	if typ.PkgPath() == reflect.TypeFor[closure.Closure]().PkgPath() {
-		name = strings.TrimPrefix(name, "Closure") // Error in the document is another type than here
+		name = strings.TrimPrefix(name, "Closure") // Error in the document is a different type
 	}
 	assert.Contains(t, []string{name, "Closure"}, typ.Name())
 	var fields, required []string

@@ -87,7 +87,7 @@ func parseStopQuery(raw string) (stopQuery, *wire.Problem) {
 			q.wait = min(d, maxStopWait)
 		case "after":
 			if q.after, err = strconv.Atoi(value[0]); err != nil || q.after < 0 {
-				return q, invalid(name, "it is the seq of an answer, a number from 0")
+				return q, invalid(name, "give the seq of an answer, a number from 0")
 			}
 		default:
 			return q, invalid(cutName(name), "unknown parameter; the parameters are wait and after")

@@ -180,7 +180,7 @@ func TestSignatureOfAStartIsGoodForOneInAGeneration(t *testing.T) {
 	assert.ErrorContains(t, err, "it was used before")
 }
 
-// A signature that is written in another way is still the same signature.
+// A signature that is written differently is still the same signature.
 func TestSignatureIsUsedUpHoweverItIsWritten(t *testing.T) {
 	g, sign := signedBy(t)
 	s := &spec.RunSpec{Command: []string{"x"}, Tasks: []spec.TaskGroup{{Type: "worker"}}}

@@ -122,7 +122,7 @@ func (s *scheduling) checkFrom(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case s.key != "":
-		return cli.Usagef(`--key would be that of all lines; give each its own: {"function": "f", "options": {"key": "k"}}`)
+		return cli.Usagef(`--key would give all lines the same key; give each line its own: {"function": "f", "options": {"key": "k"}}`)
 	case s.kwargs != "":
 		return cli.Usagef("--kwargs is for FUNCTION; with --from write them into the lines")
 	}

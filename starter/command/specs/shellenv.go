@@ -199,8 +199,8 @@ func SecretsInClear(s *spec.RunSpec) []string {
 	return slices.Compact(names)
 }
 
-// SayRanks names the variables of this shell that local processes do not get, because each
-// process would take itself for the same rank. It does so only for a command that was typed.
+// SayRanks names the variables of this shell that local processes do not get, because each process
+// would believe that it is the same rank. It does so only for a command that was typed.
 func SayRanks(a *cli.App, cmd *cobra.Command, args []string, s *spec.RunSpec) {
 	src, err := ParseSource(cmd, args)
 	names := slices.DeleteFunc(taskenv.Ranks(os.Environ()), func(name string) bool {

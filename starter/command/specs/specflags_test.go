@@ -44,7 +44,7 @@ func specFrom(t *testing.T, stdin string, args ...string) (*spec.RunSpec, error)
 	return out, failure
 }
 
-// The reference of the spec names no flag that there is not.
+// All flags that the reference of the spec names exist.
 func TestReferenceNamesFlags(t *testing.T) {
 	f := &SpecFlags{}
 	f.Register(pflag.NewFlagSet("run", pflag.ContinueOnError))

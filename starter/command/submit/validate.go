@@ -83,7 +83,7 @@ func validate(a *cli.App, cmd *cobra.Command, args []string, f *specs.SpecFlags)
 		return err
 	}
 	if src.File == "" && len(src.Others) == 0 && cmd.ArgsLenAtDash() != 0 {
-		// run takes this for a program, but a user of validate meant a file.
+		// run treats this as a program, but a user of validate means a file.
 		return cli.Usagef("%s is no spec: the name of one ends in .yaml, .yml or .json; to check a command, write it after --", args[0])
 	}
 	s, err := src.Read(a.In, f)

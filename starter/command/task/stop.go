@@ -111,7 +111,7 @@ Exit codes:
   2    mistake in the command line, or not called within a task
   125  the host refused it, or did not answer for a minute`,
 		Example: `  until clusterrun task should-stop; do work; done
-  while clusterrun task should-stop; [ $? = 1 ]; do work; done   # ends, too, when it cannot be told
+  while clusterrun task should-stop; [ $? = 1 ]; do work; done   # an error ends it, too
   clusterrun task should-stop --json | jq -r .error.message`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -148,7 +148,7 @@ func (s *installation) unit(cmd *cobra.Command, environment string) (service.Uni
 			return u, cli.Usagef("--run-as: %s; name one that it has", err)
 		}
 	case !s.forUser && o.Policy == "":
-		return u, cli.Usagef("whoever can write to the server's namespace would be root here; give --run-as USER, or --policy FILE to say whom tasks run as")
+		return u, cli.Usagef("anyone who can write to the server's namespace would be root here; give --run-as USER, or --policy FILE, which names the users of tasks")
 	}
 	if u.Program, err = ownProgram(); err != nil {
 		return u, err

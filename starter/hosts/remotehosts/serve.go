@@ -185,7 +185,7 @@ func (s *service) stop(w http.ResponseWriter, r *http.Request) {
 }
 
 // stdin copies the body of the request to the stdin of a task. If the body breaks off, the
-// stdin does not end, so that the task does not take a part for the whole.
+// stdin does not end, so that the task does not mistake a part for the whole.
 func (s *service) stdin(w http.ResponseWriter, r *http.Request) {
 	if _, ok := s.running(w); !ok {
 		return

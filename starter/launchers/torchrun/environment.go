@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// environment adds the variables that torchrun passes on to its processes, and that they would
-// not get here.
+// environment adds variables that torchrun passes on to its processes and clusterrun does not.
 func (t *translation) environment() error {
 	if id := t.text("rdzv-id", ""); id != "" && !t.has("standalone") {
 		t.setenv("TORCHELASTIC_RUN_ID", id)

@@ -92,8 +92,8 @@ func TestAnswersAreBounded(t *testing.T) {
 }
 
 // Keys are remembered for the whole run: a closure that is scheduled twice is called once, with
-// any number of others, and in later executions. A key is refused if another would have to be
-// forgotten for it.
+// any number of others, and in later executions. A key is refused if the queue would have to forget
+// another key.
 func TestKeysAreRememberedOrRefused(t *testing.T) {
 	q := New(Config{})
 	request := func(batch uint64, first int) closure.ScheduleRequest {

@@ -6,8 +6,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
 )
 
-// advance answers the requests that need not wait any longer, and queues closures for which
-// there is room. It reports whether it has queued any.
+// advance answers the requests that need not wait any longer, and queues as many closures as have
+// room. It reports whether it has queued any.
 func (q *requests) advance() (queued bool) {
 	if q.ended != "" {
 		return false
@@ -143,9 +143,8 @@ func (q *requests) refuse(r *request, err error) {
 	r.schedule.refuse(err)
 }
 
-// admit queues the closures of a request that have IDs, if there is room. They are queued
-// together, unless they are more than the queue takes at all; then one by one, as others leave
-// it.
+// admit queues the closures of a request that have IDs, if there is room. They are queued together,
+// unless they exceed the size of the queue. Then they are queued one by one, as others leave it.
 func (q *requests) admit(r *request) (some bool) {
 	q.partial = r
 	for room := q.room(); len(r.left) > 0 && room > 0; room-- {

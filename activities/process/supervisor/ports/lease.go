@@ -302,8 +302,8 @@ func (p *Ports) letGo(ports []int) {
 	}
 }
 
-// hold holds a port, unless it does already. probe, if it is not nil, reports why no program can
-// listen on it. p.mu must be held.
+// hold holds a port, unless the port is held already. probe, if it is not nil, reports why no
+// program can listen on it. p.mu must be held.
 func (p *Ports) hold(port int, probe func(port int) error) error {
 	if port < 1 || port > 65535 {
 		return fault.Refuse(fault.ErrInvalid, fmt.Sprintf("%d is not a port", port))

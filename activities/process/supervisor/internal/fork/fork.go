@@ -54,8 +54,8 @@ func New() *Forker {
 	return f
 }
 
-// Start starts a program. register is called with its pid before the reaper can take it for
-// an orphan.
+// Start starts a program. register is called with its pid before the reaper can mistake it for an
+// orphan.
 func (f *Forker) Start(path string, argv []string, attr *syscall.ProcAttr, register func(pid int)) error {
 	return f.StartAs(How{}, path, argv, attr, register)
 }
