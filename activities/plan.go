@@ -57,8 +57,8 @@ type plan struct {
 	// Elapsed is the run time before this plan was made.
 	Elapsed time.Duration `json:"elapsed,omitempty"`
 	// Deadline is the end of max_run_time on CLOCK_BOOTTIME of the boot with BootID, and
-	// DeadlineWall that on the wall clock, for another boot. They are 0 if there is no limit
-	// or no task was started yet.
+	// DeadlineWall is the same time on the wall clock, for another boot. They are 0 if there is no
+	// limit or no task was started yet.
 	Deadline     int64     `json:"deadline,omitempty"`
 	DeadlineWall time.Time `json:"deadline_wall,omitzero"`
 	BootID       string    `json:"boot_id"`

@@ -20,6 +20,6 @@ func noteFacts(ctx workflow.Context, s *spec.RunSpec) {
 		owner = runs.OwnerOf(parent.ID)
 	}
 	if err := workflow.UpsertMemo(ctx, runs.Memo(s, owner)); err != nil {
-		workflow.GetLogger(ctx).Warn("the facts of the run for lists were not recorded", "error", err)
+		workflow.GetLogger(ctx).Warn("the memo of the run, which lists show, could not be written", "error", err)
 	}
 }

@@ -95,8 +95,8 @@ func Coarsen(points []Point, most int) []Point {
 	return kept
 }
 
-// costOf returns how much detail is lost if two neighbours are merged: their length, relative to
-// the length that is due to their age.
+// costOf returns how much detail is lost if two neighbours are merged: their length, relative to the
+// expected length at their age.
 func costOf(p, q Point, now time.Time) float64 {
 	age := max(0, now.Sub(p.From).Seconds())
 	return q.To().Sub(p.From).Seconds() / math.Sqrt(age+1)

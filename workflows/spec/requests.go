@@ -48,7 +48,7 @@ type TaskRequest struct {
 	Grace *Duration `json:"grace,omitempty"`
 }
 
-// Validate checks the request by itself. The run checks whether its tasks exist. The error is
+// Validate checks the request without the run. The run checks whether its tasks exist. The error is
 // an [*InvalidRequestError] with all problems.
 func (r TaskRequest) Validate() error {
 	c := &checker{}
@@ -85,7 +85,7 @@ type SignalRequest struct {
 	Signal string   `json:"signal"`
 }
 
-// Validate checks the request by itself. The run checks whether its tasks exist. The error is
+// Validate checks the request without the run. The run checks whether its tasks exist. The error is
 // an [*InvalidRequestError] with all problems.
 func (r SignalRequest) Validate() error {
 	c := &checker{}
@@ -116,7 +116,7 @@ type StartTaskRequest struct {
 	Signature *Signature `json:"signature,omitempty"`
 }
 
-// Validate checks the request by itself. The run checks whether the task may be started now.
+// Validate checks the request without the run. The run checks whether the task may be started now.
 // The error is an [*InvalidRequestError] with all problems.
 func (r StartTaskRequest) Validate() error {
 	c := &checker{}
@@ -166,7 +166,7 @@ type StacksRequest struct {
 // MostAgain bounds the time between two looks at stacks.
 const MostAgain = 3 * time.Second
 
-// Validate checks the request by itself. The run checks whether its tasks exist. The error is
+// Validate checks the request without the run. The run checks whether its tasks exist. The error is
 // an [*InvalidRequestError] with all problems.
 func (r StacksRequest) Validate() error {
 	c := &checker{}
@@ -187,7 +187,7 @@ type ExecRequest struct {
 	Key string `json:"key"`
 }
 
-// Validate checks the request by itself. The run checks whether its task is running. The error
+// Validate checks the request without the run. The run checks whether its task is running. The error
 // is an [*InvalidRequestError] with all problems.
 func (r ExecRequest) Validate() error {
 	c := &checker{}
@@ -206,7 +206,7 @@ type SilentRequest struct {
 	Generation int      `json:"generation,omitempty"`
 }
 
-// Validate checks the request by itself. The error is an [*InvalidRequestError] with all problems.
+// Validate checks the request without the run. The error is an [*InvalidRequestError] with all problems.
 func (r SilentRequest) Validate() error {
 	c := &checker{}
 	checkTaskNames(c, r.Tasks)
@@ -224,7 +224,7 @@ type RestartedRequest struct {
 	Generation int    `json:"generation,omitempty"`
 }
 
-// Validate checks the request by itself. The error is an [*InvalidRequestError].
+// Validate checks the request without the run. The error is an [*InvalidRequestError].
 func (r RestartedRequest) Validate() error {
 	c := &checker{}
 	checkTaskName(c, "task", r.Task)

@@ -18,7 +18,7 @@
 //
 // # Parts
 //
-// The supervisor handles the requests of the side and the end of everything. It works on a
+// The supervisor handles the requests of the side, and all endings. It works on a
 // table of runs, whose lock guards all processes too, with parts that have state of their own:
 //
 //	launcher    opens files and forks; package fork, package output, cgroups

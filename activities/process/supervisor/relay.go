@@ -46,8 +46,8 @@ func (o *owner) relayed(which int, end output.Place, foreground bool) (int, *out
 	return w, output.Relayed(r, to, end, which, terminal), nil
 }
 
-// pseudoterminal returns a pair of the size of a terminal. It changes nothing that is written,
-// which the terminal itself does. Like a pipe it blocks only at the end of the process.
+// pseudoterminal returns a pair of the size of a terminal. It leaves the output unchanged: the
+// owner's terminal does the conversions. Like a pipe it blocks only at the end of the process.
 func pseudoterminal(like *os.File) (r, w int, err error) {
 	master, slave, err := pty.Open()
 	if err != nil {

@@ -40,7 +40,7 @@ func Make(dir string) error {
 	case !ok || int(stat.Uid) != os.Geteuid():
 		return fmt.Errorf("%s belongs to another user; remove it, or choose a shorter state directory", dir)
 	}
-	const passable = 0o711 // one through which others reach what they know the name of
+	const passable = 0o711 // others may open files below it whose names they know
 	if perm := info.Mode().Perm(); perm == 0o700 || perm == passable {
 		return nil
 	}

@@ -142,8 +142,8 @@ func (s *Services) StepTime(k runkey.Task) *spec.StepTime { return s.server.Step
 // Steps returns the number of all steps of a task's process, and the seconds that they took.
 func (s *Services) Steps(k runkey.Task) (steps, seconds float64) { return s.server.Steps(k) }
 
-// SlowestRatio returns how many times the median of the others the slowest task here takes for a
-// step, compared with tasks of its type and run on this host; 1 if none is slow.
+// SlowestRatio returns the step time of the slowest task here, divided by the median of the other
+// tasks of its type and run on this host. It returns 1 if no task is slow.
 func (s *Services) SlowestRatio() float64 {
 	byRun := map[runkey.Task][]steptime.Task{}
 	for k, t := range s.server.StepTimes() {

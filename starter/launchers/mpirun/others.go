@@ -18,7 +18,7 @@ func (t *translation) bindTo(typed string, values []string) error {
 	}
 	if what != "none" {
 		t.bind = true
-		t.note("%s %s: the CPUs of a host are shared out among its tasks, in blocks; --cpus says which", typed, values[0])
+		t.note("%s %s: the tasks of a host divide its CPUs in blocks; --cpus says which CPUs", typed, values[0])
 	}
 	return nil
 }

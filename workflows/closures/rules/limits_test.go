@@ -91,9 +91,9 @@ func TestAnswersAreBounded(t *testing.T) {
 	assert.Equal(t, sum, q.clients.bytes)
 }
 
-// Keys are remembered for the whole run: a closure that is scheduled twice is called once, with
-// any number of others, and in later executions. A key is refused if the queue would have to forget
-// another key.
+// Keys are remembered for the whole run: a closure that is scheduled twice is called once, even
+// among many others, and even in later executions. A key is refused if the queue would have to
+// forget another key.
 func TestKeysAreRememberedOrRefused(t *testing.T) {
 	q := New(Config{})
 	request := func(batch uint64, first int) closure.ScheduleRequest {

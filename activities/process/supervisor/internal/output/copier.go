@@ -19,8 +19,8 @@ import (
 // needs a thread only while it copies, and it exists only while there is a pipe.
 type copier struct {
 	of *Outputs
-	// mu is held while output is copied. Other locks may be acquired while it is held: the lock
-	// of the outputs, and those that the stop of [Outputs.Begin] takes. A file may be on a
+	// mu is held while output is copied. Other locks may be acquired while it is held: the lock of
+	// the outputs, and the locks that the stop of [Outputs.Begin] acquires. A file may be on a
 	// server that is gone, so every wait for mu must be bounded.
 	mu sync.Mutex
 	// ready is an epoll(7) of the pipes, or nil if there are none.
