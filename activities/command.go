@@ -25,7 +25,8 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 	if !ok {
 		return supervisor.Command{}, fmt.Errorf("the run has no task %s", l.key.Task)
 	}
-	m, err := l.plan.clusterFor(t.Name()).Member(t.Name())
+	cluster, name, runID := l.plan.seenBy(t.Name())
+	m, err := cluster.Member(name)
 	if err == nil {
 		l.allowed, err = l.allowedStart(t)
 	}
@@ -43,8 +44,8 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 		return supervisor.Command{}, errors.New(problems[0].String())
 	}
 	process := taskenv.Process{
-		Cluster: l.plan.clusterFor(l.key.Task), Task: l.key.Task,
-		WorkflowID: l.key.Run.WorkflowID, RunID: l.key.Run.RunID,
+		Cluster: cluster, Task: name,
+		WorkflowID: runID, RunID: l.key.Run.RunID,
 		Restart: l.plan.restartCount(l.key.Generation, n), MaxRestarts: maxRestarts, Generation: l.key.Generation,
 		LogDir: files.dir, ResultFile: files.path(tasklog.ResultFile), ErrorFile: files.path(tasklog.ErrorFile),
 		TFConfigFile: files.path(tasklog.TFConfigFile), TraceFile: files.path(tasklog.TracePrefix),
@@ -91,7 +92,9 @@ func (l *taskLease) command(n int) (supervisor.Command, error) {
 			return supervisor.Command{}, err
 		}
 	}
-	streams := l.plan.Spec.StreamsOf(t, m.LocalRank)
+	seen := t
+	seen.Index, seen.Rank = m.Index, m.Rank
+	streams := l.plan.Spec.StreamsOf(seen, m.LocalRank)
 	return supervisor.Command{
 		Path: program, Args: args, Env: env, Dir: dir, User: user,
 		LogDir: files.dir, LogRoot: l.plan.keptIn(), LogMode: l.plan.logMode(),

@@ -19,7 +19,7 @@ import (
 func (h *Host) Holds() []fleet.Holding {
 	var holds []fleet.Holding
 	for _, p := range h.plans.all() {
-		tasks := len(p.Tasks) + len(p.Added)
+		tasks := p.slots()
 		if p.Released || tasks == 0 {
 			continue
 		}

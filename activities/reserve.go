@@ -78,7 +78,12 @@ func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.Re
 	if err != nil {
 		return hostapi.ReserveOutput{}, err
 	}
-	if problems = append(h.checks.preflight(run, in.Spec, user, tasks), problems...); len(problems) > 0 {
+	checked, claimed := tasks, tasks
+	if in.Spec.Batch != nil {
+		// Each trial is checked when it is started: it fails alone. One runs at a time.
+		checked, claimed = nil, tasks[:min(1, len(tasks))]
+	}
+	if problems = append(h.checks.preflight(run, in.Spec, user, checked), problems...); len(problems) > 0 {
 		return hostapi.ReserveOutput{}, refusedSpec(problems)
 	}
 	lease, addresses, err := h.reservations.leasePorts(ctx, run, in, tasks)
@@ -106,7 +111,7 @@ func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.Re
 			p = h.reservations.newPlan(run, in, p)
 			p.Server, p.Signers, p.Statement, p.As, p.User = server, leave.signers, leave.statement, leave.as, user
 		}
-		if err := h.reservations.claimSlots(run, in.Generation, tasks); err != nil {
+		if err := h.reservations.claimSlots(run, in.Generation, claimed); err != nil {
 			return nil, err
 		}
 		p.Tasks = slices.Clone(p.Tasks)
@@ -207,9 +212,9 @@ func (r *reservations) claimSlots(run runkey.Run, generation int, tasks []spec.T
 		if p.Released || p.Run == run && p.Generation < generation {
 			continue
 		}
-		used += len(p.Tasks) + len(p.Added)
+		used += p.slots()
 		if p.Run != run {
-			others += len(p.Tasks) + len(p.Added)
+			others += p.slots()
 			continue
 		}
 		for _, t := range tasks {
@@ -237,7 +242,7 @@ func (r *reservations) leasePorts(ctx context.Context, run runkey.Run, in hostap
 		}
 		if port > 0 {
 			request.Ports, request.Tasks = append(request.Ports, port), append(request.Tasks, t.Name())
-		} else {
+		} else if in.Spec.Batch == nil || request.Count == 2 {
 			request.Count++
 		}
 	}
@@ -270,7 +275,10 @@ func (r *reservations) leasePorts(ctx context.Context, run runkey.Run, in hostap
 	for _, t := range tasks {
 		host, port, _ := splitAddress(t)
 		if port == 0 {
-			port, free = free[0], free[1:]
+			port = free[0]
+			if in.Spec.Batch == nil { // else one runs at a time
+				free = free[1:]
+			}
 		}
 		addresses = append(addresses, r.address(host, port, len(in.Tasks) == 0))
 	}

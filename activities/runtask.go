@@ -167,6 +167,13 @@ func (l *taskLease) hold() (spec.Exit, error) {
 			return l.conclude(processes)
 		}
 	}
+	if l.plan.Spec.Batch != nil {
+		done, exit, err := l.takeTurn()
+		if done == nil {
+			return exit, err
+		}
+		defer done()
+	}
 	command, err := l.command(next)
 	if err == nil {
 		err = l.written(command)
@@ -413,6 +420,9 @@ func (l *taskLease) conclude(processes []supervisor.Process) (spec.Exit, error) 
 	case l.cancelled() && stopped && temporal.IsCanceledError(context.Cause(l.ctx)):
 		return spec.Exit{}, temporal.NewCanceledError(exit)
 	case exit.Cause.ByItself() || exit.Cause == spec.CauseHostLost:
+		if b := l.plan.Spec.Batch; b != nil {
+			l.turns.failed(l.key.Run, b.MaxFailures)
+		}
 		return spec.Exit{}, failed(l.key.Task, exit)
 	}
 	return exit, nil

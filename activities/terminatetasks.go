@@ -15,5 +15,8 @@ func (h *Host) TerminateTasks(ctx context.Context, in hostapi.TerminateTasksInpu
 	if p == nil {
 		return spec.RequestAnswer{}, err
 	}
+	if p.Spec.Batch != nil {
+		h.turns.stop(p.Run, in.Tasks)
+	}
 	return h.stops.stopTasks(ctx, p, in.TaskRequest, supervisor.ReasonTerminate)
 }

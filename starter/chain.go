@@ -18,8 +18,11 @@ import (
 // finds the latest.
 type chain struct {
 	client client.Client
-	id     string // the run ID
+	id     string // the run ID; for a trial of a batch, the ID of the batch
 	first  string // the first execution, or empty for the latest run of that ID
+
+	// task is the task of a batch that is meant; see [chain.locate].
+	task string
 
 	mu       sync.Mutex
 	latestID string // the latest known execution
@@ -27,6 +30,9 @@ type chain struct {
 
 // describe describes the latest execution of the run.
 func (c *chain) describe(ctx context.Context) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if err := c.locate(ctx); err != nil {
+		return nil, err
+	}
 	execution := c.latest()
 	for {
 		d, err := c.client.DescribeWorkflowExecution(ctx, c.id, execution)

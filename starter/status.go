@@ -155,6 +155,14 @@ func (s *Status) Absence() string {
 
 // Status returns the status of the run. It describes an ended run from its result.
 func (r *Run) Status(ctx context.Context) (*Status, error) {
+	s, err := r.statusOfRun(ctx)
+	if err == nil && r.task != "" {
+		s.narrow(r.task)
+	}
+	return s, err
+}
+
+func (r *Run) statusOfRun(ctx context.Context) (*Status, error) {
 	d, err := r.describe(ctx)
 	switch {
 	case isNotFound(err):
@@ -176,7 +184,7 @@ func (r *Run) Status(ctx context.Context) (*Status, error) {
 	}
 	if !s.Open {
 		s.Ended = info.GetCloseTime().AsTime()
-		s.fillEnded(Get(r.client, s.RunID, info.GetExecution().GetRunId()).Wait(ctx))
+		s.fillEnded(Get(r.client, r.id, info.GetExecution().GetRunId()).Wait(ctx))
 		if s.Result == nil && (s.Ending != terminated || !s.fillTerminated(ctx, r)) {
 			s.fillFromSpec(r.spec(ctx, info.GetExecution().GetRunId()))
 		}

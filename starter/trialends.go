@@ -6,8 +6,10 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
+	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
@@ -15,8 +17,10 @@ import (
 // TrialEnd is the end of a trial.
 type TrialEnd struct {
 	Trial int
-	// ExecutionID is the execution of its run.
-	ExecutionID string
+	// RunID is its run, ExecutionID the execution of that and, in a batch, Rank its rank there.
+	RunID, ExecutionID string
+	Batch              bool
+	Rank               int
 	State       sweep.State
 	// Message is why it has failed, if that is known.
 	Message string
@@ -25,7 +29,7 @@ type TrialEnd struct {
 // FollowTrials calls ended with each trial that ends, in order, until the sweep has ended or ctx is
 // done. The handle must name the execution of the sweep.
 func (r *Run) FollowTrials(ctx context.Context, ended func(TrialEnd)) {
-	f := &trialFollower{ended: ended, executions: map[int]string{}, over: map[string]bool{}}
+	f := &trialFollower{ended: ended, executions: map[string]string{}, over: map[string]bool{}}
 	for execution := r.ExecutionID; execution != "" && ctx.Err() == nil; {
 		next, err := f.follow(r.client.GetWorkflowHistory(ctx, r.ID, execution, true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT))
 		if err != nil {
@@ -42,7 +46,7 @@ func (r *Run) FollowTrials(ctx context.Context, ended func(TrialEnd)) {
 // trialFollower reads the histories of a sweep.
 type trialFollower struct {
 	ended      func(TrialEnd)
-	executions map[int]string  // of trials that run
+	executions map[string]string // of runs of trials that run, by ID
 	over       map[string]bool // executions that have ended
 	checks     map[int64]bool  // events that have scheduled a check
 }
@@ -72,18 +76,26 @@ func (f *trialFollower) read(e *historypb.HistoryEvent) {
 	switch e.GetEventType() {
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED:
 		started := e.GetChildWorkflowExecutionStartedEventAttributes().GetWorkflowExecution()
-		if _, trial, ok := spec.SplitTrialID(started.GetWorkflowId()); ok && !f.over[started.GetRunId()] {
-			f.executions[trial] = started.GetRunId()
+		if !f.over[started.GetRunId()] {
+			f.executions[started.GetWorkflowId()] = started.GetRunId()
 		}
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED:
-		f.end(e.GetChildWorkflowExecutionCompletedEventAttributes().GetWorkflowExecution().GetWorkflowId(), sweep.Succeeded, nil)
+		a := e.GetChildWorkflowExecutionCompletedEventAttributes()
+		result := &spec.RunResult{}
+		if !decode(a.GetResult(), result) {
+			result = nil
+		}
+		f.end(a.GetWorkflowExecution().GetWorkflowId(), sweep.Succeeded, nil, result)
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED:
 		a := e.GetChildWorkflowExecutionFailedEventAttributes()
-		f.end(a.GetWorkflowExecution().GetWorkflowId(), sweep.Failed, a.GetFailure())
+		f.end(a.GetWorkflowExecution().GetWorkflowId(), sweep.Failed, a.GetFailure(), runs.ResultOf(temporal.GetDefaultFailureConverter().FailureToError(a.GetFailure())))
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED:
-		f.end(e.GetChildWorkflowExecutionTerminatedEventAttributes().GetWorkflowExecution().GetWorkflowId(), sweep.Failed, nil)
+		f.end(e.GetChildWorkflowExecutionTerminatedEventAttributes().GetWorkflowExecution().GetWorkflowId(), sweep.Failed, nil, nil)
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED:
-		f.end(e.GetChildWorkflowExecutionCanceledEventAttributes().GetWorkflowExecution().GetWorkflowId(), sweep.Cancelled, nil)
+		a := e.GetChildWorkflowExecutionCanceledEventAttributes()
+		result := &spec.RunResult{Verdict: spec.VerdictCancelled}
+		decode(a.GetDetails(), result)
+		f.end(a.GetWorkflowExecution().GetWorkflowId(), sweep.Cancelled, nil, result)
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
 		f.checks[e.GetEventId()] = e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == spec.ActivityTrialsCheck
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
@@ -91,22 +103,64 @@ func (f *trialFollower) read(e *historypb.HistoryEvent) {
 		var out sweep.CheckOutput
 		if f.checks[a.GetScheduledEventId()] && decode(a.GetResult(), &out) {
 			for _, t := range out.Ended {
-				f.end(spec.TrialID("s", t.Trial), sweep.StateNamed(t.State), nil)
+				f.endFound(t)
 			}
 		}
 	}
 }
 
-func (f *trialFollower) end(id string, state sweep.State, failure *failurepb.Failure) {
-	_, trial, _ := spec.SplitTrialID(id)
-	execution, running := f.executions[trial]
-	if !running {
+// endFound reports the trials of a run whose end an activity has found.
+func (f *trialFollower) endFound(t sweep.EndedTrial) {
+	for id, execution := range f.executions {
+		_, first, count, ok := spec.SplitTrialsID(id)
+		switch {
+		case !ok || first != t.Trial || (count > 1) != (t.States != ""):
+		case count == 1:
+			f.end(id, sweep.StateNamed(t.State), nil, nil)
+			return
+		default:
+			delete(f.executions, id)
+			f.over[execution] = true
+			for i, state := range sweep.StatesIn(t.States, count) {
+				f.tell(TrialEnd{Trial: first + i, RunID: id, ExecutionID: execution, Batch: true, Rank: i, State: state})
+			}
+			return
+		}
+	}
+}
+
+// tell reports the end of a trial that has run.
+func (f *trialFollower) tell(end TrialEnd) {
+	if end.State != sweep.Pending && end.State != sweep.Skipped {
+		f.ended(end)
+	}
+}
+
+// end reports the trials of a run. result is that of a batch; it may be nil.
+func (f *trialFollower) end(id string, state sweep.State, failure *failurepb.Failure, result *spec.RunResult) {
+	_, first, count, ok := spec.SplitTrialsID(id)
+	execution, running := f.executions[id]
+	if !running || !ok {
 		return
 	}
-	delete(f.executions, trial)
+	delete(f.executions, id)
 	f.over[execution] = true
-	for failure.GetCause() != nil {
-		failure = failure.GetCause()
+	if count == 1 {
+		for failure.GetCause() != nil {
+			failure = failure.GetCause()
+		}
+		f.ended(TrialEnd{Trial: first, RunID: id, ExecutionID: execution, State: state, Message: failure.GetMessage()})
+		return
 	}
-	f.ended(TrialEnd{Trial: trial, ExecutionID: execution, State: state, Message: failure.GetMessage()})
+	messages := make([]string, count)
+	if result != nil {
+		for _, t := range result.Tasks {
+			if t.Exit != nil && t.Index < count && sweep.StateOfExit(*t.Exit) == sweep.Failed {
+				messages[t.Index] = resultOfTrial(t).Message
+			}
+		}
+	}
+	for i, state := range sweep.StatesOf(result, count) {
+		f.tell(TrialEnd{Trial: first + i, RunID: id, ExecutionID: execution, Batch: true, Rank: i, State: state, Message: messages[i]})
+	}
 }

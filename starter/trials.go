@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,15 +63,32 @@ func (r *Run) Trials(ctx context.Context, s *Status, values bool) (names []strin
 		return nil, nil, err
 	}
 	verdicts(ctx, r.client, runs)
-	latest := map[int]Summary{}
-	for _, run := range runs { // the latest first
-		if _, trial, ok := spec.SplitTrialID(run.RunID); ok && run.trialOf == r.ID && trial < len(trials) && !run.Started.Before(s.Started) { // else of an earlier sweep with that ID
-			if _, newer := latest[trial]; !newer {
-				latest[trial] = run
-				trials[trial].fill(run)
+	latest, batches := map[int]Summary{}, map[int]Summary{}
+	for _, run := range slices.Backward(runs) { // the latest last
+		_, first, count, ok := spec.SplitTrialsID(run.RunID)
+		if !ok || run.trialOf != r.ID || first+count > len(trials) || run.Started.Before(s.Started) { // of an earlier sweep with that ID
+			continue
+		}
+		for trial := first; count > 1 && trial < first+count; trial++ {
+			// A trial that did not get its turn has an earlier run, or none.
+			if known == nil || trial >= known.Len() || known.State(trial) != sweep.Pending || run.Open {
+				batches[trial] = run
 			}
 		}
+		if count == 1 {
+			latest[first] = run
+			delete(batches, first)
+			trials[first].fill(run)
+		}
 	}
+	for trial := range batches {
+		delete(latest, trial)
+		trials[trial] = Trial{Trial: trial, RunID: trials[trial].RunID, State: trials[trial].State, Parameters: trials[trial].Parameters}
+		if known != nil && trial < known.Len() {
+			trials[trial].State = known.State(trial).String()
+		}
+	}
+	fillBatches(ctx, r, trials, batches)
 	if values {
 		readValues(ctx, r, trials, latest)
 	}
@@ -103,7 +121,7 @@ func readValues(ctx context.Context, r *Run, trials []Trial, runs map[int]Summar
 	var wg sync.WaitGroup
 	for i := range trials {
 		t := &trials[i]
-		if t.State != sweep.Succeeded.String() {
+		if _, own := runs[t.Trial]; !own || t.State != sweep.Succeeded.String() {
 			continue
 		}
 		wg.Go(func() {

@@ -49,7 +49,7 @@ func Sweep(ctx workflow.Context, in sweep.Spec, from *sweep.Resumption) (*spec.R
 	}
 	w := &sweepOf{
 		in: in, trials: trials, machine: machine, id: workflow.GetInfo(ctx).WorkflowExecution.ID,
-		open: map[int]string{}, interrupted: map[int]bool{}, selector: workflow.NewSelector(ctx),
+		open: map[int]string{}, interrupted: map[int]sweep.Interrupt{}, selector: workflow.NewSelector(ctx),
 	}
 	if err := answerStatusBy(ctx, func() (spec.Status, error) { return w.status(ctx), nil }); err != nil {
 		return nil, err
@@ -67,14 +67,14 @@ type sweepOf struct {
 	trials  *sweep.Trials
 	machine *sweep.Machine
 	id      string
-	// open are the first executions of the trials that run. held are the trials to start next,
-	// starting is the number of trials that the server has not started yet, and cancelling the
-	// number of its open requests to cancel one.
+	// open are the first executions of the runs of trials, by the first trial of each. held are
+	// the trials to start next, starting is the number of runs that the server has not started
+	// yet, and cancelling the number of its open requests to cancel one.
 	open                 map[int]string
 	held                 []int
 	starting, cancelling int
-	// interrupted are the trials to cancel as soon as the server has started them.
-	interrupted map[int]bool
+	// interrupted are the trials to cancel as soon as the server has started their runs.
+	interrupted map[int]sweep.Interrupt
 	selector    workflow.Selector
 	result      *spec.RunResult
 }
@@ -131,7 +131,11 @@ func (w *sweepOf) resumption(ctx workflow.Context) *sweep.Resumption {
 	next := &sweep.Resumption{Machine: w.machine.Snapshot(), Held: w.held}
 	//workflowcheck:ignore the keys are sorted
 	for _, trial := range slices.Sorted(maps.Keys(w.open)) {
-		next.Open = append(next.Open, sweep.Open{Trial: trial, RunID: w.open[trial]})
+		open := sweep.Open{Trial: trial, RunID: w.open[trial]}
+		if n := w.machine.Count(trial); n > 1 {
+			open.Count = n
+		}
+		next.Open = append(next.Open, open)
 	}
 	return next
 }
@@ -143,7 +147,7 @@ func (w *sweepOf) step(ctx workflow.Context, e sweep.Event) {
 		case sweep.Start:
 			w.held = append(w.held, a.Trial)
 		case sweep.Interrupt:
-			w.interrupt(ctx, a.Trial)
+			w.interrupt(ctx, a)
 		case sweep.Finish:
 			w.result = w.finish(ctx)
 		}
@@ -163,8 +167,8 @@ func (w *sweepOf) startHeld(ctx workflow.Context, leave bool) {
 		trial := w.held[0]
 		w.held = w.held[1:]
 		switch {
-		case w.interrupted[trial]:
-			w.ended(ctx, trial, sweep.Cancelled) // it may append more
+		case w.interruptedAll(trial):
+			w.ended(ctx, trial, slices.Repeat([]sweep.State{sweep.Cancelled}, w.machine.Count(trial))) // it may append more
 		case leave || w.starting == maxStarting:
 			stay = append(stay, trial)
 		default:
@@ -174,21 +178,28 @@ func (w *sweepOf) startHeld(ctx workflow.Context, leave bool) {
 	w.held = append(stay, w.held...)
 }
 
-// start starts the run of a trial.
+// start starts the run of a trial, or of the trials of a batch.
 func (w *sweepOf) start(ctx workflow.Context, trial int) {
+	count := w.machine.Count(trial)
+	id, words := spec.TrialID(w.id, trial), sweep.Words(w.trials.Values(trial))
 	s, err := w.in.Trial(w.trials, w.id, trial)
+	if count > 1 {
+		id = spec.BatchID(w.id, trial, count)
+		words = fmt.Sprintf("%d trials, from %s", count, words)
+		s, err = w.in.BatchOf(w.trials, w.id, trial, count, w.machine.MaxFailures())
+	}
 	if err != nil { // it was checked before the sweep was started
 		workflow.GetLogger(ctx).Error("a trial has no spec", "trial", trial, "error", err)
 		s = &spec.RunSpec{} // the run refuses it
 	}
 	child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID:            spec.TrialID(w.id, trial),
+		WorkflowID:            id,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowTaskTimeout:   spec.WorkflowTaskTimeout,
 		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,
 		Memo:                  runs.Memo(s, w.in.Owner),
 		TypedSearchAttributes: trialAttributes(workflow.GetTypedSearchAttributes(ctx), s, w.in.Owner),
-		StaticSummary:         markdown.Name(sweep.Words(w.trials.Values(trial))),
+		StaticSummary:         markdown.Name(words),
 	}), spec.TrialWorkflowType, s)
 	w.starting++
 	w.selector.AddFuture(child.GetChildWorkflowExecution(), func(f workflow.Future) {
@@ -198,19 +209,40 @@ func (w *sweepOf) start(ctx workflow.Context, trial int) {
 			return // the other future has the error
 		}
 		w.open[trial] = e.RunID
-		if w.interrupted[trial] {
-			w.interrupt(ctx, trial)
+		if i, ok := w.interrupted[trial]; ok {
+			w.interrupt(ctx, i)
 		}
 	})
 	w.selector.AddFuture(child, func(f workflow.Future) {
-		w.ended(ctx, trial, stateOfChild(f.Get(ctx, nil)))
+		if count == 1 {
+			w.ended(ctx, trial, []sweep.State{stateOfChild(f.Get(ctx, nil))})
+			return
+		}
+		result := &spec.RunResult{}
+		if err := f.Get(ctx, result); err != nil {
+			result = runs.ResultOf(err)
+		}
+		w.ended(ctx, trial, sweep.StatesOf(result, count))
 	})
 }
 
-func (w *sweepOf) ended(ctx workflow.Context, trial int, state sweep.State) {
-	delete(w.open, trial)
-	delete(w.interrupted, trial)
-	w.step(ctx, sweep.Ended{Trial: trial, State: state, Now: workflow.Now(ctx)})
+// ended passes the states of trials whose run has ended to the machine.
+func (w *sweepOf) ended(ctx workflow.Context, first int, states []sweep.State) {
+	i, interrupted := w.interrupted[first]
+	delete(w.open, first)
+	delete(w.interrupted, first)
+	if len(states) == 1 {
+		w.step(ctx, sweep.Ended{Trial: first, State: states[0], Now: workflow.Now(ctx)})
+		return
+	}
+	if interrupted && i.Some == nil {
+		for j, state := range states {
+			if state == sweep.Pending {
+				states[j] = sweep.Skipped
+			}
+		}
+	}
+	w.step(ctx, sweep.BatchEnded{First: first, States: states, Now: workflow.Now(ctx)})
 }
 
 // stateOfChild returns the state of a trial whose workflow has ended with err.
@@ -224,21 +256,44 @@ func stateOfChild(err error) sweep.State {
 	return sweep.Failed
 }
 
-// interrupt cancels a trial that runs, or does so once the server has started it.
-func (w *sweepOf) interrupt(ctx workflow.Context, trial int) {
-	execution, started := w.open[trial]
+// interrupt cancels trials that run, or does so once the server has started their run.
+func (w *sweepOf) interrupt(ctx workflow.Context, i sweep.Interrupt) {
+	if before, ok := w.interrupted[i.Trial]; ok && (before.Some == nil || i.Some == nil) {
+		i.Some = nil
+	} else if ok {
+		i.Some = append(slices.Clone(before.Some), i.Some...)
+	}
+	execution, started := w.open[i.Trial]
+	count := w.machine.Count(i.Trial)
+	if !started || count > 1 {
+		w.interrupted[i.Trial] = i
+	}
 	if !started {
-		w.interrupted[trial] = true
 		return
 	}
+	id := spec.TrialID(w.id, i.Trial)
+	if count > 1 {
+		id = spec.BatchID(w.id, i.Trial, count)
+	}
 	w.cancelling++
-	done := workflow.RequestCancelExternalWorkflow(ctx, spec.TrialID(w.id, trial), "")
+	var done workflow.Future
+	if i.Some == nil {
+		done = workflow.RequestCancelExternalWorkflow(ctx, id, "")
+	} else {
+		done = workflow.SignalExternalWorkflow(ctx, id, "", spec.SignalStopTrials, i.Some)
+	}
 	w.selector.AddFuture(done, func(f workflow.Future) {
 		w.cancelling--
 		if err := f.Get(ctx, nil); err != nil { // it has just ended
-			workflow.GetLogger(ctx).Info("a trial was not cancelled", "trial", trial, "execution", execution, "error", err)
+			workflow.GetLogger(ctx).Info("a trial was not cancelled", "trial", i.Trial, "execution", execution, "error", err)
 		}
 	})
+}
+
+// interruptedAll reports whether all trials of a run were stopped before it was started.
+func (w *sweepOf) interruptedAll(trial int) bool {
+	i, ok := w.interrupted[trial]
+	return ok && i.Some == nil
 }
 
 // check lets a host look for the ends of trials that an earlier execution has started.
@@ -261,7 +316,11 @@ func (w *sweepOf) check(ctx workflow.Context, open []sweep.Open) {
 		}
 		for _, t := range out.Ended {
 			open = slices.DeleteFunc(open, func(o sweep.Open) bool { return o.Trial == t.Trial })
-			w.ended(ctx, t.Trial, sweep.StateNamed(t.State))
+			states := []sweep.State{sweep.StateNamed(t.State)}
+			if n := w.machine.Count(t.Trial); n > 1 {
+				states = sweep.StatesIn(t.States, n)
+			}
+			w.ended(ctx, t.Trial, states)
 		}
 		if w.result == nil {
 			w.check(ctx, open)

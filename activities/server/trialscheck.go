@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
+	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
@@ -23,11 +24,11 @@ func (s *Server) TrialsCheck(ctx context.Context, in sweep.CheckInput) (out swee
 		return out, err
 	}
 	for _, t := range in.Trials {
-		if running[t.Trial] {
+		if running[t.ID(in.Sweep)] {
 			continue
 		}
 		// The list of the server lags behind.
-		d, err := s.DescribeRun(ctx, spec.TrialID(in.Sweep, t.Trial), t.RunID)
+		d, err := s.DescribeRun(ctx, t.ID(in.Sweep), t.RunID)
 		state := sweep.Failed
 		switch status := d.GetWorkflowExecutionInfo().GetStatus(); {
 		case servererror.IsNotFound(err): // it was removed
@@ -40,7 +41,13 @@ func (s *Server) TrialsCheck(ctx context.Context, in sweep.CheckInput) (out swee
 		case status == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
 			state = sweep.Cancelled
 		}
-		out.Ended = append(out.Ended, sweep.EndedTrial{Trial: t.Trial, State: state.String()})
+		ended := sweep.EndedTrial{Trial: t.Trial, State: state.String()}
+		if t.Count > 1 {
+			if ended.States, err = s.batchStates(ctx, t.ID(in.Sweep), d.GetWorkflowExecutionInfo().GetExecution().GetRunId(), t.Count); err != nil {
+				return out, err
+			}
+		}
+		out.Ended = append(out.Ended, ended)
 	}
 	if len(out.Ended) == 0 {
 		return out, temporal.NewApplicationErrorWithOptions("all of them still run", "Unchanged",
@@ -49,9 +56,25 @@ func (s *Server) TrialsCheck(ctx context.Context, in sweep.CheckInput) (out swee
 	return out, nil
 }
 
-// runningTrials returns the trials that the server lists as running. There are at most
-// [sweep.MaxAtOnce].
-func (s *Server) runningTrials(ctx context.Context, id string) (map[int]bool, error) {
+// batchStates returns the states of the trials of a batch that has ended.
+func (s *Server) batchStates(ctx context.Context, id, execution string, count int) (string, error) {
+	c, err := s.connected()
+	if err != nil {
+		return "", err
+	}
+	result := &spec.RunResult{}
+	switch err := c.GetWorkflow(ctx, id, execution).Get(ctx, result); {
+	case err != nil && (ctx.Err() != nil || servererror.IsTransient(err)):
+		return "", err
+	case err != nil:
+		result = runs.ResultOf(err)
+	}
+	return sweep.TextOf(sweep.StatesOf(result, count)), nil
+}
+
+// runningTrials returns the IDs of the runs of trials that the server lists as running. There are
+// at most [sweep.MaxAtOnce].
+func (s *Server) runningTrials(ctx context.Context, id string) (map[string]bool, error) {
 	c, err := s.connected()
 	if err != nil {
 		return nil, err
@@ -59,15 +82,16 @@ func (s *Server) runningTrials(ctx context.Context, id string) (map[int]bool, er
 	request := &workflowservice.ListWorkflowExecutionsRequest{PageSize: sweep.MaxAtOnce, Query: fmt.Sprintf(
 		"WorkflowType = '%s' AND ExecutionStatus = 'Running' AND WorkflowId STARTS_WITH '%s.'",
 		spec.TrialWorkflowType, strings.ReplaceAll(id, "'", `\'`))}
-	running := map[int]bool{}
+	running := map[string]bool{}
 	for {
 		list, err := c.ListWorkflow(ctx, request)
 		if err != nil {
 			return nil, fmt.Errorf("list the trials of sweep %s: %w", id, err)
 		}
 		for _, e := range list.GetExecutions() {
-			if of, trial, ok := spec.SplitTrialID(e.GetExecution().GetWorkflowId()); ok && of == id {
-				running[trial] = true
+			run := e.GetExecution().GetWorkflowId()
+			if of, _, _, ok := spec.SplitTrialsID(run); ok && of == id {
+				running[run] = true
 			}
 		}
 		if request.NextPageToken = list.GetNextPageToken(); len(request.NextPageToken) == 0 {

@@ -47,6 +47,7 @@ type RunSpec struct {
 	GPUsPerTask           *int           `json:"gpus_per_task,omitempty"`
 	CPUs                  Resources      `json:"cpus,omitzero"`
 	Limits                Limits         `json:"limits,omitzero"`
+	Batch                 *Batch         `json:"batch,omitempty"`
 	Signature             *Signature     `json:"signature,omitempty"`
 }
 

@@ -21,12 +21,13 @@ const (
 	Failed    State = 'f'
 	Cancelled State = 'c' // stopped on request
 	Skipped   State = 'k' // never started
+	Waiting   State = 'w' // for its turn in a batch
 )
 
 // String returns the state as a word.
 func (s State) String() string {
 	switch s {
-	case Pending:
+	case Pending, Waiting:
 		return "pending"
 	case Running:
 		return "running"
@@ -60,8 +61,10 @@ type Machine struct {
 	counts map[State]int
 	// next is the first trial that may be pending.
 	next int
-	// started has the start of each trial that runs.
+	// started has the start of each run, by its first trial, and batches the number of trials of
+	// those that have several.
 	started map[int]time.Time
+	batches map[int]int
 	// took is the time of the trials that have ended, timed their number.
 	took  time.Duration
 	timed int
@@ -82,6 +85,12 @@ type (
 		State State
 		Now   time.Time
 	}
+	// BatchEnded reports the end of a run of several trials.
+	BatchEnded struct {
+		First  int
+		States []State
+		Now    time.Time
+	}
 	// Stop stops the trials whose numbers match: pending ones are skipped.
 	Stop struct{ Match func(trial int) bool }
 	// Retry puts the trials back into the queue that have failed, were stopped or were skipped.
@@ -95,10 +104,14 @@ type Action interface{ action() }
 
 // The actions of a sweep.
 type (
-	// Start starts a trial.
-	Start struct{ Trial int }
-	// Interrupt cancels a trial that runs. Its end is still reported.
-	Interrupt struct{ Trial int }
+	// Start starts a run of that many trials.
+	Start struct{ Trial, Count int }
+	// Interrupt cancels the run that begins with a trial or, of a batch, some of its trials. Their
+	// ends are still reported.
+	Interrupt struct {
+		Trial int
+		Some  []int
+	}
 	// Finish ends the sweep.
 	Finish struct{}
 )
@@ -109,7 +122,7 @@ func (Finish) action()    {}
 
 // New returns the machine of a sweep of so many trials.
 func New(trials int, rules Rules) *Machine {
-	m := &Machine{rules: rules, states: make([]State, trials), counts: map[State]int{Pending: trials}, started: map[int]time.Time{}}
+	m := &Machine{rules: rules, states: make([]State, trials), counts: map[State]int{Pending: trials}, started: map[int]time.Time{}, batches: map[int]int{}}
 	for i := range m.states {
 		m.states[i] = Pending
 	}
@@ -127,7 +140,7 @@ func (m *Machine) Step(e Event) []Action {
 func (e Begin) step(m *Machine) []Action { return m.advance(nil, e.Now) }
 
 func (e Ended) step(m *Machine) []Action {
-	if e.Trial < 0 || e.Trial >= len(m.states) || m.states[e.Trial] != Running {
+	if e.Trial < 0 || e.Trial >= len(m.states) || m.states[e.Trial] != Running || m.batches[e.Trial] > 0 {
 		return nil // reported before
 	}
 	if at, ok := m.started[e.Trial]; ok {
@@ -139,16 +152,49 @@ func (e Ended) step(m *Machine) []Action {
 	return m.advance(nil, e.Now)
 }
 
+func (e BatchEnded) step(m *Machine) []Action {
+	at, ok := m.started[e.First]
+	if !ok || m.batches[e.First] != len(e.States) {
+		return nil // reported before
+	}
+	delete(m.started, e.First)
+	delete(m.batches, e.First)
+	for i, state := range e.States {
+		switch {
+		case state != Pending:
+			m.timed++
+		case m.cancelled:
+			state = Skipped
+		default:
+			m.next = min(m.next, e.First+i)
+		}
+		m.set(e.First+i, state)
+	}
+	m.took += e.Now.Sub(at)
+	return m.advance(nil, e.Now)
+}
+
 func (e Stop) step(m *Machine) []Action {
 	var actions []Action
-	for trial, state := range m.states {
-		switch {
-		case state != Pending && state != Running || !e.Match(trial):
-		case state == Running:
-			actions = append(actions, Interrupt{trial})
-		default:
-			m.set(trial, Skipped)
+	for trial := 0; trial < len(m.states); {
+		count := max(1, m.batches[trial])
+		var some []int
+		for i := range count {
+			if e.Match(trial + i) {
+				some = append(some, trial+i)
+			}
 		}
+		switch {
+		case len(some) == 0:
+		case m.states[trial] == Pending:
+			m.set(trial, Skipped)
+		case m.states[trial] != Running:
+		case len(some) == count:
+			actions = append(actions, Interrupt{Trial: trial})
+		default:
+			actions = append(actions, Interrupt{Trial: trial, Some: some})
+		}
+		trial += count
 	}
 	return m.finish(actions)
 }
@@ -182,9 +228,16 @@ func (m *Machine) advance(actions []Action, now time.Time) []Action {
 	}
 	for m.counts[Pending] > 0 && m.counts[Running] < m.rules.AtMost {
 		trial := m.pop()
+		count := m.batchFrom(trial)
 		m.set(trial, Running)
+		if count > 1 {
+			m.batches[trial] = count
+		}
+		for i := range count - 1 {
+			m.set(trial+1+i, Waiting)
+		}
 		m.started[trial] = now
-		actions = append(actions, Start{trial})
+		actions = append(actions, Start{trial, count})
 	}
 	return m.finish(actions)
 }
@@ -204,7 +257,7 @@ func (m *Machine) pop() int {
 
 // finish adds the end if nothing is left to do.
 func (m *Machine) finish(actions []Action) []Action {
-	if m.counts[Pending]+m.counts[Running] == 0 {
+	if m.counts[Pending]+m.counts[Running] == 0 { // each batch has one that counts as running
 		m.over = true
 		actions = append(actions, Finish{})
 	}
@@ -226,13 +279,24 @@ const listed = 1000
 // Status returns the state of all trials.
 func (m *Machine) Status(now time.Time) *spec.SweepStatus {
 	return &spec.SweepStatus{
-		Trials: len(m.states), Pending: m.counts[Pending], Running: m.counts[Running],
+		Trials: len(m.states), Pending: m.counts[Pending] + m.counts[Waiting], Running: m.counts[Running],
 		Succeeded: m.counts[Succeeded], Failed: m.counts[Failed], Cancelled: m.counts[Cancelled], Skipped: m.counts[Skipped],
 		RunningTrials: m.first(Running), FailedTrials: m.first(Failed),
 		AtMost: m.rules.AtMost, MaxFailures: m.rules.MaxFailures,
 		RemainingSeconds: int(m.remaining(now).Round(time.Second).Seconds()),
-		States:           m.Snapshot().States,
+		States:           TextOf(shown(m.states)),
 	}
+}
+
+// shown returns the states as users see them.
+func shown(states []State) []State {
+	out := slices.Clone(states)
+	for i, s := range out {
+		if s == Waiting {
+			out[i] = Pending
+		}
+	}
+	return out
 }
 
 // first returns the first trials in a state.
@@ -259,8 +323,8 @@ func (m *Machine) remaining(now time.Time) time.Duration {
 	each := m.took / time.Duration(m.timed)
 	rest := time.Duration(m.counts[Pending]) * each
 	//workflowcheck:ignore the order makes no difference
-	for _, at := range m.started {
-		rest += max(0, each-now.Sub(at))
+	for trial, at := range m.started {
+		rest += max(0, time.Duration(m.Count(trial))*each-now.Sub(at))
 	}
 	return rest / time.Duration(len(m.started))
 }
@@ -283,24 +347,33 @@ type Snapshot struct {
 	States string `json:"states"`
 	// Started are the starts of the trials that run.
 	Started map[int]time.Time `json:"started,omitempty"`
+	Batches map[int]int       `json:"batches,omitempty"`
 	Took    time.Duration     `json:"took,omitempty"`
 	Timed   int               `json:"timed,omitempty"`
 }
 
 // Snapshot returns the state of a sweep that has not ended.
 func (m *Machine) Snapshot() Snapshot {
+	return Snapshot{States: TextOf(m.states), Started: m.started, Batches: m.batches, Took: m.took, Timed: m.timed}
+}
+
+// TextOf returns states as run lengths.
+func TextOf(states []State) string {
 	var b strings.Builder
-	for i := 0; i < len(m.states); {
+	for i := 0; i < len(states); {
 		j := i
-		for j < len(m.states) && m.states[j] == m.states[i] {
+		for j < len(states) && states[j] == states[i] {
 			j++
 		}
 		b.WriteString(strconv.Itoa(j - i))
-		b.WriteByte(byte(m.states[i]))
+		b.WriteByte(byte(states[i]))
 		i = j
 	}
-	return Snapshot{States: b.String(), Started: m.started, Took: m.took, Timed: m.timed}
+	return b.String()
 }
+
+// Count returns the number of trials of the run that begins with one.
+func (m *Machine) Count(trial int) int { return max(1, m.batches[trial]) }
 
 // Len returns the number of trials.
 func (m *Machine) Len() int { return len(m.states) }
@@ -325,6 +398,9 @@ func Resume(s Snapshot, rules Rules) (*Machine, error) {
 	m.took, m.timed = s.Took, s.Timed
 	if s.Started != nil {
 		m.started = s.Started
+	}
+	if s.Batches != nil {
+		m.batches = s.Batches
 	}
 	return m, nil
 }

@@ -19,7 +19,7 @@ import (
 //
 // A script has the directives
 //
-//	sweep TRIALS AT-MOST [max-failures=N]
+//	sweep TRIALS AT-MOST [max-failures=N] [batch=N]
 //	events
 //	status
 //	continue     as the next execution of the workflow
@@ -29,6 +29,7 @@ import (
 //
 //	begin
 //	ended TRIAL succeeded|failed|cancelled
+//	batch FIRST STATES, such as 3s1f2p, of a batch that has ended
 //	stop PATTERN
 //	retry
 //	cancel
@@ -43,6 +44,9 @@ func TestScripts(t *testing.T) {
 					n := 0
 					d.ScanArgs(t, "max-failures", &n)
 					s.rules.MaxFailures = &n
+				}
+				if d.HasArg("batch") {
+					d.ScanArgs(t, "batch", &s.rules.Batch)
 				}
 				n, _ := strconv.Atoi(d.CmdArgs[0].Key)
 				s.machine = sweep.New(n, s.rules)
@@ -91,6 +95,12 @@ func (s *script) step(line string) (string, error) {
 			return "", err
 		}
 		e = sweep.Ended{Trial: trial, State: sweep.StateNamed(f[2]), Now: s.now}
+	case "batch":
+		first, err := strconv.Atoi(f[1])
+		if err != nil {
+			return "", err
+		}
+		e = sweep.BatchEnded{First: first, States: sweep.StatesIn(f[2], s.machine.Count(first)), Now: s.now}
 	case "stop":
 		e = sweep.Stop{Match: func(trial int) bool {
 			ok, _ := path.Match(f[1], strconv.Itoa(trial))
@@ -111,9 +121,20 @@ func (s *script) step(line string) (string, error) {
 	for _, a := range s.machine.Step(e) {
 		switch a := a.(type) {
 		case sweep.Start:
-			fmt.Fprintf(&out, "  start %d\n", a.Trial)
+			fmt.Fprintf(&out, "  start %d", a.Trial)
+			if a.Count > 1 {
+				fmt.Fprintf(&out, "-%d", a.Trial+a.Count-1)
+				if n := s.machine.MaxFailures(); n != nil {
+					fmt.Fprintf(&out, ", at most %d failures", *n)
+				}
+			}
+			out.WriteByte('\n')
 		case sweep.Interrupt:
-			fmt.Fprintf(&out, "  interrupt %d\n", a.Trial)
+			fmt.Fprintf(&out, "  interrupt %d", a.Trial)
+			if a.Some != nil {
+				fmt.Fprintf(&out, ", only %v", a.Some)
+			}
+			out.WriteByte('\n')
 		case sweep.Finish:
 			fmt.Fprintf(&out, "  finish: %s\n", s.machine.Verdict())
 		}

@@ -111,6 +111,11 @@ func runLogs(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string,
 			return err
 		}
 	}
+	if len(chosen.Runs) == 1 {
+		if batch, task, ok := chosen.Runs[0].InBatch(ctx); ok {
+			chosen = &cli.Chosen{Runs: []*starter.Run{batch}, Tasks: []string{task}}
+		}
+	}
 	if len(chosen.Runs) > 1 {
 		return showSeveral(ctx, a, chosen.Runs, o)
 	}

@@ -44,14 +44,15 @@ func (o *shared) open(a *cli.App) {
 	if a.Global.JSON {
 		lines := tasklog.NewJSONLines(a.Out, func(rank int) (run, task string) {
 			l, rank := o.of(rank)
-			return l.run.ID, l.tasks.name(rank)
+			return l.names(rank)
 		})
 		o.deliver, o.close = lines.Deliver, lines.Close
 		return
 	}
 	console := tasklog.NewConsole(a.Out, a.Err, tasklog.ConsoleOptions{Prefix: func(rank, _ int) string {
 		l, rank := o.of(rank)
-		return fmt.Sprintf("[%s/%s]: ", l.run.ID, l.tasks.name(rank))
+		run, task := l.names(rank)
+		return fmt.Sprintf("[%s/%s]: ", run, task)
 	}})
 	a.Printer.Through(console)
 	o.deliver = console.Deliver

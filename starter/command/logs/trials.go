@@ -26,7 +26,7 @@ func withTrials(ctx context.Context, c client.Client, chosen *cli.Chosen) (*cli.
 		return nil, fmt.Errorf("sweep %s has started no trials yet", id)
 	}
 	number := func(id string) int {
-		_, trial, _ := spec.SplitTrialID(id)
+		_, trial, _, _ := spec.SplitTrialsID(id)
 		return trial
 	}
 	slices.SortFunc(ids, func(a, b string) int { return number(a) - number(b) })
@@ -35,4 +35,14 @@ func withTrials(ctx context.Context, c client.Client, chosen *cli.Chosen) (*cli.
 		trials.Runs = append(trials.Runs, starter.Get(c, id, ""))
 	}
 	return trials, nil
+}
+
+// names returns how several runs are told apart in their output: the run and the task. A task of a
+// batch is a trial.
+func (l *Reader) names(rank int) (run, task string) {
+	if sweep, first, count, ok := spec.SplitTrialsID(l.run.ID); ok && count > 1 {
+		typ, _, _ := spec.ParseTaskName(l.tasks.name(rank))
+		return spec.TrialID(sweep, first+rank), spec.TaskName(typ, 0)
+	}
+	return l.run.ID, l.tasks.name(rank)
 }
