@@ -80,7 +80,7 @@ func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.Re
 	}
 	checked, claimed := tasks, tasks
 	if in.Spec.Batch != nil {
-		// Each trial is checked when it is started: it fails alone. One runs at a time.
+		// A trial is checked at its start, and only that trial fails. One runs at a time.
 		checked, claimed = nil, tasks[:min(1, len(tasks))]
 	}
 	if problems = append(h.checks.preflight(run, in.Spec, user, checked), problems...); len(problems) > 0 {

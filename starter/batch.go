@@ -22,7 +22,7 @@ func (c *chain) locate(ctx context.Context) error {
 	}
 	of, err := Get(c.client, id, "").SweepSpec(ctx)
 	if err != nil || of.Batch == 0 {
-		return ctx.Err() // it is no trial, or a run of its own
+		return ctx.Err() // it is another run, or a trial with a run of its own
 	}
 	runs, err := latestMatching(ctx, c.client, id+".*")
 	if err != nil {
@@ -145,6 +145,9 @@ func (s *Status) narrow(task string) {
 	}
 	if one.Exit != nil {
 		s.Open, s.State, s.Started, s.Ended = false, spec.RunEnded, one.Exit.Started, one.Exit.Ended
+		if s.Started.IsZero() { // it was stopped before its turn
+			s.Started = s.Ended
+		}
 	}
 	if !s.Open {
 		s.Result = resultOfTrial(result)

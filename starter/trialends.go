@@ -21,7 +21,7 @@ type TrialEnd struct {
 	RunID, ExecutionID string
 	Batch              bool
 	Rank               int
-	State       sweep.State
+	State              sweep.State
 	// Message is why it has failed, if that is known.
 	Message string
 }
@@ -47,8 +47,8 @@ func (r *Run) FollowTrials(ctx context.Context, ended func(TrialEnd)) {
 type trialFollower struct {
 	ended      func(TrialEnd)
 	executions map[string]string // of runs of trials that run, by ID
-	over       map[string]bool // executions that have ended
-	checks     map[int64]bool  // events that have scheduled a check
+	over       map[string]bool   // executions that have ended
+	checks     map[int64]bool    // events that have scheduled a check
 }
 
 type history interface {
@@ -136,7 +136,7 @@ func (f *trialFollower) tell(end TrialEnd) {
 	}
 }
 
-// end reports the trials of a run. result is that of a batch; it may be nil.
+// end reports the trials of a run. result is the result of a batch; it may be nil.
 func (f *trialFollower) end(id string, state sweep.State, failure *failurepb.Failure, result *spec.RunResult) {
 	_, first, count, ok := spec.SplitTrialsID(id)
 	execution, running := f.executions[id]

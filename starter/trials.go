@@ -70,7 +70,7 @@ func (r *Run) Trials(ctx context.Context, s *Status, values bool) (names []strin
 			continue
 		}
 		for trial := first; count > 1 && trial < first+count; trial++ {
-			// A trial that did not get its turn has an earlier run, or none.
+			// The sweep starts a trial again that did not get its turn.
 			if known == nil || trial >= known.Len() || known.State(trial) != sweep.Pending || run.Open {
 				batches[trial] = run
 			}

@@ -68,8 +68,8 @@ type sweepOf struct {
 	machine *sweep.Machine
 	id      string
 	// open are the first executions of the runs of trials, by the first trial of each. held are
-	// the trials to start next, starting is the number of runs that the server has not started
-	// yet, and cancelling the number of its open requests to cancel one.
+	// the trials to start next, starting is the number of runs that the server is
+	// asked to start, and cancelling the number of its open requests to cancel one.
 	open                 map[int]string
 	held                 []int
 	starting, cancelling int

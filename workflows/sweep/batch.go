@@ -89,8 +89,8 @@ func sizeInBatch(s *spec.RunSpec) int {
 
 func sameWords(a, b []string) bool { return reflect.DeepEqual(a, b) }
 
-// StatesOf returns the states of the trials of a batch whose run has ended with a result, and
-// whether it has ended otherwise if there is none. A trial that did not get its turn is pending.
+// StatesOf returns the states of the trials of a batch that has ended. Without a result all have
+// failed. A trial that did not get its turn is pending.
 func StatesOf(result *spec.RunResult, count int) []State {
 	states := make([]State, count)
 	for i := range states {

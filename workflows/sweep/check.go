@@ -61,7 +61,7 @@ type Resumption struct {
 	Held []int `json:"held,omitempty"`
 }
 
-// StatesIn returns the states of a batch from their text. Those that it does not have have failed.
+// StatesIn returns the states of a batch from their text. If it has another number of them, all have failed.
 func StatesIn(text string, count int) []State {
 	m, err := Resume(Snapshot{States: text}, Rules{})
 	if err != nil || m.Len() != count {

@@ -37,8 +37,8 @@ func withTrials(ctx context.Context, c client.Client, chosen *cli.Chosen) (*cli.
 	return trials, nil
 }
 
-// names returns how several runs are told apart in their output: the run and the task. A task of a
-// batch is a trial.
+// names returns the run and the task by which output of several runs is shown. A task of a batch is
+// a trial.
 func (l *Reader) names(rank int) (run, task string) {
 	if sweep, first, count, ok := spec.SplitTrialsID(l.run.ID); ok && count > 1 {
 		typ, _, _ := spec.ParseTaskName(l.tasks.name(rank))
