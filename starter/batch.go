@@ -2,6 +2,7 @@ package starter
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -94,6 +95,13 @@ func (r *Run) waitInBatch(ctx context.Context, notify func(error)) (*spec.RunRes
 			return nil, err
 		}
 	}
+}
+
+// BatchError reports that something needs a run, and a trial shares its run with others.
+type BatchError struct{ Trial, Batch string }
+
+func (e *BatchError) Error() string {
+	return fmt.Sprintf("the short trial %s is a task of the run %s. Name that run, or the sweep", e.Trial, e.Batch)
 }
 
 // resultOfTrial returns the result that a trial of a batch would have as a run of its own.

@@ -57,8 +57,13 @@ func trialsOf(ctx context.Context, c client.Client, id string) ([]string, error)
 	switch {
 	case errors.As(err, &notFound): // it may have files here
 		return nil, nil
-	case err != nil || !of:
+	case err != nil:
 		return nil, err
+	case !of:
+		if batch, _, ok := r.InBatch(ctx); ok {
+			return nil, &starter.BatchError{Trial: id, Batch: batch.ID}
+		}
+		return nil, nil
 	}
 	if _, open, err := r.Queue(ctx); err != nil || open {
 		return nil, cmp.Or[error](err, &starter.OpenError{RunID: id})
