@@ -4,14 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 )
 
 // OnDisconnect says how a host treats the processes of a run while it has no contact with the
 // Temporal server: [OnDisconnectKeep], or the time for which it keeps them running, such as
-// "2m". If it is empty, [RunSpec.StopAfter] has the default.
+// "2m", or two times such as "15s,10m"; see [RunSpec.TwoBounds]. If it is empty,
+// [RunSpec.StopAfter] and TwoBounds have the defaults.
 //
-// In JSON and YAML it is keep, or {stop_after: 2m}.
+// In JSON and YAML it is keep, {stop_after: 2m}, or {stop_after: 15s, outage: 10m}.
 type OnDisconnect string
 
 // OnDisconnectKeep keeps processes running without limit: the run waits for its hosts, and
@@ -25,6 +27,8 @@ const (
 	// MinStopAfter is the least: a healthy host sends four heartbeats in it, and two of these
 	// may get lost.
 	MinStopAfter = Duration(5 * time.Second)
+	// DefaultShort and DefaultLong are the two bounds of a run whose hosts reach each other.
+	DefaultShort, DefaultLong = Duration(15 * time.Second), Duration(10 * time.Minute)
 )
 
 // OnDisconnectStop stops processes after a time without a server.
@@ -32,10 +36,16 @@ func OnDisconnectStop(after time.Duration) OnDisconnect {
 	return OnDisconnect(Duration(after).String())
 }
 
+// OnDisconnectTwo stops processes after one of two times; see [RunSpec.TwoBounds].
+func OnDisconnectTwo(short, long time.Duration) OnDisconnect {
+	return OnDisconnectStop(short) + "," + OnDisconnectStop(long)
+}
+
 // StopAfter returns the time for which a host keeps the processes of the run running without a
 // server, if the run has so many hosts. 0 means no limit.
 func (s *RunSpec) StopAfter(hosts int) time.Duration {
-	d, err := ParseDuration(string(s.OnDisconnect))
+	first, _, _ := s.OnDisconnect.times()
+	d, err := ParseDuration(first)
 	switch {
 	case s.OnDisconnect == OnDisconnectKeep, s.OnDisconnect == "" && hosts < 2:
 		return 0
@@ -45,9 +55,42 @@ func (s *RunSpec) StopAfter(hosts int) time.Duration {
 	return time.Duration(d)
 }
 
+// TwoBounds returns the times for which a host keeps the processes of the run running without a
+// server: short if it is cut off from the other hosts of the run, too, and long if none of them
+// has a server. They count only if the hosts reach each other. ok is false for a run with one
+// bound, or none.
+func (s *RunSpec) TwoBounds(tasks int) (short, long time.Duration, ok bool) {
+	if s.OnDisconnect == "" {
+		// A large run sends fewer heartbeats for each task: 32 a second in all.
+		return max(time.Duration(DefaultShort), time.Duration(tasks)*time.Second/8), time.Duration(DefaultLong), true
+	}
+	first, second, ok := s.OnDisconnect.times()
+	if !ok {
+		return 0, 0, false
+	}
+	a, errA := ParseDuration(first)
+	b, errB := ParseDuration(second)
+	return time.Duration(a), time.Duration(b), errA == nil && errB == nil
+}
+
+// times returns the two times; two is false if there is only one.
+func (o OnDisconnect) times() (first, second string, two bool) {
+	first, second, two = strings.Cut(string(o), ",")
+	return strings.TrimSpace(first), strings.TrimSpace(second), two
+}
+
 // stopAfter is the other form of an [OnDisconnect].
 type stopAfter struct {
 	StopAfter string `json:"stop_after"`
+	Outage    string `json:"outage,omitempty"`
+}
+
+// text returns the form with one or two times.
+func (s stopAfter) text() OnDisconnect {
+	if s.Outage == "" {
+		return OnDisconnect(s.StopAfter)
+	}
+	return OnDisconnect(s.StopAfter + "," + s.Outage)
 }
 
 // MarshalJSON writes "keep" or an object.
@@ -55,7 +98,8 @@ func (o OnDisconnect) MarshalJSON() ([]byte, error) {
 	if o == OnDisconnectKeep || o == "" {
 		return json.Marshal(string(o))
 	}
-	return json.Marshal(stopAfter{string(o)})
+	first, second, _ := o.times()
+	return json.Marshal(stopAfter{first, second})
 }
 
 // UnmarshalJSON reads the output of [OnDisconnect.MarshalJSON]. [Decode] reads specs that
@@ -68,7 +112,7 @@ func (o *OnDisconnect) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &s); err != nil {
 		return err
 	}
-	*o = OnDisconnect(s.StopAfter)
+	*o = s.text()
 	return nil
 }
 
@@ -86,12 +130,13 @@ func (c *checker) fillDisconnect(path, key string, n *node, v reflect.Value) boo
 		return c.mismatch(path, key, n, v.Type())
 	}
 	seen := map[string]int{}
+	var given stopAfter
 	for i := range n.members {
 		m := &n.members[i]
 		p := fieldPath(path, m.name)
 		switch {
 		case c.givenTwice(seen, p, m):
-		case m.name != "stop_after":
+		case m.name != "stop_after" && m.name != "outage":
 			c.malform(p, m.line, "not a field of on_disconnect", disconnectRemedy)
 		case m.value.kind != kindText:
 			c.malform(p, m.line, "must be a time, not "+m.value.describe(), disconnectRemedy)
@@ -100,9 +145,18 @@ func (c *checker) fillDisconnect(path, key string, n *node, v reflect.Value) boo
 				c.malform(p, m.value.line, Quote(m.value.text)+" is not a duration", durationRemedy)
 				continue
 			}
-			v.SetString(m.value.text)
+			if m.name == "outage" {
+				given.Outage = m.value.text
+			} else {
+				given.StopAfter = m.value.text
+			}
 		}
 	}
+	if given.StopAfter == "" && given.Outage != "" && !c.isMalformed(path) {
+		c.malform(path, n.line, "has outage without stop_after", disconnectRemedy)
+		return false
+	}
+	v.SetString(string(given.text()))
 	return true
 }
 
@@ -110,10 +164,19 @@ func (o OnDisconnect) check(c *checker, path string) {
 	if o == "" || o == OnDisconnectKeep || c.isMalformed(path) {
 		return
 	}
-	d, err := ParseDuration(string(o))
+	first, second, two := o.times()
+	d, err := ParseDuration(first)
+	var long Duration
+	if two && err == nil {
+		long, err = ParseDuration(second)
+	}
 	switch {
 	case err != nil:
 		c.add(path, Quote(string(o))+" is neither keep nor a time", disconnectRemedy)
+	case two && long < d:
+		c.add(path+".outage", fmt.Sprintf("must be at least stop_after, which is %s, not %s", d, long), disconnectRemedy)
+	case long > MaxDuration:
+		c.add(path+".outage", fmt.Sprintf("must be at most %s, not %s", MaxDuration, long), "write keep for no limit")
 	case d < MinStopAfter:
 		c.add(path+".stop_after", fmt.Sprintf("must be at least %s, not %s", MinStopAfter, d),
 			"a healthy host needs that long to be sure that the server is unreachable")
@@ -125,7 +188,9 @@ func (o OnDisconnect) check(c *checker, path string) {
 func disconnectSchema(f field, nullable bool) object {
 	forms := []object{
 		{{"enum", []any{string(OnDisconnectKeep)}}},
-		{{"type", "object"}, {"properties", object{{"stop_after", object{{"type", "string"}, {"pattern", durationPattern}}}}},
+		{{"type", "object"}, {"properties", object{
+			{"stop_after", object{{"type", "string"}, {"pattern", durationPattern}}}, {"outage", object{{"type", "string"}, {"pattern", durationPattern}}},
+		}},
 			{"required", []string{"stop_after"}}, {"additionalProperties", false}},
 	}
 	if nullable {

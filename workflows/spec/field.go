@@ -44,7 +44,7 @@ const (
 	envRemedy        = `write names and values: {A: "1"}`
 	resourcesRemedy  = "write auto, or a list such as [0, 1, 2, 3]"
 	cpusRemedy       = `write auto, or a list such as [0, 1, 2, 3] or "0-3,8"`
-	disconnectRemedy = "write keep, or {stop_after: 2m}"
+	disconnectRemedy = "write keep, {stop_after: 2m}, or {stop_after: 15s, outage: 10m}"
 	hostCountRemedy  = `write a number, such as 4, or a range, such as "2:4"`
 	durationRemedy   = `write it like "3s", "90m" or "1h30m"`
 )

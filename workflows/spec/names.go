@@ -173,7 +173,15 @@ func TaskActivityID(task string, generation, launch int) string {
 	return fmt.Sprintf("%s/%d.%d", task, generation, launch)
 }
 
-// TaskOfActivity is the inverse of [TaskActivityID], without the launch. ok is false for the
+// OfferID returns the ID of the nth further offer of the launch with that activity ID.
+func OfferID(id string, n int) string {
+	if n == 0 {
+		return id
+	}
+	return fmt.Sprintf("%s.%d", id, n)
+}
+
+// TaskOfActivity is the inverse of [TaskActivityID] and [OfferID], without the launch. ok is false for the
 // IDs of other activities.
 func TaskOfActivity(id string) (task string, generation int, ok bool) {
 	task, rest, _ := strings.Cut(id, "/")

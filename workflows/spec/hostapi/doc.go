@@ -19,7 +19,9 @@ type Host interface {
 	Reserve(ctx context.Context, in ReserveInput) (ReserveOutput, error)
 	// Prepare gives the host the whole cluster, if it spans several hosts, after rank 0 is
 	// reached.
-	Prepare(ctx context.Context, in PrepareInput) (None, error)
+	Prepare(ctx context.Context, in PrepareInput) (PrepareOutput, error)
+	// Deny promises that the host extends no more leases of tasks of another host.
+	Deny(ctx context.Context, in DenyInput) (DenyOutput, error)
 	// RunTask holds a lease on the process of a task for as long as it lives.
 	RunTask(ctx context.Context, in RunTaskInput) (spec.Exit, error)
 	Requests

@@ -65,6 +65,8 @@ type ReserveOutput struct {
 	JAXPort    int `json:"jax_port"`
 	// Service says how to read the files of the run on this host, or nil if only the host can.
 	Service *spec.HostService `json:"service,omitempty"`
+	// Witness says how other hosts of the run ask the host about the server; nil if they cannot.
+	Witness *spec.HostService `json:"witness,omitempty"`
 	// Shipped says how to fetch the run's files from here, or nil if that is not possible.
 	Shipped *spec.HostService `json:"shipped,omitempty"`
 }

@@ -1,6 +1,10 @@
 package hostapi
 
-import "github.com/clusterrun/clusterrun/workflows/spec"
+import (
+	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
 
 // RunTaskInput names a task to run.
 type RunTaskInput struct {
@@ -14,6 +18,17 @@ type RunTaskInput struct {
 	Generation int    `json:"generation"`
 	// Launch counts how often the workflow started the task in this generation, from 0.
 	Launch int `json:"launch"`
+	// Offer orders the offers of the launch; each has attempts of its own. Resumed reports whether
+	// an earlier one had a process. Bounds are the two bounds of the run, if it has two.
+	Offer   int64   `json:"offer,omitempty"`
+	Resumed bool    `json:"resumed,omitempty"`
+	Bounds  *Bounds `json:"bounds,omitempty"`
 	// Added is set for a task outside the spec, or with a changed command.
 	Added *spec.Task `json:"added,omitempty"`
+}
+
+// Bounds are the two bounds of a run; see package lease.
+type Bounds struct {
+	Short time.Duration `json:"short"`
+	Long  time.Duration `json:"long"`
 }
