@@ -9,6 +9,8 @@
 //	GET  /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}?offset=BYTES&follow=true
 //	                                         one file: stdout, stderr, error, result,
 //	                                         start, usage, software, or the name of a file of stacks
+//	POST /v1/runs/{run}/lease                a [Question] of another host of the run, with
+//	                                         the answer of package lease
 //	POST /v1/exec                            a command executed with a task; see package
 //	                                         remotecommand
 //	GET  /v1/archives/{digest}?offset=BYTES
@@ -45,6 +47,8 @@
 // can be read for as long as they exist, even if the run was forgotten long ago. The run gives
 // its token to anyone who may query its status. All other requests get the same answer, 404,
 // for every reason.
+//
+// Questions about leases need a token of their own, which only the hosts of the run get.
 //
 // Commands need a token of their own, for one task. The run gives it to those who may update the
 // run, and it is good for seconds, only together with a secret of the client: the history of the

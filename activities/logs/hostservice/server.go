@@ -51,6 +51,7 @@ type Server struct {
 	http     *http.Server
 	over     func(ctx context.Context, run runkey.Run)
 	executor Executor
+	witness  Witness
 	// requests has an element for each request in progress.
 	requests chan struct{}
 }
@@ -76,6 +77,7 @@ func Listen(c Config) (*Server, error) {
 	routes.HandleFunc("GET /v1/runs/{run}", s.authorized(ofRun, asUser(s.list)))
 	routes.HandleFunc("POST /v1/runs/{run}/output", s.authorized(ofRun, asUser(s.output)))
 	routes.HandleFunc("GET /v1/runs/{run}/tasks/{rank}/attempts/{n}/{file}", s.authorized(ofRun, asUser(s.file)))
+	routes.HandleFunc("POST /v1/runs/{run}/lease", s.authorized(ofWitness, s.answer))
 	routes.HandleFunc("POST /v1/exec", s.authorized(toExec, s.exec))
 	routes.HandleFunc("GET /v1/archives/{digest}", s.authorized(ofArchive, s.readArchive))
 	routes.HandleFunc("PUT /v1/archives/{digest}", s.authorized(toStore, s.storeArchive))
@@ -128,7 +130,7 @@ func (s *Server) describe(g grant) *spec.HostService {
 }
 
 func ofRun(g grant, r *http.Request) bool {
-	return g.Exec == nil && g.Run.RunID == r.PathValue("run")
+	return g.Exec == nil && !g.Witness && g.Run.RunID == r.PathValue("run")
 }
 func ofArchive(g grant, r *http.Request) bool { return g.Archive == r.PathValue("digest") }
 func toStore(g grant, _ *http.Request) bool   { return g.Store }

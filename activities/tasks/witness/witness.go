@@ -1,0 +1,203 @@
+package witness
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
+	"github.com/clusterrun/clusterrun/activities/process/supervisor"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/workflows/lease"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// Pass gives a heartbeat to the server. It returns [lease.Renewed], [lease.Cancelled] or
+// [lease.Gone], or an empty answer if the server does not answer.
+type Pass func(ctx context.Context, token []byte, beat spec.Heartbeat) lease.Answer
+
+// Plan is the knowledge of a host about a run.
+type Plan struct {
+	Generation int
+	// Denied are the promises of the host, by the task.
+	Denied map[string]int64
+}
+
+// passTakes bounds the time that the server may take to answer a heartbeat for another host.
+const passTakes = 2 * time.Second
+
+// Witnesses are the memories of a host about the runs on it, and its connections to their other
+// hosts.
+type Witnesses struct {
+	pass  Pass
+	plan  func(runkey.Run) (Plan, error)
+	began int64
+
+	mu      sync.Mutex
+	memory  map[generation]*lease.Witness
+	clients map[client]*hostservice.Client
+}
+
+type generation struct {
+	run    runkey.Run
+	number int
+}
+
+type client struct {
+	run                         runkey.Run
+	address, token, fingerprint string
+}
+
+// New returns the witnesses of a host worker that begins now.
+func New(pass Pass, plan func(runkey.Run) (Plan, error)) *Witnesses {
+	return &Witnesses{
+		pass: pass, plan: plan, began: supervisor.BootNanos(),
+		memory: map[generation]*lease.Witness{}, clients: map[client]*hostservice.Client{},
+	}
+}
+
+// Answer answers a question of another host of the run.
+func (w *Witnesses) Answer(ctx context.Context, run runkey.Run, q hostservice.Question) lease.Answer {
+	if !isOf(q.Token, run.WorkflowID) {
+		return lease.Denied
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(passTakes, q.Within))
+	defer cancel()
+	if a := w.pass(ctx, q.Token, q.Beat); a != "" {
+		return a
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, err := w.plan(run)
+	if err != nil || p.Generation != q.Generation || !w.of(run, p).Silent(q.Task, q.Offer, supervisor.BootNanos()) {
+		return lease.Denied
+	}
+	return lease.Silent
+}
+
+// of returns the memory about the generation of the plan. w.mu must be held.
+func (w *Witnesses) of(run runkey.Run, p Plan) *lease.Witness {
+	g := generation{run, p.Generation}
+	m := w.memory[g]
+	if m == nil {
+		m = lease.NewWitness(w.began, p.Denied)
+		w.memory[g] = m
+	}
+	return m
+}
+
+// Deny promises to extend no lease of the tasks up to that offer, and returns the time since
+// this host may have extended one. The promise counts when keep has written it to the disk.
+func (w *Witnesses) Deny(run runkey.Run, number int, tasks []string, offer int64, keep func() error) (time.Duration, error) {
+	w.mu.Lock()
+	p, err := w.plan(run)
+	if err != nil {
+		w.mu.Unlock()
+		return 0, err
+	}
+	p.Generation = number
+	m, now := w.of(run, p), supervisor.BootNanos()
+	quiet := time.Duration(now - w.began)
+	for _, task := range tasks {
+		quiet = min(quiet, m.Deny(task, offer, now))
+	}
+	w.mu.Unlock()
+	return quiet, keep()
+}
+
+// Ask asks the others, at the same time, until the time in ctx is over.
+func (w *Witnesses) Ask(ctx context.Context, run runkey.Run, others []spec.HostService, q hostservice.Question) lease.Answer {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	got := make(chan lease.Answer, len(others))
+	for _, s := range others {
+		c := w.client(run, s)
+		go func() {
+			a, err := c.Ask(ctx, q)
+			if err != nil {
+				a = ""
+			}
+			got <- a
+		}()
+	}
+	var answers []lease.Answer
+	for range others {
+		answers = append(answers, <-got)
+		if a := lease.Combine(answers, len(others)); a != "" {
+			return a
+		}
+	}
+	return ""
+}
+
+// Reaches reports whether all the others answer.
+func (w *Witnesses) Reaches(ctx context.Context, run runkey.Run, others []spec.HostService) bool {
+	got := make(chan error, len(others))
+	for _, s := range others {
+		c := w.client(run, s)
+		go func() {
+			_, err := c.Ask(ctx, hostservice.Question{})
+			got <- err
+		}()
+	}
+	all := true
+	for range others {
+		all = <-got == nil && all
+	}
+	return all
+}
+
+func (w *Witnesses) client(run runkey.Run, s spec.HostService) *hostservice.Client {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k := client{run, s.Address, s.Token, s.Fingerprint}
+	c := w.clients[k]
+	if c == nil {
+		c = hostservice.NewClient(s, run.RunID)
+		w.clients[k] = c
+	}
+	return c
+}
+
+// Forget forgets a run that this host no longer has a plan for.
+func (w *Witnesses) Forget(run runkey.Run) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for g := range w.memory {
+		if g.run == run {
+			delete(w.memory, g)
+		}
+	}
+	for k, c := range w.clients {
+		if k.run == run {
+			c.Close()
+			delete(w.clients, k)
+		}
+	}
+}
+
+// workflowOfToken is the number of the field of a task token that has the ID of its workflow.
+const workflowOfToken = 2
+
+// isOf reports whether a task token is of that workflow: hosts pass on heartbeats of their own
+// run only.
+func isOf(token []byte, workflow string) bool {
+	for len(token) > 0 {
+		number, kind, n := protowire.ConsumeTag(token)
+		if n < 0 {
+			return false
+		}
+		token = token[n:]
+		if number == workflowOfToken && kind == protowire.BytesType {
+			id, n := protowire.ConsumeBytes(token)
+			return n >= 0 && string(id) == workflow
+		}
+		if n = protowire.ConsumeFieldValue(number, kind, token); n < 0 {
+			return false
+		}
+		token = token[n:]
+	}
+	return false
+}

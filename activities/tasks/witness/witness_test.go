@@ -1,0 +1,92 @@
+package witness
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
+	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/workflows/lease"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+var run = runkey.Run{Namespace: "default", WorkflowID: "iris", RunID: "0199-aa"}
+
+type answering struct{ answer lease.Answer }
+
+func (s *answering) pass(context.Context, []byte, spec.Heartbeat) lease.Answer { return s.answer }
+
+// tokenOf returns a task token of that workflow.
+func tokenOf(workflow string) []byte {
+	b := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "namespace")
+	b = protowire.AppendString(protowire.AppendTag(b, workflowOfToken, protowire.BytesType), workflow)
+	return protowire.AppendVarint(protowire.AppendTag(b, 4, protowire.VarintType), 17)
+}
+
+func question(offer int64) hostservice.Question {
+	return hostservice.Question{Task: "worker-1", Generation: 1, Offer: offer, Token: tokenOf("iris"), Within: time.Second}
+}
+
+// The answer of the server is the answer. Without one the host says that it has no contact, until
+// it has promised otherwise; another host worker of the host keeps the promise.
+func TestAnswer(t *testing.T) {
+	server, plan := &answering{}, Plan{Generation: 1}
+	plans := func(runkey.Run) (Plan, error) { return plan, nil }
+	w := New(server.pass, plans)
+	for _, a := range []lease.Answer{lease.Renewed, lease.Gone, lease.Cancelled, ""} {
+		server.answer = a
+		assert.Equal(t, cmp.Or(a, lease.Silent), w.Answer(t.Context(), run, question(5)))
+	}
+	other := question(5)
+	other.Token = tokenOf("another")
+	assert.Equal(t, lease.Denied, w.Answer(t.Context(), run, other), "a heartbeat of another run")
+	other = question(5)
+	other.Generation = 2
+	assert.Equal(t, lease.Denied, w.Answer(t.Context(), run, other), "another generation")
+
+	quiet, err := w.Deny(run, 1, []string{"worker-1"}, 5, func() error {
+		plan.Denied = map[string]int64{"worker-1": 5}
+		return nil
+	})
+	require.NoError(t, err)
+	assert.Less(t, quiet, time.Minute)
+	for _, w := range []*Witnesses{w, New(server.pass, plans)} {
+		assert.Equal(t, lease.Denied, w.Answer(t.Context(), run, question(5)))
+		assert.Equal(t, lease.Silent, w.Answer(t.Context(), run, question(6)), "a later offer")
+	}
+	failed := errors.New("the disk is full")
+	_, err = w.Deny(run, 1, []string{"worker-1"}, 7, func() error { return failed })
+	require.ErrorIs(t, err, failed)
+}
+
+// A host that asks gets the answer of all, and reaches all or none.
+func TestAsk(t *testing.T) {
+	server := &answering{}
+	var others []spec.HostService
+	var listening []*hostservice.Server
+	for _, name := range []string{"b", "c"} {
+		s, err := hostservice.Listen(hostservice.Config{Host: name, StateDir: t.TempDir(), Listen: "127.0.0.1"})
+		require.NoError(t, err)
+		t.Cleanup(s.Close)
+		s.AnswerBy(New(server.pass, func(runkey.Run) (Plan, error) { return Plan{Generation: 1}, nil }).Answer)
+		go s.Serve(func(context.Context, runkey.Run) {}, nil)
+		others, listening = append(others, *s.DescribeWitness(run)), append(listening, s)
+	}
+	w := New(server.pass, nil)
+	defer w.Forget(run)
+	assert.True(t, w.Reaches(t.Context(), run, others))
+	assert.Equal(t, lease.Silent, w.Ask(t.Context(), run, others, question(1)))
+	server.answer = lease.Renewed
+	assert.Equal(t, lease.Renewed, w.Ask(t.Context(), run, others, question(1)))
+	server.answer = ""
+	listening[1].Close()
+	assert.Empty(t, w.Ask(t.Context(), run, others, question(1)))
+	assert.False(t, w.Reaches(t.Context(), run, others))
+}
