@@ -6,6 +6,7 @@
 //	Reserve          reserves the host for tasks of a run: fetches what the run ships, checks
 //	                 programs and directories, leases ports, keeps the plan of the run on disk
 //	Prepare          tells the host the whole cluster, if it spans several hosts and rank 0 is reached
+//	Deny             promises to extend no more leases of tasks of another host
 //	RunTask          holds a lease on the process of one task for as long as it lives
 //	TerminateTasks   RestartTasks SignalTasks CaptureStacks: carry out a request of an operator
 //	StopSilentTasks  ends tasks for their silence
@@ -65,6 +66,10 @@
 // The run counts on its own, with the same numbers (lifecycle.Fence). It gives the host up when
 // the first attempt of an activity has not been picked up for that long. With on_disconnect:
 // keep there is no deadline, and the run waits for its hosts without limit.
+//
+// With two bounds (package lease) the deadline is the end of the lease less a third, in which the
+// process may end by itself. A heartbeat without an answer goes to the other hosts of the run
+// (package witness), and their answers renew the deadline, too.
 //
 // # Processes without a lease
 //

@@ -7,15 +7,18 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.uber.org/zap"
 
+	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/server"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/workflows/lease"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -85,6 +88,9 @@ func (l *taskLease) newBeater(p supervisor.Process) *beater {
 		first += rand.N(b.interval) //nolint:gosec // not a secret: it spreads the beats
 	}
 	b.due = time.NewTimer(first)
+	if bounds := l.plan.bounds; bounds != nil {
+		l.holder = lease.NewHolder(*bounds, l.delivered())
+	}
 	return b
 }
 
@@ -134,8 +140,7 @@ func (b *beater) beat(ctx context.Context) {
 			h, p, k := b.lease.Host, b.lease.plan, b.lease.key
 			h.group.Go(func(ctx context.Context) { h.silenced.actOnSilence(ctx, p, k) }) // it outlives the lease
 		}
-		sent := supervisor.BootNanos()
-		err := b.lease.Server.RecordActivityHeartbeat(beating, b.lease.token, b.lease.details(b.process))
+		sent, err := b.lease.sendBeat(ctx, beating, b.lease.details(b.process))
 		if server.IsContact(err) {
 			b.lease.inContact(ctx, sent)
 		}
@@ -167,7 +172,22 @@ const beatsInContact = 4
 
 // stopAfter returns the time for which a process of the run continues without contact. 0 means
 // no limit.
-func (p *plan) stopAfter() time.Duration { return p.Spec.StopAfter(p.Cluster.Hosts) }
+func (p *plan) stopAfter() time.Duration {
+	if p.bounds != nil {
+		return p.bounds.Short
+	}
+	return p.Spec.StopAfter(p.Cluster.Hosts)
+}
+
+// grace returns the time for a process without contact to end. With two bounds it is part of
+// the lease, which ends with SIGKILL; otherwise it follows.
+func (p *plan) grace(stop time.Duration) (grace, early time.Duration) {
+	if p.bounds != nil {
+		grace = p.bounds.Grace(stop)
+		return grace, grace
+	}
+	return stop, 0
+}
 
 // hurry shortens the time between two heartbeats, or the wait for an answer, if the run stops
 // its processes sooner.
@@ -190,10 +210,12 @@ func (l *taskLease) contact() (supervisor.Contact, error) {
 	if err != nil {
 		return supervisor.Contact{}, err
 	}
-	if l.AskedAt != nil {
-		if at := l.AskedAt(l.token); at > 0 && time.Duration(supervisor.BootNanos()-at) < after/2 {
-			return supervisor.Contact{Until: at + after.Nanoseconds(), Signal: stop.Signal, Grace: stop.Grace}, nil
-		}
+	grace, early := l.plan.grace(stop.Grace)
+	contact := func(from int64) supervisor.Contact {
+		return supervisor.Contact{Until: from + (after - early).Nanoseconds(), Signal: stop.Signal, Grace: grace}
+	}
+	if at := l.delivered(); at > 0 && time.Duration(supervisor.BootNanos()-at) < after/2 {
+		return contact(at), nil
 	}
 	// No process exists yet, but the details of an earlier one must be kept.
 	var details []any
@@ -205,7 +227,7 @@ func (l *taskLease) contact() (supervisor.Contact, error) {
 	sent := supervisor.BootNanos()
 	switch err := l.Server.RecordActivityHeartbeat(ctx, l.token, details...); {
 	case err == nil:
-		return supervisor.Contact{Until: sent + after.Nanoseconds(), Signal: stop.Signal, Grace: stop.Grace}, nil
+		return contact(sent), nil
 	case server.IsGone(err):
 		return supervisor.Contact{}, errSuperseded
 	case server.IsContact(err):
@@ -215,6 +237,14 @@ func (l *taskLease) contact() (supervisor.Contact, error) {
 	}
 }
 
+// delivered returns the time at which the poll for this attempt was sent, or 0 if that is unknown.
+func (l *taskLease) delivered() int64 {
+	if l.AskedAt == nil {
+		return 0
+	}
+	return l.AskedAt(l.token)
+}
+
 // inContact renews the contact of the task's process: the server has answered a heartbeat
 // that was sent at that time of CLOCK_BOOTTIME.
 func (l *taskLease) inContact(ctx context.Context, sent int64) {
@@ -222,10 +252,91 @@ func (l *taskLease) inContact(ctx context.Context, sent int64) {
 	if after == 0 {
 		return
 	}
-	err := l.Supervisor.Renew(ctx, supervisor.RenewRequest{Key: l.key, Fence: l.fence, Until: sent + after.Nanoseconds()})
+	until := sent + after.Nanoseconds()
+	if l.holder != nil {
+		l.holder.Answered(sent)
+		until = l.holder.Until()
+	}
+	l.renew(ctx, until)
+}
+
+func (l *taskLease) renew(ctx context.Context, until int64) {
+	if stop, err := l.plan.stopOf(l.key.Task, "", nil); err == nil {
+		_, early := l.plan.grace(stop.Grace)
+		until -= early.Nanoseconds()
+	}
+	err := l.Supervisor.Renew(ctx, supervisor.RenewRequest{Key: l.key, Fence: l.fence, Until: until})
 	if err != nil && ctx.Err() == nil {
 		l.Log.Debug("the time limit of a process without a server was not extended", zap.Stringer("task", l.key), zap.Error(err))
 	}
+}
+
+// passOn gives the heartbeat of another host to the server; see [witness.Pass].
+func (h *core) passOn(ctx context.Context, token []byte, beat spec.Heartbeat) lease.Answer {
+	switch err := h.Server.RecordActivityHeartbeat(ctx, token, beat); {
+	case server.IsGone(err):
+		return lease.Gone
+	case temporal.IsCanceledError(err):
+		return lease.Cancelled
+	case server.IsContact(err):
+		return lease.Renewed
+	}
+	return ""
+}
+
+// sendBeat sends a heartbeat, and returns the answer of the server and when it was asked. If the
+// run has two bounds and the server does not answer, the other hosts of the run are asked to pass
+// it on; if none of them has contact either, the lease is extended. While the server is away they
+// are asked at the same time. ctx ends with the process, and beating with our patience.
+func (l *taskLease) sendBeat(ctx, beating context.Context, beat spec.Heartbeat) (sent int64, err error) {
+	sent = supervisor.BootNanos()
+	if l.holder == nil {
+		return sent, l.Server.RecordActivityHeartbeat(beating, l.token, beat)
+	}
+	direct := make(chan error, 1)
+	l.group.Go(func(context.Context) { direct <- l.Server.RecordActivityHeartbeat(beating, l.token, beat) })
+	if !l.away {
+		if err = <-direct; server.IsContact(err) || server.IsGone(err) {
+			return sent, err
+		}
+		l.away = true
+		direct <- err
+		sent = supervisor.BootNanos()
+	}
+	asked := make(chan lease.Answer, 1)
+	l.group.Go(func(context.Context) { asked <- l.askOthers(ctx, beat) })
+	for range 2 {
+		select {
+		case err = <-direct:
+			if server.IsContact(err) || server.IsGone(err) {
+				l.away = false
+				return sent, err
+			}
+		case a := <-asked:
+			switch a {
+			case lease.Renewed:
+				return sent, nil
+			case lease.Cancelled:
+				return sent, temporal.NewCanceledError()
+			case lease.Gone:
+				return sent, serviceerror.NewNotFound("the server no longer knows the attempt, according to another host")
+			case lease.Silent:
+				l.holder.Agreed(sent)
+				l.renew(ctx, l.holder.Until())
+			}
+		}
+	}
+	return sent, err
+}
+
+// askOthers asks the other hosts of the run.
+func (l *taskLease) askOthers(ctx context.Context, beat spec.Heartbeat) lease.Answer {
+	patience := l.plan.hurry(beatPatience)
+	asking, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return l.witnesses.Ask(asking, l.key.Run, l.plan.Witnesses, hostservice.Question{
+		Task: l.key.Task, Generation: l.key.Generation, Offer: l.offer, Token: l.token, Beat: beat, Within: patience / 2,
+	})
 }
 
 // withDeadline returns the plan after starting max_run_time, which counts from the first task

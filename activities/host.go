@@ -21,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/barriers"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
+	"github.com/clusterrun/clusterrun/activities/tasks/witness"
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 )
@@ -134,6 +135,7 @@ type Host struct {
 	collectors   *collectors
 	watch        *reconciler
 	execs        *execs
+	witnesses    *witness.Witnesses
 
 	samples *sampling.Sampler
 	// pythonHook returns the directory for taskenv.Process.PythonHook.
@@ -157,6 +159,17 @@ func NewHost(c Config) (*Host, error) {
 	h := assemble(&core{Config: c, shipped: shipped.Open(c.StateDir), group: background.NewGroup(), plans: plans, now: time.Now})
 	h.execs = &execs{core: h.core, gate: h.gate, ships: h.ships, executor: remotecommand.NewExecutor(c.StateDir, c.Instance), room: make(chan struct{}, mostExecs)}
 	h.execs.executor.Sweep()
+	h.witnesses = witness.New(h.passOn, func(run runkey.Run) (witness.Plan, error) {
+		p, err := plans.get(run)
+		if err != nil {
+			return witness.Plan{}, err
+		}
+		return witness.Plan{Generation: p.Generation, Denied: p.Denied}, nil
+	})
+	h.watch.witnesses = h.witnesses
+	if c.Files != nil {
+		c.Files.AnswerBy(h.witnesses.Answer)
+	}
 	h.samples = &sampling.Sampler{Supervisor: c.Supervisor, Group: h.group, Log: c.Log}
 	h.pythonHook = sync.OnceValue(func() string { return installHook(c) })
 	if c.Files != nil {
@@ -277,6 +290,7 @@ type (
 		stops        *stopper
 		reservations *reservations
 		collectors   *collectors
+		witnesses    *witness.Witnesses
 
 		// strangers are the runs for which a changed server has been logged.
 		strangers sync.Map // of runkey.Run

@@ -21,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/news"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/taskservices"
+	"github.com/clusterrun/clusterrun/workflows/lease"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
@@ -70,8 +71,15 @@ type plan struct {
 	Released bool `json:"released,omitempty"`
 	// Sealed reports whether nothing is started again on this host.
 	Sealed bool `json:"sealed,omitempty"`
+	// Witnesses are the other hosts of the generation, if hosts extend each other's leases, and
+	// Denied the promises of this host; see package witness.
+	Witnesses []spec.HostService `json:"witnesses,omitempty"`
+	Denied    map[string]int64   `json:"denied,omitempty"`
 	// Notes are the notes of the services of the run's tasks.
 	taskservices.Notes
+
+	// bounds are the two bounds with which the run offers a task, or nil.
+	bounds *lease.Bounds
 }
 
 // sealed reports whether nothing may be started again on this host now. A stop of all tasks
@@ -281,8 +289,12 @@ func (s *planStore) write(p *plan) error {
 		return err
 	}
 	// A plan needs no fsync: only the fact that a process was started must survive a power cut,
-	// and the supervisor's journal has that.
-	if err := atomicfile.Write(s.path(p.Run), b, 0o600); err != nil {
+	// and the supervisor's journal has that. Promises to the run must survive, too.
+	write := atomicfile.Write
+	if len(p.Denied) > 0 {
+		write = atomicfile.WriteSynced
+	}
+	if err := write(s.path(p.Run), b, 0o600); err != nil {
 		return fmt.Errorf("store the run's file: %w", err)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -15,26 +16,62 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
+// witnessTakes bounds the time in which the other hosts of a run must answer.
+const witnessTakes = 3 * time.Second
+
 // Prepare stores the cluster in the plan, once the host of rank 0 can be reached.
-func (h *Host) Prepare(ctx context.Context, in hostapi.PrepareInput) (none hostapi.None, err error) {
+func (h *Host) Prepare(ctx context.Context, in hostapi.PrepareInput) (out hostapi.PrepareOutput, err error) {
 	p, err := h.plans.get(runOf(ctx, in.Run))
 	if err == nil {
 		err = h.gate.checkCluster(p, in.Cluster)
 	}
 	if err != nil {
-		return none, err
+		return out, err
 	}
 	if err := h.reachMaster(ctx, &in.Cluster); err != nil {
-		return none, err
+		return out, err
+	}
+	if h.Files != nil && len(in.Witnesses) == in.Cluster.Hosts {
+		in.Witnesses = slices.DeleteFunc(in.Witnesses, func(s spec.HostService) bool { return s.Address == h.Files.Address() })
+		asking, cancel := context.WithTimeout(ctx, witnessTakes)
+		defer cancel()
+		out.Reaches = len(in.Witnesses) == in.Cluster.Hosts-1 && h.witnesses.Reaches(asking, p.Run, in.Witnesses)
 	}
 	_, err = h.plans.change(runOf(ctx, in.Run), func(p *plan) error {
 		if in.Generation != p.Generation {
 			return fmt.Errorf("start %d of the run is not assigned to this host; start %d is", in.Generation, p.Generation)
 		}
-		p.Cluster = in.Cluster
+		p.Cluster, p.Witnesses = in.Cluster, in.Witnesses
 		return nil
 	})
-	return none, err
+	return out, err
+}
+
+// Deny promises that this host extends no more leases of tasks of another host of the run.
+func (h *Host) Deny(ctx context.Context, in hostapi.DenyInput) (out hostapi.DenyOutput, err error) {
+	run := runOf(ctx, in.Run)
+	h.gate.noted(run, "deny")
+	out.Quiet, err = h.witnesses.Deny(run, in.Generation, in.Tasks, in.Offer, func() error {
+		_, err := h.plans.change(run, func(p *plan) error {
+			switch {
+			case p.Generation < in.Generation:
+				return fmt.Errorf("start %d of the run is not assigned to this host; start %d is", in.Generation, p.Generation)
+			case p.Generation > in.Generation:
+				return nil // this host answers for the later one only
+			}
+			denied := maps.Clone(p.Denied)
+			if denied == nil {
+				denied = map[string]int64{}
+			}
+			for _, task := range in.Tasks {
+				denied[task] = max(denied[task], in.Offer)
+			}
+			p.Denied = denied
+			return nil
+		})
+		return err
+	})
+	return out, err
 }
 
 // address returns the address at which other tasks reach a task here. If all tasks are on one

@@ -100,7 +100,7 @@ func (r *reconciler) reconcile(ctx context.Context, p *plan) error {
 		return err
 	case d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		return r.abandon(p, "the run is closed", d.GetWorkflowExecutionInfo())
-	case takingOver(d):
+	case takingOver(d), len(p.Witnesses) > 0 && isOffering(d):
 		return nil // the next round looks again
 	}
 	pending, err := r.pendingHere(ctx, d)
@@ -195,6 +195,7 @@ func (r *reconciler) abandon(p *plan, why string, closed *workflowpb.WorkflowExe
 	if err := r.plans.drop(p.Run); err != nil {
 		return err
 	}
+	r.witnesses.Forget(p.Run)
 	if !p.Released {
 		r.services.EndAbandoned(ctx, p.forServices())
 	}
@@ -292,6 +293,14 @@ func takingOver(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
 	info := d.GetWorkflowExecutionInfo()
 	first := info.GetFirstRunId()
 	return first != "" && first != info.GetExecution().GetRunId() && begins(d)
+}
+
+// isOffering reports whether an execution may be about to offer tasks again whose last offer was
+// closed. It asks other hosts in between.
+func isOffering(d *workflowservice.DescribeWorkflowExecutionResponse) bool {
+	return d.GetPendingWorkflowTask() != nil || slices.ContainsFunc(d.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
+		return a.GetActivityType().GetName() == hostapi.Name(hostapi.Host.Deny)
+	})
 }
 
 // begins reports whether an execution may not have completed its first workflow task.

@@ -132,7 +132,7 @@ func (h *Host) Reserve(ctx context.Context, in hostapi.ReserveInput) (hostapi.Re
 		h.services.SetStopping(run, *in.Stopping)
 	}
 	if dir := p.runDir(); dir != "" && h.Files != nil {
-		out.Service = h.Files.Describe(run, dir, p.User)
+		out.Service, out.Witness = h.Files.Describe(run, dir, p.User), h.Files.DescribeWitness(run)
 	}
 	if a := in.Spec.Ship.Archive; a != nil && h.Files != nil {
 		out.Shipped = h.Files.DescribeArchive(a.Digest)

@@ -19,6 +19,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
+	"github.com/clusterrun/clusterrun/workflows/lease"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -55,16 +56,22 @@ func (h *Host) RunTask(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit,
 	} else if err != nil {
 		return spec.Exit{}, h.answer(in.Task, err)
 	}
+	p.bounds = (*lease.Bounds)(in.Bounds)
 	h.collectors.collect(p)
 	l := taskLease{
 		Host: h, ctx: ctx, plan: p, key: key, token: info.TaskToken,
-		fence: supervisor.Fence{Launch: in.Launch, Execution: in.Execution, Attempt: int(info.Attempt)},
+		// Each offer has attempts of its own, and a later one a higher number.
+		fence: supervisor.Fence{Launch: in.Launch, Execution: in.Execution, Attempt: int(in.Offer<<attemptBits) + int(info.Attempt)},
+		offer: in.Offer,
 		// Heartbeats before this attempt mean that a process was started.
-		resumed: activity.HasHeartbeatDetails(ctx),
+		resumed: in.Resumed || activity.HasHeartbeatDetails(ctx),
 	}
 	out, err := l.hold()
 	return out, h.answer(in.Task, err)
 }
+
+// attemptBits is the size of the number of an attempt in its fence, below the number of the offer.
+const attemptBits = 20
 
 // awayFor is the delay of the attempt after one whose supervisor was closing: this host
 // worker polls a little longer than it can run tasks.
@@ -124,6 +131,11 @@ type taskLease struct {
 	fence   supervisor.Fence
 	token   []byte
 	resumed bool
+	offer   int64
+	// holder has the lease if the run has two bounds, and away reports whether the server did not
+	// answer itself the last time. A single beat at a time uses them.
+	holder *lease.Holder
+	away   bool
 
 	asked    policy.Request  // the question to the policy
 	allowed  policy.Decision // the answer

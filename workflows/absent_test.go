@@ -46,7 +46,9 @@ func TestTheEndWaitsForNoHostThatIsGivenUp(t *testing.T) {
 				host := map[string]string{"worker-0": "a", "worker-1": "b"}[in.Tasks[0]]
 				return hostapi.ReserveOutput{Host: host, Instance: "i", Addresses: []string{host + ":1"}}, nil
 			})
-			register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.None, error) { return hostapi.None{}, nil })
+			register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
+				return hostapi.PrepareOutput{}, nil
+			})
 			register(hostapi.Name(hostapi.Host.RunTask), func(ctx context.Context, in hostapi.RunTaskInput) (spec.Exit, error) {
 				if in.Task == "worker-1" {
 					return spec.Exit{}, c.loss

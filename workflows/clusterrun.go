@@ -170,6 +170,11 @@ type runState struct {
 	// unsettled are the queues of hosts that gave no account of a task of the last
 	// generation.
 	unsettled map[string]bool
+	// heard has the last time at which the server can have answered for a task that has ended, by
+	// the queue of its host.
+	heard map[string]time.Time
+	// bounds are the two bounds of the generation, or nil.
+	bounds *hostapi.Bounds
 	// begins is the placement with which this execution begins.
 	begins placement
 	// next is set to continue as new.
@@ -224,6 +229,7 @@ func newRun(ctx workflow.Context, s *spec.RunSpec, from *Resumption) *clusterRun
 		absent:    map[string]bool{},
 		draining:  map[string]bool{},
 		unsettled: map[string]bool{},
+		heard:     map[string]time.Time{},
 		placed:    map[string]*host{},
 		addresses: map[string]string{},
 		events:    workflow.NewBufferedChannel(ctx, 1000),

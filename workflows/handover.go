@@ -107,7 +107,7 @@ func (o *handover) resumption(ctx workflow.Context) *Resumption {
 	next := &Resumption{
 		Machine: o.machine.Snapshot(), Started: o.started, Queued: o.queued, PendingSince: o.pendingSince,
 		Run: o.began, Execution: o.execution + 1,
-		Hosts: o.held(o.hosts), Former: o.held(o.former), Addresses: o.addresses,
+		Hosts: o.held(o.hosts), Former: o.held(o.former), Addresses: o.addresses, Bounds: o.bounds,
 		Lost: sortedKeys(o.lost), Absent: sortedKeys(o.absent), Unsettled: sortedKeys(o.unsettled), Draining: sortedKeys(o.draining),
 		Shipped: o.shipped, Output: lastOf(o.output, keepOutputBytes),
 	}
@@ -168,7 +168,7 @@ func (o *handover) takeOver(from *Resumption) {
 	for _, host := range from.Draining {
 		o.draining[host] = true
 	}
-	o.shipped = from.Shipped
+	o.shipped, o.bounds = from.Shipped, from.Bounds
 	if from.Addresses != nil { // none was placed
 		o.addresses = from.Addresses
 	}

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/clusterrun/clusterrun/workflows/lease"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
@@ -17,7 +18,9 @@ import (
 
 // launch is a launch of a task whose end has not reached the run.
 type launch struct {
-	id string // of its RunTask activity
+	id string // of its first RunTask activity
+	// open is the ID of its last RunTask activity.
+	open string
 	// cancel cancels the activity. In a group it cancels the activities of all its tasks, since
 	// the machine stops all tasks or none.
 	cancel workflow.CancelFunc
@@ -30,15 +33,18 @@ func (r *clusterRun) launch(ctx workflow.Context, a lifecycle.Launch) {
 	actx, cancel := workflow.WithCancel(ctx)
 	r.placed[name], r.launches[name] = h, newLaunch(a, cancel)
 	at, in := r.placer.carrierOn(h), r.runTaskInput(a)
-	f := at.runTask(actx, in)
+	l := r.launches[name]
+	f := at.runTask(actx, in, func(id string) { l.open = id })
 	r.selector.AddFuture(f.Future, func(workflow.Future) {
 		exit, err := f.get(ctx)
+		r.heard[h.queue] = at.heard(workflow.Now(ctx), err)
 		r.ended(ctx, at.endOf(in, exit, err))
 	})
 }
 
 func newLaunch(a lifecycle.Launch, cancel workflow.CancelFunc) *launch {
-	return &launch{id: spec.TaskActivityID(a.Task.Name(), a.Generation, a.Launch), cancel: cancel}
+	id := spec.TaskActivityID(a.Task.Name(), a.Generation, a.Launch)
+	return &launch{id: id, open: id, cancel: cancel}
 }
 
 func (r *clusterRun) runTaskInput(a lifecycle.Launch) hostapi.RunTaskInput {
@@ -91,15 +97,22 @@ type Carrier struct {
 	// GivenUp the silence after which none of them can be alive. 0 means no limit.
 	StopAfter time.Duration `json:"stop_after,omitempty"`
 	GivenUp   time.Duration `json:"given_up,omitempty"`
+	// Bounds are the two bounds of the run, and Others the queues of the other hosts, or empty.
+	Bounds *hostapi.Bounds `json:"bounds,omitempty"`
+	Others []string        `json:"others,omitempty"`
 	// Crowd reports whether each task may send heartbeats less often.
 	Crowd bool `json:"crowd,omitempty"`
 }
 
 func (pl *placer) carrierOn(h *host) Carrier {
+	if b := pl.bounds; b != nil {
+		return Carrier{Host: h.name, Queue: h.queue, StopAfter: b.Short, GivenUp: lease.Bounds(*b).Passed(), Bounds: b, Others: pl.others(h)}
+	}
 	return Carrier{Host: h.name, Queue: h.queue, StopAfter: pl.spec.StopAfter(len(pl.hosts)), GivenUp: pl.givenUp(len(pl.hosts))}
 }
 
-func (c Carrier) runTask(ctx workflow.Context, in hostapi.RunTaskInput) future[spec.Exit] {
+// runTask carries out a launch. offered receives the ID of each activity but the first.
+func (c Carrier) runTask(ctx workflow.Context, in hostapi.RunTaskInput, offered func(id string)) future[spec.Exit] {
 	summary := fmt.Sprintf("%s on %s", markdown.Name(in.Task), markdown.Name(c.Host))
 	if in.Generation > 0 {
 		summary += fmt.Sprintf(", generation %d", in.Generation)
@@ -107,8 +120,23 @@ func (c Carrier) runTask(ctx workflow.Context, in hostapi.RunTaskInput) future[s
 	if in.Launch > 0 {
 		summary += fmt.Sprintf(", start %d", in.Launch+1)
 	}
-	ctx = c.running(ctx, spec.TaskActivityID(in.Task, in.Generation, in.Launch), summary)
+	if c.Bounds != nil {
+		answer, settable := workflow.NewFuture(ctx)
+		workflow.Go(ctx, func(ctx workflow.Context) { settable.Set(c.offers(ctx, in, summary, offered)) })
+		return future[spec.Exit]{answer}
+	}
+	ctx = workflow.WithActivityOptions(ctx, c.options(spec.TaskActivityID(in.Task, in.Generation, in.Launch), summary))
 	return call(ctx, hostapi.Host.RunTask, in)
+}
+
+// heard returns the last time at which the server can have answered for a launch that ended
+// like this at that time.
+func (c Carrier) heard(now time.Time, err error) time.Time {
+	var timeout *temporal.TimeoutError
+	if errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_HEARTBEAT {
+		return now.Add(-c.options("", "").HeartbeatTimeout)
+	}
+	return now
 }
 
 // endOf derives the end of the process from the end of its activity. A host's own account is in

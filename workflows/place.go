@@ -82,6 +82,8 @@ func (pl *placer) place(ctx workflow.Context, p placement) error {
 	if failure == nil {
 		failure = pl.checkBarriers()
 	}
+	pl.bounds = nil
+	clear(pl.heard)
 	if failure == nil && len(pl.hosts) > 1 {
 		failure = pl.prepare(ctx, p.generation, pl.spec.PlacementTimeout.Std()-workflow.Now(ctx).Sub(started))
 	}
@@ -216,8 +218,8 @@ func (pl *placer) checkBarriers() error {
 
 // prepare sends the whole cluster to the hosts, if there are several.
 func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Duration) error {
-	in := hostapi.PrepareInput{Run: pl.began, Generation: generation, Cluster: pl.cluster()}
-	futures := make([]future[hostapi.None], len(pl.hosts))
+	in := hostapi.PrepareInput{Run: pl.began, Generation: generation, Cluster: pl.cluster(), Witnesses: pl.witnesses()}
+	futures := make([]future[hostapi.PrepareOutput], len(pl.hosts))
 	var sending pace
 	for i, h := range pl.hosts {
 		if err := sending.await(ctx, pl.clusterSize()); err != nil {
@@ -228,10 +230,17 @@ func (pl *placer) prepare(ctx workflow.Context, generation int, left time.Durati
 		sending.started = append(sending.started, futures[i])
 	}
 	var failure error
+	all := in.Witnesses != nil
 	for i, h := range pl.hosts {
-		if _, err := futures[i].get(ctx); err != nil && failure == nil {
+		out, err := futures[i].get(ctx)
+		if err != nil && failure == nil {
 			failure = pl.placementError(h, err)
 		}
+		all = all && out.Reaches
+	}
+	if all {
+		short, long, _ := pl.spec.TwoBounds(len(pl.placed))
+		pl.bounds = &hostapi.Bounds{Short: short, Long: long}
 	}
 	return failure
 }

@@ -88,12 +88,12 @@ func reservingAt(ctx workflow.Context, queue, summary string) workflow.Context {
 	})
 }
 
-// running is for RunTask. The retry policy restarts a task, and brings back the lease on a
+// options are for RunTask. The retry policy restarts a task, and brings back the lease on a
 // process after a host worker died. The host counts the restarts, because attempts count both.
 //
 // Only a host that must have stopped the process by now is given up: it may have answered a
 // moment before the attempt was offered to it.
-func (c Carrier) running(ctx workflow.Context, id, summary string) workflow.Context {
+func (c Carrier) options(id, summary string) workflow.ActivityOptions {
 	o := workflow.ActivityOptions{
 		ActivityID:          id,
 		TaskQueue:           c.Queue,
@@ -110,7 +110,18 @@ func (c Carrier) running(ctx workflow.Context, id, summary string) workflow.Cont
 		o.HeartbeatTimeout = min(o.HeartbeatTimeout, c.StopAfter)
 		o.ScheduleToStartTimeout = c.GivenUp
 	}
-	return workflow.WithActivityOptions(ctx, o)
+	return o
+}
+
+// denying is for Deny.
+func denying(ctx workflow.Context, queue, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              queue,
+		StartToCloseTimeout:    denyTakes,
+		ScheduleToCloseTimeout: denyTakes,
+		RetryPolicy:            once(),
+		Summary:                summary,
+	})
 }
 
 // settling is for SettleTasks, which ends the processes that a host may still have of a

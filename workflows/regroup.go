@@ -8,6 +8,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // placement says which generation of the group to place, and after what delay.
@@ -59,6 +60,8 @@ type Resumption struct {
 	Former []HeldHost `json:"former,omitempty"`
 	// Queued is the time of the first request to the fleet.
 	Queued time.Time `json:"queued,omitzero"`
+	// Bounds are the two bounds of the generation, if it has two.
+	Bounds *hostapi.Bounds `json:"bounds,omitempty"`
 	// Addresses are the addresses of the tasks, by name.
 	Addresses map[string]string `json:"addresses,omitempty"`
 	// Lost, Absent and Unsettled are queues of hosts, and Draining their names.

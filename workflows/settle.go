@@ -24,6 +24,13 @@ func (pl *placer) settle(ctx workflow.Context, hosts []*host) error {
 		if !pl.unsettled[h.queue] {
 			continue
 		}
+		if pl.bounds != nil {
+			asked = append(asked, h)
+			answer, settable := workflow.NewFuture(ctx)
+			workflow.Go(ctx, func(ctx workflow.Context) { settable.Set(spec.RequestAnswer{}, pl.settled(ctx, h, tasks[h])) })
+			futures = append(futures, future[spec.RequestAnswer]{answer})
+			continue
+		}
 		actx := settling(ctx, h.queue, pl.givenUp(len(hosts)), pl.spec, "what "+h.name+" may have left")
 		asked = append(asked, h)
 		futures = append(futures, call(actx, hostapi.Host.SettleTasks, hostapi.TasksInput{

@@ -77,7 +77,9 @@ func TestASpareReplacesALostHost(t *testing.T) {
 		}
 		return hostapi.ReserveOutput{Host: hostOf(ctx), Instance: "i", Addresses: []string{hostOf(ctx) + ":1"}}, nil
 	})
-	register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.None, error) { return hostapi.None{}, nil })
+	register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
+		return hostapi.PrepareOutput{}, nil
+	})
 	register(hostapi.Name(hostapi.Host.Unreserve), func(context.Context, hostapi.Group) (hostapi.None, error) { return hostapi.None{}, nil })
 	register(hostapi.Name(hostapi.Host.Release), func(context.Context, hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
 		return hostapi.ReleaseOutput{}, nil

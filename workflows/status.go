@@ -78,7 +78,7 @@ func (v *reporter) status() spec.Status {
 			t.Host, t.Address = h.name, v.addresses[t.Name]
 		}
 		if l, ok := v.launches[t.Name]; ok {
-			t.Activity = l.id
+			t.Activity = l.open
 		}
 	}
 	status := spec.Status{State: state, Generation: v.machine.Generation(), Started: v.started, Tasks: tasks, Archive: v.spec.Ship.Archive, SilenceIgnoresCPU: v.spec.SilenceIgnoresCPU, Result: v.result}
@@ -87,7 +87,9 @@ func (v *reporter) status() spec.Status {
 	status.Elastic = v.elasticStatus()
 	if len(v.hosts) > 0 && v.result == nil {
 		status.OnDisconnect = spec.OnDisconnectKeep
-		if after := v.spec.StopAfter(len(v.hosts)); after > 0 {
+		if b := v.bounds; b != nil {
+			status.OnDisconnect = spec.OnDisconnectTwo(b.Short, b.Long)
+		} else if after := v.spec.StopAfter(len(v.hosts)); after > 0 {
 			status.OnDisconnect = spec.OnDisconnectStop(after)
 		}
 	}

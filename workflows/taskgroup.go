@@ -49,7 +49,7 @@ func TaskGroup(ctx workflow.Context, in GroupInput) ([]lifecycle.TaskEnded, erro
 	for _, l := range in.Launches {
 		task := in.Common
 		task.Task, task.Launch, task.Added = l.Task, l.Launch, l.Added
-		f := in.Carrier.runTask(ctx, task)
+		f := in.Carrier.runTask(ctx, task, func(string) {})
 		selector.AddFuture(f.Future, func(workflow.Future) {
 			exit, err := f.get(free)
 			unheard = append(unheard, in.Carrier.endOf(task, exit, err))

@@ -71,7 +71,9 @@ func newTogetherWorld(t *testing.T) *togetherWorld {
 		w.reserved = append(w.reserved, in.Stopping)
 		return hostapi.ReserveOutput{Host: host, Instance: "i", Addresses: []string{"127.0.0.1:1", "127.0.0.1:2"}}, nil
 	})
-	register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.None, error) { return hostapi.None{}, nil })
+	register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
+		return hostapi.PrepareOutput{}, nil
+	})
 	register(hostapi.Name(hostapi.Host.RunTask), w.runTask)
 	register(hostapi.Name(hostapi.Host.TellStopping), w.tell)
 	register(hostapi.Name(hostapi.Host.SettleTasks), func(context.Context, hostapi.TasksInput) (spec.RequestAnswer, error) {
