@@ -85,6 +85,8 @@ func signOfLife(now time.Time, a *workflowpb.PendingActivityInfo) (heard, givenU
 		if beat.Unix() <= 0 {
 			heard = a.GetLastAttemptCompleteTime().AsTime().Add(-o.GetHeartbeatTimeout().AsDuration())
 		}
+	case isScheduled && isFurtherOffer(a.GetActivityId()):
+		heard = scheduled.Add(-o.GetHeartbeatTimeout().AsDuration())
 	case isScheduled && now.Sub(scheduled) < silentAfter:
 		heard = now // it waits for its restart, or the host may not have taken it yet
 	case isScheduled && beat.Unix() <= 0:
@@ -105,4 +107,11 @@ func signOfLife(now time.Time, a *workflowpb.PendingActivityInfo) (heard, givenU
 		givenUp = scheduled.Add(wait)
 	}
 	return heard, givenUp
+}
+
+// isFurtherOffer reports whether an activity is a further offer of a task; see [spec.OfferID]. Its
+// host was silent before.
+func isFurtherOffer(id string) bool {
+	_, rest, _ := strings.Cut(id, "/")
+	return strings.Count(rest, ".") > 1
 }

@@ -41,6 +41,10 @@ func TestASilentHostIsNamed(t *testing.T) {
 	restarting := started("gpu-3/0", 10, fenced)
 	restarting.State, restarting.Attempt, restarting.ScheduledTime = enumspb.PENDING_ACTIVITY_STATE_SCHEDULED, 2, at(600)
 	restarting.LastFailure = &failurepb.Failure{}
+	// The run offers the task again, since the heartbeats had stopped for 20 s.
+	offered := &workflowpb.PendingActivityInfo{
+		ActivityId: "gpu-2/0.0.1", State: enumspb.PENDING_ACTIVITY_STATE_SCHEDULED, Attempt: 1, ScheduledTime: at(30), ActivityOptions: fenced,
+	}
 
 	for _, c := range []struct {
 		name       string
@@ -55,6 +59,7 @@ func TestASilentHostIsNamed(t *testing.T) {
 		{"its attempt has timed out", 32, []*workflowpb.PendingActivityInfo{timedOut}, []string{"no heartbeat from host gpu-2 for 22s; it will be declared lost in 1m39s"}},
 		{"its next attempt is taken by nobody", 32, []*workflowpb.PendingActivityInfo{again}, []string{"no heartbeat from host gpu-2 for 22s; it will be declared lost in 2m0s"}},
 		{"it was never heard of", 32, []*workflowpb.PendingActivityInfo{never}, []string{"no heartbeat from host gpu-2 for 31s; it will be declared lost in 1m51s"}},
+		{"it is offered its task again", 32, []*workflowpb.PendingActivityInfo{offered}, []string{"no heartbeat from host gpu-2 for 22s; it will be declared lost in 1m38s"}},
 		{"it is back", 40, []*workflowpb.PendingActivityInfo{back}, nil},
 		{"the time is over", 132, []*workflowpb.PendingActivityInfo{timedOut}, []string{"no heartbeat from host gpu-2 for 2m2s; it is being declared lost"}},
 		{"kept", 3610, []*workflowpb.PendingActivityInfo{started("gpu-2/0", 10, nil)},

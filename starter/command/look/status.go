@@ -288,7 +288,12 @@ func printStatus(out io.Writer, s *starter.Status, each bool) {
 		fmt.Fprintf(out, "when it was looked at last:\n%s\n", s.Stacks)
 	}
 	if s.OnDisconnect != "" && s.OnDisconnect != spec.OnDisconnectKeep && s.Open {
-		fmt.Fprintf(out, "a host that hears nothing of the server for %s stops its processes (on_disconnect)\n", s.OnDisconnect)
+		alone, outage, two := strings.Cut(string(s.OnDisconnect), ",")
+		fmt.Fprintf(out, "a host that hears nothing of the server for %s stops its processes (on_disconnect)", alone)
+		if two {
+			fmt.Fprintf(out, "; after %s if it reaches all other hosts, and none of them reaches the server", outage)
+		}
+		fmt.Fprintln(out)
 	}
 	if s.Stopping != nil && s.Result == nil {
 		fmt.Fprintf(out, "stopping together: %s\n", report.StoppingLine(*s.Stopping, time.Now()))
