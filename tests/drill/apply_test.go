@@ -58,7 +58,15 @@ func (s *stage) apply(t *testing.T, f Fault, runs []*run) (heal func()) {
 	case Partition:
 		end, err := h.link.Cut(f.Cut)
 		require.NoError(t, err)
-		return func() { require.NoError(t, end()) }
+		if !f.Peers {
+			return func() { require.NoError(t, end()) }
+		}
+		endPeers, err := h.peers.Cut(f.Cut)
+		require.NoError(t, err)
+		return func() {
+			require.NoError(t, end())
+			require.NoError(t, endPeers())
+		}
 	case Unplug:
 		ip(t, "link", "set", h.wire, "down")
 		return func() { ip(t, "link", "set", h.wire, "up") }

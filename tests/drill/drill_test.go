@@ -24,6 +24,9 @@ const (
 	// stopAfter is the StopAfter of these runs: a host that is cut off for longer stops its
 	// processes.
 	stopAfter = 10 * time.Second
+	// outage is the other bound of the runs in every other round: hosts that reach each other
+	// continue for that long without a server.
+	outage = 40 * time.Second
 	// goneBound is the longest time that a process may live after the end of its run.
 	goneBound = 10 * time.Second
 )

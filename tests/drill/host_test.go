@@ -21,7 +21,8 @@ const slots = 16
 type host struct {
 	name   string
 	dir    string
-	link   *Link
+	link   *Link  // to the server
+	peers  *Link  // from the other hosts
 	wire   string // outer end of its network; empty without namespaces
 	netns  string
 	argv   []string
@@ -33,14 +34,11 @@ type host struct {
 // newHost makes the parts of a host, and starts its worker.
 func newHost(t *testing.T, i int, server string, limits Limits, dir string) *host {
 	h := &host{name: HostName(i), dir: dir, fills: map[Kind]string{}}
-	ip := "127.0.0.1"
+	outside, service := "127.0.0.1", harness.FreeAddress(t)
 	if limits.Namespaces {
-		ip = h.isolate(t, i)
+		outside, service = h.isolate(t, i)
 	}
-	link, err := NewLink(ip+":0", server)
-	require.NoError(t, err)
-	t.Cleanup(link.Close)
-	h.link = link
+	h.link, h.peers = newLink(t, outside, server), newLink(t, outside, service)
 	for _, kind := range []Kind{FillState, FillLogs} {
 		require.NoError(t, os.MkdirAll(h.disk(kind), 0o700))
 		if limits.Disks {
@@ -49,9 +47,9 @@ func newHost(t *testing.T, i int, server string, limits Limits, dir string) *hos
 		h.fills[kind] = filepath.Join(h.disk(kind), "fill")
 	}
 	h.argv = []string{
-		harness.Clusterrun(t), "worker", "--address", link.Address(), "--host-name", h.name, "--slots", fmt.Sprint(slots),
+		harness.Clusterrun(t), "worker", "--address", h.link.Address(), "--host-name", h.name, "--slots", fmt.Sprint(slots),
 		"--state-dir", filepath.Join(h.disk(FillState), "clusterrun"), "--log-dir", h.disk(FillLogs),
-		"--advertise", "127.0.0.1", // tasks here do not talk to each other
+		"--listen", service, "--advertise", h.peers.Address(), // tasks here do not talk to each other
 	}
 	if h.netns != "" {
 		h.argv = append([]string{"nsenter", "--net=/run/netns/" + h.netns}, h.argv...)
@@ -62,6 +60,13 @@ func newHost(t *testing.T, i int, server string, limits Limits, dir string) *hos
 	h.start(t)
 	harness.Eventually(t, h.name+" polls", func() bool { return strings.Contains(h.worker.Stderr(), "ready") })
 	return h
+}
+
+func newLink(t *testing.T, outside, target string) *Link {
+	l, err := NewLink(outside+":0", target)
+	require.NoError(t, err)
+	t.Cleanup(l.Close)
+	return l
 }
 
 // disk is the directory of the disk that a fault of that kind fills.
@@ -90,9 +95,9 @@ func (h *host) holdsPort(port string) bool {
 	return err == nil && port != "" && strings.Contains(string(b), "@clusterrun-port-"+port+"\n")
 }
 
-// isolate gives the host a network namespace with a link to the outside, and returns the address
-// of this machine on it.
-func (h *host) isolate(t *testing.T, i int) string {
+// isolate gives the host a network namespace with a link to the outside. It returns the address
+// of this machine on it, and the one at which the host serves output and the other hosts.
+func (h *host) isolate(t *testing.T, i int) (outside, service string) {
 	h.netns = fmt.Sprintf("drill%d%c", os.Getpid(), 'a'+i)
 	h.wire = fmt.Sprintf("dr%d%co", os.Getpid(), 'a'+i)
 	theirs := fmt.Sprintf("dr%d%ci", os.Getpid(), 'a'+i)
@@ -105,7 +110,8 @@ func (h *host) isolate(t *testing.T, i int) string {
 	ip(t, "-n", h.netns, "addr", "add", subnet+".2/30", "dev", theirs)
 	ip(t, "-n", h.netns, "link", "set", theirs, "up")
 	ip(t, "-n", h.netns, "link", "set", "lo", "up")
-	return subnet + ".1"
+	ip(t, "-n", h.netns, "route", "add", "default", "via", subnet+".1") // other hosts are reached through their links
+	return subnet + ".1", subnet + ".2:7000"
 }
 
 func ip(t *testing.T, args ...string) {

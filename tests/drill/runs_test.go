@@ -90,6 +90,9 @@ func (s *stage) launch(t *testing.T, round int) []*run {
 		grace := spec.Duration(2 * time.Second)
 		sp.Stop.Grace = &grace
 		sp.OnDisconnect = spec.OnDisconnectStop(stopAfter)
+		if round%2 == 0 {
+			sp.OnDisconnect = spec.OnDisconnectTwo(stopAfter, outage)
+		}
 		runs = append(runs, r)
 		if name == "launcher" {
 			r.launchHere(t, s)

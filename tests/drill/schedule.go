@@ -31,10 +31,12 @@ const (
 // Fault is one fault of a schedule.
 type Fault struct {
 	Kind Kind
-	Host int           // if the fault is of a host
-	Cut  Cut           // of a partition
-	At   time.Duration // from the beginning of the round
-	For  time.Duration // until it is healed
+	Host int // if the fault is of a host
+	Cut  Cut // of a partition from the server
+	// Peers reports whether a partition also cuts the way from the other hosts to this one.
+	Peers bool
+	At    time.Duration // from the beginning of the round
+	For   time.Duration // until it is healed
 }
 
 func (f Fault) String() string {
@@ -46,6 +48,9 @@ func (f Fault) String() string {
 	}
 	if f.Kind == Partition {
 		where += fmt.Sprintf(" (%s)", f.Cut)
+		if f.Peers {
+			where += " and its peers"
+		}
 	}
 	return fmt.Sprintf("%5.2fs %s%s for %s", f.At.Seconds(), f.Kind, where, f.For.Round(10*time.Millisecond))
 }
@@ -109,8 +114,8 @@ func NewSchedule(seed uint64, faults int, limits Limits) [][]Fault {
 			f := Fault{
 				Kind: kinds[random.IntN(len(kinds))],
 				Host: random.IntN(Hosts),
-				Cut:  cuts[random.IntN(len(cuts))],
-				At:   time.Duration(random.Int64N(int64(span))),
+				Cut:  cuts[random.IntN(len(cuts))], Peers: random.IntN(2) == 0,
+				At: time.Duration(random.Int64N(int64(span))),
 			}
 			f.For = f.length(random, limits)
 			round = append(round, f)
