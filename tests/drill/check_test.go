@@ -31,6 +31,10 @@ func TestChecksPass(t *testing.T) {
 	lost.result.Verdict, lost.result.Tasks[0].Exit.Cause = spec.VerdictFailed, spec.CauseHostLost
 	lost.pages[0].host, lost.faulty = "host-a", map[string]bool{"host-a": true}
 	assert.Empty(t, check(lost), "it ended well when its host was lost")
+	lost.result.Tasks[0].Exit.PID = 0
+	assert.NotEmpty(t, check(lost), "the host is back in time, and knows the exit")
+	lost.givesUp = true
+	assert.Empty(t, check(lost))
 	refused := report{run: "r", full: true, result: spec.RunResult{Verdict: spec.VerdictFailed, Message: "logs.dir: no space left on device on host a"}}
 	assert.Empty(t, check(refused), "the disk was full, and nothing was started")
 	refused.full = false

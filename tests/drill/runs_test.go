@@ -188,8 +188,10 @@ func (r *run) finish(t *testing.T, s *stage, faulty map[string]bool) []string {
 	if err != nil {
 		return append(found, err.Error())
 	}
+	_, _, givesUp := r.spec.TwoBounds(0)
 	known := report{
 		run: r.name, result: *result, pages: pages, stopped: r.stopped, faulty: faulty, killed: s.killed, full: s.full,
+		givesUp: givesUp,
 	}
 	if unfinished != nil && !refused(known) {
 		found = append(found, fmt.Sprintf("%s: the coordinator: %v", r.name, unfinished))
