@@ -155,8 +155,11 @@ func (f *trialFollower) end(id string, state sweep.State, failure *failurepb.Fai
 	messages := make([]string, count)
 	if result != nil {
 		for _, t := range result.Tasks {
-			if t.Exit != nil && t.Index < count && sweep.StateOfExit(*t.Exit) == sweep.Failed {
-				messages[t.Index] = resultOfTrial(t).Message
+			if t.Exit == nil || t.Index >= count || sweep.StateOfExit(*t.Exit) != sweep.Failed {
+				continue
+			}
+			if one := resultOfTrial(t); one != nil {
+				messages[t.Index] = one.Message
 			}
 		}
 	}
