@@ -235,14 +235,9 @@ func (w *sweepOf) ended(ctx workflow.Context, first int, states []sweep.State) {
 		w.step(ctx, sweep.Ended{Trial: first, State: states[0], Now: workflow.Now(ctx)})
 		return
 	}
-	if interrupted && i.Some == nil {
-		for j, state := range states {
-			if state == sweep.Pending {
-				states[j] = sweep.Skipped
-			}
-		}
-	}
-	w.step(ctx, sweep.BatchEnded{First: first, States: states, Now: workflow.Now(ctx)})
+	w.step(ctx, sweep.BatchEnded{
+		First: first, States: states, Interrupted: interrupted && i.Some == nil, Now: workflow.Now(ctx),
+	})
 }
 
 // stateOfChild returns the state of a trial whose workflow has ended with err.

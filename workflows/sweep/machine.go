@@ -85,11 +85,13 @@ type (
 		State State
 		Now   time.Time
 	}
-	// BatchEnded reports the end of a run of several trials.
+	// BatchEnded reports the end of a run of several trials. If all of them were interrupted,
+	// those that did not get their turn are skipped.
 	BatchEnded struct {
-		First  int
-		States []State
-		Now    time.Time
+		First       int
+		States      []State
+		Interrupted bool
+		Now         time.Time
 	}
 	// Stop stops the trials whose numbers match: pending ones are skipped.
 	Stop struct{ Match func(trial int) bool }
@@ -163,7 +165,7 @@ func (e BatchEnded) step(m *Machine) []Action {
 		switch {
 		case state != Pending:
 			m.timed++
-		case m.cancelled:
+		case m.cancelled || e.Interrupted:
 			state = Skipped
 		default:
 			m.next = min(m.next, e.First+i)

@@ -29,7 +29,7 @@ import (
 //
 //	begin
 //	ended TRIAL succeeded|failed|cancelled
-//	batch FIRST STATES, such as 3s1f2p, of a batch that has ended
+//	batch FIRST STATES [interrupted], such as 3s1f2p, of a batch that has ended
 //	stop PATTERN
 //	retry
 //	cancel
@@ -100,7 +100,10 @@ func (s *script) step(line string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		e = sweep.BatchEnded{First: first, States: sweep.StatesIn(f[2], s.machine.Count(first)), Now: s.now}
+		e = sweep.BatchEnded{
+			First: first, States: sweep.StatesIn(f[2], s.machine.Count(first)),
+			Interrupted: len(f) > 3 && f[3] == "interrupted", Now: s.now,
+		}
 	case "stop":
 		e = sweep.Stop{Match: func(trial int) bool {
 			ok, _ := path.Match(f[1], strconv.Itoa(trial))
