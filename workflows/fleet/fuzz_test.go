@@ -65,7 +65,7 @@ func (f *fuzzed) anyRun() Run          { return Run{WorkflowID: fmt.Sprint("r", 
 func (f *fuzzed) anyHost() Host        { return f.hosts[f.number(len(f.hosts))] }
 
 func (f *fuzzed) demand() Demand {
-	d := Demand{Priority: 1 + f.number(5)}
+	d := Demand{Priority: 1 + f.number(5), Notice: time.Duration(f.number(4)) * time.Minute, Firm: f.number(5) == 0}
 	for range 1 + f.number(3) {
 		g := Group{Tasks: 1 + f.number(7)}
 		switch f.number(8) {
@@ -106,7 +106,6 @@ func (f *fuzzed) demand() Demand {
 		d.Elastic, d.MinHosts, d.MaxHosts, d.PerHost = true, 1+f.number(3), 4, 2
 		d.JoinWait = time.Duration(f.number(3)) * time.Minute
 	}
-	d.Notice, d.Firm = time.Duration(len(f.Bytes)%4)*time.Minute, len(f.Bytes)%5 == 0
 	d.Spread = f.number(4) == 0
 	if f.number(2) == 0 {
 		d.MaxRunTime = time.Duration(1+f.number(20)) * time.Minute
@@ -126,7 +125,7 @@ func (f *fuzzed) event() Event {
 		}
 		return Freed{Run: f.anyRun(), Ended: e, Now: f.now}
 	case 21:
-		return Set{Settings: Settings{SickHosts: []SickHosts{ReportSickHosts, CordonSickHosts}[f.number(2)]}, Now: f.now}
+		return Set{Settings: f.settings(), Now: f.now}
 	case 0, 1, 2:
 		j := f.join(f.anyHost())
 		if f.number(4) == 0 {
@@ -169,6 +168,14 @@ func (f *fuzzed) event() Event {
 	}
 }
 
+func (f *fuzzed) settings() Settings {
+	return Settings{
+		Preempt:       Preempting(Preemptings[min(1, f.number(4))]),
+		LongestNotice: time.Duration(f.number(7)) * 20 * time.Second,
+		SickHosts:     SickHosts(AllSickHosts[f.number(2)]),
+	}
+}
+
 // join returns the truthful message of a host: the tasks that were placed there and not freed.
 func (f *fuzzed) join(h Host) Joined {
 	j := Joined{Host: h, Now: f.now}
@@ -184,12 +191,6 @@ func (f *fuzzed) join(h Host) Joined {
 
 func (f *fuzzed) run() {
 	for len(f.Bytes) > 0 {
-		switch len(f.Bytes) % 64 { // changed now and then, not by a byte of the script
-		case 1, 2, 3:
-			f.step(Set{Now: f.now})
-		case 4, 5, 6, 7, 8:
-			f.step(Set{Settings: Settings{Preempt: PreemptLower, LongestNotice: time.Duration(len(f.Bytes)%7) * 20 * time.Second}, Now: f.now})
-		}
 		f.step(f.event())
 	}
 	f.finish()
@@ -318,6 +319,8 @@ func (f *fuzzed) checkNotices(e Event, actions []Action) {
 		switch _, again := f.notices[p.Run]; {
 		case f.machine.settings.Preempt != PreemptLower:
 			f.t.Fatalf("%#v: %#v, which the queue does not allow", e, p)
+		case v == nil || r == nil:
+			f.t.Fatalf("%#v: %#v, and one of them is unknown", e, p)
 		case again:
 			f.t.Fatalf("%#v: %v has notice twice", e, p.Run)
 		case v.state != holding || len(v.held) == 0 || r.state != waiting:

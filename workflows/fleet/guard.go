@@ -26,13 +26,13 @@ func (p *planner) protect(r *run) {
 		return
 	}
 	p.moment.guards++
-	turn, places := p.turn(r, hosts)
+	var turn time.Time
+	var places []place
+	if r.enough.IsZero() { // otherwise a short run here could make it wait again from the start
+		turn, places = p.turn(r, hosts)
+	}
 	for _, h := range hosts {
 		rest := r.restOf(h, turn, places)
-		if !r.enough.IsZero() {
-			// It has its turn soon, and could use any of the hosts.
-			turn, rest = r.begins(), r.restOf(h, time.Time{}, nil)
-		}
 		if !h.guard.on {
 			h.guard = guard{on: true, until: turn, rest: rest, listed: r.shape.listed}
 			p.open--

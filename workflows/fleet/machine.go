@@ -50,6 +50,8 @@ type run struct {
 	// could reports whether it could start if all hosts were empty, at the time of judged.
 	judged int
 	could  bool
+	// last reports whether the run is refused if it is not granted its room at once.
+	last bool
 	// told is set once the run was asked to give back its room.
 	told bool
 	// terms are from its latest demand. leaving is the notice that it has, and gone is set
@@ -226,7 +228,9 @@ func (m *Machine) asked(e Asked) []Action {
 	if !e.Last {
 		return nil
 	}
+	r.last = true
 	actions := m.decide()
+	r.last = false
 	if r.state == waiting {
 		why := "waited for " + m.why(r)
 		m.unqueue(r)

@@ -49,7 +49,7 @@ func (m *Machine) preempt(r *run) []Action {
 	}
 	hosts := m.openFor(r)
 	var actions []Action
-	if r.try == 0 && r.enough.IsZero() {
+	if r.try == 0 && r.enough.IsZero() && !r.last {
 		actions = m.giveNotice(r, hosts)
 	}
 	if r.promised != m.moment.decision && m.couldStart(r, hosts) {
