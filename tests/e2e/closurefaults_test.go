@@ -81,7 +81,7 @@ func (s *squares) checkCalls() {
 	t.Logf("%d closures, %d calls", len(s.values), total)
 }
 
-// If any part dies in the middle of thousands of closures, each is called at least once, and
+// If any part dies in the middle of many closures, each is called at least once, and
 // every value is right.
 func TestClosureFaults(t *testing.T) {
 	t.Parallel()
@@ -89,7 +89,10 @@ func TestClosureFaults(t *testing.T) {
 	run := f.serve(2)
 	c := f.coordinator(run)
 	f.awaitServing(c, 2)
-	const n, slow = 5000, 0.002
+	n, slow := 5000, 0.002
+	if testing.Short() {
+		n, slow = 500, 0.01
+	}
 
 	t.Run("processes", func(t *testing.T) {
 		s := f.squares(c, 10_000, n, slow)
@@ -134,7 +137,7 @@ func TestClosureFaults(t *testing.T) {
 		next := f.coordinator(run)
 		require.NoError(t, next.Join(bounded(t)))
 		for i, id := range ids {
-			if i%500 == 0 || i == len(ids)-1 {
+			if i%100 == 0 || i == len(ids)-1 {
 				assert.JSONEq(t, fmt.Sprint((s.from+i)*(s.from+i)), string(fetchID(t, next.Queue(), id)))
 			}
 		}
@@ -198,12 +201,15 @@ func ofKilledPart(failed *historypb.WorkflowTaskFailedEventAttributes) bool {
 // A queue continues as new again and again while closures are scheduled and called.
 func TestClosuresContinueAsNew(t *testing.T) {
 	t.Parallel()
-	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=120")
+	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=60")
 	f := fixtureOn(t, s)
 	run := f.serve(2)
 	c := f.coordinator(run)
 	f.awaitServing(c, 2)
-	const n = 6000
+	n := 6000
+	if testing.Short() {
+		n = 1200
+	}
 	first := schedule(t, c, "square", 5)
 	// One is being called all the time.
 	long := schedule(t, c, "hold", "long")
@@ -212,7 +218,7 @@ func TestClosuresContinueAsNew(t *testing.T) {
 	other := f.coordinator(run)
 	rest := f.squares(other, 20_000, n, 0.001)
 	// And others ask all the time, one closure after the other.
-	const talkers, words = 6, 40
+	const talkers, words = 4, 20
 	talked := make(chan error, talkers)
 	for i := range talkers {
 		talker := f.coordinator(run)
