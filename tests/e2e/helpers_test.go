@@ -14,6 +14,14 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
+// takesLong skips a test of `make test-long`: others resemble it, or test its rule alone.
+func takesLong(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("make test-long runs it")
+	}
+}
+
 func touch(t *testing.T, f *fixture, name string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(filepath.Join(f.dir, name), nil, 0o644))

@@ -30,6 +30,7 @@ func hostsOf(t *testing.T, s *harness.Server, args ...string) (programs map[stri
 // A run on two hosts meets at its barriers with any pair of versions, with one task waiting
 // there through each upgrade. New runs are placed on both.
 func TestHostsOfTwoVersions(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	next, now := harness.NextClusterrun(t), harness.Clusterrun(t)
 	s := harness.StartServer(t, "--headless")
@@ -84,6 +85,7 @@ func TestHostsOfTwoVersions(t *testing.T) {
 // missing field and the host. An upgraded host takes the run, and is not given back to the
 // older program while it has it.
 func TestAHostDoesNotKnowWhatARunWants(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	next, now := harness.NextClusterrun(t), harness.Clusterrun(t)
 	s := harness.StartServer(t, "--headless")
@@ -146,18 +148,4 @@ func TestAHostDoesNotKnowWhatARunWants(t *testing.T) {
 		return p != nil && p.Supervisor == spec.Version && p.Version == spec.Version
 	})
 	assert.False(t, hosts["b"].Exited(), "it is the same process")
-}
-
-// If the workflow itself is served by a program that does not know it, the run fails and names
-// it.
-func TestAControllerDoesNotKnowWhatARunWants(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	path := filepath.Join(f.dir, "nice.json")
-	require.NoError(t, os.WriteFile(path, []byte(`{"nice": 5, "command": ["true"], "tasks": [{"type": "worker"}]}`), 0o600))
-	p := harness.Start(t, f.dir, harness.Env(f.dir, "TEMPORAL_ADDRESS="+f.Address), harness.NextClusterrun(t), "submit", "--id", "nicer", path)
-	require.Zero(t, p.ExitCode(), p.Stderr())
-	code, _, stderr := f.CLI(t, "wait", "nicer")
-	assert.Equal(t, 2, code)
-	assert.Contains(t, stderr, "nice: not a field")
 }
