@@ -43,7 +43,6 @@ func TestRefusedByTheHost(t *testing.T) {
 			err := run.Get(t.Context(), nil)
 			require.ErrorContains(t, err, spec.ErrInvalidRunSpec)
 			require.ErrorContains(t, err, c.want)
-			f.saysWhy(run, c.want)
 			assert.NoDirExists(t, filepath.Join(f.worker.State, "worker", "logs", run.GetID()))
 		})
 	}
