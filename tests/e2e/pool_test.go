@@ -24,22 +24,23 @@ type pools struct {
 
 func newPools(t *testing.T) *pools {
 	l := newLocal(t)
-	binary := filepath.Join(l.home, "pool")
-	build := exec.Command("go", "build", "-o", binary, "./tests/e2e/testdata/pool")
-	build.Dir = harness.Root()
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
+	program := map[string][]string{}
+	if !testing.Short() { // package starter/pool has tests of its own
+		binary := filepath.Join(l.home, "pool")
+		build := exec.Command("go", "build", "-o", binary, "./tests/e2e/testdata/pool")
+		build.Dir = harness.Root()
+		out, err := build.CombinedOutput()
+		require.NoError(t, err, string(out))
+		program["go"] = []string{binary}
+	}
 	// Use the interpreter itself: python3 in PATH may be a script that needs more of PATH.
 	found, err := exec.Command("python3", "-c", "import sys; print(sys.executable, end='')").Output()
 	require.NoError(t, err)
-	python := string(found)
+	program["python"] = []string{string(found), filepath.Join(harness.Root(), "tests/e2e/testdata/pool/main.py")}
 	// The server is started before any pool, so that it has no mark.
 	code, _, stderr := l.run("run", "-q", "-n", "1", "--", "true")
 	require.Zero(t, code, stderr)
-	return &pools{l, map[string][]string{
-		"python": {python, filepath.Join(harness.Root(), "tests/e2e/testdata/pool/main.py")},
-		"go":     {binary},
-	}}
+	return &pools{l, program}
 }
 
 // poolProgram is a running program with pools.
@@ -155,147 +156,11 @@ func TestPools(t *testing.T) {
 	})
 	for _, language := range []string{"python", "go"} {
 		t.Run(language, func(t *testing.T) {
-			if language == "go" && testing.Short() {
-				t.Skip("the package starter/pool has tests of its own")
+			if p.program[language] == nil {
+				t.Skip("make test-long runs it")
 			}
-			t.Run("MPR-26 the same processes in all runs", func(t *testing.T) {
-				t.Parallel()
-				r := p.begin(t, language, "same")
-				all := r.said()["pids"].([]any)
-				first := pidsOf(t, all[0])
-				require.Len(t, first, 2)
-				assert.NotEqual(t, first[0], first[1])
-				assert.NotContains(t, first, r.Process.Process.Pid)
-				for _, pids := range all {
-					assert.Equal(t, all[0], pids)
-				}
-				require.Len(t, all, 4)
-				r.ends()
-			})
-			t.Run("MPR-27 a pool survives the error of a function", func(t *testing.T) {
-				t.Parallel()
-				r := p.begin(t, language, "errors")
-				said := r.said()
-				failed := said["failed"].(map[string]any)
-				assert.Contains(t, failed["error"], "This is an error.")
-				assert.Len(t, pidsOf(t, said["before"]), 2)
-				assert.Equal(t, said["before"], said["after"])
-				if language == "python" {
-					assert.Equal(t, "ValueError", failed["type"])
-					assert.Contains(t, failed["cause"], "worker-0: Traceback")
-					assert.Contains(t, failed["cause"], `raise ValueError("This is an error.")`)
-				}
-				r.ends()
-			})
-			t.Run("MPR-28 TF_CONFIG", func(t *testing.T) {
-				t.Parallel()
-				r := p.begin(t, language, "kinds")
-				assert.Equal(t, []any{"chief", "worker", "worker"}, r.said()["values"])
-				r.ends()
-			})
-			t.Run("SEED-33 a run waits for all, and raises the first error in order", func(t *testing.T) {
-				t.Parallel()
-				r := p.begin(t, language, "order")
-				said := r.said()
-				assert.Contains(t, said["failed"].(map[string]any)["error"], "worker-0 fails")
-				assert.Equal(t, true, said["finished"])
-				want := []any{0.0, 2.0} // None is left out, as in the seed
-				if language == "go" {
-					want = []any{0.0, nil, 2.0}
-				}
-				assert.Equal(t, want, said["values"])
-				r.ends()
-			})
-			t.Run("MPR-30 an initializer", func(t *testing.T) {
-				t.Parallel()
-				r := p.begin(t, language, "initializer")
-				assert.Equal(t, map[string]any{"first": []any{1.0, 1.0}, "second": []any{2.0, 2.0}}, r.said())
-				r.ends()
-			})
-			t.Run("an initializer that fails", func(t *testing.T) {
-				t.Parallel()
-				r := p.begin(t, language, "broken")
-				failed := r.said()["failed"].(map[string]any)
-				assert.Contains(t, failed["error"], unexpectedEOF)
-				assert.Contains(t, failed["cause"], "no initialization")
-				assert.NotContains(t, failed["error"], "report a bug", "it is a mistake of the caller")
-				r.ends()
-			})
-			t.Run("MPR-31 a pool made at program load", func(t *testing.T) {
-				t.Parallel()
-				r := p.begin(t, language, "global")
-				assert.Contains(t, r.said(), "values")
-				r.ends()
-			})
-			t.Run("MPR-32 nested pools", func(t *testing.T) {
-				t.Parallel()
-				r := p.begin(t, language, "nested")
-				var outer, inner []int
-				for _, one := range r.said()["values"].([]any) {
-					both := one.([]any)
-					outer = append(outer, int(both[0].(float64)))
-					inner = append(inner, pidsOf(t, both[1])...)
-				}
-				require.Len(t, outer, 2)
-				require.Len(t, inner, 4)
-				disjoint(t, outer, inner)
-				assert.Len(t, slices.Compact(slices.Sorted(slices.Values(inner))), 4, "each has its own")
-				r.ends()
-			})
-			t.Run("SEED-32 a process dies in a function", func(t *testing.T) {
-				t.Parallel()
-				r := p.begin(t, language, "dies")
-				hows := []string{"kill", "exit", "_exit"}
-				if language == "go" {
-					hows = hows[:2]
-				}
-				for _, how := range hows {
-					said := r.said()
-					failed := said["failed"].(map[string]any)
-					assert.Equal(t, how, said["how"])
-					assert.Contains(t, failed["error"], unexpectedEOF)
-					assert.Equal(t, "RuntimeError", failed["type"])
-					if how == "kill" {
-						assert.Contains(t, failed["cause"], "SIGKILL")
-					}
-					before, after := pidsOf(t, said["before"]), pidsOf(t, said["after"])
-					require.Len(t, after, 2)
-					disjoint(t, before, after)
-					for _, pid := range before {
-						assert.Contains(t, []string{"", "Z"}, harness.State(pid), "of the old pool")
-					}
-				}
-				r.ends()
-			})
-			t.Run("SEED-32 a process is killed between two runs", func(t *testing.T) {
-				t.Parallel()
-				r := p.begin(t, language, "idle")
-				pids := pidsOf(t, r.said()["pids"])
-				require.NoError(t, syscall.Kill(pids[1], syscall.SIGKILL))
-				r.goOn()
-				said := r.said()
-				failed := said["failed"].(map[string]any)
-				assert.Contains(t, failed["error"], unexpectedEOF)
-				assert.Contains(t, failed["cause"], "worker-1")
-				disjoint(t, pids, pidsOf(t, said["after"]))
-				r.ends()
-			})
-			t.Run("SEED-31 shutdown, and another run", func(t *testing.T) {
-				t.Parallel()
-				r := p.begin(t, language, "shutdown")
-				pids := pidsOf(t, r.said()["pids"])
-				assert.Equal(t, true, r.said()["down"])
-				for _, pid := range pids {
-					assert.Contains(t, []string{"", "Z"}, harness.State(pid), "shutdown has waited")
-				}
-				harness.Eventually(t, "only the program itself is left", func() bool {
-					return slices.Equal([]int{r.Process.Process.Pid}, harness.Alive(r.mark))
-				})
-				r.goOn()
-				disjoint(t, pids, pidsOf(t, r.said()["pids"]))
-				r.ends()
-				assert.NotContains(t, strings.ToLower(r.Stderr()), "ignoring")
-			})
+			t.Run("values and errors", func(t *testing.T) { t.Parallel(); p.valuesAndErrors(t, language) })
+			t.Run("ends of processes", func(t *testing.T) { t.Parallel(); p.endsOfProcesses(t, language) })
 			t.Run("MPR-29 the main program raises", func(t *testing.T) {
 				t.Parallel()
 				r := p.begin(t, language, "main fails")
@@ -304,94 +169,18 @@ func TestPools(t *testing.T) {
 				assert.Contains(t, r.Stderr(), "an error of the main program")
 				r.gone()
 			})
-			for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT} {
+			for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT} {
 				t.Run("the main program gets "+s.String(), func(t *testing.T) {
 					t.Parallel()
 					r := p.begin(t, language, "hangs")
-					pids := pidsOf(t, r.said()["pids"])
-					assert.Len(t, pids, 4)
-					for _, pid := range pids {
-						assert.NotEmpty(t, harness.State(pid))
-					}
+					assert.Len(t, pidsOf(t, r.said()["pids"]), 4)
 					r.Kill(s)
 					assert.Equal(t, 128+int(s), r.ExitCode())
 					r.gone()
 				})
 			}
-			t.Run("a run that is given up", func(t *testing.T) {
-				t.Parallel()
-				r := p.begin(t, language, "interrupted")
-				said := r.said()
-				assert.Equal(t, true, said["interrupted"])
-				assert.Equal(t, said["before"], said["after"])
-				r.ends()
-			})
-			t.Run("SEED-31 errors of a shutdown are only logged", func(t *testing.T) {
-				t.Parallel()
-				r := p.begin(t, language, "shutdown late")
-				r.said()
-				for _, pid := range harness.Alive(r.mark) {
-					if strings.Contains(harness.Cmdline(pid), "--coordinator-fd") {
-						require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-					}
-				}
-				r.goOn()
-				assert.Equal(t, true, r.said()["down"])
-				r.ends()
-				assert.Regexp(t, "(?i)ignoring (an error|exception) when shutting down the pool", r.Stderr())
-			})
-			t.Run("D-11 what is refused", func(t *testing.T) {
-				t.Parallel()
-				r := p.begin(t, language, "refused")
-				said := r.said()
-				for name, want := range map[string]map[string]string{
-					"python": {
-						"plain":       "only registered functions are accepted: decorate <function unregistered",
-						"initializer": "only registered functions are accepted: decorate <function unregistered",
-						"chiefs":      "cluster has 2 chiefs; there can be one",
-						"empty":       "cluster has no tasks",
-						"large":       "the arguments have 300006 bytes",
-						"odd":         "the arguments of swap are not JSON",
-						"elsewhere":   `no task has registered a function "only_here"`,
-					},
-					"go": {
-						// The error comes from a task, or from the queue if it already knows
-						// the functions of the tasks.
-						"plain":       `function "unregistered"`,
-						"initializer": `the initializer "pid" is no registered func(context.Context) error`,
-						"empty":       "tasks",
-						"large":       "bytes",
-						"odd":         "argument 1 of swap: json: unsupported type: chan int",
-						"elsewhere":   `no task has registered a function "unregistered"`,
-					},
-				}[language] {
-					assert.Contains(t, said[name].(map[string]any)["error"], want, name)
-				}
-				assert.Equal(t, []any{0.0, 0.0}, said["after"], "the pool has not minded")
-				assert.Equal(t, []any{5.0, 5.0}, said["again"], "nor what its processes do not have")
-				r.ends()
-			})
 		})
 	}
-
-	// The run does not fail for that; a closure for that task would wait forever.
-	t.Run("python: a process has left with exit code 0 between two runs", func(t *testing.T) {
-		r := p.begin(t, "python", "leaves")
-		said := r.said()
-		failed := said["failed"].(map[string]any)
-		assert.Contains(t, failed["error"], unexpectedEOF)
-		// Whether it had been given the next call already is a matter of moments.
-		assert.Regexp(t, "worker-0 (has ended|exited with exit code 0)", failed["cause"])
-		assert.Len(t, said["after"], 2)
-		r.ends()
-	})
-	t.Run("python: a forked child has its own", func(t *testing.T) {
-		r := p.begin(t, "python", "fork")
-		said := r.said()
-		disjoint(t, pidsOf(t, said["ours"]), pidsOf(t, said["theirs"]))
-		assert.Equal(t, said["ours"], said["after"])
-		r.ends()
-	})
 	t.Run("python: a main program that is not guarded", func(t *testing.T) {
 		dir := t.TempDir()
 		main := filepath.Join(dir, "unguarded.py")
@@ -411,15 +200,189 @@ print(clusterrun.Pool(1).run(pid))
 		r.gone()
 	})
 	t.Run("MPR-34 go: a program that does not call Main", func(t *testing.T) {
+		takesLong(t)
 		r := p.begin(t, "go", "no main")
 		assert.Contains(t, r.said()["failed"].(map[string]any)["error"], "package pool is not initialized")
 		r.ends()
 	})
 	t.Run("MPR-31 SEED-31 nothing is started before the first run", func(t *testing.T) {
 		for _, language := range []string{"python", "go"} {
+			if p.program[language] == nil {
+				continue
+			}
 			r := p.begin(t, language, "same", "CLUSTERRUN_BIN="+filepath.Join(p.home, "nowhere"))
 			assert.NotZero(t, r.ExitCode())
 			assert.Contains(t, r.Stderr(), "the program clusterrun was not found")
 		}
 	})
+}
+
+// valuesAndErrors checks what runs of pools return, in one program with one pool after the other.
+func (p *pools) valuesAndErrors(t *testing.T, language string) {
+	scenarios := "same,errors,kinds,order,initializer,broken,global,nested,interrupted,refused"
+	if language == "python" {
+		scenarios += ",leaves,fork"
+	}
+	r := p.begin(t, language, scenarios)
+
+	all := r.said()["pids"].([]any) // MPR-26: the same processes in all runs
+	first := pidsOf(t, all[0])
+	require.Len(t, first, 2)
+	assert.NotEqual(t, first[0], first[1])
+	assert.NotContains(t, first, r.Process.Process.Pid)
+	require.Len(t, all, 4)
+	for _, pids := range all {
+		assert.Equal(t, all[0], pids)
+	}
+
+	said := r.said() // MPR-27: a pool survives the error of a function
+	failed := said["failed"].(map[string]any)
+	assert.Contains(t, failed["error"], "This is an error.")
+	assert.Len(t, pidsOf(t, said["before"]), 2)
+	assert.Equal(t, said["before"], said["after"])
+	if language == "python" {
+		assert.Equal(t, "ValueError", failed["type"])
+		assert.Contains(t, failed["cause"], "worker-0: Traceback")
+		assert.Contains(t, failed["cause"], `raise ValueError("This is an error.")`)
+	}
+
+	assert.Equal(t, []any{"chief", "worker", "worker"}, r.said()["values"], "MPR-28: TF_CONFIG")
+
+	said = r.said() // SEED-33: a run waits for all, and raises the first error in order
+	assert.Contains(t, said["failed"].(map[string]any)["error"], "worker-0 fails")
+	assert.Equal(t, true, said["finished"])
+	want := []any{0.0, 2.0} // None is left out, as in the seed
+	if language == "go" {
+		want = []any{0.0, nil, 2.0}
+	}
+	assert.Equal(t, want, said["values"])
+
+	assert.Equal(t, map[string]any{"first": []any{1.0, 1.0}, "second": []any{2.0, 2.0}}, r.said(), "MPR-30: an initializer")
+
+	failed = r.said()["failed"].(map[string]any) // of an initializer
+	assert.Contains(t, failed["error"], unexpectedEOF)
+	assert.Contains(t, failed["cause"], "no initialization")
+	assert.NotContains(t, failed["error"], "report a bug", "it is a mistake of the caller")
+
+	assert.Contains(t, r.said(), "values", "MPR-31: a pool made at program load")
+
+	var outer, inner []int // MPR-32: nested pools
+	for _, one := range r.said()["values"].([]any) {
+		both := one.([]any)
+		outer = append(outer, int(both[0].(float64)))
+		inner = append(inner, pidsOf(t, both[1])...)
+	}
+	require.Len(t, outer, 2)
+	require.Len(t, inner, 4)
+	disjoint(t, outer, inner)
+	assert.Len(t, slices.Compact(slices.Sorted(slices.Values(inner))), 4, "each has its own")
+
+	said = r.said() // a run that is given up
+	assert.Equal(t, true, said["interrupted"])
+	assert.Equal(t, said["before"], said["after"])
+
+	p.checkRefused(t, language, r.said())
+
+	if language == "python" {
+		// The run does not fail if a process has left with exit code 0 between two runs; a closure
+		// for that task would wait forever.
+		said = r.said()
+		failed = said["failed"].(map[string]any)
+		assert.Contains(t, failed["error"], unexpectedEOF)
+		// Whether it had been given the next call already is a matter of moments.
+		assert.Regexp(t, "worker-0 (has ended|exited with exit code 0)", failed["cause"])
+		assert.Len(t, said["after"], 2)
+
+		said = r.said() // a forked child has its own
+		disjoint(t, pidsOf(t, said["ours"]), pidsOf(t, said["theirs"]))
+		assert.Equal(t, said["ours"], said["after"])
+	}
+	r.ends()
+}
+
+// checkRefused checks what is refused: D-11.
+func (p *pools) checkRefused(t *testing.T, language string, said map[string]any) {
+	t.Helper()
+	for name, want := range map[string]map[string]string{
+		"python": {
+			"plain":       "only registered functions are accepted: decorate <function unregistered",
+			"initializer": "only registered functions are accepted: decorate <function unregistered",
+			"chiefs":      "cluster has 2 chiefs; there can be one",
+			"empty":       "cluster has no tasks",
+			"large":       "the arguments have 300006 bytes",
+			"odd":         "the arguments of swap are not JSON",
+			"elsewhere":   `no task has registered a function "only_here"`,
+		},
+		"go": {
+			// The error comes from a task, or from the queue if it already knows
+			// the functions of the tasks.
+			"plain":       `function "unregistered"`,
+			"initializer": `the initializer "pid" is no registered func(context.Context) error`,
+			"empty":       "tasks",
+			"large":       "bytes",
+			"odd":         "argument 1 of swap: json: unsupported type: chan int",
+			"elsewhere":   `no task has registered a function "unregistered"`,
+		},
+	}[language] {
+		assert.Contains(t, said[name].(map[string]any)["error"], want, name)
+	}
+	assert.Equal(t, []any{0.0, 0.0}, said["after"], "the pool has not minded")
+	assert.Equal(t, []any{5.0, 5.0}, said["again"], "nor what its processes do not have")
+}
+
+// endsOfProcesses kills processes of pools, and shuts pools down, in one program.
+func (p *pools) endsOfProcesses(t *testing.T, language string) {
+	r := p.begin(t, language, "dies,idle,shutdown,shutdown late")
+	hows := []string{"kill", "exit", "_exit"}
+	if language == "go" {
+		hows = hows[:2]
+	}
+	for _, how := range hows { // SEED-32: a process dies in a function
+		said := r.said()
+		failed := said["failed"].(map[string]any)
+		assert.Equal(t, how, said["how"])
+		assert.Contains(t, failed["error"], unexpectedEOF)
+		assert.Equal(t, "RuntimeError", failed["type"])
+		if how == "kill" {
+			assert.Contains(t, failed["cause"], "SIGKILL")
+		}
+		before, after := pidsOf(t, said["before"]), pidsOf(t, said["after"])
+		require.Len(t, after, 2)
+		disjoint(t, before, after)
+		for _, pid := range before {
+			assert.Contains(t, []string{"", "Z"}, harness.State(pid), "of the old pool")
+		}
+	}
+
+	pids := pidsOf(t, r.said()["pids"]) // SEED-32: a process is killed between two runs
+	require.NoError(t, syscall.Kill(pids[1], syscall.SIGKILL))
+	r.goOn()
+	said := r.said()
+	failed := said["failed"].(map[string]any)
+	assert.Contains(t, failed["error"], unexpectedEOF)
+	assert.Contains(t, failed["cause"], "worker-1")
+	disjoint(t, pids, pidsOf(t, said["after"]))
+
+	pids = pidsOf(t, r.said()["pids"]) // SEED-31: shutdown, and another run
+	assert.Equal(t, true, r.said()["down"])
+	for _, pid := range pids {
+		assert.Contains(t, []string{"", "Z"}, harness.State(pid), "shutdown has waited")
+	}
+	harness.Eventually(t, "only the program itself is left", func() bool {
+		return slices.Equal([]int{r.Process.Process.Pid}, harness.Alive(r.mark))
+	})
+	r.goOn()
+	disjoint(t, pids, pidsOf(t, r.said()["pids"]))
+
+	r.said() // SEED-31: errors of a shutdown are only logged
+	assert.NotContains(t, strings.ToLower(r.Stderr()), "ignoring")
+	for _, pid := range harness.Alive(r.mark) {
+		if strings.Contains(harness.Cmdline(pid), "--coordinator-fd") {
+			require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+		}
+	}
+	r.goOn()
+	assert.Equal(t, true, r.said()["down"])
+	r.ends()
+	assert.Regexp(t, "(?i)ignoring (an error|exception) when shutting down the pool", r.Stderr())
 }

@@ -1,4 +1,4 @@
-// Program pool uses pools in the scenario that its argument names, as main.py does. Its own
+// Program pool uses pools in the scenarios that its argument lists, as main.py does. Its own
 // output is lines of JSON.
 package main
 
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -71,6 +72,11 @@ func await(file string) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+func awaitGo() {
+	await("go")
+	_ = os.Remove("go")
 }
 
 func leave(_ context.Context, how string) error {
@@ -137,8 +143,14 @@ func main() {
 	if os.Args[1] != "no main" {
 		pool.Main()
 	}
+	for scenario := range strings.SplitSeq(os.Args[1], ",") {
+		play(scenario)
+	}
+}
+
+func play(scenario string) {
 	p := make2(pool.Options{Tasks: workers(2)})
-	switch scenario := os.Args[1]; scenario {
+	switch scenario {
 	case "same":
 		var pids [][]json.RawMessage
 		for range 4 {
@@ -177,18 +189,18 @@ func main() {
 		}
 	case "idle":
 		say(map[string]any{"pids": run(p, "pid")})
-		await("go")
+		awaitGo()
 		say(map[string]any{"failed": try(p, "pid"), "after": run(p, "pid")})
 	case "shutdown":
 		say(map[string]any{"pids": run(p, "pid")})
 		p.Shutdown()
 		p.Shutdown()
 		say(map[string]any{"down": true})
-		await("go")
+		awaitGo()
 		say(map[string]any{"pids": run(p, "pid")})
 	case "shutdown late":
 		say(map[string]any{"pids": run(p, "pid")})
-		await("go")
+		awaitGo()
 		p.Shutdown()
 		say(map[string]any{"down": true})
 	case "main fails":

@@ -1,5 +1,5 @@
-"""A program that uses pools, as the scenario says that it is given; the same as
-main.go. What it prints of itself are lines of JSON."""
+"""A program that uses pools in the scenarios that its argument lists, one after the other; the
+same as main.go. What it prints of itself are lines of JSON."""
 
 import json
 import os
@@ -116,6 +116,7 @@ def tried(run):
 def wait_for_go():
     while not os.path.exists("go"):
         time.sleep(0.01)
+    os.remove("go")
 
 
 def main(scenario):
@@ -216,7 +217,9 @@ def main(scenario):
         say(interrupted=interrupted, before=pids, after=pool.run(pid))
     else:
         raise ValueError(scenario)
+    pool.shutdown()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    for scenario in sys.argv[1].split(","):
+        main(scenario)
