@@ -23,6 +23,12 @@ func (s *stage) apply(t *testing.T, f Fault, runs []*run) (heal func()) {
 		killed := h.worker
 		killed.Kill(syscall.SIGKILL)
 		return func() { s.revive(t, h, killed) }
+	case LoseHost:
+		return s.lose(t, h)
+	case Preempt:
+		s.preempt(t, f.Host)
+	case FailCheck: // it fails since before the round
+		return func() { s.recover(h) }
 	case FreezeSupervisor:
 		return freeze(h.worker.Process.Pid)
 	case KillServer:

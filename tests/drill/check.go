@@ -29,6 +29,10 @@ type report struct {
 	// givesUp reports whether the run gave hosts up before they were back, so that it lacks the
 	// exits that only they know.
 	givesUp bool
+	// vips is the number of runs that may have preempted others, and sick are the hosts that
+	// failed their check.
+	vips int
+	sick []span
 }
 
 // check returns the faults of a run.
@@ -81,7 +85,7 @@ func check(r report) []string {
 	for _, w := range checkVerdict(r) {
 		wrong("%s", w)
 	}
-	for _, w := range checkBarriers(r.pages) {
+	for _, w := range slices.Concat(checkBarriers(r.pages), checkPreempted(r), checkSick(r.pages, r.sick)) {
 		wrong("%s", w)
 	}
 	return found
@@ -99,6 +103,8 @@ func checkExit(p page, e spec.Exit, r report) []string {
 		wrong("it ended well by itself, and the result says %s", e.Cause)
 	case p.ended != 0 && !p.asked && e.Cause == spec.CauseCollateral && r.hadFailed(p):
 		// It was stopped between its last note and its end.
+	case p.ended != 0 && !p.asked && p.code != 0 && e.Cause == spec.CausePreempted && r.result.Preemptions > 0:
+		// It had notice.
 	case p.ended != 0 && !p.asked && p.code != 0 && !lost && e.Cause != spec.CauseOrigin:
 		wrong("it ended with %d by itself, and the result says %s", p.code, e.Cause)
 	case p.ended == 0 && (e.Cause == spec.CauseCompleted || e.ExitCode >= 0 && !lost):

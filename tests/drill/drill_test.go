@@ -52,6 +52,12 @@ type stage struct {
 	// serverless reports whether the server was away in this round.
 	serverless bool
 	random     *rand.Rand
+	// round is the number of the round. vips are its runs that may preempt others, sick its hosts
+	// that failed their check, and lost those that were killed for long.
+	round int
+	vips  []*run
+	sick  []span
+	lost  []lost
 }
 
 // number is the value of a variable of make drill.
@@ -82,6 +88,7 @@ func TestDrill(t *testing.T) {
 		require.NoError(t, os.Mkdir(dir, 0o700))
 		s.hosts = append(s.hosts, newHost(t, i, s.server.Address, limits, dir))
 	}
+	s.letPreempt(t)
 	for i, round := range NewSchedule(s.seed, faults, limits) {
 		began := time.Now()
 		found := s.play(t, i, round)
@@ -98,8 +105,16 @@ func TestDrill(t *testing.T) {
 
 // play plays a round and returns the faults found in it.
 func (s *stage) play(t *testing.T, n int, faults []Fault) []string {
-	runs := s.launch(t, n)
+	s.round, s.vips, s.sick, s.lost = n, nil, nil, nil
+	var found []string
+	for _, f := range faults {
+		if f.Kind == FailCheck {
+			found = append(found, s.sicken(t, s.hosts[f.Host])...)
+		}
+	}
+	runs := s.launch(t)
 	s.conduct(t, faults, runs)
+	runs = append(runs, s.vips...)
 	faulty := map[string]bool{}
 	s.full = slices.ContainsFunc(faults, func(f Fault) bool { return f.Kind == FillState || f.Kind == FillLogs })
 	s.serverless = slices.ContainsFunc(faults, func(f Fault) bool {
@@ -110,7 +125,6 @@ func (s *stage) play(t *testing.T, n int, faults []Fault) []string {
 			faulty[HostName(i)] = true
 		}
 	}
-	var found []string
 	for _, r := range runs {
 		found = append(found, r.finish(t, s, faulty)...)
 	}

@@ -49,6 +49,7 @@ func newHost(t *testing.T, i int, server string, limits Limits, dir string) *hos
 	h.argv = []string{
 		harness.Clusterrun(t), "worker", "--address", h.link.Address(), "--host-name", h.name, "--slots", fmt.Sprint(slots),
 		"--state-dir", filepath.Join(h.disk(FillState), "clusterrun"), "--log-dir", h.disk(FillLogs),
+		"--gpus", fmt.Sprint(gpus), "--check", "disk", "--check", h.check(), "--check-every", checkEvery.String(),
 		"--listen", service, "--advertise", h.peers.Address(), // tasks here do not talk to each other
 	}
 	if h.netns != "" {
@@ -56,7 +57,7 @@ func newHost(t *testing.T, i int, server string, limits Limits, dir string) *hos
 	}
 	home := filepath.Join(dir, "home")
 	require.NoError(t, os.MkdirAll(home, 0o700))
-	h.env = harness.Env(home)
+	h.env = harness.Env(home, "CUDA_VISIBLE_DEVICES=0,1")
 	h.start(t)
 	harness.Eventually(t, h.name+" polls", func() bool { return strings.Contains(h.worker.Stderr(), "ready") })
 	return h

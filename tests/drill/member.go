@@ -94,8 +94,8 @@ func newMember() (*member, error) {
 	return m, m.alone()
 }
 
-// alone takes locks that prove that no other process of the task or of another generation is
-// alive. The kernel releases them when this process is gone.
+// alone takes locks that prove that no other process of the task, of another generation, or with
+// the same GPUs is alive. The kernel releases them when this process is gone.
 func (m *member) alone() error {
 	if !m.lock("task."+m.task, unix.LOCK_EX) {
 		m.note("double %s", m.task)
@@ -103,6 +103,9 @@ func (m *member) alone() error {
 	mine := fmt.Sprintf("generation.%d", m.generation)
 	if !m.lock(mine, unix.LOCK_SH) {
 		m.note("double %s", mine)
+	}
+	if gpu := "gpus." + os.Getenv("CLUSTERRUN_HOST"); os.Getenv(gpuVar) != "" && !m.lock("../"+gpu, unix.LOCK_EX) {
+		m.note("double %s", gpu)
 	}
 	others, err := filepath.Glob(filepath.Join(m.dir, "generation.*"))
 	if err != nil {
@@ -175,6 +178,8 @@ func (m *member) play(ctx context.Context) (int, error) {
 		return 0, nil
 	case "lines":
 		return 0, m.lines(n)
+	case "train": // steps
+		return m.train(ctx, t, n)
 	case "serve": // processors
 		return m.serve(ctx, t, n)
 	}

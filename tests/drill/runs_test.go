@@ -39,6 +39,8 @@ type run struct {
 	stopped bool
 	// coordinated receives the result of the run's coordinator, if it has one.
 	coordinated chan error
+	// begun receives the result of its start, if that did not return before the faults.
+	begun chan error
 	// launcher is the launcher of a run on this machine only, and state its state directory.
 	launcher *harness.Process
 	state    string
@@ -72,33 +74,46 @@ func mix() map[string]*spec.RunSpec {
 		"barrier":  {Tasks: []spec.TaskGroup{tasks("worker", "step 80", 3, 0, 1, 2)}},
 		"closures": {AutoRestart: true, Tasks: []spec.TaskGroup{tasks("worker", "serve 2", 3, 0, 1, 2)}},
 		"lines":    {Tasks: []spec.TaskGroup{tasks("worker", fmt.Sprintf("lines %d", lines), 2, 0, 2)}},
+		"train":    trained(),
+		"spare":    sparing(),
 		"launcher": {Tasks: []spec.TaskGroup{tasks("worker", "sleep 6000", 2)}},
 	}
 }
 
-// launch starts the runs of a round.
-func (s *stage) launch(t *testing.T, round int) []*run {
+// prepare returns a run of this round that is still to be started.
+func (s *stage) prepare(t *testing.T, name string, sp *spec.RunSpec) *run {
 	self, err := os.Executable()
 	require.NoError(t, err)
+	id := fmt.Sprintf("drill-%d-%d-%s", s.seed, s.round, name)
+	r := &run{name: id, spec: sp, ledger: filepath.Join(s.dir, id)}
+	require.NoError(t, os.Mkdir(r.ledger, 0o700))
+	sp.Command = []string{self}
+	env := map[string]string{ledgerVar: r.ledger, markVar: s.mark}
+	if sp.GPUsPerTask != nil {
+		env[gpuVar] = "1"
+	}
+	sp.Env = spec.EnvOf(env)
+	grace := spec.Duration(2 * time.Second)
+	sp.Stop.Grace = &grace
+	sp.OnDisconnect = spec.OnDisconnectStop(stopAfter)
+	if s.round%2 == 0 {
+		sp.OnDisconnect = spec.OnDisconnectTwo(stopAfter, outage)
+	}
+	return r
+}
+
+// launch starts the runs of a round.
+func (s *stage) launch(t *testing.T) []*run {
 	var runs []*run
 	for name, sp := range mix() {
-		id := fmt.Sprintf("drill-%d-%d-%s", s.seed, round, name)
-		r := &run{name: id, spec: sp, ledger: filepath.Join(s.dir, id)}
-		require.NoError(t, os.Mkdir(r.ledger, 0o700))
-		sp.Command = []string{self}
-		sp.Env = spec.EnvOf(map[string]string{ledgerVar: r.ledger, markVar: s.mark})
-		grace := spec.Duration(2 * time.Second)
-		sp.Stop.Grace = &grace
-		sp.OnDisconnect = spec.OnDisconnectStop(stopAfter)
-		if round%2 == 0 {
-			sp.OnDisconnect = spec.OnDisconnectTwo(stopAfter, outage)
-		}
+		r := s.prepare(t, name, sp)
 		runs = append(runs, r)
 		if name == "launcher" {
 			r.launchHere(t, s)
 			continue
 		}
-		r.Run, err = starter.Start(t.Context(), s.client, sp, starter.Options{ID: id})
+		var err error
+		r.Run, err = starter.Start(t.Context(), s.client, sp, starter.Options{ID: r.name})
 		require.NoError(t, err)
 		if name == "closures" {
 			r.coordinated = make(chan error, 1)
@@ -122,7 +137,7 @@ func (r *run) launchHere(t *testing.T, s *stage) {
 
 // coordinate schedules closures and checks their values.
 func coordinate(ctx context.Context, r *starter.Run) error {
-	ctx, cancel := context.WithTimeout(ctx, endBound+span)
+	ctx, cancel := context.WithTimeout(ctx, endBound+beginWithin)
 	defer cancel()
 	c, err := clustercoordinator.New(ctx, r)
 	if err != nil {
@@ -153,6 +168,11 @@ func (r *run) finish(t *testing.T, s *stage, faulty map[string]bool) []string {
 	defer cancel()
 	var found []string
 	var unfinished error
+	if r.begun != nil {
+		if err := <-r.begun; err != nil {
+			return []string{fmt.Sprintf("%s: start: %v", r.name, err)}
+		}
+	}
 	if r.coordinated != nil {
 		unfinished = <-r.coordinated
 		r.stopped = true
@@ -191,12 +211,15 @@ func (r *run) finish(t *testing.T, s *stage, faulty map[string]bool) []string {
 	_, _, givesUp := r.spec.TwoBounds(0)
 	known := report{
 		run: r.name, result: *result, pages: pages, stopped: r.stopped, faulty: faulty, killed: s.killed, full: s.full,
-		givesUp: givesUp,
+		givesUp: givesUp, vips: len(s.vips), sick: s.sick,
 	}
 	if unfinished != nil && !refused(known) {
 		found = append(found, fmt.Sprintf("%s: the coordinator: %v", r.name, unfinished))
 	}
 	found = append(found, check(known)...)
+	if r.spec.Hosts.Spares != nil {
+		found = append(found, r.checkSpares(s, known)...)
+	}
 	found = append(found, r.checkLines(t, s, pages, exitsOf(*result))...)
 	if len(found) > 0 {
 		found = append(found, account(known))

@@ -26,6 +26,9 @@ const (
 	Unplug           Kind = "unplug"     // the interface of a host is taken down
 	FillState        Kind = "fill state" // the disk under a host's state directory
 	FillLogs         Kind = "fill logs"
+	Preempt          Kind = "preempt"    // a run that comes first needs the GPUs of a host
+	FailCheck        Kind = "fail check" // a host fails its check from before the round
+	LoseHost         Kind = "lose host"  // kill supervisor, until its runs have given the host up
 )
 
 // Fault is one fault of a schedule.
@@ -59,7 +62,7 @@ func (f Fault) String() string {
 // or they may be without contact for StopAfter. A dead side is replaced long before that.
 func (f Fault) MayLose() []int {
 	switch f.Kind {
-	case KillSupervisor, FreezeSupervisor, FreezeSide, Partition, Unplug, FillState:
+	case KillSupervisor, LoseHost, FreezeSupervisor, FreezeSide, Partition, Unplug, FillState:
 		return []int{f.Host}
 	case KillServer, KillServerTwice, FreezeServer:
 		all := make([]int, Hosts)
@@ -80,8 +83,8 @@ func HostName(i int) string { return fmt.Sprintf("host-%c", 'a'+i) }
 const (
 	// faultsPerRound is the number of faults in one round of runs.
 	faultsPerRound = 5
-	// span is the time within which the faults of a round begin.
-	span = 6 * time.Second
+	// beginWithin is the time within which the faults of a round begin.
+	beginWithin = 6 * time.Second
 )
 
 // Limits are the limits of the machine, and of the length of a fault.
@@ -99,6 +102,7 @@ func NewSchedule(seed uint64, faults int, limits Limits) [][]Fault {
 	kinds := []Kind{
 		KillSide, KillSide, FreezeSide, KillSupervisor, FreezeSupervisor, KillServer, KillServerTwice, FreezeServer,
 		KillLauncher, FreezeLauncher, KillMember, Partition, Partition, Partition,
+		Preempt, Preempt, FailCheck, LoseHost,
 	}
 	if limits.Namespaces {
 		kinds = append(kinds, Unplug)
@@ -110,19 +114,30 @@ func NewSchedule(seed uint64, faults int, limits Limits) [][]Fault {
 	var rounds [][]Fault
 	for faults > 0 {
 		var round []Fault
+		var alone [][]Fault // lost hosts: other faults would hide when their spares must begin
 		for range min(faults, faultsPerRound) {
 			f := Fault{
 				Kind: kinds[random.IntN(len(kinds))],
 				Host: random.IntN(Hosts),
 				Cut:  cuts[random.IntN(len(cuts))], Peers: random.IntN(2) == 0,
-				At: time.Duration(random.Int64N(int64(span))),
+				At: time.Duration(random.Int64N(int64(beginWithin))),
 			}
 			f.For = f.length(random, limits)
-			round = append(round, f)
 			faults--
+			switch f.Kind {
+			case LoseHost:
+				alone = append(alone, []Fault{f})
+				continue
+			case FailCheck:
+				f.At = 0
+			}
+			round = append(round, f)
 		}
 		slices.SortStableFunc(round, func(a, b Fault) int { return int(a.At - b.At) })
-		rounds = append(rounds, round)
+		if len(round) > 0 {
+			rounds = append(rounds, round)
+		}
+		rounds = append(rounds, alone...)
 	}
 	return rounds
 }
@@ -133,6 +148,10 @@ func (f Fault) length(random *rand.Rand, limits Limits) time.Duration {
 	short := 100*time.Millisecond + time.Duration(random.Int64N(int64(2*time.Second)))
 	long := limits.StopAfter + time.Duration(random.Int64N(int64(limits.StopAfter)))
 	switch f.Kind {
+	case LoseHost:
+		return limits.StopAfter + long
+	case FailCheck:
+		return short + beginWithin/2
 	case FreezeSide, KillSupervisor, Partition, Unplug:
 		// A supervisor must not be frozen that long: while it is frozen, nothing stops its
 		// processes if the host is cut off.

@@ -12,7 +12,6 @@ func TestTheSameSeedMakesTheSameSchedule(t *testing.T) {
 	a, b, other := NewSchedule(7, 33, limits), NewSchedule(7, 33, limits), NewSchedule(8, 33, limits)
 	assert.Equal(t, a, b)
 	assert.NotEqual(t, a, other)
-	assert.Len(t, a, 7)
 	n := 0
 	for _, round := range a {
 		n += len(round)
@@ -25,9 +24,10 @@ func TestAScheduleHasEveryKindOfFault(t *testing.T) {
 	for _, round := range NewSchedule(1, 1000, Limits{Namespaces: true, Disks: true, StopAfter: 10 * time.Second}) {
 		for _, f := range round {
 			seen[f.Kind] = true
+			assert.False(t, f.Kind == LoseHost && len(round) > 1, "a lost host is alone in its round")
 		}
 	}
-	assert.Len(t, seen, 14)
+	assert.Len(t, seen, 17)
 	for _, round := range NewSchedule(1, 1000, Limits{StopAfter: 10 * time.Second}) {
 		for _, f := range round {
 			assert.NotContains(t, []Kind{Unplug, FillState, FillLogs}, f.Kind, "what the machine does not have")

@@ -1,0 +1,67 @@
+package drill
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/clusterrun/clusterrun/activities/tasks/task"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// gpuVar is set for tasks that have all GPUs of their host.
+	gpuVar = "DRILL_GPU"
+	// exitSaved is the exit code of a member that has saved its work after a notice.
+	exitSaved = 75
+)
+
+// train takes n steps, over all processes of the task. The first task ends by itself when it has
+// notice, and the others train until they are stopped.
+func (m *member) train(ctx context.Context, t *task.Task, n int) (int, error) {
+	saved := filepath.Join(m.dir, "saved."+m.task)
+	b, err := os.ReadFile(saved)
+	if err != nil && !os.IsNotExist(err) {
+		return exitWrong, err
+	}
+	done, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+	for ; done < n; done++ {
+		time.Sleep(pace)
+		if err := os.WriteFile(saved, strconv.AppendInt(nil, int64(done), 10), 0o600); err != nil {
+			return exitWrong, err
+		}
+		// While its host restarts, a task learns of no notice.
+		if now, err := t.Stopping(ctx); err == nil && now.Notice != nil && m.task == "worker-0" {
+			return exitSaved, nil
+		}
+	}
+	return 0, nil
+}
+
+// checkPreempted checks that each preemption was for one of the runs that came first, and that
+// none of them counts as a restart.
+func checkPreempted(r report) []string {
+	var found []string
+	if n := r.result.Preemptions; n > r.vips {
+		found = append(found, fmt.Sprintf("it was preempted %d times, for %d runs", n, r.vips))
+	}
+	requeued, others := 0, 0
+	for _, g := range r.result.GroupRestarts {
+		if g.Requeued == spec.RequeueOnPreemption {
+			requeued++
+		} else {
+			others++
+		}
+	}
+	if requeued != r.result.Preemptions {
+		found = append(found, fmt.Sprintf("it was preempted %d times, and %d of its restarts say so", r.result.Preemptions, requeued))
+	}
+	if others > 0 && !r.mayFail() {
+		found = append(found, fmt.Sprintf("it was restarted %d times, and no fault was in its way", others))
+	}
+	return found
+}

@@ -1,0 +1,95 @@
+package drill
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/clusterrun/clusterrun/starter"
+	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+// sparing is a run with a spare host.
+func sparing() *spec.RunSpec {
+	return &spec.RunSpec{
+		RestartScope: spec.RestartScopeGroup, MaxRestarts: new(50), Hosts: spec.Hosts{Count: "2", Spares: new(1)},
+		Tasks: []spec.TaskGroup{tasks("worker", "step 150", 4)},
+	}
+}
+
+// lose kills a host for long. If the run with a spare has its tasks and the spare by then, the
+// spare must replace the host.
+func (s *stage) lose(t *testing.T, h *host) (heal func()) {
+	spare := ""
+	for deadline := time.Now().Add(noticedWithin); spare == "" && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		spare = s.spare(t)
+	}
+	killed := h.worker
+	l := lost{span{host: h.name, from: bootNanos()}, spare}
+	killed.Kill(syscall.SIGKILL)
+	return func() {
+		if l.until = bootNanos(); l.spare != "" && l.spare != h.name {
+			s.lost = append(s.lost, l)
+		}
+		s.revive(t, h, killed)
+	}
+}
+
+// spare returns the host that a run holds as a spare, if any.
+func (s *stage) spare(t *testing.T) string {
+	hosts, _ := starter.GetFleet(s.client, "").Hosts(t.Context())
+	for _, h := range hosts {
+		if slices.ContainsFunc(h.Holds, func(o fleet.Holding) bool { return o.Spare }) {
+			return h.Name
+		}
+	}
+	return ""
+}
+
+// checkSpares checks the places of a run with a spare, as far as the faults of the round let them be
+// known.
+func (r *run) checkSpares(s *stage, known report) []string {
+	var found []string
+	excused := maps.Clone(known.faulty)
+	for _, h := range s.sick {
+		excused[h.host] = true
+	}
+	if len(excused) <= 1 && !s.full {
+		found = checkRanks(known.pages, strings.Join(slices.Collect(maps.Keys(excused)), ""))
+	}
+	if known.givesUp {
+		for _, l := range s.lost {
+			found = append(found, checkReplaced(known.pages, l)...)
+		}
+	}
+	for i := range found {
+		found[i] = r.name + ": " + found[i]
+	}
+	return found
+}
+
+func TestRanksThatMoveAreFound(t *testing.T) {
+	started := func(generation int, at int64, hosts ...string) (list []page) {
+		for i, host := range hosts {
+			list = append(list, page{task: string(rune('a' + i)), generation: generation, host: host, started: at})
+		}
+		return list
+	}
+	first := started(0, 1, "x", "y")
+	assert.Empty(t, checkRanks(append(first, started(1, 5, "x", "z")...), "y"))
+	assert.Empty(t, checkRanks(append(first, started(1, 5, "z")...), ""), "not all have begun")
+	assert.Equal(t, []string{"a moved from x to y in generation 1", "b moved from y to x in generation 1"},
+		checkRanks(append(first, started(1, 5, "y", "x")...), ""))
+
+	l := lost{span{host: "y", from: 2, until: 9}, "z"}
+	assert.Empty(t, checkReplaced(append(first, started(1, 5, "x", "z")...), l))
+	for _, late := range [][]page{nil, started(1, 10, "x", "z"), started(1, 5, "x", "y")} {
+		assert.Contains(t, strings.Join(checkReplaced(append(first, late...), l), ""), "b was lost with y")
+	}
+}
