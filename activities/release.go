@@ -96,7 +96,7 @@ func fit(o *hostapi.ReleaseOutput) {
 		func(exits []spec.Exit) []spec.Exit { return exits[len(exits)-1:] },
 		each(func(e *spec.Exit) { e.Message = shorten.Text(e.Message, 200) }),
 		each(func(e *spec.Exit) {
-			e.Message, e.LogDir, e.ErrorFile, e.TraceFile, e.Usage = "", "", "", "", spec.Usage{}
+			e.Message, e.GPUError, e.LogDir, e.ErrorFile, e.TraceFile, e.Usage = "", "", "", "", "", spec.Usage{}
 		}),
 		func(exits []spec.Exit) []spec.Exit { return slices.DeleteFunc(exits, spec.Exit.OK) },
 		func([]spec.Exit) []spec.Exit { return []spec.Exit{} },

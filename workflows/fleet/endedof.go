@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -58,6 +59,8 @@ func (e *Ended) add(host string, exit spec.Exit) {
 // kindOf returns the kind of a failure, or "" if the process has not failed.
 func kindOf(exit spec.Exit) string {
 	switch {
+	case exit.Cause == spec.CauseOrigin && spec.HardwareXid(exit.Xid):
+		return fmt.Sprintf("Xid %d", exit.Xid)
 	case exit.Cause == spec.CauseOrigin && exit.ExitCode < 0:
 		return spec.SignalName(-exit.ExitCode)
 	case exit.Cause == spec.CauseOrigin:

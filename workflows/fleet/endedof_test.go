@@ -13,6 +13,8 @@ func TestEndedOf(t *testing.T) {
 	at := time.Unix(1000, 0)
 	segv := spec.Exit{Cause: spec.CauseOrigin, ExitCode: -11, Ended: at}
 	failed := spec.Exit{Cause: spec.CauseOrigin, ExitCode: 1, Ended: at}
+	fallen := spec.Exit{Cause: spec.CauseOrigin, ExitCode: -6, Xid: 79, Ended: at}
+	fault := spec.Exit{Cause: spec.CauseOrigin, ExitCode: 1, Xid: 31, Ended: at}
 	lost := spec.Exit{Cause: spec.CauseHostLost, Ended: at}
 	restart := func(host string, e spec.Exit) spec.GroupRestart {
 		return spec.GroupRestart{Failure: &spec.Failure{Host: host, Exit: e}}
@@ -21,8 +23,10 @@ func TestEndedOf(t *testing.T) {
 		result spec.RunResult
 		want   Ended
 	}{
-		"success": {spec.RunResult{Verdict: spec.VerdictSucceeded}, Ended{Kind: EndCompleted}},
-		"signal":  {spec.RunResult{Verdict: spec.VerdictFailed, FirstFailure: &spec.Failure{Host: "a", Exit: segv}}, Ended{Kind: EndStopped, Failures: []HostFailure{{"a", "SIGSEGV", at}}}},
+		"success":                    {spec.RunResult{Verdict: spec.VerdictSucceeded}, Ended{Kind: EndCompleted}},
+		"signal":                     {spec.RunResult{Verdict: spec.VerdictFailed, FirstFailure: &spec.Failure{Host: "a", Exit: segv}}, Ended{Kind: EndStopped, Failures: []HostFailure{{"a", "SIGSEGV", at}}}},
+		"a GPU":                      {spec.RunResult{Verdict: spec.VerdictFailed, FirstFailure: &spec.Failure{Host: "a", Exit: fallen}}, Ended{Kind: EndStopped, Failures: []HostFailure{{"a", "Xid 79", at}}}},
+		"a program's error on a GPU": {spec.RunResult{Verdict: spec.VerdictFailed, FirstFailure: &spec.Failure{Host: "a", Exit: fault}}, Ended{Kind: EndStopped, Failures: []HostFailure{{"a", "failed", at}}}},
 		"restarts of the group": {
 			spec.RunResult{Verdict: spec.VerdictSucceeded, Generation: 4, GroupRestarts: []spec.GroupRestart{restart("b", lost), restart("b", segv), restart("b", segv), {}, restart("", segv)}},
 			Ended{Kind: EndCompleted, Failures: []HostFailure{{"b", "SIGSEGV", at}, {"b", "host-lost", at}}},

@@ -23,7 +23,8 @@ type Ended struct {
 // HostFailure is a failure of a run that began on a host.
 type HostFailure struct {
 	Host string `json:"host"`
-	// Kind is host-lost, oom, a signal such as SIGSEGV, or another cause.
+	// Kind is host-lost, oom, a signal such as SIGSEGV, an error of a GPU such as Xid 79, or another
+	// cause.
 	Kind string `json:"kind"`
 	// At is the time by the clock of the host, or zero if it is not known.
 	At time.Time `json:"at,omitzero"`
@@ -107,7 +108,7 @@ const (
 
 // isOfHost reports whether a failure may be the fault of its host.
 func isOfHost(kind string) bool {
-	return kind == string(spec.CauseHostLost) || kind == string(spec.CauseOOM) || strings.HasPrefix(kind, "SIG")
+	return kind == string(spec.CauseHostLost) || kind == string(spec.CauseOOM) || strings.HasPrefix(kind, "SIG") || strings.HasPrefix(kind, "Xid ")
 }
 
 // expired reports whether a recent failure is no longer recent.

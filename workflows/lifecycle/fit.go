@@ -91,10 +91,10 @@ func cutMessages(r *spec.RunResult, most int) {
 		if t.Exit != nil {
 			t.Exit.Steps = nil // the slow ones are named
 			t.Exit.Message = shorten.Text(t.Exit.Message, most)
-			t.Exit.Printed = nil // the first failure has it
+			t.Exit.Printed, t.Exit.GPUError = nil, "" // the first failure has them
 		}
 		for k := range t.Exits {
-			t.Exits[k].Printed = nil
+			t.Exits[k].Printed, t.Exits[k].GPUError = nil, ""
 			t.Exits[k].Message = shorten.Text(t.Exits[k].Message, most)
 		}
 	}

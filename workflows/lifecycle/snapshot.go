@@ -137,7 +137,7 @@ func (l *taskList) fitSnapshot(s *Snapshot) {
 		ended   func(*spec.Exit)
 	}{
 		{func(exits []spec.Exit) []spec.Exit { return withoutWords(exits, 160) }, func(e *spec.Exit) { e.Message = shorten.Text(e.Message, 160) }},
-		{func(exits []spec.Exit) []spec.Exit { return withoutWords(exits, 0) }, func(e *spec.Exit) { e.Message, e.Printed = "", nil }},
+		{func(exits []spec.Exit) []spec.Exit { return withoutWords(exits, 0) }, func(e *spec.Exit) { e.Message, e.GPUError, e.Printed = "", "", nil }},
 		{func(exits []spec.Exit) []spec.Exit { return exits[max(0, len(exits)-1):] }, func(*spec.Exit) {}},
 		{func([]spec.Exit) []spec.Exit { return nil }, func(e *spec.Exit) { e.LogDir, e.ErrorFile = "", "" }},
 	} {
@@ -162,7 +162,7 @@ func (l *taskList) fitSnapshot(s *Snapshot) {
 func withoutWords(exits []spec.Exit, most int) []spec.Exit {
 	for i := range exits {
 		exits[i].Message = shorten.Text(exits[i].Message, most)
-		exits[i].Printed = nil
+		exits[i].Printed, exits[i].GPUError = nil, ""
 	}
 	return exits
 }

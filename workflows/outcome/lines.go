@@ -141,6 +141,9 @@ func (w *writer) rootCause(f spec.Failure) {
 		w.reason()
 	}
 	w.firstError(f)
+	if f.GPUError != "" {
+		w.line("The GPU driver reported %s", f.GPUError)
+	}
 	if r := w.r.FirstReport; r != nil {
 		asked := ""
 		if r.Evidence == spec.EvidenceRequest {

@@ -83,6 +83,12 @@ Logs: /logs/of/worker`, text(failedRun(2, 0), Options{}))
 }
 
 // A task that ended with an exit code of its own while it was being stopped has failed, too.
+func TestReportNamesTheErrorOfAGPU(t *testing.T) {
+	r := failedRun(2)
+	r.FirstFailure.Xid, r.FirstFailure.GPUError = 31, "Xid 31 of GPU 0000:00:06 (pid 8788, python3): MMU Fault"
+	assert.Contains(t, Lines(r, Options{}), "The GPU driver reported Xid 31 of GPU 0000:00:06 (pid 8788, python3): MMU Fault")
+}
+
 func TestReportNamesFailuresOfStoppedTasks(t *testing.T) {
 	r := failedRun(4)
 	r.Tasks[0].Exit.ExitCode, r.Tasks[2].Exit.ExitCode = 1, 143

@@ -98,6 +98,10 @@ type Exit struct {
 	// Printed is the error in its output that ended the process, or was about to when it was
 	// stopped, or nil if there is none.
 	Printed *PrintedError `json:"printed,omitempty"`
+	// Xid is the number of the error that NVIDIA's driver reported about a GPU before the process
+	// ended, and GPUError has its words. Xid is 0 if there was none.
+	Xid      int    `json:"xid,omitempty"`
+	GPUError string `json:"gpu_error,omitempty"`
 	// ErrorFile is the path of the error file, if the program wrote one.
 	ErrorFile string `json:"error_file,omitempty"`
 	// ErrorTime is the time of the error, from the file's content and modification time: a

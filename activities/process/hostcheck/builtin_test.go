@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/clusterrun/clusterrun/activities/system/xid"
 )
 
 type clockFunc = func(context.Context) (ahead, doubt time.Duration, err error)
@@ -113,19 +115,11 @@ func TestBadMemory(t *testing.T) {
 	}
 }
 
-func TestXids(t *testing.T) {
-	const now = 2 * time.Hour
-	for record, want := range map[string]string{
-		"4,1,7100000000,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.": "Xid 79 of the GPU at PCI:0000:3b:00 in the last hour",
-		"4,1,7100000000,-;NVRM: Xid (PCI:0000:3b:00): 31, pid=7, MMU fault":                   "", // of a program
-		"4,1,60000000,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=1":                                "", // two hours old
-		"4,1,7100000000,-;usb 1-1: Xid (PCI): 79":                                             "",
-		"nonsense;NVRM: Xid (PCI:0): 79":                                                      "",
-		"":                                                                                    "",
-	} {
-		assert.Equal(t, want, xidOf(record, now), record)
+func TestLastXid(t *testing.T) {
+	now := time.Now()
+	at := func(age time.Duration, number int) xid.Error {
+		return xid.Error{Number: number, GPU: "0000:3b:00", PID: 1, At: now.Add(-age)}
 	}
-	if _, err := xids(); err != nil {
-		t.Log(err) // the messages of the kernel may not be read everywhere
-	}
+	assert.EqualError(t, lastXid([]xid.Error{at(time.Minute, 79), at(time.Second, 31)}, now), "Xid 79 of the GPU at 0000:3b:00 in the last hour")
+	assert.NoError(t, lastXid([]xid.Error{at(2*time.Hour, 79), at(time.Minute, 31)}, now), "one is old, the other of a program")
 }

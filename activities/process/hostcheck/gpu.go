@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/clusterrun/clusterrun/activities/process/resources"
+	"github.com/clusterrun/clusterrun/activities/system/xid"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
@@ -37,8 +36,10 @@ func gpu(ctx context.Context, number string) error {
 	if len(rows) < wanted {
 		return fmt.Errorf("nvidia-smi knows %s of %d", plural.Of(len(rows), "GPU", "GPUs"), wanted)
 	}
-	if now, err := xids(); err == nil && now != "" {
-		return errors.New(now)
+	if all, err := xid.Read(); err == nil { // not every user may read them
+		if err := lastXid(all, time.Now()); err != nil {
+			return err
+		}
 	}
 	// Old drivers do not know these fields.
 	rows, _, err = resources.AskNVIDIA(ctx, program, "--query-gpu=index,ecc.errors.uncorrected.volatile.total,remapped_rows.failure,remapped_rows.pending")
@@ -71,62 +72,17 @@ func isYes(text string) bool {
 	return text != "0" && !strings.EqualFold(text, "no") && !strings.HasPrefix(text, "[")
 }
 
-// hardware are the Xid errors that are not errors of programs (docs.nvidia.com/deploy/xid-errors):
-// of memory, of NVLink, of the bus, and of the GPU's own processor.
-var hardware = []int{48, 62, 63, 64, 74, 79, 92, 95, 119, 120, 123, 136, 140, 143}
-
-var xid = regexp.MustCompile(`NVRM: Xid \(([^)]*)\): (\d+)`)
-
-// xidAge is the age up to which an Xid counts.
+// xidAge is the age up to which an Xid error counts.
 const xidAge = time.Hour
 
-// xids returns the last recent error of the hardware in the messages of the kernel, or "" if there
-// is none. It fails if they may not be read.
-func xids() (string, error) {
-	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "", err
-	}
-	defer unix.Close(fd)
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		return "", err
-	}
-	var found string
-	for buf := make([]byte, 8192); ; {
-		n, err := unix.Read(fd, buf)
-		switch {
-		case errors.Is(err, unix.EPIPE), errors.Is(err, unix.EINTR): // older ones were overwritten
-			continue
-		case errors.Is(err, unix.EAGAIN):
-			return found, nil
-		case err != nil:
-			return "", err
-		}
-		if text := xidOf(string(buf[:n]), time.Duration(now.Nano())); text != "" {
-			found = text
+// lastXid returns the last recent error of the hardware, or nil if there is none.
+func lastXid(all []xid.Error, now time.Time) error {
+	for _, e := range slices.Backward(all) {
+		if spec.HardwareXid(e.Number) && now.Sub(e.At) <= xidAge {
+			return fmt.Errorf("Xid %d of the GPU at %s in the last hour", e.Number, e.GPU)
 		}
 	}
-}
-
-// xidOf returns the error in a message of the kernel, whose third field is its time in
-// microseconds since the boot.
-func xidOf(record string, now time.Duration) string {
-	m := xid.FindStringSubmatch(record)
-	if m == nil {
-		return ""
-	}
-	head, _, _ := strings.Cut(record, ";")
-	fields := strings.Split(head, ",")
-	number, err := strconv.Atoi(m[2])
-	if err != nil || len(fields) < 3 || !slices.Contains(hardware, number) {
-		return ""
-	}
-	micros, err := strconv.ParseInt(fields[2], 10, 64)
-	if age := now - time.Duration(micros)*time.Microsecond; err != nil || age > xidAge {
-		return ""
-	}
-	return fmt.Sprintf("Xid %d of the GPU at %s in the last hour", number, m[1])
+	return nil
 }
 
 // matmul is a program for Python that fails if a GPU and the processor compute different results.

@@ -12,32 +12,45 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 )
 
-// gpuStale is the greatest age of an answer of the driver that is still used.
-const gpuStale = time.Minute
+const (
+	// gpuStale is the greatest age of an answer of the driver that is still used.
+	gpuStale = time.Minute
+	// gpuPatience is the longest time for which a sample waits for the driver.
+	gpuPatience = 2 * time.Second
+)
 
 // gpuUse is the latest information of the driver about the processes on the GPUs. A query hangs
-// if a GPU does, so nothing waits for it.
+// if a GPU does, so nothing waits for long.
 type gpuUse struct {
 	mu        sync.Mutex
 	asking    bool
-	asked     time.Time // start of the last query
+	asked     time.Time     // start of the last query
+	done      chan struct{} // closed when that has ended
 	pause     time.Duration
 	answered  time.Time
 	processes []supervisor.GPUProcess
 }
 
-// latest returns the latest information, and starts a new query if it is old.
+// latest returns the latest information. If that is old, it asks the driver, and waits a moment for
+// the answer.
 func (g *gpuUse) latest(s *Sampler) []supervisor.GPUProcess {
 	ask := gpuDriver()
 	if ask == nil {
 		return nil
 	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	if !g.asking && (g.asked.IsZero() || time.Since(g.asked) >= max(g.pause, sampleEvery)) {
-		g.asking, g.asked = true, time.Now()
+		g.asking, g.asked, g.done = true, time.Now(), make(chan struct{})
 		go g.ask(s, ask) // not in the group: the end of the host does not wait for it
 	}
+	done := g.done
+	g.mu.Unlock()
+	select {
+	case <-done:
+	case <-time.After(gpuPatience):
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if time.Since(g.answered) > gpuStale+g.pause {
 		return nil
 	}
@@ -88,6 +101,7 @@ func (g *gpuUse) ask(s *Sampler, ask askGPUs) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.asking = false
+	close(g.done)
 	g.pause = sampleShare * took
 	if err != nil {
 		s.Log.Debug("the use of the GPUs is unknown at the moment", zap.Error(err))

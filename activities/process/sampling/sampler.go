@@ -62,16 +62,18 @@ func (s *Sampler) Of(p supervisor.ProcessRef) (sample supervisor.Sample, at time
 func (s *Sampler) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, samplePatience)
 	defer cancel()
-	reply, err := s.Supervisor.Sample(ctx, supervisor.SampleRequest{GPUs: s.gpus.latest(s)})
+	gpus := s.gpus.latest(s)
+	asked := time.Now()
+	reply, err := s.Supervisor.Sample(ctx, supervisor.SampleRequest{GPUs: gpus})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.looking = false
-	s.pause = sampleShare * time.Since(s.begun)
+	s.pause = sampleShare * time.Since(asked)
 	if err != nil {
 		s.Log.Debug("the use of processes is unknown at the moment", zap.Error(err))
 		return
 	}
-	s.seen = s.begun
+	s.seen = asked
 	s.byProcess = make(map[supervisor.ProcessRef]supervisor.Sample, len(reply.Samples))
 	for _, sample := range reply.Samples {
 		s.byProcess[sample.Process] = sample

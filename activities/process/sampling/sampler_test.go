@@ -100,3 +100,12 @@ func TestSamplesAreShared(t *testing.T) {
 	_, _, known = h.Of(ref)
 	assert.True(t, known, "what was known before")
 }
+
+func TestTheFirstSampleHasTheGPUs(t *testing.T) {
+	fakeSMI(t, "echo 'GPU-a, 80'", "echo 'GPU-a, 17, 1024'")
+	s := &looked{looks: make(chan supervisor.SampleRequest)}
+	h := &Sampler{Supervisor: s, Log: zap.NewNop(), Group: background.NewGroup()}
+	t.Cleanup(h.Group.Close)
+	_, _, _ = h.Of(supervisor.ProcessRef{})
+	assert.Equal(t, []supervisor.GPUProcess{{PID: 17, Memory: 1 << 30, Busy: 0.8}}, (<-s.looks).GPUs)
+}

@@ -1,0 +1,61 @@
+package xid
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/clusterrun/clusterrun/workflows/spec"
+)
+
+const (
+	// fatalFor is the time for which programs may still live after an error of the hardware, and
+	// diedWithin that after an error of their own.
+	fatalFor, diedWithin = time.Minute, 10 * time.Second
+	// late is how much later than the end of a process the driver may report its error.
+	late = time.Second
+)
+
+// Of returns the error that may have ended a process, or false if there is none: the first of the
+// process itself; else the first of the hardware shortly before the end; else the last one of a
+// process that has ended about then too, such as a child of a shell.
+func Of(pid int, started, ended time.Time) (Error, bool) {
+	if _, err := os.Stat("/dev/nvidiactl"); err != nil {
+		return Error{}, false
+	}
+	all, err := Read()
+	if err != nil {
+		return Error{}, false // not every user may read them
+	}
+	return choose(all, pid, started, ended, func(pid int) bool { return unix.Kill(pid, 0) != unix.ESRCH })
+}
+
+func choose(all []Error, pid int, started, ended time.Time, lives func(pid int) bool) (Error, bool) {
+	var own, hardware, near *Error
+	for i, e := range all {
+		if e.At.Before(started.Add(-late)) || e.At.After(ended.Add(late)) {
+			continue
+		}
+		before := ended.Sub(e.At)
+		switch {
+		case e.PID == pid:
+			own = first(own, &all[i])
+		case spec.HardwareXid(e.Number) && before <= fatalFor:
+			hardware = first(hardware, &all[i])
+		case e.PID != 0 && before <= diedWithin && !lives(e.PID):
+			near = &all[i]
+		}
+	}
+	if e := first(first(own, hardware), near); e != nil {
+		return *e, true
+	}
+	return Error{}, false
+}
+
+func first(a, b *Error) *Error {
+	if a != nil {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,98 @@
+// Package xid reads the errors of GPUs that NVIDIA's driver reports as messages of the kernel, the
+// Xid errors (docs.nvidia.com/deploy/xid-errors).
+package xid
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Error is an error that the driver has reported.
+type Error struct {
+	Number int
+	// GPU is its address on the PCI bus, such as "0000:3b:00".
+	GPU string
+	// PID and Name are of the process that caused it, or 0 and "" if the driver does not know it.
+	PID  int
+	Name string
+	// Text has the further words of the driver.
+	Text string
+	At   time.Time
+}
+
+// String returns the error as part of a sentence.
+func (e Error) String() string {
+	text := fmt.Sprintf("Xid %d of GPU %s", e.Number, e.GPU)
+	if e.PID != 0 {
+		text += fmt.Sprintf(" (pid %d, %s)", e.PID, e.Name)
+	}
+	if e.Text != "" {
+		text += ": " + e.Text
+	}
+	return text
+}
+
+// Read returns the errors among the messages that the kernel still has, the oldest first. It fails
+// if they may not be read.
+func Read() ([]Error, error) {
+	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var since unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &since); err != nil {
+		return nil, err
+	}
+	boot := time.Now().Add(-time.Duration(since.Nano()))
+	var found []Error
+	for buf := make([]byte, 8192); ; {
+		n, err := unix.Read(fd, buf)
+		switch {
+		case errors.Is(err, unix.EPIPE), errors.Is(err, unix.EINTR): // older ones were overwritten
+			continue
+		case errors.Is(err, unix.EAGAIN):
+			return found, nil
+		case err != nil:
+			return nil, err
+		}
+		if e, ok := parse(string(buf[:n]), boot); ok {
+			found = append(found, e)
+		}
+	}
+}
+
+var (
+	message = regexp.MustCompile(`^NVRM: Xid \((?:PCI:)?([^)]*)\): (\d+)(?:, *(.*))?`)
+	process = regexp.MustCompile(`^pid='?(\d+|<unknown>)'?(?:, name='?([^,']*)'?)?(?:, *|$)`)
+)
+
+// parse reads a message of the kernel, whose third field is its time in microseconds since the boot.
+func parse(record string, boot time.Time) (Error, bool) {
+	head, text, _ := strings.Cut(record, ";")
+	text, _, _ = strings.Cut(text, "\n")
+	m := message.FindStringSubmatch(text)
+	fields := strings.Split(head, ",")
+	if m == nil || len(fields) < 3 {
+		return Error{}, false
+	}
+	micros, err := strconv.ParseInt(fields[2], 10, 64)
+	number, wrong := strconv.Atoi(m[2])
+	if err != nil || wrong != nil {
+		return Error{}, false
+	}
+	e := Error{Number: number, GPU: m[1], Text: m[3], At: boot.Add(time.Duration(micros) * time.Microsecond)}
+	if p := process.FindStringSubmatch(e.Text); p != nil {
+		e.Text = e.Text[len(p[0]):]
+		if e.PID, err = strconv.Atoi(p[1]); err == nil {
+			e.Name = p[2]
+		}
+	}
+	return e, true
+}
