@@ -50,7 +50,7 @@ func (h *host) lives(task string) bool {
 
 // Processes that a program leaves running when it ends by itself are stopped like its task.
 func TestTheRestIsAskedToEnd(t *testing.T) {
-	for way, change := range ways {
+	for way, change := range mainWay() {
 		t.Run(way, func(t *testing.T) {
 			h := newHost(t, change)
 			h.leaves("polite", Stop{sigTERM, long})
@@ -76,7 +76,7 @@ func TestTheRestIsAskedToEnd(t *testing.T) {
 
 // Processes that do not end are killed.
 func TestTheRestIsKilledAfterItsGrace(t *testing.T) {
-	for way, change := range ways {
+	for way, change := range mainWay() {
 		t.Run(way, func(t *testing.T) {
 			h := newHost(t, change)
 			h.leaves("deaf", Stop{sigTERM, 50 * time.Millisecond})

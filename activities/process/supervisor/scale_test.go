@@ -45,7 +45,7 @@ func (h *host) waitMany(n int) []Exit {
 
 func TestManyTasks(t *testing.T) {
 	const n = 256
-	for way, change := range ways {
+	for way, change := range mainWay() {
 		t.Run(way, func(t *testing.T) {
 			h := newHost(t, change)
 			h.startMany(n, "exec sleep 1000")
@@ -63,7 +63,7 @@ func TestManyTasks(t *testing.T) {
 
 // Processes start and end in every order and at the same time, with orphans in between.
 func TestChurn(t *testing.T) {
-	for way, change := range ways {
+	for way, change := range mainWay() {
 		t.Run(way, func(t *testing.T) {
 			h := newHost(t, change)
 			scripts := []string{"exit 1", "exec sleep 1000", "sleep 1000 & exit 2", "setsid sleep 1000 & exit 3", "kill -9 $$"}

@@ -15,14 +15,29 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
-// ways are the ways in which a host can keep its processes together.
-var ways = map[string]func(*role){
-	"cgroups":    func(*role) {},
-	"no cgroups": func(r *role) { r.NoCgroups = true },
-	"no lists of children": func(r *role) {
-		r.NoCgroups = true
-		r.NoChildren = true
-	},
+// ways are the ways in which a host can keep its processes together here.
+var ways = func() map[string]func(*role) {
+	all := map[string]func(*role){
+		"cgroups":    func(*role) {},
+		"no cgroups": func(r *role) { r.NoCgroups = true },
+		"no lists of children": func(r *role) {
+			r.NoCgroups = true
+			r.NoChildren = true
+		},
+	}
+	if cgroup.Own() == "" {
+		delete(all, "cgroups")
+	}
+	return all
+}()
+
+// mainWay is the way of this machine, and in make test-long all ways: for tests of what depends
+// little on them.
+func mainWay() map[string]func(*role) {
+	if testing.Short() {
+		return map[string]func(*role){"as here": func(*role) {}}
+	}
+	return ways
 }
 
 // daemons are ways to leave a process behind. Each writes its pid to $D/pid.
@@ -120,7 +135,7 @@ func TestSweepsOnlyItsOwn(t *testing.T) {
 
 // Orphans that end by themselves are reaped while their task lives.
 func TestOrphansAreReaped(t *testing.T) {
-	for way, change := range ways {
+	for way, change := range mainWay() {
 		t.Run(way, func(t *testing.T) {
 			h := newHost(t, change)
 			h.sh("busy", 0, `for i in 1 2 3 4 5; do (sh -c 'echo $$ >$D/o'$i'; read x <$D/never' 2>/dev/null &); done; echo $$ >$D/up; while :; do sleep 1000; done`)
@@ -136,7 +151,7 @@ func TestOrphansAreReaped(t *testing.T) {
 // A process that the side starts for itself never belongs to a task, even if tasks start and
 // end.
 func TestDaemonsOfTheSideAreLeftAlone(t *testing.T) {
-	for way, change := range ways {
+	for way, change := range mainWay() {
 		t.Run(way, func(t *testing.T) {
 			h := newHost(t, func(r *role) {
 				change(r)
@@ -196,7 +211,7 @@ func TestCgroups(t *testing.T) {
 // A supervisor may itself run in a task of another supervisor. None of its processes outlives
 // that task.
 func TestNestedSupervisor(t *testing.T) {
-	for way, change := range ways {
+	for way, change := range mainWay() {
 		t.Run(way, func(t *testing.T) {
 			outer := newHost(t, change)
 			inner := role{Dir: filepath.Join(outer.dir, "inner-"+filepath.Base(filepath.Dir(outer.role.Dir)), "state"), Events: outer.file("inner-events")}

@@ -50,7 +50,7 @@ func (h *host) timesIn(name string) (all time.Duration) {
 // reaped them.
 func TestUsageOfShortLives(t *testing.T) {
 	const rounding = 50 * time.Millisecond
-	for way, change := range ways {
+	for way, change := range mainWay() {
 		t.Run(way, func(t *testing.T) {
 			h := newHost(t, change)
 			for task, script := range map[string]string{
@@ -80,7 +80,7 @@ func TestUsageOfShortLives(t *testing.T) {
 func TestSample(t *testing.T) {
 	const held = 32 << 20
 	hold := fmt.Sprintf("(head -c %d /dev/zero; echo >> $D/held; exec sleep 1000) | tail -c %d > /dev/null", held, held)
-	for way, change := range ways {
+	for way, change := range mainWay() {
 		t.Run(way, func(t *testing.T) {
 			h := newHost(t, change)
 			_, living := h.sample("tree")
