@@ -124,7 +124,8 @@ func TestAgents(t *testing.T) {
 		a.left(other)
 	})
 
-	t.Run("PyTorch, and a failure", func(t *testing.T) {
+	t.Run("PyTorch", func(t *testing.T) {
+		takesLong(t)
 		const python = "/usr/bin/python3"
 		if err := exec.Command(python, "-c", "import torch").Run(); err != nil {
 			t.Skip("PyTorch is not installed (Debian: python3-torch)")
@@ -136,8 +137,11 @@ func TestAgents(t *testing.T) {
 		for rank, p := range []*harness.Process{first, second} {
 			assert.Contains(t, p.Stdout(), fmt.Sprintf("rank %d agrees with all others", rank))
 		}
+	})
+
+	t.Run("a failure", func(t *testing.T) {
 		fails := []string{"--nnodes", "2", "--no-python", "bash", "-c", "exit $((7 * $RANK))"}
-		second, first = a.start(other, fails...), a.start(head, fails...)
+		second, first := a.start(other, fails...), a.start(head, fails...)
 		assert.Equal(t, 1, first.ExitCode())
 		assert.Equal(t, 1, second.ExitCode())
 		assert.Contains(t, first.Stderr(), "Root cause: default-1 on b (rank 1")

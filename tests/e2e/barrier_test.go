@@ -361,6 +361,7 @@ func TestBarriersCommand(t *testing.T) {
 // A task that comes and goes without end, while others wait, does not exhaust the round: it
 // continues in other executions of its workflow, without a visible effect.
 func TestBarrierOfATaskThatComesAndGoes(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	p := newMeetingPlace(t, 3)
 	patient := p.arrive(t.Context(), p.arrival(1, "epoch", "b"))

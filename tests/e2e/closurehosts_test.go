@@ -86,6 +86,7 @@ func TestClosuresOnTwoHosts(t *testing.T) {
 // Each generation of a group serves the same queue, even if the run continues as new between
 // two of them. Closures that no generation called stay in the queue.
 func TestGenerationsServeOneQueue(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=40")
 	f := fixtureOn(t, s)

@@ -124,6 +124,7 @@ func TestElasticHosts(t *testing.T) {
 // With too few hosts an elastic run returns to the queue, before the runs that began to wait
 // after it. Without growth it takes no free hosts.
 func TestElasticHostsBelowTheFewest(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	f, hosts := fleetOf(t, 1, "a", "b", "c")
 	run := f.start(elastic("2:3", 3, spec.GrowNever))

@@ -134,6 +134,7 @@ func TestTheFleetPlacesAndQueues(t *testing.T) {
 // Runs of two tasks on two hosts of one slot each go one after the other: each used to hold
 // one host and wait for the other.
 func TestGangsOfTwoDoNotBlockEachOther(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	f, _ := fleetOf(t, 1, "a", "b")
 	var runs []client.WorkflowRun
@@ -149,6 +150,7 @@ func TestGangsOfTwoDoNotBlockEachOther(t *testing.T) {
 
 // A fleet continues in other executions while runs come and go, and keeps its hosts.
 func TestTheFleetContinuesAsNew(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	f, _ := fleetOn(t, fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=60")), 1, "a", "b")
 	began := f.fleetExecution()
@@ -178,6 +180,7 @@ func (f *fixture) fleetExecution() string {
 
 // The end of a waiting run, or of the fleet itself, does not hold up other runs.
 func TestTheQueueOutlivesWhatEnds(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	f, hosts := fleetOf(t, 1, "a", "b")
 	first := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, waitFor("first"))}})

@@ -69,6 +69,7 @@ func TestGroupRestart(t *testing.T) {
 
 // The budget used up, the last failure is the run's.
 func TestGroupRestartsAreUsedUp(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{
@@ -144,6 +145,7 @@ func TestGroupRestartOnTwoHosts(t *testing.T) {
 // A run that restarts its group forever continues as new between generations. It is still
 // reached by its first execution, its logs stay together, and its timeout holds.
 func TestGroupContinuesAsNew(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=40")
 	f := &fixture{Server: s, t: t, client: s.Client(), dir: t.TempDir(), mark: "E2E_MARK=can" + fmt.Sprint(os.Getpid())}

@@ -25,6 +25,9 @@ func TestWhoHoldsTheOthersUp(t *testing.T) {
 		},
 	} {
 		t.Run(program, func(t *testing.T) {
+			if program == "torch" {
+				takesLong(t)
+			}
 			t.Parallel()
 			l := newLocal(t)
 			for i := range all {

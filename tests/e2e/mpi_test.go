@@ -117,6 +117,7 @@ func TestMPICH(t *testing.T) {
 
 // Ranks on several hosts find each other by the values that they bring to a barrier of the run.
 func TestMPICHOnTwoHosts(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	f := newFixture(t)
 	program := makeSolver(t, f.dir)

@@ -18,6 +18,7 @@ import (
 // An unmodified script for torchrun trains on three hosts with two processes each, which
 // meet at MASTER_ADDR and then connect to each other over gloo.
 func TestDDPOnThreeHosts(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	const python = "/usr/bin/python3"
 	if err := exec.Command(python, "-c", "import torch").Run(); err != nil {

@@ -80,7 +80,7 @@ func TestHostsBySSH(t *testing.T) {
 	a, b := h.Hosts[0], h.Hosts[1]
 
 	t.Run("output, environment, and nothing left", func(t *testing.T) {
-		const lines = 5000
+		const lines = 1000
 		script := fmt.Sprintf(`echo env $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK/$GROUP_WORLD_SIZE $MASTER_ADDR $CLUSTERRUN_HOST
 			echo '"value"' > $CLUSTERRUN_RESULT_FILE
 			for i in {1..%d}; do echo out $i; echo err $i >&2; done; printf unfinished`, lines)
@@ -124,7 +124,6 @@ else:
             pass
 `
 	for name, c := range map[string]struct{ hosts, master string }{
-		"tasks meet on other hosts":   {"a,b", a.Address},
 		"tasks meet on this machine":  {"localhost,a", h.Address},
 		"tasks here meet on another":  {"b,localhost", b.Address},
 		"this machine by its address": {h.Address + ",a", h.Address},
@@ -141,8 +140,6 @@ else:
 	t.Run("stdin goes to the first task, or another, wherever it is", func(t *testing.T) {
 		for _, c := range []struct{ flags, want string }{
 			{"-H a,b", "[worker-0]:    0:1 2 3"},
-			{"-H localhost,a", "[worker-0]:    0:1 2 3"},
-			{"-H localhost,a --stdin worker-1", "[worker-1]:    1:1 2 3"},
 			{"-H a,localhost --stdin worker-1", "[worker-1]:    1:1 2 3"},
 		} {
 			p := harness.Start(t, h.home, harness.Env(h.home), "bash", "-c", fmt.Sprintf(

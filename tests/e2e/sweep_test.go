@@ -45,6 +45,7 @@ func TestRunArray(t *testing.T) {
 // started once, and none is lost. Those that were stopped or have failed run again as part of the
 // sweep.
 func TestSweepSurvivesItsHostWorker(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	l := newLocal(t)
 	dir := t.TempDir()

@@ -132,6 +132,7 @@ func TestALargeRun(t *testing.T) {
 
 // A failure in restart scope "group" starts all tasks again, and a final one stops all.
 func TestALargeGroupIsStartedAgain(t *testing.T) {
+	takesLong(t)
 	f := newFixture(t)
 	run, before := f.largeRun(spec.RunSpec{AutoRestart: true, RestartScope: spec.RestartScopeGroup, MaxRestarts: ptr(1), Stop: spec.Stop{Signal: "SIGKILL"}})
 	require.Len(t, f.groups(run), 2)
@@ -156,6 +157,7 @@ func TestALargeGroupIsStartedAgain(t *testing.T) {
 
 // A group that is terminated ends its tasks, and the run gives no other reason.
 func TestAGroupIsTerminated(t *testing.T) {
+	takesLong(t)
 	f := newFixture(t)
 	run, _ := f.largeRun(spec.RunSpec{})
 	groups := f.groups(run)
@@ -171,6 +173,7 @@ func TestAGroupIsTerminated(t *testing.T) {
 // A large run that has got many requests continues in another execution, with other groups and
 // the same processes. If its workflow is terminated, they end.
 func TestALargeRunGoesOnInAnotherExecution(t *testing.T) {
+	takesLong(t)
 	f := fixtureOn(t, harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=150"))
 	run, pids := f.largeRun(spec.RunSpec{})
 	before := f.groups(run)

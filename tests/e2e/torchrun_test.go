@@ -190,6 +190,7 @@ os.write(1, (os.environ["TORCHELASTIC_USE_AGENT_STORE"] + "\n").encode())`, "tor
 
 // The example for torchrun, as its README has it.
 func TestTorchrunTrains(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	if err := exec.Command("/usr/bin/python3", "-c", "import torch").Run(); err != nil {
 		t.Skip("PyTorch is not installed (Debian: python3-torch)")
