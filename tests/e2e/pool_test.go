@@ -173,7 +173,7 @@ func TestPools(t *testing.T) {
 				t.Run("the main program gets "+s.String(), func(t *testing.T) {
 					t.Parallel()
 					r := p.begin(t, language, "hangs")
-					assert.Len(t, pidsOf(t, r.said()["pids"]), 4)
+					assert.Len(t, pidsOf(t, r.said()["pids"]), 2)
 					r.Kill(s)
 					assert.Equal(t, 128+int(s), r.ExitCode())
 					r.gone()
@@ -333,11 +333,7 @@ func (p *pools) checkRefused(t *testing.T, language string, said map[string]any)
 // endsOfProcesses kills processes of pools, and shuts pools down, in one program.
 func (p *pools) endsOfProcesses(t *testing.T, language string) {
 	r := p.begin(t, language, "dies,idle,shutdown,shutdown late")
-	hows := []string{"kill", "exit", "_exit"}
-	if language == "go" {
-		hows = hows[:2]
-	}
-	for _, how := range hows { // SEED-32: a process dies in a function
+	for _, how := range []string{"kill", "exit"} { // SEED-32: a process dies in a function
 		said := r.said()
 		failed := said["failed"].(map[string]any)
 		assert.Equal(t, how, said["how"])
