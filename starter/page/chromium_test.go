@@ -19,7 +19,7 @@ import (
 func TestInABrowser(t *testing.T) {
 	b := browser.Start(t)
 	shots := os.Getenv("PAGE_SHOTS")
-	for name, p := range map[string]*RunPage{"good": goodRun(), "failed": failedRun(), "hanging": hangingRun(), "large": largeRun(), "away": awayRun(), "hostile": hostileRun()} {
+	for name, p := range map[string]*RunPage{"failed": failedRun(), "large": largeRun(), "hostile": hostileRun()} {
 		file := filepath.Join(t.TempDir(), name+".html")
 		var html bytes.Buffer
 		require.NoError(t, RenderRun(&html, p, File))
