@@ -35,6 +35,7 @@ type run struct {
 	try        int
 	state      runState
 	demand     Demand
+	kind       string // the same for demands of the same room
 	shape      shape
 	class      *class
 	over       bool // it needs more slots than its class has, and may have them
@@ -96,7 +97,7 @@ const queueFull = "the queue is full: too many runs are pending; try again later
 
 // New returns a fleet without hosts.
 func New() *Machine {
-	return &Machine{runs: map[Run]*run{}, planner: planner{classes: map[string]*class{}, changes: 1}}
+	return &Machine{runs: map[Run]*run{}, planner: planner{classes: map[string]*class{}, could: map[string]bool{}, changes: 1}}
 }
 
 // Step takes in an event and returns the actions that follow, to be carried out in this order.
@@ -234,6 +235,7 @@ func (m *Machine) asked(e Asked) []Action {
 	if r.state == waiting {
 		why := "waited for " + m.why(r)
 		m.unqueue(r)
+		r.leaving = leaving{until: m.now} // it ends, without a notice
 		m.forget(r)
 		actions = append(actions, Grant{Run: e.Run, Generation: e.Generation, Try: r.try, Refusal: why})
 	}
@@ -251,6 +253,7 @@ func (m *Machine) meet(id Run, generation int) *run {
 // set gives a run a demand.
 func (r *run) set(d Demand) {
 	r.demand, r.shape, r.class, r.judged = d, shapeOf(d.on(d.MinHosts)), nil, 0
+	r.kind = sameRoom(d)
 	r.demand.Priority = min(max(cmp.Or(d.Priority, spec.DefaultPriority), 1), spec.LastPriority)
 	r.terms = terms{r.demand.Priority, d.Notice, d.Firm}
 }

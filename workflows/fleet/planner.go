@@ -16,7 +16,11 @@ type planner struct {
 	classes map[string]*class
 	// changes counts the changes that open hosts for runs, or close them.
 	changes int
-	moment  moment
+	// could reports which kinds of demands could be met by empty hosts, at the time of judged. It is
+	// only for look-ups.
+	could  map[string]bool
+	judged int
+	moment moment
 	// open is the number of ready hosts that no run guards in this decision.
 	open int
 	// seats and choice are reused by searches, uses and ends by looks ahead.
@@ -110,10 +114,22 @@ func (p *planner) openFor(r *run) []*host {
 
 // couldStart reports whether a run could start if the hosts that are open for it were empty.
 func (p *planner) couldStart(r *run, hosts []*host) bool {
-	if r.judged != p.changes {
-		r.judged, r.could = p.changes, p.search(r, hosts, r.all) != nil
+	if r.judged == p.changes {
+		return r.could
 	}
-	return r.could
+	if p.judged != p.changes {
+		p.judged = p.changes
+		clear(p.could)
+	}
+	could, known := p.could[r.kind]
+	if !known || len(r.refusals) > 0 {
+		could = p.search(r, hosts, r.all) != nil
+	}
+	if len(r.refusals) == 0 {
+		p.could[r.kind] = could // thousands of runs often are of a few kinds
+	}
+	r.judged, r.could = p.changes, could
+	return could
 }
 
 // hopeless reports whether a run certainly has no room now, without a search. It may return

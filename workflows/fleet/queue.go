@@ -17,7 +17,7 @@ func (m *Machine) decide() []Action {
 	for _, r := range slices.Clone(m.waiting) {
 		if r.asked && !m.now.Before(m.settled) && len(m.hosts) > 0 {
 			r.asked = false
-			if err := m.Impossible(r.demand); err != nil && !r.demand.WaitForHosts {
+			if err := m.neverFits(r); err != nil {
 				m.unqueue(r)
 				m.forget(r)
 				actions = append(actions, Grant{Run: r.id, Generation: r.generation, Try: r.try, Refusal: err.Error()})
@@ -49,6 +49,14 @@ func (m *Machine) decide() []Action {
 	}
 	m.keepSpares()
 	return actions
+}
+
+// neverFits returns the reason why a run must be refused, if the hosts could never meet its demand.
+func (m *Machine) neverFits(r *run) error {
+	if r.demand.WaitForHosts || m.couldStart(r, m.openFor(r)) {
+		return nil // the rest takes long for thousands of runs
+	}
+	return m.Impossible(r.demand)
 }
 
 // preference returns the index of a host in the run's preferred hosts.
