@@ -37,12 +37,16 @@ func (e *NoFleetError) Error() string {
 
 // Hosts lists the hosts by name.
 func (f *Fleet) Hosts(ctx context.Context) ([]fleet.HostStatus, error) {
-	return queryFleet[[]fleet.HostStatus](ctx, f, spec.QueryHosts)
+	return fleet.AllHosts(func(after string) ([]fleet.HostStatus, error) {
+		return queryFleet[[]fleet.HostStatus](ctx, f, spec.QueryHosts, after)
+	})
 }
 
 // Waiting lists the runs that wait for room, in their order.
 func (f *Fleet) Waiting(ctx context.Context) ([]fleet.Waiting, error) {
-	return queryFleet[[]fleet.Waiting](ctx, f, spec.QueryQueue)
+	return fleet.AllWaiting(func(after int) ([]fleet.Waiting, error) {
+		return queryFleet[[]fleet.Waiting](ctx, f, spec.QueryQueue, after)
+	})
 }
 
 // Plan returns where the tasks of a spec would be placed now, or why they cannot be.

@@ -40,12 +40,17 @@ func (o Options) CheckName(ctx context.Context, c client.Client) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, fleetAnswers)
 	defer cancel()
-	var hosts []fleet.HostStatus
-	out, err := c.QueryWorkflowWithOptions(ctx, &client.QueryWorkflowWithOptionsRequest{
-		WorkflowID: spec.FleetID(o.Queue), QueryType: spec.QueryHosts,
-		QueryRejectCondition: enumspb.QUERY_REJECT_CONDITION_NOT_OPEN,
+	hosts, err := fleet.AllHosts(func(after string) (page []fleet.HostStatus, err error) {
+		out, err := c.QueryWorkflowWithOptions(ctx, &client.QueryWorkflowWithOptionsRequest{
+			WorkflowID: spec.FleetID(o.Queue), QueryType: spec.QueryHosts, Args: []any{after},
+			QueryRejectCondition: enumspb.QUERY_REJECT_CONDITION_NOT_OPEN,
+		})
+		if err == nil && out.QueryRejected == nil {
+			err = out.QueryResult.Get(&page)
+		}
+		return page, err
 	})
-	if err != nil || out.QueryRejected != nil || out.QueryResult.Get(&hosts) != nil {
+	if err != nil {
 		return nil
 	}
 	instance := supervisor.InstanceIn(o.StateDir)

@@ -29,7 +29,11 @@ func Fleet(ctx workflow.Context, from *fleet.Snapshot) error {
 		updated:  workflow.NewBufferedChannel(ctx, 1),
 	}
 	if from != nil {
-		f.machine = fleet.Resume(*from)
+		last, err := from.Unpack()
+		if err != nil {
+			return err
+		}
+		f.machine = fleet.Resume(last)
 	}
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	if err := f.register(free); err != nil {
@@ -56,7 +60,10 @@ func Fleet(ctx workflow.Context, from *fleet.Snapshot) error {
 		f.check(free)
 		f.describe(free)
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && f.sending == 0 && workflow.AllHandlersFinished(ctx) && !f.selector.HasPending() {
-			next := f.machine.Snapshot()
+			next, err := f.machine.Snapshot().Pack()
+			if err != nil {
+				return err
+			}
 			return workflow.NewContinueAsNewError(ctx, Fleet, &next)
 		}
 		f.selector.Select(free)
@@ -90,12 +97,12 @@ type hostLease struct{ stop workflow.CancelFunc }
 // register installs the handlers of the fleet.
 func (f *fleetOf) register(ctx workflow.Context) error {
 	return errors.Join(
-		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryHosts, func() ([]fleet.HostStatus, error) {
-			return f.machine.Hosts(), nil
-		}, workflow.QueryHandlerOptions{Description: "The hosts, and what runs use of them."}),
-		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryQueue, func() ([]fleet.Waiting, error) {
-			return f.machine.Queue(), nil
-		}, workflow.QueryHandlerOptions{Description: "Pending runs in order, with reasons."}),
+		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryHosts, func(after string) ([]fleet.HostStatus, error) {
+			return f.machine.HostsAfter(after, fleet.HostsPerPage), nil
+		}, workflow.QueryHandlerOptions{Description: "The hosts after a name, at most 100, and what runs use of them."}),
+		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryQueue, func(after int) ([]fleet.Waiting, error) {
+			return f.machine.QueueAfter(after, fleet.WaitingPerPage), nil
+		}, workflow.QueryHandlerOptions{Description: "Pending runs after a position, at most 1,000, with reasons."}),
 		workflow.SetQueryHandlerWithOptions(ctx, spec.QueryPlan, func(d fleet.Demand) (fleet.Grant, error) {
 			places, why := f.machine.Plan(d)
 			g := fleet.Grant{Places: places}
@@ -270,7 +277,7 @@ func (f *fleetOf) lease(ctx workflow.Context, h fleet.Host) {
 // time.
 func (f *fleetOf) check(ctx workflow.Context) {
 	runs := f.machine.Unplaced(maxChecked)
-	host, there := f.anyHost()
+	host, there := f.machine.AnyHost(func(name string) bool { return f.leases[name] != nil })
 	if f.checking || len(runs) == 0 || !there {
 		return
 	}
@@ -295,23 +302,13 @@ func (f *fleetOf) check(ctx workflow.Context) {
 	})
 }
 
-// anyHost returns a host that can be asked, the first by name.
-func (f *fleetOf) anyHost() (fleet.Host, bool) {
-	for _, h := range f.machine.Hosts() {
-		if h.State != fleet.HostSilent && f.leases[h.Name] != nil {
-			return h.Host, true
-		}
-	}
-	return fleet.Host{}, false
-}
-
 // describe writes the details of the fleet for the Web UI.
 func (f *fleetOf) describe(ctx workflow.Context) {
-	hosts, front := f.machine.Hosts(), f.machine.Front(detailNames)
+	hosts, front := f.machine.HostsAfter("", detailRows), f.machine.Front(detailNames)
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**, %s\n\n| host | state | slots used | GPUs used | runs |\n|---|---|---|---|---|\n",
-		plural.Of(len(hosts), "host", "hosts"), plural.Of(f.machine.Waiting(), "run waits", "runs wait"))
-	for _, h := range hosts[:min(len(hosts), detailRows)] {
+		plural.Of(f.machine.Count(), "host", "hosts"), plural.Of(f.machine.Waiting(), "run waits", "runs wait"))
+	for _, h := range hosts {
 		slots := "no bound"
 		if h.Slots > 0 {
 			slots = fmt.Sprintf("%d of %d", h.Used, h.Slots)

@@ -189,12 +189,14 @@ func (m *Membership) Others(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.QueryWorkflow(ctx, spec.FleetID(m.queue), "", spec.QueryHosts)
+	hosts, err := fleet.AllHosts(func(after string) (page []fleet.HostStatus, err error) {
+		v, err := c.QueryWorkflow(ctx, spec.FleetID(m.queue), "", spec.QueryHosts, after)
+		if err == nil {
+			err = v.Get(&page)
+		}
+		return page, err
+	})
 	if err != nil {
-		return nil, err
-	}
-	var hosts []fleet.HostStatus
-	if err := v.Get(&hosts); err != nil {
 		return nil, err
 	}
 	addresses := map[string]string{}

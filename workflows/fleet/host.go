@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"slices"
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
@@ -96,4 +97,20 @@ type HostStatus struct {
 	// Used is the number of slots, and UsedGPUs of GPUs, that are held or granted.
 	Used     int `json:"used"`
 	UsedGPUs int `json:"used_gpus,omitempty"`
+}
+
+// status returns the host as others see it.
+func (h *host) status() HostStatus {
+	s := HostStatus{Host: h.Host, State: h.state(), Deadline: h.cordon.Deadline, Since: h.since, Suspicion: h.suspicion}
+	var since time.Time
+	if s.CordonedBy, s.Reason, since = h.cordonedBy(); !h.silent && !since.IsZero() {
+		s.Since = since
+	}
+	h.each(func(r *run, share room, alone bool) {
+		s.Used += share.slots
+		s.UsedGPUs += share.gpus
+		s.Holds = append(s.Holds, Holding{Run: r.id, Generation: r.generation, Tasks: share.slots, Devices: h.devicesOf(r), Exclusive: alone, Spare: h.isSpare(r) && r.placeOn(h.Name) == nil})
+	})
+	slices.SortFunc(s.Holds, func(a, b Holding) int { return compareRuns(a.Run, b.Run) })
+	return s
 }

@@ -116,23 +116,3 @@ func whoIsThere(names []string) string {
 	}
 	return "; the queue has " + shorten.List(names, maxNamed)
 }
-
-// Hosts returns the hosts, by name.
-func (ro *roster) Hosts() []HostStatus {
-	list := make([]HostStatus, 0, len(ro.hosts))
-	for _, h := range ro.hosts {
-		s := HostStatus{Host: h.Host, State: h.state(), Deadline: h.cordon.Deadline, Since: h.since, Suspicion: h.suspicion}
-		var since time.Time
-		if s.CordonedBy, s.Reason, since = h.cordonedBy(); !h.silent && !since.IsZero() {
-			s.Since = since
-		}
-		h.each(func(r *run, share room, alone bool) {
-			s.Used += share.slots
-			s.UsedGPUs += share.gpus
-			s.Holds = append(s.Holds, Holding{Run: r.id, Generation: r.generation, Tasks: share.slots, Devices: h.devicesOf(r), Exclusive: alone, Spare: h.isSpare(r) && r.placeOn(h.Name) == nil})
-		})
-		slices.SortFunc(s.Holds, func(a, b Holding) int { return compareRuns(a.Run, b.Run) })
-		list = append(list, s)
-	}
-	return list
-}

@@ -23,6 +23,8 @@ type Snapshot struct {
 	// Runs are the runs that wait, in their order, then the runs with a grant that is not
 	// placed, and then the runs that hold something.
 	Runs []SnapshotRun `json:"runs,omitempty"`
+	// Packed is all of that as JSON, compressed by gzip; the rest is empty then. See [Snapshot.Pack].
+	Packed []byte `json:"packed,omitempty"`
 }
 
 // SnapshotHost is a host. GPUs is the index of its GPUs in [Snapshot.GPUs].

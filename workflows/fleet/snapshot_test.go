@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -10,10 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/clusterrun/clusterrun/tests/scripts"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The snapshot of a fleet of 2,000 hosts with 4,000 runs, and 1,000 waiting ones, stays below 2
+// The snapshot of a fleet of 2,000 hosts with 4,000 runs, and 5,000 waiting ones, stays below 2
 // MiB, the limit of a payload.
 func TestSnapshotFitsIntoAPayload(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same ones each time
@@ -31,12 +31,13 @@ func TestSnapshotFitsIntoAPayload(t *testing.T) {
 		j.Host.Slots = 4
 		m.Step(j)
 	}
-	for i := range 1000 {
+	for i := range maxWaiting {
 		d := mixed(random)
 		d.Groups[0].Tasks = min(d.Groups[0].Tasks, 4)
-		m.Step(Asked{Run: id(10_000 + i), Demand: d, Since: now, Now: now})
+		m.asked(Asked{Run: id(10_000 + i), Demand: d, Since: now, Now: now}) // decided together, below
 	}
-	require.Len(t, m.waiting, 1000)
+	m.Step(Passed{Now: now})
+	require.Len(t, m.waiting, maxWaiting)
 	for i := range maxRecent {
 		e := &Ended{Kind: EndStopped, Failures: []HostFailure{{Host: benchHost(i).Name, Kind: "SIGSEGV"}}}
 		m.Step(Freed{Run: id(50_000 + i), Ended: e, Now: now})
@@ -46,10 +47,34 @@ func TestSnapshotFitsIntoAPayload(t *testing.T) {
 			m.past.noteEnds(id(0), Ended{Kind: EndCompleted}, []string{benchHost(i).Name}, now.AddDate(0, 0, day))
 		}
 	}
-	b, err := json.Marshal(m.Snapshot())
+	snapshot := m.Snapshot()
+	packed, err := snapshot.Pack()
 	require.NoError(t, err)
+	b := scripts.JSON(t, packed)
 	require.Less(t, len(b), 2<<20)
-	t.Logf("%d KiB", len(b)>>10)
+	again, err := packed.Unpack()
+	require.NoError(t, err)
+	all := scripts.JSON(t, snapshot)
+	require.Equal(t, all, scripts.JSON(t, again))
+	t.Logf("%d KiB, packed to %d KiB", len(all)>>10, len(b)>>10)
+}
+
+// All hosts and all runs that wait are had page by page.
+func TestPages(t *testing.T) {
+	m, now := New(), time.Unix(1000, 0)
+	for i := range 2*HostsPerPage + 1 {
+		m.Step(Joined{Host: Host{Name: hostName(i), Instance: "i", Slots: 1}, Now: now})
+	}
+	for i := range 2 * WaitingPerPage {
+		m.asked(Asked{Run: Run{fmt.Sprint(i), "1"}, Demand: Demand{Groups: []Group{{Tasks: 1}}}, Now: now})
+	}
+	hosts, err := AllHosts(func(after string) ([]HostStatus, error) { return m.HostsAfter(after, HostsPerPage), nil })
+	require.NoError(t, err)
+	require.Equal(t, m.Hosts(), hosts)
+	waiting, err := AllWaiting(func(after int) ([]Waiting, error) { return m.QueueAfter(after, WaitingPerPage), nil })
+	require.NoError(t, err)
+	require.Equal(t, m.Queue(), waiting)
+	require.Equal(t, 2*WaitingPerPage, waiting[len(waiting)-1].Position)
 }
 
 // The cordons of hosts that are gone are bounded, and so are unused silent hosts.

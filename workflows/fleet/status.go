@@ -6,17 +6,16 @@ import (
 	"time"
 )
 
-// Queue returns the runs that wait, in their order.
-func (m *Machine) Queue() []Waiting { return m.Front(len(m.waiting)) }
-
-// Front returns the first runs of the queue, at most so many: the reasons of a thousand runs
-// take some time.
-func (m *Machine) Front(most int) []Waiting {
-	list := make([]Waiting, 0, min(most, len(m.waiting)))
+// QueueAfter returns the runs that wait after a position, in their order, at most so many: the
+// reasons of a thousand runs take some time.
+func (m *Machine) QueueAfter(position, most int) []Waiting {
+	runs := m.waiting[min(max(0, position), len(m.waiting)):]
+	runs = runs[:min(most, len(runs))]
+	list := make([]Waiting, 0, len(runs))
 	makers := m.makers()
-	for i, r := range m.waiting[:min(most, len(m.waiting))] {
+	for i, r := range runs {
 		w := Waiting{
-			Run: r.id, Generation: r.generation, Position: i + 1, Priority: r.demand.Priority,
+			Run: r.id, Generation: r.generation, Position: position + i + 1, Priority: r.demand.Priority,
 			Since: r.since, Tasks: r.shape.tasks, Why: m.why(r) + whoMakesRoom(makers[r.id]), Makers: makers[r.id],
 		}
 		if r.demand.Elastic {

@@ -1,0 +1,43 @@
+package fleet
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+)
+
+// packAbove is the size, in bytes of JSON, from which a snapshot is packed: a server terminates a
+// workflow that passes on more than 2 MiB. maxUnpacked bounds it before it is packed.
+const packAbove, maxUnpacked = 256 << 10, 128 << 20
+
+// Pack returns the snapshot, compressed if it is large.
+func (s Snapshot) Pack() (Snapshot, error) {
+	text, err := json.Marshal(s)
+	if err != nil || len(text) < packAbove {
+		return s, err
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = z.Write(text) // a buffer takes everything
+	_ = z.Close()
+	return Snapshot{Packed: packed.Bytes()}, nil
+}
+
+// Unpack is the inverse of [Snapshot.Pack].
+func (s Snapshot) Unpack() (Snapshot, error) {
+	if s.Packed == nil {
+		return s, nil
+	}
+	z, err := gzip.NewReader(bytes.NewReader(s.Packed))
+	if err != nil {
+		return s, err
+	}
+	text, err := io.ReadAll(io.LimitReader(z, maxUnpacked)) // all of it, for its checksum
+	if err != nil {
+		return s, err
+	}
+	var all Snapshot
+	err = json.Unmarshal(text, &all)
+	return all, err
+}
