@@ -152,6 +152,7 @@ func TestBarrierReleases(t *testing.T) {
 // A server that is killed and restarted on its file has lost no waiting task, and learns of
 // arrivals during its absence.
 func TestBarrierOutlivesTheServer(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	p := newMeetingPlace(t, 3)
 	first := p.arrive(t.Context(), p.arrival(0, "epoch", "a"))
@@ -187,6 +188,7 @@ func (p *meetingPlace) hostGoesAway(round int) {
 // A host worker that is killed while its task waits, and comes back, finds the
 // round open: the task arrives again with its key.
 func TestBarrierHostComesBack(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	p := newMeetingPlace(t, 2)
 	p.hostGoesAway(3)
@@ -200,6 +202,7 @@ func TestBarrierHostComesBack(t *testing.T) {
 // If a round was released while a host was away, the same arrival is answered with this release
 // instead of another round, with and without the host's memory of it.
 func TestBarrierReleasedWhileTheHostWasAway(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	for _, remembers := range []bool{true, false} {
 		t.Run(fmt.Sprint(remembers), func(t *testing.T) {

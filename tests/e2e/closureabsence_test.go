@@ -14,6 +14,7 @@ import (
 // While no host worker executes a run, commands that wait for its queue say why, and commands
 // that only ask are refused.
 func TestClosureCommandsWhileNobodyExecutesTheRun(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	f := newFixture(t)
 	// The run continues without the process that is lost.

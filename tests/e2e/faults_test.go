@@ -47,6 +47,7 @@ func TestTheTemporalSideIsKilled(t *testing.T) {
 }
 
 func TestTheTemporalSideIsFrozen(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 2, until)}})
@@ -200,6 +201,7 @@ func TestASecondWorkerOnTheSameStateIsRefused(t *testing.T) {
 }
 
 func TestTheDiskUnderTheLogsIsFull(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("mounting a small file system needs root")

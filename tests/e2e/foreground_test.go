@@ -317,6 +317,7 @@ while True:
 
 // The supervisor's successor has the terminal too.
 func TestTheSupervisorOfAForegroundTaskIsKilled(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	l := newLocal(t)
 	x := l.atTerminal("run", "--env", l.mark, "--foreground", "worker-0", "-n", "1", "--", "bash", "-c", `echo up; exec sleep 1000`)

@@ -85,6 +85,7 @@ func TestGroupRestartsAreUsedUp(t *testing.T) {
 
 // Budget by cause: neither a host that was lost nor an operator's restart counts.
 func TestGroupRestartsThatDoNotCount(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	f := newFixture(t)
 	run := f.start(&spec.RunSpec{
@@ -187,6 +188,7 @@ func TestGroupContinuesAsNew(t *testing.T) {
 // A lease that is lost while the group is being stopped leaves its process behind. The next
 // generation ends it and continues.
 func TestGroupRestartWhileATemporalSideIsKilled(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	f := newFixture(t)
 	b := f.StartWorker(t, "--host-name", "localhost.localdomain")

@@ -31,6 +31,7 @@ func awaitUp(t *testing.T, p *harness.Process) {
 // them with their grace. Their output and ends are shown, and the next command ends the run on
 // the server.
 func TestTheServerIsFrozenAsARunIsStopped(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	s := harness.StartServer(t, "--headless")
 	p := s.StartCLI(t, "run", "--id", "frozen", "-n", "1", "--", "bash", "-c", polite)

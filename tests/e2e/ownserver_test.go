@@ -126,6 +126,7 @@ func TestWhoWaitsFollowsTheServer(t *testing.T) {
 // If the embedded server is killed again and again, it is restarted at its port for as long as
 // the run is open.
 func TestTheServerOfARunIsKilledAgainAndAgain(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	l := newLocal(t)
 	p := l.start(append([]string{"run", "-n", "2"}, untilGo(l)...)...)

@@ -65,6 +65,7 @@ func TestPythonChiefFaults(t *testing.T) {
 
 // The Temporal side of the host worker is killed amid all this.
 func TestPythonChiefWithoutASide(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	f := newFixture(t)
 	c := f.coordinated(spec.RunSpec{AutoRestart: true}, f.serving("worker", 3))

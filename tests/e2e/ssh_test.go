@@ -260,6 +260,7 @@ func keep(text string, prefixes ...string) (list []string) {
 
 // By default a host has as many slots as it has CPUs, independent of the CPUs of this machine.
 func TestAHostfileWithoutSlotsBySSH(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	h := newOnHosts(t, 2, "taskset", "-c", "0")
 	hostfile := h.Write("hosts", "a\nb slots=2\n")

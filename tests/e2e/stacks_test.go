@@ -164,6 +164,7 @@ func TestStacksOnTimeout(t *testing.T) {
 
 // A run that keeps no files has its stacks captured all the same.
 func TestStacksOnTimeoutWithoutLogs(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	l := newLocal(t)
 	code, stdout, stderr := l.run("run", "--json", "--timeout", "2s", "-n", "2", "--log-dir", spec.NullDir,
@@ -181,6 +182,7 @@ func TestStacksOnTimeoutWithoutLogs(t *testing.T) {
 
 // A stopped process does not hold up the end of the run.
 func TestStacksOnTimeoutOfAStoppedProcess(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	l := newLocal(t)
 	p := l.start("run", "--json", "--timeout", "4s", "-n", "2", "--env", l.mark, "--", "python3", "-c", stuck)

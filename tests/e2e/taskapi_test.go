@@ -169,6 +169,7 @@ func TestWithoutAHost(t *testing.T) {
 
 // The Temporal side is killed while tasks wait at a barrier. They do not notice.
 func TestTheTemporalSideIsKilledAtABarrier(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	f := newFixture(t)
 	cr := harness.Clusterrun(t)

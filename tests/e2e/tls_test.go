@@ -46,6 +46,7 @@ func awaitReady(t *testing.T, p *harness.Process) {
 // If certificates are rotated three times while tasks send progress, no task is lost or started
 // again, and no worker is restarted.
 func TestCertificatesAreRotatedUnderLoad(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	const life = time.Minute
 	f := withoutWorker(t)
