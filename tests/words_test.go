@@ -135,9 +135,9 @@ func TestAddedWords(t *testing.T) {
 	}
 }
 
-// TestSubjects holds the commits since then to "package: imperative".
+// TestSubjects holds the commits since then to "package: imperative", or "package, package: …".
 func TestSubjects(t *testing.T) {
-	subject := regexp.MustCompile(`^[a-z0-9/.,-]+: [a-z].*[^.]$`)
+	subject := regexp.MustCompile(`^[a-z0-9/.-]+(?:, ?[a-z0-9/.-]+)*: [a-z].*[^.]$`)
 	for line := range strings.Lines(git(t, "log", "--no-merges", "--format=%s", lastCeilings(t)+"..HEAD")) {
 		line = strings.TrimSpace(line)
 		assert.Regexp(t, subject, line)
