@@ -84,11 +84,14 @@ func TestArchive(t *testing.T) {
 // package index.
 func TestPip(t *testing.T) {
 	venv := filepath.Join(t.TempDir(), "venv")
-	if out, err := exec.Command("python3", "-m", "venv", venv).CombinedOutput(); err != nil {
+	if out, err := exec.Command("python3", "-m", "venv", "--without-pip", venv).CombinedOutput(); err != nil {
 		t.Skipf("there is no venv: %s", out)
 	}
+	if out, err := exec.Command("python3", "-m", "pip", "--python", venv, "--version").CombinedOutput(); err != nil {
+		t.Skipf("there is no pip that installs elsewhere: %s", out)
+	}
 	install := func(source string) {
-		out, err := exec.Command(venv+"/bin/pip", "install", "--no-index", "--force-reinstall", source).CombinedOutput()
+		out, err := exec.Command("python3", "-m", "pip", "--python", venv, "install", "--no-index", "--no-build-isolation", "--force-reinstall", source).CombinedOutput()
 		require.NoError(t, err, string(out))
 	}
 	archive, err := Archive("/opt/clusterrun")
