@@ -28,6 +28,9 @@ func foreign() machine {
 
 // The packages for the other architecture are installed here, and their programs execute.
 func TestReleaseForAnotherMachine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("TestRelease installs the same packages for this machine")
+	}
 	m := foreign()
 	need(t, m.emulator)
 	dist, names := packed(t, m.architecture)

@@ -411,7 +411,7 @@ clusterrun.serve(`+slots+`)
 				}
 			}()
 			cancelled := 0
-			for range uint64(200) {
+			for range uint64(40) {
 				var list []closure.Closure
 				for i := range uint64(30) {
 					id := chunk.Load()*30 + i + 1
@@ -558,13 +558,13 @@ def f():
 def g(): return 1
 clusterrun.serve(`+slots+`)
 `)
-			for id := range uint64(5) {
+			for id := range uint64(2) {
 				assertText(t, "[true,false,1]", m.one(call(2*id+1, "f")))
 				assertText(t, "1", m.one(call(2*id+2, "g")))
 			}
 			_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 			_, stderr := p.end()
-			assert.Equal(t, 5, strings.Count(stderr, "the function f has forked, and the child has returned from it; end it with os._exit"), stderr)
+			assert.Equal(t, 2, strings.Count(stderr, "the function f has forked, and the child has returned from it; end it with os._exit"), stderr)
 		})
 	}
 }

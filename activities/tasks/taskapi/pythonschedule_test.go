@@ -675,7 +675,7 @@ func TestPythonManyThreadsCoordinate(t *testing.T) {
 	p.coordinates(h, `
 def work(n):
     try:
-        for i in range(200):
+        for i in range(50):
             c.schedule("add", (1,))
             assert c.schedule("same", ([n, i],)).fetch() == [n, i]
             if i % 20 == 0:
@@ -689,8 +689,8 @@ for t in threads: t.start()
 for t in threads: t.join()
 c.join()
 `)
-	assert.Equal(t, int64(1600), sum.sum.Load())
-	assert.Equal(t, uint64(3200), h.queue.Counts().Scheduled)
+	assert.Equal(t, int64(400), sum.sum.Load())
+	assert.Equal(t, uint64(800), h.queue.Counts().Scheduled)
 }
 
 // Errors keep their types if Python has them.
