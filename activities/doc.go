@@ -8,7 +8,6 @@
 //	Prepare          tells the host the whole cluster, if it spans several hosts and rank 0 is reached
 //	Deny             promises to extend no more leases of tasks of another host
 //	RunTask          holds a lease on the process of one task for as long as it lives
-//	TerminateTasks   RestartTasks SignalTasks CaptureStacks: carry out a request of an operator
 //	StopSilentTasks  ends tasks for their silence
 //	SealTasks        restarts nothing any more
 //	TellStopping     tells the tasks whether they stop together
@@ -18,7 +17,8 @@
 //	Release          releases the host and returns every exit of every process
 //	Notify           sends a notice about a run, which may have ended, to a webhook or a command
 //
-// Their names, inputs and outputs are in package hostapi.
+// Those that carry out requests of operators are in spec.Requests. Package hostapi has the names,
+// inputs and outputs of all.
 //
 // A host worker may be killed at any moment. State that must outlive it is kept by the
 // supervisor (processes, exits, ports) or on disk (plans), never in memory here: a new [Host]

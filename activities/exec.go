@@ -23,7 +23,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/trust/signatures"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 const (
@@ -35,7 +34,7 @@ const (
 
 // AllowExec allows a client to execute a command with a task here. Whether the policy allows the
 // command is decided when it is known; see [Host.Exec].
-func (h *Host) AllowExec(ctx context.Context, in hostapi.AllowExecInput) (spec.RequestAnswer, error) {
+func (h *Host) AllowExec(ctx context.Context, in spec.HostRequest[spec.ExecRequest]) (spec.RequestAnswer, error) {
 	refuse := func(err error) (spec.RequestAnswer, error) {
 		return spec.RequestAnswer{}, temporal.NewNonRetryableApplicationError(bounded(err.Error()), spec.ErrInvalidRequest, nil)
 	}
@@ -46,7 +45,7 @@ func (h *Host) AllowExec(ctx context.Context, in hostapi.AllowExecInput) (spec.R
 	if p == nil {
 		return refuse(fmt.Errorf("host %s does not know this run any longer", h.Name))
 	}
-	if _, err := h.execs.processOf(ctx, p, in.Task); err != nil {
+	if _, err := h.execs.processOf(ctx, p, in.Request.Task); err != nil {
 		return refuse(err)
 	}
 	service := h.Files
@@ -58,8 +57,8 @@ func (h *Host) AllowExec(ctx context.Context, in hostapi.AllowExecInput) (spec.R
 			return spec.RequestAnswer{}, err
 		}
 	}
-	return spec.RequestAnswer{Tasks: []string{in.Task}, Through: service.Through, Service: service.DescribeExec(p.Run, hostservice.Exec{
-		Task: in.Task, Generation: p.Generation, Key: in.Key, Until: h.now().Add(execWithin),
+	return spec.RequestAnswer{Tasks: []string{in.Request.Task}, Through: service.Through, Service: service.DescribeExec(p.Run, hostservice.Exec{
+		Task: in.Request.Task, Generation: p.Generation, Key: in.Request.Key, Until: h.now().Add(execWithin),
 	})}, nil
 }
 

@@ -207,25 +207,25 @@ func TestRequestsAreHeldAgainstWhatRuns(t *testing.T) {
 		return err
 	}
 	stacks := func(tasks ...string) error {
-		return ask(c.host.CaptureStacks, hostapi.CaptureStacksInput{StacksRequest: spec.StacksRequest{Tasks: tasks}})
+		return ask(c.host.CaptureStacks, spec.HostRequest[spec.StacksRequest]{Request: spec.StacksRequest{Tasks: tasks}})
 	}
 	c.process("worker-0", "")
 	require.NoError(t, stacks())
 	require.NoError(t, stacks("worker-0"))
 	unknown := []string{"worker-9"}
 	for what, err := range map[string]error{
-		"signal":  ask(c.host.SignalTasks, hostapi.SignalTasksInput{SignalRequest: spec.SignalRequest{Tasks: unknown, Signal: "SIGUSR1"}}),
-		"restart": ask(c.host.RestartTasks, hostapi.RestartTasksInput{TaskRequest: spec.TaskRequest{Tasks: unknown}}),
+		"signal":  ask(c.host.SignalTasks, spec.HostRequest[spec.SignalRequest]{Request: spec.SignalRequest{Tasks: unknown, Signal: "SIGUSR1"}}),
+		"restart": ask(c.host.RestartTasks, spec.HostRequest[spec.TaskRequest]{Request: spec.TaskRequest{Tasks: unknown}}),
 		"stacks":  stacks(unknown...),
 	} {
 		assert.ErrorContains(t, err, "the run has no task worker-9 here", what)
 	}
 	c.process("worker-9", "")
 	assert.ErrorContains(t, stacks(), "the run has no task worker-9 here", "an added one that was forgotten")
-	assert.ErrorContains(t, ask(c.host.Unreserve, hostapi.Group{}), "worker-0 is still running here")
+	assert.ErrorContains(t, ask(c.host.Unreserve, spec.Group{}), "worker-0 is still running here")
 	assert.NotEmpty(t, c.host.plans.all()[0].Tasks)
 	c.processes = nil
-	require.NoError(t, ask(c.host.Unreserve, hostapi.Group{}))
+	require.NoError(t, ask(c.host.Unreserve, spec.Group{}))
 	assert.Empty(t, c.host.plans.all()[0].Tasks)
 	require.NoError(t, ask(c.host.SealTasks, hostapi.TasksInput{Tasks: []string{"worker-0"}}))
 	b, err := os.ReadFile(audit)

@@ -242,8 +242,8 @@ func (l *taskLease) tellRestart(exit spec.Exit) {
 	}
 	n := l.restarts + 1
 	update := taskservices.RunUpdate{
-		ID:    fmt.Sprintf("%s/%d/%s/%d.%d", spec.UpdateRestarted, l.key.Generation, l.key.Task, l.fence.Launch, n),
-		Name:  spec.UpdateRestarted,
+		ID:    fmt.Sprintf("%s/%d/%s/%d.%d", spec.UpdateRestarted.Name, l.key.Generation, l.key.Task, l.fence.Launch, n),
+		Name:  spec.UpdateRestarted.Name,
 		Input: spec.RestartedRequest{Task: l.key.Task, Host: l.Name, Restart: n, Why: l.whyRestart(exit), Generation: l.key.Generation},
 	}
 	l.group.Go(func(ctx context.Context) {

@@ -224,7 +224,7 @@ func TestSettle(t *testing.T) {
 			})
 			require.NoError(t, err)
 		}
-		_, err = h.stops.settle(t.Context(), servedRun, hostapi.TasksInput{Group: hostapi.Group{Generation: 1}, Tasks: []string{"worker-0", "worker-1"}})
+		_, err = h.stops.settle(t.Context(), servedRun, hostapi.TasksInput{Group: spec.Group{Generation: 1}, Tasks: []string{"worker-0", "worker-1"}})
 		require.NoError(t, err)
 		require.Len(t, s.fenced, 2)
 		assert.Equal(t, living("worker-1", 1, 0).Key, s.fenced[1].Key)

@@ -16,7 +16,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/trust/guard"
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // request is a request to tasks, for the policy and the audit log.
@@ -32,7 +31,7 @@ type request struct {
 // accept returns the plan for a request that the policy allows, and logs it. The plan is nil if
 // there is an error, or if this host no longer has that generation, so that the request has no
 // effect.
-func (h *Host) accept(ctx context.Context, g hostapi.Group, q request) (*plan, error) {
+func (h *Host) accept(ctx context.Context, g spec.Group, q request) (*plan, error) {
 	p, err := h.planOf(ctx, g)
 	if p == nil {
 		return nil, err
@@ -44,7 +43,7 @@ func (h *Host) accept(ctx context.Context, g hostapi.Group, q request) (*plan, e
 }
 
 // planOf returns the plan of a generation, or nil if this host no longer has it.
-func (h *Host) planOf(ctx context.Context, g hostapi.Group) (*plan, error) {
+func (h *Host) planOf(ctx context.Context, g spec.Group) (*plan, error) {
 	p, err := h.plans.get(runOf(ctx, g.Run))
 	switch {
 	case errors.Is(err, errNoPlan), err == nil && (p.Released || p.Generation != g.Generation):

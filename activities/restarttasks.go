@@ -6,18 +6,17 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // RestartTasks ends the processes of tasks and starts them again. It first checks that all can
 // be started again: otherwise it is better to leave them running.
-func (h *Host) RestartTasks(ctx context.Context, in hostapi.RestartTasksInput) (spec.RequestAnswer, error) {
-	p, err := h.accept(ctx, in.Group, request{"restart", in.Tasks, policy.AskRestart})
+func (h *Host) RestartTasks(ctx context.Context, in spec.HostRequest[spec.TaskRequest]) (spec.RequestAnswer, error) {
+	p, err := h.accept(ctx, in.Group, request{"restart", in.Request.Tasks, policy.AskRestart})
 	if p == nil {
 		return spec.RequestAnswer{}, err
 	}
-	if err := h.checks.checkAgain(p, in.Tasks); err != nil {
+	if err := h.checks.checkAgain(p, in.Request.Tasks); err != nil {
 		return spec.RequestAnswer{}, err
 	}
-	return h.stops.stopTasks(ctx, p, in.TaskRequest, supervisor.ReasonRestart)
+	return h.stops.stopTasks(ctx, p, in.Request, supervisor.ReasonRestart)
 }

@@ -6,26 +6,25 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // SignalTasks sends a signal to the processes of tasks.
-func (h *Host) SignalTasks(ctx context.Context, in hostapi.SignalTasksInput) (spec.RequestAnswer, error) {
+func (h *Host) SignalTasks(ctx context.Context, in spec.HostRequest[spec.SignalRequest]) (spec.RequestAnswer, error) {
 	p, err := h.planOf(ctx, in.Group)
 	if p == nil {
 		return spec.RequestAnswer{}, err
 	}
-	q := request{"signal", in.Tasks, policy.AskSignal}
-	if in.Signal == p.Spec.Preemption.Signal {
+	q := request{"signal", in.Request.Tasks, policy.AskSignal}
+	if in.Request.Signal == p.Spec.Preemption.Signal {
 		q.ask = "" // as with the stop that follows the notice
 	}
 	if err := h.gate.allow(ctx, p, q); err != nil {
 		return spec.RequestAnswer{}, err
 	}
-	n, err := spec.SignalNumber(in.Signal)
+	n, err := spec.SignalNumber(in.Request.Signal)
 	if err != nil {
 		return spec.RequestAnswer{}, err
 	}
-	reply, err := h.Supervisor.Signal(ctx, supervisor.SignalRequest{Run: p.Run, Tasks: in.Tasks, Generation: in.Generation, Signal: n})
+	reply, err := h.Supervisor.Signal(ctx, supervisor.SignalRequest{Run: p.Run, Tasks: in.Request.Tasks, Generation: in.Generation, Signal: n})
 	return spec.RequestAnswer{Tasks: reply.Tasks}, err
 }

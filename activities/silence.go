@@ -100,8 +100,8 @@ func (s *silenced) tellSilent(ctx context.Context, k runkey.Task, tasks []string
 		return errors.New("this host sends no requests to runs")
 	}
 	update := taskservices.RunUpdate{
-		ID:    fmt.Sprintf("%s/%d/%s/%s", spec.UpdateSilent, k.Generation, s.Instance, rand.Text()),
-		Name:  spec.UpdateSilent,
+		ID:    fmt.Sprintf("%s/%d/%s/%s", spec.UpdateSilent.Name, k.Generation, s.Instance, rand.Text()),
+		Name:  spec.UpdateSilent.Name,
 		Input: spec.SilentRequest{Host: s.Name, Tasks: tasks, Generation: k.Generation},
 	}
 	for again := (retry.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Second}); ; {

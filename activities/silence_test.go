@@ -88,7 +88,7 @@ func TestOnSilence(t *testing.T) {
 	h.silenced.actOnSilence(t.Context(), p, a.key)
 	require.Len(t, run.asked, 2, "it is told again until it answers")
 	assert.Equal(t, run.asked[0], run.asked[1], "the same request")
-	assert.Equal(t, spec.UpdateSilent, run.asked[0].Name)
+	assert.Equal(t, spec.UpdateSilent.Name, run.asked[0].Name)
 	assert.Equal(t, spec.SilentRequest{Host: "host-a", Tasks: []string{"worker-0"}}, run.asked[0].Input)
 	assert.Empty(t, s.stops)
 

@@ -19,7 +19,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
@@ -34,12 +33,12 @@ const (
 )
 
 // CaptureStacks writes the stacks of the processes of tasks to files.
-func (h *Host) CaptureStacks(ctx context.Context, in hostapi.CaptureStacksInput) (spec.RequestAnswer, error) {
-	p, err := h.accept(ctx, in.Group, request{"stacks", in.Tasks, policy.AskStacks})
+func (h *Host) CaptureStacks(ctx context.Context, in spec.HostRequest[spec.StacksRequest]) (spec.RequestAnswer, error) {
+	p, err := h.accept(ctx, in.Group, request{"stacks", in.Request.Tasks, policy.AskStacks})
 	if p == nil {
 		return spec.RequestAnswer{}, err
 	}
-	return h.captures.captureStacks(ctx, p, in.Tasks, in.Again.Std())
+	return h.captures.captureStacks(ctx, p, in.Request.Tasks, in.Request.Again.Std())
 }
 
 // captureStacks captures the stacks of the processes of tasks, or of all tasks on this host

@@ -22,7 +22,6 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
-	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
 
 // listed is a supervisor that can only list processes.
@@ -68,7 +67,7 @@ func (c *control) reserved(ctx context.Context) error {
 }
 
 func (c *control) stacks(tasks ...string) (spec.RequestAnswer, error) {
-	v, err := c.env.ExecuteActivity(c.host.CaptureStacks, hostapi.CaptureStacksInput{StacksRequest: spec.StacksRequest{Tasks: tasks}})
+	v, err := c.env.ExecuteActivity(c.host.CaptureStacks, spec.HostRequest[spec.StacksRequest]{Request: spec.StacksRequest{Tasks: tasks}})
 	if err != nil {
 		return spec.RequestAnswer{}, err
 	}

@@ -42,7 +42,7 @@ func TestAStartThatWouldFailIsRefusedBeforehand(t *testing.T) {
 		})
 	}
 	t.Run("of another generation", func(t *testing.T) {
-		err := newControl(t).checkStart(hostapi.CheckStartInput{Group: hostapi.Group{Generation: 1}, Task: spec.Task{Type: "extra", Command: []string{"true"}}})
+		err := newControl(t).checkStart(hostapi.CheckStartInput{Group: spec.Group{Generation: 1}, Task: spec.Task{Type: "extra", Command: []string{"true"}}})
 		checkRefusal(t, err, "host host-a no longer has this run")
 	})
 	// The supervisor of this host panics when it is asked to stop something.
@@ -53,7 +53,7 @@ func TestAStartThatWouldFailIsRefusedBeforehand(t *testing.T) {
 			return nil
 		})
 		require.NoError(t, err)
-		_, err = c.env.ExecuteActivity(c.host.RestartTasks, hostapi.RestartTasksInput{TaskRequest: spec.TaskRequest{Tasks: []string{"gone-0"}}})
+		_, err = c.env.ExecuteActivity(c.host.RestartTasks, spec.HostRequest[spec.TaskRequest]{Request: spec.TaskRequest{Tasks: []string{"gone-0"}}})
 		checkRefusal(t, err, "/no/such/program on host host-a: command not found (gone-0)")
 	})
 }

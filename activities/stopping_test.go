@@ -36,7 +36,7 @@ func TestAHostIsToldOfAStop(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, tell(spec.Stopping{Seq: 5}).sealed())
 
-	_, err = c.env.ExecuteActivity(c.host.TellStopping, hostapi.TellStoppingInput{Group: hostapi.Group{Generation: 7}, Stopping: spec.Stopping{Seq: 9, Stop: true}})
+	_, err = c.env.ExecuteActivity(c.host.TellStopping, hostapi.TellStoppingInput{Group: spec.Group{Generation: 7}, Stopping: spec.Stopping{Seq: 9, Stop: true}})
 	require.NoError(t, err)
 	assert.Equal(t, 5, tell(spec.Stopping{Seq: 5}).Stopping.Seq, "that was for another generation")
 }

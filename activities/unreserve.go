@@ -13,7 +13,7 @@ import (
 )
 
 // Unreserve releases the reservations of a generation, or an earlier one, on this host.
-func (h *Host) Unreserve(ctx context.Context, in hostapi.Group) (none hostapi.None, err error) {
+func (h *Host) Unreserve(ctx context.Context, in spec.Group) (none hostapi.None, err error) {
 	run := runOf(ctx, in.Run)
 	h.gate.noted(run, "unreserve")
 	if err := h.gate.checkLeft(ctx, run, in.Generation); err != nil {

@@ -3,7 +3,7 @@
 // A run is a Temporal workflow that is started by name: this package links nothing that
 // executes workflows, activities or processes, so a program that imports it stays small.
 // [Start] validates a [spec.RunSpec] and starts it, [Get] finds a run that was started earlier,
-// and the methods of [Run] wait for its end, return its status, and send an operator's
+// the methods of [Run] wait for its end and return its status, and [Ask] sends an operator's
 // requests.
 //
 // Runs are executed by host workers: `clusterrun worker` on each host, or `clusterrun dev` on

@@ -63,7 +63,7 @@ func ExampleGet() {
 	for _, t := range status.Tasks {
 		fmt.Println(t.Name, t.State, t.PID, t.Restarts)
 	}
-	if _, err := run.TerminateTask(ctx, spec.TaskRequest{Tasks: []string{"worker-1"}}); err != nil {
+	if _, err := starter.Ask(ctx, run, spec.UpdateTerminateTask, spec.TaskRequest{Tasks: []string{"worker-1"}}); err != nil {
 		log.Fatal(err)
 	}
 }

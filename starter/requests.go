@@ -35,75 +35,15 @@ func (r *Run) Terminate(ctx context.Context, reason string) error {
 	}))
 }
 
-// TerminateTask stops tasks. Their exits do not count as failures.
-func (r *Run) TerminateTask(ctx context.Context, q spec.TaskRequest) (spec.RequestAnswer, error) {
-	return ask[spec.RequestAnswer](ctx, r, spec.UpdateTerminateTask, q)
-}
-
-// TerminateAll stops every task, by default with SIGKILL.
-func (r *Run) TerminateAll(ctx context.Context, q spec.TerminateAllRequest) (spec.RequestAnswer, error) {
-	return ask[spec.RequestAnswer](ctx, r, spec.UpdateTerminateAll, q)
-}
-
-// StartTask starts a task of the spec that has ended, or a task that is not in the spec. It
-// first checks whether the host can execute it.
-func (r *Run) StartTask(ctx context.Context, q spec.StartTaskRequest) (spec.RequestAnswer, error) {
-	return ask[spec.RequestAnswer](ctx, r, spec.UpdateStartTask, q)
-}
-
-// RestartTask stops tasks and starts them again.
-func (r *Run) RestartTask(ctx context.Context, q spec.TaskRequest) (spec.RequestAnswer, error) {
-	return ask[spec.RequestAnswer](ctx, r, spec.UpdateRestartTask, q)
-}
-
-// SignalTask sends a signal to the process groups of tasks.
-func (r *Run) SignalTask(ctx context.Context, q spec.SignalRequest) (spec.RequestAnswer, error) {
-	return ask[spec.RequestAnswer](ctx, r, spec.UpdateSignalTask, q)
-}
-
-// RequestStop asks the run to stop and end.
-func (r *Run) RequestStop(ctx context.Context, q spec.StopRequest) (spec.RequestAnswer, error) {
-	return ask[spec.RequestAnswer](ctx, r, spec.UpdateRequestStop, q)
-}
-
-// StopTogether asks all tasks to stop by themselves; the run then has the grace of its spec to
-// end. It returns the state of the stop. If a stop was requested before, that is the state of
-// the first.
-func (r *Run) StopTogether(ctx context.Context, q spec.TogetherRequest) (spec.Stopping, error) {
-	return ask[spec.Stopping](ctx, r, spec.UpdateStopTogether, q)
-}
-
-// ClearStop withdraws such a stop, so that the run continues.
-func (r *Run) ClearStop(ctx context.Context) (spec.Stopping, error) {
-	return ask[spec.Stopping](ctx, r, spec.UpdateClearStop, spec.ClearStopRequest{})
-}
-
-// Notice gives the tasks notice that they will be stopped, and returns the state of the stop,
-// with the notice in force.
-func (r *Run) Notice(ctx context.Context, q spec.NoticeRequest) (spec.Stopping, error) {
-	return ask[spec.Stopping](ctx, r, spec.UpdateNotice, q)
-}
-
-// CaptureStacks captures the stacks of the processes of tasks. The answer has the paths of the
-// files, each on the host of its task.
-func (r *Run) CaptureStacks(ctx context.Context, q spec.StacksRequest) (spec.RequestAnswer, error) {
-	return ask[spec.RequestAnswer](ctx, r, spec.UpdateCaptureStacks, q)
-}
-
-// Exec allows a command to be executed with a task. The answer has the way to its host.
-func (r *Run) Exec(ctx context.Context, q spec.ExecRequest) (spec.RequestAnswer, error) {
-	return ask[spec.RequestAnswer](ctx, r, spec.UpdateExec, q)
-}
-
-// ask sends a request and waits for its answer.
-func ask[A any](ctx context.Context, r *Run, name string, arg any) (A, error) {
+// Ask sends a request to a run, such as [spec.UpdateSignalTask], and waits for its answer.
+func Ask[Q spec.Request, A any](ctx context.Context, r *Run, u spec.Update[Q, A], q Q) (A, error) {
 	var answer A
 	err := r.request(ctx, func(execution string) error {
 		handle, err := r.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 			WorkflowID:   r.ID,
 			RunID:        execution,
-			UpdateName:   name,
-			Args:         []any{arg},
+			UpdateName:   u.Name,
+			Args:         []any{q},
 			WaitForStage: client.WorkflowUpdateStageCompleted,
 		})
 		if err != nil {

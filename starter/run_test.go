@@ -147,13 +147,13 @@ func TestRequestErrors(t *testing.T) {
 	refusal := temporal.NewNonRetryableApplicationError("worker-1 is running; `clusterrun restart` restarts it", "Refused", nil)
 	c := mocks.NewClient(t)
 	c.On("UpdateWorkflow", mock.Anything, mock.Anything).Return(nil, refusal).Once()
-	_, err := starter.Get(c, "iris-1", "").StartTask(t.Context(), spec.StartTaskRequest{Task: "worker-1"})
+	_, err := starter.Ask(t.Context(), starter.Get(c, "iris-1", ""), spec.UpdateStartTask, spec.StartTaskRequest{Task: "worker-1"})
 	require.EqualError(t, err, "worker-1 is running; `clusterrun restart` restarts it")
 
 	problems := []spec.TaskProblem{{Task: "worker-9", Message: "worker-9 is not a task of this run"}}
 	refusal = temporal.NewNonRetryableApplicationError("worker-9 is not a task of this run", "InvalidRequest", nil, problems)
 	c.On("UpdateWorkflow", mock.Anything, mock.Anything).Return(nil, refusal).Once()
-	_, err = starter.Get(c, "iris-1", "").SignalTask(t.Context(), spec.SignalRequest{Tasks: []string{"worker-9"}})
+	_, err = starter.Ask(t.Context(), starter.Get(c, "iris-1", ""), spec.UpdateSignalTask, spec.SignalRequest{Tasks: []string{"worker-9"}})
 	var refused *starter.RefusedError
 	require.ErrorAs(t, err, &refused)
 	assert.True(t, refused.Invalid)

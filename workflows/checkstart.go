@@ -10,16 +10,20 @@ import (
 // checkStart asks the host of a task whether it can start the task: a failed start is a failure
 // of the run, and a mistake in a request should not cause one. It blocks the request and
 // nothing else.
-func (r *clusterRun) checkStart(ctx workflow.Context, e lifecycle.StartTask) (lifecycle.StartTask, error) {
-	name := e.Task.Name()
+func (r *clusterRun) checkStart(ctx workflow.Context, e lifecycle.StartTask) error {
+	t, err := r.spec.AddedTask(e.StartTaskRequest)
+	if err != nil {
+		return refused(err)
+	}
+	name := t.Name()
 	h := r.placer.hostOf(name)
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	_, err := call(askingFirst(ctx, h.queue, "check "+name), hostapi.Host.CheckStart,
-		hostapi.CheckStartInput{Group: r.calls.group(), Task: e.Task}).get(ctx)
+	_, err = call(askingFirst(ctx, h.queue, "check "+name), hostapi.Host.CheckStart,
+		hostapi.CheckStartInput{Group: r.calls.group(), Task: t}).get(ctx)
 	if err != nil {
-		return e, refusedBy(h, err)
+		return refusedBy(h, err)
 	}
-	return e, nil
+	return nil
 }
 
 // hostOf returns the host of a task, and the host of the first task for a task outside the

@@ -380,11 +380,9 @@ func (r *clusterRun) step(ctx workflow.Context, e lifecycle.Event) {
 }
 
 func (r *clusterRun) carryOut(ctx workflow.Context, a lifecycle.Action) {
-	if onHosts := r.calls.onHosts(a); onHosts != nil {
-		r.calls.answer(ctx, onHosts, nil, nil)
-		return
-	}
 	switch a := a.(type) {
+	case lifecycle.Reach:
+		r.calls.answer(ctx, r.calls.reach(a), nil, nil)
 	case lifecycle.Aside:
 		r.carryOut(ctx, a.Action)
 	case lifecycle.Launch:
@@ -400,9 +398,9 @@ func (r *clusterRun) carryOut(ctx workflow.Context, a lifecycle.Action) {
 	case lifecycle.Stop:
 		r.stop(a)
 	case lifecycle.SealTasks:
-		r.calls.answer(ctx, reach(r.calls, hostapi.Host.SealTasks, a.Tasks, tasksInput), nil, nil)
+		r.calls.answer(ctx, r.calls.ask(hostapi.Name(hostapi.Host.SealTasks), a.Tasks, tasksInput), nil, nil)
 	case lifecycle.StopSilentTasks:
-		r.calls.answer(ctx, reach(r.calls, hostapi.Host.StopSilentTasks, a.Tasks, tasksInput), nil, nil)
+		r.calls.answer(ctx, r.calls.ask(hostapi.Name(hostapi.Host.StopSilentTasks), a.Tasks, tasksInput), nil, nil)
 	case lifecycle.Tell:
 		r.calls.tell(ctx, a.Stopping)
 	case lifecycle.StartTimer:

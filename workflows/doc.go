@@ -19,7 +19,7 @@
 // hosts of the fleet, which is in fleet.go), the requests to hosts (onhosts.go, together.go),
 // the change to another execution (handover.go), the end (release.go) and the status that
 // people see (status.go). launch.go has the RunTask activities, taskgroup.go the groups of
-// large runs, requests.go the list of updates, updates.go their handlers, and policies.go the
+// large runs, requests.go the handlers of updates, updates.go the answers, and policies.go the
 // options of all activities.
 //
 // Released histories must replay for ever: changes here must keep the histories in

@@ -287,7 +287,7 @@ func (pl *placer) unreserve(ctx workflow.Context, hosts []*host, generation int)
 	futures := make([]future[hostapi.None], len(hosts))
 	for i, h := range hosts {
 		futures[i] = call(askingFirst(ctx, h.queue, "release what was reserved"), hostapi.Host.Unreserve,
-			hostapi.Group{Run: pl.began, Generation: generation})
+			spec.Group{Run: pl.began, Generation: generation})
 	}
 	for i, f := range futures {
 		if _, err := f.get(ctx); err != nil {

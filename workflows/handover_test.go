@@ -20,7 +20,7 @@ import (
 type adopting struct {
 	*world
 	ran      []hostapi.RunTaskInput
-	asked    []hostapi.Group
+	asked    []spec.Group
 	released []hostapi.ReleaseInput
 	// token is of the task that does not end by itself.
 	token []byte
@@ -50,10 +50,10 @@ func newAdopting(t *testing.T) *adopting {
 		w.token = activity.GetInfo(ctx).TaskToken
 		return spec.Exit{}, activity.ErrResultPending
 	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.RunTask), DisableAlreadyRegisteredCheck: true})
-	w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.CaptureStacksInput) (spec.RequestAnswer, error) {
+	w.RegisterActivityWithOptions(func(_ context.Context, in spec.HostRequest[spec.StacksRequest]) (spec.RequestAnswer, error) {
 		w.asked = append(w.asked, in.Group)
 		w.end(t)
-		return spec.RequestAnswer{Tasks: in.Tasks}, nil
+		return spec.RequestAnswer{Tasks: in.Request.Tasks}, nil
 	}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.CaptureStacks)})
 	w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.CheckStartInput) (hostapi.None, error) {
 		w.asked = append(w.asked, in.Group)
@@ -89,7 +89,7 @@ func TestARunThatIsLongGoesOnWithItsTasks(t *testing.T) {
 	w = resumed(t)
 	r.Started = w.Now().Add(-10 * time.Minute)
 	w.RegisterDelayedCallback(func() {
-		w.UpdateWorkflowNoRejection(spec.UpdateStartTask, "start", t, spec.StartTaskRequest{Task: "brief-0", Command: []string{"true"}})
+		w.UpdateWorkflowNoRejection(spec.UpdateStartTask.Name, "start", t, spec.StartTaskRequest{Task: "brief-0", Command: []string{"true"}})
 	}, time.Second)
 	began := w.Now()
 	err := w.start(t, s, r)
@@ -137,20 +137,20 @@ func TestARunDoesNotGoOnInTheMiddleOfARequest(t *testing.T) {
 			w.SetContinueAsNewSuggested(false)
 			w.SetCurrentHistoryLength(4000)
 			var answer spec.RequestAnswer
-			w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.SignalTasksInput) (spec.RequestAnswer, error) {
+			w.RegisterActivityWithOptions(func(_ context.Context, in spec.HostRequest[spec.SignalRequest]) (spec.RequestAnswer, error) {
 				if ends {
-					w.UpdateWorkflowNoRejection(spec.UpdateTerminateAll, "end", t, spec.TerminateAllRequest{})
+					w.UpdateWorkflowNoRejection(spec.UpdateTerminateAll.Name, "end", t, spec.TerminateAllRequest{})
 				}
 				time.Sleep(50 * time.Millisecond) // until the update is served
-				return spec.RequestAnswer{Tasks: in.Tasks}, nil
+				return spec.RequestAnswer{Tasks: in.Request.Tasks}, nil
 			}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.SignalTasks)})
-			w.RegisterActivityWithOptions(func(_ context.Context, in hostapi.TerminateTasksInput) (spec.RequestAnswer, error) {
+			w.RegisterActivityWithOptions(func(_ context.Context, in spec.HostRequest[spec.TaskRequest]) (spec.RequestAnswer, error) {
 				w.end(t)
-				return spec.RequestAnswer{Tasks: in.Tasks}, nil
+				return spec.RequestAnswer{Tasks: in.Request.Tasks}, nil
 			}, activity.RegisterOptions{Name: hostapi.Name(hostapi.Host.TerminateTasks)})
 			w.RegisterDelayedCallback(func() {
 				w.SetContinueAsNewSuggested(true)
-				w.UpdateWorkflow(spec.UpdateSignalTask, "signal", &testsuite.TestUpdateCallback{
+				w.UpdateWorkflow(spec.UpdateSignalTask.Name, "signal", &testsuite.TestUpdateCallback{
 					OnAccept: func() {}, OnReject: func(err error) { assert.NoError(t, err) },
 					OnComplete: func(v any, err error) {
 						assert.NoError(t, err)

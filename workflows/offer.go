@@ -87,7 +87,7 @@ const heartbeatTimedOut = "TemporalTimeout:Heartbeat"
 // asks others than the one before.
 func (c Carrier) promise(ctx workflow.Context, loss *lease.Loss, n, generation int, run string, tasks []string) {
 	in := hostapi.DenyInput{
-		Group: hostapi.Group{Run: run, Generation: generation}, Tasks: tasks, Offer: workflow.Now(ctx).UnixMilli(),
+		Group: spec.Group{Run: run, Generation: generation}, Tasks: tasks, Offer: workflow.Now(ctx).UnixMilli(),
 	}
 	selector, promised, open := workflow.NewSelector(ctx), false, 0
 	for i := range min(mostAsked, len(c.Others)) {
@@ -114,7 +114,7 @@ func (pl *placer) settled(ctx workflow.Context, h *host, tasks []string) error {
 	asking, giveUp := workflow.WithCancel(ctx)
 	defer giveUp()
 	answer := call(settling(asking, h.queue, lease.Bounds(*pl.bounds).LongPassed(), pl.spec, "what "+h.name+" may have left"),
-		hostapi.Host.SettleTasks, hostapi.TasksInput{Group: hostapi.Group{Run: pl.began, Generation: generation}, Tasks: tasks})
+		hostapi.Host.SettleTasks, hostapi.TasksInput{Group: spec.Group{Run: pl.began, Generation: generation}, Tasks: tasks})
 	for n := 0; ; n++ {
 		selector := workflow.NewSelector(ctx)
 		waiting, stop := workflow.WithCancel(ctx)

@@ -19,11 +19,11 @@ import (
 type onHosts func(workflow.Context) (spec.RequestAnswer, error)
 
 // group identifies the generation of the run to its hosts.
-func (c *hostCalls) group() hostapi.Group {
-	return hostapi.Group{Run: c.began, Generation: c.machine.Generation()}
+func (c *hostCalls) group() spec.Group {
+	return spec.Group{Run: c.began, Generation: c.machine.Generation()}
 }
 
-func tasksInput(to hostapi.Group, tasks []string) hostapi.TasksInput {
+func tasksInput(to spec.Group, tasks []string) any {
 	return hostapi.TasksInput{Group: to, Tasks: tasks}
 }
 
@@ -64,12 +64,9 @@ func (c *hostCalls) capture(ctx workflow.Context, a lifecycle.Capture) {
 }
 
 // captureStacks captures the stacks. If a host does not answer, the stacks of its tasks say so.
-func (c *hostCalls) captureStacks(in spec.StacksRequest, options activityOptions) onHosts {
+func (c *hostCalls) captureStacks(q spec.StacksRequest, options activityOptions) onHosts {
 	return func(ctx workflow.Context) (spec.RequestAnswer, error) {
-		all := ask(ctx, c, hostapi.Host.CaptureStacks, options, in.Tasks, func(to hostapi.Group, tasks []string) hostapi.CaptureStacksInput {
-			in.Tasks = tasks
-			return hostapi.CaptureStacksInput{Group: to, StacksRequest: in}
-		})
+		all := c.askEach(ctx, hostapi.Name(hostapi.Host.CaptureStacks), options, q.Tasks, partOf(q))
 		for i, q := range all {
 			if q.err != nil {
 				all[i].Stacks = c.noStacks(q.host, q.tasks, q.err)
@@ -79,10 +76,25 @@ func (c *hostCalls) captureStacks(in spec.StacksRequest, options activityOptions
 	}
 }
 
-// reach returns the function that carries out a request on the hosts of tasks.
-func reach[I any](c *hostCalls, a hostapi.Activity[I, spec.RequestAnswer], tasks []string, in func(to hostapi.Group, tasks []string) I) onHosts {
+// reach returns the function that carries out a request on the hosts of its tasks.
+func (c *hostCalls) reach(a lifecycle.Reach) onHosts {
+	if q, ok := a.Request.(spec.StacksRequest); ok {
+		return c.captureStacks(q, requesting)
+	}
+	return c.ask(a.Activity, a.Tasks, partOf(a.Request))
+}
+
+// partOf returns the function that returns the part of a request for a host.
+func partOf(q spec.TasksRequest) func(spec.Group, []string) any {
+	return func(to spec.Group, tasks []string) any {
+		return spec.HostRequest[spec.TasksRequest]{Group: to, Request: q.For(tasks)}
+	}
+}
+
+// ask returns the function that executes an activity on the hosts of tasks.
+func (c *hostCalls) ask(activity string, tasks []string, in func(to spec.Group, tasks []string) any) onHosts {
 	return func(ctx workflow.Context) (spec.RequestAnswer, error) {
-		return together(ask(ctx, c, a, requesting, tasks, in))
+		return together(c.askEach(ctx, activity, requesting, tasks, in))
 	}
 }
 
@@ -97,8 +109,8 @@ type asked struct {
 	err   error
 }
 
-// ask runs an activity on each host that has some of the tasks.
-func ask[I any](ctx workflow.Context, c *hostCalls, a hostapi.Activity[I, spec.RequestAnswer], options activityOptions, tasks []string, in func(to hostapi.Group, tasks []string) I) []asked {
+// askEach executes an activity on each host that has some of the tasks.
+func (c *hostCalls) askEach(ctx workflow.Context, activity string, options activityOptions, tasks []string, in func(to spec.Group, tasks []string) any) []asked {
 	var all []asked
 	var answers []future[spec.RequestAnswer]
 	for _, h := range c.hosts {
@@ -112,7 +124,8 @@ func ask[I any](ctx workflow.Context, c *hostCalls, a hostapi.Activity[I, spec.R
 			continue
 		}
 		all = append(all, asked{host: h, tasks: here})
-		answers = append(answers, call(options(ctx, h.queue, markdown.Inline(listed(here), maxListed)), a, in(c.group(), here)))
+		on := options(ctx, h.queue, markdown.Inline(listed(here), maxListed))
+		answers = append(answers, future[spec.RequestAnswer]{workflow.ExecuteActivity(on, activity, in(c.group(), here))})
 	}
 	for i, f := range answers {
 		all[i].RequestAnswer, all[i].err = f.get(ctx)

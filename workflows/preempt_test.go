@@ -45,7 +45,7 @@ func TestAPreemptedRunReturnsToTheQueue(t *testing.T) {
 			register(hostapi.Name(hostapi.Host.SettleTasks), func(context.Context, hostapi.TasksInput) (spec.RequestAnswer, error) {
 				return spec.RequestAnswer{}, nil
 			})
-			register(hostapi.Name(hostapi.Host.Unreserve), func(context.Context, hostapi.Group) (hostapi.None, error) {
+			register(hostapi.Name(hostapi.Host.Unreserve), func(context.Context, spec.Group) (hostapi.None, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				note("unreserve")

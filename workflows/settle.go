@@ -34,7 +34,7 @@ func (pl *placer) settle(ctx workflow.Context, hosts []*host) error {
 		actx := settling(ctx, h.queue, pl.givenUp(len(hosts)), pl.spec, "what "+h.name+" may have left")
 		asked = append(asked, h)
 		futures = append(futures, call(actx, hostapi.Host.SettleTasks, hostapi.TasksInput{
-			Group: hostapi.Group{Run: pl.began, Generation: pl.machine.Generation() - 1}, Tasks: tasks[h],
+			Group: spec.Group{Run: pl.began, Generation: pl.machine.Generation() - 1}, Tasks: tasks[h],
 		}))
 	}
 	for i, f := range futures {

@@ -80,7 +80,7 @@ func TestASpareReplacesALostHost(t *testing.T) {
 	register(hostapi.Name(hostapi.Host.Prepare), func(context.Context, hostapi.PrepareInput) (hostapi.PrepareOutput, error) {
 		return hostapi.PrepareOutput{}, nil
 	})
-	register(hostapi.Name(hostapi.Host.Unreserve), func(context.Context, hostapi.Group) (hostapi.None, error) { return hostapi.None{}, nil })
+	register(hostapi.Name(hostapi.Host.Unreserve), func(context.Context, spec.Group) (hostapi.None, error) { return hostapi.None{}, nil })
 	register(hostapi.Name(hostapi.Host.Release), func(context.Context, hostapi.ReleaseInput) (hostapi.ReleaseOutput, error) {
 		return hostapi.ReleaseOutput{}, nil
 	})

@@ -2,69 +2,12 @@ package workflows
 
 import (
 	"encoding/json"
-	"time"
 
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 )
-
-// stopTogether and clearStop are the updates for stopping together.
-func (r *clusterRun) stopTogether() func(workflow.Context) error {
-	return updateStopping(r, spec.UpdateStopTogether, "Stops all tasks gracefully.",
-		func(q spec.TogetherRequest, at time.Time) lifecycle.Event {
-			return lifecycle.StopTogether{TogetherRequest: q, At: at}
-		})
-}
-
-func (r *clusterRun) clearStop() func(workflow.Context) error {
-	return updateStopping(r, spec.UpdateClearStop, "Cancels a graceful stop.",
-		func(q spec.ClearStopRequest, _ time.Time) lifecycle.Event {
-			return lifecycle.ClearStop{ClearStopRequest: q}
-		})
-}
-
-// notice is the update that gives the tasks notice.
-func (r *clusterRun) notice() func(workflow.Context) error {
-	return updateStopping(r, spec.UpdateNotice, "Gives notice that the tasks will be stopped.",
-		func(q spec.NoticeRequest, at time.Time) lifecycle.Event {
-			q = q.Bounded()
-			return lifecycle.GiveNotice{From: spec.NoticeFromOperator, Reason: q.Reason, At: at, Within: q.Within.Std(), Requeue: q.Requeue}
-		})
-}
-
-// updateStopping installs a request that is answered at once with the state of the stop. The
-// hosts receive that state later.
-func updateStopping[Q interface{ Validate() error }](r *clusterRun, name, description string, eventOf func(Q, time.Time) lifecycle.Event) func(workflow.Context) error {
-	handle := func(ctx workflow.Context, q Q) (spec.Stopping, error) {
-		r.requests++
-		answer, done := workflow.NewFuture(ctx)
-		r.events.Send(ctx, request{event: eventOf(q, workflow.Now(ctx)), done: done, stopping: true})
-		var out spec.Stopping
-		err := answer.Get(ctx, &out)
-		return out, err
-	}
-	validate := func(ctx workflow.Context, q Q) error {
-		if r.handover.isLeaving(ctx) {
-			return errGoesOn()
-		}
-		err := q.Validate()
-		if err == nil {
-			err = r.machine.Check(eventOf(q, time.Time{}))
-		}
-		if err != nil {
-			return refused(err)
-		}
-		return nil
-	}
-	return func(ctx workflow.Context) error {
-		return workflow.SetUpdateHandlerWithOptions(ctx, name, handle, workflow.UpdateHandlerOptions{
-			Validator: validate, Description: description,
-		})
-	}
-}
 
 // maxTold bounds the messages of a stop to all hosts together, in bytes: the commands of one
 // workflow task travel in one message of at most 4 MiB.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -79,7 +80,7 @@ func newTogetherWorld(t *testing.T) *togetherWorld {
 	register(hostapi.Name(hostapi.Host.SettleTasks), func(context.Context, hostapi.TasksInput) (spec.RequestAnswer, error) {
 		return spec.RequestAnswer{}, nil
 	})
-	register(hostapi.Name(hostapi.Host.CaptureStacks), func(context.Context, hostapi.CaptureStacksInput) (spec.RequestAnswer, error) {
+	register(hostapi.Name(hostapi.Host.CaptureStacks), func(context.Context, spec.HostRequest[spec.StacksRequest]) (spec.RequestAnswer, error) {
 		return spec.RequestAnswer{}, nil // there are none
 	})
 	register(hostapi.Name(hostapi.Host.Release), func(context.Context) (hostapi.ReleaseOutput, error) {
@@ -151,9 +152,9 @@ func (w *togetherWorld) run(s spec.RunSpec) (*spec.RunResult, error) {
 }
 
 // ask makes a request after a while of workflow time.
-func (w *togetherWorld) ask(after time.Duration, name string, q any, answered func(spec.Stopping, error)) {
+func (w *togetherWorld) ask(after time.Duration, update fmt.Stringer, q any, answered func(spec.Stopping, error)) {
 	w.RegisterDelayedCallback(func() {
-		w.UpdateWorkflow(name, "", &testsuite.TestUpdateCallback{
+		w.UpdateWorkflow(update.String(), "", &testsuite.TestUpdateCallback{
 			OnReject: func(err error) { answered(spec.Stopping{}, err) },
 			OnAccept: func() {},
 			OnComplete: func(v any, err error) {
@@ -264,7 +265,7 @@ func TestClearStop_CO13(t *testing.T) {
 // Impossible requests are refused at once, with a reason.
 func TestStopTogetherIsRefused(t *testing.T) {
 	w := newTogetherWorld(t)
-	refused := func(q any, name, why string, after time.Duration) {
+	refused := func(q any, name fmt.Stringer, why string, after time.Duration) {
 		w.ask(after, name, q, func(_ spec.Stopping, err error) { require.ErrorContains(t, err, why) })
 	}
 	refused(spec.TogetherRequest{Task: "worker-7"}, spec.UpdateStopTogether, "worker-7 is not a task of this run", time.Second)
@@ -288,7 +289,7 @@ func TestTheNextGenerationKnowsOfAClear(t *testing.T) {
 	w.ask(time.Second, spec.UpdateStopTogether, stop, ok)
 	w.ask(2*time.Second, spec.UpdateClearStop, spec.ClearStopRequest{}, ok)
 	w.RegisterDelayedCallback(func() {
-		w.UpdateWorkflow(spec.UpdateRestartTask, "", &testsuite.TestUpdateCallback{
+		w.UpdateWorkflow(spec.UpdateRestartTask.Name, "", &testsuite.TestUpdateCallback{
 			OnReject: func(err error) { require.NoError(t, err) }, OnAccept: func() {},
 			OnComplete: func(_ any, err error) { require.NoError(t, err) },
 		}, spec.TaskRequest{Tasks: []string{"worker-0"}})

@@ -27,49 +27,6 @@ type request struct {
 	stopping bool
 }
 
-// update is an operator's request: refused at once when it cannot be, else
-// answered when it has reached the hosts.
-func update[Q interface{ Validate() error }](r *clusterRun, name, description string, eventOf func(Q) (lifecycle.Event, error)) func(workflow.Context) error {
-	handle := func(ctx workflow.Context, q Q) (spec.RequestAnswer, error) {
-		r.requests++
-		e, err := eventOf(q)
-		if err != nil {
-			return spec.RequestAnswer{}, refused(err)
-		}
-		if start, ok := e.(lifecycle.StartTask); ok {
-			if e, err = r.checkStart(ctx, start); err != nil {
-				return spec.RequestAnswer{}, err
-			}
-		}
-		answer, done := workflow.NewFuture(ctx)
-		r.events.Send(ctx, request{event: e, done: done})
-		var out spec.RequestAnswer
-		err = answer.Get(ctx, &out)
-		return out, err
-	}
-	validate := func(ctx workflow.Context, q Q) error {
-		if err := q.Validate(); err != nil {
-			return refused(err)
-		}
-		e, err := eventOf(q)
-		if !lifecycle.Ends(e) && r.handover.isLeaving(ctx) {
-			return errGoesOn()
-		}
-		if err == nil {
-			err = r.machine.Check(e)
-		}
-		if err != nil {
-			return refused(err)
-		}
-		return nil
-	}
-	return func(ctx workflow.Context) error {
-		return workflow.SetUpdateHandlerWithOptions(ctx, name, handle, workflow.UpdateHandlerOptions{
-			Validator: validate, Description: description,
-		})
-	}
-}
-
 // refused returns the error of a request that cannot be met. If it concerns some of the tasks,
 // the details name them.
 func refused(err error) error {
@@ -123,12 +80,11 @@ func (r *clusterRun) serve(ctx workflow.Context, q request) {
 	answer := spec.RequestAnswer{Tasks: []string{}}
 	waiting := false
 	for _, a := range r.machine.Step(q.event) {
-		if onHosts := r.calls.onHosts(a); onHosts != nil {
-			waiting = true
-			r.calls.answer(ctx, onHosts, answer.Tasks, q.done)
-			continue
-		}
 		switch a := a.(type) {
+		case lifecycle.Reach:
+			waiting = true
+			r.calls.answer(ctx, r.calls.reach(a), answer.Tasks, q.done)
+			continue
 		case lifecycle.Launch:
 			answer.Tasks = append(answer.Tasks, a.Task.Name())
 		case lifecycle.Stop:

@@ -2,18 +2,18 @@
 // version and completion for shells. Each group of commands has a package, in which a command
 // is a function that returns a [cobra.Command]:
 //
-//	run     run, torchrun, rerun: on this machine or by ssh
-//	submit  submit, schedule, validate
-//	look    list, status, top, show, diff, stacks, export
-//	logs    logs
-//	act     stop, restart, start, signal, exec
-//	disk    du, prune, rm, keep
+//	run     start runs on this machine or by ssh
+//	submit  start runs in the background, on a queue
+//	look    show runs
+//	logs    show the output of runs
+//	act     change runs
+//	disk    what ended runs left on disk
 //	call    functions in the tasks of a run
-//	worker  worker
-//	server  dev, ui, server
+//	worker  host workers
+//	server  the server, and everything on one machine
 //	web     the pages that dev and ui serve
-//	hosts   host, policy
-//	doctor  doctor
+//	hosts   hosts of a queue, and what a policy allows
+//	doctor  what is wrong here
 //	task    for programs within a run
 //
 // They use these packages:
@@ -22,5 +22,6 @@
 //	report  the progress of a run and how it ended, and the command wait
 //	cli     streams, global flags, errors, exit codes, the server, the choice of a run
 //
-// To add a command, write a function in the package of its group and name it in root.go.
+// root.go has the list of all commands. To add one, write a function in the package of its group
+// and name it there.
 package command

@@ -166,7 +166,7 @@ func TestGroupContinuesAsNew(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, status.Open)
 	assert.Equal(t, 4, status.Generation)
-	answer, err := handle.SignalTask(context.Background(), spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
+	answer, err := starter.Ask(context.Background(), handle, spec.UpdateSignalTask, spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"worker-0"}, answer.Tasks)
 	require.NoError(t, handle.Cancel(context.Background()))

@@ -64,7 +64,7 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	}
 	before, err := busy.Status(t.Context())
 	require.NoError(t, err)
-	_, err = busy.StartTask(t.Context(), spec.StartTaskRequest{Task: "added-0", Command: []string{"bash", "-c", begin + "until [ -e $DIR/go ]; do sleep 0.05; done"}})
+	_, err = starter.Ask(t.Context(), busy, spec.UpdateStartTask, spec.StartTaskRequest{Task: "added-0", Command: []string{"bash", "-c", begin + "until [ -e $DIR/go ]; do sleep 0.05; done"}})
 	if err != nil { // the stopper may have had them stop just then
 		require.ErrorContains(t, err, "are stopping gracefully")
 	} else {
@@ -75,7 +75,7 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	for range 4 {
 		operators.Go(func() {
 			for range 40 {
-				answer, err := busy.SignalTask(t.Context(), spec.SignalRequest{Tasks: []string{"worker-0", "worker-1"}, Signal: "SIGCONT"})
+				answer, err := starter.Ask(t.Context(), busy, spec.UpdateSignalTask, spec.SignalRequest{Tasks: []string{"worker-0", "worker-1"}, Signal: "SIGCONT"})
 				if assert.NoError(t, err) {
 					assert.Equal(t, []string{"worker-0", "worker-1"}, answer.Tasks)
 				}
@@ -84,13 +84,13 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	}
 	operators.Go(func() {
 		for range 80 {
-			_, err := served.SignalTask(t.Context(), spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
+			_, err := starter.Ask(t.Context(), served, spec.UpdateSignalTask, spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
 			assert.NoError(t, err)
 		}
 	})
 	operators.Go(func() {
 		for range 10 {
-			_, err := beside.SignalTask(t.Context(), spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
+			_, err := starter.Ask(t.Context(), beside, spec.UpdateSignalTask, spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
 			assert.NoError(t, err)
 		}
 	})

@@ -98,19 +98,19 @@ func (f *fixture) file(name string) string {
 	return string(b)
 }
 
-func (f *fixture) update(run client.WorkflowRun, name string, arg any) spec.RequestAnswer {
+func (f *fixture) update(run client.WorkflowRun, u fmt.Stringer, arg any) spec.RequestAnswer {
 	f.t.Helper()
-	answer, err := f.tryUpdate(run, name, arg)
+	answer, err := f.tryUpdate(run, u, arg)
 	require.NoError(f.t, err)
 	return answer
 }
 
-func (f *fixture) tryUpdate(run client.WorkflowRun, name string, arg any) (spec.RequestAnswer, error) {
+func (f *fixture) tryUpdate(run client.WorkflowRun, u fmt.Stringer, arg any) (spec.RequestAnswer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var answer spec.RequestAnswer
 	h, err := f.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: run.GetID(), RunID: run.GetRunID(), UpdateName: name, Args: []any{arg},
+		WorkflowID: run.GetID(), RunID: run.GetRunID(), UpdateName: u.String(), Args: []any{arg},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err != nil {

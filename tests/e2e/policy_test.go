@@ -308,7 +308,7 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	require.NoError(t, err)
 	start := func(q spec.StartTaskRequest) error {
 		u, err := g.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
-			WorkflowID: "r", UpdateName: spec.UpdateStartTask, Args: []any{q}, WaitForStage: client.WorkflowUpdateStageCompleted,
+			WorkflowID: "r", UpdateName: spec.UpdateStartTask.Name, Args: []any{q}, WaitForStage: client.WorkflowUpdateStageCompleted,
 		})
 		if err != nil {
 			return err
@@ -393,8 +393,8 @@ func TestHostHoldsRequestsAgainstItsPolicy(t *testing.T) {
 	assert.True(t, g.wasAudited("terminate", "r", "worker-2", ""))
 }
 
-func signalling(task string) hostapi.SignalTasksInput {
-	return hostapi.SignalTasksInput{SignalRequest: spec.SignalRequest{Tasks: []string{task}, Signal: "SIGUSR1"}}
+func signalling(task string) spec.HostRequest[spec.SignalRequest] {
+	return spec.HostRequest[spec.SignalRequest]{Request: spec.SignalRequest{Tasks: []string{task}, Signal: "SIGUSR1"}}
 }
 
 // byHand is an activity that no clusterrun workflow has scheduled.

@@ -133,10 +133,10 @@ func TestRecordContinued(t *testing.T) {
 	f.file("up")
 	asked := starter.Get(f.client, run.GetID(), run.GetRunID())
 	for len(executionsOf(t, f, run.GetID(), run.GetRunID())) == 1 {
-		_, err := asked.SignalTask(t.Context(), spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
+		_, err := starter.Ask(t.Context(), asked, spec.UpdateSignalTask, spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
 		require.NoError(t, err)
 	}
-	_, err := asked.TerminateAll(t.Context(), spec.TerminateAllRequest{})
+	_, err := starter.Ask(t.Context(), asked, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
 	require.NoError(t, err)
 	record("handed-over", run)
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -47,11 +48,11 @@ func TestRecordStops(t *testing.T) {
 }
 
 // stopping makes a request that is answered with how the run stands.
-func (f *fixture) stopping(run client.WorkflowRun, name string, q any) spec.Stopping {
+func (f *fixture) stopping(run client.WorkflowRun, u fmt.Stringer, q any) spec.Stopping {
 	f.t.Helper()
 	var s spec.Stopping
 	h, err := f.client.UpdateWorkflow(f.t.Context(), client.UpdateWorkflowOptions{
-		WorkflowID: run.GetID(), RunID: run.GetRunID(), UpdateName: name, Args: []any{q}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		WorkflowID: run.GetID(), RunID: run.GetRunID(), UpdateName: u.String(), Args: []any{q}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	require.NoError(f.t, err)
 	require.NoError(f.t, h.Get(f.t.Context(), &s))

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -136,9 +137,9 @@ func TestOperatorRequests(t *testing.T) {
 		run := f.start(&spec.RunSpec{Tasks: []spec.TaskGroup{group("worker", 1, `echo up > $DIR/refuse; exec sleep 10000`)}})
 		f.file("refuse")
 		for _, bad := range []struct {
-			name string
-			arg  any
-			want string
+			update fmt.Stringer
+			arg    any
+			want   string
 		}{
 			{spec.UpdateTerminateTask, spec.TaskRequest{Tasks: []string{"worker-9"}}, "worker-9"},
 			{spec.UpdateTerminateTask, spec.TaskRequest{}, "task"},
@@ -146,8 +147,8 @@ func TestOperatorRequests(t *testing.T) {
 			{spec.UpdateRestartTask, spec.TaskRequest{Tasks: []string{"worker-0"}, Grace: spec.DurationOf(-time.Second)}, "grace"},
 			{spec.UpdateStartTask, spec.StartTaskRequest{Task: "nonsense"}, "nonsense"},
 		} {
-			_, err := f.tryUpdate(run, bad.name, bad.arg)
-			require.ErrorContains(t, err, bad.want, bad.name)
+			_, err := f.tryUpdate(run, bad.update, bad.arg)
+			require.ErrorContains(t, err, bad.want, bad.update)
 		}
 		f.update(run, spec.UpdateRequestStop, spec.StopRequest{Reason: "enough"})
 		assert.Equal(t, spec.VerdictCancelled, f.result(run).Verdict)
@@ -164,7 +165,7 @@ func TestOperatorRequests(t *testing.T) {
 		assert.Equal(t, 2, code)
 		assert.Contains(t, stdout, `"exit_code": 2`)
 		assert.Contains(t, stderr, "working directory /nonexistent on host host-a: no such file or directory")
-		code, _, stderr = f.Temporal(t, "workflow", "update", "execute", "--workflow-id", run.GetID(), "--name", spec.UpdateStartTask,
+		code, _, stderr = f.Temporal(t, "workflow", "update", "execute", "--workflow-id", run.GetID(), "--name", spec.UpdateStartTask.Name,
 			"--input", `{"task": "extra-0", "command": ["/no/such/program"]}`)
 		assert.NotZero(t, code)
 		assert.Contains(t, stderr, "command not found")

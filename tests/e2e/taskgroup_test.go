@@ -99,14 +99,14 @@ func TestALargeRun(t *testing.T) {
 	require.Len(t, status.Tasks, many)
 
 	require.NoError(t, syscall.Kill(hosts["b"].Side(), syscall.SIGKILL))
-	_, err := run.TerminateTask(t.Context(), spec.TaskRequest{Tasks: []string{"worker-0"}, Signal: "SIGKILL"})
+	_, err := starter.Ask(t.Context(), run, spec.UpdateTerminateTask, spec.TaskRequest{Tasks: []string{"worker-0"}, Signal: "SIGKILL"})
 	require.NoError(t, err)
 	f.endFirst(1, 0)
 	harness.Eventually(t, "the run knows that the first has ended", func() bool {
 		status, err := run.Status(t.Context())
 		return err == nil && status.Tasks[0].State == spec.TaskEnded
 	})
-	_, err = run.StartTask(t.Context(), spec.StartTaskRequest{Task: "first-0", Command: []string{"sleep", "1000"}})
+	_, err = starter.Ask(t.Context(), run, spec.UpdateStartTask, spec.StartTaskRequest{Task: "first-0", Command: []string{"sleep", "1000"}})
 	require.NoError(t, err)
 	again := f.sleeping(many)
 	kept := 0
@@ -182,7 +182,7 @@ func TestALargeRunGoesOnInAnotherExecution(t *testing.T) {
 	for range 4 {
 		operators.Go(func() {
 			for !goesOn() {
-				_, err := run.SignalTask(t.Context(), spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
+				_, err := starter.Ask(t.Context(), run, spec.UpdateSignalTask, spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
 				assert.NoError(t, err)
 			}
 		})

@@ -29,7 +29,7 @@ func TestBarriersOfARunThatContinues(t *testing.T) {
 	harness.Eventually(t, "worker-0 waits", waits)
 	asked := starter.Get(f.client, run.GetID(), run.GetRunID())
 	for len(executionsOf(t, f, run.GetID(), run.GetRunID())) == 1 {
-		_, err := asked.SignalTask(t.Context(), spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
+		_, err := starter.Ask(t.Context(), asked, spec.UpdateSignalTask, spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
 		require.NoError(t, err)
 	}
 	harness.Eventually(t, "it still does", waits)

@@ -163,10 +163,7 @@ func (w *world) event() Event {
 		if w.Byte()%4 == 0 {
 			return Cancel{Reason: "why not"}
 		}
-		if w.Byte()%4 == 0 {
-			return Exec{spec.ExecRequest{Task: w.task()}}
-		}
-		return SignalTasks{spec.SignalRequest{Tasks: w.tasks(), Signal: "SIGUSR1"}}
+		return w.update()
 	case 9:
 		return TerminateTasks{spec.TaskRequest{Tasks: w.tasks()}}
 	case 10:
@@ -177,21 +174,32 @@ func (w *world) event() Event {
 	case 11:
 		return RestartTasks{spec.TaskRequest{Tasks: w.tasks()}}
 	case 12, 13:
-		typ, index, _ := spec.ParseTaskName(w.task())
-		return StartTask{Task: spec.Task{Type: typ, Index: index, Rank: 77}, New: true}
+		return StartTask{spec.StartTaskRequest{Task: w.task(), New: true}}
 	case 14:
 		switch w.Byte() % 8 {
 		case 0:
 			return PlacementFailed{Message: "no room"}
 		case 1, 2:
 			return w.captured()
-		case 3:
-			return CaptureStacks{spec.StacksRequest{Tasks: w.tasks()}}
 		}
 		return Begin{Elapsed: time.Duration(w.Byte()%4) * time.Second}
 	default:
 		return w.releasedEvent()
 	}
+}
+
+// update returns the event of any update, valid or not.
+func (w *world) update() Event {
+	input, err := json.Marshal(map[string]any{
+		"task": w.task(), "tasks": w.tasks(), "signal": "SIGUSR1", "within": "2s", "key": "k", "host": "a",
+		"generation": w.generation - int(w.Byte())%5/4,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	u := Updates[int(w.Byte())%len(Updates)]
+	e, _ := u.Event(func(q any) error { return json.Unmarshal(input, q) }, time.Unix(int64(w.Byte()), 0).UTC())
+	return e
 }
 
 // captured returns an answer to a capture, which may not have been requested.
@@ -292,10 +300,10 @@ func (w *world) step(e Event) {
 	}
 	if start, ok := e.(StartTask); ok && !refused {
 		if len(actions) != 1 {
-			w.t.Fatalf("%s was to be started: %#v", start.Task.Name(), actions)
+			w.t.Fatalf("%s was to be started: %#v", start.Task, actions)
 		}
 		if _, ok := actions[0].(Launch); !ok {
-			w.t.Fatalf("%s was to be started: %#v", start.Task.Name(), actions)
+			w.t.Fatalf("%s was to be started: %#v", start.Task, actions)
 		}
 	}
 	for _, a := range actions {
@@ -412,22 +420,14 @@ func (w *world) carryOut(a Action) {
 		if w.captures > 1 || w.stops > 0 || a.For == spec.CauseSilence && w.spec.OnSilence == "" {
 			t.Fatalf("captured for %s twice, or when it was too late", a.For)
 		}
-	case TerminateTasks:
+	case Reach:
 		w.allLive(a.Tasks)
-	case SignalTasks:
-		w.allLive(a.Tasks)
-	case CaptureStacks:
-		w.allLive(a.Tasks)
-	case Exec:
-		w.allLive([]string{a.Task})
+		if a.Activity == "RestartTasks" && (w.stops > 0 || w.sealed || w.told.Stop) {
+			t.Fatal("restarted while the run was ending")
+		}
 	case SealTasks:
 		w.allLive(a.Tasks)
 		w.sealed = true
-	case RestartTasks:
-		w.allLive(a.Tasks)
-		if w.stops > 0 || w.sealed || w.told.Stop {
-			t.Fatal("restarted while the run was ending")
-		}
 	case Tell:
 		news := !reflect.DeepEqual(a.Stopping.Notice, w.told.Notice)
 		if a.Stopping.Seq != w.told.Seq+1 || (a.Stopping.Stop == w.told.Stop) != news || w.stops > 0 || w.releases > 0 {

@@ -125,8 +125,7 @@ func (g *group) next(first int, before *failure) {
 func (m *Machine) regroupNow(e RestartTasks) {
 	m.group.cause, m.group.root = spec.CauseOperator, nil
 	if e.Signal != "" || e.Grace != nil {
-		e.Tasks = namesOf(m.liveOf(e.Tasks))
-		m.do(Aside{TerminateTasks(e)})
+		m.do(Aside{reach(spec.UpdateTerminateTask, e.TaskRequest, namesOf(m.liveOf(e.Tasks)))})
 	}
 	for _, t := range m.tasks {
 		t.asked = t.asked || t.live

@@ -74,7 +74,7 @@ func (e GiveNotice) apply(m *Machine) {
 	}
 	m.do(Tell{m.Stopping()})
 	if signal := m.spec.Preemption.Signal; signal != "" && old == nil {
-		m.do(Aside{SignalTasks{spec.SignalRequest{Tasks: m.Live(), Signal: signal}}})
+		m.do(Aside{reach(spec.UpdateSignalTask, spec.SignalRequest{Signal: signal}, m.Live())})
 	}
 	left := n.Deadline.Sub(e.At)
 	m.stopTimer(TimerNotice)

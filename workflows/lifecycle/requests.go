@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -18,32 +20,75 @@ var (
 	errNoTasks  = errors.New("no task given; name at least one, such as worker-3")
 )
 
-// The requests of an operator that reach processes. They are actions as well, which carry out
-// the request on the hosts of its live tasks.
+// Update is an update of the run's workflow.
+type Update struct {
+	Name, Doc string
+	// Input is an empty value of the type of its input.
+	Input spec.Request
+	// Stopping reports whether the answer is [Machine.Stopping].
+	Stopping bool
+	// Event returns the event of an update that came at a time. decode stores its input.
+	Event func(decode func(any) error, at time.Time) (Event, error)
+}
+
+// Updates are all updates of a run.
+var Updates = []Update{
+	on(spec.UpdateTerminateTask, func(q spec.TaskRequest, _ time.Time) Event { return TerminateTasks{q} }),
+	on(spec.UpdateTerminateAll, func(q spec.TerminateAllRequest, _ time.Time) Event { return TerminateAll{q} }),
+	on(spec.UpdateRestartTask, func(q spec.TaskRequest, _ time.Time) Event { return RestartTasks{q} }),
+	on(spec.UpdateSignalTask, func(q spec.SignalRequest, _ time.Time) Event { return SignalTasks{q} }),
+	on(spec.UpdateStartTask, func(q spec.StartTaskRequest, _ time.Time) Event { return StartTask{q} }),
+	on(spec.UpdateCaptureStacks, func(q spec.StacksRequest, _ time.Time) Event { return CaptureStacks{q} }),
+	on(spec.UpdateExec, func(q spec.ExecRequest, _ time.Time) Event { return Exec{q} }),
+	on(spec.UpdateRequestStop, func(q spec.StopRequest, _ time.Time) Event { return Cancel{q.Reason} }),
+	on(spec.UpdateStopTogether, func(q spec.TogetherRequest, at time.Time) Event { return StopTogether{q, at} }),
+	on(spec.UpdateClearStop, func(q spec.ClearStopRequest, _ time.Time) Event { return ClearStop{q} }),
+	on(spec.UpdateNotice, func(q spec.NoticeRequest, at time.Time) Event {
+		return GiveNotice{From: spec.NoticeFromOperator, Reason: q.Bounded().Reason, At: at, Within: q.Within.Std(), Requeue: q.Requeue}
+	}),
+	on(spec.UpdateSilent, func(q spec.SilentRequest, _ time.Time) Event { return Silent{q} }),
+	on(spec.UpdateRestarted, func(q spec.RestartedRequest, _ time.Time) Event { return Restarted{q} }),
+}
+
+// on returns an update that is an event.
+func on[Q spec.Request, A any](u spec.Update[Q, A], event func(Q, time.Time) Event) Update {
+	var none Q
+	_, stopping := any(*new(A)).(spec.Stopping)
+	return Update{Name: u.Name, Doc: u.Doc, Input: none, Stopping: stopping, Event: func(decode func(any) error, at time.Time) (Event, error) {
+		var q Q
+		err := decode(&q)
+		if err == nil {
+			err = q.Validate()
+		}
+		return event(q, at), err
+	}}
+}
+
+// Reach carries out a request on the hosts of live tasks.
+type Reach struct {
+	// Activity is the name of the activity of the hosts.
+	Activity string
+	Request  spec.TasksRequest
+	Tasks    []string
+}
+
+func (Reach) action() {}
+
+// reach returns the action that carries out an update on the hosts of live tasks.
+func reach[Q spec.TasksRequest](u spec.Update[Q, spec.RequestAnswer], q Q, tasks []string) Reach {
+	return Reach{Activity: hostapi.MethodName(u.OnHosts), Request: q.For(tasks), Tasks: tasks}
+}
+
+// The requests of an operator; see also [Cancel], [StopTogether], [ClearStop] and [GiveNotice].
 type (
 	TerminateTasks struct{ spec.TaskRequest }
+	TerminateAll   struct{ spec.TerminateAllRequest }
 	RestartTasks   struct{ spec.TaskRequest }
 	SignalTasks    struct{ spec.SignalRequest }
+	StartTask      struct{ spec.StartTaskRequest }
 	// CaptureStacks is for the named tasks, or for all tasks if none is named.
 	CaptureStacks struct{ spec.StacksRequest }
 	Exec          struct{ spec.ExecRequest }
-)
-
-func (TerminateTasks) action() {}
-func (RestartTasks) action()   {}
-func (SignalTasks) action()    {}
-func (CaptureStacks) action()  {}
-func (Exec) action()           {}
-
-// The other requests of an operator; see also [Cancel], [StopTogether] and [ClearStop].
-type (
-	TerminateAll struct{ spec.TerminateAllRequest }
-	// StartTask holds the task to run; the machine sets its rank. New allows an index that
-	// leaves a gap.
-	StartTask struct {
-		Task spec.Task
-		New  bool
-	}
 )
 
 // Check returns why an event cannot be applied now, or nil. Only requests are refused. The
@@ -72,8 +117,7 @@ func (e TerminateTasks) apply(m *Machine) {
 		t.asked = true
 		t.ending = t.ending || !m.spec.RestartsTasks() || m.Ending()
 	}
-	e.Tasks = namesOf(tasks)
-	m.do(e)
+	m.do(reach(spec.UpdateTerminateTask, e.TaskRequest, namesOf(tasks)))
 }
 
 func (e TerminateAll) check(*Machine) error {
@@ -89,7 +133,7 @@ func (e TerminateAll) apply(m *Machine) {
 		e.Signal = "SIGKILL"
 	}
 	if live := m.Live(); len(live) > 0 {
-		m.do(TerminateTasks{spec.TaskRequest{Tasks: live, Signal: e.Signal, Grace: e.Grace}})
+		m.do(reach(spec.UpdateTerminateTask, spec.TaskRequest{Signal: e.Signal, Grace: e.Grace}, live))
 	}
 }
 
@@ -115,8 +159,7 @@ func (e RestartTasks) apply(m *Machine) {
 	for _, t := range tasks {
 		t.asked = true
 	}
-	e.Tasks = namesOf(tasks)
-	m.do(e)
+	m.do(reach(spec.UpdateRestartTask, e.TaskRequest, namesOf(tasks)))
 }
 
 func (e SignalTasks) check(m *Machine) error {
@@ -127,8 +170,7 @@ func (e SignalTasks) check(m *Machine) error {
 }
 
 func (e SignalTasks) apply(m *Machine) {
-	e.Tasks = namesOf(m.liveOf(e.Tasks))
-	m.do(e)
+	m.do(reach(spec.UpdateSignalTask, e.SignalRequest, namesOf(m.liveOf(e.Tasks))))
 }
 
 func (e CaptureStacks) check(m *Machine) error {
@@ -148,8 +190,7 @@ func (e CaptureStacks) apply(m *Machine) {
 	if len(e.Tasks) > 0 {
 		tasks = namesOf(m.liveOf(e.Tasks))
 	}
-	e.Tasks = tasks
-	m.do(e)
+	m.do(reach(spec.UpdateCaptureStacks, e.StacksRequest, tasks))
 }
 
 func (e Exec) check(m *Machine) error {
@@ -157,13 +198,15 @@ func (e Exec) check(m *Machine) error {
 }
 
 // apply changes nothing: the run does not know of what is executed.
-func (e Exec) apply(m *Machine) { m.do(e) }
+func (e Exec) apply(m *Machine) {
+	m.do(reach(spec.UpdateExec, e.ExecRequest, []string{e.Task}))
+}
 
 func (e StartTask) check(m *Machine) error {
-	t := e.Task
+	t, err := m.spec.AddedTask(e.StartTaskRequest)
 	switch {
-	case t.Type == "" || t.Index < 0:
-		return errors.New("no task given; name it by type and index, such as worker-3")
+	case err != nil:
+		return err
 	case m.Ending():
 		return m.errEnding()
 	case m.phase == placing:
@@ -208,7 +251,7 @@ func (e StartTask) check(m *Machine) error {
 // apply launches a task that has ended, whose earlier end no longer counts, or one
 // outside the spec, which ranks after all others.
 func (e StartTask) apply(m *Machine) {
-	started := e.Task
+	started, _ := m.spec.AddedTask(e.StartTaskRequest) // as in check
 	t := m.named[started.Name()]
 	if t == nil {
 		started.Rank = m.nextRank()

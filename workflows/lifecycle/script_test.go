@@ -2,6 +2,8 @@ package lifecycle_test
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -52,6 +54,7 @@ import (
 //	notice [queue|drain|operator] within=DURATION [at=DURATION] [requeue]: TEXT
 //	                                the tasks have notice that they will be stopped
 //	restarted TASK N: TEXT          a host says that it restarted the task
+//	UPDATE {FIELD: VALUE, …}        any other update by its name, such as "exec {task: worker-0}"
 //	resume                          the workflow continues as new
 //	resumed elapsed=DURATION        and begins
 //	released [host=TASK,HOST]… [value=TASK,JSON]… [problem=TEXT]… [forgotten]
@@ -115,11 +118,15 @@ func newScript(t *testing.T, d *datadriven.TestData) *script {
 
 func (s *script) step(line string) (string, error) {
 	event, err := s.event(line)
-	if err != nil || event == nil || s.resumed(event) {
+	var invalid *spec.InvalidRequestError
+	if !errors.As(err, &invalid) && (err != nil || event == nil || s.resumed(event)) {
 		return "", err
 	}
 	var out strings.Builder
-	if err := s.machine.Check(event); err != nil {
+	if err == nil {
+		err = s.machine.Check(event)
+	}
+	if err != nil {
 		fmt.Fprintf(&out, "  refused: %s\n", strings.ReplaceAll(err.Error(), "\n", "\n           "))
 		return out.String(), nil
 	}
@@ -214,16 +221,18 @@ func (s *script) event(line string) (lifecycle.Event, error) {
 		return lifecycle.RestartTasks{TaskRequest: spec.TaskRequest{Tasks: tasks, Signal: signal, Grace: grace}}, nil
 	case "signal":
 		return lifecycle.SignalTasks{SignalRequest: spec.SignalRequest{Tasks: tasks, Signal: signal}}, nil
-	case "exec":
-		return lifecycle.Exec{ExecRequest: spec.ExecRequest{Task: arg(1)}}, nil
 	case "start":
-		task, err := s.spec.AddedTask(spec.StartTaskRequest{Task: arg(1)})
-		return lifecycle.StartTask{Task: task, New: arg(2) == "new"}, err
+		return lifecycle.StartTask{StartTaskRequest: spec.StartTaskRequest{Task: arg(1), New: arg(2) == "new"}}, nil
 	case "released":
 		return s.released(words[1:])
-	default:
-		return nil, fmt.Errorf("no such event")
 	}
+	for _, u := range lifecycle.Updates {
+		if u.Name == words[0] {
+			input := strings.TrimPrefix(line, words[0])
+			return u.Event(func(q any) error { return yaml.UnmarshalStrict([]byte(input), q) }, scriptStart)
+		}
+	}
+	return nil, fmt.Errorf("no such event")
 }
 
 func (s *script) captured(words []string) (lifecycle.Event, error) {
@@ -512,20 +521,16 @@ func show(a lifecycle.Action) string {
 		return fmt.Sprintf("  capture %s: %s, and again after %s\n", strings.Join(a.Tasks, " "), a.For, a.Again)
 	case lifecycle.Stop:
 		return fmt.Sprintf("  stop %s: %s\n", strings.Join(a.Tasks, " "), a.Why)
-	case lifecycle.TerminateTasks:
-		return showRequest("terminate", a.TaskRequest)
-	case lifecycle.RestartTasks:
-		return showRequest("restart", a.TaskRequest)
-	case lifecycle.SignalTasks:
-		return showRequest("signal", spec.TaskRequest{Tasks: a.Tasks, Signal: a.Signal})
-	case lifecycle.CaptureStacks:
-		return showRequest("stacks", spec.TaskRequest{Tasks: a.Tasks})
-	case lifecycle.Exec:
-		return showRequest("exec", spec.TaskRequest{Tasks: []string{a.Task}})
+	case lifecycle.Reach:
+		b, err := json.Marshal(a.Request)
+		if err != nil {
+			return err.Error()
+		}
+		return fmt.Sprintf("  %s %s\n", a.Activity, b)
 	case lifecycle.SealTasks:
-		return showRequest("seal", spec.TaskRequest{Tasks: a.Tasks})
+		return fmt.Sprintf("  seal %s\n", strings.Join(a.Tasks, " "))
 	case lifecycle.StopSilentTasks:
-		return showRequest("silence", spec.TaskRequest{Tasks: a.Tasks})
+		return fmt.Sprintf("  silence %s\n", strings.Join(a.Tasks, " "))
 	case lifecycle.Aside:
 		return show(a.Action)
 	case lifecycle.Tell:
@@ -560,18 +565,6 @@ func showNotify(a lifecycle.Notify) string {
 		n = outcome.Hangs("r", a.Silent, a.Findings)
 	}
 	return fmt.Sprintf("  notify %d of %s: %s\n", a.Number, a.On, n.Text)
-}
-
-// showRequest shows a request to the hosts of tasks.
-func showRequest(what string, q spec.TaskRequest) string {
-	line := fmt.Sprintf("  control %s %s", what, strings.Join(q.Tasks, " "))
-	if q.Signal != "" {
-		line += " signal=" + q.Signal
-	}
-	if q.Grace != nil {
-		line += " grace=" + q.Grace.String()
-	}
-	return line + "\n"
 }
 
 func showStopping(s spec.Stopping) string {

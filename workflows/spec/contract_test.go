@@ -1,4 +1,4 @@
-package spec
+package spec_test
 
 import (
 	"fmt"
@@ -8,56 +8,52 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/clusterrun/clusterrun/tests/contract"
+	"github.com/clusterrun/clusterrun/workflows/lifecycle"
+	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// wire lists the types that cross the wire: inputs, results and details of
-// workflows, queries, updates, activities and errors.
+// wire lists the types that cross the wire, except the inputs of updates: inputs, results and
+// details of workflows, queries, updates, activities and errors.
 var wire = []reflect.Type{
-	reflect.TypeFor[RunSpec](),
-	reflect.TypeFor[RunResult](),
-	reflect.TypeFor[Status](),
-	reflect.TypeFor[Heartbeat](), reflect.TypeFor[Fetching](),
-	reflect.TypeFor[Task](),
-	reflect.TypeFor[TaskRequest](),
-	reflect.TypeFor[TerminateAllRequest](),
-	reflect.TypeFor[SignalRequest](),
-	reflect.TypeFor[StartTaskRequest](),
-	reflect.TypeFor[StopRequest](),
-	reflect.TypeFor[RestartedRequest](),
-	reflect.TypeFor[Notice](),
-	reflect.TypeFor[NoticeRequest](),
-	reflect.TypeFor[StacksRequest](),
-	reflect.TypeFor[ExecRequest](),
-	reflect.TypeFor[SilentRequest](),
-	reflect.TypeFor[RequestAnswer](),
-	reflect.TypeFor[TaskProblem](),
-	reflect.TypeFor[TogetherRequest](),
-	reflect.TypeFor[ClearStopRequest](),
-	reflect.TypeFor[Stopping](),
-	reflect.TypeFor[BarrierInput](),
-	reflect.TypeFor[BarrierMessage](),
-	reflect.TypeFor[BarrierResult](),
-	reflect.TypeFor[BarrierStatus](),
-	reflect.TypeFor[BarrierCheckInput](),
-	reflect.TypeFor[BarrierCheckOutput](),
-	reflect.TypeFor[InvalidSpecError](),
-	reflect.TypeFor[InvalidRequestError](),
+	reflect.TypeFor[spec.RunSpec](),
+	reflect.TypeFor[spec.RunResult](),
+	reflect.TypeFor[spec.Status](),
+	reflect.TypeFor[spec.Heartbeat](), reflect.TypeFor[spec.Fetching](),
+	reflect.TypeFor[spec.Task](),
+	reflect.TypeFor[spec.Notice](),
+	reflect.TypeFor[spec.RequestAnswer](),
+	reflect.TypeFor[spec.TaskProblem](),
+	reflect.TypeFor[spec.Stopping](),
+	reflect.TypeFor[spec.BarrierInput](),
+	reflect.TypeFor[spec.BarrierMessage](),
+	reflect.TypeFor[spec.BarrierResult](),
+	reflect.TypeFor[spec.BarrierStatus](),
+	reflect.TypeFor[spec.BarrierCheckInput](),
+	reflect.TypeFor[spec.BarrierCheckOutput](),
+	reflect.TypeFor[spec.InvalidSpecError](),
+	reflect.TypeFor[spec.InvalidRequestError](),
 }
 
 // TestContract holds every name on the wire against the golden file. A changed or removed name
 // breaks open runs, programs and other versions; one that is added is fine, if old readers may
 // ignore it.
 func TestContract(t *testing.T) {
-	queues := fmt.Sprintf("\n## Queues of the queue q\n\n%s\n%s\n%s\n", HostsQueue("q"), HostQueue("q", "host"), InstanceQueue("q", "host", "instance"))
-	golden(t, "testdata/contract.golden", contract.Text(t, queues, wire))
+	queues := fmt.Sprintf("\n## Queues of the queue q\n\n%s\n%s\n%s\n", spec.HostsQueue("q"), spec.HostQueue("q", "host"), spec.InstanceQueue("q", "host", "instance"))
+	text := queues + "\n## Updates of a run\n\n"
+	types := wire
+	for _, u := range lifecycle.Updates {
+		text += fmt.Sprintf("%-32s %T\n", u.Name, u.Input)
+		types = append(types, reflect.TypeOf(u.Input))
+	}
+	spec.Golden(t, "testdata/contract.golden", contract.Text(t, text, types))
 }
 
 func TestQueues(t *testing.T) {
-	require.Equal(t, "clusterrun/hosts", HostsQueue(TaskQueue))
-	require.Equal(t, "clusterrun/host/a", HostQueue(TaskQueue, "a"))
-	require.Equal(t, "clusterrun/host/a/i", InstanceQueue(TaskQueue, "a", "i"))
-	local := LocalQueue("x")
-	require.True(t, IsPrivateQueue(local), "it asks no fleet for hosts")
-	require.Equal(t, []string{local, local, local}, []string{HostsQueue(local), HostQueue(local, "a"), InstanceQueue(local, "a", "i")})
-	require.False(t, IsLocalQueue(PrivateQueue("x")))
+	require.Equal(t, "clusterrun/hosts", spec.HostsQueue(spec.TaskQueue))
+	require.Equal(t, "clusterrun/host/a", spec.HostQueue(spec.TaskQueue, "a"))
+	require.Equal(t, "clusterrun/host/a/i", spec.InstanceQueue(spec.TaskQueue, "a", "i"))
+	local := spec.LocalQueue("x")
+	require.True(t, spec.IsPrivateQueue(local), "it asks no fleet for hosts")
+	require.Equal(t, []string{local, local, local}, []string{spec.HostsQueue(local), spec.HostQueue(local, "a"), spec.InstanceQueue(local, "a", "i")})
+	require.False(t, spec.IsLocalQueue(spec.PrivateQueue("x")))
 }

@@ -24,6 +24,9 @@ func golden(t *testing.T, path, got string) {
 	require.Equal(t, string(want), got, "if this change is meant, run the test with -update")
 }
 
+// Golden is golden for the tests outside the package.
+var Golden = golden
+
 // document is a file of the corpus in testdata.
 type document struct {
 	name string // file name

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -9,30 +10,85 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
 )
 
-// Updates of a run.
-const (
-	UpdateTerminateTask = "terminate-task"
-	UpdateTerminateAll  = "terminate-all"
-	UpdateStartTask     = "start-task"
-	UpdateRestartTask   = "restart-task"
-	UpdateSignalTask    = "signal-task"
-	UpdateRequestStop   = "request-stop"
-	// UpdateStopTogether requests all tasks to stop together, each by itself, and
-	// UpdateClearStop takes that back. Both answer with [Stopping].
-	UpdateStopTogether = "stop-together"
-	UpdateClearStop    = "clear-stop"
-	// UpdateNotice gives the tasks notice that they are stopped at a deadline. It answers with
-	// [Stopping].
-	UpdateNotice = "notice"
-	// UpdateCaptureStacks captures the stacks of processes.
-	UpdateCaptureStacks = "capture-stacks"
-	// UpdateExec allows a command to be executed with a running task.
-	UpdateExec = "exec"
-	// UpdateSilent reports to a run that all its tasks on a host are silent.
-	UpdateSilent = "silent"
-	// UpdateRestarted reports to a run that a host has restarted one of its tasks.
-	UpdateRestarted = "restarted"
+// Update is an update of the workflow of a run, with input Q and result A.
+type Update[Q Request, A any] struct {
+	Name string
+	// Doc is a sentence for people.
+	Doc string
+	// OnHosts is the activity that carries it out on the hosts of its tasks. It is nil if the
+	// workflow does.
+	OnHosts func(Requests, context.Context, HostRequest[Q]) (RequestAnswer, error)
+}
+
+// String returns the name of the update.
+func (u Update[Q, A]) String() string { return u.Name }
+
+// The updates of a run. Package lifecycle has the rule of each.
+var (
+	UpdateTerminateTask = Update[TaskRequest, RequestAnswer]{"terminate-task", "Ends tasks; their exits are ignored.", Requests.TerminateTasks}
+	UpdateTerminateAll  = Update[TerminateAllRequest, RequestAnswer]{"terminate-all", "Ends all tasks, by default with SIGKILL.", nil}
+	UpdateRestartTask   = Update[TaskRequest, RequestAnswer]{"restart-task", "Ends tasks and starts them again.", Requests.RestartTasks}
+	UpdateSignalTask    = Update[SignalRequest, RequestAnswer]{"signal-task", "Sends a signal to tasks.", Requests.SignalTasks}
+	UpdateStartTask     = Update[StartTaskRequest, RequestAnswer]{"start-task", "Starts a task that ended, or one outside the spec.", nil}
+	UpdateCaptureStacks = Update[StacksRequest, RequestAnswer]{"capture-stacks", "Saves the stacks of processes.", Requests.CaptureStacks}
+	UpdateExec          = Update[ExecRequest, RequestAnswer]{"exec", "Allows a command to be executed with a task.", Requests.AllowExec}
+	UpdateRequestStop   = Update[StopRequest, RequestAnswer]{"request-stop", "Stops the run, with grace.", nil}
+	UpdateStopTogether  = Update[TogetherRequest, Stopping]{"stop-together", "Stops all tasks gracefully.", nil}
+	UpdateClearStop     = Update[ClearStopRequest, Stopping]{"clear-stop", "Cancels a graceful stop.", nil}
+	UpdateNotice        = Update[NoticeRequest, Stopping]{"notice", "Gives notice that the tasks will be stopped.", nil}
+	UpdateSilent        = Update[SilentRequest, RequestAnswer]{"silent", "Reports that all tasks on a host are silent.", nil}
+	UpdateRestarted     = Update[RestartedRequest, RequestAnswer]{"restarted", "Tells that a host has restarted a task.", nil}
 )
+
+// Requests carry out requests of operators on a host. They answer with the tasks that had a
+// process to reach. The RunTask activities of the tasks stay open: they see the processes end,
+// and judge the ends.
+type Requests interface {
+	// TerminateTasks ends processes; with auto_restart they start again.
+	TerminateTasks(ctx context.Context, in HostRequest[TaskRequest]) (RequestAnswer, error)
+	// RestartTasks ends processes and starts them again, in any case.
+	RestartTasks(ctx context.Context, in HostRequest[TaskRequest]) (RequestAnswer, error)
+	// SignalTasks sends a signal to processes.
+	SignalTasks(ctx context.Context, in HostRequest[SignalRequest]) (RequestAnswer, error)
+	// CaptureStacks writes the stacks of processes to files. Its answer has at most
+	// [stacktree.HostBytes] of stacks.
+	CaptureStacks(ctx context.Context, in HostRequest[StacksRequest]) (RequestAnswer, error)
+	// AllowExec allows a command to be executed with a task.
+	AllowExec(ctx context.Context, in HostRequest[ExecRequest]) (RequestAnswer, error)
+}
+
+// HostRequest is a request to the tasks of a generation on one host.
+type HostRequest[Q any] struct {
+	Group
+	Request Q `json:"request"`
+}
+
+// Group is a generation of a run: an activity that comes late reaches nothing of the next one.
+type Group struct {
+	// Run is the execution by which hosts know the run, if it is not the calling one.
+	Run string `json:"run,omitempty"`
+	// Generation counts the launches of the whole group, from 0.
+	Generation int `json:"generation,omitempty"`
+}
+
+// Request is the input of an update.
+type Request interface {
+	// Validate checks the request without the run, which checks its tasks. The error is an
+	// [*InvalidRequestError] with all problems.
+	Validate() error
+}
+
+// TasksRequest is a request that hosts carry out.
+type TasksRequest interface {
+	Request
+	// For returns the request for these tasks alone.
+	For(tasks []string) TasksRequest
+}
+
+func (r TaskRequest) For(tasks []string) TasksRequest   { r.Tasks = tasks; return r }
+func (r SignalRequest) For(tasks []string) TasksRequest { r.Tasks = tasks; return r }
+func (r StacksRequest) For(tasks []string) TasksRequest { r.Tasks = tasks; return r }
+func (r ExecRequest) For([]string) TasksRequest         { return r }
 
 // Requests come from people in the middle of an incident, often through `temporal workflow
 // update`, which accepts a misspelt field silently. So a request with a missing field is

@@ -48,7 +48,7 @@ func (s *stops) RequestStop(ctx context.Context, by runkey.Task, request spec.To
 	if r.Stopping != nil && r.Stopping.Stop {
 		return *r.Stopping, nil
 	}
-	return s.ask(ctx, r, updateOf(by, spec.UpdateStopTogether, request.Key, request))
+	return s.ask(ctx, r, updateOf(by, spec.UpdateStopTogether.Name, request.Key, request))
 }
 
 // ClearStop implements [taskapi.Stops].
@@ -58,7 +58,7 @@ func (s *stops) ClearStop(ctx context.Context, by runkey.Task) (spec.Stopping, e
 		return spec.Stopping{}, err
 	}
 	defer leave()
-	return s.ask(ctx, r, updateOf(by, spec.UpdateClearStop, rand.Text(), spec.ClearStopRequest{Task: by.Task, Generation: by.Generation}))
+	return s.ask(ctx, r, updateOf(by, spec.UpdateClearStop.Name, rand.Text(), spec.ClearStopRequest{Task: by.Task, Generation: by.Generation}))
 }
 
 // updateOf returns the update by which a task sends a request to its run. The same key gives

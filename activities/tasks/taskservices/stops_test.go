@@ -106,7 +106,7 @@ func TestATaskAsksTheRunToStop_CO01(t *testing.T) {
 	assert.Equal(t, "worker-1", s.By)
 	require.Len(t, r.asked, 1)
 	assert.Equal(t, "stop-together/1/worker-1/k", r.asked[0].ID)
-	assert.Equal(t, spec.UpdateStopTogether, r.asked[0].Name)
+	assert.Equal(t, spec.UpdateStopTogether.Name, r.asked[0].Name)
 	wish := r.asked[0].Input.(spec.TogetherRequest)
 	assert.Equal(t, 1, wish.Generation)
 	assert.NotZero(t, wish.BootNanos)

@@ -124,7 +124,7 @@ func allowed(ctx context.Context, run *starter.Run, task string, start *remoteco
 			return way, err
 		}
 	}
-	way, err = run.Exec(ctx, spec.ExecRequest{Task: names[0], Key: key})
+	way, err = starter.Ask(ctx, run, spec.UpdateExec, spec.ExecRequest{Task: names[0], Key: key})
 	if err == nil && way.Service == nil {
 		err = fmt.Errorf("run %s gives no way to the host of %s", run.ID, names[0])
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -35,9 +34,7 @@ noticed only then.
 
 // restartTasks stops tasks of a run and starts them again.
 func restartTasks(ctx context.Context, a *cli.App, id string, tasks []string, how endFlags) error {
-	return cli.Request(ctx, a, id, "restarted", tasks, func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
-		return r.RestartTask(ctx, spec.TaskRequest{Tasks: tasks, Signal: how.signal, Grace: how.given()})
-	})
+	return cli.Request(ctx, a, id, "restarted", tasks, spec.UpdateRestartTask, spec.TaskRequest{Signal: how.signal, Grace: how.given()})
 }
 
 // endFlags are the flags that configure how the process of a task is ended.

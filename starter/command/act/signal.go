@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -34,7 +33,5 @@ func signalTasks(ctx context.Context, a *cli.App, id string, tasks []string, sig
 	if _, err := spec.SignalNumber(signal); err != nil {
 		return cli.Usagef("%s", err)
 	}
-	return cli.Request(ctx, a, id, "signalled", tasks, func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
-		return r.SignalTask(ctx, spec.SignalRequest{Tasks: tasks, Signal: signal})
-	})
+	return cli.Request(ctx, a, id, "signalled", tasks, spec.UpdateSignalTask, spec.SignalRequest{Signal: signal})
 }

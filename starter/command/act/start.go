@@ -93,7 +93,11 @@ func runStart(ctx context.Context, a *cli.App, cmd *cobra.Command, positional []
 			return err
 		}
 	}
-	return cli.Request(ctx, a, id, "started", nil, func(ctx context.Context, r *starter.Run, _ []string) (spec.RequestAnswer, error) {
-		return r.StartTask(ctx, q)
+	return cli.WithRun(ctx, a, id, func(ctx context.Context, r *starter.Run) error {
+		answer, err := starter.Ask(ctx, r, spec.UpdateStartTask, q)
+		if err != nil {
+			return err
+		}
+		return cli.PrintAnswer(a, id, "started", answer)
 	})
 }

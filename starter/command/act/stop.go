@@ -196,10 +196,7 @@ func stopTasks(ctx context.Context, a *cli.App, r *starter.Run, tasks []string, 
 	if o.kill {
 		q.Signal = "SIGKILL"
 	}
-	return cli.RequestOf(ctx, a, r, "stopped", tasks, func(ctx context.Context, r *starter.Run, tasks []string) (spec.RequestAnswer, error) {
-		q.Tasks = tasks
-		return r.TerminateTask(ctx, q)
-	})
+	return cli.RequestOf(ctx, a, r, "stopped", tasks, spec.UpdateTerminateTask, q)
 }
 
 // stop returns the function that stops a run in the way that the flags choose.

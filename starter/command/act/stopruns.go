@@ -117,7 +117,7 @@ func stopAll(q spec.TerminateAllRequest) stopFunc {
 				nobodyAnswers(errUnexecuted)
 			}
 		}()
-		answer, err := r.TerminateAll(asking, q)
+		answer, err := starter.Ask(asking, r, spec.UpdateTerminateAll, q)
 		if context.Cause(asking) == errUnexecuted {
 			return endUnexecuted(ctx, r)
 		}
@@ -160,7 +160,7 @@ func abandon(reason string) stopFunc {
 // stopGracefully asks the tasks of a run to stop, each by itself.
 func stopGracefully(q spec.TogetherRequest) stopFunc {
 	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
-		s, err := r.StopTogether(ctx, q)
+		s, err := starter.Ask(ctx, r, spec.UpdateStopTogether, q)
 		line := fmt.Sprintf("stopping gracefully: %s: %s", r.ID, report.StoppingLine(s, time.Now()))
 		return Stopped{RunID: r.ID, State: "stopping", Stopping: &s, line: line}, err
 	}
@@ -169,7 +169,7 @@ func stopGracefully(q spec.TogetherRequest) stopFunc {
 // giveNotice gives the tasks of a run notice that they will be stopped.
 func giveNotice(q spec.NoticeRequest) stopFunc {
 	return func(ctx context.Context, r *starter.Run) (Stopped, error) {
-		s, err := r.Notice(ctx, q)
+		s, err := starter.Ask(ctx, r, spec.UpdateNotice, q)
 		if err != nil {
 			return Stopped{}, err
 		}
@@ -183,7 +183,7 @@ func giveNotice(q spec.NoticeRequest) stopFunc {
 
 // cancelStop withdraws such a request.
 func cancelStop(ctx context.Context, r *starter.Run) (Stopped, error) {
-	s, err := r.ClearStop(ctx)
+	s, err := starter.Ask(ctx, r, spec.UpdateClearStop, spec.ClearStopRequest{})
 	return Stopped{RunID: r.ID, State: "running", Stopping: &s, line: "continues: " + r.ID}, err
 }
 

@@ -30,26 +30,25 @@ func WithRun(ctx context.Context, a *App, id string, do func(context.Context, *s
 	return do(ctx, starter.Get(c, id, ""))
 }
 
-// Request makes a request to a run for the tasks, and prints the tasks that it reached. tasks
-// is nil for a request that names no tasks.
-func Request(ctx context.Context, a *App, id, did string, tasks []string, ask func(context.Context, *starter.Run, []string) (spec.RequestAnswer, error)) error {
+// Request makes a request to tasks of a run, and prints the tasks that it reached.
+func Request[Q spec.TasksRequest](ctx context.Context, a *App, id, did string, tasks []string, u spec.Update[Q, spec.RequestAnswer], q Q) error {
 	if err := CheckTasks(tasks); err != nil {
 		return err
 	}
 	return WithRun(ctx, a, id, func(ctx context.Context, run *starter.Run) error {
-		return RequestOf(ctx, a, run, did, tasks, ask)
+		return RequestOf(ctx, a, run, did, tasks, u, q)
 	})
 }
 
 // RequestOf is like [Request] for a run of a client.
-func RequestOf(ctx context.Context, a *App, run *starter.Run, did string, tasks []string, ask func(context.Context, *starter.Run, []string) (spec.RequestAnswer, error)) error {
+func RequestOf[Q spec.TasksRequest](ctx context.Context, a *App, run *starter.Run, did string, tasks []string, u spec.Update[Q, spec.RequestAnswer], q Q) error {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	names, err := TasksOf(ctx, run, tasks)
 	if err != nil {
 		return err
 	}
-	answer, err := ForTasks(names, func(tasks []string) (spec.RequestAnswer, error) { return ask(ctx, run, tasks) })
+	answer, err := AskTasks(ctx, run, names, u, q)
 	if err != nil {
 		return err
 	}
@@ -96,10 +95,16 @@ func NamesOfRanks(s *starter.Status, given []string) ([]string, error) {
 	return names, nil
 }
 
-// ForTasks makes a request for tasks. If the run refuses it for some of them, ForTasks repeats
-// it for the others and adds the refusals to the problems of the answer. It returns an error if
-// the request succeeds for no task.
-func ForTasks(tasks []string, ask func([]string) (spec.RequestAnswer, error)) (spec.RequestAnswer, error) {
+// AskTasks makes a request to tasks of a run. If the run refuses it for some of them, AskTasks
+// repeats it for the others and adds the refusals to the problems of the answer. It returns an
+// error if the request succeeds for no task.
+func AskTasks[Q spec.TasksRequest](ctx context.Context, run *starter.Run, tasks []string, u spec.Update[Q, spec.RequestAnswer], q Q) (spec.RequestAnswer, error) {
+	return forTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
+		return starter.Ask(ctx, run, u, q.For(tasks).(Q))
+	})
+}
+
+func forTasks(tasks []string, ask func([]string) (spec.RequestAnswer, error)) (spec.RequestAnswer, error) {
 	var problems []spec.TaskProblem
 	for {
 		answer, err := ask(tasks)

@@ -33,19 +33,19 @@ func TestARequestIsMetForTheTasksForWhichItCanBe(t *testing.T) {
 		}
 	}
 
-	answer, err := ForTasks([]string{"a", "b", "c"}, answers(wrong("a"), nil))
+	answer, err := forTasks([]string{"a", "b", "c"}, answers(wrong("a"), nil))
 	require.NoError(t, err)
 	assert.Equal(t, [][]string{{"a", "b", "c"}, {"b", "c"}}, asked)
 	assert.Equal(t, []string{"b", "c"}, answer.Tasks)
 	assert.Equal(t, "a is no task\nc is on a host that is away", Messages(answer.Problems))
 
-	_, err = ForTasks([]string{"a", "b"}, answers(wrong("a", "b")))
+	_, err = forTasks([]string{"a", "b"}, answers(wrong("a", "b")))
 	require.EqualError(t, err, "as the run says it")
 	assert.Len(t, asked, 1, "there is nobody left")
 
-	_, err = ForTasks(nil, answers(errors.New("the run has ended")))
+	_, err = forTasks(nil, answers(errors.New("the run has ended")))
 	require.EqualError(t, err, "the run has ended")
 
-	_, err = ForTasks([]string{"a", "b"}, answers(wrong("a"), wrong("b")))
+	_, err = forTasks([]string{"a", "b"}, answers(wrong("a"), wrong("b")))
 	require.EqualError(t, err, "a is no task\nas the run says it")
 }

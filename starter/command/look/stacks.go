@@ -108,9 +108,7 @@ func stacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, h
 	if err != nil {
 		return err
 	}
-	answer, err := cli.ForTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
-		return run.CaptureStacks(ctx, spec.StacksRequest{Tasks: tasks, Again: how.again.Spec()})
-	})
+	answer, err := cli.AskTasks(ctx, run, tasks, spec.UpdateCaptureStacks, spec.StacksRequest{Again: how.again.Spec()})
 	var ended *starter.EndedError
 	if errors.As(err, &ended) {
 		return keptStacks(ctx, a, run, tasks, how.show)

@@ -350,15 +350,15 @@ func (l *topFetcher) act(a top.Action) string {
 	case top.Kill:
 		did = "killed: "
 		if tasks == nil {
-			answer, err = run.TerminateAll(ctx, spec.TerminateAllRequest{})
+			answer, err = starter.Ask(ctx, run, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
 		} else {
-			answer, err = run.TerminateTask(ctx, spec.TaskRequest{Tasks: tasks, Signal: "SIGKILL"})
+			answer, err = starter.Ask(ctx, run, spec.UpdateTerminateTask, spec.TaskRequest{Tasks: tasks, Signal: "SIGKILL"})
 		}
 	case top.Restart:
 		did = "restarted: "
-		answer, err = run.RestartTask(ctx, spec.TaskRequest{Tasks: tasks})
+		answer, err = starter.Ask(ctx, run, spec.UpdateRestartTask, spec.TaskRequest{Tasks: tasks})
 	case top.Stacks:
-		answer, err = run.CaptureStacks(ctx, spec.StacksRequest{Tasks: tasks})
+		answer, err = starter.Ask(ctx, run, spec.UpdateCaptureStacks, spec.StacksRequest{Tasks: tasks})
 		for _, task := range answer.Tasks {
 			if file := answer.Files[task]; file != "" {
 				did = "written to " + filepath.Dir(file) + " and beside the logs of: "

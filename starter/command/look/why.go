@@ -60,7 +60,7 @@ func doingOf(ctx context.Context, r *starter.Run, s *starter.Status) (d doing, e
 	if d.barriers, err = r.Barriers(ctx); err != nil {
 		return d, err
 	}
-	answer, err := r.CaptureStacks(ctx, spec.StacksRequest{Again: spec.DurationOf(secondLook)})
+	answer, err := starter.Ask(ctx, r, spec.UpdateCaptureStacks, spec.StacksRequest{Again: spec.DurationOf(secondLook)})
 	var ended *starter.EndedError
 	switch {
 	case errors.As(err, &ended):

@@ -61,7 +61,7 @@ func passSignal(ctx context.Context, a *cli.App, run *starter.Run, host, name st
 		a.Say("got %s, which is not passed on: no process runs", name)
 		return
 	default:
-		_, err = run.SignalTask(ctx, spec.SignalRequest{Tasks: tasks, Signal: name})
+		_, err = starter.Ask(ctx, run, spec.UpdateSignalTask, spec.SignalRequest{Tasks: tasks, Signal: name})
 	}
 	if err != nil && ctx.Err() != context.Canceled {
 		a.Say("got %s, which is not passed on: %s", name, err)

@@ -56,7 +56,7 @@ func (l *localRun) signal(ctx context.Context, s os.Signal) int {
 // so that the run can succeed.
 func (l *localRun) end(ctx context.Context) error {
 	if l.owner.endedInOrder() {
-		if _, err := l.run.StopTogether(ctx, spec.TogetherRequest{Reason: "its program has no more to ask"}); err == nil {
+		if _, err := starter.Ask(ctx, l.run, spec.UpdateStopTogether, spec.TogetherRequest{Reason: "its program has no more to ask"}); err == nil {
 			return nil
 		}
 	}
@@ -160,7 +160,7 @@ func (l *localRun) kill(ctx context.Context) {
 		done() // the server did not answer before
 	}
 	grace := spec.Duration(0)
-	if _, err := l.run.TerminateAll(ctx, spec.TerminateAllRequest{Signal: "SIGKILL", Grace: &grace}); err != nil {
+	if _, err := starter.Ask(ctx, l.run, spec.UpdateTerminateAll, spec.TerminateAllRequest{Signal: "SIGKILL", Grace: &grace}); err != nil {
 		l.worker.Cut()
 		l.hosts.Cut()
 		time.AfterFunc(cutBound, l.giveUp)

@@ -95,7 +95,7 @@ func (s *Server) carryOut(ctx context.Context, run *starter.Run, action string, 
 		}
 		return done("The run is stopping.")
 	case actionKill:
-		answer, err := run.TerminateAll(ctx, spec.TerminateAllRequest{})
+		answer, err := starter.Ask(ctx, run, spec.UpdateTerminateAll, spec.TerminateAllRequest{})
 		return noteOf("Killed", answer, err)
 	}
 	tasks, err := chosenTasks(ctx, run, form.Get("tasks"), action != actionStacks)
@@ -104,24 +104,18 @@ func (s *Server) carryOut(ctx context.Context, run *starter.Run, action string, 
 	}
 	switch action {
 	case actionRestart:
-		answer, err := cli.ForTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
-			return run.RestartTask(ctx, spec.TaskRequest{Tasks: tasks})
-		})
+		answer, err := cli.AskTasks(ctx, run, tasks, spec.UpdateRestartTask, spec.TaskRequest{})
 		return noteOf("Restarted", answer, err)
 	case actionSignal:
 		signal := form.Get("signal")
 		if _, err := spec.SignalNumber(signal); err != nil {
 			return page.Notice{}, err
 		}
-		answer, err := cli.ForTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
-			return run.SignalTask(ctx, spec.SignalRequest{Tasks: tasks, Signal: signal})
-		})
+		answer, err := cli.AskTasks(ctx, run, tasks, spec.UpdateSignalTask, spec.SignalRequest{Signal: signal})
 		return noteOf("Sent "+signal+" to", answer, err)
 	case actionStacks:
 		again := spec.Duration(time.Second)
-		answer, err := cli.ForTasks(tasks, func(tasks []string) (spec.RequestAnswer, error) {
-			return run.CaptureStacks(ctx, spec.StacksRequest{Tasks: tasks, Again: &again})
-		})
+		answer, err := cli.AskTasks(ctx, run, tasks, spec.UpdateCaptureStacks, spec.StacksRequest{Again: &again})
 		if err == nil {
 			// Without the status, the hosts of the tasks are unknown.
 			status, _ := run.Status(ctx)

@@ -24,7 +24,7 @@ type Host interface {
 	Deny(ctx context.Context, in DenyInput) (DenyOutput, error)
 	// RunTask holds a lease on the process of a task for as long as it lives.
 	RunTask(ctx context.Context, in RunTaskInput) (spec.Exit, error)
-	Requests
+	spec.Requests
 	Tasks
 	// Release ends the run on the host and returns every exit of every process.
 	Release(ctx context.Context, in ReleaseInput) (ReleaseOutput, error)
@@ -37,18 +37,13 @@ type Host interface {
 type Activity[In, Out any] = func(Host, context.Context, In) (Out, error)
 
 // Name returns the registered name of an activity.
-func Name[In, Out any](a Activity[In, Out]) string {
+func Name[In, Out any](a Activity[In, Out]) string { return MethodName(a) }
+
+// MethodName is [Name] for a method of an interface that [Host] includes.
+func MethodName(a any) string {
 	full := runtime.FuncForPC(reflect.ValueOf(a).Pointer()).Name()
 	return full[strings.LastIndexByte(full, '.')+1:]
 }
 
 // None is the output of an activity that only succeeds or fails.
 type None struct{}
-
-// Group is a generation of a run: an activity that comes late reaches nothing of the next one.
-type Group struct {
-	// Run is the execution by which hosts know the run, if it is not the calling one.
-	Run string `json:"run,omitempty"`
-	// Generation counts the launches of the whole group, from 0.
-	Generation int `json:"generation,omitempty"`
-}

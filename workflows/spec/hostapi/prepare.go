@@ -26,7 +26,7 @@ type PrepareOutput struct {
 // DenyInput asks a host to say no longer, for tasks of another host, that the server does not
 // answer.
 type DenyInput struct {
-	Group
+	spec.Group
 	Tasks []string `json:"tasks"`
 	// Offer is the last offer that is denied.
 	Offer int64 `json:"offer"`

@@ -18,25 +18,25 @@ type Tasks interface {
 	// earlier one, and returns once they are gone.
 	SettleTasks(ctx context.Context, in TasksInput) (spec.RequestAnswer, error)
 	// Unreserve gives back the host's reservations for the generation, and for earlier ones.
-	Unreserve(ctx context.Context, in Group) (None, error)
+	Unreserve(ctx context.Context, in spec.Group) (None, error)
 	// TellStopping informs the tasks whether they stop together.
 	TellStopping(ctx context.Context, in TellStoppingInput) (None, error)
 }
 
 // TasksInput names tasks of a generation.
 type TasksInput struct {
-	Group
+	spec.Group
 	Tasks []string `json:"tasks"`
 }
 
 // CheckStartInput is the input of CheckStart.
 type CheckStartInput struct {
-	Group
+	spec.Group
 	Task spec.Task `json:"task"`
 }
 
 // TellStoppingInput is the input of TellStopping.
 type TellStoppingInput struct {
-	Group
+	spec.Group
 	Stopping spec.Stopping `json:"stopping"`
 }
