@@ -81,7 +81,7 @@ type Request interface {
 // TasksRequest is a request that hosts carry out.
 type TasksRequest interface {
 	Request
-	// For returns the request for these tasks alone.
+	// For returns the request for only these tasks.
 	For(tasks []string) TasksRequest
 }
 
