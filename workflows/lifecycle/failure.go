@@ -24,40 +24,27 @@ func (a *account) failed(t *task) bool {
 	}
 }
 
-// failure is a failure of the run.
-type failure struct {
-	task *task
-	exit spec.Exit
-	host string
-	// evidence is the reason why it counts as the root cause, if not its end.
-	evidence spec.Evidence
+// failure returns the failure of a task that has ended.
+func (t *task) failure(host string) spec.Failure {
+	return spec.Failure{Task: t.Name(), Rank: t.Rank, Host: host, Exit: *t.exit}
 }
 
-// reported reports whether the program reported an error.
-func (f failure) reported() bool { return f.exit.Reported && !f.hostLost() }
-
-// stopped reports whether the program had reported or shown its error and was stopped before it
-// ended by itself.
-func (f failure) stopped() bool {
-	return (f.reported() || f.evidence == spec.EvidencePrinted || f.evidence == spec.EvidenceStacks) && !f.exit.Cause.ByItself()
-}
-
-// hostLost reports whether the process was lost with its host.
-func (f failure) hostLost() bool { return f.exit.Cause == spec.CauseHostLost }
+// reported reports whether the program reported an error, and was not lost with its host.
+func reported(f spec.Failure) bool { return f.Reported && f.Cause != spec.CauseHostLost }
 
 // failures returns all failures of the run, in order of arrival.
-func (a *account) failures(e Released) []failure {
+func (a *account) failures(e Released) []spec.Failure {
 	byArrival := make([]*task, a.arrivals)
 	for _, t := range a.tasks {
 		if t.arrived > 0 {
 			byArrival[t.arrived-1] = t
 		}
 	}
-	var all []failure
+	var all []spec.Failure
 	request, requested := a.requestFailure(e)
 	at := a.together.after
-	if requested && request.task.arrived > 0 {
-		at = min(at, request.task.arrived-1) // its process ended before the request arrived
+	if requested && a.arrival(request) > 0 {
+		at = min(at, a.arrival(request)-1) // its process ended before the request arrived
 	}
 	for i, t := range byArrival {
 		if requested && i == at {
@@ -65,22 +52,22 @@ func (a *account) failures(e Released) []failure {
 		}
 		switch {
 		case t == nil: // the end of an earlier launch, which no longer counts
-		case requested && t == request.task: // the request says more than the end does
+		case requested && t.Name() == request.Task: // the request says more than the end does
 		case a.failed(t):
-			all = append(all, failure{task: t, exit: *t.exit, host: e.Hosts[t.Name()]})
+			all = append(all, t.failure(e.Hosts[t.Name()]))
 		case a.decided == byTimeout || a.decided == byMaxRunTime:
 			if exit, ok := t.lastReport(e.Exits[t.Name()]); ok {
-				all = append(all, failure{task: t, exit: exit, host: e.Hosts[t.Name()]})
+				all = append(all, spec.Failure{Task: t.Name(), Rank: t.Rank, Host: e.Hosts[t.Name()], Exit: exit})
 			}
 		}
 	}
 	if requested && at == len(byArrival) {
 		all = append(all, request)
 	}
-	if g := a.group.before; len(all) == 0 && g != nil && g.reported() && (a.decided == byTimeout || a.decided == byMaxRunTime) {
+	if g := a.group.before; len(all) == 0 && g != nil && reported(*g) && (a.decided == byTimeout || a.decided == byMaxRunTime) {
 		// The group failed again and again in the same way until time ran out.
 		before := *g
-		before.host = e.Hosts[g.task.Name()]
+		before.Host = e.Hosts[g.Task]
 		all = append(all, before)
 	}
 	return all
@@ -105,8 +92,8 @@ func (t *task) lastReport(exits []spec.Exit) (spec.Exit, bool) {
 
 // rootOf returns the root cause: the earliest failure that may be the reason for the end of the
 // run.
-func (a *account) rootOf(all []failure) *failure {
-	var final []failure
+func (a *account) rootOf(all []spec.Failure) *spec.Failure {
+	var final []spec.Failure
 	for _, f := range all {
 		if a.final(f) {
 			final = append(final, f)
@@ -121,30 +108,30 @@ func (a *account) rootOf(all []failure) *failure {
 // final reports whether a failure was one that restarts do not mend. If a failure has stopped
 // the others, a task that was waiting for its restart then, or would have been given one, has
 // failed before but did not end the run.
-func (a *account) final(f failure) bool {
-	if a.decided != byFailure || !a.spec.RestartsTasks() || f.evidence == spec.EvidenceRequest || !f.exit.Cause.ByItself() {
+func (a *account) final(f spec.Failure) bool {
+	if a.decided != byFailure || !a.spec.RestartsTasks() || f.Evidence == spec.EvidenceRequest || !f.Cause.ByItself() {
 		return true
 	}
-	return f.task.arrived <= a.decidedAt && !f.task.waiting || a.usedUp(f)
+	return a.arrival(f) <= a.decidedAt && !a.named[f.Task].waiting || a.usedUp(f)
 }
 
 // usedUp reports whether the task of a failure had no restart left.
-func (a *account) usedUp(f failure) bool {
+func (a *account) usedUp(f spec.Failure) bool {
 	most := a.spec.MaxRestarts
-	return a.spec.RestartsTasks() && most != nil && f.exit.Restart-f.task.first >= *most
+	return a.spec.RestartsTasks() && most != nil && f.Restart-a.named[f.Task].first >= *most
 }
 
 // earliest returns the earliest of failures in order of arrival. Between hosts the order of the
 // history decides, since their clocks cannot be compared. On the host of the first failure its
 // monotonic clock decides, which is more exact than the order in which activities returned;
 // rank breaks ties.
-func earliest(all []failure) *failure {
+func earliest(all []spec.Failure) *spec.Failure {
 	if len(all) == 0 {
 		return nil
 	}
 	first := &all[0]
 	for i := range all[1:] {
-		if f := &all[i+1]; f.host == first.host && f.before(first) {
+		if f := &all[i+1]; f.Host == first.Host && before(f, first) {
 			first = f
 		}
 	}
@@ -152,27 +139,30 @@ func earliest(all []failure) *failure {
 }
 
 // before reports whether f happened before g. Both must be on one host.
-func (f *failure) before(g *failure) bool {
-	a, b := f.exit.FailedNanos(), g.exit.FailedNanos()
+func before(f, g *spec.Failure) bool {
+	a, b := f.FailedNanos(), g.FailedNanos()
 	switch {
-	case f.host == "" || a == 0 || b == 0:
+	case f.Host == "" || a == 0 || b == 0:
 		return false
 	case a != b:
 		return a < b
 	default:
-		return f.task.Rank < g.task.Rank
+		return f.Rank < g.Rank
 	}
 }
 
-// describe returns the failure in the form of the result.
-func (a *account) describe(f failure) *spec.Failure {
-	d := &spec.Failure{Task: f.task.Name(), Rank: f.task.Rank, Host: f.host, Exit: f.exit, Evidence: f.evidence}
-	switch n := f.exit.Restart - f.task.first; {
+// arrival returns the number of the end of a failed task among all ends, from 1, or 0 if it has
+// not ended.
+func (a *account) arrival(f spec.Failure) int { return a.named[f.Task].arrived }
+
+// describe returns the failure with the restarts before it.
+func (a *account) describe(f spec.Failure) *spec.Failure {
+	switch n := f.Restart - a.named[f.Task].first; {
 	case n > 0:
-		d.Restarts, d.UsedUp = n, a.usedUp(f)
-	case a.group.generation > 0 && f.exit.Restart >= a.group.first:
+		f.Restarts, f.UsedUp = n, a.usedUp(f)
+	case a.group.generation > 0 && f.Restart >= a.group.first:
 		most := a.spec.MaxRestarts
-		d.Restarts, d.OfGroup, d.UsedUp = a.group.generation, true, most != nil && a.group.counted >= *most
+		f.Restarts, f.OfGroup, f.UsedUp = a.group.generation, true, most != nil && a.group.counted >= *most
 	}
-	return d
+	return &f
 }

@@ -15,9 +15,9 @@ type group struct {
 	// cause is the cause of the stop of the group. root is the failure that caused it, or nil
 	// if an operator asked.
 	cause spec.Cause
-	root  *failure
+	root  *spec.Failure
 	// before is the root cause of the previous generation.
-	before *failure
+	before *spec.Failure
 	// restarts are the last maxRestartsKept restarts, the oldest first.
 	restarts []spec.GroupRestart
 	// standstill says whether restarts lead further.
@@ -42,7 +42,7 @@ func (m *Machine) mayRegroup(cause spec.Cause) bool {
 
 // regroup stops the remaining tasks of a generation because a task failed.
 func (m *Machine) regroup(t *task) {
-	m.group.cause, m.group.root = t.exit.Cause, &failure{task: t, exit: *t.exit}
+	m.group.cause, m.group.root = t.exit.Cause, new(t.failure(""))
 	m.stopForRegroup(spec.CauseCollateral)
 }
 
@@ -59,14 +59,14 @@ func (m *Machine) endRegrouping() {
 
 // generationRoot returns the root cause of the generation that has ended, which need not
 // be the failure that made the machine stop it. It is nil if an operator stopped it.
-func (a *account) generationRoot() *failure {
+func (a *account) generationRoot() *spec.Failure {
 	if a.group.root == nil {
 		return nil
 	}
-	var all []failure
+	var all []spec.Failure
 	for _, t := range a.endedSince(0) {
 		if a.failed(t) {
-			all = append(all, failure{task: t, exit: *t.exit, host: t.host})
+			all = append(all, t.failure(t.host))
 		}
 	}
 	root := earliest(all)
@@ -107,11 +107,11 @@ func (m *Machine) nextGeneration() {
 
 // next begins another generation, whose first processes have the number first. before is the
 // root cause of the last generation's end.
-func (g *group) next(first int, before *failure) {
+func (g *group) next(first int, before *spec.Failure) {
 	if g.cause.ByItself() {
 		g.counted++
 	}
-	if root := g.root; root == nil || root.exit.Ended.Sub(root.exit.Started) >= stableAfter {
+	if root := g.root; root == nil || root.Ended.Sub(root.Started) >= stableAfter {
 		g.quick = 0
 	} else {
 		g.quick++

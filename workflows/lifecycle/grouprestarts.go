@@ -16,7 +16,7 @@ const (
 
 // keepRestart records that the group is restarted because of root, which is nil if an operator
 // asked. first is the number of the first processes of the generation that begins.
-func (a *account) keepRestart(first int, root *failure) {
+func (a *account) keepRestart(first int, root *spec.Failure) {
 	r := spec.GroupRestart{Generation: a.group.generation + 1, Attempt: first}
 	if r.Requeued = a.requeue.next; r.Requeued == spec.RequeueOnPreemption {
 		r.Reason = shorten.Text(a.requeue.notice.String(), maxRestartWords)

@@ -165,7 +165,7 @@ func (m *Machine) judgeEnd(t *task) {
 	case m.failed(t) && m.mayRegroup(t.exit.Cause):
 		m.regroup(t)
 	case m.failed(t) && t.endedBy(spec.CauseHostLost) && m.mayRequeue(spec.RequeueOnHostLost):
-		m.requeueNow(spec.RequeueOnHostLost, spec.CauseCollateral, &failure{task: t, exit: *t.exit})
+		m.requeueNow(spec.RequeueOnHostLost, spec.CauseCollateral, new(t.failure("")))
 	case m.isChief(t):
 		m.chiefEnded()
 	case m.decided == undecided && m.failed(t) && m.spec.OnFailure != spec.OnFailureContinue:

@@ -136,12 +136,12 @@ func (m *Machine) mayRequeue(on spec.RequeueOn) bool {
 
 // requeueNow stops the tasks that are left with the cause why, and makes the run pending again.
 // root is a lost task, or nil if time is up.
-func (m *Machine) requeueNow(on spec.RequeueOn, why spec.Cause, root *failure) {
+func (m *Machine) requeueNow(on spec.RequeueOn, why spec.Cause, root *spec.Failure) {
 	m.requeue.next = on
 	m.requeue.counted++
 	m.group.cause, m.group.root = why, root
 	if root != nil {
-		m.group.cause = root.exit.Cause
+		m.group.cause = root.Cause
 	}
 	m.stopForRegroup(why)
 }

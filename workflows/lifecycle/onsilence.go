@@ -54,19 +54,21 @@ func (m *Machine) endSilence() {
 // byStacks returns the failure of the task that a silent root waited for, if the stacks show
 // it: the first outlier that ended badly and was not lost with its host. The run may have
 // stopped it because of the others. If there is none, byStacks returns nil.
-func (a *account) byStacks(root *failure, hostOf func(*task) string) *failure {
+func (a *account) byStacks(root *spec.Failure, hostOf func(*task) string) *spec.Failure {
 	if !a.foundSilence(root) {
 		return nil
 	}
 	for _, t := range a.tasks {
 		if !t.absent && a.findings.Outliers.Has(t.Rank) && t.exit != nil && !t.exit.OK() && !t.endedBy(spec.CauseHostLost) {
-			return &failure{task: t, exit: *t.exit, host: hostOf(t), evidence: spec.EvidenceStacks}
+			f := t.failure(hostOf(t))
+			f.Evidence = spec.EvidenceStacks
+			return &f
 		}
 	}
 	return nil
 }
 
 // foundSilence reports whether f is a failure for silence whose stacks were captured before.
-func (a *account) foundSilence(f *failure) bool {
-	return f != nil && f.evidence != spec.EvidenceRequest && f.exit.Cause == spec.CauseSilence && a.findings != nil && a.foundIn == a.group.generation
+func (a *account) foundSilence(f *spec.Failure) bool {
+	return f != nil && f.Evidence != spec.EvidenceRequest && f.Cause == spec.CauseSilence && a.findings != nil && a.foundIn == a.group.generation
 }

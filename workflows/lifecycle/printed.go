@@ -14,19 +14,19 @@ const clockError = time.Second
 // of that: the earliest error that another process had printed, and that was its own. That
 // process need not have ended by itself: it was on its way out when it was stopped. If there is
 // none, it returns nil. hostOf returns the host of a task.
-func (a *account) byEvidence(root *failure, all []failure, hostOf func(*task) string) *failure {
-	if root == nil || root.evidence == spec.EvidenceRequest || root.exit.Printed == nil || !root.exit.Printed.LostPeer {
+func (a *account) byEvidence(root *spec.Failure, all []spec.Failure, hostOf func(*task) string) *spec.Failure {
+	if root == nil || root.Evidence == spec.EvidenceRequest || root.Printed == nil || !root.Printed.LostPeer {
 		return nil
 	}
-	var first *failure
-	consider := func(f failure) {
-		if f.task == root.task || f.evidence == spec.EvidenceRequest || !f.exit.Printed.Own() || !f.couldPrecede(root) {
+	var first *spec.Failure
+	consider := func(f spec.Failure) {
+		if f.Task == root.Task || f.Evidence == spec.EvidenceRequest || !f.Printed.Own() || !a.couldPrecede(f, root) {
 			return
 		}
-		if first == nil || f.exit.Printed.By.Before(first.exit.Printed.By) {
-			f.evidence = spec.EvidencePrinted
-			if f.exit.ErrorTime.IsZero() {
-				f.exit.ErrorTime = f.exit.Printed.By
+		if first == nil || f.Printed.By.Before(first.Printed.By) {
+			f.Evidence = spec.EvidencePrinted
+			if f.ErrorTime.IsZero() {
+				f.ErrorTime = f.Printed.By
 			}
 			first = &f
 		}
@@ -36,7 +36,7 @@ func (a *account) byEvidence(root *failure, all []failure, hostOf func(*task) st
 	}
 	for _, t := range a.tasks {
 		if t.endedBy(spec.CauseCollateral) && !t.exit.Reported {
-			consider(failure{task: t, exit: *t.exit, host: hostOf(t)})
+			consider(t.failure(hostOf(t)))
 		}
 	}
 	return first
@@ -44,31 +44,31 @@ func (a *account) byEvidence(root *failure, all []failure, hostOf func(*task) st
 
 // couldPrecede reports whether the error of f may have been printed before the end of g. A
 // process that was stopped because of g had printed its error before.
-func (f *failure) couldPrecede(g *failure) bool {
-	after := f.exit.Printed.After
+func (a *account) couldPrecede(f spec.Failure, g *spec.Failure) bool {
+	after := f.Printed.After
 	switch {
-	case f.task.stopped != "", after.IsZero(), g.exit.Ended.IsZero():
+	case a.named[f.Task].stopped != "", after.IsZero(), g.Ended.IsZero():
 		return true
-	case f.host == g.host:
-		return after.Before(g.exit.Ended)
+	case f.Host == g.Host:
+		return after.Before(g.Ended)
 	}
-	return after.Before(g.exit.Ended.Add(clockError))
+	return after.Before(g.Ended.Add(clockError))
 }
 
 // firstError returns the process that printed an error of its own before root's process ended,
 // if root does not say what went wrong. hostOf returns the host of a task.
-func (a *account) firstError(root *failure, hostOf func(*task) string) *failure {
-	since := root.exit.Ended
-	if p := root.exit.Printed; p != nil && !p.By.IsZero() {
+func (a *account) firstError(root *spec.Failure, hostOf func(*task) string) *spec.Failure {
+	since := root.Ended
+	if p := root.Printed; p != nil && !p.By.IsZero() {
 		since = p.By
 	}
-	var first *failure
+	var first *spec.Failure
 	for _, t := range a.tasks {
-		if t == root.task || t.exit == nil || t.exit.OK() || t.endedBy(spec.CauseOperator) || !t.exit.Printed.Own() {
+		if t.Name() == root.Task || t.exit == nil || t.exit.OK() || t.endedBy(spec.CauseOperator) || !t.exit.Printed.Own() {
 			continue
 		}
-		if by := t.exit.Printed.By; !by.IsZero() && by.Before(since) && (first == nil || by.Before(first.exit.Printed.By)) {
-			first = &failure{task: t, exit: *t.exit, host: hostOf(t)}
+		if by := t.exit.Printed.By; !by.IsZero() && by.Before(since) && (first == nil || by.Before(first.Printed.By)) {
+			first = new(t.failure(hostOf(t)))
 		}
 	}
 	return first

@@ -22,64 +22,33 @@ func (a *account) finish(e Released) Finish {
 	for _, t := range a.tasks {
 		t.complete(e.Exits[t.Name()])
 	}
-	j := a.judge(e)
 	r := spec.RunResult{
-		Verdict: j.verdict, ErrorType: j.errorType, ExitCode: j.exitCode, EndedBy: a.decided, Reason: shorten.Text(a.reason, maxReason),
+		EndedBy: a.decided, Reason: shorten.Text(a.reason, maxReason),
 		Tasks: make([]spec.TaskResult, 0, len(a.tasks)), Generation: a.group.generation, Usage: e.Usage,
 		GroupRestarts: a.group.restarts, Preemptions: a.requeue.preemptions, Stacks: a.findings, NotReleased: e.Problems,
 	}
-	if j.verdict == spec.VerdictCancelled && a.decided != byCancel {
+	failures := a.judge(&r, e)
+	if r.Verdict == spec.VerdictCancelled && a.decided != byCancel {
 		r.Reason = a.unfinished()
 	}
-	a.addLimit(&r, j)
+	r.NotStarted = r.Limit != nil && !slices.ContainsFunc(a.tasks, func(t *task) bool { return t.launch >= 0 })
 	if a.decided == byFailure {
 		r.Standstill = a.group.standstill.given(a.spec.GiveUpWithoutProgress)
 	}
-	a.addFailures(&r, j, e)
 	if s := a.Stopping(); s.Stop {
 		r.Stopping, r.Stragglers, r.IgnoredStragglers = &s, a.together.stragglers, a.spec.StopTogether.IgnoreLiveTasks
 	}
-	restarts := a.addTasks(&r, j, e)
+	restarts := a.addTasks(&r, failures, e)
 	r.Slow = slowest(r.Tasks)
 	fit(&r, maxResult)
 	return Finish{Result: r, Restarts: restarts}
 }
 
-// addLimit adds the limit that decided the verdict.
-func (a *account) addLimit(r *spec.RunResult, j judgement) {
-	switch {
-	case a.decided == byTimeout && j.verdict == spec.VerdictTimedOut:
-		r.Limit = a.spec.Timeout
-	case a.decided == byMaxRunTime && j.verdict == spec.VerdictFailed && j.report == nil:
-		r.Limit = a.spec.MaxRunTime
-	default:
-		return
-	}
-	r.NotStarted = !slices.ContainsFunc(a.tasks, func(t *task) bool { return t.launch >= 0 })
-}
-
-// addFailures adds the failures that explain the end of the run.
-func (a *account) addFailures(r *spec.RunResult, j judgement, e Released) {
-	r.OperatorError = j.asked
-	if j.root == nil {
-		return
-	}
-	r.FirstFailure = a.describe(*j.root)
-	if j.report != nil && j.report.task != j.root.task {
-		r.FirstReport = a.describe(*j.report)
-	}
-	if j.effect != nil {
-		r.FirstEnded = j.effect.task.Name()
-	} else if f := a.firstError(j.root, func(t *task) string { return e.Hosts[t.Name()] }); f != nil && j.root.evidence == "" {
-		r.FirstError = a.describe(*f)
-	}
-}
-
 // addTasks adds the results of the tasks, and returns the number of restarts.
-func (a *account) addTasks(r *spec.RunResult, j judgement, e Released) (restarts int) {
-	failed := make(map[string]*failure, len(j.failures))
-	for i := range j.failures {
-		failed[j.failures[i].task.Name()] = &j.failures[i]
+func (a *account) addTasks(r *spec.RunResult, failures []spec.Failure, e Released) (restarts int) {
+	failed := make(map[string]*spec.Failure, len(failures))
+	for i := range failures {
+		failed[failures[i].Task] = &failures[i]
 	}
 	for _, t := range a.tasks {
 		f := failed[t.Name()]

@@ -186,10 +186,8 @@ func Resume(s *spec.RunSpec, tasks []spec.Task, from Snapshot) *Machine {
 	for _, t := range m.tasks {
 		t.first, t.earlier = from.First, from.Exits[t.Name()]
 	}
-	if b := from.Before; b != nil {
-		if t := m.named[b.Task]; t != nil {
-			m.group.before = &failure{task: t, exit: b.Exit, host: b.Host, evidence: b.Evidence}
-		}
+	if b := from.Before; b != nil && m.named[b.Task] != nil {
+		m.group.before = &spec.Failure{Task: b.Task, Rank: b.Rank, Host: b.Host, Exit: b.Exit, Evidence: b.Evidence}
 	}
 	m.arrivals, m.silent.restarts, m.notices = from.Arrivals, from.SilenceRestarts, from.Notices
 	m.findings, m.foundIn, m.stacks = from.Stacks, from.FoundIn, from.StackFiles

@@ -243,30 +243,30 @@ func (a *account) wouldRestart(t *task) bool {
 
 // requestFailure returns the failure that the stop in force carries, if a task asked for
 // it with an error.
-func (a *account) requestFailure(e Released) (failure, bool) {
+func (a *account) requestFailure(e Released) (spec.Failure, bool) {
 	g := &a.together
 	err := g.err(a.spec)
 	if err == nil || g.request.Task == "" {
-		return failure{}, false
+		return spec.Failure{}, false
 	}
 	t := a.named[g.request.Task]
-	f := failure{task: t, host: e.Hosts[t.Name()], evidence: spec.EvidenceRequest}
+	f := spec.Failure{Task: t.Name(), Rank: t.Rank, Host: e.Hosts[t.Name()], Evidence: spec.EvidenceRequest}
 	if t.exit != nil {
-		f.exit = spec.Exit{
+		f.Exit = spec.Exit{
 			Restart: t.exit.Restart, PID: t.exit.PID, Started: t.exit.Started,
 			ErrorFile: t.exit.ErrorFile, LogDir: t.exit.LogDir,
 		}
 	}
 	// The exit code is the process's if it failed by itself.
-	f.exit.ExitCode = 1
+	f.ExitCode = 1
 	if t.failedByItself() && t.exit.ExitCode != 0 {
-		f.exit.ExitCode, f.exit.Signal = t.exit.ExitCode, t.exit.Signal
+		f.ExitCode, f.Signal = t.exit.ExitCode, t.exit.Signal
 	}
-	f.exit.Cause, f.exit.Reported = spec.CauseOrigin, true
-	f.exit.ErrorTime, f.exit.BootNanos = g.request.At, g.request.BootNanos
-	f.exit.Message = err.String()
+	f.Cause, f.Reported = spec.CauseOrigin, true
+	f.ErrorTime, f.BootNanos = g.request.At, g.request.BootNanos
+	f.Message = err.String()
 	if err.Traceback != "" {
-		f.exit.Message += "\n" + err.Traceback
+		f.Message += "\n" + err.Traceback
 	}
 	return f, true
 }

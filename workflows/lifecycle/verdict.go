@@ -7,21 +7,8 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// judgement is the verdict and its grounds.
-type judgement struct {
-	verdict   spec.Verdict
-	errorType string
-	exitCode  int
-	failures  []failure // in order of arrival
-	root      *failure  // the earliest
-	report    *failure  // the first that a program reported
-	// effect is the process that ended first, if it is not the root cause: it lost its peer.
-	effect *failure
-	// asked is the error of an operator's stop, if no failure came before it.
-	asked *spec.TogetherError
-}
-
-// judge returns the verdict:
+// judge adds the verdict and its grounds to a result, and returns the failures, in order of
+// arrival:
 //
 //	an error reported by a program > out of time > unexpected exit > cancelled > success
 //
@@ -29,53 +16,67 @@ type judgement struct {
 // earliest failure of any kind. A lost host ranks with unexpected exits, but if it was the
 // earliest failure it sets the type even if programs then reported errors: those were
 // consequences.
-func (a *account) judge(e Released) judgement {
-	j := judgement{failures: a.failures(e)}
-	j.root = a.rootOf(j.failures)
+func (a *account) judge(r *spec.RunResult, e Released) []spec.Failure {
+	failures := a.failures(e)
+	root := a.rootOf(failures)
 	hostOf := func(t *task) string { return e.Hosts[t.Name()] }
-	if f := a.byEvidence(j.root, j.failures, hostOf); f != nil {
-		effect := *j.root
-		j.effect, j.root = &effect, f
-		j.failures = append(slices.DeleteFunc(j.failures, func(g failure) bool { return g.task == f.task }), *f)
+	instead := func(f *spec.Failure) {
+		root = f
+		failures = append(slices.DeleteFunc(failures, func(g spec.Failure) bool { return g.Task == f.Task }), *f)
 	}
-	if f := a.byStacks(j.root, hostOf); f != nil {
-		j.root = f
-		j.failures = append(slices.DeleteFunc(j.failures, func(g failure) bool { return g.task == f.task }), *f)
+	if f := a.byEvidence(root, failures, hostOf); f != nil {
+		r.FirstEnded = root.Task // it lost its peer
+		instead(f)
 	}
-	var reports []failure
-	for _, f := range j.failures {
-		if f.reported() {
+	if f := a.byStacks(root, hostOf); f != nil {
+		instead(f)
+	}
+	var reports []spec.Failure
+	for _, f := range failures {
+		if reported(f) {
 			reports = append(reports, f)
 		}
 	}
-	j.report = earliest(reports)
+	report := earliest(reports)
 	asked := a.operatorAsked()
-	if asked != nil && (j.root == nil || j.root.task.arrived > a.together.after) {
-		j.asked = asked
+	if asked != nil && (root == nil || a.arrival(*root) > a.together.after) {
+		r.OperatorError = asked // no failure came before it
 	}
 	switch {
 	case a.decided == byPlacement:
-		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, spec.ErrPlacement, exitcode.Machinery
+		r.Verdict, r.ErrorType, r.ExitCode = spec.VerdictFailed, spec.ErrPlacement, exitcode.Machinery
 	case a.decided == byAfter:
-		j.verdict, j.errorType, j.exitCode = spec.VerdictSkipped, spec.ErrSkipped, exitcode.Failed
-	case a.decided == byNotice && j.root == nil:
-		j.verdict, j.exitCode = spec.VerdictPreempted, exitcode.Preempted
-	case a.decided == byTimeout && j.report == nil:
-		j.verdict, j.errorType, j.exitCode = spec.VerdictTimedOut, spec.ErrSubprocessTimeout, exitcode.Timeout
-	case a.decided == byMaxRunTime && j.report == nil:
-		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, spec.ErrUnexpectedExit, exitcode.Timeout
-	case j.asked != nil:
-		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, spec.ErrSubprocess, exitcode.Failed
-	case j.root != nil:
-		j.verdict, j.errorType, j.exitCode = spec.VerdictFailed, j.typeOfFailure(asked != nil), exitCodeOf(j.root)
+		r.Verdict, r.ErrorType, r.ExitCode = spec.VerdictSkipped, spec.ErrSkipped, exitcode.Failed
+	case a.decided == byNotice && root == nil:
+		r.Verdict, r.ExitCode = spec.VerdictPreempted, exitcode.Preempted
+	case a.decided == byTimeout && report == nil:
+		r.Verdict, r.ErrorType, r.ExitCode, r.Limit = spec.VerdictTimedOut, spec.ErrSubprocessTimeout, exitcode.Timeout, a.spec.Timeout
+	case a.decided == byMaxRunTime && report == nil:
+		r.Verdict, r.ErrorType, r.ExitCode, r.Limit = spec.VerdictFailed, spec.ErrUnexpectedExit, exitcode.Timeout, a.spec.MaxRunTime
+	case r.OperatorError != nil:
+		r.Verdict, r.ErrorType, r.ExitCode = spec.VerdictFailed, spec.ErrSubprocess, exitcode.Failed
+	case root != nil:
+		r.Verdict, r.ErrorType, r.ExitCode = spec.VerdictFailed, typeOfFailure(*root, report != nil || asked != nil), exitCodeOf(*root)
 	case a.stragglersFail():
-		j.verdict, j.errorType, j.exitCode = spec.VerdictTimedOut, spec.ErrSubprocessTimeout, exitcode.Timeout
+		r.Verdict, r.ErrorType, r.ExitCode = spec.VerdictTimedOut, spec.ErrSubprocessTimeout, exitcode.Timeout
 	case a.decided == byCancel || a.unfinished() != "":
-		j.verdict, j.exitCode = spec.VerdictCancelled, exitcode.Interrupted
+		r.Verdict, r.ExitCode = spec.VerdictCancelled, exitcode.Interrupted
 	default:
-		j.verdict = spec.VerdictSucceeded
+		r.Verdict = spec.VerdictSucceeded
 	}
-	return j
+	if root == nil {
+		return failures
+	}
+	r.FirstFailure = a.describe(*root)
+	if report != nil && report.Task != root.Task {
+		r.FirstReport = a.describe(*report)
+	}
+	if r.FirstEnded == "" && root.Evidence == "" {
+		if f := a.firstError(root, hostOf); f != nil {
+			r.FirstError = a.describe(*f)
+		}
+	}
+	return failures
 }
 
 // operatorAsked returns the error with which an operator asked the tasks to stop.
@@ -86,24 +87,26 @@ func (a *account) operatorAsked() *spec.TogetherError {
 	return nil
 }
 
-// typeOfFailure returns the type of the root cause. asked reports whether an operator
+// typeOfFailure returns the type of the root cause. said reports whether a program or an operator
 // reported an error.
-func (j judgement) typeOfFailure(asked bool) string {
+func typeOfFailure(root spec.Failure, said bool) string {
 	switch {
-	case j.root.hostLost():
+	case root.Cause == spec.CauseHostLost:
 		return spec.ErrHostLost
-	case j.report != nil || asked:
+	case said:
 		return spec.ErrSubprocess
 	default:
 		return spec.ErrUnexpectedExit
 	}
 }
 
-func exitCodeOf(f *failure) int {
-	switch code := f.exit.ExitCode; {
-	case f.hostLost():
+func exitCodeOf(f spec.Failure) int {
+	// It had reported or shown its error, and was stopped before it ended by itself.
+	stopped := (f.Reported || f.Evidence == spec.EvidencePrinted || f.Evidence == spec.EvidenceStacks) && !f.Cause.ByItself()
+	switch code := f.ExitCode; {
+	case f.Cause == spec.CauseHostLost:
 		return exitcode.Machinery
-	case f.stopped() && code < 0:
+	case stopped && code < 0:
 		return exitcode.Failed // clusterrun sent the signal
 	case code < 0:
 		return exitcode.OfSignal(-code)
