@@ -81,21 +81,19 @@ func (f *trialFollower) read(e *historypb.HistoryEvent) {
 		}
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED:
 		a := e.GetChildWorkflowExecutionCompletedEventAttributes()
-		result := &spec.RunResult{}
-		if !decode(a.GetResult(), result) {
-			result = nil
-		}
-		f.end(a.GetWorkflowExecution().GetWorkflowId(), sweep.Succeeded, nil, result)
+		result := &spec.RunResult{Verdict: spec.VerdictSucceeded}
+		decode(a.GetResult(), result)
+		f.end(a.GetWorkflowExecution().GetWorkflowId(), nil, result)
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED:
 		a := e.GetChildWorkflowExecutionFailedEventAttributes()
-		f.end(a.GetWorkflowExecution().GetWorkflowId(), sweep.Failed, a.GetFailure(), runs.ResultOf(temporal.GetDefaultFailureConverter().FailureToError(a.GetFailure())))
+		f.end(a.GetWorkflowExecution().GetWorkflowId(), a.GetFailure(), runs.ResultOf(temporal.GetDefaultFailureConverter().FailureToError(a.GetFailure())))
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED:
-		f.end(e.GetChildWorkflowExecutionTerminatedEventAttributes().GetWorkflowExecution().GetWorkflowId(), sweep.Failed, nil, nil)
+		f.end(e.GetChildWorkflowExecutionTerminatedEventAttributes().GetWorkflowExecution().GetWorkflowId(), nil, nil)
 	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED:
 		a := e.GetChildWorkflowExecutionCanceledEventAttributes()
 		result := &spec.RunResult{Verdict: spec.VerdictCancelled}
 		decode(a.GetDetails(), result)
-		f.end(a.GetWorkflowExecution().GetWorkflowId(), sweep.Cancelled, nil, result)
+		f.end(a.GetWorkflowExecution().GetWorkflowId(), nil, result)
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
 		f.checks[e.GetEventId()] = e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == spec.ActivityTrialsCheck
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
@@ -113,19 +111,19 @@ func (f *trialFollower) read(e *historypb.HistoryEvent) {
 func (f *trialFollower) endFound(t sweep.EndedTrial) {
 	for id, execution := range f.executions {
 		_, first, count, ok := spec.SplitTrialsID(id)
-		switch {
-		case !ok || first != t.Trial || (count > 1) != (t.States != ""):
-		case count == 1:
-			f.end(id, sweep.StateNamed(t.State), nil, nil)
-			return
-		default:
-			delete(f.executions, id)
-			f.over[execution] = true
-			for i, state := range sweep.StatesIn(t.States, count) {
-				f.tell(TrialEnd{Trial: first + i, RunID: id, ExecutionID: execution, Batch: true, Rank: i, State: state})
-			}
-			return
+		if !ok || first != t.Trial || (count > 1) != (t.States != "") {
+			continue
 		}
+		delete(f.executions, id)
+		f.over[execution] = true
+		states := []sweep.State{sweep.StateNamed(t.State)}
+		if count > 1 {
+			states = sweep.StatesIn(t.States, count)
+		}
+		for i, state := range states {
+			f.tell(TrialEnd{Trial: first + i, RunID: id, ExecutionID: execution, Batch: count > 1, Rank: i, State: state})
+		}
+		return
 	}
 }
 
@@ -136,8 +134,8 @@ func (f *trialFollower) tell(end TrialEnd) {
 	}
 }
 
-// end reports the trials of a run. result is the result of a batch; it may be nil.
-func (f *trialFollower) end(id string, state sweep.State, failure *failurepb.Failure, result *spec.RunResult) {
+// end reports the trials of a run. result is nil if it has none.
+func (f *trialFollower) end(id string, failure *failurepb.Failure, result *spec.RunResult) {
 	_, first, count, ok := spec.SplitTrialsID(id)
 	execution, running := f.executions[id]
 	if !running || !ok {
@@ -149,7 +147,7 @@ func (f *trialFollower) end(id string, state sweep.State, failure *failurepb.Fai
 		for failure.GetCause() != nil {
 			failure = failure.GetCause()
 		}
-		f.ended(TrialEnd{Trial: first, RunID: id, ExecutionID: execution, State: state, Message: failure.GetMessage()})
+		f.ended(TrialEnd{Trial: first, RunID: id, ExecutionID: execution, State: sweep.StatesOf(result, 1)[0], Message: failure.GetMessage()})
 		return
 	}
 	messages := make([]string, count)

@@ -214,10 +214,6 @@ func (w *sweepOf) start(ctx workflow.Context, trial int) {
 		}
 	})
 	w.selector.AddFuture(child, func(f workflow.Future) {
-		if count == 1 {
-			w.ended(ctx, trial, []sweep.State{stateOfChild(f.Get(ctx, nil))})
-			return
-		}
 		result := &spec.RunResult{}
 		if err := f.Get(ctx, result); err != nil {
 			result = runs.ResultOf(err)
@@ -238,17 +234,6 @@ func (w *sweepOf) ended(ctx workflow.Context, first int, states []sweep.State) {
 	w.step(ctx, sweep.BatchEnded{
 		First: first, States: states, Interrupted: interrupted && i.Some == nil, Now: workflow.Now(ctx),
 	})
-}
-
-// stateOfChild returns the state of a trial whose workflow has ended with err.
-func stateOfChild(err error) sweep.State {
-	switch {
-	case err == nil:
-		return sweep.Succeeded
-	case temporal.IsCanceledError(err):
-		return sweep.Cancelled
-	}
-	return sweep.Failed
 }
 
 // interrupt cancels trials that run, or does so once the server has started their run.

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
+	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
@@ -47,28 +49,32 @@ func (s *Server) runEnd(ctx context.Context, in spec.RunEndInput) (out spec.RunE
 	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
 	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
 		out.End = spec.EndedWell
-	case enumspb.WORKFLOW_EXECUTION_STATUS_FAILED:
-		out.End, err = s.howFailed(ctx, in.Run, info.GetExecution().GetRunId())
 	default:
-		out.End = spec.EndedBadly
+		result, err := s.result(ctx, info.GetExecution())
+		if err != nil {
+			return out, err
+		}
+		if out.End = spec.EndedBadly; result.ErrorType == spec.ErrSkipped {
+			out.End = spec.EndedSkipped
+		}
 	}
-	return out, err
+	return out, nil
 }
 
-// howFailed distinguishes runs that were skipped from others that failed.
-func (s *Server) howFailed(ctx context.Context, workflowID, execution string) (spec.RunEnd, error) {
+// result returns the result of a run that has ended, or a stand-in for it.
+func (s *Server) result(ctx context.Context, e *commonpb.WorkflowExecution) (*spec.RunResult, error) {
 	c, err := s.connected()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	err = c.GetWorkflow(ctx, workflowID, execution).Get(ctx, nil)
+	result := &spec.RunResult{}
+	err = c.GetWorkflow(ctx, e.GetWorkflowId(), e.GetRunId()).Get(ctx, result)
 	var ended *temporal.WorkflowExecutionError
-	var failed *temporal.ApplicationError
 	switch {
-	case !errors.As(err, &ended):
-		return "", err // the server did not answer
-	case errors.As(err, &failed) && failed.Type() == spec.ErrSkipped:
-		return spec.EndedSkipped, nil
+	case errors.As(err, &ended):
+		return runs.ResultOf(err), nil
+	case err != nil:
+		return nil, err // the server did not answer
 	}
-	return spec.EndedBadly, nil
+	return result, nil
 }

@@ -10,7 +10,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
-	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
@@ -29,23 +28,23 @@ func (s *Server) TrialsCheck(ctx context.Context, in sweep.CheckInput) (out swee
 		}
 		// The list of the server lags behind.
 		d, err := s.DescribeRun(ctx, t.ID(in.Sweep), t.RunID)
-		state := sweep.Failed
+		var result *spec.RunResult
 		switch status := d.GetWorkflowExecutionInfo().GetStatus(); {
 		case servererror.IsNotFound(err): // it was removed
 		case err != nil:
 			return out, err
 		case status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, status == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
 			continue
-		case status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
-			state = sweep.Succeeded
-		case status == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:
-			state = sweep.Cancelled
-		}
-		ended := sweep.EndedTrial{Trial: t.Trial, State: state.String()}
-		if t.Count > 1 {
-			if ended.States, err = s.batchStates(ctx, t.ID(in.Sweep), d.GetWorkflowExecutionInfo().GetExecution().GetRunId(), t.Count); err != nil {
+		default:
+			if result, err = s.result(ctx, d.GetWorkflowExecutionInfo().GetExecution()); err != nil {
 				return out, err
 			}
+		}
+		ended := sweep.EndedTrial{Trial: t.Trial}
+		if states := sweep.StatesOf(result, t.Count); len(states) > 1 {
+			ended.States = sweep.TextOf(states)
+		} else {
+			ended.State = states[0].String()
 		}
 		out.Ended = append(out.Ended, ended)
 	}
@@ -54,22 +53,6 @@ func (s *Server) TrialsCheck(ctx context.Context, in sweep.CheckInput) (out swee
 			temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
 	}
 	return out, nil
-}
-
-// batchStates returns the states of the trials of a batch that has ended.
-func (s *Server) batchStates(ctx context.Context, id, execution string, count int) (string, error) {
-	c, err := s.connected()
-	if err != nil {
-		return "", err
-	}
-	result := &spec.RunResult{}
-	switch err := c.GetWorkflow(ctx, id, execution).Get(ctx, result); {
-	case err != nil && (ctx.Err() != nil || servererror.IsTransient(err)):
-		return "", err
-	case err != nil:
-		result = runs.ResultOf(err)
-	}
-	return sweep.TextOf(sweep.StatesOf(result, count)), nil
 }
 
 // runningTrials returns the IDs of the runs of trials that the server lists as running. There are

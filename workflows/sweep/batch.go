@@ -89,9 +89,12 @@ func sizeInBatch(s *spec.RunSpec) int {
 
 func sameWords(a, b []string) bool { return reflect.DeepEqual(a, b) }
 
-// StatesOf returns the states of the trials of a batch that has ended. Without a result all have
-// failed. A trial that did not get its turn is pending.
+// StatesOf returns the state of a trial that has ended, or those of a batch of trials. Without a
+// result all have failed. A trial that did not get its turn is pending.
 func StatesOf(result *spec.RunResult, count int) []State {
+	if count <= 1 {
+		return []State{stateOf(result)}
+	}
 	states := make([]State, count)
 	for i := range states {
 		states[i] = Failed
@@ -108,6 +111,19 @@ func StatesOf(result *spec.RunResult, count int) []State {
 		}
 	}
 	return states
+}
+
+// stateOf returns the state of a trial that is a run.
+func stateOf(result *spec.RunResult) State {
+	switch {
+	case result == nil:
+		return Failed
+	case result.Verdict == spec.VerdictSucceeded:
+		return Succeeded
+	case result.Verdict == spec.VerdictCancelled, result.Verdict == spec.VerdictPreempted:
+		return Cancelled
+	}
+	return Failed
 }
 
 // StateOfExit returns the state of a trial of a batch whose process has ended.
