@@ -141,6 +141,7 @@ type taskLease struct {
 	allowed  policy.Decision // the answer
 	restarts int             // of the task so far
 	stopping bool            // the activity was cancelled
+	endTurn  func()          // lets the next task of a batch start, and may be called twice; nil without one
 	// used is the last sample of the resources that the process uses, or nil before the first.
 	used atomic.Pointer[spec.LiveUsage]
 	// wrote is the time at which the process last wrote output, or nil if it has not.
@@ -180,11 +181,13 @@ func (l *taskLease) hold() (spec.Exit, error) {
 		}
 	}
 	if l.plan.Spec.Batch != nil {
-		done, exit, err := l.takeTurn()
-		if done == nil {
+		defer l.turns.release(l.key.Run)
+		endTurn, exit, err := l.takeTurn()
+		if endTurn == nil {
 			return exit, err
 		}
-		defer done()
+		defer endTurn()
+		l.endTurn = endTurn
 	}
 	command, err := l.command(next)
 	if err == nil {
@@ -211,7 +214,19 @@ func (l *taskLease) hold() (spec.Exit, error) {
 	if p.Exit != nil {
 		return l.judge(processes)
 	}
-	return l.attend(processes)
+	exit, err := l.attend(processes)
+	if l.endTurn != nil {
+		l.endTurn()
+		report := l.turns.reported(l.key.Run)
+		if err == nil { // a failure is reported at once
+			select {
+			case <-report:
+			case <-l.ctx.Done():
+			case <-l.group.Context().Done():
+			}
+		}
+	}
+	return exit, err
 }
 
 // restartsOf returns the number of restarts to report: the restarts of this launch and, in
@@ -262,6 +277,9 @@ func (l *taskLease) attend(processes []supervisor.Process) (spec.Exit, error) {
 				return spec.Exit{}, e.err
 			}
 			processes[len(processes)-1] = e.process
+			if l.endTurn != nil && e.process.Exit.Code == 0 { // a failure must be counted first
+				l.endTurn()
+			}
 			beats.end(e.process)
 			return l.judge(processes)
 		case err := <-l.stopped:

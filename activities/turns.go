@@ -26,7 +26,7 @@ type turns struct {
 // turn is the state of one batch. Another host worker begins with an empty one: it first waits
 // for the processes that live.
 type turn struct {
-	users   int // tasks that hold it or wait for it
+	users   int // calls between join and release
 	busy    bool
 	settled bool // no process of an earlier host worker lives
 	waiting []*waiting
@@ -35,6 +35,8 @@ type turn struct {
 	failures int
 	// stopped are the tasks that an operator has stopped before their turn.
 	stopped map[string]bool
+	// report is closed when the tasks that have ended report to the run. It is nil if there are none.
+	report chan struct{}
 }
 
 // waiting is a task that waits for its turn.
@@ -56,6 +58,10 @@ const (
 // batchLasts is the time after which a batch starts no more tasks: the sweep starts them again
 // in others, so that short trials do not wait for a long one.
 const batchLasts = 15 * time.Second
+
+// reportEvery is the time for which tasks that have ended well wait for others: the reports that
+// come together cost the server one workflow task.
+const reportEvery = time.Second
 
 func newTurns() *turns { return &turns{byRun: map[runkey.Run]*turn{}} }
 
@@ -119,8 +125,44 @@ func (t *turns) leave(run runkey.Run, w *waiting, had bool) {
 		u.busy = false
 	}
 	u.next(time.Now())
-	if u.users--; u.users == 0 {
-		delete(t.byRun, run)
+}
+
+// release ends the use of a turn that began with join.
+func (t *turns) release(run runkey.Run) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if u := t.byRun[run]; u != nil {
+		if u.users--; u.users == 0 {
+			delete(t.byRun, run)
+		}
+	}
+}
+
+// reported returns a channel that is closed when a task that has ended well may report. That is at
+// once if no other task of the batch executes or waits for its turn.
+func (t *turns) reported(run runkey.Run) <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	u := t.of(run)
+	if u.report == nil {
+		u.report = make(chan struct{})
+		time.AfterFunc(reportEvery, func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			u.reportNow()
+		})
+	}
+	report := u.report
+	if !u.busy && len(u.waiting) == 0 {
+		u.reportNow()
+	}
+	return report
+}
+
+func (u *turn) reportNow() {
+	if u.report != nil {
+		close(u.report)
+		u.report = nil
 	}
 }
 

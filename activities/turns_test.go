@@ -36,6 +36,10 @@ func TestTurns(t *testing.T) {
 	turns.leave(run, next, true)
 	assert.Equal(t, turnStopped, answer(late), "it came after the request")
 	turns.leave(run, late, false)
+	for range 4 {
+		assert.NotEmpty(t, turns.byRun)
+		turns.release(run)
+	}
 	assert.Empty(t, turns.byRun)
 
 	one, two, three := turns.join(run, "worker-0", 0), turns.join(run, "worker-1", 1), turns.join(run, "worker-2", 2)
@@ -56,10 +60,42 @@ func TestTurns(t *testing.T) {
 	turns.leave(run, one, true)
 	assert.Equal(t, turnReturned, answer(later))
 	turns.leave(run, later, false)
+	for range 5 {
+		turns.release(run)
+	}
 	assert.Empty(t, turns.byRun)
 
 	cancelled := turns.join(run, "worker-0", 0) // it has the turn when it is cancelled
 	waits := turns.join(run, "worker-1", 1)
 	turns.leave(run, cancelled, false)
 	assert.Equal(t, turnStarts, answer(waits))
+}
+
+// Tasks that have ended report together: the last one of a batch lets the others report.
+func TestTurnsReportTogether(t *testing.T) {
+	run := runkey.Run{WorkflowID: "hp.0-9"}
+	turns := newTurns()
+	open := func(c <-chan struct{}) bool {
+		select {
+		case <-c:
+			return false
+		default:
+			return true
+		}
+	}
+	one, two, three := turns.join(run, "worker-0", 0), turns.join(run, "worker-1", 1), turns.join(run, "worker-2", 2)
+	turns.leave(run, one, true)
+	first := turns.reported(run)
+	turns.leave(run, two, true)
+	second := turns.reported(run)
+	assert.True(t, open(first) && open(second), "the third executes")
+	turns.leave(run, three, true)
+	assert.False(t, open(turns.reported(run)))
+	assert.False(t, open(first) || open(second))
+
+	four, five := turns.join(run, "worker-3", 3), turns.join(run, "worker-4", 4)
+	turns.leave(run, four, true)
+	<-turns.reported(run) // after a while, although the fifth executes
+	turns.leave(run, five, true)
+	assert.False(t, open(turns.reported(run)))
 }

@@ -26,8 +26,12 @@ type copier struct {
 	// ready is an epoll(7) of the pipes, or nil if there are none.
 	ready   *os.File
 	streams map[int]*Stream // by the descriptor of the pipe
-	buf     []byte
+	buf     *[readSize]byte
 }
+
+// buffers has the buffers of copiers that have no streams at the moment: the tasks of a batch start
+// one after the other.
+var buffers = sync.Pool{New: func() any { return new([readSize]byte) }}
 
 const (
 	// pipeSize is the initial size of a pipe, the default of the kernel with pages of 4 KiB,
@@ -72,7 +76,7 @@ func (c *copier) addLocked(s *Stream) error {
 		// This makes os use the poller of the runtime, instead of a thread that blocks.
 		_ = unix.SetNonblock(fd, true)
 		c.ready = os.NewFile(uintptr(fd), "epoll") //nolint:gosec // a descriptor
-		c.streams, c.buf = make(map[int]*Stream), make([]byte, readSize)
+		c.streams, c.buf = make(map[int]*Stream), buffers.Get().(*[readSize]byte)
 		go c.run(c.ready)
 	}
 	err := c.control(unix.EPOLL_CTL_ADD, s.pipe)
@@ -132,6 +136,7 @@ func (c *copier) retryLocked(s *Stream) (ok bool) {
 
 func (c *copier) closeLocked() {
 	_ = c.ready.Close()
+	buffers.Put(c.buf)
 	c.ready, c.buf, c.streams = nil, nil, nil
 }
 
@@ -229,7 +234,7 @@ func (c *copier) copyOnce(s *Stream) int {
 	if s.held != nil && !c.retryLocked(s) {
 		return 0
 	}
-	n, err := read(s.pipe, c.buf)
+	n, err := read(s.pipe, c.buf[:])
 	switch {
 	case errors.Is(err, unix.EAGAIN):
 		return 0
