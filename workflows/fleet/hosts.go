@@ -62,7 +62,9 @@ type named struct {
 }
 
 const (
-	maxHosts   = 2000
+	// maxHosts bounds the hosts: each has an activity open, a server takes no more than 2,000 of one
+	// workflow, and a host that joins again has two for a moment.
+	maxHosts   = 1900
 	maxCordons = 500
 )
 

@@ -25,6 +25,8 @@ type Machine struct {
 	// settled is the time from which no more hosts are expected.
 	settled  time.Time
 	settings Settings
+	// looks counts the looks for runs that may be preempted.
+	looks int
 }
 
 // run is a run that waits, or that was given room.
@@ -60,6 +62,7 @@ type run struct {
 	terms   terms
 	leaving leaving
 	gone    bool
+	seen    int // the latest look that found it
 	// promised is the latest decision in which it was promised room that others make.
 	promised int
 	// enough is the time since which there has been room on enough hosts for an elastic run
@@ -97,7 +100,7 @@ const queueFull = "the queue is full: too many runs are pending; try again later
 
 // New returns a fleet without hosts.
 func New() *Machine {
-	return &Machine{runs: map[Run]*run{}, planner: planner{classes: map[string]*class{}, could: map[string]bool{}, changes: 1}}
+	return &Machine{runs: map[Run]*run{}, planner: planner{classes: map[string]*class{}, could: map[string]bool{}, inVain: map[string]bool{}, changes: 1}}
 }
 
 // Step takes in an event and returns the actions that follow, to be carried out in this order.

@@ -23,6 +23,10 @@ type planner struct {
 	moment moment
 	// open is the number of ready hosts that no run guards in this decision.
 	open int
+	// soft is the number of ready hosts that are not firm in this decision, and inVain has the kinds of
+	// demands for which no runs can be preempted. It is only for look-ups.
+	soft   int
+	inVain map[string]bool
 	// seats and choice are reused by searches, uses and ends by looks ahead.
 	seats  []seat
 	choice []*seat
@@ -40,6 +44,8 @@ func (p *planner) unguard() {
 			p.open++
 		}
 	}
+	p.soft = p.open
+	clear(p.inVain)
 }
 
 // try returns places for a run now, or none.

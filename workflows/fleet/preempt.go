@@ -44,17 +44,27 @@ func (r *run) leaves(now time.Time) bool {
 // run could use that was promised none are left out. A run that hosts have refused preempts none,
 // since it may not start in their room either.
 func (m *Machine) preempt(r *run) []Action {
-	if m.settings.Preempt != PreemptLower {
+	plain := len(r.held) == 0 && len(r.refusals) == 0
+	if m.settings.Preempt != PreemptLower || m.soft == 0 || plain && m.inVain[r.kind] {
 		return nil
 	}
 	hosts := m.openFor(r)
+	if !m.couldStart(r, hosts) {
+		return nil
+	}
 	var actions []Action
 	if r.try == 0 && r.enough.IsZero() && !r.last {
 		actions = m.giveNotice(r, hosts)
 	}
-	if r.promised != m.moment.decision && m.couldStart(r, hosts) {
+	if r.promised != m.moment.decision {
 		for _, h := range hosts {
-			h.firm = true
+			if !h.firm {
+				h.firm = true
+				m.soft--
+			}
+		}
+		if plain {
+			m.inVain[r.kind] = true // in this decision less room is left for each next run
 		}
 	}
 	return actions
@@ -91,6 +101,7 @@ func (m *Machine) giveNotice(r *run, hosts []*host) []Action {
 	if !first(len(victims)) {
 		return nil
 	}
+	m.inOrder(victims)
 	n := 1 + sort.Search(len(victims)-1, func(i int) bool { return first(i + 1) })
 	first(n)
 	chosen := spare(victims[:n], fits)
@@ -139,24 +150,30 @@ func (m *Machine) promise(r *run, places []place) {
 	}
 }
 
-// victims returns the runs that a run may preempt on hosts, in the order in which they are chosen.
+// victims returns the runs that a run may preempt on hosts.
 func (m *Machine) victims(r *run, hosts []*host) []*run {
 	var list []*run
+	m.looks++
 	for _, h := range hosts {
 		if h.firm {
 			continue
 		}
 		for _, o := range h.holds {
 			v := o.run
-			if v.state == holding && v.terms.priority > r.demand.Priority && !v.terms.firm && v.leaving.until.IsZero() && !slices.Contains(list, v) {
+			if v.state == holding && v.terms.priority > r.demand.Priority && !v.terms.firm && v.leaving.until.IsZero() && v.seen != m.looks {
+				v.seen = m.looks
 				list = append(list, v)
 			}
 		}
 	}
+	return list
+}
+
+// inOrder sorts runs in the order in which they are chosen.
+func (m *Machine) inOrder(list []*run) {
 	slices.SortFunc(list, func(a, b *run) int {
 		return cmp.Or(-cmp.Compare(a.terms.priority, b.terms.priority), cmp.Compare(a.work(m.now), b.work(m.now)), -cmp.Compare(a.number, b.number))
 	})
-	return list
 }
 
 // work returns the time that the tasks of a run have had their slots, all together.

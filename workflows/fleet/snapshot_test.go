@@ -13,7 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
 
-// The snapshot of a fleet of 2,000 hosts with 4,000 runs, and 5,000 waiting ones, stays below 2
+// The snapshot of a fleet of 1,900 hosts with 3,800 runs, and 5,000 waiting ones, stays below 2
 // MiB, the limit of a payload.
 func TestSnapshotFitsIntoAPayload(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same ones each time
@@ -96,7 +96,7 @@ func TestHostsThatAreGoneAreBounded(t *testing.T) {
 		m.Step(Joined{Host: Host{Name: hostName(i + 10), Instance: "i", Slots: 1}, Now: now})
 	}
 	err := m.CheckJoin(Joined{Host: Host{Name: "one-more", Instance: "i"}, Now: now})
-	require.ErrorContains(t, err, "the queue has 2000 hosts, the limit; no more can join")
+	require.ErrorContains(t, err, "the queue has 1900 hosts, the limit; no more can join")
 	for i := range maxHosts {
 		m.Step(Left{Name: hostName(i + 10), Instance: "i", Now: now})
 	}
