@@ -96,7 +96,7 @@ func (s *stage) prepare(t *testing.T, name string, sp *spec.RunSpec) *run {
 	grace := spec.Duration(2 * time.Second)
 	sp.Stop.Grace = &grace
 	sp.OnDisconnect = spec.OnDisconnectStop(stopAfter)
-	if s.round%2 == 0 {
+	if s.round%2 == 0 || sp.Hosts.Spares != nil { // a lost host is replaced sooner with two
 		sp.OnDisconnect = spec.OnDisconnectTwo(stopAfter, outage)
 	}
 	return r
