@@ -50,7 +50,7 @@ func TestManyTasks(t *testing.T) {
 			h := newHost(t, change)
 			h.startMany(n, "exec sleep 1000")
 			// A process that is just executing another program has no environment to read.
-			require.Eventually(t, func() bool { return len(h.cookied()) == n }, long, 10*time.Millisecond)
+			h.until("all are seen", func() bool { return len(h.cookied()) == n })
 			require.Len(t, h.stop(sigTERM, long), n)
 			for _, e := range h.waitMany(n) {
 				require.Equal(t, -15, e.Code)

@@ -152,7 +152,7 @@ func (p *interpreter) captureUntil(pid int, there func(text string) bool) (text 
 	require.Eventually(p.t, func() bool {
 		text = p.capture(pid)
 		return there(text)
-	}, time.Minute, 10*time.Millisecond)
+	}, time.Minute, 100*time.Millisecond)
 	return text
 }
 
