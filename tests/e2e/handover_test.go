@@ -39,7 +39,7 @@ func executionsOf(t *testing.T, f *fixture, id, first string) []string {
 // its workflow. Its processes keep running, without a visible effect.
 func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	t.Parallel()
-	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=150")
+	s := harness.StartDevServer(t, "limit.historyCount.suggestContinueAsNew=100")
 	f := &fixture{Server: s, t: t, client: s.Client(), dir: t.TempDir(), mark: "E2E_MARK=handover" + fmt.Sprint(os.Getpid())}
 	f.worker = s.StartWorker(t)
 	begin := `echo $$ >> $DIR/$NAME-$CLUSTERRUN_TASK; `
@@ -47,7 +47,7 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 		run := f.start(&spec.RunSpec{
 			Env: spec.EnvOf(map[string]string{"CR": harness.Clusterrun(t), "NAME": name}),
 			Tasks: []spec.TaskGroup{group("worker", 2, begin+`if [ $RANK = 1 ]; then until [ -e $DIR/go ]; do sleep 0.05; done; fi; exec "$CR" task barrier x`), group("stopper", 1, begin+`
-				[ $NAME = busy ] && for i in $(seq 20); do "$CR" task stop && "$CR" task clear-stop || exit 7; done
+				[ $NAME = busy ] && for i in $(seq 12); do "$CR" task stop && "$CR" task clear-stop || exit 7; done
 				echo yes > $DIR/$NAME-stopped; until [ -e $DIR/go ]; do sleep 0.05; done; exec "$CR" task barrier x`)},
 		})
 		return starter.Get(f.client, run.GetID(), run.GetRunID())
@@ -74,7 +74,7 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 	var operators sync.WaitGroup
 	for range 4 {
 		operators.Go(func() {
-			for range 40 {
+			for range 25 {
 				answer, err := starter.Ask(t.Context(), busy, spec.UpdateSignalTask, spec.SignalRequest{Tasks: []string{"worker-0", "worker-1"}, Signal: "SIGCONT"})
 				if assert.NoError(t, err) {
 					assert.Equal(t, []string{"worker-0", "worker-1"}, answer.Tasks)
@@ -83,13 +83,13 @@ func TestARunGoesOnInAnotherExecutionWithItsTasks(t *testing.T) {
 		})
 	}
 	operators.Go(func() {
-		for range 80 {
+		for range 50 {
 			_, err := starter.Ask(t.Context(), served, spec.UpdateSignalTask, spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
 			assert.NoError(t, err)
 		}
 	})
 	operators.Go(func() {
-		for range 10 {
+		for range 2 {
 			_, err := starter.Ask(t.Context(), beside, spec.UpdateSignalTask, spec.SignalRequest{Tasks: []string{"worker-0"}, Signal: "SIGCONT"})
 			assert.NoError(t, err)
 		}

@@ -156,7 +156,7 @@ func Within(t testing.TB, bound time.Duration, what string, condition func() boo
 		if time.Now().After(deadline) {
 			t.Fatalf("not within %s: %s", bound, what)
 		}
-		// A condition that runs a program, or reads all of /proc, leaves the processors to what it waits for.
+		// A condition that runs a program, or reads all of /proc, takes at most a quarter of a processor.
 		time.Sleep(min(max(10*time.Millisecond, 3*time.Since(asked)), time.Second))
 	}
 }

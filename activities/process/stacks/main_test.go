@@ -177,7 +177,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within a minute: %s", what)
 		}
-		time.Sleep(max(5*time.Millisecond, 2*time.Since(asked))) // what captures leaves the processors to others
+		time.Sleep(max(5*time.Millisecond, 2*time.Since(asked))) // a capture is expensive
 	}
 }
 

@@ -199,7 +199,7 @@ func (h *host) until(what string, done func() bool) {
 		if time.Now().After(deadline) {
 			require.FailNow(h.t, "waited in vain until "+what)
 		}
-		// What reads all of /proc leaves the processors to what it waits for.
+		// A condition that reads all of /proc takes at most a quarter of a processor.
 		time.Sleep(min(max(2*time.Millisecond, 3*time.Since(asked)), 200*time.Millisecond))
 	}
 }

@@ -31,8 +31,8 @@ var ways = func() map[string]func(*role) {
 	return all
 }()
 
-// mainWay is the way of this machine, and in make test-long all ways: for tests of what depends
-// little on them.
+// mainWay returns only the way of this machine, or all ways in make test-long. It is for tests
+// that depend little on the way.
 func mainWay() map[string]func(*role) {
 	if testing.Short() {
 		return map[string]func(*role){"as here": func(*role) {}}

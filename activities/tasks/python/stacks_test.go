@@ -49,8 +49,8 @@ func newHooked(t *testing.T) *interpreter {
 	return p
 }
 
-// interpreters returns the interpreters of these versions that are installed. A script of that
-// name, such as pyenv's, is none, but starts several shells.
+// interpreters returns the installed interpreters of these versions. It ignores scripts of that
+// name, such as pyenv's, which start several shells.
 func interpreters(t *testing.T, versions ...string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
