@@ -73,7 +73,7 @@ func (h *Host) CancelRuns(ctx context.Context) []runkey.Run {
 	return runs
 }
 
-// AwaitIdle returns when no RunTask holds a lease any more, so all of them could report how
+// AwaitIdle returns when RunTask no longer holds a lease, so all of them could report how
 // their processes ended. It returns early when ctx ends.
 func (h *Host) AwaitIdle(ctx context.Context) {
 	for h.leases.count() > 0 {

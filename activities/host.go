@@ -191,7 +191,7 @@ func (h *Host) Close() {
 }
 
 // RemoveSockets removes the sockets of all tasks. It is for a host without a successor: its
-// processes have ended, and no run will be released any more.
+// processes have ended, and no run will be released later.
 func (h *Host) RemoveSockets() { h.services.Sweep(nil) }
 
 // AwaitOver returns when the run has released this host or was never here, or when ctx is

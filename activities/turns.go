@@ -35,7 +35,7 @@ type turn struct {
 	failures int
 	// stopped are the tasks that an operator has stopped before their turn.
 	stopped map[string]bool
-	// report is closed when the tasks that have ended report to the run. It is nil if there are none.
+	// report is closed when the tasks that have ended report to the run. It is nil without such tasks.
 	report chan struct{}
 }
 

@@ -15,7 +15,7 @@ type line struct {
 	bar *bar // nil if it is not a bar
 }
 
-// isNothing reports whether the line needs no state any more.
+// isNothing reports whether the line no longer needs state.
 func (l *line) isNothing() bool {
 	return l.bar == nil && len(l.sequence) == 0 && l.style.isPlain()
 }

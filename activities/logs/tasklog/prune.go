@@ -53,7 +53,7 @@ func Prune(runDir string, rank, keep int) error {
 	return errors.Join(errs...)
 }
 
-// removeEmpty removes the directory of an attempt in which no task has files any more, and
+// removeEmpty removes the directory of an attempt in which tasks no longer have files, and
 // with it the collected lines.
 func removeEmpty(dir string) {
 	entries, err := os.ReadDir(dir)

@@ -18,8 +18,8 @@ import (
 )
 
 // gpu fails if a GPU of NVIDIA does not answer, has errors that could not be corrected, or has had
-// an error of its hardware in the last hour. number is the number of GPUs; if it is empty, it is
-// that of the driver.
+// an error of its hardware in the last hour. number is the number of GPUs; if it is empty,
+// the driver says how many there are.
 func gpu(ctx context.Context, number string) error {
 	program, err := exec.LookPath("nvidia-smi")
 	if err != nil {
@@ -75,7 +75,7 @@ func isYes(text string) bool {
 // xidAge is the age up to which an Xid error counts.
 const xidAge = time.Hour
 
-// lastXid returns the last recent error of the hardware, or nil if there is none.
+// lastXid returns the last recent error of the hardware, or nil.
 func lastXid(all []xid.Error, now time.Time) error {
 	for _, e := range slices.Backward(all) {
 		if spec.HardwareXid(e.Number) && now.Sub(e.At) <= xidAge {

@@ -14,7 +14,7 @@ var (
 	ErrFenced = errors.New("fenced")
 	// ErrReleased means that the run was released on this host; nothing is started for it.
 	ErrReleased = errors.New("released")
-	// ErrClosing means that the supervisor is about to end; nothing is started any more.
+	// ErrClosing means that the supervisor is about to end; it starts nothing.
 	ErrClosing = errors.New("closing")
 	// ErrCutOff means that the contact to the server that the process needs is over.
 	ErrCutOff = errors.New("cut off")
