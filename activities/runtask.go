@@ -28,7 +28,7 @@ import (
 )
 
 // errSuperseded is returned if another attempt holds the lease on the task, or the run is
-// closed. The answer of this attempt is not used any more.
+// closed. The answer of this attempt is no longer used.
 var errSuperseded = errors.New("this attempt of the activity is over; the process continues")
 
 // errAway ends an attempt without ending the process: the next attempt adopts it.

@@ -175,7 +175,7 @@ func TestDaemonsOfTheSideAreLeftAlone(t *testing.T) {
 	}
 }
 
-// With cgroups, even a process that nothing identifies any more is killed with its task, and
+// With cgroups, even a process that nothing identifies is killed with its task, and
 // no later.
 func TestCgroups(t *testing.T) {
 	parent := cgroup.Make("probe000")

@@ -26,7 +26,7 @@ type Stat struct {
 	RSS                                  int64 // pages
 }
 
-// Dead reports whether nothing of the process runs any more. A process whose main thread has
+// Dead reports whether nothing of the process runs. A process whose main thread has
 // ended before the others has the state of a zombie but is not dead.
 func (s Stat) Dead() bool { return s.State == 'X' || s.State == 'Z' && s.Threads <= 1 }
 

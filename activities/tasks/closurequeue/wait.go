@@ -15,7 +15,7 @@ type waiter struct {
 
 // Join waits until nothing but detached closures is queued or executing, and until the values
 // of closures scheduled here have arrived. If the queue has an error, Join returns it once
-// nothing executes any more.
+// nothing executes.
 func (q *Queue) Join(ctx context.Context) error { return waiter{q, false}.join(ctx) }
 
 // JoinAll is like [Queue.Join], but waits for detached closures, too.

@@ -53,7 +53,7 @@ func IgnoreLive() JoinOption { return func(j *join) { j.ignoreLive = true } }
 // then, and no error stopped the coordinator, Join returns a [StillRunningError]. A goroutine
 // cannot be ended from outside: stragglers continue.
 //
-// Afterwards no thread is registered any more, and RequestStop returns errors. Until
+// Afterwards no thread is registered, and RequestStop returns errors. Until
 // ClearStop each later Join returns the same recorded error.
 func (c *Coordinator) Join(opts ...JoinOption) error {
 	j := join{grace: DefaultGrace}
