@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/system/parallel"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -62,16 +62,9 @@ func (r *Run) Barriers(ctx context.Context) ([]Barrier, error) {
 		return nil, err
 	}
 	found := make([]*Barrier, len(open))
-	limit := make(chan struct{}, 8)
-	var wg sync.WaitGroup
-	for i, w := range open {
-		wg.Go(func() {
-			limit <- struct{}{}
-			defer func() { <-limit }()
-			found[i] = rounds.ask(ctx, w.GetExecution().GetWorkflowId(), tasks)
-		})
-	}
-	wg.Wait()
+	parallel.Each(8, open, func(i int, w *workflowpb.WorkflowExecutionInfo) {
+		found[i] = rounds.ask(ctx, w.GetExecution().GetWorkflowId(), tasks)
+	})
 	barriers := []Barrier{}
 	for _, b := range found {
 		if b != nil {

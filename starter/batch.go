@@ -3,9 +3,11 @@ package starter
 import (
 	"context"
 	"fmt"
-	"sync"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/system/parallel"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 	"github.com/clusterrun/clusterrun/activities/system/servererror"
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
@@ -169,36 +171,29 @@ func (s *Status) narrow(task string) {
 
 // fillBatches adds what is known of the trials of batches.
 func fillBatches(ctx context.Context, r *Run, trials []Trial, batches map[int]Summary) {
-	limit := make(chan struct{}, 16)
-	var wg sync.WaitGroup
 	byRun := map[string][]int{}
 	for trial, run := range batches {
 		byRun[run.RunID+" "+run.ExecutionID] = append(byRun[run.RunID+" "+run.ExecutionID], trial)
 	}
-	for _, of := range byRun {
+	parallel.Each(16, slices.Collect(maps.Values(byRun)), func(_ int, of []int) {
 		run := batches[of[0]]
 		_, first, _, _ := spec.SplitTrialsID(run.RunID)
-		wg.Go(func() {
-			limit <- struct{}{}
-			defer func() { <-limit }()
-			s, err := Get(r.client, run.RunID, run.ExecutionID).Status(ctx)
-			if err != nil {
-				return // their states are known from the sweep, and nothing else
+		s, err := Get(r.client, run.RunID, run.ExecutionID).Status(ctx)
+		if err != nil {
+			return // their states are known from the sweep, and nothing else
+		}
+		values := map[int]spec.TaskResult{}
+		if s.Result != nil {
+			for _, t := range s.Result.Tasks {
+				values[t.Index] = t
 			}
-			values := map[int]spec.TaskResult{}
-			if s.Result != nil {
-				for _, t := range s.Result.Tasks {
-					values[t.Index] = t
-				}
+		}
+		for _, trial := range of {
+			if t := taskOfTrial(s, trial-first); t != nil {
+				trials[trial].fillTask(*t, values[trial-first])
 			}
-			for _, trial := range of {
-				if t := taskOfTrial(s, trial-first); t != nil {
-					trials[trial].fillTask(*t, values[trial-first])
-				}
-			}
-		})
-	}
-	wg.Wait()
+		}
+	})
 }
 
 // fillTask adds what is known of a trial that is a task of a batch.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -18,6 +17,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/clusterrun/clusterrun/activities/system/parallel"
 	"github.com/clusterrun/clusterrun/workflows/runs"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -394,18 +394,11 @@ func heartbeats(ctx context.Context, c client.Client, runs []Summary, all bool) 
 	})
 }
 
-// each calls f for the runs that need it, for several at the same time.
+// each calls do for the runs that need it, for several at the same time.
 func each(runs []Summary, needs func(*Summary) bool, do func(*Summary)) {
-	limit := make(chan struct{}, 8)
-	var wg sync.WaitGroup
-	for i := range runs {
+	parallel.Each(8, runs, func(i int, _ Summary) {
 		if s := &runs[i]; needs(s) {
-			wg.Go(func() {
-				limit <- struct{}{}
-				defer func() { <-limit }()
-				do(s)
-			})
+			do(s)
 		}
-	}
-	wg.Wait()
+	})
 }

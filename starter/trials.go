@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/system/parallel"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/sweep"
 )
@@ -117,27 +117,19 @@ func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 10
 
 // readValues reads the values that trials have returned.
 func readValues(ctx context.Context, r *Run, trials []Trial, runs map[int]Summary) {
-	limit := make(chan struct{}, 16)
-	var wg sync.WaitGroup
-	for i := range trials {
-		t := &trials[i]
+	parallel.Each(16, trials, func(i int, t Trial) {
 		if _, own := runs[t.Trial]; !own || t.State != sweep.Succeeded.String() {
-			continue
+			return
 		}
-		wg.Go(func() {
-			limit <- struct{}{}
-			defer func() { <-limit }()
-			result, err := Get(r.client, t.RunID, runs[t.Trial].ExecutionID).Wait(ctx)
-			if err != nil {
-				return // the value stays unknown
+		result, err := Get(r.client, t.RunID, runs[t.Trial].ExecutionID).Wait(ctx)
+		if err != nil {
+			return // the value stays unknown
+		}
+		for _, task := range result.Tasks {
+			if len(task.Value) > 0 {
+				trials[i].Value = task.Value
+				return
 			}
-			for _, task := range result.Tasks {
-				if len(task.Value) > 0 {
-					t.Value = task.Value
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
+		}
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -14,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/clusterrun/clusterrun/activities/system/parallel"
 	"github.com/clusterrun/clusterrun/activities/system/retry"
 )
 
@@ -35,16 +35,7 @@ const takeovers = 16
 // takeOver gives the tasks of an earlier side back to the server: each activity fails, to be
 // retried at once, and its next attempt adopts the process or finds out how it ended.
 func (s *side) takeOver(ctx context.Context, inherited []string) {
-	slots := make(chan struct{}, takeovers)
-	var all sync.WaitGroup
-	for _, file := range inherited {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			s.giveBack(ctx, file)
-		})
-	}
-	all.Wait()
+	parallel.Each(takeovers, inherited, func(_ int, file string) { s.giveBack(ctx, file) })
 	if len(inherited) > 0 {
 		s.log.Info("took over from an earlier client", zap.Int("held", len(inherited)))
 	}

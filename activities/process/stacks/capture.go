@@ -49,8 +49,8 @@ var (
 )
 
 const (
-	// parallel is the number of processes that are read at a time.
-	parallel = 16
+	// atOnce is the number of processes that are read at a time.
+	atOnce = 16
 	// reserve is the time kept for the answers and for writing.
 	reserve = answerBound + 500*time.Millisecond
 )
@@ -83,7 +83,7 @@ func Capture(ctx context.Context, tasks []Task, cookieVar string) ([]Result, err
 		Result
 	}
 	done := make(chan numbered, len(tasks))
-	slots := make(chan struct{}, parallel)
+	slots := make(chan struct{}, atOnce)
 	results := make([]Result, len(tasks))
 	started := 0
 	for i, t := range tasks {

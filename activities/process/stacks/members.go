@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/clusterrun/clusterrun/activities/system/parallel"
 	"github.com/clusterrun/clusterrun/activities/system/proc"
 )
 
@@ -125,26 +126,19 @@ type marks struct {
 func readMarks(ctx context.Context, pids []int, cookieVar string) map[int]marks {
 	var mu sync.Mutex
 	all := make(map[int]marks, len(pids))
-	slots := make(chan struct{}, parallel)
-	var group sync.WaitGroup
-	for _, pid := range pids {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			read := make(chan marks, 1)
-			if !detached(func() { read <- marks{readCgroup(pid), readCookies(pid, cookieVar)} }) {
-				return
-			}
-			select {
-			case m := <-read:
-				mu.Lock()
-				defer mu.Unlock()
-				all[pid] = m
-			case <-ctx.Done():
-			}
-		})
-	}
-	group.Wait()
+	parallel.Each(atOnce, pids, func(_ int, pid int) {
+		read := make(chan marks, 1)
+		if !detached(func() { read <- marks{readCgroup(pid), readCookies(pid, cookieVar)} }) {
+			return
+		}
+		select {
+		case m := <-read:
+			mu.Lock()
+			defer mu.Unlock()
+			all[pid] = m
+		case <-ctx.Done():
+		}
+	})
 	return all
 }
 

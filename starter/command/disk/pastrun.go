@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/logs/retention"
+	"github.com/clusterrun/clusterrun/activities/system/parallel"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
@@ -76,32 +76,22 @@ func newPastRun(p *retention.Past, e retention.Entry) *pastRun {
 
 // askServer completes the facts about runs with those from the server.
 func askServer(ctx context.Context, c client.Client, runs []*pastRun) error {
-	limit := make(chan struct{}, 8)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var wg sync.WaitGroup
-	for _, r := range runs {
+	parallel.Each(8, runs, func(_ int, r *pastRun) {
 		if r.ExecutionID == "" {
-			continue
+			return
 		}
-		wg.Go(func() {
-			limit <- struct{}{}
-			defer func() { <-limit }()
-			s, err := starter.Get(c, r.RunID, r.ExecutionID).Summary(ctx)
-			var notFound *starter.NotFoundError
-			switch {
-			case err == nil && s.ExecutionID == r.ExecutionID:
-				r.setSummary(s)
-			case err != nil && !errors.As(err, &notFound):
-				cancel(err)
-			}
-		})
-	}
-	wg.Wait()
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return nil
+		s, err := starter.Get(c, r.RunID, r.ExecutionID).Summary(ctx)
+		var notFound *starter.NotFoundError
+		switch {
+		case err == nil && s.ExecutionID == r.ExecutionID:
+			r.setSummary(s)
+		case err != nil && !errors.As(err, &notFound):
+			cancel(err)
+		}
+	})
+	return context.Cause(ctx)
 }
 
 // setSummary adds the facts from the server.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"go.temporal.io/api/operatorservice/v1"
@@ -14,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/clusterrun/clusterrun/activities/server"
+	"github.com/clusterrun/clusterrun/activities/system/parallel"
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/doctor"
@@ -64,17 +64,10 @@ func examineRuns(ctx context.Context, c client.Client) []doctor.Finding {
 		return []doctor.Finding{doctor.Unknown(err, "clusterrun list --open")}
 	}
 	nobody := make([]bool, len(open))
-	places := make(chan struct{}, mostExamined/2)
-	var wg sync.WaitGroup
-	for i, r := range open {
-		wg.Go(func() {
-			places <- struct{}{}
-			defer func() { <-places }()
-			var unanswered *starter.UnansweredError
-			nobody[i] = errors.As(starter.Get(c, r.RunID, "").Answers(ctx), &unanswered)
-		})
-	}
-	wg.Wait()
+	parallel.Each(mostExamined/2, open, func(i int, r starter.Summary) {
+		var unanswered *starter.UnansweredError
+		nobody[i] = errors.As(starter.Get(c, r.RunID, "").Answers(ctx), &unanswered)
+	})
 	var ids []string
 	for i, r := range open {
 		if nobody[i] {
