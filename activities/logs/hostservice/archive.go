@@ -2,6 +2,8 @@ package hostservice
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
@@ -67,12 +70,8 @@ func (s *Server) storeArchive(w http.ResponseWriter, r *http.Request, _ grant) {
 }
 
 func isDigest(text string) bool {
-	for _, c := range []byte(text) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return len(text) == 64
+	sum, err := hex.DecodeString(text)
+	return err == nil && len(sum) == sha256.Size && text == strings.ToLower(text)
 }
 
 // StoreArchive makes the host keep an archive until a run has ended, and returns how to read

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -188,31 +189,25 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request, g grant) {
 	w.Header().Set("Trailer", endTrailer)
 	ctx, broken := context.WithCancel(r.Context())
 	defer broken()
-	control := http.NewResponseController(w)
-	write := func(b []byte) {
-		if ctx.Err() != nil {
-			return
-		}
-		_, err := w.Write(b)
-		if err == nil {
-			err = control.Flush()
-		}
-		if err != nil {
-			broken()
-		}
-		offset += int64(len(b))
-	}
-	_ = control.Flush()
+	out := flushed{w, http.NewResponseController(w)}
+	_ = out.control.Flush()
 	if !isOutput {
-		if err := readFrom(path, offset, func(b []byte) error {
-			write(b)
-			return ctx.Err()
-		}); err != nil {
+		sent, err := sendFrom(out, path, offset)
+		if err != nil {
 			panic(http.ErrAbortHandler) // a trailer was announced
 		}
+		offset += sent
 	} else {
 		wanted := tasklog.Stream{Rank: rank, Attempt: n, Stderr: name == tasklog.StderrFile}
-		s.follow(ctx, g, follow, func(c tasklog.Chunk) { write(c.Data) }, tasklog.FollowOptions{
+		s.follow(ctx, g, follow, func(c tasklog.Chunk) {
+			if ctx.Err() != nil {
+				return
+			}
+			if _, err := out.Write(c.Data); err != nil {
+				broken()
+			}
+			offset += int64(len(c.Data))
+		}, tasklog.FollowOptions{
 			Select:  func(st tasklog.Stream) bool { return st == wanted },
 			From:    func(tasklog.Stream) int64 { return offset },
 			OnError: func(error) { broken() },
@@ -232,29 +227,12 @@ func number(text string) (int64, error) {
 	return int64(n), err
 }
 
-// readFrom passes a file to the sink in pieces, from an offset on.
-func readFrom(path string, offset int64, sink func([]byte) error) error {
+// sendFrom sends a file from an offset on, and returns the number of bytes.
+func sendFrom(out io.Writer, path string, offset int64) (int64, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0) // the file may be of any kind
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer f.Close()
-	if _, err := f.Seek(offset, io.SeekStart); err != nil {
-		return err
-	}
-	piece := make([]byte, 64<<10)
-	for {
-		n, err := f.Read(piece)
-		if n > 0 {
-			if err := sink(piece[:n]); err != nil {
-				return err
-			}
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return io.Copy(out, io.NewSectionReader(f, offset, math.MaxInt64-offset))
 }

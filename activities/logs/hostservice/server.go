@@ -3,6 +3,7 @@ package hostservice
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -86,14 +87,10 @@ func Listen(c Config) (*Server, error) {
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{id.certificate}, MinVersion: tls.VersionTLS13},
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 16 << 10,
 		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxRequests, SendPingTimeout: pingAfter, PingTimeout: pingTakes},
-		ErrorLog: log.New(discard{}, "", 0), // errors of foreign connections
+		ErrorLog: log.New(io.Discard, "", 0), // errors of foreign connections
 	}
 	return s, nil
 }
-
-type discard struct{}
-
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // Address returns the address that clients use.
 func (s *Server) Address() string { return s.address }

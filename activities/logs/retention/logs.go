@@ -199,32 +199,30 @@ func (l *Logs) Size(e Entry) (bytes int64, newest time.Time) {
 		return 0, newest
 	}
 	defer dir.Close()
-	_ = fs.WalkDir(dir.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
+	_ = fs.WalkDir(dir.FS(), ".", count(&bytes, &newest))
+	return bytes, newest
+}
+
+// count returns a function that adds up the disk usage of files, and finds when the last of them
+// was written.
+func count(bytes *int64, newest *time.Time) fs.WalkDirFunc {
+	return func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // what cannot be read is not counted
 		}
 		if info, err := d.Info(); err == nil {
-			bytes += onDisk(info)
-			if !d.IsDir() && info.ModTime().After(newest) {
-				newest = info.ModTime()
+			*bytes += onDisk(info)
+			if !d.IsDir() && info.ModTime().After(*newest) {
+				*newest = info.ModTime()
 			}
 		}
 		return nil
-	})
-	return bytes, newest
+	}
 }
 
 // TreeSize returns the disk usage of a directory tree.
 func TreeSize(dir string) (bytes int64) {
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil //nolint:nilerr // what cannot be read is not counted
-		}
-		if info, err := d.Info(); err == nil {
-			bytes += onDisk(info)
-		}
-		return nil
-	})
+	_ = filepath.WalkDir(dir, count(&bytes, new(time.Time)))
 	return bytes
 }
 

@@ -40,9 +40,22 @@ type Console struct {
 	out, err   *output
 }
 
+// prefixes are the starts of the lines of processes, by the rank of their task.
+type prefixes map[int]prefixOf
+
 type prefixOf struct {
 	attempt int
 	text    []byte
+}
+
+// of returns the start of the lines of a stream. It is made once per process.
+func (p prefixes) of(s Stream, prefix func(rank, attempt int) string) []byte {
+	known, ok := p[s.Rank]
+	if !ok || known.attempt != s.Attempt {
+		known = prefixOf{s.Attempt, []byte(prefix(s.Rank, s.Attempt))}
+		p[s.Rank] = known
+	}
+	return known.text
 }
 
 // NewConsole returns a console for stdout and stderr, which may be the same.
@@ -217,19 +230,10 @@ func firstLine(data []byte) (line, rest []byte) {
 
 // prefixFor returns the start of a line of a stream.
 func (c *Console) prefixFor(p *place, s Stream) []byte {
-	text := c.barePrefix(p, s)
+	text := p.prefixes.of(s, c.prefix)
 	if !c.timestamps {
 		return text
 	}
 	p.stamped = append(c.now().AppendFormat(p.stamped[:0], "15:04:05.000 "), text...)
 	return p.stamped
-}
-
-func (c *Console) barePrefix(p *place, s Stream) []byte {
-	known, ok := p.prefixes[s.Rank]
-	if !ok || known.attempt != s.Attempt {
-		known = prefixOf{s.Attempt, []byte(c.prefix(s.Rank, s.Attempt))}
-		p.prefixes[s.Rank] = known
-	}
-	return known.text
 }

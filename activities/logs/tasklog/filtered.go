@@ -58,7 +58,7 @@ type Collector struct {
 	seen     map[int]bool            // by attempt
 	lines    map[Stream]bool         // unfinished lines, and whether they match
 	cursors  map[filteredFile]Stream // the stream whose unfinished line ends a file
-	prefixes map[int]prefixOf        // by rank
+	prefixes prefixes
 	buf      []byte
 }
 
@@ -81,7 +81,7 @@ func Collect(runDir string, o CollectOptions) *Collector {
 	}
 	c := &Collector{
 		CollectOptions: o, dir: runDir,
-		seen: map[int]bool{}, lines: map[Stream]bool{}, cursors: map[filteredFile]Stream{}, prefixes: map[int]prefixOf{},
+		seen: map[int]bool{}, lines: map[Stream]bool{}, cursors: map[filteredFile]Stream{}, prefixes: prefixes{},
 	}
 	c.follow = Follow(runDir, c.deliver, FollowOptions{Select: c.wants, OnError: o.OnError, Hold: WholeLines, As: o.As})
 	return c
@@ -125,10 +125,7 @@ func (c *Collector) begin(attempt int) {
 }
 
 func (c *Collector) path(o filteredFile) string {
-	name := strings.TrimSuffix(outputs[0], ".log")
-	if o.stderr {
-		name = strings.TrimSuffix(outputs[1], ".log")
-	}
+	name := strings.TrimSuffix(outputs[Stream{Stderr: o.stderr}.index()], ".log")
 	if c.Name != "" {
 		name += "." + fileName(c.Name)
 	}
@@ -179,7 +176,7 @@ func (c *Collector) add(to filteredFile, s Stream, line []byte, goesOn, ends boo
 		c.buf = append(c.buf, '\n')
 	}
 	if !goesOn || !open || last != s {
-		c.buf = append(c.buf, c.prefixFor(s)...)
+		c.buf = append(c.buf, c.prefixes.of(s, c.Prefix)...)
 	}
 	c.buf = append(c.buf, line...)
 	if ends {
@@ -187,15 +184,6 @@ func (c *Collector) add(to filteredFile, s Stream, line []byte, goesOn, ends boo
 	} else {
 		c.cursors[to] = s
 	}
-}
-
-func (c *Collector) prefixFor(s Stream) []byte {
-	p, ok := c.prefixes[s.Rank]
-	if !ok || p.attempt != s.Attempt {
-		p = prefixOf{s.Attempt, []byte(c.Prefix(s.Rank, s.Attempt))}
-		c.prefixes[s.Rank] = p
-	}
-	return p.text
 }
 
 // flush writes what was added. The file is open only during the write, because there is one

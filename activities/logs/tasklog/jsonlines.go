@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"math"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -97,10 +98,7 @@ func (j *JSONLines) write(s Stream, text []byte, partial bool) {
 	if j.failure != nil {
 		return
 	}
-	name := "stdout"
-	if s.Stderr {
-		name = "stderr"
-	}
+	name := strings.TrimSuffix(outputs[s.index()], ".log")
 	// The encoder replaces invalid UTF-8.
 	run, task := j.task(s.Rank)
 	j.failure = j.json.Encode(Line{Run: run, Task: task, Attempt: s.Attempt, Stream: name, Text: string(text), Partial: partial})

@@ -2,6 +2,8 @@ package tasklog
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -53,20 +55,35 @@ func SplitLines(text string) []string {
 
 // tailOf reads the last bytes of a regular file, and reports whether that was all.
 func tailOf(path string, size int64) (text []byte, whole bool) {
-	f, err := openToRead(path)
+	f, info, err := openRegular(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, true
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, true
-	}
 	from := max(0, info.Size()-size)
 	text = make([]byte, info.Size()-from)
 	n, _ := f.ReadAt(text, from) // it may have been truncated since
 	return text[:n], from == 0
 }
+
+// openRegular opens a regular file, as [openToRead] does.
+func openRegular(path string, flag int, mode fs.FileMode) (*os.File, fs.FileInfo, error) {
+	f, err := os.OpenFile(path, flag|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, mode)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNotRegular
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+var errNotRegular = errors.New("is not a file")
 
 // openToRead opens a file that an unknown program may have replaced, for example with a FIFO,
 // which would block open, or with a link to another user's file.

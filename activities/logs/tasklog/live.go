@@ -58,7 +58,7 @@ func (c *Console) appendLive(dst []byte, p *place) []byte {
 		default:
 			limit--
 			row()
-			dst = closed(append(dst, c.barePrefix(p, l.Stream)...), state)
+			dst = closed(append(dst, p.prefixes.of(l.Stream, c.prefix)...), state)
 		}
 	}
 	if more > 0 {

@@ -37,7 +37,7 @@ type place struct {
 	// height returns the height of the terminal, in rows, or 0 if unknown.
 	height func() int
 
-	prefixes map[int]prefixOf // by rank, of the attempt that last had a line
+	prefixes prefixes // of the attempts that last had a line
 	lines    map[streamKey]*line
 	stamped  []byte // a prefix with its time
 	text     []byte // a piece of a line, made safe
@@ -56,7 +56,7 @@ const (
 func newPlace(w io.Writer, o ConsoleOptions) *place {
 	p := &place{
 		terminal: o.Terminal(w), redraw: repeatEvery, height: func() int { return 0 },
-		prefixes: map[int]prefixOf{}, lines: map[streamKey]*line{},
+		prefixes: prefixes{}, lines: map[streamKey]*line{},
 	}
 	if p.live = p.terminal && !o.Shared; p.live {
 		p.redraw = redrawEvery

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strconv"
 	"time"
 )
@@ -140,18 +141,14 @@ func ReadResult(path string, maxBytes int64) (json.RawMessage, error) {
 // ReadFile reads a whole regular file, unless it has more than maxBytes, and returns when
 // it was last written.
 func ReadFile(path string, maxBytes int64) (b []byte, written time.Time, err error) {
-	f, err := openToRead(path)
+	f, info, err := openRegular(path, os.O_RDONLY, 0)
+	if errors.Is(err, errNotRegular) {
+		return nil, written, fmt.Errorf("%s %w", path, err)
+	}
 	if err != nil {
 		return nil, written, fmt.Errorf("%s: %w", path, errors.Unwrap(err))
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, written, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, written, fmt.Errorf("%s is not a file", path)
-	}
 	if info.Size() > maxBytes {
 		return nil, written, fmt.Errorf("%s %w: it has %d bytes; the limit is %d", path, ErrTooLarge, info.Size(), maxBytes)
 	}

@@ -1,6 +1,7 @@
 package tasklog
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -49,30 +50,18 @@ func (s Selection) From(runDir string) func(Stream) int64 {
 		return since
 	}
 	return func(st Stream) int64 {
-		return max(since(st), startOfLastLines(filepath.Join(ProcessDir(runDir, st.Attempt, st.Rank), outputOf(st)), s.Tail))
+		return max(since(st), startOfLastLines(filepath.Join(ProcessDir(runDir, st.Attempt, st.Rank), outputs[st.index()]), s.Tail))
 	}
-}
-
-// outputOf returns the name of the file of a stream.
-func outputOf(s Stream) string {
-	if s.Stderr {
-		return StderrFile
-	}
-	return StdoutFile
 }
 
 // startOfLastLines returns where the last n lines of a regular file begin. An unfinished line
 // at the end counts as one.
 func startOfLastLines(path string, n int) int64 {
-	f, err := openToRead(path)
+	f, info, err := openRegular(path, os.O_RDONLY, 0)
 	if err != nil {
 		return 0
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return 0
-	}
 	b := make([]byte, min(info.Size(), readSize))
 	for end := info.Size(); end > 0; {
 		from := max(0, end-int64(len(b)))

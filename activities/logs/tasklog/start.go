@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -125,12 +124,7 @@ func (s *Start) Write(dir string) error {
 // ReadStart returns how the process with that directory was started, or nil if that is not known
 // here.
 func ReadStart(dir string) *Start {
-	f, err := openToRead(filepath.Join(dir, StartFile))
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxStart))
+	b, _, err := ReadFile(filepath.Join(dir, StartFile), maxStart)
 	if err != nil {
 		return nil
 	}

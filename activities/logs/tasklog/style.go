@@ -86,7 +86,7 @@ func (s *style) apply(parameters string) (known bool) {
 					return false
 				}
 			}
-			s.attributes[colorSlot(n)] = p
+			s.attributes[colorSlots[n]] = p
 		case 4:
 			s.attributes[slotUnderline] = p
 			if subs == "0" {
@@ -101,15 +101,8 @@ func (s *style) apply(parameters string) (known bool) {
 	return true
 }
 
-func colorSlot(n int) int {
-	switch n {
-	case 38:
-		return slotForeground
-	case 48:
-		return slotBackground
-	}
-	return slotUnderlineColor
-}
+// colorSlots has the slots of the parameters that begin a colour of several numbers.
+var colorSlots = map[int]int{38: slotForeground, 48: slotBackground, 58: slotUnderlineColor}
 
 // longColor consumes the parameters of a colour of the form 38;5;n or 38;2;r;g;b. If they are
 // missing, color is empty.
@@ -127,70 +120,39 @@ func longColor(p, rest string, more bool) (color, after string, afterMore bool) 
 	return p, rest, more
 }
 
+// The slots that a parameter of one number switches on, and those that it switches off.
+var (
+	switchesOn = map[int]int{
+		1: slotBold, 2: slotFaint, 3: slotItalic, 5: slotBlink, 6: slotBlink, 7: slotInverse, 8: slotHidden, 9: slotStrike,
+		20: slotItalic, 21: slotUnderline, 51: slotFrame, 52: slotFrame, 53: slotOverline, 73: slotScript, 74: slotScript,
+	}
+	switchesOff = map[int][]int{
+		10: {slotFont}, 22: {slotBold, slotFaint}, 23: {slotItalic}, 24: {slotUnderline}, 25: {slotBlink}, 27: {slotInverse},
+		28: {slotHidden}, 29: {slotStrike}, 39: {slotForeground}, 49: {slotBackground}, 54: {slotFrame}, 55: {slotOverline},
+		59: {slotUnderlineColor}, 75: {slotScript},
+	}
+)
+
 // set applies a parameter of one number, and reports whether it knows it.
 func (s *style) set(n int, p string) (known bool) {
-	a := &s.attributes
+	on, known := switchesOn[n]
 	switch {
 	case n == 0:
-		*a = [slots]string{}
-	case n == 1:
-		a[slotBold] = p
-	case n == 2:
-		a[slotFaint] = p
-	case n == 3 || n == 20:
-		a[slotItalic] = p
-	case n == 5 || n == 6:
-		a[slotBlink] = p
-	case n == 7:
-		a[slotInverse] = p
-	case n == 8:
-		a[slotHidden] = p
-	case n == 9:
-		a[slotStrike] = p
-	case n == 10:
-		a[slotFont] = ""
+		s.attributes = [slots]string{}
+		return true
+	case known:
 	case n >= 11 && n <= 19:
-		a[slotFont] = p
-	case n == 21:
-		a[slotUnderline] = p
-	case n == 22:
-		a[slotBold], a[slotFaint] = "", ""
-	case n == 23:
-		a[slotItalic] = ""
-	case n == 24:
-		a[slotUnderline] = ""
-	case n == 25:
-		a[slotBlink] = ""
-	case n == 27:
-		a[slotInverse] = ""
-	case n == 28:
-		a[slotHidden] = ""
-	case n == 29:
-		a[slotStrike] = ""
+		on = slotFont
 	case n >= 30 && n <= 37 || n >= 90 && n <= 97:
-		a[slotForeground] = p
-	case n == 39:
-		a[slotForeground] = ""
+		on = slotForeground
 	case n >= 40 && n <= 47 || n >= 100 && n <= 107:
-		a[slotBackground] = p
-	case n == 49:
-		a[slotBackground] = ""
-	case n == 51 || n == 52:
-		a[slotFrame] = p
-	case n == 53:
-		a[slotOverline] = p
-	case n == 54:
-		a[slotFrame] = ""
-	case n == 55:
-		a[slotOverline] = ""
-	case n == 59:
-		a[slotUnderlineColor] = ""
-	case n == 73 || n == 74:
-		a[slotScript] = p
-	case n == 75:
-		a[slotScript] = ""
+		on = slotBackground
 	default:
-		return false
+		for _, slot := range switchesOff[n] {
+			s.attributes[slot] = ""
+		}
+		return len(switchesOff[n]) > 0
 	}
+	s.attributes[on] = p
 	return true
 }

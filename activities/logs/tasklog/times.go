@@ -3,13 +3,11 @@ package tasklog
 import (
 	"bytes"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
@@ -119,22 +117,23 @@ func look(dir string) (r record, written time.Time) {
 	return r, written
 }
 
+// outputs are the names of the files of the two streams.
 var outputs = [2]string{StdoutFile, StderrFile}
+
+func (s Stream) index() int {
+	if s.Stderr {
+		return 1
+	}
+	return 0
+}
 
 func (t *Times) append(r record) error {
 	path := filepath.Join(t.dir, TimesFile)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW, FileMode(t.dir))
+	f, info, err := openRegular(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, FileMode(t.dir))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fs.ErrInvalid
-	}
 	line := r.line()
 	if size := info.Size(); size > t.max {
 		return t.coarsen(append(readTimes(t.dir), r))
@@ -213,10 +212,7 @@ func parseRecord(line []byte) (r record, err error) {
 // [FollowOptions.From].
 func Since(runDir string, at time.Time) func(Stream) int64 {
 	return func(s Stream) int64 {
-		dir, i := ProcessDir(runDir, s.Attempt, s.Rank), 0
-		if s.Stderr {
-			i = 1
-		}
+		dir, i := ProcessDir(runDir, s.Attempt, s.Rank), s.index()
 		path := filepath.Join(dir, outputs[i])
 		info, err := os.Stat(path)
 		if err != nil || !info.Mode().IsRegular() {

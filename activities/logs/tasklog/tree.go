@@ -182,7 +182,7 @@ func (f *Follower) found(key processKey) {
 	}
 	for _, stderr := range []bool{false, true} {
 		s := &stream{Stream: Stream{Rank: key.rank, Attempt: key.attempt, Stderr: stderr}}
-		s.path = filepath.Join(p.dir, outputOf(s.Stream))
+		s.path = filepath.Join(p.dir, outputs[s.index()])
 		if f.opts.Select(s.Stream) {
 			s.offset = f.opts.From(s.Stream)
 			p.streams = append(p.streams, s)

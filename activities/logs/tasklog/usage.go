@@ -2,10 +2,8 @@ package tasklog
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
@@ -65,18 +63,11 @@ func (u *Usage) Flush() error {
 
 func appendUsage(dir string, points []series.Point) error {
 	path := filepath.Join(dir, UsageFile)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, FileMode(dir))
+	f, info, err := openRegular(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, FileMode(dir))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fs.ErrInvalid
-	}
 	var b []byte
 	// After a record that is not complete, those that follow would be misread.
 	if size := info.Size(); size%series.RecordSize != 0 || size+int64(len(points))*series.RecordSize > maxUsage {

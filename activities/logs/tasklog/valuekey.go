@@ -7,9 +7,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/clusterrun/clusterrun/activities/system/atomicfile"
 )
 
 // ValueKey makes digests of values that are not stored, by which equal values can be
@@ -28,7 +31,13 @@ func OpenValueKey(stateDir string) (ValueKey, error) {
 	path := filepath.Join(stateDir, valueKeyFile)
 	key, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := makeValueKey(stateDir, path); err != nil {
+		err = atomicfile.WriteNew(path, func(w io.Writer) error {
+			key := make([]byte, sha256.Size)
+			_, _ = rand.Read(key) // never fails
+			_, err := w.Write(key)
+			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrExist) { // another process may be faster
 			return nil, err
 		}
 		key, err = os.ReadFile(path)
@@ -40,25 +49,6 @@ func OpenValueKey(stateDir string) (ValueKey, error) {
 		return nil, err
 	}
 	return key, nil
-}
-
-// makeValueKey writes a key unless another process is faster.
-func makeValueKey(stateDir, path string) error {
-	f, err := os.CreateTemp(stateDir, "."+valueKeyFile+"-*") // readable by its user only
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	key := make([]byte, sha256.Size)
-	_, _ = rand.Read(key) // never fails
-	_, err = f.Write(key)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err = os.Link(f.Name(), path); errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	return err
 }
 
 // digest returns the digest of the value of a variable.

@@ -11,10 +11,7 @@ import (
 func WrittenBy(runDir string) func(s Stream, offset int64) time.Time {
 	known := map[string][]record{}
 	return func(s Stream, offset int64) time.Time {
-		dir, i := ProcessDir(runDir, s.Attempt, s.Rank), 0
-		if s.Stderr {
-			i = 1
-		}
+		dir, i := ProcessDir(runDir, s.Attempt, s.Rank), s.index()
 		records, ok := known[dir]
 		if !ok {
 			records = readTimes(dir)
