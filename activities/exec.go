@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -191,11 +190,10 @@ func (x *execs) shellOf(p *plan, env []string) string {
 
 // environOf returns the environment with which a process was started.
 func environOf(q supervisor.Process) ([]string, error) {
-	raw, err := os.ReadFile(proc.Dir(q.PID) + "/environ")
+	env, err := proc.Environ(q.PID)
 	if err != nil {
 		return nil, fmt.Errorf("the variables of %s cannot be read: %s", q.Key.Task, fault.Reason(err))
 	}
-	env := strings.Split(strings.TrimRight(string(raw), "\x00"), "\x00")
 	if lookup(env, supervisor.CookieVar) == "" {
 		return nil, fmt.Errorf("the variables of %s cannot be read: the program has overwritten them, as setproctitle does; start it with SPT_NOENV=1", q.Key.Task)
 	}

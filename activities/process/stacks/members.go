@@ -1,7 +1,6 @@
 package stacks
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"os"
@@ -172,15 +171,5 @@ func readCookies(pid int, name string) []string {
 	if name == "" {
 		return nil
 	}
-	raw, err := os.ReadFile(proc.Dir(pid) + "/environ")
-	if err != nil {
-		return nil
-	}
-	prefix := []byte(name + "=")
-	for kv := range bytes.SplitSeq(raw, []byte{0}) {
-		if rest, ok := bytes.CutPrefix(kv, prefix); ok {
-			return strings.Fields(string(rest))
-		}
-	}
-	return nil
+	return strings.Fields(proc.Variable(pid, name))
 }

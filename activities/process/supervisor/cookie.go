@@ -1,13 +1,12 @@
 package supervisor
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"os"
 	"strconv"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 )
 
@@ -49,21 +48,7 @@ func withCookie(env []string, cookie, outer string) []string {
 // readCookies returns the cookies of a process: none if it never had any, cleared its
 // environment, or belongs to another user.
 func readCookies(pid int) []string {
-	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil {
-		return nil
-	}
-	return parseCookies(raw)
-}
-
-func parseCookies(environ []byte) []string {
-	name := []byte(CookieVar + "=")
-	for kv := range bytes.SplitSeq(environ, []byte{0}) {
-		if bytes.HasPrefix(kv, name) {
-			return strings.Fields(string(kv[len(name):]))
-		}
-	}
-	return nil
+	return strings.Fields(proc.Variable(pid, CookieVar))
 }
 
 // ofInstance returns the cookie that an instance gave, if there is one. The cookie of the side

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -43,4 +44,17 @@ func TestReadStat(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, pids, os.Getpid())
 	assert.NotEmpty(t, BootID())
+}
+
+func TestEnviron(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	cmd.Env = []string{"XA=no", "A=1 2"}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	env, err := Environ(cmd.Process.Pid)
+	require.NoError(t, err)
+	assert.Contains(t, env, "XA=no")
+	assert.Equal(t, "1 2", Variable(cmd.Process.Pid, "A"))
+	assert.Empty(t, Variable(cmd.Process.Pid, "B"))
+	assert.Empty(t, Variable(1<<30, "A"))
 }

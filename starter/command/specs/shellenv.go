@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/activities/process/taskenv"
+	"github.com/clusterrun/clusterrun/activities/system/proc"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -266,8 +267,8 @@ func HostEnv(ctx context.Context, a *cli.App) []string {
 	}
 	for _, dir := range []string{a.DevDir(), a.WorkerDir()} {
 		if pid := supervisor.Holder(dir); pid > 0 {
-			data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-			return strings.Split(string(data), "\x00")
+			environ, _ := proc.Environ(pid)
+			return environ
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package remotecommand
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,14 +31,7 @@ func living(pids []int, belongs func(pid int, stat proc.Stat) bool) map[int]uint
 
 // hasVariable reports whether a process has the ID of a command in its environment.
 func hasVariable(pid int, id string) bool {
-	raw, _ := os.ReadFile(filepath.Join(proc.Dir(pid), "environ"))
-	want := []byte(Variable + "=" + id)
-	for kv := range bytes.SplitSeq(raw, []byte{0}) {
-		if bytes.Equal(kv, want) {
-			return true
-		}
-	}
-	return false
+	return proc.Variable(pid, Variable) == id
 }
 
 // mark gives a command an ID, and notes it in a file. It returns the name of the file.
@@ -65,12 +58,7 @@ func (e *Executor) Sweep() {
 	for deadline := time.Now().Add(killTakes); ; time.Sleep(10 * time.Millisecond) {
 		pids, _ := proc.PIDs()
 		rest := living(pids, func(pid int, _ proc.Stat) bool {
-			for _, entry := range entries {
-				if hasVariable(pid, e.instance+"/"+entry.Name()) {
-					return true
-				}
-			}
-			return false
+			return slices.ContainsFunc(entries, func(of fs.DirEntry) bool { return hasVariable(pid, e.instance+"/"+of.Name()) })
 		})
 		if len(rest) == 0 || time.Now().After(deadline) {
 			break
