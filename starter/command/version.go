@@ -1,8 +1,6 @@
 package command
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/clusterrun/clusterrun/starter/command/cli"
@@ -16,11 +14,7 @@ func Version(a *cli.App) *cobra.Command {
 		Example: "  clusterrun version --json",
 		Args:    cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if a.Global.JSON {
-				return a.PrintJSON(cli.BuildInfo())
-			}
-			_, err := fmt.Fprintln(a.Out, cli.VersionLine())
-			return err
+			return a.PrintLine(cli.BuildInfo(), "%v", cli.VersionLine())
 		},
 	}
 }

@@ -188,9 +188,5 @@ func cancelStop(ctx context.Context, r *starter.Run) (Stopped, error) {
 }
 
 func printStopped(a *cli.App, s Stopped) error {
-	if a.Global.JSON {
-		return a.PrintJSON(s)
-	}
-	_, err := fmt.Fprintln(a.Out, s.line)
-	return err
+	return a.PrintLine(s, "%v", s.line)
 }

@@ -43,11 +43,7 @@ func onQueue(ctx context.Context, a *cli.App, run string, attach attach, change 
 		if err != nil {
 			return err
 		}
-		if a.Global.JSON {
-			return a.PrintJSON(s)
-		}
-		printQueue(a, run, s)
-		return nil
+		return a.Print(s, func() { printQueue(a, run, s) })
 	})
 }
 

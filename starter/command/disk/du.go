@@ -72,11 +72,7 @@ func runDu(a *cli.App, o *duOptions) error {
 		return err
 	}
 	slices.SortStableFunc(u.Runs, func(a, b runDisk) int { return cmp.Compare(b.Total, a.Total) })
-	if a.Global.JSON {
-		return a.PrintJSON(u)
-	}
-	printDisk(a, u, o.limit)
-	return nil
+	return a.Print(u, func() { printDisk(a, u, o.limit) })
 }
 
 func Usage(a *cli.App, logDir string) (DiskUse, error) {

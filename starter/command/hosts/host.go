@@ -85,11 +85,7 @@ type serviceOfHost struct {
 
 // printService prints h as JSON if --json is set, and otherwise prints the text.
 func printService(a *cli.App, h serviceOfHost, text string) error {
-	if a.Global.JSON {
-		return a.PrintJSON(h)
-	}
-	a.Say("%s", text)
-	return nil
+	return a.Print(h, func() { a.Say("%s", text) })
 }
 
 func uncordonCommand(a *cli.App) *cobra.Command {

@@ -43,11 +43,7 @@ func runShow(ctx context.Context, a *cli.App, queue, name string) error {
 			return err
 		}
 		h.Store = nil // its token is a secret
-		if a.Global.JSON {
-			return a.PrintJSON(h)
-		}
-		printHost(a, h)
-		return nil
+		return a.Print(h, func() { printHost(a, h) })
 	})
 }
 

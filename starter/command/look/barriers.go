@@ -17,11 +17,7 @@ func showBarriers(ctx context.Context, a *cli.App, r *starter.Run) error {
 	if err != nil {
 		return err
 	}
-	if a.Global.JSON {
-		return a.PrintJSON(map[string]any{"run_id": r.ID, "barriers": barriers})
-	}
-	printBarriers(a, r.ID, barriers)
-	return nil
+	return a.Print(map[string]any{"run_id": r.ID, "barriers": barriers}, func() { printBarriers(a, r.ID, barriers) })
 }
 
 func printBarriers(a *cli.App, run string, barriers []starter.Barrier) {

@@ -1,8 +1,8 @@
 package look
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"os"
 
@@ -149,9 +149,7 @@ func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs b
 	if err != nil {
 		return err
 	}
-	if file == "" {
-		file = record.DirName(r.ID) + ".tar.gz"
-	}
+	file = cmp.Or(file, record.DirName(r.ID)+".tar.gz")
 	if err := addStarts(ctx, a, r, of); err != nil && !logs {
 		a.Say("how some processes were started is not in it: %s", err) // with --logs, NamesLeftOut names the processes
 	}
@@ -196,9 +194,5 @@ func exportFile(ctx context.Context, a *cli.App, of *record.Account, file string
 	if err := cli.WriteNew(ctx, file, write); err != nil {
 		return err
 	}
-	if a.Global.JSON {
-		return a.PrintJSON(map[string]any{"run_id": of.Status.RunID, "execution_id": of.Status.ExecutionID, "file": file})
-	}
-	_, err := fmt.Fprintln(a.Out, file)
-	return err
+	return a.PrintLine(map[string]any{"run_id": of.Status.RunID, "execution_id": of.Status.ExecutionID, "file": file}, "%v", file)
 }

@@ -118,11 +118,7 @@ func runList(ctx context.Context, a *cli.App, cmd *cobra.Command, flags *listOpt
 		runs = runs[:limit]
 		defer a.Say("older runs are not shown; a higher --limit shows them")
 	}
-	if a.Global.JSON {
-		return a.PrintJSON(runs)
-	}
-	printList(a, runs, flags.wide)
-	return nil
+	return a.Print(runs, func() { printList(a, runs, flags.wide) })
 }
 
 // listRuns returns the runs of the server, the latest first. If there is no server, programs

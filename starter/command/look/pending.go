@@ -52,11 +52,7 @@ func listPending(ctx context.Context, a *cli.App, queue string) error {
 		if err != nil {
 			return err
 		}
-		if a.Global.JSON {
-			return a.PrintJSON(pending)
-		}
-		printPending(a, pending)
-		return nil
+		return a.Print(pending, func() { printPending(a, pending) })
 	})
 }
 

@@ -76,9 +76,5 @@ func retryOpen(ctx context.Context, a *cli.App, cmd *cobra.Command, r *starter.R
 	if err := r.RetryTrials(ctx); err != nil {
 		return err
 	}
-	if a.Global.JSON {
-		return a.PrintJSON(map[string]string{"run_id": r.ID, "state": "retrying"})
-	}
-	_, err := fmt.Fprintf(a.Out, "retrying: %s\n", r.ID)
-	return err
+	return a.PrintLine(map[string]string{"run_id": r.ID, "state": "retrying"}, "retrying: %s", r.ID)
 }

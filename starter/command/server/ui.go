@@ -74,9 +74,5 @@ func serveUI(ctx context.Context, a *cli.App, port int) error {
 }
 
 func printUI(a *cli.App, url string) error {
-	if a.Global.JSON {
-		return a.PrintJSON(map[string]string{"ui": url})
-	}
-	_, err := fmt.Fprintln(a.Out, url)
-	return err
+	return a.PrintLine(map[string]string{"ui": url}, "%v", url)
 }

@@ -121,11 +121,7 @@ func onSchedule(a *cli.App, cmd *cobra.Command, state string, change func(contex
 		if err := change(cmd.Context(), c, args[0]); err != nil {
 			return err
 		}
-		if a.Global.JSON {
-			return a.PrintJSON(map[string]string{"schedule_id": args[0], "state": state})
-		}
-		_, err = fmt.Fprintf(a.Out, "%s: %s\n", state, args[0])
-		return err
+		return a.PrintLine(map[string]string{"schedule_id": args[0], "state": state}, "%s: %s", state, args[0])
 	}
 	return cmd
 }

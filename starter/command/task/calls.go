@@ -56,8 +56,7 @@ func asTask(cmd *cobra.Command, call func(context.Context, *task.Task) error) er
 	ctx, cancel := context.WithTimeout(cmd.Context(), hostPatience)
 	defer cancel()
 	err = call(ctx, t)
-	var refused *task.APIError
-	if errors.As(err, &refused) && refused.Field != "" {
+	if refused, ok := errors.AsType[*task.APIError](err); ok && refused.Field != "" {
 		return cli.Usagef("%s", refused.Message)
 	}
 	return err
@@ -230,12 +229,8 @@ func runTaskInfo(a *cli.App, cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		if a.Global.JSON {
-			return a.PrintJSON(info)
-		}
-		_, err = fmt.Fprintf(a.Out, "%s of run %s: rank %d of %d, restart %d, on host %s at %s\n",
+		return a.PrintLine(info, "%s of run %s: rank %d of %d, restart %d, on host %s at %s",
 			info.Task, info.Run, info.Rank, info.WorldSize, info.RestartCount, info.Host, info.Address)
-		return err
 	})
 }
 
@@ -259,10 +254,6 @@ func runTaskRestartCount(a *cli.App, cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		if a.Global.JSON {
-			return a.PrintJSON(map[string]int{"restart_count": info.RestartCount})
-		}
-		_, err = fmt.Fprintln(a.Out, info.RestartCount)
-		return err
+		return a.PrintLine(map[string]int{"restart_count": info.RestartCount}, "%v", info.RestartCount)
 	})
 }

@@ -52,11 +52,7 @@ func runTaskPython(a *cli.App, dir bool) error {
 	if err != nil {
 		return err
 	}
-	if a.Global.JSON {
-		return a.PrintJSON(map[string]string{"dir": path})
-	}
-	_, err = fmt.Fprintln(a.Out, path)
-	return err
+	return a.PrintLine(map[string]string{"dir": path}, "%v", path)
 }
 
 func printPython(a *cli.App, binary string) error {

@@ -100,11 +100,7 @@ func detachWorker(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	if pid := supervisor.Holder(a.WorkerDir()); pid != 0 {
-		if a.Global.JSON {
-			return a.PrintJSON(map[string]any{"pid": pid})
-		}
-		a.Say("a host worker runs already, as process %d; `clusterrun worker stop` ends it", pid)
-		return nil
+		return a.Print(map[string]any{"pid": pid}, func() { a.Say("a host worker runs already, as process %d; `clusterrun worker stop` ends it", pid) })
 	}
 	w, err := startWorker(ctx, a, daemon{name: workerDaemon, args: a.Args, start: asAsked})
 	if err != nil {

@@ -52,11 +52,7 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 	defer cancel()
 	pid := supervisor.Holder(dir)
 	if pid == 0 {
-		if a.Global.JSON {
-			return a.PrintJSON(map[string]any{"pid": nil})
-		}
-		a.Say("no host worker uses %s", dir)
-		return nil
+		return a.Print(map[string]any{"pid": nil}, func() { a.Say("no host worker uses %s", dir) })
 	}
 	// The lock keeps submit from counting on this host worker.
 	wanted, err := workers.Want(ctx, dir)
@@ -77,11 +73,7 @@ func stopHostWorker(ctx context.Context, a *cli.App, force bool) error {
 	if err := endWorker(ctx, dir, pid); err != nil {
 		return err
 	}
-	if a.Global.JSON {
-		return a.PrintJSON(map[string]any{"pid": pid})
-	}
-	a.Say("the host worker with pid %d has ended", pid)
-	return nil
+	return a.Print(map[string]any{"pid": pid}, func() { a.Say("the host worker with pid %d has ended", pid) })
 }
 
 const (
