@@ -158,8 +158,7 @@ func (d runDir) wrong(err error) error {
 
 // reasonIn returns an error without its path.
 func reasonIn(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err
 	}
 	return err

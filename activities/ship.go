@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -76,8 +77,7 @@ func (sh *shipping) bring(ctx context.Context, run runkey.Run, in hostapi.Reserv
 		return unlock, err
 	}
 	unlock()
-	var taken *shipped.TakenError
-	if errors.As(err, &taken) {
+	if _, ok := errors.AsType[*shipped.TakenError](err); ok {
 		return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf("host %s: %v", sh.Name, err), spec.ErrPlacement, nil)
 	}
 	sh.sweepShipped(nil) // frees the space for others
@@ -135,8 +135,7 @@ func (sh *shipping) fetch(ctx context.Context, a spec.Archive, sources []spec.Ho
 			return err // an error of this host's disk
 		}
 		problems = append(problems, err.Error())
-		var mismatch *shipped.DigestError
-		if errors.As(err, &mismatch) {
+		if _, ok := errors.AsType[*shipped.DigestError](err); ok {
 			if err := in.Reset(); err != nil {
 				return err
 			}
@@ -237,12 +236,9 @@ func (sh *shipping) sweepShipped(over func(shipped.Upload) bool) {
 			return err == nil
 		},
 		Used: func(digest string) bool {
-			for _, p := range sh.plans.all() {
-				if p.Spec != nil && p.Spec.Ship.Archive != nil && p.Spec.Ship.Archive.Digest == digest {
-					return true
-				}
-			}
-			return false
+			return slices.ContainsFunc(sh.plans.all(), func(p *plan) bool {
+				return p.Spec != nil && p.Spec.Ship.Archive != nil && p.Spec.Ship.Archive.Digest == digest
+			})
 		},
 		Over: over,
 	})

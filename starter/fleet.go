@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,9 +23,7 @@ type Fleet struct {
 
 // GetFleet returns the fleet of a queue. An empty queue selects the default queue.
 func GetFleet(c client.Client, queue string) *Fleet {
-	if queue == "" {
-		queue = spec.TaskQueue
-	}
+	queue = cmp.Or(queue, spec.TaskQueue)
 	return &Fleet{Queue: queue, client: c}
 }
 

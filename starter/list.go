@@ -138,8 +138,7 @@ func (o ListOptions) latest(ctx context.Context, c client.Client, found []Summar
 	narrow := o.narrowing()
 	for {
 		r, err := c.ListWorkflow(ctx, withCondition(request, narrow))
-		var invalid *serviceerror.InvalidArgument
-		if errors.As(err, &invalid) && narrow != "" {
+		if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok && narrow != "" {
 			narrow = "" // not every server supports this, or says why not; match filters all runs
 			request.NextPageToken = nil
 			continue

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,17 +92,13 @@ func (o *Options) complete(s *spec.RunSpec) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	if o.ID == "" {
-		o.ID = NewID(s.Name)
-	}
+	o.ID = cmp.Or(o.ID, NewID(s.Name))
 	if o.Sweep != nil {
 		if _, err := o.Sweep.Check(o.ID); err != nil {
 			return err
 		}
 	}
-	if o.Queue == "" {
-		o.Queue = spec.TaskQueue
-	}
+	o.Queue = cmp.Or(o.Queue, spec.TaskQueue)
 	if o.Owner == "" {
 		o.Owner = defaultOwner()
 	}

@@ -313,8 +313,7 @@ func (s *Status) fillEnded(result *spec.RunResult, err error) {
 		if err != nil {
 			s.Message = err.Error()
 		}
-		var end *TerminatedError
-		if errors.As(err, &end) {
+		if end, ok := errors.AsType[*TerminatedError](err); ok {
 			s.Verdict, s.Ending, s.Message = end.Result().Verdict, terminated, end.how()
 		}
 		return

@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,11 +128,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 		o.Host = name
 	}
-	if o.Queue == "" {
-		o.Queue = defaultQueue
-	}
-	if o.OrphanGrace == 0 {
-		o.OrphanGrace = 2 * time.Second
-	}
+	o.Queue = cmp.Or(o.Queue, defaultQueue)
+	o.OrphanGrace = cmp.Or(o.OrphanGrace, 2*time.Second)
 	return o, nil
 }

@@ -274,8 +274,7 @@ func (pl *placer) reserveAll(ctx workflow.Context, p placement) (*fleet.Refused,
 
 // refusal returns the reason why a host has not taken its tasks.
 func refusal(h *host, err error) string {
-	var timeout *temporal.TimeoutError
-	if errors.As(err, &timeout) {
+	if _, ok := errors.AsType[*temporal.TimeoutError](err); ok {
 		return fmt.Sprintf("host %s did not answer within %s", h.name, spec.Duration(reserveWait))
 	}
 	return reasonOf(err)

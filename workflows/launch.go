@@ -132,8 +132,7 @@ func (c Carrier) runTask(ctx workflow.Context, in hostapi.RunTaskInput, offered 
 // heard returns the last time at which the server can have answered for a launch that ended
 // like this at that time.
 func (c Carrier) heard(now time.Time, err error) time.Time {
-	var timeout *temporal.TimeoutError
-	if errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_HEARTBEAT {
+	if timeout, ok := errors.AsType[*temporal.TimeoutError](err); ok && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_HEARTBEAT {
 		return now.Add(-c.options("", "").HeartbeatTimeout)
 	}
 	return now

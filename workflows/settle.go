@@ -43,8 +43,7 @@ func (pl *placer) settle(ctx workflow.Context, hosts []*host) error {
 		} else if err != nil {
 			workflow.GetLogger(ctx).Warn("a host is declared lost", "host", asked[i].name, "error", err)
 			pl.gone(asked[i])
-			var timeout *temporal.TimeoutError
-			if errors.As(err, &timeout) {
+			if _, ok := errors.AsType[*temporal.TimeoutError](err); ok {
 				pl.absent[asked[i].queue] = true
 			}
 		}

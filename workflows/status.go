@@ -25,8 +25,7 @@ func answerStatusBy(ctx workflow.Context, answer func() (spec.Status, error)) er
 // itself fails without a result. A host that refused it may know the exit code.
 func resultOfRefusal(err error) *spec.RunResult {
 	var known spec.RunResult
-	var app *temporal.ApplicationError
-	if errors.As(err, &app) && app.HasDetails() {
+	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok && app.HasDetails() {
 		_ = app.Details(&known)
 	}
 	return &spec.RunResult{

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -347,9 +348,7 @@ func trialAttributes(known temporal.SearchAttributes, s *spec.RunSpec, owner str
 	} {
 		key := temporal.NewSearchAttributeKeyKeyword(name)
 		if known.ContainsKey(key) {
-			if value == "" {
-				value = spec.AttributeNone
-			}
+			value = cmp.Or(value, spec.AttributeNone)
 			n = append(n, key.ValueSet(value))
 		}
 	}

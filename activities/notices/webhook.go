@@ -65,8 +65,7 @@ func Post(ctx context.Context, address, id, secret string, body []byte, now time
 	}
 	answer, err := hooks.Do(r)
 	if err != nil {
-		var inner *url.Error
-		if errors.As(err, &inner) {
+		if inner, ok := errors.AsType[*url.Error](err); ok {
 			err = inner.Err // without the address
 		}
 		return fmt.Errorf("%s: %w", r.URL.Host, err)

@@ -57,8 +57,7 @@ func (s *Barriers) Result(ctx context.Context, id string) (spec.BarrierResult, e
 		return r, err
 	}
 	err = c.GetWorkflow(ctx, id, "").Get(ctx, &r)
-	var ended *temporal.WorkflowExecutionError
-	if errors.As(err, &ended) {
+	if ended, ok := errors.AsType[*temporal.WorkflowExecutionError](err); ok {
 		// It left no result, so no arrival counts.
 		return spec.BarrierResult{State: spec.BarrierBroken, Why: spec.BarrierCancelled, Message: "the barrier was ended: " + ended.Unwrap().Error()}, nil
 	}

@@ -58,8 +58,7 @@ func (s *Server) tell(ctx context.Context, signal string, message any, o client.
 	}
 	o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	_, err = c.SignalWithStartWorkflow(ctx, o.ID, signal, message, o, workflow, in)
-	var ended *serviceerror.WorkflowExecutionAlreadyStarted
-	if errors.As(err, &ended) {
+	if _, ok := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ok {
 		return closed
 	}
 	return err
@@ -85,8 +84,7 @@ func Identity(ctx context.Context, c client.Client, namespace string) (string, e
 	ctx, cancel := context.WithTimeout(ctx, identityPatience)
 	defer cancel()
 	d, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
-	var denied *serviceerror.PermissionDenied
-	if errors.As(err, &denied) {
+	if _, ok := errors.AsType[*serviceerror.PermissionDenied](err); ok {
 		return "", nil
 	}
 	if err != nil {

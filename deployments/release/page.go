@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -68,9 +69,7 @@ func documented(c *cobra.Command) []*cobra.Command {
 func commandPage(c *cobra.Command) page {
 	var b strings.Builder
 	long := c.Long
-	if long == "" {
-		long = c.Short + "."
-	}
+	long = cmp.Or(long, c.Short+".")
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n%s\n.SH DESCRIPTION\n%s", escape(c.UseLine()), paragraphs(long))
 	if flags := c.LocalNonPersistentFlags(); flags.HasAvailableFlags() {
 		fmt.Fprintf(&b, ".SH OPTIONS\n%s", options(flags))

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"io"
 	"time"
 
@@ -122,9 +123,7 @@ type Command struct{ What, Line string }
 func RenderRun(w io.Writer, p *RunPage, m Mode) error {
 	model := *p
 	model.mode = m
-	if model.Title == "" {
-		model.Title = p.ID + " · " + p.State
-	}
+	model.Title = cmp.Or(model.Title, p.ID+" · "+p.State)
 	return render(w, "run", &model)
 }
 

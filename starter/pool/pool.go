@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -192,12 +193,7 @@ func (p *Pool) started() (*session, error) {
 }
 
 func find(path string) (string, error) {
-	if path == "" {
-		path = os.Getenv("CLUSTERRUN_BIN")
-	}
-	if path == "" {
-		path = "clusterrun"
-	}
+	path = cmp.Or(path, os.Getenv("CLUSTERRUN_BIN"), "clusterrun")
 	found, err := exec.LookPath(path)
 	if err == nil {
 		found, err = filepath.Abs(found) // working directories of tasks differ

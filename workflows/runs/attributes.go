@@ -69,8 +69,7 @@ var firstAttributes = []string{spec.AttributeOwner, spec.AttributeVerdict, spec.
 
 // RefusedAttribute returns the search attribute that the server's refusal names, if any.
 func RefusedAttribute(err error) string {
-	var invalid *serviceerror.InvalidArgument
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok {
 		for _, a := range spec.Attributes() {
 			if strings.Contains(invalid.Message, a.Name) {
 				return a.Name

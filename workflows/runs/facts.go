@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
@@ -26,9 +27,7 @@ func IDOf(name, request string) string {
 }
 
 func idOf(name string, unique [5]byte) string {
-	if name == "" {
-		name = "run"
-	}
+	name = cmp.Or(name, "run")
 	return name + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(unique[:]))
 }
 

@@ -189,8 +189,7 @@ func (r *jsonReader) valueOf(t json.Token) node {
 
 func syntaxProblem(data []byte, err error) Problem {
 	at := len(data)
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		at = int(syntax.Offset)
 	}
 	p := Problem{Line: lineAt(data, at), Message: "is not valid JSON: " + err.Error()}

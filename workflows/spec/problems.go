@@ -140,8 +140,7 @@ func (c *checker) add(path, message, remedy string) {
 
 // addError notes the error of one of the parsers of this package.
 func (c *checker) addError(path string, err error) {
-	var v valueError
-	if errors.As(err, &v) {
+	if v, ok := errors.AsType[valueError](err); ok {
 		c.add(path, v.message, v.remedy)
 	} else if err != nil {
 		c.add(path, err.Error(), "")

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -125,9 +126,7 @@ func (s Stopping) String() string {
 		return ""
 	}
 	text := s.By
-	if text == "" {
-		text = "an operator"
-	}
+	text = cmp.Or(text, "an operator")
 	text += " asked all tasks to stop"
 	var why []string
 	if s.Reason != "" {

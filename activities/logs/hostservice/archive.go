@@ -123,8 +123,7 @@ func (c *Client) ReadArchive(ctx context.Context, a spec.Archive, sink Sink) err
 func (c *Client) readArchive(ctx context.Context, a spec.Archive, sink Sink) error {
 	response, err := c.send(ctx, http.MethodGet, "/archives/"+a.Digest+"?offset="+strconv.FormatInt(sink.Len(), 10), nil, -1)
 	if err != nil {
-		var missing *statusError
-		if errors.As(err, &missing) && missing.code == http.StatusNotFound {
+		if missing, ok := errors.AsType[*statusError](err); ok && missing.code == http.StatusNotFound {
 			return c.failed(&statusError{missing.code, "it does not have the archive that the run ships, or does not offer it to this run"})
 		}
 		return err

@@ -212,8 +212,7 @@ func (c *Client) send(ctx context.Context, method, path string, content io.Reade
 
 func (c *Client) failed(err error) error {
 	// Remove the address: the error names it already.
-	var of *url.Error
-	if errors.As(err, &of) {
+	if of, ok := errors.AsType[*url.Error](err); ok {
 		err = of.Err
 	}
 	var dial *net.OpError

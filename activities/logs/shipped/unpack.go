@@ -38,8 +38,7 @@ func unpack(ctx context.Context, r io.Reader, size int64, dir string) error {
 			return fmt.Errorf("the archive has %q, which is larger than the archive", h.Name) // a sparse file
 		}
 		if err := unpackEntry(root, h, archive); err != nil {
-			var of *fs.PathError
-			if errors.As(err, &of) && !filepath.IsAbs(of.Path) {
+			if of, ok := errors.AsType[*fs.PathError](err); ok && !filepath.IsAbs(of.Path) {
 				of.Path = filepath.Join(dir, of.Path)
 			}
 			return err

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/clusterrun/clusterrun/activities/system/hostuser"
@@ -161,12 +162,7 @@ func (c *Collector) deliver(chunk Chunk) {
 
 func (c *Collector) matches(stderr bool, line []byte) bool {
 	line = bytes.TrimSuffix(line[:min(len(line), maxMatched)], []byte("\n"))
-	for _, text := range c.texts(stderr) {
-		if bytes.Contains(line, []byte(text)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.texts(stderr), func(text string) bool { return bytes.Contains(line, []byte(text)) })
 }
 
 // add appends a line, or the rest of one, after what the file ends with.

@@ -1,6 +1,7 @@
 package tasklog
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"time"
@@ -92,9 +93,7 @@ func follow(runDir string, sink func(Chunk), o FollowOptions, w *watcher) *Follo
 	if o.OnError == nil {
 		o.OnError = func(error) {}
 	}
-	if o.Hold == 0 {
-		o.Hold = time.Second
-	}
+	o.Hold = cmp.Or(o.Hold, time.Second)
 	f := &Follower{
 		dir: runDir, sink: sink, opts: o, watch: w,
 		drains: make(chan drain), done: make(chan struct{}),

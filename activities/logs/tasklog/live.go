@@ -2,6 +2,7 @@ package tasklog
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
@@ -15,12 +16,7 @@ func (p *place) hasLive() bool {
 	if p.status != "" {
 		return true
 	}
-	for _, l := range p.bars {
-		if !isBlank(l.bar.state()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.bars, func(l *line) bool { return !isBlank(l.bar.state()) })
 }
 
 // appendErase removes the text below the lines, and leaves the cursor there.

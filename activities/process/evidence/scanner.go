@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -143,9 +144,7 @@ func (s *Scanner) begin(line []byte, offset, end int64) bool {
 func (s *Scanner) close() {
 	f := *s.open
 	s.open = nil
-	if f.Place == "" {
-		f.Place = bounded(s.state.frame, maxPlace)
-	}
+	f.Place = cmp.Or(f.Place, bounded(s.state.frame, maxPlace))
 	f.LostPeer = f.LostPeer || SpeaksOfPeer(f.Line)
 	chained := s.chained && f.Kind == kindPython
 	s.chained, s.before = false, ""
@@ -244,21 +243,11 @@ var firstBytes = func() (first [256]bool) {
 // the connection to it.
 func SpeaksOfPeer(text string) bool {
 	lower := strings.ToLower(bounded(text, 8*maxLine))
-	for _, words := range lostPeer {
-		if strings.Contains(lower, words) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(lostPeer, func(words string) bool { return strings.Contains(lower, words) })
 }
 
 func logged(before string) bool {
-	for _, word := range loggedWords {
-		if strings.Contains(before, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(loggedWords, func(word string) bool { return strings.Contains(before, word) })
 }
 
 // withoutRank removes the prefix that torch puts in front of lines: "[rank3]: ".

@@ -131,12 +131,10 @@ func reason(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err) {
 		return errors.New("no answer")
 	}
-	var failed *net.OpError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*net.OpError](err); ok {
 		err = failed.Err
 	}
-	var call *os.SyscallError
-	if errors.As(err, &call) {
+	if call, ok := errors.AsType[*os.SyscallError](err); ok {
 		err = call.Err
 	}
 	return err

@@ -1,6 +1,7 @@
 package hostcheck
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,12 +73,8 @@ type watched struct {
 
 // New returns a checker, which executes nothing after ctx is done.
 func New(ctx context.Context, c Config) *Checker {
-	if c.Every == 0 {
-		c.Every = DefaultEvery
-	}
-	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
-	}
+	c.Every = cmp.Or(c.Every, DefaultEvery)
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	k := &Checker{Config: c, ctx: ctx, changed: make(chan struct{}, 1), noted: make(chan struct{}, 1)}
 	for _, check := range c.Checks {
 		k.watched = append(k.watched, &watched{Check: check})
@@ -256,8 +253,7 @@ func (k *Checker) await(w *watched, known chan struct{}) {
 // errSlow returns the error of a check that did not end in time, with the end of its output.
 func errSlow(timeout time.Duration, err error) error {
 	text := fmt.Sprintf("it did not end within %s", timeout)
-	var failed *outputError
-	if errors.As(err, &failed) && failed.said != "" {
+	if failed, ok := errors.AsType[*outputError](err); ok && failed.said != "" {
 		text += ": " + failed.said
 	}
 	return errors.New(text)

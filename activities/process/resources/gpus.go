@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -106,9 +107,7 @@ func (g GPUs) Variables(devices []string) map[string]string {
 	if g.Vendor != VendorAMD {
 		return map[string]string{cudaVisible: list}
 	}
-	if list == "" {
-		list = "-1" // HIP would take an empty list for all
-	}
+	list = cmp.Or(list, "-1") // HIP would take an empty list for all
 	return map[string]string{cudaVisible: list, hipVisible: list}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -114,12 +115,8 @@ func (l *launcher) forkTask(p *process, cgroup string, c Command, attr *syscall.
 }
 
 func mayBeCgroup(err error) bool {
-	for _, e := range []error{unix.EACCES, unix.EPERM, unix.ENOSYS, unix.EINVAL, unix.EBUSY, unix.EOPNOTSUPP, unix.ENODEV, unix.ENOENT} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	all := []error{unix.EACCES, unix.EPERM, unix.ENOSYS, unix.EINVAL, unix.EBUSY, unix.EOPNOTSUPP, unix.ENODEV, unix.ENOENT}
+	return slices.ContainsFunc(all, func(e error) bool { return errors.Is(err, e) })
 }
 
 func closeAll(fds []int) {

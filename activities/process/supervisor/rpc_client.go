@@ -127,8 +127,7 @@ func call[R, A any](ctx context.Context, c *Client, method string, arg A) (R, er
 }
 
 func clientError(err error) error {
-	var remote rpc.ServerError
-	if errors.As(err, &remote) {
+	if remote, ok := errors.AsType[rpc.ServerError](err); ok {
 		return fromWire(string(remote))
 	}
 	if errors.Is(err, rpc.ErrShutdown) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {

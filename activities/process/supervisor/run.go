@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,9 +83,7 @@ func (c *Config) setDefaults() {
 	if c.Ignored == nil {
 		c.Ignored = Ignored()
 	}
-	if c.Log == nil {
-		c.Log = zap.NewNop()
-	}
+	c.Log = cmp.Or(c.Log, zap.NewNop())
 }
 
 // Ignored returns which signals this program was started with ignored, as nohup does it, and a

@@ -23,8 +23,7 @@ func WriteNew(path string, write func(io.Writer) error) error {
 	if errors.Is(err, errNoUnnamed) {
 		f, err = createHidden(path)
 	}
-	var failed *fs.PathError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		failed.Path = path // the caller does not know the other name
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package hostuser
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,12 +155,8 @@ func parse(entry string) (*User, error) {
 		return nil, err
 	}
 	u := &User{Name: f[0], UID: uint32(uid), GID: uint32(gid), Home: f[5], Shell: f[6]}
-	if u.Home == "" {
-		u.Home = "/"
-	}
-	if u.Shell == "" {
-		u.Shell = "/bin/sh"
-	}
+	u.Home = cmp.Or(u.Home, "/")
+	u.Shell = cmp.Or(u.Shell, "/bin/sh")
 	return u, nil
 }
 

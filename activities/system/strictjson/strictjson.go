@@ -46,8 +46,7 @@ func Decode(text []byte, v any) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &Error{"", "the JSON ends too early"}
 	}
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		wrong.Field = pathOf(reflect.TypeOf(v), wrong.Field)
 		number, isNumber := strings.CutPrefix(wrong.Value, "number ")
 		switch {

@@ -292,12 +292,7 @@ func (m *meeting) allHere(w *waiter) bool {
 	for _, o := range m.waiters {
 		waiting[o.Task] = true
 	}
-	for _, task := range here {
-		if !waiting[task] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(here, func(task string) bool { return !waiting[task] })
 }
 
 func (s *server) tell(ctx context.Context, batch []*waiter) error {

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,9 +39,7 @@ type inputError struct{ original error }
 
 func (e *inputError) Error() string {
 	kind := kindOf(e.original)
-	if kind == "" {
-		kind = "error"
-	}
+	kind = cmp.Or(kind, "error")
 	return fmt.Sprintf("Input has an error, the original exception is %s(%q), error message is %s.", kind, e.original.Error(), e.original)
 }
 

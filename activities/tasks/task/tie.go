@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -18,9 +19,7 @@ type StopError struct{ Stopping }
 
 func (e *StopError) Error() string {
 	who := e.By
-	if who == "" {
-		who = "an operator"
-	}
+	who = cmp.Or(who, "an operator")
 	text := e.Stopping.Error.Message
 	if kind := e.Stopping.Error.Kind; kind != "" {
 		text = kind + ": " + text

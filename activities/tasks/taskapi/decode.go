@@ -51,8 +51,7 @@ func decodeStrictly(b []byte, v any) *wire.Problem {
 	if len(b) == 0 {
 		return nil
 	}
-	var wrong *strictjson.Error
-	if errors.As(strictjson.Decode(b, v), &wrong) {
+	if wrong, ok := errors.AsType[*strictjson.Error](strictjson.Decode(b, v)); ok {
 		return invalid(wrong.Path, wrong.Message)
 	}
 	return nil

@@ -43,8 +43,7 @@ func (b acrossHosts) Arrive(ctx context.Context, a taskapi.Arrival) (taskapi.Rel
 	})
 	if err != nil {
 		err = forTask(err, a, came)
-		var refused *taskapi.BarrierError
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*taskapi.BarrierError](err); ok {
 			b.waits.WithLabelValues(string(refused.Why)).Observe(time.Since(came).Seconds())
 		}
 		return taskapi.Release{}, err

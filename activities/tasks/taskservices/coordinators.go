@@ -113,8 +113,7 @@ func releaseBefore(ctx context.Context, client *closurequeue.Client, task string
 		return nil
 	}
 	_, err := client.ReleaseResources(ctx, closure.ReleaseRequest{Task: task, Process: process})
-	var refused *closure.RefusedError
-	if errors.As(err, &refused) {
+	if _, ok := errors.AsType[*closure.RefusedError](err); ok {
 		return nil // the run has ended, and its resources with it
 	}
 	return err

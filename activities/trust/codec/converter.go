@@ -39,8 +39,7 @@ var Failures converter.FailureConverter = failures{temporal.NewDefaultFailureCon
 type failures struct{ converter.FailureConverter }
 
 func (f failures) ErrorToFailure(err error) *failurepb.Failure {
-	var key *spec.MissingKeyError
-	if errors.As(err, &key) {
+	if _, ok := errors.AsType[*spec.MissingKeyError](err); ok {
 		err = temporal.NewNonRetryableApplicationError(err.Error(), ErrMissingKey, nil)
 	}
 	return f.FailureConverter.ErrorToFailure(err)

@@ -57,8 +57,7 @@ func (g *Guard) Check() error {
 // read reads a policy and the file of signers that it names.
 func read(file string) (*policy.Policy, *signatures.Signers, []version, error) {
 	b, info, err := readTrusted(file)
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil, nil, nil, fmt.Errorf("policy %s: %w", path.Path, path.Err)
 	}
 	if err != nil {

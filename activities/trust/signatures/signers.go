@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,13 +136,5 @@ func (s *Signers) of(key ssh.PublicKey, now time.Time) ([]string, error) {
 }
 
 func (l signer) isFor(namespace string) bool {
-	if l.namespaces == nil {
-		return true
-	}
-	for _, n := range l.namespaces {
-		if n == namespace {
-			return true
-		}
-	}
-	return false
+	return l.namespaces == nil || slices.Contains(l.namespaces, namespace)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -47,9 +48,7 @@ func (e *UsageError) Error() string {
 		return e.About + ": " + e.Problems[0]
 	}
 	about := e.About
-	if about == "" {
-		about = "the command line"
-	}
+	about = cmp.Or(about, "the command line")
 	return fmt.Sprintf("%s has %d problems:\n%s", about, len(e.Problems), strings.Join(e.Problems, "\n"))
 }
 
@@ -101,8 +100,7 @@ func (a *App) SayError(err error) {
 
 // AddHint adds a similar run ID to the error for a run that the server does not know.
 func (a *App) AddHint(err error) {
-	var notFound *starter.NotFoundError
-	if errors.As(err, &notFound) && a.hint != nil && notFound.Hint == "" {
+	if notFound, ok := errors.AsType[*starter.NotFoundError](err); ok && a.hint != nil && notFound.Hint == "" {
 		notFound.Hint = a.hint(notFound.RunID)
 	}
 }

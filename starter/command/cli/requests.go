@@ -108,8 +108,7 @@ func forTasks(tasks []string, ask func([]string) (spec.RequestAnswer, error)) (s
 	var problems []spec.TaskProblem
 	for {
 		answer, err := ask(tasks)
-		var refused *starter.RefusedError
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*starter.RefusedError](err); ok {
 			rest := slices.DeleteFunc(slices.Clone(tasks), func(task string) bool {
 				return slices.ContainsFunc(refused.Tasks, func(p spec.TaskProblem) bool { return p.Task == task })
 			})

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,9 +42,7 @@ func HelpText(cmd *cobra.Command, headings []string) string {
 	}
 	flags, common := sections(cmd)
 	text := strings.TrimSpace(cmd.Long)
-	if text == "" {
-		text = cmd.Short
-	}
+	text = cmp.Or(text, cmd.Short)
 	if common != nil {
 		b.WriteString(cmd.Short + ".\n\n")
 		usage()

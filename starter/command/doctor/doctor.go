@@ -166,8 +166,7 @@ func (e *examination) checks(a *cli.App) ([]doctor.Check, error) {
 // notUsage returns the finding for wrong settings. For other commands they are mistakes in the
 // command line; for doctor they are a result.
 func notUsage(err error) []doctor.Finding {
-	var usage *cli.UsageError
-	if errors.As(err, &usage) {
+	if _, ok := errors.AsType[*cli.UsageError](err); ok {
 		what, remedy, _ := strings.Cut(err.Error(), "; ")
 		return doctor.CheckUnreached(errors.New(what), remedy)
 	}

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,9 +85,7 @@ func serverFacts(ctx context.Context, a *cli.App, c client.Client, s cli.Server)
 		return doctor.Server{}, notUsage(err)
 	}
 	facts := doctor.Server{Name: s.String(), Namespace: o.Namespace, Register: starter.RegisterAttributes()}
-	if facts.Namespace == "" {
-		facts.Namespace = client.DefaultNamespace
-	}
+	facts.Namespace = cmp.Or(facts.Namespace, client.DefaultNamespace)
 	began := time.Now()
 	info, err := c.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})
 	if err != nil {
@@ -94,8 +93,7 @@ func serverFacts(ctx context.Context, a *cli.App, c client.Client, s cli.Server)
 	}
 	facts.Latency, facts.Version = time.Since(began), info.GetServerVersion()
 	ns, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: facts.Namespace})
-	var none *serviceerror.NamespaceNotFound
-	if errors.As(err, &none) {
+	if _, ok := errors.AsType[*serviceerror.NamespaceNotFound](err); ok {
 		return facts, doctor.CheckUnreached(fmt.Errorf("%s has no namespace %s", facts.Name, facts.Namespace), "temporal operator namespace create "+facts.Namespace)
 	}
 	if err != nil {

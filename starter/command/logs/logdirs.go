@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -160,9 +161,7 @@ func whyNotHere(f logFiles) string {
 		return ": the run does not say where they are"
 	}
 	host := f.host
-	if host == "" {
-		host = "another host"
-	}
+	host = cmp.Or(host, "another host")
 	_, err := os.Stat(tasklog.ProcessDir(f.runDir, f.attempt, f.rank))
 	switch {
 	case err == nil:

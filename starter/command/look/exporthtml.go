@@ -2,6 +2,7 @@ package look
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -44,9 +45,7 @@ func exportHTML(ctx context.Context, a *cli.App, r *starter.Run, file string) er
 		_, err = cli.UntilDone{Ctx: ctx, W: a.Out}.Write(text)
 		return err
 	}
-	if file == "" {
-		file = record.DirName(r.ID) + ".html"
-	}
+	file = cmp.Or(file, record.DirName(r.ID)+".html")
 	return exportFile(ctx, a, of, file, func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err

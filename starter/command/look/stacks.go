@@ -109,8 +109,7 @@ func stacks(ctx context.Context, a *cli.App, run *starter.Run, tasks []string, h
 		return err
 	}
 	answer, err := cli.AskTasks(ctx, run, tasks, spec.UpdateCaptureStacks, spec.StacksRequest{Again: how.again.Spec()})
-	var ended *starter.EndedError
-	if errors.As(err, &ended) {
+	if _, ok := errors.AsType[*starter.EndedError](err); ok {
 		return keptStacks(ctx, a, run, tasks, how.show)
 	} else if err != nil {
 		return err

@@ -111,8 +111,7 @@ func showTop(ctx context.Context, a *cli.App, c client.Client, run, queue string
 	shown := &topProgram{model: top.New(run), look: &topFetcher{app: a, ctx: ctx, client: c, queue: queue, runs: map[spec.RunRef]*starter.Run{}}}
 	defer shown.look.unfollow()
 	_, err := tea.NewProgram(shown, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()
-	var signalled *cli.ExitError
-	if errors.As(context.Cause(ctx), &signalled) {
+	if signalled, ok := errors.AsType[*cli.ExitError](context.Cause(ctx)); ok {
 		return signalled
 	}
 	return err
@@ -389,21 +388,7 @@ func lastLine(dir string) string {
 			newest, path = info, file
 		}
 	}
-	if newest == nil {
-		return ""
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	b := make([]byte, 1<<10)
-	n, _ := f.ReadAt(b, max(0, newest.Size()-int64(len(b))))
-	lines := bytes.FieldsFunc(b[:n], func(r rune) bool { return r == '\n' || r == '\r' })
-	if len(lines) == 0 {
-		return ""
-	}
-	return string(lines[len(lines)-1])
+	return tasklog.LastLines(path, 1, 1<<10)
 }
 
 // lineBuffer keeps the lines that are written to it until they are taken.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/clusterrun/clusterrun/activities/logs/shipped"
@@ -24,8 +23,7 @@ type HostTasks struct {
 }
 
 func (h HostTasks) List() string {
-	const most = 8
-	return shorten.List(h.Tasks, most)
+	return SomeOf(h.Tasks)
 }
 
 // LiveLine returns the text of a status line.
@@ -44,10 +42,7 @@ func Counts(s *starter.Status) string {
 // SomeOf lists the first of many names.
 func SomeOf(names []string) string {
 	const most = 8
-	if more := len(names) - most; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
-	}
-	return strings.Join(names, ", ")
+	return shorten.List(names, most)
 }
 
 // ExitColumns returns the exit code, or the signal's name, and the cause.

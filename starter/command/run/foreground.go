@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/clusterrun/clusterrun/activities/logs/tasklog"
 	"github.com/clusterrun/clusterrun/activities/system/pty"
@@ -22,10 +23,8 @@ func checkForeground(s *spec.RunSpec, o runOptions) error {
 	case o.remote:
 		return cli.Usagef("--foreground %s: with --remote the task runs on another host, which has no terminal to give; leave one of the two out", o.foreground)
 	}
-	for _, t := range s.TaskList() {
-		if t.Name() == o.foreground {
-			return nil
-		}
+	if _, ok := s.Task(o.foreground); ok {
+		return nil
 	}
 	return cli.Usagef("--foreground %s: the run has no such task; it has %s", o.foreground, specs.TaskNames(s))
 }
@@ -85,10 +84,5 @@ func openStandardFiles(a *cli.App, o runOptions, signals chan os.Signal) (worker
 // directOutput reports whether programs of the run write directly to our output.
 func directOutput(s *spec.RunSpec) bool {
 	s = s.WithDefaults()
-	for _, t := range s.TaskList() {
-		if s.StreamsOf(t, t.Rank).Console != spec.StdNone {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.TaskList(), func(t spec.Task) bool { return s.StreamsOf(t, t.Rank).Console != spec.StdNone })
 }

@@ -124,9 +124,7 @@ func runHere(ctx context.Context, a *cli.App, s *spec.RunSpec, o runOptions) err
 		stopAsked: make(chan struct{}), late: make(chan struct{}),
 	}
 	l.giveUp = sync.OnceFunc(func() { close(l.late) })
-	if l.id == "" {
-		l.id = starter.NewID(s.Name)
-	}
+	l.id = cmp.Or(l.id, starter.NewID(s.Name))
 	l.source = specs.WorkTree(ctx, s)
 	var err error
 	if l.archive, err = specs.Pack(ctx, a, s); err != nil {

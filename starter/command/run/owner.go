@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/starter/command/worker"
 	"github.com/clusterrun/clusterrun/starter/coordinate"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -80,15 +81,7 @@ func awaitHangup(fd int) (open bool) {
 
 // isGone reports whether the owner has closed its end.
 func (w *owner) isGone() bool {
-	if w == nil {
-		return false
-	}
-	select {
-	case <-w.gone:
-		return true
-	default:
-		return false
-	}
+	return w != nil && worker.IsClosed(w.gone)
 }
 
 // endedInOrder reports whether the owner makes no more requests but still reads.

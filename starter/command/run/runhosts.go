@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -142,10 +143,7 @@ func namespaceForHosts(ctx context.Context, a *cli.App) (string, error) {
 	if c.Credentials != nil {
 		return "", cli.Usagef("-H: an API key is not sent to hosts that are reached by ssh; use a server with TLS certificates or none, or start a `clusterrun worker` on each host, and use submit")
 	}
-	if c.Namespace == "" {
-		return client.DefaultNamespace, nil
-	}
-	return c.Namespace, nil
+	return cmp.Or(c.Namespace, client.DefaultNamespace), nil
 }
 
 // awaitHosts waits for the other hosts, if there are any, and assigns a host to each task.

@@ -129,8 +129,7 @@ func specOfTorchrun(a *cli.App, l *torchrun.Launch) (*spec.RunSpec, error) {
 
 // torchrunError adds to the error for an unknown flag where a flag of clusterrun belongs.
 func torchrunError(cmd *cobra.Command, err error) error {
-	var unknown *torchrun.UnknownFlagError
-	if errors.As(err, &unknown) {
+	if unknown, ok := errors.AsType[*torchrun.UnknownFlagError](err); ok {
 		run, _, _ := cmd.Root().Find([]string{"run"})
 		switch known := func(fs *pflag.FlagSet) bool {
 			return fs.Lookup(unknown.Name) != nil || len(unknown.Name) == 1 && fs.ShorthandLookup(unknown.Name) != nil
@@ -147,8 +146,7 @@ func torchrunError(cmd *cobra.Command, err error) error {
 // TorchrunHint returns a hint if err is about a flag that torchrun has and cmd does not, and ""
 // otherwise.
 func TorchrunHint(cmd *cobra.Command, err error) string {
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) && cmd.Flags().Lookup("nproc-per-node") != nil && torchrun.Has(unknown.GetSpecifiedName()) {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && cmd.Flags().Lookup("nproc-per-node") != nil && torchrun.Has(unknown.GetSpecifiedName()) {
 		return "it is a flag of torchrun: did you mean `clusterrun torchrun`?"
 	}
 	return ""

@@ -110,8 +110,7 @@ func (f *Array) read(a *cli.App) (sweep.Grid, error) {
 
 // reasonOf returns the cause of an error of a file without the path and the call.
 func reasonOf(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err
 	}
 	return err

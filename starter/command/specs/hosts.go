@@ -1,6 +1,7 @@
 package specs
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"runtime"
@@ -94,9 +95,7 @@ func (o *OtherHosts) Place(s *spec.RunSpec, machines map[string]Machine) error {
 		if asked && !known {
 			return nil
 		}
-		if h.Slots == 0 {
-			h.Slots = m.Cpus
-		}
+		h.Slots = cmp.Or(h.Slots, m.Cpus)
 		if o.PerHost != "" {
 			n, err := ParseNProc(o.PerHost, m)
 			if err != nil {

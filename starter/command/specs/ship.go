@@ -1,6 +1,7 @@
 package specs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,9 +47,7 @@ func Pack(ctx context.Context, a *cli.App, s *spec.RunSpec) (*shipped.Archive, e
 
 func ShipOptions(s *spec.RunSpec) shipped.Options {
 	limit := s.Ship.Limit
-	if limit == "" {
-		limit = spec.DefaultShipLimit
-	}
+	limit = cmp.Or(limit, spec.DefaultShipLimit)
 	n, _ := spec.ParseSize(limit) // the spec is validated
 	return shipped.Options{Exclude: s.Ship.Exclude, Limit: n}
 }

@@ -2,6 +2,7 @@ package specs
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -49,9 +50,7 @@ func (g *Signing) SignRun(s *spec.RunSpec, o *starter.Options) error {
 	if !g.Wanted() {
 		return nil
 	}
-	if o.ID == "" {
-		o.ID = starter.NewID(s.Name)
-	}
+	o.ID = cmp.Or(o.ID, starter.NewID(s.Name))
 	return g.with(func(key ssh.Signer) (err error) {
 		if s.Signature, err = signatures.OfRun(o.ID, s).Sign(key, time.Now().Add(g.expires)); err == nil && s.IsElastic() {
 			s.Signature.Size = len(s.TaskList())

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -146,9 +147,7 @@ func Start(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *s
 	}
 	worker.WantWorker(ctx, a, c, on, o.Queue)
 	if archive != nil {
-		if o.ID == "" {
-			o.ID = starter.NewID(s.Name)
-		}
+		o.ID = cmp.Or(o.ID, starter.NewID(s.Name))
 		if err := specs.Ship(ctx, a, c, on, s, archive, o); err != nil {
 			return nil, err
 		}
@@ -165,9 +164,7 @@ func Start(ctx context.Context, a *cli.App, c client.Client, on cli.Server, s *s
 		return nil, err
 	}
 	earlier()
-	if o.Queue == "" {
-		o.Queue = spec.TaskQueue
-	}
+	o.Queue = cmp.Or(o.Queue, spec.TaskQueue)
 	if cli.Unserved(ctx, c, o.Queue) {
 		a.Say("run %s waits: %s", r.ID, cli.NobodyServes(o.Queue))
 	}

@@ -64,8 +64,7 @@ func runRank(ctx context.Context, t *task.Task, w mpiRank, args []string) error 
 	_ = cmd.Wait()
 	cancel()
 	_ = here.Close()
-	var abort *pmi.AbortError
-	if errors.As(<-served, &abort) {
+	if abort, ok := errors.AsType[*pmi.AbortError](<-served); ok {
 		return &cli.ExitError{Code: cmp.Or(abort.Code&0xff, 1)}
 	}
 	return endAs(cmd.ProcessState)
@@ -137,8 +136,7 @@ func cannotExecute(program string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		code = exitcode.NotFound
 	}
-	var in *exec.Error
-	if errors.As(err, &in) {
+	if in, ok := errors.AsType[*exec.Error](err); ok {
 		err = in.Err
 	}
 	return &cli.ExitError{Code: code, Cause: fmt.Errorf("%s: %w", program, err)}

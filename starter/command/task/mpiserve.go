@@ -27,8 +27,7 @@ func servePMI(ctx context.Context, t *task.Task, w mpiRank, conn *os.File, progr
 		return nil
 	}
 	report := task.Report{Kind: "MPI", Message: err.Error()}
-	var abort *pmi.AbortError
-	if errors.As(err, &abort) {
+	if _, ok := errors.AsType[*pmi.AbortError](err); ok {
 		report.Kind = "MPI_Abort"
 		defer func() { _ = program.Kill() }()
 	} else {

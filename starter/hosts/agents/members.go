@@ -2,6 +2,7 @@ package agents
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -125,9 +126,7 @@ func different(theirs, ours map[string]json.RawMessage) string {
 	for _, field := range slices.Sorted(maps.Keys(all)) {
 		if a, b := theirs[field], ours[field]; !bytes.Equal(a, b) {
 			what := words[field]
-			if what == "" {
-				what = field
-			}
+			what = cmp.Or(what, field)
 			return fmt.Sprintf("%s: %s here, and at the endpoint %s", what, value(a), value(b))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -128,10 +129,5 @@ func Merge(hosts []Host, own string, isHere func(name string) bool) []Host {
 
 // Elsewhere reports whether one of the hosts is another machine.
 func Elsewhere(hosts []Host) bool {
-	for _, h := range hosts {
-		if !h.Here {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(hosts, func(h Host) bool { return !h.Here })
 }

@@ -73,8 +73,7 @@ func (h *host) greet(ctx context.Context, c Config, o workers.Options) (Facts, e
 		},
 	}}
 	response, err := h.postJSON(ctx, "/start", startRequest{Version: c.Version, Options: o})
-	var refused *refusedError
-	if errors.As(err, &refused) && refused.code == http.StatusConflict {
+	if refused, ok := errors.AsType[*refusedError](err); ok && refused.code == http.StatusConflict {
 		return facts, errors.New(c.otherVersion(refused.text))
 	}
 	if err == nil {

@@ -1,7 +1,9 @@
 package torchrun
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -70,12 +72,7 @@ func (f flag) variable() string {
 // Has reports whether torchrun has a flag of that name, or of that letter.
 func Has(name string) bool {
 	name = dashed(name)
-	for _, f := range flags {
-		if name == f.name || name == f.short && name != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(flags, func(f flag) bool { return name == f.name || name == f.short && name != "" })
 }
 
 // Variables returns the environment variables that set defaults of torchrun's flags.
@@ -106,9 +103,7 @@ func Reference() string {
 			column += " " + f.value
 		}
 		text := f.here
-		if text == "" {
-			text = "not needed: " + f.unneeded
-		}
+		text = cmp.Or(text, "not needed: "+f.unneeded)
 		if len(column) >= left {
 			b.WriteString(column + "\n")
 			column = ""

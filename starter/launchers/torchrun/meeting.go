@@ -1,6 +1,7 @@
 package torchrun
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -85,9 +86,7 @@ func (t *translation) meet(least, most, rank int) (err error) {
 		if from.text == "" {
 			from, port = t.values["master-port"], t.text("master-port", "")
 		}
-		if m.Host == "" {
-			m.Host = "127.0.0.1"
-		}
+		m.Host = cmp.Or(m.Host, "127.0.0.1")
 	} else {
 		m.Port = dynamicPort
 	}

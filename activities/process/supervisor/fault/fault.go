@@ -51,8 +51,7 @@ func NotStarted(text string) error { return &Start{Text: text, Code: exitcode.No
 // Reason returns the text of the system's error in err, without the names of calls and files,
 // or the text of err if it contains none.
 func Reason(err error) string {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno.Error() + LimitOf(errno)
 	}
 	return err.Error()

@@ -1,6 +1,7 @@
 package ports
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -71,9 +72,7 @@ func (p *Ports) sharedWith(key leaseKey, port int, task string) error {
 }
 
 func errShared(port int, task, other string) error {
-	if other == "" {
-		other = "another task"
-	}
+	other = cmp.Or(other, "another task")
 	return fault.Refuse(fault.ErrPortShared, fmt.Sprintf("%s and %s are both pinned to port %d of this machine", other, task, port))
 }
 
