@@ -11,6 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/evidence"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -75,10 +76,7 @@ func lastOutput(p *plan, processes []supervisor.Process) []string {
 // shareOf returns the share of each stream such that all together stay within total, and
 // small streams are complete.
 func shareOf(ends []*outputEnd, total int) int {
-	sizes := make([]int, len(ends))
-	for i, end := range ends {
-		sizes[i] = end.size
-	}
+	sizes := list.Of(ends, func(end *outputEnd) int { return end.size })
 	slices.Sort(sizes)
 	for i, size := range sizes {
 		if share := total / (len(sizes) - i); size >= share {

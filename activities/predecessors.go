@@ -12,6 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // awaitPredecessor waits until no process of an earlier execution under the same workflow ID
@@ -89,17 +90,9 @@ func (r *reservations) checkUnused(ctx context.Context, run runkey.Run, generati
 }
 
 func tasksOf(processes []supervisor.Process) []string {
-	tasks := make([]string, len(processes))
-	for i, p := range processes {
-		tasks[i] = p.Key.Task
-	}
-	return tasks
+	return list.Of(processes, func(p supervisor.Process) string { return p.Key.Task })
 }
 
 func refsOf(processes []supervisor.Process) []supervisor.ProcessRef {
-	refs := make([]supervisor.ProcessRef, len(processes))
-	for i, p := range processes {
-		refs[i] = p.Ref()
-	}
-	return refs
+	return list.Of(processes, func(p supervisor.Process) supervisor.ProcessRef { return p.Ref() })
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/trust/policy"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // stacksError is the type of errors of captures.
@@ -63,10 +64,7 @@ func (c *captures) captureStacks(ctx context.Context, p *plan, tasks []string, a
 	}
 	slices.SortStableFunc(living, func(a, b quietProcess) int { return a.since.Compare(b.since) })
 	dropOld(c.ownCaptures(), now.Add(-keepCaptures))
-	targets := make([]stacks.Task, len(living))
-	for i, q := range living {
-		targets[i] = c.stacksOf(p, q)
-	}
+	targets := list.Of(living, func(q quietProcess) stacks.Task { return c.stacksOf(p, q) })
 	results, err := stacks.Capture(ctx, targets, supervisor.CookieVar)
 	if err != nil {
 		return spec.RequestAnswer{}, c.notCaptured("stacks", err)

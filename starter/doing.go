@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // The activity of a task in one word: its state, or one of these.
@@ -28,11 +29,7 @@ func (s *Status) Doing() []string {
 	for _, h := range s.Silent {
 		silent[h.Host] = true
 	}
-	words := make([]string, len(s.Tasks))
-	for i, t := range s.Tasks {
-		words[i] = t.doing(silent[t.Host])
-	}
-	return words
+	return list.Of(s.Tasks, func(t TaskStatus) string { return t.doing(silent[t.Host]) })
 }
 
 func (t TaskStatus) doing(silent bool) string {
@@ -70,10 +67,7 @@ func (t Tally) Words() []string {
 
 // String returns the counts, such as "3 running, 1 ended".
 func (t Tally) String() string {
-	var parts []string
-	for _, w := range t.Words() {
-		parts = append(parts, fmt.Sprintf("%d %s", t[w], w))
-	}
+	parts := list.Of(t.Words(), func(w string) string { return fmt.Sprintf("%d %s", t[w], w) })
 	return strings.Join(parts, ", ")
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // Fleet is the hosts of a queue, and the runs that wait for room on them.
@@ -143,9 +144,5 @@ func (f *Fleet) Likely(ctx context.Context, s *spec.RunSpec) []string {
 	if err != nil {
 		return nil // others report the error
 	}
-	var names []string
-	for _, p := range plan.Places {
-		names = append(names, p.Host)
-	}
-	return names
+	return list.Of(plan.Places, func(p fleet.Place) string { return p.Host })
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // HostDetails is all that is known of a host.
@@ -25,10 +26,7 @@ func (f *Fleet) Host(ctx context.Context, name string) (*HostDetails, error) {
 	}
 	i := slices.IndexFunc(hosts, func(h fleet.HostStatus) bool { return h.Name == name })
 	if i < 0 {
-		var there []string
-		for _, h := range hosts {
-			there = append(there, h.Name)
-		}
+		there := list.Of(hosts, func(h fleet.HostStatus) string { return h.Name })
 		return nil, &RefusedError{Reason: fleet.NoHost(name, there), Invalid: true}
 	}
 	d := &HostDetails{HostStatus: hosts[i]}

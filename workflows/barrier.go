@@ -9,6 +9,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/barrier"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 )
 
@@ -189,10 +190,7 @@ func (b *barrierWorkflow) describe(ctx workflow.Context) {
 
 // namesOf returns the first of these names.
 func namesOf(tasks []string) string {
-	var names []string
-	for _, t := range tasks[:min(len(tasks), detailNames)] {
-		names = append(names, markdown.Name(t))
-	}
+	names := list.Of(tasks[:min(len(tasks), detailNames)], markdown.Name)
 	if more := len(tasks) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/lifecycle"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // stopTrials stops the trials of a batch that its sweep names, once they can be reached.
@@ -17,10 +18,7 @@ func (r *clusterRun) stopTrials(ctx workflow.Context) {
 			if workflow.Await(ctx, func() bool { return !r.machine.Placing() }) != nil {
 				return
 			}
-			var tasks []string
-			for _, trial := range trials {
-				tasks = append(tasks, spec.TaskName(r.spec.Tasks[0].Type, trial-r.spec.Batch.First))
-			}
+			tasks := list.Of(trials, func(trial int) string { return spec.TaskName(r.spec.Tasks[0].Type, trial-r.spec.Batch.First) })
 			r.events.Send(ctx, request{event: lifecycle.TerminateTasks{TaskRequest: spec.TaskRequest{Tasks: tasks}}})
 		}
 	})

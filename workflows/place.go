@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -207,10 +208,7 @@ func (pl *placer) checkBarriers() error {
 	if pl.spec.Barriers != spec.BarriersLocal || len(pl.hosts) == 1 {
 		return nil
 	}
-	var where []string
-	for _, h := range pl.hosts {
-		where = append(where, fmt.Sprintf("%s on %s", listed(names(h.tasks)), h.title()))
-	}
+	where := list.Of(pl.hosts, func(h *host) string { return fmt.Sprintf("%s on %s", listed(names(h.tasks)), h.title()) })
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf(
 		"barriers: local needs all tasks on one host, not %d (%s); pin all tasks to one host, or write barriers: server",
 		len(pl.hosts), strings.Join(where, "; ")), spec.ErrPlacement, nil)
@@ -352,11 +350,7 @@ func (pl *placer) placementError(h *host, err error) error {
 }
 
 func names(tasks []spec.Task) []string {
-	out := make([]string, len(tasks))
-	for i, t := range tasks {
-		out[i] = t.Name()
-	}
-	return out
+	return list.Of(tasks, func(t spec.Task) string { return t.Name() })
 }
 
 func listed(names []string) string {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // MostCharted is the largest number of ranks with a line of their own.
@@ -65,10 +67,7 @@ func (p *RunPage) IsCharted(rank int) bool { return slices.Contains(p.Charted, r
 
 // ChartedText returns the ranks with a line of their own in the charts, as in addresses.
 func (p *RunPage) ChartedText() string {
-	texts := make([]string, len(p.Charted))
-	for i, rank := range p.Charted {
-		texts[i] = itoa(rank)
-	}
+	texts := list.Of(p.Charted, itoa)
 	return strings.Join(texts, ",")
 }
 

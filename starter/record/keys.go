@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/api/proxy"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -37,10 +38,7 @@ func (a *Account) WhyNoSpec() string {
 		return "unknown key format; written by a newer clusterrun?"
 	}
 	const most = 5
-	quoted := make([]string, len(a.Keys))
-	for i, id := range a.Keys {
-		quoted[i] = strconv.Quote(id)
-	}
+	quoted := list.Of(a.Keys, strconv.Quote)
 	word := "key"
 	if len(a.Keys) > 1 {
 		word = "keys"

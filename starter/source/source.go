@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -70,10 +71,7 @@ func (s *Source) Lines() []string {
 	const most = 8
 	lines := []string{s.Dir + " at " + s.Revision()}
 	if len(s.Files) > 0 {
-		names := make([]string, len(s.Files))
-		for i, f := range s.Files {
-			names[i] = f.String()
-		}
+		names := list.Of(s.Files, func(f File) string { return f.String() })
 		lines = append(lines, "changed since: "+shorten.List(names, most))
 	}
 	if n := len(s.Untracked) + s.MoreUntracked; n > 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // Screen is the content of the terminal.
@@ -194,10 +195,7 @@ func (m *Model) cells(i int) []string {
 		return []string{strconv.Itoa(w.Position), w.Run.WorkflowID, strconv.Itoa(w.Priority), strconv.Itoa(w.Tasks), span(m.found.At.Sub(w.Since)), w.Why}
 	case Hosts:
 		h := m.found.Hosts[i]
-		var runs []string
-		for _, held := range h.Holds {
-			runs = append(runs, held.Run.WorkflowID)
-		}
+		runs := list.Of(h.Holds, func(held fleet.Holding) string { return held.Run.WorkflowID })
 		return []string{h.Name, string(h.State), slots(h.Used, h.Slots), gpus(h), dash(h.Version), strings.Join(runs, " ")}
 	}
 	return []string{m.lines[i]}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // maxKeys is the most arrivals of one task that a round distinguishes. Each process of the task
@@ -188,10 +189,9 @@ func (r *Round) breakUp(why spec.BarrierWhy, message string) []Answer {
 	}
 	missing := r.missing()
 	if len(missing) > 0 {
-		var named []string
-		for _, m := range missing[:min(len(missing), maxNamed)] {
-			named = append(named, fmt.Sprintf("%s (since %s)", m.Task, m.Since.UTC().Format(time.RFC3339)))
-		}
+		named := list.Of(missing[:min(len(missing), maxNamed)], func(m spec.BarrierMissing) string {
+			return fmt.Sprintf("%s (since %s)", m.Task, m.Since.UTC().Format(time.RFC3339))
+		})
 		if more := len(missing) - len(named); more > 0 {
 			named = append(named, fmt.Sprintf("%d more", more))
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/spec/hostapi"
-	"github.com/clusterrun/clusterrun/workflows/text/shorten"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 var (
@@ -300,10 +300,7 @@ type TasksError []spec.TaskProblem
 
 // Error has a line for each task.
 func (e TasksError) Error() string {
-	lines := make([]string, len(e))
-	for i, p := range e {
-		lines[i] = p.Message
-	}
+	lines := list.Of(e, func(p spec.TaskProblem) string { return p.Message })
 	return strings.Join(lines, "\n")
 }
 
@@ -345,10 +342,4 @@ func checkGrace(grace *spec.Duration) error {
 		return fmt.Errorf("grace must be 0s or more, not %s; 0s kills at once", grace)
 	}
 	return nil
-}
-
-// list joins names, and counts those beyond the first few.
-func list(names []string) string {
-	const most = 8
-	return shorten.List(names, most)
 }

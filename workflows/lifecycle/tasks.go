@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
+	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
 // taskList has the tasks of a run.
@@ -160,7 +162,7 @@ func (l *taskList) AddedSize() int {
 }
 
 func (l *taskList) errUnknown(name string) error {
-	return fmt.Errorf("%s is not a task of this run; its tasks are %s", name, list(namesOf(l.tasks)))
+	return fmt.Errorf("%s is not a task of this run; its tasks are %s", name, shorten.List(namesOf(l.tasks), 8))
 }
 
 func (l *taskList) errAbsent(t *task) error {
@@ -168,9 +170,5 @@ func (l *taskList) errAbsent(t *task) error {
 }
 
 func namesOf(tasks []*task) []string {
-	names := make([]string, 0, len(tasks))
-	for _, t := range tasks {
-		names = append(names, t.Name())
-	}
-	return names
+	return list.Of(tasks, func(t *task) string { return t.Name() })
 }

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // Attribute is a search attribute that a run is started with.
@@ -48,10 +49,7 @@ func Attributes(s *spec.RunSpec, owner, host string) []Attribute {
 // trying, because a request for them would cost every start a round trip.
 func WithAttributes(set []Attribute, start func(temporal.SearchAttributes) error) error {
 	for {
-		updates := make([]temporal.SearchAttributeUpdate, len(set))
-		for i, a := range set {
-			updates[i] = a.Set
-		}
+		updates := list.Of(set, func(a Attribute) temporal.SearchAttributeUpdate { return a.Set })
 		err := start(temporal.NewSearchAttributes(updates...))
 		refused := RefusedAttribute(err)
 		if refused == "" {

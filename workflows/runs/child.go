@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // Options configure a run that is a child workflow.
@@ -73,10 +74,7 @@ func Start(ctx workflow.Context, s *spec.RunSpec, o Options) *Child {
 		owner := cmp.Or(o.Owner, OwnerOf(workflow.GetInfo(ctx).WorkflowExecution.ID))
 		options.Memo, options.StaticSummary = Memo(s, owner), Summary(s)
 		if o.SearchAttributes {
-			var updates []temporal.SearchAttributeUpdate
-			for _, a := range Attributes(s, owner, "") {
-				updates = append(updates, a.Set)
-			}
+			updates := list.Of(Attributes(s, owner, ""), func(a Attribute) temporal.SearchAttributeUpdate { return a.Set })
 			options.TypedSearchAttributes = temporal.NewSearchAttributes(updates...)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/markdown"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -77,9 +78,6 @@ func Summary(s *spec.RunSpec) string {
 
 // cluster returns for example "chief=1 worker=3".
 func cluster(s *spec.RunSpec) string {
-	var groups []string
-	for _, g := range s.Tasks {
-		groups = append(groups, fmt.Sprintf("%s=%d", g.Type, g.Size()))
-	}
+	groups := list.Of(s.Tasks, func(g spec.TaskGroup) string { return fmt.Sprintf("%s=%d", g.Type, g.Size()) })
 	return strings.Join(groups, " ")
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 const (
@@ -94,10 +95,7 @@ func (s *Series) Total() (steps, seconds float64) { return s.total.steps, s.tota
 
 // usual returns the mean time of a step, without the shortest and the longest ones.
 func usual(reports []report) float64 {
-	each := make([]float64, len(reports))
-	for i, r := range reports {
-		each[i] = r.seconds / r.steps
-	}
+	each := list.Of(reports, func(r report) float64 { return r.seconds / r.steps })
 	slices.Sort(each)
 	cut := len(each) / cutShare
 	each = each[cut : len(each)-cut]

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // Names that are not parameters.
@@ -184,9 +185,6 @@ func braced(names []string) string {
 
 // Words returns values as they are shown, such as "lr=1e-3 seed=0".
 func Words(values []Value) string {
-	words := make([]string, len(values))
-	for i, v := range values {
-		words[i] = v.Name + "=" + v.Value
-	}
+	words := list.Of(values, func(v Value) string { return v.Name + "=" + v.Value })
 	return strings.Join(words, " ")
 }

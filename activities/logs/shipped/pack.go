@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
@@ -186,10 +187,7 @@ func (l *Listing) tooLarge(limit int64) error {
 	names := slices.SortedFunc(maps.Keys(sizes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(sizes[b], sizes[a]), strings.Compare(a, b))
 	})
-	var largest []string
-	for _, name := range names[:min(most, len(names))] {
-		largest = append(largest, name+" "+Size(sizes[name]))
-	}
+	largest := list.Of(names[:min(most, len(names))], func(name string) string { return name + " " + Size(sizes[name]) })
 	return fmt.Errorf("%s has %s in %s, and at most %s are shipped; exclude what the hosts do not need, or raise the limit; the largest: %s",
 		l.Dir, Size(l.Size), plural.Of(l.Files, "file", "files"), Size(limit), strings.Join(largest, ", "))
 }

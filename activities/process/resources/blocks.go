@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // splitCPUs gives each of m tasks a block of CPUs.
@@ -74,10 +75,7 @@ func coresOf(cpus []CPU) [][]CPU {
 
 // formatList writes CPUs as the kernel does.
 func formatList(cpus []CPU) string {
-	ids := make([]int, 0, len(cpus))
-	for _, c := range cpus {
-		ids = append(ids, c.ID)
-	}
+	ids := list.Of(cpus, func(c CPU) int { return c.ID })
 	slices.Sort(ids)
 	var items []string
 	for i := 0; i < len(ids); {

@@ -12,6 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/fault"
 	"github.com/clusterrun/clusterrun/activities/process/supervisor/internal/wire"
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // stopAPI is the part of [API] that ends and signals processes.
@@ -172,10 +173,7 @@ func (s *supervisor) Signal(_ context.Context, r SignalRequest) (TasksReply, err
 }
 
 func namesOf(ps []*process) []string {
-	var names []string
-	for _, p := range ps {
-		names = append(names, p.Key.Task)
-	}
+	names := list.Of(ps, func(p *process) string { return p.Key.Task })
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -3,6 +3,8 @@ package taskenv
 import (
 	"maps"
 	"slices"
+
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // voices are the variables by which the process of a task speaks for the task. A command
@@ -29,9 +31,5 @@ func ForCommand(env []string, dir, term string) []string {
 	if term != "" {
 		m["TERM"] = term
 	}
-	list := make([]string, 0, len(m))
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		list = append(list, name+"="+m[name])
-	}
-	return list
+	return list.Of(slices.Sorted(maps.Keys(m)), func(name string) string { return name + "=" + m[name] })
 }

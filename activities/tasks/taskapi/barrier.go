@@ -7,6 +7,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -120,11 +121,7 @@ func (v *View) participants(names []string) ([]string, *wire.Problem) {
 }
 
 func (v *View) names() []string {
-	names := make([]string, len(v.Members))
-	for i, m := range v.Members {
-		names[i] = m.Task
-	}
-	return names
+	return list.Of(v.Members, func(m Member) string { return m.Task })
 }
 
 // enumerate formats names as a readable list, with at most 20 of them.

@@ -12,6 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/activities/system/runkey"
 	"github.com/clusterrun/clusterrun/activities/tasks/wire"
 	"github.com/clusterrun/clusterrun/workflows/closures/closure"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // Closures lets the processes of tasks call closures.
@@ -197,9 +198,6 @@ func checkOutcome(o *CallOutcome) (field, problem string) {
 
 // orKinds lists the kinds of outcomes that have an error.
 func orKinds() string {
-	names := make([]string, len(wire.KindsOfErrors))
-	for i, kind := range wire.KindsOfErrors {
-		names[i] = string(kind)
-	}
+	names := list.Of(wire.KindsOfErrors, func(kind closure.OutcomeKind) string { return string(kind) })
 	return strings.Join(names, ", ")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // Schema is the JSON Schema (draft 2020-12) of a policy.
@@ -20,10 +21,7 @@ type InvalidError struct{ Problems []spec.Problem }
 
 // Error has a line for each problem.
 func (e *InvalidError) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		lines[i] = p.String()
-	}
+	lines := list.Of(e.Problems, func(p spec.Problem) string { return p.String() })
 	return "invalid policy: " + strings.Join(lines, "\n  ")
 }
 

@@ -93,21 +93,14 @@ func runExec(ctx context.Context, a *cli.App, args []string, o *execOptions) err
 	if err := cli.CheckTasks([]string{task}); err != nil {
 		return err
 	}
-	c, _, err := a.DialExisting(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	run, _, err := o.choice.Find(ctx, c, args)
-	if err != nil {
-		return err
-	}
-	start := remotecommand.Start{Secret: rand.Text(), Command: command}
-	way, err := allowed(ctx, run, task, &start, o)
-	if err != nil {
-		return err
-	}
-	return execute(ctx, a, way, start, o)
+	return cli.Look(ctx, a, &o.choice, args, func(run *starter.Run, _ []string) error {
+		start := remotecommand.Start{Secret: rand.Text(), Command: command}
+		way, err := allowed(ctx, run, task, &start, o)
+		if err != nil {
+			return err
+		}
+		return execute(ctx, a, way, start, o)
+	})
 }
 
 // allowed asks the run for the way to the host of a task, and signs the command.

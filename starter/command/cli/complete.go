@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 const (
@@ -111,11 +112,7 @@ func Complete(a *App, find lookUp) cobra.CompletionFunc {
 // CompleteRuns offers the latest runs with their commands.
 func CompleteRuns(ctx context.Context, c client.Client, _ []string) []string {
 	runs, _ := starter.List(ctx, c, starter.ListOptions{Limit: completed})
-	ids := make([]string, len(runs))
-	for i, r := range runs {
-		ids[i] = r.RunID + "\t" + strings.Join(strings.Fields(r.Command), " ")
-	}
-	return ids
+	return list.Of(runs, func(r starter.Summary) string { return r.RunID + "\t" + strings.Join(strings.Fields(r.Command), " ") })
 }
 
 // completeTasks offers the tasks of a run. The first argument is the ID of the run or its

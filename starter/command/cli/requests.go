@@ -12,6 +12,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // RequestTimeout is the longest time in which a run answers a request.
@@ -126,10 +127,7 @@ func forTasks(tasks []string, ask func([]string) (spec.RequestAnswer, error)) (s
 }
 
 func Messages(problems []spec.TaskProblem) string {
-	lines := make([]string, len(problems))
-	for i, p := range problems {
-		lines[i] = p.Message
-	}
+	lines := list.Of(problems, func(p spec.TaskProblem) string { return p.Message })
 	return strings.Join(lines, "\n")
 }
 

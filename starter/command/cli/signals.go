@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/workflows/exitcode"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // signalsVariable names the signals that stop a run, as with torchrun.
@@ -56,10 +57,7 @@ func InterruptSignals(a *App, signals []syscall.Signal) []syscall.Signal {
 			a.Say("%s: %s", signalsVariable, p)
 		}
 	}
-	var names []string
-	for _, s := range signals {
-		names = append(names, spec.SignalName(int(s)))
-	}
+	names := list.Of(signals, func(s syscall.Signal) string { return spec.SignalName(int(s)) })
 	a.Logger().Info("these signals stop the run", "signals", strings.Join(names, ","))
 	return signals
 }
@@ -106,10 +104,7 @@ func nobodyReads(f *os.File) bool {
 // EndedBy returns a context that ends with SIGTERM or SIGINT. A second signal has its default
 // effect.
 func EndedBy(ctx context.Context) (context.Context, func()) {
-	var signals []os.Signal
-	for _, s := range NotIgnored([]syscall.Signal{syscall.SIGTERM, syscall.SIGINT}) {
-		signals = append(signals, s)
-	}
+	signals := list.Of(NotIgnored([]syscall.Signal{syscall.SIGTERM, syscall.SIGINT}), func(s syscall.Signal) os.Signal { return s })
 	ctx, stop := signal.NotifyContext(ctx, signals...)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop

@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // PatternsOfRuns is the part of the help that commands for several runs share.
@@ -45,11 +46,7 @@ type Chosen struct {
 
 // IDs returns the IDs of the runs.
 func (c *Chosen) IDs() []string {
-	ids := make([]string, len(c.Runs))
-	for i, r := range c.Runs {
-		ids[i] = r.ID
-	}
-	return ids
+	return list.Of(c.Runs, func(r *starter.Run) string { return r.ID })
 }
 
 // CheckPatterns refuses arguments that are neither IDs of runs nor patterns.

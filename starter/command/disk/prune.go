@@ -21,6 +21,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 )
 
@@ -134,10 +135,7 @@ func prune(ctx context.Context, a *cli.App, o pruning) error {
 
 // choose returns the runs to remove.
 func choose(rule retention.Rule, runs []*pastRun) []*pastRun {
-	facts := make([]retention.Facts, len(runs))
-	for i, r := range runs {
-		facts[i] = r.facts
-	}
+	facts := list.Of(runs, func(r *pastRun) retention.Facts { return r.facts })
 	var going []*pastRun
 	for i, why := range rule.Choose(facts) {
 		if why == "" {

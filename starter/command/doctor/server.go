@@ -20,6 +20,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/doctor"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // examineServer examines the server that commands would use, if it runs, and the hosts of a
@@ -124,9 +125,8 @@ func examineQueue(ctx context.Context, c client.Client, queue string) []doctor.F
 	if err != nil && !errors.As(err, &none) {
 		return []doctor.Finding{doctor.Unknown(err, "clusterrun worker, or clusterrun dev")}
 	}
-	members := make([]doctor.Member, len(hosts))
-	for i, h := range hosts {
-		members[i] = doctor.Member{Name: h.Name, Version: h.Version, Silent: h.State == fleet.HostSilent}
-	}
+	members := list.Of(hosts, func(h fleet.HostStatus) doctor.Member {
+		return doctor.Member{Name: h.Name, Version: h.Version, Silent: h.State == fleet.HostSilent}
+	})
 	return doctor.CheckMembers(queue, spec.Version, members)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -85,10 +86,7 @@ func printHosts(a *cli.App, hosts []fleet.HostStatus) {
 
 // checksColumn says how many checks a host has passed, or which fail.
 func checksColumn(h fleet.HostStatus) string {
-	var failing []string
-	for _, f := range h.Failing {
-		failing = append(failing, f.Check)
-	}
+	failing := list.Of(h.Failing, func(f fleet.Failing) string { return f.Check })
 	switch {
 	case len(failing) > 0:
 		return "fails: " + shorten.List(failing, 2)
@@ -138,10 +136,7 @@ func bytesColumn(n int64) string {
 }
 
 func labelsColumn(labels map[string]string) string {
-	var list []string
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		list = append(list, key+"="+labels[key])
-	}
+	list := list.Of(slices.Sorted(maps.Keys(labels)), func(key string) string { return key + "=" + labels[key] })
 	return strings.Join(list, ",")
 }
 

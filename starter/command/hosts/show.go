@@ -14,6 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/fleet"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 func showCommand(a *cli.App) *cobra.Command {
@@ -95,10 +96,7 @@ func printHistory(a *cli.App, days []fleet.Day) {
 	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "\nDAY\tRUNS THAT ENDED HERE")
 	for _, d := range days {
-		var list []string
-		for _, e := range d.Ends {
-			list = append(list, fmt.Sprintf("%d %s", e.Runs, e.Kind))
-		}
+		list := list.Of(d.Ends, func(e fleet.Ends) string { return fmt.Sprintf("%d %s", e.Runs, e.Kind) })
 		fmt.Fprintf(w, "%s\t%s\n", d.Date, strings.Join(list, ", "))
 	}
 	w.Flush()

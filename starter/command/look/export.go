@@ -117,27 +117,20 @@ func runExport(ctx context.Context, a *cli.App, args []string, o *exportOptions)
 	}
 	ctx, done := cli.EndedBy(ctx)
 	defer done()
-	c, _, err := a.DialExisting(ctx)
-	if err != nil {
+	return cli.Look(ctx, a, &o.choice, args, func(r *starter.Run, _ []string) (err error) {
+		switch o.format {
+		case formatHTML:
+			err = exportHTML(ctx, a, r, o.file)
+		case formatOTLP:
+			err = exportTrace(ctx, a, r, o.file, o.send)
+		default:
+			err = export(ctx, a, r, o.file, o.logs)
+		}
+		if err != nil && ctx.Err() != nil {
+			return cli.ErrNothingWritten
+		}
 		return err
-	}
-	defer c.Close()
-	r, _, err := o.choice.Find(ctx, c, args)
-	if err != nil {
-		return err
-	}
-	switch o.format {
-	case formatHTML:
-		err = exportHTML(ctx, a, r, o.file)
-	case formatOTLP:
-		err = exportTrace(ctx, a, r, o.file, o.send)
-	default:
-		err = export(ctx, a, r, o.file, o.logs)
-	}
-	if err != nil && ctx.Err() != nil {
-		return cli.ErrNothingWritten
-	}
-	return err
+	})
 }
 
 func export(ctx context.Context, a *cli.App, r *starter.Run, file string, logs bool) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/starter/source"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -48,10 +49,7 @@ func printOrigin(a *cli.App, of *record.Account) {
 
 // softwareLine returns the software of a host in a line.
 func softwareLine(r software.Record) string {
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
-		parts = append(parts, name+" "+r.Versions[name])
-	}
+	parts := list.Of(slices.Sorted(maps.Keys(r.Versions)), func(name string) string { return name + " " + r.Versions[name] })
 	if p := r.Python; p != nil {
 		parts = append(parts, fmt.Sprintf("Python %s (%s) with %s, digest %s", p.Version, p.Interpreter, plural.Of(len(p.Packages), "package", "packages"), p.Digest))
 		for _, name := range []string{"torch", "jax", "tensorflow"} {

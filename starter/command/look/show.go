@@ -16,6 +16,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/starter/record"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -184,10 +185,7 @@ func reasonOfEnd(s *starter.Status) string {
 
 // phasesLine formats the phases, for example as "queued 10ms, placing 1.2s".
 func phasesLine(phases []record.Phase) string {
-	var parts []string
-	for _, p := range phases {
-		parts = append(parts, p.Name+" "+seconds(p.Seconds))
-	}
+	parts := list.Of(phases, func(p record.Phase) string { return p.Name + " " + seconds(p.Seconds) })
 	return strings.Join(parts, ", ")
 }
 

@@ -65,16 +65,9 @@ that has ended, this lists the latest files on this machine.
 			if err := cli.CheckTasks(tasks); err != nil {
 				return err
 			}
-			c, _, err := a.DialExisting(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			run, tasks, err := choice.Find(cmd.Context(), c, args)
-			if err != nil {
-				return err
-			}
-			return stacks(cmd.Context(), a, run, tasks, how)
+			return cli.Look(cmd.Context(), a, &choice, args, func(run *starter.Run, tasks []string) error {
+				return stacks(cmd.Context(), a, run, tasks, how)
+			})
 		},
 	}
 	choice.Flags(cmd)

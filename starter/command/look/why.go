@@ -14,6 +14,7 @@ import (
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 	"github.com/clusterrun/clusterrun/workflows/stacktree"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
 
@@ -77,10 +78,7 @@ func printDoing(a *cli.App, s *starter.Status, d doing) error {
 		fmt.Fprintln(a.Out, h.Text(time.Now()))
 	}
 	for _, b := range d.barriers {
-		var missing []string
-		for _, m := range b.Missing {
-			missing = append(missing, m.Task)
-		}
+		missing := list.Of(b.Missing, func(m starter.MissingTask) string { return m.Task })
 		fmt.Fprintf(a.Out, "barrier %s: %d waiting, missing: %s\n", b.Name, len(b.Waiting), cli.OrDash(shorten.List(missing, 8)))
 	}
 	var silent []string

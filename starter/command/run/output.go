@@ -15,6 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/logs"
 	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // output shows the output of a run's processes, and the status line.
@@ -135,10 +136,7 @@ func logRoot(a *cli.App, s *spec.RunSpec) string {
 
 // groups returns the sizes of the groups, such as "chief=1 worker=3".
 func groups(s *spec.RunSpec) string {
-	var list []string
-	for _, g := range s.Tasks {
-		list = append(list, fmt.Sprintf("%s=%d", g.Type, g.Size()))
-	}
+	list := list.Of(s.Tasks, func(g spec.TaskGroup) string { return fmt.Sprintf("%s=%d", g.Type, g.Size()) })
 	return strings.Join(list, " ")
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // parseTask reads the value of --task: TYPE, TYPE=COUNT or TYPE=ADDRESS,….
@@ -59,9 +60,6 @@ func setCount(groups []spec.TaskGroup, n int) ([]spec.TaskGroup, error) {
 		groups[0].Count, groups[0].Addresses = &n, nil
 		return groups, nil
 	}
-	var types []string
-	for _, g := range groups {
-		types = append(types, fmt.Sprintf("--task %s=%d", g.Type, n))
-	}
+	types := list.Of(groups, func(g spec.TaskGroup) string { return fmt.Sprintf("--task %s=%d", g.Type, n) })
 	return groups, fmt.Errorf("-n %d: the spec has %d task types; say which, with %s", n, len(groups), strings.Join(types, " or "))
 }

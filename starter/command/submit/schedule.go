@@ -10,6 +10,7 @@ import (
 
 	"github.com/clusterrun/clusterrun/starter"
 	"github.com/clusterrun/clusterrun/starter/command/cli"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 func Schedule(a *cli.App) *cobra.Command {
@@ -132,9 +133,5 @@ func completeSchedules(ctx context.Context, c client.Client, args []string) []st
 		return nil
 	}
 	schedules, _ := starter.Schedules(ctx, c)
-	ids := make([]string, len(schedules))
-	for i, s := range schedules {
-		ids[i] = s.ID
-	}
-	return ids
+	return list.Of(schedules, func(s starter.ScheduleSummary) string { return s.ID })
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/report"
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 )
 
 // The names of the actions, which end their addresses.
@@ -156,10 +157,7 @@ func chosenTasks(ctx context.Context, run *starter.Run, field string, all bool) 
 		return nil, err
 	}
 	if field == "" {
-		var names []string
-		for _, t := range status.Tasks {
-			names = append(names, t.Name)
-		}
+		names := list.Of(status.Tasks, func(t starter.TaskStatus) string { return t.Name })
 		return names, nil
 	}
 	return outputQuery{page.OutputFilter{Ranks: field}}.names(status)

@@ -23,6 +23,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/command/cli"
 	"github.com/clusterrun/clusterrun/workers"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
@@ -238,10 +239,7 @@ func endWorker(ctx context.Context, dir string, pid int) error {
 
 // heldRuns returns the names of runs for a message.
 func heldRuns(held []runkey.Run) string {
-	var names []string
-	for _, run := range held {
-		names = append(names, run.WorkflowID)
-	}
+	names := list.Of(held, func(run runkey.Run) string { return run.WorkflowID })
 	slices.Sort(names)
 	return plural.Of(len(names), "run", "runs") + " (" + shorten.List(names, NamesMost) + ")"
 }

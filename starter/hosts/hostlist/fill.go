@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/plural"
 	"github.com/clusterrun/clusterrun/workflows/text/shorten"
 )
@@ -37,10 +38,7 @@ func Limit(h Host, n int, oversubscribe bool) (Host, error) {
 // first host, and so on, or with deal a slot of each host in turn. Tasks with an address keep
 // it, and take a slot of its host.
 func Fill(groups []spec.TaskGroup, hosts []Host, deal, oversubscribe bool) error {
-	room := make([]int, len(hosts))
-	for i, h := range hosts {
-		room[i] = h.Slots
-	}
+	room := list.Of(hosts, func(h Host) int { return h.Slots })
 	tasks, free := 0, 0
 	for i, g := range groups {
 		if len(g.Addresses) == 0 {
@@ -123,10 +121,7 @@ func indexOf(hosts []Host, address string) (int, error) {
 
 // listed returns for example "a:2, b:4".
 func listed(hosts []Host) string {
-	var names []string
-	for _, h := range hosts {
-		names = append(names, fmt.Sprintf("%s:%d", h.Name, h.Slots))
-	}
+	names := list.Of(hosts, func(h Host) string { return fmt.Sprintf("%s:%d", h.Name, h.Slots) })
 	const most = 8
 	return shorten.List(names, most)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/clusterrun/clusterrun/starter/page"
 	"github.com/clusterrun/clusterrun/workflows/outcome"
 	"github.com/clusterrun/clusterrun/workflows/spec"
+	"github.com/clusterrun/clusterrun/workflows/text/list"
 	"github.com/clusterrun/clusterrun/workflows/text/shellword"
 )
 
@@ -177,10 +178,7 @@ func noticesOf(s *starter.Status, now time.Time) (notices []page.Notice) {
 		add(page.Warning, "The tasks are stopping together.", st.String())
 	}
 	if len(s.Slow) > 0 {
-		var items []string
-		for _, slow := range s.Slow[:min(8, len(s.Slow))] {
-			items = append(items, slow.String())
-		}
+		items := list.Of(s.Slow[:min(8, len(s.Slow))], func(slow spec.Slow) string { return slow.String() })
 		add(page.Warning, "Some tasks take longer for a step than the others.", items...)
 	}
 	var silent []string
