@@ -3,11 +3,7 @@ package activities
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"go.temporal.io/sdk/temporal"
@@ -42,24 +38,13 @@ func (r *reservations) understands(in hostapi.ReserveInput) error {
 // with that state directory, because a newer version has noted fields that this version does
 // not know.
 func UnderstandsPlans(stateDir string) error {
-	files, err := filepath.Glob(filepath.Join(plansIn(stateDir), "*.json"))
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // the run has been closed since
-		}
-		if err != nil {
-			return err
-		}
+	return eachPlan(stateDir, func(text []byte) error {
 		var p plan
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&p); err != nil && json.Unmarshal(text, &p) == nil && !p.Released {
 			return fmt.Errorf("the stored description of run %s is not understood: %s", p.Run.WorkflowID, strings.TrimPrefix(err.Error(), "json: "))
 		}
-	}
-	return nil
+		return nil
+	})
 }

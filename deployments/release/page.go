@@ -68,8 +68,7 @@ func documented(c *cobra.Command) []*cobra.Command {
 // commandPage returns the page of a command: what --help shows.
 func commandPage(c *cobra.Command) page {
 	var b strings.Builder
-	long := c.Long
-	long = cmp.Or(long, c.Short+".")
+	long := cmp.Or(c.Long, c.Short+".")
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n%s\n.SH DESCRIPTION\n%s", escape(c.UseLine()), paragraphs(long))
 	if flags := c.LocalNonPersistentFlags(); flags.HasAvailableFlags() {
 		fmt.Fprintf(&b, ".SH OPTIONS\n%s", options(flags))

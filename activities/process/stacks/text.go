@@ -41,8 +41,7 @@ func (r *report) write(w io.Writer) error {
 }
 
 func (p *process) write(w io.Writer) {
-	command := p.command
-	command = cmp.Or(command, "["+printable(p.Name, maxLine)+"]")
+	command := cmp.Or(p.command, "["+printable(p.Name, maxLine)+"]")
 	fmt.Fprintf(w, "\n=== process %d: %s\n", p.pid, command)
 	fmt.Fprintf(w, "%s (%c), parent %d, %s, %s of CPU time\n", stateWord(p.Stat), p.State, p.PPID, plural.Of(p.Threads, "thread", "threads"), p.User+p.System)
 	for _, gap := range p.gaps {

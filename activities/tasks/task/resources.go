@@ -38,8 +38,7 @@ type resource struct {
 type inputError struct{ original error }
 
 func (e *inputError) Error() string {
-	kind := kindOf(e.original)
-	kind = cmp.Or(kind, "error")
+	kind := cmp.Or(kindOf(e.original), "error")
 	return fmt.Sprintf("Input has an error, the original exception is %s(%q), error message is %s.", kind, e.original.Error(), e.original)
 }
 

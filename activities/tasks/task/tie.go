@@ -18,8 +18,7 @@ const tiePatience = time.Minute
 type StopError struct{ Stopping }
 
 func (e *StopError) Error() string {
-	who := e.By
-	who = cmp.Or(who, "an operator")
+	who := cmp.Or(e.By, "an operator")
 	text := e.Stopping.Error.Message
 	if kind := e.Stopping.Error.Kind; kind != "" {
 		text = kind + ": " + text

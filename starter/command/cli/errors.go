@@ -47,8 +47,7 @@ func (e *UsageError) Error() string {
 		}
 		return e.About + ": " + e.Problems[0]
 	}
-	about := e.About
-	about = cmp.Or(about, "the command line")
+	about := cmp.Or(e.About, "the command line")
 	return fmt.Sprintf("%s has %d problems:\n%s", about, len(e.Problems), strings.Join(e.Problems, "\n"))
 }
 

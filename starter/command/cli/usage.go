@@ -41,8 +41,7 @@ func HelpText(cmd *cobra.Command, headings []string) string {
 		b.WriteString("\n")
 	}
 	flags, common := sections(cmd)
-	text := strings.TrimSpace(cmd.Long)
-	text = cmp.Or(text, cmd.Short)
+	text := cmp.Or(strings.TrimSpace(cmd.Long), cmd.Short)
 	if common != nil {
 		b.WriteString(cmd.Short + ".\n\n")
 		usage()

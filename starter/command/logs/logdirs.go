@@ -160,8 +160,7 @@ func whyNotHere(f logFiles) string {
 	if f.runDir == "" {
 		return ": the run does not say where they are"
 	}
-	host := f.host
-	host = cmp.Or(host, "another host")
+	host := cmp.Or(f.host, "another host")
 	_, err := os.Stat(tasklog.ProcessDir(f.runDir, f.attempt, f.rank))
 	switch {
 	case err == nil:

@@ -46,9 +46,7 @@ func Pack(ctx context.Context, a *cli.App, s *spec.RunSpec) (*shipped.Archive, e
 }
 
 func ShipOptions(s *spec.RunSpec) shipped.Options {
-	limit := s.Ship.Limit
-	limit = cmp.Or(limit, spec.DefaultShipLimit)
-	n, _ := spec.ParseSize(limit) // the spec is validated
+	n, _ := spec.ParseSize(cmp.Or(s.Ship.Limit, spec.DefaultShipLimit)) // the spec is validated
 	return shipped.Options{Exclude: s.Ship.Exclude, Limit: n}
 }
 

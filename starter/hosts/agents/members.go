@@ -125,8 +125,7 @@ func different(theirs, ours map[string]json.RawMessage) string {
 	maps.DeleteFunc(all, func(field string, _ json.RawMessage) bool { return slices.Contains(own, field) })
 	for _, field := range slices.Sorted(maps.Keys(all)) {
 		if a, b := theirs[field], ours[field]; !bytes.Equal(a, b) {
-			what := words[field]
-			what = cmp.Or(what, field)
+			what := cmp.Or(words[field], field)
 			return fmt.Sprintf("%s: %s here, and at the endpoint %s", what, value(a), value(b))
 		}
 	}

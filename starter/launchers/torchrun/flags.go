@@ -102,8 +102,7 @@ func Reference() string {
 		if f.value != "" {
 			column += " " + f.value
 		}
-		text := f.here
-		text = cmp.Or(text, "not needed: "+f.unneeded)
+		text := cmp.Or(f.here, "not needed: "+f.unneeded)
 		if len(column) >= left {
 			b.WriteString(column + "\n")
 			column = ""
