@@ -21,9 +21,7 @@ const (
 type Frame struct {
 	// Title is the title of the document.
 	Title string
-	// Section is the entry of Nav that the page belongs to.
-	Section string
-	Nav     []Link
+	Nav   []Link
 	// At is the time of the facts on the page, and Zone the time zone of times on it; nil means
 	// UTC.
 	At   time.Time

@@ -20,7 +20,7 @@ type HostsPage struct {
 
 // HostRow is a host.
 type HostRow struct {
-	Name, Address string
+	Name string
 	// RunsURL leads to the runs that have tasks on it.
 	RunsURL string
 	State   string

@@ -45,7 +45,6 @@ type RunRow struct {
 	MoreHosts      int
 	Started, Ended time.Time // Ended is zero if the run is open
 	Restarts       int
-	LastOutput     time.Time
 }
 
 // RenderRuns writes a list of runs.

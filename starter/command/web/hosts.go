@@ -66,7 +66,7 @@ func runLink(run fleet.Run) page.Link {
 
 func hostRow(h fleet.HostStatus) page.HostRow {
 	row := page.HostRow{
-		Name: h.Name, Address: h.Address, RunsURL: "/?" + url.Values{"host": {h.Name}}.Encode(),
+		Name: h.Name, RunsURL: "/?" + url.Values{"host": {h.Name}}.Encode(),
 		State: string(h.State), Since: h.Since, Reason: h.Reason, Deadline: h.Deadline,
 		Used: h.Used, Slots: h.Slots, UsedGPUs: h.UsedGPUs, GPUs: len(h.GPUs), CPUs: h.CPUs, Memory: h.Memory, Version: h.Version,
 	}

@@ -201,7 +201,7 @@ func (q listQuery) row(run starter.Summary) page.RunRow {
 	row := page.RunRow{
 		ID: run.RunID, URL: runURL(run.RunID), Name: run.Name, Command: run.Command, Tasks: run.Tasks,
 		Owner: page.Link{Text: run.Owner, URL: q.with("user", run.Owner)}, Started: run.Started, Ended: run.Ended,
-		Restarts: run.Restarts, LastOutput: run.LastOutput,
+		Restarts: run.Restarts,
 	}
 	row.State, row.Tone, row.Why = stateOf(run)
 	for i, host := range run.Hosts {

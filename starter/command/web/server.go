@@ -153,7 +153,7 @@ func (s *Server) temporalBase() string {
 // frame returns the parts of a page that all pages have.
 func (s *Server) frame(section, title string, at time.Time) page.Frame {
 	f := page.Frame{
-		Title: title, Section: section, At: at, Zone: time.Local, Version: spec.Version, Token: s.gate.formToken(),
+		Title: title, At: at, Zone: time.Local, Version: spec.Version, Token: s.gate.formToken(),
 		TemporalURL: runsURL(s.temporalBase(), s.Namespace),
 	}
 	for _, l := range []page.Link{{Text: "Runs", URL: "/"}, {Text: "Hosts", URL: "/hosts"}} {
