@@ -62,12 +62,5 @@ func resolve(ctx context.Context, name string) (addresses []string, isPublic boo
 // isOwnOutside reports whether an address belongs to this host and is not a loopback address.
 func isOwnOutside(address string) bool {
 	ip := net.ParseIP(address)
-	if ip == nil || ip.IsLoopback() {
-		return false
-	}
-	own, err := net.InterfaceAddrs()
-	return err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
-		n, ok := a.(*net.IPNet)
-		return ok && n.IP.Equal(ip)
-	})
+	return ip != nil && !ip.IsLoopback() && hostservice.IsOwn(ip)
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -100,6 +101,15 @@ func advertised(l net.Listener, wished, peer string) (string, error) {
 		return "", fmt.Errorf("find the address of this host (or give one with --advertise): %w", err)
 	}
 	return net.JoinHostPort(ip.String(), port), nil
+}
+
+// IsOwn reports whether an address belongs to this host.
+func IsOwn(ip net.IP) bool {
+	own, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(ip)
+	})
 }
 
 // RouteTo returns the address by which this host reaches a peer, as HOST:PORT.

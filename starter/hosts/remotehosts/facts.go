@@ -4,9 +4,9 @@ import (
 	"net"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 
+	"github.com/clusterrun/clusterrun/activities/logs/hostservice"
 	"github.com/clusterrun/clusterrun/activities/process/resources"
 	"github.com/clusterrun/clusterrun/workflows/spec"
 )
@@ -36,18 +36,5 @@ func factsOf(environ []string, isOwn func(string) bool) Facts {
 // IsOwnAddress reports whether a text is an IP address of this machine.
 func IsOwnAddress(text string) bool {
 	ip := net.ParseIP(text)
-	if ip == nil {
-		return false
-	}
-	if ip.IsLoopback() {
-		return true
-	}
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(addresses, func(a net.Addr) bool {
-		n, ok := a.(*net.IPNet)
-		return ok && n.IP.Equal(ip)
-	})
+	return ip != nil && (ip.IsLoopback() || hostservice.IsOwn(ip))
 }
