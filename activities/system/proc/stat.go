@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,23 +35,6 @@ const Tick = 10 * time.Millisecond
 
 // Dir returns the directory of a process.
 func Dir(pid int) string { return "/proc/" + strconv.Itoa(pid) }
-
-// Environ returns the environment with which a process was started, unless it has overwritten that.
-func Environ(pid int) ([]string, error) {
-	raw, err := os.ReadFile(Dir(pid) + "/environ")
-	return strings.Split(strings.TrimRight(string(raw), "\x00"), "\x00"), err
-}
-
-// Variable returns the value of a variable in the environment of a process, or "" if there is none.
-func Variable(pid int, name string) string {
-	environ, _ := Environ(pid)
-	for _, kv := range environ {
-		if value, ok := strings.CutPrefix(kv, name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
 
 // ReadStat reads the stat file of a process.
 func ReadStat(pid int) (Stat, error) { return ReadStatIn(Dir(pid)) }
