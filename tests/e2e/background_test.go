@@ -162,9 +162,9 @@ func TestAHostWorkerInTheBackground(t *testing.T) {
 func TestAHostWorkerStaysForRunsThatWait(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	code, _, stderr := l.run("submit", "--id", "waits", "--queue", "others", "--placement-timeout", "5s", "--task", "worker=absent:2222", "--", "true")
+	code, _, stderr := l.run("submit", "--id", "waits", "--queue", "others", "--placement-timeout", "10s", "--task", "worker=absent:2222", "--", "true")
 	require.Zero(t, code, stderr)
-	code, stdout, stderr := l.run("worker", "--detach", "--queue", "others", "--idle-exit", "500ms", "--json")
+	code, stdout, stderr := l.run("worker", "--detach", "--queue", "others", "--idle-exit", "4s", "--json")
 	require.Zero(t, code, stderr)
 	var worker struct{ PID int }
 	require.NoError(t, json.Unmarshal([]byte(stdout), &worker))

@@ -7,14 +7,17 @@ import (
 	"io"
 )
 
-// packAbove is the size, in bytes of JSON, from which a snapshot is packed: a server terminates a
-// workflow that passes on more than 2 MiB. maxUnpacked bounds it before it is packed.
-const packAbove, maxUnpacked = 256 << 10, 128 << 20
+// packAbove is the number of hosts and runs above which a snapshot is packed: a server terminates a
+// workflow that passes on more than 2 MiB. maxUnpacked bounds it, in bytes, before it is packed.
+const packAbove, maxUnpacked = 200, 128 << 20
 
 // Pack returns the snapshot, compressed if it is large.
 func (s Snapshot) Pack() (Snapshot, error) {
+	if len(s.Hosts)+len(s.Past)+len(s.Recent)+len(s.Runs) <= packAbove {
+		return s, nil
+	}
 	text, err := json.Marshal(s)
-	if err != nil || len(text) < packAbove {
+	if err != nil {
 		return s, err
 	}
 	var packed bytes.Buffer
