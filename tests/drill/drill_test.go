@@ -78,7 +78,7 @@ func TestDrill(t *testing.T) {
 		killed: map[int]bool{},
 	}
 	s.random = rand.New(rand.NewPCG(s.seed, 1))
-	faults := int(number(t, "FAULTS", 30))
+	faults := int(number(t, "FAULTS", 16))
 	t.Logf("SEED=%d FAULTS=%d, namespaces: %v, disks: %v", s.seed, faults, limits.Namespaces, limits.Disks)
 	s.server = harness.StartServer(t, "--headless")
 	s.client = s.server.Client()

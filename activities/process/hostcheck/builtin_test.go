@@ -120,6 +120,6 @@ func TestLastXid(t *testing.T) {
 	at := func(age time.Duration, number int) xid.Error {
 		return xid.Error{Number: number, GPU: "0000:3b:00", PID: 1, At: now.Add(-age)}
 	}
-	assert.EqualError(t, lastXid([]xid.Error{at(time.Minute, 79), at(time.Second, 31)}, now), "Xid 79 of the GPU at 0000:3b:00 in the last hour")
+	assert.EqualError(t, lastXid([]xid.Error{at(time.Minute, 79), at(time.Second, 31)}, now), "the GPU at 0000:3b:00 had Xid 79 in the last hour")
 	assert.NoError(t, lastXid([]xid.Error{at(2*time.Hour, 79), at(time.Minute, 31)}, now), "one is old, the other of a program")
 }

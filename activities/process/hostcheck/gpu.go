@@ -79,7 +79,7 @@ const xidAge = time.Hour
 func lastXid(all []xid.Error, now time.Time) error {
 	for _, e := range slices.Backward(all) {
 		if spec.HardwareXid(e.Number) && now.Sub(e.At) <= xidAge {
-			return fmt.Errorf("Xid %d of the GPU at %s in the last hour", e.Number, e.GPU)
+			return fmt.Errorf("the GPU at %s had Xid %d in the last hour", e.GPU, e.Number)
 		}
 	}
 	return nil
