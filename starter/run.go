@@ -43,7 +43,7 @@ func (r *Run) Wait(ctx context.Context) (*spec.RunResult, error) {
 // and when it answers again, with nil. It calls notify with a [*StuckError] if the run is
 // stuck, and with nil when it continues.
 func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResult, error) {
-	if err := r.locate(ctx); err != nil {
+	if err := Patiently(ctx, notify, func() error { return r.locate(ctx) }); err != nil {
 		return nil, err
 	}
 	if r.task != "" {
@@ -73,6 +73,24 @@ func (r *Run) WaitNotify(ctx context.Context, notify func(error)) (*spec.RunResu
 			return &result, nil
 		}
 	}
+}
+
+// Patiently calls do again for as long as the server does not answer, which it tells to notify as
+// [Run.WaitNotify] does.
+func Patiently(ctx context.Context, notify func(error), do func() error) error {
+	err := do()
+	away := false
+	for ; servererror.IsTransient(err) && ctx.Err() == nil; err = do() {
+		if !away {
+			notify(err)
+		}
+		away = true
+		_ = retry.Sleep(ctx, retryEvery) // the loop sees the end of ctx
+	}
+	if away && err == nil {
+		notify(nil)
+	}
+	return err
 }
 
 // ended returns the result in the details of a workflow's error.

@@ -3,6 +3,7 @@ package starter_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -251,4 +252,25 @@ func TestWaitTellsOfAStuckRun(t *testing.T) {
 	_, err := starter.Get(c, "iris-1", "").WaitNotify(t.Context(), func(err error) { told = append(told, err) })
 	require.NoError(t, err)
 	assert.Equal(t, []error{&starter.StuckError{RunID: "iris-1", Attempt: 9}, nil}, told)
+}
+
+func TestPatiently(t *testing.T) {
+	var told []string
+	notify := func(err error) { told = append(told, fmt.Sprint(err)) }
+	answers := []error{context.DeadlineExceeded, serviceerror.NewUnavailable("away"), nil}
+	next := func() (err error) {
+		err, answers = answers[0], answers[1:]
+		return err
+	}
+	require.NoError(t, starter.Patiently(t.Context(), notify, next))
+	assert.Equal(t, []string{"context deadline exceeded", "<nil>"}, told)
+
+	answers, told = []error{serviceerror.NewNotFound("who?")}, nil
+	require.Error(t, starter.Patiently(t.Context(), notify, next))
+	assert.Empty(t, told, "that does not pass with time")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	answers = []error{context.DeadlineExceeded}
+	require.ErrorIs(t, starter.Patiently(ctx, notify, next), context.DeadlineExceeded)
 }

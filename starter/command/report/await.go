@@ -64,7 +64,11 @@ func runWait(ctx context.Context, a *cli.App, args []string, o *waitOptions) err
 		return err
 	}
 	defer c.Close()
-	chosen, err := o.choice.Resolve(ctx, c, args, cli.Choice{Beginnings: true})
+	var chosen *cli.Chosen
+	err = starter.Patiently(ctx, a.SayUnreachable, func() (err error) {
+		chosen, err = o.choice.Resolve(ctx, c, args, cli.Choice{Beginnings: true})
+		return err
+	})
 	switch {
 	case err != nil:
 		return err
