@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// lost is a host that was killed for so long that runs give it up, and the spare of a run then.
+// lost is a host that was killed for so long that runs give it up, and the spare of a run then, or
+// "" if it had none.
 type lost struct {
 	span
 	spare string

@@ -34,9 +34,8 @@ func (s *stage) lose(t *testing.T, h *host) (heal func()) {
 	l := lost{span{host: h.name, from: bootNanos()}, spare}
 	killed.Kill(syscall.SIGKILL)
 	return func() {
-		if l.until = bootNanos(); l.spare != "" && l.spare != h.name {
-			s.lost = append(s.lost, l)
-		}
+		l.until = bootNanos()
+		s.lost = append(s.lost, l)
 		s.revive(t, h, killed)
 	}
 }
@@ -65,7 +64,9 @@ func (r *run) checkSpares(s *stage, known report) []string {
 	}
 	if known.givesUp {
 		for _, l := range s.lost {
-			found = append(found, checkReplaced(known.pages, l)...)
+			if l.spare != "" && l.spare != l.host {
+				found = append(found, checkReplaced(known.pages, l)...)
+			}
 		}
 	}
 	for i := range found {
