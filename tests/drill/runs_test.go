@@ -211,7 +211,7 @@ func (r *run) finish(t *testing.T, s *stage, faulty map[string]bool) []string {
 	_, _, givesUp := r.spec.TwoBounds(0)
 	givesUp = givesUp || len(s.lost) > 0
 	first := result.FirstFailure
-	lostHost := len(s.lost) > 0 && first != nil && first.Cause == spec.CauseHostLost && faulty[first.Host]
+	lostHost := givesUp && first != nil && first.Cause == spec.CauseHostLost && faulty[first.Host]
 	known := report{
 		run: r.name, result: *result, pages: pages, stopped: r.stopped, faulty: faulty, killed: s.killed, full: s.full,
 		givesUp: givesUp, vips: len(s.vips), sick: s.sick,
