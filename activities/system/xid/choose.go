@@ -1,6 +1,7 @@
 package xid
 
 import (
+	"cmp"
 	"os"
 	"time"
 
@@ -40,22 +41,15 @@ func choose(all []Error, pid int, started, ended time.Time, lives func(pid int) 
 		before := ended.Sub(e.At)
 		switch {
 		case e.PID == pid:
-			own = first(own, &all[i])
+			own = cmp.Or(own, &all[i])
 		case spec.HardwareXid(e.Number) && before <= fatalFor:
-			hardware = first(hardware, &all[i])
+			hardware = cmp.Or(hardware, &all[i])
 		case e.PID != 0 && before <= diedWithin && !lives(e.PID):
 			near = &all[i]
 		}
 	}
-	if e := first(first(own, hardware), near); e != nil {
+	if e := cmp.Or(own, hardware, near); e != nil {
 		return *e, true
 	}
 	return Error{}, false
-}
-
-func first(a, b *Error) *Error {
-	if a != nil {
-		return a
-	}
-	return b
 }
