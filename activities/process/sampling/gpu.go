@@ -23,9 +23,8 @@ const (
 // if a GPU does, so nothing waits for long.
 type gpuUse struct {
 	mu        sync.Mutex
-	asking    bool
 	asked     time.Time     // start of the last query
-	done      chan struct{} // closed when that has ended
+	done      chan struct{} // closed when that ends; nil if none is under way
 	pause     time.Duration
 	answered  time.Time
 	processes []supervisor.GPUProcess
@@ -39,15 +38,17 @@ func (g *gpuUse) latest(s *Sampler) []supervisor.GPUProcess {
 		return nil
 	}
 	g.mu.Lock()
-	if !g.asking && (g.asked.IsZero() || time.Since(g.asked) >= max(g.pause, sampleEvery)) {
-		g.asking, g.asked, g.done = true, time.Now(), make(chan struct{})
+	if g.done == nil && (g.asked.IsZero() || time.Since(g.asked) >= max(g.pause, sampleEvery)) {
+		g.asked, g.done = time.Now(), make(chan struct{})
 		go g.ask(s, ask) // not in the group: the end of the host does not wait for it
 	}
 	done := g.done
 	g.mu.Unlock()
-	select {
-	case <-done:
-	case <-time.After(gpuPatience):
+	if done != nil {
+		select {
+		case <-done:
+		case <-time.After(gpuPatience):
+		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -100,8 +101,8 @@ func (g *gpuUse) ask(s *Sampler, ask askGPUs) {
 	processes, took, err := ask(s.Group.Context())
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.asking = false
 	close(g.done)
+	g.done = nil
 	g.pause = sampleShare * took
 	if err != nil {
 		s.Log.Debug("the use of the GPUs is unknown at the moment", zap.Error(err))
