@@ -1,10 +1,5 @@
 package fleet
 
-import (
-	"slices"
-	"sort"
-)
-
 // HostsPerPage and WaitingPerPage are the numbers of hosts and of runs in one answer of a fleet: a
 // server takes no answer above 2 MiB.
 const HostsPerPage, WaitingPerPage = 100, 1000
@@ -36,9 +31,9 @@ func (ro *roster) Hosts() []HostStatus { return ro.HostsAfter("", len(ro.hosts))
 
 // HostsAfter returns the hosts that come after a name, at most so many.
 func (ro *roster) HostsAfter(name string, most int) []HostStatus {
-	first := 0
-	if name != "" {
-		first = sort.Search(len(ro.hosts), func(i int) bool { return ro.hosts[i].Name > name })
+	first, found := ro.hostIndex(name)
+	if found {
+		first++
 	}
 	hosts := ro.hosts[first:]
 	hosts = hosts[:min(most, len(hosts))]
@@ -48,21 +43,3 @@ func (ro *roster) HostsAfter(name string, most int) []HostStatus {
 	}
 	return list
 }
-
-// Count returns the number of hosts.
-func (ro *roster) Count() int { return len(ro.hosts) }
-
-// AnyHost returns the first host that answers and is accepted.
-func (ro *roster) AnyHost(accept func(name string) bool) (Host, bool) {
-	i := slices.IndexFunc(ro.hosts, func(h *host) bool { return !h.silent && accept(h.Name) })
-	if i < 0 {
-		return Host{}, false
-	}
-	return ro.hosts[i].Host, true
-}
-
-// Queue returns the runs that wait, in their order.
-func (m *Machine) Queue() []Waiting { return m.QueueAfter(0, len(m.waiting)) }
-
-// Front returns the first runs of the queue, at most so many.
-func (m *Machine) Front(most int) []Waiting { return m.QueueAfter(0, most) }

@@ -116,3 +116,15 @@ func whoIsThere(names []string) string {
 	}
 	return "; the queue has " + shorten.List(names, maxNamed)
 }
+
+// Count returns the number of hosts.
+func (ro *roster) Count() int { return len(ro.hosts) }
+
+// AnyHost returns the first host that answers and is accepted.
+func (ro *roster) AnyHost(accept func(name string) bool) (Host, bool) {
+	i := slices.IndexFunc(ro.hosts, func(h *host) bool { return !h.silent && accept(h.Name) })
+	if i < 0 {
+		return Host{}, false
+	}
+	return ro.hosts[i].Host, true
+}

@@ -6,6 +6,12 @@ import (
 	"time"
 )
 
+// Queue returns the runs that wait, in their order.
+func (m *Machine) Queue() []Waiting { return m.QueueAfter(0, len(m.waiting)) }
+
+// Front returns the first runs of the queue, at most so many.
+func (m *Machine) Front(most int) []Waiting { return m.QueueAfter(0, most) }
+
 // QueueAfter returns the runs that wait after a position, in their order, at most so many: the
 // reasons of a thousand runs take some time.
 func (m *Machine) QueueAfter(position, most int) []Waiting {
