@@ -35,13 +35,14 @@ func TestARunKnowsItsOrigin(t *testing.T) {
 		return stdout
 	}
 	run := func(id string) {
-		for { // a start does not wait for git on a busy machine
+		for range 20 { // a start does not wait for git on a busy machine
 			cli(0, "run", "--id", id, "--dir", dir, "--", "python3", "train.py")
 			if !strings.Contains(cli(0, "show", id), "git took longer") {
 				return
 			}
 			cli(0, "rm", "--yes", id)
 		}
+		require.FailNow(t, "git took longer each time")
 	}
 	run("one")
 	write("rate = 2\nprint(rate)\n")
