@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 			if o.Host == "bad" {
 				return nil, errors.New("this host is bad")
 			}
-			w := &fakeWorker{o, died, make(chan []byte, 1)}
+			w := &fakeWorker{o, died, stdin, make(chan []byte, 1)}
 			if stdin == nil || o.Stdin == "unread" {
 				w.read <- nil
 				return w, nil
@@ -60,8 +60,9 @@ func TestMain(m *testing.M) {
 // fakeWorker is a host worker without tasks that ends when it is asked to stop.
 type fakeWorker struct {
 	workers.Options
-	died func(error)
-	read chan []byte // receives the stdin of its task
+	died  func(error)
+	stdin *os.File    // kept, since a pipe is closed when nothing refers to it any more
+	read  chan []byte // receives the stdin of its task
 }
 
 func (w *fakeWorker) StopAll(how supervisor.StopAll) {
